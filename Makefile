@@ -1,0 +1,54 @@
+# `make run` and `make test` need nothing but Python 3.11+ and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STORE ?= .demo/demo.duckdb
+PORT ?= 8501
+
+.PHONY: install dev run test check simulate lock clean
+
+install: $(VENV)/.installed
+
+dev: $(VENV)/.installed-dev
+
+$(BIN)/uv: requirements-uv.lock
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-uv.lock
+	touch $@
+
+$(VENV)/.installed: $(BIN)/uv requirements.lock pyproject.toml
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements.lock
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.lock
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements-dev.lock
+	touch $@
+
+# The demo store is made once; `make clean` removes it.
+run: install
+	$(BIN)/asr demo --store $(STORE) --port $(PORT)
+
+test: dev
+	$(BIN)/python -m pytest -q -m "not slow"
+
+check: dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -q --doctest-modules calibration reference_dataset
+
+# The long one: coverage of every interval method; writes docs/methods/coverage.md.
+simulate: dev
+	ASR_SIMULATION_TABLE=docs/methods/coverage.md $(BIN)/python -m pytest -q -m slow tests/simulation
+
+# Universal for Python 3.11 to 3.14, hashes, no index addresses.
+LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header
+lock: $(BIN)/uv
+	$(LOCK) requirements-uv.in -o requirements-uv.lock
+	$(LOCK) --extra build pyproject.toml -o requirements.lock
+	$(LOCK) --extra build --extra dev -c requirements.lock pyproject.toml -o requirements-dev.lock
+
+clean:
+	rm -rf .demo .pytest_cache .mypy_cache .ruff_cache build *.egg-info

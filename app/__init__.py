@@ -1,0 +1,1 @@
+"""The Streamlit app: pages only, no SQL and no statistics."""

@@ -1,0 +1,1 @@
+"""From raw AI-agent traces to one Agent Success Rate that a team can defend."""

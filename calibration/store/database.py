@@ -1,0 +1,151 @@
+"""One DuckDB file, its lock, its migrations.
+
+One connection a process and a cursor an operation: a connection shared by threads returns
+wrong answers. Writes go through one in-process lock, in explicit transactions.
+"""
+
+import json
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from calibration.errors import InputError, StoreError, StoreLockedError
+
+Cursor = duckdb.DuckDBPyConnection
+
+# Files stay readable by DuckDB 1.5, and a Python variable never stands in for a missing table.
+CONFIG: dict[str, str | bool | int | float | list[str]] = {
+    "storage_compatibility_version": "v1.5.0",
+    "python_enable_replacements": False,
+}
+
+
+def utc_now() -> datetime:
+    """Return the time as stored: UTC without zone."""
+    return datetime.now(UTC).replace(tzinfo=None)
+
+
+class Database:
+    """A store file that this process holds open.
+
+    Parameters
+    ----------
+    path : Path
+        The DuckDB file.
+    create : bool
+        Whether a missing file is made; otherwise it is an `InputError`.
+    """
+
+    def __init__(self, path: Path, *, create: bool) -> None:
+        if not create and not path.exists():
+            raise InputError(
+                f"{path}: there is no store here; `asr import FILES --store {path}` creates one, "
+                "`asr demo` shows one"
+            )
+        if create:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        self.path = path
+        self._write_lock = threading.Lock()
+        self._connection = _connect(path)
+        try:
+            self._migrate()
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def close(self) -> None:
+        """Write everything to the main file and let it go."""
+        with self._write_lock:
+            self._connection.close()
+
+    @contextmanager
+    def read(self) -> Iterator[Cursor]:
+        """Open a cursor for one reading operation."""
+        with self._connection.cursor() as cursor:
+            yield cursor
+
+    @contextmanager
+    def write(self) -> Iterator[Cursor]:
+        """Open a cursor for one transaction; anything raised inside undoes it."""
+        with self._write_lock, self._connection.cursor() as cursor:
+            cursor.begin()
+            try:
+                yield cursor
+                cursor.commit()
+            except BaseException:  # Streamlit aborts a callback with one
+                cursor.rollback()
+                raise
+
+    def _migrate(self) -> None:
+        with self.write() as cursor:
+            cursor.execute(
+                "CREATE TABLE IF NOT EXISTS schema_migration "
+                "(version INTEGER PRIMARY KEY, name VARCHAR, applied_at TIMESTAMP)"
+            )
+            applied = cursor.execute("SELECT version FROM schema_migration").fetchall()
+        done = {row[0] for row in applied}
+        steps = migrations()
+        unknown = done - {version for version, _, _ in steps}
+        if unknown:
+            raise StoreError(
+                f"{self.path}: was written by a newer version (schema {max(unknown)}); "
+                "update asr-calibration to open it"
+            )
+        for version, name, script in steps:
+            if version not in done:
+                with self.write() as cursor:
+                    cursor.execute(script)
+                    cursor.execute(
+                        "INSERT INTO schema_migration VALUES (?, ?, ?)", [version, name, utc_now()]
+                    )
+
+
+def migrations() -> list[tuple[int, str, str]]:
+    """Return number, name and script of every migration, in order."""
+    found = []
+    for entry in files("calibration.store").joinpath("migrations").iterdir():
+        match = re.fullmatch(r"(\d{4})_(\w+)\.sql", entry.name)
+        if match:
+            found.append((int(match[1]), match[2], entry.read_text(encoding="utf-8")))
+    return sorted(found)
+
+
+def _connect(path: Path) -> Cursor:
+    try:
+        return duckdb.connect(str(path), config=CONFIG)
+    except duckdb.IOException as error:
+        if "lock" in str(error):
+            holder = re.search(r"PID (\d+)", str(error))
+            who = f" (process {holder[1]})" if holder else ""
+            raise StoreLockedError(
+                f"{path}: another process{who} holds the store, probably the app; stop it first"
+            ) from error
+        raise StoreError(f"{path}: cannot be opened as a store ({_first_line(error)})") from error
+    except duckdb.Error as error:
+        raise StoreError(f"{path}: cannot be opened as a store ({_first_line(error)})") from error
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0]
+
+
+def rows(cursor: Cursor, sql: str, values: list[Any] | None = None) -> list[dict[str, Any]]:
+    """Run a query and return its rows by column name."""
+    result = cursor.execute(sql, values or [])
+    names = [column[0] for column in result.description or []]
+    return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
+
+
+def record_audit(cursor: Cursor, what: str, **detail: object) -> None:
+    """Write down an act that is no label: an import, a draw, a changed ceiling."""
+    cursor.execute(
+        "INSERT INTO audit (what, detail, created_at) VALUES (?, ?, ?)",
+        [what, json.dumps(detail, default=str), utc_now()],
+    )

@@ -1,0 +1,83 @@
+"""Reads for statistics: one frame a question, nothing looped over in Python."""
+
+import pandas as pd
+
+from calibration.records import SOURCE_JUDGE
+from calibration.store.database import Database
+
+
+def traces(db: Database) -> pd.DataFrame:
+    """Return the index of all traces, one row each, in the order of import.
+
+    Columns: trace_id, seq, workflow, task_key, trial, model, status, started_at, latency_s,
+    cost_usd (missing: NaN), units, ceiling_usd (missing: NaN), simulated.
+    """
+    return _frame(
+        db,
+        "SELECT trace_id, seq, t.workflow, task_key, trial, model, status, started_at, latency_s, "
+        "cost_usd, units, w.ceiling_usd, simulated "
+        "FROM trace t LEFT JOIN workflow w ON w.name = t.workflow ORDER BY seq",
+    )
+
+
+def labels(db: Database, batch_id: str, taxonomy_version: str) -> pd.DataFrame:
+    """Return the current labels and skips of a batch.
+
+    Columns: trace_id, reviewer_id, kind, outcome, answers (JSON text), rationale, evidence
+    (JSON text), seconds_active, reason, simulated, created_at.
+    """
+    return _frame(
+        db,
+        "SELECT trace_id, reviewer_id, kind, outcome, answers, rationale, evidence, "
+        "seconds_active, reason, simulated, created_at FROM label_current "
+        "WHERE batch_id = ? AND taxonomy_version = ? ORDER BY seq",
+        [batch_id, taxonomy_version],
+    )
+
+
+def batch_items(db: Database, batch_id: str) -> pd.DataFrame:
+    """Return trace_id, position and inclusion_probability of a batch, in order."""
+    return _frame(
+        db,
+        "SELECT trace_id, position, inclusion_probability FROM batch_item "
+        "WHERE batch_id = ? ORDER BY position",
+        [batch_id],
+    )
+
+
+def consensus(db: Database, taxonomy_version: str) -> pd.DataFrame:
+    """Return trace_id, outcome and simulated of every adjudicated trace."""
+    return _frame(
+        db,
+        "SELECT trace_id, outcome, simulated FROM consensus WHERE taxonomy_version = ?",
+        [taxonomy_version],
+    )
+
+
+def verdicts(db: Database, judge_id: str) -> pd.DataFrame:
+    """Return the first verdict of a judge on each trace: trace_id, judge_id, outcome, proposed.
+
+    The judge ``source:`` stands for the grades that came with the traces, whatever their
+    format; a trace has at most one of them.
+    """
+    return _frame(
+        db,
+        "SELECT trace_id, judge_id, outcome, proposed FROM verdict "
+        "WHERE sample = 0 AND (judge_id = ? OR (? = ? AND starts_with(judge_id, ?))) "
+        "ORDER BY trace_id",
+        [judge_id, judge_id, SOURCE_JUDGE, SOURCE_JUDGE],
+    )
+
+
+def judges(db: Database) -> pd.DataFrame:
+    """Return judge_id, number of verdicts and simulated of every judge."""
+    return _frame(
+        db,
+        "SELECT judge_id, count(v.trace_id) AS n, any_value(simulated) AS simulated "
+        "FROM judge LEFT JOIN verdict v USING (judge_id) GROUP BY judge_id ORDER BY judge_id",
+    )
+
+
+def _frame(db: Database, sql: str, values: list[object] | None = None) -> pd.DataFrame:
+    with db.read() as cursor:
+        return cursor.execute(sql, values or []).df()

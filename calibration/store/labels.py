@@ -1,0 +1,283 @@
+"""Label events: appended, never changed; undo and correction are further events."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from calibration.errors import LabelRefusedError, TaxonomyError
+from calibration.records import Evidence, LabelDraft, TraceForReview
+from calibration.store.database import Cursor, Database, rows, utc_now
+from calibration.store.traces import for_review
+from calibration.taxonomy import Taxonomy
+
+MAX_TEXT = 4_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelReceipt:
+    """Proof that a label is stored; `duplicate` when it already was."""
+
+    event_id: str
+    outcome: str
+    duplicate: bool
+
+
+def record_label(db: Database, taxonomy: Taxonomy, draft: LabelDraft) -> LabelReceipt:
+    """Store a label once, however often it is sent.
+
+    Raises
+    ------
+    LabelRefusedError
+        If the trace was never given to this reviewer, already carries their label, or the
+        answers or the evidence are incomplete.
+    """
+    stored = _receipt(db, draft.client_token)
+    if stored is not None:
+        return stored
+    try:
+        outcome = taxonomy.outcome(draft.answers)
+    except TaxonomyError as error:
+        raise LabelRefusedError(f"the answers do not reach a class: {error}") from error
+    _check_evidence(db, taxonomy, draft)
+    with db.write() as cursor:
+        _check_offered(cursor, draft.trace_id, draft.reviewer_id, draft.batch_id)
+        current = _current(cursor, draft.trace_id, draft.reviewer_id, draft.batch_id, taxonomy)
+        if current is None:
+            _append(
+                cursor,
+                taxonomy,
+                kind="label",
+                client_token=draft.client_token,
+                trace_id=draft.trace_id,
+                reviewer_id=draft.reviewer_id,
+                batch_id=draft.batch_id,
+                answers=json.dumps(draft.answers),
+                outcome=outcome,
+                rationale=_bounded(draft.rationale),
+                evidence=json.dumps([asdict(e) for e in draft.evidence]),
+                seconds_active=draft.seconds_active,
+            )
+            _drop_draft(cursor, draft.trace_id, draft.reviewer_id, draft.batch_id)
+    receipt = _receipt(db, draft.client_token, duplicate=False)
+    if receipt is None:
+        raise LabelRefusedError(
+            f"trace {draft.trace_id} already carries your label; undo it before labelling again"
+        )
+    return receipt
+
+
+def record_skip(
+    db: Database,
+    taxonomy: Taxonomy,
+    *,
+    client_token: str,
+    trace_id: str,
+    reviewer_id: str,
+    batch_id: str,
+    reason: str,
+) -> None:
+    """Pass over a trace, with the reason; it counts as non-response, not as a label."""
+    if not reason.strip():
+        raise LabelRefusedError("a skip needs a reason")
+    with db.write() as cursor:
+        if _known_token(cursor, client_token):
+            return
+        _check_offered(cursor, trace_id, reviewer_id, batch_id)
+        if _current(cursor, trace_id, reviewer_id, batch_id, taxonomy) is not None:
+            raise LabelRefusedError(f"trace {trace_id} already carries your label or skip")
+        _append(
+            cursor,
+            taxonomy,
+            kind="skip",
+            client_token=client_token,
+            trace_id=trace_id,
+            reviewer_id=reviewer_id,
+            batch_id=batch_id,
+            reason=_bounded(reason),
+        )
+        _drop_draft(cursor, trace_id, reviewer_id, batch_id)
+
+
+def record_undo(
+    db: Database, taxonomy: Taxonomy, *, client_token: str, reviewer_id: str, batch_id: str
+) -> str | None:
+    """Take back the reviewer's latest label or skip of the batch; return its trace.
+
+    Returns None when there is nothing to take back. The event stays: an undo is one more.
+    """
+    with db.write() as cursor:
+        if _known_token(cursor, client_token):
+            done = cursor.execute(
+                "SELECT trace_id FROM label_event WHERE client_token = ?", [client_token]
+            ).fetchone()
+            return None if done is None else str(done[0])
+        latest = _latest(cursor, taxonomy, reviewer_id, batch_id)
+        if latest is None:
+            return None
+        _append(
+            cursor,
+            taxonomy,
+            kind="undo",
+            client_token=client_token,
+            trace_id=latest["trace_id"],
+            reviewer_id=reviewer_id,
+            batch_id=batch_id,
+            supersedes=latest["event_id"],
+        )
+        return str(latest["trace_id"])
+
+
+def last_label(
+    db: Database, taxonomy: Taxonomy, reviewer_id: str, batch_id: str
+) -> tuple[str, str | None] | None:
+    """Return trace and class (None: a skip) of what one undo would take back."""
+    with db.read() as cursor:
+        latest = _latest(cursor, taxonomy, reviewer_id, batch_id)
+    return None if latest is None else (latest["trace_id"], latest["outcome"])
+
+
+def save_draft(
+    db: Database, *, reviewer_id: str, trace_id: str, batch_id: str, answers: dict[str, str]
+) -> None:
+    """Keep the answers given so far, so that a reload goes on at the same question."""
+    with db.write() as cursor:
+        _check_offered(cursor, trace_id, reviewer_id, batch_id)
+        cursor.execute(
+            "INSERT INTO draft VALUES (?, ?, ?, ?, ?) "
+            "ON CONFLICT (batch_id, trace_id, reviewer_id) "
+            "DO UPDATE SET answers = excluded.answers, updated_at = excluded.updated_at",
+            [batch_id, trace_id, reviewer_id, json.dumps(answers), utc_now()],
+        )
+
+
+def acknowledged(db: Database, reviewer_id: str, batch_id: str, tokens: Sequence[str]) -> set[str]:
+    """Return which of these client tokens of a reviewer the store holds."""
+    with db.read() as cursor:
+        found = cursor.execute(
+            "SELECT client_token FROM label_event WHERE reviewer_id = ? AND batch_id = ? "
+            "AND list_contains(?::VARCHAR[], client_token)",
+            [reviewer_id, batch_id, list(tokens)],
+        ).fetchall()
+    return {row[0] for row in found}
+
+
+def _receipt(db: Database, client_token: str, *, duplicate: bool = True) -> LabelReceipt | None:
+    with db.read() as cursor:
+        row = cursor.execute(
+            "SELECT event_id, outcome FROM label_event WHERE client_token = ? AND kind = 'label'",
+            [client_token],
+        ).fetchone()
+    if row is None:
+        return None
+    return LabelReceipt(event_id=str(row[0]), outcome=row[1], duplicate=duplicate)
+
+
+def _check_offered(cursor: Cursor, trace_id: str, reviewer_id: str, batch_id: str) -> None:
+    """Require a lease, live or expired: it proves that the trace was shown."""
+    offered = cursor.execute(
+        "SELECT 1 FROM lease WHERE batch_id = ? AND trace_id = ? AND reviewer_id = ?",
+        [batch_id, trace_id, reviewer_id],
+    ).fetchone()
+    if offered is None:
+        raise LabelRefusedError(
+            f"trace {trace_id!r} was not given to {reviewer_id!r} in batch {batch_id!r}"
+        )
+
+
+def _check_evidence(db: Database, taxonomy: Taxonomy, draft: LabelDraft) -> None:
+    needed = [
+        node.id
+        for node in taxonomy.path(draft.answers)
+        if node.evidence_on == draft.answers[node.id]
+    ]
+    if needed and not draft.evidence:
+        raise LabelRefusedError(
+            f"the answer to {needed[0]!r} needs a step and a quoted span as evidence"
+        )
+    if not draft.evidence:
+        return
+    shown = for_review(db, [draft.trace_id])
+    for item in draft.evidence:
+        if not item.quote.strip() or not any(item.quote in t for t in _texts(shown, item)):
+            raise LabelRefusedError(
+                f"the quoted span does not stand in step {item.step_id!r}; quote it literally"
+            )
+
+
+def _texts(shown: list[TraceForReview], item: Evidence) -> list[str]:
+    if not shown:
+        return []
+    if item.step_id == "response":
+        return [shown[0].response or ""]
+    return [
+        text
+        for step in shown[0].steps
+        if step.step_id == item.step_id
+        for text in (step.content, step.arguments, step.result)
+        if text
+    ]
+
+
+def _current(
+    cursor: Cursor, trace_id: str, reviewer_id: str, batch_id: str, taxonomy: Taxonomy
+) -> tuple[Any, ...] | None:
+    return cursor.execute(
+        "SELECT event_id FROM label_current WHERE trace_id = ? AND reviewer_id = ? "
+        "AND batch_id = ? AND taxonomy_version = ?",
+        [trace_id, reviewer_id, batch_id, taxonomy.version],
+    ).fetchone()
+
+
+def _latest(
+    cursor: Cursor, taxonomy: Taxonomy, reviewer_id: str, batch_id: str
+) -> dict[str, Any] | None:
+    found = rows(
+        cursor,
+        "SELECT event_id, trace_id, outcome FROM label_current WHERE reviewer_id = ? "
+        "AND batch_id = ? AND taxonomy_version = ? ORDER BY seq DESC LIMIT 1",
+        [reviewer_id, batch_id, taxonomy.version],
+    )
+    return found[0] if found else None
+
+
+def _known_token(cursor: Cursor, client_token: str) -> bool:
+    found = cursor.execute(
+        "SELECT 1 FROM label_event WHERE client_token = ?", [client_token]
+    ).fetchone()
+    return found is not None
+
+
+def _append(cursor: Cursor, taxonomy: Taxonomy, **values: Any) -> None:
+    """Append one event; its place in time is a sequence number, for clocks go backwards."""
+    simulated = cursor.execute(
+        "SELECT (SELECT simulated FROM reviewer WHERE reviewer_id = ?) "
+        "OR (SELECT simulated FROM trace WHERE trace_id = ?)",
+        [values["reviewer_id"], values["trace_id"]],
+    ).fetchone()
+    if simulated is None or simulated[0] is None:
+        raise LabelRefusedError(
+            f"no reviewer {values['reviewer_id']!r} or no trace {values['trace_id']!r} in the store"
+        )
+    values |= {
+        "taxonomy_version": taxonomy.version,
+        "simulated": simulated[0],
+        "created_at": utc_now(),
+    }
+    names = ", ".join(values)
+    marks = ", ".join("?" * len(values))
+    cursor.execute(
+        f"INSERT INTO label_event (seq, {names}) VALUES (nextval('event_seq'), {marks})",
+        list(values.values()),
+    )
+
+
+def _drop_draft(cursor: Cursor, trace_id: str, reviewer_id: str, batch_id: str) -> None:
+    cursor.execute(
+        "DELETE FROM draft WHERE batch_id = ? AND trace_id = ? AND reviewer_id = ?",
+        [batch_id, trace_id, reviewer_id],
+    )
+
+
+def _bounded(text: str | None) -> str | None:
+    return None if text is None else text[:MAX_TEXT].strip() or None

@@ -1,0 +1,224 @@
+"""The store as the rest of the project sees it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import pandas as pd
+
+from calibration.records import LabelDraft, Reviewer, Trace, TraceForReview, Verdict, Workflow
+from calibration.store import batches, frames, labels, people, traces, verdicts
+from calibration.store.batches import Batch, Queue
+from calibration.store.database import Database
+from calibration.taxonomy import Taxonomy, default_taxonomy
+
+
+class Store:
+    """Traces, labels and verdicts of one team, in one DuckDB file.
+
+    Every method opens its own cursor and may be called from any thread. Writes are
+    idempotent: repeating one stores nothing twice.
+    """
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    @classmethod
+    def open(
+        cls, path: str | Path, *, create: bool = False, taxonomy: Taxonomy | None = None
+    ) -> Self:
+        """Open a store; `create` makes a missing one with `taxonomy` or the default one."""
+        path = Path(path)
+        fresh = not path.exists()
+        db = Database(path, create=create)
+        if fresh or taxonomy is not None:
+            people.set_taxonomy(db, taxonomy or default_taxonomy())
+        return cls(db)
+
+    def close(self) -> None:
+        """Let the file go, so that another process can open it."""
+        self._db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def path(self) -> Path:
+        """The DuckDB file."""
+        return self._db.path
+
+    # People and settings
+    def taxonomy(self) -> Taxonomy:
+        """Return the taxonomy in force."""
+        return people.taxonomy(self._db)
+
+    def set_taxonomy(self, taxonomy: Taxonomy) -> None:
+        """Put a taxonomy in force."""
+        people.set_taxonomy(self._db, taxonomy)
+
+    def workflows(self) -> dict[str, Workflow]:
+        """Return the workflows by name."""
+        return people.workflows(self._db)
+
+    def set_workflow(self, workflow: Workflow) -> None:
+        """Set ceiling and unit of a workflow."""
+        people.set_workflow(self._db, workflow)
+
+    def reviewers(self) -> list[Reviewer]:
+        """Return everybody who can label."""
+        return people.reviewers(self._db)
+
+    def add_reviewer(
+        self, name: str, *, role: str = "reviewer", simulated: bool = False
+    ) -> Reviewer:
+        """Add a reviewer, or return the one who has this name."""
+        return people.add_reviewer(self._db, name, role=role, simulated=simulated)
+
+    # Traces
+    def ingest(self, new: Sequence[Trace]) -> traces.IngestResult:
+        """Store the traces that are new."""
+        return traces.ingest(self._db, new)
+
+    def for_review(self, trace_ids: Sequence[str]) -> list[TraceForReview]:
+        """Return what a labelling reviewer may see of these traces."""
+        return traces.for_review(self._db, trace_ids)
+
+    def trace_frame(self) -> pd.DataFrame:
+        """Return the index of all traces."""
+        return frames.traces(self._db)
+
+    def is_simulated(self) -> bool:
+        """Return whether any trace of the store is simulated."""
+        with self._db.read() as cursor:
+            found = cursor.execute("SELECT 1 FROM trace WHERE simulated LIMIT 1").fetchone()
+        return found is not None
+
+    # Batches and labels
+    def batches(self) -> list[Batch]:
+        """Return all batches, newest first."""
+        return batches.batches(self._db)
+
+    def add_batch(
+        self,
+        *,
+        purpose: str,
+        trace_ids: Sequence[str],
+        inclusion_probability: float | None = None,
+        labels_wanted: int = 2,
+        design: dict[str, Any] | None = None,
+    ) -> Batch:
+        """Store a batch; traces are served in the order given."""
+        return batches.add_batch(
+            self._db,
+            purpose=purpose,
+            trace_ids=trace_ids,
+            inclusion_probability=inclusion_probability,
+            labels_wanted=labels_wanted,
+            design=design or {},
+        )
+
+    def batch_items(self, batch_id: str) -> pd.DataFrame:
+        """Return the traces of a batch in order."""
+        return frames.batch_items(self._db, batch_id)
+
+    def queue(self, reviewer_id: str, batch_id: str, *, limit: int = 3) -> Queue:
+        """Claim and return the next traces for a reviewer."""
+        return batches.queue(self._db, reviewer_id, batch_id, self.taxonomy().version, limit)
+
+    def record_label(self, draft: LabelDraft) -> labels.LabelReceipt:
+        """Store a label once, however often it is sent."""
+        return labels.record_label(self._db, self.taxonomy(), draft)
+
+    def record_skip(
+        self, *, client_token: str, trace_id: str, reviewer_id: str, batch_id: str, reason: str
+    ) -> None:
+        """Pass over a trace, with the reason."""
+        labels.record_skip(
+            self._db,
+            self.taxonomy(),
+            client_token=client_token,
+            trace_id=trace_id,
+            reviewer_id=reviewer_id,
+            batch_id=batch_id,
+            reason=reason,
+        )
+
+    def record_undo(self, *, client_token: str, reviewer_id: str, batch_id: str) -> str | None:
+        """Take back the reviewer's latest label or skip; return its trace."""
+        return labels.record_undo(
+            self._db,
+            self.taxonomy(),
+            client_token=client_token,
+            reviewer_id=reviewer_id,
+            batch_id=batch_id,
+        )
+
+    def last_label(self, reviewer_id: str, batch_id: str) -> tuple[str, str | None] | None:
+        """Return trace and class of what one undo would take back."""
+        return labels.last_label(self._db, self.taxonomy(), reviewer_id, batch_id)
+
+    def save_draft(
+        self, *, reviewer_id: str, trace_id: str, batch_id: str, answers: dict[str, str]
+    ) -> None:
+        """Keep the answers given so far."""
+        labels.save_draft(
+            self._db,
+            reviewer_id=reviewer_id,
+            trace_id=trace_id,
+            batch_id=batch_id,
+            answers=answers,
+        )
+
+    def acknowledged(self, reviewer_id: str, batch_id: str, tokens: Sequence[str]) -> set[str]:
+        """Return which of these client tokens of a reviewer the store holds."""
+        return labels.acknowledged(self._db, reviewer_id, batch_id, tokens)
+
+    def label_frame(self, batch_id: str) -> pd.DataFrame:
+        """Return the current labels and skips of a batch."""
+        return frames.labels(self._db, batch_id, self.taxonomy().version)
+
+    # Judge and consensus
+    def add_verdicts(self, new: Sequence[Verdict]) -> verdicts.VerdictsStored:
+        """Store verdicts; none is ever overwritten."""
+        return verdicts.add_verdicts(self._db, new)
+
+    def verdict_frame(self, judge_id: str) -> pd.DataFrame:
+        """Return the verdicts of a judge."""
+        return frames.verdicts(self._db, judge_id)
+
+    def judge_frame(self) -> pd.DataFrame:
+        """Return all judges with the number of their verdicts."""
+        return frames.judges(self._db)
+
+    def add_consensus(
+        self,
+        *,
+        trace_id: str,
+        answers: dict[str, str],
+        adjudicator: str,
+        rationale: str | None = None,
+        simulated: bool = False,
+    ) -> None:
+        """Record the adjudicated class of a trace."""
+        verdicts.add_consensus(
+            self._db,
+            self.taxonomy(),
+            trace_id=trace_id,
+            answers=answers,
+            adjudicator=adjudicator,
+            rationale=rationale,
+            simulated=simulated,
+        )
+
+    def consensus_frame(self) -> pd.DataFrame:
+        """Return every adjudicated trace."""
+        return frames.consensus(self._db, self.taxonomy().version)

@@ -1,0 +1,107 @@
+"""Verdicts of judges and the consensus of adjudicators."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import uuid4
+
+import pyarrow as pa
+
+from calibration.records import Verdict
+from calibration.store.database import Cursor, Database, record_audit, utc_now
+from calibration.taxonomy import Taxonomy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictsStored:
+    """What became of the verdicts of one file."""
+
+    stored: int
+    already_there: int
+    changed: tuple[str, ...]
+    unknown_traces: tuple[str, ...]
+
+
+def add_verdicts(db: Database, verdicts: Sequence[Verdict]) -> VerdictsStored:
+    """Store verdicts; a judge's verdict on a trace (and sample) is never overwritten."""
+    with db.write() as cursor:
+        traces = {row[0] for row in cursor.execute("SELECT trace_id FROM trace").fetchall()}
+        known = {
+            (judge, trace, sample): outcome
+            for judge, trace, sample, outcome in cursor.execute(
+                "SELECT judge_id, trace_id, sample, outcome FROM verdict"
+            ).fetchall()
+        }
+        fresh: dict[tuple[str, str, int], Verdict] = {}
+        changed, unknown, already = [], [], 0
+        for verdict in verdicts:
+            key = (verdict.judge_id, verdict.trace_id, verdict.sample)
+            stored = known.get(key) or (fresh[key].outcome if key in fresh else None)
+            if verdict.trace_id not in traces:
+                unknown.append(verdict.trace_id)
+            elif stored is None:
+                fresh[key] = verdict
+            elif stored == verdict.outcome:
+                already += 1
+            else:
+                changed.append(verdict.trace_id)
+        _insert(cursor, list(fresh.values()))
+        if fresh:
+            judges = sorted({v.judge_id for v in fresh.values()})
+            record_audit(cursor, "verdicts", judges=judges, stored=len(fresh))
+    return VerdictsStored(
+        stored=len(fresh),
+        already_there=already,
+        changed=tuple(changed),
+        unknown_traces=tuple(unknown),
+    )
+
+
+def _insert(cursor: Cursor, fresh: list[Verdict]) -> None:
+    now = utc_now()
+    for judge_id, simulated in dict.fromkeys((v.judge_id, v.simulated) for v in fresh):
+        cursor.execute(
+            "INSERT INTO judge VALUES (?, ?, ?) ON CONFLICT (judge_id) DO NOTHING",
+            [judge_id, simulated, now],
+        )
+    table = pa.table(
+        {
+            "judge_id": pa.array([v.judge_id for v in fresh], pa.string()),
+            "trace_id": pa.array([v.trace_id for v in fresh], pa.string()),
+            "sample": pa.array([v.sample for v in fresh], pa.int32()),
+            "outcome": pa.array([v.outcome for v in fresh], pa.string()),
+            "reason": pa.array([v.reason for v in fresh], pa.string()),
+            "proposed": pa.array([v.proposed for v in fresh], pa.bool_()),
+            "cost_usd": pa.array([v.cost_usd for v in fresh], pa.float64()),
+            "created_at": pa.array([now] * len(fresh), pa.timestamp("us")),
+        }
+    )
+    cursor.register("incoming", table)
+    cursor.execute("INSERT INTO verdict BY NAME SELECT * FROM incoming")
+    cursor.unregister("incoming")
+
+
+def add_consensus(
+    db: Database,
+    taxonomy: Taxonomy,
+    *,
+    trace_id: str,
+    answers: dict[str, str],
+    adjudicator: str,
+    rationale: str | None = None,
+    simulated: bool = False,
+    client_token: str | None = None,
+) -> None:
+    """Record the adjudicated class of a trace; later events supersede earlier ones."""
+    outcome = taxonomy.outcome(answers)
+    with db.write() as cursor:
+        cursor.execute(
+            "INSERT INTO adjudication_event (seq, client_token, trace_id, taxonomy_version, "
+            "answers, outcome, rationale, adjudicator, simulated, created_at) "
+            "VALUES (nextval('event_seq'), ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+            "ON CONFLICT (client_token) DO NOTHING",
+            [
+                client_token or str(uuid4()), trace_id, taxonomy.version, json.dumps(answers),
+                outcome, rationale, adjudicator, simulated, utc_now(),
+            ],
+        )  # fmt: skip

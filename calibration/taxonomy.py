@@ -1,0 +1,225 @@
+"""The taxonomy as data: classes, weights, decision tree, ceilings, version, fingerprint."""
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from calibration.errors import TaxonomyError
+from calibration.records import OUTCOMES, Workflow
+
+ANSWERS = ("yes", "no")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutcomeClass:
+    """One outcome class with its credit."""
+
+    name: str
+    title: str
+    credit: float
+    meaning: str = ""
+    flag: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """One yes/no question; `yes` and `no` name the next node or a class.
+
+    `evidence_on` is the answer that needs a step and a quoted span.
+    """
+
+    id: str
+    question: str
+    yes: str
+    no: str
+    rule: str = ""
+    evidence_on: str = ""
+
+    def target(self, answer: str) -> str:
+        """Return the node or class that an answer leads to."""
+        return self.yes if answer == "yes" else self.no
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taxonomy:
+    """Classes, decision tree and ceilings; valid by construction.
+
+    Raises
+    ------
+    TaxonomyError
+        If a class is missing, unknown, unreachable or reached twice, if a node is unknown,
+        unreachable or lies on a cycle, or if a credit is outside [0, 1]. The message names it.
+
+    Examples
+    --------
+    >>> taxonomy = default_taxonomy()
+    >>> taxonomy.outcome({"output": "yes", "fabrication": "no", "all_subgoals": "yes"})
+    'complete'
+    >>> taxonomy.credit["partial_plus"]
+    0.4
+    """
+
+    version: str
+    classes: tuple[OutcomeClass, ...]
+    nodes: tuple[Node, ...]
+    workflows: tuple[Workflow, ...] = ()
+
+    def __post_init__(self) -> None:
+        _check_classes(self.classes)
+        _check_tree(self.nodes)
+
+    @property
+    def credit(self) -> dict[str, float]:
+        """Credit of each class, in declared order."""
+        return {c.name: c.credit for c in self.classes}
+
+    @property
+    def root(self) -> Node:
+        """The first question."""
+        return self.nodes[0]
+
+    def node(self, node_id: str) -> Node:
+        """Return a node by its id."""
+        return next(n for n in self.nodes if n.id == node_id)
+
+    def outcome(self, answers: Mapping[str, str]) -> str:
+        """Derive the class from the answers along one path from the root to a leaf.
+
+        Raises
+        ------
+        TaxonomyError
+            If an answer on the path is missing or not yes/no, or if an answer belongs to a
+            node that the path does not visit.
+        """
+        visited = self.path(answers)
+        extra = sorted(set(answers) - {node.id for node in visited})
+        if extra:
+            raise TaxonomyError(f"answer to {extra[0]!r} is not on the path of the other answers")
+        return visited[-1].target(answers[visited[-1].id])
+
+    def path(self, answers: Mapping[str, str]) -> list[Node]:
+        """Return the nodes that complete `answers` walk through, root first."""
+        at, visited = self.root.id, []
+        while at not in OUTCOMES:
+            node = self.node(at)
+            answer = answers.get(node.id)
+            if answer not in ANSWERS:
+                raise TaxonomyError(f"node {node.id!r} needs the answer yes or no, got {answer!r}")
+            visited.append(node)
+            at = node.target(answer)
+        return visited
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 over everything that can move a number or a reviewer's answer."""
+        text = json.dumps(asdict(self), sort_keys=True, ensure_ascii=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data that `taxonomy_from_dict` reads back."""
+        return {
+            "version": self.version,
+            "classes": [asdict(c) for c in self.classes],
+            "nodes": [asdict(n) for n in self.nodes],
+            "workflows": {
+                w.name: {"ceiling_usd": w.ceiling_usd, "unit": w.unit} for w in self.workflows
+            },
+        }
+
+
+def _check_classes(classes: tuple[OutcomeClass, ...]) -> None:
+    names = [c.name for c in classes]
+    for name in names:
+        if name not in OUTCOMES:
+            raise TaxonomyError(f"class {name!r} is unknown; the five classes are {list(OUTCOMES)}")
+        if names.count(name) > 1:
+            raise TaxonomyError(f"class {name!r} is declared twice")
+    for name in OUTCOMES:
+        if name not in names:
+            raise TaxonomyError(f"class {name!r} is missing; the five classes cannot be forked")
+    for c in classes:
+        if not 0 <= c.credit <= 1:
+            raise TaxonomyError(f"class {c.name!r}: credit must be in [0, 1], got {c.credit!r}")
+
+
+def _check_tree(nodes: tuple[Node, ...]) -> None:
+    if not nodes:
+        raise TaxonomyError("the tree has no node")
+    by_id: dict[str, Node] = {}
+    for node in nodes:
+        if node.id in by_id or node.id in OUTCOMES:
+            raise TaxonomyError(f"node {node.id!r} is declared twice or named like a class")
+        if node.evidence_on not in ("", *ANSWERS):
+            raise TaxonomyError(f"node {node.id!r}: evidence_on must be yes or no")
+        by_id[node.id] = node
+    reached: dict[str, str] = {}
+    pending = [nodes[0].id]
+    seen = set(pending)
+    while pending:
+        node = by_id[pending.pop(0)]
+        for answer in ANSWERS:
+            target = node.target(answer)
+            if target in OUTCOMES:
+                if target in reached:
+                    raise TaxonomyError(
+                        f"node {node.id!r} reaches class {target!r} a second time "
+                        f"(node {reached[target]!r} already does)"
+                    )
+                reached[target] = node.id
+            elif target not in by_id:
+                raise TaxonomyError(f"node {node.id!r}: {answer} leads to unknown {target!r}")
+            elif target in seen:
+                raise TaxonomyError(
+                    f"node {target!r} is reached twice (again from node {node.id!r})"
+                )
+            else:
+                seen.add(target)
+                pending.append(target)
+    for node in nodes:
+        if node.id not in seen:
+            raise TaxonomyError(f"node {node.id!r} cannot be reached from {nodes[0].id!r}")
+    for name in OUTCOMES:
+        if name not in reached:
+            raise TaxonomyError(
+                f"no node leads to class {name!r}; the tree starts at {nodes[0].id!r}"
+            )
+
+
+def taxonomy_from_dict(data: Mapping[str, Any], *, where: str = "taxonomy") -> Taxonomy:
+    """Build a taxonomy from plain data (TOML or JSON); `where` names it in errors."""
+    try:
+        return Taxonomy(
+            version=str(data["version"]),
+            classes=tuple(OutcomeClass(**c) for c in data["classes"]),
+            nodes=tuple(Node(**n) for n in data["nodes"]),
+            workflows=tuple(
+                Workflow(name=name, **settings)
+                for name, settings in data.get("workflows", {}).items()
+            ),
+        )
+    except KeyError as error:
+        raise TaxonomyError(f"{where}: {error.args[0]!r} is missing") from error
+    except (TypeError, AttributeError) as error:
+        raise TaxonomyError(f"{where}: {error}") from error
+
+
+def load_taxonomy(path: Path) -> Taxonomy:
+    """Read a forked taxonomy from a TOML file."""
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise TaxonomyError(f"{path}: cannot be read ({error.strerror})") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise TaxonomyError(f"{path}: is not TOML ({error})") from error
+    return taxonomy_from_dict(data, where=str(path))
+
+
+def default_taxonomy() -> Taxonomy:
+    """Return the taxonomy that comes with the package."""
+    text = files("calibration").joinpath("taxonomy.toml").read_text(encoding="utf-8")
+    return taxonomy_from_dict(tomllib.loads(text))
