@@ -1,0 +1,229 @@
+"""A transcript record: messages, tool calls with latency, grading and result of one run."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from calibration.importers.base import MAX_COST_USD, FieldError, ImportSettings, Parsed
+from calibration.importers.fields import (
+    as_list,
+    bounded_metadata,
+    flag,
+    identifier,
+    moment,
+    note,
+    number,
+    part,
+    readable,
+    required_id,
+    text,
+    whole,
+)
+from calibration.importers.grades import graded
+from calibration.importers.messages import Clock, Transcript, read_messages
+from calibration.importers.record import (
+    FIELDS,
+    MAX_TRIAL,
+    extra_metadata,
+    read_inputs,
+    read_sub_goals,
+)
+from calibration.records import OUTCOMES, Step, Trace, Verdict, trace_identity
+
+SOURCE = "transcript"
+NO_WORKFLOW = "unspecified"
+_OWN_FIELDS = (
+    *FIELDS,
+    "trial_id",
+    "messages",
+    "tool_calls",
+    "grading",
+    "result",
+    "output",
+    "latency",
+)
+_RESULT_NAMES = {
+    "response": ("response", "output"),
+    "status": ("status",),
+    "cost_usd": ("cost_usd",),
+    "latency_s": ("latency_s", "latency"),
+}
+
+
+def is_transcript(row: Mapping[str, object]) -> bool:
+    """Tell a transcript record from a trace record."""
+    return "messages" in row and ("task_id" in row or "trial_id" in row)
+
+
+def parse_transcript(
+    row: Mapping[str, object], settings: ImportSettings, file: Path, line: int
+) -> Parsed:
+    """Turn one transcript record into a trace and the verdict of its grading.
+
+    Raises
+    ------
+    FieldError
+        If a field is missing or ill-typed; the message names it.
+    """
+    task_id = required_id(row.get("task_id"), "task_id")
+    trial, label = _trial(row)
+    source_id = f"{file.stem}/{task_id}" + (f"/{label}" if label else "")
+    found = identifier(row.get("workflow"), "workflow") or identifier(row.get("family"), "family")
+    own_id = identifier(row.get("trace_id"), "trace_id")
+    started = moment(row.get("started_at"), "started_at", settings.zone)
+    spoken = read_messages(
+        as_list(row.get("messages"), "messages"),
+        "messages",
+        clock=Clock(start=started, zone=settings.zone),
+    )
+    result = _result(row)
+    units = number(row.get("units"), "units", above_zero=True)
+    model = identifier(row.get("model"), "model") or identifier(row.get("agent"), "agent")
+    trace = Trace(
+        trace_id=own_id or trace_identity(SOURCE, source_id, trial),
+        source=SOURCE,
+        source_id=own_id or source_id,
+        workflow=settings.workflow_for(found) or NO_WORKFLOW,
+        task_id=task_id,
+        task_key=f"{SOURCE}/{found or NO_WORKFLOW}/{task_id}",
+        trial=trial,
+        prompt=_prompt(row, spoken, task_id),
+        inputs=read_inputs(row.get("inputs")),
+        sub_goals=read_sub_goals(row.get("sub_goals")),
+        steps=_with_calls(spoken, as_list(row.get("tool_calls"), "tool_calls")),
+        response=readable(result.get("response")) or spoken.response,
+        status=identifier(result.get("status"), "result.status"),
+        model=model,
+        agent_version=identifier(row.get("agent_version"), "agent_version"),
+        started_at=started,
+        latency_s=number(result.get("latency_s"), "result.latency_s"),
+        cost_usd=number(result.get("cost_usd"), "result.cost_usd", maximum=MAX_COST_USD),
+        units=1.0 if units is None else units,
+        total_tokens=spoken.tokens
+        if row.get("total_tokens") is None
+        else whole(row.get("total_tokens"), "total_tokens"),
+        success_criteria=text(row.get("success_criteria"), "success_criteria"),
+        metadata=bounded_metadata(_metadata(row)),
+        simulated=flag(row.get("simulated"), "simulated") or False,
+    )
+    verdict = _grade(row.get("grading"), trace.trace_id)
+    return Parsed(trace=trace, verdict=verdict, line=line, file=str(file))
+
+
+def _result(row: Mapping[str, object]) -> dict[str, object]:
+    """Return response, status, cost and latency, from `result` or from beside it."""
+    given = row.get("result")
+    inner = given if isinstance(given, dict) else {"response": given}
+    found = {}
+    for field, names in _RESULT_NAMES.items():
+        values = [holder.get(name) for holder in (inner, row) for name in names]
+        found[field] = next((value for value in values if value is not None), None)
+    return found
+
+
+def _metadata(row: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+    yield from extra_metadata(row, _OWN_FIELDS)
+    if isinstance(row.get("grading"), dict):
+        yield "grading", row.get("grading")
+
+
+def _trial(row: Mapping[str, object]) -> tuple[int, str | None]:
+    """Return the trial number, and the trial's own name where it is not that number.
+
+    A name such as ``run-3`` counts as trial 3; one without a number as trial 0.
+    """
+    value = row["trial_id"] if row.get("trial_id") is not None else row.get("trial")
+    if isinstance(value, str):
+        label = required_id(value, "trial_id")
+        digits = re.search(r"([0-9]{1,6})$", label)
+        trial = int(digits[1]) if digits else 0
+        return trial, None if label == str(trial) else label
+    return whole(value, "trial_id", maximum=MAX_TRIAL) or 0, None
+
+
+def _prompt(row: Mapping[str, object], spoken: Transcript, task_id: str) -> str:
+    given = text(row.get("prompt"), "prompt")
+    if given and given.strip():
+        return given
+    return spoken.first_user or f"Task {task_id}; the file does not say what was asked."
+
+
+def _with_calls(spoken: Transcript, calls: list[object]) -> tuple[Step, ...]:
+    """Lay the list of tool calls over the steps of the messages.
+
+    A call is matched by its id, else by its tool's name in order: it adds its latency, and its
+    result where no message holds one. A call that no message mentions is a step of its own,
+    before the last text of the agent.
+    """
+    steps = list(spoken.steps)
+    called = [i for i, s in enumerate(steps) if s.role == "assistant" and s.tool is not None]
+    results = {
+        call_id: i
+        for i, call_id in enumerate(spoken.call_ids)
+        if call_id is not None and steps[i].role != "assistant"
+    }
+    extra = []
+    for index, call in enumerate(calls, start=1):
+        step, call_id = _call_step(call, index)
+        by_id = [i for i in called if call_id is not None and spoken.call_ids[i] == call_id]
+        match = by_id or [i for i in called if steps[i].tool == step.tool]
+        if not match:
+            extra.append(step)
+            continue
+        at = match[0]
+        called.remove(at)
+        answered = results.get(spoken.call_ids[at] or "")
+        if answered is not None:
+            steps[answered] = replace(steps[answered], error=steps[answered].error or step.error)
+        steps[at] = replace(
+            steps[at],
+            seconds=step.seconds,
+            result=step.result if answered is None else None,
+            error=step.error if answered is None else False,
+        )
+    said = [i for i, s in enumerate(steps) if s.content and s.role == "assistant"]
+    last = said[-1] if said else len(steps)
+    merged = [*steps[:last], *extra, *steps[last:]]
+    return tuple(replace(step, step_id=f"s{i}") for i, step in enumerate(merged, start=1))
+
+
+def _call_step(call: object, index: int) -> tuple[Step, str | None]:
+    where = f"tool_calls[{index}]"
+    if not isinstance(call, dict):
+        raise FieldError(f"field {where!r}: must be an object")
+    latency = call["latency_s"] if call.get("latency_s") is not None else call.get("latency")
+    failure = call.get("error")
+    named = isinstance(failure, str | dict) and bool(failure)
+    result = call.get("result")
+    step = Step(
+        step_id="",
+        role="assistant",
+        tool=required_id(call.get("name"), f"{where}.name"),
+        arguments=readable(call.get("arguments")),
+        result=readable(failure if result is None and named else result),
+        error=named or (isinstance(failure, bool) and failure),
+        seconds=number(latency, f"{where}.latency_s"),
+    )
+    call_id = call.get("id")
+    return step, call_id if isinstance(call_id, str) else None
+
+
+def _grade(grading: object, trace_id: str) -> Verdict | None:
+    """Return the verdict of a grading: an outcome by name, else a reward, score or pass."""
+    judge = f"source:{SOURCE}"
+    reason = part(grading, "reason")
+    details = [d for d in (note(readable(reason)),) if d]
+    named = part(grading, "outcome")
+    if isinstance(named, str) and named.strip() in OUTCOMES:
+        return Verdict(
+            judge_id=judge,
+            trace_id=trace_id,
+            outcome=named.strip(),
+            reason=details[0] if details else None,
+            proposed=True,
+        )
+    candidates = [part(grading, key) for key in ("reward", "score", "passed", "outcome")]
+    bare = grading if isinstance(grading, bool | int | float | str) else None
+    reward = next((value for value in (*candidates, bare) if value is not None), None)
+    return graded(reward, judge, trace_id, details=details)
