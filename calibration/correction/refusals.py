@@ -1,0 +1,237 @@
+"""When a correction may not be used, and what a reader must be told: decisions as data."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibration.correction.intervals import FloatArray
+from calibration.correction.inversion import Inversion
+from calibration.correction.strata import Strata
+from calibration.estimates import Estimate
+
+SIGMA_MIN = 0.2
+YOUDEN_MIN = 0.3
+REFERENCE_LABELS_MIN = 10
+CLASS_LABELS_MIN = 10
+VERDICT_SHARE_THAT_COUNTS = 0.02
+PROBABILITY_SAMPLE_MIN = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """A refusal or a warning.
+
+    Parameters
+    ----------
+    code : str
+        Short name that programs compare.
+    estimator : str
+        The estimator concerned.
+    why : str
+        What was found, with the number.
+    mend : str
+        What would help.
+    """
+
+    code: str
+    estimator: str
+    why: str
+    mend: str
+
+
+REPEATED_TASKS = Notice(
+    code="repeated_tasks",
+    estimator="inversion",
+    why="tasks repeat among the labelled traces, which this interval takes for independent",
+    mend="label one trace a task, or read the post-stratified estimate",
+)
+
+
+def youden_index(table: FloatArray) -> FloatArray:
+    """Return recall + specificity - 1 of the judge for each class, shape (n_classes,).
+
+    NaN for a class without labels, or if all labels are of the class.
+
+    Examples
+    --------
+    >>> youden_index(np.array([[8.0, 2.0], [1.0, 9.0]])).tolist()
+    [0.7, 0.7]
+    """
+    n_classes = table.shape[0]
+    rows, columns = table.sum(axis=1), table.sum(axis=0)[:n_classes]
+    hits = table[np.arange(n_classes), np.arange(n_classes)]
+    others = table.sum() - rows
+    index = np.full(n_classes, np.nan)
+    usable = (rows > 0) & (others > 0)
+    index[usable] = hits[usable] / rows[usable] - (columns - hits)[usable] / others[usable]
+    return index
+
+
+def inversion_refusals(
+    table: FloatArray,
+    inversion: Inversion,
+    *,
+    credit: FloatArray,
+    verdict_shares: FloatArray,
+    names: Sequence[str],
+) -> tuple[Notice, ...]:
+    """Return why the inverted estimate may not be used; empty when it may.
+
+    Parameters
+    ----------
+    table : float array, shape (n_classes, n_verdicts)
+        Labelled traces by human class and verdict.
+    inversion : Inversion
+        The result to judge.
+    credit : float array, shape (n_classes,)
+        Credit of each class.
+    verdict_shares : float array, shape (n_verdicts,)
+        Share of each verdict in production.
+    names : sequence of str
+        Names of the verdicts, the classes first.
+
+    Returns
+    -------
+    tuple of Notice
+        Codes ``classes_not_separated`` (smallest singular value below .2), ``judge_too_weak``
+        (recall + specificity - 1 below .3 for a class) and ``few_reference_labels`` (fewer than
+        10 of a class that has credit or more than 2 % of the verdicts).
+    """
+    found = []
+    if inversion.sigma_min < SIGMA_MIN:
+        found.append(
+            Notice(
+                code="classes_not_separated",
+                estimator="inversion",
+                why=f"smallest singular value of the error rates is {inversion.sigma_min:.3f}, "
+                f"below {SIGMA_MIN}",
+                mend="improve the judge, merge classes, or label a random sample of production",
+            )
+        )
+    index = youden_index(table)
+    for k in np.flatnonzero(index < YOUDEN_MIN).tolist():
+        found.append(
+            Notice(
+                code="judge_too_weak",
+                estimator="inversion",
+                why=f"recall + specificity - 1 for {names[k]} is {index[k]:.2f}, "
+                f"below {YOUDEN_MIN}",
+                mend="improve the judge on this class, or label a random sample of production",
+            )
+        )
+    rows, n_classes = table.sum(axis=1), table.shape[0]
+    counts = (credit > 0) | (verdict_shares[:n_classes] > VERDICT_SHARE_THAT_COUNTS)
+    for k in np.flatnonzero(counts & (rows < REFERENCE_LABELS_MIN)).tolist():
+        found.append(
+            Notice(
+                code="few_reference_labels",
+                estimator="inversion",
+                why=f"{rows[k]:g} reference labels of {names[k]}, "
+                f"fewer than {REFERENCE_LABELS_MIN}",
+                mend=f"label more reference traces of {names[k]}",
+            )
+        )
+    return tuple(found)
+
+
+def sample_refusals(
+    n_labels: int, *, probability_sample: bool, estimator: str, minimum_labels: int
+) -> tuple[Notice, ...]:
+    """Return why an estimator that needs a random sample of production may not be used.
+
+    Codes ``no_probability_sample`` and ``few_labels``.
+
+    Examples
+    --------
+    >>> found = sample_refusals(
+    ...     12, probability_sample=True, estimator="post_stratified", minimum_labels=30
+    ... )
+    >>> found[0].code, found[0].why
+    ('few_labels', '12 labels, fewer than 30')
+    """
+    if not probability_sample:
+        return (
+            Notice(
+                code="no_probability_sample",
+                estimator=estimator,
+                why="the labelled traces are no probability sample of production",
+                mend="label at least 100 traces drawn at random from production",
+            ),
+        )
+    if n_labels < minimum_labels:
+        return (
+            Notice(
+                code="few_labels",
+                estimator=estimator,
+                why=f"{n_labels} labels, fewer than {minimum_labels}",
+                mend="label more traces drawn at random from production",
+            ),
+        )
+    return ()
+
+
+def precision_warnings(
+    estimator: str, estimate: Estimate, *, human_half_width: float | None
+) -> tuple[Notice, ...]:
+    """Warn when the judge adds nothing: human labels alone would give a shorter interval.
+
+    Code ``wider_than_human_only``.
+    """
+    half = estimate.half_width
+    if half is None or human_half_width is None or half <= human_half_width:
+        return ()
+    return (
+        Notice(
+            code="wider_than_human_only",
+            estimator=estimator,
+            why=f"half-width {half:.3f}; as many human labels of production alone would give "
+            f"about {human_half_width:.3f}",
+            mend="label production at random, or improve the judge",
+        ),
+    )
+
+
+def share_warnings(inversion: Inversion, *, names: Sequence[str]) -> tuple[Notice, ...]:
+    """Warn of inverted class shares outside [0, 1]; code ``share_outside_unit_interval``."""
+    return tuple(
+        Notice(
+            code="share_outside_unit_interval",
+            estimator="inversion",
+            why=f"the share of {names[k]} comes out as {share:.3f}",
+            mend="use the clipped shares beside it; check that the judge's error rates carry over",
+        )
+        for k, share in enumerate(inversion.prevalence)
+        if share < 0 or share > 1
+    )
+
+
+def merge_warnings(
+    strata: Strata, labels: Sequence[int], *, names: Sequence[str]
+) -> tuple[Notice, ...]:
+    """Warn of verdicts with too few labels, merged with the nearest; code ``verdict_merged``."""
+    return tuple(
+        Notice(
+            code="verdict_merged",
+            estimator="post_stratified",
+            why=f"verdict {names[small]} has {labels[small]} labels and is merged with "
+            f"{names[target]}",
+            mend=f"label more production traces with verdict {names[small]}",
+        )
+        for small, target in strata.merged
+    )
+
+
+def class_warnings(
+    estimator: str, class_labels: FloatArray, *, names: Sequence[str]
+) -> tuple[Notice, ...]:
+    """Warn of classes with fewer than 10 labels; code ``class_few_labels``."""
+    return tuple(
+        Notice(
+            code="class_few_labels",
+            estimator=estimator,
+            why=f"{class_labels[k]:g} labels of {names[k]}: its own share gets no interval",
+            mend=f"label more traces of {names[k]}",
+        )
+        for k in np.flatnonzero(class_labels < CLASS_LABELS_MIN).tolist()
+    )

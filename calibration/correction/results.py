@@ -1,0 +1,109 @@
+"""What goes into a calibration and what comes out of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibration.correction.confusion import Confusion
+from calibration.correction.intervals import FloatArray, IntArray
+from calibration.correction.inversion import Inversion
+from calibration.correction.post_stratified import PostStratified
+from calibration.correction.quality import JudgeQuality
+from calibration.correction.refusals import Notice
+from calibration.estimates import Estimate
+
+Design = Literal["production", "reference"]
+HEADLINE: Mapping[str, str] = {"production": "post_stratified", "reference": "inversion"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LabelledSample:
+    """Traces that have both a human label and a verdict.
+
+    Parameters
+    ----------
+    human : float array, shape (n, n_classes)
+        Class shares, rows summing to one: one-hot for an adjudicated or single label, else the
+        mean over the reviewers.
+    verdicts : int array, shape (n,)
+        Verdict codes; codes from n_classes up are verdicts that are no class.
+    penalties : float array, shape (n,), optional
+        Cost penalty of each trace in [0, 1]; None scores without cost.
+    weights : float array, shape (n,), optional
+        Inverse inclusion probabilities.
+    clusters : array, shape (n,), optional
+        Task of each trace, when tasks repeat.
+    """
+
+    human: FloatArray
+    verdicts: IntArray
+    penalties: FloatArray | None = None
+    weights: FloatArray | None = None
+    clusters: NDArray[np.generic] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetGross:
+    """An estimate with cost penalties (net) and without (gross)."""
+
+    net: Estimate
+    gross: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Calibration:
+    """ASR corrected for judge error, and everything needed to judge the correction.
+
+    Parameters
+    ----------
+    design : str
+        ``"production"``: the labels are a probability sample of production. ``"reference"``: they
+        are another set of traces.
+    headline : str or None
+        Estimator of the headline, None when it is refused.
+    estimates : mapping of str to NetGross
+        ``post_stratified``, ``inversion``, ``human_only``, ``judge_raw``; refused ones have no
+        value and say why.
+    class_shares : mapping of str to tuple of Estimate
+        Class shares of production by ``post_stratified`` and ``inversion``.
+    judge : JudgeQuality
+        Accuracy, kappa, recall and precision on the labelled traces.
+    inversion, inversion_gross : Inversion
+        Diagnostics of the inversion, filled also when it is refused.
+    post_stratification : PostStratified
+        Diagnostics of the post-stratification (net), filled also when it is refused.
+    confusion : Confusion
+        Labelled traces by human class and verdict.
+    n_labels, n_production : int
+        Labelled traces; judged production traces.
+    refusals, warnings : tuple of Notice
+        Why estimators may not be used, and what a reader must be told.
+    """
+
+    design: Design
+    headline: str | None
+    estimates: Mapping[str, NetGross]
+    class_shares: Mapping[str, tuple[Estimate, ...]]
+    judge: JudgeQuality
+    inversion: Inversion
+    inversion_gross: Inversion
+    post_stratification: PostStratified
+    confusion: Confusion
+    n_labels: int
+    n_production: int
+    refusals: tuple[Notice, ...]
+    warnings: tuple[Notice, ...]
+    confidence_level: float
+
+    @property
+    def headline_estimate(self) -> NetGross | None:
+        """The estimate of the headline, or None."""
+        return None if self.headline is None else self.estimates[self.headline]
+
+    @property
+    def r_squared(self) -> float | None:
+        """Share of the variance of the labelled scores that the verdicts explain."""
+        return self.post_stratification.r_squared
