@@ -4,7 +4,7 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import MISSING, asdict, dataclass, fields
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -53,7 +53,8 @@ class Taxonomy:
     ------
     TaxonomyError
         If a class is missing, unknown, unreachable or reached twice, if a node is unknown,
-        unreachable or lies on a cycle, or if a credit is outside [0, 1]. The message names it.
+        unreachable or lies on a cycle, if a credit is outside [0, 1], or if a ceiling is no
+        positive amount. The message names it.
 
     Examples
     --------
@@ -70,8 +71,11 @@ class Taxonomy:
     workflows: tuple[Workflow, ...] = ()
 
     def __post_init__(self) -> None:
+        if not self.version.strip():
+            raise TaxonomyError("the version must not be empty")
         _check_classes(self.classes)
         _check_tree(self.nodes)
+        _check_workflows(self.workflows)
 
     @property
     def credit(self) -> dict[str, float]:
@@ -101,6 +105,25 @@ class Taxonomy:
         if extra:
             raise TaxonomyError(f"answer to {extra[0]!r} is not on the path of the other answers")
         return visited[-1].target(answers[visited[-1].id])
+
+    def answers_for(self, outcome: str) -> dict[str, str]:
+        """Return the answers that lead to a class; the tree has exactly one way to each.
+
+        Raises
+        ------
+        TaxonomyError
+            If there is no such class.
+        """
+        if outcome not in OUTCOMES:
+            raise TaxonomyError(
+                f"class {outcome!r} is unknown; the classes are {', '.join(OUTCOMES)}"
+            )
+        target, answers = outcome, {}
+        while target != self.root.id:
+            node = next(n for n in self.nodes if target in (n.yes, n.no))
+            answers[node.id] = "yes" if node.yes == target else "no"
+            target = node.id
+        return dict(reversed(answers.items()))
 
     def path(self, answers: Mapping[str, str]) -> list[Node]:
         """Return the nodes that complete `answers` walk through, root first."""
@@ -136,14 +159,16 @@ def _check_classes(classes: tuple[OutcomeClass, ...]) -> None:
     names = [c.name for c in classes]
     for name in names:
         if name not in OUTCOMES:
-            raise TaxonomyError(f"class {name!r} is unknown; the five classes are {list(OUTCOMES)}")
+            raise TaxonomyError(
+                f"class {name!r} is unknown; the five classes are {', '.join(OUTCOMES)}"
+            )
         if names.count(name) > 1:
             raise TaxonomyError(f"class {name!r} is declared twice")
-    for name in OUTCOMES:
+    for name in map(str, OUTCOMES):
         if name not in names:
             raise TaxonomyError(f"class {name!r} is missing; the five classes cannot be forked")
     for c in classes:
-        if not 0 <= c.credit <= 1:
+        if not _is_number(c.credit) or not 0 <= c.credit <= 1:
             raise TaxonomyError(f"class {c.name!r}: credit must be in [0, 1], got {c.credit!r}")
 
 
@@ -183,11 +208,44 @@ def _check_tree(nodes: tuple[Node, ...]) -> None:
     for node in nodes:
         if node.id not in seen:
             raise TaxonomyError(f"node {node.id!r} cannot be reached from {nodes[0].id!r}")
-    for name in OUTCOMES:
+    for name in map(str, OUTCOMES):
         if name not in reached:
             raise TaxonomyError(
                 f"no node leads to class {name!r}; the tree starts at {nodes[0].id!r}"
             )
+
+
+def _check_workflows(workflows: tuple[Workflow, ...]) -> None:
+    names = [w.name for w in workflows]
+    for w in workflows:
+        if names.count(w.name) > 1:
+            raise TaxonomyError(f"workflow {w.name!r} is declared twice")
+        ceiling = w.ceiling_usd
+        if ceiling is not None and not (_is_number(ceiling) and 0 < ceiling < float("inf")):
+            raise TaxonomyError(
+                f"workflow {w.name!r}: ceiling_usd must be a positive amount, got {ceiling!r}"
+            )
+        if not isinstance(w.unit, str) or not w.unit.strip():
+            raise TaxonomyError(f"workflow {w.name!r}: unit must be a text, got {w.unit!r}")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _checked(kind: type[OutcomeClass | Node], what: str, data: Mapping[str, Any]) -> dict[str, Any]:
+    """Check the keys of a class or node, so that an error names it and not a constructor."""
+    name = data.get("name", data.get("id"))
+    known = {f.name: f for f in fields(kind)}
+    for key, value in data.items():
+        if key not in known:
+            raise TaxonomyError(f"{what} {name!r} has an unknown key {key!r}")
+        if key != "credit" and not isinstance(value, str):
+            raise TaxonomyError(f"{what} {name!r}: {key} must be a text, got {value!r}")
+    for key, item in known.items():
+        if item.default is MISSING and key not in data:
+            raise TaxonomyError(f"{what} {name!r}: {key!r} is missing")
+    return dict(data)
 
 
 def taxonomy_from_dict(data: Mapping[str, Any], *, where: str = "taxonomy") -> Taxonomy:
@@ -195,13 +253,17 @@ def taxonomy_from_dict(data: Mapping[str, Any], *, where: str = "taxonomy") -> T
     try:
         return Taxonomy(
             version=str(data["version"]),
-            classes=tuple(OutcomeClass(**c) for c in data["classes"]),
-            nodes=tuple(Node(**n) for n in data["nodes"]),
+            classes=tuple(
+                OutcomeClass(**_checked(OutcomeClass, "class", c)) for c in data["classes"]
+            ),
+            nodes=tuple(Node(**_checked(Node, "node", n)) for n in data["nodes"]),
             workflows=tuple(
                 Workflow(name=name, **settings)
                 for name, settings in data.get("workflows", {}).items()
             ),
         )
+    except TaxonomyError as error:
+        raise TaxonomyError(f"{where}: {error}") from error
     except KeyError as error:
         raise TaxonomyError(f"{where}: {error.args[0]!r} is missing") from error
     except (TypeError, AttributeError) as error:
@@ -211,7 +273,7 @@ def taxonomy_from_dict(data: Mapping[str, Any], *, where: str = "taxonomy") -> T
 def load_taxonomy(path: Path) -> Taxonomy:
     """Read a forked taxonomy from a TOML file."""
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        data = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise TaxonomyError(f"{path}: cannot be read ({error.strerror})") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

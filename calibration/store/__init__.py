@@ -1,9 +1,19 @@
 """The DuckDB store: the only place with SQL on labels."""
 
 from calibration.store.batches import Batch, Queue
+from calibration.store.label_import import LabelsStored, import_token
 from calibration.store.labels import LabelReceipt
 from calibration.store.store import Store
 from calibration.store.traces import IngestResult
 from calibration.store.verdicts import VerdictsStored
 
-__all__ = ["Batch", "IngestResult", "LabelReceipt", "Queue", "Store", "VerdictsStored"]
+__all__ = [
+    "Batch",
+    "IngestResult",
+    "LabelReceipt",
+    "LabelsStored",
+    "Queue",
+    "Store",
+    "VerdictsStored",
+    "import_token",
+]

@@ -1,7 +1,8 @@
 """Batches and the queue: which trace a reviewer is given next."""
 
 import json
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,6 +13,7 @@ from calibration.store.database import Cursor, Database, record_audit, rows, utc
 from calibration.store.traces import for_review
 
 LEASE = timedelta(minutes=15)
+PURPOSES = ("practice", "exam", "production", "repeat")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +51,7 @@ def batches(db: Database) -> list[Batch]:
             cursor,
             "SELECT batch_id, purpose, labels_wanted, design, created_at, "
             "(SELECT count(*) FROM batch_item i WHERE i.batch_id = b.batch_id) AS n_items "
-            "FROM batch b ORDER BY created_at DESC, batch_id DESC",
+            "FROM batch b ORDER BY rowid DESC",
         )
     return [Batch(**(row | {"design": json.loads(row["design"])})) for row in found]
 
@@ -63,10 +65,24 @@ def add_batch(
     labels_wanted: int,
     design: dict[str, Any],
 ) -> Batch:
-    """Store a batch in the order given; traces are served in that order."""
+    """Store a batch in the order given; traces are served in that order.
+
+    Raises
+    ------
+    InputError
+        If the batch is empty, names a trace twice or one that is not in the store, or if its
+        purpose, labels wanted or inclusion probability is none.
+    """
+    if purpose not in PURPOSES:
+        raise InputError(f"purpose must be one of {', '.join(PURPOSES)}, got {purpose!r}")
     if labels_wanted < 1:
         raise InputError(f"labels wanted must be at least 1, got {labels_wanted}")
+    if inclusion_probability is not None and not 0 < inclusion_probability <= 1:
+        raise InputError(f"inclusion probability must be in (0, 1], got {inclusion_probability}")
+    if not trace_ids:
+        raise InputError("a batch needs at least one trace")
     with db.write() as cursor:
+        _check_traces(cursor, trace_ids)
         (taken,) = cursor.execute("SELECT count(*) FROM batch").fetchone() or (0,)
         batch_id = f"{purpose}-{taken + 1:03d}"
         cursor.execute(
@@ -81,33 +97,15 @@ def add_batch(
     return next(b for b in batches(db) if b.batch_id == batch_id)
 
 
-# Everything of the batch this reviewer has not decided, with what decides its place in the
-# queue. `room` is what is still wanted after current labels and live leases of the others.
-_OPEN_ITEMS = """
-WITH current AS (
-  SELECT * FROM label_current WHERE batch_id = $batch AND taxonomy_version = $taxonomy
-), others AS (
-  SELECT trace_id, count(*) AS n FROM (
-    SELECT trace_id, reviewer_id FROM current WHERE reviewer_id <> $reviewer AND kind = 'label'
-    UNION
-    SELECT trace_id, reviewer_id FROM lease
-    WHERE batch_id = $batch AND reviewer_id <> $reviewer AND expires_at > $now
-      AND (trace_id, reviewer_id) NOT IN (SELECT trace_id, reviewer_id FROM current)
-  ) GROUP BY trace_id
-), undone AS (
-  SELECT trace_id, max(seq) AS seq FROM label_event
-  WHERE batch_id = $batch AND reviewer_id = $reviewer AND kind = 'undo' GROUP BY trace_id
-)
-SELECT i.trace_id, l.expires_at, b.labels_wanted - coalesce(o.n, 0) AS room
-FROM batch_item i JOIN batch b USING (batch_id)
-LEFT JOIN others o USING (trace_id)
-LEFT JOIN undone u USING (trace_id)
-LEFT JOIN lease l ON l.batch_id = i.batch_id AND l.trace_id = i.trace_id
-  AND l.reviewer_id = $reviewer
-WHERE i.batch_id = $batch
-  AND i.trace_id NOT IN (SELECT trace_id FROM current WHERE reviewer_id = $reviewer)
-ORDER BY u.seq DESC NULLS LAST, (l.expires_at > $now) DESC NULLS LAST, i.position
-"""
+def _check_traces(cursor: Cursor, trace_ids: Sequence[str]) -> None:
+    known = {row[0] for row in cursor.execute("SELECT trace_id FROM trace").fetchall()}
+    seen: set[str] = set()
+    for trace_id in trace_ids:
+        if trace_id not in known:
+            raise InputError(f"trace {trace_id!r} is not in the store")
+        if trace_id in seen:
+            raise InputError(f"trace {trace_id!r} is named twice; a batch holds a trace once")
+        seen.add(trace_id)
 
 
 def queue(
@@ -117,33 +115,77 @@ def queue(
 
     A trace that was undone comes first, then what the reviewer already holds, then the order
     of the batch. What other reviewers hold counts as taken until their lease expires.
+
+    Raises
+    ------
+    InputError
+        If the batch or the reviewer is not in the store.
     """
+    if limit < 1:
+        raise ValueError(f"limit must be at least 1, got {limit}")
     now = utc_now()
-    values = {
-        "batch": batch_id, "reviewer": reviewer_id, "taxonomy": taxonomy_version, "now": now,
-    }  # fmt: skip
     with db.write() as cursor:
-        open_items = cursor.execute(_OPEN_ITEMS, values).fetchall()
-        mine = [(trace_id, expires) for trace_id, expires, room in open_items if room > 0][:limit]
-        for trace_id, expires in mine:
-            if expires is None or expires - now < LEASE * 0.9:
+        db.progress.check_reviewer(cursor, reviewer_id)
+        wanted, items = db.progress.plan(cursor, batch_id)
+        progress = db.progress.of(cursor, batch_id, taxonomy_version)
+        leases = _live_leases(cursor, batch_id, now)
+        mine = progress.decided.get(reviewer_id, {})
+        left = [t for t in items if t not in mine and progress.labels.get(t, 0) < wanted]
+        held = leases.pop(reviewer_id, {})
+        holders = Counter(
+            trace_id
+            for holder, traces in leases.items()
+            for trace_id in traces
+            if trace_id not in progress.decided.get(holder, {})
+        )
+        free = [t for t in left if progress.labels.get(t, 0) + holders.get(t, 0) < wanted]
+        undone = progress.undone.get(reviewer_id, {})
+        offered = _in_order(free, undone, held)[:limit]
+        for trace_id in offered:
+            if trace_id not in held or held[trace_id] - now < LEASE * 0.9:
                 _claim(cursor, batch_id, trace_id, reviewer_id, now)
-        counts = _counts(cursor, reviewer_id, batch_id, taxonomy_version)
-        drafts = cursor.execute(
-            "SELECT trace_id, answers FROM draft WHERE batch_id = ? AND reviewer_id = ?",
-            [batch_id, reviewer_id],
-        ).fetchall()
-        full = _full(cursor, reviewer_id, batch_id, taxonomy_version)
-    ids = [trace_id for trace_id, _ in mine]
-    left = [trace_id for trace_id, _, _ in open_items if trace_id not in full]
+        drafts = _drafts(cursor, reviewer_id, batch_id)
+    counts = Counter(mine.values())
     return Queue(
-        items=tuple(for_review(db, ids)),
-        drafts={trace_id: json.loads(text) for trace_id, text in drafts if trace_id in ids},
+        items=tuple(for_review(db, offered)),
+        drafts={t: drafts[t] for t in offered if t in drafts},
         done=counts["label"],
         skipped=counts["skip"],
-        total=counts["label"] + counts["skip"] + len(left),
-        state="open" if ids else "waiting" if left else "finished",
+        total=len(mine) + len(left),
+        state="open" if offered else "waiting" if left else "finished",
     )
+
+
+def _in_order(
+    free: list[str], undone: Mapping[str, int], held: Mapping[str, datetime]
+) -> list[str]:
+    """Put the traces undone last first, then those held, and keep the order of the batch."""
+    ahead = [t for t in free if t in undone or t in held]
+    ahead.sort(key=lambda t: (-undone.get(t, 0), t not in held))
+    first = set(ahead)
+    return ahead + [t for t in free if t not in first]
+
+
+def _live_leases(
+    cursor: Cursor, batch_id: str, now: datetime
+) -> defaultdict[str, dict[str, datetime]]:
+    """Return when each live lease ends, by reviewer and trace."""
+    leases: defaultdict[str, dict[str, datetime]] = defaultdict(dict)
+    found = cursor.execute(
+        "SELECT reviewer_id, trace_id, expires_at FROM lease WHERE batch_id = ? AND expires_at > ?",
+        [batch_id, now],
+    ).fetchall()
+    for reviewer_id, trace_id, expires_at in found:
+        leases[reviewer_id][trace_id] = expires_at
+    return leases
+
+
+def _drafts(cursor: Cursor, reviewer_id: str, batch_id: str) -> dict[str, dict[str, str]]:
+    found = cursor.execute(
+        "SELECT trace_id, answers FROM draft WHERE batch_id = ? AND reviewer_id = ?",
+        [batch_id, reviewer_id],
+    ).fetchall()
+    return {trace_id: json.loads(text) for trace_id, text in found}
 
 
 def _claim(cursor: Cursor, batch_id: str, trace_id: str, reviewer_id: str, now: datetime) -> None:
@@ -154,21 +196,11 @@ def _claim(cursor: Cursor, batch_id: str, trace_id: str, reviewer_id: str, now: 
     )
 
 
-def _counts(cursor: Cursor, reviewer_id: str, batch_id: str, version: str) -> dict[str, int]:
-    counted = cursor.execute(
-        "SELECT kind, count(*) FROM label_current WHERE batch_id = ? AND reviewer_id = ? "
-        "AND taxonomy_version = ? GROUP BY kind",
-        [batch_id, reviewer_id, version],
-    ).fetchall()
-    return {"label": 0, "skip": 0} | dict(counted)
-
-
-def _full(cursor: Cursor, reviewer_id: str, batch_id: str, version: str) -> set[str]:
-    """Return the traces that have all their labels from other reviewers."""
-    found = cursor.execute(
-        "SELECT trace_id FROM label_current JOIN batch USING (batch_id) "
-        "WHERE batch_id = ? AND reviewer_id <> ? AND taxonomy_version = ? AND kind = 'label' "
-        "GROUP BY trace_id, labels_wanted HAVING count(*) >= labels_wanted",
-        [batch_id, reviewer_id, version],
-    ).fetchall()
-    return {row[0] for row in found}
+def has_open_items(db: Database, reviewer_id: str, batch_id: str, taxonomy_version: str) -> bool:
+    """Return whether this reviewer still has traces of the batch to label."""
+    with db.write() as cursor:
+        db.progress.check_reviewer(cursor, reviewer_id)
+        wanted, items = db.progress.plan(cursor, batch_id)
+        progress = db.progress.of(cursor, batch_id, taxonomy_version)
+        mine = progress.decided.get(reviewer_id, {})
+    return any(t not in mine and progress.labels.get(t, 0) < wanted for t in items)

@@ -8,7 +8,7 @@ import json
 import re
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any
 import duckdb
 
 from calibration.errors import InputError, StoreError, StoreLockedError
+from calibration.store.progress import Progress, Shown
 
 Cursor = duckdb.DuckDBPyConnection
 
@@ -25,6 +26,10 @@ CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "storage_compatibility_version": "v1.5.0",
     "python_enable_replacements": False,
 }
+
+
+# One lock a file, not an object: DuckDB lets one process open a file twice.
+_write_locks: dict[Path, threading.Lock] = {}
 
 
 def utc_now() -> datetime:
@@ -44,15 +49,21 @@ class Database:
     """
 
     def __init__(self, path: Path, *, create: bool) -> None:
+        # DuckDB reads what follows as parameters and looks for its log in another directory.
+        if "?" in str(path):
+            raise InputError(f"{path}: the path of a store cannot hold a question mark")
         if not create and not path.exists():
             raise InputError(
                 f"{path}: there is no store here; `asr import FILES --store {path}` creates one, "
                 "`asr demo` shows one"
             )
         if create:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            _make_directory(path)
         self.path = path
-        self._write_lock = threading.Lock()
+        self.progress = Progress()
+        self.shown = Shown()
+        self.importing = threading.Lock()
+        self._write_lock = _write_locks.setdefault(path.resolve(), threading.Lock())
         self._connection = _connect(path)
         try:
             self._migrate()
@@ -73,18 +84,34 @@ class Database:
 
     @contextmanager
     def write(self) -> Iterator[Cursor]:
-        """Open a cursor for one transaction; anything raised inside undoes it."""
+        """Open a cursor for one transaction; anything raised inside undoes it.
+
+        Raises
+        ------
+        StoreError
+            If the database refuses the change, for example because the disk is full.
+        """
         with self._write_lock, self._connection.cursor() as cursor:
             cursor.begin()
             try:
                 yield cursor
                 cursor.commit()
-            except BaseException:  # Streamlit aborts a callback with one
-                cursor.rollback()
+            except BaseException as error:  # Streamlit aborts a callback with one
+                # A commit that failed has already ended the transaction.
+                with suppress(duckdb.TransactionException):
+                    cursor.rollback()
+                if isinstance(error, duckdb.Error):
+                    raise StoreError(
+                        f"{self.path}: nothing was stored ({_first_line(error)})"
+                    ) from error
                 raise
 
     def _migrate(self) -> None:
         with self.write() as cursor:
+            found = cursor.execute("SELECT table_name FROM duckdb_tables()").fetchall()
+            tables = {row[0] for row in found}
+            if tables and "schema_migration" not in tables:
+                raise StoreError(f"{self.path}: is a DuckDB file but no store; choose another path")
             cursor.execute(
                 "CREATE TABLE IF NOT EXISTS schema_migration "
                 "(version INTEGER PRIMARY KEY, name VARCHAR, applied_at TIMESTAMP)"
@@ -117,11 +144,22 @@ def migrations() -> list[tuple[int, str, str]]:
     return sorted(found)
 
 
+# What DuckDB says on Unix and on Windows when another process has the file open.
+_LOCKED = ("Could not set lock", "being used by another process")
+
+
+def _make_directory(path: Path) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be created ({error.strerror})") from error
+
+
 def _connect(path: Path) -> Cursor:
     try:
         return duckdb.connect(str(path), config=CONFIG)
     except duckdb.IOException as error:
-        if "lock" in str(error):
+        if any(sign in str(error) for sign in _LOCKED):
             holder = re.search(r"PID (\d+)", str(error))
             who = f" (process {holder[1]})" if holder else ""
             raise StoreLockedError(

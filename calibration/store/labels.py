@@ -29,10 +29,11 @@ def record_label(db: Database, taxonomy: Taxonomy, draft: LabelDraft) -> LabelRe
     Raises
     ------
     LabelRefusedError
-        If the trace was never given to this reviewer, already carries their label, or the
-        answers or the evidence are incomplete.
+        If the trace was never given to this reviewer, already carries their label, if the
+        answers or the evidence are incomplete, or if the token belongs to something else.
     """
-    stored = _receipt(db, draft.client_token)
+    with db.read() as cursor:
+        stored = _receipt(cursor, draft)
     if stored is not None:
         return stored
     try:
@@ -41,30 +42,32 @@ def record_label(db: Database, taxonomy: Taxonomy, draft: LabelDraft) -> LabelRe
         raise LabelRefusedError(f"the answers do not reach a class: {error}") from error
     _check_evidence(db, taxonomy, draft)
     with db.write() as cursor:
+        # Again under the lock: the same label may be on its way in another thread.
+        stored = _receipt(cursor, draft)
+        if stored is not None:
+            return stored
         _check_offered(cursor, draft.trace_id, draft.reviewer_id, draft.batch_id)
-        current = _current(cursor, draft.trace_id, draft.reviewer_id, draft.batch_id, taxonomy)
-        if current is None:
-            _append(
-                cursor,
-                taxonomy,
-                kind="label",
-                client_token=draft.client_token,
-                trace_id=draft.trace_id,
-                reviewer_id=draft.reviewer_id,
-                batch_id=draft.batch_id,
-                answers=json.dumps(draft.answers),
-                outcome=outcome,
-                rationale=_bounded(draft.rationale),
-                evidence=json.dumps([asdict(e) for e in draft.evidence]),
-                seconds_active=draft.seconds_active,
+        if _current(cursor, draft.trace_id, draft.reviewer_id, draft.batch_id, taxonomy):
+            raise LabelRefusedError(
+                f"trace {draft.trace_id} already carries your label or skip; "
+                "undo it before labelling again"
             )
-            _drop_draft(cursor, draft.trace_id, draft.reviewer_id, draft.batch_id)
-    receipt = _receipt(db, draft.client_token, duplicate=False)
-    if receipt is None:
-        raise LabelRefusedError(
-            f"trace {draft.trace_id} already carries your label; undo it before labelling again"
+        event_id = _append(
+            cursor,
+            taxonomy,
+            kind="label",
+            client_token=draft.client_token,
+            trace_id=draft.trace_id,
+            reviewer_id=draft.reviewer_id,
+            batch_id=draft.batch_id,
+            answers=json.dumps(draft.answers),
+            outcome=outcome,
+            rationale=_bounded(draft.rationale),
+            evidence=json.dumps([asdict(e) for e in draft.evidence]),
+            seconds_active=_duration(draft.seconds_active),
         )
-    return receipt
+        _drop_draft(cursor, draft.trace_id, draft.reviewer_id, draft.batch_id)
+    return LabelReceipt(event_id=event_id, outcome=outcome, duplicate=False)
 
 
 def record_skip(
@@ -81,7 +84,7 @@ def record_skip(
     if not reason.strip():
         raise LabelRefusedError("a skip needs a reason")
     with db.write() as cursor:
-        if _known_token(cursor, client_token):
+        if _known(cursor, client_token, "skip", reviewer_id, batch_id, trace_id):
             return
         _check_offered(cursor, trace_id, reviewer_id, batch_id)
         if _current(cursor, trace_id, reviewer_id, batch_id, taxonomy) is not None:
@@ -107,11 +110,9 @@ def record_undo(
     Returns None when there is nothing to take back. The event stays: an undo is one more.
     """
     with db.write() as cursor:
-        if _known_token(cursor, client_token):
-            done = cursor.execute(
-                "SELECT trace_id FROM label_event WHERE client_token = ?", [client_token]
-            ).fetchone()
-            return None if done is None else str(done[0])
+        done = _known(cursor, client_token, "undo", reviewer_id, batch_id)
+        if done is not None:
+            return str(done["trace_id"])
         latest = _latest(cursor, taxonomy, reviewer_id, batch_id)
         if latest is None:
             return None
@@ -162,15 +163,41 @@ def acknowledged(db: Database, reviewer_id: str, batch_id: str, tokens: Sequence
     return {row[0] for row in found}
 
 
-def _receipt(db: Database, client_token: str, *, duplicate: bool = True) -> LabelReceipt | None:
-    with db.read() as cursor:
-        row = cursor.execute(
-            "SELECT event_id, outcome FROM label_event WHERE client_token = ? AND kind = 'label'",
-            [client_token],
-        ).fetchone()
-    if row is None:
+def _receipt(cursor: Cursor, draft: LabelDraft) -> LabelReceipt | None:
+    event = _known(
+        cursor, draft.client_token, "label", draft.reviewer_id, draft.batch_id, draft.trace_id
+    )
+    if event is None:
         return None
-    return LabelReceipt(event_id=str(row[0]), outcome=row[1], duplicate=duplicate)
+    return LabelReceipt(event_id=str(event["event_id"]), outcome=event["outcome"], duplicate=True)
+
+
+def _known(
+    cursor: Cursor,
+    client_token: str,
+    kind: str,
+    reviewer_id: str,
+    batch_id: str,
+    trace_id: str | None = None,
+) -> dict[str, Any] | None:
+    """Return the event that a token already stands for.
+
+    A token that stands for anything else is refused: its sender must not take the receipt of
+    another label for their own, nor see its class.
+    """
+    found = rows(
+        cursor,
+        "SELECT event_id, kind, reviewer_id, batch_id, trace_id, outcome FROM label_event "
+        "WHERE client_token = ?",
+        [client_token],
+    )
+    if not found:
+        return None
+    event = found[0]
+    meant = (kind, reviewer_id, batch_id, trace_id or event["trace_id"])
+    if (event["kind"], event["reviewer_id"], event["batch_id"], event["trace_id"]) != meant:
+        raise LabelRefusedError(f"the token {client_token!r} already stands for something else")
+    return event
 
 
 def _check_offered(cursor: Cursor, trace_id: str, reviewer_id: str, batch_id: str) -> None:
@@ -241,35 +268,30 @@ def _latest(
     return found[0] if found else None
 
 
-def _known_token(cursor: Cursor, client_token: str) -> bool:
-    found = cursor.execute(
-        "SELECT 1 FROM label_event WHERE client_token = ?", [client_token]
-    ).fetchone()
-    return found is not None
-
-
-def _append(cursor: Cursor, taxonomy: Taxonomy, **values: Any) -> None:
+def _append(cursor: Cursor, taxonomy: Taxonomy, **values: Any) -> str:
     """Append one event; its place in time is a sequence number, for clocks go backwards."""
-    simulated = cursor.execute(
-        "SELECT (SELECT simulated FROM reviewer WHERE reviewer_id = ?) "
-        "OR (SELECT simulated FROM trace WHERE trace_id = ?)",
+    ((by_simulated, on_simulated),) = cursor.execute(
+        "SELECT (SELECT simulated FROM reviewer WHERE reviewer_id = ?), "
+        "(SELECT simulated FROM trace WHERE trace_id = ?)",
         [values["reviewer_id"], values["trace_id"]],
-    ).fetchone()
-    if simulated is None or simulated[0] is None:
+    ).fetchall()
+    if by_simulated is None or on_simulated is None:
         raise LabelRefusedError(
             f"no reviewer {values['reviewer_id']!r} or no trace {values['trace_id']!r} in the store"
         )
     values |= {
         "taxonomy_version": taxonomy.version,
-        "simulated": simulated[0],
+        "simulated": by_simulated or on_simulated,
         "created_at": utc_now(),
     }
     names = ", ".join(values)
     marks = ", ".join("?" * len(values))
-    cursor.execute(
-        f"INSERT INTO label_event (seq, {names}) VALUES (nextval('event_seq'), {marks})",
+    ((event_id,),) = cursor.execute(
+        f"INSERT INTO label_event (seq, {names}) VALUES (nextval('event_seq'), {marks}) "
+        "RETURNING event_id",
         list(values.values()),
-    )
+    ).fetchall()
+    return str(event_id)
 
 
 def _drop_draft(cursor: Cursor, trace_id: str, reviewer_id: str, batch_id: str) -> None:
@@ -280,4 +302,12 @@ def _drop_draft(cursor: Cursor, trace_id: str, reviewer_id: str, batch_id: str) 
 
 
 def _bounded(text: str | None) -> str | None:
-    return None if text is None else text[:MAX_TEXT].strip() or None
+    """Cut a text to what is kept of it, without what UTF-8 cannot hold."""
+    if text is None:
+        return None
+    return text.strip()[:MAX_TEXT].encode(errors="replace").decode().strip() or None
+
+
+def _duration(seconds: float | None) -> float | None:
+    """Drop a time that no clock measured: a label is not refused for it."""
+    return seconds if seconds is not None and 0 <= seconds < float("inf") else None

@@ -3,6 +3,7 @@
 import json
 import re
 import unicodedata
+from functools import lru_cache
 
 from calibration.errors import InputError, TaxonomyError
 from calibration.records import Reviewer, Workflow
@@ -14,7 +15,9 @@ def reviewers(db: Database) -> list[Reviewer]:
     """Return everybody who can label, by name."""
     with db.read() as cursor:
         found = rows(
-            cursor, "SELECT reviewer_id, name, role, simulated FROM reviewer ORDER BY lower(name)"
+            cursor,
+            "SELECT reviewer_id, name, role, simulated FROM reviewer "
+            "ORDER BY lower(name), reviewer_id",
         )
     return [Reviewer(**row) for row in found]
 
@@ -43,10 +46,20 @@ def add_reviewer(
 
 
 def _slug(name: str) -> str:
-    """Return an id that "Zoë B." and "zoe b" share; other scripts keep their letters."""
-    folded = unicodedata.normalize("NFKD", name.casefold())
-    letters = "".join(c for c in folded if not unicodedata.combining(c))
-    return re.sub(r"\W+", "-", letters).strip("-_")
+    """Return an id that "Zoë B." and "zoe b" share; other scripts keep letters and marks.
+
+    Only Latin letters lose their accents: elsewhere a mark is a vowel or another letter, and
+    two people would share an id.
+    """
+    kept: list[str] = []
+    latin = False
+    for c in unicodedata.normalize("NFKD", name.casefold()):
+        if not unicodedata.category(c).startswith("M"):
+            latin = unicodedata.name(c, "").startswith("LATIN")
+            kept.append(c if c.isalnum() or c == "_" else "-")
+        elif not latin and kept and kept[-1] != "-":
+            kept.append(c)
+    return unicodedata.normalize("NFC", re.sub("-+", "-", "".join(kept)).strip("-_"))
 
 
 def workflows(db: Database) -> dict[str, Workflow]:
@@ -83,10 +96,24 @@ def set_workflow(db: Database, workflow: Workflow) -> None:
 def taxonomy(db: Database) -> Taxonomy:
     """Return the taxonomy in force: the one set last."""
     with db.read() as cursor:
-        row = cursor.execute("SELECT body FROM taxonomy ORDER BY created_at DESC").fetchone()
-    if row is None:
+        found = cursor.execute(
+            "SELECT body FROM taxonomy ORDER BY created_at DESC LIMIT 1"
+        ).fetchall()
+    if not found:
         raise TaxonomyError(f"{db.path}: the store has no taxonomy")
-    return taxonomy_from_dict(json.loads(row[0]), where=str(db.path))
+    return _parsed(found[0][0], str(db.path))
+
+
+@lru_cache(maxsize=8)
+def _parsed(body: str, where: str) -> Taxonomy:
+    # Every label asks for the taxonomy: the text is read each time, but checked once.
+    return taxonomy_from_dict(json.loads(body), where=where)
+
+
+def has_taxonomy(db: Database) -> bool:
+    """Return whether a taxonomy was ever set; one is missing if creating the store was cut off."""
+    with db.read() as cursor:
+        return bool(cursor.execute("SELECT 1 FROM taxonomy LIMIT 1").fetchall())
 
 
 def set_taxonomy(db: Database, new: Taxonomy) -> None:
@@ -108,9 +135,11 @@ def set_taxonomy(db: Database, new: Taxonomy) -> None:
                 "give the changed one a new version"
             )
         body = json.dumps(new.to_dict())
+        # The one set last is in force, even if the clock was put back in between.
         cursor.execute(
-            "INSERT INTO taxonomy VALUES (?, ?, ?, ?) ON CONFLICT (fingerprint) "
-            "DO UPDATE SET created_at = excluded.created_at",
+            "INSERT INTO taxonomy SELECT ?, ?, ?, greatest(?::TIMESTAMP, "
+            "(SELECT max(created_at) + INTERVAL 1 MICROSECOND FROM taxonomy)) "
+            "ON CONFLICT (fingerprint) DO UPDATE SET created_at = excluded.created_at",
             [new.fingerprint, new.version, body, utc_now()],
         )
         for workflow in new.workflows:

@@ -8,9 +8,10 @@ from typing import Any, Self
 import pandas as pd
 
 from calibration.records import LabelDraft, Reviewer, Trace, TraceForReview, Verdict, Workflow
-from calibration.store import batches, frames, labels, people, traces, verdicts
+from calibration.store import batches, frames, label_import, labels, people, traces, verdicts
 from calibration.store.batches import Batch, Queue
 from calibration.store.database import Database
+from calibration.store.label_import import LabelsStored
 from calibration.taxonomy import Taxonomy, default_taxonomy
 
 
@@ -29,11 +30,13 @@ class Store:
         cls, path: str | Path, *, create: bool = False, taxonomy: Taxonomy | None = None
     ) -> Self:
         """Open a store; `create` makes a missing one with `taxonomy` or the default one."""
-        path = Path(path)
-        fresh = not path.exists()
-        db = Database(path, create=create)
-        if fresh or taxonomy is not None:
-            people.set_taxonomy(db, taxonomy or default_taxonomy())
+        db = Database(Path(path), create=create)
+        try:
+            if taxonomy is not None or not people.has_taxonomy(db):
+                people.set_taxonomy(db, taxonomy or default_taxonomy())
+        except BaseException:
+            db.close()
+            raise
         return cls(db)
 
     def close(self) -> None:
@@ -84,9 +87,9 @@ class Store:
         return people.add_reviewer(self._db, name, role=role, simulated=simulated)
 
     # Traces
-    def ingest(self, new: Sequence[Trace]) -> traces.IngestResult:
+    def ingest(self, new: Sequence[Trace], *, take_changed: bool = False) -> traces.IngestResult:
         """Store the traces that are new."""
-        return traces.ingest(self._db, new)
+        return traces.ingest(self._db, new, take_changed=take_changed)
 
     def for_review(self, trace_ids: Sequence[str]) -> list[TraceForReview]:
         """Return what a labelling reviewer may see of these traces."""
@@ -134,9 +137,18 @@ class Store:
         """Claim and return the next traces for a reviewer."""
         return batches.queue(self._db, reviewer_id, batch_id, self.taxonomy().version, limit)
 
+    def has_open_items(self, reviewer_id: str, batch_id: str) -> bool:
+        """Return whether this reviewer still has traces of the batch to label."""
+        version = self.taxonomy().version
+        return batches.has_open_items(self._db, reviewer_id, batch_id, version)
+
     def record_label(self, draft: LabelDraft) -> labels.LabelReceipt:
         """Store a label once, however often it is sent."""
         return labels.record_label(self._db, self.taxonomy(), draft)
+
+    def import_labels(self, batch_id: str, drafts: Sequence[LabelDraft]) -> LabelsStored:
+        """Store labels that were made elsewhere; none is ever overwritten."""
+        return label_import.import_labels(self._db, self.taxonomy(), batch_id, drafts)
 
     def record_skip(
         self, *, client_token: str, trace_id: str, reviewer_id: str, batch_id: str, reason: str
@@ -207,8 +219,9 @@ class Store:
         adjudicator: str,
         rationale: str | None = None,
         simulated: bool = False,
+        client_token: str | None = None,
     ) -> None:
-        """Record the adjudicated class of a trace."""
+        """Record the adjudicated class of a trace; a repeated token stores nothing twice."""
         verdicts.add_consensus(
             self._db,
             self.taxonomy(),
@@ -217,6 +230,7 @@ class Store:
             adjudicator=adjudicator,
             rationale=rationale,
             simulated=simulated,
+            client_token=client_token,
         )
 
     def consensus_frame(self) -> pd.DataFrame:

@@ -11,10 +11,12 @@ from itertools import count, product
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from calibration.records import Attachment, Step, SubGoal, Trace, TraceForReview
+from calibration.errors import StoreError
+from calibration.records import SOURCE_JUDGE, Attachment, Step, SubGoal, Trace, TraceForReview
 from calibration.store.database import Cursor, Database, record_audit, rows, utc_now
 
 # Small row groups of sorted ids: reading one trace touches one of them, whatever the part holds.
@@ -24,24 +26,45 @@ REVIEW_FIELDS = ("prompt", "inputs", "sub_goals", "steps", "response")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngestResult:
-    """What became of the traces of one import, by trace id."""
+    """What became of the traces of one import, by trace id.
+
+    `changed` traces are stored with other content and were left as they are; `labelled` are
+    those of them that carry labels.
+    """
 
     imported: tuple[str, ...] = ()
     already_there: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
+    replaced: tuple[str, ...] = ()
+    labelled: frozenset[str] = frozenset()
     possible_duplicates: dict[str, str] = field(default_factory=dict)
 
+    def why_kept(self, trace_id: str) -> str:
+        """Say what can be done about a changed trace."""
+        if trace_id in self.labelled:
+            return "it carries labels, so the stored one stays"
+        return "`asr import --take-changed` takes the newer one"
 
-def ingest(db: Database, traces: Sequence[Trace]) -> IngestResult:
+
+def ingest(db: Database, traces: Sequence[Trace], *, take_changed: bool = False) -> IngestResult:
     """Store the traces that are new; report the others.
 
     The same identity with the same content is already there. With other content it is
-    `changed` and nothing is overwritten. Equal content under another identity is stored and
-    marked as a possible duplicate.
+    `changed`: nothing is overwritten, unless `take_changed` asks for the newer one and nobody
+    has labelled the older. Equal content under another identity is stored and marked as a
+    possible duplicate.
     """
+    # One import at a time: what is known must not change before the new traces are stored.
+    with db.importing:
+        return _ingest(db, traces, take_changed=take_changed)
+
+
+def _ingest(db: Database, traces: Sequence[Trace], *, take_changed: bool) -> IngestResult:
     with db.read() as cursor:
         known, by_hash = _known(cursor, traces)
+        labelled = _labelled(cursor)
     fresh: dict[str, tuple[Trace, str]] = {}
+    replaced: dict[str, tuple[Trace, str]] = {}
     already: list[str] = []
     changed: list[str] = []
     for trace in traces:
@@ -49,22 +72,36 @@ def ingest(db: Database, traces: Sequence[Trace]) -> IngestResult:
         stored = known.get(trace.trace_id) or fresh.get(trace.trace_id, (None, None))[1]
         if stored is None:
             fresh[trace.trace_id] = (trace, digest)
+        elif stored == digest:
+            already.append(trace.trace_id)
+        elif take_changed and trace.trace_id in known and trace.trace_id not in labelled:
+            replaced[trace.trace_id] = (trace, digest)
         else:
-            (already if stored == digest else changed).append(trace.trace_id)
+            changed.append(trace.trace_id)
     duplicates: dict[str, str] = {}
     for trace_id, (_, digest) in fresh.items():
         if digest in by_hash:
             duplicates[trace_id] = by_hash[digest]
         by_hash.setdefault(digest, trace_id)
-    if fresh:
-        part = _write_part(db.path, [trace for trace, _ in fresh.values()])
+    written = [*replaced.values(), *fresh.values()]
+    if written:
+        part = _write_part(db.path, [trace for trace, _ in written])
         with db.write() as cursor:
-            _insert_index(cursor, list(fresh.values()), duplicates, part)
-            record_audit(cursor, "import", imported=len(fresh), part=part)
+            # A label may have come in while the part was written.
+            for trace_id in _labelled(cursor) & set(replaced):
+                changed.append(trace_id)
+                labelled.add(trace_id)
+                del replaced[trace_id]
+            written = [*replaced.values(), *fresh.values()]
+            places = _make_room(cursor, list(replaced))
+            _insert_index(cursor, written, duplicates, part, places)
+            record_audit(cursor, "import", imported=len(fresh), replaced=list(replaced), part=part)
     return IngestResult(
         imported=tuple(fresh),
         already_there=tuple(already),
         changed=tuple(changed),
+        replaced=tuple(replaced),
+        labelled=frozenset(labelled & set(changed)),
         possible_duplicates=duplicates,
     )
 
@@ -77,6 +114,30 @@ def _known(cursor: Cursor, traces: Sequence[Trace]) -> tuple[dict[str, str], dic
     for trace_id, digest in stored:
         by_hash.setdefault(digest, trace_id)
     return {trace_id: digest for trace_id, digest in stored if trace_id in wanted}, by_hash
+
+
+def _labelled(cursor: Cursor) -> set[str]:
+    found = cursor.execute("SELECT DISTINCT trace_id FROM label_event").fetchall()
+    return {row[0] for row in found}
+
+
+def _make_room(cursor: Cursor, trace_ids: list[str]) -> dict[str, int]:
+    """Remove the index rows of traces that are replaced; return their place in the order.
+
+    The grade that came with the old content goes too: the newer file brings its own.
+    """
+    if not trace_ids:
+        return {}
+    places = cursor.execute(
+        "SELECT trace_id, seq FROM trace WHERE list_contains(?::VARCHAR[], trace_id)", [trace_ids]
+    ).fetchall()
+    cursor.execute("DELETE FROM trace WHERE list_contains(?::VARCHAR[], trace_id)", [trace_ids])
+    cursor.execute(
+        "DELETE FROM verdict WHERE list_contains(?::VARCHAR[], trace_id) "
+        "AND starts_with(judge_id, ?)",
+        [trace_ids, SOURCE_JUDGE],
+    )
+    return dict(places)
 
 
 def parts_directory(store: Path) -> Path:
@@ -102,7 +163,18 @@ def _write_part(store: Path, traces: list[Trace]) -> str:
     with temporary.open("rb") as handle:
         os.fsync(handle.fileno())
     temporary.replace(directory / name)
+    _sync_directory(directory)
     return name
+
+
+def _sync_directory(directory: Path) -> None:
+    """Make a rename survive a power cut; Windows has no such call and needs none."""
+    if os.name == "posix":
+        handle = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def _json(value: object) -> str:
@@ -110,14 +182,18 @@ def _json(value: object) -> str:
 
 
 def _insert_index(
-    cursor: Cursor, items: list[tuple[Trace, str]], duplicates: dict[str, str], part: str
+    cursor: Cursor,
+    items: list[tuple[Trace, str]],
+    duplicates: dict[str, str],
+    part: str,
+    places: dict[str, int],
 ) -> None:
     tags = _agent_tags(cursor, [trace for trace, _ in items])
     now = utc_now()
     ((base,),) = cursor.execute("SELECT coalesce(max(seq), 0) FROM trace").fetchall()
     columns: dict[str, list[Any]] = {
         "trace_id": [t.trace_id for t, _ in items],
-        "seq": list(range(base + 1, base + 1 + len(items))),
+        "seq": [places.get(t.trace_id, base + k) for k, (t, _) in enumerate(items, 1)],
         "source": [t.source for t, _ in items],
         "source_id": [t.source_id for t, _ in items],
         "trial": [t.trial for t, _ in items],
@@ -152,8 +228,11 @@ def _insert_index(
 
 
 def _utc(trace: Trace) -> datetime | None:
+    """Return the start in UTC; a time without a zone is UTC already, on every machine."""
     at = trace.started_at
-    return None if at is None else at.astimezone(UTC).replace(tzinfo=None)
+    if at is None or at.tzinfo is None:
+        return at
+    return at.astimezone(UTC).replace(tzinfo=None)
 
 
 def _agent(trace: Trace) -> tuple[str, str]:
@@ -192,17 +271,42 @@ def for_review(db: Database, trace_ids: Sequence[str]) -> list[TraceForReview]:
         found: dict[str, TraceForReview] = {}
         for part in {head["part"] for head in heads}:
             ids = [head["trace_id"] for head in heads if head["part"] == part]
-            marks = ", ".join("?" * len(ids))
-            bodies = dict(
-                cursor.execute(
-                    f"SELECT trace_id, review FROM read_parquet(?) WHERE trace_id IN ({marks})",
-                    [str(parts_directory(db.path) / part), *ids],
-                ).fetchall()
-            )
+            bodies = _bodies(db, cursor, part, ids)
             for head in heads:
-                if head["trace_id"] in bodies:
-                    found[head["trace_id"]] = _review(head, json.loads(bodies[head["trace_id"]]))
+                if head["part"] == part:
+                    found[head["trace_id"]] = _review(head, bodies[head["trace_id"]])
     return [found[trace_id] for trace_id in trace_ids if trace_id in found]
+
+
+def _bodies(db: Database, cursor: Cursor, part: str, ids: list[str]) -> dict[str, dict[str, Any]]:
+    """Return the text of traces of a part, from memory if it was just shown.
+
+    The queue asks for the same few traces after every answer. A part never changes: its name
+    is made from its content.
+    """
+    found = {i: body for i in ids if (body := db.shown.get((part, i))) is not None}
+    missing = [i for i in ids if i not in found]
+    if missing:
+        for trace_id, text in _read_part(cursor, parts_directory(db.path) / part, missing).items():
+            found[trace_id] = json.loads(text)
+            db.shown.put((part, trace_id), found[trace_id])
+    return found
+
+
+def _read_part(cursor: Cursor, part: Path, ids: list[str]) -> dict[str, str]:
+    marks = ", ".join("?" * len(ids))
+    try:
+        found = cursor.execute(
+            f"SELECT trace_id, review FROM read_parquet(?) WHERE trace_id IN ({marks})",
+            [str(part), *ids],
+        ).fetchall()
+    except duckdb.Error as error:
+        raise StoreError(
+            f"{part}: the text of the traces cannot be read; bring back the file from a backup"
+        ) from error
+    if len(found) < len(ids):
+        raise StoreError(f"{part}: lacks the text of trace {(set(ids) - set(dict(found))).pop()!r}")
+    return dict(found)
 
 
 def _review(head: dict[str, Any], body: dict[str, Any]) -> TraceForReview:

@@ -7,7 +7,8 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from calibration.records import Verdict
+from calibration.errors import InputError
+from calibration.records import NO_VERDICT, OUTCOMES, Verdict
 from calibration.store.database import Cursor, Database, record_audit, utc_now
 from calibration.taxonomy import Taxonomy
 
@@ -23,7 +24,19 @@ class VerdictsStored:
 
 
 def add_verdicts(db: Database, verdicts: Sequence[Verdict]) -> VerdictsStored:
-    """Store verdicts; a judge's verdict on a trace (and sample) is never overwritten."""
+    """Store verdicts; a judge's verdict on a trace (and sample) is never overwritten.
+
+    Raises
+    ------
+    InputError
+        If a verdict is neither one of the five classes nor ``no_verdict``.
+    """
+    for verdict in verdicts:
+        if verdict.outcome not in (*OUTCOMES, NO_VERDICT):
+            raise InputError(
+                f"judge {verdict.judge_id!r} on trace {verdict.trace_id!r}: "
+                f"outcome {verdict.outcome!r} is no class"
+            )
     with db.write() as cursor:
         traces = {row[0] for row in cursor.execute("SELECT trace_id FROM trace").fetchall()}
         known = {
@@ -61,7 +74,8 @@ def _insert(cursor: Cursor, fresh: list[Verdict]) -> None:
     now = utc_now()
     for judge_id, simulated in dict.fromkeys((v.judge_id, v.simulated) for v in fresh):
         cursor.execute(
-            "INSERT INTO judge VALUES (?, ?, ?) ON CONFLICT (judge_id) DO NOTHING",
+            "INSERT INTO judge VALUES (?, ?, ?) ON CONFLICT (judge_id) "
+            "DO UPDATE SET simulated = simulated OR excluded.simulated",
             [judge_id, simulated, now],
         )
     table = pa.table(
@@ -92,9 +106,19 @@ def add_consensus(
     simulated: bool = False,
     client_token: str | None = None,
 ) -> None:
-    """Record the adjudicated class of a trace; later events supersede earlier ones."""
+    """Record the adjudicated class of a trace; later events supersede earlier ones.
+
+    Raises
+    ------
+    InputError
+        If the trace is not in the store.
+    TaxonomyError
+        If the answers do not lead to a class.
+    """
     outcome = taxonomy.outcome(answers)
     with db.write() as cursor:
+        if not cursor.execute("SELECT 1 FROM trace WHERE trace_id = ?", [trace_id]).fetchall():
+            raise InputError(f"trace {trace_id!r} is not in the store")
         cursor.execute(
             "INSERT INTO adjudication_event (seq, client_token, trace_id, taxonomy_version, "
             "answers, outcome, rationale, adjudicator, simulated, created_at) "

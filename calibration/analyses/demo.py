@@ -1,0 +1,201 @@
+"""A store to look around in: simulated reviewers, judge and production with known truth.
+
+Everything here is simulated and says so. The production runs carry the text of the
+hand-written demonstration traces; classes, costs, verdicts and labels are drawn from the
+rates below, so the true Agent Success Rate is known and the estimates can be held to it.
+"""
+
+import json
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from importlib.resources import as_file, files
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibration.analyses.asr import AsrAnalysis, analyse_asr
+from calibration.analyses.judge import trace_penalties
+from calibration.analyses.sampling import draw_batch
+from calibration.errors import CalibrationError, InputError
+from calibration.importers import Parsed, read_traces
+from calibration.metrics.score import scores
+from calibration.records import OUTCOMES, LabelDraft, Trace, Verdict
+from calibration.store import Store, import_token
+from calibration.taxonomy import Taxonomy
+
+JUDGE = "demo-judge"
+REVIEWERS = ("Ada (simulated)", "Ben (simulated)", "Cleo (simulated)")
+N_PRODUCTION = 2_000
+N_LABELLED = 300
+CLASS_MIX = (0.52, 0.14, 0.14, 0.11, 0.09)
+REVIEWER_ACCURACY = (0.97, 0.95, 0.93)
+
+# Rows: true class; columns: verdict. A lenient judge, as real ones are: it lets wrong and
+# invented answers pass as complete far more often than it fails good ones.
+JUDGE_RATES = np.array(
+    [
+        [0.93, 0.04, 0.02, 0.01, 0.00],
+        [0.24, 0.66, 0.08, 0.02, 0.00],
+        [0.22, 0.10, 0.64, 0.04, 0.00],
+        [0.20, 0.06, 0.10, 0.64, 0.00],
+        [0.01, 0.02, 0.02, 0.00, 0.95],
+    ]
+)
+# Dear runs are more often bad ones, so cost and class depend on each other.
+COST_FACTOR = (1.0, 1.1, 1.2, 1.1, 1.6)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demo:
+    """The demonstration: the analysis of its sample, and the truth it should cover."""
+
+    analysis: AsrAnalysis
+    truth: float
+    seed: int
+
+
+def build_demo(store: Store, *, seed: int) -> float:
+    """Fill an empty store and return the true Agent Success Rate of its production runs."""
+    if seed < 0:
+        raise InputError(f"seed must be 0 or more, got {seed}")
+    if not store.trace_frame().empty:
+        raise CalibrationError(f"{store.path}: the demo needs an empty store")
+    rng = np.random.default_rng(seed)
+    taxonomy = store.taxonomy()
+    written = demo_traces()
+    by_class = _by_class(written)
+    truth = rng.choice(len(OUTCOMES), size=N_PRODUCTION, p=CLASS_MIX)
+    ceilings = {name: w.ceiling_usd or 1.0 for name, w in store.workflows().items()}
+    runs = [_run(number, by_class[int(k)], int(k), ceilings, rng) for number, k in enumerate(truth)]
+    store.ingest(runs)
+    store.add_verdicts([_verdict(run, int(k), rng) for run, k in zip(runs, truth, strict=True)])
+    true_class = {run.trace_id: int(k) for run, k in zip(runs, truth, strict=True)}
+    _label_sample(store, taxonomy, true_class, seed, rng)
+    # Written traces come last: they are for trying the desk and no part of production.
+    store.ingest([trace for trace, _ in written])
+    store.add_batch(
+        purpose="practice",
+        trace_ids=[trace.trace_id for trace, _ in written],
+        labels_wanted=1_000,
+        design={"kind": "hand-written demonstration traces"},
+    )
+    frame = store.trace_frame().set_index("trace_id").loc[[run.trace_id for run in runs]]
+    credit = tuple(taxonomy.credit[name] for name in OUTCOMES)
+    return float(scores(truth, trace_penalties(frame), credit=credit).mean())
+
+
+def needs_building(store: Store) -> bool:
+    """Return whether the store is still empty.
+
+    Raises
+    ------
+    CalibrationError
+        If building the demonstration was cut off in the middle.
+    """
+    frame = store.trace_frame()
+    begun = frame["task_key"].str.startswith("demo/").any()
+    if begun and not any(batch.purpose == "practice" for batch in store.batches()):
+        raise CalibrationError(
+            f"{store.path}: building this demo was cut off; remove the file or choose another one "
+            "with --store"
+        )
+    return frame.empty
+
+
+def run_demo(store: Store, *, seed: int) -> Demo:
+    """Build the demonstration and analyse it as any other store."""
+    truth = build_demo(store, seed=seed)
+    return Demo(analysis=analyse_asr(store, judge_id=JUDGE, seed=seed), truth=truth, seed=seed)
+
+
+def demo_traces() -> list[tuple[Trace, str]]:
+    """Return the hand-written traces with their canonical class."""
+    folder = files("reference_dataset").joinpath("demo")
+    with as_file(folder.joinpath("traces.jsonl")) as path:
+        traces = [item.trace for item in read_traces(path) if isinstance(item, Parsed)]
+    rows = map(json.loads, folder.joinpath("labels.jsonl").read_text("utf-8").splitlines())
+    outcome = {row["trace_id"]: str(row["outcome"]) for row in rows if "trace_id" in row}
+    return [(replace(trace, simulated=True), outcome[trace.trace_id]) for trace in traces]
+
+
+def _by_class(written: list[tuple[Trace, str]]) -> list[list[Trace]]:
+    return [[trace for trace, outcome in written if outcome == name] for name in OUTCOMES]
+
+
+def _run(
+    number: int,
+    texts: list[Trace],
+    outcome: int,
+    ceilings: dict[str, float],
+    rng: np.random.Generator,
+) -> Trace:
+    """Return one simulated production run with the text of a written trace of its class."""
+    text = texts[int(rng.integers(len(texts)))]
+    budget = ceilings[text.workflow] * text.units
+    cost = budget * 0.62 * COST_FACTOR[outcome] * float(rng.lognormal(sigma=0.35))
+    start = datetime(2026, 7, 6, tzinfo=UTC) + timedelta(minutes=int(rng.integers(8 * 7 * 1440)))
+    name = f"run-{number + 1:04d}"
+    return replace(
+        text,
+        trace_id=name,
+        source="demo",
+        source_id=name,
+        task_id=name,
+        task_key=f"demo/{name}",
+        model="demo-agent",
+        started_at=start,
+        cost_usd=round(cost, 4),
+        latency_s=round((text.latency_s or 60.0) * float(rng.lognormal(sigma=0.3)), 1),
+    )
+
+
+def _verdict(run: Trace, outcome: int, rng: np.random.Generator) -> Verdict:
+    said = int(rng.choice(len(OUTCOMES), p=JUDGE_RATES[outcome]))
+    return Verdict(judge_id=JUDGE, trace_id=run.trace_id, outcome=OUTCOMES[said], simulated=True)
+
+
+def _label_sample(
+    store: Store,
+    taxonomy: Taxonomy,
+    true_class: dict[str, int],
+    seed: int,
+    rng: np.random.Generator,
+) -> None:
+    """Have two of the three reviewers label each drawn trace, and settle where they differ."""
+    people = [store.add_reviewer(name, simulated=True) for name in REVIEWERS]
+    lead = store.add_reviewer("Lena (simulated lead)", role="lead", simulated=True)
+    batch = draw_batch(store, n=N_LABELLED, seed=seed)
+    drafts = []
+    for trace_id in store.batch_items(batch.batch_id)["trace_id"]:
+        pair = rng.choice(len(people), size=2, replace=False).tolist()
+        said = [_human_class(true_class[trace_id], REVIEWER_ACCURACY[p], rng) for p in pair]
+        for person, outcome in zip(pair, said, strict=True):
+            reviewer_id = people[person].reviewer_id
+            name = OUTCOMES[outcome]
+            drafts.append(
+                LabelDraft(
+                    client_token=import_token(batch.batch_id, reviewer_id, trace_id, name),
+                    trace_id=trace_id,
+                    reviewer_id=reviewer_id,
+                    batch_id=batch.batch_id,
+                    answers=taxonomy.answers_for(name),
+                    seconds_active=round(float(rng.lognormal(4.4, 0.5)), 1),
+                )
+            )
+        if said[0] != said[1]:
+            store.add_consensus(
+                trace_id=trace_id,
+                answers=taxonomy.answers_for(OUTCOMES[true_class[trace_id]]),
+                adjudicator=lead.reviewer_id,
+                rationale="Settled by the simulated lead.",
+                simulated=True,
+            )
+    store.import_labels(batch.batch_id, drafts)
+
+
+def _human_class(outcome: int, accuracy: float, rng: np.random.Generator) -> int:
+    """Return the true class, or by mistake another one at random."""
+    if rng.random() < accuracy:
+        return outcome
+    others: NDArray[np.int64] = np.delete(np.arange(len(OUTCOMES)), outcome)
+    return int(rng.choice(others))

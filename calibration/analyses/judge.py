@@ -1,0 +1,304 @@
+"""The judge against the humans: how far off it is, and the rate corrected for that."""
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from calibration.analyses.fingerprint import fingerprint
+from calibration.analyses.labelled_batch import CODE, LabelledBatch, load_batch
+from calibration.correction.calibrate import Calibration, LabelledSample, calibrate
+from calibration.errors import CalibrationError, InputError, MixedDataError
+from calibration.metrics.score import cost_penalties
+from calibration.records import NO_VERDICT, OUTCOMES, SOURCE_JUDGE
+from calibration.store import Store
+
+Design = Literal["production", "reference"]
+VERDICT_NAMES = (*OUTCOMES, NO_VERDICT)
+# What a number depends on of each trace, beside labels and verdicts.
+INPUT_COLUMNS = ["trace_id", "workflow", "task_key", "cost_usd", "units", "ceiling_usd"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeAnalysis:
+    """A judge calibrated against the human labels of one batch.
+
+    The confusion table has one row a human class and one column a verdict of `verdict_names`.
+    `without_reviewer` is the headline value when one reviewer's labels are left out: reviewer
+    error is shown there and is not part of the interval. `if_skipped` is the headline under
+    the worst and the best class for skipped traces, when more than 3 % were skipped.
+    """
+
+    batch_id: str
+    judge_id: str
+    design: Design
+    verdict_names: tuple[str, ...]
+    calibration: Calibration
+    disagreements: tuple[dict[str, Any], ...]
+    without_reviewer: dict[str, float | None]
+    skipped: int
+    if_skipped: tuple[float, float] | None
+    simulated: bool
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedPopulation:
+    """Verdict codes and penalties of every trace that the estimate speaks about."""
+
+    verdicts: NDArray[np.int64]
+    penalties: NDArray[np.float64]
+    row: dict[str, int]
+
+
+def choose_judge(store: Store, judge_id: str | None) -> str:
+    """Return the judge asked for, else the only one, else the grades of the files.
+
+    Raises
+    ------
+    InputError
+        If there is no such judge, or several and none was named.
+    CalibrationError
+        If the store holds no verdicts.
+    """
+    known = list(store.judge_frame()["judge_id"])
+    if not known:
+        raise CalibrationError(
+            "the store holds no verdicts; import traces that carry a grade, or a verdict file with "
+            "`asr verdicts FILE --judge NAME`"
+        )
+    if judge_id is not None:
+        if judge_id in known or (judge_id == SOURCE_JUDGE and any(map(_is_source, known))):
+            return judge_id
+        raise InputError(f"no judge {judge_id!r}; there are {known}")
+    if len(known) == 1:
+        return str(known[0])
+    if all(map(_is_source, known)):
+        return SOURCE_JUDGE
+    raise InputError(f"several judges have verdicts, name one with --judge: {known}")
+
+
+def _is_source(judge_id: str) -> bool:
+    return judge_id.startswith(SOURCE_JUDGE)
+
+
+def analyse_judge(
+    store: Store,
+    batch_id: str | None = None,
+    *,
+    judge_id: str | None = None,
+    design: Design = "production",
+    confidence_level: float = 0.95,
+) -> JudgeAnalysis:
+    """Calibrate a judge on the labels of one batch.
+
+    With design ``production`` the batch is a random sample of the traces the rate speaks
+    about. With ``reference`` its traces are calibration material only: they are left out of
+    production and the judge's error rates are assumed to be the same in both.
+    """
+    loaded = load_batch(store, batch_id)
+    chosen = choose_judge(store, judge_id)
+    refuse_mixture(store, chosen, loaded)
+    return judge_of(
+        loaded,
+        store.verdict_frame(chosen),
+        judge_id=chosen,
+        design=design,
+        confidence_level=confidence_level,
+    )
+
+
+def judge_of(
+    loaded: LabelledBatch,
+    verdicts: pd.DataFrame,
+    *,
+    judge_id: str,
+    design: Design,
+    confidence_level: float = 0.95,
+) -> JudgeAnalysis:
+    """Calibrate a judge on a batch that is already read."""
+    if loaded.labelled.empty:
+        raise CalibrationError(
+            f"batch {loaded.batch.batch_id!r} has no labels yet; label it on the Label page"
+        )
+    population = judged_population(loaded, verdicts)
+    result = _calibrate(loaded, population, loaded.human, design, confidence_level)
+    at = _rows(loaded, population)
+    return JudgeAnalysis(
+        batch_id=loaded.batch.batch_id,
+        judge_id=judge_id,
+        design=design,
+        verdict_names=VERDICT_NAMES[: _n_verdicts(population)],
+        calibration=result,
+        disagreements=_disagreements(loaded, population.verdicts[at]),
+        without_reviewer=_without_each_reviewer(loaded, population, design),
+        skipped=loaded.skipped,
+        if_skipped=_if_skipped(loaded, result),
+        simulated=loaded.simulated,
+        fingerprint=fingerprint(
+            taxonomy=loaded.taxonomy.fingerprint,
+            settings={
+                "kind": "judge",
+                "judge": judge_id,
+                "design": design,
+                "confidence_level": confidence_level,
+                "skipped": loaded.skipped,
+            },
+            labels=loaded.labels[["trace_id", "reviewer_id", "outcome"]],
+            human=human_frame(loaded),
+            traces=loaded.traces[INPUT_COLUMNS],
+            verdicts=verdicts[["trace_id", "outcome"]],
+        ),
+    )
+
+
+def judged_population(loaded: LabelledBatch, verdicts: pd.DataFrame) -> JudgedPopulation:
+    """Join the population with the verdicts; a trace without a valid one is `no_verdict`."""
+    frame = loaded.traces.merge(verdicts[["trace_id", "outcome"]], on="trace_id", how="left")
+    codes = np.asarray(frame["outcome"].map(CODE).fillna(len(OUTCOMES)), dtype=np.int64)
+    return JudgedPopulation(
+        verdicts=codes,
+        penalties=trace_penalties(frame),
+        row={trace_id: row for row, trace_id in enumerate(frame["trace_id"])},
+    )
+
+
+def trace_penalties(frame: pd.DataFrame) -> NDArray[np.float64]:
+    """Return the penalty of each trace; without a cost or a ceiling it is zero (and counted)."""
+    costs = known_costs(frame)
+    ceilings = frame["ceiling_usd"].fillna(1.0).to_numpy(dtype=np.float64)
+    return cost_penalties(costs, ceilings, frame["units"].to_numpy(dtype=np.float64))
+
+
+def known_costs(frame: pd.DataFrame) -> NDArray[np.float64]:
+    """Return the cost of each trace, NaN where it or the ceiling it is held to is missing."""
+    costs = frame["cost_usd"].to_numpy(dtype=np.float64)
+    return np.where(frame["ceiling_usd"].isna().to_numpy(), np.nan, costs)
+
+
+def _calibrate(
+    loaded: LabelledBatch,
+    population: JudgedPopulation,
+    human: NDArray[np.float64],
+    design: Design,
+    confidence_level: float,
+) -> Calibration:
+    """Run the calibration on the labelled traces that `human` has a class for."""
+    at = _rows(loaded, population)
+    has_label = human.sum(axis=1) > 0
+    clusters = pd.factorize(loaded.labelled["task_key"])[0]
+    repeated = len(np.unique(clusters)) < len(clusters)
+    sample = LabelledSample(
+        human=human[has_label],
+        verdicts=population.verdicts[at][has_label],
+        penalties=population.penalties[at][has_label],
+        clusters=clusters[has_label] if repeated else None,
+    )
+    counted = np.ones(len(population.verdicts), dtype=bool)
+    if design == "reference":
+        counted[at] = False
+    return calibrate(
+        sample,
+        production_verdicts=population.verdicts[counted],
+        production_penalties=population.penalties[counted],
+        credit=tuple(loaded.taxonomy.credit[name] for name in OUTCOMES),
+        design=design,
+        n_verdicts=_n_verdicts(population),
+        verdict_names=VERDICT_NAMES,
+        open_disagreements=loaded.open_disagreements,
+        confidence_level=confidence_level,
+    )
+
+
+def _n_verdicts(population: JudgedPopulation) -> int:
+    return len(OUTCOMES) + int((population.verdicts == len(OUTCOMES)).any())
+
+
+def _rows(loaded: LabelledBatch, population: JudgedPopulation) -> NDArray[np.int64]:
+    return np.asarray(loaded.labelled["trace_id"].map(population.row), dtype=np.int64)
+
+
+def _without_each_reviewer(
+    loaded: LabelledBatch, population: JudgedPopulation, design: Design
+) -> dict[str, float | None]:
+    """Return the headline with each reviewer's labels left out; adjudicated traces stay."""
+    codes = loaded.codes()
+    if codes.shape[1] < 2:
+        return {}
+    one_hot = np.eye(len(OUTCOMES))
+    found: dict[str, float | None] = {}
+    for column, reviewer in enumerate(loaded.reviewers):
+        others = np.delete(codes, column, axis=1)
+        votes = np.where((others >= 0)[..., None], one_hot[others], 0.0).sum(axis=1)
+        total = votes.sum(axis=1, keepdims=True)
+        human = np.divide(votes, total, out=np.zeros_like(votes), where=total > 0)
+        human[loaded.adjudicated] = loaded.human[loaded.adjudicated]
+        headline = _calibrate(loaded, population, human, design, 0.95).headline_estimate
+        found[reviewer] = None if headline is None else headline.net.value
+    return found
+
+
+def _if_skipped(loaded: LabelledBatch, result: Calibration) -> tuple[float, float] | None:
+    asked = loaded.skipped + len(loaded.labelled)
+    headline = result.headline_estimate
+    if headline is None or headline.net.value is None or loaded.skipped <= 0.03 * asked:
+        return None
+    share = loaded.skipped / asked
+    low = (1 - share) * headline.net.value
+    return low, low + share
+
+
+def _disagreements(
+    loaded: LabelledBatch, verdicts: NDArray[np.int64]
+) -> tuple[dict[str, Any], ...]:
+    """List the labelled traces on which not every human agrees with the verdict."""
+    said: defaultdict[str, list[tuple[str, str, object]]] = defaultdict(list)
+    columns = ["trace_id", "reviewer_id", "outcome", "rationale"]
+    for trace_id, *label in zip(*(loaded.labels[name].tolist() for name in columns), strict=True):
+        said[trace_id].append((label[0], label[1], label[2]))
+    listed = []
+    for row, trace_id in enumerate(loaded.labelled["trace_id"].tolist()):
+        verdict = int(verdicts[row])
+        if verdict < len(OUTCOMES) and loaded.human[row, verdict] == 1:
+            continue
+        listed.append(
+            {
+                "trace_id": trace_id,
+                "verdict": VERDICT_NAMES[verdict],
+                "labels": {reviewer: outcome for reviewer, outcome, _ in said[trace_id]},
+                "rationales": {
+                    reviewer: text for reviewer, _, text in said[trace_id] if isinstance(text, str)
+                },
+            }
+        )
+    return tuple(listed)
+
+
+def human_frame(loaded: LabelledBatch) -> pd.DataFrame:
+    """Return the human side of each labelled trace, for the fingerprint."""
+    return pd.DataFrame(loaded.human).assign(
+        trace_id=loaded.labelled["trace_id"].to_numpy(), adjudicated=loaded.adjudicated
+    )
+
+
+def refuse_mixture(store: Store, judge_id: str, loaded: LabelledBatch) -> None:
+    """Refuse a simulated judge for real labels, and the other way round.
+
+    Raises
+    ------
+    MixedDataError
+        If one is simulated and the other is not.
+    """
+    judges = store.judge_frame()
+    used = judges[
+        judges["judge_id"].map(_is_source)
+        if judge_id == SOURCE_JUDGE
+        else judges["judge_id"] == judge_id
+    ]
+    if (used["simulated"] != loaded.simulated).any():
+        raise MixedDataError(
+            f"judge {judge_id!r} and the labels must be both simulated or both real"
+        )

@@ -1,0 +1,150 @@
+"""One batch with everything known about it: the common input of the analyses."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from calibration.analyses.sampling import population
+from calibration.errors import CalibrationError, InputError, MixedDataError
+from calibration.records import OUTCOMES
+from calibration.store import Batch, Store
+from calibration.taxonomy import Taxonomy
+
+CODE = {name: position for position, name in enumerate(OUTCOMES)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelledBatch:
+    """A batch, its labels and the traces it was drawn from.
+
+    `human` has one row a labelled trace of the batch (`labelled`, in batch order) and one
+    column a class: the adjudicated class where there is one, else the share of each class
+    among its reviewers. `open_disagreements` counts traces on which reviewers differ and
+    nobody has adjudicated; `skipped` counts traces that were skipped and never labelled.
+    """
+
+    batch: Batch
+    taxonomy: Taxonomy
+    traces: pd.DataFrame
+    labels: pd.DataFrame
+    labelled: pd.DataFrame
+    human: NDArray[np.float64]
+    adjudicated: NDArray[np.bool_]
+    open_disagreements: int
+    skipped: int
+    unlabelled: int
+    later_traces: int
+    simulated: bool
+
+    @property
+    def reviewers(self) -> list[str]:
+        """Everybody who labelled, in order of name."""
+        return sorted(self.labels["reviewer_id"].unique())
+
+    def codes(self) -> NDArray[np.int64]:
+        """Return class codes, items x reviewers, -1 where a reviewer did not label."""
+        wide = self.labels.pivot_table(
+            index="trace_id", columns="reviewer_id", values="code", aggfunc="last"
+        )
+        wide = wide.reindex(index=list(self.labelled["trace_id"]), columns=self.reviewers)
+        return wide.fillna(-1).to_numpy(dtype=np.int64)
+
+
+def choose_batch(store: Store, batch_id: str | None) -> Batch:
+    """Return the batch asked for, or the newest production batch.
+
+    Raises
+    ------
+    InputError
+        If there is no batch of that name.
+    CalibrationError
+        If nothing was asked for and there is no production batch.
+    """
+    batches = store.batches()
+    if batch_id is not None:
+        for batch in batches:
+            if batch.batch_id == batch_id:
+                return batch
+        raise InputError(f"no batch {batch_id!r}; there are {[b.batch_id for b in batches]}")
+    for batch in batches:
+        if batch.purpose == "production":
+            return batch
+    raise CalibrationError("there is no batch yet; `asr sample --n 40 --seed 1` draws one")
+
+
+def load_batch(store: Store, batch_id: str | None = None) -> LabelledBatch:
+    """Read a batch with its labels, consensus and population.
+
+    Raises
+    ------
+    MixedDataError
+        If simulated and real traces or labels would enter one number.
+    """
+    batch = choose_batch(store, batch_id)
+    if batch.purpose != "production":
+        raise InputError(f"batch {batch.batch_id!r} is for {batch.purpose}, not for production")
+    taxonomy = store.taxonomy()
+    every = store.trace_frame()
+    traces = population(batch, every)
+    events = store.label_frame(batch.batch_id)
+    labels = events[events["kind"] == "label"]
+    labels = labels.sort_values(["trace_id", "reviewer_id"]).reset_index(drop=True)
+    labels["code"] = labels["outcome"].map(CODE)
+    items = store.batch_items(batch.batch_id)
+    labelled = items[items["trace_id"].isin(labels["trace_id"])].merge(
+        traces.drop(columns="seq"), on="trace_id", how="left"
+    )
+    consensus = store.consensus_frame()
+    consensus = consensus[consensus["trace_id"].isin(labelled["trace_id"])]
+    human, adjudicated, open_disagreements = _human_side(labelled, labels, consensus)
+    only_skipped = set(events["trace_id"]) - set(labels["trace_id"])
+    return LabelledBatch(
+        batch=batch,
+        taxonomy=taxonomy,
+        traces=traces,
+        labels=labels,
+        labelled=labelled,
+        human=human,
+        open_disagreements=open_disagreements,
+        adjudicated=adjudicated,
+        skipped=len(only_skipped),
+        unlabelled=len(items) - len(labelled) - len(only_skipped),
+        later_traces=_later_traces(batch, every),
+        simulated=_simulated(traces, labels, consensus),
+    )
+
+
+def _human_side(
+    labelled: pd.DataFrame, labels: pd.DataFrame, consensus: pd.DataFrame
+) -> tuple[NDArray[np.float64], NDArray[np.bool_], int]:
+    """Return class shares per labelled trace, which are adjudicated, how many are open."""
+    order = {trace_id: row for row, trace_id in enumerate(labelled["trace_id"])}
+    counts = np.zeros((len(order), len(OUTCOMES)))
+    rows = labels["trace_id"].map(order).to_numpy(dtype=np.int64)
+    np.add.at(counts, (rows, labels["code"].to_numpy(dtype=np.int64)), 1.0)
+    human = counts / counts.sum(axis=1, keepdims=True) if len(order) else counts
+    disagree = (counts > 0).sum(axis=1) > 1
+    at = consensus["trace_id"].map(order).to_numpy(dtype=np.int64)
+    human[at] = 0.0
+    human[at, consensus["outcome"].map(CODE).to_numpy(dtype=np.int64)] = 1.0
+    adjudicated = np.zeros(len(order), dtype=bool)
+    adjudicated[at] = True
+    return human, adjudicated, int((disagree & ~adjudicated).sum())
+
+
+def _later_traces(batch: Batch, every: pd.DataFrame) -> int:
+    """Count the traces that came in after the draw and would have been part of it."""
+    later = every[every["seq"] > batch.design["last_seq"]]
+    workflow = batch.design.get("workflow")
+    return len(later) if workflow is None else int((later["workflow"] == workflow).sum())
+
+
+def _simulated(*frames: pd.DataFrame) -> bool:
+    found = {bool(value) for frame in frames for value in frame["simulated"]}
+    if len(found) > 1:
+        raise MixedDataError(
+            "simulated and real rows would enter one number; keep the demo in a store of its own"
+        )
+    return found == {True}

@@ -1,0 +1,121 @@
+"""Rows of a CSV or JSONL file of verdicts or labels, each with the line where it starts."""
+
+import csv
+import io
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from calibration.errors import InputError
+from calibration.importers.base import MAX_TRACE_BYTES, FieldError
+from calibration.importers.records_file import delimiter_of
+from calibration.importers.scan import decode_text
+
+Row = dict[str, Any]
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+_GUARDED = re.compile(r"'+[=+\-@\t\r]")
+
+
+def read_rows(path: Path, *, required: Sequence[str]) -> Iterator[tuple[int, Row]]:
+    """Yield line number and row of a CSV or JSONL file that has the required fields.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or a row lacks a field; the message names file, line, field.
+    """
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: is not UTF-8 (byte {error.start})") from error
+    if not text.strip():
+        raise InputError(f"{path}: the file is empty; it needs the fields {', '.join(required)}")
+    is_json = text.lstrip()[:1] == "{"
+    for line, row in _json_rows(path, text) if is_json else _csv_rows(path, text, required):
+        for name in required:
+            if row.get(name) is None or not str(row[name]).strip():
+                raise InputError(f"{path}, line {line}: field {name!r} is missing")
+        yield line, row
+
+
+def text_field(row: Row, name: str, *, path: Path, line: int) -> str | None:
+    """Return an optional text of a row, None where it is missing or empty."""
+    value = row.get(name)
+    if value is not None and not isinstance(value, str):
+        raise InputError(f"{path}, line {line}, field {name!r}: must be text, got {value!r:.80}")
+    return value or None
+
+
+def guard(text: str) -> str:
+    """Keep a spreadsheet from running a cell as a formula; `unguard` takes it back.
+
+    A text that already begins with quotes before a formula sign gets one more, so that every
+    text comes back as it was.
+
+    Examples
+    --------
+    >>> guard("=1+1"), guard("'=1+1"), guard("it's")
+    ("'=1+1", "''=1+1", "it's")
+    >>> unguard(guard("'=1+1"))
+    "'=1+1"
+    """
+    return "'" + text if _FORMULA.match(text) else text
+
+
+def unguard(text: str) -> str:
+    """Return the text that `guard` was given."""
+    return text[1:] if _GUARDED.match(text) else text
+
+
+def _csv_rows(path: Path, text: str, required: Sequence[str]) -> Iterator[tuple[int, Row]]:
+    # The limit is global to the csv module; it is only ever raised, to what a trace may have.
+    csv.field_size_limit(max(csv.field_size_limit(), MAX_TRACE_BYTES))
+    delimiter = delimiter_of(text.lstrip().split("\n", 1)[0].encode())
+    if delimiter is None:
+        raise InputError(
+            f"{path}, line 1: must be a header with the columns {', '.join(required)} "
+            "(or the file one JSON object a line)"
+        )
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    columns: list[str] = []
+    line = 1
+    try:
+        for cells in reader:
+            if not columns and any(cells):
+                columns = _columns(path, line, cells, required)
+            elif any(cells):
+                if len(cells) != len(columns):
+                    what = f"has {len(cells)} cells, the header has {len(columns)}"
+                    raise InputError(f"{path}, line {line}: {what}; quote cells that hold commas")
+                # Only CSV has been in a spreadsheet, where formulas need a guard.
+                kept = [unguard(cell.replace("\x00", "\ufffd")) for cell in cells]
+                yield line, dict(zip(columns, kept, strict=True))
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise InputError(f"{path}, line {line}: is not CSV ({error})") from error
+
+
+def _columns(path: Path, line: int, cells: list[str], required: Sequence[str]) -> list[str]:
+    columns = [cell.strip() for cell in cells]
+    for name in columns:
+        if name and columns.count(name) > 1:
+            raise InputError(f"{path}, line {line}: column {name!r} occurs twice")
+    for name in required:
+        if name not in columns:
+            raise InputError(f"{path}, line {line}: column {name!r} is missing")
+    return columns
+
+
+def _json_rows(path: Path, text: str) -> Iterator[tuple[int, Row]]:
+    for line, content in enumerate(text.split("\n"), 1):
+        if content.strip():
+            try:
+                row = decode_text(content)
+            except FieldError as error:
+                raise InputError(f"{path}, line {line}: {error}") from error
+            if not isinstance(row, dict):
+                raise InputError(f"{path}, line {line}: must be an object")
+            yield line, row

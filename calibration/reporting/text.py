@@ -1,0 +1,247 @@
+"""Results as text for a terminal; percent and rounding appear only here."""
+
+from collections.abc import Iterator, Sequence
+
+from calibration.analyses.agreement import AgreementAnalysis
+from calibration.analyses.asr import AsrAnalysis, CostSummary
+from calibration.analyses.importing import FilesRead, ImportReport
+from calibration.analyses.judge import JudgeAnalysis
+from calibration.estimates import OK, Estimate
+from calibration.records import OUTCOMES
+
+SIMULATED = "SIMULATED DATA: labels, verdicts and production runs are drawn at random."
+
+
+def number(result: Estimate, digits: int = 3) -> str:
+    """Return value and interval of an estimate, or why there is none."""
+    if result.value is None:
+        return result.status.replace("_", " ", 1)
+    text = f"{result.value:.{digits}f}"
+    if result.interval is not None:
+        text += f" [{result.interval[0]:.{digits}f}, {result.interval[1]:.{digits}f}]"
+    return text if result.status == OK else f"{text}  ({result.status})"
+
+
+def percent(share: float | None) -> str:
+    """Return a share as percent."""
+    return "-" if share is None else f"{100 * share:.1f} %"
+
+
+def usd(amount: float | None) -> str:
+    """Return an amount of money."""
+    return "-" if amount is None else f"${amount:.4f}" if amount < 0.1 else f"${amount:.2f}"
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield the lines of a table; the first column is left-aligned, the others right."""
+    cells = [list(head), *[list(row) for row in rows]]
+    widths = [max(len(row[k]) for row in cells) for k in range(len(head))]
+    for row in cells:
+        padded = [row[0].ljust(widths[0])]
+        padded += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+        yield "  " + "  ".join(padded).rstrip()
+
+
+def preview(read: FilesRead) -> Iterator[str]:
+    """Yield what an import would bring in."""
+    found = read.preview
+    formats = ", ".join(f"{n} {name}" for name, n in found.formats.items()) or "none"
+    yield f"Traces        {found.n_traces} in {len(read.paths)} files ({formats})"
+    yield f"Tasks         {found.n_tasks}"
+    yield "Workflows     " + ", ".join(f"{name} ({n})" for name, n in found.workflows.items())
+    yield f"Costs known   {found.costs_known} of {found.n_traces}"
+    yield f"Grades        {found.n_verdicts} (kept as verdicts, hidden from reviewers)"
+    missing = [f"{f.field} ({f.of - f.found} of {f.of})" for f in found.fields if f.found < f.of]
+    yield "Complete      " + ", ".join(f.field for f in found.fields if f.found == f.of)
+    yield "Missing       " + (", ".join(missing) or "nothing")
+    yield f"Set aside     {found.n_set_aside}"
+    if found.first is not None:
+        first = found.first
+        yield f"First trace   {first.trace_id}, {first.n_steps} steps: {first.prompt}"
+
+
+def import_report(report: ImportReport) -> Iterator[str]:
+    """Yield what an import did."""
+    yield (
+        f"{report.imported} imported, {report.already_there} already there, {report.changed} "
+        f"changed, {len(report.set_aside)} set aside, {report.verdicts} grades kept"
+    )
+    if report.possible_duplicates:
+        yield f"{report.possible_duplicates} have the content of another trace, kept and marked"
+    for row in report.set_aside:
+        place = row.file if row.line is None else f"{row.file}, line {row.line}"
+        yield f"  set aside: {place}: {row.reason}"
+
+
+def agreement(result: AgreementAnalysis) -> Iterator[str]:
+    """Yield the agreement of a batch."""
+    overall = result.overall
+    if result.simulated:
+        yield SIMULATED
+    yield f"Agreement in {result.batch_id}, {len(result.reviewers)} reviewers"
+    yield (
+        f"  {overall.n_items} traces with two or more labels, {overall.n_ratings} labels "
+        f"on {overall.n_items_total} labelled traces"
+    )
+    yield f"  percent agreement     {number(overall.percent_agreement)}"
+    yield f"  Krippendorff's alpha  {number(overall.alpha)}"
+    yield f"  interval: {overall.alpha.method}; to traces like these, reviewers as they are"
+    yield ""
+    yield "Per class (if one reviewer says it, how likely does another say it too)"
+    yield from table(
+        ["class", "share", "specific agreement"],
+        [
+            [name, percent(share), number(value)]
+            for name, value, share in zip(
+                result.classes, overall.specific, overall.class_shares, strict=True
+            )
+        ],
+    )
+    for pair in result.pairs:
+        first, second = result.reviewers[pair.first], result.reviewers[pair.second]
+        yield ""
+        yield f"{first} (rows) x {second} (columns), {pair.n_shared} traces"
+        yield f"  alpha {number(pair.alpha)}, agreement {number(pair.percent_agreement)}"
+        yield from confusion(result.classes, result.classes, pair.table)
+    yield ""
+    yield f"fingerprint {result.fingerprint[:16]}, taxonomy {result.taxonomy_version}"
+
+
+def confusion(
+    row_names: Sequence[str], column_names: Sequence[str], counts: Sequence[Sequence[float]]
+) -> Iterator[str]:
+    """Yield a two-way table of counts; a trace whose reviewers differ counts in parts."""
+    yield from table(
+        ["", *column_names],
+        [[name, *[f"{c:g}" for c in row]] for name, row in zip(row_names, counts, strict=True)],
+    )
+
+
+def judge(result: JudgeAnalysis) -> Iterator[str]:
+    """Yield the calibration of a judge."""
+    calibration = result.calibration
+    if result.simulated:
+        yield SIMULATED
+    yield f"Judge {result.judge_id} against the labels of {result.batch_id}"
+    sample = (
+        "random sample of production"
+        if result.design == "production"
+        else "reference only: assumes that the judge errs there as in production"
+    )
+    yield f"  {calibration.n_labels} labelled traces ({sample}), {calibration.n_production} judged"
+    yield f"  accuracy {number(calibration.judge.accuracy)}"
+    yield f"  kappa    {number(calibration.judge.kappa)}"
+    yield ""
+    yield "Human class (rows) x verdict (columns)"
+    yield from confusion(
+        OUTCOMES, result.verdict_names, result.calibration.confusion.table.tolist()
+    )
+    yield ""
+    yield "Agent success rate, net of cost and gross"
+    yield from table(
+        ["estimator", "net", "gross"],
+        [
+            [name + (" *" if name == calibration.headline else ""), number(e.net), number(e.gross)]
+            for name, e in calibration.estimates.items()
+        ],
+    )
+    if calibration.headline is not None:
+        yield f"  * headline; {calibration.estimates[calibration.headline].net.method}"
+    for reviewer, value in result.without_reviewer.items():
+        text = "not estimable" if value is None else f"{value:.3f}"
+        yield f"  without {reviewer}: {text} (reviewer error is shown here, not in the interval)"
+    if result.if_skipped is not None:
+        low, high = result.if_skipped
+        yield f"  {result.skipped} skipped traces could move it to [{low:.3f}, {high:.3f}]"
+    for kind, notices in (("refused", calibration.refusals), ("warning", calibration.warnings)):
+        for notice in notices:
+            yield f"  {kind}: {notice.estimator}: {notice.why}; {notice.mend}"
+    yield f"  {len(result.disagreements)} traces where a human and the judge differ"
+    yield ""
+    yield f"fingerprint {result.fingerprint[:16]}"
+
+
+def asr(result: AsrAnalysis) -> Iterator[str]:
+    """Yield the report on one batch."""
+    if result.simulated:
+        yield SIMULATED
+    head = result.headline
+    kind = "corrected for judge error" if result.calibrated else "human labels only, not calibrated"
+    yield f"Agent success rate (ASR) {number(head)}  {kind}"
+    yield f"  {100 * head.confidence_level:g} % {head.method}, n = {head.n:,}"
+    yield (
+        f"  {result.n_labelled} labelled of {result.n_production:,} traces "
+        f"({result.design.get('kind', 'unknown design')}, batch {result.batch_id})"
+    )
+    yield ""
+    yield from table(["", "net of cost", "gross"], _three(result))
+    human = result.human_only
+    yield (
+        f"  human-only pass rate {number(human.pass_rate)}; without abandoned runs "
+        f"{number(human.asr_without_abandoned)}"
+    )
+    yield f"  identity: net = gross - mean effective penalty ({human.mean_effective_penalty:.4f})"
+    yield ""
+    yield "Outcome shares" + (" (corrected)" if result.calibrated else " (labelled sample)")
+    yield from table(
+        ["class", "share", "credit"],
+        [
+            [name, number(share), f"{result.credit[name]:g}"]
+            for name, share in zip(OUTCOMES, result.class_shares, strict=True)
+        ],
+    )
+    yield ""
+    yield from _costs(result)
+    yield ""
+    yield from _left_out(result)
+    yield (
+        f"judge {result.judge_id or 'none'}; taxonomy {result.taxonomy_version} "
+        f"({result.taxonomy_fingerprint[:12]}); seed {result.seed}; "
+        f"fingerprint {result.fingerprint[:16]}"
+    )
+
+
+def _three(result: AsrAnalysis) -> list[list[str]]:
+    rows = []
+    if result.raw is not None:
+        rows.append(["judge-raw", number(result.raw.asr), number(result.raw.asr_gross)])
+    human = result.human_only
+    rows.append(["human-only", number(human.asr), number(human.asr_gross)])
+    rows.append(["corrected", number(result.corrected), number(result.corrected_gross)])
+    return rows
+
+
+def _costs(result: AsrAnalysis) -> Iterator[str]:
+    yield "Cost per run (USD)"
+    names: list[tuple[str, float | None, str, CostSummary]] = [("all", None, "", result.cost)]
+    names += [(w.name, w.ceiling_usd, w.unit, w.cost) for w in result.workflows]
+    yield from table(
+        ["workflow", "ceiling", "P50", "P90", "P99", "mean", "known", "over ceiling"],
+        [_cost_row(*row) for row in names],
+    )
+
+
+def _cost_row(name: str, ceiling: float | None, unit: str, cost: CostSummary) -> list[str]:
+    limit = "" if name == "all" else "none set" if ceiling is None else f"{usd(ceiling)}/{unit}"
+    money = [usd(x) for x in (cost.p50, cost.p90, cost.p99, cost.mean)]
+    return [name, limit, *money, f"{cost.n_known}/{cost.n}", percent(cost.share_over_ceiling)]
+
+
+def _left_out(result: AsrAnalysis) -> Iterator[str]:
+    low, high = result.human_only.asr_range
+    if result.cost.n_known < result.cost.n:
+        yield (
+            f"  {result.cost.n - result.cost.n_known} runs have no cost and carry no penalty; "
+            f"the labelled sample would give {low:.3f} if they all cost twice their ceiling and "
+            f"{high:.3f} if none went over"
+        )
+    if result.cost.n_without_ceiling:
+        yield f"  {result.cost.n_without_ceiling} runs have no ceiling and carry no penalty"
+    if result.unlabelled:
+        yield f"  {result.unlabelled} traces of the batch are not labelled yet"
+    if result.skipped:
+        yield f"  {result.skipped} traces were skipped by everybody who saw them"
+    if result.open_disagreements:
+        yield f"  {result.open_disagreements} disagreements are open: provisional"
+    if result.later_traces:
+        yield f"  {result.later_traces} traces came after the draw and are not covered"
