@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STORE ?= .demo/demo.duckdb
 PORT ?= 8501
 
-.PHONY: install dev run test check simulate lock clean
+.PHONY: install dev run test check simulate screens lock clean
 
 install: $(VENV)/.installed
 
@@ -42,6 +42,10 @@ check: dev
 # The long one: coverage of every interval method; writes docs/methods/coverage.md.
 simulate: dev
 	ASR_SIMULATION_TABLE=docs/methods/coverage.md $(BIN)/python -m pytest -q -m slow tests/simulation
+
+# Every page, full and empty, wide and narrow, light and dark: docs/screens.
+screens: dev
+	$(BIN)/python -m tests.browser.screens
 
 # Universal for Python 3.11 to 3.14, hashes, no index addresses.
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header

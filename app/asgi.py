@@ -1,0 +1,79 @@
+"""The server: security headers, a health route, and a lifespan that closes the store."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import streamlit as st
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.session import close_stores
+
+CONTENT_SECURITY_POLICY = "; ".join(
+    (
+        "default-src 'self'",
+        "script-src 'self' blob:",
+        "style-src 'self' 'unsafe-inline'",
+        "img-src 'self' data: blob:",
+        "font-src 'self' data:",
+        "connect-src 'self' ws: wss:",
+        "worker-src 'self' blob:",
+        "frame-ancestors 'none'",
+        "object-src 'none'",
+        "base-uri 'self'",
+        "form-action 'self'",
+    )
+)
+
+HEADERS = (
+    (b"content-security-policy", CONTENT_SECURITY_POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+)
+
+
+class SecurityHeaders:
+    """Adds the security headers to every response.
+
+    Trace text comes from strangers. The component writes it as text only; the policy is
+    the second wall, for everything that a page may render by another way.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on and add the headers to the start of the response."""
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], *HEADERS]
+            await send(message)
+
+        await self.app(scope, receive, send_with_headers)
+
+
+async def healthz(_request: Request) -> PlainTextResponse:
+    """Answer ok while the server runs; Streamlit answers 200 on any unknown path."""
+    return PlainTextResponse("ok")
+
+
+@asynccontextmanager
+async def lifespan(_app: st.App) -> AsyncIterator[None]:
+    """Close the stores when the server stops."""
+    try:
+        yield
+    finally:
+        close_stores()
+
+
+app = st.App(
+    Path(__file__).with_name("main.py"),
+    lifespan=lifespan,
+    routes=[Route("/healthz", healthz)],
+    middleware=[Middleware(SecurityHeaders)],
+)

@@ -1,0 +1,142 @@
+"""Charts that several pages share. Text from traces never enters one as markup."""
+
+from collections.abc import Sequence
+
+import altair as alt
+import pandas as pd
+import streamlit as st
+
+from calibration.estimates import Estimate
+
+ROW_HEIGHT = 34
+BLUE, ORANGE, GREY = "#4a8abf", "#d0743f", "#7d8590"
+
+
+def interval_chart(
+    rows: Sequence[tuple[str, Estimate]],
+    *,
+    title: str,
+    thresholds: Sequence[tuple[str, float]] = (),
+    hollow: Sequence[str] = (),
+    domain: tuple[float, float] | None = None,
+) -> None:
+    """Draw one point with its interval a row; rows without a value are named below.
+
+    `hollow` names rows that are diagnostics and not to be relied on.
+    """
+    shown = [(name, e) for name, e in rows if e.value is not None]
+    if shown:
+        frame = pd.DataFrame(
+            {
+                "name": [name for name, _ in shown],
+                "value": [e.value for _, e in shown],
+                "low": [e.value if e.interval is None else e.interval[0] for _, e in shown],
+                "high": [e.value if e.interval is None else e.interval[1] for _, e in shown],
+                "hollow": [name in hollow for name, _ in shown],
+                "text": [figure(e) for _, e in shown],
+            }
+        )
+        st.altair_chart(
+            _intervals(frame, thresholds, domain, title),
+            width="stretch",
+            alt=title + ": " + "; ".join(f"{name} {figure(e)}" for name, e in shown),
+        )
+    for name, missing in rows:
+        if missing.value is None:
+            st.caption(f"{name}: {missing.status.replace('_', ' ', 1)}")
+
+
+def _intervals(
+    frame: pd.DataFrame,
+    thresholds: Sequence[tuple[str, float]],
+    domain: tuple[float, float] | None,
+    title: str,
+) -> alt.LayerChart | alt.FacetChart:
+    order = list(frame["name"])
+    scale = alt.Scale(domain=list(domain), clamp=True) if domain else alt.Scale(zero=False)
+    axis = alt.Axis(labelLimit=220, labelPadding=8, labelFlush=False, ticks=False, domain=False)
+    y = alt.Y("name:N", sort=order, title=None, axis=axis)
+    x = alt.X("low:Q", scale=scale, title=title, axis=alt.Axis(tickCount=6))
+    base = alt.Chart(frame)
+    layers: list[alt.Chart] = [
+        base.mark_rule(strokeWidth=2.5, color=BLUE, opacity=0.6).encode(y=y, x=x, x2="high:Q"),
+        base.mark_point(size=90, strokeWidth=2, opacity=1).encode(
+            y=y,
+            x="value:Q",
+            fill=alt.condition("datum.hollow", alt.value("transparent"), alt.value(BLUE)),
+            stroke=alt.value(BLUE),
+            tooltip=[alt.Tooltip("name:N", title=" "), alt.Tooltip("text:N", title="value")],
+        ),
+    ]
+    if thresholds:
+        lines = pd.DataFrame(thresholds, columns=["threshold", "at"])
+        layers.append(
+            alt.Chart(lines)
+            .mark_rule(strokeDash=[4, 4], color=GREY)
+            .encode(x="at:Q", tooltip=["threshold:N", "at:Q"])
+        )
+    return alt.layer(*layers).properties(height=alt.Step(ROW_HEIGHT))
+
+
+def two_way_table(
+    row_names: Sequence[str],
+    column_names: Sequence[str],
+    counts: Sequence[Sequence[float]],
+    *,
+    rows: str,
+    columns: str,
+) -> None:
+    """Draw a two-way table of counts as a heat map with the numbers in it."""
+    cells = pd.DataFrame(
+        [
+            {rows: row, columns: column, "count": counts[i][j], "same": row == column}
+            for i, row in enumerate(row_names)
+            for j, column in enumerate(column_names)
+        ]
+    )
+    x = alt.X(
+        f"{columns}:N",
+        sort=list(column_names),
+        title=columns,
+        axis=alt.Axis(orient="top", labelAngle=0, ticks=False, domain=False),
+    )
+    y = alt.Y(
+        f"{rows}:N",
+        sort=list(row_names),
+        title=rows,
+        axis=alt.Axis(labelFlush=False, ticks=False, domain=False),
+    )
+    high = float(cells["count"].max()) or 1.0
+    ink = "#e4e6e9" if st.context.theme.type == "dark" else "#1f2328"
+    base = alt.Chart(cells).encode(x=x, y=y)
+    chart = base.mark_rect(cornerRadius=3).encode(
+        color=alt.Color("same:N", legend=None, scale=alt.Scale(range=[ORANGE, BLUE])),
+        opacity=alt.Opacity(
+            "count:Q",
+            legend=None,
+            scale=alt.Scale(domain=[0, high], range=[0.0, 0.95], type="sqrt"),
+        ),
+        tooltip=[f"{rows}:N", f"{columns}:N", alt.Tooltip("count:Q", format="~g")],
+    ) + base.mark_text(fontSize=13).encode(
+        text=alt.Text("count:Q", format="~g"),
+        color=alt.condition(f"datum.count > {0.55 * high}", alt.value("white"), alt.value(ink)),
+    )
+    listed = "; ".join(
+        f"{row}: {', '.join(f'{c:g}' for c in line)}"
+        for row, line in zip(row_names, counts, strict=True)
+    )
+    st.altair_chart(
+        chart.properties(height=alt.Step(46)),
+        width="stretch",
+        alt=f"{rows} by {columns} ({', '.join(column_names)}). {listed}",
+    )
+
+
+def figure(estimate: Estimate, digits: int = 3) -> str:
+    """Return value and interval as the pages print them."""
+    if estimate.value is None:
+        return "not estimable"
+    if estimate.interval is None:
+        return f"{estimate.value:.{digits}f}"
+    low, high = estimate.interval
+    return f"{estimate.value:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"

@@ -1,0 +1,158 @@
+// What opens over the question: the evidence box, the list of skip reasons, the key help.
+
+const HELP = [
+  ["Y  N", "answer yes or no"],
+  ["U", "one question back; on the first question, undo the last label or skip"],
+  ["S", "skip this trace, with a reason"],
+  ["W", "write the rationale; Escape, Enter or Ctrl+Enter leaves the field"],
+  ["J  K", "next or previous step (also the arrow keys)"],
+  ["Home  End", "task, final response"],
+  ["Enter", "expand or collapse the current step"],
+  ["?", "show or hide this list"],
+  ["Escape", "close, cancel, leave a text field"],
+];
+
+function selectionInTrace(view) {
+  const owner = view.root.getSelection ? view.root : document;
+  const selection = owner.getSelection();
+  const text = selection ? selection.toString().trim() : "";
+  if (!text) return { text: "", step: "" };
+  const at = selection.anchorNode;
+  const element = at && (at.nodeType === Node.ELEMENT_NODE ? at : at.parentElement);
+  if (!element || !view.traceArea.contains(element)) return { text: "", step: "" };
+  return { text, step: element.closest("[data-step]")?.dataset.step || "" };
+}
+
+function openEvidence(view, answer) {
+  const chosen = selectionInTrace(view);
+  const work = view.desk.workOn(view.trace.trace_id);
+  const earlier = work.evidence.find((e) => e.node === "")?.quote || "";
+  const quote = el("textarea", {
+    class: "quote", id: "quote", rows: "4", autocomplete: "off",
+    placeholder: "Paste or type the invented words exactly as they stand",
+    "aria-describedby": "quote-found",
+  });
+  quote.value = chosen.text || earlier;
+  const found = el("div", { class: "found", id: "quote-found", role: "status", "aria-live": "polite" });
+  const accept = el("button", { type: "button", class: "primary" }, el("span", { text: "Accept" }), kbd("Enter"));
+  const cancel = el("button", { type: "button" }, el("span", { text: "Cancel" }), kbd("Esc"));
+  const where = () => {
+    const places = quote.value.trim() ? findQuote(view.trace, quote.value.trim()) : [];
+    return places.includes(chosen.step) ? chosen.step : places[0] || "";
+  };
+  const check = () => {
+    const step = where();
+    const empty = !quote.value.trim();
+    const many = step ? findQuote(view.trace, quote.value.trim()).length - 1 : 0;
+    found.classList.toggle("bad", !step && !empty);
+    found.textContent = empty
+      ? "Needed: the words that are invented."
+      : step
+        ? `Found in ${step === "response" ? "the final response" : `step ${step}`}${many > 0 ? ` and ${plural(many, "other place")}` : ""}.`
+        : "Not found literally in a step or in the response.";
+    accept.disabled = !step;
+  };
+  const close = () => {
+    view.mode = "answer";
+    view.overlay = null;
+    renderQuestion(view);
+    view.focusTrace();
+    view.mark();
+  };
+  const take = () => {
+    const step = where();
+    if (!step) return;
+    const node = view.desk.question(work.answers);
+    work.evidence = [...work.evidence.filter((e) => e.node && e.node !== node.id),
+      { node: node.id, step_id: step, quote: quote.value.trim() }];
+    view.mode = "answer";
+    view.overlay = null;
+    view.commit(answer);
+  };
+  quote.addEventListener("input", check);
+  accept.addEventListener("click", take);
+  cancel.addEventListener("click", close);
+  check();
+  view.mode = "evidence";
+  view.overlay = { accept: take, cancel: close };
+  const node = view.desk.question(work.answers);
+  view.parts.decision.replaceChildren(
+    ...[
+      renderCrumbs(view, work),
+      el("div", { class: "question-box evidence" },
+        el("div", { class: "eyebrow", text: node.question }),
+        el("label", { class: "question", for: "quote", text: "Which words are invented?" }),
+        quote, found,
+        el("div", { class: "row" }, accept, cancel)),
+    ].filter(Boolean),
+  );
+  quote.focus();
+  quote.select();
+  view.mark();
+}
+
+function openSkip(view) {
+  const reasons = view.desk.data.skip_reasons;
+  const close = () => {
+    view.mode = "answer";
+    view.overlay = null;
+    renderQuestion(view);
+    view.focusTrace();
+    view.mark();
+  };
+  const choose = (index) => {
+    if (index === reasons.length - 1) note();
+    else if (reasons[index]) skip(reasons[index]);
+  };
+  const skip = (reason) => {
+    view.mode = "answer";
+    view.overlay = null;
+    view.skip(reason);
+  };
+  const note = () => {
+    const field = el("input", { class: "quote", id: "note", maxlength: "300", autocomplete: "off", placeholder: "Reason in your words" });
+    const send = () => field.value.trim() && skip(`${reasons[reasons.length - 1]}: ${field.value.trim()}`);
+    const accept = el("button", { type: "button", class: "primary", onclick: send }, el("span", { text: "Skip" }), kbd("Enter"));
+    view.mode = "note";
+    view.overlay = { accept: send, cancel: close };
+    view.parts.decision.replaceChildren(
+      el("div", { class: "question-box" },
+        el("label", { class: "question", for: "note", text: "Why skip this trace?" }), field,
+        el("div", { class: "row" }, accept,
+          el("button", { type: "button", onclick: close }, el("span", { text: "Cancel" }), kbd("Esc")))),
+    );
+    field.focus();
+    view.mark();
+  };
+  view.mode = "skip";
+  view.overlay = { choose, cancel: close };
+  view.parts.decision.replaceChildren(
+    el("div", { class: "question-box" },
+      el("div", { class: "question", role: "heading", "aria-level": "2", text: "Why skip this trace?" }),
+      el("div", { class: "reasons" },
+        ...reasons.map((reason, index) =>
+          el("button", { type: "button", onclick: () => choose(index) }, kbd(String(index + 1)), el("span", { text: reason })))),
+      el("div", { class: "row" }, el("button", { type: "button", onclick: close }, el("span", { text: "Cancel" }), kbd("Esc")))),
+  );
+  view.mark();
+}
+
+function toggleHelp(view) {
+  if (view.help) {
+    view.help.remove();
+    view.help = null;
+    view.focusTrace();
+    return;
+  }
+  const box = el(
+    "div", { class: "help-box", role: "dialog", "aria-modal": "true", "aria-label": "Keys", tabindex: "-1" },
+    heading("Keys"),
+    el("dl", {}, ...HELP.flatMap(([keys, what]) => [
+      el("dt", {}, ...keys.split("  ").map(kbd)), el("dd", { text: what })])),
+    el("div", { class: "row" },
+      el("button", { type: "button", onclick: () => toggleHelp(view) }, el("span", { text: "Close" }), kbd("Esc"))),
+  );
+  view.help = el("div", { class: "help" }, box);
+  view.frame.append(view.help);
+  box.focus();
+}

@@ -1,0 +1,159 @@
+// The decision panel: progress, the questions answered, the current one, rationale, classes.
+
+const ANSWER_TEXT = { yes: "Yes", no: "No" };
+
+function panelSkeleton() {
+  const rationale = el("textarea", {
+    class: "rationale", id: "rationale", rows: "2", maxlength: "1000", autocomplete: "off",
+    placeholder: "One line: why this class (optional)",
+  });
+  return {
+    done: el("span", { class: "done" }),
+    saved: el("span", { class: "saved", role: "status", "aria-live": "polite" }),
+    bar: el("div", { class: "bar", role: "progressbar", "aria-label": "Traces labelled" }, el("i")),
+    notice: el("div", { class: "notice", role: "alert", hidden: true }),
+    decision: el("div", { class: "decision" }),
+    rationale,
+    rationaleBox: el(
+      "div", { class: "rationale-box" },
+      el("label", { for: "rationale" }, el("span", { text: "Rationale" }), kbd("W")),
+      rationale,
+      el("div", { class: "hint", text: "Write it before the last answer. Enter or Escape leaves the field." }),
+    ),
+    legend: el("dl", { class: "legend", "aria-label": "The five classes" }),
+    last: el("div", { class: "last" }),
+    who: el("div", { class: "who detail" }),
+    keys: el("div", { class: "keys" }),
+  };
+}
+
+function panelElement(parts) {
+  return el(
+    "aside", { class: "panel", "aria-label": "Decision" },
+    el("div", { class: "status" }, el("div", { class: "status-line" }, parts.done, parts.saved), parts.bar),
+    parts.notice,
+    parts.decision,
+    parts.rationaleBox,
+    parts.legend,
+    el("footer", {}, el("div", { class: "foot-line" }, parts.last, parts.who), parts.keys),
+  );
+}
+
+function classTitle(desk, name) {
+  return desk.data.tree.classes.find((c) => c.name === name)?.title || name;
+}
+
+// What changes whenever the server answers: never touches a field that is being typed in.
+function renderStatus(view) {
+  const { desk, parts } = view;
+  const { done, skipped, total } = desk.progress();
+  const place = Math.min(done + skipped + (view.mode === "state" ? 0 : 1), total);
+  parts.done.replaceChildren(
+    el("strong", { text: view.mode === "state" ? `${done} of ${total} labelled` : `${place} of ${total}` }),
+    skipped > 0 && el("span", { class: "detail", text: ` ${skipped} skipped` }) || "",
+  );
+  parts.bar.setAttribute("aria-valuemin", "0");
+  parts.bar.setAttribute("aria-valuemax", String(total));
+  parts.bar.setAttribute("aria-valuenow", String(done + skipped));
+  parts.bar.firstChild.style.width = total ? `${(100 * (done + skipped)) / total}%` : "0";
+
+  const unsaved = desk.unsaved();
+  const text = unsaved === 0 ? "All saved" : `Saving ${unsaved} …`;
+  const late = unsaved > 0 && view.unsavedSince && performance.now() - view.unsavedSince > 5000;
+  const shown = late ? `${unsaved} not saved yet; kept in this tab` : text;
+  if (parts.saved.textContent !== shown) parts.saved.textContent = shown;
+  parts.saved.classList.toggle("pending", unsaved > 0);
+  parts.saved.classList.toggle("late", Boolean(late));
+  if (unsaved === 0) view.unsavedSince = null;
+  else view.unsavedSince ??= performance.now();
+
+  const trouble = desk.data.trouble ? `The store did not answer: ${desk.data.trouble}` : "";
+  const message = trouble || desk.notice;
+  if (parts.notice.textContent !== message) parts.notice.textContent = message;
+  parts.notice.hidden = !message;
+
+  const last = desk.last();
+  parts.last.replaceChildren(
+    ...(last
+      ? [el("span", { class: "detail", text: "Last: " }),
+         el("span", { text: last.outcome ? classTitle(desk, last.outcome) : "skipped" })]
+      : [el("span", { class: "detail", text: "Nothing labelled yet" })]),
+  );
+  const who = `${desk.data.name} · ${desk.data.batch}`;
+  if (parts.who.textContent !== who) parts.who.textContent = who;
+  const work = view.trace ? desk.workOn(view.trace.trace_id) : null;
+  const undo = work && desk.path(work.answers).length > 0 ? "one question back" : "undo last";
+  const keys = view.trace ? [["S", "skip"], ["?", "all keys"]] : [["?", "all keys"]];
+  if (last || undo !== "undo last") keys.unshift(["U", undo]);
+  parts.keys.replaceChildren(...keys.flatMap(([key, what]) => [
+    el("button", { type: "button", class: "key", "data-key": key, tabindex: "-1" }, kbd(key), el("span", { text: what })),
+  ]));
+}
+
+function renderCrumbs(view, work) {
+  const path = view.desk.path(work.answers);
+  if (path.length === 0) return null;
+  return el(
+    "ol", { class: "crumbs", "aria-label": "Questions answered" },
+    ...path.map((node) =>
+      el("li", {}, el("span", { text: node.question }),
+        el("b", { class: work.answers[node.id], text: ANSWER_TEXT[work.answers[node.id]] }))),
+  );
+}
+
+function renderQuestion(view) {
+  const { desk, parts } = view;
+  const work = desk.workOn(view.trace.trace_id);
+  const node = desk.question(work.answers);
+  const number = desk.path(work.answers).length + 1;
+  const button = (answer, key) =>
+    el("button", { type: "button", class: `answer ${answer}`, "data-answer": answer, "aria-keyshortcuts": key },
+      el("span", { text: ANSWER_TEXT[answer] }), kbd(key));
+  parts.decision.replaceChildren(
+    ...[
+      renderCrumbs(view, work),
+      el(
+        "div", { class: "question-box", "aria-live": "polite", "data-node": node.id },
+        el("div", { class: "eyebrow", text: `Question ${number}` }),
+        el("div", { class: "question", role: "heading", "aria-level": "2", text: node.question }),
+        node.rule && el("p", { class: "rule", text: node.rule }),
+      ),
+      el("div", { class: "answers" }, button("yes", "Y"), button("no", "N")),
+      node.evidence_on && el("div", {
+        class: "hint",
+        text: `${ANSWER_TEXT[node.evidence_on]} asks for a quote: select the words in the trace first, or type them.`,
+      }),
+    ].filter(Boolean),
+  );
+  renderLegend(view, desk.reachable(work.answers));
+}
+
+function renderLegend(view, reachable) {
+  view.parts.legend.replaceChildren(
+    ...view.desk.data.tree.classes.flatMap((c) => {
+      const name = `class-${c.name}${reachable && !reachable.has(c.name) ? " out" : ""}`;
+      return [el("dt", { class: name, text: c.title }), el("dd", { class: name, text: c.meaning })];
+    }),
+  );
+}
+
+const STATE_TEXT = {
+  loading: ["Loading the next trace …", ""],
+  reopening: ["Reopening …", "Your last decision is being taken back."],
+  none: ["Nothing left for you", "Other reviewers have labelled all of this batch."],
+  finished: ["All done", "You have labelled everything in this batch that is yours to label. U takes the last one back."],
+  waiting: ["Nothing for you right now", "Other reviewers hold what is left of this batch. It comes back here when they let go; this page looks every ten seconds."],
+};
+
+// No trace to label: say why.
+function renderState(view, state) {
+  const empty = state === "finished" && view.desk.progress().total === 0;
+  const [title, text] = STATE_TEXT[empty ? "none" : state] || STATE_TEXT.loading;
+  view.parts.decision.replaceChildren();
+  view.traceArea.replaceChildren(
+    el("div", { class: "blank", role: "status" },
+      el("div", { class: "question", role: "heading", "aria-level": "2", text: title }),
+      text && el("p", { class: "rule", text })),
+  );
+  renderLegend(view, null);
+}

@@ -1,0 +1,225 @@
+// What is being labelled, and what the store has not confirmed yet. No DOM in this part.
+//
+// Every decision becomes an event with a token of its own. Events stay in the outbox, and in
+// this tab's session storage, until the store says that it holds (or refuses) their token:
+// a reload, a lost rerun or a stopped server loses nothing and doubles nothing.
+
+const RESEND_MS = 1500;
+const DRAFT_DELAY_MS = 250;
+const POLL_MS = 10000;
+const IDLE_MS = 60000;
+const AFTER_PAINT_MS = 30; // the next trace is drawn first, then the label is sent
+const REMEMBERED_TRACES = 60;
+
+class Desk {
+  constructor(data) {
+    this.storageKey = `asr-desk:${encodeURIComponent(data.reviewer)}:${encodeURIComponent(data.batch)}`;
+    this.outbox = [];
+    this.work = {}; // per trace: answers, evidence, rationale, seconds
+    this.notice = "";
+    this.currentId = null;
+    this.traces = new Map(); // traces that came in full; the server then sends only their id
+    this.missing = false;
+    this.send = () => {};
+    this.restore();
+    this.data = { ...data, queue: [] };
+  }
+
+  restore() {
+    try {
+      const kept = JSON.parse(window.sessionStorage.getItem(this.storageKey) || "{}");
+      if (Array.isArray(kept.outbox)) this.outbox = kept.outbox;
+      if (kept.work && typeof kept.work === "object") this.work = kept.work;
+    } catch {
+      this.notice = "This browser keeps nothing for this tab: do not reload before all is saved.";
+    }
+  }
+
+  keep() {
+    try {
+      window.sessionStorage.setItem(
+        this.storageKey,
+        JSON.stringify({ outbox: this.outbox, work: this.work }),
+      );
+    } catch {
+      // Storage is full or switched off; the outbox in memory still goes to the store.
+    }
+  }
+
+  // Takes in what the server says. Returns true when an undo was settled, so that the
+  // reopened trace, now first in the queue, replaces whatever is shown.
+  receive(data) {
+    this.data = { ...data, queue: this.fill(data.queue) };
+    const settled = new Set(data.acked);
+    const refused = new Map(data.refused.map((r) => [r.token, r.why]));
+    let undone = false;
+    for (const event of this.outbox) {
+      if (settled.has(event.token) && event.kind === "undo") undone = true;
+      if (!refused.has(event.token)) continue;
+      settled.add(event.token);
+      if (event.kind === "undo") undone = true;
+      if (event.kind !== "draft") this.refuse(event, refused.get(event.token));
+    }
+    this.outbox = this.outbox.filter((event) => !settled.has(event.token));
+    const alive = new Set([...this.data.queue.map((t) => t.trace_id), this.currentId]);
+    for (const id of Object.keys(this.work)) {
+      if (!alive.has(id) && !this.outbox.some((e) => e.trace_id === id)) delete this.work[id];
+    }
+    this.keep();
+    return undone;
+  }
+
+  // Puts the remembered traces in place of those that the server left out.
+  fill(queue) {
+    for (const trace of queue) if (!trace.held) this.traces.set(trace.trace_id, trace);
+    const filled = queue.map((trace) => this.traces.get(trace.trace_id)).filter(Boolean);
+    this.missing = filled.length < queue.length;
+    if (this.missing) this.flush();
+    const needed = new Set(queue.map((trace) => trace.trace_id));
+    for (const id of this.traces.keys()) {
+      if (this.traces.size <= REMEMBERED_TRACES) break;
+      if (!needed.has(id)) this.traces.delete(id);
+    }
+    return filled;
+  }
+
+  refuse(event, why) {
+    const what = { label: "A label", skip: "A skip", undo: "The undo" }[event.kind] || "An event";
+    this.notice = `${what} was not stored: ${why}.`;
+    if (event.kind !== "label") return;
+    const evidence = (event.evidence || []).map((e) => ({ node: "", ...e }));
+    this.work[event.trace_id] = { answers: {}, rationale: event.rationale || "", evidence, seconds: event.seconds_active || 0 };
+  }
+
+  // The queue of the store, less what this tab has decided since.
+  openQueue() {
+    const decided = new Set(
+      this.outbox.filter((e) => e.kind === "label" || e.kind === "skip").map((e) => e.trace_id),
+    );
+    return this.data.queue.filter((trace) => !decided.has(trace.trace_id));
+  }
+
+  current() {
+    return this.data.queue.find((trace) => trace.trace_id === this.currentId) || null;
+  }
+
+  reopening() {
+    return this.outbox.some((event) => event.kind === "undo");
+  }
+
+  unsaved() {
+    return this.outbox.filter((event) => event.kind !== "draft").length;
+  }
+
+  progress() {
+    const { done, skipped, total } = this.data.progress;
+    const pending = (kind) => this.outbox.filter((e) => e.kind === kind).length;
+    return { done: done + pending("label"), skipped: skipped + pending("skip"), total };
+  }
+
+  // What one undo would take back: {trace_id, outcome}; a skip has no outcome.
+  last() {
+    const decided = this.outbox.filter((e) => e.kind === "label" || e.kind === "skip");
+    const event = decided[decided.length - 1];
+    if (!event) return this.data.last;
+    return { trace_id: event.trace_id, outcome: event.kind === "label" ? this.leaf(event.answers) : null };
+  }
+
+  workOn(id) {
+    if (!this.work[id]) {
+      const draft = this.data.drafts[id] || {};
+      const answers = Object.fromEntries(this.path(draft).map((node) => [node.id, draft[node.id]]));
+      this.work[id] = { answers, evidence: [], rationale: "", seconds: 0 };
+      // Evidence is part of the answer: without it the question is asked again.
+      for (const node of this.path(answers)) {
+        if (node.evidence_on && answers[node.id] === node.evidence_on) this.forget(id, node);
+      }
+    }
+    return this.work[id];
+  }
+
+  forget(id, node) {
+    const work = this.work[id];
+    const path = this.path(work.answers);
+    for (const later of path.slice(path.indexOf(node))) delete work.answers[later.id];
+    work.evidence = work.evidence.filter((e) => e.node in work.answers);
+  }
+
+  node(id) {
+    return this.data.tree.nodes.find((node) => node.id === id) || null;
+  }
+
+  // The questions that `answers` walk through, first one first.
+  path(answers) {
+    const visited = [];
+    let node = this.node(this.data.tree.root);
+    while (node && answers[node.id]) {
+      visited.push(node);
+      node = this.node(node[answers[node.id]]);
+    }
+    return visited;
+  }
+
+  question(answers) {
+    const path = this.path(answers);
+    const last = path[path.length - 1];
+    return this.node(last ? last[answers[last.id]] : this.data.tree.root);
+  }
+
+  leaf(answers) {
+    const path = this.path(answers);
+    const last = path[path.length - 1];
+    return last && !this.node(last[answers[last.id]]) ? last[answers[last.id]] : null;
+  }
+
+  // The classes that can still be reached from the current question.
+  reachable(answers) {
+    const found = new Set();
+    const walk = (id) => {
+      const node = this.node(id);
+      if (node) [node.yes, node.no].forEach(walk);
+      else found.add(id);
+    };
+    walk(this.question(answers)?.id ?? this.leaf(answers));
+    return found;
+  }
+
+  put(event) {
+    if (event.kind === "draft") {
+      this.outbox = this.outbox.filter((e) => e.kind !== "draft" || e.trace_id !== event.trace_id);
+    } else if (event.kind !== "undo") {
+      this.outbox = this.outbox.filter((e) => e.kind !== "draft" || e.trace_id !== event.trace_id);
+      delete this.work[event.trace_id];
+    }
+    this.outbox.push({ token: newToken(), ...event });
+    this.keep();
+    this.flush(event.kind === "draft" ? DRAFT_DELAY_MS : AFTER_PAINT_MS);
+  }
+
+  // Sends the whole outbox now or shortly, and again until every event is settled.
+  flush(delay = 0) {
+    window.clearTimeout(this.timer);
+    this.timer = window.setTimeout(() => {
+      const waiting = this.data.state !== "open" && this.openQueue().length === 0;
+      if (this.outbox.length > 0 || waiting || this.missing) {
+        this.send({
+          reviewer: this.data.reviewer, batch: this.data.batch, events: this.outbox.slice(),
+          held: [...this.traces.keys()],
+        });
+      }
+      this.flush(this.outbox.length > 0 || this.missing ? RESEND_MS : POLL_MS);
+    }, delay);
+  }
+
+  stop() {
+    window.clearTimeout(this.timer);
+    this.timer = 0;
+  }
+}
+
+function newToken() {
+  if (window.crypto.randomUUID) return window.crypto.randomUUID();
+  // randomUUID needs a secure context; plain http on a local network is none.
+  const bytes = window.crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}

@@ -1,0 +1,269 @@
+// Puts the parts together: one desk a page, however often Streamlit runs this module again.
+
+let view = null;
+const desks = new Map();
+
+class View {
+  constructor(root) {
+    this.root = root;
+    this.mode = "state"; // answer | evidence | skip | note | state
+    this.trace = null;
+    this.ready = false;
+    this.quietUntil = 0;
+    this.parts = panelSkeleton();
+    this.traceArea = el("main", { class: "trace", tabindex: "0", "aria-label": "Trace" });
+    this.frame = el("div", { class: "desk" }, this.traceArea, panelElement(this.parts));
+    root.append(this.frame);
+    this.painted = [];
+    this.listen();
+    this.fit();
+  }
+
+  listen() {
+    this.stopping = new AbortController();
+    const options = { signal: this.stopping.signal };
+    window.addEventListener("keydown", (e) => handleKey(this, e), { ...options, capture: true });
+    window.addEventListener("resize", () => this.fit(), options);
+    for (const name of ["pointerdown", "wheel", "pointermove"]) {
+      this.frame.addEventListener(name, () => this.active(), { ...options, passive: true });
+    }
+    this.frame.addEventListener("click", (e) => this.clicked(e), options);
+    this.parts.rationale.addEventListener("input", () => {
+      if (!this.trace) return;
+      this.desk.workOn(this.trace.trace_id).rationale = this.parts.rationale.value.replace(/\s*\n\s*/g, " ");
+      this.desk.keep();
+    }, options);
+    this.clock = window.setInterval(() => this.tick(), 1000);
+  }
+
+  close() {
+    this.stopping.abort();
+    window.clearTimeout(this.preparing);
+    window.clearInterval(this.clock);
+    this.desk?.stop();
+    this.frame.remove();
+  }
+
+  // The desk takes what the window has left below its own top edge.
+  fit() {
+    const top = this.frame.getBoundingClientRect().top + (document.scrollingElement?.scrollTop || 0);
+    this.frame.style.height = `${Math.max(420, window.innerHeight - Math.max(0, top) - 22)}px`;
+  }
+
+  active() {
+    this.lastActive = performance.now();
+  }
+
+  tick() {
+    const now = performance.now();
+    if (this.trace && !document.hidden && now - (this.lastActive || 0) < IDLE_MS) {
+      this.desk.workOn(this.trace.trace_id).seconds += 1;
+    }
+    if (this.desk?.unsaved()) renderStatus(this);
+    this.mark();
+  }
+
+  clicked(event) {
+    const button = event.target.closest("button");
+    if (!button) return;
+    const key = button.dataset.answer ? button.dataset.answer[0] : button.dataset.key?.toLowerCase();
+    if (!key) return;
+    const action = this.help ? null : deskAction(this, key, { repeat: false, timeStamp: event.timeStamp });
+    this.active();
+    this.focusTrace();
+    action?.();
+  }
+
+  update(desk, data, send) {
+    if (desk !== this.desk) {
+      this.desk?.stop();
+      this.desk = desk;
+      this.trace = null;
+    }
+    desk.send = send;
+    const undone = desk.receive(data);
+    this.settle(undone);
+    if (this.ready) this.prepare();
+    renderStatus(this);
+    this.mark();
+  }
+
+  // Decides what is on the desk: the current trace while it is open, else the next one.
+  settle(undone = false) {
+    const { desk } = this;
+    if (desk.reopening()) {
+      this.showState("reopening");
+      return;
+    }
+    const queue = desk.openQueue();
+    const same = !undone && this.trace && queue.some((t) => t.trace_id === this.trace.trace_id);
+    if (same) return;
+    if (queue.length > 0) this.show(queue[0]);
+    else this.showState(desk.outbox.length > 0 || desk.data.state === "open" ? "loading" : desk.data.state);
+  }
+
+  show(trace) {
+    this.trace = trace;
+    this.desk.currentId = trace.trace_id;
+    this.ready = false;
+    this.mode = "answer";
+    this.overlay = null;
+    this.at = 0;
+    const work = this.desk.workOn(trace.trace_id);
+    this.parts.rationale.value = work.rationale;
+    const ready = this.prepared?.trace === trace ? this.prepared.nodes : renderTrace(trace);
+    this.prepared = null;
+    this.traceArea.replaceChildren(...ready);
+    this.traceArea.scrollTop = 0;
+    this.frame.querySelector(".panel").scrollTop = 0;
+    renderQuestion(this);
+    this.focusTrace();
+    this.fit();
+    this.mark();
+    // Two frames later the browser has drawn it: only from then on do keys count.
+    requestAnimationFrame(() => requestAnimationFrame(() => {
+      if (this.trace !== trace) return;
+      this.ready = true;
+      this.quietUntil = performance.now() + QUIET_MS;
+      this.active();
+      this.painted.push(trace.trace_id);
+      this.mark();
+      this.prepare();
+    }));
+  }
+
+  // Builds the next trace while the reviewer reads this one.
+  prepare() {
+    window.clearTimeout(this.preparing);
+    this.preparing = window.setTimeout(() => {
+      const next = this.desk.openQueue().find((t) => t.trace_id !== this.trace?.trace_id);
+      if (next && this.trace && this.prepared?.trace !== next) {
+        this.prepared = { trace: next, nodes: renderTrace(next) };
+      }
+    }, 120);
+  }
+
+  showState(state) {
+    if (this.mode === "state" && this.state === state) return;
+    this.trace = null;
+    this.desk.currentId = null;
+    this.ready = false;
+    this.mode = "state";
+    this.state = state;
+    this.overlay = null;
+    renderState(this, state);
+  }
+
+  // For people who look at the page from outside, such as tests.
+  mark() {
+    const { dataset } = this.frame;
+    dataset.trace = this.trace?.trace_id || "";
+    dataset.ready = String(this.ready);
+    dataset.state = this.mode === "state" ? this.state : this.mode;
+    dataset.unsaved = String(this.desk ? this.desk.unsaved() : 0);
+    dataset.painted = this.painted.join(" ");
+    this.parts.rationaleBox.hidden = !["answer", "evidence"].includes(this.mode);
+  }
+
+  answer(answer) {
+    const node = this.desk.question(this.desk.workOn(this.trace.trace_id).answers);
+    if (node.evidence_on === answer) openEvidence(this, answer);
+    else this.commit(answer);
+    this.mark();
+  }
+
+  commit(answer) {
+    const { desk, trace } = this;
+    const work = desk.workOn(trace.trace_id);
+    work.answers[desk.question(work.answers).id] = answer;
+    desk.notice = "";
+    if (!desk.leaf(work.answers)) {
+      desk.put({ kind: "draft", trace_id: trace.trace_id, answers: { ...work.answers } });
+      renderQuestion(this);
+      this.focusTrace();
+    } else {
+      desk.put({
+        kind: "label", trace_id: trace.trace_id, answers: { ...work.answers },
+        rationale: work.rationale.trim(),
+        evidence: work.evidence.filter((e) => e.node).map(({ step_id, quote }) => ({ step_id, quote })),
+        seconds_active: Math.round(work.seconds),
+      });
+      this.settle();
+    }
+    renderStatus(this);
+    this.mark();
+  }
+
+  skip(reason) {
+    this.desk.notice = "";
+    this.desk.put({ kind: "skip", trace_id: this.trace.trace_id, reason });
+    this.settle();
+    renderStatus(this);
+    this.mark();
+  }
+
+  // One question back; with no answer to take back, the last label or skip.
+  back() {
+    const { desk, trace } = this;
+    desk.notice = "";
+    const work = trace ? desk.workOn(trace.trace_id) : null;
+    const path = work ? desk.path(work.answers) : [];
+    if (path.length > 0) {
+      desk.forget(trace.trace_id, path[path.length - 1]);
+      desk.put({ kind: "draft", trace_id: trace.trace_id, answers: { ...work.answers } });
+      renderQuestion(this);
+    } else if (!desk.reopening() && desk.last()) {
+      desk.put({ kind: "undo", trace_id: trace?.trace_id || "", undoes: desk.last().trace_id });
+      this.settle();
+    }
+    renderStatus(this);
+    this.mark();
+  }
+
+  dismiss() {
+    this.desk.notice = "";
+    renderStatus(this);
+  }
+
+  focusTrace() {
+    this.traceArea.focus({ preventScroll: true });
+  }
+
+  stops() {
+    return [...this.traceArea.querySelectorAll("[data-stop]")];
+  }
+
+  move(by) {
+    this.moveTo(this.at + by);
+  }
+
+  moveTo(index) {
+    const stops = this.stops();
+    if (stops.length === 0) return;
+    this.at = Math.max(0, Math.min(index, stops.length - 1));
+    stops.forEach((stop, i) => stop.classList.toggle("here", i === this.at));
+    if (this.at === 0) this.traceArea.scrollTop = 0;
+    else stops[this.at].scrollIntoView({ block: this.at === stops.length - 1 ? "end" : "start" });
+  }
+
+  toggleStep() {
+    this.stops()[this.at]?.querySelector(".expand")?.click();
+  }
+}
+
+export default function ({ data, parentElement, setTriggerValue }) {
+  if (!view || view.root !== parentElement || !view.frame.isConnected) {
+    view?.close();
+    view = new View(parentElement);
+  }
+  const id = `${data.reviewer}\n${data.batch}`;
+  if (!desks.has(id)) desks.set(id, new Desk(data));
+  const desk = desks.get(id);
+  const mounted = view;
+  mounted.update(desk, data, (outbox) => setTriggerValue("outbox", outbox));
+  if (!desk.timer) desk.flush();
+  return () => {
+    mounted.close();
+    if (view === mounted) view = null;
+  };
+}

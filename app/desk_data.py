@@ -1,0 +1,130 @@
+"""What the Label page shows, as plain data: the queue, the tree, what became of the events."""
+
+import math
+from typing import Any
+
+from app.labelling import SKIP_REASONS, Receipts
+from calibration.records import Reviewer, Step, TraceForReview
+from calibration.store import Store
+from calibration.taxonomy import Taxonomy
+
+PREFETCHED = 3
+SHOWN_CHARACTERS = 100_000
+
+
+def desk_data(
+    store: Store, reviewer: Reviewer, batch_id: str, receipts: Receipts
+) -> dict[str, Any]:
+    """Return everything that the component shows; the position comes from the store.
+
+    Receipts are read before the queue: a queue is then never older than the events that the
+    same data acknowledges.
+    """
+    reviewer_id = reviewer.reviewer_id
+    held = store.acknowledged(reviewer_id, batch_id, receipts.tokens)
+    queue = store.queue(reviewer_id, batch_id, limit=PREFETCHED)
+    last = store.last_label(reviewer_id, batch_id)
+    return {
+        "reviewer": reviewer_id,
+        "name": reviewer.name,
+        "batch": batch_id,
+        "tree": tree(store.taxonomy()),
+        "queue": [
+            {"trace_id": trace.trace_id, "held": True}
+            if trace.trace_id in receipts.held
+            else trace_for_page(trace)
+            for trace in queue.items
+        ],
+        "drafts": {trace_id: dict(answers) for trace_id, answers in queue.drafts.items()},
+        "acked": sorted(held | (receipts.drafts & set(receipts.tokens))),
+        "refused": [
+            {"token": token, "why": receipts.refused[token]}
+            for token in receipts.tokens
+            if token in receipts.refused
+        ],
+        "trouble": receipts.trouble,
+        "progress": {"done": queue.done, "skipped": queue.skipped, "total": queue.total},
+        "last": {"trace_id": last[0], "outcome": last[1]} if last else None,
+        "skip_reasons": list(SKIP_REASONS),
+        "state": queue.state,
+        "simulated": store.is_simulated(),
+    }
+
+
+def tree(taxonomy: Taxonomy) -> dict[str, Any]:
+    """Return the decision tree without the credits: they must not move an answer."""
+    return {
+        "root": taxonomy.root.id,
+        "nodes": [
+            {
+                "id": n.id,
+                "question": n.question,
+                "rule": n.rule,
+                "yes": n.yes,
+                "no": n.no,
+                "evidence_on": n.evidence_on,
+            }
+            for n in taxonomy.nodes
+        ],
+        "classes": [
+            {"name": c.name, "title": c.title, "meaning": c.meaning} for c in taxonomy.classes
+        ],
+    }
+
+
+def trace_for_page(trace: TraceForReview) -> dict[str, Any]:
+    """Return a trace as the component takes it: bounded texts, finite numbers."""
+    return {
+        "trace_id": trace.trace_id,
+        "workflow": trace.workflow,
+        "agent": trace.agent,
+        "status": trace.status,
+        "latency_s": _finite(trace.latency_s),
+        "prompt": bounded(trace.prompt),
+        "inputs": [{"name": a.name, "text": bounded(a.text)} for a in trace.inputs],
+        "sub_goals": [
+            {"id": g.id, "text": bounded(g.text), "matters": g.matters} for g in trace.sub_goals
+        ],
+        "steps": [_step(step) for step in trace.steps],
+        "response": bounded(trace.response),
+    }
+
+
+def _step(step: Step) -> dict[str, Any]:
+    return {
+        "step_id": step.step_id,
+        "role": step.role,
+        "tool": step.tool,
+        "error": step.error,
+        "at": _finite(step.at),
+        "content": bounded(step.content),
+        "arguments": bounded(step.arguments),
+        "result": bounded(step.result),
+    }
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def bounded(text: str | None) -> dict[str, Any] | None:
+    """Return the first 100,000 characters and how many more there are.
+
+    Examples
+    --------
+    >>> bounded("short")
+    {'text': 'short', 'more': 0}
+    >>> bounded("x" * 100_001)["more"]
+    1
+    """
+    if text is None:
+        return None
+    return {"text": text[:SHOWN_CHARACTERS], "more": max(0, len(text) - SHOWN_CHARACTERS)}
+
+
+def bounded_text(text: str) -> str:
+    """Return the bounded text with a line that says how much is missing."""
+    more = len(text) - SHOWN_CHARACTERS
+    if more <= 0:
+        return text
+    return f"{text[:SHOWN_CHARACTERS]}\n[{more:,} further characters not shown]"

@@ -1,0 +1,170 @@
+"""What the Label page asks of the store; plain data in and out, no Streamlit.
+
+The browser sends the whole list of events that it has no receipt for. Events are applied in
+order and are idempotent by token, so a list that is sent twice, or by a rerun that was
+abandoned half way, stores each event once.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from calibration.errors import CalibrationError, LabelRefusedError
+from calibration.records import Evidence, LabelDraft, TraceForReview
+from calibration.store import Store
+from calibration.taxonomy import ANSWERS, Node, Taxonomy
+
+SKIP_REASONS = (
+    "Task or trace unclear",
+    "Trace is broken or cut off",
+    "Outside my expertise",
+    "Other",
+)
+
+
+@dataclass
+class Receipts:
+    """What became of the events that this browser session sent last.
+
+    `held` names the traces that the page already has in full.
+    """
+
+    tokens: list[str] = field(default_factory=list)
+    drafts: set[str] = field(default_factory=set)
+    refused: dict[str, str] = field(default_factory=dict)
+    trouble: str = ""
+    held: set[str] = field(default_factory=set)
+
+
+def apply_events(
+    store: Store, reviewer_id: str, batch_id: str, events: Iterable[Any], receipts: Receipts
+) -> None:
+    """Write the events to the store in order and note what became of each.
+
+    An event that the store refuses is noted and the next one is tried. When the store itself
+    fails, the rest stays unacknowledged and the browser sends it again.
+    """
+    received = [e for e in events if isinstance(e, dict) and isinstance(e.get("token"), str)]
+    receipts.tokens = [e["token"] for e in received]
+    receipts.trouble = ""
+    try:
+        held = store.acknowledged(reviewer_id, batch_id, receipts.tokens)
+        for event in received:
+            if event["token"] in held or event["token"] in receipts.drafts:
+                continue
+            try:
+                _apply(store, reviewer_id, batch_id, event, receipts)
+            except (LabelRefusedError, ValueError) as error:
+                receipts.refused[event["token"]] = str(error)
+    except CalibrationError as error:
+        receipts.trouble = str(error)
+
+
+def _apply(
+    store: Store,
+    reviewer_id: str,
+    batch_id: str,
+    event: Mapping[str, Any],
+    receipts: Receipts,
+) -> None:
+    token, kind = event["token"], event.get("kind")
+    if kind == "label":
+        store.record_label(label_draft(reviewer_id, batch_id, event))
+    elif kind == "skip":
+        store.record_skip(
+            client_token=token,
+            trace_id=_text(event, "trace_id"),
+            reviewer_id=reviewer_id,
+            batch_id=batch_id,
+            reason=_text(event, "reason"),
+        )
+    elif kind == "undo":
+        _undo(store, reviewer_id, batch_id, event)
+    elif kind == "draft":
+        store.save_draft(
+            reviewer_id=reviewer_id,
+            trace_id=_text(event, "trace_id"),
+            batch_id=batch_id,
+            answers=_answers(event),
+        )
+        receipts.drafts.add(token)
+    else:
+        raise ValueError(f"event kind must be label, skip, undo or draft, got {kind!r}")
+
+
+def _undo(store: Store, reviewer_id: str, batch_id: str, event: Mapping[str, Any]) -> None:
+    # The page names the label it means: one that was refused must not take an older one back.
+    last, meant = store.last_label(reviewer_id, batch_id), event.get("undoes")
+    if last is None or (meant and last[0] != meant):
+        raise LabelRefusedError("there is no such label to take back")
+    store.record_undo(client_token=event["token"], reviewer_id=reviewer_id, batch_id=batch_id)
+
+
+def label_draft(reviewer_id: str, batch_id: str, event: Mapping[str, Any]) -> LabelDraft:
+    """Build the label that an event describes.
+
+    Raises
+    ------
+    ValueError
+        If a part is missing or has the wrong type.
+    """
+    quotes = event.get("evidence") or []
+    if not isinstance(quotes, list) or not all(isinstance(quote, dict) for quote in quotes):
+        raise ValueError(f"evidence must be a list of quotes, got {quotes!r}")
+    seconds = event.get("seconds_active")
+    rationale = event.get("rationale")
+    return LabelDraft(
+        client_token=event["token"],
+        trace_id=_text(event, "trace_id"),
+        reviewer_id=reviewer_id,
+        batch_id=batch_id,
+        answers=_answers(event),
+        rationale=rationale.strip() or None if isinstance(rationale, str) else None,
+        evidence=tuple(
+            Evidence(step_id=_text(quote, "step_id"), quote=_text(quote, "quote"))
+            for quote in quotes
+        ),
+        seconds_active=float(seconds) if isinstance(seconds, int | float) else None,
+    )
+
+
+def _text(event: Mapping[str, Any], name: str) -> str:
+    value = event.get(name)
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"{name} must be a text, got {value!r}")
+    return value
+
+
+def _answers(event: Mapping[str, Any]) -> dict[str, str]:
+    answers = event.get("answers")
+    if not isinstance(answers, dict) or not all(a in ANSWERS for a in answers.values()):
+        raise ValueError(f"answers must be yes or no by question, got {answers!r}")
+    return {str(node): str(answer) for node, answer in answers.items()}
+
+
+def on_path(taxonomy: Taxonomy, answers: Mapping[str, str]) -> dict[str, str]:
+    """Return the answers that walk down the tree, in order; others are from another tree."""
+    kept: dict[str, str] = {}
+    at = taxonomy.root.id
+    while at not in taxonomy.credit and answers.get(at) in ANSWERS:
+        kept[at] = answers[at]
+        at = taxonomy.node(at).target(answers[at])
+    return kept
+
+
+def next_question(taxonomy: Taxonomy, answers: Mapping[str, str]) -> Node:
+    """Return the question that answers short of a class lead to."""
+    if not answers:
+        return taxonomy.root
+    last = list(answers)[-1]
+    return taxonomy.node(taxonomy.node(last).target(answers[last]))
+
+
+def find_quote(trace: TraceForReview, quote: str) -> str:
+    """Return the step in which a quote stands literally, `response`, or an empty text."""
+    if not quote:
+        return ""
+    for step in trace.steps:
+        if any(quote in text for text in (step.content, step.arguments, step.result) if text):
+            return step.step_id
+    return "response" if trace.response and quote in trace.response else ""

@@ -1,0 +1,94 @@
+"""The handle on the store, and who is labelling."""
+
+import os
+import shlex
+import threading
+from pathlib import Path
+
+import streamlit as st
+
+from calibration.errors import CalibrationError, StoreLockedError
+from calibration.records import Reviewer
+from calibration.store import Store
+
+DEFAULT_STORE = "asr.duckdb"
+REVIEWER_KEY = "reviewer_id"
+
+_opened: list[Store] = []
+_opened_lock = threading.Lock()
+
+
+def store_path() -> Path:
+    """Return the file that `ASR_STORE` names; default `asr.duckdb` in the working directory."""
+    return Path(os.environ.get("ASR_STORE", DEFAULT_STORE)).resolve()
+
+
+@st.cache_resource(show_spinner=False)
+def _open(path: str) -> Store:
+    store = Store.open(Path(path))
+    with _opened_lock:
+        _opened.append(store)
+    return store
+
+
+def close_stores() -> None:
+    """Close every store that this process opened; the server calls it when it stops."""
+    with _opened_lock:
+        stores = list(_opened)
+        _opened.clear()
+    for store in stores:
+        store.close()
+
+
+def require_store() -> Store:
+    """Return the store, or end the page with what to do about a store that cannot be opened."""
+    path = store_path()
+    if not path.exists():
+        with st.container(key="page"):
+            st.header("No traces yet")
+            st.text(f"There is no store at {path}. Import the traces of your agent to create it:")
+            st.code(command("import FILES"), language="bash")
+            st.text("Then reload this page.")
+        st.stop()
+    try:
+        return _open(str(path))
+    except StoreLockedError as error:
+        title, trouble = "The store is in use", str(error)
+    except CalibrationError as error:
+        title, trouble = "The store cannot be opened", str(error)
+    with st.container(key="page"):
+        st.header(title)
+        st.text(trouble)
+        st.text("Reload this page when that is done.")
+    st.stop()
+
+
+def command(words: str) -> str:
+    """Return a command line on this store, as a person would type it."""
+    return f"asr {words} --store {shlex.quote(str(store_path()))}"
+
+
+def chosen_reviewer(store: Store) -> Reviewer | None:
+    """Return who is labelling: this session's choice, else the one that the address names.
+
+    The address keeps the choice over a reload, and over a restart of the server.
+    """
+    wanted = st.session_state.get(REVIEWER_KEY) or st.query_params.get("reviewer")
+    return next((r for r in store.reviewers() if r.reviewer_id == wanted), None)
+
+
+def choose_reviewer(reviewer_id: str | None) -> None:
+    """Remember who is labelling in this session and in the address."""
+    st.session_state[REVIEWER_KEY] = reviewer_id
+    if reviewer_id is None:
+        st.query_params.pop("reviewer", None)
+    else:
+        st.query_params["reviewer"] = reviewer_id
+
+
+def still_labelling(store: Store, batch_id: str) -> bool:
+    """Return whether this session's reviewer must not see yet what others answered."""
+    reviewer = chosen_reviewer(store)
+    if reviewer is None or reviewer.role == "lead":
+        return False
+    return store.has_open_items(reviewer.reviewer_id, batch_id)

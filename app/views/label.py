@@ -1,0 +1,132 @@
+"""Label traces: who you are, which batch, then the desk."""
+
+import streamlit as st
+
+from app import labelling, session
+from app.components import plain_view, trace_view
+from app.desk_data import desk_data
+from app.views import frame
+from calibration.errors import CalibrationError
+from calibration.records import Reviewer
+from calibration.store import Batch, Store
+
+RECEIPTS = "label_receipts"
+BATCH = "label_batch"
+NEW_NAME = "label_new_name"
+REFUSAL = "label_name_refused"
+
+
+def _choose_person(store: Store) -> None:
+    with st.container(key="page"):
+        st.header("Who is labelling?")
+        st.text("Your labels are stored under this name. You will not see what others answered.")
+        people = [r for r in store.reviewers() if not r.simulated]
+        if people:
+            st.text("Go on as")
+            with st.container(horizontal=True):
+                for person in people:
+                    st.button(
+                        _plain(person.name),
+                        key=f"person_{person.reviewer_id}",
+                        on_click=session.choose_reviewer,
+                        args=(person.reviewer_id,),
+                    )
+        with st.form("new_person", border=False):
+            st.text_input("New name" if people else "Your name", key=NEW_NAME, max_chars=80)
+            st.form_submit_button(
+                "Start labelling", key="person_new", on_click=_add_person, args=(store,)
+            )
+        if refusal := st.session_state.pop(REFUSAL, ""):
+            st.text(refusal)
+
+
+def _add_person(store: Store) -> None:
+    try:
+        person = store.add_reviewer(st.session_state[NEW_NAME])
+    except CalibrationError as error:
+        st.session_state[REFUSAL] = str(error)
+    else:
+        session.choose_reviewer(person.reviewer_id)
+
+
+def _plain(name: str) -> str:
+    """Button labels are markdown: a name must stay a name."""
+    return "".join(c if c.isalnum() or c in " .,'-" else f"\\{c}" for c in name)
+
+
+def _current_batch(batches: list[Batch]) -> Batch:
+    wanted = st.session_state.get(BATCH) or st.query_params.get("batch")
+    return next((b for b in batches if b.batch_id == wanted), batches[0])
+
+
+def _sidebar(reviewer: Reviewer, batch: Batch, batches: list[Batch]) -> None:
+    with st.sidebar:
+        st.caption("Labelling as")
+        st.text(reviewer.name)
+        st.button("Someone else", key="switch", on_click=session.choose_reviewer, args=(None,))
+        if len(batches) > 1:
+            names = [b.batch_id for b in batches]
+            st.session_state.setdefault(BATCH, batch.batch_id)
+            st.selectbox("Batch", names, key=BATCH)
+        else:
+            st.caption("Batch")
+            st.text(batch.batch_id)
+        st.toggle(
+            "Plain view",
+            key="plain",
+            bind="query-params",
+            help="Buttons and plain text, if the keyboard desk does not work in your browser.",
+        )
+
+
+def _receipts(reviewer_id: str, batch_id: str) -> labelling.Receipts:
+    kept: labelling.Receipts = st.session_state.setdefault(
+        f"{RECEIPTS}:{reviewer_id}:{batch_id}", labelling.Receipts()
+    )
+    return kept
+
+
+def _receive() -> None:
+    # All session state first, the store last: Streamlit may abandon this run at any access
+    # to session state, and the browser then sends the same events again.
+    sent = trace_view.received()
+    reviewer, batch, events = sent.get("reviewer"), sent.get("batch"), sent.get("events")
+    if not (isinstance(reviewer, str) and isinstance(batch, str) and isinstance(events, list)):
+        return
+    receipts = _receipts(reviewer, batch)
+    held = sent.get("held")
+    receipts.held = {t for t in held if isinstance(t, str)} if isinstance(held, list) else set()
+    labelling.apply_events(session.require_store(), reviewer, batch, events, receipts)
+
+
+@st.fragment
+def _desk(store: Store, reviewer: Reviewer, batch_id: str) -> None:
+    receipts = _receipts(reviewer.reviewer_id, batch_id)
+    data = desk_data(store, reviewer, batch_id, receipts)
+    trace_view.trace_view(data, on_outbox_change=_receive)
+
+
+def _page() -> None:
+    store = session.require_store()
+    batches = store.batches()
+    if not batches:
+        with st.container(key="page"):
+            frame.no_batch("No batch to label")
+        return
+    reviewer = session.chosen_reviewer(store)
+    if reviewer is None:
+        _choose_person(store)
+        return
+    session.choose_reviewer(reviewer.reviewer_id)
+    batch = _current_batch(batches)
+    _sidebar(reviewer, batch, batches)
+    batch_id = st.session_state.get(BATCH) or batch.batch_id
+    if len(batches) > 1:
+        st.query_params["batch"] = batch_id
+    if st.session_state.plain:
+        plain_view.plain_view(store, reviewer.reviewer_id, batch_id)
+    else:
+        _desk(store, reviewer, batch_id)
+
+
+_page()

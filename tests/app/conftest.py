@@ -1,0 +1,35 @@
+"""The app on a small store of its own."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from app import session
+
+MAIN = Path(__file__).parents[2] / "app" / "main.py"
+OpenApp = Callable[..., AppTest]
+
+
+@pytest.fixture
+def store_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    path = tmp_path / "store.duckdb"
+    monkeypatch.setenv("ASR_STORE", str(path))
+    yield path
+    session.close_stores()
+    st.cache_resource.clear()
+
+
+@pytest.fixture
+def open_app(store_file: Path) -> OpenApp:
+    def open_app(**query: str) -> AppTest:
+        app = AppTest.from_file(MAIN, default_timeout=20)
+        for name, value in query.items():
+            app.query_params[name] = value
+        app.run()
+        assert not app.exception
+        return app
+
+    return open_app

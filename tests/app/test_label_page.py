@@ -1,0 +1,138 @@
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app import session
+from calibration.analyses.sampling import draw_batch
+from calibration.store import Store
+from tests.app.conftest import OpenApp
+from tests.browser.samples import build_store, sample_trace
+
+
+def press(app: AppTest, key: str) -> None:
+    app.button(key=key).click().run()
+    assert not app.exception
+
+
+def texts(app: AppTest) -> str:
+    return "\n".join(e.value for e in [*app.header, *app.subheader, *app.text, *app.code])
+
+
+def current_labels(store_file: Path) -> list[tuple[str, str, str | None]]:
+    session.close_stores()
+    with Store.open(store_file) as store:
+        rows = store.label_frame("production-001").to_dict("records")
+    return sorted(
+        (r["trace_id"], r["kind"], r["outcome"] if r["kind"] == "label" else None) for r in rows
+    )
+
+
+@pytest.fixture
+def plain(store_file: Path, open_app: OpenApp) -> AppTest:
+    build_store(store_file, 3)
+    with Store.open(store_file) as store:
+        store.add_reviewer("Anna")
+    return open_app(reviewer="anna", plain="true")
+
+
+def test_without_a_store_the_page_names_the_import_command(open_app: OpenApp) -> None:
+    assert "asr import FILES" in texts(open_app())
+
+
+def test_without_a_batch_the_page_names_the_sample_command(
+    store_file: Path, open_app: OpenApp
+) -> None:
+    with Store.open(store_file, create=True) as store:
+        store.ingest([sample_trace(0)])
+    assert "asr sample --n 40 --seed 1" in texts(open_app())
+
+
+def test_a_store_that_is_no_store_is_explained(store_file: Path, open_app: OpenApp) -> None:
+    store_file.write_text("not a database")
+    assert "cannot be opened" in texts(open_app())
+
+
+def test_a_new_name_becomes_a_reviewer(store_file: Path, open_app: OpenApp) -> None:
+    build_store(store_file, 2)
+    app = open_app()
+    app.text_input(key="label_new_name").input("Zoë B.")
+    press(app, "person_new")
+    assert app.query_params["reviewer"] == "zoe-b"
+    assert app.sidebar.text[0].value == "Zoë B."
+
+
+def test_an_empty_name_is_refused_with_a_reason(store_file: Path, open_app: OpenApp) -> None:
+    build_store(store_file, 2)
+    app = open_app()
+    press(app, "person_new")
+    assert "reviewer name must have" in texts(app)
+
+
+def test_a_reviewer_goes_on_under_an_existing_name(store_file: Path, open_app: OpenApp) -> None:
+    build_store(store_file, 2)
+    with Store.open(store_file) as store:
+        store.add_reviewer("Anna")
+    app = open_app()
+    press(app, "person_anna")
+    assert app.query_params["reviewer"] == "anna"
+    press(app, "switch")
+    assert "Who is labelling?" in texts(app)
+
+
+def test_the_batch_can_be_chosen_when_there_are_several(
+    store_file: Path, open_app: OpenApp
+) -> None:
+    build_store(store_file, 3)
+    with Store.open(store_file) as store:
+        store.add_reviewer("Anna")
+        second = draw_batch(store, n=1, seed=1)
+        (last,) = store.batch_items(second.batch_id)["trace_id"]
+    app = open_app(reviewer="anna", plain="true")
+    assert "0 of 1 labelled" in texts(app)
+    assert f"customer {int(last[2:])} " in texts(app)
+    app.selectbox(key="label_batch").select("production-001").run()
+    assert "0 of 3 labelled" in texts(app)
+
+
+def test_the_plain_view_labels_undoes_and_skips(plain: AppTest, store_file: Path) -> None:
+    for answer in ("yes", "no", "yes"):
+        press(plain, f"answer_{answer}")
+    assert "customer 1 " in texts(plain)
+    press(plain, "undo")
+    assert "customer 0 " in texts(plain)
+    press(plain, "answer_no")
+    press(plain, "skip")
+    press(plain, "answer_yes")
+    press(plain, "undo")
+    press(plain, "answer_no")
+    assert "All done" in texts(plain)
+    assert current_labels(store_file) == [
+        ("t-000", "label", "abandoned"),
+        ("t-001", "skip", None),
+        ("t-002", "label", "abandoned"),
+    ]
+
+
+def test_a_fabrication_needs_a_quote_that_stands_in_the_trace(plain: AppTest) -> None:
+    press(plain, "answer_yes")
+    press(plain, "answer_yes")
+    assert "exactly as they stand" in texts(plain)
+    plain.text_input(key="plain_quote_t-000").input("arrives on Tuesday").run()
+    press(plain, "answer_yes")
+    assert "customer 1 " in texts(plain)
+
+
+def test_answers_have_shortcuts(plain: AppTest) -> None:
+    assert plain.button(key="answer_yes").proto.shortcut.lower() == "y"
+    assert plain.button(key="answer_no").proto.shortcut.lower() == "n"
+
+
+@pytest.mark.parametrize("page", ["views/agreement.py", "views/asr.py"])
+def test_the_other_pages_open_on_an_unlabelled_store(
+    store_file: Path, open_app: OpenApp, page: str
+) -> None:
+    build_store(store_file, 3)
+    app = open_app()
+    app.switch_page(page).run()
+    assert not app.exception

@@ -1,0 +1,109 @@
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from app.desk_data import bounded, desk_data
+from app.labelling import Receipts, apply_events
+from calibration.store import Store
+from tests.browser.samples import build_store
+
+BATCH = "production-001"
+COMPLETE = {"output": "yes", "fabrication": "no", "all_subgoals": "yes"}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    build_store(tmp_path / "store.duckdb", 3)
+    with Store.open(tmp_path / "store.duckdb") as store:
+        store.add_reviewer("Anna")
+        store.queue("anna", BATCH)
+        yield store
+
+
+def label(token: str, trace_id: str, **changes: object) -> dict[str, object]:
+    return {"token": token, "kind": "label", "trace_id": trace_id, "answers": COMPLETE} | changes
+
+
+def n_labels(store: Store) -> int:
+    return len(store.label_frame(BATCH))
+
+
+def test_an_outbox_sent_twice_is_stored_once(store: Store) -> None:
+    receipts = Receipts()
+    events = [label("a", "t-000"), label("b", "t-001")]
+    apply_events(store, "anna", BATCH, events, receipts)
+    apply_events(store, "anna", BATCH, events, receipts)
+    assert n_labels(store) == 2
+    assert receipts.refused == {}
+    assert store.acknowledged("anna", BATCH, ["a", "b", "c"]) == {"a", "b"}
+
+
+def test_a_refused_event_does_not_stop_the_next_one(store: Store) -> None:
+    receipts = Receipts()
+    events = [label("a", "t-unknown"), label("b", "t-000")]
+    apply_events(store, "anna", BATCH, events, receipts)
+    assert list(receipts.refused) == ["a"]
+    assert n_labels(store) == 1
+
+
+def test_an_undo_of_a_refused_label_takes_no_older_one_back(store: Store) -> None:
+    receipts = Receipts()
+    undo = {"token": "u", "kind": "undo", "trace_id": "t-002", "undoes": "t-001"}
+    events = [
+        label("a", "t-000"),
+        label("b", "t-001", answers={"output": "yes", "fabrication": "yes"}),
+        undo,
+    ]
+    apply_events(store, "anna", BATCH, events, receipts)
+    assert sorted(receipts.refused) == ["b", "u"]
+    assert store.last_label("anna", BATCH) == ("t-000", "complete")
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"token": "x", "kind": "label"},
+        {"token": "x", "kind": "label", "trace_id": 3, "answers": {}},
+        {"token": "x", "kind": "label", "trace_id": "t-000", "answers": {"output": "maybe"}},
+        {"token": "x", "kind": "label", "trace_id": "t-000", "answers": {}, "evidence": 3},
+        {"token": "x", "kind": "skip", "trace_id": "t-000"},
+        {"token": "x", "kind": "undo", "trace_id": "t-000", "undoes": "t-000"},
+        {"token": "x", "kind": "other"},
+    ],
+)
+def test_a_malformed_event_is_refused_and_changes_nothing(
+    store: Store, event: dict[str, object]
+) -> None:
+    receipts = Receipts()
+    apply_events(store, "anna", BATCH, [event], receipts)
+    assert list(receipts.refused) == ["x"]
+    assert n_labels(store) == 0
+
+
+def test_junk_in_place_of_events_is_ignored(store: Store) -> None:
+    receipts = Receipts()
+    apply_events(store, "anna", BATCH, [None, 3, {"kind": "label"}, {"token": 4}], receipts)
+    assert receipts == Receipts()
+
+
+def test_a_draft_is_given_back_and_acknowledged(store: Store) -> None:
+    receipts = Receipts()
+    draft = {"token": "d", "kind": "draft", "trace_id": "t-000", "answers": {"output": "yes"}}
+    apply_events(store, "anna", BATCH, [draft], receipts)
+    (anna,) = store.reviewers()
+    data = desk_data(store, anna, BATCH, receipts)
+    assert data["drafts"] == {"t-000": {"output": "yes"}}
+    assert data["acked"] == ["d"]
+
+
+def test_the_page_gets_no_credit_and_no_model_name(store: Store) -> None:
+    (anna,) = store.reviewers()
+    text = str(desk_data(store, anna, BATCH, Receipts()))
+    assert "hidden-model" not in text
+    assert "credit" not in text
+    assert "synthetic" not in text
+
+
+def test_a_long_text_is_cut_and_says_so() -> None:
+    assert bounded("x" * 150_000) == {"text": "x" * 100_000, "more": 50_000}

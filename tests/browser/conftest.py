@@ -1,0 +1,115 @@
+"""A real server on a free port, a real browser, and a loud line when there is none."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+APP = Path(__file__).parents[2] / "app" / "asgi.py"
+NOT_RUN = "NOT RUN: browser (no chromium)"
+CHROMIUM_ARGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+
+_not_run: list[str] = []
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
+    yield
+    if _not_run:
+        terminalreporter.write_line(f"{NOT_RUN}: {len(_not_run)} tests", red=True, bold=True)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser | None]:
+    found = shutil.which("chromium")
+    if found is None:
+        yield None
+        return
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=CHROMIUM_ARGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def context(browser: Browser | None, request: pytest.FixtureRequest) -> Iterator[BrowserContext]:
+    if browser is None:
+        _not_run.append(request.node.nodeid)
+        pytest.skip(NOT_RUN)
+    context = browser.new_context(viewport={"width": 1440, "height": 900})
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def page(context: BrowserContext) -> Page:
+    return context.new_page()
+
+
+class Server:
+    """The app in a process of its own, on one port, so that it can be stopped and started."""
+
+    def __init__(self, store: Path) -> None:
+        self.store = store
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = int(probe.getsockname()[1])
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        with self.store.with_suffix(".log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [
+                    sys.executable, "-m", "streamlit", "run", str(APP),
+                    f"--server.port={self.port}", "--server.address=127.0.0.1",
+                ],
+                env=os.environ | {"ASR_STORE": str(self.store)},
+                cwd=self.store.parent,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )  # fmt: skip
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            try:
+                with urllib.request.urlopen(f"{self.url}/healthz", timeout=2) as answer:
+                    if answer.read() == b"ok":
+                        return
+            except OSError:
+                time.sleep(0.1)
+        raise RuntimeError(f"no server after 30 s: {self.store.with_suffix('.log').read_text()}")
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.terminate()
+            self.process.wait(timeout=15)
+            self.process = None
+
+    def kill(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait(timeout=15)
+            self.process = None
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    server = Server(tmp_path / "store.duckdb")
+    yield server
+    server.stop()

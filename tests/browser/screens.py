@@ -1,0 +1,122 @@
+"""Take the screenshots under docs/screens: every page, full and empty, in every look.
+
+Run with `make screens`; look at what comes out.
+"""
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from calibration.analyses.demo import build_demo
+from calibration.store import Store
+from tests.browser.conftest import CHROMIUM_ARGS, Server
+
+OUT = Path(__file__).parents[2] / "docs" / "screens"
+SIZES = {"1440": (1440, 900), "1024": (1024, 768)}
+SCHEMES = ("light", "dark")
+MOST_HEIGHT = 4_000
+
+
+def take(browser: Browser, server: Server, name: str, path: str, *, whole: bool) -> None:
+    """Photograph one page in every size and scheme."""
+    for width, (x, y) in SIZES.items():
+        for scheme in SCHEMES:
+            page = _page(browser, x, y, scheme)
+            page.goto(f"{server.url}/{path}")
+            _settle(page)
+            if whole:
+                height = page.locator("[data-testid=stMain]").evaluate("e => e.scrollHeight")
+                page.set_viewport_size({"width": x, "height": min(max(y, height), MOST_HEIGHT)})
+                _settle(page)
+            page.screenshot(path=OUT / f"{name}-{width}-{scheme}.png")
+            page.context.close()
+
+
+def take_desk(browser: Browser, server: Server, name: str, act: Callable[[Page], None]) -> None:
+    """Photograph one state of the desk, once wide and light and once narrow and dark."""
+    for width, scheme in (("1440", "light"), ("1024", "dark")):
+        page = _sign_in(browser, server, width, scheme, name)
+        act(page)
+        page.wait_for_timeout(700)
+        page.screenshot(path=OUT / f"{name}-{width}-{scheme}.png")
+        page.context.close()
+
+
+def _page(browser: Browser, width: int, height: int, scheme: str) -> Page:
+    context = browser.new_context(
+        viewport={"width": width, "height": height},
+        color_scheme="dark" if scheme == "dark" else "light",
+    )
+    return context.new_page()
+
+
+def _sign_in(browser: Browser, server: Server, width: str, scheme: str, name: str) -> Page:
+    page = _page(browser, *SIZES[width], scheme)
+    page.goto(server.url)
+    page.get_by_label("name").fill(f"Mara {width} {name}")
+    page.get_by_role("button", name="Start labelling").click()
+    _settle(page)
+    return page
+
+
+def _settle(page: Page) -> None:
+    page.wait_for_selector("[data-testid=stMain]")
+    page.wait_for_timeout(3_500)
+
+
+def press(*keys: str) -> Callable[[Page], None]:
+    """Return an act that presses keys one after the other."""
+
+    def act(page: Page) -> None:
+        for key in keys:
+            page.keyboard.press(key)
+            page.wait_for_timeout(150)
+
+    return act
+
+
+def _finish(page: Page) -> None:
+    for _ in range(10):
+        press("n")(page)
+        page.wait_for_timeout(600)
+    page.wait_for_timeout(1_500)
+
+
+def main() -> None:
+    """Build an empty and a demo store and photograph the app on each."""
+    OUT.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path="/usr/bin/chromium", args=CHROMIUM_ARGS
+        )
+        empty = Server(Path(folder) / "empty.duckdb")
+        Store.open(empty.store, create=True).close()
+        demo = Server(Path(folder) / "demo.duckdb")
+        with Store.open(demo.store, create=True) as store:
+            build_demo(store, seed=1)
+        empty.start()
+        for name in ("label", "agreement", "asr"):
+            take(browser, empty, f"{name}-empty", name if name != "label" else "", whole=False)
+        empty.stop()
+        demo.start()
+        take(browser, demo, "label-who", "", whole=False)
+        take(browser, demo, "agreement", "agreement", whole=True)
+        take(browser, demo, "asr", "asr", whole=True)
+        take_desk(browser, demo, "label-help", press("?"))
+        take_desk(browser, demo, "label-skip", press("s"))
+        take_desk(browser, demo, "label-evidence", press("y", "y"))
+        take_desk(browser, demo, "label-finished", _finish)
+        for width, scheme in ((w, s) for w in SIZES for s in SCHEMES):
+            page = _sign_in(browser, demo, width, scheme, scheme)
+            press("y", "n")(page)
+            page.wait_for_timeout(900)
+            page.screenshot(path=OUT / f"label-{width}-{scheme}.png")
+            page.context.close()
+        demo.stop()
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,186 @@
+import json
+import subprocess
+import sys
+import time
+from itertools import cycle
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+
+from tests.browser.conftest import Server
+from tests.browser.desk import KEYS, Desk
+from tests.browser.samples import build_store
+
+pytestmark = pytest.mark.browser
+
+# Run by a process of its own: the server must have let the file go.
+READ_BACK = """
+import json, sys, duckdb
+from calibration.store import Store
+with Store.open(sys.argv[1]) as store:
+    frame = store.label_frame(sys.argv[2])
+current = [[r.trace_id, r.reviewer_id, r.kind, r.outcome] for r in frame.itertuples()]
+with duckdb.connect(sys.argv[1], read_only=True) as con:
+    events = con.execute("SELECT kind, trace_id FROM label_event ORDER BY seq").fetchall()
+print(json.dumps({"current": current, "events": events}, default=lambda v: None))
+"""
+
+
+def read_back(store: Path, batch: str) -> dict[str, list[list[str]]]:
+    done = subprocess.run(
+        [sys.executable, "-c", READ_BACK, str(store), batch],
+        capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
+    found: dict[str, list[list[str]]] = json.loads(done.stdout)
+    return found
+
+
+def labels(stored: dict[str, list[list[str]]]) -> dict[str, str]:
+    found = [(trace, outcome) for trace, _, kind, outcome in stored["current"] if kind == "label"]
+    assert len(found) == len(dict(found))
+    return dict(found)
+
+
+def test_thirty_traces_by_keyboard_are_thirty_labels(server: Server, page: Page) -> None:
+    batch = build_store(server.store, 36)
+    server.start()
+    desk = Desk(page, server.url)
+    desk.open()
+    outcomes = cycle(KEYS)
+    for _ in range(5):
+        desk.label(next(outcomes))
+
+    # Undo: the last trace comes back at once, and its second answer counts.
+    last = list(desk.shown)[-1]
+    desk.press("u")
+    page.wait_for_function(
+        "(id) => document.querySelector('[data-testid=stBidiComponentIsolated]')"
+        ".shadowRoot.querySelector('.desk').dataset.trace === id",
+        arg=last,
+    )
+    assert desk.wait_painted("") == last
+    assert desk.label("partial_plus") == last
+
+    # Skip with a listed reason, and with a typed one in which letters are only letters.
+    skipped = [desk.get("trace")]
+    desk.press("s2")
+    skipped.append(desk.wait_painted(skipped[0]))
+    desk.press("s4")
+    page.keyboard.type("nyu: not sure")
+    page.keyboard.press("Enter")
+    desk.wait_painted(skipped[1])
+
+    # A rationale full of our keys answers nothing; Escape leaves the field.
+    here = desk.get("trace")
+    desk.press("w")
+    page.keyboard.type("yny crude?")
+    page.keyboard.press("Escape")
+    assert (desk.get("trace"), desk.get("state")) == (here, "answer")
+    desk.label("complete")
+
+    # Reload in the middle of the tree: same trace, same question, labels as before.
+    here = desk.get("trace")
+    desk.press("yn")
+    page.reload()
+    assert desk.wait_painted("") == here
+    before_reload = set(desk.shown)
+    expect(page.locator(".question-box")).to_have_attribute("data-node", "all_subgoals")
+    desk.press("y")
+    desk.shown[here] = "complete"
+    desk.wait_painted(here)
+
+    # A key that is held labels at most the trace on which it went down.
+    here = desk.get("trace")
+    for _ in range(25):
+        page.keyboard.down("n")
+        time.sleep(0.03)
+    page.keyboard.up("n")
+    desk.shown[here] = "abandoned"
+    following = desk.wait_painted(here)
+    page.evaluate(
+        """() => { for (let i = 0; i < 20; i++) document.body.dispatchEvent(new KeyboardEvent(
+          'keydown', {key: 'n', code: 'KeyN', repeat: true, bubbles: true, composed: true})) }"""
+    )
+    time.sleep(0.3)
+    assert desk.get("trace") == following
+
+    # Bursts: the first press counts, the rest was never meant for a trace not yet seen.
+    kept_pace = [desk.burst(gap) for gap in (0.0, 0.01, 0.03, 0.06)]
+    assert any(kept_pace), "the machine was too slow to judge"
+
+    while len(desk.shown) < 30:
+        desk.label(next(outcomes))
+    desk.wait_saved()
+    expect(page.locator(".done")).to_contain_text("33 of 36")
+    # The list of painted traces starts anew with the reload.
+    painted, labelled_after_reload = set(desk.painted), set(desk.shown) - before_reload
+    server.stop()
+
+    stored = read_back(server.store, batch)
+    assert labels(stored) == desk.shown
+    assert sorted(t for t, _, kind, _ in stored["current"] if kind == "skip") == sorted(skipped)
+    kinds = [kind for kind, _ in stored["events"]]
+    assert (kinds.count("label"), kinds.count("undo"), kinds.count("skip")) == (31, 1, 2)
+    assert labelled_after_reload <= painted
+
+
+def test_a_killed_server_loses_no_acknowledged_label(server: Server, page: Page) -> None:
+    batch = build_store(server.store, 14)
+    server.start()
+    desk = Desk(page, server.url)
+    desk.open()
+    for _ in range(5):
+        desk.label("complete")
+    desk.wait_saved()
+    acknowledged = dict(desk.shown)
+    desk.press("n", gap=0.0)  # on its way while the server dies
+    server.kill()
+    stored = labels(read_back(server.store, batch))
+    assert acknowledged.items() <= stored.items()
+
+    # The page goes on with the next server: nothing lost, nothing doubled.
+    unsure = next(t for t in desk.painted if t not in acknowledged)
+    desk.shown[unsure] = "abandoned"
+    server.start()
+    page.wait_for_timeout(2500)
+    desk.wait_painted(unsure, timeout=30_000)
+    desk.label("partial_minus")
+    desk.wait_saved()
+    server.stop()
+    assert labels(read_back(server.store, batch)) == desk.shown
+
+
+def test_hostile_trace_text_stays_text(server: Server, page: Page) -> None:
+    hostile = (
+        '<img src=http://evil.test/a.png onerror="window.pwned=1"> '
+        "![m](http://evil.test/b.png) <script>window.pwned=2</script> "
+        "[x](javascript:window.pwned=3) <iframe src=http://evil.test/c></iframe>"
+    )
+    build_store(server.store, 3, text=hostile)
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
+    server.start()
+    desk = Desk(page, server.url)
+    desk.open("<img src=http://evil.test/n.png>")
+    expect(page.locator(".response")).to_contain_text("<script>window.pwned=2</script>")
+    desk.label("complete")
+    page.goto(f"{server.url}/?reviewer=img-src-http-evil-test-n-png&plain=true")
+    expect(page.get_by_text("Final response")).to_be_visible()
+    time.sleep(0.5)
+    outside = [url for url in requests if not url.startswith((server.url, "blob:", "data:"))]
+    assert outside == []
+    assert page.evaluate("window.pwned") is None
+
+
+def test_two_reviewers_do_not_see_each_other(server: Server, context: BrowserContext) -> None:
+    build_store(server.store, 3)
+    server.start()
+    first = Desk(context.new_page(), server.url)
+    first.open("Anna")
+    first.label("abandoned")
+    first.wait_saved()
+    second = Desk(context.new_page(), server.url)
+    second.open("Ben")
+    assert second.get("trace") == next(iter(first.shown))
+    expect(second.page.locator(".last")).to_have_text("Nothing labelled yet")
