@@ -157,7 +157,8 @@ def _make_directory(path: Path) -> None:
 
 def _connect(path: Path) -> Cursor:
     try:
-        return duckdb.connect(str(path), config=CONFIG)
+        # Absolute, for a name like ":memory:" or "md:team" is no file to DuckDB.
+        connection = duckdb.connect(str(path.absolute()), config=CONFIG)
     except duckdb.IOException as error:
         if any(sign in str(error) for sign in _LOCKED):
             holder = re.search(r"PID (\d+)", str(error))
@@ -168,6 +169,12 @@ def _connect(path: Path) -> Cursor:
         raise StoreError(f"{path}: cannot be opened as a store ({_first_line(error)})") from error
     except duckdb.Error as error:
         raise StoreError(f"{path}: cannot be opened as a store ({_first_line(error)})") from error
+    # DuckDB opens CSV, JSON and Parquet files too, as views in memory that end with it.
+    in_files = connection.execute("SELECT path FROM duckdb_databases() WHERE NOT internal")
+    if in_files.fetchall() == [(None,)]:
+        connection.close()
+        raise StoreError(f"{path}: cannot be opened as a store (it is a file of data)")
+    return connection
 
 
 def _first_line(error: Exception) -> str:

@@ -63,7 +63,7 @@ def import_labels(
             elif draft.reviewer_id not in people:
                 raise InputError(f"reviewer {draft.reviewer_id!r} is not in the store; add them")
             # Also a label that was taken back since: importing it again does not undo that.
-            elif draft.client_token in tokens:
+            elif stored is None and draft.client_token in tokens:
                 already += 1
             elif stored is None:
                 fresh[key] = (draft, outcome)

@@ -1,0 +1,145 @@
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from calibration.errors import LabelRefusedError
+from tests.store.builders import ABANDONED, COMPLETE, Clock, Desk, make_desk, query
+
+
+def at_once(work: Callable[[Any], object], items: Iterable[Any]) -> list[Any]:
+    """Run `work` on every item, one thread each, all started at the same moment."""
+    items = list(items)
+    start = threading.Barrier(len(items))
+
+    def run(item: Any) -> object:
+        start.wait()
+        return work(item)
+
+    with ThreadPoolExecutor(len(items)) as pool:
+        return list(pool.map(run, items))
+
+
+def test_twenty_threads_with_the_same_hundred_tokens_store_a_hundred_labels(
+    tmp_path: Path,
+) -> None:
+    desk = make_desk(tmp_path / "s.duckdb", 100)
+    with desk.store:
+        desk.queue("ann", limit=100)
+
+        def send(_: int) -> int:
+            receipts = [desk.label(t, client_token=f"same-{t}") for t in desk.traces]
+            return sum(not receipt.duplicate for receipt in receipts)
+
+        new = at_once(send, range(20))
+        assert sum(new) == 100
+        assert len(desk.events()) == len(desk.labelled()) == 100
+
+
+def test_one_reviewer_in_many_windows_labels_each_trace_once(desk: Desk) -> None:
+    desk.queue(limit=5)
+
+    def send(window: int) -> int:
+        stored = 0
+        for trace in desk.traces:
+            try:
+                desk.label(trace, client_token=f"{window}-{trace}")
+                stored += 1
+            except LabelRefusedError:
+                continue
+        return stored
+
+    assert sum(at_once(send, range(8))) == 5
+    assert len(desk.events()) == 5
+
+
+def test_an_undo_sent_by_many_threads_takes_one_label_back(desk: Desk) -> None:
+    for trace in desk.queue():
+        desk.label(trace)
+    taken = at_once(lambda _: desk.undo(client_token="once"), range(8))
+    assert set(taken) == {desk.traces[2]}
+    assert len(desk.labelled()) == 2
+
+
+@pytest.mark.parametrize("labels_wanted", [1, 3])
+def test_reviewers_at_work_together_give_each_trace_the_labels_it_wants(
+    tmp_path: Path, labels_wanted: int
+) -> None:
+    names = [f"reviewer-{k}" for k in range(8)]
+    desk = make_desk(tmp_path / "s.duckdb", 16, labels_wanted=labels_wanted, reviewers=names)
+
+    def work(reviewer: str) -> int:
+        # Somebody else's lease never expires here: who waits is done when the others are.
+        for _ in range(2000):
+            queue = desk.store.queue(reviewer, desk.batch, limit=2)
+            if queue.state == "finished":
+                return queue.done
+            for trace in queue.items[:1]:
+                answers = COMPLETE if len(reviewer) % 2 else ABANDONED
+                desk.label(trace.trace_id, reviewer, answers=answers)
+        raise AssertionError("the queue never came to an end")
+
+    with desk.store:
+        done = at_once(work, names)
+        labelled = desk.labelled()
+        assert sum(done) == len(desk.events()) == len(labelled) == 16 * labels_wanted
+        assert Counter(trace for trace, _ in labelled) == dict.fromkeys(desk.traces, labels_wanted)
+
+
+def test_labels_after_expired_leases_are_extras_and_none_is_doubled(
+    tmp_path: Path, clock: Clock
+) -> None:
+    names = [f"reviewer-{k}" for k in range(4)]
+    desk = make_desk(tmp_path / "s.duckdb", 6, reviewers=names)
+    given = {}
+    for name in names:
+        given[name] = desk.queue(name, limit=6)
+        clock.forward(hours=1)
+    with desk.store:
+        at_once(lambda name: [desk.label(trace, name) for trace in given[name]], names)
+        assert len(desk.labelled()) == len(desk.events()) == 24
+        assert {desk.state(reviewer) for reviewer in names} == {"finished"}
+
+
+def test_reading_goes_on_while_labels_are_stored(tmp_path: Path) -> None:
+    desk = make_desk(tmp_path / "s.duckdb", 12)
+    ended = threading.Event()
+
+    def write(_: int) -> int:
+        try:
+            for _trace in desk.traces:
+                desk.label(desk.queue(limit=1)[0])
+        finally:
+            ended.set()
+        return 0
+
+    def read(_: int) -> int:
+        seen, rounds = 0, 0
+        while not ended.is_set():
+            frame = desk.store.label_frame(desk.batch)
+            assert len(frame) >= seen
+            assert frame["outcome"].tolist() == ["complete"] * len(frame)
+            assert len(desk.store.for_review(desk.traces[:3])) == 3
+            assert desk.store.taxonomy().version == "1.0"
+            assert len(desk.store.trace_frame()) == 12
+            seen, rounds = len(frame), rounds + 1
+        return rounds
+
+    with desk.store:
+        rounds = at_once(lambda k: (write if k == 0 else read)(k), range(3))
+        assert min(rounds[1:]) >= 1
+        assert len(desk.labelled()) == 12
+
+
+def test_threads_adding_the_same_names_and_batches_get_one_each(desk: Desk) -> None:
+    people = at_once(lambda k: desk.store.add_reviewer(f"New {k % 2}"), range(8))
+    assert {p.reviewer_id for p in people} == {"new-0", "new-1"}
+    batches = at_once(
+        lambda _: desk.store.add_batch(purpose="exam", trace_ids=desk.traces), range(6)
+    )
+    assert len({b.batch_id for b in batches}) == 6
+    assert query(desk.store, "SELECT count(*) FROM batch_item") == [(5 * 7,)]

@@ -1,0 +1,303 @@
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from calibration.errors import InputError, StoreError, StoreLockedError, TaxonomyError
+from calibration.records import Verdict
+from calibration.store import Store
+from calibration.store.database import Database, migrations
+from calibration.taxonomy import default_taxonomy, taxonomy_from_dict
+from tests.store.builders import ABANDONED, Desk, make_desk, make_traces, query
+
+
+def test_a_new_store_has_the_default_taxonomy_and_every_migration(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "new" / "store.duckdb", create=True) as store:
+        assert store.taxonomy() == default_taxonomy()
+        applied = query(store, "SELECT version, name FROM schema_migration ORDER BY version")
+    assert applied == [(version, name) for version, name, _ in migrations()]
+
+
+def test_migrations_are_numbered_without_gap() -> None:
+    assert [version for version, _, _ in migrations()] == list(range(1, len(migrations()) + 1))
+
+
+def test_everything_is_there_after_reopening(tmp_path: Path) -> None:
+    path = tmp_path / "store.duckdb"
+    desk = make_desk(path)
+    first, second, *_ = desk.queue()
+    desk.label(first)
+    desk.skip(second)
+    desk.store.close()
+    with Store.open(path) as store:
+        again = Desk(store=store, batch=desk.batch, traces=desk.traces)
+        assert again.labelled() == {(first, "ann"): "complete", (second, "ann"): "skip"}
+        assert again.queue() == list(desk.traces[2:])
+        assert [r.reviewer_id for r in store.reviewers()] == ["ann", "bob"]
+
+
+def test_reopening_applies_no_migration_and_no_taxonomy_twice(tmp_path: Path) -> None:
+    path = tmp_path / "store.duckdb"
+    Store.open(path, create=True).close()
+    with Store.open(path, create=True) as store:
+        assert query(store, "SELECT count(*) FROM schema_migration") == [(len(migrations()),)]
+        assert query(store, "SELECT count(*) FROM taxonomy") == [(1,)]
+
+
+def test_a_store_of_a_newer_version_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "store.duckdb"
+    Store.open(path, create=True).close()
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("INSERT INTO schema_migration VALUES (9999, 'future', now())")
+    with pytest.raises(StoreError, match=r"newer version \(schema 9999\); update asr-calibration"):
+        Store.open(path)
+    # The refusal lets the file go.
+    duckdb.connect(str(path)).close()
+
+
+def test_a_missing_store_names_the_command_that_makes_one(tmp_path: Path) -> None:
+    path = tmp_path / "none.duckdb"
+    with pytest.raises(InputError, match=r"none\.duckdb: there is no store here; `asr import"):
+        Store.open(path)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"hello", b"SQLite format 3\x00" + bytes(5000)])
+def test_a_file_that_is_no_database_is_refused_and_left_alone(
+    tmp_path: Path, content: bytes
+) -> None:
+    path = tmp_path / "blocked.duckdb"  # a name with "lock" in it is not a lock
+    path.write_bytes(content)
+    with pytest.raises(StoreError, match=r"blocked\.duckdb: cannot be opened") as caught:
+        Store.open(path)
+    assert not isinstance(caught.value, StoreLockedError)
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize("name", ["data.jsonl", "data.json", "data.csv"])
+def test_a_data_file_that_duckdb_would_open_in_memory_is_refused(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_text('{"a": 1}\n')
+    with pytest.raises(StoreError, match=f"{name}: cannot be opened as a store"):
+        Store.open(path, create=True)
+    assert path.read_text() == '{"a": 1}\n'
+
+
+@pytest.mark.parametrize("name", [":memory:", "md:team", "s3:bucket", "new.jsonl", "new.csv"])
+def test_a_store_is_a_file_whatever_its_name_means_to_duckdb(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with Store.open(name, create=True) as store:
+        store.add_reviewer("Ann")
+    with Store.open(name) as store:
+        assert [r.name for r in store.reviewers()] == ["Ann"]
+
+
+def test_a_database_that_is_no_store_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "other.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE trace (mine INTEGER)")
+    with pytest.raises(StoreError, match=r"other\.duckdb: is a DuckDB file but no store"):
+        Store.open(path, create=True)
+    with duckdb.connect(str(path)) as connection:
+        assert connection.execute("SHOW TABLES").fetchall() == [("trace",)]
+
+
+def test_a_store_that_cannot_be_created_says_so(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(InputError, match="cannot be created"):
+        Store.open(tmp_path / "file" / "store.duckdb", create=True)
+    with pytest.raises(StoreError, match="cannot be opened"):
+        Store.open(tmp_path)
+
+
+def test_a_store_whose_creation_was_cut_off_gets_its_taxonomy_when_it_is_opened(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "store.duckdb"
+    Database(path, create=True).close()
+    with Store.open(path) as store:
+        assert store.taxonomy() == default_taxonomy()
+
+
+def test_opening_with_a_contradicting_taxonomy_lets_the_file_go(tmp_path: Path) -> None:
+    path = tmp_path / "store.duckdb"
+    Store.open(path, create=True).close()
+    changed = default_taxonomy().to_dict() | {"workflows": {}}
+    with pytest.raises(TaxonomyError, match=r"'1\.0' is taken"):
+        Store.open(path, taxonomy=taxonomy_from_dict(changed))
+    # Another configuration could not open a file that this process still holds.
+    duckdb.connect(str(path), read_only=True).close()
+
+
+HOLDER = """
+import sys
+from calibration.store import Store
+store = Store.open(sys.argv[1], create=True)
+print("open", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_store_that_another_process_holds_is_locked_by_its_number(tmp_path: Path) -> None:
+    path = tmp_path / "store.duckdb"
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "open\n"
+        with pytest.raises(StoreLockedError, match=rf"\(process {holder.pid}\) holds the store"):
+            Store.open(path)
+    finally:
+        holder.communicate("")
+    Store.open(path).close()
+
+
+WRITER = """
+import sys
+from itertools import count
+from calibration.records import LabelDraft
+from calibration.store import Store
+store = Store.open(sys.argv[1])
+for number in count():
+    trace = store.queue("ann", sys.argv[2], limit=1).items[0].trace_id
+    token = f"killed-{number}"
+    store.record_label(LabelDraft(client_token=token, trace_id=trace, reviewer_id="ann",
+                                  batch_id=sys.argv[2], answers={"output": "no"}))
+    print(token, flush=True)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="kill -9")
+def test_every_acknowledged_label_survives_a_killed_process(tmp_path: Path) -> None:
+    path = tmp_path / "store.duckdb"
+    desk = make_desk(path, 200)
+    desk.store.close()
+    writer = subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(path), desk.batch], stdout=subprocess.PIPE, text=True
+    )
+    assert writer.stdout is not None
+    acknowledged = [writer.stdout.readline().strip() for _ in range(15)]
+    writer.send_signal(signal.SIGKILL)
+    acknowledged += writer.stdout.read().split()
+    writer.wait()
+    writer.stdout.close()
+    with Store.open(path) as store:
+        assert store.acknowledged("ann", desk.batch, acknowledged) == set(acknowledged)
+        done = store.queue("ann", desk.batch).done
+    # One more may have been stored before it could be acknowledged.
+    assert len(acknowledged) <= done <= len(acknowledged) + 1
+
+
+class AbandonedRunError(BaseException):
+    """Stands for the exception by which Streamlit ends a callback."""
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, AbandonedRunError])
+def test_anything_raised_inside_a_write_undoes_it(store: Store, error: type[BaseException]) -> None:
+    with pytest.raises(error), store._db.write() as cursor:  # noqa: PT012
+        cursor.execute("INSERT INTO agent VALUES ('m', 'v', 'agent-z')")
+        raise error
+    assert query(store, "SELECT * FROM agent") == []
+    store.add_reviewer("Ann")  # the lock is free again
+
+
+def test_what_the_database_refuses_is_one_sentence_and_undone(store: Store) -> None:
+    with pytest.raises(StoreError, match=r"nothing was stored \(Constraint Error"):  # noqa: PT012
+        with store._db.write() as cursor:
+            cursor.execute("INSERT INTO agent VALUES ('m', 'v', 'agent-z')")
+            cursor.execute("INSERT INTO agent VALUES ('m', 'v', 'agent-y')")
+    assert query(store, "SELECT * FROM agent") == []
+
+
+def test_a_failing_commit_is_reported_and_not_hidden_by_the_rollback(store: Store) -> None:
+    insert = "INSERT INTO agent VALUES ('m', 'v', 'agent-z')"
+    with store._db._connection.cursor() as other:
+        other.begin()
+        other.execute(insert)
+        with pytest.raises(StoreError, match="nothing was stored"):  # noqa: PT012
+            with store._db.write() as cursor:
+                cursor.execute(insert)
+                other.commit()
+    store.add_reviewer("Ann")
+
+
+def test_two_handles_on_one_file_in_one_process_take_turns(tmp_path: Path) -> None:
+    path = tmp_path / "store.duckdb"
+    desk = make_desk(path, 12, labels_wanted=2)
+    with desk.store, Store.open(path) as other:
+        handles = {"ann": desk.store, "bob": other}
+        failed: list[BaseException] = []
+
+        def work(reviewer: str) -> None:
+            mine = Desk(store=handles[reviewer], batch=desk.batch, traces=desk.traces)
+            try:
+                while mine.queue(reviewer):
+                    mine.label(mine.queue(reviewer)[0], reviewer, answers=ABANDONED)
+            except BaseException as error:  # noqa: BLE001
+                failed.append(error)
+
+        threads = [threading.Thread(target=work, args=[name]) for name in handles]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert failed == []
+        assert len(desk.labelled()) == 24
+        assert desk.state("ann") == desk.state("bob") == "finished"
+
+
+def test_a_python_variable_never_stands_in_for_a_table(store: Store) -> None:
+    nobody = pa.table({"a": [1]})
+    assert nobody.num_rows == 1
+    with pytest.raises(duckdb.CatalogException):
+        query(store, "SELECT * FROM nobody")
+
+
+def test_reads_go_on_while_a_write_is_open(desk: Desk) -> None:
+    with desk.store._db.write() as cursor:
+        cursor.execute("INSERT INTO agent VALUES ('m', 'v', 'agent-z')")
+        assert len(desk.store.trace_frame()) == 5
+        assert desk.store.for_review(desk.traces)
+        assert desk.store.last_label("ann", desk.batch) is None
+        assert query(desk.store, "SELECT count(*) FROM agent WHERE tag = 'agent-z'") == [(0,)]
+
+
+def test_a_draft_can_be_rewritten_while_an_older_read_is_open(desk: Desk) -> None:
+    (first, *_) = desk.queue()
+
+    def save(answers: dict[str, str]) -> None:
+        desk.store.save_draft(
+            reviewer_id="ann", trace_id=first, batch_id=desk.batch, answers=answers
+        )
+
+    save({"output": "yes"})
+    with desk.store._db.read() as reader:
+        reader.begin()
+        reader.execute("SELECT count(*) FROM draft").fetchall()
+        desk.label(first)
+        desk.undo()
+        save({"output": "no"})
+        assert desk.store.queue("ann", desk.batch).drafts == {first: {"output": "no"}}
+
+
+def test_every_insert_of_many_rows_follows_an_exhausted_result(store: Store) -> None:
+    """DuckDB refuses to register a table after `fetchone` left a result open."""
+    for n in (3, 4):
+        traces = store.ingest(make_traces(n)).imported
+        store.add_verdicts(
+            [Verdict(judge_id=f"j{n}", trace_id=t, outcome="complete") for t in traces]
+        )
+    assert len(store.trace_frame()) == 4
+    assert len(store.judge_frame()) == 2

@@ -1,0 +1,400 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from calibration.errors import LabelRefusedError
+from calibration.records import Evidence, LabelDraft
+from calibration.store import import_token
+from calibration.store.labels import MAX_TEXT
+from tests.store.builders import (
+    ABANDONED,
+    COMPLETE,
+    PARTIAL_PLUS,
+    Desk,
+    make_desk,
+    make_trace,
+    query,
+)
+
+AWKWARD = 'it\'s "quoted"; DROP TABLE label_event; --'
+
+
+@pytest.fixture
+def first(desk: Desk) -> str:
+    """Return a trace that Ann was given."""
+    return desk.queue()[0]
+
+
+def stored(desk: Desk, column: str) -> Any:
+    """Return a column of the latest label."""
+    sql = f"SELECT {column} FROM label_event WHERE kind = 'label' ORDER BY seq DESC LIMIT 1"
+    return query(desk.store, sql)[0][0]
+
+
+def test_a_label_gets_the_class_that_its_answers_lead_to(desk: Desk, first: str) -> None:
+    receipt = desk.label(first, answers=PARTIAL_PLUS, rationale="Two missing.", seconds_active=31.5)
+    assert (receipt.outcome, receipt.duplicate) == ("partial_plus", False)
+    (row,) = desk.store.label_frame(desk.batch).to_dict("records")
+    assert row["outcome"] == "partial_plus"
+    assert row["rationale"] == "Two missing."
+    assert row["seconds_active"] == 31.5
+    assert row["kind"] == "label"
+
+
+def test_a_label_sent_again_is_stored_once(desk: Desk, first: str) -> None:
+    one = desk.label(first, client_token="again")
+    two = desk.label(first, client_token="again")
+    assert (one.event_id, one.outcome, True) == (two.event_id, two.outcome, two.duplicate)
+    assert len(desk.events()) == 1
+
+
+def test_a_label_sent_again_after_it_was_undone_stays_undone(desk: Desk, first: str) -> None:
+    desk.label(first, client_token="late")
+    desk.undo()
+    assert desk.label(first, client_token="late").duplicate
+    assert desk.labelled() == {}
+
+
+def test_the_first_answers_count_when_a_token_comes_with_others(desk: Desk, first: str) -> None:
+    desk.label(first, client_token="same")
+    assert desk.label(first, client_token="same", answers=ABANDONED).outcome == "complete"
+    assert desk.labelled() == {(first, "ann"): "complete"}
+
+
+def test_a_second_label_of_one_reviewer_is_refused(desk: Desk, first: str) -> None:
+    desk.label(first)
+    with pytest.raises(LabelRefusedError, match="already carries your label or skip; undo it"):
+        desk.label(first, answers=ABANDONED)
+    with pytest.raises(LabelRefusedError, match="already carries your label"):
+        desk.skip(first)
+    assert desk.labelled() == {(first, "ann"): "complete"}
+
+
+def test_a_label_on_a_skipped_trace_is_refused(desk: Desk, first: str) -> None:
+    desk.skip(first)
+    with pytest.raises(LabelRefusedError, match="already carries your label or skip"):
+        desk.label(first)
+
+
+def test_a_token_never_stands_for_two_things(shared_desk: Desk) -> None:
+    desk = shared_desk
+    first, second, *_ = desk.queue("ann")
+    desk.queue("bob")
+    desk.label(first, "ann", client_token="taken")
+    with pytest.raises(LabelRefusedError, match="'taken' already stands for something else"):
+        desk.label(first, "bob", client_token="taken")
+    with pytest.raises(LabelRefusedError, match="already stands for something else"):
+        desk.label(second, "ann", client_token="taken")
+    with pytest.raises(LabelRefusedError, match="already stands for something else"):
+        desk.skip(first, "ann", client_token="taken")
+    with pytest.raises(LabelRefusedError, match="already stands for something else"):
+        desk.undo("ann", client_token="taken")
+    assert desk.events() == [("label", first, "ann")]
+    desk.label(first, "bob")
+
+
+def test_a_trace_that_was_not_given_is_refused(desk: Desk) -> None:
+    desk.queue("ann", limit=1)
+    for trace, reviewer in [
+        (desk.traces[3], "ann"), (desk.traces[0], "bob"), ("t-none", "ann"),
+        (desk.traces[0], "nobody"),
+    ]:  # fmt: skip
+        message = f"trace '{trace}' was not given to '{reviewer}'"
+        with pytest.raises(LabelRefusedError, match=message):
+            desk.label(trace, reviewer)
+        with pytest.raises(LabelRefusedError, match=message):
+            desk.skip(trace, reviewer)
+    assert desk.events() == []
+
+
+def test_a_label_in_another_batch_is_refused(desk: Desk, first: str) -> None:
+    other = Desk(store=desk.store, batch="production-999", traces=desk.traces)
+    with pytest.raises(LabelRefusedError, match="in batch 'production-999'"):
+        other.label(first)
+
+
+@pytest.mark.parametrize(
+    ("answers", "message"),
+    [
+        ({}, "'output' needs"),
+        ({"output": "yes"}, "'fabrication' needs"),
+        ({"output": "maybe"}, "'output' needs"),
+        (ABANDONED | {"fabrication": "no"}, "'fabrication' is not on the path"),
+        (COMPLETE | {"invented": "yes"}, "'invented' is not on the path"),
+    ],
+)
+def test_answers_that_do_not_reach_a_class_are_refused(
+    kept_desk: Desk, answers: dict[str, str], message: str
+) -> None:
+    with pytest.raises(LabelRefusedError, match=f"do not reach a class: .*{message}"):
+        kept_desk.label(kept_desk.traces[0], answers=answers)
+    assert kept_desk.labelled() == {}
+
+
+@pytest.mark.parametrize(
+    ("step", "quote"),
+    [("response", "answer is 0"), ("s1", "look up 0"), ("s2", '{"q": 1}'), ("s2", "found it")],
+)
+def test_a_literal_span_of_any_part_of_a_step_is_evidence(
+    kept_desk: Desk, step: str, quote: str
+) -> None:
+    receipt = kept_desk.hallucinated(kept_desk.traces[0], (step, quote))
+    assert receipt.outcome == "hallucinated"
+    assert stored(kept_desk, "evidence->>'$[0].quote'") == quote
+
+
+@pytest.mark.parametrize(
+    ("evidence", "message"),
+    [
+        ([], "'fabrication' needs a step and a quoted span"),
+        ([("response", "The answer is 1.")], "does not stand in step 'response'"),
+        ([("response", "the ANSWER is 0")], "does not stand"),
+        ([("response", "")], "does not stand"),
+        ([("response", "  ")], "does not stand"),
+        ([("s1", "found it")], "does not stand in step 's1'"),
+        ([("s9", "found it")], "does not stand in step 's9'"),
+        ([("s2", "found it"), ("s2", "lost it")], "does not stand"),
+    ],
+)
+def test_evidence_that_is_missing_or_not_literal_is_refused(
+    kept_desk: Desk, evidence: list[tuple[str, str]], message: str
+) -> None:
+    with pytest.raises(LabelRefusedError, match=message):
+        kept_desk.hallucinated(kept_desk.traces[0], *evidence)
+    assert kept_desk.labelled() == {}
+
+
+def test_evidence_where_none_is_needed_is_checked_all_the_same(desk: Desk, first: str) -> None:
+    with pytest.raises(LabelRefusedError, match="does not stand"):
+        desk.label(first, evidence=(Evidence(step_id="s1", quote="invented"),))
+    desk.label(first, evidence=(Evidence(step_id="s1", quote="I look"),))
+
+
+def test_evidence_on_a_trace_without_response_is_refused(tmp_path: Path) -> None:
+    desk = make_desk(tmp_path / "s.duckdb", 1)
+    with desk.store:
+        (trace,) = desk.store.ingest([make_trace(9, response=None)]).imported
+        batch = desk.store.add_batch(purpose="exam", trace_ids=[trace]).batch_id
+        other = Desk(store=desk.store, batch=batch, traces=(trace,))
+        other.queue()
+        with pytest.raises(LabelRefusedError, match="does not stand in step 'response'"):
+            other.hallucinated(trace, ("response", "anything"))
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        (None, None),
+        ("", None),
+        ("   ", None),
+        ("  because  ", "because"),
+        ("x" * 100_000, "x" * MAX_TEXT),
+        (" " * 5000 + "late", "late"),
+        (AWKWARD, AWKWARD),
+        ("half an emoji \ud83d", "half an emoji ?"),
+        ("नमस्ते 👩‍👩‍👧", "नमस्ते 👩‍👩‍👧"),
+    ],
+)  # fmt: skip
+def test_a_rationale_is_bounded_and_kept_literally(
+    kept_desk: Desk, given: str | None, kept: str | None
+) -> None:
+    kept_desk.label(kept_desk.traces[0], rationale=given)
+    assert stored(kept_desk, "rationale") == kept
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [(None, None), (0, 0.0), (12.5, 12.5), (-3, None), (float("nan"), None), (float("inf"), None)],
+)
+def test_an_impossible_duration_is_dropped_and_the_label_kept(
+    kept_desk: Desk, given: float | None, kept: float | None
+) -> None:
+    kept_desk.label(kept_desk.traces[0], seconds_active=given)
+    assert stored(kept_desk, "seconds_active") == kept
+
+
+def test_an_undo_takes_back_the_latest_label(desk: Desk, first: str) -> None:
+    desk.label(first)
+    assert desk.store.last_label("ann", desk.batch) == (first, "complete")
+    assert desk.undo() == first
+    assert desk.labelled() == {}
+    assert desk.store.last_label("ann", desk.batch) is None
+
+
+def test_an_undo_takes_back_a_skip(desk: Desk, first: str) -> None:
+    desk.skip(first)
+    assert desk.store.last_label("ann", desk.batch) == (first, None)
+    assert desk.undo() == first
+    assert desk.labelled() == {}
+
+
+def test_undoing_twice_walks_back(desk: Desk) -> None:
+    first, second, _ = desk.queue()
+    desk.label(first)
+    desk.skip(second)
+    assert desk.undo() == second
+    assert desk.undo() == first
+    assert desk.undo() is None
+
+
+def test_an_undo_sent_again_takes_nothing_more_back(desk: Desk) -> None:
+    first, second, _ = desk.queue()
+    desk.label(first)
+    desk.label(second)
+    assert desk.undo(client_token="back") == second
+    assert desk.undo(client_token="back") == second
+    assert desk.labelled() == {(first, "ann"): "complete"}
+
+
+def test_an_undo_with_nothing_to_take_back_stores_nothing(desk: Desk) -> None:
+    assert desk.undo(client_token="early") is None
+    assert desk.events() == []
+    # The token is free still: nothing was acknowledged by it.
+    (first, *_) = desk.queue()
+    desk.label(first)
+    assert desk.undo(client_token="early") == first
+
+
+def test_an_undo_takes_back_nothing_of_others(shared_desk: Desk) -> None:
+    desk = shared_desk
+    (first, *_) = desk.queue("ann")
+    desk.queue("bob")
+    desk.label(first, "bob")
+    assert desk.undo("ann") is None
+    assert desk.labelled() == {(first, "bob"): "complete"}
+
+
+def test_a_trace_can_be_labelled_otherwise_after_an_undo(desk: Desk, first: str) -> None:
+    for answers in (COMPLETE, ABANDONED, PARTIAL_PLUS):
+        desk.label(first, answers=answers)
+        desk.undo()
+    desk.skip(first)
+    desk.undo()
+    desk.label(first, answers=ABANDONED)
+    assert desk.labelled() == {(first, "ann"): "abandoned"}
+
+
+def test_events_are_only_ever_added(desk: Desk) -> None:
+    seen: list[tuple[Any, ...]] = []
+    first, second, _ = desk.queue()
+    for act in (
+        lambda: desk.label(first),
+        lambda: desk.undo(),
+        lambda: desk.label(first, answers=ABANDONED),
+        lambda: desk.skip(second),
+        lambda: desk.undo(),
+        lambda: desk.undo(),
+    ):
+        act()
+        events = desk.events()
+        assert events[:-1] == seen
+        seen = events
+    assert [kind for kind, *_ in seen] == ["label", "undo", "label", "skip", "undo", "undo"]
+
+
+def test_an_undo_names_the_event_it_supersedes(desk: Desk, first: str) -> None:
+    receipt = desk.label(first)
+    desk.undo()
+    ((superseded,),) = query(desk.store, "SELECT supersedes FROM label_event WHERE kind = 'undo'")
+    assert str(superseded) == receipt.event_id
+
+
+@pytest.mark.parametrize("reason", ["", "  \n"])
+def test_a_skip_needs_a_reason(kept_desk: Desk, reason: str) -> None:
+    with pytest.raises(LabelRefusedError, match="a skip needs a reason"):
+        kept_desk.skip(kept_desk.traces[0], reason=reason)
+
+
+def test_a_skip_sent_again_is_stored_once(desk: Desk, first: str) -> None:
+    desk.skip(first, client_token="again", reason="broken")
+    desk.skip(first, client_token="again", reason="broken")
+    assert desk.events() == [("skip", first, "ann")]
+    frame = desk.store.label_frame(desk.batch)
+    assert frame["reason"].tolist() == ["broken"]
+    assert frame["outcome"].isna().all()
+
+
+def test_acknowledged_names_the_tokens_of_one_reviewer_only(shared_desk: Desk) -> None:
+    desk = shared_desk
+    first, second, *_ = desk.queue("ann")
+    desk.queue("bob")
+    desk.label(first, "ann", client_token="a1")
+    desk.skip(second, "ann", client_token="a2")
+    desk.undo("ann", client_token="a3")
+    desk.label(first, "bob", client_token="b1")
+    tokens = ["a1", "a2", "a3", "b1", "none"]
+    assert desk.store.acknowledged("ann", desk.batch, tokens) == {"a1", "a2", "a3"}
+    assert desk.store.acknowledged("bob", desk.batch, tokens) == {"b1"}
+    assert desk.store.acknowledged("ann", desk.batch, []) == set()
+
+
+@pytest.mark.parametrize(
+    ("reviewer", "trace", "simulated"),
+    [(False, False, False), (True, False, True), (False, True, True), (True, True, True)],
+)
+def test_a_label_is_simulated_when_its_reviewer_or_its_trace_is(
+    tmp_path: Path, reviewer: bool, trace: bool, simulated: bool
+) -> None:
+    desk = make_desk(tmp_path / "s.duckdb", 1)
+    with desk.store as store:
+        store.add_reviewer("Robot", simulated=reviewer)
+        (new,) = store.ingest([make_trace(9, simulated=trace)]).imported
+        batch = store.add_batch(purpose="exam", trace_ids=[new]).batch_id
+        other = Desk(store=store, batch=batch, traces=(new,))
+        other.queue("robot")
+        other.label(new, "robot")
+        assert store.label_frame(batch)["simulated"].tolist() == [simulated]
+
+
+def test_a_label_by_somebody_who_is_no_reviewer_is_refused_even_on_simulated_traces(
+    tmp_path: Path,
+) -> None:
+    desk = make_desk(tmp_path / "s.duckdb", 1)
+    with desk.store as store:
+        (new,) = store.ingest([make_trace(9, simulated=True)]).imported
+        batch = store.add_batch(purpose="exam", trace_ids=[new]).batch_id
+        with store._db.write() as cursor:
+            cursor.execute("INSERT INTO lease VALUES (?, ?, 'ghost', now())", [batch, new])
+        with pytest.raises(LabelRefusedError, match="no reviewer 'ghost'"):
+            Desk(store=store, batch=batch, traces=(new,)).label(new, "ghost")
+
+
+def imported(desk: Desk, trace: str, answers: dict[str, str], reviewer: str = "bob") -> LabelDraft:
+    outcome = desk.store.taxonomy().outcome(answers)
+    return LabelDraft(
+        client_token=import_token(desk.batch, reviewer, trace, outcome),
+        trace_id=trace,
+        reviewer_id=reviewer,
+        batch_id=desk.batch,
+        answers=answers,
+    )
+
+
+def test_imported_labels_are_stored_once_and_never_overwritten(desk: Desk) -> None:
+    drafts = [imported(desk, trace, COMPLETE) for trace in desk.traces[:3]]
+    assert desk.store.import_labels(desk.batch, drafts).stored == 3
+    again = desk.store.import_labels(desk.batch, [*drafts, imported(desk, "t-none", COMPLETE)])
+    assert (again.stored, again.already_there, again.not_in_batch) == (0, 3, ("t-none",))
+    other = desk.store.import_labels(desk.batch, [imported(desk, desk.traces[0], ABANDONED)])
+    assert other.changed == ((desk.traces[0], "bob"),)
+    assert desk.labelled()[desk.traces[0], "bob"] == "complete"
+
+
+def test_an_imported_label_that_was_taken_back_stays_taken_back(desk: Desk) -> None:
+    drafts = [imported(desk, desk.traces[0], COMPLETE)]
+    desk.store.import_labels(desk.batch, drafts)
+    assert desk.undo("bob") == desk.traces[0]
+    again = desk.store.import_labels(desk.batch, drafts)
+    assert (again.stored, again.already_there) == (0, 1)
+    assert desk.labelled() == {}
+
+
+def test_an_imported_label_that_was_replaced_by_hand_is_reported_as_changed(desk: Desk) -> None:
+    drafts = [imported(desk, desk.traces[0], COMPLETE)]
+    desk.store.import_labels(desk.batch, drafts)
+    desk.undo("bob")
+    desk.queue("bob")
+    desk.label(desk.traces[0], "bob", answers=ABANDONED)
+    assert desk.store.import_labels(desk.batch, drafts).changed == ((desk.traces[0], "bob"),)
+    assert desk.labelled() == {(desk.traces[0], "bob"): "abandoned"}

@@ -1,0 +1,239 @@
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from calibration.errors import InputError, TaxonomyError
+from calibration.records import Verdict, Workflow
+from calibration.store import Store, people
+from calibration.taxonomy import Taxonomy, default_taxonomy
+from tests.store.builders import ABANDONED, COMPLETE, Clock, Desk, make_trace, query
+
+
+def test_a_name_is_one_reviewer_however_it_is_written(store: Store) -> None:
+    first = store.add_reviewer("Zoë  B.")
+    assert first.name == "Zoë B."
+    assert first.reviewer_id == "zoe-b"
+    for spelling in ("Zoë B.", " zoe b ", "ZOË B", "Zoe\u0308 B."):
+        assert store.add_reviewer(spelling) == first
+    assert store.reviewers() == [first]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("राम", "रमा"),
+        ("रिम", "राम"),
+        ("かが", "かか"),
+        ("Андрей", "Андреи"),
+        ("สมชาย", "สมชย"),
+        ("张伟", "张玮"),
+        ("Ann", "Anne"),
+        ("محمد", "حامد"),
+    ],
+)
+def test_different_names_of_any_script_are_different_reviewers(
+    kept_store: Store, one: str, other: str
+) -> None:
+    assert kept_store.add_reviewer(one).reviewer_id != kept_store.add_reviewer(other).reviewer_id
+    assert {r.name for r in kept_store.reviewers()} >= {one, other}
+
+
+@pytest.mark.parametrize("name", ["", "   ", "\t\n", "...", "🙂", "❤️", "a" * 81, "_-_"])
+def test_a_name_without_letters_or_too_long_is_refused(kept_store: Store, name: str) -> None:
+    before = kept_store.reviewers()
+    with pytest.raises(InputError, match="1 to 80 letters or digits"):
+        kept_store.add_reviewer(name)
+    assert kept_store.reviewers() == before
+
+
+@pytest.mark.parametrize("name", ["a" * 80, "7", "'; DROP TABLE reviewer; --", "O'Neil", "a_b"])
+def test_any_other_name_is_kept_literally(kept_store: Store, name: str) -> None:
+    assert kept_store.add_reviewer(name).name == name
+    assert name in [r.name for r in kept_store.reviewers()]
+
+
+def test_an_unknown_role_is_refused(store: Store) -> None:
+    with pytest.raises(InputError, match="reviewer or lead, got 'boss'"):
+        store.add_reviewer("Ann", role="boss")
+    assert store.add_reviewer("Ann", role="lead").role == "lead"
+
+
+def test_reviewers_are_listed_by_name(store: Store) -> None:
+    for name in ("bob", "Cy", "Ann"):
+        store.add_reviewer(name)
+    assert [r.name for r in store.reviewers()] == ["Ann", "bob", "Cy"]
+
+
+def test_a_changed_ceiling_is_stored_and_audited_once(store: Store) -> None:
+    assert store.workflows()["research"].ceiling_usd == 2.0
+    new = Workflow(name="research", ceiling_usd=3.0, unit="report")
+    store.set_workflow(new)
+    store.set_workflow(new)
+    assert store.workflows()["research"] == new
+    details = query(store, "SELECT detail FROM audit WHERE what = 'workflow'")
+    assert [json.loads(d) for (d,) in details] == [
+        {
+            "name": "research",
+            "before": [{"ceiling_usd": 2.0, "unit": "task"}],
+            "after": {"ceiling_usd": 3.0, "unit": "report"},
+        }
+    ]
+
+
+def test_the_ceiling_of_a_trace_follows_its_workflow(store: Store) -> None:
+    store.ingest([make_trace(1), make_trace(2, workflow="own")])
+    assert store.workflows()["own"] == Workflow(name="own")
+    assert store.trace_frame()["ceiling_usd"].fillna(-1).tolist() == [2.0, -1]
+    store.set_workflow(Workflow(name="own", ceiling_usd=0.5))
+    store.set_workflow(Workflow(name="research", ceiling_usd=None))
+    assert store.trace_frame()["ceiling_usd"].fillna(-1).tolist() == [-1, 0.5]
+
+
+@pytest.mark.parametrize("ceiling", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_ceiling_that_is_no_amount_is_refused(kept_store: Store, ceiling: float) -> None:
+    with pytest.raises(InputError, match="ceiling must be a positive amount"):
+        kept_store.set_workflow(Workflow(name="research", ceiling_usd=ceiling))
+    assert kept_store.workflows()["research"].ceiling_usd == 2.0
+
+
+def fork(version: str, **changes: Any) -> Taxonomy:
+    return replace(default_taxonomy(), version=version, **changes)
+
+
+def test_the_taxonomy_set_last_is_in_force(store: Store) -> None:
+    for taxonomy in (fork("2"), default_taxonomy(), fork("3"), fork("2")):
+        store.set_taxonomy(taxonomy)
+        assert store.taxonomy() == taxonomy
+
+
+def test_the_taxonomy_set_last_is_in_force_when_the_clock_goes_back(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(people, "utc_now", clock)
+    for version in ("2", "3", "4"):
+        clock.forward(days=-1)
+        store.set_taxonomy(fork(version))
+        assert store.taxonomy().version == version
+
+
+def test_a_version_names_one_taxonomy_only(store: Store) -> None:
+    with pytest.raises(TaxonomyError, match=r"version '1\.0' is taken .*give the changed one"):
+        store.set_taxonomy(fork("1.0", workflows=()))
+    assert store.taxonomy() == default_taxonomy()
+
+
+def test_a_new_taxonomy_keeps_the_ceilings_that_were_set(store: Store) -> None:
+    store.set_workflow(Workflow(name="research", ceiling_usd=7.0))
+    more = (Workflow(name="research", ceiling_usd=1.0), Workflow(name="new", ceiling_usd=4.0))
+    store.set_taxonomy(fork("2", workflows=more))
+    assert store.workflows()["research"].ceiling_usd == 7.0
+    assert store.workflows()["new"].ceiling_usd == 4.0
+
+
+def verdict(trace_id: str, outcome: str = "complete", **more: Any) -> Verdict:
+    return Verdict(**({"judge_id": "j", "trace_id": trace_id, "outcome": outcome} | more))
+
+
+def test_a_verdict_is_stored_once_and_never_overwritten(desk: Desk) -> None:
+    first, second, *_ = desk.traces
+    stored = desk.store.add_verdicts([verdict(first), verdict(second, "no_verdict")])
+    assert (stored.stored, stored.already_there, stored.changed) == (2, 0, ())
+    again = desk.store.add_verdicts(
+        [verdict(first), verdict(second, "abandoned"), verdict("t-none")]
+    )
+    assert (again.stored, again.already_there) == (0, 1)
+    assert (again.changed, again.unknown_traces) == ((second,), ("t-none",))
+    frame = desk.store.verdict_frame("j").set_index("trace_id")["outcome"]
+    assert frame.to_dict() == {first: "complete", second: "no_verdict"}
+
+
+def test_a_verdict_twice_in_one_call_is_stored_once(desk: Desk) -> None:
+    first, *_ = desk.traces
+    stored = desk.store.add_verdicts([verdict(first), verdict(first), verdict(first, "abandoned")])
+    assert (stored.stored, stored.already_there, stored.changed) == (1, 1, (first,))
+
+
+def test_samples_of_a_judge_are_stored_beside_each_other(desk: Desk) -> None:
+    first, *_ = desk.traces
+    new = [verdict(first, outcome, sample=k) for k, outcome in enumerate(["complete", "abandoned"])]
+    assert desk.store.add_verdicts(new).stored == 2
+    assert desk.store.verdict_frame("j")["outcome"].tolist() == ["complete"]
+
+
+@pytest.mark.parametrize("outcome", ["", "Complete", "good", "split"])
+def test_a_verdict_that_is_no_class_is_refused(kept_desk: Desk, outcome: str) -> None:
+    first, second, *_ = kept_desk.traces
+    with pytest.raises(InputError, match=f"'j' on trace '{first}': outcome '{outcome}'"):
+        kept_desk.store.add_verdicts([verdict(second), verdict(first, outcome)])
+    assert len(kept_desk.store.verdict_frame("j")) == 0
+
+
+def test_no_verdicts_change_nothing(desk: Desk) -> None:
+    assert desk.store.add_verdicts([]).stored == 0
+    assert len(desk.store.judge_frame()) == 0
+
+
+def test_grades_that_came_with_the_traces_are_pooled(desk: Desk) -> None:
+    a, b, c, *_ = desk.traces
+    desk.store.add_verdicts(
+        [
+            verdict(a, judge_id="source:tau"),
+            verdict(b, "abandoned", judge_id="source:other"),
+            verdict(c, judge_id="sourceless"),
+        ]
+    )
+    frame = desk.store.verdict_frame("source:")
+    assert dict(zip(frame["trace_id"], frame["outcome"], strict=True)) == {
+        a: "complete", b: "abandoned",
+    }  # fmt: skip
+    assert len(desk.store.verdict_frame("source:tau")) == 1
+    assert len(desk.store.verdict_frame("nobody")) == 0
+
+
+def test_a_judge_with_one_simulated_verdict_is_simulated(desk: Desk) -> None:
+    a, b, c, *_ = desk.traces
+    desk.store.add_verdicts([verdict(a)])
+    assert desk.store.judge_frame()["simulated"].tolist() == [False]
+    desk.store.add_verdicts([verdict(b, simulated=True)])
+    desk.store.add_verdicts([verdict(c)])
+    frame = desk.store.judge_frame()
+    assert frame[["judge_id", "n", "simulated"]].to_numpy().tolist() == [["j", 3, True]]
+
+
+def test_the_last_adjudication_of_a_trace_is_the_consensus(desk: Desk) -> None:
+    a, b, *_ = desk.traces
+    for trace, answers in ((a, COMPLETE), (b, COMPLETE), (a, ABANDONED)):
+        desk.store.add_consensus(trace_id=trace, answers=answers, adjudicator="Lee")
+    frame = desk.store.consensus_frame()
+    assert dict(zip(frame["trace_id"], frame["outcome"], strict=True)) == {
+        a: "abandoned", b: "complete",
+    }  # fmt: skip
+    assert query(desk.store, "SELECT count(*) FROM adjudication_event") == [(3,)]
+
+
+def test_an_adjudication_sent_again_is_stored_once(desk: Desk) -> None:
+    for answers in (COMPLETE, ABANDONED):
+        desk.store.add_consensus(
+            trace_id=desk.traces[0], answers=answers, adjudicator="Lee", client_token="once"
+        )
+    assert desk.store.consensus_frame()["outcome"].tolist() == ["complete"]
+
+
+def test_an_adjudication_of_nothing_is_refused(desk: Desk) -> None:
+    with pytest.raises(InputError, match="'t-none' is not in the store"):
+        desk.store.add_consensus(trace_id="t-none", answers=COMPLETE, adjudicator="Lee")
+    with pytest.raises(TaxonomyError, match="'output' needs"):
+        desk.store.add_consensus(trace_id=desk.traces[0], answers={}, adjudicator="Lee")
+    assert len(desk.store.consensus_frame()) == 0
+
+
+def test_the_consensus_belongs_to_a_version_of_the_taxonomy(desk: Desk) -> None:
+    desk.store.add_consensus(
+        trace_id=desk.traces[0], answers=COMPLETE, adjudicator="Lee", simulated=True
+    )
+    assert desk.store.consensus_frame()["simulated"].tolist() == [True]
+    desk.store.set_taxonomy(fork("2"))
+    assert len(desk.store.consensus_frame()) == 0

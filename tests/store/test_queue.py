@@ -1,0 +1,301 @@
+from dataclasses import replace
+
+import pytest
+
+from calibration.errors import InputError, LabelRefusedError
+from calibration.records import LabelDraft, Workflow
+from calibration.store import Store, labels
+from tests.store.builders import ABANDONED, Clock, Desk, make_trace, make_traces, query
+
+
+def test_traces_are_served_in_the_order_of_the_batch(store: Store) -> None:
+    traces = store.ingest(make_traces(5)).imported
+    store.add_reviewer("Ann")
+    order = [traces[k] for k in (3, 0, 4, 1, 2)]
+    batch = store.add_batch(purpose="practice", trace_ids=order, labels_wanted=1)
+    desk = Desk(store=store, batch=batch.batch_id, traces=tuple(order))
+    served = []
+    while left := desk.queue():
+        served.append(left[0])
+        desk.label(left[0])
+    assert served == order
+    assert desk.state() == "finished"
+
+
+def test_the_position_is_where_the_labels_end_and_no_count_of_calls(desk: Desk) -> None:
+    assert desk.queue() == desk.queue() == desk.queue() == list(desk.traces[:3])
+    desk.label(desk.traces[0])
+    assert desk.queue() == desk.queue() == list(desk.traces[1:4])
+
+
+@pytest.mark.parametrize("limit", [1, 2, 5, 50])
+def test_the_queue_holds_as_many_as_asked_for(desk: Desk, limit: int) -> None:
+    assert desk.queue(limit=limit) == list(desk.traces[:limit])
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+def test_a_queue_of_nothing_is_a_mistake(desk: Desk, limit: int) -> None:
+    with pytest.raises(ValueError, match="limit must be at least 1"):
+        desk.queue(limit=limit)
+
+
+def test_progress_counts_labels_skips_and_what_is_left(desk: Desk) -> None:
+    first, second, *_ = desk.queue()
+    desk.label(first)
+    desk.skip(second)
+    queue = desk.store.queue("ann", desk.batch)
+    assert (queue.done, queue.skipped, queue.total, queue.state) == (1, 1, 5, "open")
+
+
+def test_what_one_reviewer_holds_is_not_given_to_another(desk: Desk) -> None:
+    assert desk.queue("ann", limit=2) == list(desk.traces[:2])
+    assert desk.queue("bob", limit=2) == list(desk.traces[2:4])
+    desk.label(desk.traces[0], "ann")
+    assert desk.queue("ann", limit=2) == [desk.traces[1], desk.traces[4]]
+
+
+def test_two_labels_wanted_are_given_by_two_reviewers(shared_desk: Desk) -> None:
+    desk = shared_desk
+    for reviewer in ("ann", "bob"):
+        for trace in desk.traces:
+            assert desk.queue(reviewer)[0] == trace
+            desk.label(trace, reviewer)
+        assert desk.state(reviewer) == "finished"
+    queue = desk.store.queue("cy", desk.batch)
+    assert (queue.state, queue.total, queue.items) == ("finished", 0, ())
+
+
+def test_a_reviewer_comes_first_to_what_they_already_hold(shared_desk: Desk, clock: Clock) -> None:
+    desk = shared_desk
+    assert desk.queue("ann", limit=1) == [desk.traces[0]]
+    desk.queue("bob", limit=1)
+    desk.queue("cy", limit=2)  # the first is held twice: Cy holds the second and the third
+    assert desk.queue("cy", limit=3) == list(desk.traces[1:4])
+    clock.forward(minutes=14)
+    assert desk.queue("cy", limit=1) == [desk.traces[1]]  # renewed; the others run out
+    clock.forward(minutes=2)
+    assert desk.queue("cy", limit=3) == [desk.traces[1], desk.traces[0], desk.traces[2]]
+
+
+def test_what_others_hold_is_waited_for_and_comes_back_when_it_expires(
+    desk: Desk, clock: Clock
+) -> None:
+    assert desk.queue("ann", limit=5) == list(desk.traces)
+    queue = desk.store.queue("bob", desk.batch)
+    assert (queue.state, queue.items, queue.total) == ("waiting", (), 5)
+    clock.forward(minutes=15, seconds=1)
+    assert desk.queue("bob", limit=5) == list(desk.traces)
+    assert desk.state("ann") == "waiting"
+
+
+def test_a_reviewer_who_goes_on_keeps_their_leases(desk: Desk, clock: Clock) -> None:
+    for _ in range(5):
+        assert desk.queue("ann", limit=5) == list(desk.traces)
+        clock.forward(minutes=10)
+        assert desk.state("bob") == "waiting"
+
+
+def test_a_label_after_the_lease_expired_is_accepted_as_an_extra(desk: Desk, clock: Clock) -> None:
+    (trace,) = desk.queue("ann", limit=1)
+    clock.forward(hours=2)
+    assert desk.queue("bob", limit=1) == [trace]
+    desk.label(trace, "bob")
+    desk.label(trace, "ann", answers=ABANDONED)
+    assert desk.labelled() == {(trace, "bob"): "complete", (trace, "ann"): "abandoned"}
+    assert trace not in desk.queue("ann", limit=5)
+    assert desk.store.queue("ann", desk.batch).done == 1
+
+
+def test_a_skip_leaves_room_for_another_reviewer(desk: Desk) -> None:
+    (trace,) = desk.queue("ann", limit=1)
+    assert desk.queue("bob", limit=1) != [trace]
+    desk.skip(trace, "ann")
+    assert trace in desk.queue("bob", limit=5)
+    assert trace not in desk.queue("ann", limit=5)
+
+
+def test_a_batch_that_everybody_skipped_is_finished_for_everybody(desk: Desk) -> None:
+    for reviewer in ("ann", "bob"):
+        for trace in desk.traces:
+            desk.queue(reviewer, limit=5)
+            desk.skip(trace, reviewer)
+    assert desk.state("ann") == desk.state("bob") == "finished"
+    assert desk.store.queue("ann", desk.batch).skipped == 5
+
+
+def test_an_undone_trace_comes_first(desk: Desk) -> None:
+    for trace in desk.traces[:3]:
+        desk.queue()
+        desk.label(trace)
+    assert desk.undo() == desk.traces[2]
+    assert desk.undo() == desk.traces[1]
+    desk.queue()
+    assert desk.queue()[:3] == [desk.traces[1], desk.traces[2], desk.traces[3]]
+
+
+def test_an_undone_trace_that_another_took_meanwhile_is_not_given_back(
+    desk: Desk, clock: Clock
+) -> None:
+    (trace,) = desk.queue("ann", limit=1)
+    desk.label(trace, "ann")
+    clock.forward(hours=1)
+    desk.undo("ann")
+    assert desk.queue("bob", limit=1) == [trace]
+    assert trace not in desk.queue("ann", limit=5)
+    desk.label(trace, "bob")
+    assert desk.store.queue("ann", desk.batch).total == 4
+
+
+def test_batches_do_not_touch_each_other(desk: Desk) -> None:
+    other = desk.store.add_batch(purpose="repeat", trace_ids=desk.traces, labels_wanted=1)
+    second = Desk(store=desk.store, batch=other.batch_id, traces=desk.traces)
+    (trace,) = desk.queue(limit=1)
+    desk.label(trace)
+    assert second.queue(limit=1) == [trace]
+    second.label(trace, answers=ABANDONED)
+    assert desk.labelled() == {(trace, "ann"): "complete"}
+    assert second.labelled() == {(trace, "ann"): "abandoned"}
+    assert second.undo() == trace
+    assert desk.labelled() == {(trace, "ann"): "complete"}
+
+
+def test_another_version_of_the_taxonomy_starts_afresh(desk: Desk) -> None:
+    (trace,) = desk.queue(limit=1)
+    desk.label(trace)
+    old = desk.store.taxonomy()
+    desk.store.set_taxonomy(replace(old, version="2.0"))
+    assert desk.labelled() == {}
+    assert desk.queue(limit=1) == [trace]
+    assert desk.undo() is None
+    desk.store.set_taxonomy(old)
+    assert desk.labelled() == {(trace, "ann"): "complete"}
+    assert desk.queue(limit=1) == [desk.traces[1]]
+
+
+def test_the_queue_follows_what_another_handle_on_the_file_stores(desk: Desk) -> None:
+    desk.queue()
+    with Store.open(desk.store.path) as other:
+        Desk(store=other, batch=desk.batch, traces=desk.traces).label(desk.traces[0])
+    assert desk.queue(limit=1) == [desk.traces[1]]
+
+
+def test_the_queue_follows_imported_labels(desk: Desk) -> None:
+    desk.queue()
+    desk.store.import_labels(
+        desk.batch,
+        [
+            LabelDraft(
+                client_token=f"import-{trace}",
+                trace_id=trace,
+                reviewer_id="bob",
+                batch_id=desk.batch,
+                answers=ABANDONED,
+            )
+            for trace in desk.traces[:4]
+        ],
+    )
+    assert desk.queue("ann", limit=5) == [desk.traces[4]]
+
+
+def test_a_label_that_was_rolled_back_does_not_move_the_queue(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cut_off(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    (trace, *_) = desk.queue()
+    with monkeypatch.context() as patch:
+        patch.setattr(labels, "_drop_draft", cut_off)
+        with pytest.raises(KeyboardInterrupt):
+            desk.label(trace)
+    assert desk.queue()[0] == trace
+    assert desk.events() == []
+    desk.label(trace)
+    assert desk.queue()[0] == desk.traces[1]
+
+
+@pytest.mark.parametrize(
+    ("reviewer", "batch", "message"),
+    [("nobody", None, "reviewer 'nobody'"), ("ann", "nothing-001", "batch 'nothing-001'")],
+)
+def test_an_unknown_reviewer_or_batch_is_given_nothing(
+    desk: Desk, reviewer: str, batch: str | None, message: str
+) -> None:
+    with pytest.raises(InputError, match=f"{message} is not in the store"):
+        desk.store.queue(reviewer, batch or desk.batch)
+    assert query(desk.store, "SELECT * FROM lease") == []
+
+
+def test_drafts_are_kept_until_the_label_and_only_for_their_reviewer(shared_desk: Desk) -> None:
+    desk = shared_desk
+    first, second, *_ = desk.queue("ann")
+    desk.queue("bob")
+    for answers in ({"output": "no"}, {"output": "yes", "fabrication": "no"}):
+        desk.store.save_draft(
+            reviewer_id="ann", trace_id=first, batch_id=desk.batch, answers=answers
+        )
+    assert desk.store.queue("ann", desk.batch).drafts == {first: answers}
+    assert desk.store.queue("bob", desk.batch).drafts == {}
+    desk.label(second, "ann")
+    assert desk.store.queue("ann", desk.batch).drafts == {first: answers}
+    desk.label(first, "ann")
+    assert query(desk.store, "SELECT * FROM draft") == []
+
+
+def test_a_draft_is_dropped_by_a_skip(desk: Desk) -> None:
+    (first, *_) = desk.queue()
+    desk.store.save_draft(reviewer_id="ann", trace_id=first, batch_id=desk.batch, answers={})
+    desk.skip(first)
+    assert query(desk.store, "SELECT * FROM draft") == []
+
+
+def test_a_draft_of_a_trace_that_was_not_given_is_refused(desk: Desk) -> None:
+    with pytest.raises(LabelRefusedError, match="was not given to 'ann'"):
+        desk.store.save_draft(
+            reviewer_id="ann", trace_id=desk.traces[0], batch_id=desk.batch, answers={}
+        )
+
+
+def test_batches_are_listed_newest_first_with_their_design(desk: Desk) -> None:
+    design = {"method": "stratified", "seed": 7, "by": ["workflow"]}
+    new = desk.store.add_batch(
+        purpose="exam", trace_ids=desk.traces[:2], inclusion_probability=0.25, design=design
+    )
+    assert new.design == design
+    assert (new.n_items, new.labels_wanted) == (2, 2)
+    assert [b.batch_id for b in desk.store.batches()] == [new.batch_id, desk.batch]
+    items = desk.store.batch_items(new.batch_id)
+    assert items["trace_id"].tolist() == list(desk.traces[:2])
+    assert items["position"].tolist() == [0, 1]
+    assert items["inclusion_probability"].tolist() == [0.25, 0.25]
+
+
+def test_batches_stay_in_order_when_the_clock_goes_back(desk: Desk, clock: Clock) -> None:
+    clock.forward(days=-900)
+    older = desk.store.add_batch(purpose="practice", trace_ids=desk.traces)
+    assert [b.batch_id for b in desk.store.batches()] == [older.batch_id, desk.batch]
+
+
+def test_a_batch_that_cannot_be_is_refused(desk: Desk) -> None:
+    ids = list(desk.traces)
+    cases = [
+        ({"purpose": "fun", "trace_ids": ids}, "purpose must be one of"),
+        ({"purpose": "exam", "trace_ids": ids, "labels_wanted": 0}, "at least 1, got 0"),
+        ({"purpose": "exam", "trace_ids": []}, "at least one trace"),
+        ({"purpose": "exam", "trace_ids": [*ids, "t-none"]}, "'t-none' is not in the store"),
+        ({"purpose": "exam", "trace_ids": [*ids, ids[0]]}, f"'{ids[0]}' is named twice"),
+        ({"purpose": "exam", "trace_ids": ids, "inclusion_probability": 0.0}, r"in \(0, 1\]"),
+        ({"purpose": "exam", "trace_ids": ids, "inclusion_probability": 1.5}, r"in \(0, 1\]"),
+    ]
+    for arguments, message in cases:
+        with pytest.raises(InputError, match=message):
+            desk.store.add_batch(**arguments)  # type: ignore[arg-type]
+    assert len(desk.store.batches()) == 1
+
+
+def test_the_queue_shows_the_workflow_without_its_ceiling(desk: Desk) -> None:
+    desk.store.set_workflow(Workflow(name="research", ceiling_usd=12.3456))
+    (first, *_) = desk.store.queue("ann", desk.batch).items
+    assert first.workflow == "research"
+    assert "12.3456" not in repr(first)
+    assert make_trace(0).trace_id == first.trace_id

@@ -1,0 +1,342 @@
+import json
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from calibration.errors import InputError, StoreError
+from calibration.records import Attachment, Step, SubGoal, Verdict
+from calibration.store import Store, traces
+from calibration.store.traces import parts_directory
+from tests.store.builders import Desk, make_trace, make_traces, query
+
+
+def test_new_traces_are_imported_once_in_their_order(store: Store) -> None:
+    new = make_traces(4)
+    result = store.ingest(new)
+    assert result.imported == tuple(t.trace_id for t in new)
+    assert result.already_there == result.changed == ()
+    assert store.trace_frame()["trace_id"].tolist() == list(result.imported)
+    assert store.trace_frame()["seq"].tolist() == [1, 2, 3, 4]
+
+
+def test_the_same_traces_again_are_already_there(store: Store) -> None:
+    store.ingest(make_traces(4))
+    result = store.ingest(make_traces(5))
+    assert len(result.already_there) == 4
+    assert result.imported == (make_trace(4).trace_id,)
+    assert len(list(parts_directory(store.path).iterdir())) == 2
+
+
+def test_changed_content_is_reported_and_nothing_is_overwritten(store: Store) -> None:
+    store.ingest([make_trace(1)])
+    result = store.ingest([make_trace(1, response="Something else.")])
+    assert result.changed == (make_trace(1).trace_id,)
+    assert result.imported == ()
+    assert store.for_review(result.changed)[0].response == "The answer is 1."
+
+
+def test_changed_content_is_taken_on_request_in_the_same_place(store: Store) -> None:
+    store.ingest(make_traces(3))
+    result = store.ingest([make_trace(1, response="Newer.", status="failed")], take_changed=True)
+    assert result.replaced == (make_trace(1).trace_id,)
+    assert store.for_review(result.replaced)[0].response == "Newer."
+    assert store.trace_frame()["trace_id"].tolist() == [t.trace_id for t in make_traces(3)]
+    assert store.ingest([make_trace(1)]).changed == result.replaced
+
+
+def test_taking_changed_content_drops_the_grade_that_came_with_the_old(store: Store) -> None:
+    (trace,) = store.ingest([make_trace(1)]).imported
+    store.add_verdicts(
+        [
+            Verdict(judge_id="source:test", trace_id=trace, outcome="complete"),
+            Verdict(judge_id="other", trace_id=trace, outcome="complete"),
+        ]
+    )
+    store.ingest([make_trace(1, response="Newer.")], take_changed=True)
+    assert len(store.verdict_frame("source:")) == 0
+    assert len(store.verdict_frame("other")) == 1
+
+
+def test_a_labelled_trace_is_never_replaced(desk: Desk) -> None:
+    (first, *_) = desk.queue()
+    desk.label(first)
+    result = desk.store.ingest([make_trace(0, response="Newer.")], take_changed=True)
+    assert result.changed == (first,)
+    assert result.labelled == {first}
+    assert desk.store.for_review([first])[0].response == "The answer is 0."
+
+
+def test_a_trace_labelled_while_its_replacement_is_written_is_kept(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (first, *_) = desk.queue()
+    write = traces._write_part
+
+    def label_meanwhile(*arguments: Any) -> str:
+        desk.label(first)
+        return write(*arguments)
+
+    monkeypatch.setattr(traces, "_write_part", label_meanwhile)
+    result = desk.store.ingest([make_trace(0, response="Newer.")], take_changed=True)
+    assert result.replaced == ()
+    assert result.changed == (first,)
+    assert desk.store.for_review([first])[0].response == "The answer is 0."
+
+
+def test_equal_content_under_another_identity_is_a_possible_duplicate(store: Store) -> None:
+    first = make_trace(1)
+    second = replace(first, trace_id="t-2", source_id="copy")
+    third = replace(first, trace_id="t-3", trial=5)
+    store.ingest([first])
+    result = store.ingest([second, third])
+    assert result.imported == ("t-2", "t-3")
+    assert result.possible_duplicates == {"t-2": first.trace_id, "t-3": first.trace_id}
+    assert query(store, "SELECT possible_duplicate_of FROM trace ORDER BY seq") == [
+        (None,), (first.trace_id,), (first.trace_id,),
+    ]  # fmt: skip
+
+
+def test_one_identity_twice_in_a_call_is_stored_once(store: Store) -> None:
+    trace, newer = make_trace(1), make_trace(1, response="Newer.")
+    result = store.ingest([trace, trace, newer])
+    assert result.imported == result.already_there == result.changed == (trace.trace_id,)
+    assert len(store.trace_frame()) == 1
+    assert store.for_review([trace.trace_id])[0].response == "The answer is 1."
+
+
+def test_an_import_of_nothing_changes_nothing(store: Store) -> None:
+    assert store.ingest([]).imported == ()
+    assert not parts_directory(store.path).exists()
+
+
+def test_threads_importing_the_same_traces_store_each_once(store: Store) -> None:
+    with ThreadPoolExecutor(6) as pool:
+        results = list(pool.map(lambda _: store.ingest(make_traces(20)), range(6)))
+    assert sorted(len(r.imported) for r in results) == [0, 0, 0, 0, 0, 20]
+    assert len(store.trace_frame()) == 20
+
+
+def test_agent_tags_are_neutral_and_stable(tmp_path: Path) -> None:
+    def agents(store: Store) -> list[str]:
+        ids = store.trace_frame()["trace_id"].tolist()
+        return [trace.agent for trace in store.for_review(ids)]
+
+    path = tmp_path / "store.duckdb"
+    with Store.open(path, create=True) as store:
+        store.ingest(
+            [
+                make_trace(1, model="zeta", agent_version="1"),
+                make_trace(2, model="alpha", agent_version="1"),
+                make_trace(3, model="zeta", agent_version="2"),
+                make_trace(4, model=None),
+            ]
+        )
+        assert agents(store) == ["agent-a", "agent-b", "agent-c", "agent-d"]
+    with Store.open(path) as store:
+        store.ingest([make_trace(5, model="alpha", agent_version="1"), make_trace(6, model="new")])
+        assert agents(store)[4:] == ["agent-b", "agent-e"]
+
+
+def test_tags_go_on_after_the_last_letter(store: Store) -> None:
+    store.ingest([make_trace(k, model=f"m{k}") for k in range(30)])
+    tags = [row[0] for row in query(store, "SELECT agent_tag FROM trace ORDER BY seq")]
+    assert tags[25:28] == ["agent-z", "agent-aa", "agent-ab"]
+    assert len(set(tags)) == 30
+
+
+def test_a_leftover_temporary_part_is_harmless(store: Store) -> None:
+    directory = parts_directory(store.path)
+    directory.mkdir()
+    (directory / ".0123.parquet.99").write_bytes(b"half a file")
+    (directory / "orphan.parquet").write_bytes(b"half a file")
+    ids = store.ingest(make_traces(2)).imported
+    assert [t.trace_id for t in store.for_review(ids)] == list(ids)
+
+
+def test_a_part_that_cannot_be_written_leaves_no_trace_behind(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full_disk(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pq, "write_table", full_disk)
+        with pytest.raises(OSError, match="No space left"):
+            store.ingest(make_traces(2))
+    assert len(store.trace_frame()) == 0
+    assert len(store.ingest(make_traces(2)).imported) == 2
+
+
+def test_an_import_cut_off_after_its_part_can_be_repeated(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cut_off(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(traces, "_insert_index", cut_off)
+        with pytest.raises(KeyboardInterrupt):
+            store.ingest(make_traces(2))
+    assert len(store.ingest(make_traces(2)).imported) == 2
+    assert len(list(parts_directory(store.path).iterdir())) == 1
+
+
+def test_a_missing_part_is_named(store: Store) -> None:
+    ids = store.ingest(make_traces(1)).imported
+    (part,) = parts_directory(store.path).iterdir()
+    part.unlink()
+    with pytest.raises(StoreError, match=rf"{part.name}: .* cannot be read; bring back"):
+        store.for_review(ids)
+
+
+def test_a_part_without_the_trace_is_named(store: Store) -> None:
+    first, second = make_traces(2)
+    store.ingest([first])
+    (kept,) = parts_directory(store.path).iterdir()
+    store.ingest([second])
+    (other,) = set(parts_directory(store.path).iterdir()) - {kept}
+    other.write_bytes(kept.read_bytes())
+    with pytest.raises(StoreError, match=second.trace_id):
+        store.for_review([second.trace_id])
+
+
+@pytest.mark.parametrize("name", ["a [b] c", "st*r", "it's", "Zoë 张", "a{1,2}", "%20", "#1"])
+def test_any_path_holds_a_store(tmp_path: Path, name: str) -> None:
+    with Store.open(tmp_path / name / f"{name}.duckdb", create=True) as store:
+        ids = store.ingest(make_traces(2)).imported
+        assert len(store.for_review(ids)) == 2
+
+
+def test_a_path_that_duckdb_misreads_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="question mark"):
+        Store.open(tmp_path / "what?" / "store.duckdb", create=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_traces_come_back_in_the_order_asked_for_and_unknown_ones_are_left_out(
+    store: Store,
+) -> None:
+    first = store.ingest(make_traces(2)).imported
+    second = store.ingest([make_trace(7), make_trace(8)]).imported
+    wanted = [second[1], first[1], "unknown", second[0], first[0]]
+    shown = [t.trace_id for t in store.for_review(wanted)]
+    assert shown == [t for t in wanted if t != "unknown"]
+    assert store.for_review([]) == []
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+
+
+@settings(
+    max_examples=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(text=texts, other=texts | st.none(), number=st.floats(0, 1e9))
+def test_any_text_round_trips(store: Store, text: str, other: str | None, number: float) -> None:
+    trace = make_trace(
+        1,
+        trace_id=f"t-{len(store.trace_frame())}",
+        prompt=text,
+        response=other,
+        status=other,
+        latency_s=number,
+        steps=(
+            Step(step_id="s1", role="tool", content=other, arguments=text, result=text, at=number),
+        ),
+        inputs=(Attachment(name=text, text=text),),
+        sub_goals=(SubGoal(id="g", text=text, matters=False),),
+    )
+    store.ingest([trace])
+    (shown,) = store.for_review([trace.trace_id])
+    for name in ("prompt", "response", "status", "latency_s", "steps", "inputs", "sub_goals"):
+        assert getattr(shown, name) == getattr(trace, name)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "'; DROP TABLE trace; --",
+        '{"json": "in \\"json\\""}',
+        "null\x00byte",
+        "\u202eright to left\u2066",
+        "\r\n\t  ",
+        "👩‍👩‍👧 é e\u0301",
+        "<script>alert(1)</script>",
+        "x" * 3_000_000,
+    ],
+)
+def test_awkward_text_round_trips(kept_store: Store, text: str) -> None:
+    trace = make_trace(len(text), trace_id=f"t-{text[:9]}", prompt=text, response=text, status=text)
+    kept_store.ingest([trace])
+    (shown,) = kept_store.for_review([trace.trace_id])
+    assert shown.trace_id == trace.trace_id
+    assert shown.prompt == shown.response == shown.status == text
+
+
+def test_a_trace_with_a_thousand_steps_round_trips(store: Store) -> None:
+    steps = tuple(Step(step_id=f"s{k}", role="assistant", content=f"{k}") for k in range(1000))
+    store.ingest([make_trace(1, steps=steps)])
+    assert store.for_review([make_trace(1).trace_id])[0].steps == steps
+
+
+@pytest.mark.parametrize(
+    "started",
+    [
+        datetime(2026, 3, 1, 12, 0, tzinfo=UTC),
+        datetime(2026, 3, 1, 17, 30, tzinfo=timezone(timedelta(hours=5, minutes=30))),
+        datetime(2026, 2, 28, 23, 0, tzinfo=timezone(timedelta(hours=-13))),
+        datetime(2026, 3, 1, 12, 0),  # noqa: DTZ001  without a zone: UTC
+    ],
+)
+def test_times_are_stored_in_utc_wherever_the_machine_stands(
+    store: Store, started: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    try:
+        store.ingest([make_trace(1, started_at=started)])
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    (stored,) = query(store, "SELECT started_at FROM trace")[0]
+    assert stored == datetime(2026, 3, 1, 12, 0)  # noqa: DTZ001
+
+
+def test_missing_stays_missing_and_is_never_zero(store: Store) -> None:
+    store.ingest([make_trace(1, cost_usd=None, latency_s=None), make_trace(2, cost_usd=0.0)])
+    frame = store.trace_frame()
+    assert frame["cost_usd"].isna().tolist() == [True, False]
+    assert frame["cost_usd"].tolist()[1] == 0.0
+
+
+@pytest.mark.parametrize("changes", [{"cost_usd": -1.0}, {"units": 0.0}])
+def test_an_impossible_number_is_refused_and_nothing_is_stored(
+    store: Store, changes: dict[str, float]
+) -> None:
+    with pytest.raises(StoreError, match="nothing was stored"):
+        store.ingest([make_trace(1), make_trace(2, **changes)])
+    assert len(store.trace_frame()) == 0
+
+
+def test_a_store_is_simulated_as_soon_as_one_trace_is(store: Store) -> None:
+    assert not store.is_simulated()
+    store.ingest([make_trace(1)])
+    assert not store.is_simulated()
+    store.ingest([make_trace(2, simulated=True)])
+    assert store.is_simulated()
+    assert store.trace_frame()["simulated"].tolist() == [False, True]
+
+
+def test_an_import_is_audited(store: Store) -> None:
+    store.ingest(make_traces(3))
+    ((detail,),) = query(store, "SELECT detail FROM audit WHERE what = 'import'")
+    assert json.loads(detail)["imported"] == 3
