@@ -21,7 +21,7 @@ class Outcome(StrEnum):
     ABANDONED = "abandoned"
 
 
-OUTCOMES: tuple[str, ...] = tuple(Outcome)
+OUTCOMES: tuple[str, ...] = tuple(outcome.value for outcome in Outcome)
 NO_VERDICT = "no_verdict"
 SOURCE_JUDGE = "source:"
 

@@ -159,7 +159,9 @@ function renderTrace(trace) {
 
 // The steps in which a quote stands literally, with the response last.
 function findQuote(trace, quote) {
-  const stands = (field) => field !== null && field.text.includes(quote);
+  // A selection may come with other line ends than the text it was taken from.
+  const plain = (text) => text.replaceAll("\r\n", "\n");
+  const stands = (field) => field !== null && plain(field.text).includes(plain(quote));
   const found = trace.steps
     .filter((step) => [step.content, step.arguments, step.result].some(stands))
     .map((step) => step.step_id);

@@ -226,10 +226,16 @@ def _check_evidence(db: Database, taxonomy: Taxonomy, draft: LabelDraft) -> None
         return
     shown = for_review(db, [draft.trace_id])
     for item in draft.evidence:
-        if not item.quote.strip() or not any(item.quote in t for t in _texts(shown, item)):
+        if not item.quote.strip() or not _stands(item, _texts(shown, item)):
             raise LabelRefusedError(
                 f"the quoted span does not stand in step {item.step_id!r}; quote it literally"
             )
+
+
+def _stands(item: Evidence, texts: list[str]) -> bool:
+    """Compare literally, but for the line ends that a browser selection rewrites."""
+    quote = item.quote.replace("\r\n", "\n")
+    return any(quote in text.replace("\r\n", "\n") for text in texts)
 
 
 def _texts(shown: list[TraceForReview], item: Evidence) -> list[str]:

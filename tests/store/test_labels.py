@@ -171,6 +171,16 @@ def test_evidence_where_none_is_needed_is_checked_all_the_same(desk: Desk, first
     desk.label(first, evidence=(Evidence(step_id="s1", quote="I look"),))
 
 
+def test_evidence_may_have_the_line_ends_of_a_browser_selection(tmp_path: Path) -> None:
+    desk = make_desk(tmp_path / "s.duckdb", 1)
+    with desk.store:
+        (trace,) = desk.store.ingest([make_trace(9, response="one\r\ntwo")]).imported
+        batch = desk.store.add_batch(purpose="exam", trace_ids=[trace]).batch_id
+        other = Desk(store=desk.store, batch=batch, traces=(trace,))
+        other.queue()
+        assert other.hallucinated(trace, ("response", "one\ntwo")).outcome == "hallucinated"
+
+
 def test_evidence_on_a_trace_without_response_is_refused(tmp_path: Path) -> None:
     desk = make_desk(tmp_path / "s.duckdb", 1)
     with desk.store:
