@@ -174,7 +174,9 @@ def _label_sample(
             name = OUTCOMES[outcome]
             drafts.append(
                 LabelDraft(
-                    client_token=import_token(batch.batch_id, reviewer_id, trace_id, name),
+                    client_token=import_token(
+                        batch.batch_id, taxonomy.version, reviewer_id, trace_id, name
+                    ),
                     trace_id=trace_id,
                     reviewer_id=reviewer_id,
                     batch_id=batch.batch_id,

@@ -255,7 +255,9 @@ def _checked(path: Path, line: int, row: Row) -> Row:
 def _draft(taxonomy: Taxonomy, batch_id: str, reviewer_id: str, row: Row) -> LabelDraft:
     evidence = Evidence(step_id=row["evidence_step"] or "", quote=row["evidence_quote"] or "")
     return LabelDraft(
-        client_token=import_token(batch_id, reviewer_id, row["trace_id"], row["outcome"]),
+        client_token=import_token(
+            batch_id, taxonomy.version, reviewer_id, row["trace_id"], row["outcome"]
+        ),
         trace_id=row["trace_id"],
         reviewer_id=reviewer_id,
         batch_id=batch_id,

@@ -196,7 +196,7 @@ def _score(
 
 
 def _estimate(value: float, variance: float, n: int, z: float, confidence_level: float) -> Estimate:
-    se = float(np.sqrt(variance))
+    se = float(np.sqrt(max(0.0, variance)))  # rounding can leave -1e-18 where it is zero
     lower, upper = value - z * se, value + z * se
     if lower >= 1 or upper <= 0:
         return not_estimable(OUTSIDE, method=METHOD, n=n, confidence_level=confidence_level)

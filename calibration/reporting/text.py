@@ -1,6 +1,6 @@
 """Results as text for a terminal; percent and rounding appear only here."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from calibration.analyses.agreement import AgreementAnalysis
 from calibration.analyses.asr import AsrAnalysis, CostSummary
@@ -8,18 +8,37 @@ from calibration.analyses.importing import FilesRead, ImportReport
 from calibration.analyses.judge import JudgeAnalysis
 from calibration.estimates import OK, Estimate
 from calibration.records import OUTCOMES
+from calibration.taxonomy import Taxonomy
 
 SIMULATED = "SIMULATED DATA: labels, verdicts and production runs are drawn at random."
 
 
-def number(result: Estimate, digits: int = 3) -> str:
-    """Return value and interval of an estimate, or why there is none."""
+def figure(result: Estimate, digits: int = 3) -> str:
+    """Return value and interval of an estimate; its status goes elsewhere."""
     if result.value is None:
-        return result.status.replace("_", " ", 1)
+        return "not estimable"
     text = f"{result.value:.{digits}f}"
     if result.interval is not None:
         text += f" [{result.interval[0]:.{digits}f}, {result.interval[1]:.{digits}f}]"
+    return text if result.status == OK else f"{text} +"
+
+
+def number(result: Estimate, digits: int = 3) -> str:
+    """Return value and interval of an estimate with its status, or why there is none."""
+    if result.value is None:
+        return result.status.replace("_", " ", 1)
+    text = figure(result, digits).removesuffix(" +")
     return text if result.status == OK else f"{text}  ({result.status})"
+
+
+def notes(named: Iterable[tuple[str, Estimate]]) -> Iterator[str]:
+    """Yield what the `+` of a table stands for, each status once with the names it holds for."""
+    by_status: dict[str, list[str]] = {}
+    for name, result in named:
+        if result.status != OK:
+            by_status.setdefault(result.status.replace("_", " ", 1), []).append(name)
+    for status, names in by_status.items():
+        yield f"  + {', '.join(dict.fromkeys(names))}: {status}"
 
 
 def percent(share: float | None) -> str:
@@ -91,12 +110,13 @@ def agreement(result: AgreementAnalysis) -> Iterator[str]:
     yield from table(
         ["class", "share", "specific agreement"],
         [
-            [name, percent(share), number(value)]
+            [name, percent(share), figure(value)]
             for name, value, share in zip(
                 result.classes, overall.specific, overall.class_shares, strict=True
             )
         ],
     )
+    yield from notes(zip(result.classes, overall.specific, strict=True))
     for pair in result.pairs:
         first, second = result.reviewers[pair.first], result.reviewers[pair.second]
         yield ""
@@ -141,10 +161,12 @@ def judge(result: JudgeAnalysis) -> Iterator[str]:
     yield from table(
         ["estimator", "net", "gross"],
         [
-            [name + (" *" if name == calibration.headline else ""), number(e.net), number(e.gross)]
+            [name + (" *" if name == calibration.headline else ""), figure(e.net), figure(e.gross)]
             for name, e in calibration.estimates.items()
         ],
     )
+    # Why an estimator was refused stands in the refusals below.
+    yield from notes((n, e.net) for n, e in calibration.estimates.items() if e.net.ok)
     if calibration.headline is not None:
         yield f"  * headline; {calibration.estimates[calibration.headline].net.method}"
     for reviewer, value in result.without_reviewer.items():
@@ -174,7 +196,12 @@ def asr(result: AsrAnalysis) -> Iterator[str]:
         f"({result.design.get('kind', 'unknown design')}, batch {result.batch_id})"
     )
     yield ""
-    yield from table(["", "net of cost", "gross"], _three(result))
+    three = _three(result)
+    yield from table(
+        ["", "net of cost", "gross"],
+        [[name, figure(net), figure(gross)] for name, net, gross in three],
+    )
+    yield from notes((name, net) for name, net, _ in three)
     human = result.human_only
     yield (
         f"  human-only pass rate {number(human.pass_rate)}; without abandoned runs "
@@ -186,10 +213,11 @@ def asr(result: AsrAnalysis) -> Iterator[str]:
     yield from table(
         ["class", "share", "credit"],
         [
-            [name, number(share), f"{result.credit[name]:g}"]
+            [name, figure(share), f"{result.credit[name]:g}"]
             for name, share in zip(OUTCOMES, result.class_shares, strict=True)
         ],
     )
+    yield from notes(zip(OUTCOMES, result.class_shares, strict=True))
     yield ""
     yield from _costs(result)
     yield ""
@@ -201,13 +229,13 @@ def asr(result: AsrAnalysis) -> Iterator[str]:
     )
 
 
-def _three(result: AsrAnalysis) -> list[list[str]]:
-    rows = []
+def _three(result: AsrAnalysis) -> list[tuple[str, Estimate, Estimate]]:
+    rows = [
+        ("human-only", result.human_only.asr, result.human_only.asr_gross),
+        ("corrected", result.corrected, result.corrected_gross),
+    ]
     if result.raw is not None:
-        rows.append(["judge-raw", number(result.raw.asr), number(result.raw.asr_gross)])
-    human = result.human_only
-    rows.append(["human-only", number(human.asr), number(human.asr_gross)])
-    rows.append(["corrected", number(result.corrected), number(result.corrected_gross)])
+        rows.insert(0, ("judge-raw", result.raw.asr, result.raw.asr_gross))
     return rows
 
 
@@ -245,3 +273,12 @@ def _left_out(result: AsrAnalysis) -> Iterator[str]:
         yield f"  {result.open_disagreements} disagreements are open: provisional"
     if result.later_traces:
         yield f"  {result.later_traces} traces came after the draw and are not covered"
+
+
+def taxonomy(shown: Taxonomy) -> Iterator[str]:
+    """Yield classes and questions of a taxonomy."""
+    yield f"taxonomy {shown.version} ({shown.fingerprint[:12]})"
+    for item in shown.classes:
+        yield f"  {item.name:<14} credit {item.credit:g}  {item.meaning}"
+    for node in shown.nodes:
+        yield f"  {node.id}: {node.question}  yes -> {node.yes}, no -> {node.no}"

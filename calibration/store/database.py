@@ -78,9 +78,18 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Cursor]:
-        """Open a cursor for one reading operation."""
+        """Open a cursor for one reading operation.
+
+        Raises
+        ------
+        StoreError
+            If the database cannot be read, for example because a block is damaged.
+        """
         with self._connection.cursor() as cursor:
-            yield cursor
+            try:
+                yield cursor
+            except duckdb.Error as error:
+                raise StoreError(f"{self.path}: cannot be read ({_first_line(error)})") from error
 
     @contextmanager
     def write(self) -> Iterator[Cursor]:

@@ -23,9 +23,11 @@ class LabelsStored:
     not_in_batch: tuple[str, ...]
 
 
-def import_token(batch_id: str, reviewer_id: str, trace_id: str, outcome: str) -> str:
+def import_token(
+    batch_id: str, taxonomy_version: str, reviewer_id: str, trace_id: str, outcome: str
+) -> str:
     """Return the client token of an imported label: the same row is the same label."""
-    key = json.dumps([batch_id, reviewer_id, trace_id, outcome])
+    key = json.dumps([batch_id, taxonomy_version, reviewer_id, trace_id, outcome])
     return "import-" + hashlib.sha256(key.encode()).hexdigest()[:24]
 
 

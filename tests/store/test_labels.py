@@ -373,7 +373,7 @@ def test_a_label_by_somebody_who_is_no_reviewer_is_refused_even_on_simulated_tra
 def imported(desk: Desk, trace: str, answers: dict[str, str], reviewer: str = "bob") -> LabelDraft:
     outcome = desk.store.taxonomy().outcome(answers)
     return LabelDraft(
-        client_token=import_token(desk.batch, reviewer, trace, outcome),
+        client_token=import_token(desk.batch, "1.0", reviewer, trace, outcome),
         trace_id=trace,
         reviewer_id=reviewer,
         batch_id=desk.batch,

@@ -1,0 +1,285 @@
+"""Commands that bring traces, verdicts, labels and people in, and labels out."""
+
+import csv
+import io
+import sys
+from pathlib import Path
+
+import click
+
+from calibration.analyses import importing
+from calibration.analyses.labelled_batch import choose_batch
+from calibration.analyses.sampling import draw_batch
+from calibration.cli.terminal import (
+    EXISTING,
+    print_json,
+    print_lines,
+    with_batch,
+    with_json,
+    with_store,
+)
+from calibration.errors import CalibrationError, InputError
+from calibration.importers import ImportSettings, load_settings
+from calibration.reporting import as_json, text
+from calibration.store import Store
+from calibration.taxonomy import Taxonomy, default_taxonomy, load_taxonomy
+
+
+@click.command(name="import")
+@click.argument("paths", nargs=-1, required=True, type=EXISTING)
+@with_store
+@click.option("--workflow", help="Workflow of every run in these files.")
+@click.option("--ceiling", type=float, help="Cost ceiling of a run in USD, per unit.")
+@click.option("--unit", help="What the ceiling is per: ticket, document, task ...")
+@click.option("--timezone", help="Zone of times without one, e.g. Europe/Berlin; default UTC.")
+@click.option("--mapping", type=EXISTING, help="TOML file with all of this per workflow.")
+@click.option("--taxonomy", type=EXISTING, help="Taxonomy of a new store (TOML).")
+@click.option("--take-changed", is_flag=True, help="Replace stored runs whose content changed.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@with_json
+def import_(
+    paths: tuple[Path, ...],
+    path: Path,
+    workflow: str | None,
+    ceiling: float | None,
+    unit: str | None,
+    timezone: str | None,
+    mapping: Path | None,
+    taxonomy: Path | None,
+    take_changed: bool,
+    yes: bool,
+    as_data: bool,
+) -> None:
+    """Bring trace files into the store (tau-bench, tau2-bench, own JSONL or CSV).
+
+    \b
+    asr import results/*.json --workflow airline --ceiling 0.30 --unit conversation
+    asr import traces.jsonl --mapping workflows.toml --yes
+    """
+    settings = _settings(mapping, workflow, ceiling, unit, timezone)
+    rules = None if taxonomy is None else load_taxonomy(taxonomy)
+    read = importing.read_files(paths, settings)
+    if not as_data:
+        print_lines(text.preview(read))
+        asks = not yes and sys.stdin.isatty() and sys.stdout.isatty()
+        if asks and read.parsed and not click.confirm(f"Import into {path}?", default=True):
+            raise click.Abort
+    with _open_for_import(path, rules) as store:
+        report = importing.store_files(store, read, settings, take_changed=take_changed)
+    if as_data:
+        print_json(as_json.import_report(report))
+    else:
+        print_lines(text.import_report(report))
+    if not read.parsed:
+        raise CalibrationError("no trace could be read from these files")
+
+
+def _open_for_import(path: Path, rules: Taxonomy | None) -> Store:
+    """Open a store or create one; its taxonomy is set when it is created and not in passing."""
+    if rules is None or not path.exists():
+        return Store.open(path, create=True, taxonomy=rules)
+    store = Store.open(path)
+    in_force = store.taxonomy()
+    if in_force.fingerprint != rules.fingerprint:
+        store.close()
+        raise InputError(
+            f"{path}: taxonomy {in_force.version!r} is in force there; "
+            "`asr taxonomy FILE` puts another one in force"
+        )
+    return store
+
+
+def _settings(
+    mapping: Path | None,
+    workflow: str | None,
+    ceiling: float | None,
+    unit: str | None,
+    timezone: str | None,
+) -> ImportSettings:
+    if unit is not None and not unit.strip():
+        raise InputError("unit must be a name, got a blank one")
+    base = ImportSettings() if mapping is None else load_settings(mapping)
+    return ImportSettings(
+        workflow=base.workflow if workflow is None else workflow,
+        ceiling_usd=base.ceiling_usd if ceiling is None else ceiling,
+        unit=base.unit if unit is None else unit,
+        timezone=base.timezone if timezone is None else timezone,
+        workflows=base.workflows,
+    )
+
+
+@click.command()
+@click.option("--n", type=int, required=True, help="Number of traces.")
+@click.option("--seed", type=int, required=True, help="Seed of the draw.")
+@click.option("--workflow", help="Draw from this workflow only.")
+@click.option("--labels-wanted", type=int, default=2, show_default=True, help="Per trace.")
+@with_store
+@with_json
+def sample(
+    n: int, seed: int, workflow: str | None, labels_wanted: int, path: Path, as_data: bool
+) -> None:
+    """Draw an equal-probability batch of traces to label, and record how it was drawn.
+
+    \b
+    asr sample --n 40 --seed 1
+    """
+    with Store.open(path) as store:
+        batch = draw_batch(store, n=n, seed=seed, workflow=workflow, labels_wanted=labels_wanted)
+        ids = list(store.batch_items(batch.batch_id)["trace_id"])
+    if as_data:
+        print_json(
+            {
+                "batch_id": batch.batch_id,
+                "n": batch.n_items,
+                "population": batch.design["population"],
+                "inclusion_probability": n / batch.design["population"],
+                "labels_wanted": batch.labels_wanted,
+                "design": batch.design,
+                "trace_ids": ids,
+            }
+        )
+    else:
+        click.echo(
+            f"{batch.batch_id}: {batch.n_items} of {batch.design['population']} traces, each drawn "
+            f"with probability {n / batch.design['population']:.4f}, {labels_wanted} labels wanted"
+        )
+        click.echo(f"Label them: asr serve --store {path}")
+
+
+@click.command()
+@click.argument("file", type=EXISTING)
+@click.option("--judge", "judge_id", required=True, help="Name of the judge, with its version.")
+@with_store
+@with_json
+def verdicts(file: Path, judge_id: str, path: Path, as_data: bool) -> None:
+    """Bring in a judge's verdicts (CSV or JSONL: trace_id, outcome, optional reason).
+
+    \b
+    asr verdicts judge.csv --judge gpt-x-prompt-3
+    """
+    with Store.open(path) as store:
+        done = importing.import_verdicts(store, file, judge_id=judge_id)
+    if as_data:
+        print_json(
+            {
+                "stored": done.stored,
+                "already_there": done.already_there,
+                "changed": list(done.changed),
+                "unknown_traces": list(done.unknown_traces),
+            }
+        )
+    else:
+        click.echo(
+            f"{done.stored} stored, {done.already_there} already there, {len(done.changed)} differ "
+            f"from stored ones (kept), {len(done.unknown_traces)} for traces not in the store"
+        )
+
+
+@click.group()
+def labels() -> None:
+    """Take labels in and out as CSV."""
+
+
+@labels.command(name="export")
+@with_store
+@with_batch
+@click.option("--output", type=EXISTING, help="File to write; default: standard output.")
+def export_labels(path: Path, batch_id: str | None, output: Path | None) -> None:
+    """Write the current labels of a batch.
+
+    \b
+    asr labels export --output labels.csv
+    """
+    if output is not None and path.exists() and output.exists() and output.samefile(path):
+        raise InputError(f"{output}: is the store itself; choose another file for --output")
+    with Store.open(path) as store:
+        rows = importing.label_rows(store, choose_batch(store, batch_id).batch_id)
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, fieldnames=importing.LABEL_COLUMNS)
+    writer.writeheader()
+    writer.writerows(rows)
+    if output is None:
+        click.echo(text.getvalue(), nl=False)
+    else:
+        output.write_text(text.getvalue(), encoding="utf-8", newline="")
+
+
+@labels.command(name="import")
+@click.argument("file", type=EXISTING)
+@with_store
+@with_batch
+@with_json
+def import_labels(file: Path, path: Path, batch_id: str | None, as_data: bool) -> None:
+    """Store labels that were made elsewhere (trace_id, reviewer, outcome, rationale ...).
+
+    \b
+    asr labels import labels.csv --batch production-001
+    """
+    with Store.open(path) as store:
+        batch = choose_batch(store, batch_id)
+        done = importing.import_labels(store, file, batch_id=batch.batch_id)
+    if as_data:
+        print_json(
+            {
+                "batch_id": batch.batch_id,
+                "stored": done.stored,
+                "already_there": done.already_there,
+                "changed": [
+                    {"trace_id": trace_id, "reviewer": by} for trace_id, by in done.changed
+                ],
+                "not_in_batch": list(done.not_in_batch),
+            }
+        )
+        return
+    click.echo(
+        f"{done.stored} stored in {batch.batch_id}, {done.already_there} already there, "
+        f"{len(done.changed)} differ from stored ones (kept), "
+        f"{len(done.not_in_batch)} traces are not in the batch"
+    )
+
+
+@click.command()
+@click.argument("name")
+@click.option("--lead", is_flag=True, help="Make them a lead.")
+@with_store
+@with_json
+def reviewer(name: str, lead: bool, path: Path, as_data: bool) -> None:
+    """Add a reviewer.
+
+    \b
+    asr reviewer "Mara Lind"
+    """
+    with Store.open(path) as store:
+        added = store.add_reviewer(name, role="lead" if lead else "reviewer")
+    if as_data:
+        print_json({"reviewer_id": added.reviewer_id, "name": added.name, "role": added.role})
+    else:
+        print_lines([f"{added.name} ({added.role}) can label as {added.reviewer_id!r}"])
+
+
+@click.command()
+@click.argument("file", required=False, type=EXISTING)
+@with_store
+@with_json
+def taxonomy(file: Path | None, path: Path, as_data: bool) -> None:
+    """Show the taxonomy in force, or put a forked one (TOML) in force.
+
+    \b
+    asr taxonomy
+    asr taxonomy my-taxonomy.toml
+    """
+    if file is not None:
+        with Store.open(path, create=True, taxonomy=load_taxonomy(file)) as store:
+            shown = store.taxonomy()
+    elif path.exists():
+        with Store.open(path) as store:
+            shown = store.taxonomy()
+    else:
+        shown = default_taxonomy()
+    if as_data:
+        print_json(shown.to_dict() | {"fingerprint": shown.fingerprint})
+    else:
+        print_lines(text.taxonomy(shown))
+
+
+COMMANDS = (import_, sample, verdicts, labels, reviewer, taxonomy)

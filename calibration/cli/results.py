@@ -1,0 +1,96 @@
+"""Commands that answer a question about the labels: agreement, calibrate, report."""
+
+from pathlib import Path
+
+import click
+
+from calibration.analyses.agreement import analyse_agreement
+from calibration.analyses.asr import analyse_asr
+from calibration.analyses.judge import Design, analyse_judge
+from calibration.cli.terminal import (
+    print_json,
+    print_lines,
+    with_batch,
+    with_json,
+    with_judge,
+    with_store,
+)
+from calibration.errors import CalibrationError
+from calibration.reporting import as_json, text
+from calibration.store import Store
+
+
+@click.command()
+@with_store
+@with_batch
+@with_json
+def agreement(path: Path, batch_id: str | None, as_data: bool) -> None:
+    """Measure how far reviewers agree.
+
+    \b
+    asr agreement --json
+    """
+    with Store.open(path) as store:
+        result = analyse_agreement(store, batch_id)
+    if as_data:
+        print_json(as_json.agreement(result))
+    else:
+        print_lines(text.agreement(result))
+    if not result.overall.alpha.ok:
+        raise CalibrationError("alpha cannot be estimated; the status says what would help")
+
+
+@click.command()
+@with_store
+@with_batch
+@with_judge
+@with_json
+def calibrate(
+    path: Path, batch_id: str | None, judge_id: str | None, design: Design, as_data: bool
+) -> None:
+    """Hold a judge against the human labels and correct the rate for its errors.
+
+    \b
+    asr calibrate --judge source: --json
+    """
+    with Store.open(path) as store:
+        result = analyse_judge(store, batch_id, judge_id=judge_id, design=design)
+    if as_data:
+        print_json(as_json.judge(result))
+    else:
+        print_lines(text.judge(result))
+    if result.calibration.headline is None:
+        raise CalibrationError("no corrected rate can be given; the refusals say what would help")
+
+
+@click.command()
+@with_store
+@with_batch
+@with_judge
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the bootstrap.")
+@with_json
+def report(
+    path: Path,
+    batch_id: str | None,
+    judge_id: str | None,
+    design: Design,
+    seed: int,
+    as_data: bool,
+) -> None:
+    """Report the Agent Success Rate: judge-raw, human-only and corrected.
+
+    \b
+    asr report
+    asr report --judge source: --json
+    """
+    with Store.open(path) as store:
+        result = analyse_asr(store, batch_id, judge_id=judge_id, design=design, seed=seed)
+    if as_data:
+        print_json(as_json.asr(result))
+    else:
+        print_lines(text.asr(result))
+    if not result.headline.ok:
+        raise CalibrationError("no rate can be given; the status says what would help")
+
+
+COMMANDS = (agreement, calibrate, report)

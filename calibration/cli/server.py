@@ -1,0 +1,93 @@
+"""Commands that become the server process of the app."""
+
+import os
+import socket
+import sys
+import tempfile
+from importlib.resources import files
+from pathlib import Path
+
+import click
+
+from calibration.analyses import demo as demonstration
+from calibration.cli.terminal import EXISTING, print_json, print_lines, with_json, with_store
+from calibration.errors import InputError
+from calibration.reporting import as_json, text
+from calibration.store import Store
+
+PORT = click.IntRange(1, 65535)
+
+
+@click.command()
+@with_store
+@click.option("--port", type=PORT, default=8501, show_default=True)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+def serve(path: Path, port: int, host: str) -> None:
+    """Open the app on a store.
+
+    \b
+    asr serve --store asr.duckdb
+    """
+    _serve(path, port, host)
+
+
+@click.command()
+@click.option("--store", "path", type=EXISTING, help="Where to build it; default: asr-demo.duckdb.")
+@click.option("--port", type=PORT, default=8501, show_default=True)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of the simulation.")
+@click.option("--no-serve", is_flag=True, help="Build, report and exit.")
+@with_json
+def demo(path: Path | None, port: int, host: str, seed: int, no_serve: bool, as_data: bool) -> None:
+    """Build a store of simulated data with known truth, and open the app on it.
+
+    \b
+    asr demo
+    asr demo --no-serve --json --seed 3
+    """
+    if not no_serve:
+        path = path or Path("asr-demo.duckdb")
+        if not path.exists() or _is_empty_demo(path):
+            click.echo("Building the demo (simulated data) ...", err=True)
+            _demo_report(path, seed, as_data)
+        _serve(path, port, host)
+        return
+    if path is not None:
+        _demo_report(path, seed, as_data)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        _demo_report(Path(folder) / "demo.duckdb", seed, as_data)
+
+
+def _is_empty_demo(path: Path) -> bool:
+    with Store.open(path) as store:
+        return demonstration.needs_building(store)
+
+
+def _demo_report(path: Path, seed: int, as_data: bool) -> None:
+    with Store.open(path, create=True) as store:
+        result = demonstration.run_demo(store, seed=seed)
+    if as_data:
+        print_json(as_json.demo(result))
+    else:
+        print_lines(text.asr(result.analysis))
+        click.echo(f"true agent success rate of the simulated production: {result.truth:.4f}")
+
+
+def _serve(path: Path, port: int, host: str) -> None:
+    """Become the server process, so that a signal to this one reaches it."""
+    Store.open(path).close()  # errors are told here, not in a browser
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except (OSError, UnicodeError) as error:  # no such host name is one or the other
+            why = f"port {port} on {host!r} cannot be used ({error})"
+            raise InputError(f"{why}; choose another --port or --host") from error
+    os.environ["ASR_STORE"] = str(path.resolve())
+    click.echo(f"asr-calibration: http://{host}:{port}  (store {path})", err=True)
+    command = [sys.executable, "-m", "streamlit", "run", str(files("app").joinpath("asgi.py"))]
+    os.execv(sys.executable, [*command, f"--server.port={port}", f"--server.address={host}"])
+
+
+COMMANDS = (serve, demo)

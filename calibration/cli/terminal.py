@@ -1,0 +1,93 @@
+"""What all commands share: options, and how things are printed."""
+
+import functools
+import json
+import re
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import click
+
+EXISTING = click.Path(path_type=Path)
+
+Command = Callable[..., Any]
+
+
+def with_store(command: Command) -> Command:
+    """Add --store."""
+    return click.option(
+        "--store",
+        "path",
+        type=EXISTING,
+        envvar="ASR_STORE",
+        default=Path("asr.duckdb"),
+        show_default="asr.duckdb",
+        show_envvar=True,
+        help="The store file.",
+    )(command)
+
+
+def with_batch(command: Command) -> Command:
+    """Add --batch."""
+    return click.option("--batch", "batch_id", help="Batch to use; default: the newest one.")(
+        command
+    )
+
+
+def with_json(command: Command) -> Command:
+    """Add --json."""
+    return click.option("--json", "as_data", is_flag=True, help="Print JSON.")(command)
+
+
+def with_judge(command: Command) -> Command:
+    """Add --judge and --design."""
+
+    @click.option("--judge", "judge_id", help="Judge to use; `source:` pools the files' grades.")
+    @click.option(
+        "--design",
+        type=click.Choice(["production", "reference"]),
+        default="production",
+        show_default=True,
+        help="What the labelled traces are: a random sample of production, or reference only.",
+    )
+    @functools.wraps(command)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        return command(*args, **kwargs)
+
+    return wrapped
+
+
+def print_json(data: Any) -> None:
+    """Print data as JSON in full precision; NaN is an error here, never output."""
+    shown = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)
+    try:
+        shown.encode(_encoding())
+    except UnicodeEncodeError:  # a file name that is no text, or a terminal without Unicode
+        shown = json.dumps(data, indent=2, allow_nan=False)
+    click.echo(shown)
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines, with what the terminal cannot show or would obey spelled out."""
+    for line in lines:
+        shown = _visible(line).encode(_encoding(), "backslashreplace")
+        click.echo(shown.decode(_encoding()))
+
+
+def print_error(message: str) -> None:
+    """Print the one sentence of an error to standard error."""
+    click.echo(f"error: {_visible(message)}", err=True)
+
+
+def _encoding() -> str:
+    return getattr(sys.stdout, "encoding", None) or "utf-8"
+
+
+# Names in a trace file may hold what steers a terminal; what was written stays readable.
+_STEERING = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+
+
+def _visible(line: str) -> str:
+    return _STEERING.sub(lambda found: ascii(found[0])[1:-1], line)

@@ -1,0 +1,118 @@
+from collections.abc import Callable
+from pathlib import Path
+
+from calibration.analyses.agreement import analyse_agreement
+from calibration.analyses.asr import AsrAnalysis, analyse_asr
+from calibration.analyses.judge import analyse_judge
+from calibration.records import Workflow
+from calibration.reporting import as_json
+from calibration.taxonomy import load_taxonomy
+from tests.analyses.conftest import NewWorld
+from tests.analyses.worlds import World, ids, make_trace
+
+Change = Callable[[World], object]
+TRACES = {name: {"cost_usd": 0.5, "task_key": f"t/{int(name[1:]) // 2}"} for name in ids(40)}
+
+
+def filled(new_world: NewWorld, order: list[str] | None = None) -> World:
+    world = new_world(n=40, n_drawn=32, ceiling=0.4, traces=TRACES, order=order)
+    backwards = order is not None
+    for name, classes in (("Ann", ["complete"]), ("Ben", ["complete", "partial_plus"])):
+        said = {t: classes[k % len(classes)] for k, t in enumerate(world.drawn)}
+        world.label(name, dict(reversed(said.items())) if backwards else said)
+    world.judge({t: "complete" if int(t[1:]) % 3 else "abandoned" for t in ids(40)})
+    return world
+
+
+def report(world: World, seed: int = 0) -> AsrAnalysis:
+    return analyse_asr(world.store, seed=seed, n_resamples=50)
+
+
+def three(world: World) -> tuple[str, str, str]:
+    store = world.store
+    return (
+        report(world).fingerprint,
+        analyse_judge(store).fingerprint,
+        analyse_agreement(store).fingerprint,
+    )
+
+
+def test_it_is_stable_and_blind_to_the_order_of_rows(new_world: NewWorld) -> None:
+    one, other = filled(new_world), filled(new_world, order=ids(40)[::-1])
+    first = report(one)
+    prints = three(one)
+    assert prints == three(other)
+    # The same fingerprint stands for the same numbers, seeded intervals included.
+    assert as_json.asr(first) == as_json.asr(report(one)) == as_json.asr(report(other))
+    one.store.ingest([make_trace("z1")])  # later, and no part of it
+    assert three(one) == prints
+
+
+def relabel(world: World) -> None:
+    """Have one label say something else, as an undo and a new label would."""
+    with world.store._db.write() as cursor:
+        cursor.execute(
+            "UPDATE label_event SET outcome = 'abandoned' WHERE reviewer_id = 'ann' "
+            "AND trace_id = ?",
+            [world.drawn[0]],
+        )
+
+
+def reprice(world: World) -> None:
+    unlabelled = next(t for t in ids(40) if t not in world.drawn)
+    trace = make_trace(unlabelled, **TRACES[unlabelled] | {"cost_usd": 0.51})
+    assert world.store.ingest([trace], take_changed=True).replaced
+
+
+CHANGES: dict[str, tuple[Change, tuple[bool, bool, bool]]] = {
+    "label": (relabel, (True, True, True)),
+    "cost": (reprice, (True, True, False)),
+    "ceiling": (
+        lambda w: w.store.set_workflow(Workflow(name="flights", ceiling_usd=0.41, unit="seat")),
+        (True, True, False),
+    ),
+    "consensus": (lambda w: w.settle(w.drawn[1], "complete"), (True, True, False)),
+}
+
+
+def test_it_changes_with_the_inputs(new_world: NewWorld) -> None:
+    world = filled(new_world)
+    before = three(world)
+    for what, (change, expected) in CHANGES.items():
+        change(world)
+        after = three(world)
+        assert tuple(a != b for a, b in zip(before, after, strict=True)) == expected, what
+        before = after
+
+
+def test_it_changes_with_seed_judge_level_and_design(new_world: NewWorld) -> None:
+    world = filled(new_world)
+    world.judge(
+        {t: "partial_plus" if int(t[1:]) % 2 else "abandoned" for t in ids(40)}, name="judge-2"
+    )
+    store = world.store
+    found = [
+        analyse_asr(store, judge_id=judge, seed=seed, n_resamples=n, confidence_level=level)
+        for judge, seed, n, level in (
+            ("judge-1", 0, 50, 0.95),
+            ("judge-1", 1, 50, 0.95),
+            ("judge-1", 0, 60, 0.95),
+            ("judge-1", 0, 50, 0.9),
+            ("judge-2", 0, 50, 0.95),
+        )
+    ]
+    found.append(analyse_asr(store, judge_id="judge-1", design="reference", n_resamples=50))
+    assert len({result.fingerprint for result in found}) == len(found)
+
+
+def test_it_changes_with_the_taxonomy(new_world: NewWorld, tmp_path: Path) -> None:
+    world = filled(new_world)
+    before = three(world)
+    default = Path(__file__).parents[2] / "calibration" / "taxonomy.toml"
+    fork = tmp_path / "fork.toml"
+    text = default.read_text("utf-8").replace("credit = 0.4", "credit = 0.3")
+    fork.write_text(text.replace('version = "1.0"', 'version = "1.0-fork"'), encoding="utf-8")
+    world.store.set_taxonomy(load_taxonomy(fork))
+    with world.store._db.write() as cursor:  # carry the labels over
+        cursor.execute("UPDATE label_event SET taxonomy_version = '1.0-fork'")
+    assert not set(before) & set(three(world))

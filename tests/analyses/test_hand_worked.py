@@ -1,0 +1,157 @@
+"""Numbers that can be worked out on paper, from the store to the report."""
+
+import math
+
+import pytest
+from scipy import stats
+
+from calibration.analyses.agreement import analyse_agreement
+from calibration.analyses.asr import analyse_asr, cost_summary
+from calibration.analyses.judge import analyse_judge, known_costs, trace_penalties
+from tests.analyses.conftest import NewWorld
+from tests.analyses.worlds import drawn_ids, ids
+
+N, N_DRAWN = 60, 30
+
+
+def test_the_corrected_rate_is_the_one_worked_out_by_hand(new_world: NewWorld) -> None:
+    # Production: 60 traces, 45 with verdict complete and 15 with verdict partial_minus; 30 are
+    # drawn, 20 of the former and 10 of the latter. Ceiling 1 USD.
+    #
+    # verdict complete, 20 labelled:  10 complete at 0.50        score 1
+    #                                  5 complete at 1.50        score 1 - 0.5 = 0.5
+    #                                  5 partial_minus at 0.50   score 0
+    # verdict partial_minus, 10:       2 partial_plus, one without a cost   score 0.4
+    #                                  8 partial_minus at 3.00   score 0 (floor, not -1)
+    #
+    # Stratum means  m1 = (10 + 2.5) / 20 = 0.625    m2 = 0.8 / 10 = 0.08
+    # Corrected      45/60 x 0.625 + 15/60 x 0.08 = 0.46875 + 0.02 = 0.48875
+    # Gross          45/60 x 15/20 + 15/60 x 0.08 = 0.5625 + 0.02 = 0.5825
+    # Human only     (12.5 + 0.8) / 30 = 0.443333...
+    # Raw            45 complete, 5 of them at half score: (40 + 2.5) / 60 = 0.708333...
+    drawn, rest = drawn_ids(N, N_DRAWN), sorted(set(ids(N)) - set(drawn_ids(N, N_DRAWN)))
+    said = dict.fromkeys([*drawn[:20], *rest[:25]], "complete")
+    said |= dict.fromkeys([*drawn[20:], *rest[25:]], "partial_minus")
+    human = dict.fromkeys(drawn[:15], "complete") | dict.fromkeys(drawn[15:20], "partial_minus")
+    human |= dict.fromkeys(drawn[20:22], "partial_plus")
+    human |= dict.fromkeys(drawn[22:], "partial_minus")
+    costs: dict[str, float | None] = dict.fromkeys(ids(N), 0.5)
+    costs |= dict.fromkeys(drawn[10:15], 1.5) | dict.fromkeys(drawn[22:], 3.0) | {drawn[20]: None}
+    world = new_world(
+        n=N,
+        n_drawn=N_DRAWN,
+        ceiling=1.0,
+        traces={name: {"cost_usd": cost} for name, cost in costs.items()},
+    )
+    assert list(world.drawn) == drawn
+    world.label("Ann", human)
+    world.judge(said)
+
+    result = analyse_asr(world.store)
+    assert result.corrected.value == pytest.approx(0.48875, abs=1e-12)
+    assert result.corrected_gross.value == pytest.approx(0.5825, abs=1e-12)
+    assert result.human_only.asr.value == pytest.approx(13.3 / 30, abs=1e-12)
+    assert result.raw is not None
+    assert result.raw.asr.value == pytest.approx(42.5 / 60, abs=1e-12)
+    assert result.headline is result.corrected
+    assert result.calibrated
+    shares = [share.value for share in result.class_shares]
+    # complete: 0.75 x 15/20; partial_plus: 0.25 x 2/10; partial_minus: the rest
+    assert shares == pytest.approx([0.5625, 0.05, 0.75 * 0.25 + 0.25 * 0.8, 0, 0], abs=0.02)
+
+    # Standard error: n_k v_k are the sums of squares within the strata,
+    #   stratum 1: 10 x .375^2 + 5 x .125^2 + 5 x .625^2 = 3.4375
+    #   stratum 2: 2 x .32^2 + 8 x .08^2 = 0.256
+    #   V_w = 3.6935 / (30 - 2); variance of a mean: (n_k v_k + V_w) / n_k^2; plus the variance
+    #   of the verdict shares over 60 traces. Degrees of freedom: Satterthwaite.
+    pooled = (3.4375 + 0.256) / 28
+    parts = [0.75**2 * (3.4375 + pooled) / 20**2, 0.25**2 * (0.256 + pooled) / 10**2]
+    between = (0.75 * (0.625 - 0.48875) ** 2 + 0.25 * (0.08 - 0.48875) ** 2) / 60
+    se = math.sqrt(sum(parts) + between)
+    df = sum(parts) ** 2 / (parts[0] ** 2 / 19 + parts[1] ** 2 / 9)
+    reach = stats.t.ppf(0.975, df) * se
+    assert result.corrected.se == pytest.approx(se, rel=1e-9)
+    assert result.corrected.interval == pytest.approx((0.48875 - reach, 0.48875 + reach), rel=1e-9)
+
+    # 59 costs: 46 at 0.5, 5 at 1.5, 8 at 3; the missing one is no zero.
+    assert (result.cost.n, result.cost.n_known) == (60, 59)
+    assert result.cost.mean == pytest.approx((46 * 0.5 + 5 * 1.5 + 8 * 3) / 59)
+    assert result.cost.share_over_ceiling == pytest.approx(13 / 59)
+    assert result.human_only.cost_coverage == pytest.approx(29 / 30)
+
+
+def test_leaving_out_a_reviewer_keeps_what_is_adjudicated(new_world: NewWorld) -> None:
+    # 40 traces, one verdict for all, 32 labelled by both; no ceiling. Ben differs on 8:
+    # (24 + 8/2) / 32 = .875; without Ben 1; without Ann 24/32 = .75.
+    world = new_world(n=40, n_drawn=32)
+    world.judge(dict.fromkeys(ids(40), "complete"))
+    world.label("Ann", dict.fromkeys(world.drawn, "complete"))
+    world.label(
+        "Ben", {t: "partial_minus" if t in world.drawn[:8] else "complete" for t in world.drawn}
+    )
+    result = analyse_judge(world.store)
+    headline = result.calibration.headline_estimate
+    assert headline is not None
+    assert headline.net.value == pytest.approx(0.875)
+    assert headline.net.status == "provisional: 8 open disagreements"
+    assert result.without_reviewer == pytest.approx({"ann": 0.75, "ben": 1.0})
+    # Adjudicated as complete, one trace stays complete whoever is left out.
+    world.settle(world.drawn[0], "complete")
+    settled = analyse_judge(world.store)
+    assert settled.without_reviewer == pytest.approx({"ann": 25 / 32, "ben": 1.0})
+    assert len(settled.disagreements) == 7
+    assert settled.disagreements[0]["labels"] == {"ann": "complete", "ben": "partial_minus"}
+
+
+def test_leaving_out_a_reviewer_who_labelled_alone_leaves_their_traces_out(
+    new_world: NewWorld,
+) -> None:
+    world = new_world(n=70, n_drawn=60)
+    world.judge(dict.fromkeys(ids(70), "complete"))
+    world.label("Ann", dict.fromkeys(world.drawn[:30], "complete"))
+    world.label("Ben", dict.fromkeys(world.drawn[30:], "partial_plus"))
+    result = analyse_judge(world.store)
+    assert result.without_reviewer == pytest.approx({"ann": 0.4, "ben": 1.0})
+
+
+def test_skips_beyond_three_percent_give_a_range(new_world: NewWorld) -> None:
+    # 38 labelled, half of them complete, 2 skipped: 38/40 x .5 = .475, and 2/40 more at best.
+    world = new_world(n=40, n_drawn=40)
+    world.judge(dict.fromkeys(ids(40), "complete"))
+    for trace_id in world.drawn[38:]:
+        world.skip("Ann", trace_id)
+    world.label("Ann", dict.fromkeys(world.drawn[:19], "complete"))
+    world.label("Ann", dict.fromkeys(world.drawn[19:38], "abandoned"))
+    result = analyse_judge(world.store)
+    assert result.if_skipped == pytest.approx((0.475, 0.525))
+
+
+def test_agreement_of_two_reviewers(new_world: NewWorld) -> None:
+    # Six shared traces, five alike: 5/6. Alpha by hand: 12 values, of them 7 complete and
+    # 5 abandoned; D_o = 2/12, D_e = 2 x 7 x 5 / (12 x 11): alpha = 1 - (1/6) / (35/66).
+    world = new_world()
+    world.label("Ann", dict(zip(world.drawn, ["complete"] * 4 + ["abandoned"] * 2, strict=True)))
+    world.label("Ben", dict(zip(world.drawn, ["complete"] * 3 + ["abandoned"] * 3, strict=True)))
+    result = analyse_agreement(world.store)
+    assert result.overall.percent_agreement.value == pytest.approx(5 / 6)
+    assert result.overall.alpha.value == pytest.approx(1 - (1 / 6) / (35 / 66))
+    assert [item["trace_id"] for item in result.disputed] == [world.drawn[3]]
+    (pair,) = result.pairs
+    assert (pair.n_shared, pair.table[0][0], pair.table[0][4], pair.table[4][4]) == (6, 3, 1, 2)
+
+
+def test_without_a_ceiling_nothing_is_penalised_and_it_is_counted(new_world: NewWorld) -> None:
+    costs = {name: {"cost_usd": 9.0} for name in ids(12)}
+    world = new_world(traces={**costs, "r011": {"cost_usd": 0.2, "workflow": "research"}})
+    frame = world.store.trace_frame().sort_values("trace_id").reset_index(drop=True)
+    assert trace_penalties(frame).tolist() == [0.0] * 12
+    assert known_costs(frame)[:11].tolist() == pytest.approx([math.nan] * 11, nan_ok=True)
+    cost = cost_summary(frame)
+    assert (cost.n, cost.n_known, cost.n_without_ceiling) == (12, 12, 11)
+    assert cost.share_over_ceiling == 0.0  # the one run that is held to a ceiling
+
+
+def test_units_raise_the_ceiling(new_world: NewWorld) -> None:
+    world = new_world(ceiling=0.1, traces={"r000": {"cost_usd": 5.0, "units": 50.0}})
+    frame = world.store.trace_frame().query("trace_id == 'r000'")
+    assert trace_penalties(frame).tolist() == [0.0]

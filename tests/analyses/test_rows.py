@@ -1,0 +1,110 @@
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from calibration.analyses.rows import guard, read_rows, unguard
+from calibration.errors import InputError
+
+FIELDS = ("trace_id", "outcome")
+
+
+def rows(path: Path, content: str | bytes) -> list[tuple[int, dict[str, Any]]]:
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return list(read_rows(path, required=FIELDS))
+
+
+@given(st.text())
+def test_what_is_guarded_comes_back_and_no_guarded_cell_is_a_formula(text: str) -> None:
+    assert unguard(guard(text)) == text
+    assert guard(text)[:1] not in ("=", "+", "-", "@", "\t", "\r")
+
+
+@pytest.mark.parametrize("text", ["=1", "'=1", "''=1", "-", "@x", "+1", "\t=1", "\r", "'", "it's"])
+def test_the_guard_on_its_edges(text: str) -> None:
+    assert unguard(guard(text)) == text
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))))
+def test_any_text_survives_a_csv_file(
+    tmp_path_factory: pytest.TempPathFactory, texts: list[str]
+) -> None:
+    path = tmp_path_factory.mktemp("csv") / "file.csv"
+    buffer = io.StringIO(newline="")
+    writer = csv.writer(buffer)
+    writer.writerow([*FIELDS, "reason"])
+    writer.writerows([["t", "o", guard(text)] for text in texts])
+    found = rows(path, buffer.getvalue())
+    assert [row["reason"] for _, row in found] == texts
+
+
+def test_line_numbers_are_those_where_a_row_begins(tmp_path: Path) -> None:
+    content = '\ufefftrace_id,outcome,reason\r\na,complete,"two\r\nlines"\r\n\r\nb,abandoned,\r\n'
+    found = rows(tmp_path / "f.csv", content)
+    assert [(line, row["trace_id"]) for line, row in found] == [(2, "a"), (5, "b")]
+    assert found[0][1]["reason"] == "two\r\nlines"
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t"])
+def test_other_delimiters_are_read(tmp_path: Path, delimiter: str) -> None:
+    text = f"trace_id{delimiter}outcome\na{delimiter}complete\n"
+    assert rows(tmp_path / "f.csv", text) == [(2, {"trace_id": "a", "outcome": "complete"})]
+
+
+def test_json_lines_may_hold_separators_that_are_no_line_ends(tmp_path: Path) -> None:
+    text = '{"trace_id": "a", "outcome": "x", "reason": "one\u2028two\x85three"}\n\n'
+    ((line, row),) = rows(tmp_path / "f.jsonl", text)
+    assert (line, row["reason"]) == (1, "one\u2028two\x85three")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "the file is empty; it needs the fields trace_id, outcome"),
+        ("  \n", "the file is empty"),
+        (b"\xff\xfe", "is not UTF-8"),
+        ("a,b\n1,2\n", "line 1: must be a header with the columns trace_id, outcome"),
+        ("[1]", "line 1: must be a header"),
+        ("trace_id,verdict\na,b\n", "line 1: column 'outcome' is missing"),
+        ("trace_id,outcome,outcome\n", "line 1: column 'outcome' occurs twice"),
+        ("trace_id,outcome\na,b,c\n", "line 2: has 3 cells, the header has 2"),
+        ("trace_id,outcome\na\n", "line 2: has 1 cells"),
+        ('trace_id,outcome\na,"b\n', "line 2: is not CSV"),
+        ("trace_id,outcome\na,b\n ,c\n", "line 3: field 'trace_id' is missing"),
+        ('{"trace_id": "a"}', "line 1: field 'outcome' is missing"),
+        ('{"trace_id": "a", "outcome": null}', "field 'outcome' is missing"),
+        ('{"trace_id": "a"\n', "line 1: is not JSON"),
+        ('{"trace_id": "a", "outcome": "b"}\n[]\n', "line 2: must be an object"),
+        ('{"a": ' + "[" * 100_000, "nested too deeply|is not JSON"),
+        ('{"a": ' + "1" * 5000 + "}", "too many digits"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_line(
+    tmp_path: Path, content: str | bytes, message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        rows(tmp_path / "f", content)
+
+
+def test_a_directory_and_a_missing_file_are_refused(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "none.csv"):
+        with pytest.raises(InputError, match="cannot be read"):
+            list(read_rows(path, required=FIELDS))
+
+
+def test_lone_surrogates_and_null_become_readable(tmp_path: Path) -> None:
+    text = json.dumps({"trace_id": "a", "outcome": "b", "reason": "\ud800\x00"})
+    ((_, row),) = rows(tmp_path / "f.jsonl", text)
+    row["reason"].encode()
+    ((_, row),) = rows(tmp_path / "f.csv", "trace_id,outcome\na\x00,b\n")
+    assert row["trace_id"] == "a\ufffd"
+
+
+def test_a_cell_may_be_long(tmp_path: Path) -> None:
+    ((_, row),) = rows(tmp_path / "f.csv", "trace_id,outcome\na," + "x" * 300_000 + "\n")
+    assert len(row["outcome"]) == 300_000
