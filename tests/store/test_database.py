@@ -261,7 +261,7 @@ def test_two_handles_on_one_file_in_one_process_take_turns(tmp_path: Path) -> No
 def test_a_python_variable_never_stands_in_for_a_table(store: Store) -> None:
     nobody = pa.table({"a": [1]})
     assert nobody.num_rows == 1
-    with pytest.raises(StoreError, match="cannot be read .*nobody does not exist"):
+    with pytest.raises(StoreError, match=r"cannot be read .*nobody does not exist"):
         query(store, "SELECT * FROM nobody")
 
 
