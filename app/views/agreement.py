@@ -11,7 +11,6 @@ from calibration.errors import CalibrationError
 from calibration.estimates import Estimate
 
 RELY, TENTATIVE = 0.8, 0.667
-BATCH = "agreement_batch"
 
 
 def _verdict(alpha: Estimate) -> str:
@@ -107,17 +106,8 @@ def _disputed(result: AgreementAnalysis, names: dict[str, str]) -> None:
 
 def _page() -> None:
     store = session.require_store()
-    batches = [b.batch_id for b in store.batches() if b.purpose == "production"]
-    if not batches:
-        frame.no_batch("Agreement")
-        return
-    st.header("Agreement", anchor=False)
-    batch_id = batches[0]
-    if len(batches) > 1:
-        batch_id = st.selectbox("Batch", batches, key=BATCH)
-    if session.still_labelling(store, batch_id):
-        st.text("You still have traces of this batch to label.")
-        st.text("What others answered stays hidden from you until you have finished.")
+    batch_id = frame.results_batch(store, "Agreement")
+    if batch_id is None:
         return
     try:
         result = analyse_agreement(store, batch_id)

@@ -11,7 +11,7 @@ from calibration.errors import CalibrationError
 from calibration.records import OUTCOMES, SOURCE_JUDGE
 from calibration.store import Store
 
-BATCH, JUDGE = "asr_batch", "asr_judge"
+JUDGE = "asr_judge"
 
 
 def _headline(result: AsrAnalysis) -> None:
@@ -157,17 +157,8 @@ def _choose_judge(store: Store) -> str | None:
 
 def _page() -> None:
     store = session.require_store()
-    batches = [b.batch_id for b in store.batches() if b.purpose == "production"]
-    if not batches:
-        frame.no_batch("Agent success rate")
-        return
-    st.header("Agent success rate", anchor=False)
-    batch_id = batches[0]
-    if len(batches) > 1:
-        batch_id = st.selectbox("Batch", batches, key=BATCH)
-    if session.still_labelling(store, batch_id):
-        st.text("You still have traces of this batch to label.")
-        st.text("What others and the judge say stays hidden from you until you have finished.")
+    batch_id = frame.results_batch(store, "Agent success rate")
+    if batch_id is None:
         return
     judge_id = _choose_judge(store)
     try:

@@ -30,6 +30,26 @@ def no_batch(title: str) -> None:
     st.text("While this app runs it holds the store: stop it, run the command, start it again.")
 
 
+def results_batch(store: Store, title: str) -> str | None:
+    """Let the lead choose a batch of production traces; None when its results may not show.
+
+    A reviewer who still has traces of the batch to label must not see what others answered.
+    """
+    batches = [b.batch_id for b in store.batches() if b.purpose == "production"]
+    if not batches:
+        no_batch(title)
+        return None
+    st.header(title, anchor=False)
+    batch_id = batches[0]
+    if len(batches) > 1:
+        batch_id = st.selectbox("Batch", batches, key=f"batch of {title}")
+    if session.still_labelling(store, batch_id):
+        st.text("You still have traces of this batch to label.")
+        st.text("What others and the judge say stays hidden from you until you have finished.")
+        return None
+    return batch_id
+
+
 def tighten() -> None:
     """Give the page the width and height that Streamlit leaves empty."""
     st.html(_STYLE)

@@ -1,27 +1,18 @@
 """Traces in the store: an index row each, and the text in immutable Parquet parts."""
 
 import json
-import os
 import string
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from hashlib import sha256
 from itertools import count, product
-from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from calibration.errors import StoreError
 from calibration.records import SOURCE_JUDGE, Attachment, Step, SubGoal, Trace, TraceForReview
 from calibration.store.database import Cursor, Database, record_audit, rows, utc_now
-
-# Small row groups of sorted ids: reading one trace touches one of them, whatever the part holds.
-ROW_GROUP = 64
-REVIEW_FIELDS = ("prompt", "inputs", "sub_goals", "steps", "response")
+from calibration.store.parts import parts_directory, read_part, write_part
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +76,7 @@ def _ingest(db: Database, traces: Sequence[Trace], *, take_changed: bool) -> Ing
         by_hash.setdefault(digest, trace_id)
     written = [*replaced.values(), *fresh.values()]
     if written:
-        part = _write_part(db.path, [trace for trace, _ in written])
+        part = write_part(db.path, [trace for trace, _ in written])
         with db.write() as cursor:
             # A label may have come in while the part was written.
             for trace_id in _labelled(cursor) & set(replaced):
@@ -138,47 +129,6 @@ def _make_room(cursor: Cursor, trace_ids: list[str]) -> dict[str, int]:
         [trace_ids, SOURCE_JUDGE],
     )
     return dict(places)
-
-
-def parts_directory(store: Path) -> Path:
-    """Return where the text of the traces of a store lies."""
-    return store.with_suffix(".traces")
-
-
-def _write_part(store: Path, traces: list[Trace]) -> str:
-    """Write one Parquet part under a name made from its content, atomically."""
-    ordered = sorted(traces, key=lambda trace: trace.trace_id)
-    review, hidden = [], []
-    for trace in ordered:
-        everything = asdict(trace)
-        review.append(_json({name: everything[name] for name in REVIEW_FIELDS}))
-        hidden.append(_json({name: everything[name] for name in ("success_criteria", "metadata")}))
-    ids = [trace.trace_id for trace in ordered]
-    name = sha256("\n".join([*ids, *review, *hidden]).encode()).hexdigest()[:16] + ".parquet"
-    directory = parts_directory(store)
-    directory.mkdir(exist_ok=True)
-    temporary = directory / f".{name}.{os.getpid()}"
-    table = pa.table({"trace_id": ids, "review": review, "hidden": hidden})
-    pq.write_table(table, temporary, row_group_size=ROW_GROUP, compression="zstd")
-    with temporary.open("rb") as handle:
-        os.fsync(handle.fileno())
-    temporary.replace(directory / name)
-    _sync_directory(directory)
-    return name
-
-
-def _sync_directory(directory: Path) -> None:
-    """Make a rename survive a power cut; Windows has no such call and needs none."""
-    if os.name == "posix":
-        handle = os.open(directory, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _insert_index(
@@ -287,26 +237,10 @@ def _bodies(db: Database, cursor: Cursor, part: str, ids: list[str]) -> dict[str
     found = {i: body for i in ids if (body := db.shown.get((part, i))) is not None}
     missing = [i for i in ids if i not in found]
     if missing:
-        for trace_id, text in _read_part(cursor, parts_directory(db.path) / part, missing).items():
+        for trace_id, text in read_part(cursor, parts_directory(db.path) / part, missing).items():
             found[trace_id] = json.loads(text)
             db.shown.put((part, trace_id), found[trace_id])
     return found
-
-
-def _read_part(cursor: Cursor, part: Path, ids: list[str]) -> dict[str, str]:
-    marks = ", ".join("?" * len(ids))
-    try:
-        found = cursor.execute(
-            f"SELECT trace_id, review FROM read_parquet(?) WHERE trace_id IN ({marks})",
-            [str(part), *ids],
-        ).fetchall()
-    except duckdb.Error as error:
-        raise StoreError(
-            f"{part}: the text of the traces cannot be read; bring back the file from a backup"
-        ) from error
-    if len(found) < len(ids):
-        raise StoreError(f"{part}: lacks the text of trace {(set(ids) - set(dict(found))).pop()!r}")
-    return dict(found)
 
 
 def _review(head: dict[str, Any], body: dict[str, Any]) -> TraceForReview:

@@ -1,0 +1,77 @@
+"""Parquet parts: the text of the traces, written once under a name made from the content."""
+
+import json
+import os
+from dataclasses import asdict
+from hashlib import sha256
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from calibration.errors import StoreError
+from calibration.records import Trace
+from calibration.store.database import Cursor
+
+# Small row groups of sorted ids: reading one trace touches one of them, whatever the part holds.
+ROW_GROUP = 64
+REVIEW_FIELDS = ("prompt", "inputs", "sub_goals", "steps", "response")
+
+
+def parts_directory(store: Path) -> Path:
+    """Return where the text of the traces of a store lies."""
+    return store.with_suffix(".traces")
+
+
+def write_part(store: Path, traces: list[Trace]) -> str:
+    """Write one Parquet part under a name made from its content, atomically."""
+    ordered = sorted(traces, key=lambda trace: trace.trace_id)
+    review, hidden = [], []
+    for trace in ordered:
+        everything = asdict(trace)
+        review.append(_json({name: everything[name] for name in REVIEW_FIELDS}))
+        hidden.append(_json({name: everything[name] for name in ("success_criteria", "metadata")}))
+    ids = [trace.trace_id for trace in ordered]
+    name = sha256("\n".join([*ids, *review, *hidden]).encode()).hexdigest()[:16] + ".parquet"
+    directory = parts_directory(store)
+    directory.mkdir(exist_ok=True)
+    temporary = directory / f".{name}.{os.getpid()}"
+    table = pa.table({"trace_id": ids, "review": review, "hidden": hidden})
+    pq.write_table(table, temporary, row_group_size=ROW_GROUP, compression="zstd")
+    with temporary.open("rb") as handle:
+        os.fsync(handle.fileno())
+    temporary.replace(directory / name)
+    _sync_directory(directory)
+    return name
+
+
+def _sync_directory(directory: Path) -> None:
+    """Make a rename survive a power cut; Windows has no such call and needs none."""
+    if os.name == "posix":
+        handle = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def read_part(cursor: Cursor, part: Path, ids: list[str]) -> dict[str, str]:
+    """Return what reviewers may see of these traces of a part, as JSON text by id."""
+    marks = ", ".join("?" * len(ids))
+    try:
+        found = cursor.execute(
+            f"SELECT trace_id, review FROM read_parquet(?) WHERE trace_id IN ({marks})",
+            [str(part), *ids],
+        ).fetchall()
+    except duckdb.Error as error:
+        raise StoreError(
+            f"{part}: the text of the traces cannot be read; bring back the file from a backup"
+        ) from error
+    if len(found) < len(ids):
+        raise StoreError(f"{part}: lacks the text of trace {(set(ids) - set(dict(found))).pop()!r}")
+    return dict(found)
