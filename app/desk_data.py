@@ -3,10 +3,13 @@
 import math
 from typing import Any
 
+from app import session
 from app.labelling import SKIP_REASONS, Receipts
+from calibration.analyses.practice import Lesson, lesson
 from calibration.records import Reviewer, Step, TraceForReview
 from calibration.store import Store
 from calibration.taxonomy import Taxonomy
+from reference_dataset.handbook import handbook
 
 PREFETCHED = 3
 SHOWN_CHARACTERS = 100_000
@@ -24,6 +27,12 @@ def desk_data(
     held = store.acknowledged(reviewer_id, batch_id, receipts.tokens)
     queue = store.queue(reviewer_id, batch_id, limit=PREFETCHED)
     last = store.last_label(reviewer_id, batch_id)
+    practice = any(b.batch_id == batch_id and b.purpose == "practice" for b in store.batches())
+    shown = (
+        lesson(store, session.reference_set(store), reviewer_id=reviewer_id, batch_id=batch_id)
+        if practice
+        else None
+    )
     return {
         "reviewer": reviewer_id,
         "name": reviewer.name,
@@ -46,8 +55,30 @@ def desk_data(
         "progress": {"done": queue.done, "skipped": queue.skipped, "total": queue.total},
         "last": {"trace_id": last[0], "outcome": last[1]} if last else None,
         "skip_reasons": list(SKIP_REASONS),
+        "practice": practice,
+        "lesson": None if shown is None else lesson_for_page(shown),
+        "handbook": handbook(),
         "state": queue.state,
         "simulated": store.is_simulated(),
+    }
+
+
+def lesson_for_page(shown: Lesson) -> dict[str, Any]:
+    """Return the canonical label of a trace that the reviewer has labelled."""
+    label = shown.label
+    return {
+        "trace_id": label.trace_id,
+        "answers": label.answers,
+        "outcome": label.outcome,
+        "yours": shown.yours,
+        "your_outcome": shown.your_outcome,
+        "rationale": label.rationale,
+        "nearest_wrong": label.nearest_wrong,
+        "why_not": label.why_not,
+        "overridden": label.overridden,
+        "evidence": [
+            {"step_id": e.step_id, "quote": e.quote, "shows": e.shows} for e in label.evidence
+        ],
     }
 
 

@@ -10,6 +10,9 @@ import streamlit as st
 from calibration.errors import CalibrationError, StoreLockedError
 from calibration.records import Reviewer
 from calibration.store import Store
+from calibration.taxonomy import Taxonomy
+from reference_dataset.loader import ReferenceSet
+from reference_dataset.team import layer, team_reference
 
 DEFAULT_STORE = "asr.duckdb"
 REVIEWER_KEY = "reviewer_id"
@@ -29,6 +32,18 @@ def _open(path: str) -> Store:
     with _opened_lock:
         _opened.append(store)
     return store
+
+
+def reference_set(store: Store) -> ReferenceSet:
+    """Return the reference dataset with the team's own layer, read again when that changes."""
+    own = layer(store.path)
+    changed = max((p.stat().st_mtime for p in [own, *own.rglob("*")] if p.exists()), default=0.0)
+    return _reference_set(str(store.path), store.taxonomy(), changed)
+
+
+@st.cache_resource(show_spinner=False, max_entries=2)
+def _reference_set(path: str, _taxonomy: Taxonomy, changed: float) -> ReferenceSet:
+    return team_reference(Path(path), _taxonomy)
 
 
 def close_stores() -> None:

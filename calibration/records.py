@@ -24,6 +24,7 @@ class Outcome(StrEnum):
 OUTCOMES: tuple[str, ...] = tuple(outcome.value for outcome in Outcome)
 NO_VERDICT = "no_verdict"
 SOURCE_JUDGE = "source:"
+REFERENCE_SOURCE = "reference"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -80,13 +80,17 @@ function handleTyping(view, event) {
 }
 
 function helpAction(view, key) {
-  return key === "?" || key === "Escape" ? () => toggleHelp(view) : null;
+  return ["?", "h", "Escape"].includes(key) ? () => closeHelp(view) : null;
 }
 
 const nothing = () => {};
 
 function deskAction(view, key, event) {
   if (key === "?") return event.repeat ? nothing : () => toggleHelp(view);
+  if (key === "h") return event.repeat ? nothing : () => toggleHandbook(view);
+  if (view.mode === "lesson" && (key === "Enter" || key === " ")) {
+    return event.repeat ? nothing : () => view.goOn();
+  }
   if (view.mode === "skip") {
     if (key === "Escape") return view.overlay.cancel;
     if (/^[1-9]$/.test(key)) return event.repeat ? nothing : () => view.overlay.choose(Number(key) - 1);

@@ -8,6 +8,7 @@ const HELP = [
   ["J  K", "next or previous step (also the arrow keys)"],
   ["Home  End", "task, final response"],
   ["Enter", "expand or collapse the current step"],
+  ["H", "the handbook on this question"],
   ["?", "show or hide this list"],
   ["Escape", "close, cancel, leave a text field"],
 ];
@@ -137,22 +138,37 @@ function openSkip(view) {
   view.mark();
 }
 
-function toggleHelp(view) {
-  if (view.help) {
-    view.help.remove();
-    view.help = null;
-    view.focusTrace();
-    return;
-  }
+function closeHelp(view) {
+  view.help.remove();
+  view.help = null;
+  view.focusTrace();
+}
+
+function openHelp(view, title, ...content) {
   const box = el(
-    "div", { class: "help-box", role: "dialog", "aria-modal": "true", "aria-label": "Keys", tabindex: "-1" },
-    heading("Keys"),
-    el("dl", {}, ...HELP.flatMap(([keys, what]) => [
-      el("dt", {}, ...keys.split("  ").map(kbd)), el("dd", { text: what })])),
+    "div", { class: "help-box", role: "dialog", "aria-modal": "true", "aria-label": title, tabindex: "-1" },
+    heading(title),
+    ...content,
     el("div", { class: "row" },
-      el("button", { type: "button", onclick: () => toggleHelp(view) }, el("span", { text: "Close" }), kbd("Esc"))),
+      el("button", { type: "button", onclick: () => closeHelp(view) }, el("span", { text: "Close" }), kbd("Esc"))),
   );
   view.help = el("div", { class: "help" }, box);
   view.frame.append(view.help);
   box.focus();
+}
+
+function toggleHelp(view) {
+  if (view.help) return closeHelp(view);
+  return openHelp(view, "Keys", el("dl", {}, ...HELP.flatMap(([keys, what]) => [
+    el("dt", {}, ...keys.split("  ").map(kbd)), el("dd", { text: what })])));
+}
+
+// The handbook on the question at hand; without a trace, on the first one.
+function toggleHandbook(view) {
+  if (view.help) return closeHelp(view);
+  const { desk } = view;
+  const node = (view.trace && desk.question(desk.workOn(view.trace.trace_id).answers))
+    || desk.node(desk.data.tree.root);
+  const text = desk.data.handbook[node.id] || "The handbook says nothing on this question.";
+  return openHelp(view, node.question, el("div", { class: "handbook", text }));
 }

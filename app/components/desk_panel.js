@@ -47,7 +47,8 @@ function classTitle(desk, name) {
 function renderStatus(view) {
   const { desk, parts } = view;
   const { done, skipped, total } = desk.progress();
-  const place = Math.min(done + skipped + (view.mode === "state" ? 0 : 1), total);
+  const decided = view.mode === "state" || view.mode === "lesson";
+  const place = Math.min(done + skipped + (decided ? 0 : 1), total);
   parts.done.replaceChildren(
     el("strong", { text: view.mode === "state" ? `${done} of ${total} labelled` : `${place} of ${total}` }),
     skipped > 0 && el("span", { class: "detail", text: ` ${skipped} skipped` }) || "",
@@ -83,8 +84,8 @@ function renderStatus(view) {
   if (parts.who.textContent !== who) parts.who.textContent = who;
   const work = view.trace ? desk.workOn(view.trace.trace_id) : null;
   const undo = work && desk.path(work.answers).length > 0 ? "one question back" : "undo last";
-  const keys = view.trace ? [["S", "skip"], ["?", "all keys"]] : [["?", "all keys"]];
-  if (last || undo !== "undo last") keys.unshift(["U", undo]);
+  const keys = view.trace && !decided ? [["S", "skip"], ["H", "handbook"], ["?", "all keys"]] : [["?", "all keys"]];
+  if ((last || undo !== "undo last") && view.mode !== "lesson") keys.unshift(["U", undo]);
   parts.keys.replaceChildren(...keys.flatMap(([key, what]) => [
     el("button", { type: "button", class: "key", "data-key": key, tabindex: "-1" }, kbd(key), el("span", { text: what })),
   ]));

@@ -103,6 +103,11 @@ class Desk {
     return this.data.queue.find((trace) => trace.trace_id === this.currentId) || null;
   }
 
+  // The canonical label of a practice trace; the server gives it once the label is stored.
+  lessonOn(id) {
+    return this.data.lesson?.trace_id === id ? this.data.lesson : null;
+  }
+
   reopening() {
     return this.outbox.some((event) => event.kind === "undo");
   }

@@ -25,13 +25,18 @@ const plural = (n, word) => `${count(n)} ${word}${n === 1 ? "" : "s"}`;
 
 // A text of any length. Above `limit` it starts with its first lines and a button that shows
 // the rest; `more` says how much the server already held back.
-function longText(field, { limit, className }) {
+//
+// Quotes are set off with a mark; a text that holds one is shown whole.
+function longText(field, { limit, className, quotes = [] }) {
   const { text, more } = field;
   const box = el("div", { class: "text" });
   const body = el("div", { class: className });
   box.append(body);
   const note = more > 0 ? `${plural(more, "further character")} not shown` : "";
-  if (text.length > limit) {
+  const quoted = quotes.some((quote) => text.includes(quote));
+  if (quoted) {
+    body.append(...markedText(text, quotes));
+  } else if (text.length > limit) {
     const button = el("button", { class: "expand", type: "button" });
     const paint = (open) => {
       body.textContent = open ? text : `${text.slice(0, COLLAPSED_SHOWS).trimEnd()} …`;
@@ -46,6 +51,21 @@ function longText(field, { limit, className }) {
   }
   if (note) box.append(el("div", { class: "note", text: note }));
   return box;
+}
+
+function markedText(text, quotes) {
+  const nodes = [];
+  let at = 0;
+  while (at < text.length) {
+    const next = quotes
+      .map((quote) => ({ quote, start: text.indexOf(quote, at) }))
+      .filter((found) => found.start >= 0)
+      .sort((a, b) => a.start - b.start)[0];
+    if (!next) break;
+    nodes.push(text.slice(at, next.start), el("mark", { text: next.quote }));
+    at = next.start + next.quote.length;
+  }
+  return [...nodes, text.slice(at)];
 }
 
 function seconds(value) {
@@ -63,14 +83,14 @@ function stop(attributes, ...children) {
   return el("section", { class: "stop", tabindex: "-1", ...attributes }, ...children);
 }
 
-function renderTask(trace) {
+function renderTask(trace, quotesIn) {
   const inputs = trace.inputs.map((input) =>
     el(
       "details",
-      { class: "input", open: input.text.text.length <= 600 },
+      { class: "input", open: input.text.text.length <= 600 || quotesIn(`input:${input.name}`).length > 0 },
       el("summary", {}, el("span", { class: "mono", text: input.name }),
         el("span", { class: "detail", text: plural(input.text.text.length + input.text.more, "character") })),
-      longText(input.text, { limit: 6000, className: "code" }),
+      longText(input.text, { limit: 6000, className: "code", quotes: quotesIn(`input:${input.name}`) }),
     ),
   );
   const goals = trace.sub_goals.map((goal) =>
@@ -80,14 +100,14 @@ function renderTask(trace) {
   return stop(
     { "data-stop": "task", "aria-label": "Task" },
     heading("Task", trace.workflow),
-    longText(trace.prompt, { limit: PROSE_COLLAPSED_ABOVE, className: "prose task" }),
+    longText(trace.prompt, { limit: PROSE_COLLAPSED_ABOVE, className: "prose task", quotes: quotesIn("prompt") }),
     ...inputs,
     goals.length > 0 && el("h3", { text: "Sub-goals" }),
     goals.length > 0 && el("ol", { class: "goals" }, ...goals),
   );
 }
 
-function renderStep(step, number) {
+function renderStep(step, number, quotes) {
   const role = step.role || "step";
   const known = ["user", "assistant", "tool", "system"].includes(role) ? role : "other";
   const head = el(
@@ -106,11 +126,12 @@ function renderStep(step, number) {
     step.content && longText(step.content, {
       limit: quiet ? COLLAPSED_ABOVE : PROSE_COLLAPSED_ABOVE,
       className: known === "tool" ? "code" : "prose",
+      quotes,
     }),
     step.arguments && el("div", { class: "part", text: "Arguments" }),
-    step.arguments && longText(step.arguments, { limit: COLLAPSED_ABOVE, className: "code" }),
+    step.arguments && longText(step.arguments, { limit: COLLAPSED_ABOVE, className: "code", quotes }),
     step.result && el("div", { class: "part", text: "Result" }),
-    step.result && longText(step.result, { limit: COLLAPSED_ABOVE, className: "code" }),
+    step.result && longText(step.result, { limit: COLLAPSED_ABOVE, className: "code", quotes }),
   ];
   const empty = !parts.some(Boolean) && el("div", { class: "none", text: "No content" });
   return stop(
@@ -130,19 +151,21 @@ function stepsAfterResponse(trace) {
   return at < 0 ? 0 : trace.steps.length - 1 - at;
 }
 
-function renderResponse(trace) {
+function renderResponse(trace, quotes) {
   const later = stepsAfterResponse(trace);
   return stop(
     { class: "stop response", "data-stop": "response", "data-step": "response", "aria-label": "Final response" },
     heading("Final response", trace.status ? `status: ${trace.status}` : ""),
     later > 0 && el("div", { class: "detail", text: `The run went on after this: ${plural(later, "more step")}.` }),
     trace.response && trace.response.text
-      ? longText(trace.response, { limit: 20000, className: "prose" })
+      ? longText(trace.response, { limit: 20000, className: "prose", quotes })
       : el("div", { class: "none", text: "The run ended without a response." }),
   );
 }
 
-function renderTrace(trace) {
+// `evidence` holds quotes to set off, by the place they stand in.
+function renderTrace(trace, evidence = []) {
+  const quotesIn = (place) => evidence.filter((e) => e.step_id === place).map((e) => e.quote);
   const facts = [
     trace.agent, plural(trace.steps.length, "step"),
     trace.latency_s !== null ? seconds(trace.latency_s) : "", trace.status || "",
@@ -150,10 +173,10 @@ function renderTrace(trace) {
   return [
     el("div", { class: "facts" }, el("span", { class: "mono", text: trace.trace_id }),
       ...facts.filter(Boolean).map((text) => el("span", { text }))),
-    renderTask(trace),
+    renderTask(trace, quotesIn),
     el("div", { class: "transcript-title" }, heading("Transcript", plural(trace.steps.length, "step"))),
-    ...trace.steps.map((step, index) => renderStep(step, index + 1)),
-    renderResponse(trace),
+    ...trace.steps.map((step, index) => renderStep(step, index + 1, quotesIn(step.step_id))),
+    renderResponse(trace, quotesIn("response")),
   ];
 }
 

@@ -6,7 +6,7 @@ const desks = new Map();
 class View {
   constructor(root) {
     this.root = root;
-    this.mode = "state"; // answer | evidence | skip | note | state
+    this.mode = "state"; // answer | evidence | skip | note | lesson | state
     this.trace = null;
     this.ready = false;
     this.quietUntil = 0;
@@ -91,6 +91,10 @@ class View {
   // Decides what is on the desk: the current trace while it is open, else the next one.
   settle(undone = false) {
     const { desk } = this;
+    if (this.mode === "lesson") {
+      renderLesson(this);
+      return;
+    }
     if (desk.reopening()) {
       this.showState("reopening");
       return;
@@ -188,8 +192,19 @@ class View {
         evidence: work.evidence.filter((e) => e.node).map(({ step_id, quote }) => ({ step_id, quote })),
         seconds_active: Math.round(work.seconds),
       });
+      if (desk.data.practice) this.mode = "lesson";
       this.settle();
     }
+    renderStatus(this);
+    this.mark();
+  }
+
+  // Leaves the lesson of a practice trace for the next trace.
+  goOn() {
+    if (!this.desk.lessonOn(this.trace.trace_id)) return;
+    this.mode = "answer";
+    this.lessonShown = null;
+    this.settle();
     renderStatus(this);
     this.mark();
   }

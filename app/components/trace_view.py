@@ -17,6 +17,7 @@ _SCRIPTS = (
     "desk_transcript.js",
     "desk_panel.js",
     "desk_overlays.js",
+    "desk_lesson.js",
     "desk_keys.js",
     "trace_view.js",
 )

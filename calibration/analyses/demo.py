@@ -1,27 +1,26 @@
 """A store to look around in: simulated reviewers, judge and production with known truth.
 
-Everything here is simulated and says so. The production runs carry the text of the
-hand-written demonstration traces; classes, costs, verdicts and labels are drawn from the
+Everything here is simulated and says so. The production runs carry the text of traces of the
+reference dataset; classes, costs, verdicts and labels are drawn from the
 rates below, so the true Agent Success Rate is known and the estimates can be held to it.
 """
 
-import json
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from importlib.resources import as_file, files
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibration.analyses.asr import AsrAnalysis, analyse_asr
 from calibration.analyses.judge import trace_penalties
+from calibration.analyses.practice import add_practice
 from calibration.analyses.sampling import draw_batch
 from calibration.errors import CalibrationError, InputError
-from calibration.importers import Parsed, read_traces
 from calibration.metrics.score import scores
 from calibration.records import OUTCOMES, LabelDraft, Trace, Verdict
 from calibration.store import Store, import_token
 from calibration.taxonomy import Taxonomy
+from reference_dataset.loader import load_reference
 
 JUDGE = "demo-judge"
 REVIEWERS = ("Ada (simulated)", "Ben (simulated)", "Cleo (simulated)")
@@ -62,8 +61,11 @@ def build_demo(store: Store, *, seed: int) -> float:
         raise CalibrationError(f"{store.path}: the demo needs an empty store")
     rng = np.random.default_rng(seed)
     taxonomy = store.taxonomy()
-    written = demo_traces()
-    by_class = _by_class(written)
+    dataset = load_reference()
+    by_class = [
+        [dataset.traces[i] for i, label in dataset.labels.items() if label.outcome == name]
+        for name in OUTCOMES
+    ]
     truth = rng.choice(len(OUTCOMES), size=N_PRODUCTION, p=CLASS_MIX)
     ceilings = {name: w.ceiling_usd or 1.0 for name, w in store.workflows().items()}
     runs = [_run(number, by_class[int(k)], int(k), ceilings, rng) for number, k in enumerate(truth)]
@@ -71,14 +73,7 @@ def build_demo(store: Store, *, seed: int) -> float:
     store.add_verdicts([_verdict(run, int(k), rng) for run, k in zip(runs, truth, strict=True)])
     true_class = {run.trace_id: int(k) for run, k in zip(runs, truth, strict=True)}
     _label_sample(store, taxonomy, true_class, seed, rng)
-    # Written traces come last: they are for trying the desk and no part of production.
-    store.ingest([trace for trace, _ in written])
-    store.add_batch(
-        purpose="practice",
-        trace_ids=[trace.trace_id for trace, _ in written],
-        labels_wanted=1_000,
-        design={"kind": "hand-written demonstration traces"},
-    )
+    add_practice(store, dataset)
     frame = store.trace_frame().set_index("trace_id").loc[[run.trace_id for run in runs]]
     credit = tuple(taxonomy.credit[name] for name in OUTCOMES)
     return float(scores(truth, trace_penalties(frame), credit=credit).mean())
@@ -108,20 +103,6 @@ def run_demo(store: Store, *, seed: int) -> Demo:
     return Demo(analysis=analyse_asr(store, judge_id=JUDGE, seed=seed), truth=truth, seed=seed)
 
 
-def demo_traces() -> list[tuple[Trace, str]]:
-    """Return the hand-written traces with their canonical class."""
-    folder = files("reference_dataset").joinpath("demo")
-    with as_file(folder.joinpath("traces.jsonl")) as path:
-        traces = [item.trace for item in read_traces(path) if isinstance(item, Parsed)]
-    rows = map(json.loads, folder.joinpath("labels.jsonl").read_text("utf-8").splitlines())
-    outcome = {row["trace_id"]: str(row["outcome"]) for row in rows if "trace_id" in row}
-    return [(replace(trace, simulated=True), outcome[trace.trace_id]) for trace in traces]
-
-
-def _by_class(written: list[tuple[Trace, str]]) -> list[list[Trace]]:
-    return [[trace for trace, outcome in written if outcome == name] for name in OUTCOMES]
-
-
 def _run(
     number: int,
     texts: list[Trace],
@@ -129,7 +110,7 @@ def _run(
     ceilings: dict[str, float],
     rng: np.random.Generator,
 ) -> Trace:
-    """Return one simulated production run with the text of a written trace of its class."""
+    """Return one simulated production run with the text of a reference trace of its class."""
     text = texts[int(rng.integers(len(texts)))]
     budget = ceilings[text.workflow] * text.units
     cost = budget * 0.62 * COST_FACTOR[outcome] * float(rng.lognormal(sigma=0.35))
@@ -139,6 +120,7 @@ def _run(
         text,
         trace_id=name,
         source="demo",
+        simulated=True,
         source_id=name,
         task_id=name,
         task_key=f"demo/{name}",

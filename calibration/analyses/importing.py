@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from calibration.analyses.practice import is_reference
 from calibration.analyses.rows import Row, guard, read_rows, text_field
 from calibration.errors import CalibrationError, InputError
 from calibration.importers import ImportSettings, Parsed, Preview, preview, read_traces
@@ -21,6 +22,11 @@ from calibration.records import (
 )
 from calibration.store import IngestResult, LabelsStored, Store, VerdictsStored, import_token
 from calibration.taxonomy import Taxonomy
+
+REFERENCE = (
+    "a trace of the reference dataset; those are for practice and no part of a rate: "
+    "`asr reference practise` puts them in front of reviewers"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,10 +65,12 @@ def read_files(paths: Sequence[Path], settings: ImportSettings) -> FilesRead:
     set_aside: list[SetAside] = []
     for file in files:
         for item in read_traces(file, settings):
-            if isinstance(item, Parsed):
-                parsed.append(item)
-            else:
+            if not isinstance(item, Parsed):
                 set_aside.append(item)
+            elif is_reference(item.trace):
+                set_aside.append(SetAside(file=item.file, line=item.line, reason=REFERENCE))
+            else:
+                parsed.append(item)
     return FilesRead(
         paths=tuple(files),
         parsed=tuple(parsed),

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from calibration.analyses.sampling import population
+from calibration.analyses.sampling import population, production_traces
 from calibration.errors import CalibrationError, InputError, MixedDataError
 from calibration.records import OUTCOMES
 from calibration.store import Batch, Store
@@ -86,7 +86,7 @@ def load_batch(store: Store, batch_id: str | None = None) -> LabelledBatch:
     if batch.purpose != "production":
         raise InputError(f"batch {batch.batch_id!r} is for {batch.purpose}, not for production")
     taxonomy = store.taxonomy()
-    every = store.trace_frame()
+    every = production_traces(store)
     traces = population(batch, every)
     events = store.label_frame(batch.batch_id)
     labels = events[events["kind"] == "label"]

@@ -7,6 +7,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from calibration.errors import CalibrationError, InputError
+from calibration.records import REFERENCE_SOURCE
 from calibration.store import Batch, Store
 
 
@@ -34,7 +35,7 @@ def draw_batch(
         raise InputError(f"n must be at least 1, got {n}")
     if seed < 0:
         raise InputError(f"seed must be 0 or more, got {seed}")
-    frame = store.trace_frame()
+    frame = production_traces(store)
     if frame.empty:
         raise CalibrationError("the store holds no traces; `asr import FILES` brings some in")
     if workflow is not None:
@@ -63,6 +64,17 @@ def draw_batch(
         labels_wanted=labels_wanted,
         design=design,
     )
+
+
+def production_traces(store: Store) -> pd.DataFrame:
+    """Return every trace but those of the reference dataset.
+
+    Reference traces are there to learn the taxonomy on; a rate over them would rank agents on
+    cases that were written to be hard.
+    """
+    frame = store.trace_frame()
+    result: pd.DataFrame = frame[frame["source"] != REFERENCE_SOURCE]
+    return result
 
 
 def draw_ids(ids: NDArray[np.str_], *, n: int, seed: int) -> list[str]:

@@ -9,13 +9,13 @@ from calibration.store.database import Database
 def traces(db: Database) -> pd.DataFrame:
     """Return the index of all traces, one row each, in the order of import.
 
-    Columns: trace_id, seq, workflow, task_key, trial, model, status, started_at, latency_s,
+    Columns: trace_id, seq, source, workflow, task_key, trial, model, status, started_at, latency_s,
     cost_usd (missing: NaN), units, ceiling_usd (missing: NaN), simulated.
     """
     return _frame(
         db,
-        "SELECT trace_id, seq, t.workflow, task_key, trial, model, status, started_at, latency_s, "
-        "cost_usd, units, w.ceiling_usd, simulated "
+        "SELECT trace_id, seq, source, t.workflow, task_key, trial, model, status, started_at, "
+        "latency_s, cost_usd, units, w.ceiling_usd, simulated "
         "FROM trace t LEFT JOIN workflow w ON w.name = t.workflow ORDER BY seq",
     )
 

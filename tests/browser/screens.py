@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from calibration.analyses.demo import build_demo
 from calibration.store import Store
+from reference_dataset.loader import load_reference
 from tests.browser.conftest import CHROMIUM_ARGS, Server
 
 OUT = Path(__file__).parents[2] / "docs" / "screens"
@@ -77,10 +78,26 @@ def press(*keys: str) -> Callable[[Page], None]:
     return act
 
 
+def _practise(page: Page) -> bool:
+    """Label the trace at hand and go on to the next; False when there is none."""
+    press("n")(page)
+    page.wait_for_timeout(900)
+    press("Enter")(page)
+    page.wait_for_timeout(700)
+    return page.locator(".desk").get_attribute("data-state") != "finished"
+
+
 def _finish(page: Page) -> None:
-    for _ in range(10):
-        press("n")(page)
-        page.wait_for_timeout(600)
+    while _practise(page):
+        pass
+
+
+def _lesson(page: Page) -> None:
+    """Go on to the first fabrication of the practice form, and label it."""
+    labels = load_reference().labels
+    while labels[page.locator(".desk").get_attribute("data-trace") or ""].outcome != "hallucinated":
+        _practise(page)
+    press("y", "n", "y")(page)
     page.wait_for_timeout(1_500)
 
 
@@ -105,6 +122,8 @@ def main() -> None:
         take(browser, demo, "agreement", "agreement", whole=True)
         take(browser, demo, "asr", "asr", whole=True)
         take_desk(browser, demo, "label-help", press("?"))
+        take_desk(browser, demo, "practice-handbook", press("y", "h"))
+        take_desk(browser, demo, "practice-fabrication", _lesson)
         take_desk(browser, demo, "label-skip", press("s"))
         take_desk(browser, demo, "label-evidence", press("y", "y"))
         take_desk(browser, demo, "label-finished", _finish)

@@ -1,0 +1,185 @@
+"""Commands on the reference dataset."""
+
+import shutil
+from pathlib import Path
+
+import click
+
+from calibration.analyses.practice import add_practice
+from calibration.cli.terminal import (
+    EXISTING,
+    Command,
+    print_json,
+    print_lines,
+    with_json,
+    with_store,
+)
+from calibration.errors import CalibrationError, InputError
+from calibration.reporting import reference as shown
+from calibration.store import Store
+from reference_dataset import team
+from reference_dataset.loader import load_reference, published
+from reference_dataset.statistics import dataset_stats
+from reference_dataset.validator import OWN_RULES
+from reference_dataset.validator import checksums as find_checksums
+from reference_dataset.validator import validate as find_problems
+
+FILES = ("labels.jsonl", "forms.toml", "schema.json", "HANDBOOK.md", "SHA256SUMS")
+
+
+def with_folder(command: Command) -> Command:
+    """Add --set."""
+    return click.option(
+        "--set",
+        "folder",
+        type=EXISTING,
+        help="Folder in the form of the dataset; default: the published one.",
+    )(command)
+
+
+@click.group()
+def reference() -> None:
+    """Look into the reference dataset, check it, take it out."""
+
+
+@reference.command()
+@with_folder
+@click.option("--own", is_flag=True, help="A team's set: leave out how ours is composed.")
+@with_json
+def validate(folder: Path | None, own: bool, as_data: bool) -> None:
+    """Prove every rule of the dataset, or name file, line and rule of what is broken.
+
+    \b
+    asr reference validate
+    asr reference validate --set my-traces --own
+    """
+    problems = find_problems(folder)
+    if own:
+        problems = [problem for problem in problems if problem.rule in OWN_RULES]
+    if as_data:
+        print_json(shown.problems_json(problems))
+    else:
+        print_lines(map(str, problems))
+    if problems:
+        raise InputError(f"{len(problems)} problem{'s' * (len(problems) > 1)} found")
+    if not as_data:
+        print_lines(["every rule holds"])
+
+
+@reference.command()
+@click.argument("trace_id")
+@click.option("--label/--no-label", default=True, show_default=True, help="The canonical label.")
+@with_folder
+def show(trace_id: str, label: bool, folder: Path | None) -> None:
+    """Print a trace in full, with its canonical label and the reasons.
+
+    \b
+    asr reference show research-001
+    """
+    dataset = load_reference(folder)
+    if trace_id not in dataset.traces:
+        raise InputError(f"no trace {trace_id!r}; ids run like {next(iter(dataset.traces))!r}")
+    canonical = dataset.labels.get(trace_id) if label else None
+    print_lines(shown.trace(dataset.traces[trace_id], canonical))
+
+
+@reference.command()
+@with_folder
+@with_json
+def stats(folder: Path | None, as_data: bool) -> None:
+    """Count families, classes, lengths, difficulty and forms.
+
+    \b
+    asr reference stats
+    """
+    counts = dataset_stats(load_reference(folder))
+    if as_data:
+        print_json(shown.stats_json(counts))
+    else:
+        print_lines(shown.stats(counts))
+
+
+@reference.command()
+@click.argument("output", type=EXISTING)
+def export(output: Path) -> None:
+    """Copy the published dataset to a new folder, to adapt it.
+
+    \b
+    asr reference export my-traces
+    """
+    if output.exists():
+        raise CalibrationError(f"{output}: exists already; choose a folder that does not")
+    source = published()
+    shutil.copytree(source / "traces", output / "traces")
+    for name in FILES:
+        shutil.copy(source / name, output / name)
+    print_lines([f"copied to {output}; check it with: asr reference validate --set {output}"])
+
+
+@reference.command()
+@with_store
+@click.option(
+    "--form", default="practice", show_default=True, help="Form; NAME/practice for yours."
+)
+@with_json
+def practise(path: Path, form: str, as_data: bool) -> None:
+    """Put the practice form into a store, for the Label page.
+
+    \b
+    asr reference practise
+    asr reference practise --form ours/practice
+    """
+    with Store.open(path, create=True) as store:
+        dataset = team.team_reference(path, store.taxonomy())
+        batch = add_practice(store, dataset, form=form)
+    if as_data:
+        print_json({"batch_id": batch.batch_id, "n": batch.n_items})
+    else:
+        print_lines([f"{batch.batch_id}: {batch.n_items} traces to practise on"])
+
+
+@reference.command()
+@click.argument("folder", type=EXISTING)
+@click.option("--name", required=True, help="Name of the set in this store.")
+@click.option("--private", is_flag=True, help="For examining: its labels are shown to nobody.")
+@with_store
+def add(folder: Path, name: str, private: bool, path: Path) -> None:
+    """Add your own set, in the form of the dataset, to a store.
+
+    \b
+    asr reference add my-traces --name ours
+    asr reference add exam-traces --name exam2027 --private
+    """
+    n = team.add_set(path, folder, name=name, private=private)
+    print_lines([f"{n} traces added as {name}{' (private)' if private else ''}"])
+
+
+@reference.command()
+@click.argument("trace_id")
+@click.argument("outcome")
+@click.option("--reason", required=True, help="Why the published label does not hold for you.")
+@with_store
+def override(trace_id: str, outcome: str, reason: str, path: Path) -> None:
+    """Decide a published label otherwise, for this store; it is shown as such.
+
+    \b
+    asr reference override research-033 partial_minus --reason "Our editors copy that field."
+    """
+    with Store.open(path) as store:
+        rules = store.taxonomy()
+    team.override_label(path, rules, trace_id=trace_id, outcome=outcome, reason=reason)
+    print_lines([f"{trace_id} is {outcome} here; the published label stays as it was"])
+
+
+@reference.command()
+@with_folder
+def checksums(folder: Path | None) -> None:
+    """Print the checksums of a dataset, for its SHA256SUMS.
+
+    \b
+    asr reference checksums --set my-traces > my-traces/SHA256SUMS
+    """
+    print_lines(find_checksums(folder or published()).splitlines())
+
+
+COMMANDS = (reference,)

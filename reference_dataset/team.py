@@ -1,0 +1,134 @@
+"""A team's own layer on the published dataset, in a folder beside its store.
+
+The published files are never changed. What a team adds or decides otherwise is kept apart:
+whole sets under ``sets/NAME``, and labels decided otherwise, each with its reason, in
+``overrides.jsonl``; the last word on a trace counts.
+"""
+
+import json
+import shutil
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from calibration.errors import InputError
+from calibration.taxonomy import Taxonomy
+from reference_dataset.loader import ReferenceSet, load_reference, rows
+from reference_dataset.records import FORMS
+from reference_dataset.validator import OWN_RULES, validate
+
+FILES = ("labels.jsonl", "forms.toml")
+PRIVATE = "PRIVATE"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Override:
+    """A published label that a team has decided otherwise."""
+
+    trace_id: str
+    outcome: str
+    reason: str
+    at: str
+
+
+def layer(store: Path) -> Path:
+    """Return the folder of a store's own layer; it may not exist."""
+    return store.with_suffix(".reference")
+
+
+def team_reference(store: Path, taxonomy: Taxonomy) -> ReferenceSet:
+    """Return the published dataset with the sets and the decisions of a team on top."""
+    base = load_reference()
+    traces, labels, forms = dict(base.traces), dict(base.labels), dict(base.forms)
+    for folder in _sets(store):
+        own = load_reference(folder)
+        hidden = (folder / PRIVATE).exists()
+        traces |= own.traces
+        # A private set is for examining: its labels are shown to nobody who practises.
+        labels |= {} if hidden else own.labels
+        for form in FORMS:
+            if own.forms[form]:
+                forms[f"{folder.name}/{form}"] = own.forms[form]
+    for override in overrides(store):
+        published = labels.get(override.trace_id)
+        if published is not None:
+            labels[override.trace_id] = replace(
+                published,
+                answers=taxonomy.answers_for(override.outcome),
+                outcome=override.outcome,
+                overridden=override.reason,
+            )
+    return ReferenceSet(traces=traces, labels=labels, forms=forms)
+
+
+def _sets(store: Path) -> list[Path]:
+    folder = layer(store) / "sets"
+    return sorted(p for p in folder.iterdir() if p.is_dir()) if folder.exists() else []
+
+
+def add_set(store: Path, folder: Path, *, name: str, private: bool) -> int:
+    """Copy a team's own set beside the store and return how many traces it has.
+
+    Raises
+    ------
+    InputError
+        If the set breaks a rule that its labels depend on, its name is taken or no plain
+        name, or one of its traces has the id of a trace that is there.
+    """
+    if not name.isidentifier():
+        raise InputError(f"name must be letters, digits and _, got {name!r}")
+    target = layer(store) / "sets" / name
+    if target.exists():
+        raise InputError(f"{target}: a set of this name is there; choose another --name")
+    broken = [p for p in validate(folder) if p.rule in OWN_RULES]
+    if broken:
+        raise InputError(f"{broken[0]} (and {len(broken) - 1} more); nothing was added")
+    own = load_reference(folder)
+    taken = {i for s in _sets(store) for i in load_reference(s).traces} | set(
+        load_reference().traces
+    )
+    clash = sorted(set(own.traces) & taken)
+    if clash:
+        raise InputError(
+            f"{folder}: the id {clash[0]!r} is taken; give the traces ids of their own"
+        )
+    temporary = target.with_name(f".{name}")
+    shutil.rmtree(temporary, ignore_errors=True)
+    shutil.copytree(folder / "traces", temporary / "traces")
+    for file in FILES:
+        shutil.copy(folder / file, temporary / file)
+    if private:
+        (temporary / PRIVATE).touch()
+    temporary.replace(target)
+    return len(own.traces)
+
+
+def override_label(
+    store: Path, taxonomy: Taxonomy, *, trace_id: str, outcome: str, reason: str
+) -> Override:
+    """Decide a label otherwise, for this team; the published label stays as it is.
+
+    Raises
+    ------
+    InputError
+        If there is no such trace or class, or the reason is missing.
+    """
+    known = team_reference(store, taxonomy).labels
+    if trace_id not in known:
+        raise InputError(f"no trace {trace_id!r} with a label; ids run like {min(known)!r}")
+    taxonomy.answers_for(outcome)
+    if not reason.strip():
+        raise InputError("reason must say why the published label does not hold for your team")
+    at = datetime.now(UTC).isoformat(timespec="seconds")
+    entry = Override(trace_id=trace_id, outcome=outcome, reason=reason.strip(), at=at)
+    path = layer(store) / "overrides.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8") as handle:
+        handle.write(json.dumps(asdict(entry), ensure_ascii=False) + "\n")
+    return entry
+
+
+def overrides(store: Path) -> list[Override]:
+    """Return every label that the team has decided otherwise, oldest first."""
+    path = layer(store) / "overrides.jsonl"
+    return [Override(**row.data) for row in rows(path)] if path.exists() else []

@@ -1,0 +1,121 @@
+"""Prove that a dataset keeps every rule, or name file, line and rule of what is broken."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from jsonschema import Draft202012Validator
+
+from calibration.taxonomy import Taxonomy, default_taxonomy
+from reference_dataset.loader import UnreadableError, all_rows, forms, published, trace_files
+from reference_dataset.records import Problem, Row
+from reference_dataset.set_rules import Rows, set_problems
+from reference_dataset.trace_rules import LABEL_RULES, TRACE_RULES
+
+CHECKSUMS = "SHA256SUMS"
+# What the labels of any set depend on; the other rules are about how ours is composed.
+OWN_RULES = frozenset(
+    {"files", "schema", "answers", "steps", "quotes", "fabrication", "ids", "labels", "forms"}
+)
+
+
+def validate(folder: Path | None = None, *, taxonomy: Taxonomy | None = None) -> list[Problem]:
+    """Return every broken rule of a dataset; an empty list is the proof that there is none.
+
+    Rules about the contents are checked only on rows that have the right form: a row that
+    breaks the schema is named for that and left out of the rest. Rules about the whole set
+    are checked once every row has the right form: a row left out would break several of them.
+    """
+    folder = folder or published()
+    taxonomy = taxonomy or default_taxonomy()
+    problems: list[Problem] = []
+    traces: list[Row] = []
+    try:
+        for path in trace_files(folder):
+            traces += _well_formed(path, "trace", problems)
+        labels = _well_formed(folder / "labels.jsonl", "label", problems)
+        forms_found = forms(folder)
+    except UnreadableError as error:
+        unread = Problem(file=error.file, line=error.line, rule="files", message=error.reason)
+        return [*problems, unread]
+    well_formed = not problems
+    by_id = {row.data["trace_id"]: row for row in traces}
+    for row in labels:
+        trace = by_id.get(row.data["trace_id"])
+        if trace is not None:
+            problems += _trace_problems(row, trace, taxonomy)
+    if well_formed:
+        problems += set_problems(Rows(traces=traces, labels=labels, forms=forms_found))
+    problems += _checksum_problems(folder)
+    return problems
+
+
+def _well_formed(path: Path, kind: str, problems: list[Problem]) -> list[Row]:
+    """Return the rows of a file that keep the schema; name the others."""
+    good = []
+    listed = list(all_rows(path))
+    if not listed:
+        problems.append(Problem(file=path.name, line=None, rule="schema", message="has no header"))
+    for number, row in enumerate(listed):
+        expected = "header" if number == 0 else kind
+        broken = [
+            f"{'/'.join(map(str, error.absolute_path)) or expected}: {error.message[:200]}"
+            for error in _schema(expected).iter_errors(row.data)
+        ]
+        problems += [
+            Problem(file=row.file, line=row.line, rule="schema", message=text) for text in broken
+        ]
+        if not broken and number > 0:
+            good.append(row)
+    return good
+
+
+@cache
+def _schema(kind: str) -> Draft202012Validator:
+    text = files("reference_dataset").joinpath("schema.json").read_text(encoding="utf-8")
+    schema: dict[str, Any] = json.loads(text)
+    return Draft202012Validator({"$ref": f"#/$defs/{kind}", "$defs": schema["$defs"]})
+
+
+def _trace_problems(label: Row, trace: Row, taxonomy: Taxonomy) -> Iterator[Problem]:
+    for name, rule in TRACE_RULES.items():
+        row = label if name in LABEL_RULES else trace
+        for message in rule(trace.data, label.data, taxonomy):
+            yield Problem(
+                file=row.file,
+                line=row.line,
+                rule=name,
+                message=f"{row.data['trace_id']}: {message}",
+            )
+
+
+def checksums(folder: Path) -> str:
+    """Return the lines of SHA256SUMS for the files of a dataset as they are now."""
+    paths = [*trace_files(folder), folder / "labels.jsonl", folder / "forms.toml"]
+    return "".join(
+        f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.relative_to(folder).as_posix()}\n"
+        for path in paths
+    )
+
+
+def _checksum_problems(folder: Path) -> Iterator[Problem]:
+    path = folder / CHECKSUMS
+    if not path.exists():
+        yield Problem(file=CHECKSUMS, line=None, rule="checksums", message="is missing")
+        return
+    stored = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    now = checksums(folder).splitlines()
+    for name in (line.partition("  ")[2] for line in now if line not in stored):
+        yield Problem(
+            file=CHECKSUMS, line=None, rule="checksums", message=f"{name} has changed since"
+        )
+    there = {line.partition("  ")[2] for line in now}
+    for number, name in enumerate((line.partition("  ")[2] for line in stored), 1):
+        if name not in there:
+            yield Problem(
+                file=CHECKSUMS, line=number, rule="checksums", message=f"no file {name!r}"
+            )

@@ -1,0 +1,144 @@
+"""The canonical label comes after one's own, and only then."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from app.desk_data import desk_data
+from app.labelling import Receipts
+from calibration.analyses.practice import add_practice, lesson
+from calibration.records import LabelDraft, Trace
+from calibration.store import Store
+from reference_dataset.loader import ReferenceSet, load_reference
+
+Answers = Callable[..., None]
+ME, OTHER = "anna", "ben"
+
+
+@pytest.fixture(scope="module")
+def dataset() -> ReferenceSet:
+    return load_reference()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(tmp_path / "store.duckdb", create=True) as store:
+        for name in (ME, OTHER):
+            store.add_reviewer(name)
+        yield store
+
+
+def batch_of(store: Store, traces: list[Trace], purpose: str) -> str:
+    store.ingest(traces)
+    ids = [trace.trace_id for trace in traces]
+    return store.add_batch(purpose=purpose, trace_ids=ids, labels_wanted=2, design={}).batch_id
+
+
+def label(store: Store, batch: str, outcome: str, reviewer: str = ME) -> str:
+    """Label the next trace of a reviewer; return its id."""
+    trace = store.queue(reviewer, batch, limit=1).items[0]
+    store.record_label(
+        LabelDraft(
+            client_token=str(uuid4()),
+            trace_id=trace.trace_id,
+            reviewer_id=reviewer,
+            batch_id=batch,
+            answers=store.taxonomy().answers_for(outcome),
+        )
+    )
+    return trace.trace_id
+
+
+def see(store: Store, dataset: ReferenceSet, batch: str, reviewer: str = ME) -> str | None:
+    found = lesson(store, dataset, reviewer_id=reviewer, batch_id=batch)
+    return None if found is None else found.label.trace_id
+
+
+def test_the_lesson_follows_the_label(store: Store, dataset: ReferenceSet) -> None:
+    traces = [t for t in dataset.traces.values() if t.workflow == "research"][:3]
+    batch = batch_of(store, traces, "practice")
+    assert see(store, dataset, batch) is None
+    first = label(store, batch, "partial_plus")
+    found = lesson(store, dataset, reviewer_id=ME, batch_id=batch)
+    assert found is not None
+    assert found.label == dataset.labels[first]
+    assert found.your_outcome == "partial_plus"
+    assert found.yours == {
+        "output": "yes", "fabrication": "no", "all_subgoals": "no", "material_error": "no",
+    }  # fmt: skip
+    assert see(store, dataset, batch, OTHER) is None, "another reviewer has labelled nothing"
+    second = label(store, batch, "complete")
+    assert see(store, dataset, batch) == second
+
+
+def test_no_lesson_after_a_skip_or_for_what_was_taken_back(
+    store: Store, dataset: ReferenceSet
+) -> None:
+    traces = [t for t in dataset.traces.values() if t.workflow == "research"][:3]
+    batch = batch_of(store, traces, "practice")
+    first = label(store, batch, "complete")
+    skipped = store.queue(ME, batch, limit=1).items[0].trace_id
+    store.record_skip(
+        client_token="skip", trace_id=skipped, reviewer_id=ME, batch_id=batch, reason="Other: x"
+    )
+    assert see(store, dataset, batch) is None
+    store.record_undo(client_token="undo-1", reviewer_id=ME, batch_id=batch)
+    assert see(store, dataset, batch) == first
+    store.record_undo(client_token="undo-2", reviewer_id=ME, batch_id=batch)
+    assert see(store, dataset, batch) is None
+
+
+@pytest.mark.parametrize("purpose", ["production", "exam", "repeat"])
+def test_no_lesson_outside_practice(store: Store, dataset: ReferenceSet, purpose: str) -> None:
+    batch = batch_of(store, list(dataset.traces.values())[:2], purpose)
+    label(store, batch, "complete")
+    assert see(store, dataset, batch) is None
+    assert see(store, dataset, "practice-999") is None
+
+
+def test_no_lesson_for_a_trace_without_a_canonical_label(
+    store: Store, dataset: ReferenceSet
+) -> None:
+    batch = batch_of(store, list(dataset.traces.values())[:2], "practice")
+    nothing = ReferenceSet(traces={}, labels={}, forms={})
+    label(store, batch, "complete")
+    assert see(store, nothing, batch) is None
+
+
+def test_nothing_canonical_is_in_the_queue(store: Store, dataset: ReferenceSet) -> None:
+    """Neither what the reviewer's queue holds nor what the page is sent says how to answer."""
+    batch = add_practice(store, dataset)
+    reviewer = next(r for r in store.reviewers() if r.reviewer_id == ME)
+    seen: list[str] = []
+    while queue := store.queue(ME, batch.batch_id, limit=5).items:
+        page = repr(desk_data(store, reviewer, batch.batch_id, Receipts()))
+        for trace in queue:
+            canonical = dataset.labels[trace.trace_id]
+            texts = [canonical.rationale, canonical.why_not, f"'{canonical.outcome}'"]
+            texts += [item.shows for item in canonical.evidence if len(item.shows) > 30]
+            for text in texts:
+                assert text not in repr(trace), trace.trace_id
+            for text in texts[:2]:
+                assert text[:40] not in page, trace.trace_id
+        seen.append(label(store, batch.batch_id, "abandoned"))
+        # After the label, the page has it: the check above can fail.
+        page = repr(desk_data(store, reviewer, batch.batch_id, Receipts()))
+        assert repr(dataset.labels[seen[-1]].rationale) in page
+        if len(seen) == 6:
+            break
+    assert len(set(seen)) == 6
+
+
+def test_a_planted_label_would_be_seen(store: Store, dataset: ReferenceSet) -> None:
+    """The check for leaks finds a leak: a rationale that stands in the trace itself."""
+    trace_id, canonical = next(iter(dataset.labels.items()))
+    planted = Trace(
+        trace_id="research-900", source="reference", source_id="1", workflow="research",
+        task_id="1", task_key="1", trial=0, prompt=f"See: {canonical.rationale}",
+    )  # fmt: skip
+    batch = batch_of(store, [dataset.traces[trace_id], planted], "practice")
+    shown = {t.trace_id: repr(t) for t in store.queue(ME, batch, limit=2).items}
+    assert canonical.rationale[:40] not in shown[trace_id]
+    assert canonical.rationale[:40] in shown["research-900"]

@@ -1,0 +1,100 @@
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from calibration.errors import InputError
+from calibration.records import Trace
+from reference_dataset.loader import all_rows, forms, load_reference, published
+from reference_dataset.records import FORMS, CanonicalEvidence, CanonicalLabel
+from tests.reference_dataset.copies import LABELS, Copy
+
+
+def test_the_published_set_is_typed() -> None:
+    dataset = load_reference()
+    assert dataset.traces.keys() == dataset.labels.keys()
+    assert all(isinstance(trace, Trace) for trace in dataset.traces.values())
+    assert all(isinstance(label, CanonicalLabel) for label in dataset.labels.values())
+    for trace_id, label in dataset.labels.items():
+        assert label.trace_id == trace_id
+        assert label.overridden is None
+        assert all(isinstance(item, CanonicalEvidence) for item in label.evidence)
+        assert any(item.key for item in label.evidence) == (label.outcome == "hallucinated")
+        assert all(isinstance(item.absent_from, tuple) for item in label.evidence)
+
+
+def test_a_trace_comes_whole(copy: Copy) -> None:
+    """Everything that the line says is in the record."""
+    loaded = load_reference(copy.folder).traces
+    for row, _ in copy.pairs():
+        trace = loaded[row["trace_id"]]
+        assert (trace.workflow, trace.prompt, trace.response) == (
+            row["family"], row["prompt"], row["response"],
+        )  # fmt: skip
+        assert (trace.status, trace.cost_usd, trace.latency_s, trace.units) == (
+            row["status"], row["cost_usd"], row["latency_s"], row["units"],
+        )  # fmt: skip
+        assert [(i.name, i.text) for i in trace.inputs] == [
+            (i["name"], i["text"]) for i in row["inputs"]
+        ]
+        assert [(g.id, g.text, g.matters) for g in trace.sub_goals] == [
+            (g["id"], g["text"], g["matters"]) for g in row["sub_goals"]
+        ]
+        names = ("step_id", "role", "content", "tool", "arguments", "result", "tokens_in")
+        assert [[getattr(s, n) for n in names] for s in trace.steps] == [
+            [s[n] for n in names] for s in row["steps"]
+        ]
+
+
+def test_a_trace_holds_nothing_of_its_label() -> None:
+    dataset = load_reference()
+    canonical = {f.name for f in fields(CanonicalLabel)} - {"trace_id"}
+    assert canonical.isdisjoint(f.name for f in fields(Trace))
+    for trace_id, trace in dataset.traces.items():
+        label = dataset.labels[trace_id]
+        assert label.rationale not in repr(trace)
+        assert label.why_not not in repr(trace)
+        assert all(item.shows not in repr(trace) for item in label.evidence if len(item.shows) > 30)
+
+
+def test_the_forms_share_out_every_trace() -> None:
+    dataset = load_reference()
+    assert tuple(dataset.forms) == FORMS
+    listed = [trace_id for ids in dataset.forms.values() for trace_id in ids]
+    assert sorted(listed) == sorted(dataset.traces)
+
+
+def test_every_file_begins_with_the_canary() -> None:
+    heads = [next(iter(all_rows(p))).data for p in published().rglob("*.jsonl")]
+    assert len({head["canary"] for head in heads}) == 1
+    assert {head["licence"] for head in heads} == {"CC-BY-4.0"}
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "says"),
+    [
+        ("labels.jsonl", '{"trace_id": "research-001"}', "labels.jsonl, line 1: is no canonical"),
+        ("labels.jsonl", '{"trace_id": "a", "evidence": [3]}', "line 1: is no canonical"),
+        ("labels.jsonl", "{", "labels.jsonl, line 1: is not JSON"),
+        ("labels.jsonl", '{"trace_id": NaN}', "line 1: is not JSON"),
+        ("forms.toml", "practice = 1", "practice must be a table"),
+        ("forms.toml", "[practice]\ntraces = 'all'", "practice must be a table"),
+    ],
+)
+def test_what_cannot_be_read_is_named(copy: Copy, file: str, text: str, says: str) -> None:
+    copy.path(file).write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=says):
+        load_reference(copy.folder)
+
+
+def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no reference dataset"):
+        load_reference(tmp_path)
+    with pytest.raises(InputError, match=r"forms\.toml: cannot be read"):
+        forms(tmp_path)
+
+
+def test_a_missing_file_of_labels_is_named(copy: Copy) -> None:
+    copy.path(LABELS).unlink()
+    with pytest.raises(InputError, match=r"labels\.jsonl: cannot be read"):
+        load_reference(copy.folder)

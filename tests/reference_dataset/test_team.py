@@ -1,0 +1,114 @@
+"""A team's own sets and decisions, on top of the published dataset."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from calibration.errors import InputError
+from calibration.taxonomy import default_taxonomy
+from reference_dataset.loader import load_reference, published, rows
+from reference_dataset.team import add_set, layer, override_label, overrides, team_reference
+
+TAXONOMY = default_taxonomy()
+OWN_IDS = [f"own-{k:03d}" for k in range(1, 4)]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    return tmp_path / "asr.duckdb"
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    """Three published traces under ids and a family of their own."""
+    folder = tmp_path / "mine"
+    (folder / "traces").mkdir(parents=True)
+    head = json.dumps({"canary": "c", "version": "1", "licence": "ours"})
+    research = rows(published() / "traces" / "research.jsonl")[:3]
+    by_id = {row.data["trace_id"]: row.data for row in rows(published() / "labels.jsonl")}
+    traces, labels = [head], [head]
+    for new, row in zip(OWN_IDS, research, strict=True):
+        traces.append(json.dumps(row.data | {"trace_id": new, "family": "own"}))
+        labels.append(json.dumps(by_id[row.data["trace_id"]] | {"trace_id": new}))
+    (folder / "traces" / "own.jsonl").write_text("\n".join(traces) + "\n")
+    (folder / "labels.jsonl").write_text("\n".join(labels) + "\n")
+    (folder / "forms.toml").write_text(f"[practice]\ntraces = {json.dumps(OWN_IDS)}\n")
+    return folder
+
+
+def test_without_a_layer_it_is_the_published_dataset(store: Path) -> None:
+    assert team_reference(store, TAXONOMY) == load_reference()
+
+
+def test_an_own_set_comes_beside_the_published_one(store: Path, own: Path) -> None:
+    assert add_set(store, own, name="ours", private=False) == 3
+    merged = team_reference(store, TAXONOMY)
+    assert set(merged.traces) == set(load_reference().traces) | set(OWN_IDS)
+    assert merged.forms["ours/practice"] == tuple(OWN_IDS)
+    assert merged.forms["practice"] == load_reference().forms["practice"]
+    assert set(OWN_IDS) <= set(merged.labels)
+
+
+def test_the_labels_of_a_private_set_are_shown_to_nobody(store: Path, own: Path) -> None:
+    add_set(store, own, name="exam", private=True)
+    merged = team_reference(store, TAXONOMY)
+    assert set(OWN_IDS) <= set(merged.traces)
+    assert not set(OWN_IDS) & set(merged.labels)
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "..", "a b"])
+def test_a_set_needs_a_plain_name(store: Path, own: Path, name: str) -> None:
+    with pytest.raises(InputError, match="name must be"):
+        add_set(store, own, name=name, private=False)
+
+
+def test_a_set_is_added_once(store: Path, own: Path) -> None:
+    add_set(store, own, name="ours", private=False)
+    with pytest.raises(InputError, match="a set of this name is there"):
+        add_set(store, own, name="ours", private=False)
+    with pytest.raises(InputError, match="'own-001' is taken"):
+        add_set(store, own, name="again", private=False)
+
+
+def test_a_set_whose_labels_do_not_hold_is_refused(store: Path, own: Path) -> None:
+    path = own / "labels.jsonl"
+    path.write_text(path.read_text().replace('"quote": "', '"quote": "nowhere to be found ', 1))
+    with pytest.raises(InputError, match=r"labels\.jsonl, line 2: quotes: .*nothing was added"):
+        add_set(store, own, name="ours", private=False)
+    assert not layer(store).exists()
+
+
+def test_a_published_label_can_be_decided_otherwise_with_a_reason(store: Path) -> None:
+    trace_id, label = next(iter(load_reference().labels.items()))
+    other = "abandoned" if label.outcome != "abandoned" else "complete"
+    override_label(store, TAXONOMY, trace_id=trace_id, outcome=other, reason=" Our rule 7. ")
+    decided = team_reference(store, TAXONOMY).labels[trace_id]
+    assert decided.outcome == other
+    assert decided.answers == TAXONOMY.answers_for(other)
+    assert decided.overridden == "Our rule 7."
+    assert load_reference().labels[trace_id] == label
+
+
+def test_the_last_decision_counts_and_the_earlier_ones_stay(store: Path) -> None:
+    trace_id = next(iter(load_reference().labels))
+    for outcome in ("complete", "abandoned"):
+        override_label(store, TAXONOMY, trace_id=trace_id, outcome=outcome, reason="because")
+    assert [o.outcome for o in overrides(store)] == ["complete", "abandoned"]
+    assert team_reference(store, TAXONOMY).labels[trace_id].outcome == "abandoned"
+
+
+@pytest.mark.parametrize(
+    ("trace_id", "outcome", "reason", "message"),
+    [
+        ("research-999", "complete", "because", "no trace 'research-999'"),
+        ("research-001", "perfect", "because", "perfect"),
+        ("research-001", "complete", "  ", "reason must say why"),
+    ],
+)
+def test_a_decision_names_a_trace_a_class_and_a_reason(
+    store: Path, trace_id: str, outcome: str, reason: str, message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        override_label(store, TAXONOMY, trace_id=trace_id, outcome=outcome, reason=reason)
+    assert overrides(store) == []

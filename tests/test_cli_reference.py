@@ -1,0 +1,194 @@
+"""The commands on the reference dataset, and what they say of a broken one."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from calibration.cli import main
+from reference_dataset.loader import load_reference, published
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def asr(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run `asr reference` in a directory of its own; an exception is a failed test."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("ASR_STORE", raising=False)
+
+    def run(*arguments: object, code: int = 0) -> Result:
+        result = CliRunner().invoke(main, ["reference", *map(str, arguments)])
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        assert result.exit_code == code, result.output
+        if code:
+            assert result.stderr.count("\n") == 1, result.stderr
+            assert result.stderr.startswith("error: ")
+        return result
+
+    return run
+
+
+@pytest.fixture
+def mine(asr: Run, tmp_path: Path) -> Path:
+    """Return the published set, exported to a new folder."""
+    asr("export", "mine")
+    return tmp_path / "mine"
+
+
+def change(path: Path, line: int, edit: Callable[[dict[str, Any]], object]) -> None:
+    """Edit one line of a JSONL file."""
+    lines = path.read_text(encoding="utf-8").split("\n")
+    row = json.loads(lines[line - 1])
+    edit(row)
+    lines[line - 1] = json.dumps(row)
+    path.write_text("\n".join(lines), encoding="utf-8")
+
+
+def reseal(asr: Run, folder: Path) -> None:
+    sums = asr("checksums", "--set", folder).stdout
+    (folder / "SHA256SUMS").write_text(sums, encoding="utf-8")
+
+
+# Validate
+
+
+def test_the_published_set_is_valid(asr: Run) -> None:
+    assert asr("validate").stdout == "every rule holds\n"
+    assert json.loads(asr("validate", "--json").stdout) == {"ok": True, "problems": []}
+
+
+def test_a_broken_set_is_named_by_file_line_and_rule(asr: Run, mine: Path) -> None:
+    research = mine / "traces" / "research.jsonl"
+    change(research, 3, lambda row: row.update(latency_s=row["latency_s"] + 5))
+    reseal(asr, mine)
+    result = asr("validate", "--set", mine, code=2)
+    (line,) = result.stdout.splitlines()
+    assert line.startswith("research.jsonl, line 3: latency: research-002: ")
+    assert result.stderr == "error: 1 problem found\n"
+
+    found = json.loads(asr("validate", "--set", mine, "--json", code=2).stdout)
+    assert found["ok"] is False
+    (problem,) = found["problems"]
+    assert (problem["file"], problem["line"], problem["rule"]) == ("research.jsonl", 3, "latency")
+    assert line.endswith(problem["message"])
+
+
+def test_two_broken_rules_are_both_named(asr: Run, mine: Path) -> None:
+    change(mine / "labels.jsonl", 5, lambda row: row.update(rationale="Short."))
+    result = asr("validate", "--set", mine, code=2)
+    assert "labels.jsonl, line 5: rationale: " in result.stdout
+    assert "SHA256SUMS: checksums: labels.jsonl has changed since" in result.stdout
+    assert result.stderr == "error: 2 problems found\n"
+
+
+@pytest.mark.parametrize("command", ["validate", "stats"])
+def test_no_set_at_all(asr: Run, tmp_path: Path, command: str) -> None:
+    for folder in (tmp_path / "nowhere", tmp_path):
+        result = asr(command, "--set", folder, code=2)
+        assert "no reference dataset" in result.output
+
+
+def test_a_file_that_is_no_json(asr: Run, mine: Path) -> None:
+    with (mine / "labels.jsonl").open("a", encoding="utf-8") as file:
+        file.write("{\n")
+    last = len((mine / "labels.jsonl").read_text(encoding="utf-8").splitlines())
+    result = asr("validate", "--set", mine, code=2)
+    assert result.stdout.startswith(f"labels.jsonl, line {last}: files: is not JSON")
+    for command in (("stats",), ("show", "research-001")):
+        assert f"line {last}" in asr(*command, "--set", mine, code=2).stderr
+
+
+# Show
+
+
+def test_show_prints_a_trace_with_and_without_its_label(asr: Run) -> None:
+    dataset = load_reference()
+    trace_id = next(i for i, label in dataset.labels.items() if label.outcome == "hallucinated")
+    trace, label = dataset.traces[trace_id], dataset.labels[trace_id]
+    lines = asr("show", trace_id).stdout.splitlines()
+    assert lines[0].startswith(f"{trace_id}  {trace.workflow}  {len(trace.steps)} steps")
+    assert f"CANONICAL LABEL hallucinated ({label.difficulty})" in lines
+    assert any(label.rationale in line for line in lines)
+    assert any(label.why_not in line for line in lines)
+    for text in (trace.prompt, *(item.text for item in trace.inputs), trace.response or ""):
+        assert set(text.splitlines()) <= set(lines)
+
+    bare = asr("show", trace_id, "--no-label").stdout
+    assert "CANONICAL" not in bare
+    assert label.rationale not in bare
+    assert bare.splitlines() == lines[: len(bare.splitlines())]
+    assert asr("show", trace_id, "--label").stdout.splitlines() == lines
+
+
+def test_every_trace_can_be_shown_without_its_label(asr: Run) -> None:
+    for trace_id, label in load_reference().labels.items():
+        shown = asr("show", trace_id, "--no-label").stdout
+        assert label.rationale not in shown
+        assert "CANONICAL" not in shown
+
+
+def test_show_of_an_unknown_trace(asr: Run) -> None:
+    result = asr("show", "research-999", code=2)
+    assert "no trace 'research-999'" in result.stderr
+    assert result.stdout == ""
+
+
+# Statistics
+
+
+def test_stats_count_the_set(asr: Run) -> None:
+    dataset = load_reference()
+    found = json.loads(asr("stats", "--json").stdout)
+    assert found["n_traces"] == len(dataset.traces)
+    for family, of in found["classes"].items():
+        mine = [i for i, trace in dataset.traces.items() if trace.workflow == family]
+        for outcome, n in of.items():
+            assert n == sum(dataset.labels[i].outcome == outcome for i in mine)
+    assert found["forms"] == {form: len(ids) for form, ids in dataset.forms.items()}
+    text = asr("stats").stdout
+    assert text.startswith(f"{len(dataset.traces)} traces, ")
+    assert all(family in text for family in found["classes"])
+
+
+def test_stats_of_a_single_trace(asr: Run, mine: Path) -> None:
+    for path in sorted((mine / "traces").iterdir())[1:]:
+        path.unlink()
+    for path in (mine / "labels.jsonl", *(mine / "traces").iterdir()):
+        kept = path.read_text(encoding="utf-8").split("\n")[:2]
+        path.write_text("\n".join(kept) + "\n", encoding="utf-8")
+    assert asr("stats", "--set", mine).stdout.startswith("1 traces, ")
+    assert "family" in asr("validate", "--set", mine, code=2).stdout
+
+
+# Export
+
+
+def test_an_export_is_whole_and_valid(asr: Run, mine: Path) -> None:
+    assert asr("validate", "--set", mine).stdout == "every rule holds\n"
+    for path in mine.rglob("*.*"):
+        assert path.read_bytes() == (published() / path.relative_to(mine)).read_bytes()
+    for name in ("labels.jsonl", "forms.toml", "schema.json", "HANDBOOK.md", "SHA256SUMS"):
+        assert (mine / name).is_file()
+
+
+def test_an_export_overwrites_nothing(asr: Run, tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "file").write_text("mine", encoding="utf-8")
+    for name in ("there", "file"):
+        result = asr("export", name, code=1)
+        assert f"{name}: exists already" in result.stderr
+    assert list((tmp_path / "there").iterdir()) == []
+    assert (tmp_path / "file").read_text(encoding="utf-8") == "mine"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a link")
+def test_an_export_does_not_follow_a_dangling_link(asr: Run, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+    asr("export", "link", code=2)
+    assert not (tmp_path / "elsewhere" / "labels.jsonl").exists()
