@@ -8,7 +8,7 @@ function lessonAnswers(view, lesson) {
     ...asked.map((node) => {
       const same = lesson.answers[node.id] === lesson.yours[node.id];
       const text = same ? said(lesson.answers[node.id])
-        : `you ${said(lesson.yours[node.id])}, canonical ${said(lesson.answers[node.id])}`;
+        : `you ${said(lesson.yours[node.id])},\ncanonical ${said(lesson.answers[node.id])}`;
       return el("li", { class: same ? "same" : "other" }, el("span", { text: node.question }), el("b", { text }));
     }));
 }
@@ -17,6 +17,13 @@ function renderLesson(view) {
   const { desk, parts, trace } = view;
   const lesson = desk.lessonOn(trace.trace_id);
   parts.rationaleBox.hidden = true;
+  if (!lesson && !desk.outbox.some((e) => e.kind === "label" && e.trace_id === trace.trace_id)) {
+    // Refused, or a trace that has no canonical label: nothing to wait for.
+    view.mode = "answer";
+    view.trace = null;
+    view.settle();
+    return;
+  }
   if (!lesson) {
     parts.decision.replaceChildren(el("div", { class: "question-box" },
       el("div", { class: "rule", role: "status", text: "Saving your label …" })));
@@ -24,6 +31,7 @@ function renderLesson(view) {
   }
   if (view.lessonShown === lesson.trace_id) return;
   view.lessonShown = lesson.trace_id;
+  delete desk.work[trace.trace_id]; // answers of a draft that the label has replaced
   const right = lesson.outcome === lesson.your_outcome;
   const next = el("button", { type: "button", class: "primary", onclick: () => view.goOn() },
     el("span", { text: "Next trace" }), kbd("Enter"));

@@ -17,8 +17,9 @@ from calibration.cli.terminal import (
 from calibration.errors import CalibrationError, InputError
 from calibration.reporting import reference as shown
 from calibration.store import Store
+from calibration.taxonomy import default_taxonomy
 from reference_dataset import team
-from reference_dataset.loader import load_reference, published
+from reference_dataset.loader import ReferenceSet, load_reference, published
 from reference_dataset.statistics import dataset_stats
 from reference_dataset.validator import OWN_RULES
 from reference_dataset.validator import checksums as find_checksums
@@ -35,6 +36,16 @@ def with_folder(command: Command) -> Command:
         type=EXISTING,
         help="Folder in the form of the dataset; default: the published one.",
     )(command)
+
+
+def _dataset(folder: Path | None, store: Path) -> ReferenceSet:
+    """Return the set in a folder, else the published one with the layer of a store, if any."""
+    if folder is not None or not team.layer(store).exists():
+        return load_reference(folder)
+    if not store.exists():
+        return team.team_reference(store, default_taxonomy())
+    with Store.open(store) as opened:
+        return team.team_reference(store, opened.taxonomy())
 
 
 @click.group()
@@ -69,14 +80,17 @@ def validate(folder: Path | None, own: bool, as_data: bool) -> None:
 @reference.command()
 @click.argument("trace_id")
 @click.option("--label/--no-label", default=True, show_default=True, help="The canonical label.")
+@with_store
 @with_folder
-def show(trace_id: str, label: bool, folder: Path | None) -> None:
+def show(trace_id: str, label: bool, path: Path, folder: Path | None) -> None:
     """Print a trace in full, with its canonical label and the reasons.
+
+    A label that the team of the store decided otherwise is shown as such.
 
     \b
     asr reference show research-001
     """
-    dataset = load_reference(folder)
+    dataset = _dataset(folder, path)
     if trace_id not in dataset.traces:
         raise InputError(f"no trace {trace_id!r}; ids run like {next(iter(dataset.traces))!r}")
     canonical = dataset.labels.get(trace_id) if label else None
@@ -84,15 +98,16 @@ def show(trace_id: str, label: bool, folder: Path | None) -> None:
 
 
 @reference.command()
+@with_store
 @with_folder
 @with_json
-def stats(folder: Path | None, as_data: bool) -> None:
+def stats(path: Path, folder: Path | None, as_data: bool) -> None:
     """Count families, classes, lengths, difficulty and forms.
 
     \b
     asr reference stats
     """
-    counts = dataset_stats(load_reference(folder))
+    counts = dataset_stats(_dataset(folder, path))
     if as_data:
         print_json(shown.stats_json(counts))
     else:

@@ -4,8 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from calibration.cli import main
 from calibration.errors import InputError
+from calibration.store import Store
 from calibration.taxonomy import default_taxonomy
 from reference_dataset.loader import load_reference, published, rows
 from reference_dataset.team import add_set, layer, override_label, overrides, team_reference
@@ -112,3 +115,26 @@ def test_a_decision_names_a_trace_a_class_and_a_reason(
     with pytest.raises(InputError, match=message):
         override_label(store, TAXONOMY, trace_id=trace_id, outcome=outcome, reason=reason)
     assert overrides(store) == []
+
+
+def test_the_command_shows_a_label_that_was_decided_otherwise_as_such(store: Path) -> None:
+    runner = CliRunner()
+    Store.open(store, create=True).close()
+    arguments = ["research-001", "abandoned", "--reason", "Our rule 7.", "--store", str(store)]
+    assert runner.invoke(main, ["reference", "override", *arguments]).exit_code == 0
+    shown = runner.invoke(main, ["reference", "show", "research-001", "--store", str(store)]).output
+    assert "CANONICAL LABEL abandoned" in shown
+    assert "overridden: Our rule 7." in shown
+    counts = runner.invoke(main, ["reference", "stats", "--json", "--store", str(store)]).output
+    assert json.loads(counts)["overridden"] == 1
+
+
+def test_the_command_adds_a_set_and_puts_it_in_front_of_reviewers(store: Path, own: Path) -> None:
+    runner = CliRunner()
+    Store.open(store, create=True).close()
+    added = ["reference", "add", str(own), "--name", "ours", "--store", str(store)]
+    assert runner.invoke(main, added).output == "3 traces added as ours\n"
+    practise = ["reference", "practise", "--form", "ours/practice", "--store", str(store), "--json"]
+    assert json.loads(runner.invoke(main, practise).output) == {"batch_id": "practice-001", "n": 3}
+    with Store.open(store) as opened:
+        assert sorted(opened.batch_items("practice-001")["trace_id"]) == OWN_IDS
