@@ -9,6 +9,7 @@ import pytest
 from app.desk_data import desk_data
 from app.labelling import Receipts
 from calibration.analyses.practice import add_practice, lesson
+from calibration.errors import InputError
 from calibration.records import LabelDraft, Trace
 from calibration.store import Store
 from reference_dataset.loader import ReferenceSet, load_reference
@@ -142,3 +143,13 @@ def test_a_planted_label_would_be_seen(store: Store, dataset: ReferenceSet) -> N
     shown = {t.trace_id: repr(t) for t in store.queue(ME, batch, limit=2).items}
     assert canonical.rationale[:40] not in shown[trace_id]
     assert canonical.rationale[:40] in shown["research-900"]
+
+
+def test_a_form_is_put_into_a_store_once(store: Store, dataset: ReferenceSet) -> None:
+    batch = add_practice(store, dataset)
+    assert batch.purpose == "practice"
+    assert batch.n_items == len(dataset.forms["practice"])
+    assert add_practice(store, dataset).batch_id == batch.batch_id
+    assert len(store.batches()) == 1
+    with pytest.raises(InputError, match="no form 'exam_c'"):
+        add_practice(store, dataset, form="exam_c")

@@ -1,0 +1,269 @@
+"""Practice by keyboard: one's own label first, then the canonical one and its evidence."""
+
+import re
+import time
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, WebSocket, WebSocketRoute, expect
+
+from calibration.store import Store
+from reference_dataset.loader import ReferenceSet, load_reference
+from reference_dataset.records import CanonicalLabel
+from tests.browser.conftest import Server
+from tests.browser.desk import KEYS, QUIET_S, Desk
+from tests.browser.samples import sample_trace
+from tests.browser.test_label_page import labels, read_back
+
+pytestmark = pytest.mark.browser
+
+TITLES = {
+    "complete": "Completed",
+    "partial_plus": "Partial-correct",
+    "partial_minus": "Partial-incorrect",
+    "hallucinated": "Hallucinated",
+    "abandoned": "Abandoned",
+}
+
+
+def practice_store(path: Path, trace_ids: list[str]) -> str:
+    """Create a store with a practice batch of these reference traces and nothing else."""
+    dataset = load_reference()
+    with Store.open(path, create=True) as store:
+        store.ingest([dataset.traces[trace_id] for trace_id in trace_ids])
+        batch = store.add_batch(
+            purpose="practice", trace_ids=trace_ids, labels_wanted=1000, design={}
+        )
+    return batch.batch_id
+
+
+def three(dataset: ReferenceSet) -> list[str]:
+    """Return a hallucinated, a complete and a partial trace."""
+    wanted = ("hallucinated", "complete", "partial_minus")
+    return [
+        next(i for i, label in dataset.labels.items() if label.outcome == outcome)
+        for outcome in wanted
+    ]
+
+
+def needles(label: CanonicalLabel) -> list[bytes]:
+    """Return runs of plain characters of the rationale: they look the same however encoded."""
+    return [run.encode() for run in re.findall(r"[A-Za-z0-9 ,.]{24,}", label.rationale)]
+
+
+class Traffic:
+    """Everything that the server sends to one page."""
+
+    def __init__(self, page: Page) -> None:
+        self.frames: list[bytes] = []
+        page.on("websocket", self._listen)
+        self.page = page
+
+    def _listen(self, socket: WebSocket) -> None:
+        socket.on("framereceived", self._keep)
+
+    def _keep(self, payload: bytes | str) -> None:
+        self.frames.append(payload.encode() if isinstance(payload, str) else payload)
+
+    def tells(self, label: CanonicalLabel) -> bool:
+        found = needles(label)
+        assert found, label.trace_id
+        return any(needle in frame for needle in found for frame in self.frames)
+
+
+class Practice(Desk):
+    """The desk on a practice batch."""
+
+    def answer(self, outcome: str, quote: str = "") -> None:
+        """Give the answers that lead to a class, without waiting for what follows."""
+        self.press(KEYS[outcome])
+        if outcome == "hallucinated":
+            self.page.keyboard.type(quote)
+            self.page.keyboard.press("Enter")
+
+    def wait_lesson(self) -> None:
+        expect(self.page.locator(".verdict")).to_be_visible(timeout=15_000)
+        assert (self.get("state"), self.get("unsaved")) == ("lesson", "0")
+        time.sleep(QUIET_S)
+
+    def marks(self) -> list[str]:
+        return self.page.locator(".trace mark").all_text_contents()
+
+
+def check_lesson(desk: Practice, label: CanonicalLabel, mine: str) -> None:
+    """Check that the page shows both answers, the reason, and every quote marked in place."""
+    page = desk.page
+    verdict = page.locator(".verdict")
+    expect(verdict.locator(".question")).to_contain_text(TITLES[label.outcome])
+    expect(verdict.locator(".rule")).to_have_text(label.rationale)
+    same = "The same as the canonical label"
+    expected = same if mine == label.outcome else re.compile(f"You said .*{TITLES[mine]}")
+    expect(verdict.locator(".eyebrow")).to_have_text(expected)
+    if mine != label.outcome:
+        other = page.locator(".crumbs.lesson li.other b")
+        assert other.count() > 0
+        for text in other.all_text_contents():
+            assert re.fullmatch(r"you (Yes|No|not asked),\ncanonical (Yes|No|not asked)", text)
+    expect(page.get_by_text(label.why_not)).to_be_visible()
+    shown = desk.marks()
+    assert set(shown) == {item.quote for item in label.evidence}
+    for item in label.evidence:
+        if re.fullmatch(r"s\d+|response", item.step_id):
+            place = page.locator(f"[data-step={item.step_id}] mark")
+            assert item.quote in place.all_text_contents()
+    expect(page.locator(".trace mark").first).to_be_in_viewport()
+
+
+def test_practice_by_keyboard(server: Server, page: Page) -> None:
+    dataset = load_reference()
+    batch = practice_store(server.store, three(dataset))
+    server.start()
+    traffic = Traffic(page)
+    desk = Practice(page, server.url)
+    desk.open()
+
+    # The first trace, labelled wrongly: nothing canonical is on its way before the last answer.
+    first = desk.get("trace")
+    canonical = dataset.labels[first]
+    wrong = "partial_plus"
+    assert canonical.outcome != wrong
+    desk.press(KEYS[wrong][:-1])
+    time.sleep(0.5)  # the draft is saved
+    assert len(traffic.frames) > 5
+    assert not any(traffic.tells(label) for label in dataset.labels.values())
+    assert desk.marks() == []
+    desk.press(KEYS[wrong][-1])
+    desk.wait_lesson()
+    check_lesson(desk, canonical, wrong)
+    assert traffic.tells(canonical)
+    assert [i for i in dataset.labels if traffic.tells(dataset.labels[i])] == [first]
+
+    # Y, N, S and U do nothing here; H opens the handbook, in which Enter does not go on.
+    desk.press("ynsu")
+    assert (desk.get("state"), desk.get("trace")) == ("lesson", first)
+    desk.press("h")
+    expect(page.locator(".handbook")).to_contain_text("Worked examples")
+    desk.press("yn")
+    page.keyboard.press("Enter")
+    assert (desk.get("state"), desk.get("trace")) == ("lesson", first)
+    desk.press("h")
+    expect(page.locator(".handbook")).to_have_count(0)
+    expect(page.locator(".verdict")).to_be_visible()
+
+    # Enter goes on; U at the first question opens the trace again, without its marks.
+    page.keyboard.press("Enter")
+    second = desk.wait_painted(first)
+    assert second in dataset.traces
+    assert desk.marks() == []
+    expect(page.locator(".verdict")).to_have_count(0)
+    desk.press("u")
+    assert desk.wait_painted(second) == first
+    assert desk.marks() == []
+    expect(page.locator(".question-box")).to_have_attribute("data-node", "output")
+    quote = next((e.quote for e in canonical.evidence if e.key), "")
+    desk.answer(canonical.outcome, quote)
+    desk.wait_lesson()
+    check_lesson(desk, canonical, canonical.outcome)
+    desk.shown[first] = canonical.outcome
+
+    # Reload in a lesson: the label is stored, the page goes on with the next trace.
+    page.reload()
+    assert desk.wait_painted(first) == second
+    assert desk.marks() == []
+    desk.answer("abandoned")
+    desk.shown[second] = "abandoned"
+    desk.wait_lesson()
+    check_lesson(desk, dataset.labels[second], "abandoned")
+    page.keyboard.press("Enter")
+    third = desk.wait_painted(second)
+    assert not traffic.tells(dataset.labels[third])
+
+    # H during a question speaks of that question and labels nothing.
+    desk.press("yh")
+    expect(page.locator(".help-box h2")).to_contain_text("invented")
+    expect(page.locator(".handbook")).to_contain_text("Worked examples: invented, or mistaken?")
+    desk.press("nnn")
+    page.keyboard.press("Escape")
+    expect(page.locator(".handbook")).to_have_count(0)
+    expect(page.locator(".question-box")).to_have_attribute("data-node", "fabrication")
+    desk.press("u")
+    desk.answer("abandoned")
+    desk.shown[third] = "abandoned"
+    desk.wait_lesson()
+    check_lesson(desk, dataset.labels[third], "abandoned")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("All done")).to_be_visible()
+    server.stop()
+
+    stored = read_back(server.store, batch)
+    assert labels(stored) == desk.shown
+    kinds = [kind for kind, _ in stored["events"]]
+    assert (kinds.count("label"), kinds.count("undo"), kinds.count("skip")) == (4, 1, 0)
+
+
+def test_no_lesson_before_the_label_is_stored(server: Server, page: Page) -> None:
+    dataset = load_reference()
+    batch = practice_store(server.store, three(dataset)[1:])
+    server.start()
+    held: list[tuple[WebSocketRoute, str | bytes]] = []
+    closed = [False]
+
+    def connect(route: WebSocketRoute) -> None:
+        onward = route.connect_to_server()
+
+        def pass_on(message: str | bytes) -> None:
+            if closed[0]:
+                held.append((onward, message))
+            else:
+                onward.send(message)
+
+        route.on_message(pass_on)
+
+    page.route_web_socket(re.compile("_stcore/stream"), connect)
+    desk = Practice(page, server.url)
+    desk.open()
+    first = desk.get("trace")
+    closed[0] = True  # what the page sends is on its way, and takes long
+    desk.answer("abandoned")
+    page.wait_for_timeout(1000)
+    expect(page.get_by_text("Saving your label")).to_be_visible()
+    page.keyboard.press("Enter")
+    assert held
+    assert (desk.get("state"), desk.get("trace"), desk.get("unsaved")) == ("lesson", first, "1")
+    assert page.locator(".verdict, .trace mark").count() == 0
+
+    closed[0] = False
+    for onward, message in held:
+        onward.send(message)
+    desk.wait_lesson()
+    check_lesson(desk, dataset.labels[first], "abandoned")
+    server.stop()
+    assert labels(read_back(server.store, batch)) == {first: "abandoned"}
+
+
+def test_a_trace_without_a_lesson_does_not_hold_the_desk(server: Server, page: Page) -> None:
+    """A practice batch may hold traces that the dataset does not know."""
+    dataset = load_reference()
+    own = [i for i in three(dataset) if dataset.labels[i].outcome != "hallucinated"]
+    with Store.open(server.store, create=True) as store:
+        traces = [sample_trace(1), dataset.traces[own[0]]]
+        store.ingest(traces)
+        store.add_batch(
+            purpose="practice", trace_ids=[t.trace_id for t in traces], labels_wanted=9, design={}
+        )
+    server.start()
+    desk = Practice(page, server.url)
+    desk.open()
+    for _ in traces:
+        trace = desk.get("trace")
+        desk.answer("abandoned")
+        if trace in dataset.labels:
+            desk.wait_lesson()
+            page.keyboard.press("Enter")
+        page.wait_for_function(
+            """(before) => document.querySelector('[data-testid=stBidiComponentIsolated]')
+              .shadowRoot.querySelector('.desk').dataset.trace !== before""",
+            arg=trace,
+        )
+        time.sleep(2 * QUIET_S)
+    expect(page.get_by_text("All done")).to_be_visible()
