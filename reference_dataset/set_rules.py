@@ -33,6 +33,13 @@ class Rows:
         return found
 
 
+CLASS_MIX = {
+    "complete": 0.38,
+    "partial_plus": 0.22,
+    "partial_minus": 0.16,
+    "hallucinated": 0.14,
+    "abandoned": 0.10,
+}
 SetRule = Callable[[Rows], Iterator[tuple[Row | str, str]]]
 
 
@@ -110,6 +117,20 @@ def lengths_vary(rows: Rows) -> Iterator[tuple[Row | str, str]]:
         yield "traces", f"the 90th percentile is {tenths[-1]:.0f} words, 1,200 are needed"
 
 
+def whole_set_is_composed(rows: Rows) -> Iterator[tuple[Row | str, str]]:
+    """Require, once every family is there, the class mix of the set and thirty long traces."""
+    if set(rows.by_family) != set(FAMILIES):
+        return
+    counts = Counter(row.data["outcome"] for row in rows.labels)
+    for outcome, aim in CLASS_MIX.items():
+        share = counts[outcome] / len(rows.labels)
+        if abs(share - aim) > 0.03:
+            yield "labels.jsonl", f"{share:.0%} of the traces are {outcome}, about {aim:.0%} should"
+    long = sum(len(row.data["steps"]) >= 12 for row in rows.traces)
+    if long < 30:
+        yield "traces", f"{long} traces have 12 or more steps, at least 30 are needed"
+
+
 def difficulty_is_mixed(rows: Rows) -> Iterator[tuple[Row | str, str]]:
     """Require about 60 % clear, 25 % judgement and 15 % boundary traces."""
     counts = Counter(row.data["difficulty"] for row in rows.labels)
@@ -168,6 +189,7 @@ SET_RULES: dict[str, SetRule] = {
     "over-budget": some_are_over_budget,
     "lengths": lengths_vary,
     "difficulty": difficulty_is_mixed,
+    "composition": whole_set_is_composed,
     "shared-text": no_text_is_shared,
     "forms": forms_are_disjoint,
     "strata": forms_are_strata,

@@ -83,6 +83,9 @@ def cost_follows_from_tokens(
     cost = tokens_in * PRICE_IN + tokens_out * PRICE_OUT
     if round(cost, 2) != trace["cost_usd"]:
         yield f"the tokens cost {cost:.4f} USD, cost_usd is {trace['cost_usd']}"
+    read = len(words(visible(trace)))
+    if tokens_in + tokens_out < read:
+        yield f"has {tokens_in + tokens_out} tokens for {read} words of visible text"
     for step in trace["steps"]:
         written = len(words(f"{step['content'] or ''} {step['arguments'] or ''}"))
         if step["role"] == "assistant" and step["tokens_out"] < written:
