@@ -10,8 +10,12 @@ from reference_dataset.records import PRICE_IN, PRICE_OUT
 from reference_dataset.words import places, visible, words
 
 Rule = Callable[[dict[str, Any], dict[str, Any], Taxonomy], Iterator[str]]
-DOMAIN = re.compile(r"(?:https?://|@)([A-Za-z0-9][A-Za-z0-9.-]*[A-Za-z0-9])")
-EXAMPLE = re.compile(r"(?:^|\.)(?:example\.(?:com|org|net)|example|test|invalid)$", re.IGNORECASE)
+# An address needs a name before its @: in code, @name.call is none.
+DOMAIN = re.compile(r"(?:https?://|(?<=[\w.+-])@)([A-Za-z0-9][A-Za-z0-9.-]*[A-Za-z0-9])")
+EXAMPLE = re.compile(
+    r"(?:^|\.)(?:example\.(?:com|org|net)|example|test|invalid|localhost)$|^127(?:\.\d+){3}$",
+    re.IGNORECASE,
+)
 
 
 def answers_lead_to_outcome(

@@ -539,7 +539,8 @@ def a_family_of_strangers(copy: Copy) -> Broken:
     evidence = [{"step_id": "response", "quote": "red ones", "shows": "the answer"}]
     label |= {"trace_id": "gardening-001", "evidence": evidence}
     rows = copy.read(LABELS)
-    copy.write(LABELS, [rows[0], label, *rows[1:]])
+    in_order = sorted([label, *rows[1:]], key=lambda row: row["trace_id"])
+    copy.write(LABELS, [rows[0], *in_order])
     forms = copy.forms()
     forms["practice"].append("gardening-001")
     copy.write_forms(forms)
