@@ -48,7 +48,7 @@ screens: dev
 	$(BIN)/python -m tests.browser.screens
 
 # Universal for Python 3.11 to 3.14, hashes, no index addresses.
-LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header
+LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 lock: $(BIN)/uv
 	$(LOCK) requirements-uv.in -o requirements-uv.lock
 	$(LOCK) --extra build pyproject.toml -o requirements.lock
