@@ -1,4 +1,4 @@
-"""Percent agreement and Krippendorff's nominal alpha, with intervals."""
+"""Percent agreement, Krippendorff's nominal alpha and what a batch says with them."""
 
 from dataclasses import dataclass
 
@@ -19,6 +19,7 @@ from calibration.agreement.intervals import (
     unanimous_interval,
     unseen_share_bound,
 )
+from calibration.agreement.refusals import one_item, too_little
 from calibration.agreement.specific import specific_agreement
 from calibration.estimates import OK, Estimate, not_estimable
 
@@ -49,29 +50,6 @@ class Agreement:
     n_ratings: int
     n_raters: int
     class_shares: tuple[float, ...]
-
-
-def _too_little(patterns: CountPatterns, confidence_level: float) -> Estimate | None:
-    """Return the refusal that both coefficients share, or None when there is enough."""
-    if patterns.n_ratings == 0:
-        why = "no ratings: have two reviewers label the same items"
-    elif not (patterns.counts.sum(axis=1) >= 2).any():
-        why = "no item has two ratings: give some items to two or more reviewers"
-    else:
-        return None
-    return not_estimable(why, method=METHOD, confidence_level=confidence_level)
-
-
-def _single(value: float, confidence_level: float) -> Estimate:
-    """Return a value without interval: one item shows nothing about variation between items."""
-    return Estimate(
-        value=value,
-        interval=None,
-        n=1,
-        method=METHOD,
-        confidence_level=confidence_level,
-        status="no interval: one item with two or more ratings, at least two are needed",
-    )
 
 
 def percent_agreement(patterns: CountPatterns, *, confidence_level: float = 0.95) -> Estimate:
@@ -111,7 +89,7 @@ def percent_agreement(patterns: CountPatterns, *, confidence_level: float = 0.95
     0.66667
     """
     check_confidence_level(confidence_level)
-    refused = _too_little(patterns, confidence_level)
+    refused = too_little(patterns, confidence_level)
     if refused is not None:
         return refused
     pairable = patterns.pairable()
@@ -121,7 +99,7 @@ def percent_agreement(patterns: CountPatterns, *, confidence_level: float = 0.95
     total = weight @ per_item
     value = float(total / n)
     if n == 1:
-        return _single(value, confidence_level)
+        return one_item(value, confidence_level)
     se = jackknife_se((total - per_item) / (n - 1), weight)
     if se < NO_SPREAD:
         return Estimate(
@@ -200,7 +178,7 @@ def krippendorff_alpha(patterns: CountPatterns, *, confidence_level: float = 0.9
     0.44444
     """
     check_confidence_level(confidence_level)
-    refused = _too_little(patterns, confidence_level)
+    refused = too_little(patterns, confidence_level)
     if refused is not None:
         return refused
     pairable = patterns.pairable()
@@ -216,7 +194,7 @@ def krippendorff_alpha(patterns: CountPatterns, *, confidence_level: float = 0.9
         return not_estimable(why, method=METHOD, n=n, confidence_level=confidence_level)
     value = float(point)
     if n == 1:
-        return _single(value, confidence_level)
+        return one_item(value, confidence_level)
     left_out, _, _ = _alpha(totals[0] - disagreement, totals[1] - ratings, totals[2] - counts)
     interval, status, method = None, OK, METHOD
     spread = jackknife_se(left_out, weight)

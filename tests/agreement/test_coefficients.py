@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from calibration.agreement.coefficients import agreement, krippendorff_alpha, percent_agreement
 from calibration.agreement.counts import CountPatterns, count_patterns, patterns_from_counts
+from calibration.agreement.gwet import gwet_ac1
 from calibration.agreement.specific import specific_agreement
 
 GOLDEN = json.loads(
@@ -41,15 +42,15 @@ def patterns_of(entry: dict[str, Any]) -> CountPatterns:
     return patterns_from_counts(np.repeat(eye[first] + eye[second], data[first, second], axis=0))
 
 
-def golden(coefficient: str) -> list[Any]:
+def golden(*coefficients: str) -> list[Any]:
     return [
         pytest.param(e, id=e["name"])
         for e in GOLDEN
-        if e["coefficient"] == coefficient and e["expected"] is not None
+        if e["coefficient"] in coefficients and e["expected"] is not None
     ]
 
 
-@pytest.mark.parametrize("entry", golden("krippendorff_alpha"))
+@pytest.mark.parametrize("entry", golden("krippendorff_alpha", "krippendorff_alpha_at_node"))
 def test_alpha_equals_outside_value(entry: dict[str, Any]) -> None:
     estimate = krippendorff_alpha(patterns_of(entry))
     assert estimate.value == pytest.approx(entry["expected"], abs=entry["tolerance"])
@@ -63,6 +64,56 @@ def test_percent_agreement_equals_outside_value(entry: dict[str, Any]) -> None:
     # The published standard error takes items rated once into n; without them the two coincide.
     if entry["se_method"] == "gwet_linearised" and patterns.pairable().n_items == patterns.n_items:
         assert estimate.se == pytest.approx(entry["se"], abs=1e-6)
+
+
+@pytest.mark.parametrize("entry", golden("gwet_ac", "gwet_ac_at_node"))
+def test_ac1_equals_outside_value(entry: dict[str, Any]) -> None:
+    patterns = patterns_of(entry)
+    estimate = gwet_ac1(patterns)
+    assert estimate.value == pytest.approx(entry["expected"], abs=entry["tolerance"])
+    # Gwet's standard error takes n' as fixed; without items rated once it is the linearised one.
+    outside = entry.get("se_infinitesimal_jackknife") or (
+        entry["se"] if patterns.pairable().n_items == patterns.n_items else None
+    )
+    if outside is not None:
+        assert estimate.se == pytest.approx(outside, rel=2.5 / estimate.n)
+
+
+def test_ac1_jackknife_equals_leaving_out_each_item_with_items_rated_once() -> None:
+    codes = np.random.default_rng(11).integers(-1, 3, size=(25, 3))
+    codes = codes[(codes >= 0).any(axis=1)]
+    assert ((codes >= 0).sum(axis=1) == 1).any()
+    n = codes.shape[0]
+    values = np.array(
+        [
+            gwet_ac1(count_patterns(np.delete(codes, i, axis=0), n_classes=3)).value
+            for i in range(n)
+        ],
+        dtype=np.float64,
+    )
+    by_hand = np.sqrt((n - 1) / n * ((values - values.mean()) ** 2).sum())
+    assert gwet_ac1(count_patterns(codes, n_classes=3)).se == pytest.approx(by_hand)
+
+
+def test_ac1_depends_on_the_declared_classes() -> None:
+    """Two of three agree: p_e is .5 with two classes, .5 / 4 with five."""
+    codes = [[0, 0], [1, 1], [0, 1]]
+    assert gwet_ac1(count_patterns(codes, n_classes=2)).value == pytest.approx(1 / 3)
+    assert gwet_ac1(count_patterns(codes, n_classes=5)).value == pytest.approx(
+        (2 / 3 - 1 / 8) / (1 - 1 / 8)
+    )
+
+
+def test_ac1_of_one_class_is_one_with_an_exact_lower_limit() -> None:
+    """With one class used p_e is 0, so the limit is the share 1 - .025^(1/20) of 20 items."""
+    estimate = gwet_ac1(count_patterns([[0, 0]] * 20, n_classes=5))
+    assert (estimate.value, estimate.status) == (1.0, "no disagreement seen")
+    assert estimate.interval == pytest.approx((0.83157, 1.0), abs=1e-5)
+
+
+@pytest.mark.parametrize("codes", [[[-1, -1]], [[0, -1], [-1, 1]]])
+def test_ac1_without_a_second_rating_is_not_estimable(codes: list[list[int]]) -> None:
+    assert gwet_ac1(count_patterns(codes, n_classes=5)).value is None
 
 
 @pytest.mark.parametrize("entry", golden("krippendorff_alpha_jackknife_se"))
