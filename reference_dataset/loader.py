@@ -2,16 +2,28 @@
 
 import json
 import tomllib
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from calibration.errors import InputError
 from calibration.importers import ImportSettings, Parsed, read_traces
 from calibration.records import REFERENCE_SOURCE, Trace
-from reference_dataset.records import FORMS, CanonicalEvidence, CanonicalLabel, Row
+from reference_dataset.records import (
+    FORMS,
+    CanonicalEvidence,
+    CanonicalLabel,
+    Row,
+    SecondReading,
+    Settlement,
+)
+
+LABELS, SECOND_PASS, SETTLEMENTS = "labels.jsonl", "second_pass.jsonl", "settlements.jsonl"
+
+
+Record = TypeVar("Record")
 
 
 class UnreadableError(InputError):
@@ -25,11 +37,16 @@ class UnreadableError(InputError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferenceSet:
-    """Traces and canonical labels by id, and the ids of each form."""
+    """Traces, canonical labels, second readings and settlements by id; the ids of each form.
+
+    A team's own set may have no second pass.
+    """
 
     traces: dict[str, Trace]
     labels: dict[str, CanonicalLabel]
     forms: dict[str, tuple[str, ...]]
+    second_pass: dict[str, SecondReading] = field(default_factory=dict)
+    settlements: dict[str, Settlement] = field(default_factory=dict)
 
 
 def published() -> Path:
@@ -52,14 +69,36 @@ def load_reference(folder: Path | None = None) -> ReferenceSet:
             if not isinstance(item, Parsed):
                 raise InputError(f"{item.file}, line {item.line}: {item.reason}")
             traces[item.trace.trace_id] = replace(item.trace, source=REFERENCE_SOURCE)
-    labels: dict[str, CanonicalLabel] = {}
-    path = folder / "labels.jsonl"
-    for row in rows(path):
+    return ReferenceSet(
+        traces=traces,
+        labels=_by_id(folder / LABELS, label_from, "canonical label"),
+        forms=forms(folder),
+        second_pass=_by_id(
+            folder / SECOND_PASS, _second_reading, "reading of the second pass", optional=True
+        ),
+        settlements=_by_id(folder / SETTLEMENTS, _settlement, "settlement", optional=True),
+    )
+
+
+def _by_id(
+    path: Path, build: Callable[[dict[str, Any]], Record], what: str, *, optional: bool = False
+) -> dict[str, Record]:
+    """Return the records of a file by the id of their trace."""
+    found: dict[str, Record] = {}
+    for row in [] if optional and not path.exists() else rows(path):
         try:
-            labels[row.data["trace_id"]] = label_from(row.data)
+            found[row.data["trace_id"]] = build(row.data)
         except (TypeError, KeyError, AttributeError) as error:
-            raise UnreadableError(path, "is no canonical label", row.line) from error
-    return ReferenceSet(traces=traces, labels=labels, forms=forms(folder))
+            raise UnreadableError(path, f"is no {what}", row.line) from error
+    return found
+
+
+def _second_reading(data: dict[str, Any]) -> SecondReading:
+    return SecondReading(**data)
+
+
+def _settlement(data: dict[str, Any]) -> Settlement:
+    return Settlement(**data)
 
 
 def trace_files(folder: Path) -> list[Path]:

@@ -5,6 +5,7 @@ from typing import Any
 
 PRICE_IN, PRICE_OUT = 3e-6, 15e-6
 FORMS = ("practice", "exam_a", "exam_b")
+DECISIONS = ("label_changed", "trace_repaired", "kept")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +71,32 @@ class CanonicalLabel:
     nearest_wrong: str
     why_not: str
     overridden: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecondReading:
+    """What the second pass said of a trace, which it read without the canonical label."""
+
+    trace_id: str
+    answers: dict[str, str]
+    outcome: str
+    step_id: str
+    quote: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settlement:
+    """What was decided on a trace after the second pass, and why.
+
+    `before` is the canonical class at the time of the second pass. A label was changed, the
+    trace repaired so that it says what was meant, or the label kept and the trace shown as
+    a boundary case.
+    """
+
+    trace_id: str
+    before: str
+    decision: str
+    why: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,13 +2,15 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median, quantiles
 from typing import Any
 
+from calibration.errors import TaxonomyError
 from calibration.records import OUTCOMES
+from calibration.taxonomy import Taxonomy, default_taxonomy
 from reference_dataset.records import FAMILIES, FORMS, Problem, Row
-from reference_dataset.words import runs, visible, words
+from reference_dataset.words import places, runs, visible, words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +20,9 @@ class Rows:
     traces: list[Row]
     labels: list[Row]
     forms: dict[str, tuple[str, ...]]
+    readings: list[Row] = field(default_factory=list)
+    settlements: list[Row] = field(default_factory=list)
+    taxonomy: Taxonomy = field(default_factory=default_taxonomy)
 
     @property
     def label_of(self) -> dict[str, dict[str, Any]]:
@@ -45,7 +50,7 @@ SetRule = Callable[[Rows], Iterator[tuple[Row | str, str]]]
 
 def sorted_and_unique(rows: Rows) -> Iterator[tuple[Row | str, str]]:
     """Require traces sorted by id within their file, and every id once."""
-    for listed in (rows.traces, rows.labels):
+    for listed in (rows.traces, rows.labels, rows.readings, rows.settlements):
         seen: set[str] = set()
         last: dict[str, str] = {}
         for row in listed:
@@ -123,7 +128,7 @@ def whole_set_is_composed(rows: Rows) -> Iterator[tuple[Row | str, str]]:
         return
     counts = Counter(row.data["outcome"] for row in rows.labels)
     for outcome, aim in CLASS_MIX.items():
-        share = counts[outcome] / len(rows.labels)
+        share = counts[outcome] / max(1, len(rows.labels))
         if abs(share - aim) > 0.03:
             yield "labels.jsonl", f"{share:.0%} of the traces are {outcome}, about {aim:.0%} should"
     long = sum(len(row.data["steps"]) >= 12 for row in rows.traces)
@@ -182,6 +187,69 @@ def forms_are_strata(rows: Rows) -> Iterator[tuple[Row | str, str]]:
             yield "forms.toml", f"{family} {outcome} is shared out unevenly: {shown}"
 
 
+def every_trace_was_read_again(rows: Rows) -> Iterator[tuple[Row | str, str]]:
+    """Require one second reading a trace, with answers that lead to its class and a quote.
+
+    The quote stands in the trace unless the trace was repaired since.
+    """
+    traces = {row.data["trace_id"]: row.data for row in rows.traces}
+    read = {row.data["trace_id"] for row in rows.readings}
+    for trace_id in sorted(set(traces) - read):
+        yield "second_pass.jsonl", f"{trace_id} was not read again"
+    repaired = {
+        row.data["trace_id"] for row in rows.settlements if row.data["decision"] == "trace_repaired"
+    }
+    for row in rows.readings:
+        trace_id, quote = row.data["trace_id"], row.data["quote"]
+        if trace_id not in traces:
+            yield row, f"{trace_id} is no trace"
+            continue
+        try:
+            derived = rows.taxonomy.outcome(row.data["answers"])
+        except TaxonomyError as error:
+            yield row, f"{trace_id}: {error}"
+            continue
+        if derived != row.data["outcome"]:
+            yield row, f"{trace_id}: the answers lead to {derived!r}, not {row.data['outcome']!r}"
+        texts = places(traces[trace_id]).get(row.data["step_id"], [])
+        if trace_id not in repaired and not any(quote in text for text in texts):
+            yield row, f"{trace_id}: the quote does not stand in {row.data['step_id']!r}"
+
+
+def every_disagreement_is_settled(rows: Rows) -> Iterator[tuple[Row | str, str]]:
+    """Require a decision where the second reading differed, and that the set shows it.
+
+    A label that was changed is now what the reading said; one that was kept belongs to a
+    trace that is shown as a boundary case.
+    """
+    said = {row.data["trace_id"]: row.data["outcome"] for row in rows.readings}
+    settled = {row.data["trace_id"]: row for row in rows.settlements}
+    for trace_id, label in sorted(rows.label_of.items()):
+        row = settled.get(trace_id)
+        if trace_id not in said:
+            continue
+        if row is None:
+            if said[trace_id] != label["outcome"]:
+                yield (
+                    "settlements.jsonl",
+                    f"{trace_id} is {label['outcome']}, the second reading said "
+                    f"{said[trace_id]}, and nothing was decided",
+                )
+            continue
+        before, decision = row.data["before"], row.data["decision"]
+        if decision == "label_changed":
+            if not before != label["outcome"] == said[trace_id]:
+                yield row, f"{trace_id}: its label was not changed to what the reading said"
+        elif before != label["outcome"]:
+            yield row, f"{trace_id} was {before} and is {label['outcome']}: its label was changed"
+        elif decision == "kept" and before == said[trace_id]:
+            yield row, f"{trace_id}: nothing to keep, the reading said the same"
+        elif decision == "kept" and label["difficulty"] != "boundary":
+            yield row, f"{trace_id}: kept against a reading, so its difficulty is boundary"
+    for trace_id in sorted(set(settled) - set(said)):
+        yield settled[trace_id], f"{trace_id} was not read again"
+
+
 SET_RULES: dict[str, SetRule] = {
     "ids": sorted_and_unique,
     "labels": every_trace_has_its_label,
@@ -193,6 +261,8 @@ SET_RULES: dict[str, SetRule] = {
     "shared-text": no_text_is_shared,
     "forms": forms_are_disjoint,
     "strata": forms_are_strata,
+    "second-pass": every_trace_was_read_again,
+    "settlements": every_disagreement_is_settled,
 }
 
 

@@ -58,7 +58,7 @@ def team_reference(store: Path, taxonomy: Taxonomy) -> ReferenceSet:
                 outcome=override.outcome,
                 overridden=override.reason,
             )
-    return ReferenceSet(traces=traces, labels=labels, forms=forms)
+    return replace(base, traces=traces, labels=labels, forms=forms)
 
 
 def _sets(store: Path) -> list[Path]:

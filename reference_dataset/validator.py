@@ -11,7 +11,16 @@ from typing import Any
 from jsonschema import Draft202012Validator
 
 from calibration.taxonomy import Taxonomy, default_taxonomy
-from reference_dataset.loader import UnreadableError, all_rows, forms, published, trace_files
+from reference_dataset.loader import (
+    LABELS,
+    SECOND_PASS,
+    SETTLEMENTS,
+    UnreadableError,
+    all_rows,
+    forms,
+    published,
+    trace_files,
+)
 from reference_dataset.records import Problem, Row
 from reference_dataset.set_rules import Rows, set_problems
 from reference_dataset.trace_rules import LABEL_RULES, TRACE_RULES
@@ -37,7 +46,9 @@ def validate(folder: Path | None = None, *, taxonomy: Taxonomy | None = None) ->
     try:
         for path in trace_files(folder):
             traces += _well_formed(path, "trace", problems)
-        labels = _well_formed(folder / "labels.jsonl", "label", problems)
+        labels = _well_formed(folder / LABELS, "label", problems)
+        readings = _well_formed_if_there(folder / SECOND_PASS, "second_reading", problems)
+        settlements = _well_formed_if_there(folder / SETTLEMENTS, "settlement", problems)
         forms_found = forms(folder)
     except UnreadableError as error:
         unread = Problem(file=error.file, line=error.line, rule="files", message=error.reason)
@@ -49,7 +60,15 @@ def validate(folder: Path | None = None, *, taxonomy: Taxonomy | None = None) ->
         if trace is not None:
             problems += _trace_problems(row, trace, taxonomy)
     if well_formed:
-        problems += set_problems(Rows(traces=traces, labels=labels, forms=forms_found))
+        rows = Rows(
+            traces=traces,
+            labels=labels,
+            forms=forms_found,
+            readings=readings,
+            settlements=settlements,
+            taxonomy=taxonomy,
+        )
+        problems += set_problems(rows)
     problems += _checksum_problems(folder)
     return problems
 
@@ -74,6 +93,10 @@ def _well_formed(path: Path, kind: str, problems: list[Problem]) -> list[Row]:
     return good
 
 
+def _well_formed_if_there(path: Path, kind: str, problems: list[Problem]) -> list[Row]:
+    return _well_formed(path, kind, problems) if path.exists() else []
+
+
 @cache
 def _schema(kind: str) -> Draft202012Validator:
     text = files("reference_dataset").joinpath("schema.json").read_text(encoding="utf-8")
@@ -95,7 +118,8 @@ def _trace_problems(label: Row, trace: Row, taxonomy: Taxonomy) -> Iterator[Prob
 
 def checksums(folder: Path) -> str:
     """Return the lines of SHA256SUMS for the files of a dataset as they are now."""
-    paths = [*trace_files(folder), folder / "labels.jsonl", folder / "forms.toml"]
+    paths = [*trace_files(folder), folder / LABELS, folder / "forms.toml"]
+    paths += [path for name in (SECOND_PASS, SETTLEMENTS) if (path := folder / name).exists()]
     return "".join(
         f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.relative_to(folder).as_posix()}\n"
         for path in paths

@@ -166,6 +166,36 @@ def test_stats_of_a_single_trace(asr: Run, mine: Path) -> None:
     assert "family" in asr("validate", "--set", mine, code=2).stdout
 
 
+def test_stats_tell_how_the_second_pass_agreed(asr: Run) -> None:
+    found = json.loads(asr("stats", "--json").stdout)
+    again = found["second_pass"]
+    assert again["n_traces"] == found["n_traces"] == sum(map(sum, again["table"])) == 200
+    off_the_diagonal = 200 - sum(row[k] for k, row in enumerate(again["table"]))
+    assert again["n_disagreements"] == off_the_diagonal == len(again["disagreements"])
+    assert sum(again["settled"].values()) == off_the_diagonal
+    low, high = again["coefficients"]["krippendorff_alpha"]["interval"]
+    assert low <= again["coefficients"]["krippendorff_alpha"]["value"] <= high
+    assert set(again["per_node"]) == {"output", "fabrication", "all_subgoals", "material_error"}
+
+    text = asr("stats").stdout
+    assert "REPEAT PASS OF THE AUTHORS  200 traces, blind, before settlement" in text
+    for differs in again["disagreements"]:
+        said = f"{differs['trace_id']}: {differs['before']}, read as {differs['second']}"
+        assert f"{said}; {differs['decision']}" in text
+
+
+def test_stats_of_a_set_that_nobody_read_again(asr: Run, mine: Path) -> None:
+    (mine / "second_pass.jsonl").unlink()
+    assert asr("stats", "--set", mine).stdout.endswith("second pass none\n")
+    assert json.loads(asr("stats", "--set", mine, "--json").stdout)["second_pass"] is None
+
+
+def test_a_line_of_the_second_pass_that_is_none_is_named(asr: Run, mine: Path) -> None:
+    change(mine / "second_pass.jsonl", 3, lambda row: row.pop("quote"))
+    result = asr("stats", "--set", mine, code=2)
+    assert "second_pass.jsonl, line 3: is no reading of the second pass" in result.stderr
+
+
 # Export
 
 
@@ -173,7 +203,13 @@ def test_an_export_is_whole_and_valid(asr: Run, mine: Path) -> None:
     assert asr("validate", "--set", mine).stdout == "every rule holds\n"
     for path in mine.rglob("*.*"):
         assert path.read_bytes() == (published() / path.relative_to(mine)).read_bytes()
-    for name in ("labels.jsonl", "forms.toml", "schema.json", "HANDBOOK.md", "SHA256SUMS"):
+    for name in (
+        "labels.jsonl",
+        "second_pass.jsonl",
+        "settlements.jsonl",
+        "DATASHEET.md",
+        "forms.toml",
+    ):
         assert (mine / name).is_file()
 
 

@@ -20,12 +20,22 @@ from calibration.store import Store
 from calibration.taxonomy import default_taxonomy
 from reference_dataset import team
 from reference_dataset.loader import ReferenceSet, load_reference, published
+from reference_dataset.repeat_pass import repeat_pass
 from reference_dataset.statistics import dataset_stats
 from reference_dataset.validator import OWN_RULES
 from reference_dataset.validator import checksums as find_checksums
 from reference_dataset.validator import validate as find_problems
 
-FILES = ("labels.jsonl", "forms.toml", "schema.json", "HANDBOOK.md", "SHA256SUMS")
+FILES = (
+    "labels.jsonl",
+    "second_pass.jsonl",
+    "settlements.jsonl",
+    "forms.toml",
+    "schema.json",
+    "HANDBOOK.md",
+    "DATASHEET.md",
+    "SHA256SUMS",
+)
 
 
 def with_folder(command: Command) -> Command:
@@ -102,16 +112,19 @@ def show(trace_id: str, label: bool, path: Path, folder: Path | None) -> None:
 @with_folder
 @with_json
 def stats(path: Path, folder: Path | None, as_data: bool) -> None:
-    """Count families, classes, lengths, difficulty and forms.
+    """Count what a set is made of, and measure how far its second pass agreed.
 
     \b
     asr reference stats
     """
     counts = dataset_stats(_dataset(folder, path))
+    # The second pass was held against the set's own labels, not those a team decided otherwise.
+    again = repeat_pass(load_reference(folder), default_taxonomy())
     if as_data:
-        print_json(shown.stats_json(counts))
+        print_json(shown.stats_json(counts, again))
     else:
         print_lines(shown.stats(counts))
+        print_lines(shown.second_pass(again))
 
 
 @reference.command()

@@ -5,8 +5,10 @@ from dataclasses import asdict
 from typing import Any
 
 from calibration.records import OUTCOMES, Trace
-from calibration.reporting.text import percent, table
+from calibration.reporting.as_json import estimate
+from calibration.reporting.text import figure, notes, percent, table
 from reference_dataset.records import CanonicalLabel, Problem
+from reference_dataset.repeat_pass import RepeatAgreement, RepeatPass
 from reference_dataset.statistics import DatasetStats
 
 
@@ -15,9 +17,31 @@ def problems_json(problems: list[Problem]) -> dict[str, Any]:
     return {"ok": not problems, "problems": [asdict(problem) for problem in problems]}
 
 
-def stats_json(stats: DatasetStats) -> dict[str, Any]:
-    """Return the counts of a dataset."""
-    return asdict(stats)
+def stats_json(stats: DatasetStats, again: RepeatPass | None) -> dict[str, Any]:
+    """Return the counts of a dataset and the agreement of its second pass."""
+    return asdict(stats) | {"second_pass": None if again is None else _second_pass_json(again)}
+
+
+def _second_pass_json(again: RepeatPass) -> dict[str, Any]:
+    return {
+        "n_traces": again.n_traces,
+        "coefficients": _coefficients(again.overall),
+        "per_class": {name: _coefficients(of) for name, of in again.classes.items()},
+        "per_node": {node: _coefficients(of) for node, of in again.nodes.items()},
+        "table": [list(row) for row in again.table],
+        "n_disagreements": len(again.disagreements),
+        "settled": again.settled,
+        "repaired_agreed": again.repaired_agreed,
+        "disagreements": [asdict(found) for found in again.disagreements],
+    }
+
+
+def _coefficients(of: RepeatAgreement) -> dict[str, Any]:
+    return {
+        "percent_agreement": estimate(of.percent_agreement),
+        "krippendorff_alpha": estimate(of.alpha),
+        "gwet_ac": estimate(of.ac1),
+    }
 
 
 def stats(counts: DatasetStats) -> Iterator[str]:
@@ -37,6 +61,40 @@ def stats(counts: DatasetStats) -> Iterator[str]:
     mix = ", ".join(f"{name} {n}" for name, n in sorted(counts.difficulty.items()))
     yield f"difficulty  {mix}"
     yield "forms       " + ", ".join(f"{name} {n}" for name, n in counts.forms.items())
+
+
+def second_pass(again: RepeatPass | None) -> Iterator[str]:
+    """Yield how far the second pass agreed, and what became of its disagreements."""
+    if again is None:
+        yield "second pass none"
+        return
+    yield ""
+    yield f"REPEAT PASS OF THE AUTHORS  {again.n_traces} traces, blind, before settlement"
+    yield "An upper bound on what strangers will reach; 95 % intervals."
+    rows = [("all classes", again.overall), *again.classes.items()]
+    rows += [(f"at {node}", of) for node, of in again.nodes.items()]
+    yield from table(
+        ["", "traces", "agreement", "alpha", "AC1"],
+        [
+            [name, str(of.alpha.n), figure(of.percent_agreement), figure(of.alpha), figure(of.ac1)]
+            for name, of in rows
+        ],
+    )
+    yield from notes(
+        (name, found) for name, of in rows for found in (of.percent_agreement, of.alpha, of.ac1)
+    )
+    yield from ("", "labels of that time (rows) and second reading (columns)")
+    counts = zip(OUTCOMES, again.table, strict=True)
+    yield from table(["", *OUTCOMES], [[name, *map(str, row)] for name, row in counts])
+    decided = ", ".join(f"{name} {n}" for name, n in again.settled.items()) or "none"
+    yield ""
+    yield f"{len(again.disagreements)} disagreements: {decided}"
+    if again.repaired_agreed:
+        yield f"{again.repaired_agreed} more traces repaired although the classes agreed"
+    for found in again.disagreements:
+        yield f"  {found.trace_id}: {found.before}, read as {found.second}; {found.decision}"
+        if found.why:
+            yield f"    {found.why}"
 
 
 def trace(shown: Trace, label: CanonicalLabel | None) -> Iterator[str]:

@@ -8,19 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from reference_dataset.loader import published
+from reference_dataset.loader import LABELS, SECOND_PASS, SETTLEMENTS, published
 from reference_dataset.records import FAMILIES, FORMS, PRICE_IN, PRICE_OUT
 from reference_dataset.validator import checksums
 from reference_dataset.words import visible, words
 
 Row = dict[str, Any]
-LABELS = "labels.jsonl"
 
 
 def copy_published(folder: Path) -> Path:
     """Copy the files of the dataset that the validator reads."""
     shutil.copytree(published() / "traces", folder / "traces")
-    for name in (LABELS, "forms.toml", "SHA256SUMS"):
+    for name in (LABELS, SECOND_PASS, SETTLEMENTS, "forms.toml", "SHA256SUMS"):
         shutil.copy(published() / name, folder / name)
     return folder
 
@@ -89,7 +88,8 @@ class Copy:
 
     def drop_everywhere(self, trace_id: str) -> None:
         self.drop(f"{trace_id.rsplit('-', 1)[0]}.jsonl", trace_id)
-        self.drop(LABELS, trace_id)
+        for file in (LABELS, SECOND_PASS, SETTLEMENTS):
+            self.drop(file, trace_id)
         self.write_forms(
             {name: [i for i in ids if i != trace_id] for name, ids in self.forms().items()}
         )

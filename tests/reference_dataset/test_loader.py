@@ -5,9 +5,9 @@ import pytest
 
 from calibration.errors import InputError
 from calibration.records import Trace
-from reference_dataset.loader import all_rows, forms, load_reference, published
+from reference_dataset.loader import LABELS, all_rows, forms, load_reference, published
 from reference_dataset.records import FORMS, CanonicalEvidence, CanonicalLabel
-from tests.reference_dataset.copies import LABELS, Copy
+from tests.reference_dataset.copies import Copy
 
 
 def test_the_published_set_is_typed() -> None:

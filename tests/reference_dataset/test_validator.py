@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 import pytest
 
 from calibration.taxonomy import default_taxonomy
+from reference_dataset.loader import LABELS
 from reference_dataset.records import FAMILIES, Problem
 from reference_dataset.set_rules import SET_RULES
 from reference_dataset.trace_rules import TRACE_RULES
 from reference_dataset.validator import validate
 from reference_dataset.words import RUN, words
-from tests.reference_dataset.copies import LABELS, Copy, Row, plain, set_cost, shorten, size
+from tests.reference_dataset.copies import Copy, Row, plain, set_cost, shorten, size
 
 
 class Broken(NamedTuple):
@@ -33,6 +34,8 @@ class Broken(NamedTuple):
 
 
 Break = Callable[[Copy], Broken]
+# A second reading quotes the text and is held against the class, so it breaks when they do.
+AGAIN = {"second-pass", "settlements"}
 BREAKS: dict[str, Break] = {}
 
 
@@ -783,7 +786,7 @@ def test_breaking_one_rule_names_it(copy: Copy, name: str) -> None:
         copy.seal()
     found = validate(copy.folder)
     assert any(is_named(problem, expected) for problem in found), "\n".join(map(str, found))
-    others = {problem.rule for problem in found} - {expected.rule, *expected.also}
+    others = {problem.rule for problem in found} - {expected.rule, *expected.also} - AGAIN
     assert not others, "\n".join(map(str, found))
 
 
@@ -810,6 +813,6 @@ def test_no_rule_goes_untested(base: Path, tmp_path: Path) -> None:
         folder = Path(shutil.copytree(base, tmp_path / "set"))
         broken.add(test(Copy(folder)).rule)
         shutil.rmtree(folder)
-    # The composition of the whole set has a test of its own, on rows made for it.
-    tested = broken | {"composition"}
+    # These have tests of their own, on rows made for them.
+    tested = broken | {"composition"} | AGAIN
     assert tested == {*TRACE_RULES, *SET_RULES, "schema", "files", "checksums"}
