@@ -9,7 +9,7 @@ import streamlit as st
 
 from calibration.errors import CalibrationError, StoreLockedError
 from calibration.records import Reviewer
-from calibration.store import Store
+from calibration.store import Keeper, Store
 from calibration.taxonomy import Taxonomy
 from reference_dataset.loader import ReferenceSet
 from reference_dataset.team import layer, team_reference
@@ -17,7 +17,7 @@ from reference_dataset.team import layer, team_reference
 DEFAULT_STORE = "asr.duckdb"
 REVIEWER_KEY = "reviewer_id"
 
-_opened: list[Store] = []
+_opened: dict[Path, tuple[Store, Keeper]] = {}
 _opened_lock = threading.Lock()
 
 
@@ -26,12 +26,21 @@ def store_path() -> Path:
     return Path(os.environ.get("ASR_STORE", DEFAULT_STORE)).resolve()
 
 
-@st.cache_resource(show_spinner=False)
-def _open(path: str) -> Store:
-    store = Store.open(Path(path))
+def open_store(path: Path) -> Store:
+    """Return the store of this server; opening it starts what serves other processes.
+
+    Raises
+    ------
+    CalibrationError
+        If there is no store or it cannot be opened, for example because another server has it.
+    """
     with _opened_lock:
-        _opened.append(store)
-    return store
+        if path not in _opened:
+            store = Store.open(path)
+            keeper = store.keeper()
+            keeper.start()
+            _opened[path] = store, keeper
+        return _opened[path][0]
 
 
 def reference_set(store: Store) -> ReferenceSet:
@@ -49,9 +58,10 @@ def _reference_set(path: str, _taxonomy: Taxonomy, changed: float) -> ReferenceS
 def close_stores() -> None:
     """Close every store that this process opened; the server calls it when it stops."""
     with _opened_lock:
-        stores = list(_opened)
+        opened = list(_opened.values())
         _opened.clear()
-    for store in stores:
+    for store, keeper in opened:
+        keeper.stop()
         store.close()
 
 
@@ -66,7 +76,7 @@ def require_store() -> Store:
             st.text("Then reload this page.")
         st.stop()
     try:
-        return _open(str(path))
+        return open_store(path)
     except StoreLockedError as error:
         title, trouble = "The store is in use", str(error)
     except CalibrationError as error:

@@ -27,7 +27,7 @@ def no_batch(title: str) -> None:
     st.code(session.command("sample --n 40 --seed 1"), language="bash")
     st.text("If there are no traces in the store yet, import them first:")
     st.code(session.command("import FILES"), language="bash")
-    st.text("While this app runs it holds the store: stop it, run the command, start it again.")
+    st.text("Both work while this app runs. Then reload this page.")
 
 
 def results_batch(store: Store, title: str) -> str | None:

@@ -1,8 +1,10 @@
 """The DuckDB store: the only place with SQL on labels."""
 
 from calibration.store.batches import Batch, Queue
+from calibration.store.keeper import Keeper
 from calibration.store.label_import import LabelsStored, import_token
 from calibration.store.labels import LabelReceipt
+from calibration.store.remote import RemoteStore
 from calibration.store.store import Store
 from calibration.store.traces import IngestResult
 from calibration.store.verdicts import VerdictsStored
@@ -10,9 +12,11 @@ from calibration.store.verdicts import VerdictsStored
 __all__ = [
     "Batch",
     "IngestResult",
+    "Keeper",
     "LabelReceipt",
     "LabelsStored",
     "Queue",
+    "RemoteStore",
     "Store",
     "VerdictsStored",
     "import_token",

@@ -64,8 +64,11 @@ def add_batch(
     inclusion_probability: float | None,
     labels_wanted: int,
     design: dict[str, Any],
+    token: str | None = None,
 ) -> Batch:
     """Store a batch in the order given; traces are served in that order.
+
+    A batch that was stored under the same `token` is returned as it is.
 
     Raises
     ------
@@ -82,18 +85,22 @@ def add_batch(
     if not trace_ids:
         raise InputError("a batch needs at least one trace")
     with db.write() as cursor:
-        _check_traces(cursor, trace_ids)
-        (taken,) = cursor.execute("SELECT count(*) FROM batch").fetchone() or (0,)
-        batch_id = f"{purpose}-{taken + 1:03d}"
-        cursor.execute(
-            "INSERT INTO batch VALUES (?, ?, ?, ?, ?)",
-            [batch_id, purpose, labels_wanted, json.dumps(design), utc_now()],
-        )
-        cursor.execute(
-            "INSERT INTO batch_item SELECT ?, unnest(?::VARCHAR[]), unnest(range(?)), ?",
-            [batch_id, list(trace_ids), len(trace_ids), inclusion_probability],
-        )
-        record_audit(cursor, "batch", batch_id=batch_id, n=len(trace_ids), design=design)
+        stored = cursor.execute("SELECT batch_id FROM batch WHERE token = ?", [token]).fetchone()
+        if stored:
+            batch_id = stored[0]
+        else:
+            _check_traces(cursor, trace_ids)
+            (taken,) = cursor.execute("SELECT count(*) FROM batch").fetchone() or (0,)
+            batch_id = f"{purpose}-{taken + 1:03d}"
+            cursor.execute(
+                "INSERT INTO batch VALUES (?, ?, ?, ?, ?, ?)",
+                [batch_id, purpose, labels_wanted, json.dumps(design), token, utc_now()],
+            )
+            cursor.execute(
+                "INSERT INTO batch_item SELECT ?, unnest(?::VARCHAR[]), unnest(range(?)), ?",
+                [batch_id, list(trace_ids), len(trace_ids), inclusion_probability],
+            )
+            record_audit(cursor, "batch", batch_id=batch_id, n=len(trace_ids), design=design)
     return next(b for b in batches(db) if b.batch_id == batch_id)
 
 

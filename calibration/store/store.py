@@ -7,10 +7,21 @@ from typing import Any, Self
 
 import pandas as pd
 
+from calibration.errors import StoreLockedError
 from calibration.records import LabelDraft, Reviewer, Trace, TraceForReview, Verdict, Workflow
-from calibration.store import batches, frames, label_import, labels, people, traces, verdicts
+from calibration.store import (
+    batches,
+    frames,
+    label_import,
+    labels,
+    people,
+    snapshot,
+    traces,
+    verdicts,
+)
 from calibration.store.batches import Batch, Queue
 from calibration.store.database import Database
+from calibration.store.keeper import Keeper
 from calibration.store.label_import import LabelsStored
 from calibration.taxonomy import Taxonomy, default_taxonomy
 
@@ -38,6 +49,27 @@ class Store:
             db.close()
             raise
         return cls(db)
+
+    @classmethod
+    def open_to_read(cls, path: str | Path) -> "tuple[Store, float | None]":
+        """Open a store for questions only, or its snapshot while the app holds it.
+
+        Returns
+        -------
+        Store
+            Of a snapshot, every write is refused.
+        float or None
+            The age of the snapshot in seconds; None for the store itself.
+        """
+        path = Path(path)
+        try:
+            return cls.open(path), None
+        except StoreLockedError as locked:
+            return cls(snapshot.open_snapshot(path, locked)), snapshot.age(path)
+
+    def keeper(self) -> Keeper:
+        """Return the thread that serves other processes while this one holds the store."""
+        return Keeper(self._db)
 
     def close(self) -> None:
         """Let the file go, so that another process can open it."""
@@ -118,8 +150,9 @@ class Store:
         inclusion_probability: float | None = None,
         labels_wanted: int = 2,
         design: dict[str, Any] | None = None,
+        token: str | None = None,
     ) -> Batch:
-        """Store a batch; traces are served in the order given."""
+        """Store a batch; traces are served in the order given. A repeated token adds nothing."""
         return batches.add_batch(
             self._db,
             purpose=purpose,
@@ -127,6 +160,7 @@ class Store:
             inclusion_probability=inclusion_probability,
             labels_wanted=labels_wanted,
             design=design or {},
+            token=token,
         )
 
     def batch_items(self, batch_id: str) -> pd.DataFrame:

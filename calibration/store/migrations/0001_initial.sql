@@ -63,6 +63,7 @@ CREATE TABLE batch (
   purpose VARCHAR NOT NULL CHECK (purpose IN ('practice', 'exam', 'production', 'repeat')),
   labels_wanted INTEGER NOT NULL CHECK (labels_wanted >= 1),
   design JSON NOT NULL,
+  token VARCHAR UNIQUE,
   created_at TIMESTAMP NOT NULL
 );
 
