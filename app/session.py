@@ -3,6 +3,7 @@
 import os
 import shlex
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import streamlit as st
@@ -117,3 +118,10 @@ def still_labelling(store: Store, batch_id: str) -> bool:
     if reviewer is None or reviewer.role == "lead":
         return False
     return store.has_open_items(reviewer.reviewer_id, batch_id)
+
+
+def log_exposure(store: Store, trace_ids: Sequence[str], what: str) -> None:
+    """Write down what this session's person is about to be shown; nobody chosen, nobody exposed."""
+    reviewer = chosen_reviewer(store)
+    if reviewer is not None:
+        store.record_exposure(reviewer.reviewer_id, trace_ids, what)

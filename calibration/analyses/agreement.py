@@ -15,7 +15,8 @@ from calibration.store import Store
 class AgreementAnalysis:
     """Agreement of the reviewers of a batch, over all and pair by pair.
 
-    `disputed` lists the traces on which reviewers differ, with each reviewer's class.
+    `disputed` lists the traces on which reviewers differ, with each reviewer's class; `exposed`
+    counts labels left out because they were not blind any more.
     """
 
     batch_id: str
@@ -24,6 +25,7 @@ class AgreementAnalysis:
     overall: Agreement
     pairs: tuple[PairAgreement, ...]
     disputed: tuple[dict[str, Any], ...]
+    exposed: int
     simulated: bool
     taxonomy_version: str
     taxonomy_fingerprint: str
@@ -62,6 +64,7 @@ def agreement_of(loaded: LabelledBatch, *, confidence_level: float = 0.95) -> Ag
         overall=agreement(codes, n_classes=len(OUTCOMES), confidence_level=confidence_level),
         pairs=pairwise_agreement(codes, n_classes=len(OUTCOMES), confidence_level=confidence_level),
         disputed=disputed,
+        exposed=loaded.exposed,
         simulated=loaded.simulated,
         taxonomy_version=loaded.taxonomy.version,
         taxonomy_fingerprint=loaded.taxonomy.fingerprint,

@@ -22,7 +22,9 @@ class LabelledBatch:
     `human` has one row a labelled trace of the batch (`labelled`, in batch order) and one
     column a class: the adjudicated class where there is one, else the share of each class
     among its reviewers. `open_disagreements` counts traces on which reviewers differ and
-    nobody has adjudicated; `skipped` counts traces that were skipped and never labelled.
+    nobody has adjudicated; `skipped` counts traces that were skipped and never labelled;
+    `exposed` counts labels that are left out because their reviewer had been shown before
+    what others said of the trace.
     """
 
     batch: Batch
@@ -35,6 +37,7 @@ class LabelledBatch:
     open_disagreements: int
     skipped: int
     unlabelled: int
+    exposed: int
     later_traces: int
     simulated: bool
 
@@ -90,6 +93,8 @@ def load_batch(store: Store, batch_id: str | None = None) -> LabelledBatch:
     traces = population(batch, every)
     events = store.label_frame(batch.batch_id)
     labels = events[events["kind"] == "label"]
+    exposed = int(labels["exposed"].sum())
+    labels = labels[~labels["exposed"]]
     labels = labels.sort_values(["trace_id", "reviewer_id"]).reset_index(drop=True)
     labels["code"] = labels["outcome"].map(CODE)
     items = store.batch_items(batch.batch_id)
@@ -99,7 +104,7 @@ def load_batch(store: Store, batch_id: str | None = None) -> LabelledBatch:
     consensus = store.consensus_frame()
     consensus = consensus[consensus["trace_id"].isin(labelled["trace_id"])]
     human, adjudicated, open_disagreements = _human_side(labelled, labels, consensus)
-    only_skipped = set(events["trace_id"]) - set(labels["trace_id"])
+    only_skipped = set(events.loc[events["kind"] == "skip", "trace_id"]) - set(labels["trace_id"])
     return LabelledBatch(
         batch=batch,
         taxonomy=taxonomy,
@@ -111,6 +116,7 @@ def load_batch(store: Store, batch_id: str | None = None) -> LabelledBatch:
         adjudicated=adjudicated,
         skipped=len(only_skipped),
         unlabelled=len(items) - len(labelled) - len(only_skipped),
+        exposed=exposed,
         later_traces=_later_traces(batch, every),
         simulated=_simulated(traces, labels, consensus),
     )

@@ -17,9 +17,7 @@ def open_to_read(path: Path) -> Store:
     return store
 
 
-def open_to_write(
-    path: Path, *, create: bool = False, taxonomy: Taxonomy | None = None
-) -> Store:
+def open_to_write(path: Path, *, create: bool = False, taxonomy: Taxonomy | None = None) -> Store:
     """Open a store for a change; while the app holds it, the change is handed over to it."""
     try:
         return Store.open(path, create=create, taxonomy=taxonomy)

@@ -59,6 +59,7 @@ def agreement(result: AgreementAnalysis) -> Json:
         },
         "pairwise": [_pair(result, pair) for pair in result.pairs],
         "disputed": list(result.disputed),
+        "exposed": result.exposed,
         **_origin(result),
     }
 
@@ -167,6 +168,7 @@ def asr(result: AsrAnalysis) -> Json:
             "n_labelled": result.n_labelled,
             "unlabelled": result.unlabelled,
             "skipped": result.skipped,
+            "exposed": result.exposed,
             "later_traces": result.later_traces,
             "open_disagreements": result.open_disagreements,
             "reviewers": list(result.reviewers),

@@ -105,6 +105,8 @@ def agreement(result: AgreementAnalysis) -> Iterator[str]:
     yield f"  percent agreement     {number(overall.percent_agreement)}"
     yield f"  Krippendorff's alpha  {number(overall.alpha)}"
     yield f"  interval: {overall.alpha.method}; to traces like these, reviewers as they are"
+    if result.exposed:
+        yield f"  {exposed(result.exposed)}"
     yield ""
     yield "Per class (if one reviewer says it, how likely does another say it too)"
     yield from table(
@@ -125,6 +127,11 @@ def agreement(result: AgreementAnalysis) -> Iterator[str]:
         yield from confusion(result.classes, result.classes, pair.table)
     yield ""
     yield f"fingerprint {result.fingerprint[:16]}, taxonomy {result.taxonomy_version}"
+
+
+def exposed(n: int) -> str:
+    """Say that labels were left out because they were not blind."""
+    return f"{n:,} label{'s' * (n > 1)} left out: given after seeing what others said of the trace"
 
 
 def confusion(
@@ -271,6 +278,8 @@ def _left_out(result: AsrAnalysis) -> Iterator[str]:
         yield f"  {result.skipped} traces were skipped by everybody who saw them"
     if result.open_disagreements:
         yield f"  {result.open_disagreements} disagreements are open: provisional"
+    if result.exposed:
+        yield f"  {exposed(result.exposed)}"
     if result.later_traces:
         yield f"  {result.later_traces} traces came after the draw and are not covered"
 

@@ -24,12 +24,15 @@ def labels(db: Database, batch_id: str, taxonomy_version: str) -> pd.DataFrame:
     """Return the current labels and skips of a batch.
 
     Columns: trace_id, reviewer_id, kind, outcome, answers (JSON text), rationale, evidence
-    (JSON text), seconds_active, reason, simulated, created_at.
+    (JSON text), seconds_active, reason, simulated, created_at, exposed (the reviewer had been
+    shown what others said of the trace).
     """
     return _frame(
         db,
         "SELECT trace_id, reviewer_id, kind, outcome, answers, rationale, evidence, "
-        "seconds_active, reason, simulated, created_at FROM label_current "
+        "seconds_active, reason, simulated, created_at, EXISTS (SELECT 1 FROM exposure e "
+        "WHERE e.reviewer_id = l.reviewer_id AND e.trace_id = l.trace_id AND e.seq < l.seq) "
+        "AS exposed FROM label_current l "
         "WHERE batch_id = ? AND taxonomy_version = ? ORDER BY seq",
         [batch_id, taxonomy_version],
     )

@@ -204,4 +204,3 @@ def _put(path: Path, content: bytes) -> None:
         handle.flush()
         os.fsync(handle.fileno())
     temporary.replace(path)
-

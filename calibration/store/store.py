@@ -11,6 +11,7 @@ from calibration.errors import StoreLockedError
 from calibration.records import LabelDraft, Reviewer, Trace, TraceForReview, Verdict, Workflow
 from calibration.store import (
     batches,
+    exposure,
     frames,
     label_import,
     labels,
@@ -231,6 +232,14 @@ class Store:
     def label_frame(self, batch_id: str) -> pd.DataFrame:
         """Return the current labels and skips of a batch."""
         return frames.labels(self._db, batch_id, self.taxonomy().version)
+
+    def record_exposure(self, reviewer_id: str, trace_ids: Sequence[str], what: str) -> None:
+        """Write down that a reviewer is shown what others said of these traces."""
+        exposure.record_exposure(self._db, reviewer_id, trace_ids, what)
+
+    def exposure_frame(self) -> pd.DataFrame:
+        """Return who was shown what of which trace."""
+        return exposure.exposures(self._db)
 
     # Judge and consensus
     def add_verdicts(self, new: Sequence[Verdict]) -> verdicts.VerdictsStored:

@@ -123,6 +123,16 @@ CREATE TABLE draft (
   PRIMARY KEY (batch_id, trace_id, reviewer_id)
 );
 
+-- What a person was shown of what others said; a label given after that is not blind.
+CREATE TABLE exposure (
+  reviewer_id VARCHAR NOT NULL,
+  trace_id VARCHAR NOT NULL,
+  what VARCHAR NOT NULL CHECK (what IN ('labels', 'verdicts', 'canonical')),
+  seq BIGINT NOT NULL,
+  created_at TIMESTAMP NOT NULL,
+  PRIMARY KEY (reviewer_id, trace_id, what)
+);
+
 CREATE TABLE adjudication_event (
   event_id UUID PRIMARY KEY DEFAULT uuidv7(),
   seq BIGINT NOT NULL UNIQUE,
