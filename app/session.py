@@ -44,6 +44,13 @@ def open_store(path: Path) -> Store:
         return _opened[path][0]
 
 
+def create_store() -> Store:
+    """Make the store that is not there yet, and open it for this server."""
+    path = store_path()
+    Store.open(path, create=True).close()
+    return open_store(path)
+
+
 def reference_set(store: Store) -> ReferenceSet:
     """Return the reference dataset with the team's own layer, read again when that changes."""
     own = layer(store.path)
@@ -74,7 +81,8 @@ def require_store() -> Store:
             st.header("No traces yet")
             st.text(f"There is no store at {path}. Import the traces of your agent to create it:")
             st.code(command("import FILES"), language="bash")
-            st.text("Then reload this page.")
+            st.text("Then reload this page, or set everything up here:")
+            st.page_link("views/start.py", label="Set up")
         st.stop()
     try:
         return open_store(path)

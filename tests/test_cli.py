@@ -485,7 +485,6 @@ COMMANDS = [
     ["agreement"],
     ["calibrate"],
     ["report"],
-    ["serve"],
 ]
 
 
