@@ -80,7 +80,7 @@ def require_store() -> Store:
         with st.container(key="page"):
             st.header("No traces yet")
             st.text(f"There is no store at {path}. Import the traces of your agent to create it:")
-            st.code(command("import FILES"), language="bash")
+            st.code(command("import FILES"), language=None, wrap_lines=True)
             st.text("Then reload this page, or set everything up here:")
             st.page_link("views/start.py", label="Set up")
         st.stop()

@@ -12,6 +12,11 @@ _STYLE = """<style>
   padding: 3.9rem 1.5rem 1.25rem; max-width: none;
 }
 .st-key-page { max-width: 62rem; margin: 1.5rem auto 0; }
+/* Streamlit's own grey of captions is too faint for small letters. */
+[data-testid="stCaptionContainer"] { opacity: 1; }
+[data-testid="stCaptionContainer"], [data-testid="stCaptionContainer"] p {
+  color: var(--st-text-color, inherit);
+}
 .st-key-simulated {
   background: var(--asr-banner, rgba(214, 158, 46, .16));
   border-radius: 6px; padding: .3rem .8rem;
@@ -24,9 +29,9 @@ def no_batch(title: str) -> None:
     """Say what to do while there is no batch of production traces."""
     st.header(title, anchor=False)
     st.text("Traces are labelled in batches. Draw one, for example 40 traces at random:")
-    st.code(session.command("sample --n 40 --seed 1"), language="bash")
+    st.code(session.command("sample --n 40 --seed 1"), language=None, wrap_lines=True)
     st.text("If there are no traces in the store yet, import them first:")
-    st.code(session.command("import FILES"), language="bash")
+    st.code(session.command("import FILES"), language=None, wrap_lines=True)
     st.text("Both work while this app runs. Then reload this page.")
 
 

@@ -41,7 +41,6 @@ def _ceilings() -> None:
         st.button(
             "Make the store",
             key="start_make",
-            type="primary",
             on_click=_attempt,
             args=(lambda: (session.create_store(), "The store is made.")[1],),
         )
@@ -184,7 +183,6 @@ def _first_batch() -> None:
     st.button(
         "Draw the batch",
         key="start_draw",
-        type="primary",
         on_click=_attempt,
         args=(lambda: _draw(store, int(n), int(seed), chosen, int(wanted)),),
     )
@@ -204,7 +202,7 @@ def _first_the_store(words: str) -> None:
 
 def _command(words: str) -> None:
     st.caption("The same on the command line")
-    st.code(session.command(words), language="bash")
+    st.code(session.command(words), language=None, wrap_lines=True)
 
 
 SCREENS: tuple[tuple[str, Callable[[], None]], ...] = (
@@ -230,7 +228,7 @@ def _page() -> None:
             st.button(
                 f"{number + 1}. {name}",
                 key=f"start_screen_{number + 1}",
-                type="primary" if number == step else "tertiary",
+                type="secondary" if number == step else "tertiary",
                 on_click=_go,
                 args=(number,),
             )
