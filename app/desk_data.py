@@ -52,6 +52,7 @@ def desk_data(
             if token in receipts.refused
         ],
         "trouble": receipts.trouble,
+        "number": receipts.number,
         "progress": {"done": queue.done, "skipped": queue.skipped, "total": queue.total},
         "last": {"trace_id": last[0], "outcome": last[1]} if last else None,
         "skip_reasons": list(SKIP_REASONS),

@@ -26,7 +26,8 @@ SKIP_REASONS = (
 class Receipts:
     """What became of the events that this browser session sent last.
 
-    `held` names the traces that the page already has in full.
+    `held` names the traces that the page already has in full; `number` counts what it sent
+    and goes back to it, so that every answer differs from the one before and reaches the page.
     """
 
     tokens: list[str] = field(default_factory=list)
@@ -34,6 +35,7 @@ class Receipts:
     refused: dict[str, str] = field(default_factory=dict)
     trouble: str = ""
     held: set[str] = field(default_factory=set)
+    number: int = 0
 
 
 def apply_events(

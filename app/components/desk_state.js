@@ -21,6 +21,9 @@ class Desk {
     this.traces = new Map(); // traces that came in full; the server then sends only their id
     this.missing = false;
     this.send = () => {};
+    this.watchdog = new Watchdog();
+    this.typing = () => false;
+    this.sendings = 0;
     this.restore();
     this.data = { ...data, queue: [] };
   }
@@ -41,14 +44,16 @@ class Desk {
         this.storageKey,
         JSON.stringify({ outbox: this.outbox, work: this.work }),
       );
+      return true;
     } catch {
-      // Storage is full or switched off; the outbox in memory still goes to the store.
+      return false; // storage is full or switched off; the outbox in memory still goes to the store
     }
   }
 
   // Takes in what the server says. Returns true when an undo was settled, so that the
   // reopened trace, now first in the queue, replaces whatever is shown.
   receive(data) {
+    this.watchdog.answered();
     this.data = { ...data, queue: this.fill(data.queue) };
     const settled = new Set(data.acked);
     const refused = new Map(data.refused.map((r) => [r.token, r.why]));
@@ -207,9 +212,11 @@ class Desk {
     this.timer = window.setTimeout(() => {
       const waiting = this.data.state !== "open" && this.openQueue().length === 0;
       if (this.outbox.length > 0 || waiting || this.missing) {
+        this.watchdog.check(() => !this.typing() && this.keep());
+        this.watchdog.sent();
         this.send({
           reviewer: this.data.reviewer, batch: this.data.batch, events: this.outbox.slice(),
-          held: [...this.traces.keys()],
+          held: [...this.traces.keys()], number: ++this.sendings,
         });
       }
       this.flush(this.outbox.length > 0 || this.missing ? RESEND_MS : POLL_MS);

@@ -81,6 +81,7 @@ class View {
       this.trace = null;
     }
     desk.send = send;
+    desk.typing = () => ["evidence", "note"].includes(this.mode);
     const undone = desk.receive(data);
     this.settle(undone);
     if (this.ready) this.prepare();

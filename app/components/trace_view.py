@@ -13,6 +13,7 @@ import streamlit as st
 KEY = "desk"
 
 _SCRIPTS = (
+    "desk_watch.js",
     "desk_state.js",
     "desk_transcript.js",
     "desk_panel.js",

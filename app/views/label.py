@@ -96,6 +96,8 @@ def _receive() -> None:
     receipts = _receipts(reviewer, batch)
     held = sent.get("held")
     receipts.held = {t for t in held if isinstance(t, str)} if isinstance(held, list) else set()
+    number = sent.get("number")
+    receipts.number = number if isinstance(number, int) else 0
     labelling.apply_events(session.require_store(), reviewer, batch, events, receipts)
 
 
