@@ -27,7 +27,7 @@ def desk_data(
     held = store.acknowledged(reviewer_id, batch_id, receipts.tokens)
     queue = store.queue(reviewer_id, batch_id, limit=PREFETCHED)
     last = store.last_label(reviewer_id, batch_id)
-    practice = any(b.batch_id == batch_id and b.purpose == "practice" for b in store.batches())
+    practice = store.purpose(batch_id) == "practice"
     shown = (
         lesson(store, session.reference_set(store), reviewer_id=reviewer_id, batch_id=batch_id)
         if practice

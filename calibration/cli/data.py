@@ -22,7 +22,7 @@ from calibration.cli.terminal import (
 from calibration.errors import CalibrationError, InputError
 from calibration.importers import ImportSettings, load_settings
 from calibration.reporting import as_json, text
-from calibration.store import Store
+from calibration.store import Store, make_way
 from calibration.taxonomy import Taxonomy, default_taxonomy, load_taxonomy
 
 
@@ -57,6 +57,7 @@ def import_(
     asr import results/*.json --workflow airline --ceiling 0.30 --unit conversation
     asr import traces.jsonl --mapping workflows.toml --yes
     """
+    make_way(path)
     settings = _settings(mapping, workflow, ceiling, unit, timezone)
     rules = None if taxonomy is None else load_taxonomy(taxonomy)
     read = importing.read_files(paths, settings)

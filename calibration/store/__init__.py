@@ -1,6 +1,7 @@
 """The DuckDB store: the only place with SQL on labels."""
 
 from calibration.store.batches import Batch, Queue
+from calibration.store.handover import make_way
 from calibration.store.keeper import Keeper
 from calibration.store.label_import import LabelsStored, import_token
 from calibration.store.labels import LabelReceipt
@@ -20,4 +21,5 @@ __all__ = [
     "Store",
     "VerdictsStored",
     "import_token",
+    "make_way",
 ]

@@ -56,6 +56,15 @@ def batches(db: Database) -> list[Batch]:
     return [Batch(**(row | {"design": json.loads(row["design"])})) for row in found]
 
 
+def purpose(db: Database, batch_id: str) -> str | None:
+    """Return what a batch is for; None if there is no such batch."""
+    with db.read() as cursor:
+        found = cursor.execute(
+            "SELECT purpose FROM batch WHERE batch_id = ?", [batch_id]
+        ).fetchone()
+    return None if found is None else str(found[0])
+
+
 def add_batch(
     db: Database,
     *,
@@ -151,6 +160,7 @@ def queue(
         for trace_id in offered:
             if trace_id not in held or held[trace_id] - now < LEASE * 0.9:
                 _claim(cursor, batch_id, trace_id, reviewer_id, now)
+    with db.read() as cursor:
         drafts = _drafts(cursor, reviewer_id, batch_id)
     counts = Counter(mine.values())
     return Queue(

@@ -79,6 +79,7 @@ class Database:
         self.path = path
         self.progress = Progress()
         self.shown = Shown()
+        self.taxonomy_read: tuple[int, str] | None = None
         self.importing = threading.Lock()
         self.changes = 0
         self._write_lock = _write_locks.setdefault(path.resolve(), threading.Lock())

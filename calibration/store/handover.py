@@ -32,6 +32,7 @@ from calibration.taxonomy import Taxonomy
 
 # A server looks into its inbox every second; one that was silent for this long is gone.
 SILENT = 15.0
+YIELDING = 10
 REPLY, REQUEST, SERVER = ".reply.json", ".parquet", "server"
 
 
@@ -88,6 +89,17 @@ def is_attended(store: Path) -> bool:
         return time.time() - (inbox(store) / SERVER).stat().st_mtime < SILENT
     except OSError:
         return False
+
+
+def make_way(store: Path) -> None:
+    """Let the app of a store go first while this process works for it.
+
+    An import keeps one core busy for as long as it reads; reviewers must not feel it.
+    """
+    if is_attended(store) and hasattr(os, "nice"):
+        holder = (inbox(store) / SERVER).read_text(encoding="utf-8").strip()
+        if holder != str(os.getpid()):
+            os.nice(YIELDING)
 
 
 def hand_over(

@@ -143,6 +143,10 @@ class Store:
         """Return all batches, newest first."""
         return batches.batches(self._db)
 
+    def purpose(self, batch_id: str) -> str | None:
+        """Return what a batch is for; None if there is no such batch."""
+        return batches.purpose(self._db, batch_id)
+
     def add_batch(
         self,
         *,

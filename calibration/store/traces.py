@@ -324,7 +324,7 @@ def _bodies(db: Database, cursor: Cursor, part: str, ids: list[str]) -> dict[str
     if missing:
         for trace_id, text in read_part(cursor, parts_directory(db.path) / part, missing).items():
             found[trace_id] = json.loads(text)
-            db.shown.put((part, trace_id), found[trace_id])
+            db.shown.put((part, trace_id), found[trace_id], len(text))
     return found
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from calibration.errors import InputError, StoreError, StoreLockedError, TaxonomyError
 from calibration.records import Verdict, Workflow
-from calibration.store import Keeper, RemoteStore, Store, traces
+from calibration.store import Keeper, RemoteStore, Store, make_way, traces
 from calibration.store.handover import SILENT, inbox, is_attended
 from calibration.store.parts import parts_directory
 from calibration.store.snapshot import open_snapshot, publish, snapshot_path
@@ -231,3 +231,18 @@ def test_an_app_that_falls_silent_leaves_the_request_for_later(held: Store) -> N
     assert not is_attended(held.path)
     keeper.round()
     assert [person.name for person in held.reviewers()] == ["Mara"]
+
+
+def test_a_command_lets_the_app_go_first_and_only_then(held: Store, keeper: Keeper) -> None:
+    nice = "import os, sys; from calibration.store import make_way; from pathlib import Path; "
+    nice += "make_way(Path(sys.argv[1])); print(os.nice(0))"
+    mine = os.nice(0)
+
+    def niceness(store: Path) -> int:
+        command = [sys.executable, "-c", nice, str(store)]
+        return int(subprocess.run(command, capture_output=True, check=True, timeout=60).stdout)
+
+    assert niceness(held.path) > mine
+    assert niceness(held.path.with_name("other.duckdb")) == mine
+    make_way(held.path)
+    assert os.nice(0) == mine
