@@ -1,6 +1,8 @@
 """What the Label page shows, as plain data: the queue, the tree, what became of the events."""
 
 import math
+from dataclasses import asdict
+from datetime import UTC
 from typing import Any
 
 from app import session
@@ -44,7 +46,8 @@ def desk_data(
             else trace_for_page(trace)
             for trace in queue.items
         ],
-        "drafts": {trace_id: dict(answers) for trace_id, answers in queue.drafts.items()},
+        "drafts": {trace_id: asdict(draft) for trace_id, draft in queue.drafts.items()},
+        **own_work(store, reviewer_id, batch_id, receipts, [t.trace_id for t in queue.items]),
         "acked": sorted(held | (receipts.drafts & set(receipts.tokens))),
         "refused": [
             {"token": token, "why": receipts.refused[token]}
@@ -61,6 +64,30 @@ def desk_data(
         "handbook": handbook(),
         "state": queue.state,
         "simulated": store.is_simulated(),
+    }
+
+
+def own_work(
+    store: Store, reviewer_id: str, batch_id: str, receipts: Receipts, queued: list[str]
+) -> dict[str, Any]:
+    """Return what the page shows of the reviewer's own work; nothing of anybody else."""
+    mine = store.own_labels(reviewer_id, batch_id) if receipts.listing else None
+    last = store.last_label(reviewer_id, batch_id)
+    shown = [*queued, *(label.trace_id for label in mine or ()), *(last[:1] if last else ())]
+    return {
+        "own_labels": mine
+        and [
+            {
+                "trace_id": label.trace_id,
+                "outcome": label.outcome,
+                "at": label.created_at.replace(tzinfo=UTC).isoformat(),
+                "task": label.task,
+            }
+            for label in mine
+        ],
+        "flags": store.own_flags(reviewer_id, batch_id, shown),
+        "tags": store.own_tags(reviewer_id, batch_id),
+        "pace_s": store.pace(reviewer_id, batch_id),
     }
 
 

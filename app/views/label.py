@@ -98,6 +98,7 @@ def _receive() -> None:
     receipts.held = {t for t in held if isinstance(t, str)} if isinstance(held, list) else set()
     number = sent.get("number")
     receipts.number = number if isinstance(number, int) else 0
+    receipts.listing = sent.get("listing") is True
     labelling.apply_events(session.require_store(), reviewer, batch, events, receipts)
 
 

@@ -6,11 +6,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from calibration.analyses.practice import is_reference
 from calibration.analyses.rows import Row, guard, read_rows, text_field
-from calibration.errors import CalibrationError, InputError
+from calibration.errors import CalibrationError, InputError, LabelRefusedError
 from calibration.importers import ImportSettings, Parsed, Preview, preview, read_traces
 from calibration.records import (
+    CONFIDENCES,
     NO_VERDICT,
     OUTCOMES,
     SOURCE_JUDGE,
@@ -20,7 +23,15 @@ from calibration.records import (
     Verdict,
     Workflow,
 )
-from calibration.store import IngestResult, LabelsStored, Store, VerdictsStored, import_token
+from calibration.store import (
+    IngestResult,
+    LabelsStored,
+    Store,
+    VerdictsStored,
+    check_sub_goals,
+    clean_tags,
+    import_token,
+)
 from calibration.taxonomy import Taxonomy
 
 REFERENCE = (
@@ -209,12 +220,18 @@ def _whole(value: Any, path: Path, line: int) -> int:
     )
 
 
-LABEL_COLUMNS = ("trace_id", "reviewer", "outcome", "rationale", "evidence_step", "evidence_quote")
+LABEL_COLUMNS = (
+    "trace_id", "reviewer", "outcome", "rationale", "evidence_step", "evidence_quote",
+    "confidence", "tags", "sub_goals",
+)  # fmt: skip
+TAG_SEPARATOR = "; "
 NO_EVIDENCE = {"step_id": "", "quote": ""}
 
 
 def import_labels(store: Store, path: Path, *, batch_id: str) -> LabelsStored:
     """Store the labels of a CSV or JSONL file: trace_id, reviewer, outcome, optional rest.
+
+    Tags are parted by semicolons; `sub_goals` is a JSON object of states by sub-goal id.
 
     Raises
     ------
@@ -257,7 +274,37 @@ def _checked(path: Path, line: int, row: Row) -> Row:
             f"got {name!r:.100}"
         )
     outcome = _outcome(row, path, line, OUTCOMES)
-    return {"trace_id": str(row["trace_id"]).strip(), "reviewer": name, "outcome": outcome} | texts
+    return (
+        {"trace_id": str(row["trace_id"]).strip(), "reviewer": name, "outcome": outcome}
+        | texts
+        | _checked_marks(path, line, row)
+    )
+
+
+def _checked_marks(path: Path, line: int, row: Row) -> Row:
+    """Return confidence, tags and sub-goals of a row; a list or an object may stand as itself."""
+    tags, given = row.get("tags") or (), row.get("sub_goals") or "{}"
+    at = "confidence"
+    try:
+        confidence = _confidence(row.get(at))
+        at = "tags"
+        cleaned = clean_tags([tags] if isinstance(tags, str) else list(map(str, tags)))
+        at = "sub_goals"
+        sub_goals = json.loads(given) if isinstance(given, str) else given
+        if not isinstance(sub_goals, dict):
+            raise ValueError(f"must be an object, got {given!r:.80}")
+        check_sub_goals(sub_goals, sub_goals)
+    except (LabelRefusedError, ValueError, TypeError) as error:
+        raise InputError(f"{path}, line {line}, field {at!r}: {error}") from error
+    return {"confidence": confidence, "tags": cleaned, "sub_goals": sub_goals}
+
+
+def _confidence(value: Any) -> int | None:
+    if value is None or value == "":
+        return None
+    if isinstance(value, bool) or str(value) not in map(str, CONFIDENCES):
+        raise ValueError(f"must be 1, 2 or 3, got {value!r:.80}")
+    return int(value)
 
 
 def _draft(taxonomy: Taxonomy, batch_id: str, reviewer_id: str, row: Row) -> LabelDraft:
@@ -272,6 +319,9 @@ def _draft(taxonomy: Taxonomy, batch_id: str, reviewer_id: str, row: Row) -> Lab
         answers=taxonomy.answers_for(row["outcome"]),
         rationale=row["rationale"],
         evidence=(evidence,) if evidence.quote else (),
+        confidence=row["confidence"],
+        tags=row["tags"],
+        sub_goals=row["sub_goals"],
     )
 
 
@@ -285,9 +335,17 @@ def label_rows(store: Store, batch_id: str) -> list[dict[str, str]]:
         values = (
             label["trace_id"], names[label["reviewer_id"]], label["outcome"],
             _text(label["rationale"]), evidence["step_id"], evidence["quote"],
+            "" if pd.isna(label["confidence"]) else int(label["confidence"]),
+            TAG_SEPARATOR.join(json.loads(_text(label["tags"]) or "[]")),
+            _sub_goals_text(label["sub_goals"]),
         )  # fmt: skip
         rows.append(dict(zip(LABEL_COLUMNS, map(guard, map(str, values)), strict=True)))
     return sorted(rows, key=lambda row: (row["trace_id"], row["reviewer"]))
+
+
+def _sub_goals_text(value: object) -> str:
+    sub_goals = json.loads(_text(value) or "{}")
+    return json.dumps(sub_goals, ensure_ascii=False) if sub_goals else ""
 
 
 def _text(value: object) -> str:

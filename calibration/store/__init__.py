@@ -3,8 +3,10 @@
 from calibration.store.batches import Batch, Queue
 from calibration.store.handover import make_way
 from calibration.store.keeper import Keeper
+from calibration.store.label_checks import check_sub_goals, clean_tags
 from calibration.store.label_import import LabelsStored, import_token
 from calibration.store.labels import LabelReceipt
+from calibration.store.own_labels import OwnLabel
 from calibration.store.remote import RemoteStore
 from calibration.store.store import Store
 from calibration.store.traces import IngestResult
@@ -16,10 +18,13 @@ __all__ = [
     "Keeper",
     "LabelReceipt",
     "LabelsStored",
+    "OwnLabel",
     "Queue",
     "RemoteStore",
     "Store",
     "VerdictsStored",
+    "check_sub_goals",
+    "clean_tags",
     "import_token",
     "make_way",
 ]

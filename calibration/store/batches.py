@@ -4,15 +4,16 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from calibration.errors import InputError
-from calibration.records import TraceForReview
+from calibration.records import Draft, TraceForReview
 from calibration.store.database import Cursor, Database, record_audit, rows, utc_now
+from calibration.store.drafts import drafts as drafts_of
+from calibration.store.leases import LEASE, claim
 from calibration.store.traces import for_review
 
-LEASE = timedelta(minutes=15)
 PURPOSES = ("practice", "exam", "production", "repeat")
 
 
@@ -37,7 +38,7 @@ class Queue:
     """
 
     items: tuple[TraceForReview, ...]
-    drafts: dict[str, dict[str, str]]
+    drafts: dict[str, Draft]
     done: int
     skipped: int
     total: int
@@ -159,9 +160,9 @@ def queue(
         offered = _in_order(free, undone, held)[:limit]
         for trace_id in offered:
             if trace_id not in held or held[trace_id] - now < LEASE * 0.9:
-                _claim(cursor, batch_id, trace_id, reviewer_id, now)
+                claim(cursor, batch_id, trace_id, reviewer_id, now)
     with db.read() as cursor:
-        drafts = _drafts(cursor, reviewer_id, batch_id)
+        drafts = drafts_of(cursor, reviewer_id, batch_id)
     counts = Counter(mine.values())
     return Queue(
         items=tuple(for_review(db, offered)),
@@ -195,22 +196,6 @@ def _live_leases(
     for reviewer_id, trace_id, expires_at in found:
         leases[reviewer_id][trace_id] = expires_at
     return leases
-
-
-def _drafts(cursor: Cursor, reviewer_id: str, batch_id: str) -> dict[str, dict[str, str]]:
-    found = cursor.execute(
-        "SELECT trace_id, answers FROM draft WHERE batch_id = ? AND reviewer_id = ?",
-        [batch_id, reviewer_id],
-    ).fetchall()
-    return {trace_id: json.loads(text) for trace_id, text in found}
-
-
-def _claim(cursor: Cursor, batch_id: str, trace_id: str, reviewer_id: str, now: datetime) -> None:
-    cursor.execute(
-        "INSERT INTO lease VALUES (?, ?, ?, ?) ON CONFLICT (batch_id, trace_id, reviewer_id) "
-        "DO UPDATE SET expires_at = excluded.expires_at",
-        [batch_id, trace_id, reviewer_id, now + LEASE],
-    )
 
 
 def has_open_items(db: Database, reviewer_id: str, batch_id: str, taxonomy_version: str) -> bool:

@@ -75,3 +75,18 @@ def read_part(cursor: Cursor, part: Path, ids: list[str]) -> dict[str, str]:
     if len(found) < len(ids):
         raise StoreError(f"{part}: lacks the text of trace {(set(ids) - set(dict(found))).pop()!r}")
     return dict(found)
+
+
+def read_tasks(cursor: Cursor, part: Path, ids: list[str], most: int) -> dict[str, str]:
+    """Return the first characters of the tasks of these traces of a part, by id."""
+    try:
+        found = cursor.execute(
+            "SELECT trace_id, left(review::JSON ->> '$.prompt', ?) FROM read_parquet(?) "
+            "WHERE list_contains(?::VARCHAR[], trace_id)",
+            [most, str(part), ids],
+        ).fetchall()
+    except duckdb.Error as error:
+        raise StoreError(
+            f"{part}: the text of the traces cannot be read; bring back the file from a backup"
+        ) from error
+    return {trace_id: task or "" for trace_id, task in found}

@@ -8,13 +8,24 @@ from typing import Any, Self
 import pandas as pd
 
 from calibration.errors import StoreLockedError
-from calibration.records import LabelDraft, Reviewer, Trace, TraceForReview, Verdict, Workflow
+from calibration.records import (
+    Draft,
+    LabelDraft,
+    Reviewer,
+    Trace,
+    TraceForReview,
+    Verdict,
+    Workflow,
+)
 from calibration.store import (
     batches,
+    drafts,
     exposure,
+    flags,
     frames,
     label_import,
     labels,
+    own_labels,
     people,
     snapshot,
     traces,
@@ -217,17 +228,70 @@ class Store:
         """Return trace and class of what one undo would take back."""
         return labels.last_label(self._db, self.taxonomy(), reviewer_id, batch_id)
 
-    def save_draft(
-        self, *, reviewer_id: str, trace_id: str, batch_id: str, answers: dict[str, str]
+    def reopen(
+        self, *, client_token: str, trace_id: str, reviewer_id: str, batch_id: str, reason: str
     ) -> None:
-        """Keep the answers given so far."""
-        labels.save_draft(
+        """Take back one's label of a trace, with the reason; what it held is the draft then."""
+        labels.reopen(
             self._db,
-            reviewer_id=reviewer_id,
+            self.taxonomy(),
+            client_token=client_token,
             trace_id=trace_id,
+            reviewer_id=reviewer_id,
             batch_id=batch_id,
-            answers=answers,
+            reason=reason,
         )
+
+    def save_draft(self, *, reviewer_id: str, trace_id: str, batch_id: str, draft: Draft) -> None:
+        """Keep what was decided so far."""
+        drafts.save_draft(
+            self._db, reviewer_id=reviewer_id, trace_id=trace_id, batch_id=batch_id, draft=draft
+        )
+
+    def record_flag(
+        self,
+        *,
+        client_token: str,
+        trace_id: str,
+        reviewer_id: str,
+        batch_id: str,
+        flagged: bool,
+        reason: str | None = None,
+    ) -> None:
+        """Raise or lower a reviewer's flag on a trace once, however often it is sent."""
+        flags.record_flag(
+            self._db,
+            client_token=client_token,
+            trace_id=trace_id,
+            reviewer_id=reviewer_id,
+            batch_id=batch_id,
+            flagged=flagged,
+            reason=reason,
+        )
+
+    def flag_frame(self, batch_id: str) -> pd.DataFrame:
+        """Return the flags of a batch that stand, for the lead."""
+        return frames.flags(self._db, batch_id)
+
+    def own_flags(
+        self, reviewer_id: str, batch_id: str, trace_ids: Sequence[str]
+    ) -> dict[str, str]:
+        """Return which of these traces a reviewer has flagged, and why."""
+        return flags.own_flags(self._db, reviewer_id, batch_id, trace_ids)
+
+    def own_labels(
+        self, reviewer_id: str, batch_id: str, *, limit: int = 200
+    ) -> list[own_labels.OwnLabel]:
+        """Return the reviewer's own current labels of a batch, newest first."""
+        return own_labels.own_labels(self._db, self.taxonomy(), reviewer_id, batch_id, limit)
+
+    def own_tags(self, reviewer_id: str, batch_id: str) -> list[str]:
+        """Return the tags that this reviewer has used in a batch, the most used first."""
+        return own_labels.own_tags(self._db, reviewer_id, batch_id)
+
+    def pace(self, reviewer_id: str, batch_id: str) -> float | None:
+        """Return the median active seconds of a reviewer's last labels; None below five."""
+        return own_labels.pace(self._db, reviewer_id, batch_id)
 
     def acknowledged(self, reviewer_id: str, batch_id: str, tokens: Sequence[str]) -> set[str]:
         """Return which of these client tokens of a reviewer the store holds."""

@@ -98,6 +98,9 @@ CREATE TABLE label_event (
   ),
   rationale VARCHAR,
   evidence JSON,
+  confidence INTEGER CHECK (confidence BETWEEN 1 AND 3),
+  tags JSON,
+  sub_goals JSON,
   seconds_active DOUBLE,
   reason VARCHAR,
   supersedes UUID,
@@ -118,7 +121,7 @@ CREATE TABLE draft (
   batch_id VARCHAR NOT NULL,
   trace_id VARCHAR NOT NULL,
   reviewer_id VARCHAR NOT NULL,
-  answers JSON NOT NULL,
+  body JSON NOT NULL,
   updated_at TIMESTAMP NOT NULL,
   PRIMARY KEY (batch_id, trace_id, reviewer_id)
 );
@@ -132,6 +135,28 @@ CREATE TABLE exposure (
   created_at TIMESTAMP NOT NULL,
   PRIMARY KEY (reviewer_id, trace_id, what)
 );
+
+-- "Look at this trace", from a reviewer to the lead; no label, and not for other reviewers.
+CREATE TABLE flag_event (
+  event_id UUID PRIMARY KEY DEFAULT uuidv7(),
+  seq BIGINT NOT NULL UNIQUE,
+  client_token VARCHAR NOT NULL UNIQUE,
+  kind VARCHAR NOT NULL CHECK (kind IN ('flag', 'unflag')),
+  trace_id VARCHAR NOT NULL,
+  reviewer_id VARCHAR NOT NULL,
+  batch_id VARCHAR NOT NULL,
+  reason VARCHAR,
+  simulated BOOLEAN NOT NULL,
+  created_at TIMESTAMP NOT NULL
+);
+
+CREATE VIEW flag_current AS
+SELECT * EXCLUDE (recency) FROM (
+  SELECT *, row_number() OVER (
+    PARTITION BY reviewer_id, trace_id, batch_id ORDER BY seq DESC
+  ) AS recency
+  FROM flag_event
+) WHERE recency = 1 AND kind = 'flag';
 
 CREATE TABLE adjudication_event (
   event_id UUID PRIMARY KEY DEFAULT uuidv7(),
