@@ -4,6 +4,12 @@ const HELP = [
   ["Y  N", "answer yes or no"],
   ["U", "one question back; on the first question, undo the last label or skip"],
   ["S", "skip this trace, with a reason"],
+  ["⇧1 … ⇧9", "back to that question"],
+  ["1  2  3", "how sure you are: low, middle, high; the same key again takes it off"],
+  ["T", "tags: type, Enter adds; arrows choose a suggestion; Escape leaves"],
+  ["G", "tick the sub-goals: Y done, N not done, U unclear"],
+  ["F", "flag this trace for the lead, with or without a reason; again takes it off"],
+  ["L", "your last 200 labels; Enter reopens one, with a reason"],
   ["W", "write the rationale; Escape, Enter or Ctrl+Enter leaves the field"],
   ["J  K", "next or previous step (also the arrow keys)"],
   ["Home  End", "task, final response"],
@@ -79,7 +85,6 @@ function openEvidence(view, answer) {
   const node = view.desk.question(work.answers);
   view.parts.decision.replaceChildren(
     ...[
-      renderCrumbs(view, work),
       el("div", { class: "question-box evidence" },
         el("div", { class: "eyebrow", text: node.question }),
         el("label", { class: "question", for: "quote", text: "Which words are invented?" }),
@@ -141,6 +146,7 @@ function openSkip(view) {
 function closeHelp(view) {
   view.help.remove();
   view.help = null;
+  view.modal = null;
   view.focusTrace();
 }
 

@@ -2,11 +2,12 @@
 
 let view = null;
 const desks = new Map();
+const TYPED_MS = 1000; // a rationale is kept when the typing pauses
 
 class View {
   constructor(root) {
     this.root = root;
-    this.mode = "state"; // answer | evidence | skip | note | lesson | state
+    this.mode = "state"; // answer | evidence | skip | note | goals | lesson | state
     this.trace = null;
     this.ready = false;
     this.quietUntil = 0;
@@ -27,11 +28,13 @@ class View {
     for (const name of ["pointerdown", "wheel", "pointermove"]) {
       this.frame.addEventListener(name, () => this.active(), { ...options, passive: true });
     }
+    this.frame.addEventListener("scroll", () => this.active(), { ...options, capture: true, passive: true });
+    listenMarks(this, options);
     this.frame.addEventListener("click", (e) => this.clicked(e), options);
     this.parts.rationale.addEventListener("input", () => {
       if (!this.trace) return;
       this.desk.workOn(this.trace.trace_id).rationale = this.parts.rationale.value.replace(/\s*\n\s*/g, " ");
-      this.desk.keep();
+      this.desk.saveDraft(this.trace.trace_id, TYPED_MS);
     }, options);
     this.clock = window.setInterval(() => this.tick(), 1000);
   }
@@ -56,8 +59,11 @@ class View {
 
   tick() {
     const now = performance.now();
-    if (this.trace && !document.hidden && now - (this.lastActive || 0) < IDLE_MS) {
-      this.desk.workOn(this.trace.trace_id).seconds += 1;
+    const working = this.trace && this.ready && this.mode !== "lesson" && !document.hidden;
+    if (working && now - (this.lastActive || 0) < IDLE_MS) {
+      const work = this.desk.workOn(this.trace.trace_id);
+      work.seconds += 1;
+      if (work.seconds % 5 === 0) this.desk.keep();
     }
     if (this.desk?.unsaved()) renderStatus(this);
     this.mark();
@@ -85,6 +91,8 @@ class View {
     const undone = desk.receive(data);
     this.settle(undone);
     if (this.ready) this.prepare();
+    if (this.mode !== "lesson") renderFlag(this);
+    this.modal?.render?.();
     renderStatus(this);
     this.mark();
   }
@@ -113,6 +121,7 @@ class View {
     this.ready = false;
     this.mode = "answer";
     this.overlay = null;
+    this.parts.tagField.value = "";
     this.at = 0;
     const work = this.desk.workOn(trace.trace_id);
     this.parts.rationale.value = work.rationale;
@@ -167,7 +176,10 @@ class View {
     dataset.state = this.mode === "state" ? this.state : this.mode;
     dataset.unsaved = String(this.desk ? this.desk.unsaved() : 0);
     dataset.painted = this.painted.join(" ");
-    this.parts.rationaleBox.hidden = !["answer", "evidence"].includes(this.mode);
+    const deciding = ["answer", "evidence"].includes(this.mode);
+    this.parts.rationaleBox.hidden = !deciding;
+    this.parts.marks.hidden = !deciding;
+    this.parts.crumbs.hidden = ["state", "lesson"].includes(this.mode) || !this.parts.crumbs.firstChild;
   }
 
   answer(answer) {
@@ -183,16 +195,12 @@ class View {
     work.answers[desk.question(work.answers).id] = answer;
     desk.notice = "";
     if (!desk.leaf(work.answers)) {
-      desk.put({ kind: "draft", trace_id: trace.trace_id, answers: { ...work.answers } });
+      desk.saveDraft(trace.trace_id);
       renderQuestion(this);
       this.focusTrace();
     } else {
-      desk.put({
-        kind: "label", trace_id: trace.trace_id, answers: { ...work.answers },
-        rationale: work.rationale.trim(),
-        evidence: work.evidence.filter((e) => e.node).map(({ step_id, quote }) => ({ step_id, quote })),
-        seconds_active: Math.round(work.seconds),
-      });
+      work.evidence = work.evidence.filter((e) => e.node);
+      desk.put({ kind: "label", ...desk.decided(trace.trace_id) });
       if (desk.data.practice) this.mode = "lesson";
       this.settle();
     }
@@ -226,7 +234,7 @@ class View {
     const path = work ? desk.path(work.answers) : [];
     if (path.length > 0) {
       desk.forget(trace.trace_id, path[path.length - 1]);
-      desk.put({ kind: "draft", trace_id: trace.trace_id, answers: { ...work.answers } });
+      desk.saveDraft(trace.trace_id);
       renderQuestion(this);
     } else if (!desk.reopening() && desk.last()) {
       desk.put({ kind: "undo", trace_id: trace?.trace_id || "", undoes: desk.last().trace_id });
