@@ -75,11 +75,13 @@ function listAction(view, key, event) {
 
 function askWhy(view, label) {
   const { modal, desk } = view;
+  const closeRow = view.help.firstChild.lastChild;
   const field = el("input", {
     class: "quote", id: "why", maxlength: "300", autocomplete: "off", placeholder: "A few words; stored with the change",
   });
   const back = () => {
     Object.assign(modal, { asking: false, accept: () => {}, cancel: () => closeHelp(view) });
+    closeRow.hidden = false;
     renderList(view);
     view.help.firstChild.focus();
   };
@@ -89,6 +91,7 @@ function askWhy(view, label) {
     else field.focus();
   };
   Object.assign(modal, { asking: true, accept, cancel: back });
+  closeRow.hidden = true;
   modal.body.replaceChildren(
     el("p", { class: "rule" }, el("span", { class: "mono", text: label.trace_id }),
       el("span", { text: ` ${classTitle(desk, label.outcome)} · ${label.task}` })),

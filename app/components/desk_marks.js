@@ -182,11 +182,13 @@ function openGoals(view) {
       view.mode = "answer";
       view.overlay = null;
       renderQuestion(view);
+      renderStatus(view);
       view.focusTrace();
       view.mark();
     },
   };
   renderGoals(view);
+  renderStatus(view);
   view.mark();
 }
 
@@ -253,9 +255,9 @@ function pressFlag(view) {
   };
   openHelp(view, "Flag this trace for the lead",
     el("label", { class: "rule", for: "flag-reason", text: "The lead sees the flag; other reviewers do not. It is no label." }),
-    field,
-    el("div", { class: "row" }, el("button", { type: "button", class: "primary", onclick: raise },
-      el("span", { text: "Flag" }), kbd("Enter"))));
+    field);
+  view.help.firstChild.lastChild.prepend(
+    el("button", { type: "button", class: "primary", onclick: raise }, el("span", { text: "Flag" }), kbd("Enter")));
   view.modal = {
     accept: raise, cancel: () => closeHelp(view),
     action: (key) => ({ Enter: raise, Escape: () => closeHelp(view) })[key] || null,

@@ -99,7 +99,8 @@ function renderStatus(view) {
   const keys = view.mode === "lesson" ? [flag] : view.trace && !decided ? [["S", "skip"], flag, ["H", "handbook"]] : [];
   if (last) keys.push(["L", "my labels"]);
   keys.push(["?", "all keys"]);
-  if ((last || undo !== "undo last") && view.mode !== "lesson") keys.unshift(["U", undo]);
+  if (view.mode === "goals") keys.splice(0, keys.length, ["G", "back to the question"], ["?", "all keys"]);
+  else if ((last || undo !== "undo last") && view.mode !== "lesson") keys.unshift(["U", undo]);
   parts.keys.replaceChildren(...keys.flatMap(([key, what]) => [
     el("button", { type: "button", class: "key", "data-key": key, tabindex: "-1" }, kbd(key), el("span", { text: what })),
   ]));
