@@ -53,10 +53,10 @@ def flags(db: Database, batch_id: str) -> pd.DataFrame:
 
 
 def batch_items(db: Database, batch_id: str) -> pd.DataFrame:
-    """Return trace_id, position and inclusion_probability of a batch, in order."""
+    """Return trace_id, position, inclusion_probability and labels_wanted of a batch, in order."""
     return _frame(
         db,
-        "SELECT trace_id, position, inclusion_probability FROM batch_item "
+        "SELECT trace_id, position, inclusion_probability, labels_wanted FROM batch_item "
         "WHERE batch_id = ? ORDER BY position",
         [batch_id],
     )

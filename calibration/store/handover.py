@@ -61,6 +61,8 @@ CALLS = {
             "labels_wanted": int,
             "design": dict[str, Any],
             "token": str | None,
+            "item_labels": list[int] | None,
+            "item_probabilities": list[float] | None,
         },
         Batch,
     ),

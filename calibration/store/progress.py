@@ -75,21 +75,20 @@ class Progress:
     def __init__(self) -> None:
         self._seen = 0
         self._by_batch: defaultdict[tuple[str, str], BatchProgress] = defaultdict(BatchProgress)
-        self._plans: dict[str, tuple[int, list[str]]] = {}
+        self._plans: dict[str, dict[str, int]] = {}
         self._reviewers: set[str] = set()
 
-    def plan(self, cursor: duckdb.DuckDBPyConnection, batch_id: str) -> tuple[int, list[str]]:
-        """Return the labels wanted and the traces of a batch in its order; neither changes."""
+    def plan(self, cursor: duckdb.DuckDBPyConnection, batch_id: str) -> dict[str, int]:
+        """Return the labels wanted of each trace of a batch, in its order; it never changes."""
         if batch_id not in self._plans:
-            wanted = cursor.execute(
-                "SELECT labels_wanted FROM batch WHERE batch_id = ?", [batch_id]
-            ).fetchall()
-            if not wanted:
-                raise InputError(f"batch {batch_id!r} is not in the store")
             items = cursor.execute(
-                "SELECT trace_id FROM batch_item WHERE batch_id = ? ORDER BY position", [batch_id]
+                "SELECT trace_id, labels_wanted FROM batch_item WHERE batch_id = ? "
+                "ORDER BY position",
+                [batch_id],
             ).fetchall()
-            self._plans[batch_id] = wanted[0][0], [row[0] for row in items]
+            if not items:
+                raise InputError(f"batch {batch_id!r} is not in the store")
+            self._plans[batch_id] = dict(items)
         return self._plans[batch_id]
 
     def check_reviewer(self, cursor: duckdb.DuckDBPyConnection, reviewer_id: str) -> None:

@@ -68,6 +68,8 @@ class RemoteStore(Store):
         labels_wanted: int = 2,
         design: dict[str, Any] | None = None,
         token: str | None = None,
+        item_labels: Sequence[int] | None = None,
+        item_probabilities: Sequence[float] | None = None,
     ) -> Batch:
         """Store a batch; traces are served in the order given."""
         batch: Batch = self._hand_over(
@@ -78,6 +80,8 @@ class RemoteStore(Store):
             labels_wanted=labels_wanted,
             design=design or {},
             token=token or str(uuid4()),
+            item_labels=None if item_labels is None else list(item_labels),
+            item_probabilities=None if item_probabilities is None else list(item_probabilities),
         )
         return batch
 

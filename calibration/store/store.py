@@ -25,6 +25,7 @@ from calibration.store import (
     frames,
     label_import,
     labels,
+    leases,
     own_labels,
     people,
     snapshot,
@@ -167,6 +168,8 @@ class Store:
         labels_wanted: int = 2,
         design: dict[str, Any] | None = None,
         token: str | None = None,
+        item_labels: Sequence[int] | None = None,
+        item_probabilities: Sequence[float] | None = None,
     ) -> Batch:
         """Store a batch; traces are served in the order given. A repeated token adds nothing."""
         return batches.add_batch(
@@ -177,6 +180,8 @@ class Store:
             labels_wanted=labels_wanted,
             design=design or {},
             token=token,
+            item_labels=item_labels,
+            item_probabilities=item_probabilities,
         )
 
     def batch_items(self, batch_id: str) -> pd.DataFrame:
@@ -191,6 +196,17 @@ class Store:
         """Return whether this reviewer still has traces of the batch to label."""
         version = self.taxonomy().version
         return batches.has_open_items(self._db, reviewer_id, batch_id, version)
+
+    def lease_frame(self, batch_id: str) -> pd.DataFrame:
+        """Return who holds which trace of a batch, and until when."""
+        return leases.lease_frame(self._db, batch_id, self.taxonomy().version)
+
+    def release_leases(self, *, batch_id: str, reviewer_id: str, by: str) -> list[str]:
+        """Hand what somebody holds over to the others; a lead may, and it is written down."""
+        version = self.taxonomy().version
+        return leases.release_leases(
+            self._db, batch_id=batch_id, reviewer_id=reviewer_id, by=by, taxonomy_version=version
+        )
 
     def record_label(self, draft: LabelDraft) -> labels.LabelReceipt:
         """Store a label once, however often it is sent."""

@@ -72,6 +72,7 @@ CREATE TABLE batch_item (
   trace_id VARCHAR NOT NULL,
   position INTEGER NOT NULL,
   inclusion_probability DOUBLE CHECK (inclusion_probability > 0 AND inclusion_probability <= 1),
+  labels_wanted INTEGER NOT NULL CHECK (labels_wanted >= 1),
   PRIMARY KEY (batch_id, trace_id)
 );
 
