@@ -1,6 +1,7 @@
 """Draw an equal-probability batch of production traces and record how it was drawn."""
 
 import hashlib
+import math
 
 import numpy as np
 import pandas as pd
@@ -84,6 +85,29 @@ def draw_ids(ids: NDArray[np.str_], *, n: int, seed: int) -> list[str]:
     """
     drawn = np.random.default_rng(seed).choice(np.sort(ids), size=n, replace=False)
     return [str(trace_id) for trace_id in drawn]
+
+
+def labels_per_trace(n: int, *, labels_wanted: int, overlap: float = 1.0) -> list[int]:
+    """Return the labels that each of `n` traces gets: `labels_wanted` for a share, one for others.
+
+    At least one trace is in the overlap when its share is not zero.
+
+    Raises
+    ------
+    InputError
+        If `labels_wanted` is below 1 or `overlap` is outside [0, 1].
+
+    Examples
+    --------
+    >>> labels_per_trace(4, labels_wanted=2, overlap=0.25)
+    [2, 1, 1, 1]
+    """
+    if labels_wanted < 1:
+        raise InputError(f"labels wanted must be at least 1, got {labels_wanted}")
+    if not 0 <= overlap <= 1:
+        raise InputError(f"overlap must be a share in [0, 1], got {overlap}")
+    shared = min(n, math.ceil(round(n * overlap, 6)))
+    return [labels_wanted] * shared + [1] * (n - shared)
 
 
 def population(batch: Batch, traces: pd.DataFrame) -> pd.DataFrame:
