@@ -55,6 +55,11 @@ def results_batch(store: Store, title: str) -> str | None:
     return batch_id
 
 
+def plain(name: str) -> str:
+    """Return a name for a button: its label is markdown, and a name must stay a name."""
+    return "".join(c if c.isalnum() or c in " .,'-" else f"\\{c}" for c in name)
+
+
 def tighten() -> None:
     """Give the page the width and height that Streamlit leaves empty."""
     st.html(_STYLE)
