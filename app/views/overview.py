@@ -16,6 +16,7 @@ from calibration.analyses.overview import (
     batch_results,
 )
 from calibration.analyses.planning import Plan, plan_batch
+from calibration.analyses.sampling import draw_batch
 from calibration.errors import CalibrationError
 from calibration.records import SOURCE_JUDGE
 from calibration.reporting.planning import enough, half_width, hours
@@ -29,6 +30,7 @@ HIDDEN = (
 MOST_ROWS = 200
 JUDGE = "overview_judge"
 HANDED = "overview_handed_over"
+DRAWN = "overview_drawn"
 
 
 def _ago(at: datetime, now: datetime) -> str:
@@ -213,6 +215,11 @@ def _planner(store: Store, judge_id: str | None) -> None:
         overlap = right.number_input(
             "on this share of them (%)", min_value=0, max_value=100, value=100, key="plan_overlap"
         )
+        left, right = st.columns([1, 2], vertical_alignment="bottom")
+        seed = left.number_input("Seed of the draw", min_value=0, value=1, key="plan_seed")
+        evenly = right.checkbox(
+            "Give every workflow its share of the draw", value=True, key="plan_evenly"
+        )
         st.form_submit_button("Plan", key="plan_submit")
     try:
         plan = plan_batch(
@@ -222,6 +229,46 @@ def _planner(store: Store, judge_id: str | None) -> None:
         st.text(str(error))
         return
     _plan(plan)
+    _draw(store, plan, int(seed), evenly)
+
+
+def _draw(store: Store, plan: Plan, seed: int, evenly: bool) -> None:
+    """Offer a lead to draw what was planned, and everybody the command that does it."""
+    me = session.chosen_reviewer(store)
+    if me is not None and me.role == "lead":
+        st.button(
+            f"Draw {plan.n} traces now",
+            key="draw",
+            on_click=_draw_now,
+            args=(store, plan, seed, evenly),
+        )
+    if said := st.session_state.pop(DRAWN, ""):
+        st.text(said)
+    words = f"sample --n {plan.n} --seed {seed} --labels-wanted {plan.labels_wanted}"
+    if plan.labels_wanted > 1 and plan.overlap < 1:
+        words += f" --overlap {plan.overlap:g}"
+    if evenly:
+        words += " --by-workflow"
+    st.caption("The same on the command line:")
+    st.code(session.command(words), language="bash")
+
+
+def _draw_now(store: Store, plan: Plan, seed: int, evenly: bool) -> None:
+    # Asked for twice, the draw is stored once; if this run is abandoned only the sentence is lost.
+    try:
+        batch = draw_batch(
+            store,
+            n=plan.n,
+            seed=seed,
+            labels_wanted=plan.labels_wanted,
+            overlap=plan.overlap,
+            by_workflow=evenly,
+            once=True,
+        )
+    except CalibrationError as error:
+        st.session_state[DRAWN] = str(error)
+    else:
+        st.session_state[DRAWN] = f"{batch.batch_id} is drawn; reviewers find it on the Label page."
 
 
 def _plan(plan: Plan) -> None:
@@ -235,12 +282,7 @@ def _plan(plan: Plan) -> None:
     for column, (label, value) in zip(st.columns(len(cells)), cells, strict=True):
         column.metric(label, value, border=True)
     st.text("\n".join(f"- {note}." for note in plan.notes))
-    share = (
-        f" --overlap {plan.overlap:g}" if 0 < plan.labels_wanted - 1 and plan.overlap < 1 else ""
-    )
-    st.caption(f"Expected half-widths at {100 * plan.confidence_level:g} %. Draw it with:")
-    words = f"sample --n {plan.n} --seed 1 --labels-wanted {plan.labels_wanted}{share}"
-    st.code(session.command(words), language="bash")
+    st.caption(f"Expected half-widths at {100 * plan.confidence_level:g} %.")
 
 
 def _page() -> None:

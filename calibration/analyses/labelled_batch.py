@@ -84,6 +84,8 @@ def load_batch(store: Store, batch_id: str | None = None) -> LabelledBatch:
     ------
     MixedDataError
         If simulated and real traces or labels would enter one number.
+    CalibrationError
+        If its traces were drawn with unequal probabilities.
     """
     batch = choose_batch(store, batch_id)
     if batch.purpose != "production":
@@ -98,6 +100,7 @@ def load_batch(store: Store, batch_id: str | None = None) -> LabelledBatch:
     labels = labels.sort_values(["trace_id", "reviewer_id"]).reset_index(drop=True)
     labels["code"] = labels["outcome"].map(CODE)
     items = store.batch_items(batch.batch_id)
+    _check_equal_probabilities(batch, items)
     labelled = items[items["trace_id"].isin(labels["trace_id"])].merge(
         traces.drop(columns="seq"), on="trace_id", how="left"
     )
@@ -120,6 +123,17 @@ def load_batch(store: Store, batch_id: str | None = None) -> LabelledBatch:
         later_traces=_later_traces(batch, every),
         simulated=_simulated(traces, labels, consensus),
     )
+
+
+def _check_equal_probabilities(batch: Batch, items: pd.DataFrame) -> None:
+    """Refuse a draw that no estimator here weighs: its plain means would be means of nothing."""
+    drawn = items["inclusion_probability"]
+    if not np.allclose(drawn, drawn.iloc[0], rtol=1e-9, atol=0, equal_nan=True):
+        raise CalibrationError(
+            f"traces of batch {batch.batch_id!r} were drawn with probabilities from "
+            f"{drawn.min():.4g} to {drawn.max():.4g}, and rates and agreement here are for equal "
+            "ones; draw a batch with `asr sample`"
+        )
 
 
 def _human_side(

@@ -1,6 +1,7 @@
 """Draw an equal-probability batch of production traces and record how it was drawn."""
 
 import hashlib
+import json
 import math
 
 import numpy as np
@@ -19,16 +20,23 @@ def draw_batch(
     seed: int,
     workflow: str | None = None,
     labels_wanted: int = 2,
+    overlap: float = 1.0,
+    by_workflow: bool = False,
+    once: bool = False,
 ) -> Batch:
     """Draw `n` traces without replacement, each with the same probability.
 
     The order of the batch is random too, so the traces labelled by the time labelling stops
-    are themselves a random sample.
+    are themselves a random sample. With `overlap` below one only a random share of the traces
+    wants `labels_wanted` labels and the others one. With `by_workflow` every workflow gets its
+    share of the draw, to the nearest trace, see `draw_evenly`. With `once` the same draw from the
+    same traces is stored once, however often it is asked for.
 
     Raises
     ------
     InputError
-        If `n` is not positive, `seed` is negative, or no trace has the workflow.
+        If `n` is not positive, `seed` is negative, labels or overlap are none, or no trace has the
+        workflow.
     CalibrationError
         If there are fewer than `n` traces.
     """
@@ -36,6 +44,7 @@ def draw_batch(
         raise InputError(f"n must be at least 1, got {n}")
     if seed < 0:
         raise InputError(f"seed must be 0 or more, got {seed}")
+    labels = labels_per_trace(n, labels_wanted=labels_wanted, overlap=overlap)
     frame = production_traces(store)
     if frame.empty:
         raise CalibrationError("the store holds no traces; `asr import FILES` brings some in")
@@ -48,23 +57,40 @@ def draw_batch(
         raise CalibrationError(
             f"{n} traces were asked for and there are {len(frame)}; draw fewer or import more"
         )
-    ids = np.sort(frame["trace_id"].to_numpy(dtype=str))
-    design = {
-        "kind": "simple random sample",
+    frame = frame.sort_values("trace_id")
+    ids = frame["trace_id"].to_numpy(dtype=str)
+    design: dict[str, object] = {
+        "kind": "random sample even over workflows" if by_workflow else "simple random sample",
         "n": n,
         "population": len(ids),
         "seed": seed,
         "workflow": workflow,
         "last_seq": int(frame["seq"].max()),
         "population_sha256": _sha256(ids),
+        "overlap": overlap,
     }
+    if by_workflow:
+        workflows = frame["workflow"].to_numpy(dtype=str)
+        drawn = draw_evenly(ids, workflows, n=n, seed=seed)
+        design["population_by_workflow"] = frame["workflow"].value_counts().to_dict()
+    else:
+        drawn = draw_ids(ids, n=n, seed=seed)
+    # A stream of its own: which traces are labelled twice does not depend on how they were drawn.
+    shared = np.random.default_rng([seed, 1]).permutation(labels)
     return store.add_batch(
         purpose="production",
-        trace_ids=draw_ids(ids, n=n, seed=seed),
+        trace_ids=drawn,
         inclusion_probability=n / len(ids),
-        labels_wanted=labels_wanted,
+        labels_wanted=max(labels),
+        item_labels=shared.tolist(),
         design=design,
+        token=_token(design, labels_wanted) if once else None,
     )
+
+
+def _token(design: dict[str, object], labels_wanted: int) -> str:
+    text = json.dumps([design, labels_wanted], sort_keys=True)
+    return "draw-" + hashlib.sha256(text.encode()).hexdigest()
 
 
 def production_traces(store: Store) -> pd.DataFrame:
@@ -84,6 +110,36 @@ def draw_ids(ids: NDArray[np.str_], *, n: int, seed: int) -> list[str]:
     The draw depends on which ids there are and not on their order.
     """
     drawn = np.random.default_rng(seed).choice(np.sort(ids), size=n, replace=False)
+    return [str(trace_id) for trace_id in drawn]
+
+
+def draw_evenly(
+    ids: NDArray[np.str_], workflows: NDArray[np.str_], *, n: int, seed: int
+) -> list[str]:
+    """Return `n` of the ids in random order, spread evenly over workflows.
+
+    A systematic draw with a random start through the traces in order of workflow, shuffled
+    within: every trace has the same probability n / N, exactly, and a workflow with N_h traces
+    gets n N_h / N of the draw, rounded down or up. So no weights are needed, and intervals made
+    for a simple random sample are a little too wide rather than too narrow.
+
+    References
+    ----------
+    Cochran (1977), Sampling Techniques, 3rd ed., chapter 8: systematic sampling.
+
+    Examples
+    --------
+    >>> names = np.array(["a1", "a2", "a3", "a4", "b1", "b2"])
+    >>> of = np.array(["a"] * 4 + ["b"] * 2)
+    >>> sorted(name[0] for name in draw_evenly(names, of, n=3, seed=1))
+    ['a', 'a', 'b']
+    """
+    rng = np.random.default_rng(seed)
+    in_order = np.argsort(ids)
+    shuffled = rng.permutation(in_order)
+    lined_up = shuffled[np.argsort(workflows[shuffled], kind="stable")]
+    places = np.floor((np.arange(n) + rng.random()) * (ids.size / n)).astype(np.int64)
+    drawn = rng.permutation(ids[lined_up[np.minimum(places, ids.size - 1)]])
     return [str(trace_id) for trace_id in drawn]
 
 

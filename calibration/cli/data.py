@@ -9,7 +9,6 @@ import click
 
 from calibration.analyses import importing
 from calibration.analyses.labelled_batch import choose_batch
-from calibration.analyses.sampling import draw_batch
 from calibration.cli.stores import open_to_read, open_to_write
 from calibration.cli.terminal import (
     EXISTING,
@@ -108,44 +107,6 @@ def _settings(
         timezone=base.timezone if timezone is None else timezone,
         workflows=base.workflows,
     )
-
-
-@click.command()
-@click.option("--n", type=int, required=True, help="Number of traces.")
-@click.option("--seed", type=int, required=True, help="Seed of the draw.")
-@click.option("--workflow", help="Draw from this workflow only.")
-@click.option("--labels-wanted", type=int, default=2, show_default=True, help="Per trace.")
-@with_store
-@with_json
-def sample(
-    n: int, seed: int, workflow: str | None, labels_wanted: int, path: Path, as_data: bool
-) -> None:
-    """Draw an equal-probability batch of traces to label, and record how it was drawn.
-
-    \b
-    asr sample --n 40 --seed 1
-    """
-    with open_to_write(path) as store:
-        batch = draw_batch(store, n=n, seed=seed, workflow=workflow, labels_wanted=labels_wanted)
-        ids = list(store.batch_items(batch.batch_id)["trace_id"])
-    if as_data:
-        print_json(
-            {
-                "batch_id": batch.batch_id,
-                "n": batch.n_items,
-                "population": batch.design["population"],
-                "inclusion_probability": n / batch.design["population"],
-                "labels_wanted": batch.labels_wanted,
-                "design": batch.design,
-                "trace_ids": ids,
-            }
-        )
-    else:
-        click.echo(
-            f"{batch.batch_id}: {batch.n_items} of {batch.design['population']} traces, each drawn "
-            f"with probability {n / batch.design['population']:.4f}, {labels_wanted} labels wanted"
-        )
-        click.echo(f"Label them: asr serve --store {path}")
 
 
 @click.command()
@@ -284,4 +245,4 @@ def taxonomy(file: Path | None, path: Path, as_data: bool) -> None:
         print_lines(text.taxonomy(shown))
 
 
-COMMANDS = (import_, sample, verdicts, labels, reviewer, taxonomy)
+COMMANDS = (import_, verdicts, labels, reviewer, taxonomy)

@@ -113,3 +113,16 @@ def test_the_command_prints_the_plan(half: World) -> None:
     assert data["notes"] == list(expected.notes)
     refused = CliRunner().invoke(main, ["plan", "--n", "1", "--store", path])
     assert (refused.exit_code, "n must be at least 2" in refused.stderr) == (2, True)
+
+
+def test_the_command_draws_with_an_overlap(half: World) -> None:
+    path = str(half.store.path)
+    half.store.close()
+    words = ["sample", "--n", "40", "--seed", "1", "--overlap", "0.25", "--by-workflow"]
+    done = CliRunner().invoke(main, [*words, "--store", path])
+    assert done.exit_code == 0, done.output
+    assert "2 labels wanted on 10 of them and one on the others" in done.stdout
+    data = json.loads(CliRunner().invoke(main, [*words, "--store", path, "--json"]).stdout)
+    assert data["labels"] == sum(data["labels_wanted_of_each"]) == 50
+    assert data["design"]["kind"] == "random sample even over workflows"
+    assert len(data["trace_ids"]) == 40

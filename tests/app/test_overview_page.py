@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from app import session
 from calibration.analyses.demo import build_demo
 from calibration.store import Store
 from tests.app.conftest import OpenApp
@@ -137,7 +138,28 @@ def test_the_planner_follows_what_is_asked(demo: Path, open_app: OpenApp) -> Non
     assert narrow["Labels to make"] == "500"
     assert narrow["Human-only rate"] < wide["Human-only rate"]
     assert narrow["Corrected rate"] < narrow["Human-only rate"]
-    assert "--n 400 --seed 1 --labels-wanted 2 --overlap 0.25" in texts(app)
+    assert "--n 400 --seed 1 --labels-wanted 2 --overlap 0.25 --by-workflow" in texts(app)
     app.number_input("plan_n").set_value(2001)
     app.button("plan_submit").click().run()
     assert "2001 traces were asked for and there are 2000" in texts(app)
+
+
+def test_a_lead_draws_what_was_planned_once(team: Path, open_app: OpenApp) -> None:
+    app = open_app(reviewer=LEAD)
+    app.number_input("plan_n").set_value(4)
+    app.number_input("plan_overlap").set_value(50)
+    app.button("plan_submit").click().run()
+    for _ in range(2):
+        app.button("draw").click().run()
+        assert not app.exception
+        assert "production-002 is drawn" in texts(app)
+    session.close_stores()
+    with Store.open(team) as store:
+        newest, oldest = store.batches()
+        wanted = store.batch_items(newest.batch_id)["labels_wanted"]
+    assert (newest.n_items, oldest.batch_id) == (4, "production-001")
+    assert sorted(wanted) == [1, 1, 2, 2]
+
+
+def test_nobody_but_a_lead_can_draw(demo: Path, open_app: OpenApp) -> None:
+    assert not [b for b in overview(open_app()).button if b.key == "draw"]
