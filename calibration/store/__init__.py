@@ -8,11 +8,14 @@ from calibration.store.label_import import LabelsStored, import_token
 from calibration.store.labels import LabelReceipt
 from calibration.store.own_labels import OwnLabel
 from calibration.store.remote import RemoteStore
+from calibration.store.selection import CLASSES, SORTED_BY, TraceFacets, TraceFilter
 from calibration.store.store import Store
 from calibration.store.traces import IngestResult
 from calibration.store.verdicts import VerdictsStored
 
 __all__ = [
+    "CLASSES",
+    "SORTED_BY",
     "Batch",
     "IngestResult",
     "Keeper",
@@ -22,6 +25,8 @@ __all__ = [
     "Queue",
     "RemoteStore",
     "Store",
+    "TraceFacets",
+    "TraceFilter",
     "VerdictsStored",
     "check_sub_goals",
     "clean_tags",

@@ -37,7 +37,9 @@ def write_part(store: Path, traces: list[Trace]) -> str:
     directory = parts_directory(store)
     directory.mkdir(exist_ok=True)
     temporary = directory / f".{name}.{os.getpid()}"
-    table = pa.table({"trace_id": ids, "review": review, "hidden": hidden})
+    # The task once more in a column of its own: a search reads nothing else.
+    tasks = [trace.prompt for trace in ordered]
+    table = pa.table({"trace_id": ids, "task": tasks, "review": review, "hidden": hidden})
     pq.write_table(table, temporary, row_group_size=ROW_GROUP, compression="zstd")
     with temporary.open("rb") as handle:
         os.fsync(handle.fileno())

@@ -28,6 +28,8 @@ from calibration.store import (
     leases,
     own_labels,
     people,
+    saved_queries,
+    selection,
     snapshot,
     traces,
     verdicts,
@@ -36,6 +38,7 @@ from calibration.store.batches import Batch, Queue
 from calibration.store.database import Database
 from calibration.store.keeper import Keeper
 from calibration.store.label_import import LabelsStored
+from calibration.store.selection import TraceFacets, TraceFilter
 from calibration.taxonomy import Taxonomy, default_taxonomy
 
 
@@ -143,6 +146,52 @@ class Store:
     def trace_frame(self) -> pd.DataFrame:
         """Return the index of all traces."""
         return frames.traces(self._db)
+
+    def trace_facets(self) -> TraceFacets:
+        """Return the workflows, statuses, models and tools to filter traces by."""
+        return selection.facets(self._db)
+
+    def count_traces(self, chosen: TraceFilter) -> int:
+        """Return how many traces a filter finds."""
+        return selection.count(self._db, chosen, self.taxonomy().version)
+
+    def selected_ids(self, chosen: TraceFilter) -> list[str]:
+        """Return the ids of the traces that a filter finds, in order of id."""
+        return selection.ids(self._db, chosen, self.taxonomy().version)
+
+    def trace_list(
+        self,
+        chosen: TraceFilter,
+        *,
+        for_leads: bool,
+        sort: str = "imported",
+        descending: bool = False,
+        limit: int | None = 100,
+        offset: int = 0,
+    ) -> pd.DataFrame:
+        """Return the traces that a filter finds; classes, models and costs for leads only."""
+        return selection.listed(
+            self._db,
+            chosen,
+            self.taxonomy().version,
+            for_leads=for_leads,
+            sort=sort,
+            descending=descending,
+            limit=limit,
+            offset=offset,
+        )
+
+    def saved_queries(self) -> dict[str, TraceFilter]:
+        """Return the filters that were saved, by name."""
+        return saved_queries.saved_queries(self._db)
+
+    def save_query(self, name: str, chosen: TraceFilter) -> str:
+        """Keep filters under a name."""
+        return saved_queries.save_query(self._db, name, chosen)
+
+    def forget_query(self, name: str) -> None:
+        """Take a saved name back."""
+        saved_queries.forget_query(self._db, name)
 
     def is_simulated(self) -> bool:
         """Return whether any trace of the store is simulated."""

@@ -16,6 +16,7 @@ from calibration.errors import InputError
 from calibration.records import SOURCE_JUDGE, Attachment, Step, SubGoal, Trace, TraceForReview
 from calibration.store.database import Cursor, Database, record_audit, rows, utc_now
 from calibration.store.parts import parts_directory, read_part, write_part
+from calibration.store.tools import ToolUse, forget_tools, insert_tools, tool_uses
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +64,7 @@ class IndexRow:
     n_steps: int
     simulated: bool
     part: str
+    tools: tuple[ToolUse, ...]
 
 
 def ingest(db: Database, traces: Sequence[Trace], *, take_changed: bool = False) -> IngestResult:
@@ -140,6 +142,7 @@ def _index_row(trace: Trace) -> IndexRow:
         n_steps=len(trace.steps),
         simulated=trace.simulated,
         part="",
+        tools=tool_uses(trace),
     )
 
 
@@ -225,6 +228,7 @@ def _make_room(cursor: Cursor, trace_ids: list[str]) -> dict[str, int]:
         "SELECT trace_id, seq FROM trace WHERE list_contains(?::VARCHAR[], trace_id)", [trace_ids]
     ).fetchall()
     cursor.execute("DELETE FROM trace WHERE list_contains(?::VARCHAR[], trace_id)", [trace_ids])
+    forget_tools(cursor, trace_ids)
     cursor.execute(
         "DELETE FROM verdict WHERE list_contains(?::VARCHAR[], trace_id) "
         "AND starts_with(judge_id, ?)",
@@ -243,7 +247,9 @@ def _insert_index(
     now = utc_now()
     ((base,),) = cursor.execute("SELECT coalesce(max(seq), 0) FROM trace").fetchall()
     columns: dict[str, list[Any]] = {
-        name.name: [getattr(row, name.name) for row in index] for name in fields(IndexRow)
+        name.name: [getattr(row, name.name) for row in index]
+        for name in fields(IndexRow)
+        if name.name != "tools"
     }
     columns |= {
         "seq": [places.get(row.trace_id, base + k) for k, row in enumerate(index, 1)],
@@ -260,6 +266,7 @@ def _insert_index(
     cursor.register("incoming", table)
     cursor.execute("INSERT INTO trace BY NAME SELECT * FROM incoming")
     cursor.unregister("incoming")
+    insert_tools(cursor, {row.trace_id: row.tools for row in index})
 
 
 def _utc(trace: Trace) -> datetime | None:

@@ -50,6 +50,22 @@ CREATE TABLE trace (
   created_at TIMESTAMP NOT NULL
 );
 
+-- Which tools a trace called, and how many of the calls ended in an error.
+CREATE TABLE trace_tool (
+  trace_id VARCHAR NOT NULL,
+  tool VARCHAR NOT NULL,
+  calls INTEGER NOT NULL CHECK (calls > 0),
+  errors INTEGER NOT NULL CHECK (errors >= 0 AND errors <= calls)
+);
+
+-- Append-only: the newest row of a name counts, one without filters takes the name back.
+CREATE TABLE saved_query (
+  seq BIGINT PRIMARY KEY DEFAULT nextval('event_seq'),
+  name VARCHAR NOT NULL,
+  filters JSON,
+  created_at TIMESTAMP NOT NULL
+);
+
 CREATE TABLE reviewer (
   reviewer_id VARCHAR PRIMARY KEY,
   name VARCHAR NOT NULL,
