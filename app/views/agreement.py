@@ -120,6 +120,8 @@ def _page() -> None:
     if result.overall.n_ratings == 0:
         st.text("Nobody has labelled this batch yet. Start on the Label page.")
         return
+    if not result.is_sample:
+        st.text("These traces were chosen, not drawn at random: what follows holds for them only.")
     names = {r.reviewer_id: r.name for r in store.reviewers()}
     _headline(result)
     _per_class(result)

@@ -27,6 +27,7 @@ class AgreementAnalysis:
     disputed: tuple[dict[str, Any], ...]
     exposed: int
     simulated: bool
+    is_sample: bool
     taxonomy_version: str
     taxonomy_fingerprint: str
     fingerprint: str
@@ -37,9 +38,10 @@ def analyse_agreement(
 ) -> AgreementAnalysis:
     """Measure agreement on the traces that two or more reviewers labelled.
 
-    Inference is to traces like these; the reviewers are taken as they are.
+    Inference is to traces like these; the reviewers are taken as they are. A batch of traces
+    that were chosen by filters speaks about those traces only (`is_sample` is False).
     """
-    loaded = load_batch(store, batch_id)
+    loaded = load_batch(store, batch_id, sample=False)
     return agreement_of(loaded, confidence_level=confidence_level)
 
 
@@ -66,6 +68,7 @@ def agreement_of(loaded: LabelledBatch, *, confidence_level: float = 0.95) -> Ag
         disputed=disputed,
         exposed=loaded.exposed,
         simulated=loaded.simulated,
+        is_sample=loaded.is_sample,
         taxonomy_version=loaded.taxonomy.version,
         taxonomy_fingerprint=loaded.taxonomy.fingerprint,
         fingerprint=fingerprint(

@@ -1,7 +1,7 @@
 """Bring files into the store: traces, verdicts and labels made elsewhere."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -9,9 +9,9 @@ from typing import Any
 import pandas as pd
 
 from calibration.analyses.practice import is_reference
-from calibration.analyses.rows import Row, guard, read_rows, text_field
+from calibration.analyses.rows import Row, as_csv, guard, read_rows, text_field
 from calibration.errors import CalibrationError, InputError, LabelRefusedError
-from calibration.importers import ImportSettings, Parsed, Preview, preview, read_traces
+from calibration.importers import ImportSettings, Parsed, Preview, detect, preview, read_traces
 from calibration.records import (
     CONFIDENCES,
     NO_VERDICT,
@@ -41,10 +41,26 @@ REFERENCE = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FileRead:
+    """What one file holds, and the format it was recognised as."""
+
+    path: Path
+    format: str
+    traces: int
+    set_aside: int
+
+
+# Told how many files are read and how many runs were found so far.
+Told = Callable[[int, int], None]
+TELL_EVERY = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FilesRead:
     """Everything that some files hold, read to the end, nothing stored yet."""
 
     paths: tuple[Path, ...]
+    files: tuple[FileRead, ...]
     parsed: tuple[Parsed, ...]
     set_aside: tuple[SetAside, ...]
     preview: Preview
@@ -63,8 +79,12 @@ class ImportReport:
     set_aside: tuple[SetAside, ...]
 
 
-def read_files(paths: Sequence[Path], settings: ImportSettings) -> FilesRead:
+def read_files(
+    paths: Sequence[Path], settings: ImportSettings, *, told: Told | None = None
+) -> FilesRead:
     """Read trace files to the end; a file that is no trace file stops the import.
+
+    `told` is called after every file, and within a long one every 500 runs.
 
     Raises
     ------
@@ -74,16 +94,32 @@ def read_files(paths: Sequence[Path], settings: ImportSettings) -> FilesRead:
     files = [file for path in paths for file in _expand(path)]
     parsed: list[Parsed] = []
     set_aside: list[SetAside] = []
-    for file in files:
+    read: list[FileRead] = []
+    for number, file in enumerate(files):
+        before = len(parsed), len(set_aside)
         for item in read_traces(file, settings):
+            runs = len(parsed) + len(set_aside)
+            if told is not None and runs % TELL_EVERY == 0:
+                told(number, runs)
             if not isinstance(item, Parsed):
                 set_aside.append(item)
             elif is_reference(item.trace):
                 set_aside.append(SetAside(file=item.file, line=item.line, reason=REFERENCE))
             else:
                 parsed.append(item)
+        read.append(
+            FileRead(
+                path=file,
+                format=detect(file).title,
+                traces=len(parsed) - before[0],
+                set_aside=len(set_aside) - before[1],
+            )
+        )
+    if told is not None:
+        told(len(files), len(parsed) + len(set_aside))
     return FilesRead(
         paths=tuple(files),
+        files=tuple(read),
         parsed=tuple(parsed),
         set_aside=tuple(set_aside),
         preview=preview([*parsed, *set_aside]),
@@ -142,6 +178,12 @@ def store_files(
         verdicts=stored.stored,
         set_aside=(*read.set_aside, *changed),
     )
+
+
+def set_aside_csv(rows: Sequence[SetAside]) -> str:
+    """Return the rows that were not taken in as CSV that no spreadsheet runs as formulas."""
+    columns = ["file", "line", "reason"]
+    return as_csv(columns, ({"file": r.file, "line": r.line, "reason": r.reason} for r in rows))
 
 
 def _with_defaults(settings: ImportSettings, stored: Workflow) -> ImportSettings:

@@ -12,6 +12,8 @@ from calibration.errors import CalibrationError, InputError
 from calibration.records import REFERENCE_SOURCE
 from calibration.store import Batch, Store
 
+SELECTION = "traces chosen by filters"
+
 
 def draw_batch(
     store: Store,
@@ -23,6 +25,7 @@ def draw_batch(
     overlap: float = 1.0,
     by_workflow: bool = False,
     once: bool = False,
+    token: str | None = None,
 ) -> Batch:
     """Draw `n` traces without replacement, each with the same probability.
 
@@ -84,7 +87,7 @@ def draw_batch(
         labels_wanted=max(labels),
         item_labels=shared.tolist(),
         design=design,
-        token=_token(design, labels_wanted) if once else None,
+        token=_token(design, labels_wanted) if once else token,
     )
 
 
@@ -102,6 +105,11 @@ def production_traces(store: Store) -> pd.DataFrame:
     frame = store.trace_frame()
     result: pd.DataFrame = frame[frame["source"] != REFERENCE_SOURCE]
     return result
+
+
+def is_sample(batch: Batch) -> bool:
+    """Return whether a batch was drawn at random from production, and from which part of it."""
+    return "last_seq" in batch.design
 
 
 def draw_ids(ids: NDArray[np.str_], *, n: int, seed: int) -> list[str]:
@@ -179,7 +187,13 @@ def population(batch: Batch, traces: pd.DataFrame) -> pd.DataFrame:
         another one since: what is left would be no random sample of anything.
     """
     design = batch.design
-    if "last_seq" not in design:
+    if design.get("kind") == SELECTION:
+        raise CalibrationError(
+            f"batch {batch.batch_id!r} holds {SELECTION} and no random sample of production: no "
+            "rate follows from it; name another batch, or draw one with "
+            "`asr sample --n 40 --seed 1`"
+        )
+    if not is_sample(batch):
         raise CalibrationError(
             f"batch {batch.batch_id!r} does not say what it was drawn from; "
             "draw one with `asr sample --n 40 --seed 1`"

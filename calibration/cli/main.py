@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from calibration.cli import data, planning, reference, results, server
+from calibration.cli import data, planning, reference, results, server, traces
 from calibration.cli.terminal import print_error
 from calibration.errors import CalibrationError, InputError
 
@@ -39,6 +39,7 @@ def main() -> None:
 for command in (
     *data.COMMANDS,
     *planning.COMMANDS,
+    *traces.COMMANDS,
     *results.COMMANDS,
     *server.COMMANDS,
     *reference.COMMANDS,

@@ -60,6 +60,7 @@ def agreement(result: AgreementAnalysis) -> Json:
         "pairwise": [_pair(result, pair) for pair in result.pairs],
         "disputed": list(result.disputed),
         "exposed": result.exposed,
+        "random_sample_of_production": result.is_sample,
         **_origin(result),
     }
 

@@ -279,8 +279,8 @@ def test_a_page_of_a_hundred_thousand_traces(tmp_path: Path) -> None:
             "class": TraceFilter(classes=("unlabelled",)),
         }
         for name, filters in chosen.items():
-            start = perf_counter()
+            began = perf_counter()
             n = store.count_traces(filters)
             shown = store.trace_list(filters, for_leads=True, sort="latency", offset=n // 2)
-            print(f"{name}: {n} found, {1000 * (perf_counter() - start):.0f} ms")  # noqa: T201
+            print(f"{name}: {n} found, {1000 * (perf_counter() - began):.0f} ms")  # noqa: T201
             assert len(shown) <= 100
