@@ -120,6 +120,18 @@ def choose_reviewer(reviewer_id: str | None) -> None:
         st.query_params["reviewer"] = reviewer_id
 
 
+def is_lead(store: Store) -> bool:
+    """Return whether this session may see what labelling reviewers must not know."""
+    reviewer = chosen_reviewer(store)
+    return reviewer is None or reviewer.role == "lead"
+
+
+def labels_anything(store: Store) -> bool:
+    """Return whether this session's reviewer has traces of any batch but practice to label."""
+    batches = [batch.batch_id for batch in store.batches() if batch.purpose != "practice"]
+    return any(still_labelling(store, batch_id) for batch_id in batches)
+
+
 def still_labelling(store: Store, batch_id: str) -> bool:
     """Return whether this session's reviewer must not see yet what others answered."""
     reviewer = chosen_reviewer(store)
