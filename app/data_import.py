@@ -54,8 +54,9 @@ def show(store: Store) -> None:
     uploads, path = _sources()
     asked = (tuple(u.file_id for u in uploads), path, _typed(ZONE), _typed(ALL))
     read = st.button(
-        "Read the files", key="import_read", disabled=not (uploads or path), type="primary"
-    )
+        "Read the files", key="import_read", disabled=not (uploads or path),
+        type="secondary" if work.read is not None and work.asked == asked else "primary",
+    )  # fmt: skip
     if read:
         _read(work, uploads, asked)
     if work.trouble:
@@ -172,7 +173,8 @@ def _preview(read: FilesRead, lines: tuple[str, ...]) -> None:
         hide_index=True, alt="Each file with the format it was recognised as",
     )  # fmt: skip
     for line in lines:
-        if line.startswith(("Complete", "Missing", "First trace")):
+        name, _, said = line.partition(" ")
+        if name in ("Complete", "Missing", "First") and said.strip():
             st.text(line)
     _set_aside(read.set_aside, "preview")
 
@@ -194,7 +196,7 @@ def _set_aside(rows: tuple[SetAside, ...], where: str) -> None:
     frame = pd.DataFrame(shown).astype({"line": "Int64"})
     st.dataframe(frame, hide_index=True, alt="Rows that were not taken in, and why")
     st.download_button(
-        "Download as CSV", data=lambda: set_aside_csv(rows), file_name="set-aside.csv",
+        "Download what was set aside", data=lambda: set_aside_csv(rows), file_name="set-aside.csv",
         mime="text/csv", on_click="ignore", key=f"import_aside_{where}",
     )  # fmt: skip
 

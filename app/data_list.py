@@ -16,6 +16,9 @@ KEY = "data_"
 ENDED = {"error": "a call ended in an error", "ok": "every call ended well"}
 PICK, SAVE_AS, SAID, MADE = "data_pick", "data_save_as", "data_said", "data_made"
 MANY = ("workflows", "statuses", "classes", "verdicts", "models")
+AHEAD = (
+    "trace_id", "workflow", "task", "class", "verdict", "status", "tool_calls", "tool_errors",
+)  # fmt: skip
 COLUMNS = {
     "trace_id": "trace", "task_key": "task key", "n_steps": "steps", "started_at": "started (UTC)",
     "latency_s": "latency s", "tool_calls": "tool calls", "tool_errors": "tool errors",
@@ -196,15 +199,12 @@ def _table(found: TracePage) -> None:
     sort.selectbox("Sort by", list(SORTED_BY), key=KEY + "sort")
     order.toggle("Descending", key=KEY + "descending")
     page.number_input(f"Page of {found.pages:,}", 1, found.pages, key=KEY + "page")
-    ahead = [
-        name
-        for name in ("trace_id", "workflow", "task", "class", "verdict")
-        if name in found.traces
-    ]
+    ahead = [name for name in AHEAD if name in found.traces]
     shown = found.traces[ahead + [str(n) for n in found.traces.columns if n not in ahead]]
     st.dataframe(
         shown.rename(columns=COLUMNS), hide_index=True, height=420,
         alt="The traces that the filters find, one a row",
+        column_config={"task": st.column_config.TextColumn(width="medium")},
     )  # fmt: skip
 
 
@@ -226,7 +226,9 @@ def _batch(store: Store, chosen: TraceFilter, n: int) -> None:
     state.setdefault(MADE, {"said": ""})
     state[KEY + "n"] = min(state.get(KEY + "n", 40), n)
     size, seed, wanted, press = st.columns([3, 3, 3, 3], vertical_alignment="bottom")
-    size.number_input(f"Traces, at random out of {n:,}", 1, n, key=KEY + "n")
+    size.number_input(
+        f"Traces, at random out of {n:,}", 1, n, key=KEY + "n", help=f"{n:,} takes all of them"
+    )
     seed.number_input("Seed", 0, 2**31 - 1, value=1, key=KEY + "seed")
     wanted.number_input("Labels wanted a trace", 1, 10, value=2, key=KEY + "wanted")
     press.button(

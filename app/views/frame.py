@@ -11,6 +11,8 @@ _STYLE = """<style>
 [data-testid="stMainBlockContainer"] {
   padding: 3.9rem 1.5rem 1.25rem; max-width: none;
 }
+/* The table's own download does not guard cells against being run as formulas; ours do. */
+button[kind="elementToolbar"][aria-label^="Download as CSV"] { display: none; }
 .st-key-page { max-width: 62rem; margin: 1.5rem auto 0; }
 /* Streamlit's own grey of captions is too faint for small letters. */
 [data-testid="stCaptionContainer"] { opacity: 1; }
