@@ -1,6 +1,7 @@
 """What the Label page shows, as plain data: the queue, the tree, what became of the events."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC
 from typing import Any
@@ -139,6 +140,7 @@ def trace_for_page(trace: TraceForReview) -> dict[str, Any]:
         "agent": trace.agent,
         "status": trace.status,
         "latency_s": _finite(trace.latency_s),
+        "figures": figures(trace.steps),
         "prompt": bounded(trace.prompt),
         "inputs": [{"name": a.name, "text": bounded(a.text)} for a in trace.inputs],
         "sub_goals": [
@@ -149,6 +151,34 @@ def trace_for_page(trace: TraceForReview) -> dict[str, Any]:
     }
 
 
+def figures(steps: Sequence[Step]) -> dict[str, int | None]:
+    """Return what the head of a trace counts; no token count at all is None, not zero.
+
+    A call and its result may be one step or two: a step with arguments is a call, and so is
+    the result of a tool that no such step has called. What a simulated user runs is not the
+    agent's.
+
+    Examples
+    --------
+    >>> call = Step(step_id="s1", role="assistant", tool="get", arguments="{}", tokens_out=7)
+    >>> result = Step(step_id="s2", role="tool", tool="get", result="no", error=True)
+    >>> figures([call, result])["tool_calls"], figures([call, result])["tool_errors"]
+    (1, 1)
+    """
+    tools = [step for step in steps if step.tool is not None and step.role != "user"]
+    called = {step.tool for step in tools if step.arguments is not None}
+    counted = [s for s in steps if s.tokens_in is not None or s.tokens_out is not None]
+    tokens_in = [s.tokens_in for s in counted if s.tokens_in is not None]
+    tokens_out = [s.tokens_out for s in counted if s.tokens_out is not None]
+    return {
+        "tool_calls": sum(s.arguments is not None or s.tool not in called for s in tools),
+        "tool_errors": sum(step.error for step in steps),
+        "tokens_in": sum(tokens_in) if tokens_in else None,
+        "tokens_out": sum(tokens_out) if tokens_out else None,
+        "tokens_on": len(counted),
+    }
+
+
 def _step(step: Step) -> dict[str, Any]:
     return {
         "step_id": step.step_id,
@@ -156,6 +186,7 @@ def _step(step: Step) -> dict[str, Any]:
         "tool": step.tool,
         "error": step.error,
         "at": _finite(step.at),
+        "seconds": _finite(step.seconds),
         "content": bounded(step.content),
         "arguments": bounded(step.arguments),
         "result": bounded(step.result),

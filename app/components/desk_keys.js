@@ -69,6 +69,10 @@ function handleTyping(view, event) {
     handleTagKey(view, event);
     return;
   }
+  if (target === view.search.input) {
+    view.search.key(event);
+    return;
+  }
   const inRationale = target === view.parts.rationale;
   if (event.key === "Escape") {
     event.preventDefault();
@@ -124,11 +128,15 @@ function pressed(view, key, event, action, inState = false) {
 }
 
 function moveAction(view, key, event) {
-  if (key === "j" || key === "ArrowDown") return () => view.move(1);
-  if (key === "k" || key === "ArrowUp") return () => view.move(-1);
-  if (key === "Home") return () => view.moveTo(0);
-  if (key === "End") return () => view.moveTo(Infinity);
-  if (key === "Enter") return event.repeat ? nothing : () => view.toggleStep();
-  if (key === "Escape") return () => view.dismiss();
+  const { transcript } = view;
+  if (!transcript) return key === "Escape" ? () => view.dismiss() : null;
+  if (key === "j" || key === "ArrowDown") return () => transcript.move(1);
+  if (key === "k" || key === "ArrowUp") return () => transcript.move(-1);
+  if (key === "Home") return () => transcript.moveTo(0);
+  if (key === "End") return () => transcript.moveTo(Infinity);
+  if (key === "x") return () => transcript.moveToError(event.shiftKey ? -1 : 1);
+  if (key === "/") return () => view.search.open();
+  if (key === "Enter") return event.repeat ? nothing : () => transcript.toggleStep();
+  if (key === "Escape") return () => (view.search.opened ? view.search.close() : view.dismiss());
   return null;
 }

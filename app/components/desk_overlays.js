@@ -13,7 +13,9 @@ const HELP = [
   ["W", "write the rationale; Escape, Enter or Ctrl+Enter leaves the field"],
   ["J  K", "next or previous step (also the arrow keys)"],
   ["Home  End", "task, final response"],
-  ["Enter", "expand or collapse the current step"],
+  ["X  Shift+X", "next or previous tool error"],
+  ["/", "search this trace; Enter and Shift+Enter go on and back, Escape closes"],
+  ["Enter", "open or collapse the long texts of the current step"],
   ["H", "the handbook on this question"],
   ["?", "show or hide this list"],
   ["Escape", "close, cancel, leave a text field"],
@@ -22,7 +24,7 @@ const HELP = [
 function selectionInTrace(view) {
   const owner = view.root.getSelection ? view.root : document;
   const selection = owner.getSelection();
-  const text = selection ? selection.toString().trim() : "";
+  const text = selection ? literalSelection(view.traceArea, selection) : "";
   if (!text) return { text: "", step: "" };
   const at = selection.anchorNode;
   const element = at && (at.nodeType === Node.ELEMENT_NODE ? at : at.parentElement);
@@ -49,13 +51,14 @@ function openEvidence(view, answer) {
   };
   const check = () => {
     const step = where();
+    const elsewhere = step && chosen.step && chosen.step !== step ? ` It does not stand in step ${chosen.step}.` : "";
     const empty = !quote.value.trim();
     const many = step ? findQuote(view.trace, quote.value.trim()).length - 1 : 0;
     found.classList.toggle("bad", !step && !empty);
     found.textContent = empty
       ? "Needed: the words that are invented."
       : step
-        ? `Found in ${step === "response" ? "the final response" : `step ${step}`}${many > 0 ? ` and ${plural(many, "other place")}` : ""}.`
+        ? `Found in ${step === "response" ? "the final response" : `step ${step}`}${many > 0 ? ` and ${plural(many, "other place")}` : ""}.${elsewhere}`
         : "Not found literally in a step or in the response.";
     accept.disabled = !step;
   };
@@ -81,7 +84,12 @@ function openEvidence(view, answer) {
   cancel.addEventListener("click", close);
   check();
   view.mode = "evidence";
-  view.overlay = { accept: take, cancel: close };
+  // A click on the id of a step says which of several places is meant.
+  const cite = (step) => {
+    chosen.step = step;
+    check();
+  };
+  view.overlay = { accept: take, cancel: close, cite };
   const node = view.desk.question(work.answers);
   view.parts.decision.replaceChildren(
     ...[

@@ -13,7 +13,10 @@ class View {
     this.quietUntil = 0;
     this.parts = panelSkeleton();
     this.traceArea = el("main", { class: "trace", tabindex: "0", "aria-label": "Trace" });
-    this.frame = el("div", { class: "desk" }, this.traceArea, panelElement(this.parts));
+    this.traceHead = el("div", {});
+    this.search = new Search(this);
+    this.reading = el("div", { class: "reading" }, this.traceHead, this.search.box, this.traceArea);
+    this.frame = el("div", { class: "desk" }, this.reading, panelElement(this.parts));
     root.append(this.frame);
     this.painted = [];
     this.listen();
@@ -31,6 +34,8 @@ class View {
     this.frame.addEventListener("scroll", () => this.active(), { ...options, capture: true, passive: true });
     listenMarks(this, options);
     this.frame.addEventListener("click", (e) => this.clicked(e), options);
+    this.traceArea.addEventListener("painted", () => this.search.repaint(), options);
+    this.traceArea.addEventListener("reform", () => this.search.opened && this.search.find(true), options);
     this.parts.rationale.addEventListener("input", () => {
       if (!this.trace) return;
       this.desk.workOn(this.trace.trace_id).rationale = this.parts.rationale.value.replace(/\s*\n\s*/g, " ");
@@ -41,6 +46,7 @@ class View {
 
   close() {
     this.stopping.abort();
+    this.transcript?.stop();
     window.clearTimeout(this.preparing);
     window.clearInterval(this.clock);
     this.desk?.stop();
@@ -122,13 +128,10 @@ class View {
     this.mode = "answer";
     this.overlay = null;
     this.parts.tagField.value = "";
-    this.at = 0;
     const work = this.desk.workOn(trace.trace_id);
     this.parts.rationale.value = work.rationale;
-    const ready = this.prepared?.trace === trace ? this.prepared.nodes : renderTrace(trace);
+    this.read(this.prepared?.trace === trace ? this.prepared : new Transcript(trace));
     this.prepared = null;
-    this.traceArea.replaceChildren(...ready);
-    this.traceArea.scrollTop = 0;
     this.frame.querySelector(".panel").scrollTop = 0;
     renderQuestion(this);
     this.focusTrace();
@@ -146,13 +149,21 @@ class View {
     }));
   }
 
+  read(transcript) {
+    this.search.reset();
+    this.transcript?.stop();
+    this.transcript = transcript;
+    transcript.view = this;
+    transcript.show(this.traceArea, this.traceHead);
+  }
+
   // Builds the next trace while the reviewer reads this one.
   prepare() {
     window.clearTimeout(this.preparing);
     this.preparing = window.setTimeout(() => {
       const next = this.desk.openQueue().find((t) => t.trace_id !== this.trace?.trace_id);
       if (next && this.trace && this.prepared?.trace !== next) {
-        this.prepared = { trace: next, nodes: renderTrace(next) };
+        this.prepared = new Transcript(next);
       }
     }, 120);
   }
@@ -165,6 +176,10 @@ class View {
     this.mode = "state";
     this.state = state;
     this.overlay = null;
+    this.search.reset();
+    this.transcript?.stop();
+    this.transcript = null;
+    this.traceHead.replaceChildren();
     renderState(this, state);
   }
 
@@ -251,27 +266,6 @@ class View {
 
   focusTrace() {
     this.traceArea.focus({ preventScroll: true });
-  }
-
-  stops() {
-    return [...this.traceArea.querySelectorAll("[data-stop]")];
-  }
-
-  move(by) {
-    this.moveTo(this.at + by);
-  }
-
-  moveTo(index) {
-    const stops = this.stops();
-    if (stops.length === 0) return;
-    this.at = Math.max(0, Math.min(index, stops.length - 1));
-    stops.forEach((stop, i) => stop.classList.toggle("here", i === this.at));
-    if (this.at === 0) this.traceArea.scrollTop = 0;
-    else stops[this.at].scrollIntoView({ block: this.at === stops.length - 1 ? "end" : "start" });
-  }
-
-  toggleStep() {
-    this.stops()[this.at]?.querySelector(".expand")?.click();
   }
 }
 
