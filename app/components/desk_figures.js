@@ -60,7 +60,8 @@ function renderHead(transcript) {
   const { trace } = transcript;
   const { nav, marks } = minimap(trace, (index) => transcript.moveTo(index));
   transcript.marks = marks;
-  return el("div", { class: "reading-head" },
+  // A click there leaves the focus where it is: in a field that is typed in, or on the trace.
+  return el("div", { class: "reading-head", onmousedown: (event) => event.preventDefault() },
     el("div", { class: "facts" },
       ...figures(trace, () => transcript.moveToError(1)),
       el("span", { class: "spacer" }),

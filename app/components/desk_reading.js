@@ -41,11 +41,8 @@ class Transcript {
     this.stopping = new AbortController();
     area.addEventListener("scroll", () => this.scrolled(), { passive: true, signal: this.stopping.signal });
     area.addEventListener("click", (e) => this.cite(e), { signal: this.stopping.signal });
-    area.addEventListener("pointerdown", (e) => {
-      if (e.target.closest(".step-id")) e.preventDefault(); // a field that is typed in keeps the focus
-    }, { signal: this.stopping.signal });
     area.addEventListener("mousedown", (e) => {
-      if (e.target.closest(".step-id")) e.preventDefault();
+      if (e.target.closest(".step-id")) e.preventDefault(); // a field that is typed in keeps the focus
     }, { signal: this.stopping.signal });
     this.near = new IntersectionObserver((entries) => {
       for (const entry of entries) if (entry.isIntersecting) this.fill(entry.target);

@@ -18,7 +18,9 @@ from tests.browser.test_label_page import read_back
 
 pytestmark = pytest.mark.browser
 
-DIFF = "diff --git a/x b/x\n@@ -1,3 +1,3 @@\n kept\n-old line\n+new line\n last\n- a bullet, no diff"
+DIFF = (
+    "diff --git a/x b/x\n@@ -1,3 +1,3 @@\n kept\n-old line\n+new line\n last\n- no diff line"
+)
 # Spaced unlike any formatter would, with a number that a parser would round.
 RAW = '{"order":{"id":12345678901234567890,"note":"first\\nsecond"},"items":[],"tags":["a","b"]}'
 LINES = "\n".join(f"row {i} of the long result" for i in range(1, 213))
@@ -233,9 +235,7 @@ def test_diff_lines_and_step_ids(server: Server, page: Page) -> None:
     expect(page.locator("#quote-found")).to_contain_text("Found in step s16 and")
 
 
-def test_hostile_texts_are_shown_indented_and_searched_as_text(
-    server: Server, page: Page
-) -> None:
+def test_hostile_texts_are_shown_indented_and_searched_as_text(server: Server, page: Page) -> None:
     evil = '<img src=http://evil.test/a.png onerror="window.pwned=1">'
     hostile = replace(
         sample_trace(1),
