@@ -3,6 +3,7 @@ import json
 import pytest
 
 from calibration.errors import InputError
+from calibration.records import Draft
 from calibration.store.leases import LEASE
 from tests.store.builders import Clock, Desk, query
 
@@ -42,10 +43,10 @@ def test_what_somebody_away_holds_goes_to_the_others_at_once(led: Desk, clock: C
 
 def test_a_label_of_a_trace_that_was_handed_over_is_kept(led: Desk, clock: Clock) -> None:
     (first, *_) = led.queue()
-    answers = {"output": "yes"}
-    led.store.save_draft(reviewer_id="ann", trace_id=first, batch_id=led.batch, answers=answers)
+    draft = Draft(answers={"output": "yes"})
+    led.store.save_draft(reviewer_id="ann", trace_id=first, batch_id=led.batch, draft=draft)
     led.store.release_leases(batch_id=led.batch, reviewer_id="ann", by="lea")
-    led.store.save_draft(reviewer_id="ann", trace_id=first, batch_id=led.batch, answers=answers)
+    led.store.save_draft(reviewer_id="ann", trace_id=first, batch_id=led.batch, draft=draft)
     assert query(led.store, "SELECT count(*) FROM draft") == [(1,)]
     led.queue("bob")
     led.label(first, "bob")
