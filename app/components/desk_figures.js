@@ -42,7 +42,7 @@ function minimap(trace, go) {
       step.at !== null && `+${seconds(step.at)}`, lasted[index] > 0 && `took ${seconds(lasted[index])}`].filter(Boolean).join(", ");
     const mark = el("button", {
       type: "button", tabindex: "-1", title: label, "aria-label": label, "data-mark": String(index + 1),
-      class: `mark ${knownRole(role)}${step.error ? " failed" : ""}`,
+      class: `tick ${knownRole(role)}${step.error ? " failed" : ""}`,
     });
     // Longest is six times as long as one without a time: every step can still be hit.
     mark.style.flexGrow = String(1 + (typical > 0 ? Math.min(5, lasted[index] / typical) : 0));

@@ -47,7 +47,6 @@ def draw_batch(
         raise InputError(f"n must be at least 1, got {n}")
     if seed < 0:
         raise InputError(f"seed must be 0 or more, got {seed}")
-    labels = labels_per_trace(n, labels_wanted=labels_wanted, overlap=overlap)
     frame = production_traces(store)
     if frame.empty:
         raise CalibrationError("the store holds no traces; `asr import FILES` brings some in")
@@ -60,6 +59,7 @@ def draw_batch(
         raise CalibrationError(
             f"{n} traces were asked for and there are {len(frame)}; draw fewer or import more"
         )
+    labels = labels_per_trace(n, labels_wanted=labels_wanted, overlap=overlap)
     frame = frame.sort_values("trace_id")
     ids = frame["trace_id"].to_numpy(dtype=str)
     design: dict[str, object] = {

@@ -8,7 +8,7 @@ from tests.browser.desk import QUOTE, Desk
 from tests.browser.samples import build_store
 from tests.browser.test_label_page import labels, read_back
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 
 @pytest.mark.parametrize("labelled_before", [0, 2])

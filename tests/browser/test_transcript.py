@@ -65,7 +65,7 @@ def opened(server: Server, page: Page, *traces: Trace) -> Desk:
 
 
 def here(page: Page) -> str:
-    return page.locator(".mark[aria-current]").get_attribute("data-mark") or ""
+    return page.locator(".tick[aria-current]").get_attribute("data-mark") or ""
 
 
 def select(page: Page, step: str, first: str, last: str) -> None:
@@ -87,7 +87,7 @@ def test_figures_minimap_and_errors_of_two_hundred_steps(server: Server, page: P
                  "2 tool errors", "completed"):  # fmt: skip
         expect(facts).to_contain_text(text)
     assert "0.75" not in page.locator(".desk").inner_text()
-    marks = page.locator(".minimap .mark")
+    marks = page.locator(".minimap .tick")
     expect(marks).to_have_count(200)
     assert marks.nth(59).get_attribute("title") == (
         "Step 60, tool, get_order_details, error, +1 min 42 s, took 1.7 s"
@@ -107,7 +107,7 @@ def test_figures_minimap_and_errors_of_two_hundred_steps(server: Server, page: P
     page.mouse.wheel(0, 3000)
     page.wait_for_function(
         "() => +document.querySelector('[data-testid=stBidiComponentIsolated]').shadowRoot"
-        ".querySelector('.mark[aria-current]')?.dataset.mark > 2"
+        ".querySelector('.tick[aria-current]')?.dataset.mark > 2"
     )
     expect(marks.first).to_be_in_viewport()
     assert desk.get("state") == "answer"
@@ -118,7 +118,7 @@ def test_steps_are_painted_when_they_are_needed(server: Server, page: Page) -> N
     desk = opened(server, page, long_trace())
     unpainted = page.locator(".stop.unpainted")
     assert unpainted.count() > 150
-    page.locator(".mark").nth(119).click()
+    page.locator(".tick").nth(119).click()
     expect(page.locator("[data-step=s120] header")).to_be_in_viewport()
     assert unpainted.count() > 100
     # Evidence in a step that is not painted is found all the same.
@@ -131,7 +131,7 @@ def test_steps_are_painted_when_they_are_needed(server: Server, page: Page) -> N
 def test_a_long_result_says_its_size_and_opens(server: Server, page: Page) -> None:
     opened(server, page, long_trace())
     step = page.locator("[data-step=s10]")
-    page.locator(".mark").nth(9).click()
+    page.locator(".tick").nth(9).click()
     expect(step.locator(".expand:visible")).to_have_text("Show all: 212 lines, 5.6 kB")
     expect(step).not_to_contain_text("row 212 of")
     page.keyboard.press("Enter")
@@ -186,7 +186,7 @@ def test_a_quote_from_indented_json_is_literal(server: Server, page: Page) -> No
     server.start()
     desk = Desk(page, server.url)
     desk.open()
-    page.locator(".mark").nth(11).click()
+    page.locator(".tick").nth(11).click()
     body = page.locator("[data-step=s12] .code").last
     assert body.inner_text() == (
         '{\n  "order": {\n    "id": 12345678901234567890,\n    "note": "first\\n\n      second"\n'
@@ -212,7 +212,7 @@ def test_a_quote_from_indented_json_is_literal(server: Server, page: Page) -> No
 def test_diff_lines_and_step_ids(server: Server, page: Page) -> None:
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     desk = opened(server, page, long_trace())
-    page.locator(".mark").nth(13).click()
+    page.locator(".tick").nth(13).click()
     step = page.locator("[data-step=s14]")
     assert step.locator(".diff.added").all_text_contents() == ["+new line\n"]
     assert step.locator(".diff.removed").all_text_contents() == ["-old line\n"]

@@ -62,12 +62,12 @@ def look(path: Path) -> Held:
             "SELECT client_token, reviewer_id, trace_id FROM label_event WHERE kind = 'label'"
         ).fetchall()
         current = connection.execute("SELECT count(*) FROM label_current").fetchall()
-        drafts = connection.execute("SELECT reviewer_id, trace_id, answers FROM draft").fetchall()
+        drafts = connection.execute("SELECT reviewer_id, trace_id, body FROM draft").fetchall()
     return Held(
         tokens={token: (by, trace) for token, by, trace in labels},
         events=len(labels),
         current=current[0][0],
-        drafts={(by, trace): json.loads(answers) for by, trace, answers in drafts},
+        drafts={(by, trace): json.loads(body)["answers"] for by, trace, body in drafts},
     )
 
 
