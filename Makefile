@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STORE ?= .demo/demo.duckdb
 PORT ?= 8501
 
-.PHONY: install dev run test check simulate screens lock clean
+.PHONY: install dev run test test-long check simulate bench screens lock clean
 
 install: $(VENV)/.installed
 
@@ -30,7 +30,11 @@ run: install
 	$(BIN)/asr demo --store $(STORE) --port $(PORT)
 
 test: dev
-	$(BIN)/python -m pytest -q -m "not slow"
+	$(BIN)/python -m pytest -q -m "not slow and not long" -n 2 --dist loadfile
+
+# Minutes at the browser and under load; CI runs them after the others.
+test-long: dev
+	$(BIN)/python -m pytest -q -m long
 
 check: dev
 	$(BIN)/ruff check .
@@ -42,6 +46,11 @@ check: dev
 # The long one: coverage of every interval method; writes docs/methods/coverage.md.
 simulate: dev
 	ASR_SIMULATION_TABLE=docs/methods/coverage.md $(BIN)/python -m pytest -q -m slow tests/simulation
+
+# The desk in a browser, twenty reviewers, 25 kills: adds to docs/benchmarks/labelling.md. Wants a
+# quiet machine for about ten minutes.
+bench: dev
+	$(BIN)/python -m benchmarks.labelling
 
 # Every page, full and empty, wide and narrow, light and dark: docs/screens.
 screens: dev

@@ -1,7 +1,8 @@
 """The server: security headers, a health route, and a lifespan that closes the store."""
 
+import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import streamlit as st
@@ -11,7 +12,8 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.session import close_stores
+from app.session import close_stores, open_store, store_path
+from calibration.errors import CalibrationError
 
 CONTENT_SECURITY_POLICY = "; ".join(
     (
@@ -64,12 +66,20 @@ async def healthz(_request: Request) -> PlainTextResponse:
 
 @asynccontextmanager
 async def lifespan(_app: st.App) -> AsyncIterator[None]:
-    """Close the stores when the server stops."""
+    """Hold the store from the start, so that a second server is refused, and let it go."""
+    path = store_path()
+    if path.exists():
+        with suppress(CalibrationError):  # the page says what is wrong, and tries again
+            open_store(path)
     try:
         yield
     finally:
         close_stores()
 
+
+# A label is a dozen short statements. After each, a thread waits for its turn, by default up to
+# 5 ms while another computes: under load most of the time goes into that.
+sys.setswitchinterval(0.0005)
 
 app = st.App(
     Path(__file__).with_name("main.py"),

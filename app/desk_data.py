@@ -1,6 +1,9 @@
 """What the Label page shows, as plain data: the queue, the tree, what became of the events."""
 
 import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC
 from typing import Any
 
 from app import session
@@ -27,7 +30,7 @@ def desk_data(
     held = store.acknowledged(reviewer_id, batch_id, receipts.tokens)
     queue = store.queue(reviewer_id, batch_id, limit=PREFETCHED)
     last = store.last_label(reviewer_id, batch_id)
-    practice = any(b.batch_id == batch_id and b.purpose == "practice" for b in store.batches())
+    practice = store.purpose(batch_id) == "practice"
     shown = (
         lesson(store, session.reference_set(store), reviewer_id=reviewer_id, batch_id=batch_id)
         if practice
@@ -44,7 +47,8 @@ def desk_data(
             else trace_for_page(trace)
             for trace in queue.items
         ],
-        "drafts": {trace_id: dict(answers) for trace_id, answers in queue.drafts.items()},
+        "drafts": {trace_id: asdict(draft) for trace_id, draft in queue.drafts.items()},
+        **own_work(store, reviewer_id, batch_id, receipts, [t.trace_id for t in queue.items]),
         "acked": sorted(held | (receipts.drafts & set(receipts.tokens))),
         "refused": [
             {"token": token, "why": receipts.refused[token]}
@@ -52,6 +56,7 @@ def desk_data(
             if token in receipts.refused
         ],
         "trouble": receipts.trouble,
+        "number": receipts.number,
         "progress": {"done": queue.done, "skipped": queue.skipped, "total": queue.total},
         "last": {"trace_id": last[0], "outcome": last[1]} if last else None,
         "skip_reasons": list(SKIP_REASONS),
@@ -60,6 +65,30 @@ def desk_data(
         "handbook": handbook(),
         "state": queue.state,
         "simulated": store.is_simulated(),
+    }
+
+
+def own_work(
+    store: Store, reviewer_id: str, batch_id: str, receipts: Receipts, queued: list[str]
+) -> dict[str, Any]:
+    """Return what the page shows of the reviewer's own work; nothing of anybody else."""
+    mine = store.own_labels(reviewer_id, batch_id) if receipts.listing else None
+    last = store.last_label(reviewer_id, batch_id)
+    shown = [*queued, *(label.trace_id for label in mine or ()), *(last[:1] if last else ())]
+    return {
+        "own_labels": mine
+        and [
+            {
+                "trace_id": label.trace_id,
+                "outcome": label.outcome,
+                "at": label.created_at.replace(tzinfo=UTC).isoformat(),
+                "task": label.task,
+            }
+            for label in mine
+        ],
+        "flags": store.own_flags(reviewer_id, batch_id, shown),
+        "tags": store.own_tags(reviewer_id, batch_id),
+        "pace_s": store.pace(reviewer_id, batch_id),
     }
 
 
@@ -111,6 +140,7 @@ def trace_for_page(trace: TraceForReview) -> dict[str, Any]:
         "agent": trace.agent,
         "status": trace.status,
         "latency_s": _finite(trace.latency_s),
+        "figures": figures(trace.steps),
         "prompt": bounded(trace.prompt),
         "inputs": [{"name": a.name, "text": bounded(a.text)} for a in trace.inputs],
         "sub_goals": [
@@ -121,6 +151,34 @@ def trace_for_page(trace: TraceForReview) -> dict[str, Any]:
     }
 
 
+def figures(steps: Sequence[Step]) -> dict[str, int | None]:
+    """Return what the head of a trace counts; no token count at all is None, not zero.
+
+    A call and its result may be one step or two: a step with arguments is a call, and so is
+    the result of a tool that no such step has called. What a simulated user runs is not the
+    agent's.
+
+    Examples
+    --------
+    >>> call = Step(step_id="s1", role="assistant", tool="get", arguments="{}", tokens_out=7)
+    >>> result = Step(step_id="s2", role="tool", tool="get", result="no", error=True)
+    >>> figures([call, result])["tool_calls"], figures([call, result])["tool_errors"]
+    (1, 1)
+    """
+    tools = [step for step in steps if step.tool is not None and step.role != "user"]
+    called = {step.tool for step in tools if step.arguments is not None}
+    counted = [s for s in steps if s.tokens_in is not None or s.tokens_out is not None]
+    tokens_in = [s.tokens_in for s in counted if s.tokens_in is not None]
+    tokens_out = [s.tokens_out for s in counted if s.tokens_out is not None]
+    return {
+        "tool_calls": sum(s.arguments is not None or s.tool not in called for s in tools),
+        "tool_errors": sum(step.error for step in steps),
+        "tokens_in": sum(tokens_in) if tokens_in else None,
+        "tokens_out": sum(tokens_out) if tokens_out else None,
+        "tokens_on": len(counted),
+    }
+
+
 def _step(step: Step) -> dict[str, Any]:
     return {
         "step_id": step.step_id,
@@ -128,6 +186,7 @@ def _step(step: Step) -> dict[str, Any]:
         "tool": step.tool,
         "error": step.error,
         "at": _finite(step.at),
+        "seconds": _finite(step.seconds),
         "content": bounded(step.content),
         "arguments": bounded(step.arguments),
         "result": bounded(step.result),

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from calibration.errors import CalibrationError, LabelRefusedError
-from calibration.records import Evidence, LabelDraft, TraceForReview
+from calibration.records import Draft, Evidence, LabelDraft, TraceForReview
 from calibration.store import Store
 from calibration.taxonomy import ANSWERS, Node, Taxonomy
 
@@ -26,7 +26,9 @@ SKIP_REASONS = (
 class Receipts:
     """What became of the events that this browser session sent last.
 
-    `held` names the traces that the page already has in full.
+    `held` names the traces that the page already has in full; `number` counts what it sent
+    and goes back to it, so that every answer differs from the one before and reaches the page;
+    `listing` says that it shows the list of the reviewer's own labels.
     """
 
     tokens: list[str] = field(default_factory=list)
@@ -34,6 +36,8 @@ class Receipts:
     refused: dict[str, str] = field(default_factory=dict)
     trouble: str = ""
     held: set[str] = field(default_factory=set)
+    number: int = 0
+    listing: bool = False
 
 
 def apply_events(
@@ -85,14 +89,32 @@ def _apply(
             reviewer_id=reviewer_id,
             trace_id=_text(event, "trace_id"),
             batch_id=batch_id,
-            answers=_answers(event),
+            draft=draft(event),
         )
         receipts.drafts.add(token)
+    elif kind == "flag":
+        store.record_flag(
+            client_token=token,
+            trace_id=_text(event, "trace_id"),
+            reviewer_id=reviewer_id,
+            batch_id=batch_id,
+            flagged=event.get("flagged") is True,
+            reason=_optional(event, "reason"),
+        )
     else:
-        raise ValueError(f"event kind must be label, skip, undo or draft, got {kind!r}")
+        raise ValueError(f"event kind must be label, skip, undo, draft or flag, got {kind!r}")
 
 
 def _undo(store: Store, reviewer_id: str, batch_id: str, event: Mapping[str, Any]) -> None:
+    if reason := _optional(event, "reason"):
+        store.reopen(
+            client_token=event["token"],
+            trace_id=_text(event, "undoes"),
+            reviewer_id=reviewer_id,
+            batch_id=batch_id,
+            reason=reason,
+        )
+        return
     # The page names the label it means: one that was refused must not take an older one back.
     last, meant = store.last_label(reviewer_id, batch_id), event.get("undoes")
     if last is None or (meant and last[0] != meant):
@@ -108,24 +130,56 @@ def label_draft(reviewer_id: str, batch_id: str, event: Mapping[str, Any]) -> La
     ValueError
         If a part is missing or has the wrong type.
     """
-    quotes = event.get("evidence") or []
-    if not isinstance(quotes, list) or not all(isinstance(quote, dict) for quote in quotes):
-        raise ValueError(f"evidence must be a list of quotes, got {quotes!r}")
-    seconds = event.get("seconds_active")
-    rationale = event.get("rationale")
     return LabelDraft(
         client_token=event["token"],
         trace_id=_text(event, "trace_id"),
         reviewer_id=reviewer_id,
         batch_id=batch_id,
-        answers=_answers(event),
-        rationale=rationale.strip() or None if isinstance(rationale, str) else None,
-        evidence=tuple(
+        **_parts(event),
+    )
+
+
+def draft(event: Mapping[str, Any]) -> Draft:
+    """Build the draft that an event describes.
+
+    Raises
+    ------
+    ValueError
+        If a part has the wrong type.
+    """
+    return Draft(**_parts(event))
+
+
+def _parts(event: Mapping[str, Any]) -> dict[str, Any]:
+    quotes = event.get("evidence") or []
+    if not isinstance(quotes, list) or not all(isinstance(quote, dict) for quote in quotes):
+        raise ValueError(f"evidence must be a list of quotes, got {quotes!r:.200}")
+    tags = event.get("tags") or []
+    if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
+        raise ValueError(f"tags must be a list of texts, got {tags!r:.200}")
+    sub_goals = event.get("sub_goals") or {}
+    if not isinstance(sub_goals, dict) or not all(isinstance(s, str) for s in sub_goals.values()):
+        raise ValueError(f"sub_goals must be a state by sub-goal, got {sub_goals!r:.200}")
+    confidence, seconds = event.get("confidence"), event.get("seconds_active")
+    if confidence is not None and type(confidence) is not int:
+        raise ValueError(f"confidence must be 1, 2 or 3, got {confidence!r:.80}")
+    return {
+        "answers": _answers(event),
+        "rationale": _optional(event, "rationale"),
+        "evidence": tuple(
             Evidence(step_id=_text(quote, "step_id"), quote=_text(quote, "quote"))
             for quote in quotes
         ),
-        seconds_active=float(seconds) if isinstance(seconds, int | float) else None,
-    )
+        "confidence": confidence,
+        "tags": tuple(tags),
+        "sub_goals": sub_goals,
+        "seconds_active": float(seconds) if isinstance(seconds, int | float) else None,
+    }
+
+
+def _optional(event: Mapping[str, Any], name: str) -> str | None:
+    value = event.get(name)
+    return value.strip() or None if isinstance(value, str) else None
 
 
 def _text(event: Mapping[str, Any], name: str) -> str:

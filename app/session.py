@@ -3,13 +3,14 @@
 import os
 import shlex
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import streamlit as st
 
 from calibration.errors import CalibrationError, StoreLockedError
 from calibration.records import Reviewer
-from calibration.store import Store
+from calibration.store import Keeper, Store
 from calibration.taxonomy import Taxonomy
 from reference_dataset.loader import ReferenceSet
 from reference_dataset.team import layer, team_reference
@@ -17,7 +18,7 @@ from reference_dataset.team import layer, team_reference
 DEFAULT_STORE = "asr.duckdb"
 REVIEWER_KEY = "reviewer_id"
 
-_opened: list[Store] = []
+_opened: dict[Path, tuple[Store, Keeper]] = {}
 _opened_lock = threading.Lock()
 
 
@@ -26,12 +27,28 @@ def store_path() -> Path:
     return Path(os.environ.get("ASR_STORE", DEFAULT_STORE)).resolve()
 
 
-@st.cache_resource(show_spinner=False)
-def _open(path: str) -> Store:
-    store = Store.open(Path(path))
+def open_store(path: Path) -> Store:
+    """Return the store of this server; opening it starts what serves other processes.
+
+    Raises
+    ------
+    CalibrationError
+        If there is no store or it cannot be opened, for example because another server has it.
+    """
     with _opened_lock:
-        _opened.append(store)
-    return store
+        if path not in _opened:
+            store = Store.open(path)
+            keeper = store.keeper()
+            keeper.start()
+            _opened[path] = store, keeper
+        return _opened[path][0]
+
+
+def create_store() -> Store:
+    """Make the store that is not there yet, and open it for this server."""
+    path = store_path()
+    Store.open(path, create=True).close()
+    return open_store(path)
 
 
 def reference_set(store: Store) -> ReferenceSet:
@@ -49,9 +66,10 @@ def _reference_set(path: str, _taxonomy: Taxonomy, changed: float) -> ReferenceS
 def close_stores() -> None:
     """Close every store that this process opened; the server calls it when it stops."""
     with _opened_lock:
-        stores = list(_opened)
+        opened = list(_opened.values())
         _opened.clear()
-    for store in stores:
+    for store, keeper in opened:
+        keeper.stop()
         store.close()
 
 
@@ -62,11 +80,12 @@ def require_store() -> Store:
         with st.container(key="page"):
             st.header("No traces yet")
             st.text(f"There is no store at {path}. Import the traces of your agent to create it:")
-            st.code(command("import FILES"), language="bash")
-            st.text("Then reload this page.")
+            st.code(command("import FILES"), language=None, wrap_lines=True)
+            st.text("Then reload this page, or set everything up here:")
+            st.page_link("views/start.py", label="Set up")
         st.stop()
     try:
-        return _open(str(path))
+        return open_store(path)
     except StoreLockedError as error:
         title, trouble = "The store is in use", str(error)
     except CalibrationError as error:
@@ -101,9 +120,28 @@ def choose_reviewer(reviewer_id: str | None) -> None:
         st.query_params["reviewer"] = reviewer_id
 
 
+def is_lead(store: Store) -> bool:
+    """Return whether this session may see what labelling reviewers must not know."""
+    reviewer = chosen_reviewer(store)
+    return reviewer is None or reviewer.role == "lead"
+
+
+def labels_anything(store: Store) -> bool:
+    """Return whether this session's reviewer has traces of any batch but practice to label."""
+    batches = [batch.batch_id for batch in store.batches() if batch.purpose != "practice"]
+    return any(still_labelling(store, batch_id) for batch_id in batches)
+
+
 def still_labelling(store: Store, batch_id: str) -> bool:
     """Return whether this session's reviewer must not see yet what others answered."""
     reviewer = chosen_reviewer(store)
     if reviewer is None or reviewer.role == "lead":
         return False
     return store.has_open_items(reviewer.reviewer_id, batch_id)
+
+
+def log_exposure(store: Store, trace_ids: Sequence[str], what: str) -> None:
+    """Write down what this session's person is about to be shown; nobody chosen, nobody exposed."""
+    reviewer = chosen_reviewer(store)
+    if reviewer is not None:
+        store.record_exposure(reviewer.reviewer_id, trace_ids, what)

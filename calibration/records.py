@@ -26,6 +26,11 @@ NO_VERDICT = "no_verdict"
 SOURCE_JUDGE = "source:"
 REFERENCE_SOURCE = "reference"
 
+CONFIDENCES = (1, 2, 3)
+MAX_TAGS = 8
+MAX_TAG = 40
+SUB_GOAL_STATES = ("done", "not_done", "unclear")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attachment:
@@ -171,6 +176,8 @@ class LabelDraft:
     """A label as a reviewer submits it; the store derives the outcome and gives it an id.
 
     `client_token` is made once by whoever creates the label: storing it twice stores it once.
+    `confidence` goes from 1 (low) to 3 (high); `sub_goals` says by the id of a sub-goal whether
+    it is done, not_done or unclear. Neither moves the class.
     """
 
     client_token: str
@@ -180,6 +187,22 @@ class LabelDraft:
     answers: dict[str, str]
     rationale: str | None = None
     evidence: tuple[Evidence, ...] = ()
+    confidence: int | None = None
+    tags: tuple[str, ...] = ()
+    sub_goals: dict[str, str] = field(default_factory=dict)
+    seconds_active: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """What a reviewer has decided on a trace so far; it is no label and counts nowhere."""
+
+    answers: dict[str, str] = field(default_factory=dict)
+    rationale: str | None = None
+    evidence: tuple[Evidence, ...] = ()
+    confidence: int | None = None
+    tags: tuple[str, ...] = ()
+    sub_goals: dict[str, str] = field(default_factory=dict)
     seconds_active: float | None = None
 
 

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -80,11 +80,7 @@ def _well_formed(path: Path, kind: str, problems: list[Problem]) -> list[Row]:
     if not listed:
         problems.append(Problem(file=path.name, line=None, rule="schema", message="has no header"))
     for number, row in enumerate(listed):
-        expected = "header" if number == 0 else kind
-        broken = [
-            f"{'/'.join(map(str, error.absolute_path)) or expected}: {error.message[:200]}"
-            for error in _schema(expected).iter_errors(row.data)
-        ]
+        broken = _form_errors("header" if number == 0 else kind, json.dumps(row.data))
         problems += [
             Problem(file=row.file, line=row.line, rule="schema", message=text) for text in broken
         ]
@@ -95,6 +91,15 @@ def _well_formed(path: Path, kind: str, problems: list[Problem]) -> list[Row]:
 
 def _well_formed_if_there(path: Path, kind: str, problems: list[Problem]) -> list[Row]:
     return _well_formed(path, kind, problems) if path.exists() else []
+
+
+@lru_cache(maxsize=1024)
+def _form_errors(kind: str, text: str) -> tuple[str, ...]:
+    """Return what is wrong with the form of a row, given as JSON; asked again it costs nothing."""
+    return tuple(
+        f"{'/'.join(map(str, error.absolute_path)) or kind}: {error.message[:200]}"
+        for error in _schema(kind).iter_errors(json.loads(text))
+    )
 
 
 @cache

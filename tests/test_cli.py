@@ -358,7 +358,8 @@ def test_labels_round_trip_through_files(asr: Run, tmp_path: Path, filled: list[
     formula = '=HYPERLINK("http://evil","x")'
     rows = [
         {"trace_id": filled[0], "reviewer": "Ann", "outcome": "hallucinated",
-         "rationale": formula, "evidence_step": "s1", "evidence_quote": "-1 'quoted', \"so\""},
+         "rationale": formula, "evidence_step": "s1", "evidence_quote": "-1 'quoted', \"so\"",
+         "confidence": 2, "tags": ["-late", "policy  gap"], "sub_goals": {"1": "done"}},
         {"trace_id": filled[1], "reviewer": "Ann", "outcome": "complete"},
     ]  # fmt: skip
     asr("labels", "import", write(tmp_path / "l.jsonl", *rows))
@@ -374,6 +375,28 @@ def test_labels_round_trip_through_files(asr: Run, tmp_path: Path, filled: list[
     with Store.open(tmp_path / "asr.duckdb") as store:
         stored = store.label_frame("production-002")
     assert set(stored["rationale"].dropna()) == {formula}
+    assert stored["confidence"].dropna().tolist() == [2]
+    assert sorted(stored["tags"]) == ['["-late", "policy gap"]', "[]"]
+    assert sorted(stored["sub_goals"]) == ['{"1": "done"}', "{}"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "why"),
+    [
+        ("confidence", "4", "must be 1, 2 or 3"),
+        ("confidence", "high", "must be 1, 2 or 3"),
+        ("tags", "; ".join(f"tag {k}" for k in range(9)), "at most 8 tags"),
+        ("sub_goals", "3", "must be an object"),
+        ("sub_goals", '{"1": "half"}', "must be one of done"),
+    ],
+)
+def test_marks_that_cannot_be_stored_stop_an_import(
+    asr: Run, tmp_path: Path, filled: list[str], field: str, value: str, why: str
+) -> None:
+    row = {"trace_id": filled[0], "reviewer": "Ann", "outcome": "complete", field: value}
+    refused = asr("labels", "import", write(tmp_path / "l.jsonl", row), code=2).stderr
+    assert f"line 1, field '{field}'" in refused
+    assert why in refused
 
 
 def test_an_export_never_writes_over_the_store(asr: Run, tmp_path: Path, filled: list[str]) -> None:
@@ -485,7 +508,6 @@ COMMANDS = [
     ["agreement"],
     ["calibrate"],
     ["report"],
-    ["serve"],
 ]
 
 

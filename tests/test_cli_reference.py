@@ -126,8 +126,8 @@ def test_show_prints_a_trace_with_and_without_its_label(asr: Run) -> None:
     assert asr("show", trace_id, "--label").stdout.splitlines() == lines
 
 
-def test_every_trace_can_be_shown_without_its_label(asr: Run) -> None:
-    for trace_id, label in load_reference().labels.items():
+def test_traces_can_be_shown_without_their_label(asr: Run) -> None:
+    for trace_id, label in list(load_reference().labels.items())[::20]:
         shown = asr("show", trace_id, "--no-label").stdout
         assert label.rationale not in shown
         assert "CANONICAL" not in shown

@@ -1,6 +1,7 @@
 """Charts that several pages share. Text from traces never enters one as markup."""
 
 from collections.abc import Sequence
+from datetime import date, timedelta
 
 import altair as alt
 import pandas as pd
@@ -76,6 +77,39 @@ def _intervals(
             .encode(x="at:Q", tooltip=["threshold:N", "at:Q"])
         )
     return alt.layer(*layers).properties(height=alt.Step(ROW_HEIGHT))
+
+
+def day_chart(days: Sequence[tuple[date, int]], *, title: str, most: int = 30) -> None:
+    """Draw a count for each of the last `most` days; days without any stand at zero."""
+    if not days:
+        return
+    found = dict(days)
+    last = max(found)
+    first = max(min(found), last - timedelta(days=most - 1))
+    shown = [first + timedelta(days=k) for k in range((last - first).days + 1)]
+    frame = pd.DataFrame(
+        {
+            "day": [f"{day:%d %b}" for day in shown],
+            "count": [found.get(day, 0) for day in shown],
+        }
+    )
+    bars = (
+        alt.Chart(frame)
+        .mark_bar(color=BLUE, opacity=0.85, cornerRadiusEnd=2, size=min(28, 600 // len(shown)))
+        .encode(
+            x=alt.X(
+                "day:O",
+                sort=list(frame["day"]),
+                title=None,
+                axis=alt.Axis(labelAngle=0, labelOverlap=True, ticks=False),
+            ),
+            y=alt.Y("count:Q", title=None, axis=alt.Axis(tickMinStep=1, tickCount=3)),
+            tooltip=["day:N", "count:Q"],
+        )
+    )
+    listed = "; ".join(f"{day:%d %b} {found[day]}" for day in shown if day in found)
+    st.caption(title)
+    st.altair_chart(bars.properties(height=110), width="stretch", alt=f"{title}: {listed}")
 
 
 def two_way_table(

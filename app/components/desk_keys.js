@@ -35,6 +35,7 @@ function counts(view, key, event) {
 
 function handleKey(view, event) {
   if (!view.frame.isConnected || event.isComposing) return;
+  view.active();
   const target = event.composedPath()[0];
   const ours = view.root.contains(target);
   const elsewhere = !ours && target instanceof Element && target !== document.body
@@ -53,33 +54,40 @@ function handleKey(view, event) {
     return;
   }
   if ((key === "Enter" || key === " ") && ours && target.tagName === "SUMMARY") return;
-  const action = view.help ? helpAction(view, key) : deskAction(view, key, event);
+  const action = view.help ? helpAction(view, key, event) : deskAction(view, key, event);
   if (!action) return;
   event.preventDefault();
   event.stopImmediatePropagation();
-  view.active();
   action();
 }
 
 function handleTyping(view, event) {
   event.stopImmediatePropagation(); // typed letters are nobody's shortcut
-  view.active();
   if (event.metaKey || event.altKey) return;
   const target = event.composedPath()[0];
+  if (target === view.parts.tagField) {
+    handleTagKey(view, event);
+    return;
+  }
+  if (target === view.search.input) {
+    view.search.key(event);
+    return;
+  }
   const inRationale = target === view.parts.rationale;
   if (event.key === "Escape") {
     event.preventDefault();
     if (inRationale) view.focusTrace();
-    else view.overlay?.cancel();
+    else (view.modal || view.overlay)?.cancel();
   } else if (event.key === "Enter" && !event.shiftKey) {
     event.preventDefault();
     if (event.repeat) return;
     if (inRationale) view.focusTrace();
-    else view.overlay?.accept?.();
+    else (view.modal || view.overlay)?.accept?.();
   }
 }
 
-function helpAction(view, key) {
+function helpAction(view, key, event) {
+  if (view.modal) return view.modal.action(key, event);
   return ["?", "h", "Escape"].includes(key) ? () => closeHelp(view) : null;
 }
 
@@ -88,6 +96,9 @@ const nothing = () => {};
 function deskAction(view, key, event) {
   if (key === "?") return event.repeat ? nothing : () => toggleHelp(view);
   if (key === "h") return event.repeat ? nothing : () => toggleHandbook(view);
+  if (key === "l") return event.repeat ? nothing : () => openList(view);
+  if (key === "f") return event.repeat || !view.trace || !view.ready ? nothing : () => pressFlag(view);
+  if (view.mode === "goals") return goalsAction(view, key, event);
   if (view.mode === "lesson" && (key === "Enter" || key === " ")) {
     return event.repeat ? nothing : () => view.goOn();
   }
@@ -102,6 +113,11 @@ function deskAction(view, key, event) {
   if (key === "y" || key === "n") return pressed(view, key, event, () => view.answer(key === "y" ? "yes" : "no"));
   if (key === "u") return pressed(view, key, event, () => view.back(), true);
   if (key === "s") return pressed(view, key, event, () => openSkip(view));
+  const digit = event.shiftKey && /^Digit([1-9])$/.exec(event.code || "");
+  if (digit) return pressed(view, `shift${digit[1]}`, event, () => backTo(view, Number(digit[1]) - 1));
+  if (/^[1-3]$/.test(key)) return pressed(view, key, event, () => setConfidence(view, Number(key)));
+  if (key === "g") return pressed(view, key, event, () => openGoals(view));
+  if (key === "t") return event.repeat || !view.ready || view.mode !== "answer" ? nothing : () => view.parts.tagField.focus();
   if (key === "w") return event.repeat || !view.ready ? nothing : () => view.parts.rationale.focus();
   return moveAction(view, key, event);
 }
@@ -112,11 +128,15 @@ function pressed(view, key, event, action, inState = false) {
 }
 
 function moveAction(view, key, event) {
-  if (key === "j" || key === "ArrowDown") return () => view.move(1);
-  if (key === "k" || key === "ArrowUp") return () => view.move(-1);
-  if (key === "Home") return () => view.moveTo(0);
-  if (key === "End") return () => view.moveTo(Infinity);
-  if (key === "Enter") return event.repeat ? nothing : () => view.toggleStep();
-  if (key === "Escape") return () => view.dismiss();
+  const { transcript } = view;
+  if (!transcript) return key === "Escape" ? () => view.dismiss() : null;
+  if (key === "j" || key === "ArrowDown") return () => transcript.move(1);
+  if (key === "k" || key === "ArrowUp") return () => transcript.move(-1);
+  if (key === "Home") return () => transcript.moveTo(0);
+  if (key === "End") return () => transcript.moveTo(Infinity);
+  if (key === "x") return () => transcript.moveToError(event.shiftKey ? -1 : 1);
+  if (key === "/") return () => view.search.open();
+  if (key === "Enter") return event.repeat ? nothing : () => transcript.toggleStep();
+  if (key === "Escape") return () => (view.search.opened ? view.search.close() : view.dismiss());
   return null;
 }

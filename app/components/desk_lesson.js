@@ -49,7 +49,7 @@ function renderLesson(view) {
     lesson.overridden ? el("p", { class: "hint", text: `Your team changed the published label: ${lesson.overridden}` }) : "",
   );
   parts.legend.replaceChildren();
-  view.traceArea.replaceChildren(...renderTrace(trace, lesson.evidence));
+  view.read(new Transcript(trace, lesson.evidence));
   const first = view.traceArea.querySelector("mark");
   first?.scrollIntoView({ block: "center" });
 }

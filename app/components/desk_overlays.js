@@ -4,10 +4,18 @@ const HELP = [
   ["Y  N", "answer yes or no"],
   ["U", "one question back; on the first question, undo the last label or skip"],
   ["S", "skip this trace, with a reason"],
+  ["⇧1 … ⇧9", "back to that question"],
+  ["1  2  3", "how sure you are: low, middle, high; the same key again takes it off"],
+  ["T", "tags: type, Enter adds; arrows choose a suggestion; Escape leaves"],
+  ["G", "tick the sub-goals: Y done, N not done, U unclear"],
+  ["F", "flag this trace for the lead, with or without a reason; again takes it off"],
+  ["L", "your last 200 labels; Enter reopens one, with a reason"],
   ["W", "write the rationale; Escape, Enter or Ctrl+Enter leaves the field"],
   ["J  K", "next or previous step (also the arrow keys)"],
   ["Home  End", "task, final response"],
-  ["Enter", "expand or collapse the current step"],
+  ["X  Shift+X", "next or previous tool error"],
+  ["/", "search this trace; Enter and Shift+Enter go on and back, Escape closes"],
+  ["Enter", "open or collapse the long texts of the current step"],
   ["H", "the handbook on this question"],
   ["?", "show or hide this list"],
   ["Escape", "close, cancel, leave a text field"],
@@ -16,7 +24,7 @@ const HELP = [
 function selectionInTrace(view) {
   const owner = view.root.getSelection ? view.root : document;
   const selection = owner.getSelection();
-  const text = selection ? selection.toString().trim() : "";
+  const text = selection ? literalSelection(view.traceArea, selection) : "";
   if (!text) return { text: "", step: "" };
   const at = selection.anchorNode;
   const element = at && (at.nodeType === Node.ELEMENT_NODE ? at : at.parentElement);
@@ -43,13 +51,14 @@ function openEvidence(view, answer) {
   };
   const check = () => {
     const step = where();
+    const elsewhere = step && chosen.step && chosen.step !== step ? ` It does not stand in step ${chosen.step}.` : "";
     const empty = !quote.value.trim();
     const many = step ? findQuote(view.trace, quote.value.trim()).length - 1 : 0;
     found.classList.toggle("bad", !step && !empty);
     found.textContent = empty
       ? "Needed: the words that are invented."
       : step
-        ? `Found in ${step === "response" ? "the final response" : `step ${step}`}${many > 0 ? ` and ${plural(many, "other place")}` : ""}.`
+        ? `Found in ${step === "response" ? "the final response" : `step ${step}`}${many > 0 ? ` and ${plural(many, "other place")}` : ""}.${elsewhere}`
         : "Not found literally in a step or in the response.";
     accept.disabled = !step;
   };
@@ -75,11 +84,15 @@ function openEvidence(view, answer) {
   cancel.addEventListener("click", close);
   check();
   view.mode = "evidence";
-  view.overlay = { accept: take, cancel: close };
+  // A click on the id of a step says which of several places is meant.
+  const cite = (step) => {
+    chosen.step = step;
+    check();
+  };
+  view.overlay = { accept: take, cancel: close, cite };
   const node = view.desk.question(work.answers);
   view.parts.decision.replaceChildren(
     ...[
-      renderCrumbs(view, work),
       el("div", { class: "question-box evidence" },
         el("div", { class: "eyebrow", text: node.question }),
         el("label", { class: "question", for: "quote", text: "Which words are invented?" }),
@@ -141,6 +154,7 @@ function openSkip(view) {
 function closeHelp(view) {
   view.help.remove();
   view.help = null;
+  view.modal = null;
   view.focusTrace();
 }
 

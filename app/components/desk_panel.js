@@ -10,10 +10,13 @@ function panelSkeleton() {
   return {
     done: el("span", { class: "done" }),
     saved: el("span", { class: "saved", role: "status", "aria-live": "polite" }),
+    left: el("div", { class: "left detail" }),
+    crumbs: el("ol", { class: "crumbs path", "aria-label": "Questions answered", hidden: true }),
     bar: el("div", { class: "bar", role: "progressbar", "aria-label": "Traces labelled" }, el("i")),
     notice: el("div", { class: "notice", role: "alert", hidden: true }),
     decision: el("div", { class: "decision" }),
     rationale,
+    ...marksSkeleton(),
     rationaleBox: el(
       "div", { class: "rationale-box" },
       el("label", { for: "rationale" }, el("span", { text: "Rationale" }), kbd("W")),
@@ -30,10 +33,12 @@ function panelSkeleton() {
 function panelElement(parts) {
   return el(
     "aside", { class: "panel", "aria-label": "Decision" },
-    el("div", { class: "status" }, el("div", { class: "status-line" }, parts.done, parts.saved), parts.bar),
+    el("div", { class: "status" }, el("div", { class: "status-line" }, parts.done, parts.saved), parts.bar, parts.left),
     parts.notice,
+    parts.crumbs,
     parts.decision,
     parts.rationaleBox,
+    parts.marks,
     parts.legend,
     el("footer", {}, el("div", { class: "foot-line" }, parts.last, parts.who), parts.keys),
   );
@@ -57,6 +62,12 @@ function renderStatus(view) {
   parts.bar.setAttribute("aria-valuemax", String(total));
   parts.bar.setAttribute("aria-valuenow", String(done + skipped));
   parts.bar.firstChild.style.width = total ? `${(100 * (done + skipped)) / total}%` : "0";
+
+  const minutes = desk.minutesLeft();
+  const left = total - done - skipped;
+  const leftText = left > 0
+    ? `${count(left)} left${minutes === null ? "" : `, about ${plural(minutes, "minute")} at your pace`}` : "";
+  if (parts.left.textContent !== leftText) parts.left.textContent = leftText;
 
   const unsaved = desk.unsaved();
   const text = unsaved === 0 ? "All saved" : `Saving ${unsaved} …`;
@@ -84,22 +95,29 @@ function renderStatus(view) {
   if (parts.who.textContent !== who) parts.who.textContent = who;
   const work = view.trace ? desk.workOn(view.trace.trace_id) : null;
   const undo = work && desk.path(work.answers).length > 0 ? "one question back" : "undo last";
-  const keys = view.trace && !decided ? [["S", "skip"], ["H", "handbook"], ["?", "all keys"]] : [["?", "all keys"]];
-  if ((last || undo !== "undo last") && view.mode !== "lesson") keys.unshift(["U", undo]);
+  const flag = ["F", view.trace && desk.flagOn(view.trace.trace_id) !== null ? "unflag" : "flag"];
+  const keys = view.mode === "lesson" ? [flag] : view.trace && !decided ? [["S", "skip"], flag, ["H", "handbook"]] : [];
+  if (last) keys.push(["L", "my labels"]);
+  keys.push(["?", "all keys"]);
+  if (view.mode === "goals") keys.splice(0, keys.length, ["G", "back to the question"], ["?", "all keys"]);
+  else if ((last || undo !== "undo last") && view.mode !== "lesson") keys.unshift(["U", undo]);
   parts.keys.replaceChildren(...keys.flatMap(([key, what]) => [
     el("button", { type: "button", class: "key", "data-key": key, tabindex: "-1" }, kbd(key), el("span", { text: what })),
   ]));
 }
 
+// The answers so far, always in view; each leads back to its question.
 function renderCrumbs(view, work) {
-  const path = view.desk.path(work.answers);
-  if (path.length === 0) return null;
-  return el(
-    "ol", { class: "crumbs", "aria-label": "Questions answered" },
-    ...path.map((node) =>
-      el("li", {}, el("span", { text: node.question }),
-        el("b", { class: work.answers[node.id], text: ANSWER_TEXT[work.answers[node.id]] }))),
-  );
+  view.parts.crumbs.replaceChildren(...view.desk.path(work.answers).map((node, index) =>
+    el("li", {}, el("button", {
+      type: "button", class: "crumb", title: "Back to this question", "aria-keyshortcuts": `Shift+${index + 1}`,
+      onclick: () => {
+        view.focusTrace();
+        backTo(view, index);
+      },
+    },
+    kbd(`⇧${index + 1}`), el("span", { class: "asked", text: node.question }),
+    el("b", { class: work.answers[node.id], text: ANSWER_TEXT[work.answers[node.id]] })))));
 }
 
 function renderQuestion(view) {
@@ -109,10 +127,12 @@ function renderQuestion(view) {
   const number = desk.path(work.answers).length + 1;
   const button = (answer, key) =>
     el("button", { type: "button", class: `answer ${answer}`, "data-answer": answer, "aria-keyshortcuts": key },
-      el("span", { text: ANSWER_TEXT[answer] }), kbd(key));
+      el("span", { text: ANSWER_TEXT[answer] }), kbd(key),
+      work.before?.[node.id] === answer && el("span", { class: "tag", text: "before" }));
+  renderCrumbs(view, work);
+  renderMarks(view);
   parts.decision.replaceChildren(
     ...[
-      renderCrumbs(view, work),
       el(
         "div", { class: "question-box", "aria-live": "polite", "data-node": node.id },
         el("div", { class: "eyebrow", text: `Question ${number}` }),
@@ -151,6 +171,7 @@ function renderState(view, state) {
   const empty = state === "finished" && view.desk.progress().total === 0;
   const [title, text] = STATE_TEXT[empty ? "none" : state] || STATE_TEXT.loading;
   view.parts.decision.replaceChildren();
+  view.parts.crumbs.replaceChildren();
   view.traceArea.replaceChildren(
     el("div", { class: "blank", role: "status" },
       el("div", { class: "question", role: "heading", "aria-level": "2", text: title }),

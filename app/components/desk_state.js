@@ -7,7 +7,7 @@
 const RESEND_MS = 1500;
 const DRAFT_DELAY_MS = 250;
 const POLL_MS = 10000;
-const IDLE_MS = 60000;
+const IDLE_MS = 30000; // without a key, a pointer or a scroll: nobody is working
 const AFTER_PAINT_MS = 30; // the next trace is drawn first, then the label is sent
 const REMEMBERED_TRACES = 60;
 
@@ -15,12 +15,16 @@ class Desk {
   constructor(data) {
     this.storageKey = `asr-desk:${encodeURIComponent(data.reviewer)}:${encodeURIComponent(data.batch)}`;
     this.outbox = [];
-    this.work = {}; // per trace: answers, evidence, rationale, seconds
+    this.work = {}; // per trace: answers, evidence, rationale, confidence, tags, goals, seconds
     this.notice = "";
     this.currentId = null;
     this.traces = new Map(); // traces that came in full; the server then sends only their id
     this.missing = false;
+    this.listing = false; // the list of own labels was asked for and has not come yet
     this.send = () => {};
+    this.watchdog = new Watchdog();
+    this.typing = () => false;
+    this.sendings = 0;
     this.restore();
     this.data = { ...data, queue: [] };
   }
@@ -29,7 +33,7 @@ class Desk {
     try {
       const kept = JSON.parse(window.sessionStorage.getItem(this.storageKey) || "{}");
       if (Array.isArray(kept.outbox)) this.outbox = kept.outbox;
-      if (kept.work && typeof kept.work === "object") this.work = kept.work;
+      for (const [id, work] of Object.entries(kept.work || {})) this.work[id] = emptyWork(work);
     } catch {
       this.notice = "This browser keeps nothing for this tab: do not reload before all is saved.";
     }
@@ -41,15 +45,18 @@ class Desk {
         this.storageKey,
         JSON.stringify({ outbox: this.outbox, work: this.work }),
       );
+      return true;
     } catch {
-      // Storage is full or switched off; the outbox in memory still goes to the store.
+      return false; // storage is full or switched off; the outbox in memory still goes to the store
     }
   }
 
   // Takes in what the server says. Returns true when an undo was settled, so that the
   // reopened trace, now first in the queue, replaces whatever is shown.
   receive(data) {
+    this.watchdog.answered();
     this.data = { ...data, queue: this.fill(data.queue) };
+    if (data.own_labels) this.listing = false;
     const settled = new Set(data.acked);
     const refused = new Map(data.refused.map((r) => [r.token, r.why]));
     let undone = false;
@@ -84,11 +91,12 @@ class Desk {
   }
 
   refuse(event, why) {
-    const what = { label: "A label", skip: "A skip", undo: "The undo" }[event.kind] || "An event";
+    const what = { label: "A label", skip: "A skip", undo: "The undo", flag: "A flag" }[event.kind] || "An event";
     this.notice = `${what} was not stored: ${why}.`;
     if (event.kind !== "label") return;
     const evidence = (event.evidence || []).map((e) => ({ node: "", ...e }));
-    this.work[event.trace_id] = { answers: {}, rationale: event.rationale || "", evidence, seconds: event.seconds_active || 0 };
+    const { rationale, confidence, tags, sub_goals: goals, seconds_active: seconds } = event;
+    this.work[event.trace_id] = emptyWork({ rationale, confidence, tags, goals, seconds, evidence });
   }
 
   // The queue of the store, less what this tab has decided since.
@@ -133,21 +141,69 @@ class Desk {
   workOn(id) {
     if (!this.work[id]) {
       const draft = this.data.drafts[id] || {};
-      const answers = Object.fromEntries(this.path(draft).map((node) => [node.id, draft[node.id]]));
-      this.work[id] = { answers, evidence: [], rationale: "", seconds: 0 };
+      const given = draft.answers || {};
+      const answers = Object.fromEntries(this.path(given).map((node) => [node.id, given[node.id]]));
+      const evidence = (draft.evidence || []).map((e) => ({ node: "", ...e }));
+      const work = emptyWork({
+        answers, rationale: draft.rationale, confidence: draft.confidence, tags: draft.tags,
+        goals: draft.sub_goals, seconds: draft.seconds_active,
+      });
+      this.work[id] = work;
+      // A label that was reopened: its answers are shown, and the last question is asked again.
+      if (this.leaf(answers)) {
+        work.before = { ...answers };
+        this.forget(id, this.path(answers).at(-1));
+      }
       // Evidence is part of the answer: without it the question is asked again.
       for (const node of this.path(answers)) {
         if (node.evidence_on && answers[node.id] === node.evidence_on) this.forget(id, node);
       }
+      work.evidence = evidence;
     }
     return this.work[id];
+  }
+
+  // Everything decided on a trace so far, as a draft or a label holds it.
+  decided(id) {
+    const work = this.workOn(id);
+    return {
+      trace_id: id, answers: { ...work.answers }, rationale: work.rationale.trim(),
+      evidence: work.evidence.map(({ step_id, quote }) => ({ step_id, quote })),
+      confidence: work.confidence, tags: [...work.tags], sub_goals: { ...work.goals },
+      seconds_active: Math.round(work.seconds),
+    };
+  }
+
+  saveDraft(id, delay = DRAFT_DELAY_MS) {
+    this.put({ kind: "draft", ...this.decided(id) }, delay);
   }
 
   forget(id, node) {
     const work = this.work[id];
     const path = this.path(work.answers);
     for (const later of path.slice(path.indexOf(node))) delete work.answers[later.id];
-    work.evidence = work.evidence.filter((e) => e.node in work.answers);
+    work.evidence = work.evidence.filter((e) => !e.node || e.node in work.answers);
+  }
+
+  // The reviewer's own flag on a trace: its reason, an empty text, or null.
+  flagOn(id) {
+    const event = this.outbox.findLast((e) => e.kind === "flag" && e.trace_id === id);
+    if (event) return event.flagged ? event.reason : null;
+    return this.data.flags[id] ?? null;
+  }
+
+  // The tags to offer: those of the reviewer's own labels of this batch, and of this tab.
+  tagsKnown() {
+    const here = Object.values(this.work).flatMap((work) => work.tags || []);
+    const sent = this.outbox.flatMap((event) => event.tags || []);
+    return [...new Set([...this.data.tags, ...sent, ...here])];
+  }
+
+  // Minutes that what is left will take at one's own pace; null while the pace is not known.
+  minutesLeft() {
+    const { done, skipped, total } = this.progress();
+    const pace = this.data.pace_s;
+    return pace ? Math.max(1, Math.round(((total - done - skipped) * pace) / 60)) : null;
   }
 
   node(id) {
@@ -189,16 +245,22 @@ class Desk {
     return found;
   }
 
-  put(event) {
+  put(event, delay = event.kind === "draft" ? DRAFT_DELAY_MS : AFTER_PAINT_MS) {
     if (event.kind === "draft") {
       this.outbox = this.outbox.filter((e) => e.kind !== "draft" || e.trace_id !== event.trace_id);
-    } else if (event.kind !== "undo") {
+    } else if (event.kind === "label" || event.kind === "skip") {
       this.outbox = this.outbox.filter((e) => e.kind !== "draft" || e.trace_id !== event.trace_id);
       delete this.work[event.trace_id];
     }
+    if (event.kind === "undo") delete this.work[event.undoes];
     this.outbox.push({ token: newToken(), ...event });
     this.keep();
-    this.flush(event.kind === "draft" ? DRAFT_DELAY_MS : AFTER_PAINT_MS);
+    this.flush(this.unsaved() > 0 ? AFTER_PAINT_MS : delay); // a draft never holds up a label
+  }
+
+  askForList() {
+    this.listing = true;
+    this.flush();
   }
 
   // Sends the whole outbox now or shortly, and again until every event is settled.
@@ -206,13 +268,15 @@ class Desk {
     window.clearTimeout(this.timer);
     this.timer = window.setTimeout(() => {
       const waiting = this.data.state !== "open" && this.openQueue().length === 0;
-      if (this.outbox.length > 0 || waiting || this.missing) {
+      if (this.outbox.length > 0 || waiting || this.missing || this.listing) {
+        this.watchdog.check(() => !this.typing() && this.keep());
+        this.watchdog.sent();
         this.send({
           reviewer: this.data.reviewer, batch: this.data.batch, events: this.outbox.slice(),
-          held: [...this.traces.keys()],
+          held: [...this.traces.keys()], listing: this.listing, number: ++this.sendings,
         });
       }
-      this.flush(this.outbox.length > 0 || this.missing ? RESEND_MS : POLL_MS);
+      this.flush(this.outbox.length > 0 || this.missing || this.listing ? RESEND_MS : POLL_MS);
     }, delay);
   }
 
@@ -220,6 +284,14 @@ class Desk {
     window.clearTimeout(this.timer);
     this.timer = 0;
   }
+}
+
+function emptyWork(known = {}) {
+  return {
+    answers: known.answers || {}, evidence: known.evidence || [], rationale: known.rationale || "",
+    confidence: known.confidence ?? null, tags: [...(known.tags || [])],
+    goals: { ...known.goals }, seconds: known.seconds || 0,
+  };
 }
 
 function newToken() {

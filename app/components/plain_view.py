@@ -1,13 +1,14 @@
 """The fallback without the component: text, code and buttons only."""
 
 import uuid
+from dataclasses import replace
 
 import streamlit as st
 
 from app import labelling
 from app.desk_data import bounded_text
 from calibration.errors import LabelRefusedError
-from calibration.records import Evidence, LabelDraft, TraceForReview
+from calibration.records import Draft, Evidence, LabelDraft, TraceForReview
 from calibration.store import Queue, Store
 from calibration.taxonomy import Node, Taxonomy
 
@@ -30,7 +31,7 @@ def plain_view(store: Store, reviewer_id: str, batch_id: str) -> None:
             _panel(store, reviewer_id, batch_id, queue)
         else:
             _nothing_left(queue)
-            _undo_button(store, reviewer_id, batch_id, {}, "")
+            _undo_button(store, reviewer_id, batch_id, Draft(), "")
     with left:
         if queue.items:
             _trace(queue.items[0])
@@ -76,7 +77,11 @@ def _long(text: str | None) -> None:
 
 def _panel(store: Store, reviewer_id: str, batch_id: str, queue: Queue) -> None:
     trace, taxonomy = queue.items[0], store.taxonomy()
-    answers = labelling.on_path(taxonomy, queue.drafts.get(trace.trace_id, {}))
+    draft = queue.drafts.get(trace.trace_id, Draft())
+    answers = labelling.on_path(taxonomy, draft.answers)
+    if answers and _decided(taxonomy, taxonomy.node(list(answers)[-1]), list(answers.values())[-1]):
+        answers.popitem()  # a label that was reopened: its last question is asked again
+    draft = replace(draft, answers=answers)
     node = labelling.next_question(taxonomy, answers)
     for asked, given in answers.items():
         st.text(f"{taxonomy.node(asked).question} {given.capitalize()}")
@@ -95,10 +100,15 @@ def _panel(store: Store, reviewer_id: str, batch_id: str, queue: Queue) -> None:
                 shortcut=answer[0].upper(),
                 on_click=_answer,
                 # The token belongs to this button as drawn: a second press stores nothing new.
-                args=(store, reviewer_id, batch_id, trace, answers, node, answer, _token()),
+                args=(store, reviewer_id, batch_id, trace, draft, node, answer, _token()),
             )
-    st.text_input("Rationale (optional)", key=f"{RATIONALE}_{trace.trace_id}", max_chars=1000)
-    _undo_button(store, reviewer_id, batch_id, answers, trace.trace_id)
+    st.text_input(
+        "Rationale (optional)",
+        value=draft.rationale or "",
+        key=f"{RATIONALE}_{trace.trace_id}",
+        max_chars=1000,
+    )
+    _undo_button(store, reviewer_id, batch_id, draft, trace.trace_id)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.selectbox("Reason to skip", labelling.SKIP_REASONS, key=SKIP_REASON)
         st.button(
@@ -112,14 +122,14 @@ def _panel(store: Store, reviewer_id: str, batch_id: str, queue: Queue) -> None:
 
 
 def _undo_button(
-    store: Store, reviewer_id: str, batch_id: str, answers: dict[str, str], trace_id: str
+    store: Store, reviewer_id: str, batch_id: str, draft: Draft, trace_id: str
 ) -> None:
     st.button(
-        "One question back" if answers else "Undo last",
+        "One question back" if draft.answers else "Undo last",
         key="undo",
         shortcut="U",
         on_click=_undo,
-        args=(store, reviewer_id, batch_id, answers, trace_id, _token()),
+        args=(store, reviewer_id, batch_id, draft, trace_id, _token()),
     )
 
 
@@ -132,21 +142,21 @@ def _answer(
     reviewer_id: str,
     batch_id: str,
     trace: TraceForReview,
-    answers: dict[str, str],
+    draft: Draft,
     node: Node,
     answer: str,
     token: str,
 ) -> None:
     quote = st.session_state.get(f"{QUOTE}_{trace.trace_id}", "").strip()
     rationale = st.session_state.get(f"{RATIONALE}_{trace.trace_id}", "").strip()
-    given, taxonomy = answers | {node.id: answer}, store.taxonomy()
+    given, taxonomy = draft.answers | {node.id: answer}, store.taxonomy()
     needs_quote = node.evidence_on == answer
     found = labelling.find_quote(trace, quote) if needs_quote else ""
     if needs_quote and not found:
         st.session_state[MESSAGE] = "Type the invented words exactly as they stand in a step."
         return
     if _decided(taxonomy, node, answer):
-        draft = LabelDraft(
+        label = LabelDraft(
             client_token=token,
             trace_id=trace.trace_id,
             reviewer_id=reviewer_id,
@@ -154,14 +164,20 @@ def _answer(
             answers=given,
             rationale=rationale or None,
             evidence=(Evidence(step_id=found, quote=quote),) if needs_quote else (),
+            confidence=draft.confidence,
+            tags=draft.tags,
+            sub_goals=draft.sub_goals,
         )
         try:
-            store.record_label(draft)
+            store.record_label(label)
         except LabelRefusedError as error:
             st.session_state[MESSAGE] = f"The label was not stored: {error}"
     else:
         store.save_draft(
-            reviewer_id=reviewer_id, trace_id=trace.trace_id, batch_id=batch_id, answers=given
+            reviewer_id=reviewer_id,
+            trace_id=trace.trace_id,
+            batch_id=batch_id,
+            draft=replace(draft, answers=given, rationale=rationale or None),
         )
 
 
@@ -173,15 +189,13 @@ def _undo(
     store: Store,
     reviewer_id: str,
     batch_id: str,
-    answers: dict[str, str],
+    draft: Draft,
     trace_id: str,
     token: str,
 ) -> None:
-    if answers:
-        fewer = dict(list(answers.items())[:-1])
-        store.save_draft(
-            reviewer_id=reviewer_id, trace_id=trace_id, batch_id=batch_id, answers=fewer
-        )
+    if draft.answers:
+        fewer = replace(draft, answers=dict(list(draft.answers.items())[:-1]))
+        store.save_draft(reviewer_id=reviewer_id, trace_id=trace_id, batch_id=batch_id, draft=fewer)
     else:
         store.record_undo(client_token=token, reviewer_id=reviewer_id, batch_id=batch_id)
 

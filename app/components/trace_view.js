@@ -2,17 +2,21 @@
 
 let view = null;
 const desks = new Map();
+const TYPED_MS = 1000; // a rationale is kept when the typing pauses
 
 class View {
   constructor(root) {
     this.root = root;
-    this.mode = "state"; // answer | evidence | skip | note | lesson | state
+    this.mode = "state"; // answer | evidence | skip | note | goals | lesson | state
     this.trace = null;
     this.ready = false;
     this.quietUntil = 0;
     this.parts = panelSkeleton();
     this.traceArea = el("main", { class: "trace", tabindex: "0", "aria-label": "Trace" });
-    this.frame = el("div", { class: "desk" }, this.traceArea, panelElement(this.parts));
+    this.traceHead = el("div", {});
+    this.search = new Search(this);
+    this.reading = el("div", { class: "reading" }, this.traceHead, this.search.box, this.traceArea);
+    this.frame = el("div", { class: "desk" }, this.reading, panelElement(this.parts));
     root.append(this.frame);
     this.painted = [];
     this.listen();
@@ -27,17 +31,22 @@ class View {
     for (const name of ["pointerdown", "wheel", "pointermove"]) {
       this.frame.addEventListener(name, () => this.active(), { ...options, passive: true });
     }
+    this.frame.addEventListener("scroll", () => this.active(), { ...options, capture: true, passive: true });
+    listenMarks(this, options);
     this.frame.addEventListener("click", (e) => this.clicked(e), options);
+    this.traceArea.addEventListener("painted", () => this.search.repaint(), options);
+    this.traceArea.addEventListener("reform", () => this.search.opened && this.search.find(true), options);
     this.parts.rationale.addEventListener("input", () => {
       if (!this.trace) return;
       this.desk.workOn(this.trace.trace_id).rationale = this.parts.rationale.value.replace(/\s*\n\s*/g, " ");
-      this.desk.keep();
+      this.desk.saveDraft(this.trace.trace_id, TYPED_MS);
     }, options);
     this.clock = window.setInterval(() => this.tick(), 1000);
   }
 
   close() {
     this.stopping.abort();
+    this.transcript?.stop();
     window.clearTimeout(this.preparing);
     window.clearInterval(this.clock);
     this.desk?.stop();
@@ -56,8 +65,11 @@ class View {
 
   tick() {
     const now = performance.now();
-    if (this.trace && !document.hidden && now - (this.lastActive || 0) < IDLE_MS) {
-      this.desk.workOn(this.trace.trace_id).seconds += 1;
+    const working = this.trace && this.ready && this.mode !== "lesson" && !document.hidden;
+    if (working && now - (this.lastActive || 0) < IDLE_MS) {
+      const work = this.desk.workOn(this.trace.trace_id);
+      work.seconds += 1;
+      if (work.seconds % 5 === 0) this.desk.keep();
     }
     if (this.desk?.unsaved()) renderStatus(this);
     this.mark();
@@ -81,9 +93,12 @@ class View {
       this.trace = null;
     }
     desk.send = send;
+    desk.typing = () => ["evidence", "note"].includes(this.mode);
     const undone = desk.receive(data);
     this.settle(undone);
     if (this.ready) this.prepare();
+    if (this.mode !== "lesson") renderFlag(this);
+    this.modal?.render?.();
     renderStatus(this);
     this.mark();
   }
@@ -112,13 +127,11 @@ class View {
     this.ready = false;
     this.mode = "answer";
     this.overlay = null;
-    this.at = 0;
+    this.parts.tagField.value = "";
     const work = this.desk.workOn(trace.trace_id);
     this.parts.rationale.value = work.rationale;
-    const ready = this.prepared?.trace === trace ? this.prepared.nodes : renderTrace(trace);
+    this.read(this.prepared?.trace === trace ? this.prepared : new Transcript(trace));
     this.prepared = null;
-    this.traceArea.replaceChildren(...ready);
-    this.traceArea.scrollTop = 0;
     this.frame.querySelector(".panel").scrollTop = 0;
     renderQuestion(this);
     this.focusTrace();
@@ -136,13 +149,21 @@ class View {
     }));
   }
 
+  read(transcript) {
+    this.search.reset();
+    this.transcript?.stop();
+    this.transcript = transcript;
+    transcript.view = this;
+    transcript.show(this.traceArea, this.traceHead);
+  }
+
   // Builds the next trace while the reviewer reads this one.
   prepare() {
     window.clearTimeout(this.preparing);
     this.preparing = window.setTimeout(() => {
       const next = this.desk.openQueue().find((t) => t.trace_id !== this.trace?.trace_id);
       if (next && this.trace && this.prepared?.trace !== next) {
-        this.prepared = { trace: next, nodes: renderTrace(next) };
+        this.prepared = new Transcript(next);
       }
     }, 120);
   }
@@ -155,6 +176,10 @@ class View {
     this.mode = "state";
     this.state = state;
     this.overlay = null;
+    this.search.reset();
+    this.transcript?.stop();
+    this.transcript = null;
+    this.traceHead.replaceChildren();
     renderState(this, state);
   }
 
@@ -166,7 +191,10 @@ class View {
     dataset.state = this.mode === "state" ? this.state : this.mode;
     dataset.unsaved = String(this.desk ? this.desk.unsaved() : 0);
     dataset.painted = this.painted.join(" ");
-    this.parts.rationaleBox.hidden = !["answer", "evidence"].includes(this.mode);
+    const deciding = ["answer", "evidence"].includes(this.mode);
+    this.parts.rationaleBox.hidden = !deciding;
+    this.parts.marks.hidden = !deciding;
+    this.parts.crumbs.hidden = ["state", "lesson"].includes(this.mode) || !this.parts.crumbs.firstChild;
   }
 
   answer(answer) {
@@ -182,16 +210,12 @@ class View {
     work.answers[desk.question(work.answers).id] = answer;
     desk.notice = "";
     if (!desk.leaf(work.answers)) {
-      desk.put({ kind: "draft", trace_id: trace.trace_id, answers: { ...work.answers } });
+      desk.saveDraft(trace.trace_id);
       renderQuestion(this);
       this.focusTrace();
     } else {
-      desk.put({
-        kind: "label", trace_id: trace.trace_id, answers: { ...work.answers },
-        rationale: work.rationale.trim(),
-        evidence: work.evidence.filter((e) => e.node).map(({ step_id, quote }) => ({ step_id, quote })),
-        seconds_active: Math.round(work.seconds),
-      });
+      work.evidence = work.evidence.filter((e) => e.node);
+      desk.put({ kind: "label", ...desk.decided(trace.trace_id) });
       if (desk.data.practice) this.mode = "lesson";
       this.settle();
     }
@@ -225,7 +249,7 @@ class View {
     const path = work ? desk.path(work.answers) : [];
     if (path.length > 0) {
       desk.forget(trace.trace_id, path[path.length - 1]);
-      desk.put({ kind: "draft", trace_id: trace.trace_id, answers: { ...work.answers } });
+      desk.saveDraft(trace.trace_id);
       renderQuestion(this);
     } else if (!desk.reopening() && desk.last()) {
       desk.put({ kind: "undo", trace_id: trace?.trace_id || "", undoes: desk.last().trace_id });
@@ -242,27 +266,6 @@ class View {
 
   focusTrace() {
     this.traceArea.focus({ preventScroll: true });
-  }
-
-  stops() {
-    return [...this.traceArea.querySelectorAll("[data-stop]")];
-  }
-
-  move(by) {
-    this.moveTo(this.at + by);
-  }
-
-  moveTo(index) {
-    const stops = this.stops();
-    if (stops.length === 0) return;
-    this.at = Math.max(0, Math.min(index, stops.length - 1));
-    stops.forEach((stop, i) => stop.classList.toggle("here", i === this.at));
-    if (this.at === 0) this.traceArea.scrollTop = 0;
-    else stops[this.at].scrollIntoView({ block: this.at === stops.length - 1 ? "end" : "start" });
-  }
-
-  toggleStep() {
-    this.stops()[this.at]?.querySelector(".expand")?.click();
   }
 }
 

@@ -13,10 +13,17 @@ import streamlit as st
 KEY = "desk"
 
 _SCRIPTS = (
+    "desk_watch.js",
     "desk_state.js",
+    "desk_text.js",
     "desk_transcript.js",
+    "desk_figures.js",
+    "desk_reading.js",
+    "desk_search.js",
     "desk_panel.js",
+    "desk_marks.js",
     "desk_overlays.js",
+    "desk_list.js",
     "desk_lesson.js",
     "desk_keys.js",
     "trace_view.js",

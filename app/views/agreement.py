@@ -9,6 +9,8 @@ from app.views import frame
 from calibration.analyses.agreement import AgreementAnalysis, analyse_agreement
 from calibration.errors import CalibrationError
 from calibration.estimates import Estimate
+from calibration.reporting.text import exposed
+from calibration.store import Store
 
 RELY, TENTATIVE = 0.8, 0.667
 
@@ -90,7 +92,7 @@ def _pairs(result: AgreementAnalysis, names: dict[str, str]) -> None:
     )
 
 
-def _disputed(result: AgreementAnalysis, names: dict[str, str]) -> None:
+def _disputed(store: Store, result: AgreementAnalysis, names: dict[str, str]) -> None:
     st.subheader(f"Disputed traces ({len(result.disputed)})", anchor=False)
     if not result.disputed:
         st.text("None: every trace with two labels has the same class twice.")
@@ -99,6 +101,7 @@ def _disputed(result: AgreementAnalysis, names: dict[str, str]) -> None:
         {"trace": item["trace_id"]} | {names[r]: c for r, c in item["labels"].items()}
         for item in result.disputed
     ]
+    session.log_exposure(store, [item["trace_id"] for item in result.disputed], "labels")
     st.dataframe(
         pd.DataFrame(rows).fillna(""), hide_index=True, alt="Traces on which reviewers differ"
     )
@@ -117,11 +120,15 @@ def _page() -> None:
     if result.overall.n_ratings == 0:
         st.text("Nobody has labelled this batch yet. Start on the Label page.")
         return
+    if not result.is_sample:
+        st.text("These traces were chosen, not drawn at random: what follows holds for them only.")
     names = {r.reviewer_id: r.name for r in store.reviewers()}
     _headline(result)
     _per_class(result)
     _pairs(result, names)
-    _disputed(result, names)
+    _disputed(store, result, names)
+    if result.exposed:
+        st.text(exposed(result.exposed))
     st.caption(
         f"Batch {batch_id}, taxonomy {result.taxonomy_version}, fingerprint "
         f"{result.fingerprint[:16]}. The same on the command line: asr agreement"

@@ -129,6 +129,7 @@ def _left_out(result: AsrAnalysis) -> None:
         (result.unlabelled, f"{result.unlabelled:,} traces of the batch are not labelled yet."),
         (result.skipped, f"{result.skipped:,} traces were skipped by everybody who saw them."),
         (result.open_disagreements, f"{result.open_disagreements:,} disagreements are open."),
+        (result.exposed, f"{result.exposed:,} labels were given after seeing what others said."),
         (result.later_traces, f"{result.later_traces:,} traces came after the draw: not covered."),
     ]
     said = [text for count, text in lines if count]

@@ -11,7 +11,14 @@ _STYLE = """<style>
 [data-testid="stMainBlockContainer"] {
   padding: 3.9rem 1.5rem 1.25rem; max-width: none;
 }
+/* The table's own download does not guard cells against being run as formulas; ours do. */
+button[kind="elementToolbar"][aria-label^="Download as CSV"] { display: none; }
 .st-key-page { max-width: 62rem; margin: 1.5rem auto 0; }
+/* Streamlit's own grey of captions is too faint for small letters. */
+[data-testid="stCaptionContainer"] { opacity: 1; }
+[data-testid="stCaptionContainer"], [data-testid="stCaptionContainer"] p {
+  color: var(--st-text-color, inherit);
+}
 .st-key-simulated {
   background: var(--asr-banner, rgba(214, 158, 46, .16));
   border-radius: 6px; padding: .3rem .8rem;
@@ -24,10 +31,10 @@ def no_batch(title: str) -> None:
     """Say what to do while there is no batch of production traces."""
     st.header(title, anchor=False)
     st.text("Traces are labelled in batches. Draw one, for example 40 traces at random:")
-    st.code(session.command("sample --n 40 --seed 1"), language="bash")
+    st.code(session.command("sample --n 40 --seed 1"), language=None, wrap_lines=True)
     st.text("If there are no traces in the store yet, import them first:")
-    st.code(session.command("import FILES"), language="bash")
-    st.text("While this app runs it holds the store: stop it, run the command, start it again.")
+    st.code(session.command("import FILES"), language=None, wrap_lines=True)
+    st.text("Both work while this app runs. Then reload this page.")
 
 
 def results_batch(store: Store, title: str) -> str | None:
@@ -48,6 +55,11 @@ def results_batch(store: Store, title: str) -> str | None:
         st.text("What others and the judge say stays hidden from you until you have finished.")
         return None
     return batch_id
+
+
+def plain(name: str) -> str:
+    """Return a name for a button: its label is markdown, and a name must stay a name."""
+    return "".join(c if c.isalnum() or c in " .,'-" else f"\\{c}" for c in name)
 
 
 def tighten() -> None:

@@ -26,7 +26,7 @@ def _choose_person(store: Store) -> None:
             with st.container(horizontal=True):
                 for person in people:
                     st.button(
-                        _plain(person.name),
+                        frame.plain(person.name),
                         key=f"person_{person.reviewer_id}",
                         on_click=session.choose_reviewer,
                         args=(person.reviewer_id,),
@@ -47,11 +47,6 @@ def _add_person(store: Store) -> None:
         st.session_state[REFUSAL] = str(error)
     else:
         session.choose_reviewer(person.reviewer_id)
-
-
-def _plain(name: str) -> str:
-    """Button labels are markdown: a name must stay a name."""
-    return "".join(c if c.isalnum() or c in " .,'-" else f"\\{c}" for c in name)
 
 
 def _current_batch(batches: list[Batch]) -> Batch:
@@ -96,6 +91,9 @@ def _receive() -> None:
     receipts = _receipts(reviewer, batch)
     held = sent.get("held")
     receipts.held = {t for t in held if isinstance(t, str)} if isinstance(held, list) else set()
+    number = sent.get("number")
+    receipts.number = number if isinstance(number, int) else 0
+    receipts.listing = sent.get("listing") is True
     labelling.apply_events(session.require_store(), reviewer, batch, events, receipts)
 
 
@@ -117,7 +115,6 @@ def _page() -> None:
     if reviewer is None:
         _choose_person(store)
         return
-    session.choose_reviewer(reviewer.reviewer_id)
     batch = _current_batch(batches)
     _sidebar(reviewer, batch, batches)
     batch_id = st.session_state.get(BATCH) or batch.batch_id

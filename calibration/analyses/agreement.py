@@ -15,7 +15,8 @@ from calibration.store import Store
 class AgreementAnalysis:
     """Agreement of the reviewers of a batch, over all and pair by pair.
 
-    `disputed` lists the traces on which reviewers differ, with each reviewer's class.
+    `disputed` lists the traces on which reviewers differ, with each reviewer's class; `exposed`
+    counts labels left out because they were not blind any more.
     """
 
     batch_id: str
@@ -24,7 +25,9 @@ class AgreementAnalysis:
     overall: Agreement
     pairs: tuple[PairAgreement, ...]
     disputed: tuple[dict[str, Any], ...]
+    exposed: int
     simulated: bool
+    is_sample: bool
     taxonomy_version: str
     taxonomy_fingerprint: str
     fingerprint: str
@@ -35,9 +38,10 @@ def analyse_agreement(
 ) -> AgreementAnalysis:
     """Measure agreement on the traces that two or more reviewers labelled.
 
-    Inference is to traces like these; the reviewers are taken as they are.
+    Inference is to traces like these; the reviewers are taken as they are. A batch of traces
+    that were chosen by filters speaks about those traces only (`is_sample` is False).
     """
-    loaded = load_batch(store, batch_id)
+    loaded = load_batch(store, batch_id, sample=False)
     return agreement_of(loaded, confidence_level=confidence_level)
 
 
@@ -62,7 +66,9 @@ def agreement_of(loaded: LabelledBatch, *, confidence_level: float = 0.95) -> Ag
         overall=agreement(codes, n_classes=len(OUTCOMES), confidence_level=confidence_level),
         pairs=pairwise_agreement(codes, n_classes=len(OUTCOMES), confidence_level=confidence_level),
         disputed=disputed,
+        exposed=loaded.exposed,
         simulated=loaded.simulated,
+        is_sample=loaded.is_sample,
         taxonomy_version=loaded.taxonomy.version,
         taxonomy_fingerprint=loaded.taxonomy.fingerprint,
         fingerprint=fingerprint(

@@ -72,6 +72,7 @@ class AsrAnalysis:
     unlabelled: int
     skipped: int
     open_disagreements: int
+    exposed: int
     later_traces: int
     raw: AgentSuccessRate | None
     human_only: AgentSuccessRate
@@ -148,6 +149,7 @@ def analyse_asr(
         unlabelled=loaded.unlabelled,
         skipped=loaded.skipped,
         open_disagreements=loaded.open_disagreements,
+        exposed=loaded.exposed,
         later_traces=loaded.later_traces,
         raw=raw,
         human_only=human,

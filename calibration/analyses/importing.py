@@ -1,16 +1,19 @@
 """Bring files into the store: traces, verdicts and labels made elsewhere."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from calibration.analyses.practice import is_reference
-from calibration.analyses.rows import Row, guard, read_rows, text_field
-from calibration.errors import CalibrationError, InputError
-from calibration.importers import ImportSettings, Parsed, Preview, preview, read_traces
+from calibration.analyses.rows import Row, as_csv, guard, read_rows, text_field
+from calibration.errors import CalibrationError, InputError, LabelRefusedError
+from calibration.importers import ImportSettings, Parsed, Preview, detect, preview, read_traces
 from calibration.records import (
+    CONFIDENCES,
     NO_VERDICT,
     OUTCOMES,
     SOURCE_JUDGE,
@@ -20,7 +23,15 @@ from calibration.records import (
     Verdict,
     Workflow,
 )
-from calibration.store import IngestResult, LabelsStored, Store, VerdictsStored, import_token
+from calibration.store import (
+    IngestResult,
+    LabelsStored,
+    Store,
+    VerdictsStored,
+    check_sub_goals,
+    clean_tags,
+    import_token,
+)
 from calibration.taxonomy import Taxonomy
 
 REFERENCE = (
@@ -30,10 +41,26 @@ REFERENCE = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FileRead:
+    """What one file holds, and the format it was recognised as."""
+
+    path: Path
+    format: str
+    traces: int
+    set_aside: int
+
+
+# Told how many files are read and how many runs were found so far.
+Told = Callable[[int, int], None]
+TELL_EVERY = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FilesRead:
     """Everything that some files hold, read to the end, nothing stored yet."""
 
     paths: tuple[Path, ...]
+    files: tuple[FileRead, ...]
     parsed: tuple[Parsed, ...]
     set_aside: tuple[SetAside, ...]
     preview: Preview
@@ -52,8 +79,12 @@ class ImportReport:
     set_aside: tuple[SetAside, ...]
 
 
-def read_files(paths: Sequence[Path], settings: ImportSettings) -> FilesRead:
+def read_files(
+    paths: Sequence[Path], settings: ImportSettings, *, told: Told | None = None
+) -> FilesRead:
     """Read trace files to the end; a file that is no trace file stops the import.
+
+    `told` is called after every file, and within a long one every 500 runs.
 
     Raises
     ------
@@ -63,16 +94,32 @@ def read_files(paths: Sequence[Path], settings: ImportSettings) -> FilesRead:
     files = [file for path in paths for file in _expand(path)]
     parsed: list[Parsed] = []
     set_aside: list[SetAside] = []
-    for file in files:
+    read: list[FileRead] = []
+    for number, file in enumerate(files):
+        before = len(parsed), len(set_aside)
         for item in read_traces(file, settings):
+            runs = len(parsed) + len(set_aside)
+            if told is not None and runs % TELL_EVERY == 0:
+                told(number, runs)
             if not isinstance(item, Parsed):
                 set_aside.append(item)
             elif is_reference(item.trace):
                 set_aside.append(SetAside(file=item.file, line=item.line, reason=REFERENCE))
             else:
                 parsed.append(item)
+        read.append(
+            FileRead(
+                path=file,
+                format=detect(file).title,
+                traces=len(parsed) - before[0],
+                set_aside=len(set_aside) - before[1],
+            )
+        )
+    if told is not None:
+        told(len(files), len(parsed) + len(set_aside))
     return FilesRead(
         paths=tuple(files),
+        files=tuple(read),
         parsed=tuple(parsed),
         set_aside=tuple(set_aside),
         preview=preview([*parsed, *set_aside]),
@@ -131,6 +178,12 @@ def store_files(
         verdicts=stored.stored,
         set_aside=(*read.set_aside, *changed),
     )
+
+
+def set_aside_csv(rows: Sequence[SetAside]) -> str:
+    """Return the rows that were not taken in as CSV that no spreadsheet runs as formulas."""
+    columns = ["file", "line", "reason"]
+    return as_csv(columns, ({"file": r.file, "line": r.line, "reason": r.reason} for r in rows))
 
 
 def _with_defaults(settings: ImportSettings, stored: Workflow) -> ImportSettings:
@@ -209,12 +262,18 @@ def _whole(value: Any, path: Path, line: int) -> int:
     )
 
 
-LABEL_COLUMNS = ("trace_id", "reviewer", "outcome", "rationale", "evidence_step", "evidence_quote")
+LABEL_COLUMNS = (
+    "trace_id", "reviewer", "outcome", "rationale", "evidence_step", "evidence_quote",
+    "confidence", "tags", "sub_goals",
+)  # fmt: skip
+TAG_SEPARATOR = "; "
 NO_EVIDENCE = {"step_id": "", "quote": ""}
 
 
 def import_labels(store: Store, path: Path, *, batch_id: str) -> LabelsStored:
     """Store the labels of a CSV or JSONL file: trace_id, reviewer, outcome, optional rest.
+
+    Tags are parted by semicolons; `sub_goals` is a JSON object of states by sub-goal id.
 
     Raises
     ------
@@ -257,7 +316,37 @@ def _checked(path: Path, line: int, row: Row) -> Row:
             f"got {name!r:.100}"
         )
     outcome = _outcome(row, path, line, OUTCOMES)
-    return {"trace_id": str(row["trace_id"]).strip(), "reviewer": name, "outcome": outcome} | texts
+    return (
+        {"trace_id": str(row["trace_id"]).strip(), "reviewer": name, "outcome": outcome}
+        | texts
+        | _checked_marks(path, line, row)
+    )
+
+
+def _checked_marks(path: Path, line: int, row: Row) -> Row:
+    """Return confidence, tags and sub-goals of a row; a list or an object may stand as itself."""
+    tags, given = row.get("tags") or (), row.get("sub_goals") or "{}"
+    at = "confidence"
+    try:
+        confidence = _confidence(row.get(at))
+        at = "tags"
+        cleaned = clean_tags([tags] if isinstance(tags, str) else list(map(str, tags)))
+        at = "sub_goals"
+        sub_goals = json.loads(given) if isinstance(given, str) else given
+        if not isinstance(sub_goals, dict):
+            raise ValueError(f"must be an object, got {given!r:.80}")
+        check_sub_goals(sub_goals, sub_goals)
+    except (LabelRefusedError, ValueError, TypeError) as error:
+        raise InputError(f"{path}, line {line}, field {at!r}: {error}") from error
+    return {"confidence": confidence, "tags": cleaned, "sub_goals": sub_goals}
+
+
+def _confidence(value: Any) -> int | None:
+    if value is None or value == "":
+        return None
+    if isinstance(value, bool) or str(value) not in map(str, CONFIDENCES):
+        raise ValueError(f"must be 1, 2 or 3, got {value!r:.80}")
+    return int(value)
 
 
 def _draft(taxonomy: Taxonomy, batch_id: str, reviewer_id: str, row: Row) -> LabelDraft:
@@ -272,6 +361,9 @@ def _draft(taxonomy: Taxonomy, batch_id: str, reviewer_id: str, row: Row) -> Lab
         answers=taxonomy.answers_for(row["outcome"]),
         rationale=row["rationale"],
         evidence=(evidence,) if evidence.quote else (),
+        confidence=row["confidence"],
+        tags=row["tags"],
+        sub_goals=row["sub_goals"],
     )
 
 
@@ -285,9 +377,17 @@ def label_rows(store: Store, batch_id: str) -> list[dict[str, str]]:
         values = (
             label["trace_id"], names[label["reviewer_id"]], label["outcome"],
             _text(label["rationale"]), evidence["step_id"], evidence["quote"],
+            "" if pd.isna(label["confidence"]) else int(label["confidence"]),
+            TAG_SEPARATOR.join(json.loads(_text(label["tags"]) or "[]")),
+            _sub_goals_text(label["sub_goals"]),
         )  # fmt: skip
         rows.append(dict(zip(LABEL_COLUMNS, map(guard, map(str, values)), strict=True)))
     return sorted(rows, key=lambda row: (row["trace_id"], row["reviewer"]))
+
+
+def _sub_goals_text(value: object) -> str:
+    sub_goals = json.loads(_text(value) or "{}")
+    return json.dumps(sub_goals, ensure_ascii=False) if sub_goals else ""
 
 
 def _text(value: object) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from calibration.analyses.sampling import population, production_traces
+from calibration.analyses.sampling import is_sample, population, production_traces
 from calibration.errors import CalibrationError, InputError, MixedDataError
 from calibration.records import OUTCOMES
 from calibration.store import Batch, Store
@@ -19,10 +19,15 @@ CODE = {name: position for position, name in enumerate(OUTCOMES)}
 class LabelledBatch:
     """A batch, its labels and the traces it was drawn from.
 
+    `traces` are those of the batch itself where it is no random sample (`is_sample`): then
+    nothing may be said about others.
+
     `human` has one row a labelled trace of the batch (`labelled`, in batch order) and one
     column a class: the adjudicated class where there is one, else the share of each class
     among its reviewers. `open_disagreements` counts traces on which reviewers differ and
-    nobody has adjudicated; `skipped` counts traces that were skipped and never labelled.
+    nobody has adjudicated; `skipped` counts traces that were skipped and never labelled;
+    `exposed` counts labels that are left out because their reviewer had been shown before
+    what others said of the trace.
     """
 
     batch: Batch
@@ -35,8 +40,14 @@ class LabelledBatch:
     open_disagreements: int
     skipped: int
     unlabelled: int
+    exposed: int
     later_traces: int
     simulated: bool
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether the batch was drawn at random from production."""
+        return is_sample(self.batch)
 
     @property
     def reviewers(self) -> list[str]:
@@ -52,8 +63,10 @@ class LabelledBatch:
         return wide.fillna(-1).to_numpy(dtype=np.int64)
 
 
-def choose_batch(store: Store, batch_id: str | None) -> Batch:
+def choose_batch(store: Store, batch_id: str | None, *, sample: bool = False) -> Batch:
     """Return the batch asked for, or the newest production batch.
+
+    With `sample` the newest one that was drawn at random, if there is any.
 
     Raises
     ------
@@ -68,38 +81,50 @@ def choose_batch(store: Store, batch_id: str | None) -> Batch:
             if batch.batch_id == batch_id:
                 return batch
         raise InputError(f"no batch {batch_id!r}; there are {[b.batch_id for b in batches]}")
-    for batch in batches:
-        if batch.purpose == "production":
-            return batch
+    production = [batch for batch in batches if batch.purpose == "production"]
+    drawn = [batch for batch in production if is_sample(batch)] if sample else []
+    for batch in drawn or production:
+        return batch
     raise CalibrationError("there is no batch yet; `asr sample --n 40 --seed 1` draws one")
 
 
-def load_batch(store: Store, batch_id: str | None = None) -> LabelledBatch:
+def load_batch(store: Store, batch_id: str | None = None, *, sample: bool = True) -> LabelledBatch:
     """Read a batch with its labels, consensus and population.
+
+    What speaks about production needs a `sample`: a batch that was chosen otherwise is
+    refused. What speaks about the traces of the batch alone does not.
 
     Raises
     ------
     MixedDataError
         If simulated and real traces or labels would enter one number.
+    CalibrationError
+        If its traces were drawn with unequal probabilities.
     """
-    batch = choose_batch(store, batch_id)
+    batch = choose_batch(store, batch_id, sample=sample)
     if batch.purpose != "production":
         raise InputError(f"batch {batch.batch_id!r} is for {batch.purpose}, not for production")
     taxonomy = store.taxonomy()
     every = production_traces(store)
-    traces = population(batch, every)
+    items = store.batch_items(batch.batch_id)
+    if sample or is_sample(batch):
+        traces = population(batch, every)
+    else:
+        traces = every[every["trace_id"].isin(items["trace_id"])]
     events = store.label_frame(batch.batch_id)
     labels = events[events["kind"] == "label"]
+    exposed = int(labels["exposed"].sum())
+    labels = labels[~labels["exposed"]]
     labels = labels.sort_values(["trace_id", "reviewer_id"]).reset_index(drop=True)
     labels["code"] = labels["outcome"].map(CODE)
-    items = store.batch_items(batch.batch_id)
+    _check_equal_probabilities(batch, items)
     labelled = items[items["trace_id"].isin(labels["trace_id"])].merge(
         traces.drop(columns="seq"), on="trace_id", how="left"
     )
     consensus = store.consensus_frame()
     consensus = consensus[consensus["trace_id"].isin(labelled["trace_id"])]
     human, adjudicated, open_disagreements = _human_side(labelled, labels, consensus)
-    only_skipped = set(events["trace_id"]) - set(labels["trace_id"])
+    only_skipped = set(events.loc[events["kind"] == "skip", "trace_id"]) - set(labels["trace_id"])
     return LabelledBatch(
         batch=batch,
         taxonomy=taxonomy,
@@ -111,9 +136,21 @@ def load_batch(store: Store, batch_id: str | None = None) -> LabelledBatch:
         adjudicated=adjudicated,
         skipped=len(only_skipped),
         unlabelled=len(items) - len(labelled) - len(only_skipped),
+        exposed=exposed,
         later_traces=_later_traces(batch, every),
         simulated=_simulated(traces, labels, consensus),
     )
+
+
+def _check_equal_probabilities(batch: Batch, items: pd.DataFrame) -> None:
+    """Refuse a draw that no estimator here weighs: its plain means would be means of nothing."""
+    drawn = items["inclusion_probability"]
+    if not np.allclose(drawn, drawn.iloc[0], rtol=1e-9, atol=0, equal_nan=True):
+        raise CalibrationError(
+            f"traces of batch {batch.batch_id!r} were drawn with probabilities from "
+            f"{drawn.min():.4g} to {drawn.max():.4g}, and rates and agreement here are for equal "
+            "ones; draw a batch with `asr sample`"
+        )
 
 
 def _human_side(
@@ -136,6 +173,8 @@ def _human_side(
 
 def _later_traces(batch: Batch, every: pd.DataFrame) -> int:
     """Count the traces that came in after the draw and would have been part of it."""
+    if not is_sample(batch):
+        return 0
     later = every[every["seq"] > batch.design["last_seq"]]
     workflow = batch.design.get("workflow")
     return len(later) if workflow is None else int((later["workflow"] == workflow).sum())

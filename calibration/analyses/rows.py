@@ -1,9 +1,9 @@
-"""Rows of a CSV or JSONL file of verdicts or labels, each with the line where it starts."""
+"""Rows of CSV and JSONL files: reading them with the line where each starts, and writing."""
 
 import csv
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +68,17 @@ def guard(text: str) -> str:
 def unguard(text: str) -> str:
     """Return the text that `guard` was given."""
     return text[1:] if _GUARDED.match(text) else text
+
+
+def as_csv(columns: Sequence[str], rows: Iterable[Row]) -> str:
+    """Return rows as CSV; a text that a spreadsheet would run gets a quote in front."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(map(guard, columns))
+    for row in rows:
+        cells = (row[name] for name in columns)
+        writer.writerow([guard(cell) if isinstance(cell, str) else cell for cell in cells])
+    return text.getvalue()
 
 
 def _csv_rows(path: Path, text: str, required: Sequence[str]) -> Iterator[tuple[int, Row]]:

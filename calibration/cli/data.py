@@ -9,7 +9,7 @@ import click
 
 from calibration.analyses import importing
 from calibration.analyses.labelled_batch import choose_batch
-from calibration.analyses.sampling import draw_batch
+from calibration.cli.stores import open_to_read, open_to_write
 from calibration.cli.terminal import (
     EXISTING,
     print_json,
@@ -21,7 +21,7 @@ from calibration.cli.terminal import (
 from calibration.errors import CalibrationError, InputError
 from calibration.importers import ImportSettings, load_settings
 from calibration.reporting import as_json, text
-from calibration.store import Store
+from calibration.store import Store, make_way
 from calibration.taxonomy import Taxonomy, default_taxonomy, load_taxonomy
 
 
@@ -56,6 +56,7 @@ def import_(
     asr import results/*.json --workflow airline --ceiling 0.30 --unit conversation
     asr import traces.jsonl --mapping workflows.toml --yes
     """
+    make_way(path)
     settings = _settings(mapping, workflow, ceiling, unit, timezone)
     rules = None if taxonomy is None else load_taxonomy(taxonomy)
     read = importing.read_files(paths, settings)
@@ -77,8 +78,8 @@ def import_(
 def _open_for_import(path: Path, rules: Taxonomy | None) -> Store:
     """Open a store or create one; its taxonomy is set when it is created and not in passing."""
     if rules is None or not path.exists():
-        return Store.open(path, create=True, taxonomy=rules)
-    store = Store.open(path)
+        return open_to_write(path, create=True, taxonomy=rules)
+    store = open_to_write(path)
     in_force = store.taxonomy()
     if in_force.fingerprint != rules.fingerprint:
         store.close()
@@ -109,44 +110,6 @@ def _settings(
 
 
 @click.command()
-@click.option("--n", type=int, required=True, help="Number of traces.")
-@click.option("--seed", type=int, required=True, help="Seed of the draw.")
-@click.option("--workflow", help="Draw from this workflow only.")
-@click.option("--labels-wanted", type=int, default=2, show_default=True, help="Per trace.")
-@with_store
-@with_json
-def sample(
-    n: int, seed: int, workflow: str | None, labels_wanted: int, path: Path, as_data: bool
-) -> None:
-    """Draw an equal-probability batch of traces to label, and record how it was drawn.
-
-    \b
-    asr sample --n 40 --seed 1
-    """
-    with Store.open(path) as store:
-        batch = draw_batch(store, n=n, seed=seed, workflow=workflow, labels_wanted=labels_wanted)
-        ids = list(store.batch_items(batch.batch_id)["trace_id"])
-    if as_data:
-        print_json(
-            {
-                "batch_id": batch.batch_id,
-                "n": batch.n_items,
-                "population": batch.design["population"],
-                "inclusion_probability": n / batch.design["population"],
-                "labels_wanted": batch.labels_wanted,
-                "design": batch.design,
-                "trace_ids": ids,
-            }
-        )
-    else:
-        click.echo(
-            f"{batch.batch_id}: {batch.n_items} of {batch.design['population']} traces, each drawn "
-            f"with probability {n / batch.design['population']:.4f}, {labels_wanted} labels wanted"
-        )
-        click.echo(f"Label them: asr serve --store {path}")
-
-
-@click.command()
 @click.argument("file", type=EXISTING)
 @click.option("--judge", "judge_id", required=True, help="Name of the judge, with its version.")
 @with_store
@@ -157,7 +120,7 @@ def verdicts(file: Path, judge_id: str, path: Path, as_data: bool) -> None:
     \b
     asr verdicts judge.csv --judge gpt-x-prompt-3
     """
-    with Store.open(path) as store:
+    with open_to_write(path) as store:
         done = importing.import_verdicts(store, file, judge_id=judge_id)
     if as_data:
         print_json(
@@ -192,7 +155,7 @@ def export_labels(path: Path, batch_id: str | None, output: Path | None) -> None
     """
     if output is not None and path.exists() and output.exists() and output.samefile(path):
         raise InputError(f"{output}: is the store itself; choose another file for --output")
-    with Store.open(path) as store:
+    with open_to_read(path) as store:
         rows = importing.label_rows(store, choose_batch(store, batch_id).batch_id)
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, fieldnames=importing.LABEL_COLUMNS)
@@ -215,7 +178,7 @@ def import_labels(file: Path, path: Path, batch_id: str | None, as_data: bool) -
     \b
     asr labels import labels.csv --batch production-001
     """
-    with Store.open(path) as store:
+    with open_to_write(path) as store:
         batch = choose_batch(store, batch_id)
         done = importing.import_labels(store, file, batch_id=batch.batch_id)
     if as_data:
@@ -249,7 +212,7 @@ def reviewer(name: str, lead: bool, path: Path, as_data: bool) -> None:
     \b
     asr reviewer "Mara Lind"
     """
-    with Store.open(path) as store:
+    with open_to_write(path) as store:
         added = store.add_reviewer(name, role="lead" if lead else "reviewer")
     if as_data:
         print_json({"reviewer_id": added.reviewer_id, "name": added.name, "role": added.role})
@@ -269,10 +232,10 @@ def taxonomy(file: Path | None, path: Path, as_data: bool) -> None:
     asr taxonomy my-taxonomy.toml
     """
     if file is not None:
-        with Store.open(path, create=True, taxonomy=load_taxonomy(file)) as store:
+        with open_to_write(path, create=True, taxonomy=load_taxonomy(file)) as store:
             shown = store.taxonomy()
     elif path.exists():
-        with Store.open(path) as store:
+        with open_to_read(path) as store:
             shown = store.taxonomy()
     else:
         shown = default_taxonomy()
@@ -282,4 +245,4 @@ def taxonomy(file: Path | None, path: Path, as_data: bool) -> None:
         print_lines(text.taxonomy(shown))
 
 
-COMMANDS = (import_, sample, verdicts, labels, reviewer, taxonomy)
+COMMANDS = (import_, verdicts, labels, reviewer, taxonomy)

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from calibration.cli import data, reference, results, server
+from calibration.cli import data, planning, reference, results, server, traces
 from calibration.cli.terminal import print_error
 from calibration.errors import CalibrationError, InputError
 
@@ -36,5 +36,12 @@ def main() -> None:
     """Turn raw agent traces into one Agent Success Rate (ASR) you can defend."""
 
 
-for command in (*data.COMMANDS, *results.COMMANDS, *server.COMMANDS, *reference.COMMANDS):
+for command in (
+    *data.COMMANDS,
+    *planning.COMMANDS,
+    *traces.COMMANDS,
+    *results.COMMANDS,
+    *server.COMMANDS,
+    *reference.COMMANDS,
+):
     main.add_command(command)

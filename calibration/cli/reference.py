@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from calibration.analyses.practice import add_practice
+from calibration.cli.stores import open_to_read, open_to_write
 from calibration.cli.terminal import (
     EXISTING,
     Command,
@@ -16,7 +17,6 @@ from calibration.cli.terminal import (
 )
 from calibration.errors import CalibrationError, InputError
 from calibration.reporting import reference as shown
-from calibration.store import Store
 from calibration.taxonomy import default_taxonomy
 from reference_dataset import team
 from reference_dataset.loader import ReferenceSet, load_reference, published
@@ -54,7 +54,7 @@ def _dataset(folder: Path | None, store: Path) -> ReferenceSet:
         return load_reference(folder)
     if not store.exists():
         return team.team_reference(store, default_taxonomy())
-    with Store.open(store) as opened:
+    with open_to_read(store) as opened:
         return team.team_reference(store, opened.taxonomy())
 
 
@@ -157,7 +157,7 @@ def practise(path: Path, form: str, as_data: bool) -> None:
     asr reference practise
     asr reference practise --form ours/practice
     """
-    with Store.open(path, create=True) as store:
+    with open_to_write(path, create=True) as store:
         dataset = team.team_reference(path, store.taxonomy())
         batch = add_practice(store, dataset, form=form)
     if as_data:
@@ -193,7 +193,7 @@ def override(trace_id: str, outcome: str, reason: str, path: Path) -> None:
     \b
     asr reference override research-033 partial_minus --reason "Our editors copy that field."
     """
-    with Store.open(path) as store:
+    with open_to_read(path) as store:
         rules = store.taxonomy()
     team.override_label(path, rules, trace_id=trace_id, outcome=outcome, reason=reason)
     print_lines([f"{trace_id} is {outcome} here; the published label stays as it was"])

@@ -7,6 +7,7 @@ import click
 from calibration.analyses.agreement import analyse_agreement
 from calibration.analyses.asr import analyse_asr
 from calibration.analyses.judge import Design, analyse_judge
+from calibration.cli.stores import open_to_read
 from calibration.cli.terminal import (
     print_json,
     print_lines,
@@ -17,7 +18,6 @@ from calibration.cli.terminal import (
 )
 from calibration.errors import CalibrationError
 from calibration.reporting import as_json, text
-from calibration.store import Store
 
 
 @click.command()
@@ -30,7 +30,7 @@ def agreement(path: Path, batch_id: str | None, as_data: bool) -> None:
     \b
     asr agreement --json
     """
-    with Store.open(path) as store:
+    with open_to_read(path) as store:
         result = analyse_agreement(store, batch_id)
     if as_data:
         print_json(as_json.agreement(result))
@@ -53,7 +53,7 @@ def calibrate(
     \b
     asr calibrate --judge source: --json
     """
-    with Store.open(path) as store:
+    with open_to_read(path) as store:
         result = analyse_judge(store, batch_id, judge_id=judge_id, design=design)
     if as_data:
         print_json(as_json.judge(result))
@@ -83,7 +83,7 @@ def report(
     asr report
     asr report --judge source: --json
     """
-    with Store.open(path) as store:
+    with open_to_read(path) as store:
         result = analyse_asr(store, batch_id, judge_id=judge_id, design=design, seed=seed)
     if as_data:
         print_json(as_json.asr(result))

@@ -76,7 +76,10 @@ def _demo_report(path: Path, seed: int, as_data: bool) -> None:
 
 def _serve(path: Path, port: int, host: str) -> None:
     """Become the server process, so that a signal to this one reaches it."""
-    Store.open(path).close()  # errors are told here, not in a browser
+    if path.exists():
+        Store.open(path).close()  # errors are told here, not in a browser
+    else:
+        click.echo(f"{path}: there is no store yet; the Set up page makes one", err=True)
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

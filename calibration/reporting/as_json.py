@@ -59,6 +59,8 @@ def agreement(result: AgreementAnalysis) -> Json:
         },
         "pairwise": [_pair(result, pair) for pair in result.pairs],
         "disputed": list(result.disputed),
+        "exposed": result.exposed,
+        "random_sample_of_production": result.is_sample,
         **_origin(result),
     }
 
@@ -167,6 +169,7 @@ def asr(result: AsrAnalysis) -> Json:
             "n_labelled": result.n_labelled,
             "unlabelled": result.unlabelled,
             "skipped": result.skipped,
+            "exposed": result.exposed,
             "later_traces": result.later_traces,
             "open_disagreements": result.open_disagreements,
             "reviewers": list(result.reviewers),

@@ -6,11 +6,13 @@ from calibration.analyses.agreement import AgreementAnalysis
 from calibration.analyses.asr import AsrAnalysis, CostSummary
 from calibration.analyses.importing import FilesRead, ImportReport
 from calibration.analyses.judge import JudgeAnalysis
+from calibration.analyses.selecting import TracePage, plain_rows
 from calibration.estimates import OK, Estimate
 from calibration.records import OUTCOMES
 from calibration.taxonomy import Taxonomy
 
 SIMULATED = "SIMULATED DATA: labels, verdicts and production runs are drawn at random."
+CHOSEN = "  These traces were chosen, not drawn at random: this holds for them only."
 
 
 def figure(result: Estimate, digits: int = 3) -> str:
@@ -79,6 +81,31 @@ def preview(read: FilesRead) -> Iterator[str]:
         yield f"First trace   {first.trace_id}, {first.n_steps} steps: {first.prompt}"
 
 
+def trace_list(found: TracePage) -> Iterator[str]:
+    """Yield one page of a list of traces."""
+    yield f"{found.n} traces, page {found.page} of {found.pages}"
+    if not found.n:
+        return
+    head = ("trace", "workflow", "task", "trial", "status", "started", "class", "tools", "errors")
+    names = (
+        "trace_id", "workflow", "task_key", "trial", "status", "started_at", "class",
+        "tool_calls", "tool_errors",
+    )  # fmt: skip
+    rows = []
+    for row in plain_rows(found.traces):
+        rows.append(
+            [
+                "-"
+                if row[name] is None
+                else f"{row[name]:.60}"
+                if isinstance(row[name], str)
+                else str(row[name])
+                for name in names
+            ]
+        )
+    yield from table(head, rows)
+
+
 def import_report(report: ImportReport) -> Iterator[str]:
     """Yield what an import did."""
     yield (
@@ -98,6 +125,8 @@ def agreement(result: AgreementAnalysis) -> Iterator[str]:
     if result.simulated:
         yield SIMULATED
     yield f"Agreement in {result.batch_id}, {len(result.reviewers)} reviewers"
+    if not result.is_sample:
+        yield CHOSEN
     yield (
         f"  {overall.n_items} traces with two or more labels, {overall.n_ratings} labels "
         f"on {overall.n_items_total} labelled traces"
@@ -105,6 +134,8 @@ def agreement(result: AgreementAnalysis) -> Iterator[str]:
     yield f"  percent agreement     {number(overall.percent_agreement)}"
     yield f"  Krippendorff's alpha  {number(overall.alpha)}"
     yield f"  interval: {overall.alpha.method}; to traces like these, reviewers as they are"
+    if result.exposed:
+        yield f"  {exposed(result.exposed)}"
     yield ""
     yield "Per class (if one reviewer says it, how likely does another say it too)"
     yield from table(
@@ -125,6 +156,11 @@ def agreement(result: AgreementAnalysis) -> Iterator[str]:
         yield from confusion(result.classes, result.classes, pair.table)
     yield ""
     yield f"fingerprint {result.fingerprint[:16]}, taxonomy {result.taxonomy_version}"
+
+
+def exposed(n: int) -> str:
+    """Say that labels were left out because they were not blind."""
+    return f"{n:,} label{'s' * (n > 1)} left out: given after seeing what others said of the trace"
 
 
 def confusion(
@@ -271,6 +307,8 @@ def _left_out(result: AsrAnalysis) -> Iterator[str]:
         yield f"  {result.skipped} traces were skipped by everybody who saw them"
     if result.open_disagreements:
         yield f"  {result.open_disagreements} disagreements are open: provisional"
+    if result.exposed:
+        yield f"  {exposed(result.exposed)}"
     if result.later_traces:
         yield f"  {result.later_traces} traces came after the draw and are not covered"
 

@@ -1,24 +1,28 @@
 """Batches and the queue: which trace a reviewer is given next."""
 
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from calibration.errors import InputError
-from calibration.records import TraceForReview
+from calibration.records import Draft, TraceForReview
 from calibration.store.database import Cursor, Database, record_audit, rows, utc_now
+from calibration.store.drafts import drafts as drafts_of
+from calibration.store.leases import LEASE, claim, live_leases
 from calibration.store.traces import for_review
 
-LEASE = timedelta(minutes=15)
 PURPOSES = ("practice", "exam", "production", "repeat")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """Traces that are labelled together, and how they were drawn."""
+    """Traces that are labelled together, and how they were drawn.
+
+    `labels_wanted` is the most that any trace wants; with an overlap some want fewer.
+    """
 
     batch_id: str
     purpose: str
@@ -37,7 +41,7 @@ class Queue:
     """
 
     items: tuple[TraceForReview, ...]
-    drafts: dict[str, dict[str, str]]
+    drafts: dict[str, Draft]
     done: int
     skipped: int
     total: int
@@ -56,6 +60,15 @@ def batches(db: Database) -> list[Batch]:
     return [Batch(**(row | {"design": json.loads(row["design"])})) for row in found]
 
 
+def purpose(db: Database, batch_id: str) -> str | None:
+    """Return what a batch is for; None if there is no such batch."""
+    with db.read() as cursor:
+        found = cursor.execute(
+            "SELECT purpose FROM batch WHERE batch_id = ?", [batch_id]
+        ).fetchone()
+    return None if found is None else str(found[0])
+
+
 def add_batch(
     db: Database,
     *,
@@ -64,8 +77,14 @@ def add_batch(
     inclusion_probability: float | None,
     labels_wanted: int,
     design: dict[str, Any],
+    token: str | None = None,
+    item_labels: Sequence[int] | None = None,
+    item_probabilities: Sequence[float] | None = None,
 ) -> Batch:
     """Store a batch in the order given; traces are served in that order.
+
+    `item_labels` and `item_probabilities` say for each trace what otherwise holds for all. A
+    batch that was stored under the same `token` is returned as it is.
 
     Raises
     ------
@@ -73,28 +92,51 @@ def add_batch(
         If the batch is empty, names a trace twice or one that is not in the store, or if its
         purpose, labels wanted or inclusion probability is none.
     """
+    n = len(trace_ids)
+    wanted = [labels_wanted] * n if item_labels is None else list(item_labels)
+    drawn = [inclusion_probability] * n if item_probabilities is None else list(item_probabilities)
+    _check_batch(purpose, n, labels_wanted, wanted, drawn)
+    with db.write() as cursor:
+        stored = cursor.execute("SELECT batch_id FROM batch WHERE token = ?", [token]).fetchone()
+        if stored:
+            batch_id = stored[0]
+        else:
+            _check_traces(cursor, trace_ids)
+            (taken,) = cursor.execute("SELECT count(*) FROM batch").fetchone() or (0,)
+            batch_id = f"{purpose}-{taken + 1:03d}"
+            cursor.execute(
+                "INSERT INTO batch VALUES (?, ?, ?, ?, ?, ?)",
+                [batch_id, purpose, labels_wanted, json.dumps(design), token, utc_now()],
+            )
+            cursor.execute(
+                "INSERT INTO batch_item SELECT ?, unnest(?::VARCHAR[]), unnest(range(?)), "
+                "unnest(?::DOUBLE[]), unnest(?::INTEGER[])",
+                [batch_id, list(trace_ids), n, drawn, wanted],
+            )
+            record_audit(cursor, "batch", batch_id=batch_id, n=n, design=design)
+    return next(b for b in batches(db) if b.batch_id == batch_id)
+
+
+def _check_batch(
+    purpose: str, n: int, most: int, wanted: Sequence[int], drawn: Sequence[float | None]
+) -> None:
     if purpose not in PURPOSES:
         raise InputError(f"purpose must be one of {', '.join(PURPOSES)}, got {purpose!r}")
-    if labels_wanted < 1:
-        raise InputError(f"labels wanted must be at least 1, got {labels_wanted}")
-    if inclusion_probability is not None and not 0 < inclusion_probability <= 1:
-        raise InputError(f"inclusion probability must be in (0, 1], got {inclusion_probability}")
-    if not trace_ids:
+    if most < 1:
+        raise InputError(f"labels wanted must be at least 1, got {most}")
+    if n == 0:
         raise InputError("a batch needs at least one trace")
-    with db.write() as cursor:
-        _check_traces(cursor, trace_ids)
-        (taken,) = cursor.execute("SELECT count(*) FROM batch").fetchone() or (0,)
-        batch_id = f"{purpose}-{taken + 1:03d}"
-        cursor.execute(
-            "INSERT INTO batch VALUES (?, ?, ?, ?, ?)",
-            [batch_id, purpose, labels_wanted, json.dumps(design), utc_now()],
+    if len(wanted) != n or len(drawn) != n:
+        raise InputError(
+            f"labels wanted and inclusion probabilities must be given for each of {n} traces, "
+            f"got {len(wanted)} and {len(drawn)}"
         )
-        cursor.execute(
-            "INSERT INTO batch_item SELECT ?, unnest(?::VARCHAR[]), unnest(range(?)), ?",
-            [batch_id, list(trace_ids), len(trace_ids), inclusion_probability],
-        )
-        record_audit(cursor, "batch", batch_id=batch_id, n=len(trace_ids), design=design)
-    return next(b for b in batches(db) if b.batch_id == batch_id)
+    for count in wanted:
+        if not 1 <= count <= most:
+            raise InputError(f"labels wanted of a trace must be in [1, {most}], got {count}")
+    for probability in drawn:
+        if probability is not None and not 0 < probability <= 1:
+            raise InputError(f"inclusion probability must be in (0, 1], got {probability}")
 
 
 def _check_traces(cursor: Cursor, trace_ids: Sequence[str]) -> None:
@@ -126,11 +168,11 @@ def queue(
     now = utc_now()
     with db.write() as cursor:
         db.progress.check_reviewer(cursor, reviewer_id)
-        wanted, items = db.progress.plan(cursor, batch_id)
+        wanted = db.progress.plan(cursor, batch_id)
         progress = db.progress.of(cursor, batch_id, taxonomy_version)
-        leases = _live_leases(cursor, batch_id, now)
+        leases = live_leases(cursor, batch_id, now)
         mine = progress.decided.get(reviewer_id, {})
-        left = [t for t in items if t not in mine and progress.labels.get(t, 0) < wanted]
+        left = [t for t, w in wanted.items() if t not in mine and progress.labels.get(t, 0) < w]
         held = leases.pop(reviewer_id, {})
         holders = Counter(
             trace_id
@@ -138,13 +180,14 @@ def queue(
             for trace_id in traces
             if trace_id not in progress.decided.get(holder, {})
         )
-        free = [t for t in left if progress.labels.get(t, 0) + holders.get(t, 0) < wanted]
+        free = [t for t in left if progress.labels.get(t, 0) + holders.get(t, 0) < wanted[t]]
         undone = progress.undone.get(reviewer_id, {})
         offered = _in_order(free, undone, held)[:limit]
         for trace_id in offered:
             if trace_id not in held or held[trace_id] - now < LEASE * 0.9:
-                _claim(cursor, batch_id, trace_id, reviewer_id, now)
-        drafts = _drafts(cursor, reviewer_id, batch_id)
+                claim(cursor, batch_id, trace_id, reviewer_id, now)
+    with db.read() as cursor:
+        drafts = drafts_of(cursor, reviewer_id, batch_id)
     counts = Counter(mine.values())
     return Queue(
         items=tuple(for_review(db, offered)),
@@ -166,41 +209,11 @@ def _in_order(
     return ahead + [t for t in free if t not in first]
 
 
-def _live_leases(
-    cursor: Cursor, batch_id: str, now: datetime
-) -> defaultdict[str, dict[str, datetime]]:
-    """Return when each live lease ends, by reviewer and trace."""
-    leases: defaultdict[str, dict[str, datetime]] = defaultdict(dict)
-    found = cursor.execute(
-        "SELECT reviewer_id, trace_id, expires_at FROM lease WHERE batch_id = ? AND expires_at > ?",
-        [batch_id, now],
-    ).fetchall()
-    for reviewer_id, trace_id, expires_at in found:
-        leases[reviewer_id][trace_id] = expires_at
-    return leases
-
-
-def _drafts(cursor: Cursor, reviewer_id: str, batch_id: str) -> dict[str, dict[str, str]]:
-    found = cursor.execute(
-        "SELECT trace_id, answers FROM draft WHERE batch_id = ? AND reviewer_id = ?",
-        [batch_id, reviewer_id],
-    ).fetchall()
-    return {trace_id: json.loads(text) for trace_id, text in found}
-
-
-def _claim(cursor: Cursor, batch_id: str, trace_id: str, reviewer_id: str, now: datetime) -> None:
-    cursor.execute(
-        "INSERT INTO lease VALUES (?, ?, ?, ?) ON CONFLICT (batch_id, trace_id, reviewer_id) "
-        "DO UPDATE SET expires_at = excluded.expires_at",
-        [batch_id, trace_id, reviewer_id, now + LEASE],
-    )
-
-
 def has_open_items(db: Database, reviewer_id: str, batch_id: str, taxonomy_version: str) -> bool:
     """Return whether this reviewer still has traces of the batch to label."""
     with db.write() as cursor:
         db.progress.check_reviewer(cursor, reviewer_id)
-        wanted, items = db.progress.plan(cursor, batch_id)
+        wanted = db.progress.plan(cursor, batch_id)
         progress = db.progress.of(cursor, batch_id, taxonomy_version)
         mine = progress.decided.get(reviewer_id, {})
-    return any(t not in mine and progress.labels.get(t, 0) < wanted for t in items)
+    return any(t not in mine and progress.labels.get(t, 0) < w for t, w in wanted.items())

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import duckdb
 
@@ -59,17 +59,31 @@ class Database:
             )
         if create:
             _make_directory(path)
-        self.path = path
-        self.progress = Progress()
-        self.shown = Shown()
-        self.importing = threading.Lock()
-        self._write_lock = _write_locks.setdefault(path.resolve(), threading.Lock())
-        self._connection = _connect(path)
+        self._hold(path, _connect(path))
         try:
             self._migrate()
         except BaseException:
             self._connection.close()
             raise
+
+    @classmethod
+    def on_snapshot(cls, path: Path, connection: Cursor) -> Self:
+        """Return the database of a store as a connection to its snapshot has it."""
+        db = cls.__new__(cls)
+        db._hold(path, connection)
+        with db.read() as cursor:
+            db._missing_migrations(cursor)
+        return db
+
+    def _hold(self, path: Path, connection: Cursor) -> None:
+        self.path = path
+        self.progress = Progress()
+        self.shown = Shown()
+        self.taxonomy_read: tuple[int, str] | None = None
+        self.importing = threading.Lock()
+        self.changes = 0
+        self._write_lock = _write_locks.setdefault(path.resolve(), threading.Lock())
+        self._connection = connection
 
     def close(self) -> None:
         """Write everything to the main file and let it go."""
@@ -105,6 +119,7 @@ class Database:
             try:
                 yield cursor
                 cursor.commit()
+                self.changes += 1
             except BaseException as error:  # Streamlit aborts a callback with one
                 # A commit that failed has already ended the transaction.
                 with suppress(duckdb.TransactionException):
@@ -114,6 +129,19 @@ class Database:
                         f"{self.path}: nothing was stored ({_first_line(error)})"
                     ) from error
                 raise
+
+    def copy_to(self, path: Path) -> None:
+        """Copy every table, as of one moment, to a new file."""
+        with self._connection.cursor() as cursor:
+            (name,) = cursor.execute("SELECT current_database()").fetchone() or ("",)
+            place = str(path.absolute()).replace("'", "''")
+            version = CONFIG["storage_compatibility_version"]
+            cursor.execute(f"ATTACH '{place}' AS snapshot (STORAGE_VERSION '{version}')")
+            try:
+                quoted = name.replace('"', '""')
+                cursor.execute(f'COPY FROM DATABASE "{quoted}" TO snapshot')
+            finally:
+                cursor.execute("DETACH snapshot")
 
     def _migrate(self) -> None:
         with self.write() as cursor:
@@ -125,7 +153,17 @@ class Database:
                 "CREATE TABLE IF NOT EXISTS schema_migration "
                 "(version INTEGER PRIMARY KEY, name VARCHAR, applied_at TIMESTAMP)"
             )
-            applied = cursor.execute("SELECT version FROM schema_migration").fetchall()
+            missing = self._missing_migrations(cursor)
+        for version, name, script in missing:
+            with self.write() as cursor:
+                cursor.execute(script)
+                cursor.execute(
+                    "INSERT INTO schema_migration VALUES (?, ?, ?)", [version, name, utc_now()]
+                )
+
+    def _missing_migrations(self, cursor: Cursor) -> list[tuple[int, str, str]]:
+        """Return the steps that a store lacks; one that we do not know is refused."""
+        applied = cursor.execute("SELECT version FROM schema_migration").fetchall()
         done = {row[0] for row in applied}
         steps = migrations()
         unknown = done - {version for version, _, _ in steps}
@@ -134,13 +172,7 @@ class Database:
                 f"{self.path}: was written by a newer version (schema {max(unknown)}); "
                 "update asr-calibration to open it"
             )
-        for version, name, script in steps:
-            if version not in done:
-                with self.write() as cursor:
-                    cursor.execute(script)
-                    cursor.execute(
-                        "INSERT INTO schema_migration VALUES (?, ?, ?)", [version, name, utc_now()]
-                    )
+        return [step for step in steps if step[0] not in done]
 
 
 def migrations() -> list[tuple[int, str, str]]:

@@ -24,22 +24,39 @@ def labels(db: Database, batch_id: str, taxonomy_version: str) -> pd.DataFrame:
     """Return the current labels and skips of a batch.
 
     Columns: trace_id, reviewer_id, kind, outcome, answers (JSON text), rationale, evidence
-    (JSON text), seconds_active, reason, simulated, created_at.
+    (JSON text), confidence (1 to 3; missing: NA), tags and sub_goals (JSON text),
+    seconds_active, reason, simulated, created_at, exposed (the reviewer had been shown what
+    others said of the trace).
     """
     return _frame(
         db,
-        "SELECT trace_id, reviewer_id, kind, outcome, answers, rationale, evidence, "
-        "seconds_active, reason, simulated, created_at FROM label_current "
+        "SELECT trace_id, reviewer_id, kind, outcome, answers, rationale, evidence, confidence, "
+        "tags, sub_goals, seconds_active, reason, simulated, created_at, EXISTS (SELECT 1 FROM "
+        "exposure e WHERE e.reviewer_id = l.reviewer_id AND e.trace_id = l.trace_id "
+        "AND e.seq < l.seq) AS exposed FROM label_current l "
         "WHERE batch_id = ? AND taxonomy_version = ? ORDER BY seq",
         [batch_id, taxonomy_version],
     )
 
 
-def batch_items(db: Database, batch_id: str) -> pd.DataFrame:
-    """Return trace_id, position and inclusion_probability of a batch, in order."""
+def flags(db: Database, batch_id: str) -> pd.DataFrame:
+    """Return the flags of a batch that stand, for the lead, oldest first.
+
+    Columns: trace_id, reviewer_id, reason (missing: none was given), simulated, created_at.
+    """
     return _frame(
         db,
-        "SELECT trace_id, position, inclusion_probability FROM batch_item "
+        "SELECT trace_id, reviewer_id, reason, simulated, created_at FROM flag_current "
+        "WHERE batch_id = ? ORDER BY seq",
+        [batch_id],
+    )
+
+
+def batch_items(db: Database, batch_id: str) -> pd.DataFrame:
+    """Return trace_id, position, inclusion_probability and labels_wanted of a batch, in order."""
+    return _frame(
+        db,
+        "SELECT trace_id, position, inclusion_probability, labels_wanted FROM batch_item "
         "WHERE batch_id = ? ORDER BY position",
         [batch_id],
     )

@@ -10,6 +10,7 @@ import pyarrow as pa
 from calibration.errors import InputError
 from calibration.records import LabelDraft
 from calibration.store.database import Cursor, Database, record_audit, utc_now
+from calibration.store.label_checks import clean_tags
 from calibration.taxonomy import Taxonomy
 
 
@@ -109,6 +110,9 @@ def _insert(
             "outcome": [outcome for _, outcome in fresh],
             "rationale": pa.array([draft.rationale for draft in drafts], text),
             "evidence": [json.dumps([asdict(e) for e in draft.evidence]) for draft in drafts],
+            "confidence": pa.array([draft.confidence for draft in drafts], pa.int32()),
+            "tags": [json.dumps(clean_tags(draft.tags)) for draft in drafts],
+            "sub_goals": [json.dumps(draft.sub_goals) for draft in drafts],
             "seconds_active": pa.array([d.seconds_active for d in drafts], pa.float64()),
             "simulated": simulated,
         }

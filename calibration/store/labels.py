@@ -6,12 +6,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from calibration.errors import LabelRefusedError, TaxonomyError
-from calibration.records import Evidence, LabelDraft, TraceForReview
+from calibration.records import LabelDraft
+from calibration.store import drafts
 from calibration.store.database import Cursor, Database, rows, utc_now
-from calibration.store.traces import for_review
+from calibration.store.drafts import draft_of
+from calibration.store.label_checks import bounded, check_label, clean_tags, duration
+from calibration.store.leases import check_offered, claim
 from calibration.taxonomy import Taxonomy
-
-MAX_TEXT = 4_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +31,8 @@ def record_label(db: Database, taxonomy: Taxonomy, draft: LabelDraft) -> LabelRe
     ------
     LabelRefusedError
         If the trace was never given to this reviewer, already carries their label, if the
-        answers or the evidence are incomplete, or if the token belongs to something else.
+        answers or the evidence are incomplete, if confidence, tags or sub-goals are none, or
+        if the token belongs to something else.
     """
     with db.read() as cursor:
         stored = _receipt(cursor, draft)
@@ -40,13 +42,14 @@ def record_label(db: Database, taxonomy: Taxonomy, draft: LabelDraft) -> LabelRe
         outcome = taxonomy.outcome(draft.answers)
     except TaxonomyError as error:
         raise LabelRefusedError(f"the answers do not reach a class: {error}") from error
-    _check_evidence(db, taxonomy, draft)
+    check_label(db, taxonomy, draft)
+    tags = clean_tags(draft.tags)
     with db.write() as cursor:
         # Again under the lock: the same label may be on its way in another thread.
         stored = _receipt(cursor, draft)
         if stored is not None:
             return stored
-        _check_offered(cursor, draft.trace_id, draft.reviewer_id, draft.batch_id)
+        check_offered(cursor, draft.trace_id, draft.reviewer_id, draft.batch_id)
         if _current(cursor, draft.trace_id, draft.reviewer_id, draft.batch_id, taxonomy):
             raise LabelRefusedError(
                 f"trace {draft.trace_id} already carries your label or skip; "
@@ -62,11 +65,14 @@ def record_label(db: Database, taxonomy: Taxonomy, draft: LabelDraft) -> LabelRe
             batch_id=draft.batch_id,
             answers=json.dumps(draft.answers),
             outcome=outcome,
-            rationale=_bounded(draft.rationale),
+            rationale=bounded(draft.rationale),
             evidence=json.dumps([asdict(e) for e in draft.evidence]),
-            seconds_active=_duration(draft.seconds_active),
+            confidence=draft.confidence,
+            tags=json.dumps(tags),
+            sub_goals=json.dumps(draft.sub_goals),
+            seconds_active=duration(draft.seconds_active),
         )
-        _drop_draft(cursor, draft.trace_id, draft.reviewer_id, draft.batch_id)
+        drafts.drop(cursor, draft.trace_id, draft.reviewer_id, draft.batch_id)
     return LabelReceipt(event_id=event_id, outcome=outcome, duplicate=False)
 
 
@@ -86,7 +92,7 @@ def record_skip(
     with db.write() as cursor:
         if _known(cursor, client_token, "skip", reviewer_id, batch_id, trace_id):
             return
-        _check_offered(cursor, trace_id, reviewer_id, batch_id)
+        check_offered(cursor, trace_id, reviewer_id, batch_id)
         if _current(cursor, trace_id, reviewer_id, batch_id, taxonomy) is not None:
             raise LabelRefusedError(f"trace {trace_id} already carries your label or skip")
         _append(
@@ -97,9 +103,9 @@ def record_skip(
             trace_id=trace_id,
             reviewer_id=reviewer_id,
             batch_id=batch_id,
-            reason=_bounded(reason),
+            reason=bounded(reason),
         )
-        _drop_draft(cursor, trace_id, reviewer_id, batch_id)
+        drafts.drop(cursor, trace_id, reviewer_id, batch_id)
 
 
 def record_undo(
@@ -129,6 +135,60 @@ def record_undo(
         return str(latest["trace_id"])
 
 
+def reopen(
+    db: Database,
+    taxonomy: Taxonomy,
+    *,
+    client_token: str,
+    reviewer_id: str,
+    batch_id: str,
+    trace_id: str,
+    reason: str,
+) -> None:
+    """Take back one's label of a trace, with the reason; what it held is the draft then.
+
+    The trace comes first in the queue, under a new lease.
+
+    Raises
+    ------
+    LabelRefusedError
+        If there is no reason, or no label of this reviewer on the trace.
+    """
+    if not reason.strip():
+        raise LabelRefusedError("reopening a label needs a reason")
+    with db.write() as cursor:
+        if _known(cursor, client_token, "undo", reviewer_id, batch_id, trace_id):
+            return
+        found = rows(
+            cursor,
+            "SELECT event_id, answers, rationale, evidence, confidence, tags, sub_goals "
+            "FROM label_current WHERE reviewer_id = ? AND batch_id = ? AND trace_id = ? "
+            "AND taxonomy_version = ? AND kind = 'label'",
+            [reviewer_id, batch_id, trace_id, taxonomy.version],
+        )
+        if not found:
+            raise LabelRefusedError(f"trace {trace_id!r:.80} carries no label of yours")
+        (label,) = found
+        _append(
+            cursor,
+            taxonomy,
+            kind="undo",
+            client_token=client_token,
+            trace_id=trace_id,
+            reviewer_id=reviewer_id,
+            batch_id=batch_id,
+            reason=bounded(reason),
+            supersedes=label.pop("event_id"),
+        )
+        parts = {
+            name: json.loads(label[name] or empty)
+            for name, empty in (("answers", "{}"), ("evidence", "[]"), ("tags", "[]"),
+                                ("sub_goals", "{}"))
+        }  # fmt: skip
+        drafts.keep(cursor, trace_id, reviewer_id, batch_id, draft_of(label | parts))
+        claim(cursor, batch_id, trace_id, reviewer_id, utc_now())
+
+
 def last_label(
     db: Database, taxonomy: Taxonomy, reviewer_id: str, batch_id: str
 ) -> tuple[str, str | None] | None:
@@ -138,26 +198,14 @@ def last_label(
     return None if latest is None else (latest["trace_id"], latest["outcome"])
 
 
-def save_draft(
-    db: Database, *, reviewer_id: str, trace_id: str, batch_id: str, answers: dict[str, str]
-) -> None:
-    """Keep the answers given so far, so that a reload goes on at the same question."""
-    with db.write() as cursor:
-        _check_offered(cursor, trace_id, reviewer_id, batch_id)
-        cursor.execute(
-            "INSERT INTO draft VALUES (?, ?, ?, ?, ?) "
-            "ON CONFLICT (batch_id, trace_id, reviewer_id) "
-            "DO UPDATE SET answers = excluded.answers, updated_at = excluded.updated_at",
-            [batch_id, trace_id, reviewer_id, json.dumps(answers), utc_now()],
-        )
-
-
 def acknowledged(db: Database, reviewer_id: str, batch_id: str, tokens: Sequence[str]) -> set[str]:
     """Return which of these client tokens of a reviewer the store holds."""
     with db.read() as cursor:
         found = cursor.execute(
-            "SELECT client_token FROM label_event WHERE reviewer_id = ? AND batch_id = ? "
-            "AND list_contains(?::VARCHAR[], client_token)",
+            "SELECT client_token FROM label_event WHERE reviewer_id = $1 AND batch_id = $2 "
+            "AND list_contains($3::VARCHAR[], client_token) "
+            "UNION ALL SELECT client_token FROM flag_event WHERE reviewer_id = $1 "
+            "AND batch_id = $2 AND list_contains($3::VARCHAR[], client_token)",
             [reviewer_id, batch_id, list(tokens)],
         ).fetchall()
     return {row[0] for row in found}
@@ -198,58 +246,6 @@ def _known(
     if (event["kind"], event["reviewer_id"], event["batch_id"], event["trace_id"]) != meant:
         raise LabelRefusedError(f"the token {client_token!r} already stands for something else")
     return event
-
-
-def _check_offered(cursor: Cursor, trace_id: str, reviewer_id: str, batch_id: str) -> None:
-    """Require a lease, live or expired: it proves that the trace was shown."""
-    offered = cursor.execute(
-        "SELECT 1 FROM lease WHERE batch_id = ? AND trace_id = ? AND reviewer_id = ?",
-        [batch_id, trace_id, reviewer_id],
-    ).fetchone()
-    if offered is None:
-        raise LabelRefusedError(
-            f"trace {trace_id!r} was not given to {reviewer_id!r} in batch {batch_id!r}"
-        )
-
-
-def _check_evidence(db: Database, taxonomy: Taxonomy, draft: LabelDraft) -> None:
-    needed = [
-        node.id
-        for node in taxonomy.path(draft.answers)
-        if node.evidence_on == draft.answers[node.id]
-    ]
-    if needed and not draft.evidence:
-        raise LabelRefusedError(
-            f"the answer to {needed[0]!r} needs a step and a quoted span as evidence"
-        )
-    if not draft.evidence:
-        return
-    shown = for_review(db, [draft.trace_id])
-    for item in draft.evidence:
-        if not item.quote.strip() or not _stands(item, _texts(shown, item)):
-            raise LabelRefusedError(
-                f"the quoted span does not stand in step {item.step_id!r}; quote it literally"
-            )
-
-
-def _stands(item: Evidence, texts: list[str]) -> bool:
-    """Compare literally, but for the line ends that a browser selection rewrites."""
-    quote = item.quote.replace("\r\n", "\n")
-    return any(quote in text.replace("\r\n", "\n") for text in texts)
-
-
-def _texts(shown: list[TraceForReview], item: Evidence) -> list[str]:
-    if not shown:
-        return []
-    if item.step_id == "response":
-        return [shown[0].response or ""]
-    return [
-        text
-        for step in shown[0].steps
-        if step.step_id == item.step_id
-        for text in (step.content, step.arguments, step.result)
-        if text
-    ]
 
 
 def _current(
@@ -298,22 +294,3 @@ def _append(cursor: Cursor, taxonomy: Taxonomy, **values: Any) -> str:
         list(values.values()),
     ).fetchall()
     return str(event_id)
-
-
-def _drop_draft(cursor: Cursor, trace_id: str, reviewer_id: str, batch_id: str) -> None:
-    cursor.execute(
-        "DELETE FROM draft WHERE batch_id = ? AND trace_id = ? AND reviewer_id = ?",
-        [batch_id, trace_id, reviewer_id],
-    )
-
-
-def _bounded(text: str | None) -> str | None:
-    """Cut a text to what is kept of it, without what UTF-8 cannot hold."""
-    if text is None:
-        return None
-    return text.strip()[:MAX_TEXT].encode(errors="replace").decode().strip() or None
-
-
-def _duration(seconds: float | None) -> float | None:
-    """Drop a time that no clock measured: a label is not refused for it."""
-    return seconds if seconds is not None and 0 <= seconds < float("inf") else None

@@ -37,7 +37,9 @@ def write_part(store: Path, traces: list[Trace]) -> str:
     directory = parts_directory(store)
     directory.mkdir(exist_ok=True)
     temporary = directory / f".{name}.{os.getpid()}"
-    table = pa.table({"trace_id": ids, "review": review, "hidden": hidden})
+    # The task once more in a column of its own: a search reads nothing else.
+    tasks = [trace.prompt for trace in ordered]
+    table = pa.table({"trace_id": ids, "task": tasks, "review": review, "hidden": hidden})
     pq.write_table(table, temporary, row_group_size=ROW_GROUP, compression="zstd")
     with temporary.open("rb") as handle:
         os.fsync(handle.fileno())
@@ -75,3 +77,18 @@ def read_part(cursor: Cursor, part: Path, ids: list[str]) -> dict[str, str]:
     if len(found) < len(ids):
         raise StoreError(f"{part}: lacks the text of trace {(set(ids) - set(dict(found))).pop()!r}")
     return dict(found)
+
+
+def read_tasks(cursor: Cursor, part: Path, ids: list[str], most: int) -> dict[str, str]:
+    """Return the first characters of the tasks of these traces of a part, by id."""
+    try:
+        found = cursor.execute(
+            "SELECT trace_id, left(review::JSON ->> '$.prompt', ?) FROM read_parquet(?) "
+            "WHERE list_contains(?::VARCHAR[], trace_id)",
+            [most, str(part), ids],
+        ).fetchall()
+    except duckdb.Error as error:
+        raise StoreError(
+            f"{part}: the text of the traces cannot be read; bring back the file from a backup"
+        ) from error
+    return {trace_id: task or "" for trace_id, task in found}

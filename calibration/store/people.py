@@ -3,7 +3,9 @@
 import json
 import re
 import unicodedata
+from collections import Counter
 from functools import lru_cache
+from pathlib import Path
 
 from calibration.errors import InputError, TaxonomyError
 from calibration.records import Reviewer, Workflow
@@ -95,18 +97,25 @@ def set_workflow(db: Database, workflow: Workflow) -> None:
 
 def taxonomy(db: Database) -> Taxonomy:
     """Return the taxonomy in force: the one set last."""
-    with db.read() as cursor:
-        found = cursor.execute(
-            "SELECT body FROM taxonomy ORDER BY created_at DESC LIMIT 1"
-        ).fetchall()
-    if not found:
-        raise TaxonomyError(f"{db.path}: the store has no taxonomy")
-    return _parsed(found[0][0], str(db.path))
+    # Every label asks several times. No other process can set one while this one has the file.
+    times_set = _times_set[db.path.resolve()]
+    if db.taxonomy_read is None or db.taxonomy_read[0] != times_set:
+        with db.read() as cursor:
+            found = cursor.execute(
+                "SELECT body FROM taxonomy ORDER BY created_at DESC LIMIT 1"
+            ).fetchall()
+        if not found:
+            raise TaxonomyError(f"{db.path}: the store has no taxonomy")
+        db.taxonomy_read = times_set, found[0][0]
+    return _parsed(db.taxonomy_read[1], str(db.path))
+
+
+# How often this process has set a taxonomy, by store: one process may open a file twice.
+_times_set: Counter[Path] = Counter()
 
 
 @lru_cache(maxsize=8)
 def _parsed(body: str, where: str) -> Taxonomy:
-    # Every label asks for the taxonomy: the text is read each time, but checked once.
     return taxonomy_from_dict(json.loads(body), where=where)
 
 
@@ -148,3 +157,4 @@ def set_taxonomy(db: Database, new: Taxonomy) -> None:
                 [workflow.name, workflow.ceiling_usd, workflow.unit, utc_now()],
             )
         record_audit(cursor, "taxonomy", version=new.version, fingerprint=new.fingerprint)
+    _times_set[db.path.resolve()] += 1

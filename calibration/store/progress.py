@@ -39,10 +39,15 @@ class BatchProgress:
 
 
 class Shown:
-    """The traces that were shown last, at most `size` of them; safe in any thread."""
+    """The traces that were shown last, at most so many and of so much text; any thread may ask.
 
-    def __init__(self, size: int = 32) -> None:
-        self._size = size
+    Twenty reviewers with three traces each ask for sixty in turn: fewer than that kept, and
+    every answer would read them all from the disk again.
+    """
+
+    def __init__(self, size: int = 256, characters: int = 64_000_000) -> None:
+        self._size, self._characters = size, characters
+        self._lengths: dict[tuple[str, str], int] = {}
         self._lock = threading.Lock()
         self._kept: OrderedDict[tuple[str, str], dict[str, Any]] = OrderedDict()
 
@@ -53,12 +58,15 @@ class Shown:
                 self._kept.move_to_end(key)
             return self._kept.get(key)
 
-    def put(self, key: tuple[str, str], body: dict[str, Any]) -> None:
-        """Keep a trace instead of the one asked for longest ago."""
+    def put(self, key: tuple[str, str], body: dict[str, Any], characters: int) -> None:
+        """Keep a trace instead of those asked for longest ago."""
         with self._lock:
-            self._kept[key] = body
-            if len(self._kept) > self._size:
-                self._kept.popitem(last=False)
+            self._kept[key], self._lengths[key] = body, characters
+            while len(self._kept) > self._size or (
+                len(self._kept) > 1 and sum(self._lengths.values()) > self._characters
+            ):
+                oldest, _ = self._kept.popitem(last=False)
+                del self._lengths[oldest]
 
 
 class Progress:
@@ -67,21 +75,20 @@ class Progress:
     def __init__(self) -> None:
         self._seen = 0
         self._by_batch: defaultdict[tuple[str, str], BatchProgress] = defaultdict(BatchProgress)
-        self._plans: dict[str, tuple[int, list[str]]] = {}
+        self._plans: dict[str, dict[str, int]] = {}
         self._reviewers: set[str] = set()
 
-    def plan(self, cursor: duckdb.DuckDBPyConnection, batch_id: str) -> tuple[int, list[str]]:
-        """Return the labels wanted and the traces of a batch in its order; neither changes."""
+    def plan(self, cursor: duckdb.DuckDBPyConnection, batch_id: str) -> dict[str, int]:
+        """Return the labels wanted of each trace of a batch, in its order; it never changes."""
         if batch_id not in self._plans:
-            wanted = cursor.execute(
-                "SELECT labels_wanted FROM batch WHERE batch_id = ?", [batch_id]
-            ).fetchall()
-            if not wanted:
-                raise InputError(f"batch {batch_id!r} is not in the store")
             items = cursor.execute(
-                "SELECT trace_id FROM batch_item WHERE batch_id = ? ORDER BY position", [batch_id]
+                "SELECT trace_id, labels_wanted FROM batch_item WHERE batch_id = ? "
+                "ORDER BY position",
+                [batch_id],
             ).fetchall()
-            self._plans[batch_id] = wanted[0][0], [row[0] for row in items]
+            if not items:
+                raise InputError(f"batch {batch_id!r} is not in the store")
+            self._plans[batch_id] = dict(items)
         return self._plans[batch_id]
 
     def check_reviewer(self, cursor: duckdb.DuckDBPyConnection, reviewer_id: str) -> None:

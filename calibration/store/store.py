@@ -7,11 +7,38 @@ from typing import Any, Self
 
 import pandas as pd
 
-from calibration.records import LabelDraft, Reviewer, Trace, TraceForReview, Verdict, Workflow
-from calibration.store import batches, frames, label_import, labels, people, traces, verdicts
+from calibration.errors import StoreLockedError
+from calibration.records import (
+    Draft,
+    LabelDraft,
+    Reviewer,
+    Trace,
+    TraceForReview,
+    Verdict,
+    Workflow,
+)
+from calibration.store import (
+    batches,
+    drafts,
+    exposure,
+    flags,
+    frames,
+    label_import,
+    labels,
+    leases,
+    own_labels,
+    people,
+    saved_queries,
+    selection,
+    snapshot,
+    traces,
+    verdicts,
+)
 from calibration.store.batches import Batch, Queue
 from calibration.store.database import Database
+from calibration.store.keeper import Keeper
 from calibration.store.label_import import LabelsStored
+from calibration.store.selection import TraceFacets, TraceFilter
 from calibration.taxonomy import Taxonomy, default_taxonomy
 
 
@@ -38,6 +65,27 @@ class Store:
             db.close()
             raise
         return cls(db)
+
+    @classmethod
+    def open_to_read(cls, path: str | Path) -> "tuple[Store, float | None]":
+        """Open a store for questions only, or its snapshot while the app holds it.
+
+        Returns
+        -------
+        Store
+            Of a snapshot, every write is refused.
+        float or None
+            The age of the snapshot in seconds; None for the store itself.
+        """
+        path = Path(path)
+        try:
+            return cls.open(path), None
+        except StoreLockedError as locked:
+            return cls(snapshot.open_snapshot(path, locked)), snapshot.age(path)
+
+    def keeper(self) -> Keeper:
+        """Return the thread that serves other processes while this one holds the store."""
+        return Keeper(self._db)
 
     def close(self) -> None:
         """Let the file go, so that another process can open it."""
@@ -99,6 +147,52 @@ class Store:
         """Return the index of all traces."""
         return frames.traces(self._db)
 
+    def trace_facets(self) -> TraceFacets:
+        """Return the workflows, statuses, models and tools to filter traces by."""
+        return selection.facets(self._db)
+
+    def count_traces(self, chosen: TraceFilter) -> int:
+        """Return how many traces a filter finds."""
+        return selection.count(self._db, chosen, self.taxonomy().version)
+
+    def selected_ids(self, chosen: TraceFilter) -> list[str]:
+        """Return the ids of the traces that a filter finds, in order of id."""
+        return selection.ids(self._db, chosen, self.taxonomy().version)
+
+    def trace_list(
+        self,
+        chosen: TraceFilter,
+        *,
+        for_leads: bool,
+        sort: str = "imported",
+        descending: bool = False,
+        limit: int | None = 100,
+        offset: int = 0,
+    ) -> pd.DataFrame:
+        """Return the traces that a filter finds; classes, models and costs for leads only."""
+        return selection.listed(
+            self._db,
+            chosen,
+            self.taxonomy().version,
+            for_leads=for_leads,
+            sort=sort,
+            descending=descending,
+            limit=limit,
+            offset=offset,
+        )
+
+    def saved_queries(self) -> dict[str, TraceFilter]:
+        """Return the filters that were saved, by name."""
+        return saved_queries.saved_queries(self._db)
+
+    def save_query(self, name: str, chosen: TraceFilter) -> str:
+        """Keep filters under a name."""
+        return saved_queries.save_query(self._db, name, chosen)
+
+    def forget_query(self, name: str) -> None:
+        """Take a saved name back."""
+        saved_queries.forget_query(self._db, name)
+
     def is_simulated(self) -> bool:
         """Return whether any trace of the store is simulated."""
         with self._db.read() as cursor:
@@ -110,6 +204,10 @@ class Store:
         """Return all batches, newest first."""
         return batches.batches(self._db)
 
+    def purpose(self, batch_id: str) -> str | None:
+        """Return what a batch is for; None if there is no such batch."""
+        return batches.purpose(self._db, batch_id)
+
     def add_batch(
         self,
         *,
@@ -118,8 +216,11 @@ class Store:
         inclusion_probability: float | None = None,
         labels_wanted: int = 2,
         design: dict[str, Any] | None = None,
+        token: str | None = None,
+        item_labels: Sequence[int] | None = None,
+        item_probabilities: Sequence[float] | None = None,
     ) -> Batch:
-        """Store a batch; traces are served in the order given."""
+        """Store a batch; traces are served in the order given. A repeated token adds nothing."""
         return batches.add_batch(
             self._db,
             purpose=purpose,
@@ -127,6 +228,9 @@ class Store:
             inclusion_probability=inclusion_probability,
             labels_wanted=labels_wanted,
             design=design or {},
+            token=token,
+            item_labels=item_labels,
+            item_probabilities=item_probabilities,
         )
 
     def batch_items(self, batch_id: str) -> pd.DataFrame:
@@ -141,6 +245,17 @@ class Store:
         """Return whether this reviewer still has traces of the batch to label."""
         version = self.taxonomy().version
         return batches.has_open_items(self._db, reviewer_id, batch_id, version)
+
+    def lease_frame(self, batch_id: str) -> pd.DataFrame:
+        """Return who holds which trace of a batch, and until when."""
+        return leases.lease_frame(self._db, batch_id, self.taxonomy().version)
+
+    def release_leases(self, *, batch_id: str, reviewer_id: str, by: str) -> list[str]:
+        """Hand what somebody holds over to the others; a lead may, and it is written down."""
+        version = self.taxonomy().version
+        return leases.release_leases(
+            self._db, batch_id=batch_id, reviewer_id=reviewer_id, by=by, taxonomy_version=version
+        )
 
     def record_label(self, draft: LabelDraft) -> labels.LabelReceipt:
         """Store a label once, however often it is sent."""
@@ -178,17 +293,70 @@ class Store:
         """Return trace and class of what one undo would take back."""
         return labels.last_label(self._db, self.taxonomy(), reviewer_id, batch_id)
 
-    def save_draft(
-        self, *, reviewer_id: str, trace_id: str, batch_id: str, answers: dict[str, str]
+    def reopen(
+        self, *, client_token: str, trace_id: str, reviewer_id: str, batch_id: str, reason: str
     ) -> None:
-        """Keep the answers given so far."""
-        labels.save_draft(
+        """Take back one's label of a trace, with the reason; what it held is the draft then."""
+        labels.reopen(
             self._db,
-            reviewer_id=reviewer_id,
+            self.taxonomy(),
+            client_token=client_token,
             trace_id=trace_id,
+            reviewer_id=reviewer_id,
             batch_id=batch_id,
-            answers=answers,
+            reason=reason,
         )
+
+    def save_draft(self, *, reviewer_id: str, trace_id: str, batch_id: str, draft: Draft) -> None:
+        """Keep what was decided so far."""
+        drafts.save_draft(
+            self._db, reviewer_id=reviewer_id, trace_id=trace_id, batch_id=batch_id, draft=draft
+        )
+
+    def record_flag(
+        self,
+        *,
+        client_token: str,
+        trace_id: str,
+        reviewer_id: str,
+        batch_id: str,
+        flagged: bool,
+        reason: str | None = None,
+    ) -> None:
+        """Raise or lower a reviewer's flag on a trace once, however often it is sent."""
+        flags.record_flag(
+            self._db,
+            client_token=client_token,
+            trace_id=trace_id,
+            reviewer_id=reviewer_id,
+            batch_id=batch_id,
+            flagged=flagged,
+            reason=reason,
+        )
+
+    def flag_frame(self, batch_id: str) -> pd.DataFrame:
+        """Return the flags of a batch that stand, for the lead."""
+        return frames.flags(self._db, batch_id)
+
+    def own_flags(
+        self, reviewer_id: str, batch_id: str, trace_ids: Sequence[str]
+    ) -> dict[str, str]:
+        """Return which of these traces a reviewer has flagged, and why."""
+        return flags.own_flags(self._db, reviewer_id, batch_id, trace_ids)
+
+    def own_labels(
+        self, reviewer_id: str, batch_id: str, *, limit: int = 200
+    ) -> list[own_labels.OwnLabel]:
+        """Return the reviewer's own current labels of a batch, newest first."""
+        return own_labels.own_labels(self._db, self.taxonomy(), reviewer_id, batch_id, limit)
+
+    def own_tags(self, reviewer_id: str, batch_id: str) -> list[str]:
+        """Return the tags that this reviewer has used in a batch, the most used first."""
+        return own_labels.own_tags(self._db, reviewer_id, batch_id)
+
+    def pace(self, reviewer_id: str, batch_id: str) -> float | None:
+        """Return the median active seconds of a reviewer's last labels; None below five."""
+        return own_labels.pace(self._db, reviewer_id, batch_id)
 
     def acknowledged(self, reviewer_id: str, batch_id: str, tokens: Sequence[str]) -> set[str]:
         """Return which of these client tokens of a reviewer the store holds."""
@@ -197,6 +365,14 @@ class Store:
     def label_frame(self, batch_id: str) -> pd.DataFrame:
         """Return the current labels and skips of a batch."""
         return frames.labels(self._db, batch_id, self.taxonomy().version)
+
+    def record_exposure(self, reviewer_id: str, trace_ids: Sequence[str], what: str) -> None:
+        """Write down that a reviewer is shown what others said of these traces."""
+        exposure.record_exposure(self._db, reviewer_id, trace_ids, what)
+
+    def exposure_frame(self) -> pd.DataFrame:
+        """Return who was shown what of which trace."""
+        return exposure.exposures(self._db)
 
     # Judge and consensus
     def add_verdicts(self, new: Sequence[Verdict]) -> verdicts.VerdictsStored:

@@ -10,16 +10,18 @@ from calibration.analyses.importing import (
     import_verdicts,
     label_rows,
     read_files,
+    set_aside_csv,
     store_files,
 )
 from calibration.errors import CalibrationError, InputError
 from calibration.importers import ImportSettings
-from calibration.records import Workflow
+from calibration.records import SetAside, Workflow
 from calibration.store import Store
 from tests.analyses.conftest import NewWorld
 from tests.analyses.worlds import World, ids
 
 SETTINGS = ImportSettings()
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "importers"
 
 
 def record(trace_id: str, **changes: Any) -> str:
@@ -238,3 +240,29 @@ def test_a_judge_cannot_pass_for_the_grades_of_the_files(
     for name in ("", "  ", "source:mine"):
         with pytest.raises(InputError, match="must be a name that does not begin with 'source:'"):
             verdicts(world, tmp_path / "v.csv", content, name)
+
+
+def test_files_are_told_one_by_one_with_their_format(tmp_path: Path) -> None:
+    own = tmp_path / "own.jsonl"
+    rows = [{"trace_id": f"r{k}", "workflow": "w", "prompt": "Do it"} for k in range(1200)]
+    own.write_text("\n".join([*map(json.dumps, rows), '{"trace_id": 5}']), encoding="utf-8")
+    told: list[tuple[int, int]] = []
+    read = read_files(
+        [FIXTURES / "tau2.json", own], ImportSettings(), told=lambda *t: told.append(t)
+    )
+    first, second = read.files
+    assert first.path.name == "tau2.json"
+    assert "tau2" in first.format.lower()
+    assert (second.traces, second.set_aside) == (1200, 1)
+    assert first.traces + second.traces == read.preview.n_traces
+    assert told == sorted(told)
+    assert {(1, 500), (1, 1000)} <= set(told)
+    assert told[-1] == (2, len(read.parsed) + len(read.set_aside))
+
+
+def test_what_was_set_aside_is_no_formula_in_a_spreadsheet() -> None:
+    rows = [
+        SetAside(file="=x.csv", line=3, reason="@why"),
+        SetAside(file="a", line=None, reason="b"),
+    ]
+    assert set_aside_csv(rows) == "file,line,reason\r\n'=x.csv,3,'@why\r\na,,b\r\n"

@@ -56,6 +56,22 @@ def test_skipped_and_unlabelled_traces_are_counted_apart(new_world: NewWorld) ->
     assert (len(loaded.labelled), loaded.skipped, loaded.unlabelled) == (2, 1, 3)
 
 
+def test_labels_given_after_seeing_what_others_said_are_left_out_and_counted(
+    new_world: NewWorld,
+) -> None:
+    world = new_world(n_drawn=4)
+    a, b, c, _ = world.drawn
+    world.label("Ann", {a: "complete"})
+    world.store.add_reviewer("Ben")
+    world.store.record_exposure("ben", [a, b], "labels")
+    world.label("Ben", {a: "abandoned", b: "abandoned", c: "complete"})
+    loaded = load_batch(world.store)
+    assert loaded.exposed == 2
+    assert loaded.codes().tolist() == [[0, -1], [-1, 0]]
+    # A trace that only an exposed label names is as good as not labelled.
+    assert (len(loaded.labelled), loaded.skipped, loaded.unlabelled) == (2, 0, 2)
+
+
 @pytest.mark.parametrize("workflow", [None, "flights"])
 def test_later_traces_are_counted_and_left_out(new_world: NewWorld, workflow: str | None) -> None:
     world = new_world()

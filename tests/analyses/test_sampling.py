@@ -1,12 +1,18 @@
+from collections import Counter
+
 import numpy as np
 import pytest
 from scipy import stats
 
+from calibration.analyses import sampling
+from calibration.analyses.agreement import analyse_agreement
+from calibration.analyses.asr import analyse_asr
+from calibration.analyses.judge import analyse_judge
 from calibration.analyses.sampling import draw_batch, draw_ids, population
 from calibration.errors import CalibrationError, InputError
 from calibration.records import Trace
 from tests.analyses.conftest import NewWorld
-from tests.analyses.worlds import drawn_ids, ids, make_trace
+from tests.analyses.worlds import World, drawn_ids, ids, make_trace
 
 
 def test_every_trace_is_drawn_equally_often_in_every_place() -> None:
@@ -96,3 +102,101 @@ def test_a_batch_without_a_design_is_refused(new_world: NewWorld) -> None:
     batch = world.store.add_batch(purpose="production", trace_ids=ids(2))
     with pytest.raises(CalibrationError, match="does not say what it was drawn from"):
         population(batch, world.store.trace_frame())
+
+
+def test_an_even_draw_gives_every_trace_the_same_chance_and_every_workflow_its_share() -> None:
+    n_seeds, n_drawn = 2000, 7
+    names = np.array(ids(20))
+    workflows = np.array(["flights"] * 11 + ["hotels"] * 8 + ["taxis"])
+    drawn = np.array(
+        [sampling.draw_evenly(names, workflows, n=n_drawn, seed=s) for s in range(n_seeds)]
+    )
+    assert all(len(set(row)) == n_drawn for row in drawn)
+    # Each count is Binomial(2000, 7/20), in the first place of the batch 1/20; 40 tests.
+    for counted, p in ((drawn, n_drawn / 20), (drawn[:, :1], 1 / 20)):
+        for name in names:
+            assert stats.binomtest(int((counted == name).sum()), n_seeds, p).pvalue > 0.001 / 40
+    of = dict(zip(names.tolist(), workflows.tolist(), strict=True))
+    for row in drawn.tolist():
+        counts = Counter(of[name] for name in row)
+        # 7 x 11 / 20 = 3.85, 7 x 8 / 20 = 2.8 and 7 / 20 = .35, rounded down or up.
+        assert counts["flights"] in (3, 4)
+        assert counts["hotels"] in (2, 3)
+        assert counts["taxis"] in (0, 1)
+
+
+def test_an_even_draw_does_not_depend_on_the_order_of_the_traces() -> None:
+    names, workflows = np.array(ids(9)), np.array(["a", "b", "c"] * 3)
+    turned = sampling.draw_evenly(names[::-1], workflows[::-1], n=4, seed=3)
+    assert turned == sampling.draw_evenly(names, workflows, n=4, seed=3)
+
+
+def test_an_overlap_wants_two_labels_of_a_random_share(new_world: NewWorld) -> None:
+    store = new_world(n=80).store
+    wanted = []
+    for seed in range(1, 31):
+        batch = draw_batch(store, n=20, seed=seed, overlap=0.25)
+        items = store.batch_items(batch.batch_id)
+        assert sorted(items["labels_wanted"]) == [1] * 15 + [2] * 5
+        assert set(items["inclusion_probability"]) == {0.25}
+        assert (batch.design["overlap"], batch.labels_wanted) == (0.25, 2)
+        wanted.append(items["labels_wanted"].to_numpy())
+    # Every place of the batch is in the overlap now and then.
+    assert (np.sum(np.array(wanted) == 2, axis=0) > 0).all()
+    again = draw_batch(store, n=20, seed=30, overlap=0.25)
+    assert store.batch_items(again.batch_id)["labels_wanted"].tolist() == wanted[-1].tolist()
+
+
+def test_the_overlap_leaves_the_draw_as_it_is(new_world: NewWorld) -> None:
+    store = new_world(n=40).store
+    drawn = [
+        store.batch_items(draw_batch(store, n=10, seed=4, overlap=share).batch_id)["trace_id"]
+        for share in (1.0, 0.3)
+    ]
+    assert drawn[0].tolist() == drawn[1].tolist()
+
+
+@pytest.mark.parametrize("overlap", [-0.1, 1.5, float("nan")])
+def test_an_overlap_that_is_no_share_is_refused(new_world: NewWorld, overlap: float) -> None:
+    with pytest.raises(InputError, match=r"overlap must be a share in \[0, 1\]"):
+        draw_batch(new_world().store, n=2, seed=1, overlap=overlap)
+
+
+def test_an_even_draw_is_recorded_and_analysed_like_any_other(new_world: NewWorld) -> None:
+    hotels = {name: {"workflow": "hotels"} for name in ids(40)[:10]}
+    world = new_world(n=40, traces=hotels)
+    batch = draw_batch(world.store, n=20, seed=2, by_workflow=True)
+    assert batch.design["population_by_workflow"] == {"flights": 30, "hotels": 10}
+    items = world.store.batch_items(batch.batch_id)
+    assert set(items["inclusion_probability"]) == {0.5}
+    assert items["trace_id"].isin(list(hotels)).sum() == 5
+    drawn = World(store=world.store, batch_id=batch.batch_id, drawn=tuple(items["trace_id"]))
+    drawn.label("Ann", {t: ("complete", "abandoned")[k % 2] for k, t in enumerate(drawn.drawn)})
+    assert analyse_asr(world.store, batch.batch_id).human_only.asr.value == pytest.approx(0.5)
+
+
+def test_the_same_draw_is_stored_once_when_that_is_asked(new_world: NewWorld) -> None:
+    store = new_world().store
+    first = draw_batch(store, n=4, seed=1, once=True)
+    assert draw_batch(store, n=4, seed=1, once=True) == first
+    other = draw_batch(store, n=4, seed=1, overlap=0.5, once=True)
+    assert other.batch_id != first.batch_id
+    store.ingest(later(1))
+    assert draw_batch(store, n=4, seed=1, once=True).batch_id not in (
+        first.batch_id,
+        other.batch_id,
+    )
+
+
+def test_unequal_probabilities_are_refused_and_never_ignored(new_world: NewWorld) -> None:
+    world = new_world()
+    (batch,) = world.store.batches()
+    uneven = world.store.add_batch(
+        purpose="production",
+        trace_ids=ids(4),
+        item_probabilities=[0.5, 0.5, 0.5, 0.25],
+        design=batch.design,
+    )
+    for analyse in (analyse_asr, analyse_agreement, analyse_judge):
+        with pytest.raises(CalibrationError, match=r"probabilities from 0\.25 to 0\.5"):
+            analyse(world.store, uneven.batch_id)

@@ -69,6 +69,11 @@ def test_an_undo_of_a_refused_label_takes_no_older_one_back(store: Store) -> Non
         {"token": "x", "kind": "label", "trace_id": "t-000", "answers": {}, "evidence": 3},
         {"token": "x", "kind": "skip", "trace_id": "t-000"},
         {"token": "x", "kind": "undo", "trace_id": "t-000", "undoes": "t-000"},
+        {"token": "x", "kind": "undo", "undoes": "t-000", "reason": "nothing there"},
+        {"token": "x", "kind": "flag", "trace_id": "t-unknown", "flagged": True},
+        {"token": "x", "kind": "draft", "trace_id": "t-000", "answers": {}, "confidence": "2"},
+        {"token": "x", "kind": "draft", "trace_id": "t-000", "answers": {}, "tags": [3]},
+        {"token": "x", "kind": "draft", "trace_id": "t-000", "answers": {}, "sub_goals": [3]},
         {"token": "x", "kind": "other"},
     ],
 )
@@ -89,12 +94,52 @@ def test_junk_in_place_of_events_is_ignored(store: Store) -> None:
 
 def test_a_draft_is_given_back_and_acknowledged(store: Store) -> None:
     receipts = Receipts()
-    draft = {"token": "d", "kind": "draft", "trace_id": "t-000", "answers": {"output": "yes"}}
+    quote = {"step_id": "s1", "quote": "Where is"}
+    held = {
+        "answers": {"output": "yes"}, "confidence": 2, "tags": ["late"], "rationale": "so far",
+        "sub_goals": {"1": "done"}, "seconds_active": 7.0,
+        "evidence": [quote],
+    }  # fmt: skip
+    draft = held | {"token": "d", "kind": "draft", "trace_id": "t-000"}
     apply_events(store, "anna", BATCH, [draft], receipts)
     (anna,) = store.reviewers()
     data = desk_data(store, anna, BATCH, receipts)
-    assert data["drafts"] == {"t-000": {"output": "yes"}}
+    as_read = held | {"tags": ("late",), "evidence": (quote,)}
+    assert data["drafts"] == {"t-000": as_read}
     assert data["acked"] == ["d"]
+
+
+def test_a_reviewer_gets_back_only_their_own_work(store: Store) -> None:
+    store.add_reviewer("Ben")
+    store.queue("ben", BATCH)
+    flag = {"token": "bf", "kind": "flag", "trace_id": "t-001", "flagged": True, "reason": "ODD"}
+    apply_events(store, "ben", BATCH, [label("b", "t-000", tags=["ODD"]), flag], Receipts())
+    receipts = Receipts(listing=True)
+    mine = {"token": "af", "kind": "flag", "trace_id": "t-000", "flagged": True, "reason": "see"}
+    apply_events(store, "anna", BATCH, [label("a", "t-000", tags=["late"]), mine], receipts)
+    anna = next(r for r in store.reviewers() if r.name == "Anna")
+    data = desk_data(store, anna, BATCH, receipts)
+    assert data["acked"] == ["a", "af"]
+    assert [own["trace_id"] for own in data["own_labels"]] == ["t-000"]
+    assert data["own_labels"][0]["task"].startswith("Help customer 0")
+    assert (data["flags"], data["tags"], data["pace_s"]) == ({"t-000": "see"}, ["late"], None)
+    assert "ODD" not in str(data)
+    assert desk_data(store, anna, BATCH, Receipts())["own_labels"] is None
+
+
+def test_a_reopened_label_comes_back_as_a_draft(store: Store) -> None:
+    receipts = Receipts()
+    events = [
+        label("a", "t-000", confidence=1),
+        {"token": "u", "kind": "undo", "trace_id": "", "undoes": "t-000", "reason": "misread"},
+    ]
+    apply_events(store, "anna", BATCH, events, receipts)
+    apply_events(store, "anna", BATCH, events, receipts)
+    (anna,) = store.reviewers()
+    data = desk_data(store, anna, BATCH, receipts)
+    assert data["queue"][0]["trace_id"] == "t-000"
+    assert data["drafts"]["t-000"]["answers"] == COMPLETE
+    assert data["drafts"]["t-000"]["confidence"] == 1
 
 
 def test_the_page_gets_no_credit_and_no_model_name(store: Store) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from app import session
 from calibration.analyses.asr import AsrAnalysis, analyse_asr
 from calibration.analyses.demo import JUDGE, build_demo
 from calibration.store import Store
@@ -76,6 +77,19 @@ def test_the_agreement_page_shows_what_the_analysis_says(
     assert shown["Traces with two or more labels"] == "300"
     assert "Disputed traces" in texts(app)
     assert "Simulated data" in texts(app)
+
+
+def test_disputed_traces_that_a_person_is_shown_are_written_down(
+    demo: AsrAnalysis, store_file: Path, open_app: OpenApp
+) -> None:
+    with Store.open(store_file) as store:
+        store.add_reviewer("Lea", role="lead")
+    page(open_app(), "agreement")
+    page(open_app(reviewer="lea"), "agreement")
+    seen = session.open_store(store_file).exposure_frame()
+    assert set(seen["reviewer_id"]) == {"lea"}
+    assert set(seen["what"]) == {"labels"}
+    assert len(seen) > 10
 
 
 def test_the_asr_page_shows_what_the_analysis_says(demo: AsrAnalysis, open_app: OpenApp) -> None:

@@ -24,14 +24,15 @@ CHROMIUM_ARGS = [
     "--no-first-run",
 ]
 
-_not_run: list[str] = []
-
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
     yield
-    if _not_run:
-        terminalreporter.write_line(f"{NOT_RUN}: {len(_not_run)} tests", red=True, bold=True)
+    # From the reports, which also come in from the processes that share the tests out.
+    skipped = terminalreporter.stats.get("skipped", [])
+    n = sum(NOT_RUN in str(report.longrepr) for report in skipped)
+    if n:
+        terminalreporter.write_line(f"{NOT_RUN}: {n} tests", red=True, bold=True)
 
 
 @pytest.fixture(scope="module")
@@ -47,9 +48,8 @@ def browser() -> Iterator[Browser | None]:
 
 
 @pytest.fixture
-def context(browser: Browser | None, request: pytest.FixtureRequest) -> Iterator[BrowserContext]:
+def context(browser: Browser | None) -> Iterator[BrowserContext]:
     if browser is None:
-        _not_run.append(request.node.nodeid)
         pytest.skip(NOT_RUN)
     context = browser.new_context(viewport={"width": 1440, "height": 900})
     yield context

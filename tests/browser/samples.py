@@ -1,5 +1,6 @@
 """Small synthetic traces, and a store filled with them."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from calibration.records import Attachment, Step, SubGoal, Trace
@@ -55,9 +56,22 @@ def sample_trace(number: int, *, steps: int = 6, text: str = "") -> Trace:
     )
 
 
-def build_store(path: Path, n_traces: int, *, steps: int = 6, text: str = "") -> str:
+def even(trace: Trace, characters: int = 1_500) -> Trace:
+    """Return a trace whose tool results are all of one length: only the number of steps counts."""
+    steps = [
+        replace(step, result=(step.result + SENTENCE * 20)[:characters]) if step.result else step
+        for step in trace.steps
+    ]
+    return replace(trace, steps=tuple(steps))
+
+
+def build_store(
+    path: Path, n_traces: int, *, steps: int = 6, text: str = "", evenly: bool = False
+) -> str:
     """Create a store with one batch of `n_traces` and return the id of the batch."""
     traces = [sample_trace(i, steps=steps, text=text) for i in range(n_traces)]
+    if evenly:
+        traces = [even(trace) for trace in traces]
     with Store.open(path, create=True) as store:
         store.ingest(traces)
         batch = store.add_batch(

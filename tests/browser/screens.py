@@ -113,18 +113,24 @@ def main() -> None:
         demo = Server(Path(folder) / "demo.duckdb")
         with Store.open(demo.store, create=True) as store:
             build_demo(store, seed=1)
+            store.add_reviewer("Lea", role="lead")
         empty.start()
-        for name in ("label", "agreement", "asr"):
+        for name in ("label", "agreement", "asr", "overview", "data", "start"):
             take(browser, empty, f"{name}-empty", name if name != "label" else "", whole=False)
         empty.stop()
         demo.start()
         take(browser, demo, "label-who", "", whole=False)
+        take(browser, demo, "overview", "overview?reviewer=lea", whole=True)
+        take(browser, demo, "data", "data?reviewer=lea", whole=False)
         take(browser, demo, "agreement", "agreement", whole=True)
         take(browser, demo, "asr", "asr", whole=True)
         take_desk(browser, demo, "label-help", press("?"))
         take_desk(browser, demo, "practice-handbook", press("y", "h"))
         take_desk(browser, demo, "practice-fabrication", _lesson)
         take_desk(browser, demo, "label-skip", press("s"))
+        take_desk(browser, demo, "label-sub-goals", press("y", "g"))
+        take_desk(browser, demo, "label-search", press("/", "t", "h", "e", "Enter"))
+        take_desk(browser, demo, "label-own", press("n", "Enter", "l"))
         take_desk(browser, demo, "label-evidence", press("y", "y"))
         take_desk(browser, demo, "label-finished", _finish)
         for width, scheme in ((w, s) for w in SIZES for s in SCHEMES):

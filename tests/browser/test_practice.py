@@ -267,3 +267,40 @@ def test_a_trace_without_a_lesson_does_not_hold_the_desk(server: Server, page: P
         )
         time.sleep(2 * QUIET_S)
     expect(page.get_by_text("All done")).to_be_visible()
+
+
+def test_a_practice_label_is_flagged_and_reopened_from_its_lesson(
+    server: Server, page: Page
+) -> None:
+    practice_store(server.store, three(load_reference()))
+    server.start()
+    desk = Practice(page, server.url)
+    desk.open()
+    first = desk.get("trace")
+    desk.answer("partial_plus")
+    desk.wait_lesson()
+    desk.press("f")
+    page.keyboard.press("Enter")
+    desk.wait_saved()
+    assert desk.get("state") == "lesson"
+    desk.press("l")
+    expect(page.locator(".own-list .tag")).to_have_text("flagged")
+    page.keyboard.press("Enter")
+    page.keyboard.type("I see it now")
+    page.keyboard.press("Enter")
+    page.wait_for_function(
+        "(id) => { const d = document.querySelector('[data-testid=stBidiComponentIsolated]')"
+        ".shadowRoot.querySelector('.desk').dataset;"
+        " return d.trace === id && d.state === 'answer' && d.ready === 'true' }",
+        arg=first,
+    )
+    time.sleep(QUIET_S)
+    expect(page.locator(".answer.no")).to_contain_text("before")
+    expect(page.locator(".flag-note")).to_have_text("Flagged for the lead")
+    desk.press("y")
+    desk.wait_lesson()
+    server.stop()
+    with Store.open(server.store) as store:
+        frame = store.label_frame("practice-001")
+        assert store.flag_frame("practice-001")["trace_id"].tolist() == [first]
+    assert frame[["trace_id", "outcome"]].to_numpy().tolist() == [[first, "partial_minus"]]

@@ -70,7 +70,7 @@ def test_rows_set_aside_are_all_shown() -> None:
 
 
 def test_an_import_of_nothing_is_previewed() -> None:
-    read = FilesRead(paths=(), parsed=(), set_aside=(), preview=preview([]))
+    read = FilesRead(paths=(), files=(), parsed=(), set_aside=(), preview=preview([]))
     lines = list(text.preview(read))
     assert lines[0] == "Traces        0 in 0 files (none)"
     assert not any("First trace" in line for line in lines)

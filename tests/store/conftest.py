@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from calibration.store import Store, batches
+from calibration.store import Store, batches, leases
 from tests.store.builders import Clock, Desk, empty_store, make_desk
 
 
@@ -55,4 +55,5 @@ def shared_desk(tmp_path: Path) -> Iterator[Desk]:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
     monkeypatch.setattr(batches, "utc_now", made)
+    monkeypatch.setattr(leases, "utc_now", made)
     return made

@@ -1,7 +1,7 @@
 from dataclasses import fields
 from datetime import UTC, datetime
 
-from calibration.records import Trace, TraceForReview, Verdict
+from calibration.records import Draft, Trace, TraceForReview, Verdict
 from calibration.store import Queue, Store
 from tests.store.builders import Desk, make_trace, token
 
@@ -91,7 +91,7 @@ def test_another_reviewers_draft_is_not_shown(store: Store) -> None:
         reviewer_id="bob",
         trace_id=desk.traces[0],
         batch_id=desk.batch,
-        answers={"output": MARKER},
+        draft=Draft(answers={"output": MARKER}),
     )
     queue = store.queue("ann", desk.batch)
     assert queue.drafts == {}

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from calibration.errors import InputError, StoreError, StoreLockedError, TaxonomyError
-from calibration.records import Verdict
+from calibration.records import Draft, Verdict
 from calibration.store import Store
 from calibration.store.database import Database, migrations
 from calibration.taxonomy import default_taxonomy, taxonomy_from_dict
@@ -279,7 +279,7 @@ def test_a_draft_can_be_rewritten_while_an_older_read_is_open(desk: Desk) -> Non
 
     def save(answers: dict[str, str]) -> None:
         desk.store.save_draft(
-            reviewer_id="ann", trace_id=first, batch_id=desk.batch, answers=answers
+            reviewer_id="ann", trace_id=first, batch_id=desk.batch, draft=Draft(answers=answers)
         )
 
     save({"output": "yes"})
@@ -289,7 +289,9 @@ def test_a_draft_can_be_rewritten_while_an_older_read_is_open(desk: Desk) -> Non
         desk.label(first)
         desk.undo()
         save({"output": "no"})
-        assert desk.store.queue("ann", desk.batch).drafts == {first: {"output": "no"}}
+        assert desk.store.queue("ann", desk.batch).drafts == {
+            first: Draft(answers={"output": "no"})
+        }
 
 
 def test_every_insert_of_many_rows_follows_an_exhausted_result(store: Store) -> None:

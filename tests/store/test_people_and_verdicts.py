@@ -237,3 +237,10 @@ def test_the_consensus_belongs_to_a_version_of_the_taxonomy(desk: Desk) -> None:
     assert desk.store.consensus_frame()["simulated"].tolist() == [True]
     desk.store.set_taxonomy(fork("2"))
     assert len(desk.store.consensus_frame()) == 0
+
+
+def test_a_taxonomy_is_in_force_at_once_wherever_the_file_is_open(desk: Desk) -> None:
+    with Store.open(desk.store.path) as other:
+        assert other.taxonomy().version == "1.0"
+        desk.store.set_taxonomy(fork("2"))
+        assert other.taxonomy().version == desk.store.taxonomy().version == "2"

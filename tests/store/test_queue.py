@@ -3,8 +3,8 @@ from dataclasses import replace
 import pytest
 
 from calibration.errors import InputError, LabelRefusedError
-from calibration.records import LabelDraft, Workflow
-from calibration.store import Store, labels
+from calibration.records import Draft, LabelDraft, Workflow
+from calibration.store import Store, drafts
 from tests.store.builders import ABANDONED, Clock, Desk, make_trace, make_traces, query
 
 
@@ -205,7 +205,7 @@ def test_a_label_that_was_rolled_back_does_not_move_the_queue(
 
     (trace, *_) = desk.queue()
     with monkeypatch.context() as patch:
-        patch.setattr(labels, "_drop_draft", cut_off)
+        patch.setattr(drafts, "drop", cut_off)
         with pytest.raises(KeyboardInterrupt):
             desk.label(trace)
     assert desk.queue()[0] == trace
@@ -232,19 +232,19 @@ def test_drafts_are_kept_until_the_label_and_only_for_their_reviewer(shared_desk
     desk.queue("bob")
     for answers in ({"output": "no"}, {"output": "yes", "fabrication": "no"}):
         desk.store.save_draft(
-            reviewer_id="ann", trace_id=first, batch_id=desk.batch, answers=answers
+            reviewer_id="ann", trace_id=first, batch_id=desk.batch, draft=Draft(answers=answers)
         )
-    assert desk.store.queue("ann", desk.batch).drafts == {first: answers}
+    assert desk.store.queue("ann", desk.batch).drafts == {first: Draft(answers=answers)}
     assert desk.store.queue("bob", desk.batch).drafts == {}
     desk.label(second, "ann")
-    assert desk.store.queue("ann", desk.batch).drafts == {first: answers}
+    assert desk.store.queue("ann", desk.batch).drafts == {first: Draft(answers=answers)}
     desk.label(first, "ann")
     assert query(desk.store, "SELECT * FROM draft") == []
 
 
 def test_a_draft_is_dropped_by_a_skip(desk: Desk) -> None:
     (first, *_) = desk.queue()
-    desk.store.save_draft(reviewer_id="ann", trace_id=first, batch_id=desk.batch, answers={})
+    desk.store.save_draft(reviewer_id="ann", trace_id=first, batch_id=desk.batch, draft=Draft())
     desk.skip(first)
     assert query(desk.store, "SELECT * FROM draft") == []
 
@@ -252,7 +252,7 @@ def test_a_draft_is_dropped_by_a_skip(desk: Desk) -> None:
 def test_a_draft_of_a_trace_that_was_not_given_is_refused(desk: Desk) -> None:
     with pytest.raises(LabelRefusedError, match="was not given to 'ann'"):
         desk.store.save_draft(
-            reviewer_id="ann", trace_id=desk.traces[0], batch_id=desk.batch, answers={}
+            reviewer_id="ann", trace_id=desk.traces[0], batch_id=desk.batch, draft=Draft()
         )
 
 

@@ -50,6 +50,22 @@ CREATE TABLE trace (
   created_at TIMESTAMP NOT NULL
 );
 
+-- Which tools a trace called, and how many of the calls ended in an error.
+CREATE TABLE trace_tool (
+  trace_id VARCHAR NOT NULL,
+  tool VARCHAR NOT NULL,
+  calls INTEGER NOT NULL CHECK (calls > 0),
+  errors INTEGER NOT NULL CHECK (errors >= 0 AND errors <= calls)
+);
+
+-- Append-only: the newest row of a name counts, one without filters takes the name back.
+CREATE TABLE saved_query (
+  seq BIGINT PRIMARY KEY DEFAULT nextval('event_seq'),
+  name VARCHAR NOT NULL,
+  filters JSON,
+  created_at TIMESTAMP NOT NULL
+);
+
 CREATE TABLE reviewer (
   reviewer_id VARCHAR PRIMARY KEY,
   name VARCHAR NOT NULL,
@@ -63,6 +79,7 @@ CREATE TABLE batch (
   purpose VARCHAR NOT NULL CHECK (purpose IN ('practice', 'exam', 'production', 'repeat')),
   labels_wanted INTEGER NOT NULL CHECK (labels_wanted >= 1),
   design JSON NOT NULL,
+  token VARCHAR UNIQUE,
   created_at TIMESTAMP NOT NULL
 );
 
@@ -71,6 +88,7 @@ CREATE TABLE batch_item (
   trace_id VARCHAR NOT NULL,
   position INTEGER NOT NULL,
   inclusion_probability DOUBLE CHECK (inclusion_probability > 0 AND inclusion_probability <= 1),
+  labels_wanted INTEGER NOT NULL CHECK (labels_wanted >= 1),
   PRIMARY KEY (batch_id, trace_id)
 );
 
@@ -97,6 +115,9 @@ CREATE TABLE label_event (
   ),
   rationale VARCHAR,
   evidence JSON,
+  confidence INTEGER CHECK (confidence BETWEEN 1 AND 3),
+  tags JSON,
+  sub_goals JSON,
   seconds_active DOUBLE,
   reason VARCHAR,
   supersedes UUID,
@@ -117,10 +138,42 @@ CREATE TABLE draft (
   batch_id VARCHAR NOT NULL,
   trace_id VARCHAR NOT NULL,
   reviewer_id VARCHAR NOT NULL,
-  answers JSON NOT NULL,
+  body JSON NOT NULL,
   updated_at TIMESTAMP NOT NULL,
   PRIMARY KEY (batch_id, trace_id, reviewer_id)
 );
+
+-- What a person was shown of what others said; a label given after that is not blind.
+CREATE TABLE exposure (
+  reviewer_id VARCHAR NOT NULL,
+  trace_id VARCHAR NOT NULL,
+  what VARCHAR NOT NULL CHECK (what IN ('labels', 'verdicts', 'canonical')),
+  seq BIGINT NOT NULL,
+  created_at TIMESTAMP NOT NULL,
+  PRIMARY KEY (reviewer_id, trace_id, what)
+);
+
+-- "Look at this trace", from a reviewer to the lead; no label, and not for other reviewers.
+CREATE TABLE flag_event (
+  event_id UUID PRIMARY KEY DEFAULT uuidv7(),
+  seq BIGINT NOT NULL UNIQUE,
+  client_token VARCHAR NOT NULL UNIQUE,
+  kind VARCHAR NOT NULL CHECK (kind IN ('flag', 'unflag')),
+  trace_id VARCHAR NOT NULL,
+  reviewer_id VARCHAR NOT NULL,
+  batch_id VARCHAR NOT NULL,
+  reason VARCHAR,
+  simulated BOOLEAN NOT NULL,
+  created_at TIMESTAMP NOT NULL
+);
+
+CREATE VIEW flag_current AS
+SELECT * EXCLUDE (recency) FROM (
+  SELECT *, row_number() OVER (
+    PARTITION BY reviewer_id, trace_id, batch_id ORDER BY seq DESC
+  ) AS recency
+  FROM flag_event
+) WHERE recency = 1 AND kind = 'flag';
 
 CREATE TABLE adjudication_event (
   event_id UUID PRIMARY KEY DEFAULT uuidv7(),

@@ -1,0 +1,305 @@
+"""Bringing files in on the Data page: read, look, say what they are, import, see what became."""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePath
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from calibration.analyses.importing import (
+    FileRead,
+    FilesRead,
+    ImportReport,
+    read_files,
+    set_aside_csv,
+    store_files,
+)
+from calibration.errors import CalibrationError, InputError
+from calibration.importers import ImportSettings, WorkflowRule
+from calibration.importers.transcript import NO_WORKFLOW
+from calibration.records import SetAside
+from calibration.reporting import text
+from calibration.store import Store
+
+WORK, UPLOAD, PATH, ZONE, ALL = (
+    "import_work", "import_upload", "import_path", "import_zone", "import_all",
+)  # fmt: skip
+CHANGED = "import_changed"
+# More rows or names than a person can look through are for the file and the mapping file.
+MOST_ROWS, MOST_WORKFLOWS = 1000, 30
+MAX_NAME = 120
+
+
+@dataclass(slots=True)
+class Work:
+    """One import from the files to the report; it lives as long as the browser session.
+
+    `asked` is what was read: other files or settings have to be read again.
+    """
+
+    asked: tuple[Any, ...] = ()
+    lines: tuple[str, ...] = ()
+    read: FilesRead | None = None
+    report: ImportReport | None = None
+    trouble: str = ""
+
+
+def show(store: Store) -> None:
+    """Show the form for files, what they hold, and what the import did."""
+    work: Work = st.session_state.setdefault(WORK, Work())
+    uploads, path = _sources()
+    asked = (tuple(u.file_id for u in uploads), path, _typed(ZONE), _typed(ALL))
+    read = st.button(
+        "Read the files", key="import_read", disabled=not (uploads or path),
+        type="secondary" if work.read is not None and work.asked == asked else "primary",
+    )  # fmt: skip
+    if read:
+        _read(work, uploads, asked)
+    if work.trouble:
+        st.subheader("Nothing was read", anchor=False)
+        st.text(work.trouble)
+    elif work.report is not None:
+        _report(work.report)
+    elif work.read is None:
+        st.text("Nothing is stored before you have seen what the files hold.")
+    elif work.asked != asked:
+        st.text("The files or the settings above are others now: read them again.")
+    else:
+        _preview(work.read, work.lines)
+        _import(store, work, uploads)
+
+
+def _sources() -> tuple[list[Any], str]:
+    files, path = st.columns(2)
+    uploads = files.file_uploader(
+        "Trace files (.json, .jsonl, .csv)", accept_multiple_files=True, key=UPLOAD,
+        help="tau-bench, tau2-bench, transcripts, or the trace format of this project",
+    )  # fmt: skip
+    path.text_input(
+        "or a file or folder on the server", key=PATH, placeholder="/data/runs",
+        help="For what is too large to upload, and for run folders",
+    )  # fmt: skip
+    zone, workflow = path.columns(2)
+    zone.text_input(
+        "Time zone of times without one", key=ZONE, placeholder="UTC", help="e.g. Europe/Berlin"
+    )
+    workflow.text_input(
+        "Workflow of every run", key=ALL, placeholder="as the files say", max_chars=MAX_NAME
+    )
+    return list(uploads or ()), _typed(PATH)
+
+
+def _typed(key: str) -> str:
+    return (st.session_state.get(key) or "").strip()
+
+
+# Reading
+
+
+@contextmanager
+def _on_disk(uploads: list[Any], path: str) -> Iterator[tuple[list[Path], Path]]:
+    """Give the files a place for as long as they are read; names matter to some formats."""
+    with tempfile.TemporaryDirectory(prefix="asr-import-") as directory:
+        folder = Path(directory)
+        paths = []
+        for number, upload in enumerate(uploads):
+            name = PurePath(upload.name.replace("\\", "/")).name[-MAX_NAME:].lstrip(".") or "file"
+            (folder / str(number)).mkdir()
+            place = folder / str(number) / name
+            place.write_bytes(upload.getbuffer())
+            paths.append(place)
+        if path:
+            paths.append(Path(path).expanduser())
+        yield paths, folder
+
+
+def _here(said: str, folder: Path) -> str:
+    """Name an upload as the person does, without the place where it lay."""
+    parts = said.split(f"{folder}/")
+    return parts[0] + "".join(part.partition("/")[2] for part in parts[1:])
+
+
+def _read(work: Work, uploads: list[Any], asked: tuple[Any, ...]) -> None:
+    work.report, work.read, work.trouble, work.asked = None, None, "", asked
+    bar = st.progress(0.0, text="Reading")
+    with _on_disk(uploads, asked[1]) as (paths, folder):
+        try:
+            settings = ImportSettings(timezone=asked[2] or None, workflow=asked[3] or None)
+            read = read_files(paths, settings, told=lambda n, runs: _tell(bar, n, len(paths), runs))
+            work.lines = tuple(_here(line, folder) for line in text.preview(read))
+            # Only what is shown is kept: the runs are read again when they are stored.
+            work.read = replace(
+                read,
+                parsed=(),
+                files=tuple(replace(f, path=Path(_here(str(f.path), folder))) for f in read.files),
+                set_aside=_named(read.set_aside, folder),
+            )
+        except CalibrationError as error:
+            work.trouble = _here(str(error), folder)
+        except OSError as error:
+            work.trouble = f"{error.filename or 'a file'}: {error.strerror or error}"
+    bar.empty()
+
+
+def _tell(bar: Any, files: int, of: int, runs: int) -> None:
+    share = min(files / max(of, 1), 1.0)
+    bar.progress(share, text=f"{runs:,} runs read, {files} of {of} files done")
+
+
+def _named(rows: tuple[SetAside, ...], folder: Path) -> tuple[SetAside, ...]:
+    return tuple(
+        replace(row, file=_here(row.file, folder), reason=_here(row.reason, folder)) for row in rows
+    )
+
+
+# What the files hold
+
+
+def _preview(read: FilesRead, lines: tuple[str, ...]) -> None:
+    st.subheader("What the files hold", anchor=False)
+    found = read.preview
+    figures = {
+        "Traces": found.n_traces, "Tasks": found.n_tasks, "Costs known": found.costs_known,
+        "Grades": found.n_verdicts, "Set aside": found.n_set_aside,
+    }  # fmt: skip
+    for place, (name, value) in zip(st.columns(len(figures)), figures.items(), strict=True):
+        place.metric(name, f"{value:,}", border=True)
+    st.dataframe(
+        pd.DataFrame([_file_row(file) for file in read.files[:MOST_ROWS]]),
+        hide_index=True, alt="Each file with the format it was recognised as",
+    )  # fmt: skip
+    for line in lines:
+        name, _, said = line.partition(" ")
+        if name in ("Complete", "Missing", "First") and said.strip():
+            st.text(line)
+    _set_aside(read.set_aside, "preview")
+
+
+def _file_row(file: FileRead) -> dict[str, Any]:
+    return {
+        "file": str(file.path), "format": file.format, "traces": file.traces,
+        "set aside": file.set_aside,
+    }  # fmt: skip
+
+
+def _set_aside(rows: tuple[SetAside, ...], where: str) -> None:
+    if not rows:
+        return
+    st.subheader(f"Set aside ({len(rows):,})", anchor=False)
+    if len(rows) > MOST_ROWS:
+        st.caption(f"The first {MOST_ROWS:,}; the download holds all of them.")
+    shown = [{"file": r.file, "line": r.line, "reason": r.reason} for r in rows[:MOST_ROWS]]
+    frame = pd.DataFrame(shown).astype({"line": "Int64"})
+    st.dataframe(frame, hide_index=True, alt="Rows that were not taken in, and why")
+    st.download_button(
+        "Download what was set aside", data=lambda: set_aside_csv(rows), file_name="set-aside.csv",
+        mime="text/csv", on_click="ignore", key=f"import_aside_{where}",
+    )  # fmt: skip
+
+
+# What the person says about them
+
+
+def _mapping(store: Store, found: list[str], everything: str) -> dict[str, WorkflowRule]:
+    """Let the person name each workflow and set its ceiling and unit."""
+    st.subheader("Workflows", anchor=False)
+    st.caption("A ceiling is what one unit may cost in USD. Left empty, a stored one stays.")
+    if NO_WORKFLOW in found:
+        st.text("Some runs name no workflow. Name it above under Workflow of every run.")
+    known = store.workflows()
+    rules = {}
+    for number, name in enumerate(found[:MOST_WORKFLOWS]):
+        stored = known.get(name)
+        called, ceiling, unit = st.columns([3, 2, 2])
+        # A label is markdown and the name is a stranger's: it goes into the field alone.
+        new = called.text_input(
+            f"Workflow {number + 1}, stored as", name, key=f"import_name_{number}_{name}",
+            disabled=bool(everything) or name == NO_WORKFLOW, max_chars=MAX_NAME,
+        )  # fmt: skip
+        usd = ceiling.number_input(
+            "Ceiling, USD a unit", value=None if stored is None else stored.ceiling_usd,
+            min_value=0.0, step=0.01, format="%.4f", key=f"import_ceiling_{number}_{name}",
+            placeholder="none",
+        )  # fmt: skip
+        per = unit.text_input(
+            "Unit", "task" if stored is None else stored.unit, key=f"import_unit_{number}_{name}",
+            max_chars=MAX_NAME,
+        )  # fmt: skip
+        rules[name] = WorkflowRule(name=new.strip(), ceiling_usd=usd, unit=per.strip() or None)
+    if len(found) > MOST_WORKFLOWS:
+        st.text(
+            f"{len(found) - MOST_WORKFLOWS} more keep their names; `asr import --mapping FILE` "
+            "sets ceilings for any number of workflows."
+        )
+    return rules
+
+
+def _settings(asked: tuple[Any, ...], rules: dict[str, WorkflowRule]) -> ImportSettings:
+    said: dict[str, WorkflowRule] = {}
+    for rule in rules.values():
+        name = rule.name or ""
+        other = said.setdefault(name, rule)
+        if (other.ceiling_usd, other.unit) != (rule.ceiling_usd, rule.unit):
+            raise InputError(f"workflow {name!r} has two ceilings or units; give it one")
+    return ImportSettings(timezone=asked[2] or None, workflow=asked[3] or None, workflows=rules)
+
+
+# Storing
+
+
+def _import(store: Store, work: Work, uploads: list[Any]) -> None:
+    held = work.read
+    if held is None:
+        return
+    if not held.preview.n_traces:
+        st.text("No trace could be read from these files, so there is nothing to import.")
+        return
+    rules = _mapping(store, list(held.preview.workflows), work.asked[3])
+    take_changed = st.checkbox(
+        "Replace stored runs whose content changed", key=CHANGED,
+        help="Only those that nobody has labelled; otherwise the stored ones stay",
+    )  # fmt: skip
+    pressed = st.button(
+        f"Import {held.preview.n_traces:,} traces", key="import_store", type="primary"
+    )
+    if not pressed:
+        return
+    bar = st.progress(0.0, text="Reading")
+    with _on_disk(uploads, work.asked[1]) as (paths, folder):
+        try:
+            settings = _settings(work.asked, rules)
+            read = read_files(paths, settings, told=lambda n, runs: _tell(bar, n, len(paths), runs))
+            bar.progress(1.0, text=f"Storing {len(read.parsed):,} traces")
+            # From here on nothing of Streamlit is touched: it could break the import off.
+            report = store_files(store, read, settings, take_changed=take_changed)
+            work.report = replace(report, set_aside=_named(report.set_aside, folder))
+        except CalibrationError as error:
+            refused = _here(str(error), folder)
+        else:
+            refused = ""
+    bar.empty()
+    if refused:
+        st.text(f"Nothing was imported: {refused}")
+        return
+    st.rerun()
+
+
+def _report(report: ImportReport) -> None:
+    st.subheader("Imported", anchor=False)
+    figures = {
+        "Imported": report.imported, "Already there": report.already_there,
+        "Changed": report.changed, "Possible duplicates": report.possible_duplicates,
+        "Grades kept": report.verdicts, "Set aside": len(report.set_aside),
+    }  # fmt: skip
+    for place, (name, value) in zip(st.columns(len(figures)), figures.items(), strict=True):
+        place.metric(name, f"{value:,}", border=True)
+    if report.possible_duplicates:
+        st.text("Possible duplicates have the content of another trace; they are kept and marked.")
+    if report.imported:
+        st.text("Next: find them under Traces and make a batch, or draw one at random:")
+        st.code("asr sample --n 40 --seed 1", language="bash")
+    _set_aside(report.set_aside, "report")

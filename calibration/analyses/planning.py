@@ -1,0 +1,259 @@
+"""What a batch would give and cost, before it is drawn: half-widths and reviewer hours."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from calibration.analyses.judge import (
+    choose_judge,
+    judged_population,
+    refuse_mixture,
+    trace_penalties,
+)
+from calibration.analyses.labelled_batch import CODE, LabelledBatch, choose_batch, load_batch
+from calibration.analyses.sampling import labels_per_trace, production_traces
+from calibration.correction.planning import (
+    FEWEST_LABELS,
+    Spread,
+    measured_spread,
+    planned_human_only,
+    planned_post_stratified,
+    worst_spread,
+)
+from calibration.errors import CalibrationError, InputError
+from calibration.metrics.score import scores
+from calibration.records import OUTCOMES
+from calibration.store import Store
+
+# With as many labelled traces the newest batch is taken, and not an older one with more.
+GOOD_BASIS = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What `n` labelled traces can be expected to give.
+
+    Parameters
+    ----------
+    n, population : int
+        Traces to label, and production traces they would be drawn from.
+    labels_wanted, overlap, n_labels
+        Labels of a trace in the overlap, the share of traces in it, and labels in all.
+    human_only, corrected : float or None
+        Expected half-widths of the net rate; None without a judge.
+    judge_id, basis : str or None
+        Judge of the corrected rate; batch whose labels the spread was measured on.
+    n_basis : int
+        Labelled traces it was measured on; 0 when the worst case is assumed.
+    notes : tuple of str
+        What was assumed, in sentences.
+    seconds_per_label, hours : float or None
+        Median active time of a label, and what all labels take; None when nobody knows.
+    """
+
+    n: int
+    population: int
+    labels_wanted: int
+    overlap: float
+    n_labels: int
+    human_only: float
+    corrected: float | None
+    judge_id: str | None
+    basis: str | None
+    n_basis: int
+    notes: tuple[str, ...]
+    seconds_per_label: float | None
+    hours: float | None
+    confidence_level: float
+    simulated: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Basis:
+    """What a plan rests on."""
+
+    spread: Spread
+    counts: NDArray[np.int64]
+    values: NDArray[np.float64]
+    judge_id: str | None
+
+
+def plan_batch(
+    store: Store,
+    *,
+    n: int,
+    labels_wanted: int = 2,
+    overlap: float = 1.0,
+    judge_id: str | None = None,
+    batch_id: str | None = None,
+    seconds_per_label: float | None = None,
+    confidence_level: float = 0.95,
+) -> Plan:
+    """Plan a random batch from what the labels of an earlier one say about the spread.
+
+    Without `batch_id` that is the newest production batch with 50 labelled traces, else the one
+    with most; without labels the worst case is planned for, and said.
+
+    Raises
+    ------
+    InputError
+        If `n` is below 2, or labels, overlap or seconds are none, or a name is unknown.
+    CalibrationError
+        If there are fewer than `n` traces, or several judges and none was named.
+    """
+    if n < 2:
+        raise InputError(f"n must be at least 2, got {n}")
+    if seconds_per_label is not None and not 0 < seconds_per_label < float("inf"):
+        raise InputError(f"seconds per label must be positive, got {seconds_per_label}")
+    n_labels = int(sum(labels_per_trace(n, labels_wanted=labels_wanted, overlap=overlap)))
+    every = production_traces(store)
+    if n > len(every):
+        raise CalibrationError(
+            f"{n} traces were asked for and there are {len(every)}; plan fewer or import more"
+        )
+    loaded = _earlier(store, batch_id)
+    basis = _basis(store, loaded, every, judge_id)
+    spread, level = basis.spread, confidence_level
+    if seconds_per_label is None and loaded is not None:
+        seconds_per_label = median_seconds(loaded.labels)
+    corrected = None
+    if basis.judge_id is not None:
+        corrected = planned_post_stratified(
+            n, spread, basis.counts, verdict_values=basis.values, confidence_level=level
+        )
+    return Plan(
+        n=n,
+        population=len(every),
+        labels_wanted=labels_wanted,
+        overlap=overlap,
+        n_labels=n_labels,
+        human_only=planned_human_only(n, spread, confidence_level=level),
+        corrected=corrected,
+        judge_id=basis.judge_id,
+        basis=None if loaded is None or spread.assumed else loaded.batch.batch_id,
+        n_basis=spread.n,
+        notes=_notes(basis, loaded, seconds_per_label),
+        seconds_per_label=seconds_per_label,
+        hours=None if seconds_per_label is None else n_labels * seconds_per_label / 3600,
+        confidence_level=level,
+        simulated=bool(every["simulated"].any()),
+    )
+
+
+def median_seconds(labels: pd.DataFrame) -> float | None:
+    """Return the median active seconds of labels whose time is known."""
+    known = labels["seconds_active"].dropna()
+    return None if known.empty else float(known.median())
+
+
+def expected_half_width(
+    store: Store, loaded: LabelledBatch, n: int, *, judge_id: str | None
+) -> float:
+    """Return the half-width that `n` labelled traces of a batch would give, with or without judge.
+
+    It is planned in the same way for every `n`, so that the ratio of two is what labels more are
+    worth.
+    """
+    basis = _basis_of(store, loaded, loaded.traces, judge_id)
+    if basis.judge_id is None:
+        return planned_human_only(n, basis.spread)
+    return planned_post_stratified(n, basis.spread, basis.counts, verdict_values=basis.values)
+
+
+def _earlier(store: Store, batch_id: str | None) -> LabelledBatch | None:
+    """Return the batch to measure on: the one asked for, else a recent one with enough labels."""
+    if batch_id is not None:
+        return load_batch(store, choose_batch(store, batch_id).batch_id)
+    most: LabelledBatch | None = None
+    for batch in store.batches():
+        if batch.purpose != "production" or "last_seq" not in batch.design:
+            continue
+        loaded = load_batch(store, batch.batch_id)
+        if len(loaded.labelled) > (0 if most is None else len(most.labelled)):
+            most = loaded
+        if len(loaded.labelled) >= GOOD_BASIS:
+            break
+    return most
+
+
+def _basis(
+    store: Store, loaded: LabelledBatch | None, every: pd.DataFrame, judge_id: str | None
+) -> _Basis:
+    judge = None
+    if judge_id is not None or not store.judge_frame().empty:
+        judge = choose_judge(store, judge_id)
+    if loaded is not None and len(loaded.labelled):
+        return _basis_of(store, loaded, every, judge)
+    values = _credit(store.taxonomy().credit)
+    codes: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+    if judge is not None:
+        verdicts = store.verdict_frame(judge).set_index("trace_id")["outcome"]
+        said = every["trace_id"].map(verdicts).map(CODE)
+        codes = np.asarray(said.fillna(len(OUTCOMES)), dtype=np.int64)
+    counts = np.bincount(codes, minlength=values.size).astype(np.int64)
+    return _Basis(spread=worst_spread(counts.size), counts=counts, values=values, judge_id=judge)
+
+
+def _basis_of(
+    store: Store, loaded: LabelledBatch, every: pd.DataFrame, judge_id: str | None
+) -> _Basis:
+    """Measure on a labelled batch how scores vary; `every` is what will be drawn from."""
+    values = _credit(loaded.taxonomy.credit)
+    own: NDArray[np.int64] = np.zeros(len(loaded.labelled), dtype=np.int64)
+    counts: NDArray[np.int64] = np.array([len(every)], dtype=np.int64)
+    if judge_id is not None:
+        refuse_mixture(store, judge_id, loaded)
+        verdicts = store.verdict_frame(judge_id)
+        population = judged_population(loaded, verdicts)
+        at = loaded.labelled["trace_id"].map(population.row).to_numpy(dtype=np.intp)
+        own = population.verdicts[at].astype(np.int64)
+        said = every[["trace_id"]].merge(verdicts, on="trace_id", how="left")["outcome"]
+        into = said.map(CODE).fillna(len(OUTCOMES)).to_numpy(dtype=np.int64)
+        counts = np.bincount(into, minlength=values.size).astype(np.int64)
+    tasks = pd.factorize(loaded.labelled["task_key"])[0]
+    credit = tuple(loaded.taxonomy.credit[name] for name in OUTCOMES)
+    spread = measured_spread(
+        scores(loaded.human, trace_penalties(loaded.labelled), credit=credit),
+        own,
+        counts,
+        verdict_values=values if judge_id is not None else None,
+        clusters=tasks if len(np.unique(tasks)) < len(tasks) else None,
+    )
+    return _Basis(spread=spread, counts=counts, values=values, judge_id=judge_id)
+
+
+def _credit(credit: dict[str, float]) -> NDArray[np.float64]:
+    """Return the credit of each verdict, NaN for none."""
+    return np.array([*(credit[name] for name in OUTCOMES), np.nan])
+
+
+def _notes(basis: _Basis, loaded: LabelledBatch | None, seconds: float | None) -> tuple[str, ...]:
+    spread, notes = basis.spread, []
+    if spread.assumed:
+        seen = 0 if loaded is None else len(loaded.labelled)
+        why = (
+            f"{seen} labelled traces are too few to measure how scores vary"
+            if seen < FEWEST_LABELS
+            else "all labelled traces score the same"
+        )
+        notes.append(f"{why}: the worst case is assumed (half of them score 1 and half 0)")
+        if basis.judge_id is not None:
+            notes.append("so is that the judge tells nothing; once labels exist, its worth is used")
+    elif loaded is not None:
+        notes.append(
+            f"measured on {spread.n} labelled traces of {loaded.batch.batch_id}; "
+            "the new traces are assumed to vary as those do"
+        )
+        if spread.design_effect > 1:
+            notes.append(
+                f"tasks repeat, which inflates the variance {spread.design_effect:.2f} times; "
+                "the new batch is assumed to repeat them as often"
+            )
+    if basis.judge_id is None:
+        notes.append("no judge has verdicts, so there is no corrected rate to plan")
+    if seconds is None:
+        notes.append("no label has a time yet, so the hours are not known")
+    notes.append("second labels measure agreement; they are not counted on to narrow the interval")
+    return tuple(notes)

@@ -1,0 +1,136 @@
+"""Commands that plan a batch and draw it."""
+
+from pathlib import Path
+
+import click
+
+from calibration.analyses.planning import plan_batch
+from calibration.analyses.sampling import draw_batch
+from calibration.cli.stores import open_to_read, open_to_write
+from calibration.cli.terminal import print_json, print_lines, with_batch, with_json, with_store
+from calibration.reporting import planning
+
+
+@click.command()
+@click.option("--n", type=int, required=True, help="Number of traces.")
+@click.option("--labels-wanted", type=int, default=2, show_default=True, help="Per trace.")
+@click.option(
+    "--overlap",
+    type=float,
+    default=1.0,
+    show_default=True,
+    help="Share of the traces that get them; the others get one label.",
+)
+@click.option("--judge", "judge_id", help="Judge to use; `source:` pools the files' grades.")
+@click.option("--seconds-per-label", type=float, help="Active time; default: the median so far.")
+@with_store
+@with_batch
+@with_json
+def plan(
+    n: int,
+    labels_wanted: int,
+    overlap: float,
+    judge_id: str | None,
+    seconds_per_label: float | None,
+    path: Path,
+    batch_id: str | None,
+    as_data: bool,
+) -> None:
+    """Say how narrow the rate would be after N labelled traces, and how long they take.
+
+    The spread of scores is measured on the labels of --batch; default: the newest batch with 50
+    labelled traces, else the one with most.
+
+    \b
+    asr plan --n 200 --labels-wanted 2 --overlap 0.25
+    """
+    with open_to_read(path) as store:
+        found = plan_batch(
+            store,
+            n=n,
+            labels_wanted=labels_wanted,
+            overlap=overlap,
+            judge_id=judge_id,
+            batch_id=batch_id,
+            seconds_per_label=seconds_per_label,
+        )
+    if as_data:
+        print_json(planning.plan_data(found))
+    else:
+        print_lines(planning.plan_lines(found))
+
+
+@click.command()
+@click.option("--n", type=int, required=True, help="Number of traces.")
+@click.option("--seed", type=int, required=True, help="Seed of the draw.")
+@click.option("--workflow", help="Draw from this workflow only.")
+@click.option("--labels-wanted", type=int, default=2, show_default=True, help="Per trace.")
+@click.option(
+    "--overlap",
+    type=float,
+    default=1.0,
+    show_default=True,
+    help="Share of the traces that want them, drawn at random; the others want one label.",
+)
+@click.option("--by-workflow", is_flag=True, help="Give every workflow its share of the draw.")
+@with_store
+@with_json
+def sample(
+    n: int,
+    seed: int,
+    workflow: str | None,
+    labels_wanted: int,
+    overlap: float,
+    by_workflow: bool,
+    path: Path,
+    as_data: bool,
+) -> None:
+    """Draw an equal-probability batch of traces to label, and record how it was drawn.
+
+    \b
+    asr sample --n 40 --seed 1
+    asr sample --n 200 --seed 1 --labels-wanted 2 --overlap 0.25 --by-workflow
+    """
+    with open_to_write(path) as store:
+        batch = draw_batch(
+            store,
+            n=n,
+            seed=seed,
+            workflow=workflow,
+            labels_wanted=labels_wanted,
+            overlap=overlap,
+            by_workflow=by_workflow,
+        )
+        items = store.batch_items(batch.batch_id)
+    wanted = [int(count) for count in items["labels_wanted"]]
+    if as_data:
+        print_json(
+            {
+                "batch_id": batch.batch_id,
+                "n": batch.n_items,
+                "population": batch.design["population"],
+                "inclusion_probability": n / batch.design["population"],
+                "labels_wanted": batch.labels_wanted,
+                "labels": sum(wanted),
+                "design": batch.design,
+                "trace_ids": list(items["trace_id"]),
+                "labels_wanted_of_each": wanted,
+            }
+        )
+    else:
+        click.echo(
+            f"{batch.batch_id}: {batch.n_items} of {batch.design['population']} traces, each drawn "
+            f"with probability {n / batch.design['population']:.4f}, {_wanted(wanted)}"
+        )
+        click.echo(f"Label them: asr serve --store {path}")
+
+
+def _wanted(labels: list[int]) -> str:
+    most = max(labels)
+    shared = labels.count(most)
+    if shared == len(labels):
+        return f"{most} labels wanted"
+    return f"{most} labels wanted on {shared} of them and one on the others"
+
+
+COMMANDS = (plan, sample)

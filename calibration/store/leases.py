@@ -1,0 +1,112 @@
+"""Leases: who was given which trace, and until when it is theirs alone.
+
+A lease that has ended stays: it proves that the trace was shown, and a label that comes late is
+still taken in. So nothing here ever removes one.
+"""
+
+from collections import defaultdict
+from datetime import datetime, timedelta
+
+import pandas as pd
+
+from calibration.errors import InputError, LabelRefusedError
+from calibration.store.database import Cursor, Database, record_audit, utc_now
+
+LEASE = timedelta(minutes=15)
+# A lease binds nobody any more once its reviewer has labelled or skipped the trace.
+_UNDECIDED = (
+    "NOT EXISTS (SELECT 1 FROM label_current c WHERE c.batch_id = l.batch_id "
+    "AND c.trace_id = l.trace_id AND c.reviewer_id = l.reviewer_id AND c.taxonomy_version = ?)"
+)
+
+
+def live_leases(
+    cursor: Cursor, batch_id: str, now: datetime
+) -> defaultdict[str, dict[str, datetime]]:
+    """Return when each live lease ends, by reviewer and trace."""
+    leases: defaultdict[str, dict[str, datetime]] = defaultdict(dict)
+    found = cursor.execute(
+        "SELECT reviewer_id, trace_id, expires_at FROM lease WHERE batch_id = ? AND expires_at > ?",
+        [batch_id, now],
+    ).fetchall()
+    for reviewer_id, trace_id, expires_at in found:
+        leases[reviewer_id][trace_id] = expires_at
+    return leases
+
+
+def claim(cursor: Cursor, batch_id: str, trace_id: str, reviewer_id: str, now: datetime) -> None:
+    """Give a trace to a reviewer, or renew what they hold."""
+    cursor.execute(
+        "INSERT INTO lease VALUES (?, ?, ?, ?) ON CONFLICT (batch_id, trace_id, reviewer_id) "
+        "DO UPDATE SET expires_at = excluded.expires_at",
+        [batch_id, trace_id, reviewer_id, now + LEASE],
+    )
+
+
+def check_offered(cursor: Cursor, trace_id: str, reviewer_id: str, batch_id: str) -> None:
+    """Require a lease, live or expired: it proves that the trace was shown."""
+    offered = cursor.execute(
+        "SELECT 1 FROM lease WHERE batch_id = ? AND trace_id = ? AND reviewer_id = ?",
+        [batch_id, trace_id, reviewer_id],
+    ).fetchone()
+    if offered is None:
+        raise LabelRefusedError(
+            f"trace {trace_id!r} was not given to {reviewer_id!r} in batch {batch_id!r}"
+        )
+
+
+def lease_frame(db: Database, batch_id: str, taxonomy_version: str) -> pd.DataFrame:
+    """Return reviewer_id, trace_id and expires_at of each live lease, those that end first first.
+
+    A trace that its reviewer has decided is not held any more.
+    """
+    with db.read() as cursor:
+        return cursor.execute(
+            "SELECT reviewer_id, trace_id, expires_at FROM lease l "
+            f"WHERE batch_id = ? AND expires_at > ? AND {_UNDECIDED} "
+            "ORDER BY expires_at, reviewer_id, trace_id",
+            [batch_id, utc_now(), taxonomy_version],
+        ).df()
+
+
+def release_leases(
+    db: Database, *, batch_id: str, reviewer_id: str, by: str, taxonomy_version: str
+) -> list[str]:
+    """End what a reviewer holds in a batch, so that the queue offers it to others at once.
+
+    Drafts stay, and so does the right to send a label of a trace that was shown. Returns the
+    traces that were handed over; with none, nothing is written.
+
+    Raises
+    ------
+    InputError
+        If `by` is no lead of the store.
+    """
+    now = utc_now()
+    with db.write() as cursor:
+        lead = cursor.execute(
+            "SELECT 1 FROM reviewer WHERE reviewer_id = ? AND role = 'lead'", [by]
+        ).fetchone()
+        if lead is None:
+            raise InputError(f"only a lead may hand traces over, and {by!r} is none")
+        found = cursor.execute(
+            "SELECT trace_id FROM lease l WHERE batch_id = ? AND reviewer_id = ? "
+            f"AND expires_at > ? AND {_UNDECIDED} ORDER BY trace_id",
+            [batch_id, reviewer_id, now, taxonomy_version],
+        ).fetchall()
+        released = [row[0] for row in found]
+        if released:
+            cursor.execute(
+                "UPDATE lease SET expires_at = ? WHERE batch_id = ? AND reviewer_id = ? "
+                "AND list_contains(?::VARCHAR[], trace_id)",
+                [now, batch_id, reviewer_id, released],
+            )
+            record_audit(
+                cursor,
+                "leases released",
+                batch_id=batch_id,
+                reviewer_id=reviewer_id,
+                by=by,
+                trace_ids=released,
+            )
+    return released

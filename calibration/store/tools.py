@@ -1,0 +1,68 @@
+"""Which tools the traces called and how the calls ended: an index for finding traces."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from calibration.records import Trace
+from calibration.store.database import Cursor
+
+# A name comes from a file of a stranger; longer ones are cut here and whole in the transcript.
+MAX_NAME = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolUse:
+    """How often one trace called a tool, and how many of the calls ended in an error."""
+
+    tool: str
+    calls: int
+    errors: int
+
+
+def tool_uses(trace: Trace) -> tuple[ToolUse, ...]:
+    """Count the calls of each tool in a trace, in order of name.
+
+    Examples
+    --------
+    >>> from calibration.records import Step
+    >>> steps = tuple(
+    ...     Step(step_id=f"s{k}", role="tool", tool="find", error=k == 2) for k in range(3)
+    ... )
+    >>> tool_uses(Trace(trace_id="t", source="x", source_id="t", workflow="w", task_id="1",
+    ...     task_key="x/1", trial=0, prompt="Find it", steps=steps))
+    (ToolUse(tool='find', calls=3, errors=1),)
+    """
+    calls: Counter[str] = Counter()
+    errors: Counter[str] = Counter()
+    for step in trace.steps:
+        if step.tool is not None:
+            name = step.tool[:MAX_NAME]
+            calls[name] += 1
+            errors[name] += step.error
+    return tuple(ToolUse(tool=t, calls=calls[t], errors=errors[t]) for t in sorted(calls))
+
+
+def insert_tools(cursor: Cursor, used: Mapping[str, Sequence[ToolUse]]) -> None:
+    """Add what new traces called, by trace id."""
+    flat = [(trace_id, use) for trace_id, uses in used.items() for use in uses]
+    table = pa.table(
+        {
+            "trace_id": pa.array([trace_id for trace_id, _ in flat], pa.string()),
+            "tool": pa.array([use.tool for _, use in flat], pa.string()),
+            "calls": pa.array([use.calls for _, use in flat], pa.int32()),
+            "errors": pa.array([use.errors for _, use in flat], pa.int32()),
+        }
+    )
+    cursor.register("incoming_tools", table)
+    cursor.execute("INSERT INTO trace_tool BY NAME SELECT * FROM incoming_tools")
+    cursor.unregister("incoming_tools")
+
+
+def forget_tools(cursor: Cursor, trace_ids: list[str]) -> None:
+    """Remove what traces called that are replaced."""
+    cursor.execute(
+        "DELETE FROM trace_tool WHERE list_contains(?::VARCHAR[], trace_id)", [trace_ids]
+    )

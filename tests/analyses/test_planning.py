@@ -1,0 +1,128 @@
+import json
+
+import pytest
+from click.testing import CliRunner
+from scipy import stats
+
+from calibration.analyses.planning import plan_batch
+from calibration.analyses.sampling import draw_batch
+from calibration.cli import main
+from calibration.errors import CalibrationError, InputError, MixedDataError
+from tests.analyses.conftest import NewWorld
+from tests.analyses.worlds import World, ids
+
+
+@pytest.fixture
+def half(new_world: NewWorld) -> World:
+    """Return 200 traces, of which 60 are labelled and every second label is a success."""
+    world = new_world(n=200, n_drawn=60)
+    world.label("Ann", {t: ("complete", "abandoned")[k % 2] for k, t in enumerate(world.drawn)})
+    return world
+
+
+def test_without_labels_the_worst_case_is_planned_and_said(new_world: NewWorld) -> None:
+    plan = plan_batch(new_world(n=120).store, n=100)
+    assert plan.human_only == pytest.approx(stats.t.ppf(0.975, 99) * 0.5 / 10)
+    assert (plan.n_basis, plan.basis, plan.hours) == (0, None, None)
+    assert any("the worst case is assumed" in note for note in plan.notes)
+    assert any("the hours are not known" in note for note in plan.notes)
+    assert any("no judge has verdicts" in note for note in plan.notes)
+    assert plan.corrected is None
+
+
+def test_the_spread_of_the_labels_there_are_is_used(half: World) -> None:
+    plan = plan_batch(half.store, n=100)
+    # Half of 60 scores are 1: variance 0.25 x 60 / 59.
+    assert plan.human_only == pytest.approx(stats.t.ppf(0.975, 99) * (0.25 * 60 / 59 / 100) ** 0.5)
+    assert (plan.basis, plan.n_basis) == (half.batch_id, 60)
+
+
+def test_a_judge_that_is_right_narrows_the_corrected_rate(half: World) -> None:
+    human = {t: ("complete", "abandoned")[k % 2] for k, t in enumerate(half.drawn)}
+    half.judge({t: human.get(t, "complete") for t in ids(200)})
+    plan = plan_batch(half.store, n=100)
+    assert plan.judge_id == "judge-1"
+    assert plan.corrected is not None
+    assert plan.corrected < plan.human_only / 1.4
+
+
+def test_a_judge_before_any_label_is_assumed_to_tell_nothing(new_world: NewWorld) -> None:
+    world = new_world(n=120)
+    world.judge({t: ("complete", "abandoned")[k % 2] for k, t in enumerate(ids(120))})
+    plan = plan_batch(world.store, n=100)
+    assert plan.corrected == pytest.approx(plan.human_only, rel=0.08)
+    assert any("that the judge tells nothing" in note for note in plan.notes)
+
+
+def test_the_overlap_decides_how_many_labels_are_made(half: World) -> None:
+    plans = [
+        plan_batch(half.store, n=100, labels_wanted=k, overlap=share, seconds_per_label=90)
+        for k, share in ((2, 1.0), (2, 0.25), (3, 0.1), (1, 1.0))
+    ]
+    assert [plan.n_labels for plan in plans] == [200, 125, 120, 100]
+    assert plans[1].hours == pytest.approx(125 * 90 / 3600)
+    # Second labels are made for agreement: they promise no narrower rate.
+    assert len({plan.human_only for plan in plans}) == 1
+
+
+def test_a_few_new_labels_do_not_replace_a_good_basis(half: World) -> None:
+    batch = draw_batch(half.store, n=20, seed=9)
+    newer = World(store=half.store, batch_id=batch.batch_id, drawn=())
+    newer.label(
+        "Ann", dict.fromkeys(half.store.batch_items(batch.batch_id)["trace_id"], "complete")
+    )
+    assert plan_batch(half.store, n=50).basis == half.batch_id
+    plan = plan_batch(half.store, n=50, batch_id=batch.batch_id)
+    assert plan.basis is None
+    assert any("all labelled traces score the same" in note for note in plan.notes)
+
+
+def test_impossible_plans_are_refused(half: World) -> None:
+    with pytest.raises(InputError, match="n must be at least 2, got 1"):
+        plan_batch(half.store, n=1)
+    with pytest.raises(CalibrationError, match="201 traces were asked for and there are 200"):
+        plan_batch(half.store, n=201)
+    with pytest.raises(InputError, match=r"overlap must be a share in \[0, 1\], got 25"):
+        plan_batch(half.store, n=10, overlap=25)
+    with pytest.raises(InputError, match="labels wanted must be at least 1, got 0"):
+        plan_batch(half.store, n=10, labels_wanted=0)
+    with pytest.raises(InputError, match="seconds per label must be positive, got 0"):
+        plan_batch(half.store, n=10, seconds_per_label=0)
+    half.judge({half.drawn[0]: "complete"})
+    with pytest.raises(InputError, match="no judge 'nobody'"):
+        plan_batch(half.store, n=10, judge_id="nobody")
+
+
+def test_a_simulated_judge_plans_no_real_batch(half: World) -> None:
+    half.judge({half.drawn[0]: "complete"}, simulated=True)
+    with pytest.raises(MixedDataError, match="both simulated or both real"):
+        plan_batch(half.store, n=10)
+
+
+def test_the_command_prints_the_plan(half: World) -> None:
+    path = str(half.store.path)
+    expected = plan_batch(half.store, n=100, overlap=0.25)
+    half.store.close()
+    words = ["plan", "--n", "100", "--overlap", "0.25", "--store", path]
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 0, done.output
+    assert "100 of 200 traces, 2 labels on 25 % of them: 125 labels" in done.stdout
+    assert "human-only rate   ±.100 expected (95 %)" in done.stdout
+    data = json.loads(CliRunner().invoke(main, [*words, "--json"]).stdout)
+    assert data["human_only"] == expected.human_only
+    assert data["notes"] == list(expected.notes)
+    refused = CliRunner().invoke(main, ["plan", "--n", "1", "--store", path])
+    assert (refused.exit_code, "n must be at least 2" in refused.stderr) == (2, True)
+
+
+def test_the_command_draws_with_an_overlap(half: World) -> None:
+    path = str(half.store.path)
+    half.store.close()
+    words = ["sample", "--n", "40", "--seed", "1", "--overlap", "0.25", "--by-workflow"]
+    done = CliRunner().invoke(main, [*words, "--store", path])
+    assert done.exit_code == 0, done.output
+    assert "2 labels wanted on 10 of them and one on the others" in done.stdout
+    data = json.loads(CliRunner().invoke(main, [*words, "--store", path, "--json"]).stdout)
+    assert data["labels"] == sum(data["labels_wanted_of_each"]) == 50
+    assert data["design"]["kind"] == "random sample even over workflows"
+    assert len(data["trace_ids"]) == 40

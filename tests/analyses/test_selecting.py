@@ -1,0 +1,153 @@
+import csv
+import io
+
+import pytest
+
+from calibration.analyses.agreement import analyse_agreement
+from calibration.analyses.asr import analyse_asr
+from calibration.analyses.judge import analyse_judge
+from calibration.analyses.labelled_batch import choose_batch
+from calibration.analyses.rows import unguard
+from calibration.analyses.sampling import draw_batch
+from calibration.analyses.selecting import batch_of, list_traces, traces_csv
+from calibration.errors import CalibrationError, InputError
+from calibration.records import Step
+from calibration.reporting import as_json, text
+from calibration.store import Batch, Store, TraceFilter
+from tests.analyses.conftest import NewWorld
+from tests.analyses.worlds import World, ids, make_trace
+
+FAILED = (Step(step_id="s1", role="tool", tool="pay", result="no", error=True),)
+HOTELS = {name: {"workflow": "hotels"} for name in ids(12)[:5]}
+PAID = {name: {"steps": FAILED, "task_key": "t/1"} for name in ids(12)[3:9]}
+FILTER = TraceFilter(tool="pay", tool_ended="error", task_key="t/1")
+
+
+@pytest.fixture
+def world(new_world: NewWorld) -> World:
+    both = {n: HOTELS.get(n, {}) | PAID.get(n, {}) for n in ids(12)}
+    return new_world(traces=both)
+
+
+def items(store: Store, batch: Batch) -> list[str]:
+    return list(store.batch_items(batch.batch_id)["trace_id"])
+
+
+# The list
+
+
+def test_pages_are_numbered_and_the_last_one_is_the_end(world: World) -> None:
+    shown = list_traces(world.store, TraceFilter(), for_leads=True, page=2, page_size=5)
+    assert (shown.n, shown.page, shown.pages, len(shown.traces)) == (12, 2, 3, 5)
+    beyond = list_traces(world.store, TraceFilter(), for_leads=True, page=9, page_size=5)
+    assert (beyond.page, len(beyond.traces)) == (3, 2)
+    none = list_traces(world.store, TraceFilter(text="no such"), for_leads=True)
+    assert (none.n, none.page, none.pages) == (0, 1, 1)
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        TraceFilter(classes=("complete",)),
+        TraceFilter(judge="j", verdicts=("complete",)),
+        TraceFilter(judge="j"),
+        TraceFilter(models=("m",)),
+    ],
+)
+def test_others_than_leads_cannot_ask_for_what_is_hidden(world: World, chosen: TraceFilter) -> None:
+    for ask in (list_traces, traces_csv, batch_of):
+        with pytest.raises(InputError, match="for leads"):
+            ask(world.store, chosen, for_leads=False)
+
+
+# Export
+
+
+def test_the_export_runs_no_formula_and_comes_back(world: World) -> None:
+    evil = ["=1+1", "+1", "-1", "@x", "\tx", "\rx", "plain", "'=quoted", 'a,"b"\n=c']
+    world.store.ingest([make_trace(f"z{k}", prompt=p) for k, p in enumerate(evil)])
+    written = traces_csv(world.store, TraceFilter(), for_leads=False)
+    rows = list(csv.DictReader(io.StringIO(written, newline="")))
+    assert len(rows) == 12 + len(evil)
+    cells = [row["task"] for row in rows[12:]]
+    assert [cell[0] for cell in cells[:6]] == ["'"] * 6
+    assert [unguard(cell) for cell in cells] == evil
+    assert not {"class", "model", "cost_usd", "labels"} & set(rows[0])
+
+
+# Batches
+
+
+def test_a_batch_of_a_selection_says_how_it_was_chosen(world: World) -> None:
+    batch = batch_of(world.store, FILTER, n=4, seed=3, labels_wanted=1)
+    drawn = items(world.store, batch)
+    assert len(set(drawn)) == 4
+    assert set(drawn) <= set(ids(12)[3:9])
+    assert world.store.batch_items(batch.batch_id)["inclusion_probability"].isna().all()
+    assert batch.labels_wanted == 1
+    assert batch.design["kind"] == "traces chosen by filters"
+    assert TraceFilter.from_dict(batch.design["filters"]) == FILTER
+    assert (batch.design["n"], batch.design["found"], batch.design["seed"]) == (4, 6, 3)
+    again = batch_of(world.store, FILTER, n=4, seed=3, labels_wanted=1)
+    assert items(world.store, again) == drawn
+    other = batch_of(world.store, FILTER, n=4, seed=4, labels_wanted=1)
+    assert items(world.store, other) != drawn
+    once, twice = (batch_of(world.store, FILTER, token="press") for _ in range(2))
+    assert once == twice
+
+
+def test_all_of_a_selection_is_in_its_batch(world: World) -> None:
+    batch = batch_of(world.store, FILTER)
+    assert sorted(items(world.store, batch)) == ids(12)[3:9]
+
+
+@pytest.mark.parametrize(("workflow", "size"), [(None, 12), ("hotels", 5)])
+def test_without_a_filter_the_batch_is_the_random_sample(
+    world: World, workflow: str | None, size: int
+) -> None:
+    chosen = TraceFilter() if workflow is None else TraceFilter(workflows=(workflow,))
+    batch = batch_of(world.store, chosen, n=3, seed=5)
+    drawn = draw_batch(world.store, n=3, seed=5, workflow=workflow)
+    assert items(world.store, batch) == items(world.store, drawn)
+    assert batch.design == drawn.design
+    probability = world.store.batch_items(batch.batch_id)["inclusion_probability"].tolist()
+    assert probability == [3 / size] * 3
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [({"n": 0}, "n must be"), ({"seed": -1}, "seed must be"), ({"n": 7}, "7 traces were asked")],
+)
+def test_an_impossible_batch_is_refused(world: World, options: dict[str, int], why: str) -> None:
+    before = world.store.batches()
+    with pytest.raises(CalibrationError, match=why):
+        batch_of(world.store, FILTER, **options)  # type: ignore[arg-type]
+    with pytest.raises(CalibrationError, match="find no trace"):
+        batch_of(world.store, TraceFilter(text="no such"))
+    assert world.store.batches() == before
+
+
+# What analyses make of such a batch
+
+
+def test_no_rate_comes_out_of_a_selection_and_agreement_says_so(world: World) -> None:
+    batch = batch_of(world.store, FILTER)
+    chosen = World(store=world.store, batch_id=batch.batch_id, drawn=tuple(ids(12)[3:9]))
+    for name in ("Ann", "Bob"):
+        chosen.label(name, dict.fromkeys(chosen.drawn, "complete"))
+    chosen.judge(dict.fromkeys(ids(12), "complete"))
+    for ask in (analyse_asr, analyse_judge):
+        with pytest.raises(CalibrationError, match="no random sample of production"):
+            ask(world.store, batch.batch_id)
+    agreement = analyse_agreement(world.store, batch.batch_id)
+    assert agreement.overall.n_items == 6
+    assert not agreement.is_sample
+    assert any("not drawn at random" in line for line in text.agreement(agreement))
+    assert as_json.agreement(agreement)["random_sample_of_production"] is False
+
+
+def test_a_rate_takes_the_newest_sample_and_passes_selections_over(world: World) -> None:
+    newest = batch_of(world.store, FILTER)
+    world.label("Ann", dict.fromkeys(world.drawn, "complete"))
+    assert analyse_asr(world.store, n_resamples=50).batch_id == world.batch_id
+    assert choose_batch(world.store, None).batch_id == newest.batch_id

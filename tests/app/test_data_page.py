@@ -1,0 +1,284 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app import session
+from calibration.records import Verdict
+from calibration.store import Store, TraceFilter
+from tests.app.conftest import OpenApp
+from tests.app.test_result_pages import page, texts
+from tests.browser.samples import build_store
+from tests.store.builders import make_trace
+from tests.store.test_selection import calls
+
+HOSTILE = "![x](http://evil.test/x.png) <img src=http://evil.test/y>"
+
+
+def record(trace_id: str, **changes: Any) -> dict[str, Any]:
+    return {"trace_id": trace_id, "workflow": "flights", "prompt": f"Book {trace_id}"} | changes
+
+
+def lines(*rows: Any) -> bytes:
+    return "\n".join(r if isinstance(r, str) else json.dumps(r) for r in rows).encode()
+
+
+@pytest.fixture
+def filled(store_file: Path) -> Path:
+    """Return a store with trials of one task, some of which failed to pay."""
+    with Store.open(store_file, create=True) as store:
+        store.ingest(
+            [
+                make_trace(k, task_key="shop/7", trial=k, model=f"m-{k % 2}", status=status,
+                           steps=calls(pay=ended), prompt=f"Buy {HOSTILE} {k}")
+                for k, (ended, status) in enumerate(
+                    [("e", "failed"), ("o", "done"), ("oe", "failed"), ("o", "failed")]
+                )
+            ]
+            + [make_trace(9, workflow="hotels")]
+        )  # fmt: skip
+        store.add_reviewer("Lea", role="lead")
+        store.add_reviewer("Rea")
+    return store_file
+
+
+def data_page(open_app: OpenApp, **query: str) -> AppTest:
+    return page(open_app(**query), "data")
+
+
+def shown(app: AppTest) -> list[str]:
+    return list(app.dataframe[0].value["trace"]) if app.dataframe else []
+
+
+def ids(*numbers: int) -> list[str]:
+    return [make_trace(k).trace_id for k in numbers]
+
+
+def everything(app: AppTest) -> str:
+    """Return all that the page sends, as text."""
+    return "\n".join(str(element) for element in app.main) + "\n".join(
+        frame.value.to_csv() for frame in app.dataframe
+    )
+
+
+# The list
+
+
+def test_failed_trials_of_one_task_that_called_a_tool(filled: Path, open_app: OpenApp) -> None:
+    app = data_page(open_app, reviewer="lea")
+    assert shown(app) == ids(0, 1, 2, 3, 9)
+    app.text_input(key="data_task_key").input("shop/7")
+    app.multiselect(key="data_statuses").select("failed")
+    app.selectbox(key="data_tool").select("pay")
+    app.selectbox(key="data_tool_ended").select("error").run()
+    assert not app.exception
+    assert shown(app) == ids(0, 2)
+    assert "2 traces" in texts(app)
+
+
+def test_nothing_found_says_what_to_do(filled: Path, open_app: OpenApp) -> None:
+    app = data_page(open_app, reviewer="lea")
+    app.text_input(key="data_text").input("no such words").run()
+    assert "No trace found" in texts(app)
+    app.button(key="data_clear_none").click().run()
+    assert len(shown(app)) == 5
+
+
+def test_a_saved_query_is_picked_again(filled: Path, open_app: OpenApp) -> None:
+    app = data_page(open_app, reviewer="lea")
+    app.selectbox(key="data_tool_ended").select("error")
+    app.text_input(key="data_save_as").input("Failed calls")
+    app.button(key="data_save").click().run()
+    assert "Saved as Failed calls." in texts(app)
+    again = data_page(open_app, reviewer="lea")
+    again.selectbox(key="data_pick").select("Failed calls").run()
+    assert not again.exception
+    assert shown(again) == ids(0, 2)
+    again.button(key="data_forget").click().run()
+    assert again.selectbox(key="data_pick").options == []
+    again.button(key="data_save").click().run()
+    assert "name of a query" in texts(again)
+
+
+def test_many_traces_are_paged_and_sorted(store_file: Path, open_app: OpenApp) -> None:
+    with Store.open(store_file, create=True) as store:
+        store.ingest([make_trace(k, latency_s=float(k)) for k in range(230)])
+    app = data_page(open_app)
+    assert len(shown(app)) == 100
+    app.number_input(key="data_page").set_value(3).run()
+    assert shown(app) == ids(*range(200, 230))
+    app.selectbox(key="data_sort").select("latency")
+    app.toggle(key="data_descending").set_value(True)
+    app.number_input(key="data_page").set_value(1).run()
+    assert shown(app)[:2] == ids(229, 228)
+    app.number_input(key="data_page").set_value(3).run()
+    app.text_input(key="data_text").input("Task 22").run()
+    assert not app.exception
+    assert shown(app)[0] == ids(229)[0]
+
+
+# Who may see what
+
+
+def test_a_reviewer_with_traces_to_label_sees_nothing(store_file: Path, open_app: OpenApp) -> None:
+    build_store(store_file, 3)
+    with Store.open(store_file) as store:
+        store.add_reviewer("Anna")
+    app = data_page(open_app, reviewer="anna")
+    assert "You still have traces to label." in texts(app)
+    assert not app.dataframe
+    assert not [*app.selectbox, *app.multiselect, *app.text_input, *app.tabs]
+
+
+def test_a_reviewer_never_gets_classes_verdicts_models_or_costs(
+    filled: Path, open_app: OpenApp
+) -> None:
+    with Store.open(filled) as store:
+        store.ingest([make_trace(20, cost_usd=98.7654, model="secret-model")])
+        store.add_verdicts(
+            [Verdict(judge_id="secret-judge", trace_id=ids(0)[0], outcome="complete")]
+        )
+        store.save_query("secret-query", TraceFilter(models=("secret-model",)))
+        store.save_query("open query", TraceFilter(tool="pay"))
+    lead = everything(data_page(open_app, reviewer="lea"))
+    secrets = ("secret-model", "98.76", "secret-judge", "secret-query", "unlabelled")
+    assert [name for name in secrets if name not in lead] == []
+    app = data_page(open_app, reviewer="rea")
+    assert [name for name in secrets if name in everything(app)] == []
+    assert app.selectbox(key="data_pick").options == ["open query"]
+    assert not app.tabs
+    assert len(shown(app)) == 6
+
+
+# Batches
+
+
+def test_a_batch_is_made_once_and_says_how_it_was_chosen(filled: Path, open_app: OpenApp) -> None:
+    app = data_page(open_app, reviewer="lea")
+    app.selectbox(key="data_tool").select("pay").run()
+    assert "the ASR page refuses it" in "".join(c.value for c in app.caption)
+    app.number_input(key="data_n").set_value(3)
+    app.number_input(key="data_seed").set_value(5)
+    app.number_input(key="data_wanted").set_value(1)
+    for _ in range(2):
+        app.button(key="data_batch").click().run()
+        assert "production-001: 3 traces, ready on the Label page." in texts(app)
+    shown_asr = texts(page(app, "asr"))
+    assert "no random sample of production" in shown_asr or "no labels" in shown_asr
+    session.close_stores()
+    with Store.open(filled) as store:
+        (batch,) = store.batches()
+        assert batch.design["kind"] == "traces chosen by filters"
+        assert batch.labels_wanted == 1
+        assert store.batch_items(batch.batch_id)["inclusion_probability"].isna().all()
+
+
+# Import
+
+
+def read(app: AppTest, *files: tuple[str, bytes]) -> AppTest:
+    app.file_uploader(key="import_upload").set_value(
+        [(name, content, "text/plain") for name, content in files]
+    )
+    app.run()
+    app.button(key="import_read").click().run()
+    assert not app.exception
+    return app
+
+
+def metrics(app: AppTest) -> dict[str, str]:
+    return {metric.label: metric.value for metric in app.metric}
+
+
+def stored(path: Path) -> int:
+    return len(session.open_store(path).trace_frame())
+
+
+def test_files_are_seen_named_and_imported(filled: Path, open_app: OpenApp) -> None:
+    app = data_page(open_app, reviewer="lea")
+    rows = [record(f"r{k}", cost_usd=0.1) for k in range(3)]
+    bad = record("bad", cost_usd="=1+1")
+    read(app, ("a.jsonl", lines(*rows, bad)), ("b.jsonl", lines(record("h1", workflow="sleep"))))
+    assert metrics(app)["Traces"] == "4"
+    assert metrics(app)["Costs known"] == "3"
+    files = next(f.value for f in app.dataframe if "format" in f.value)
+    assert files["file"].tolist() == ["a.jsonl", "b.jsonl"]
+    assert files["set aside"].tolist() == [1, 0]
+    aside = next(f.value for f in app.dataframe if "reason" in f.value)
+    assert aside[["file", "line"]].values.tolist() == [["a.jsonl", 4]]
+    assert stored(filled) == 5
+    app.text_input(key="import_name_1_sleep").input("nights")
+    app.number_input(key="import_ceiling_1_sleep").set_value(0.25)
+    app.text_input(key="import_unit_1_sleep").input("night")
+    app.button(key="import_store").click().run()
+    assert not app.exception
+    assert metrics(app)["Imported"] == "4"
+    assert metrics(app)["Set aside"] == "1"
+    assert stored(filled) == 9
+    nights = session.open_store(filled).workflows()["nights"]
+    assert (nights.ceiling_usd, nights.unit) == (0.25, "night")
+    read(app, ("a.jsonl", lines(record("r0", prompt="Another task"), record("r1", cost_usd=0.1))))
+    app.button(key="import_store").click().run()
+    counts = metrics(app)
+    assert (counts["Imported"], counts["Already there"], counts["Changed"]) == ("0", "1", "1")
+
+
+def test_what_is_no_trace_file_says_why_and_stores_nothing(filled: Path, open_app: OpenApp) -> None:
+    app = data_page(open_app, reviewer="lea")
+    read(app, ("good.jsonl", lines(record("r1"))), ("bad.json", b"PK\x03\x04zip"))
+    assert "Nothing was read" in texts(app)
+    assert "bad.json: format not recognised: it is a zip archive" in texts(app)
+    assert "/tmp" not in texts(app)
+    assert not any(button.key == "import_store" for button in app.button)
+    assert stored(filled) == 5
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "why"),
+    [
+        ("import_zone", "Mars/Olympus", "timezone must be an IANA name"),
+        ("import_path", "/no/such/file", "there is no such file"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(
+    filled: Path, open_app: OpenApp, field: str, value: str, why: str
+) -> None:
+    app = data_page(open_app, reviewer="lea")
+    app.text_input(key=field).input(value)
+    read(app, ("good.jsonl", lines(record("r1"))))
+    assert why in texts(app)
+
+
+def test_other_settings_have_to_be_read_again(filled: Path, open_app: OpenApp) -> None:
+    app = data_page(open_app, reviewer="lea")
+    read(app, ("good.jsonl", lines(record("r1"))))
+    app.text_input(key="import_zone").input("Europe/Berlin").run()
+    assert "read them again" in texts(app)
+    assert not any(button.key == "import_store" for button in app.button)
+
+
+def test_a_path_on_the_server_fills_an_empty_store(
+    store_file: Path, tmp_path: Path, open_app: OpenApp
+) -> None:
+    Store.open(store_file, create=True).close()
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "x.jsonl").write_bytes(lines(*(record(f"r{k}") for k in range(3))))
+    app = data_page(open_app)
+    assert "There are no traces yet" in texts(app)
+    app.text_input(key="import_path").input(str(tmp_path / "runs")).run()
+    app.button(key="import_read").click().run()
+    app.button(key="import_store").click().run()
+    assert metrics(app)["Imported"] == "3"
+    assert "3 traces" in texts(app)
+
+
+def test_two_ceilings_for_one_workflow_are_refused(filled: Path, open_app: OpenApp) -> None:
+    app = data_page(open_app, reviewer="lea")
+    read(app, ("a.jsonl", lines(record("r1"), record("r2", workflow="trains"))))
+    app.text_input(key="import_name_1_trains").input("flights")
+    app.number_input(key="import_ceiling_1_trains").set_value(2.0)
+    app.button(key="import_store").click().run()
+    assert "Nothing was imported: workflow 'flights' has two ceilings" in texts(app)
+    assert stored(filled) == 5

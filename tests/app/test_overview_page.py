@@ -1,0 +1,165 @@
+import shutil
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app import session
+from calibration.analyses.demo import build_demo
+from calibration.store import Store
+from tests.app.conftest import OpenApp
+from tests.app.test_result_pages import texts
+from tests.browser.samples import build_store, sample_trace
+
+
+@pytest.fixture(scope="module")
+def demo_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("demo") / "demo.duckdb"
+    with Store.open(path, create=True) as store:
+        build_demo(store, seed=1)
+    return path
+
+
+@pytest.fixture
+def demo(demo_store: Path, store_file: Path) -> Path:
+    shutil.copy(demo_store, store_file)
+    shutil.copytree(demo_store.with_suffix(".traces"), store_file.with_suffix(".traces"))
+    return store_file
+
+
+@pytest.fixture
+def team(store_file: Path) -> Path:
+    """Give Anna three of eight traces, and let the team have a lead with a name full of markup."""
+    batch = build_store(store_file, 8)
+    with Store.open(store_file) as store:
+        store.add_reviewer("Anna")
+        store.add_reviewer("Ben")
+        store.add_reviewer("Lea ![x](http://evil.test/a.png)", role="lead")
+        store.queue("anna", batch, limit=3)
+        store.record_skip(
+            client_token="skip",
+            trace_id="t-000",
+            reviewer_id="anna",
+            batch_id=batch,
+            reason="cannot read ![it](http://evil.test/b.png)",
+        )
+    return store_file
+
+
+LEAD = "lea-x-http-evil-test-a-png"
+
+
+def overview(app: AppTest) -> AppTest:
+    app.switch_page("views/overview.py").run()
+    assert not app.exception
+    return app
+
+
+def figures(app: AppTest) -> dict[str, str]:
+    return {metric.label: metric.value for metric in app.metric}
+
+
+def test_without_a_batch_the_page_says_what_to_do_and_plans_one(
+    store_file: Path, open_app: OpenApp
+) -> None:
+    with Store.open(store_file, create=True) as store:
+        store.ingest([sample_trace(k) for k in range(120)])
+    app = overview(open_app())
+    shown = texts(app)
+    assert "asr sample --n 40 --seed 1" in shown
+    assert "0 labelled traces are too few to measure how scores vary" in shown
+    # The worst case with 100 labels: t with 99 df x 0.5 / 10.
+    assert figures(app)["Human-only rate"] == "±.099"
+    assert figures(app)["Corrected rate"] == "no judge"
+
+
+def test_a_lead_sees_the_overview_first_and_others_the_desk(team: Path, open_app: OpenApp) -> None:
+    lead = open_app(reviewer=LEAD)
+    assert lead.header[0].value == "Overview"
+    assert figures(lead)["Labels left"] == "16"
+    assert not any(h.value == "Overview" for h in open_app(reviewer="anna").header)
+
+
+def test_a_reviewer_who_still_labels_sees_how_far_the_batch_is_and_no_results(
+    team: Path, open_app: OpenApp
+) -> None:
+    app = overview(open_app(reviewer="ben"))
+    assert set(figures(app)) == {"Traces done", "Labels left", "Reviewer time left"}
+    assert "stay hidden from you until you have finished" in texts(app)
+    assert "cannot read" not in texts(app)
+    assert not app.dataframe
+    assert not app.table
+    assert not [b for b in app.button if b.key and b.key.startswith("hand_over")]
+
+
+def test_a_lead_hands_over_what_somebody_away_holds(team: Path, open_app: OpenApp) -> None:
+    app = open_app(reviewer=LEAD)
+    assert "Held right now (2)" in texts(app)
+    assert "Anna: t-001, t-002, until" in texts(app)
+    app.button("hand_over_anna").click().run()
+    assert not app.exception
+    assert "Held right now (0)" in texts(app)
+    assert "What Anna held is free for the others now." in texts(app)
+    assert app.dataframe[0].value["reason"].tolist() == [
+        "cannot read ![it](http://evil.test/b.png)"
+    ]
+
+
+def test_nobody_but_a_lead_can_hand_over(team: Path, open_app: OpenApp) -> None:
+    app = overview(open_app())
+    assert "Held right now (2)" in texts(app)
+    assert not [b for b in app.button if b.key and b.key.startswith("hand_over")]
+    assert any("reviewer NAME --lead" in c.value for c in app.caption)
+
+
+def test_the_overview_of_a_finished_batch_says_what_more_would_give(
+    demo: Path, open_app: OpenApp
+) -> None:
+    app = overview(open_app())
+    shown = figures(app)
+    assert shown["Traces done"] == "300 of 300"
+    assert shown["Labels left"] == "0"
+    assert shown["Agreement (alpha)"].startswith("0.8")
+    assert "Half-width of its interval: now ±.0" in texts(app)
+    assert "80 more give ±.0" in texts(app)
+    (people,) = app.table
+    assert people.value["labels"].astype(int).sum() == 600
+    assert "Simulated data" in texts(app)
+
+
+def test_the_planner_follows_what_is_asked(demo: Path, open_app: OpenApp) -> None:
+    app = overview(open_app())
+    wide = figures(app)
+    assert wide["Labels to make"] == "200"
+    app.number_input("plan_n").set_value(400)
+    app.number_input("plan_overlap").set_value(25)
+    app.button("plan_submit").click().run()
+    narrow = figures(app)
+    assert narrow["Labels to make"] == "500"
+    assert narrow["Human-only rate"] < wide["Human-only rate"]
+    assert narrow["Corrected rate"] < narrow["Human-only rate"]
+    assert "--n 400 --seed 1 --labels-wanted 2 --overlap 0.25 --by-workflow" in texts(app)
+    app.number_input("plan_n").set_value(2001)
+    app.button("plan_submit").click().run()
+    assert "2001 traces were asked for and there are 2000" in texts(app)
+
+
+def test_a_lead_draws_what_was_planned_once(team: Path, open_app: OpenApp) -> None:
+    app = open_app(reviewer=LEAD)
+    app.number_input("plan_n").set_value(4)
+    app.number_input("plan_overlap").set_value(50)
+    app.button("plan_submit").click().run()
+    for _ in range(2):
+        app.button("draw").click().run()
+        assert not app.exception
+        assert "production-002 is drawn" in texts(app)
+    session.close_stores()
+    with Store.open(team) as store:
+        newest, oldest = store.batches()
+        wanted = store.batch_items(newest.batch_id)["labels_wanted"]
+    assert (newest.n_items, oldest.batch_id) == (4, "production-001")
+    assert sorted(wanted) == [1, 1, 2, 2]
+
+
+def test_nobody_but_a_lead_can_draw(demo: Path, open_app: OpenApp) -> None:
+    assert not [b for b in overview(open_app()).button if b.key == "draw"]

@@ -1,0 +1,78 @@
+"""axe-core on every page, light and dark: no serious violation."""
+
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from calibration.analyses.demo import build_demo
+from calibration.store import Store
+from tests.browser.conftest import NOT_RUN, Server
+from tests.browser.desk import Desk
+
+pytestmark = pytest.mark.browser
+
+AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]
+PAGES = {
+    "agreement": "Krippendorff's alpha",
+    "asr": "Agent success rate",
+    "start": "Store and ceilings",
+}
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("axe") / "demo.duckdb"
+    with Store.open(path, create=True) as store:
+        build_demo(store, seed=1)
+    return path
+
+
+def violations(page: Page) -> list[str]:
+    """Return what axe calls serious or critical, with the element it is about."""
+    page.evaluate(AXE)
+    found: dict[str, Any] = page.evaluate("(rules) => axe.run({runOnly: rules})", RULES)
+    return [
+        f"{rule['id']}: {node['html'][:120]}"
+        for rule in found["violations"]
+        if rule["impact"] in ("serious", "critical")
+        for node in rule["nodes"]
+    ]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_page_has_a_serious_violation(browser: Browser | None, demo: Path, scheme: Any) -> None:
+    if browser is None:
+        pytest.skip(NOT_RUN)
+    server = Server(demo)
+    server.start()
+    context = browser.new_context(viewport={"width": 1440, "height": 900}, color_scheme=scheme)
+    try:
+        page = context.new_page()
+        found: dict[str, list[str]] = {}
+        for name, waits_for in PAGES.items():
+            page.goto(f"{server.url}/{name}")
+            page.get_by_text(waits_for).first.wait_for()
+            page.wait_for_timeout(1500)
+            found[name] = violations(page)
+        page.goto(server.url)
+        page.get_by_label("name").wait_for()
+        found["who"] = violations(page)
+        desk = Desk(page, server.url)
+        desk.open(f"Anna {scheme}")
+        found["desk"] = violations(page)
+        desk.press("?")
+        found["help"] = violations(page)
+        assert {name: said for name, said in found.items() if said} == {}
+    finally:
+        context.close()
+        server.stop()
+
+
+def test_a_violation_would_be_found(page: Page) -> None:
+    """A search that finds nothing anywhere would prove nothing."""
+    page.set_content("<img src=x><p style='color: #ddd; background: #fff'>faint</p>")
+    assert {"image-alt", "color-contrast"} <= {said.split(":")[0] for said in violations(page)}

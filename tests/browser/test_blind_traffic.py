@@ -1,0 +1,234 @@
+"""Everything that goes over the wire to a reviewer, searched for what they must not see.
+
+A marker stands in every hidden field of every import format, in the name of every file, and in
+what others said of the same traces.
+"""
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, Response, WebSocket
+
+from calibration.analyses.importing import read_files, store_files
+from calibration.importers import ImportSettings
+from calibration.records import LabelDraft, Verdict
+from calibration.store import Store
+from tests.browser.conftest import Server
+from tests.browser.desk import Desk
+
+pytestmark = pytest.mark.browser
+
+HIDDEN = "XHIDDENX"
+COST = 0.7654321
+SEEN = "what the reviewer reads"
+
+
+def tau_bench() -> Any:
+    task = {
+        "user_id": f"{HIDDEN}-user",
+        "actions": [{"name": f"{HIDDEN}_action", "kwargs": {"item": HIDDEN}}],
+        "instruction": f"Return the lamp: {SEEN} (tau-bench)",
+        "outputs": [f"{HIDDEN}-output"],
+    }
+    info = {
+        "task": task,
+        "source": f"{HIDDEN}-source",
+        "user_cost": COST,
+        "reward_info": {"reward": 0.0, "info": {"r_actions": 0.0, "gt_data_hash": HIDDEN}},
+    }
+    traj = [
+        {"role": "system", "content": "# Retail agent policy\n\nReturns are free."},
+        {"role": "user", "content": "I want to return the lamp."},
+        {"role": "assistant", "content": "Done."},
+    ]
+    return [{"task_id": 0, "reward": 0.0, "info": info, "traj": traj, "trial": 0}]
+
+
+def tau2() -> Any:
+    task = {
+        "id": "snack",
+        "description": {"purpose": f"{HIDDEN}-purpose", "notes": f"{HIDDEN}-notes"},
+        "user_scenario": {"persona": f"{HIDDEN}-persona", "instructions": f"Buy: {SEEN} (tau2)"},
+        "evaluation_criteria": {
+            "actions": [{"name": f"{HIDDEN}_refuse", "arguments": {"why": HIDDEN}}],
+            "communicate_info": [HIDDEN],
+            "nl_assertions": [f"{HIDDEN}-assertion"],
+            "reward_basis": ["DB"],
+        },
+    }
+    said = [
+        {
+            "role": "assistant",
+            "content": "Hello.",
+            "cost": COST,
+            "timestamp": "2019-08-07T06:05:43",
+        },
+        {"role": "user", "content": "A snack.", "cost": COST},
+        {"role": "assistant", "content": "No snacks here.", "usage": {"prompt_tokens": 5}},
+    ]
+    simulation = {
+        "id": f"{HIDDEN}-simulation",
+        "task_id": "snack",
+        "start_time": "2019-08-07T06:05:43.000000",
+        "end_time": "2019-08-07T06:05:53.000000",
+        "duration": 9.0,
+        "termination_reason": "user_stop",
+        "agent_cost": COST,
+        "user_cost": COST,
+        "reward_info": {"reward": 0.0, "reward_breakdown": {HIDDEN: 0.0}},
+        "messages": said,
+        "trial": 0,
+        "seed": 5,
+    }
+    agent = {"implementation": f"{HIDDEN}-agent", "llm": f"{HIDDEN}-model", "llm_args": {HIDDEN: 0}}
+    return {
+        "timestamp": "2019-08-07T06:05:43.000000",
+        "info": {
+            "git_commit": f"{HIDDEN}-commit",
+            "agent_info": agent,
+            "environment_info": {"domain_name": "kiosk", "policy": "Sell tickets only."},
+        },
+        "tasks": [task],
+        "simulations": [simulation],
+    }
+
+
+HIDDEN_OF_RECORD = {
+    "task_id": f"{HIDDEN}-task",
+    "trial": 4711,
+    "model": f"{HIDDEN}-model",
+    "agent_version": f"{HIDDEN}-version",
+    "cost_usd": COST,
+    "started_at": "2019-08-07T06:05:43",
+    "success_criteria": f"{HIDDEN}-criteria",
+}
+
+
+def record(trace_id: str) -> dict[str, Any]:
+    hidden = HIDDEN_OF_RECORD | {
+        "metadata": {HIDDEN: [HIDDEN]},
+        f"{HIDDEN}-column": HIDDEN,
+        "verdict": {"judge": f"{HIDDEN}-judge", "outcome": "abandoned", "reason": HIDDEN},
+    }
+    shown = {"trace_id": trace_id, "workflow": "faq", "prompt": f"When: {SEEN} ({trace_id})"}
+    return shown | {"response": "Monday.", "steps": [{"role": "user", "content": "hi"}]} | hidden
+
+
+def transcript() -> dict[str, Any]:
+    return {
+        "task_id": f"{HIDDEN}-task",
+        "trial_id": f"{HIDDEN}-trial",
+        "workflow": "refunds",
+        "model": f"{HIDDEN}-model",
+        "messages": [
+            {"role": "user", "content": f"Refund: {SEEN} (transcript)"},
+            {"role": "assistant", "content": "Done."},
+        ],
+        "grading": {"reward": 1, "reason": f"{HIDDEN}-reason"},
+        "result": {"output": "Refunded.", "status": "completed", "cost_usd": COST},
+        "team": f"{HIDDEN}-team",
+    }
+
+
+def write_files(folder: Path) -> list[Path]:
+    """Write one file of each format; its name is hidden too."""
+    row = record("csv-1")
+    flat = {k: json.dumps(v) if isinstance(v, dict | list) else v for k, v in row.items()}
+    table = io.StringIO(newline="")
+    writer = csv.DictWriter(table, list(flat))
+    writer.writeheader()
+    writer.writerow(flat)
+    files = {
+        f"{HIDDEN}-retail.json": json.dumps(tau_bench()),
+        f"{HIDDEN}-tau2.json": json.dumps(tau2()),
+        f"{HIDDEN}-own.jsonl": json.dumps(record("jsonl-1")),
+        f"{HIDDEN}-own.csv": table.getvalue(),
+        f"{HIDDEN}-transcripts.jsonl": json.dumps(transcript()),
+    }
+    for name, content in files.items():
+        (folder / name).write_text(content, encoding="utf-8", newline="")
+    return [folder / name for name in files]
+
+
+def build(path: Path, folder: Path) -> int:
+    """Import every format, and let others say something of every trace."""
+    with Store.open(path, create=True) as store:
+        read = read_files(write_files(folder), ImportSettings())
+        assert not read.set_aside, read.set_aside
+        store_files(store, read, ImportSettings())
+        ids = list(store.trace_frame()["trace_id"])
+        batch = store.add_batch(
+            purpose="production", trace_ids=ids, labels_wanted=2, design={"why": HIDDEN}
+        )
+        other = store.add_reviewer("Colleague")
+        store.queue(other.reviewer_id, batch.batch_id, limit=len(ids))
+        for trace_id in ids:
+            store.record_label(
+                LabelDraft(
+                    client_token=f"{HIDDEN}-{trace_id}",
+                    trace_id=trace_id,
+                    reviewer_id=other.reviewer_id,
+                    batch_id=batch.batch_id,
+                    answers={"output": "no"},
+                    rationale=f"{HIDDEN}-rationale",
+                )
+            )
+            store.add_consensus(
+                trace_id=trace_id, answers={"output": "no"}, adjudicator=HIDDEN, rationale=HIDDEN
+            )
+        store.add_verdicts(
+            [
+                Verdict(judge_id=f"{HIDDEN}-judge", trace_id=i, outcome="abandoned", reason=HIDDEN)
+                for i in ids
+            ]
+        )
+    return len(ids)
+
+
+def listen(page: Page) -> Callable[[], str]:
+    """Keep every body and every frame that reaches the page; return them as one text."""
+    frames: list[bytes] = []
+    answers: list[Response] = []
+
+    def on_socket(socket: WebSocket) -> None:
+        socket.on("framereceived", lambda data: frames.append(_bytes(data)))
+
+    def on_response(answer: Response) -> None:
+        answers.append(answer)
+
+    page.on("websocket", on_socket)
+    page.on("response", on_response)
+
+    def everything() -> str:
+        bodies = [a.body() for a in answers if a.ok and not a.url.endswith((".js", ".woff2"))]
+        return b"\n".join([*frames, *bodies]).decode("utf-8", "replace")
+
+    return everything
+
+
+def _bytes(data: str | bytes) -> bytes:
+    return data.encode() if isinstance(data, str) else data
+
+
+def test_nothing_hidden_goes_over_the_wire(server: Server, page: Page, tmp_path: Path) -> None:
+    n = build(server.store, tmp_path)
+    server.start()
+    heard = listen(page)
+    desk = Desk(page, server.url)
+    desk.open("Anna B.")
+    for _ in range(n - 1):
+        desk.label("complete")
+    # One trace is left: the pages with results keep silent.
+    for name in ("Agreement", "ASR"):
+        page.get_by_role("link", name=name, exact=True).click()
+        page.get_by_text("stays hidden from you until you have finished").wait_for()
+    text = heard()
+    # The search would find them: what a reviewer reads of each format is in the traffic.
+    formats = ("tau-bench", "tau2", "jsonl-1", "csv-1", "transcript")
+    assert [name for name in formats if f"{SEEN} ({name})" not in text] == []
+    assert [sign for sign in (HIDDEN, str(COST), "4711", "2019-08") if sign in text] == []

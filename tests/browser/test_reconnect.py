@@ -1,0 +1,68 @@
+"""A page that stays open while the server behind it dies and comes back."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Server
+from tests.browser.desk import QUOTE, Desk
+from tests.browser.samples import build_store
+from tests.browser.test_label_page import labels, read_back
+
+pytestmark = [pytest.mark.browser, pytest.mark.long]
+
+
+@pytest.mark.parametrize("labelled_before", [0, 2])
+def test_an_idle_page_saves_again_after_the_server_was_restarted(
+    server: Server, page: Page, labelled_before: int
+) -> None:
+    batch = build_store(server.store, 8)
+    server.start()
+    desk = Desk(page, server.url)
+    desk.open()
+    for _ in range(labelled_before):
+        desk.label("complete")
+    desk.wait_saved()
+    server.kill()
+    server.start()
+    page.wait_for_timeout(4000)  # connected again; the page has nothing to send
+
+    desk.label("abandoned")
+    unfinished = desk.get("trace")
+    desk.press("yn")  # a draft, which must outlive a reload too
+    desk.wait_saved()
+    assert desk.wait_painted("") == unfinished
+    expect(page.locator(".question-box")).to_have_attribute("data-node", "all_subgoals")
+    desk.press("y")
+    desk.shown[unfinished] = "complete"
+    desk.wait_painted(unfinished)
+    desk.wait_saved()
+    server.stop()
+    stored = read_back(server.store, batch)
+    assert labels(stored) == desk.shown
+    assert len(stored["events"]) == len(desk.shown)
+
+
+def test_a_page_is_not_reloaded_under_words_that_are_being_typed(
+    server: Server, page: Page
+) -> None:
+    batch = build_store(server.store, 4)
+    server.start()
+    desk = Desk(page, server.url)
+    desk.open()
+    server.kill()
+    server.start()
+    page.wait_for_timeout(4000)
+    page.evaluate("window.before = true")
+    first = desk.label("abandoned")
+    desk.press("yy")
+    page.keyboard.type(QUOTE)
+    page.wait_for_timeout(10_000)
+    assert page.evaluate("window.before")
+    expect(page.locator(".quote")).to_have_value(QUOTE)
+    second = desk.get("trace")
+    page.keyboard.press("Enter")
+    page.wait_for_function("() => !window.before", timeout=20_000)
+    desk.wait_painted("")
+    desk.wait_saved()
+    server.stop()
+    assert labels(read_back(server.store, batch)) == {first: "abandoned", second: "hallucinated"}

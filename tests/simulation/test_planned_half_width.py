@@ -1,0 +1,120 @@
+"""The half-width that was planned against the one that samples then give."""
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from calibration.correction.planning import (
+    Spread,
+    measured_spread,
+    planned_human_only,
+    planned_post_stratified,
+    worst_spread,
+)
+from calibration.correction.post_stratified import post_stratified
+from calibration.correction.single_source import human_only
+
+pytestmark = pytest.mark.slow
+
+SEED, REPETITIONS, N_PRODUCTION = 20281, 400, 20_000
+CREDIT = np.array([1.0, 0.7, 0.3, 0.0, 0.0])
+MIX = np.array([0.52, 0.14, 0.14, 0.11, 0.09])
+JUDGES = {
+    "good": np.eye(5) * 0.8 + 0.04,
+    "lenient": np.array(
+        [
+            [0.93, 0.04, 0.02, 0.01, 0.00],
+            [0.24, 0.66, 0.08, 0.02, 0.00],
+            [0.22, 0.10, 0.64, 0.04, 0.00],
+            [0.20, 0.06, 0.10, 0.64, 0.00],
+            [0.01, 0.02, 0.02, 0.00, 0.95],
+        ]
+    ),
+    "blind": np.full((5, 5), 0.2),
+}
+Production = tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]
+
+
+def production(rng: np.random.Generator, judge: str) -> Production:
+    """Return scores and verdicts of all traces, and how many have each verdict."""
+    truth = rng.choice(5, N_PRODUCTION, p=MIX)
+    draws = rng.random(N_PRODUCTION)[:, None]
+    verdicts = (draws > JUDGES[judge].cumsum(axis=1)[truth]).sum(axis=1).clip(0, 4)
+    # Some runs lose part of their credit to their cost.
+    penalty = rng.choice([0.0, 0.25], N_PRODUCTION, p=[0.8, 0.2])
+    scores = np.maximum(0.0, CREDIT[truth] - penalty)
+    return scores, verdicts, np.bincount(verdicts, minlength=5)
+
+
+def true_spread(scores: NDArray[np.float64], verdicts: NDArray[np.int64]) -> Spread:
+    groups = [scores[verdicts == k] for k in range(5)]
+    return Spread(
+        variance=float(scores.var()),
+        means=np.array([g.mean() for g in groups]),
+        variances=np.array([g.var() for g in groups]),
+        design_effect=1.0,
+        design_effect_within=1.0,
+        n=scores.size,
+    )
+
+
+@pytest.mark.parametrize("judge", JUDGES)
+@pytest.mark.parametrize("n", [60, 200, 600])
+def test_what_is_planned_is_what_samples_give(judge: str, n: int) -> None:
+    rng = np.random.default_rng([SEED, n, len(judge)])
+    scores, verdicts, counts = production(rng, judge)
+    realised = np.zeros((REPETITIONS, 2))
+    for row in range(REPETITIONS):
+        at = rng.choice(N_PRODUCTION, n, replace=False)
+        realised[row] = (
+            human_only(scores[at]).half_width or 0,
+            post_stratified(
+                scores[at], verdicts[at], counts, verdict_values=CREDIT
+            ).estimate.half_width
+            or 0,
+        )
+    spread = true_spread(scores, verdicts)
+    alone = planned_human_only(n, spread)
+    corrected = planned_post_stratified(n, spread, counts, verdict_values=CREDIT)
+    means = realised.mean(axis=0)
+    assert alone == pytest.approx(means[0], rel=0.02)
+    # Which verdicts are merged differs from sample to sample when labels are few.
+    assert corrected == pytest.approx(means[1], rel=0.03 if n > 100 else 0.06)
+    assert planned_human_only(n, worst_spread(1)) > realised[:, 0].max()
+
+
+@pytest.mark.parametrize("judge", ["good", "lenient"])
+def test_a_pilot_of_eighty_plans_four_hundred(judge: str) -> None:
+    rng = np.random.default_rng([SEED, len(judge)])
+    scores, verdicts, counts = production(rng, judge)
+    planned, realised = np.zeros((REPETITIONS, 2)), np.zeros((REPETITIONS, 2))
+    for row in range(REPETITIONS):
+        at = rng.choice(N_PRODUCTION, 400, replace=False)
+        pilot = at[:80]
+        spread = measured_spread(scores[pilot], verdicts[pilot], counts, verdict_values=CREDIT)
+        planned[row] = (
+            planned_human_only(400, spread),
+            planned_post_stratified(400, spread, counts, verdict_values=CREDIT),
+        )
+        fitted = post_stratified(scores[at], verdicts[at], counts, verdict_values=CREDIT).estimate
+        realised[row] = (human_only(scores[at]).half_width or 0, fitted.half_width or 0)
+    ratio = planned / realised
+    assert ratio.mean(axis=0) == pytest.approx([1.0, 1.0], abs=0.06)
+    assert (np.abs(ratio - 1) < 0.3).mean() > 0.95
+
+
+def test_tasks_that_repeat_widen_what_is_planned() -> None:
+    rng = np.random.default_rng([SEED, 1])
+    tasks, trials, repetitions = 400, 4, 100
+    ratios = []
+    for _ in range(repetitions):
+        own = np.repeat(rng.random(tasks) < 0.6, trials)
+        scores = np.where(rng.random(tasks * trials) < 0.7, own, rng.random(own.size) < 0.6) * 1.0
+        clusters = np.repeat(np.arange(tasks), trials)
+        pilot = slice(0, 40 * trials)
+        codes = np.zeros(40 * trials, dtype=np.int64)
+        spread = measured_spread(scores[pilot], codes, [scores.size], clusters=clusters[pilot])
+        half = human_only(scores, clusters=clusters).half_width
+        assert half is not None
+        ratios.append(planned_human_only(scores.size, spread) / half)
+    assert np.mean(ratios) == pytest.approx(1.0, abs=0.08)

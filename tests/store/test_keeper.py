@@ -1,0 +1,248 @@
+"""Other processes while one holds the store: they read a snapshot and hand writes over."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from calibration.errors import InputError, StoreError, StoreLockedError, TaxonomyError
+from calibration.records import Verdict, Workflow
+from calibration.store import Keeper, RemoteStore, Store, make_way, traces
+from calibration.store.handover import SILENT, inbox, is_attended
+from calibration.store.parts import parts_directory
+from calibration.store.snapshot import open_snapshot, publish, snapshot_path
+from calibration.taxonomy import default_taxonomy, taxonomy_from_dict
+from tests.store.builders import make_trace, make_traces
+
+LOCKED = StoreLockedError("the app holds it")
+IDS = [trace.trace_id for trace in make_traces(30)]
+
+
+@pytest.fixture
+def held(tmp_path: Path) -> Iterator[Store]:
+    """Return a store that an app holds, with ten traces."""
+    with Store.open(tmp_path / "s.duckdb", create=True) as store:
+        store.ingest(make_traces(10))
+        yield store
+
+
+@pytest.fixture
+def keeper(held: Store) -> Iterator[Keeper]:
+    running = held.keeper()
+    running.start()
+    until(lambda: snapshot_path(held.path).exists())
+    yield running
+    running.stop()
+
+
+def until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.02)
+
+
+def remote(store: Store) -> RemoteStore:
+    return RemoteStore(store.path, LOCKED, waiting=lambda seconds: None)
+
+
+# Snapshot
+
+
+def test_a_snapshot_answers_as_the_store_did(held: Store) -> None:
+    batch = held.add_batch(purpose="production", trace_ids=IDS[1:3])
+    publish(held._db)
+    held.add_reviewer("Later")
+    shown = Store(open_snapshot(held.path, LOCKED))
+    assert shown.trace_frame().equals(held.trace_frame())
+    assert shown.batches() == [batch]
+    assert shown.reviewers() == []
+    assert shown.for_review(IDS[:2]) == held.for_review(IDS[:2])
+    shown.close()
+
+
+def test_a_snapshot_takes_no_write(held: Store) -> None:
+    publish(held._db)
+    shown = Store(open_snapshot(held.path, LOCKED))
+    with pytest.raises(StoreError, match="nothing was stored"):
+        shown.add_reviewer("Mara")
+    shown.close()
+
+
+def test_without_a_snapshot_the_lock_is_the_answer(held: Store) -> None:
+    with pytest.raises(StoreLockedError, match="the app holds it"):
+        open_snapshot(held.path, LOCKED)
+
+
+def test_a_snapshot_that_is_no_database_is_named(held: Store) -> None:
+    snapshot_path(held.path).write_text("cut off", encoding="utf-8")
+    with pytest.raises(StoreError, match="snapshot cannot be opened"):
+        open_snapshot(held.path, LOCKED)
+
+
+def test_another_process_reads_the_snapshot_and_is_told_its_age(held: Store) -> None:
+    publish(held._db)
+    script = (
+        "import sys; from calibration.store import Store; "
+        "store, age = Store.open_to_read(sys.argv[1]); "
+        "print(len(store.trace_frame()), age is not None and age < 60)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(held.path)], capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "10 True\n", done.stderr
+
+
+def test_a_free_store_is_read_itself(held: Store) -> None:
+    held.close()
+    store, age = Store.open_to_read(held.path)
+    assert age is None
+    assert len(store.trace_frame()) == 10
+    store.close()
+
+
+def test_a_snapshot_is_written_after_changes_only(held: Store) -> None:
+    keeper = held.keeper()
+    keeper.round()
+    first = snapshot_path(held.path).stat().st_mtime_ns
+    keeper._published_at -= 60
+    keeper.round()
+    assert snapshot_path(held.path).stat().st_mtime_ns == first
+    held.add_reviewer("Mara")
+    keeper.round()
+    assert snapshot_path(held.path).stat().st_mtime_ns > first
+
+
+# Handing over
+
+
+def test_every_write_of_a_command_is_carried_out(held: Store, keeper: Keeper) -> None:
+    far = remote(held)
+    far.set_workflow(Workflow(name="w", ceiling_usd=0.3, unit="ticket"))
+    done = far.ingest(make_traces(12)[9:])
+    assert (done.imported, done.already_there) == (tuple(IDS[10:12]), (IDS[9],))
+    person = far.add_reviewer("Mara Lind", role="lead")
+    batch = far.add_batch(purpose="production", trace_ids=IDS[10:12], design={"seed": 1})
+    stored = far.add_verdicts([Verdict(judge_id="j", trace_id=IDS[10], outcome="complete")])
+    forked = taxonomy_from_dict(default_taxonomy().to_dict() | {"version": "2"}, where="here")
+    far.set_taxonomy(forked)
+    # What it then reads is what it has written, and so does the holder.
+    for store in (far, held):
+        assert store.workflows()["w"].ceiling_usd == 0.3
+        assert person in store.reviewers()
+        assert store.batches() == [batch]
+        assert store.for_review([IDS[11]])[0].prompt == "Task 11"
+        assert store.taxonomy() == forked
+    assert stored.stored == 1
+    assert [p.name for p in inbox(held.path).iterdir()] == ["server"]
+    far.close()
+
+
+def test_a_trace_that_comes_twice_is_judged_as_in_the_store_itself(
+    held: Store, keeper: Keeper
+) -> None:
+    twice = [make_trace(20), make_trace(20, prompt="Other"), make_trace(20)]
+    done = remote(held).ingest(twice)
+    assert (done.imported, done.changed, done.already_there) == ((IDS[20],),) * 3
+    assert held.for_review([IDS[20]])[0].prompt == "Task 20"
+
+
+def taken_version() -> object:
+    return taxonomy_from_dict(
+        default_taxonomy().to_dict() | {"workflows": {"x": {"ceiling_usd": 1.0}}},
+        where="here",
+    )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "kind", "says"),
+    [
+        (lambda far: far.add_reviewer("!!!"), InputError, "reviewer name"),
+        (lambda far: far.add_batch(purpose="production", trace_ids=["none"]), InputError, "none"),
+        (lambda far: far.set_taxonomy(taken_version()), TaxonomyError, "is taken by another"),
+    ],
+)
+def test_what_the_store_refuses_is_refused_in_its_own_words(
+    held: Store,
+    keeper: Keeper,
+    wrong: Callable[[RemoteStore], object],
+    kind: type[Exception],
+    says: str,
+) -> None:
+    with pytest.raises(kind, match=says):
+        wrong(remote(held))
+    (kept,) = (inbox(held.path) / "refused").iterdir()
+    assert kept.suffix == ".parquet"
+
+
+def test_a_draw_that_is_taken_in_twice_is_stored_once(held: Store) -> None:
+    """The holder was killed after it had stored a batch and before it could say so."""
+    first = held.add_batch(purpose="production", trace_ids=IDS[:2], token="draw")
+    again = held.add_batch(purpose="production", trace_ids=IDS[:2], token="draw")
+    assert again == first
+    assert held.batches() == [first]
+
+
+def test_a_damaged_request_is_answered_and_put_aside(held: Store) -> None:
+    keeper = held.keeper()
+    keeper.round()
+    path = inbox(held.path) / f"1-{'0' * 64}.parquet"
+    path.write_bytes(b"PAR1")
+    keeper.round()
+    answer = json.loads(path.with_name(path.name + ".reply.json").read_text(encoding="utf-8"))
+    assert "damaged" in answer["message"]
+    assert (inbox(held.path) / "refused" / path.name).exists()
+
+
+def test_a_part_that_is_nowhere_is_refused(held: Store) -> None:
+    folder = parts_directory(held.path)
+    before = set(folder.iterdir())
+    index = traces.write_index(held.path, [make_trace(25)])
+    for part in set(folder.iterdir()) - before:
+        part.unlink()
+    with pytest.raises(InputError, match="is not there"):
+        traces.ingest_written(held._db, index)
+    assert len(held.trace_frame()) == 10
+
+
+def test_without_an_app_the_lock_is_the_answer(held: Store) -> None:
+    publish(held._db)
+    with pytest.raises(StoreLockedError, match="the app holds it"):
+        remote(held)
+
+
+def test_an_app_that_falls_silent_leaves_the_request_for_later(held: Store) -> None:
+    keeper = held.keeper()
+    keeper.round()
+    far = remote(held)
+
+    def fall_silent(seconds: float) -> None:
+        past = time.time() - SILENT - 1
+        os.utime(inbox(held.path) / "server", (past, past))
+
+    far._waiting = fall_silent
+    with pytest.raises(StoreLockedError, match="taken in when the app runs again"):
+        far.add_reviewer("Mara")
+    assert not is_attended(held.path)
+    keeper.round()
+    assert [person.name for person in held.reviewers()] == ["Mara"]
+
+
+def test_a_command_lets_the_app_go_first_and_only_then(held: Store, keeper: Keeper) -> None:
+    nice = "import os, sys; from calibration.store import make_way; from pathlib import Path; "
+    nice += "make_way(Path(sys.argv[1])); print(os.nice(0))"
+    mine = os.nice(0)
+
+    def niceness(store: Path) -> int:
+        command = [sys.executable, "-c", nice, str(store)]
+        return int(subprocess.run(command, capture_output=True, check=True, timeout=60).stdout)
+
+    assert niceness(held.path) > mine
+    assert niceness(held.path.with_name("other.duckdb")) == mine
+    make_way(held.path)
+    assert os.nice(0) == mine

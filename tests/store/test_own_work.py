@@ -1,0 +1,252 @@
+"""What a label holds beside its class, flags, reopened labels and a reviewer's own list."""
+
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from calibration.errors import LabelRefusedError
+from calibration.records import Draft, Evidence, SubGoal
+from calibration.store import Store
+from tests.store.builders import (
+    ABANDONED,
+    COMPLETE,
+    HALLUCINATED,
+    Clock,
+    Desk,
+    make_desk,
+    make_trace,
+    query,
+    token,
+)
+
+GOALS = (SubGoal(id="1", text="Find it"), SubGoal(id="2", text="Say it", matters=False))
+
+
+@pytest.fixture
+def goals_desk(store: Store) -> Desk:
+    traces = store.ingest([make_trace(k, sub_goals=GOALS) for k in range(3)]).imported
+    for name in ("Ann", "Bob"):
+        store.add_reviewer(name)
+    batch = store.add_batch(purpose="practice", trace_ids=traces, labels_wanted=9)
+    return Desk(store=store, batch=batch.batch_id, traces=traces)
+
+
+def reopen(desk: Desk, trace: str, reviewer: str = "ann", **changes: str) -> None:
+    values = {"client_token": token(), "reason": "I misread the policy"} | changes
+    desk.store.reopen(trace_id=trace, reviewer_id=reviewer, batch_id=desk.batch, **values)
+
+
+def flag(desk: Desk, trace: str, reviewer: str = "ann", **changes: object) -> None:
+    values: dict[str, object] = {"client_token": token(), "flagged": True} | changes
+    desk.store.record_flag(
+        trace_id=trace,
+        reviewer_id=reviewer,
+        batch_id=desk.batch,
+        **values,  # type: ignore[arg-type]
+    )
+
+
+def test_a_label_keeps_confidence_tags_and_sub_goals(goals_desk: Desk) -> None:
+    desk = goals_desk
+    (first, second, _) = desk.queue()
+    desk.label(
+        first, confidence=2, tags=(" policy  gap ", "Policy gap", "late"),
+        sub_goals={"1": "done", "2": "unclear"},
+    )  # fmt: skip
+    desk.label(second)
+    one, other = desk.store.label_frame(desk.batch).to_dict("records")
+    assert one["confidence"] == 2
+    assert json.loads(one["tags"]) == ["policy gap", "late"]
+    assert json.loads(one["sub_goals"]) == {"1": "done", "2": "unclear"}
+    assert desk.store.label_frame(desk.batch)["confidence"].isna().tolist() == [False, True]
+    assert (json.loads(other["tags"]), json.loads(other["sub_goals"])) == ([], {})
+
+
+@pytest.mark.parametrize(
+    ("marks", "why"),
+    [
+        ({"confidence": 0}, "confidence must be 1, 2 or 3"),
+        ({"confidence": 4}, "confidence must be 1, 2 or 3"),
+        ({"tags": tuple(f"tag {k}" for k in range(9))}, "at most 8 tags"),
+        ({"tags": ("x" * 41,)}, "at most 40 characters"),
+        ({"sub_goals": {"3": "done"}}, "no sub-goal '3'"),
+        ({"sub_goals": {"1": "half"}}, "must be one of done, not_done, unclear"),
+    ],
+)
+def test_a_label_that_holds_what_it_must_not_is_refused(
+    goals_desk: Desk, marks: dict[str, Any], why: str
+) -> None:
+    (first, *_) = goals_desk.queue()
+    with pytest.raises(LabelRefusedError, match=why):
+        goals_desk.label(first, **marks)
+    assert goals_desk.events() == []
+
+
+def test_a_draft_comes_back_whole_and_bounded(goals_desk: Desk) -> None:
+    desk = goals_desk
+    (first, *_) = desk.queue()
+    draft = Draft(
+        answers={"output": "yes"}, rationale="so far", confidence=3, tags=("late",),
+        evidence=(Evidence(step_id="s1", quote="I look"),), sub_goals={"2": "not_done"},
+        seconds_active=12.0,
+    )  # fmt: skip
+    desk.store.save_draft(reviewer_id="ann", trace_id=first, batch_id=desk.batch, draft=draft)
+    assert desk.store.queue("ann", desk.batch).drafts == {first: draft}
+    long = Draft(
+        rationale="x" * 9000, sub_goals={str(k): "done" for k in range(999)} | {"q": "what"}
+    )
+    desk.store.save_draft(reviewer_id="ann", trace_id=first, batch_id=desk.batch, draft=long)
+    kept = desk.store.queue("ann", desk.batch).drafts[first]
+    assert (len(kept.rationale or ""), len(kept.sub_goals)) == (4000, 200)
+
+
+def test_a_reopened_label_comes_first_with_what_it_held(goals_desk: Desk) -> None:
+    desk = goals_desk
+    first, second, third = desk.queue()
+    desk.label(
+        first, answers=HALLUCINATED, rationale="It made that up.", confidence=1, tags=("late",),
+        evidence=(Evidence(step_id="s2", quote="found it"),), sub_goals={"1": "done"},
+    )  # fmt: skip
+    desk.label(second)
+    reopen(desk, first)
+    queue = desk.store.queue("ann", desk.batch)
+    assert [t.trace_id for t in queue.items] == [first, third]
+    assert queue.drafts == {
+        first: Draft(
+            answers=HALLUCINATED, rationale="It made that up.", confidence=1, tags=("late",),
+            evidence=(Evidence(step_id="s2", quote="found it"),), sub_goals={"1": "done"},
+        )
+    }  # fmt: skip
+    assert desk.labelled() == {(second, "ann"): "complete"}
+    ((kind, reason, superseded),) = query(
+        desk.store, "SELECT kind, reason, supersedes FROM label_event ORDER BY seq DESC LIMIT 1"
+    )
+    ((of_first,),) = query(
+        desk.store,
+        "SELECT event_id FROM label_event WHERE kind = 'label' AND trace_id = ?",
+        [first],
+    )
+    assert (kind, reason, superseded) == ("undo", "I misread the policy", of_first)
+    desk.label(first, answers=ABANDONED)
+    assert desk.labelled()[first, "ann"] == "abandoned"
+    assert query(desk.store, "SELECT * FROM draft") == []
+
+
+def test_a_label_is_reopened_once_and_only_ones_own(shared_desk: Desk) -> None:
+    desk = shared_desk
+    (first, *_) = desk.queue("ann")
+    desk.queue("bob")
+    desk.label(first, "bob")
+    for changes, why in (
+        ({}, "carries no label of yours"),
+        ({"reviewer": "bob", "reason": "  "}, "needs a reason"),
+    ):
+        with pytest.raises(LabelRefusedError, match=why):
+            reopen(desk, first, **changes)
+    assert desk.labelled() == {(first, "bob"): "complete"}
+    for _ in range(2):
+        reopen(desk, first, "bob", client_token="again")
+    assert desk.labelled() == {}
+    desk.label(first, "bob")
+    reopen(desk, first, "bob", client_token="again")
+    assert desk.labelled() == {(first, "bob"): "complete"}
+
+
+def test_a_label_reopened_after_its_lease_is_not_given_to_others(desk: Desk, clock: Clock) -> None:
+    (first, *_) = desk.queue("ann", limit=1)
+    desk.label(first, "ann")
+    clock.forward(hours=2)
+    desk.queue("ann", limit=1)
+    reopen(desk, first)
+    assert first not in desk.queue("bob", limit=5)
+    assert desk.queue("ann", limit=1) == [first]
+
+
+def test_a_skip_cannot_be_reopened(desk: Desk) -> None:
+    (first, *_) = desk.queue()
+    desk.skip(first)
+    with pytest.raises(LabelRefusedError, match="carries no label of yours"):
+        reopen(desk, first)
+
+
+def test_a_flag_stands_beside_labels_until_it_is_lowered(shared_desk: Desk) -> None:
+    desk = shared_desk
+    first, second, *_ = desk.queue("ann")
+    desk.queue("bob")
+    flag(desk, first, reason=" broken tool ")
+    flag(desk, second)
+    assert desk.queue("ann")[0] == first  # a flag decides nothing
+    desk.label(first, "ann")
+    flag(desk, first, "bob", reason="x" * 999)
+    frame = desk.store.flag_frame(desk.batch)
+    assert list(zip(frame["trace_id"], frame["reviewer_id"], strict=True)) == [
+        (first, "ann"), (second, "ann"), (first, "bob"),
+    ]  # fmt: skip
+    assert frame["reason"].iloc[0] == "broken tool"
+    assert len(frame["reason"].iloc[2]) == 300
+    flag(desk, first, flagged=False)
+    assert desk.store.own_flags("ann", desk.batch, [first, second]) == {second: ""}
+    assert desk.store.own_flags("bob", desk.batch, [second]) == {}
+    assert len(query(desk.store, "SELECT * FROM flag_event")) == 4
+    assert [kind for kind, *_ in desk.events()] == ["label"]
+
+
+def test_a_flag_sent_again_is_stored_once(shared_desk: Desk) -> None:
+    desk = shared_desk
+    (first, *_) = desk.queue("ann")
+    flag(desk, first, client_token="f")
+    flag(desk, first, flagged=False)
+    flag(desk, first, client_token="f")
+    assert desk.store.own_flags("ann", desk.batch, [first]) == {}
+    assert desk.store.acknowledged("ann", desk.batch, ["f", "none"]) == {"f"}
+    assert desk.store.acknowledged("bob", desk.batch, ["f"]) == set()
+    desk.queue("bob")
+    with pytest.raises(LabelRefusedError, match="already stands for something else"):
+        flag(desk, first, "bob", client_token="f")
+
+
+def test_a_trace_that_was_not_given_cannot_be_flagged(desk: Desk) -> None:
+    with pytest.raises(LabelRefusedError, match="was not given to 'ann'"):
+        flag(desk, desk.traces[0])
+
+
+def test_the_list_of_labels_is_ones_own_newest_first(shared_desk: Desk) -> None:
+    desk = shared_desk
+    first, second, third = desk.queue("ann")
+    desk.queue("bob")
+    desk.label(first, "ann")
+    desk.label(first, "bob", answers=ABANDONED)
+    desk.label(second, "ann", answers=ABANDONED)
+    desk.skip(third, "ann")
+    found = desk.store.own_labels("ann", desk.batch)
+    assert [(o.trace_id, o.outcome) for o in found] == [(second, "abandoned"), (first, "complete")]
+    assert found[0].task.startswith("Task ")
+    assert found[0].created_at - found[1].created_at >= timedelta(0)
+    assert len(desk.store.own_labels("ann", desk.batch, limit=1)) == 1
+    desk.undo("ann")
+    desk.undo("ann")
+    assert [o.trace_id for o in desk.store.own_labels("ann", desk.batch)] == [first]
+
+
+def test_only_ones_own_tags_are_suggested_most_used_first(shared_desk: Desk) -> None:
+    desk = shared_desk
+    first, second, third = desk.queue("ann")
+    desk.queue("bob")
+    desk.label(first, "ann", tags=("rare", "often"))
+    desk.label(second, "ann", tags=("often",))
+    desk.label(third, "bob", tags=("of somebody else",))
+    assert desk.store.own_tags("ann", desk.batch) == ["often", "rare"]
+
+
+def test_the_pace_is_the_median_of_the_last_twenty_of_ones_own(tmp_path: Path) -> None:
+    desk = make_desk(tmp_path / "s.duckdb", 30, labels_wanted=2)
+    with desk.store as store:
+        for k, trace in enumerate(desk.queue("ann", limit=30)):
+            assert (store.pace("ann", desk.batch) is None) == (k < 5)
+            desk.label(trace, "ann", answers=COMPLETE, seconds_active=1000.0 if k < 10 else k)
+        # The last twenty took 10, 11, ... 29 seconds.
+        assert store.pace("ann", desk.batch) == 19.5
+        assert store.pace("bob", desk.batch) is None

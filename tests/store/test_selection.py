@@ -1,0 +1,286 @@
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import pytest
+
+from calibration.errors import InputError, StoreError
+from calibration.records import REFERENCE_SOURCE, Step, Trace, Verdict
+from calibration.store import Keeper, Store, TraceFilter, saved_queries
+from calibration.store.parts import parts_directory
+from tests.store.builders import ABANDONED, COMPLETE, Desk, empty_store, make_trace, query
+from tests.store.test_keeper import remote, until
+
+
+def at(day: int, hour: int = 0) -> datetime:
+    return datetime(2026, 1, day, hour)  # noqa: DTZ001  the store keeps UTC without zone
+
+
+def calls(**tools: str) -> tuple[Step, ...]:
+    """Return one step a letter: ``e`` is a call that ended in an error, ``o`` one that did not."""
+    steps = [(tool, letter) for tool, letters in tools.items() for letter in letters]
+    return tuple(
+        Step(step_id=f"s{k}", role="tool", tool=tool, result="", error=letter == "e")
+        for k, (tool, letter) in enumerate(steps)
+    )
+
+
+CHANGES: dict[int, dict[str, Any]] = {
+    0: {"task_key": "t/a", "trial": 0, "steps": calls(pay="oe", find="o"), "status": "failed"},
+    1: {"task_key": "t/a", "trial": 1, "steps": calls(pay="oo"), "prompt": "Refund 50 % of Ärzte"},
+    2: {"task_key": "t/a", "trial": 2, "steps": calls(find="e"), "model": "model-y"},
+    3: {"workflow": "hotels", "started_at": datetime(2026, 1, 2, tzinfo=UTC), "steps": ()},
+    4: {"workflow": "hotels", "started_at": datetime(2026, 1, 3, tzinfo=UTC), "steps": ()},
+    5: {"source": REFERENCE_SOURCE, "steps": calls(secret="o")},
+}  # fmt: skip
+TRACES = [make_trace(k, **CHANGES[k]) for k in CHANGES]
+NUMBER = {trace.trace_id: k for k, trace in enumerate(TRACES)}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with empty_store(tmp_path / "s.duckdb") as opened:
+        opened.ingest(TRACES)
+        yield opened
+
+
+def found(store: Store, **chosen: Any) -> list[int]:
+    """Return the numbers of the traces found, which every way of asking must agree on."""
+    filters = TraceFilter(**chosen)
+    numbers = sorted(NUMBER[trace_id] for trace_id in store.selected_ids(filters))
+    assert store.count_traces(filters) == len(numbers)
+    shown = store.trace_list(filters, for_leads=True)["trace_id"]
+    assert sorted(map(NUMBER.__getitem__, shown)) == numbers
+    return numbers
+
+
+@pytest.mark.parametrize(
+    ("chosen", "expected"),
+    [
+        ({}, [0, 1, 2, 3, 4]),
+        ({"workflows": ("hotels",)}, [3, 4]),
+        ({"workflows": ("hotels", "research")}, [0, 1, 2, 3, 4]),
+        ({"workflows": ("x' OR 1 = 1 --",)}, []),
+        ({"statuses": ("failed",)}, [0]),
+        ({"models": ("model-y",)}, [2]),
+        ({"task_key": "t/a"}, [0, 1, 2]),
+        ({"tool": "pay"}, [0, 1]),
+        ({"tool": "pay", "tool_ended": "error"}, [0]),
+        ({"tool": "pay", "tool_ended": "ok"}, [1]),
+        ({"tool_ended": "error"}, [0, 2]),
+        ({"tool_ended": "ok"}, [1]),
+        ({"tool": "find", "tool_ended": "error", "task_key": "t/a"}, [2]),
+        ({"tool": "PAY"}, []),
+        ({"text": "50 % of ä"}, [1]),
+        ({"text": "task"}, [0, 2, 3, 4]),
+        ({"text": "%"}, [1]),
+        ({"text": "'; DROP TABLE trace; --"}, []),
+        ({"started_from": at(2)}, [3, 4]),
+        ({"started_from": at(2, 1)}, [4]),
+        ({"started_before": at(3)}, [3]),
+        ({"started_from": at(2), "started_before": at(2)}, []),
+    ],
+)
+def test_each_filter_finds_its_traces(
+    store: Store, chosen: dict[str, Any], expected: list[int]
+) -> None:
+    assert found(store, **chosen) == expected
+
+
+def test_classes_are_what_humans_said(store: Store) -> None:
+    for name in ("Ann", "Bob"):
+        store.add_reviewer(name)
+    ids = [trace.trace_id for trace in TRACES]
+    batch = store.add_batch(purpose="production", trace_ids=ids[:4]).batch_id
+    desk = Desk(store=store, batch=batch, traces=tuple(ids[:4]))
+    for reviewer in ("ann", "bob"):
+        desk.queue(reviewer, limit=4)
+        for k in (0, 1, 2):
+            differs = reviewer == "bob" and k in (1, 2)
+            desk.label(ids[k], reviewer, answers=ABANDONED if differs else COMPLETE)
+    store.add_consensus(trace_id=ids[2], answers=ABANDONED, adjudicator="lead")
+    assert found(store, classes=("complete",)) == [0]
+    assert found(store, classes=("disputed",)) == [1]
+    assert found(store, classes=("abandoned",)) == [2]
+    assert found(store, classes=("unlabelled",)) == [3, 4]
+    assert found(store, classes=("complete", "disputed"), batch_id=batch) == [0, 1]
+    shown = store.trace_list(TraceFilter(batch_id=batch), for_leads=True)
+    assert shown["class"].tolist() == ["complete", "disputed", "abandoned", "unlabelled"]
+    assert shown["labels"].tolist() == [2, 2, 2, 0]
+
+
+def test_labels_of_an_exam_are_no_class(store: Store) -> None:
+    ids = [trace.trace_id for trace in TRACES]
+    store.add_reviewer("Ann")
+    batch = store.add_batch(purpose="exam", trace_ids=ids[:1], labels_wanted=1).batch_id
+    desk = Desk(store=store, batch=batch, traces=tuple(ids[:1]))
+    desk.queue()
+    desk.label(ids[0])
+    assert found(store, classes=("complete",)) == []
+
+
+def test_a_verdict_is_found_with_its_judge(store: Store) -> None:
+    ids = [trace.trace_id for trace in TRACES]
+    store.add_verdicts(
+        [
+            Verdict(judge_id="j", trace_id=ids[0], outcome="complete"),
+            Verdict(judge_id="k", trace_id=ids[1], outcome="complete"),
+            Verdict(judge_id="source:tau", trace_id=ids[2], outcome="abandoned"),
+        ]
+    )
+    assert found(store, judge="j", verdicts=("complete",)) == [0]
+    assert found(store, judge="source:", verdicts=("abandoned",)) == [2]
+    shown = store.trace_list(TraceFilter(judge="k"), for_leads=True)
+    assert shown["verdict"].fillna("-").tolist() == ["-", "complete", "-", "-", "-"]
+    with pytest.raises(InputError, match="judge"):
+        TraceFilter(verdicts=("complete",))
+
+
+def test_the_list_for_others_than_leads_has_no_hidden_column(store: Store) -> None:
+    shown = store.trace_list(TraceFilter(), for_leads=False)
+    assert list(shown) == [
+        "trace_id", "workflow", "task_key", "trial", "status", "started_at", "latency_s",
+        "n_steps", "tool_calls", "tool_errors", "task",
+    ]  # fmt: skip
+    assert shown["tool_calls"].tolist() == [3, 2, 1, 0, 0]
+    assert shown["tool_errors"].tolist() == [1, 0, 1, 0, 0]
+    assert shown["task"].tolist()[:2] == ["Task 0", "Refund 50 % of Ärzte"]
+
+
+@pytest.mark.parametrize("name", ["classes", "judge", "verdicts", "models"])
+def test_filters_for_leads_say_so(name: str) -> None:
+    values = {"classes": ("complete",), "judge": "j", "models": ("m",)}
+    values["verdicts"] = ("complete",)
+    chosen = {name: values[name]} | ({"judge": "j"} if name == "verdicts" else {})
+    assert TraceFilter(**chosen).for_leads  # type: ignore[arg-type]
+    assert not TraceFilter(tool="pay", text="x", batch_id="b").for_leads
+
+
+def test_pages_in_either_order_hold_every_trace_once(store: Store) -> None:
+    for descending in (False, True):
+        pages = [
+            store.trace_list(
+                TraceFilter(), for_leads=False, sort="started", descending=descending,
+                limit=2, offset=offset,
+            )["trace_id"].tolist()
+            for offset in (0, 2, 4)
+        ]  # fmt: skip
+        assert [len(page) for page in pages] == [2, 2, 1]
+        order = [NUMBER[trace_id] for page in pages for trace_id in page]
+        # Traces without a time come last, in the order of import.
+        assert order == ([4, 3] if descending else [3, 4]) + [0, 1, 2]
+    with pytest.raises(InputError, match="sort must be one of"):
+        store.trace_list(TraceFilter(), for_leads=False, sort="seq; DROP TABLE trace")
+
+
+def test_an_empty_store_has_an_empty_list(tmp_path: Path) -> None:
+    with empty_store(tmp_path / "e.duckdb") as store:
+        assert store.trace_list(TraceFilter(text="x"), for_leads=True).empty
+        assert store.count_traces(TraceFilter(text="x")) == 0
+        assert store.trace_facets().tools == ()
+
+
+def test_facets_leave_reference_traces_out(store: Store) -> None:
+    facets = store.trace_facets()
+    assert facets.workflows == ("hotels", "research")
+    assert facets.statuses == ("completed", "failed")
+    assert facets.models == ("model-x", "model-y")
+    assert facets.tools == ("find", "pay")
+
+
+def test_taking_a_changed_trace_takes_its_tools_and_task(store: Store) -> None:
+    newer = replace(TRACES[0], steps=calls(ship="e"), prompt="Another task entirely")
+    assert store.ingest([newer], take_changed=True).replaced
+    assert found(store, tool="pay") == [1]
+    assert found(store, tool="ship", tool_ended="error") == [0]
+    assert found(store, text="entirely") == [0]
+    # The part with the old text is still there; its task must not be found.
+    assert found(store, text="task 0") == []
+
+
+def test_a_name_of_a_tool_is_bounded(store: Store) -> None:
+    store.ingest([make_trace(9, steps=calls(**{"x" * 5000: "o"}))])
+    assert query(store, "SELECT max(length(tool)) FROM trace_tool") == [(200,)]
+
+
+def test_traces_handed_over_bring_their_tools(tmp_path: Path) -> None:
+    with empty_store(tmp_path / "s.duckdb") as held:
+        held.ingest([make_trace(50)])
+        keeper: Keeper = held.keeper()
+        keeper.start()
+        try:
+            until(lambda: (tmp_path / "s.snapshot.duckdb").exists())
+            far = remote(held)
+            far.ingest(TRACES)
+            # A snapshot that cannot be written to answers too.
+            assert far.count_traces(TraceFilter(tool="pay", tool_ended="error")) == 1
+            assert len(far.trace_list(TraceFilter(), for_leads=True)) == 6
+            far.close()
+        finally:
+            keeper.stop()
+        assert found(held, tool="pay") == [0, 1]
+
+
+def test_a_missing_part_is_named(store: Store) -> None:
+    (part,) = parts_directory(store.path).iterdir()
+    part.unlink()
+    with pytest.raises(StoreError, match=part.name):
+        store.count_traces(TraceFilter(text="x"))
+
+
+# Saved queries
+
+
+def test_a_saved_query_comes_back_and_the_newest_counts(store: Store) -> None:
+    first = TraceFilter(task_key="t/a", tool="pay", tool_ended="error", classes=("abandoned",))
+    newer = TraceFilter(workflows=("hotels",), started_from=at(2), started_before=at(3, 4))
+    assert store.save_query("  Failed   payments ", first) == "Failed payments"
+    store.save_query("Other", newer)
+    assert store.saved_queries() == {"Failed payments": first, "Other": newer}
+    store.save_query("Failed payments", newer)
+    assert store.saved_queries()["Failed payments"] == newer
+    store.forget_query("Failed payments")
+    assert list(store.saved_queries()) == ["Other"]
+    assert query(store, "SELECT count(*) FROM saved_query") == [(4,)]
+
+
+@pytest.mark.parametrize("name", ["", "  ", "?!", "x" * 81])
+def test_a_query_without_a_name_is_refused(store: Store, name: str) -> None:
+    with pytest.raises(InputError, match="name of a query"):
+        store.save_query(name, TraceFilter())
+
+
+def test_a_query_of_another_version_is_left_out(store: Store) -> None:
+    saved_queries._append(store._db, "old", {"colour": "red"})
+    saved_queries._append(store._db, "bad", {"classes": ["none such"]})
+    store.save_query("good", TraceFilter())
+    assert list(store.saved_queries()) == ["good"]
+
+
+@pytest.mark.slow
+def test_a_page_of_a_hundred_thousand_traces(tmp_path: Path) -> None:
+    def many(start: int) -> list[Trace]:
+        steps = calls(pay="oe", find="ooo", ship="o")
+        return [
+            make_trace(k, steps=steps, prompt=f"Task {k}: " + "send the parcel to Ghent " * 20)
+            for k in range(start, start + 10_000)
+        ]
+
+    with empty_store(tmp_path / "s.duckdb") as store:
+        for start in range(0, 100_000, 10_000):
+            store.ingest(many(start))
+        chosen = {
+            "all": TraceFilter(),
+            "tool": TraceFilter(tool="pay", tool_ended="error"),
+            "text": TraceFilter(text="task 4711"),
+            "class": TraceFilter(classes=("unlabelled",)),
+        }
+        for name, filters in chosen.items():
+            began = perf_counter()
+            n = store.count_traces(filters)
+            shown = store.trace_list(filters, for_leads=True, sort="latency", offset=n // 2)
+            print(f"{name}: {n} found, {1000 * (perf_counter() - began):.0f} ms")  # noqa: T201
+            assert len(shown) <= 100

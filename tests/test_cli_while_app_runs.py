@@ -1,0 +1,108 @@
+"""Commands on a store that another process, like the app, holds."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from calibration.cli import main
+from calibration.store import Store
+from tests.store.builders import make_traces
+
+HOLDER = """
+import sys
+from calibration.store import Store
+with Store.open(sys.argv[1]) as store:
+    keeper = store.keeper()
+    keeper.round()
+    keeper.start()
+    print("ready", flush=True)
+    sys.stdin.read()
+    keeper.stop()
+"""
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def held(tmp_path: Path) -> Iterator[Path]:
+    """Return a store with twelve traces that another process holds and looks after."""
+    path = tmp_path / "held.duckdb"
+    with Store.open(path, create=True) as store:
+        store.ingest(make_traces(12))
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "ready\n"
+    yield path
+    holder.communicate("")
+    assert holder.returncode == 0
+
+
+@pytest.fixture
+def asr(held: Path) -> Run:
+    def run(*arguments: object, code: int = 0) -> Result:
+        result = CliRunner().invoke(main, [*map(str, arguments), "--store", str(held)])
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        assert result.exit_code == code, result.output
+        return result
+
+    return run
+
+
+def test_a_question_is_answered_from_the_snapshot_which_says_so(asr: Run) -> None:
+    result = asr("taxonomy", "--json")
+    assert json.loads(result.stdout)["version"]
+    assert result.stderr.startswith("note: the app holds ")
+    assert "read from its snapshot" in result.stderr
+
+
+def test_what_a_command_writes_is_there_for_the_next_one(
+    asr: Run, held: Path, tmp_path: Path
+) -> None:
+    drawn = json.loads(asr("sample", "--n", 5, "--seed", 1, "--json").stdout)
+    assert drawn["population"] == 12
+    assert len(drawn["trace_ids"]) == 5
+    asr("reviewer", "Mara Lind")
+    rows = ["trace_id,reviewer,outcome", *(f"{i},Mara Lind,complete" for i in drawn["trace_ids"])]
+    (tmp_path / "labels.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    assert json.loads(asr("labels", "import", tmp_path / "labels.csv", "--json").stdout) == {
+        "batch_id": drawn["batch_id"],
+        "stored": 5,
+        "already_there": 0,
+        "changed": [],
+        "not_in_batch": [],
+    }
+    assert asr("labels", "export").stdout.count("complete") == 5
+
+
+def test_traces_are_imported_and_drawn_from(asr: Run, tmp_path: Path) -> None:
+    rows = [{"trace_id": f"own-{k}", "workflow": "w", "prompt": "p"} for k in range(3)]
+    (tmp_path / "own.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n", encoding="utf-8")
+    first = json.loads(asr("import", tmp_path / "own.jsonl", "--json").stdout)
+    again = json.loads(asr("import", tmp_path / "own.jsonl", "--json").stdout)
+    assert (first["imported"], again["already_there"]) == (3, 3)
+    drawn = json.loads(asr("sample", "--n", 2, "--seed", 1, "--workflow", "w", "--json").stdout)
+    assert drawn["population"] == 3
+
+
+def test_a_mistake_is_told_in_one_sentence(asr: Run) -> None:
+    result = asr("sample", "--n", 99, "--seed", 1, code=1)
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1
+    result = asr("reviewer", "!!!", code=2)
+    assert "reviewer name" in result.stderr
+
+
+def test_a_second_server_is_refused(asr: Run) -> None:
+    result = asr("serve", "--port", 8999, code=1)
+    assert "holds the store" in result.stderr
