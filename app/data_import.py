@@ -301,5 +301,5 @@ def _report(report: ImportReport) -> None:
         st.text("Possible duplicates have the content of another trace; they are kept and marked.")
     if report.imported:
         st.text("Next: find them under Traces and make a batch, or draw one at random:")
-        st.code("asr sample --n 40 --seed 1", language="bash")
+        st.code("asr sample --n 40 --seed 1", language=None, wrap_lines=True)
     _set_aside(report.set_aside, "report")

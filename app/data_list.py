@@ -72,7 +72,7 @@ def _filters(store: Store, *, lead: bool) -> None:
     if st.session_state.get(KEY + "judge"):
         fourth.multiselect("Verdict", (*OUTCOMES, NO_VERDICT), key=KEY + "verdicts")
     else:
-        fourth.multiselect("Verdict", (), placeholder="Choose a judge first", disabled=True)
+        fourth.multiselect("Verdict", (), placeholder="Choose a judge first")
     if len(facets.models) > 1 or st.session_state.get(KEY + "models"):
         st.multiselect("Model", _offer("models", facets.models), key=KEY + "models")
 

@@ -11,6 +11,7 @@ from app.views import frame
 from calibration.analyses.overview import (
     Lease,
     Progress,
+    Remark,
     Results,
     batch_progress,
     batch_results,
@@ -174,22 +175,22 @@ def _leases(store: Store, progress: Progress, names: dict[str, str]) -> None:
         )
 
 
-def _skips(progress: Progress, names: dict[str, str]) -> None:
-    st.subheader(f"Skipped ({len(progress.skips)})", anchor=False)
-    if not progress.skips:
-        st.text("Nothing was skipped.")
+def _remarks(what: str, remarks: tuple[Remark, ...], names: dict[str, str]) -> None:
+    st.subheader(f"{what} ({len(remarks)})", anchor=False)
+    if not remarks:
+        st.text(f"Nothing was {what.lower()}.")
         return
     st.dataframe(
         pd.DataFrame(
             [
-                {"trace": s.trace_id, "reviewer": names[s.reviewer_id], "reason": s.reason}
-                for s in progress.skips[-MOST_ROWS:]
+                {"trace": r.trace_id, "reviewer": names[r.reviewer_id], "reason": r.reason}
+                for r in remarks[-MOST_ROWS:]
             ]
         ),
         hide_index=True,
-        alt="Skipped traces with the reasons given",
+        alt=f"{what} traces with the reasons given",
     )
-    if len(progress.skips) > MOST_ROWS:
+    if len(remarks) > MOST_ROWS:
         st.caption(f"The last {MOST_ROWS} are shown.")
 
 
@@ -250,7 +251,7 @@ def _draw(store: Store, plan: Plan, seed: int, evenly: bool) -> None:
     if evenly:
         words += " --by-workflow"
     st.caption("The same on the command line:")
-    st.code(session.command(words), language="bash")
+    st.code(session.command(words), language=None, wrap_lines=True)
 
 
 def _draw_now(store: Store, plan: Plan, seed: int, evenly: bool) -> None:
@@ -314,7 +315,9 @@ def _page() -> None:
     _enough(results)
     _people(progress, names)
     _leases(store, progress, names)
-    _skips(progress, names)
+    if session.is_lead(store):
+        _remarks("Flagged", progress.flags, names)
+    _remarks("Skipped", progress.skips, names)
     _planner(store, judge_id)
 
 

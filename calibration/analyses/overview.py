@@ -40,8 +40,8 @@ class Lease:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Skip:
-    """A trace that a reviewer passed over, and why."""
+class Remark:
+    """A trace that a reviewer passed over or flagged, and why."""
 
     trace_id: str
     reviewer_id: str
@@ -62,7 +62,7 @@ class Progress:
     """What may be shown to everybody: how far the batch is, and nothing of what was answered.
 
     `items_open` counts traces with fewer labels than wanted, `labels_left` what they lack.
-    `days` holds the labels of each day on which there were any.
+    `days` holds the labels of each day on which there were any. `flags` are for leads only.
     """
 
     batch_id: str
@@ -75,7 +75,8 @@ class Progress:
     reviewers: tuple[ReviewerProgress, ...]
     days: tuple[tuple[date, int], ...]
     leases: tuple[Lease, ...]
-    skips: tuple[Skip, ...]
+    skips: tuple[Remark, ...]
+    flags: tuple[Remark, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,12 +121,21 @@ def batch_progress(store: Store, batch_id: str) -> Progress:
             Lease(reviewer_id=by, trace_id=trace, expires_at=until.to_pydatetime())
             for by, trace, until in leases.itertuples(index=False)
         ),
-        skips=tuple(
-            Skip(trace_id=trace, reviewer_id=by, reason=str(reason), at=at.to_pydatetime())
-            for trace, by, reason, at in skips[
-                ["trace_id", "reviewer_id", "reason", "created_at"]
-            ].itertuples(index=False)
-        ),
+        skips=_remarks(skips),
+        flags=_remarks(store.flag_frame(batch_id)),
+    )
+
+
+def _remarks(rows: pd.DataFrame) -> tuple[Remark, ...]:
+    columns = rows[["trace_id", "reviewer_id", "reason", "created_at"]]
+    return tuple(
+        Remark(
+            trace_id=trace,
+            reviewer_id=by,
+            reason="" if pd.isna(reason) else str(reason),
+            at=at.to_pydatetime(),
+        )
+        for trace, by, reason, at in columns.itertuples(index=False)
     )
 
 

@@ -24,6 +24,31 @@ def label(world: World, reviewer: str, trace_id: str, outcome: str, seconds: flo
     )
 
 
+def test_flags_that_stand_are_listed_with_their_reasons(new_world: NewWorld) -> None:
+    world = new_world()
+    one, two, three, *_ = world.drawn
+    label(world, "Ann", one, "complete", 60)
+    for trace_id, flagged, reason in (
+        (one, True, "odd rule"),
+        (two, True, None),
+        (three, True, "a slip"),
+        (three, False, None),
+    ):
+        world.store.record_flag(
+            client_token=f"flag-{trace_id}-{flagged}",
+            trace_id=trace_id,
+            reviewer_id="ann",
+            batch_id=world.batch_id,
+            flagged=flagged,
+            reason=reason,
+        )
+    flags = batch_progress(world.store, world.batch_id).flags
+    assert [(f.trace_id, f.reviewer_id, f.reason) for f in flags] == [
+        (one, "ann", "odd rule"),
+        (two, "ann", ""),
+    ]
+
+
 def test_what_is_left_is_counted_to_the_wanted_number(new_world: NewWorld) -> None:
     world = new_world()
     one, two, three, *_ = world.drawn
@@ -45,6 +70,7 @@ def test_what_is_left_is_counted_to_the_wanted_number(new_world: NewWorld) -> No
     assert (ann.holds, bob.holds) == (3, 5)
     assert ann.last_active is not None
     assert [(s.trace_id, s.reason) for s in progress.skips] == [(three, "cannot tell")]
+    assert progress.flags == ()
     assert sum(count for _, count in progress.days) == 3
     assert len(progress.leases) == 8
 

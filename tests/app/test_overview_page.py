@@ -46,6 +46,27 @@ def team(store_file: Path) -> Path:
     return store_file
 
 
+def flag(path: Path) -> None:
+    with Store.open(path) as store:
+        batch = store.batches()[0].batch_id
+        store.record_flag(
+            client_token="flag",
+            trace_id="t-001",
+            reviewer_id="anna",
+            batch_id=batch,
+            flagged=True,
+            reason="look ![here](http://evil.test/c.png)",
+        )
+
+
+def test_flags_are_for_leads(team: Path, open_app: OpenApp) -> None:
+    flag(team)
+    headings = [h.value for h in overview(open_app(reviewer=LEAD)).subheader]
+    assert "Flagged (1)" in headings
+    headings = [h.value for h in overview(open_app(reviewer="ben")).subheader]
+    assert not any(said.startswith("Flagged") for said in headings)
+
+
 LEAD = "lea-x-http-evil-test-a-png"
 
 

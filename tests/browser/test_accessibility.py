@@ -20,6 +20,8 @@ PAGES = {
     "agreement": "Krippendorff's alpha",
     "asr": "Agent success rate",
     "start": "Store and ceilings",
+    "overview": "When it is enough",
+    "data": "2,000 traces",
 }
 
 
