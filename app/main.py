@@ -1,5 +1,7 @@
 """The entry script: title, banner, navigation."""
 
+from urllib.parse import urlsplit
+
 import streamlit as st
 
 from app import session
@@ -17,8 +19,11 @@ if reviewer is not None:
     # Every page keeps the choice in the address: a reload must not show what is hidden from them.
     session.choose_reviewer(reviewer.reviewer_id)
 leads = reviewer is not None and reviewer.role == "lead"
-label = st.Page("views/label.py", title="Label", default=not fresh and not leads)
-overview = st.Page("views/overview.py", title="Overview", default=leads)
+# The default page has no address of its own: a page that is asked for by name is not the default.
+asked = urlsplit(st.context.url or "").path.strip("/")
+overview_first = (leads or asked == "label") and asked != "overview"
+label = st.Page("views/label.py", title="Label", default=not fresh and not overview_first)
+overview = st.Page("views/overview.py", title="Overview", default=not fresh and overview_first)
 set_up = st.Page("views/start.py", title="Set up", default=fresh)
 page = st.navigation(
     [

@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from playwright.sync_api import BrowserContext, expect
 
 from calibration.store import Store
@@ -85,3 +86,25 @@ def test_a_reviewer_at_work_receives_no_results(server: Server, context: Browser
     assert "MARKER-REASON" not in received
     assert "t-000" not in received
     assert "Anna" not in received
+
+
+@pytest.mark.parametrize("reviewer", ["lea", "anna"])
+def test_every_page_can_be_opened_by_its_address(
+    server: Server, context: BrowserContext, reviewer: str
+) -> None:
+    """The first page differs for leads and has no address of its own; the others keep theirs."""
+    build_store(server.store, 2)
+    with Store.open(server.store) as store:
+        store.add_reviewer("Lea", role="lead")
+        store.add_reviewer("Anna")
+    server.start()
+    page = context.new_page()
+    for path, sign in (("overview", "Overview"), ("label", ".desk"), ("", None)):
+        page.goto(f"{server.url}/{path}?reviewer={reviewer}")
+        if sign is None:
+            sign = "Overview" if reviewer == "lea" else ".desk"
+        if sign == ".desk":
+            expect(page.locator(".desk")).to_be_visible(timeout=15_000)
+        else:
+            expect(page.get_by_role("heading", name=sign)).to_be_visible(timeout=15_000)
+        expect(page.get_by_text("Page not found")).to_have_count(0)
