@@ -163,14 +163,16 @@ def take_in(
             before_reply()
         except CalibrationError as error:
             reply = {"error": type(error).__name__, "message": str(error)}
-            (folder / "refused").mkdir(exist_ok=True)
-            path.replace(folder / "refused" / path.name)
         except Exception as error:
             # Whoever waits must hear of a fault of ours too, and the next request must come up.
             log.exception("%s: failed", path)
             reply = {"error": "StoreError", "message": f"the app failed on it: {error!r:.300}"}
         _put(path.with_name(path.name + REPLY), json.dumps(reply).encode())
-        path.unlink(missing_ok=True)
+        if "error" in reply:
+            (folder / "refused").mkdir(exist_ok=True)
+            path.replace(folder / "refused" / path.name)
+        else:
+            path.unlink()
     return len(waiting)
 
 

@@ -3,6 +3,7 @@
 import logging
 import threading
 import time
+from contextlib import suppress
 from typing import Any
 
 from calibration.store import batches, label_import, people, traces, verdicts
@@ -29,6 +30,8 @@ class Keeper(threading.Thread):
 
     def run(self) -> None:
         """Work until `stop`."""
+        # On its own: an import may take longer than a command waits for a sign of life.
+        threading.Thread(target=self._beat, name="store-heart", daemon=True).start()
         while not self._stopping.is_set():
             try:
                 self.round()
@@ -50,6 +53,12 @@ class Keeper(threading.Thread):
         self._stopping.set()
         if self.is_alive():
             self.join()
+
+    def _beat(self) -> None:
+        while not self._stopping.is_set():
+            with suppress(OSError):
+                beat(self._db.path)
+            self._stopping.wait(EVERY)
 
     def _publish(self) -> None:
         changes = self._db.changes

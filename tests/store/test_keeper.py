@@ -7,12 +7,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from calibration.errors import InputError, StoreError, StoreLockedError, TaxonomyError
 from calibration.records import Verdict, Workflow
-from calibration.store import Keeper, RemoteStore, Store, make_way, traces
+from calibration.store import Keeper, RemoteStore, Store, handover, make_way, traces
 from calibration.store.handover import SILENT, inbox, is_attended
 from calibration.store.parts import parts_directory
 from calibration.store.snapshot import open_snapshot, publish, snapshot_path
@@ -197,6 +198,45 @@ def test_a_damaged_request_is_answered_and_put_aside(held: Store) -> None:
     answer = json.loads(path.with_name(path.name + ".reply.json").read_text(encoding="utf-8"))
     assert "damaged" in answer["message"]
     assert (inbox(held.path) / "refused" / path.name).exists()
+
+
+def test_a_request_on_which_the_app_itself_fails_is_answered_and_kept(
+    held: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keeper = held.keeper()
+    keeper.round()
+    far = remote(held)
+
+    def fail(call: str, arguments: object) -> None:
+        raise ZeroDivisionError("a fault of ours")
+
+    monkeypatch.setattr(keeper, "_carry_out", fail)
+    keeper.start()
+    with pytest.raises(StoreError, match="a fault of ours"):
+        far.add_reviewer("Mara")
+    keeper.stop()
+    (kept,) = (inbox(held.path) / "refused").iterdir()
+    assert kept.suffix == ".parquet"
+
+
+def test_a_long_request_keeps_the_app_alive_in_the_eyes_of_others(
+    held: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request that takes longer than silence may last is not given up."""
+    monkeypatch.setattr(handover, "SILENT", 2.5)
+    keeper = held.keeper()
+    keeper.round()
+    far = remote(held)
+    carry_out = keeper._carry_out
+
+    def slowly(call: str, arguments: dict[str, Any]) -> Any:
+        time.sleep(5)
+        return carry_out(call, arguments)
+
+    monkeypatch.setattr(keeper, "_carry_out", slowly)
+    keeper.start()
+    assert far.add_reviewer("Mara").name == "Mara"
+    keeper.stop()
 
 
 def test_a_part_that_is_nowhere_is_refused(held: Store) -> None:
