@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import streamlit as st
 
+from app import session
 from calibration.analyses.selecting import PAGE, TracePage, batch_of, list_traces, traces_csv
 from calibration.errors import CalibrationError
 from calibration.records import NO_VERDICT, OUTCOMES, SOURCE_JUDGE
@@ -188,7 +189,13 @@ def _page_of(store: Store, chosen: TraceFilter, *, lead: bool) -> TracePage:
     return list_traces(
         store, chosen, for_leads=lead, sort=state.get(KEY + "sort", "imported"),
         descending=state.get(KEY + "descending", False), page=state.get(KEY + "page", 1),
+        seen_by=_seen_by(store),
     )  # fmt: skip
+
+
+def _seen_by(store: Store) -> str | None:
+    reviewer = session.chosen_reviewer(store)
+    return None if reviewer is None else reviewer.reviewer_id
 
 
 def _table(found: TracePage) -> None:
@@ -215,7 +222,8 @@ def _use(store: Store, chosen: TraceFilter, n: int, *, lead: bool) -> None:
     if lead:
         _batch(store, chosen, n)
     st.download_button(
-        f"Export all {n:,} as CSV", data=partial(traces_csv, store, chosen, for_leads=lead),
+        f"Export all {n:,} as CSV",
+        data=partial(traces_csv, store, chosen, for_leads=lead, seen_by=_seen_by(store)),
         file_name="traces.csv", mime="text/csv", on_click="ignore", key="data_export",
     )  # fmt: skip
 

@@ -36,6 +36,8 @@ def desk_data(
         if practice
         else None
     )
+    if shown is not None:
+        store.record_exposure(reviewer_id, [shown.label.trace_id], "canonical")
     return {
         "reviewer": reviewer_id,
         "name": reviewer.name,

@@ -12,7 +12,7 @@ import pandas as pd
 from calibration.analyses.rows import as_csv
 from calibration.analyses.sampling import SELECTION, draw_batch, draw_ids
 from calibration.errors import CalibrationError, InputError
-from calibration.store import Batch, Store, TraceFilter
+from calibration.store import UNLABELLED, Batch, Store, TraceFilter
 
 PAGE = 100
 HIDDEN_FILTER = (
@@ -40,6 +40,7 @@ def list_traces(
     descending: bool = False,
     page: int = 1,
     page_size: int | None = PAGE,
+    seen_by: str | None = None,
 ) -> TracePage:
     """List the traces that a filter finds; a page after the last one is the last one.
 
@@ -49,6 +50,8 @@ def list_traces(
     ----------
     page_size : int or None, default 100
         Traces a page; None puts all of them on one.
+    seen_by : str, optional
+        Reviewer who is shown the list: the exposure log is told of each class and verdict in it.
 
     Raises
     ------
@@ -67,7 +70,17 @@ def list_traces(
         limit=page_size,
         offset=0 if page_size is None else (page - 1) * page_size,
     )
+    if for_leads and seen_by is not None:
+        _record_seen(store, traces, seen_by)
     return TracePage(n=n, page=page, pages=pages, traces=traces)
+
+
+def _record_seen(store: Store, traces: pd.DataFrame, seen_by: str) -> None:
+    labelled = traces["trace_id"][traces["class"] != UNLABELLED]
+    store.record_exposure(seen_by, labelled.tolist(), "labels")
+    if "verdict" in traces:
+        judged = traces["trace_id"][traces["verdict"].notna()]
+        store.record_exposure(seen_by, judged.tolist(), "verdicts")
 
 
 def _allow(chosen: TraceFilter, *, for_leads: bool) -> None:
@@ -89,9 +102,11 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def traces_csv(store: Store, chosen: TraceFilter, *, for_leads: bool) -> str:
+def traces_csv(
+    store: Store, chosen: TraceFilter, *, for_leads: bool, seen_by: str | None = None
+) -> str:
     """Return every trace that a filter finds as CSV that no spreadsheet runs as formulas."""
-    listed = list_traces(store, chosen, for_leads=for_leads, page_size=None)
+    listed = list_traces(store, chosen, for_leads=for_leads, page_size=None, seen_by=seen_by)
     return as_csv([str(name) for name in listed.traces.columns], plain_rows(listed.traces))
 
 

@@ -8,7 +8,7 @@ from calibration.store.label_import import LabelsStored, import_token
 from calibration.store.labels import LabelReceipt
 from calibration.store.own_labels import OwnLabel
 from calibration.store.remote import RemoteStore
-from calibration.store.selection import CLASSES, SORTED_BY, TraceFacets, TraceFilter
+from calibration.store.selection import CLASSES, SORTED_BY, UNLABELLED, TraceFacets, TraceFilter
 from calibration.store.store import Store
 from calibration.store.traces import IngestResult
 from calibration.store.verdicts import VerdictsStored
@@ -16,6 +16,7 @@ from calibration.store.verdicts import VerdictsStored
 __all__ = [
     "CLASSES",
     "SORTED_BY",
+    "UNLABELLED",
     "Batch",
     "IngestResult",
     "Keeper",

@@ -127,6 +127,8 @@ def test_nothing_canonical_is_in_the_queue(store: Store, dataset: ReferenceSet) 
         # After the label, the page has it: the check above can fail.
         page = repr(desk_data(store, reviewer, batch.batch_id, Receipts()))
         assert repr(dataset.labels[seen[-1]].rationale) in page
+        exposed = store.exposure_frame()[["reviewer_id", "trace_id", "what"]]
+        assert exposed.to_numpy().tolist() == [[ME, trace_id, "canonical"] for trace_id in seen]
         if len(seen) == 6:
             break
     assert len(set(seen)) == 6

@@ -6,7 +6,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import session
-from calibration.records import Verdict
+from calibration.analyses.selecting import traces_csv
+from calibration.records import LabelDraft, Verdict
 from calibration.store import Store, TraceFilter
 from tests.app.conftest import OpenApp
 from tests.app.test_result_pages import page, texts
@@ -282,3 +283,31 @@ def test_two_ceilings_for_one_workflow_are_refused(filled: Path, open_app: OpenA
     app.button(key="import_store").click().run()
     assert "Nothing was imported: workflow 'flights' has two ceilings" in texts(app)
     assert stored(filled) == 5
+
+
+def test_classes_and_verdicts_that_a_lead_is_shown_are_written_down(
+    filled: Path, open_app: OpenApp
+) -> None:
+    """Listed on the page, or taken out as a file: what was seen is known, and by whom."""
+    labelled, judged, other = ids(0, 1, 2)
+    with Store.open(filled) as store:
+        batch = store.add_batch(purpose="production", trace_ids=[labelled, other])
+        store.queue("rea", batch.batch_id)
+        store.record_label(
+            LabelDraft(
+                client_token="one",
+                trace_id=labelled,
+                reviewer_id="rea",
+                batch_id=batch.batch_id,
+                answers={"output": "no"},
+            )
+        )
+        store.add_verdicts([Verdict(judge_id="j", trace_id=judged, outcome="complete")])
+    data_page(open_app)  # nobody has said who they are
+    data_page(open_app, reviewer="lea")
+    store = session.open_store(filled)
+    seen = store.exposure_frame()[["reviewer_id", "trace_id", "what"]].to_numpy().tolist()
+    assert seen == [["lea", labelled, "labels"]]
+    traces_csv(store, TraceFilter(judge="j"), for_leads=True, seen_by="lea")
+    seen = store.exposure_frame()[["reviewer_id", "trace_id", "what"]].to_numpy().tolist()
+    assert seen[1:] == [["lea", judged, "verdicts"]]
