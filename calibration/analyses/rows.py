@@ -130,3 +130,19 @@ def _json_rows(path: Path, text: str) -> Iterator[tuple[int, Row]]:
             if not isinstance(row, dict):
                 raise InputError(f"{path}, line {line}: must be an object")
             yield line, row
+
+
+def outcome_field(row: Row, known: Sequence[str], *, path: Path, line: int) -> str:
+    """Return the class that a row names.
+
+    Raises
+    ------
+    InputError
+        If it is none of the known ones.
+    """
+    outcome = str(row["outcome"]).strip()
+    if outcome not in known:
+        raise InputError(
+            f"{path}, line {line}, field 'outcome': {outcome!r:.80} is none of {list(known)}"
+        )
+    return outcome

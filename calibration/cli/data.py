@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from calibration.analyses import importing
+from calibration.analyses import importing, label_files
 from calibration.analyses.labelled_batch import choose_batch
 from calibration.cli.stores import open_to_read, open_to_write
 from calibration.cli.terminal import (
@@ -156,9 +156,9 @@ def export_labels(path: Path, batch_id: str | None, output: Path | None) -> None
     if output is not None and path.exists() and output.exists() and output.samefile(path):
         raise InputError(f"{output}: is the store itself; choose another file for --output")
     with open_to_read(path) as store:
-        rows = importing.label_rows(store, choose_batch(store, batch_id).batch_id)
+        rows = label_files.label_rows(store, choose_batch(store, batch_id).batch_id)
     text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, fieldnames=importing.LABEL_COLUMNS)
+    writer = csv.DictWriter(text, fieldnames=label_files.LABEL_COLUMNS)
     writer.writeheader()
     writer.writerows(rows)
     if output is None:
@@ -180,7 +180,7 @@ def import_labels(file: Path, path: Path, batch_id: str | None, as_data: bool) -
     """
     with open_to_write(path) as store:
         batch = choose_batch(store, batch_id)
-        done = importing.import_labels(store, file, batch_id=batch.batch_id)
+        done = label_files.import_labels(store, file, batch_id=batch.batch_id)
     if as_data:
         print_json(
             {

@@ -12,7 +12,7 @@ from calibration.records import Draft, TraceForReview
 from calibration.store.database import Cursor, Database, record_audit, rows, utc_now
 from calibration.store.drafts import drafts as drafts_of
 from calibration.store.leases import LEASE, claim, live_leases
-from calibration.store.traces import for_review
+from calibration.store.review import for_review
 
 PURPOSES = ("practice", "exam", "production", "repeat")
 

@@ -13,7 +13,7 @@ from calibration.records import (
     TraceForReview,
 )
 from calibration.store.database import Database
-from calibration.store.traces import for_review
+from calibration.store.review import for_review
 from calibration.taxonomy import Taxonomy
 
 MAX_TEXT = 4_000

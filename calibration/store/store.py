@@ -28,6 +28,7 @@ from calibration.store import (
     leases,
     own_labels,
     people,
+    review,
     saved_queries,
     selection,
     snapshot,
@@ -141,7 +142,7 @@ class Store:
 
     def for_review(self, trace_ids: Sequence[str]) -> list[TraceForReview]:
         """Return what a labelling reviewer may see of these traces."""
-        return traces.for_review(self._db, trace_ids)
+        return review.for_review(self._db, trace_ids)
 
     def trace_frame(self) -> pd.DataFrame:
         """Return the index of all traces."""

@@ -1,6 +1,5 @@
 """Traces in the store: an index row each, and the text in immutable Parquet parts."""
 
-import json
 import string
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -13,9 +12,9 @@ from typing import Any
 import pyarrow as pa
 
 from calibration.errors import InputError
-from calibration.records import SOURCE_JUDGE, Attachment, Step, SubGoal, Trace, TraceForReview
-from calibration.store.database import Cursor, Database, record_audit, rows, utc_now
-from calibration.store.parts import parts_directory, read_part, write_part
+from calibration.records import SOURCE_JUDGE, Trace
+from calibration.store.database import Cursor, Database, record_audit, utc_now
+from calibration.store.parts import parts_directory, write_part
 from calibration.store.tools import ToolUse, forget_tools, insert_tools, tool_uses
 
 
@@ -297,54 +296,3 @@ def _agent_tags(cursor: Cursor, index: Iterable[IndexRow]) -> dict[tuple[str, st
 def _next_tag(taken: set[str]) -> str:
     letters = (p for length in count(1) for p in product(string.ascii_lowercase, repeat=length))
     return next(tag for p in letters if (tag := "agent-" + "".join(p)) not in taken)
-
-
-def for_review(db: Database, trace_ids: Sequence[str]) -> list[TraceForReview]:
-    """Return what a labelling reviewer may see of these traces, in the order asked for."""
-    if not trace_ids:
-        return []
-    with db.read() as cursor:
-        heads = rows(
-            cursor,
-            "SELECT trace_id, workflow, status, agent_tag, latency_s, part FROM trace "
-            "WHERE list_contains(?, trace_id)",
-            [list(trace_ids)],
-        )
-        found: dict[str, TraceForReview] = {}
-        for part in {head["part"] for head in heads}:
-            ids = [head["trace_id"] for head in heads if head["part"] == part]
-            bodies = _bodies(db, cursor, part, ids)
-            for head in heads:
-                if head["part"] == part:
-                    found[head["trace_id"]] = _review(head, bodies[head["trace_id"]])
-    return [found[trace_id] for trace_id in trace_ids if trace_id in found]
-
-
-def _bodies(db: Database, cursor: Cursor, part: str, ids: list[str]) -> dict[str, dict[str, Any]]:
-    """Return the text of traces of a part, from memory if it was just shown.
-
-    The queue asks for the same few traces after every answer. A part never changes: its name
-    is made from its content.
-    """
-    found = {i: body for i in ids if (body := db.shown.get((part, i))) is not None}
-    missing = [i for i in ids if i not in found]
-    if missing:
-        for trace_id, text in read_part(cursor, parts_directory(db.path) / part, missing).items():
-            found[trace_id] = json.loads(text)
-            db.shown.put((part, trace_id), found[trace_id], len(text))
-    return found
-
-
-def _review(head: dict[str, Any], body: dict[str, Any]) -> TraceForReview:
-    return TraceForReview(
-        trace_id=head["trace_id"],
-        workflow=head["workflow"],
-        status=head["status"],
-        agent=head["agent_tag"],
-        latency_s=head["latency_s"],
-        prompt=body["prompt"],
-        inputs=tuple(Attachment(**item) for item in body["inputs"]),
-        sub_goals=tuple(SubGoal(**item) for item in body["sub_goals"]),
-        steps=tuple(Step(**item) for item in body["steps"]),
-        response=body["response"],
-    )

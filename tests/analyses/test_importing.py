@@ -6,13 +6,12 @@ from typing import Any
 import pytest
 
 from calibration.analyses.importing import (
-    import_labels,
     import_verdicts,
-    label_rows,
     read_files,
     set_aside_csv,
     store_files,
 )
+from calibration.analyses.label_files import import_labels, label_rows
 from calibration.errors import CalibrationError, InputError
 from calibration.importers import ImportSettings
 from calibration.records import SetAside, Workflow
