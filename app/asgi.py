@@ -1,6 +1,5 @@
 """The server: security headers, a health route, and a lifespan that closes the store."""
 
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -76,10 +75,6 @@ async def lifespan(_app: st.App) -> AsyncIterator[None]:
     finally:
         close_stores()
 
-
-# A label is a dozen short statements. After each, a thread waits for its turn, by default up to
-# 5 ms while another computes: under load most of the time goes into that.
-sys.setswitchinterval(0.0005)
 
 app = st.App(
     Path(__file__).with_name("main.py"),

@@ -10,7 +10,7 @@ from app import session
 from app.labelling import SKIP_REASONS, Receipts
 from calibration.analyses.practice import Lesson, lesson
 from calibration.records import Reviewer, Step, TraceForReview
-from calibration.store import Store
+from calibration.store import Queue, Store
 from calibration.taxonomy import Taxonomy
 from reference_dataset.handbook import handbook
 
@@ -27,10 +27,9 @@ def desk_data(
     same data acknowledges.
     """
     reviewer_id = reviewer.reviewer_id
-    held = store.acknowledged(reviewer_id, batch_id, receipts.tokens)
+    acked = sorted(receipts.stored & set(receipts.tokens))
     queue = store.queue(reviewer_id, batch_id, limit=PREFETCHED)
-    last = store.last_label(reviewer_id, batch_id)
-    practice = store.purpose(batch_id) == "practice"
+    practice = queue.purpose == "practice"
     shown = (
         lesson(store, session.reference_set(store), reviewer_id=reviewer_id, batch_id=batch_id)
         if practice
@@ -50,8 +49,8 @@ def desk_data(
             for trace in queue.items
         ],
         "drafts": {trace_id: asdict(draft) for trace_id, draft in queue.drafts.items()},
-        **own_work(store, reviewer_id, batch_id, receipts, [t.trace_id for t in queue.items]),
-        "acked": sorted(held | (receipts.drafts & set(receipts.tokens))),
+        **own_work(store, reviewer_id, batch_id, receipts, queue),
+        "acked": acked,
         "refused": [
             {"token": token, "why": receipts.refused[token]}
             for token in receipts.tokens
@@ -60,7 +59,7 @@ def desk_data(
         "trouble": receipts.trouble,
         "number": receipts.number,
         "progress": {"done": queue.done, "skipped": queue.skipped, "total": queue.total},
-        "last": {"trace_id": last[0], "outcome": last[1]} if last else None,
+        "last": queue.last and {"trace_id": queue.last[0], "outcome": queue.last[1]},
         "skip_reasons": list(SKIP_REASONS),
         "practice": practice,
         "lesson": None if shown is None else lesson_for_page(shown),
@@ -71,12 +70,13 @@ def desk_data(
 
 
 def own_work(
-    store: Store, reviewer_id: str, batch_id: str, receipts: Receipts, queued: list[str]
+    store: Store, reviewer_id: str, batch_id: str, receipts: Receipts, queue: Queue
 ) -> dict[str, Any]:
     """Return what the page shows of the reviewer's own work; nothing of anybody else."""
     mine = store.own_labels(reviewer_id, batch_id) if receipts.listing else None
-    last = store.last_label(reviewer_id, batch_id)
-    shown = [*queued, *(label.trace_id for label in mine or ()), *(last[:1] if last else ())]
+    shown = [trace.trace_id for trace in queue.items]
+    shown += [label.trace_id for label in mine or ()]
+    shown += [queue.last[0]] if queue.last else []
     return {
         "own_labels": mine
         and [
@@ -89,8 +89,8 @@ def own_work(
             for label in mine
         ],
         "flags": store.own_flags(reviewer_id, batch_id, shown),
-        "tags": store.own_tags(reviewer_id, batch_id),
-        "pace_s": store.pace(reviewer_id, batch_id),
+        "tags": queue.tags,
+        "pace_s": queue.pace_s,
     }
 
 

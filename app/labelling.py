@@ -26,13 +26,14 @@ SKIP_REASONS = (
 class Receipts:
     """What became of the events that this browser session sent last.
 
+    `stored` holds the tokens that the store has, drafts included: those leave no event there.
     `held` names the traces that the page already has in full; `number` counts what it sent
     and goes back to it, so that every answer differs from the one before and reaches the page;
     `listing` says that it shows the list of the reviewer's own labels.
     """
 
     tokens: list[str] = field(default_factory=list)
-    drafts: set[str] = field(default_factory=set)
+    stored: set[str] = field(default_factory=set)
     refused: dict[str, str] = field(default_factory=dict)
     trouble: str = ""
     held: set[str] = field(default_factory=set)
@@ -52,25 +53,21 @@ def apply_events(
     receipts.tokens = [e["token"] for e in received]
     receipts.trouble = ""
     try:
-        held = store.acknowledged(reviewer_id, batch_id, receipts.tokens)
+        unknown = [token for token in receipts.tokens if token not in receipts.stored]
+        receipts.stored |= store.acknowledged(reviewer_id, batch_id, unknown)
         for event in received:
-            if event["token"] in held or event["token"] in receipts.drafts:
+            if event["token"] in receipts.stored:
                 continue
             try:
-                _apply(store, reviewer_id, batch_id, event, receipts)
+                _apply(store, reviewer_id, batch_id, event)
+                receipts.stored.add(event["token"])
             except (LabelRefusedError, ValueError) as error:
                 receipts.refused[event["token"]] = str(error)
     except CalibrationError as error:
         receipts.trouble = str(error)
 
 
-def _apply(
-    store: Store,
-    reviewer_id: str,
-    batch_id: str,
-    event: Mapping[str, Any],
-    receipts: Receipts,
-) -> None:
+def _apply(store: Store, reviewer_id: str, batch_id: str, event: Mapping[str, Any]) -> None:
     token, kind = event["token"], event.get("kind")
     if kind == "label":
         store.record_label(label_draft(reviewer_id, batch_id, event))
@@ -91,7 +88,6 @@ def _apply(
             batch_id=batch_id,
             draft=draft(event),
         )
-        receipts.drafts.add(token)
     elif kind == "flag":
         store.record_flag(
             client_token=token,

@@ -55,7 +55,9 @@ class Desk {
   // reopened trace, now first in the queue, replaces whatever is shown.
   receive(data) {
     this.watchdog.answered();
-    this.data = { ...data, queue: this.fill(data.queue) };
+    // The list stays until it is asked for anew: an answer to something else has none.
+    const own_labels = data.own_labels ?? this.data?.own_labels ?? null;
+    this.data = { ...data, queue: this.fill(data.queue), own_labels };
     if (data.own_labels) this.listing = false;
     const settled = new Set(data.acked);
     const refused = new Map(data.refused.map((r) => [r.token, r.why]));

@@ -2,9 +2,10 @@
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from calibration.errors import InputError
@@ -37,7 +38,9 @@ class Queue:
     """What one reviewer is given now: the current trace first, then the ones after it.
 
     `state` is ``open``, ``waiting`` (others hold what is left; it may come back) or
-    ``finished`` (nothing is left for this reviewer).
+    ``finished`` (nothing is left for this reviewer). `last` is trace and class (None: a skip) of
+    what one undo would take back, `tags` are the reviewer's own, the most used first, and
+    `pace_s` is the median active time of their last labels.
     """
 
     items: tuple[TraceForReview, ...]
@@ -46,6 +49,10 @@ class Queue:
     skipped: int
     total: int
     state: str
+    purpose: str
+    last: tuple[str, str | None] | None
+    tags: list[str]
+    pace_s: float | None
 
 
 def batches(db: Database) -> list[Batch]:
@@ -58,15 +65,6 @@ def batches(db: Database) -> list[Batch]:
             "FROM batch b ORDER BY rowid DESC",
         )
     return [Batch(**(row | {"design": json.loads(row["design"])})) for row in found]
-
-
-def purpose(db: Database, batch_id: str) -> str | None:
-    """Return what a batch is for; None if there is no such batch."""
-    with db.read() as cursor:
-        found = cursor.execute(
-            "SELECT purpose FROM batch WHERE batch_id = ?", [batch_id]
-        ).fetchone()
-    return None if found is None else str(found[0])
 
 
 def add_batch(
@@ -168,52 +166,67 @@ def queue(
     now = utc_now()
     with db.write() as cursor:
         db.progress.check_reviewer(cursor, reviewer_id)
-        wanted = db.progress.plan(cursor, batch_id)
+        plan = db.progress.plan(cursor, batch_id)
+        wanted = plan.wanted
         progress = db.progress.of(cursor, batch_id, taxonomy_version)
         leases = live_leases(cursor, batch_id, now)
-        mine = progress.decided.get(reviewer_id, {})
-        left = [t for t, w in wanted.items() if t not in mine and progress.labels.get(t, 0) < w]
+        own = progress.own[reviewer_id]
+        mine = own.decided
+        labels = progress.labels
+        left = [t for t, w in wanted.items() if labels.get(t, 0) < w and t not in mine]
         held = leases.pop(reviewer_id, {})
         holders = Counter(
             trace_id
             for holder, traces in leases.items()
             for trace_id in traces
-            if trace_id not in progress.decided.get(holder, {})
+            if trace_id not in progress.own[holder].decided
         )
-        free = [t for t in left if progress.labels.get(t, 0) + holders.get(t, 0) < wanted[t]]
-        undone = progress.undone.get(reviewer_id, {})
-        offered = _in_order(free, undone, held)[:limit]
-        for trace_id in offered:
-            if trace_id not in held or held[trace_id] - now < LEASE * 0.9:
-                claim(cursor, batch_id, trace_id, reviewer_id, now)
+        offered = list(
+            islice(
+                (
+                    t
+                    for t in _in_order(left, own.undone, held)
+                    if labels.get(t, 0) + holders.get(t, 0) < wanted[t]
+                ),
+                limit,
+            )
+        )
+        due = [t for t in offered if t not in held or held[t] - now < LEASE * 0.9]
+        claim(cursor, batch_id, due, reviewer_id, now)
+        counts = Counter(decision.kind for decision in mine.values())
+        last, tags, pace_s, total = own.latest(), own.own_tags(), own.pace(), len(mine) + len(left)
     with db.read() as cursor:
         drafts = drafts_of(cursor, reviewer_id, batch_id)
-    counts = Counter(mine.values())
     return Queue(
         items=tuple(for_review(db, offered)),
         drafts={t: drafts[t] for t in offered if t in drafts},
         done=counts["label"],
         skipped=counts["skip"],
-        total=len(mine) + len(left),
+        total=total,
         state="open" if offered else "waiting" if left else "finished",
+        purpose=plan.purpose,
+        last=last,
+        tags=tags,
+        pace_s=pace_s,
     )
 
 
 def _in_order(
-    free: list[str], undone: Mapping[str, int], held: Mapping[str, datetime]
-) -> list[str]:
+    left: list[str], undone: Mapping[str, int], held: Mapping[str, datetime]
+) -> Iterator[str]:
     """Put the traces undone last first, then those held, and keep the order of the batch."""
-    ahead = [t for t in free if t in undone or t in held]
+    ahead = [t for t in left if t in undone or t in held]
     ahead.sort(key=lambda t: (-undone.get(t, 0), t not in held))
+    yield from ahead
     first = set(ahead)
-    return ahead + [t for t in free if t not in first]
+    yield from (t for t in left if t not in first)
 
 
 def has_open_items(db: Database, reviewer_id: str, batch_id: str, taxonomy_version: str) -> bool:
     """Return whether this reviewer still has traces of the batch to label."""
     with db.write() as cursor:
         db.progress.check_reviewer(cursor, reviewer_id)
-        wanted = db.progress.plan(cursor, batch_id)
+        wanted = db.progress.plan(cursor, batch_id).wanted
         progress = db.progress.of(cursor, batch_id, taxonomy_version)
-        mine = progress.decided.get(reviewer_id, {})
+        mine = set(progress.own[reviewer_id].decided)
     return any(t not in mine and progress.labels.get(t, 0) < w for t, w in wanted.items())

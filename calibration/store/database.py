@@ -22,9 +22,12 @@ from calibration.store.progress import Progress, Shown
 Cursor = duckdb.DuckDBPyConnection
 
 # Files stay readable by DuckDB 1.5, and a Python variable never stands in for a missing table.
+# Many people send short statements: handing each out to several threads takes longer than it
+# saves, and one long statement must not take every core.
 CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "storage_compatibility_version": "v1.5.0",
     "python_enable_replacements": False,
+    "threads": 1,
 }
 
 

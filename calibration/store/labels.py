@@ -34,23 +34,25 @@ def record_label(db: Database, taxonomy: Taxonomy, draft: LabelDraft) -> LabelRe
         answers or the evidence are incomplete, if confidence, tags or sub-goals are none, or
         if the token belongs to something else.
     """
-    with db.read() as cursor:
-        stored = _receipt(cursor, draft)
-    if stored is not None:
-        return stored
     try:
         outcome = taxonomy.outcome(draft.answers)
-    except TaxonomyError as error:
+        check_label(db, taxonomy, draft)
+        tags = clean_tags(draft.tags)
+    except (LabelRefusedError, TaxonomyError) as error:
+        # What was stored stays stored, whatever has become of the tree since.
+        with db.read() as cursor:
+            stored = _receipt(cursor, draft)
+        if stored is not None:
+            return stored
+        if isinstance(error, LabelRefusedError):
+            raise
         raise LabelRefusedError(f"the answers do not reach a class: {error}") from error
-    check_label(db, taxonomy, draft)
-    tags = clean_tags(draft.tags)
     with db.write() as cursor:
-        # Again under the lock: the same label may be on its way in another thread.
         stored = _receipt(cursor, draft)
         if stored is not None:
             return stored
         check_offered(cursor, draft.trace_id, draft.reviewer_id, draft.batch_id)
-        if _current(cursor, draft.trace_id, draft.reviewer_id, draft.batch_id, taxonomy):
+        if _decided(db, cursor, taxonomy, draft.trace_id, draft.reviewer_id, draft.batch_id):
             raise LabelRefusedError(
                 f"trace {draft.trace_id} already carries your label or skip; "
                 "undo it before labelling again"
@@ -93,7 +95,7 @@ def record_skip(
         if _known(cursor, client_token, "skip", reviewer_id, batch_id, trace_id):
             return
         check_offered(cursor, trace_id, reviewer_id, batch_id)
-        if _current(cursor, trace_id, reviewer_id, batch_id, taxonomy) is not None:
+        if _decided(db, cursor, taxonomy, trace_id, reviewer_id, batch_id):
             raise LabelRefusedError(f"trace {trace_id} already carries your label or skip")
         _append(
             cursor,
@@ -119,20 +121,22 @@ def record_undo(
         done = _known(cursor, client_token, "undo", reviewer_id, batch_id)
         if done is not None:
             return str(done["trace_id"])
-        latest = _latest(cursor, taxonomy, reviewer_id, batch_id)
+        own = db.progress.of(cursor, batch_id, taxonomy.version).own[reviewer_id]
+        latest = own.latest()
         if latest is None:
             return None
+        trace_id, _ = latest
         _append(
             cursor,
             taxonomy,
             kind="undo",
             client_token=client_token,
-            trace_id=latest["trace_id"],
+            trace_id=trace_id,
             reviewer_id=reviewer_id,
             batch_id=batch_id,
-            supersedes=latest["event_id"],
+            supersedes=own.decided[trace_id].event_id,
         )
-        return str(latest["trace_id"])
+        return trace_id
 
 
 def reopen(
@@ -186,7 +190,7 @@ def reopen(
                                 ("sub_goals", "{}"))
         }  # fmt: skip
         drafts.keep(cursor, trace_id, reviewer_id, batch_id, draft_of(label | parts))
-        claim(cursor, batch_id, trace_id, reviewer_id, utc_now())
+        claim(cursor, batch_id, [trace_id], reviewer_id, utc_now())
 
 
 def last_label(
@@ -194,8 +198,11 @@ def last_label(
 ) -> tuple[str, str | None] | None:
     """Return trace and class (None: a skip) of what one undo would take back."""
     with db.read() as cursor:
-        latest = _latest(cursor, taxonomy, reviewer_id, batch_id)
-    return None if latest is None else (latest["trace_id"], latest["outcome"])
+        return cursor.execute(
+            "SELECT trace_id, outcome FROM label_current WHERE reviewer_id = ? "
+            "AND batch_id = ? AND taxonomy_version = ? ORDER BY seq DESC LIMIT 1",
+            [reviewer_id, batch_id, taxonomy.version],
+        ).fetchone()
 
 
 def acknowledged(db: Database, reviewer_id: str, batch_id: str, tokens: Sequence[str]) -> set[str]:
@@ -248,49 +255,31 @@ def _known(
     return event
 
 
-def _current(
-    cursor: Cursor, trace_id: str, reviewer_id: str, batch_id: str, taxonomy: Taxonomy
-) -> tuple[Any, ...] | None:
-    return cursor.execute(
-        "SELECT event_id FROM label_current WHERE trace_id = ? AND reviewer_id = ? "
-        "AND batch_id = ? AND taxonomy_version = ?",
-        [trace_id, reviewer_id, batch_id, taxonomy.version],
-    ).fetchone()
-
-
-def _latest(
-    cursor: Cursor, taxonomy: Taxonomy, reviewer_id: str, batch_id: str
-) -> dict[str, Any] | None:
-    found = rows(
-        cursor,
-        "SELECT event_id, trace_id, outcome FROM label_current WHERE reviewer_id = ? "
-        "AND batch_id = ? AND taxonomy_version = ? ORDER BY seq DESC LIMIT 1",
-        [reviewer_id, batch_id, taxonomy.version],
-    )
-    return found[0] if found else None
+def _decided(
+    db: Database,
+    cursor: Cursor,
+    taxonomy: Taxonomy,
+    trace_id: str,
+    reviewer_id: str,
+    batch_id: str,
+) -> bool:
+    progress = db.progress.of(cursor, batch_id, taxonomy.version)
+    return trace_id in progress.own[reviewer_id].decided
 
 
 def _append(cursor: Cursor, taxonomy: Taxonomy, **values: Any) -> str:
     """Append one event; its place in time is a sequence number, for clocks go backwards."""
-    ((by_simulated, on_simulated),) = cursor.execute(
-        "SELECT (SELECT simulated FROM reviewer WHERE reviewer_id = ?), "
-        "(SELECT simulated FROM trace WHERE trace_id = ?)",
-        [values["reviewer_id"], values["trace_id"]],
-    ).fetchall()
-    if by_simulated is None or on_simulated is None:
+    values |= {"taxonomy_version": taxonomy.version, "created_at": utc_now()}
+    names = ", ".join(values)
+    marks = ", ".join("?" * len(values))
+    stored = cursor.execute(
+        f"INSERT INTO label_event (seq, simulated, {names}) "
+        f"SELECT nextval('event_seq'), r.simulated OR t.simulated, {marks} "
+        "FROM reviewer r, trace t WHERE r.reviewer_id = ? AND t.trace_id = ? RETURNING event_id",
+        [*values.values(), values["reviewer_id"], values["trace_id"]],
+    ).fetchone()
+    if stored is None:
         raise LabelRefusedError(
             f"no reviewer {values['reviewer_id']!r} or no trace {values['trace_id']!r} in the store"
         )
-    values |= {
-        "taxonomy_version": taxonomy.version,
-        "simulated": by_simulated or on_simulated,
-        "created_at": utc_now(),
-    }
-    names = ", ".join(values)
-    marks = ", ".join("?" * len(values))
-    ((event_id,),) = cursor.execute(
-        f"INSERT INTO label_event (seq, {names}) VALUES (nextval('event_seq'), {marks}) "
-        "RETURNING event_id",
-        list(values.values()),
-    ).fetchall()
-    return str(event_id)
+    return str(stored[0])

@@ -5,6 +5,7 @@ still taken in. So nothing here ever removes one.
 """
 
 from collections import defaultdict
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 import pandas as pd
@@ -34,13 +35,17 @@ def live_leases(
     return leases
 
 
-def claim(cursor: Cursor, batch_id: str, trace_id: str, reviewer_id: str, now: datetime) -> None:
-    """Give a trace to a reviewer, or renew what they hold."""
-    cursor.execute(
-        "INSERT INTO lease VALUES (?, ?, ?, ?) ON CONFLICT (batch_id, trace_id, reviewer_id) "
-        "DO UPDATE SET expires_at = excluded.expires_at",
-        [batch_id, trace_id, reviewer_id, now + LEASE],
-    )
+def claim(
+    cursor: Cursor, batch_id: str, trace_ids: Sequence[str], reviewer_id: str, now: datetime
+) -> None:
+    """Give traces to a reviewer, or renew what they hold."""
+    if trace_ids:
+        cursor.execute(
+            "INSERT INTO lease SELECT ?, unnest(?::VARCHAR[]), ?, ? "
+            "ON CONFLICT (batch_id, trace_id, reviewer_id) "
+            "DO UPDATE SET expires_at = excluded.expires_at",
+            [batch_id, list(trace_ids), reviewer_id, now + LEASE],
+        )
 
 
 def check_offered(cursor: Cursor, trace_id: str, reviewer_id: str, batch_id: str) -> None:

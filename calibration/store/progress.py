@@ -5,37 +5,94 @@ them there are. Events are only ever appended and their sequence numbers are dra
 write lock, so what was added up stays right and only the events after it have to be read.
 """
 
+import json
 import threading
-from collections import Counter, OrderedDict, defaultdict
+from collections import Counter, OrderedDict, defaultdict, deque
 from dataclasses import dataclass, field
-from typing import Any
+from statistics import median
+from typing import Any, NamedTuple
 
 import duckdb
 
 from calibration.errors import InputError
+
+PACE_LABELS, PACE_NEEDS = 20, 5
+MAX_TAGS_OFFERED = 50
+
+
+class Decision(NamedTuple):
+    """A label or skip that stands; a skip has no class."""
+
+    event_id: str
+    kind: str
+    outcome: str | None
+
+
+@dataclass(slots=True)
+class OwnProgress:
+    """One reviewer's work in one batch under one taxonomy version.
+
+    `decided` is in the order of the decisions; `undone` holds the sequence number of the undo
+    that made a trace open again; `tags` how often a tag was given, the one given last at the
+    end; `seconds` the active seconds of the last labels, those taken back among them.
+    """
+
+    decided: dict[str, Decision] = field(default_factory=dict)
+    undone: dict[str, int] = field(default_factory=dict)
+    tags: dict[str, int] = field(default_factory=dict)
+    seconds: deque[float] = field(default_factory=lambda: deque(maxlen=PACE_LABELS))
+
+    def latest(self) -> tuple[str, str | None] | None:
+        """Return trace and class of what one undo would take back."""
+        if not self.decided:
+            return None
+        trace_id = next(reversed(self.decided))
+        return trace_id, self.decided[trace_id].outcome
+
+    def own_tags(self) -> list[str]:
+        """Return the tags of this reviewer, the most used first, then the one used last.
+
+        Only their own: a tag of somebody else tells what they thought of a trace.
+        """
+        newest_first = list(reversed(self.tags))
+        return sorted(newest_first, key=lambda tag: -self.tags[tag])[:MAX_TAGS_OFFERED]
+
+    def pace(self) -> float | None:
+        """Return the median active seconds of the last 20 labels; None below five."""
+        return median(self.seconds) if len(self.seconds) >= PACE_NEEDS else None
 
 
 @dataclass(slots=True)
 class BatchProgress:
     """Decisions on the traces of one batch under one taxonomy version.
 
-    `decided` holds label or skip by reviewer and trace, `undone` the sequence number of the
-    undo that made a trace open again, `labels` how many reviewers have labelled a trace.
+    `labels` counts how many reviewers have labelled a trace.
     """
 
-    decided: defaultdict[str, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
-    undone: defaultdict[str, dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
+    own: defaultdict[str, OwnProgress] = field(default_factory=lambda: defaultdict(OwnProgress))
     labels: Counter[str] = field(default_factory=Counter)
 
-    def add(self, trace_id: str, reviewer_id: str, kind: str, seq: int) -> None:
+    def add(self, event: dict[str, Any]) -> None:
         """Take in the next event."""
-        mine = self.decided[reviewer_id]
-        before = mine.pop(trace_id, None)
-        self.labels[trace_id] += (kind == "label") - (before == "label")
+        own, trace_id, kind = self.own[event["reviewer_id"]], event["trace_id"], event["kind"]
+        before = own.decided.pop(trace_id, None)
+        self.labels[trace_id] += (kind == "label") - (before is not None and before.kind == "label")
         if kind == "undo":
-            self.undone[reviewer_id][trace_id] = seq
-        else:
-            mine[trace_id] = kind
+            own.undone[trace_id] = event["seq"]
+            return
+        own.decided[trace_id] = Decision(str(event["event_id"]), kind, event["outcome"])
+        if event["seconds_active"] is not None:
+            own.seconds.append(event["seconds_active"])
+        for tag in reversed(json.loads(event["tags"] or "[]")):
+            own.tags[tag] = own.tags.pop(tag, 0) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a batch is for, and the labels wanted of each of its traces, in its order."""
+
+    purpose: str
+    wanted: dict[str, int]
 
 
 class Shown:
@@ -75,20 +132,21 @@ class Progress:
     def __init__(self) -> None:
         self._seen = 0
         self._by_batch: defaultdict[tuple[str, str], BatchProgress] = defaultdict(BatchProgress)
-        self._plans: dict[str, dict[str, int]] = {}
+        self._plans: dict[str, Plan] = {}
         self._reviewers: set[str] = set()
 
-    def plan(self, cursor: duckdb.DuckDBPyConnection, batch_id: str) -> dict[str, int]:
-        """Return the labels wanted of each trace of a batch, in its order; it never changes."""
+    def plan(self, cursor: duckdb.DuckDBPyConnection, batch_id: str) -> Plan:
+        """Return the plan of a batch; it never changes."""
         if batch_id not in self._plans:
             items = cursor.execute(
-                "SELECT trace_id, labels_wanted FROM batch_item WHERE batch_id = ? "
-                "ORDER BY position",
+                "SELECT purpose, trace_id, i.labels_wanted FROM batch b JOIN batch_item i "
+                "USING (batch_id) WHERE batch_id = ? ORDER BY position",
                 [batch_id],
             ).fetchall()
             if not items:
                 raise InputError(f"batch {batch_id!r} is not in the store")
-            self._plans[batch_id] = dict(items)
+            wanted = {trace_id: labels for _, trace_id, labels in items}
+            self._plans[batch_id] = Plan(purpose=items[0][0], wanted=wanted)
         return self._plans[batch_id]
 
     def check_reviewer(self, cursor: duckdb.DuckDBPyConnection, reviewer_id: str) -> None:
@@ -107,12 +165,14 @@ class Progress:
         Must be called before the transaction of `cursor` appends an event: a rollback could
         not be followed.
         """
-        events = cursor.execute(
-            "SELECT batch_id, taxonomy_version, trace_id, reviewer_id, kind, seq "
-            "FROM label_event WHERE seq > ? ORDER BY seq",
+        result = cursor.execute(
+            "SELECT seq, event_id, batch_id, taxonomy_version, trace_id, reviewer_id, kind, "
+            "outcome, tags, seconds_active FROM label_event WHERE seq > ? ORDER BY seq",
             [self._seen],
-        ).fetchall()
-        for batch, version, trace_id, reviewer_id, kind, seq in events:
-            self._by_batch[batch, version].add(trace_id, reviewer_id, kind, seq)
-            self._seen = seq
+        )
+        names = [column[0] for column in result.description]
+        for row in result.fetchall():
+            event = dict(zip(names, row, strict=True))
+            self._by_batch[event["batch_id"], event["taxonomy_version"]].add(event)
+            self._seen = event["seq"]
         return self._by_batch[batch_id, taxonomy_version]

@@ -205,10 +205,6 @@ class Store:
         """Return all batches, newest first."""
         return batches.batches(self._db)
 
-    def purpose(self, batch_id: str) -> str | None:
-        """Return what a batch is for; None if there is no such batch."""
-        return batches.purpose(self._db, batch_id)
-
     def add_batch(
         self,
         *,
@@ -350,14 +346,6 @@ class Store:
     ) -> list[own_labels.OwnLabel]:
         """Return the reviewer's own current labels of a batch, newest first."""
         return own_labels.own_labels(self._db, self.taxonomy(), reviewer_id, batch_id, limit)
-
-    def own_tags(self, reviewer_id: str, batch_id: str) -> list[str]:
-        """Return the tags that this reviewer has used in a batch, the most used first."""
-        return own_labels.own_tags(self._db, reviewer_id, batch_id)
-
-    def pace(self, reviewer_id: str, batch_id: str) -> float | None:
-        """Return the median active seconds of a reviewer's last labels; None below five."""
-        return own_labels.pace(self._db, reviewer_id, batch_id)
 
     def acknowledged(self, reviewer_id: str, batch_id: str, tokens: Sequence[str]) -> set[str]:
         """Return which of these client tokens of a reviewer the store holds."""

@@ -238,15 +238,15 @@ def test_only_ones_own_tags_are_suggested_most_used_first(shared_desk: Desk) -> 
     desk.label(first, "ann", tags=("rare", "often"))
     desk.label(second, "ann", tags=("often",))
     desk.label(third, "bob", tags=("of somebody else",))
-    assert desk.store.own_tags("ann", desk.batch) == ["often", "rare"]
+    assert desk.store.queue("ann", desk.batch).tags == ["often", "rare"]
 
 
 def test_the_pace_is_the_median_of_the_last_twenty_of_ones_own(tmp_path: Path) -> None:
     desk = make_desk(tmp_path / "s.duckdb", 30, labels_wanted=2)
     with desk.store as store:
         for k, trace in enumerate(desk.queue("ann", limit=30)):
-            assert (store.pace("ann", desk.batch) is None) == (k < 5)
+            assert (store.queue("ann", desk.batch).pace_s is None) == (k < 5)
             desk.label(trace, "ann", answers=COMPLETE, seconds_active=1000.0 if k < 10 else k)
         # The last twenty took 10, 11, ... 29 seconds.
-        assert store.pace("ann", desk.batch) == 19.5
-        assert store.pace("bob", desk.batch) is None
+        assert store.queue("ann", desk.batch).pace_s == 19.5
+        assert store.queue("bob", desk.batch).pace_s is None
