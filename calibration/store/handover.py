@@ -32,7 +32,7 @@ from calibration.taxonomy import Taxonomy
 
 # A server looks into its inbox every second; one that was silent for this long is gone.
 SILENT = 15.0
-YIELDING = 10
+YIELDING = 19
 REPLY, REQUEST, SERVER = ".reply.json", ".parquet", "server"
 
 
@@ -102,6 +102,7 @@ def make_way(store: Path) -> None:
         holder = (inbox(store) / SERVER).read_text(encoding="utf-8").strip()
         if holder != str(os.getpid()):
             os.nice(YIELDING)
+            pa.set_cpu_count(1)  # Parquet is otherwise compressed on every core
 
 
 def hand_over(
