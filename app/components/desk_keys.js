@@ -73,6 +73,10 @@ function handleTyping(view, event) {
     view.search.key(event);
     return;
   }
+  if (event.key === "Backspace" && target.value === "" && view.overlay?.dropLast) {
+    if (!event.repeat) view.overlay.dropLast();
+    return;
+  }
   const inRationale = target === view.parts.rationale;
   if (event.key === "Escape") {
     event.preventDefault();
@@ -116,6 +120,7 @@ function deskAction(view, key, event) {
   const digit = event.shiftKey && /^Digit([1-9])$/.exec(event.code || "");
   if (digit) return pressed(view, `shift${digit[1]}`, event, () => backTo(view, Number(digit[1]) - 1));
   if (/^[1-3]$/.test(key)) return pressed(view, key, event, () => setConfidence(view, Number(key)));
+  if (key === "e") return pressed(view, key, event, () => openEvidence(view));
   if (key === "g") return pressed(view, key, event, () => openGoals(view));
   if (key === "t") return event.repeat || !view.ready || view.mode !== "answer" ? nothing : () => view.parts.tagField.focus();
   if (key === "w") return event.repeat || !view.ready ? nothing : () => view.parts.rationale.focus();

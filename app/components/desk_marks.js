@@ -5,7 +5,9 @@ const GOAL_TEXT = { done: "done", not_done: "not done", unclear: "unclear" };
 const GOAL_KEYS = { y: "done", n: "not_done", u: "unclear" };
 const MAX_TAGS = 8;
 const MAX_TAG = 40;
+const MAX_QUOTES = 20;
 const TAGS_OFFERED = 6;
+const QUOTE_SHOWN = 60;
 
 function marksSkeleton() {
   const tagField = el("input", {
@@ -14,6 +16,7 @@ function marksSkeleton() {
   });
   const parts = {
     confidence: el("div", { class: "choices", role: "group", "aria-label": "Confidence" }),
+    quotes: el("div", { class: "quotes" }),
     tags: el("span", { class: "chips" }),
     tagField,
     tagHints: el("div", { class: "tag-hints", id: "tag-hints", role: "listbox", "aria-label": "Your tags", hidden: true }),
@@ -25,6 +28,7 @@ function marksSkeleton() {
   parts.goalsRow = row("Sub-goals", "G", parts.goals);
   parts.marks = el("div", { class: "marks" },
     row("Confidence", "", parts.confidence),
+    row("Evidence", "E", parts.quotes),
     row("Tags", "T", el("div", { class: "tag-box" }, parts.tags, tagField, parts.tagHints)),
     parts.goalsRow, parts.flag);
   return parts;
@@ -50,6 +54,7 @@ function renderMarks(view) {
       type: "button", class: "choice", "data-key": String(index + 1),
       "aria-pressed": String(work.confidence === index + 1),
     }, kbd(String(index + 1)), el("span", { text }))));
+  renderQuotes(view, work);
   parts.tags.replaceChildren(...work.tags.map((tag) =>
     el("button", {
       type: "button", class: "chip", title: "Remove this tag", "aria-label": `Remove the tag ${tag}`,
@@ -63,6 +68,25 @@ function renderMarks(view) {
   parts.goals.textContent = said.length === 0 ? `tick ${plural(trace.sub_goals.length, "sub-goal")}`
     : [...said, ...(open > 0 ? [`${open} open`] : [])].join(", ");
   renderFlag(view);
+}
+
+function renderQuotes(view, work) {
+  const shown = (text) => (text.length > QUOTE_SHOWN ? `${text.slice(0, QUOTE_SHOWN)} …` : text).replace(/\s+/g, " ");
+  view.parts.quotes.replaceChildren(...work.evidence.map((item) =>
+    el("button", {
+      type: "button", class: "chip", title: "Drop this quote", "aria-label": `Drop the quote from ${item.step_id}`,
+      onclick: () => dropEvidence(view, item),
+    }, el("span", { class: "mono", text: item.step_id }), el("span", { text: shown(item.quote) }),
+    el("span", { class: "cross", text: "×" }))),
+  work.evidence.length < MAX_QUOTES
+    && el("button", { type: "button", class: "cite", "data-key": "E", text: "quote words of the trace" }) || "");
+}
+
+function dropEvidence(view, item) {
+  const work = view.desk.workOn(view.trace.trace_id);
+  work.evidence = work.evidence.filter((known) => known !== item);
+  view.desk.saveDraft(view.trace.trace_id);
+  renderMarks(view);
 }
 
 function renderFlag(view) {

@@ -6,6 +6,7 @@ const HELP = [
   ["S", "skip this trace, with a reason"],
   ["⇧1 … ⇧9", "back to that question"],
   ["1  2  3", "how sure you are: low, middle, high; the same key again takes it off"],
+  ["E", "quote words of the trace as evidence: select them first, or type them; Backspace in the empty box drops the last"],
   ["T", "tags: type, Enter adds; arrows choose a suggestion; Escape leaves"],
   ["G", "tick the sub-goals: Y done, N not done, U unclear"],
   ["F", "flag this trace for the lead, with or without a reason; again takes it off"],
@@ -32,35 +33,41 @@ function selectionInTrace(view) {
   return { text, step: element.closest("[data-step]")?.dataset.step || "" };
 }
 
-function openEvidence(view, answer) {
+// For an answer that asks for a quote, or (no answer) for a quote that goes with any class.
+function openEvidence(view, answer = null) {
   const chosen = selectionInTrace(view);
   const work = view.desk.workOn(view.trace.trace_id);
-  const earlier = work.evidence.find((e) => e.node === "")?.quote || "";
+  const node = answer && view.desk.question(work.answers);
+  const earlier = answer ? work.evidence.find((e) => e.node === "")?.quote || "" : "";
   const quote = el("textarea", {
     class: "quote", id: "quote", rows: "4", autocomplete: "off",
-    placeholder: "Paste or type the invented words exactly as they stand",
+    placeholder: "Paste or type the words exactly as they stand",
     "aria-describedby": "quote-found",
   });
   quote.value = chosen.text || earlier;
   const found = el("div", { class: "found", id: "quote-found", role: "status", "aria-live": "polite" });
   const accept = el("button", { type: "button", class: "primary" }, el("span", { text: "Accept" }), kbd("Enter"));
   const cancel = el("button", { type: "button" }, el("span", { text: "Cancel" }), kbd("Esc"));
+  const full = () => work.evidence.length >= MAX_QUOTES;
   const where = () => {
     const places = quote.value.trim() ? findQuote(view.trace, quote.value.trim()) : [];
     return places.includes(chosen.step) ? chosen.step : places[0] || "";
   };
-  const check = () => {
+  const verdict = () => {
+    if (full()) return [false, `${MAX_QUOTES} quotes are the most; Backspace in the empty box drops the last.`];
+    if (!quote.value.trim()) return [false, answer ? "Needed: the words that are invented." : ""];
     const step = where();
-    const elsewhere = step && chosen.step && chosen.step !== step ? ` It does not stand in step ${chosen.step}.` : "";
-    const empty = !quote.value.trim();
-    const many = step ? findQuote(view.trace, quote.value.trim()).length - 1 : 0;
-    found.classList.toggle("bad", !step && !empty);
-    found.textContent = empty
-      ? "Needed: the words that are invented."
-      : step
-        ? `Found in ${step === "response" ? "the final response" : `step ${step}`}${many > 0 ? ` and ${plural(many, "other place")}` : ""}.${elsewhere}`
-        : "Not found literally in a step or in the response.";
-    accept.disabled = !step;
+    if (!step) return [false, "Not found literally in a step or in the response."];
+    const elsewhere = chosen.step && chosen.step !== step ? ` It does not stand in step ${chosen.step}.` : "";
+    const many = findQuote(view.trace, quote.value.trim()).length - 1;
+    const place = step === "response" ? "the final response" : `step ${step}`;
+    return [true, `Found in ${place}${many > 0 ? ` and ${plural(many, "other place")}` : ""}.${elsewhere}`];
+  };
+  const check = () => {
+    const [good, text] = verdict();
+    found.classList.toggle("bad", !good && (full() || Boolean(quote.value.trim())));
+    found.textContent = text;
+    accept.disabled = !good;
   };
   const close = () => {
     view.mode = "answer";
@@ -70,14 +77,22 @@ function openEvidence(view, answer) {
     view.mark();
   };
   const take = () => {
-    const step = where();
-    if (!step) return;
-    const node = view.desk.question(work.answers);
-    work.evidence = [...work.evidence.filter((e) => e.node && e.node !== node.id),
-      { node: node.id, step_id: step, quote: quote.value.trim() }];
+    if (!verdict()[0]) return;
+    const item = { node: node ? node.id : "", step_id: where(), quote: quote.value.trim() };
+    const same = (e) => e.step_id === item.step_id && e.quote === item.quote;
+    work.evidence = [...work.evidence.filter((e) => !same(e) && !(node && e.node === node.id)), item];
     view.mode = "answer";
     view.overlay = null;
-    view.commit(answer);
+    if (answer) {
+      view.commit(answer);
+      return;
+    }
+    view.desk.saveDraft(view.trace.trace_id);
+    close();
+  };
+  const dropLast = () => {
+    if (work.evidence.length > 0) dropEvidence(view, work.evidence.at(-1));
+    check();
   };
   quote.addEventListener("input", check);
   accept.addEventListener("click", take);
@@ -89,16 +104,13 @@ function openEvidence(view, answer) {
     chosen.step = step;
     check();
   };
-  view.overlay = { accept: take, cancel: close, cite };
-  const node = view.desk.question(work.answers);
+  view.overlay = { accept: take, cancel: close, cite, dropLast };
   view.parts.decision.replaceChildren(
-    ...[
-      el("div", { class: "question-box evidence" },
-        el("div", { class: "eyebrow", text: node.question }),
-        el("label", { class: "question", for: "quote", text: "Which words are invented?" }),
-        quote, found,
-        el("div", { class: "row" }, accept, cancel)),
-    ].filter(Boolean),
+    el("div", { class: "question-box evidence" },
+      el("div", { class: "eyebrow", text: node ? node.question : "Evidence" }),
+      el("label", { class: "question", for: "quote", text: node ? "Which words are invented?" : "Which words show it?" }),
+      quote, found,
+      el("div", { class: "row" }, accept, cancel)),
   );
   quote.focus();
   quote.select();

@@ -2,6 +2,8 @@
 
 const PAINTED_FIRST = 8; // steps; with the task they fill a screen, the others follow when idle
 const OWN_SCROLL_MS = 300;
+const HOLD_MS = 800;
+const HOLD_FRAMES = 8;
 
 const whenIdle = window.requestIdleCallback
   ? (work) => window.requestIdleCallback(work, { timeout: 500 })
@@ -82,9 +84,31 @@ class Transcript {
       if (this.at === 0) this.area.scrollTop = 0;
       else stop.scrollIntoView({ block: this.at === this.stops.length - 1 ? "end" : "start" });
     };
+    this.keepInView(put, () => this.stops[this.at] === stop);
+  }
+
+  // Scrolls now, and again for a while: steps that come into view are laid out only then and may
+  // push the place away, on a slow machine some frames later. The reader's own scrolling ends it.
+  keepInView(put, wanted) {
+    this.holding?.abort();
+    const letGo = this.holding = new AbortController();
+    for (const own of ["wheel", "pointerdown", "touchstart"]) {
+      this.area.addEventListener(own, () => {
+        letGo.abort();
+        this.ownScroll = 0;
+      }, { signal: letGo.signal, passive: true });
+    }
+    const end = performance.now() + HOLD_MS;
+    let frames = 0;
+    const again = () => {
+      if ((performance.now() > end && ++frames > HOLD_FRAMES) || !wanted() || this.stopped) letGo.abort();
+      if (letGo.signal.aborted) return;
+      this.ownScroll = Math.max(this.ownScroll, performance.now() + 100);
+      put();
+      requestAnimationFrame(again);
+    };
     put();
-    // Steps that come into view are laid out only now and may push the one at hand away.
-    requestAnimationFrame(() => { if (this.stops[this.at] === stop && !this.stopped) put(); });
+    requestAnimationFrame(again);
   }
 
   // Makes a step the one at hand without scrolling to it.

@@ -1,7 +1,5 @@
 // Search inside the trace on the desk: in every text, collapsed and not yet painted ones too.
 
-const HOLD_MS = 800;
-const HOLD_FRAMES = 8;
 const MOST_HITS = 2000;
 
 class Search {
@@ -119,28 +117,8 @@ class Search {
     if (input) input.open = true;
     transcript.hold(transcript.stops.indexOf(hit.stop));
     this.highlight();
-    this.scroll(hit);
-    this.keepInView(hit);
+    transcript.keepInView(() => this.scroll(hit), () => this.hits[this.now] === hit);
     this.say();
-  }
-
-  // Steps that come into view are laid out only then and may push the match away, on a slow
-  // machine some frames later: hold it for a while, unless the reader scrolls on.
-  keepInView(hit) {
-    const { transcript } = this.view;
-    const letGo = new AbortController();
-    transcript.area.addEventListener("wheel", () => letGo.abort(), { signal: letGo.signal, passive: true });
-    const end = performance.now() + HOLD_MS;
-    let frames = 0;
-    const again = () => {
-      const over = performance.now() > end && ++frames > HOLD_FRAMES;
-      if (over || this.hits[this.now] !== hit || transcript.stopped) letGo.abort();
-      if (letGo.signal.aborted) return;
-      transcript.ownScroll = Math.max(transcript.ownScroll, performance.now() + 100);
-      this.scroll(hit);
-      requestAnimationFrame(again);
-    };
-    requestAnimationFrame(again);
   }
 
   say() {

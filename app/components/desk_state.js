@@ -250,7 +250,7 @@ class Desk {
   put(event, delay = event.kind === "draft" ? DRAFT_DELAY_MS : AFTER_PAINT_MS) {
     if (event.kind === "draft") {
       this.outbox = this.outbox.filter((e) => e.kind !== "draft" || e.trace_id !== event.trace_id);
-    } else if (event.kind === "label" || event.kind === "skip") {
+    } else if (event.kind === "label") {
       this.outbox = this.outbox.filter((e) => e.kind !== "draft" || e.trace_id !== event.trace_id);
       delete this.work[event.trace_id];
     }

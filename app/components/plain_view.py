@@ -155,6 +155,7 @@ def _answer(
     if needs_quote and not found:
         st.session_state[MESSAGE] = "Type the invented words exactly as they stand in a step."
         return
+    new = Evidence(step_id=found, quote=quote)
     if _decided(taxonomy, node, answer):
         label = LabelDraft(
             client_token=token,
@@ -163,7 +164,7 @@ def _answer(
             batch_id=batch_id,
             answers=given,
             rationale=rationale or None,
-            evidence=(Evidence(step_id=found, quote=quote),) if needs_quote else (),
+            evidence=draft.evidence + ((new,) if found and new not in draft.evidence else ()),
             confidence=draft.confidence,
             tags=draft.tags,
             sub_goals=draft.sub_goals,

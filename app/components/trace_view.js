@@ -214,7 +214,6 @@ class View {
       renderQuestion(this);
       this.focusTrace();
     } else {
-      work.evidence = work.evidence.filter((e) => e.node);
       desk.put({ kind: "label", ...desk.decided(trace.trace_id) });
       if (desk.data.practice) this.mode = "lesson";
       this.settle();

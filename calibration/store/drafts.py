@@ -6,10 +6,16 @@ from typing import Any
 
 from calibration.records import SUB_GOAL_STATES, Draft, Evidence
 from calibration.store.database import Cursor, Database, utc_now
-from calibration.store.label_checks import bounded, check_confidence, clean_tags, duration
+from calibration.store.label_checks import (
+    MAX_QUOTES,
+    bounded,
+    check_confidence,
+    clean_tags,
+    duration,
+)
 from calibration.store.leases import check_offered
 
-MAX_QUOTES, MAX_SUB_GOALS, MAX_ID = 20, 200, 200
+MAX_SUB_GOALS, MAX_ID = 200, 200
 
 
 def save_draft(

@@ -17,6 +17,7 @@ from calibration.store.review import for_review
 from calibration.taxonomy import Taxonomy
 
 MAX_TEXT = 4_000
+MAX_QUOTES = 20
 
 
 def check_label(db: Database, taxonomy: Taxonomy, draft: LabelDraft) -> None:
@@ -36,6 +37,10 @@ def check_label(db: Database, taxonomy: Taxonomy, draft: LabelDraft) -> None:
     if needed and not draft.evidence:
         raise LabelRefusedError(
             f"the answer to {needed[0]!r} needs a step and a quoted span as evidence"
+        )
+    if len(draft.evidence) > MAX_QUOTES:
+        raise LabelRefusedError(
+            f"a label has at most {MAX_QUOTES} quotes, got {len(draft.evidence)}"
         )
     if not draft.evidence and not draft.sub_goals:
         return

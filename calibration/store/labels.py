@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from calibration.errors import LabelRefusedError, TaxonomyError
-from calibration.records import LabelDraft
+from calibration.records import Draft, LabelDraft
 from calibration.store import drafts
 from calibration.store.database import Cursor, Database, rows, utc_now
 from calibration.store.drafts import draft_of
@@ -88,7 +88,10 @@ def record_skip(
     batch_id: str,
     reason: str,
 ) -> None:
-    """Pass over a trace, with the reason; it counts as non-response, not as a label."""
+    """Pass over a trace, with the reason; it counts as non-response, not as a label.
+
+    The draft stays, for the skip may be undone.
+    """
     if not reason.strip():
         raise LabelRefusedError("a skip needs a reason")
     with db.write() as cursor:
@@ -107,7 +110,6 @@ def record_skip(
             batch_id=batch_id,
             reason=bounded(reason),
         )
-        drafts.drop(cursor, trace_id, reviewer_id, batch_id)
 
 
 def record_undo(
@@ -115,7 +117,8 @@ def record_undo(
 ) -> str | None:
     """Take back the reviewer's latest label or skip of the batch; return its trace.
 
-    Returns None when there is nothing to take back. The event stays: an undo is one more.
+    Returns None when there is nothing to take back. The event stays: an undo is one more. The
+    questions are asked again; what else the label held is the draft then.
     """
     with db.write() as cursor:
         done = _known(cursor, client_token, "undo", reviewer_id, batch_id)
@@ -126,6 +129,7 @@ def record_undo(
         if latest is None:
             return None
         trace_id, _ = latest
+        event_id = own.decided[trace_id].event_id
         _append(
             cursor,
             taxonomy,
@@ -134,8 +138,16 @@ def record_undo(
             trace_id=trace_id,
             reviewer_id=reviewer_id,
             batch_id=batch_id,
-            supersedes=own.decided[trace_id].event_id,
+            supersedes=event_id,
         )
+        if own.decided[trace_id].kind == "label":
+            drafts.keep(
+                cursor,
+                trace_id,
+                reviewer_id,
+                batch_id,
+                replace(_held(cursor, event_id), answers={}),
+            )
         return trace_id
 
 
@@ -163,16 +175,14 @@ def reopen(
     with db.write() as cursor:
         if _known(cursor, client_token, "undo", reviewer_id, batch_id, trace_id):
             return
-        found = rows(
-            cursor,
-            "SELECT event_id, answers, rationale, evidence, confidence, tags, sub_goals "
-            "FROM label_current WHERE reviewer_id = ? AND batch_id = ? AND trace_id = ? "
-            "AND taxonomy_version = ? AND kind = 'label'",
+        found = cursor.execute(
+            "SELECT event_id FROM label_current WHERE reviewer_id = ? AND batch_id = ? "
+            "AND trace_id = ? AND taxonomy_version = ? AND kind = 'label'",
             [reviewer_id, batch_id, trace_id, taxonomy.version],
-        )
-        if not found:
+        ).fetchone()
+        if found is None:
             raise LabelRefusedError(f"trace {trace_id!r:.80} carries no label of yours")
-        (label,) = found
+        (event_id,) = found
         _append(
             cursor,
             taxonomy,
@@ -182,15 +192,22 @@ def reopen(
             reviewer_id=reviewer_id,
             batch_id=batch_id,
             reason=bounded(reason),
-            supersedes=label.pop("event_id"),
+            supersedes=event_id,
         )
-        parts = {
-            name: json.loads(label[name] or empty)
-            for name, empty in (("answers", "{}"), ("evidence", "[]"), ("tags", "[]"),
-                                ("sub_goals", "{}"))
-        }  # fmt: skip
-        drafts.keep(cursor, trace_id, reviewer_id, batch_id, draft_of(label | parts))
+        drafts.keep(cursor, trace_id, reviewer_id, batch_id, _held(cursor, event_id))
         claim(cursor, batch_id, [trace_id], reviewer_id, utc_now())
+
+
+def _held(cursor: Cursor, event_id: str) -> Draft:
+    """Return what a label holds beside its class, as a draft."""
+    (label,) = rows(
+        cursor,
+        "SELECT answers, rationale, evidence, confidence, tags, sub_goals FROM label_event "
+        "WHERE event_id = ?",
+        [event_id],
+    )
+    empty = {"answers": "{}", "evidence": "[]", "tags": "[]", "sub_goals": "{}"}
+    return draft_of(label | {name: json.loads(label[name] or none) for name, none in empty.items()})
 
 
 def last_label(

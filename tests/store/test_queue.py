@@ -242,11 +242,23 @@ def test_drafts_are_kept_until_the_label_and_only_for_their_reviewer(shared_desk
     assert query(desk.store, "SELECT * FROM draft") == []
 
 
-def test_a_draft_is_dropped_by_a_skip(desk: Desk) -> None:
+def test_a_draft_outlives_a_skip_and_its_undo(desk: Desk) -> None:
     (first, *_) = desk.queue()
-    desk.store.save_draft(reviewer_id="ann", trace_id=first, batch_id=desk.batch, draft=Draft())
+    draft = Draft(answers={"output": "yes"}, rationale="so far", tags=("late",))
+    desk.store.save_draft(reviewer_id="ann", trace_id=first, batch_id=desk.batch, draft=draft)
     desk.skip(first)
-    assert query(desk.store, "SELECT * FROM draft") == []
+    assert desk.undo("ann") == first
+    assert desk.store.queue("ann", desk.batch).drafts == {first: draft}
+
+
+def test_an_undone_label_leaves_all_but_its_answers_as_the_draft(desk: Desk) -> None:
+    (first, *_) = desk.queue()
+    desk.label(first, "ann", rationale="why", confidence=2, tags=("late",), seconds_active=7.0)
+    desk.undo("ann")
+    (draft,) = desk.store.queue("ann", desk.batch).drafts.values()
+    assert draft == Draft(rationale="why", confidence=2, tags=("late",))
+    desk.label(first, "ann")
+    assert desk.store.queue("ann", desk.batch).drafts == {}
 
 
 def test_a_draft_of_a_trace_that_was_not_given_is_refused(desk: Desk) -> None:
