@@ -16,7 +16,7 @@ from calibration.store import CLASSES, SORTED_BY, Store, TraceFilter
 KEY = "data_"
 ENDED = {"error": "a call ended in an error", "ok": "every call ended well"}
 PICK, SAVE_AS, SAID, MADE = "data_pick", "data_save_as", "data_said", "data_made"
-MANY = ("workflows", "statuses", "classes", "verdicts", "models")
+MANY = ("workflows", "statuses", "classes", "tags", "verdicts", "models")
 AHEAD = (
     "trace_id", "workflow", "task", "class", "verdict", "status", "tool_calls", "tool_errors",
 )  # fmt: skip
@@ -74,8 +74,13 @@ def _filters(store: Store, *, lead: bool) -> None:
         fourth.multiselect("Verdict", (*OUTCOMES, NO_VERDICT), key=KEY + "verdicts")
     else:
         fourth.multiselect("Verdict", (), placeholder="Choose a judge first")
+    first, second = st.columns(2)
+    first.multiselect(
+        "Tag of a label", _offer("tags", facets.tags), key=KEY + "tags",
+        placeholder="Any" if facets.tags else "No label carries a tag yet",
+    )  # fmt: skip
     if len(facets.models) > 1 or st.session_state.get(KEY + "models"):
-        st.multiselect("Model", _offer("models", facets.models), key=KEY + "models")
+        second.multiselect("Model", _offer("models", facets.models), key=KEY + "models")
 
 
 def _one(

@@ -16,7 +16,7 @@ from calibration.store import UNLABELLED, Batch, Store, TraceFilter
 
 PAGE = 100
 HIDDEN_FILTER = (
-    "classes, verdicts and models are for leads: whoever labels must not know them; "
+    "classes, tags, verdicts and models are for leads: whoever labels must not know them; "
     "take these filters away"
 )
 

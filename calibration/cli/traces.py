@@ -26,6 +26,7 @@ DAY = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"])
 @click.option("--status", "statuses", multiple=True, help="That ended like this.")
 @click.option("--model", "models", multiple=True, help="Of this model.")
 @click.option("--class", "classes", multiple=True, help="Of this class, as humans said.")
+@click.option("--tag", "tags", multiple=True, help="With a label that carries this tag.")
 @click.option("--judge", help="Show the verdicts of this judge.")
 @click.option("--verdict", "verdicts", multiple=True, help="With this verdict of the judge.")
 @click.option("--from", "start", type=DAY, help="Started then or later (UTC).")
@@ -55,6 +56,7 @@ def traces(
     statuses: tuple[str, ...],
     models: tuple[str, ...],
     classes: tuple[str, ...],
+    tags: tuple[str, ...],
     verdicts: tuple[str, ...],
     task_key: str | None,
     tool: str | None,
@@ -81,6 +83,7 @@ def traces(
         started_before=_end(end),
         batch_id=batch_id,
         classes=classes,
+        tags=tags,
         judge=judge,
         verdicts=verdicts,
         models=models,

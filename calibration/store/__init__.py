@@ -8,8 +8,9 @@ from calibration.store.label_import import LabelsStored, import_token
 from calibration.store.labels import LabelReceipt
 from calibration.store.own_labels import OwnLabel
 from calibration.store.remote import RemoteStore
-from calibration.store.selection import CLASSES, SORTED_BY, UNLABELLED, TraceFacets, TraceFilter
+from calibration.store.selection import SORTED_BY, TraceFacets
 from calibration.store.store import Store
+from calibration.store.trace_filter import CLASSES, UNLABELLED, TraceFilter
 from calibration.store.traces import IngestResult
 from calibration.store.verdicts import VerdictsStored
 

@@ -11,7 +11,7 @@ from calibration.store import drafts
 from calibration.store.database import Cursor, Database, rows, utc_now
 from calibration.store.drafts import draft_of
 from calibration.store.label_checks import bounded, check_label, clean_tags, duration
-from calibration.store.leases import check_offered, claim
+from calibration.store.leases import check_offered, claim, end_lease
 from calibration.taxonomy import Taxonomy
 
 
@@ -75,6 +75,7 @@ def record_label(db: Database, taxonomy: Taxonomy, draft: LabelDraft) -> LabelRe
             seconds_active=duration(draft.seconds_active),
         )
         drafts.drop(cursor, draft.trace_id, draft.reviewer_id, draft.batch_id)
+        end_lease(cursor, draft.batch_id, draft.trace_id, draft.reviewer_id)
     return LabelReceipt(event_id=event_id, outcome=outcome, duplicate=False)
 
 
@@ -110,6 +111,7 @@ def record_skip(
             batch_id=batch_id,
             reason=bounded(reason),
         )
+        end_lease(cursor, batch_id, trace_id, reviewer_id)
 
 
 def record_undo(

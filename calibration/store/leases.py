@@ -48,6 +48,14 @@ def claim(
         )
 
 
+def end_lease(cursor: Cursor, batch_id: str, trace_id: str, reviewer_id: str) -> None:
+    """Hold a trace no longer: its reviewer has decided it."""
+    cursor.execute(
+        "UPDATE lease SET expires_at = ? WHERE batch_id = ? AND trace_id = ? AND reviewer_id = ?",
+        [utc_now(), batch_id, trace_id, reviewer_id],
+    )
+
+
 def check_offered(cursor: Cursor, trace_id: str, reviewer_id: str, batch_id: str) -> None:
     """Require a lease, live or expired: it proves that the trace was shown."""
     offered = cursor.execute(

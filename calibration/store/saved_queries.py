@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from calibration.errors import InputError, StoreError
 from calibration.store.database import Database, utc_now
-from calibration.store.selection import TraceFilter
+from calibration.store.trace_filter import TraceFilter
 
 MAX_NAME = 80
 

@@ -1,22 +1,16 @@
-"""Finding traces: filters, and the list of what they find."""
+"""The traces that a filter finds, and what there is to filter by."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 import pandas as pd
-from cattrs.errors import BaseValidationError
-from cattrs.preconf.json import make_converter
 
-from calibration.errors import InputError, StoreError
-from calibration.records import NO_VERDICT, OUTCOMES, REFERENCE_SOURCE, SOURCE_JUDGE
+from calibration.errors import InputError
+from calibration.records import REFERENCE_SOURCE, SOURCE_JUDGE
 from calibration.store.database import Cursor, Database
 from calibration.store.parts import parts_directory
+from calibration.store.trace_filter import UNLABELLED, TraceFilter
 
-DISPUTED, UNLABELLED = "disputed", "unlabelled"
-CLASSES = (*OUTCOMES, DISPUTED, UNLABELLED)
-FOR_LEADS = ("classes", "judge", "verdicts", "models")
 MAX_OPTIONS = 500
 TASK_CHARS = 160
 SORTED_BY = {
@@ -29,61 +23,6 @@ SORTED_BY = {
     "latency": "latency_s",
 }
 
-_convert = make_converter(forbid_extra_keys=True)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TraceFilter:
-    """Which traces are meant; what is empty does not restrict, several names mean any of them.
-
-    `classes` is what humans said (the adjudicated class, else the one that all labels of
-    production traces agree on, else ``disputed``; ``unlabelled`` without a label). `verdicts`
-    are those of `judge`. `tool_ended` is ``error`` where a call of the tool ended in an error
-    and ``ok`` where every call ended well; without `tool` it is about all tools. The window is
-    in UTC, without its end; a trace that says no time is in none. `text` is looked for in the
-    task in any case.
-    """
-
-    workflows: tuple[str, ...] = ()
-    statuses: tuple[str, ...] = ()
-    task_key: str | None = None
-    text: str | None = None
-    tool: str | None = None
-    tool_ended: Literal["ok", "error"] | None = None
-    started_from: datetime | None = None
-    started_before: datetime | None = None
-    batch_id: str | None = None
-    classes: tuple[str, ...] = ()
-    judge: str | None = None
-    verdicts: tuple[str, ...] = ()
-    models: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        for name, known in (("classes", CLASSES), ("verdicts", (*OUTCOMES, NO_VERDICT))):
-            for value in getattr(self, name):
-                if value not in known:
-                    raise InputError(f"{name} must be of {', '.join(known)}, got {value!r:.80}")
-        if self.verdicts and self.judge is None:
-            raise InputError("verdicts must come with the judge whose they are")
-
-    @property
-    def for_leads(self) -> bool:
-        """Whether the filter tells its user what a labelling reviewer must not know."""
-        return any(getattr(self, name) for name in FOR_LEADS)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what restricts, as JSON can hold it."""
-        plain: dict[str, Any] = _convert.unstructure(self)
-        return {name: value for name, value in plain.items() if value}
-
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> "TraceFilter":
-        """Return the filter that `to_dict` was called on."""
-        try:
-            return _convert.structure(dict(plain), cls)
-        except (BaseValidationError, ValueError) as error:
-            raise StoreError(f"these filters are of another version: {plain!r:.200}") from error
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceFacets:
@@ -93,6 +32,15 @@ class TraceFacets:
     statuses: tuple[str, ...]
     models: tuple[str, ...]
     tools: tuple[str, ...]
+    tags: tuple[str, ...]
+
+
+# The tags of labels that stand, in production: one row each.
+_TAGGED = (
+    "SELECT trace_id, unnest(from_json(tags, '[\"VARCHAR\"]')) AS tag FROM label_current "
+    "SEMI JOIN (FROM batch WHERE purpose IN ('production', 'repeat')) USING (batch_id) "
+    "WHERE kind = 'label'"
+)
 
 
 def facets(db: Database) -> TraceFacets:
@@ -115,7 +63,13 @@ def facets(db: Database) -> TraceFacets:
             f"GROUP BY tool ORDER BY sum(calls) DESC, tool LIMIT {MAX_OPTIONS}",
             [REFERENCE_SOURCE],
         ).fetchall()
-    return TraceFacets(tools=tuple(sorted(row[0] for row in counted)), **found)
+        found["tools"] = tuple(sorted(row[0] for row in counted))
+        counted = cursor.execute(
+            f"SELECT min(tag) FROM ({_TAGGED}) GROUP BY lower(tag) "
+            f"ORDER BY count(*) DESC, min(tag) LIMIT {MAX_OPTIONS}"
+        ).fetchall()
+        found["tags"] = tuple(sorted((row[0] for row in counted), key=str.lower))
+    return TraceFacets(**found)
 
 
 @dataclass(slots=True)
@@ -184,6 +138,12 @@ def _query(
     if chosen.batch_id is not None:
         query.where(
             "t.trace_id IN (SELECT trace_id FROM batch_item WHERE batch_id = ?)", chosen.batch_id
+        )
+    if chosen.tags:
+        query.where(
+            f"t.trace_id IN (SELECT trace_id FROM ({_TAGGED}) "
+            "WHERE list_contains(?::VARCHAR[], lower(tag)))",
+            [tag.lower() for tag in chosen.tags],
         )
     _with_tool(query, chosen)
     if chosen.text:

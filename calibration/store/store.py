@@ -39,7 +39,8 @@ from calibration.store.batches import Batch, Queue
 from calibration.store.database import Database
 from calibration.store.keeper import Keeper
 from calibration.store.label_import import LabelsStored
-from calibration.store.selection import TraceFacets, TraceFilter
+from calibration.store.selection import TraceFacets
+from calibration.store.trace_filter import TraceFilter
 from calibration.taxonomy import Taxonomy, default_taxonomy
 
 

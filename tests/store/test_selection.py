@@ -112,6 +112,26 @@ def test_classes_are_what_humans_said(store: Store) -> None:
     assert shown["labels"].tolist() == [2, 2, 2, 0]
 
 
+def test_a_tag_is_found_on_labels_that_stand(store: Store) -> None:
+    for name in ("Ann", "Bob"):
+        store.add_reviewer(name)
+    ids = [trace.trace_id for trace in TRACES]
+    assert store.trace_facets().tags == ()
+    batch = store.add_batch(purpose="production", trace_ids=ids[:3]).batch_id
+    desk = Desk(store=store, batch=batch, traces=tuple(ids[:3]))
+    for reviewer in ("ann", "bob"):
+        desk.queue(reviewer, limit=3)
+    desk.label(ids[0], "ann", tags=("policy gap", "Late"))
+    desk.label(ids[0], "bob")
+    desk.label(ids[1], "bob", tags=("LATE",))
+    desk.label(ids[2], "bob", tags=("taken back",))
+    desk.undo("bob")
+    assert store.trace_facets().tags == ("LATE", "policy gap")
+    assert found(store, tags=("late",)) == [0, 1]
+    assert found(store, tags=("policy gap", "nowhere")) == [0]
+    assert found(store, tags=("taken back",)) == []
+
+
 def test_labels_of_an_exam_are_no_class(store: Store) -> None:
     ids = [trace.trace_id for trace in TRACES]
     store.add_reviewer("Ann")
@@ -150,9 +170,9 @@ def test_the_list_for_others_than_leads_has_no_hidden_column(store: Store) -> No
     assert shown["task"].tolist()[:2] == ["Task 0", "Refund 50 % of Ärzte"]
 
 
-@pytest.mark.parametrize("name", ["classes", "judge", "verdicts", "models"])
+@pytest.mark.parametrize("name", ["classes", "tags", "judge", "verdicts", "models"])
 def test_filters_for_leads_say_so(name: str) -> None:
-    values = {"classes": ("complete",), "judge": "j", "models": ("m",)}
+    values = {"classes": ("complete",), "tags": ("late",), "judge": "j", "models": ("m",)}
     values["verdicts"] = ("complete",)
     chosen = {name: values[name]} | ({"judge": "j"} if name == "verdicts" else {})
     assert TraceFilter(**chosen).for_leads  # type: ignore[arg-type]
