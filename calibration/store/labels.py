@@ -143,13 +143,9 @@ def record_undo(
             supersedes=event_id,
         )
         if own.decided[trace_id].kind == "label":
-            drafts.keep(
-                cursor,
-                trace_id,
-                reviewer_id,
-                batch_id,
-                replace(_held(cursor, event_id), answers={}),
-            )
+            held = replace(_held(cursor, event_id), answers={})
+            drafts.keep(cursor, trace_id, reviewer_id, batch_id, held)
+        claim(cursor, batch_id, [trace_id], reviewer_id, utc_now())
         return trace_id
 
 
