@@ -192,7 +192,7 @@ def queue(
             )
         )
         due = [t for t in offered if t not in held or held[t] - now < LEASE * 0.9]
-        claim(cursor, batch_id, due, reviewer_id, now)
+        claim(cursor, batch_id, due, reviewer_id)
         counts = Counter(decision.kind for decision in mine.values())
         last, tags, pace_s, total = own.latest(), own.own_tags(), own.pace(), len(mine) + len(left)
     with db.read() as cursor:

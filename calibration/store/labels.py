@@ -145,7 +145,7 @@ def record_undo(
         if own.decided[trace_id].kind == "label":
             held = replace(_held(cursor, event_id), answers={})
             drafts.keep(cursor, trace_id, reviewer_id, batch_id, held)
-        claim(cursor, batch_id, [trace_id], reviewer_id, utc_now())
+        claim(cursor, batch_id, [trace_id], reviewer_id)
         return trace_id
 
 
@@ -193,7 +193,7 @@ def reopen(
             supersedes=event_id,
         )
         drafts.keep(cursor, trace_id, reviewer_id, batch_id, _held(cursor, event_id))
-        claim(cursor, batch_id, [trace_id], reviewer_id, utc_now())
+        claim(cursor, batch_id, [trace_id], reviewer_id)
 
 
 def _held(cursor: Cursor, event_id: str) -> Draft:

@@ -35,16 +35,14 @@ def live_leases(
     return leases
 
 
-def claim(
-    cursor: Cursor, batch_id: str, trace_ids: Sequence[str], reviewer_id: str, now: datetime
-) -> None:
+def claim(cursor: Cursor, batch_id: str, trace_ids: Sequence[str], reviewer_id: str) -> None:
     """Give traces to a reviewer, or renew what they hold."""
     if trace_ids:
         cursor.execute(
             "INSERT INTO lease SELECT ?, unnest(?::VARCHAR[]), ?, ? "
             "ON CONFLICT (batch_id, trace_id, reviewer_id) "
             "DO UPDATE SET expires_at = excluded.expires_at",
-            [batch_id, list(trace_ids), reviewer_id, now + LEASE],
+            [batch_id, list(trace_ids), reviewer_id, utc_now() + LEASE],
         )
 
 

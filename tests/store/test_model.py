@@ -18,7 +18,7 @@ from hypothesis.stateful import (
 )
 
 from calibration.errors import LabelRefusedError
-from calibration.store import Store, batches
+from calibration.store import Store, batches, leases
 from tests.store.builders import ABANDONED, COMPLETE, PARTIAL_PLUS, Clock, Desk, make_desk
 
 REVIEWERS = ("ann", "bob", "cy")
@@ -112,6 +112,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.clock = Clock()
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(batches, "utc_now", self.clock)
+        self.patch.setattr(leases, "utc_now", self.clock)
         self.sent: list[tuple[str, str, str, str]] = []
         self.tokens = 0
 

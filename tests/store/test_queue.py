@@ -138,8 +138,9 @@ def test_an_undone_trace_that_another_took_meanwhile_is_not_given_back(
 ) -> None:
     (trace,) = desk.queue("ann", limit=1)
     desk.label(trace, "ann")
-    clock.forward(hours=1)
     desk.undo("ann")
+    assert trace not in desk.queue("bob", limit=1)  # what was taken back is held again
+    clock.forward(hours=1)
     assert desk.queue("bob", limit=1) == [trace]
     assert trace not in desk.queue("ann", limit=5)
     desk.label(trace, "bob")
