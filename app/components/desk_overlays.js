@@ -185,8 +185,9 @@ function openHelp(view, title, ...content) {
 
 function toggleHelp(view) {
   if (view.help) return closeHelp(view);
-  return openHelp(view, "Keys", el("dl", {}, ...HELP.flatMap(([keys, what]) => [
+  openHelp(view, "Keys", el("dl", {}, ...HELP.flatMap(([keys, what]) => [
     el("dt", {}, ...keys.split("  ").map(kbd)), el("dd", { text: what })])));
+  return view.help.firstChild.classList.add("wide");
 }
 
 // The handbook on the question at hand; without a trace, on the first one.
