@@ -15,9 +15,9 @@ from calibration.correction.quality import cohen_kappa, judge_quality
 GOLDEN = [
     entry
     for entry in json.loads(
-        (Path(__file__).parents[1] / "golden" / "agreement_nominal.json").read_text("utf-8")
+        (Path(__file__).parents[1] / "golden" / "agreement.json").read_text("utf-8")
     )
-    if entry["coefficient"] == "cohen_kappa"
+    if entry["coefficient"] == "cohen_kappa" and entry["weights"] == "identity"
 ]
 
 

@@ -1,0 +1,248 @@
+"""Whether two raters use the classes alike: tests of their two-way table."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+from calibration.estimates import OK
+
+EXACT_BELOW = 25
+Name = TypeVar("Name")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestResult:
+    """A test: its statistic, degrees of freedom and p-value; None where undefined.
+
+    Parameters
+    ----------
+    statistic, p_value : float or None
+        None when the data have nothing to test; `status` says what.
+    df : int
+        Degrees of freedom; 0 when there is nothing to test, or the test is exact.
+    n : int
+        Items in the table.
+    method : str
+    status : str, default "ok"
+    """
+
+    statistic: float | None
+    p_value: float | None
+    df: int
+    n: int
+    method: str
+    status: str = OK
+
+
+def stuart_maxwell(table: ArrayLike) -> TestResult:
+    """Test that two raters use every class equally often.
+
+    Parameters
+    ----------
+    table : array-like of int, shape (n_classes, n_classes)
+        Items by the class of the one (rows) and of the other rater (columns).
+
+    Returns
+    -------
+    TestResult
+        Chi-square with as many degrees of freedom as the covariance has rank: a class on which
+        the two never differ adds none.
+
+    Raises
+    ------
+    ValueError
+        If the table is not square or holds anything but counts.
+
+    References
+    ----------
+    Stuart (1955), Biometrika 42. https://doi.org/10.1093/biomet/42.3-4.412
+    Maxwell (1970), Brit. J. Psychiatry 116. https://doi.org/10.1192/bjp.116.535.651
+
+    Examples
+    --------
+    With two classes it is McNemar's (b - c)^2 / (b + c), here 16 / 8:
+
+    >>> stuart_maxwell([[10, 6], [2, 10]]).statistic
+    2.0
+    """
+    counts = _checked(table)
+    differing = counts.sum(axis=1) - counts.sum(axis=0)
+    covariance = -(counts + counts.T).astype(np.float64)
+    np.fill_diagonal(covariance, counts.sum(axis=1) + counts.sum(axis=0) - 2 * np.diag(counts))
+    rank = int(np.linalg.matrix_rank(covariance))
+    method = "Stuart-Maxwell chi-square"
+    if rank == 0:
+        return _nothing(counts, method)
+    statistic = float(differing @ np.linalg.pinv(covariance, hermitian=True) @ differing)
+    return _chi_square(statistic, rank, counts, method)
+
+
+def bhapkar(table: ArrayLike) -> TestResult:
+    """Test that two raters use every class equally often; with more power than Stuart-Maxwell.
+
+    Parameters
+    ----------
+    table : array-like of int, shape (n_classes, n_classes)
+
+    Returns
+    -------
+    TestResult
+        Without a statistic when the two never agree and never balance: it would be infinite.
+
+    Raises
+    ------
+    ValueError
+        As `stuart_maxwell`.
+
+    References
+    ----------
+    Bhapkar (1966), J. Amer. Statist. Assoc. 61. https://doi.org/10.1080/01621459.1966.10502021
+
+    Examples
+    --------
+    Stuart-Maxwell gives 2 on 28 items: 2 / (1 - 2 / 28):
+
+    >>> bhapkar([[10, 6], [2, 10]]).statistic
+    2.15385
+    """
+    counts = _checked(table)
+    base = stuart_maxwell(counts)
+    method = "Bhapkar chi-square"
+    if base.statistic is None:
+        return _nothing(counts, method)
+    room = 1 - base.statistic / base.n
+    if room <= 1e-12:
+        why = "undefined: the raters never agree; the difference needs no test"
+        return TestResult(
+            statistic=None, p_value=None, df=base.df, n=base.n, method=method, status=why
+        )
+    return _chi_square(base.statistic / room, base.df, counts, method)
+
+
+def bowker(table: ArrayLike) -> TestResult:
+    """Test that two raters confuse every two classes equally often in both directions.
+
+    Parameters
+    ----------
+    table : array-like of int, shape (n_classes, n_classes)
+
+    Returns
+    -------
+    TestResult
+        Pairs of classes that were never confused count neither for the statistic nor for its
+        degrees of freedom.
+
+    Raises
+    ------
+    ValueError
+        As `stuart_maxwell`.
+
+    References
+    ----------
+    Bowker (1948), J. Amer. Statist. Assoc. 43. https://doi.org/10.1080/01621459.1948.10483284
+
+    Examples
+    --------
+    >>> bowker([[10, 6], [2, 10]]).statistic
+    2.0
+    """
+    counts = _checked(table)
+    above, below = (
+        counts[np.triu_indices_from(counts, 1)],
+        counts.T[np.triu_indices_from(counts, 1)],
+    )
+    confused = above + below > 0
+    method = "Bowker chi-square"
+    if not confused.any():
+        return _nothing(counts, method)
+    apart, together = (above - below)[confused], (above + below)[confused]
+    return _chi_square(float((apart**2 / together).sum()), int(confused.sum()), counts, method)
+
+
+def mcnemar(table: ArrayLike) -> TestResult:
+    """Test that two raters say yes equally often.
+
+    Parameters
+    ----------
+    table : array-like of int, shape (2, 2)
+
+    Returns
+    -------
+    TestResult
+        The exact binomial test below 25 differing items, else chi-square without correction.
+
+    Raises
+    ------
+    ValueError
+        If the table is not of shape (2, 2) or holds anything but counts.
+
+    References
+    ----------
+    McNemar (1947), Psychometrika 12. https://doi.org/10.1007/BF02295996
+
+    Examples
+    --------
+    Of 8 differing items 6 go one way: twice (1 + 8 + 28) / 256:
+
+    >>> mcnemar([[10, 6], [2, 10]]).p_value
+    0.28906
+    """
+    counts = _checked(table)
+    if counts.shape != (2, 2):
+        raise ValueError(f"table must have shape (2, 2), got {counts.shape!r}")
+    b, c = int(counts[0, 1]), int(counts[1, 0])
+    if b + c == 0:
+        return _nothing(counts, "exact McNemar")
+    if b + c >= EXACT_BELOW:
+        return _chi_square(float((b - c) ** 2 / (b + c)), 1, counts, "McNemar chi-square")
+    p_value = float(stats.binomtest(b, b + c).pvalue)
+    return TestResult(
+        statistic=float(min(b, c)), p_value=p_value, df=0, n=int(counts.sum()),
+        method="exact McNemar",
+    )  # fmt: skip
+
+
+def holm(p_values: Mapping[Name, float]) -> dict[Name, float]:
+    """Return p-values adjusted for their number, so that any false alarm is as rare as one was.
+
+    References
+    ----------
+    Holm (1979), Scand. J. Statist. 6, 65-70. https://www.jstor.org/stable/4615733
+
+    Examples
+    --------
+    >>> holm({"a": 0.01, "b": 0.04, "c": 0.03})
+    {'a': 0.03, 'c': 0.06, 'b': 0.06}
+    """
+    adjusted, least = {}, 0.0
+    for rank, (name, p_value) in enumerate(sorted(p_values.items(), key=lambda item: item[1])):
+        least = max(least, min(1.0, (len(p_values) - rank) * p_value))
+        adjusted[name] = least
+    return adjusted
+
+
+def _checked(table: ArrayLike) -> NDArray[np.int64]:
+    counts = np.asarray(table)
+    if counts.ndim != 2 or counts.shape[0] != counts.shape[1] or counts.shape[0] < 2:
+        raise ValueError(f"table must be square, two classes or more, got shape {counts.shape!r}")
+    if not np.issubdtype(counts.dtype, np.integer) or counts.min() < 0:
+        raise ValueError("table must hold counts of items, whole numbers from 0 up")
+    return counts.astype(np.int64)
+
+
+def _chi_square(statistic: float, df: int, counts: NDArray[np.int64], method: str) -> TestResult:
+    return TestResult(
+        statistic=statistic, p_value=float(stats.chi2.sf(statistic, df)), df=df,
+        n=int(counts.sum()), method=method,
+    )  # fmt: skip
+
+
+def _nothing(counts: NDArray[np.int64], method: str) -> TestResult:
+    return TestResult(
+        statistic=None, p_value=None, df=0, n=int(counts.sum()), method=method,
+        status="undefined: the raters never differ",
+    )  # fmt: skip
