@@ -26,6 +26,10 @@ from calibration.estimates import OK, Estimate, not_estimable
 NO_EXPECTATION = "undefined without variation: every rating names one class; add items of others"
 ONE_CLASS_LEFT = "no interval: without one item a single class is left; rate more items"
 
+BELOW_THE_SCALE = (
+    "no interval: a value of -1 or less has no place on the Fisher scale; rate more items"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Coefficient:
@@ -137,7 +141,7 @@ def _ordinal_alpha(totals: FloatArray, distances: FloatArray) -> tuple[FloatArra
 
 
 PERCENT_AGREEMENT = Coefficient(
-    "percent_agreement", 0.0, _pair_features, _nothing_by_chance, pairable_only=False
+    "percent_agreement", 0.0, _pair_features, _nothing_by_chance, pairable_only=True
 )
 KRIPPENDORFF_ALPHA = Coefficient(
     "krippendorff_alpha", -1.0, _alpha_features, _alpha, pairable_only=True
@@ -249,6 +253,8 @@ def from_features(
         status = NO_DISAGREEMENT if observed == 0 else NO_VARIATION
     elif np.isnan(spread):
         status = ONE_CLASS_LEFT
+    elif value <= -1:
+        se, status = spread, BELOW_THE_SCALE
     else:
         se = spread
         interval = fisher_z_interval(

@@ -2,26 +2,16 @@
 
 from dataclasses import dataclass
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from calibration.agreement.counts import CountPatterns, count_patterns, validated_codes
-from calibration.agreement.intervals import (
-    EXACT,
-    METHOD,
-    NO_DISAGREEMENT,
-    NO_SPREAD,
-    NO_VARIATION,
-    FloatArray,
-    check_confidence_level,
-    fisher_z_interval,
-    jackknife_se,
-    unanimous_interval,
-    unseen_share_bound,
+from calibration.agreement.chance_corrected import (
+    KRIPPENDORFF_ALPHA,
+    PERCENT_AGREEMENT,
+    estimate,
 )
-from calibration.agreement.refusals import one_item, too_little
+from calibration.agreement.counts import CountPatterns, count_patterns, validated_codes
 from calibration.agreement.specific import specific_agreement
-from calibration.estimates import OK, Estimate, not_estimable
+from calibration.estimates import Estimate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,46 +78,7 @@ def percent_agreement(patterns: CountPatterns, *, confidence_level: float = 0.95
     >>> percent_agreement(count_patterns([[0, 0], [1, 1], [0, 1]], n_classes=2)).value
     0.66667
     """
-    check_confidence_level(confidence_level)
-    refused = too_little(patterns, confidence_level)
-    if refused is not None:
-        return refused
-    pairable = patterns.pairable()
-    n, weight = pairable.n_items, pairable.multiplicity
-    ratings = pairable.counts.sum(axis=1)
-    per_item = (pairable.counts * (pairable.counts - 1)).sum(axis=1) / (ratings * (ratings - 1))
-    total = weight @ per_item
-    value = float(total / n)
-    if n == 1:
-        return one_item(value, confidence_level)
-    se = jackknife_se((total - per_item) / (n - 1), weight)
-    if se < NO_SPREAD:
-        return Estimate(
-            value=value,
-            interval=unanimous_interval(value, n, confidence_level=confidence_level),
-            n=n,
-            method=EXACT,
-            confidence_level=confidence_level,
-            status=NO_DISAGREEMENT if value == 1 else NO_VARIATION,
-        )
-    interval = fisher_z_interval(value, se, df=n - 1, confidence_level=confidence_level, lowest=0.0)
-    return Estimate(
-        value=value, interval=interval, n=n, method=METHOD, confidence_level=confidence_level, se=se
-    )
-
-
-def _alpha(
-    disagreement: FloatArray, ratings: FloatArray, class_totals: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return alpha, observed and expected disagreement; alpha is NaN where undefined.
-
-    `class_totals` has the classes in its last axis; the other two are sums over items.
-    """
-    observed = disagreement / ratings
-    expected = (ratings**2 - (class_totals**2).sum(axis=-1)) / (ratings * (ratings - 1))
-    defined = expected > 0
-    value = np.where(defined, 1 - observed / np.where(defined, expected, 1.0), np.nan)
-    return value, observed, expected
+    return estimate(PERCENT_AGREEMENT, patterns, confidence_level=confidence_level)
 
 
 def krippendorff_alpha(patterns: CountPatterns, *, confidence_level: float = 0.95) -> Estimate:
@@ -177,48 +128,7 @@ def krippendorff_alpha(patterns: CountPatterns, *, confidence_level: float = 0.9
     >>> krippendorff_alpha(count_patterns([[0, 0], [1, 1], [0, 1]], n_classes=2)).value
     0.44444
     """
-    check_confidence_level(confidence_level)
-    refused = too_little(patterns, confidence_level)
-    if refused is not None:
-        return refused
-    pairable = patterns.pairable()
-    n, weight = pairable.n_items, pairable.multiplicity
-    ratings = pairable.counts.sum(axis=1).astype(np.float64)
-    squares = (pairable.counts**2).sum(axis=1)
-    disagreement = (ratings**2 - squares) / (ratings - 1)
-    counts = pairable.counts.astype(np.float64)
-    totals = weight @ disagreement, weight @ ratings, weight @ counts
-    point, observed, expected = _alpha(*totals)
-    if not expected > 0:
-        why = "undefined without variation: every rating names one class; add items of others"
-        return not_estimable(why, method=METHOD, n=n, confidence_level=confidence_level)
-    value = float(point)
-    if n == 1:
-        return one_item(value, confidence_level)
-    left_out, _, _ = _alpha(totals[0] - disagreement, totals[1] - ratings, totals[2] - counts)
-    interval, status, method = None, OK, METHOD
-    spread = jackknife_se(left_out, weight)
-    se: float | None = None
-    if np.ptp(disagreement / ratings) < NO_SPREAD or spread < NO_SPREAD:
-        share = unseen_share_bound(n, confidence_level=confidence_level)
-        kept = float(observed) * (1 - share)
-        interval = max(-1.0, float(1 - (kept + share) / expected)), float(1 - kept / expected)
-        method = EXACT
-        status = NO_DISAGREEMENT if observed == 0 else NO_VARIATION
-    elif np.isnan(left_out).any():
-        status = "no interval: without one item a single class is left; rate more items"
-    else:
-        se = spread
-        interval = fisher_z_interval(value, se, df=n - 1, confidence_level=confidence_level)
-    return Estimate(
-        value=value,
-        interval=interval,
-        n=n,
-        method=method,
-        confidence_level=confidence_level,
-        status=status,
-        se=se,
-    )
+    return estimate(KRIPPENDORFF_ALPHA, patterns, confidence_level=confidence_level)
 
 
 def agreement(codes: ArrayLike, *, n_classes: int, confidence_level: float = 0.95) -> Agreement:

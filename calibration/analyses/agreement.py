@@ -3,12 +3,35 @@
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from calibration.agreement.chance_corrected import GWET_AC, KRIPPENDORFF_ALPHA, estimate
 from calibration.agreement.coefficients import Agreement, agreement
+from calibration.agreement.counts import count_patterns
 from calibration.agreement.pairs import PairAgreement, pairwise_agreement
+from calibration.agreement.panel import agreement_panel
+from calibration.agreement.recoding import at_node
 from calibration.analyses.fingerprint import fingerprint
 from calibration.analyses.labelled_batch import LabelledBatch, load_batch
+from calibration.estimates import Estimate
 from calibration.records import OUTCOMES
 from calibration.store import Store
+from calibration.taxonomy import Taxonomy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeAgreement:
+    """Agreement on the answers at one question, of ratings whose path comes to it.
+
+    `n_items` counts the traces on which two or more ratings arrive: the deeper the question,
+    the fewer and the more alike they are.
+    """
+
+    alpha: Estimate
+    ac1: Estimate
+    n_items: int
+    n_ratings: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +45,8 @@ class AgreementAnalysis:
     batch_id: str
     reviewers: tuple[str, ...]
     classes: tuple[str, ...]
+    coefficients: dict[str, Estimate]
+    nodes: dict[str, NodeAgreement]
     overall: Agreement
     pairs: tuple[PairAgreement, ...]
     disputed: tuple[dict[str, Any], ...]
@@ -63,6 +88,10 @@ def agreement_of(loaded: LabelledBatch, *, confidence_level: float = 0.95) -> Ag
         batch_id=loaded.batch.batch_id,
         reviewers=tuple(reviewers),
         classes=OUTCOMES,
+        coefficients=agreement_panel(
+            codes, n_classes=len(OUTCOMES), confidence_level=confidence_level
+        ),
+        nodes=_per_node(codes, loaded.taxonomy, confidence_level),
         overall=agreement(codes, n_classes=len(OUTCOMES), confidence_level=confidence_level),
         pairs=pairwise_agreement(codes, n_classes=len(OUTCOMES), confidence_level=confidence_level),
         disputed=disputed,
@@ -77,3 +106,20 @@ def agreement_of(loaded: LabelledBatch, *, confidence_level: float = 0.95) -> Ag
             labels=loaded.labels[["trace_id", "reviewer_id", "outcome"]],
         ),
     )
+
+
+def _per_node(
+    codes: NDArray[np.int64], taxonomy: Taxonomy, confidence_level: float
+) -> dict[str, NodeAgreement]:
+    found = {}
+    for node in taxonomy.nodes:
+        answers = at_node(codes, node=node.id, taxonomy=taxonomy, classes=OUTCOMES)
+        patterns = count_patterns(answers, n_classes=2)
+        pairable = patterns.pairable()
+        found[node.id] = NodeAgreement(
+            alpha=estimate(KRIPPENDORFF_ALPHA, patterns, confidence_level=confidence_level),
+            ac1=estimate(GWET_AC, patterns, confidence_level=confidence_level),
+            n_items=pairable.n_items,
+            n_ratings=pairable.n_ratings,
+        )
+    return found

@@ -84,11 +84,12 @@ def as_csv(columns: Sequence[str], rows: Iterable[Row]) -> str:
 def _csv_rows(path: Path, text: str, required: Sequence[str]) -> Iterator[tuple[int, Row]]:
     # The limit is global to the csv module; it is only ever raised, to what a trace may have.
     csv.field_size_limit(max(csv.field_size_limit(), MAX_TRACE_BYTES))
-    delimiter = delimiter_of(text.lstrip().split("\n", 1)[0].encode())
+    header = text.lstrip().split("\n", 1)[0].encode()
+    delimiter = delimiter_of(header, required[0] if required else None)
     if delimiter is None:
+        needed = f"the columns {', '.join(required)}" if required else "two columns or more"
         raise InputError(
-            f"{path}, line 1: must be a header with the columns {', '.join(required)} "
-            "(or the file one JSON object a line)"
+            f"{path}, line 1: must be a header with {needed} (or the file one JSON object a line)"
         )
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     columns: list[str] = []

@@ -132,17 +132,18 @@ def _is_header(raw: bytes) -> bool:
     return isinstance(row, dict) and not run_fields.intersection(row)
 
 
-def delimiter_of(header: bytes) -> str | None:
-    """Return the delimiter under which a first line is a CSV header of our format."""
+def delimiter_of(header: bytes, column: str | None = "trace_id") -> str | None:
+    """Return the delimiter that parts a header with this column, or most columns if any will do."""
     line = header.decode("utf-8", "replace")
+    found: dict[str, int] = {}
     for delimiter in DELIMITERS:
         try:
             cells = next(csv.reader([line], delimiter=delimiter), [])
         except csv.Error:
             continue
-        if "trace_id" in [cell.strip() for cell in cells] and len(cells) > 1:
-            return delimiter
-    return None
+        if len(cells) > 1 and (column is None or column in [cell.strip() for cell in cells]):
+            found[delimiter] = len(cells)
+    return max(found, key=lambda delimiter: found[delimiter], default=None)
 
 
 def _read_csv(path: Path, settings: ImportSettings) -> Iterator[Item]:

@@ -1,13 +1,16 @@
 """Results as JSON: full precision, undefined as null with a status, never NaN."""
 
+from collections.abc import Sequence
 from typing import Any
 
+from calibration.agreement.coefficients import Agreement
 from calibration.agreement.pairs import PairAgreement
 from calibration.analyses.agreement import AgreementAnalysis
 from calibration.analyses.asr import AsrAnalysis, CostSummary
 from calibration.analyses.demo import Demo
 from calibration.analyses.importing import ImportReport
 from calibration.analyses.judge import JudgeAnalysis
+from calibration.analyses.rating_files import RatingsAgreement
 from calibration.estimates import Estimate
 from calibration.metrics.asr import AgentSuccessRate
 from calibration.records import OUTCOMES
@@ -45,19 +48,19 @@ def import_report(report: ImportReport) -> Json:
 
 def agreement(result: AgreementAnalysis) -> Json:
     """Return the agreement of a batch."""
-    counts = {"n_items": result.overall.n_items, "n_ratings": result.overall.n_ratings}
     return {
-        "coefficients": {
-            "percent_agreement": estimate(result.overall.percent_agreement) | counts,
-            "krippendorff_alpha": estimate(result.overall.alpha) | counts,
+        "coefficients": _coefficients(result.coefficients, result.overall),
+        "per_class": _per_class(result.classes, result.overall),
+        "per_node": {
+            name: {
+                "krippendorff_alpha": estimate(node.alpha),
+                "gwet_ac": estimate(node.ac1),
+                "n_items": node.n_items,
+                "n_ratings": node.n_ratings,
+            }
+            for name, node in result.nodes.items()
         },
-        "per_class": {
-            name: {"specific_agreement": estimate(value), "share": share}
-            for name, value, share in zip(
-                result.classes, result.overall.specific, result.overall.class_shares, strict=True
-            )
-        },
-        "pairwise": [_pair(result, pair) for pair in result.pairs],
+        "pairwise": [_pair(result.reviewers, pair) for pair in result.pairs],
         "disputed": list(result.disputed),
         "exposed": result.exposed,
         "random_sample_of_production": result.is_sample,
@@ -65,9 +68,34 @@ def agreement(result: AgreementAnalysis) -> Json:
     }
 
 
-def _pair(result: AgreementAnalysis, pair: PairAgreement) -> Json:
+def ratings(result: RatingsAgreement) -> Json:
+    """Return the agreement on a file of ratings."""
     return {
-        "reviewers": [result.reviewers[pair.first], result.reviewers[pair.second]],
+        "coefficients": _coefficients(result.coefficients, result.overall),
+        "per_class": _per_class(result.ratings.classes, result.overall),
+        "per_node": {},
+        "pairwise": [_pair(result.ratings.raters, pair) for pair in result.pairs],
+        "classes": list(result.ratings.classes),
+        "weights": result.weights,
+    }
+
+
+def _coefficients(found: dict[str, Estimate], overall: Agreement) -> Json:
+    counts = {"n_items": overall.n_items, "n_ratings": overall.n_ratings}
+    return {name: estimate(value) | counts for name, value in found.items()}
+
+
+def _per_class(classes: Sequence[str], overall: Agreement) -> Json:
+    # A file that uses one class alone still has two: the other was never used.
+    return {
+        name: {"specific_agreement": estimate(value), "share": share}
+        for name, value, share in zip(classes, overall.specific, overall.class_shares, strict=False)
+    }
+
+
+def _pair(raters: Sequence[str], pair: PairAgreement) -> Json:
+    return {
+        "reviewers": [raters[pair.first], raters[pair.second]],
         "n_shared": pair.n_shared,
         "table": [list(row) for row in pair.table],
         "percent_agreement": estimate(pair.percent_agreement),

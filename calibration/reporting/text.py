@@ -6,6 +6,7 @@ from calibration.analyses.agreement import AgreementAnalysis
 from calibration.analyses.asr import AsrAnalysis, CostSummary
 from calibration.analyses.importing import FilesRead, ImportReport
 from calibration.analyses.judge import JudgeAnalysis
+from calibration.analyses.rating_files import RatingsAgreement
 from calibration.analyses.selecting import TracePage, plain_rows
 from calibration.estimates import OK, Estimate
 from calibration.records import OUTCOMES
@@ -117,6 +118,37 @@ def import_report(report: ImportReport) -> Iterator[str]:
     for row in report.set_aside:
         place = row.file if row.line is None else f"{row.file}, line {row.line}"
         yield f"  set aside: {place}: {row.reason}"
+
+
+def ratings(result: RatingsAgreement) -> Iterator[str]:
+    """Yield the agreement on a file of ratings."""
+    overall, raters = result.overall, result.ratings.raters
+    yield (
+        f"{overall.n_items} items with two or more ratings, {overall.n_ratings} ratings on "
+        f"{overall.n_items_total} items by {overall.n_raters} raters"
+    )
+    yield f"classes: {', '.join(result.ratings.classes)}; weights: {result.weights}"
+    yield ""
+    yield from table(
+        ["coefficient", "value"],
+        [[name, figure(value)] for name, value in result.coefficients.items()],
+    )
+    yield from notes(result.coefficients.items())
+    yield ""
+    yield from table(
+        ["class", "share", "specific agreement"],
+        [
+            [name, percent(share), figure(value)]
+            for name, value, share in zip(
+                result.ratings.classes, overall.specific, overall.class_shares, strict=False
+            )
+        ],
+    )
+    for pair in result.pairs:
+        yield (
+            f"{raters[pair.first]} x {raters[pair.second]}: {pair.n_shared} shared, "
+            f"alpha {figure(pair.alpha)}"
+        )
 
 
 def agreement(result: AgreementAnalysis) -> Iterator[str]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from calibration.agreement.by_rater import cohen_kappa, conger_kappa
 from calibration.agreement.chance_corrected import (
+    BELOW_THE_SCALE,
     BRENNAN_PREDIGER,
     FLEISS_KAPPA,
     GWET_AC,
@@ -23,9 +24,7 @@ from calibration.agreement.chance_corrected import (
     estimate,
     linearised_se,
 )
-from calibration.agreement.coefficients import krippendorff_alpha, percent_agreement
 from calibration.agreement.counts import count_patterns
-from calibration.agreement.gwet import gwet_ac1
 from calibration.agreement.intervals import FloatArray
 from calibration.agreement.weights import WEIGHTS, weight_matrix
 from calibration.estimates import Estimate
@@ -139,13 +138,13 @@ def test_alpha_sees_neither_single_ratings_nor_the_scale_of_weights(
     same(found, estimate(KRIPPENDORFF_ALPHA, count_patterns(codes, n_classes=4), weights=gentler))
 
 
-@settings(max_examples=60, deadline=None)
-@given(codes=CODES)
-def test_named_coefficients_are_the_general_ones(codes: NDArray[np.int64]) -> None:
-    patterns = count_patterns(codes, n_classes=4)
-    same(percent_agreement(patterns), estimate(PERCENT_AGREEMENT, patterns))
-    same(krippendorff_alpha(patterns), estimate(KRIPPENDORFF_ALPHA, patterns))
-    same(gwet_ac1(patterns), estimate(GWET_AC, patterns))
+def test_a_value_below_the_scale_has_no_interval() -> None:
+    """Fleiss: shares (2/3, 1/2, 1), mean 13/18; 5/6 observed, 2 x 13/18 x 5/18 expected."""
+    found = estimate(
+        FLEISS_KAPPA, count_patterns([[0, 0, 1], [0, 1, -1], [0, -1, -1]], n_classes=2)
+    )
+    assert found.value == pytest.approx(1 - (5 / 6) / (130 / 324))
+    assert (found.interval, found.status) == (None, BELOW_THE_SCALE)
 
 
 def test_gwet_is_brennan_prediger_when_all_classes_are_as_common() -> None:

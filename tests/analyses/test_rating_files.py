@@ -1,0 +1,143 @@
+"""Ratings from files: what is read, what is refused, and the outside values through the command."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from calibration.analyses.rating_files import agreement_on, read_ratings
+from calibration.cli.main import main
+from calibration.errors import InputError
+from tests.agreement.golden import classes_of, codes_of, entries
+
+NAMES = (
+    "percent_agreement", "krippendorff_alpha", "gwet_ac", "fleiss_kappa", "conger_kappa",
+    "brennan_prediger", "scott_pi", "cohen_kappa",
+)  # fmt: skip
+WIDE = "item,ann,bob,cy\na,x,x,\nb,y,x,y\nc,,,y\nd,,,\n"
+LONG = "item,rater,label\na,ann,x\na,bob,x\nb,ann,y\nb,bob,x\nb,cy,y\nc,cy,y\nd,ann,\n"
+
+
+def written(tmp_path: Path, text: str, name: str = "ratings.csv") -> Path:
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def asked(*words: str) -> tuple[int, dict[str, Any]]:
+    done = CliRunner().invoke(main, ["agreement", *words, "--json"])
+    return done.exit_code, json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("entry", entries(*NAMES))
+def test_the_command_gives_the_outside_value(entry: dict[str, Any], tmp_path: Path) -> None:
+    codes, _ = codes_of(entry)
+    classes = [str(c).replace(",", " ") for c in classes_of(entry)]
+    path = tmp_path / "ratings.csv"
+    with path.open("w", newline="", encoding="utf-8") as handle:
+        writer = csv.writer(handle)
+        writer.writerow(["item", *(f"r{k}" for k in range(codes.shape[1]))])
+        for item, row in enumerate(codes.tolist()):
+            writer.writerow([f"i{item}", *("" if c < 0 else classes[c] for c in row)])
+    weights = entry["weights"]
+    if isinstance(weights, list):
+        matrix = "\n".join(",".join(map(str, row)) for row in weights)
+        weights = str(written(tmp_path, matrix, "weights.csv"))
+    code, found = asked(str(path), "--classes", ",".join(classes), "--weights", weights)
+    result = found["coefficients"][entry["coefficient"]]
+    if entry["expected"] is None:
+        assert (code, result["value"]) == (1, None)
+        assert result["status"].startswith("not_estimable: ")
+    else:
+        assert result["value"] == pytest.approx(entry["expected"], abs=entry["tolerance"])
+
+
+def test_long_wide_json_and_parquet_are_the_same_ratings(tmp_path: Path) -> None:
+    wide = read_ratings(written(tmp_path, WIDE))
+    assert (wide.items, wide.raters, wide.classes) == (
+        ("a", "b", "c", "d"), ("ann", "bob", "cy"), ("x", "y"),
+    )  # fmt: skip
+    assert wide.codes.tolist() == [[0, 0, -1], [1, 0, 1], [-1, -1, 1], [-1, -1, -1]]
+    long = read_ratings(written(tmp_path, LONG))
+    assert (long.items, long.raters, long.codes.tolist()) == (
+        wide.items, wide.raters, wide.codes.tolist(),
+    )  # fmt: skip
+    frame = pd.read_csv(tmp_path / "ratings.csv")
+    frame.to_parquet(tmp_path / "ratings.parquet")
+    assert read_ratings(tmp_path / "ratings.parquet").codes.tolist() == wide.codes.tolist()
+    lines = "\n".join(json.dumps(row) for row in frame.dropna().to_dict("records"))
+    again = read_ratings(written(tmp_path, lines, "ratings.jsonl"))
+    assert again.codes.tolist() == wide.codes[:3].tolist()
+
+
+def test_numbers_are_classes_in_order_of_value(tmp_path: Path) -> None:
+    path = written(tmp_path, "item,a,b\n1,10,9\n2,2,10\n3,9,9\n")
+    assert read_ratings(path).classes == ("2", "9", "10")
+    pd.DataFrame({"item": [1, 2], "a": [1.0, None], "b": [2.0, 1.0]}).to_parquet(
+        tmp_path / "r.parquet"
+    )
+    assert read_ratings(tmp_path / "r.parquet").classes == ("1", "2")
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "says"),
+    [
+        (LONG + "a,ann,y\n", {}, "line 9: item 'a' has a second rating of 'ann'"),
+        (WIDE + "a,x,x,x\n", {}, "line 6: item 'a' has a second rating of 'ann'"),
+        (WIDE, {"classes": ["x"]}, "line 3: 'y' is none of the classes x"),
+        (WIDE, {"classes": ["x", "x", "y"]}, "each once"),
+        ("item,rater,label\n,ann,x\n", {}, "line 2: field 'item' is missing"),
+        (WIDE, {"layout": "long"}, "needs the columns item, rater, label"),
+        ("item,a\n", {}, "holds no ratings"),
+        ("", {}, "the file is empty"),
+    ],
+)
+def test_what_is_no_table_of_ratings_is_refused(
+    tmp_path: Path, text: str, options: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(InputError, match=says):
+        read_ratings(written(tmp_path, text), **options)
+
+
+@pytest.mark.parametrize(
+    ("weights", "says"),
+    [
+        ("krippendorff_interval", "needs classes that are numbers"),
+        ("nonsense", "must be a CSV file or one of identity"),
+        ("matrix", "weights must be symmetric"),
+    ],
+)
+def test_weights_that_are_none_are_refused(tmp_path: Path, weights: str, says: str) -> None:
+    ratings = read_ratings(written(tmp_path, WIDE))
+    if weights == "matrix":
+        weights = str(written(tmp_path, "1,0.5\n0.2,1\n", "weights.csv"))
+    with pytest.raises(InputError, match=says):
+        agreement_on(ratings, weights=weights)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("item,a,b\n1,x,x\n2,x,x\n", "undefined without variation"),
+        ("item,a,b\n1,x,\n2,,y\n", "no item has two ratings"),
+        ("item,a\n1,x\n2,y\n", "no item has two ratings"),
+        ("item,a,b\n1,,\n", "no ratings"),
+    ],
+)
+def test_what_shows_no_agreement_has_a_status(tmp_path: Path, text: str, says: str) -> None:
+    code, found = asked(str(written(tmp_path, text)))
+    alpha = found["coefficients"]["krippendorff_alpha"]
+    assert (code, alpha["value"], alpha["interval"]) == (1, None, None)
+    assert says in alpha["status"]
+
+
+def test_options_of_a_file_and_of_the_store_do_not_mix(tmp_path: Path) -> None:
+    path = str(written(tmp_path, WIDE))
+    for words in ([path, "--batch", "b"], ["--classes", "a,b"], ["--weights", "linear"]):
+        assert CliRunner().invoke(main, ["agreement", *words]).exit_code == 2
+    shown = CliRunner().invoke(main, ["agreement", path]).stdout
+    assert "2 items with two or more ratings, 6 ratings on 4 items by 3 raters" in shown
