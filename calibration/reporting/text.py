@@ -120,6 +120,18 @@ def import_report(report: ImportReport) -> Iterator[str]:
         yield f"  set aside: {place}: {row.reason}"
 
 
+COEFFICIENTS = {
+    "percent_agreement": "percent agreement",
+    "krippendorff_alpha": "Krippendorff's alpha",
+    "gwet_ac": "Gwet's AC",
+    "fleiss_kappa": "Fleiss' kappa",
+    "brennan_prediger": "Brennan-Prediger",
+    "conger_kappa": "Conger's kappa",
+    "scott_pi": "Scott's pi",
+    "cohen_kappa": "Cohen's kappa",
+}
+
+
 def ratings(result: RatingsAgreement) -> Iterator[str]:
     """Yield the agreement on a file of ratings."""
     overall, raters = result.overall, result.ratings.raters
@@ -131,9 +143,9 @@ def ratings(result: RatingsAgreement) -> Iterator[str]:
     yield ""
     yield from table(
         ["coefficient", "value"],
-        [[name, figure(value)] for name, value in result.coefficients.items()],
+        [[COEFFICIENTS[name], figure(value)] for name, value in result.coefficients.items()],
     )
-    yield from notes(result.coefficients.items())
+    yield from notes((COEFFICIENTS[name], value) for name, value in result.coefficients.items())
     yield ""
     yield from table(
         ["class", "share", "specific agreement"],
@@ -163,8 +175,8 @@ def agreement(result: AgreementAnalysis) -> Iterator[str]:
         f"  {overall.n_items} traces with two or more labels, {overall.n_ratings} labels "
         f"on {overall.n_items_total} labelled traces"
     )
-    yield f"  percent agreement     {number(overall.percent_agreement)}"
-    yield f"  Krippendorff's alpha  {number(overall.alpha)}"
+    for name, value in result.coefficients.items():
+        yield f"  {COEFFICIENTS[name]:22}{number(value)}"
     yield f"  interval: {overall.alpha.method}; to traces like these, reviewers as they are"
     if result.exposed:
         yield f"  {exposed(result.exposed)}"
@@ -180,6 +192,16 @@ def agreement(result: AgreementAnalysis) -> Iterator[str]:
         ],
     )
     yield from notes(zip(result.classes, overall.specific, strict=True))
+    yield ""
+    yield "Per question (labels whose path comes to it: the deeper, the fewer and the more alike)"
+    yield from table(
+        ["question", "traces", "alpha", "AC1"],
+        [
+            [name, f"{node.n_items:,}", figure(node.alpha), figure(node.ac1)]
+            for name, node in result.nodes.items()
+        ],
+    )
+    yield from notes((name, node.alpha) for name, node in result.nodes.items())
     for pair in result.pairs:
         first, second = result.reviewers[pair.first], result.reviewers[pair.second]
         yield ""
