@@ -163,17 +163,19 @@ def bowker(table: ArrayLike) -> TestResult:
     return _chi_square(float((apart**2 / together).sum()), int(confused.sum()), counts, method)
 
 
-def mcnemar(table: ArrayLike) -> TestResult:
+def mcnemar(table: ArrayLike, *, exact: bool | None = None) -> TestResult:
     """Test that two raters say yes equally often.
 
     Parameters
     ----------
     table : array-like of int, shape (2, 2)
+    exact : bool, optional
+        Whether to take the exact binomial test or chi-square without correction; default: exact
+        below 25 differing items.
 
     Returns
     -------
     TestResult
-        The exact binomial test below 25 differing items, else chi-square without correction.
 
     Raises
     ------
@@ -197,7 +199,7 @@ def mcnemar(table: ArrayLike) -> TestResult:
     b, c = int(counts[0, 1]), int(counts[1, 0])
     if b + c == 0:
         return _nothing(counts, "exact McNemar")
-    if b + c >= EXACT_BELOW:
+    if not (b + c < EXACT_BELOW if exact is None else exact):
         return _chi_square(float((b - c) ** 2 / (b + c)), 1, counts, "McNemar chi-square")
     p_value = float(stats.binomtest(b, b + c).pvalue)
     return TestResult(
