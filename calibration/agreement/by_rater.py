@@ -1,4 +1,4 @@
-"""Coefficients in which it counts who gave a rating: Conger's and Cohen's kappa, Light's."""
+"""Coefficients in which it counts who gave a rating: Conger's and Cohen's kappa."""
 
 import numpy as np
 from numpy.typing import ArrayLike

@@ -56,7 +56,7 @@ def read_ratings(
         CSV, JSONL or Parquet.
     layout : str, optional
         ``long`` (columns item, rater, label) or ``wide`` (first column the item, then one a
-        rater; empty is missing). Default: long when it has those columns.
+        rater); an empty label is a missing rating in both. Default: long when it has those columns.
     classes : sequence of str, optional
         Every class that could have been given, in order. Default: those that occur, numbers in
         order of value; coefficients that count the classes then depend on what occurs.

@@ -89,6 +89,8 @@ def test_kappa_by_rater_equals_the_outside_value(entry: dict[str, Any]) -> None:
     of = conger_kappa if entry["coefficient"] == "conger_kappa" else cohen_kappa
     found = of(codes, n_classes=q, weights=weights_of(entry, q))
     assert found.value == pytest.approx(entry["expected"], abs=entry["tolerance"])
+    # On the two paradox tables one class is all but unused: there the delete-one jackknife and the
+    # large-sample error of Fleiss, Cohen and Everitt differ by 6 and 16 per cent.
     if entry["se"] and "paradox" not in entry["name"]:
         assert found.se == pytest.approx(entry["se"], rel=4 / found.n)
 
