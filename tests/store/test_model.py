@@ -28,12 +28,23 @@ LEASE = timedelta(minutes=15)
 
 @dataclass
 class Model:
-    """What the store promises, said as plainly and slowly as possible."""
+    """What the store promises, said as plainly and slowly as possible.
+
+    A label or skip ends the lease of its trace, an undo takes it anew.
+    """
 
     traces: tuple[str, ...]
     wanted: int
     events: list[tuple[str, str, str, str | None]] = field(default_factory=list)
     leases: dict[tuple[str, str], datetime] = field(default_factory=dict)
+
+    def decide(self, kind: str, trace: str, by: str, outcome: str | None, now: datetime) -> None:
+        self.events.append((kind, trace, by, outcome))
+        self.leases[trace, by] = now
+
+    def undo(self, trace: str, by: str, now: datetime) -> None:
+        self.events.append(("undo", trace, by, None))
+        self.leases[trace, by] = now + LEASE
 
     def current(self) -> dict[tuple[str, str], str]:
         """Return class or ``skip`` by trace and reviewer."""
@@ -142,7 +153,7 @@ class StoreMachine(RuleBasedStateMachine):
         else:
             assert self.allowed(trace, reviewer)
             assert (receipt.outcome, receipt.duplicate) == (outcome, False)
-            self.model.events.append(("label", trace, reviewer, outcome))
+            self.model.decide("label", trace, reviewer, outcome, self.clock.now)
             self.sent.append((token, trace, reviewer, outcome))
 
     @rule(reviewer=reviewers)
@@ -161,7 +172,7 @@ class StoreMachine(RuleBasedStateMachine):
             assert not self.allowed(trace, reviewer)
         else:
             assert self.allowed(trace, reviewer)
-            self.model.events.append(("skip", trace, reviewer, None))
+            self.model.decide("skip", trace, reviewer, None, self.clock.now)
 
     @rule(reviewer=reviewers, again=st.booleans())
     def undo(self, reviewer: str, again: bool) -> None:
@@ -169,7 +180,7 @@ class StoreMachine(RuleBasedStateMachine):
         expected = self.model.latest(reviewer)
         assert self.desk.undo(reviewer, client_token=token) == expected
         if expected is not None:
-            self.model.events.append(("undo", expected, reviewer, None))
+            self.model.undo(expected, reviewer, self.clock.now)
             if again:
                 assert self.desk.undo(reviewer, client_token=token) == expected
 
