@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STORE ?= .demo/demo.duckdb
 PORT ?= 8501
 
-.PHONY: install dev run test test-long check simulate bench screens lock clean
+.PHONY: install dev run test test-long check fuzz simulate bench bench-agreement screens lock clean
 
 install: $(VENV)/.installed
 
@@ -43,14 +43,27 @@ check: dev
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -q --doctest-modules calibration reference_dataset
 
+# Random tables against the coefficients' properties and the krippendorff package, other ones in
+# every run: adds to docs/fuzz/agreement.md. A run is repeated with `make fuzz SEED=...`.
+fuzz: dev
+	@seed=$${SEED:-$$(date +%s)}; echo "seed $$seed"; \
+	ASR_FUZZ_TABLE=docs/fuzz/agreement.md $(BIN)/python -m pytest -q --hypothesis-profile=fuzz \
+	  --hypothesis-seed=$$seed tests/agreement/test_properties.py \
+	  tests/agreement/test_against_krippendorff.py
+
 # The long one: coverage of every interval method; writes docs/methods/coverage.md.
 simulate: dev
 	ASR_SIMULATION_TABLE=docs/methods/coverage.md $(BIN)/python -m pytest -q -m slow tests/simulation
 
 # The desk in a browser, twenty reviewers, 25 kills: adds to docs/benchmarks/labelling.md. Wants a
 # quiet machine for about ten minutes.
-bench: dev
+bench: bench-agreement
 	$(BIN)/python -m benchmarks.labelling
+
+# Coefficients, intervals and resamples beside krippendorff, nltk, statsmodels and irrCAC, which are
+# fetched into environments that are thrown away: adds to docs/benchmarks/agreement.md.
+bench-agreement: dev
+	$(BIN)/python -m benchmarks.agreement
 
 # Every page, full and empty, wide and narrow, light and dark: docs/screens.
 screens: dev

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, fields
 from importlib.resources import files
 from pathlib import Path
@@ -124,6 +124,10 @@ class Taxonomy:
             answers[node.id] = "yes" if node.yes == target else "no"
             target = node.id
         return dict(reversed(answers.items()))
+
+    def paths(self, outcomes: Sequence[str]) -> list[list[tuple[str, str]]]:
+        """Return the questions and answers that lead to each class, root first."""
+        return [list(self.answers_for(outcome).items()) for outcome in outcomes]
 
     def path(self, answers: Mapping[str, str]) -> list[Node]:
         """Return the nodes that complete `answers` walk through, root first."""

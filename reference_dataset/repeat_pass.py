@@ -8,7 +8,7 @@ import numpy as np
 from calibration.agreement.coefficients import krippendorff_alpha, percent_agreement
 from calibration.agreement.counts import IntArray, count_patterns
 from calibration.agreement.gwet import gwet_ac1
-from calibration.agreement.recoding import at_node, one_against_rest
+from calibration.agreement.recoding import answers_at, one_against_rest
 from calibration.estimates import Estimate
 from calibration.records import OUTCOMES
 from calibration.taxonomy import Taxonomy
@@ -97,9 +97,7 @@ def repeat_pass(dataset: ReferenceSet, taxonomy: Taxonomy) -> RepeatPass | None:
             for k, name in enumerate(OUTCOMES)
         },
         nodes={
-            node.id: _agreement(
-                at_node(codes, node=node.id, taxonomy=taxonomy, classes=OUTCOMES), 2
-            )
+            node.id: _agreement(answers_at(codes, node=node.id, paths=taxonomy.paths(OUTCOMES)), 2)
             for node in taxonomy.nodes
         },
         table=tuple(tuple(row) for row in table.tolist()),

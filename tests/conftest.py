@@ -6,5 +6,5 @@ A suite that draws new examples each time may fail on a commit that it passed an
 from hypothesis import settings
 
 settings.register_profile("suite", derandomize=True, database=None)
-settings.register_profile("fuzz", print_blob=True)
+settings.register_profile("fuzz", max_examples=2000, print_blob=True)
 settings.load_profile("suite")

@@ -34,7 +34,7 @@ def plain_view(store: Store, reviewer_id: str, batch_id: str) -> None:
             _undo_button(store, reviewer_id, batch_id, Draft(), "")
     with left:
         if queue.items:
-            _trace(queue.items[0])
+            trace_as_text(queue.items[0])
 
 
 def _nothing_left(queue: Queue) -> None:
@@ -46,7 +46,8 @@ def _nothing_left(queue: Queue) -> None:
         st.text("Other reviewers hold what is left of this batch. Reload later.")
 
 
-def _trace(trace: TraceForReview) -> None:
+def trace_as_text(trace: TraceForReview) -> None:
+    """Show what a reviewer may see of a trace, with native elements."""
     st.subheader("Task")
     _long(trace.prompt)
     for attachment in trace.inputs:

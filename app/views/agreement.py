@@ -1,110 +1,47 @@
-"""Agreement: whether these labels can be trusted, and where reviewers differ."""
+"""Agreement: whether these labels can be trusted, where and who differs, and what to do."""
 
-import pandas as pd
 import streamlit as st
 
-from app import session
-from app.components.charts import figure, interval_chart, two_way_table
+from app import (
+    agreement_list,
+    agreement_steps,
+    agreement_trust,
+    agreement_where,
+    agreement_who,
+    picking,
+    session,
+)
 from app.views import frame
 from calibration.analyses.agreement import AgreementAnalysis, analyse_agreement
+from calibration.analyses.agreement_traces import in_week
+from calibration.analyses.next_steps import NextStep, next_steps
 from calibration.errors import CalibrationError
-from calibration.estimates import Estimate
-from calibration.reporting.text import exposed
 from calibration.store import Store
 
-RELY, TENTATIVE = 0.8, 0.667
+Found = tuple[AgreementAnalysis, tuple[NextStep, ...]]
 
 
-def _verdict(alpha: Estimate) -> str:
-    """Say what the lower limit of alpha allows (Krippendorff's bounds)."""
-    if alpha.value is None or alpha.interval is None:
-        return "There is not enough overlap to say how far reviewers agree."
-    low = alpha.interval[0]
-    if low >= RELY:
-        return "Reviewers agree well enough to rely on these labels."
-    if low >= TENTATIVE:
-        return "Good enough for tentative conclusions; settle the disputed traces first."
-    return (
-        "Not good enough yet: the lower limit of alpha is below .667. Settle the disputed traces."
-    )
+@st.cache_resource(show_spinner="Measuring agreement", max_entries=8)
+def _analysed(
+    path: str,
+    batch_id: str,
+    state: tuple[object, ...],
+    names: tuple[tuple[str, str], ...],
+    _store: Store,
+) -> Found:
+    """Return the analysis; everything but the store is what it depends on."""
+    result = analyse_agreement(_store, batch_id)
+    return result, next_steps(result, dict(names))
 
 
-def _headline(result: AgreementAnalysis) -> None:
-    overall = result.overall
-    st.subheader(_verdict(overall.alpha), anchor=False)
-    left, middle, right = st.columns(3)
-    left.metric("Krippendorff's alpha", figure(overall.alpha), border=True)
-    middle.metric("Percent agreement", figure(overall.percent_agreement), border=True)
-    right.metric("Traces with two or more labels", f"{overall.n_items:,}", border=True)
-    interval_chart(
-        [("alpha", overall.alpha), ("percent agreement", overall.percent_agreement)],
-        title="Agreement",
-        thresholds=[("tentative conclusions from here", TENTATIVE), ("rely from here", RELY)],
-        domain=(0.0, 1.0),
-    )
-    if overall.alpha.status != "ok":
-        st.text(overall.alpha.status.replace("_", " ", 1))
-    st.caption(
-        f"95 % {overall.alpha.method}. Inference is to traces like these; reviewers are taken as "
-        "they are. Dashed lines: .667 tentative, .8 rely."
-    )
-
-
-def _per_class(result: AgreementAnalysis) -> None:
-    st.subheader("Per class", anchor=False)
-    st.caption("If one reviewer gives this class, how likely does another give it too?")
-    interval_chart(
-        list(zip(result.classes, result.overall.specific, strict=True)),
-        title="Specific agreement",
-        domain=(0.0, 1.0),
-    )
-
-
-def _pairs(result: AgreementAnalysis, names: dict[str, str]) -> None:
-    st.subheader("Reviewer by reviewer", anchor=False)
-    pairs = [pair for pair in result.pairs if pair.n_shared]
-    if not pairs:
-        st.text("No two reviewers share a trace.")
-        return
-    label = [
-        f"{names[result.reviewers[p.first]]} x {names[result.reviewers[p.second]]}" for p in pairs
-    ]
-    st.table(
-        pd.DataFrame(
-            {
-                "pair": label,
-                "shared traces": [p.n_shared for p in pairs],
-                "alpha": [figure(p.alpha) for p in pairs],
-                "agreement": [figure(p.percent_agreement) for p in pairs],
-            }
-        ),
-        hide_index=True,
-        alt="Agreement of each pair of reviewers",
-    )
-    chosen = st.selectbox("Two-way table of", range(len(pairs)), format_func=lambda k: label[k])
-    pair = pairs[chosen]
-    two_way_table(
-        result.classes,
-        result.classes,
-        pair.table,
-        rows=names[result.reviewers[pair.first]],
-        columns=names[result.reviewers[pair.second]],
-    )
-
-
-def _disputed(store: Store, result: AgreementAnalysis, names: dict[str, str]) -> None:
-    st.subheader(f"Disputed traces ({len(result.disputed)})", anchor=False)
-    if not result.disputed:
-        st.text("None: every trace with two labels has the same class twice.")
-        return
-    rows = [
-        {"trace": item["trace_id"]} | {names[r]: c for r, c in item["labels"].items()}
-        for item in result.disputed
-    ]
-    session.log_exposure(store, [item["trace_id"] for item in result.disputed], "labels")
-    st.dataframe(
-        pd.DataFrame(rows).fillna(""), hide_index=True, alt="Traces on which reviewers differ"
-    )
+def _names(store: Store) -> dict[str, str]:
+    """Return what reviewers are called; those of one name with their id."""
+    people = store.reviewers()
+    called = [r.name for r in people]
+    return {
+        r.reviewer_id: r.name if called.count(r.name) == 1 else f"{r.name} ({r.reviewer_id})"
+        for r in people
+    }
 
 
 def _page() -> None:
@@ -112,27 +49,59 @@ def _page() -> None:
     batch_id = frame.results_batch(store, "Agreement")
     if batch_id is None:
         return
+    names = _names(store)
+    state = (*store.label_state(), store.taxonomy().fingerprint)
     try:
-        result = analyse_agreement(store, batch_id)
+        result, steps = _analysed(str(store.path), batch_id, state, tuple(names.items()), store)
     except CalibrationError as error:
         st.text(str(error))
         return
-    if result.overall.n_ratings == 0:
-        st.text("Nobody has labelled this batch yet. Start on the Label page.")
-        return
-    if not result.is_sample:
-        st.text("These traces were chosen, not drawn at random: what follows holds for them only.")
-    names = {r.reviewer_id: r.name for r in store.reviewers()}
-    _headline(result)
-    _per_class(result)
-    _pairs(result, names)
-    _disputed(store, result, names)
-    if result.exposed:
-        st.text(exposed(result.exposed))
+    if result.study.overall.n_items:
+        agreement_trust.show(result)
+        _explore(store, result, steps, names)
+    else:
+        _nothing_yet(steps)
     st.caption(
         f"Batch {batch_id}, taxonomy {result.taxonomy_version}, fingerprint "
         f"{result.fingerprint[:16]}. The same on the command line: asr agreement"
     )
+
+
+def _nothing_yet(steps: tuple[NextStep, ...]) -> None:
+    st.subheader("Nothing to compare yet", anchor=False)
+    for step in steps:
+        st.text(step.why)
+        st.text(step.what)
+    st.page_link("views/label.py", label="Go to the Label page")
+
+
+@st.fragment
+def _explore(
+    store: Store, result: AgreementAnalysis, steps: tuple[NextStep, ...], names: dict[str, str]
+) -> None:
+    """Draw all that can be clicked: a fragment, for the charts above take longest to draw."""
+    called = [names.get(who, who) for who in result.reviewers]
+    weeks = agreement_trust.weeks_table(result)
+    where = agreement_where.tables(result)
+    who = (
+        agreement_who.beside_others(result, called),
+        agreement_who.against_settled(result, called),
+        agreement_who.uses(result, called),
+        agreement_who.every_pair(result, called),
+    )
+    pairs = agreement_who.shared_pairs(result)
+    pair = pairs[agreement_who.chosen_pair(pairs)] if pairs else None
+    two_way = None if pair is None else agreement_who.two_way(result, pair, called)
+    tables = [weeks, *where, *who, *([] if two_way is None else [two_way])]
+    charts = {agreement_trust.WEEKS: ("period", lambda week: in_week(result, week))}
+    picking.settle(tables, charts, result.fingerprint)
+    agreement_list.chip()
+    agreement_trust.show_weeks(result, weeks)
+    agreement_where.show(result, *where)
+    agreement_who.show(result, called, who, two_way)
+    agreement_list.show(store, result, names)
+    agreement_steps.show(store, result, steps)
+    agreement_steps.export(store, result)
 
 
 with st.container(key="page"):

@@ -1,13 +1,27 @@
-"""Coefficients in which it counts who gave a rating: Conger's and Cohen's kappa."""
+"""Coefficients in which it counts who gave a rating: Conger's and Light's kappa."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibration.agreement.chance_corrected import Coefficient, all_alike, from_features
-from calibration.agreement.counts import MISSING, count_patterns, validated_codes
-from calibration.agreement.intervals import METHOD, FloatArray, check_confidence_level
+from calibration.agreement.chance_corrected import (
+    NO_EXPECTATION,
+    Coefficient,
+    all_alike,
+    distances_of,
+    from_features,
+    from_left_out,
+)
+from calibration.agreement.counts import MISSING, IntArray, count_patterns, validated_codes
+from calibration.agreement.intervals import (
+    METHOD,
+    FloatArray,
+    check_confidence_level,
+)
 from calibration.agreement.refusals import too_little
-from calibration.agreement.weights import checked_weights
 from calibration.estimates import Estimate, not_estimable
 
 
@@ -57,33 +71,64 @@ def conger_kappa(
     0.4
     """
     check_confidence_level(confidence_level)
-    array = validated_codes(codes, n_classes=n_classes)
-    array = array[:, (array != MISSING).any(axis=0)]
-    refused = too_little(count_patterns(array, n_classes=n_classes), confidence_level)
+    refused = too_little(count_patterns(codes, n_classes=n_classes), confidence_level)
     if refused is not None:
         return refused
+    rows = distinct_rows(codes, n_classes=n_classes)
+    return kappa_of_rows(rows, weights=weights, confidence_level=confidence_level)
+
+
+def kappa_of_rows(
+    rows: "RatedRows", *, weights: ArrayLike | None, confidence_level: float
+) -> Estimate:
+    """Estimate Conger's kappa from distinct rows of ratings of which some hold two or more."""
+    distances = distances_of(weights, rows.given.shape[2])
+    counts = rows.given.sum(axis=1)
+    return from_features(
+        CONGER_KAPPA,
+        conger_features(rows, distances),
+        rows.items,
+        distances,
+        n=int(rows.items[counts.sum(axis=1) >= 2].sum()),
+        alike=all_alike(counts, distances),
+        confidence_level=confidence_level,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RatedRows:
+    """Distinct rows of ratings: `given` is 1 where a rater gave a class, `items` show the row."""
+
+    given: FloatArray
+    items: IntArray
+
+
+def distinct_rows(codes: ArrayLike, *, n_classes: int) -> RatedRows:
+    """Return the distinct rows of ratings; raters and items without any are dropped.
+
+    Examples
+    --------
+    >>> rows = distinct_rows([[0, 1], [1, -1], [0, 1], [-1, -1]], n_classes=2)
+    >>> rows.given.tolist(), rows.items.tolist()
+    ([[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [0.0, 0.0]]], [2, 1])
+    """
+    array = validated_codes(codes, n_classes=n_classes)
+    given = array != MISSING
+    array = array[given.any(axis=1)][:, given.any(axis=0)]
     rows, items = np.unique(array, axis=0, return_counts=True)
-    rated = (rows != MISSING).any(axis=1)
-    rows, items = rows[rated], items[rated]
-    given = np.eye(n_classes)[rows] * (rows != MISSING)[..., None]
-    counts = given.sum(axis=1)
-    if weights is None:
-        distances = 1 - np.eye(n_classes)
-    else:
-        distances = 1 - checked_weights(weights, n_classes=n_classes)
+    one_hot = np.eye(n_classes)[rows] * (rows != MISSING)[..., None]
+    return RatedRows(given=one_hot, items=items.astype(np.int64))
+
+
+def conger_features(rows: RatedRows, distances: FloatArray) -> FloatArray:
+    """Return each row's part in the sums of Conger's kappa."""
+    counts = rows.given.sum(axis=1)
     ratings = counts.sum(axis=1)
     pairable = ratings >= 2
     differing = ((counts @ distances) * counts).sum(axis=1)
     mean = differing / np.where(pairable, ratings * (ratings - 1), 1)
-    return from_features(
-        _CONGER,
-        np.column_stack([pairable, mean, given.reshape(len(rows), -1)]),
-        items,
-        distances,
-        n=int(items[pairable].sum()),
-        alike=all_alike(counts, distances),
-        confidence_level=confidence_level,
-    )
+    n, raters, q = rows.given.shape
+    return np.column_stack([pairable, mean, rows.given.reshape(n, raters * q)])
 
 
 def _conger(totals: FloatArray, distances: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -97,35 +142,36 @@ def _conger(totals: FloatArray, distances: FloatArray) -> tuple[FloatArray, Floa
     return totals[..., 1] / totals[..., 0], expected
 
 
-_CONGER = Coefficient(
+CONGER_KAPPA = Coefficient(
     "conger_kappa",
     -1.0,
-    lambda counts, _distances: counts,  # made from the raters' own ratings instead
+    lambda counts, _distances: counts,  # made by `conger_features`
     _conger,
     pairable_only=False,
 )
 
 
-def cohen_kappa(
+def light_kappa(
     codes: ArrayLike,
     *,
     n_classes: int,
     weights: ArrayLike | None = None,
     confidence_level: float = 0.95,
 ) -> Estimate:
-    """Estimate Cohen's kappa of two raters on the items that both rated.
+    """Estimate Light's kappa: the mean of Cohen's over all pairs of raters.
+
+    A pair is compared on the items that both rated; pairs for which kappa is not defined are
+    left out of the mean. Items are a random sample and independent, ratings missing at random.
 
     Parameters
     ----------
-    codes : array-like of int, shape (n_items, 2)
-        Position of the class in the declared list, -1 where the rater gave no rating.
-    n_classes, weights, confidence_level
+    codes, n_classes, weights, confidence_level
         As in `conger_kappa`.
 
     Returns
     -------
     Estimate
-        With a jackknife Fisher-z interval. ``not_estimable`` for other than two raters.
+        With a jackknife Fisher-z interval, n = items with two or more ratings.
 
     Raises
     ------
@@ -134,18 +180,73 @@ def cohen_kappa(
 
     References
     ----------
-    Cohen (1960), Educ. Psychol. Meas. 20. https://doi.org/10.1177/001316446002000104
+    Light (1971), Psychological Bulletin 76. https://doi.org/10.1037/h0031643
 
     Examples
     --------
-    >>> cohen_kappa([[0, 0], [1, 0], [1, 1], [0, -1]], n_classes=2).value
+    With two raters it is Cohen's:
+
+    >>> light_kappa([[0, 0], [1, 0], [1, 1]], n_classes=2).value
     0.4
     """
+    check_confidence_level(confidence_level)
     array = validated_codes(codes, n_classes=n_classes)
-    if array.shape[1] != 2:
-        why = f"Cohen's kappa is for two raters, not {array.shape[1]}: see the pairs, or Conger's"
-        return not_estimable(why, method=METHOD, confidence_level=confidence_level)
-    return conger_kappa(
-        array[(array != MISSING).all(axis=1)],
-        n_classes=n_classes, weights=weights, confidence_level=confidence_level,
+    patterns = count_patterns(array, n_classes=n_classes)
+    refused = too_little(patterns, confidence_level)
+    if refused is not None:
+        return refused
+    distances = distances_of(weights, n_classes)
+    pairs = [_LightPair.of(array, j, k, distances) for j, k in _pairs(array.shape[1])]
+    defined = [pair for pair in pairs if pair.expected > 0]
+    if not defined:
+        return not_estimable(NO_EXPECTATION, method=METHOD, confidence_level=confidence_level)
+    rated = array[(array != MISSING).sum(axis=1) >= 2]
+    # What is left without an item depends on one cell of each pair's table alone.
+    without = np.mean([pair.without(rated) for pair in defined], axis=0)
+    value = float(np.mean([pair.kappa for pair in defined]))
+    expected = float(np.mean([pair.expected for pair in defined]))
+    counts = patterns.pairable().counts.astype(np.float64)
+    return from_left_out(
+        value, without, np.ones(len(rated), dtype=np.int64),
+        observed=(1 - value) * expected, expected=expected, lowest=-1.0, n=len(rated),
+        alike=all_alike(counts, distances), confidence_level=confidence_level,
     )  # fmt: skip
+
+
+def _pairs(n_raters: int) -> Iterator[tuple[int, int]]:
+    return combinations(range(n_raters), 2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _LightPair:
+    """Cohen's kappa of two raters, whole and without one item of each cell of their table."""
+
+    first: int
+    second: int
+    kappa: float
+    expected: float
+    without_one: FloatArray
+
+    @classmethod
+    def of(cls, codes: IntArray, first: int, second: int, distances: FloatArray) -> "_LightPair":
+        q = len(distances)
+        both = codes[(codes[:, first] != MISSING) & (codes[:, second] != MISSING)]
+        cells = both[:, first] * q + both[:, second]
+        table = np.bincount(cells, minlength=q * q).astype(np.float64)
+        one_less = np.vstack([table, table - np.eye(q * q)]).reshape(-1, q, q)
+        total = one_less.sum(axis=(1, 2))
+        rows, columns = one_less.sum(axis=2), one_less.sum(axis=1)
+        observed = (one_less * distances).sum(axis=(1, 2)) / np.maximum(total, 1)
+        chance = ((rows @ distances) * columns).sum(axis=1) / np.maximum(total, 1) ** 2
+        kappa = np.where(chance > 0, 1 - observed / np.where(chance > 0, chance, 1), np.nan)
+        return cls(
+            first=first, second=second, kappa=float(kappa[0]), expected=float(chance[0]),
+            without_one=np.append(kappa[1:], kappa[0]),
+        )  # fmt: skip
+
+    def without(self, codes: IntArray) -> FloatArray:
+        """Return kappa without each item; an item that one of the two left out changes nothing."""
+        q = round((self.without_one.size - 1) ** 0.5)
+        one, other = codes[:, self.first], codes[:, self.second]
+        shared = (one != MISSING) & (other != MISSING)
+        return np.asarray(self.without_one[np.where(shared, one * q + other, q * q)])

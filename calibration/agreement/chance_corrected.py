@@ -59,8 +59,9 @@ class Coefficient:
     pairable_only: bool
 
     def value(self, totals: FloatArray, distances: FloatArray) -> FloatArray:
-        """Return the coefficient from sums over items; NaN where nothing is expected."""
-        observed, expected = self.disagreement(totals, distances)
+        """Return the coefficient from sums over items; NaN where nothing is rated or expected."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            observed, expected = self.disagreement(totals, distances)
         defined = expected > 0
         return np.where(defined, 1 - observed / np.where(defined, expected, 1.0), np.nan)
 
@@ -205,7 +206,7 @@ def estimate(
     refused = too_little(patterns, confidence_level)
     if refused is not None:
         return refused
-    counts, items, distances = _table(coefficient, patterns, weights)
+    counts, items, distances = table_of(coefficient, patterns, weights)
     return from_features(
         coefficient, coefficient.features(counts, distances), items, distances,
         n=patterns.pairable().n_items, alike=all_alike(counts, distances),
@@ -239,17 +240,36 @@ def from_features(
     observed, expected = (float(part) for part in coefficient.disagreement(totals, distances))
     if not expected > 0:
         return not_estimable(NO_EXPECTATION, method=METHOD, n=n, confidence_level=confidence_level)
-    value = 1 - observed / expected
+    return from_left_out(
+        1 - observed / expected, coefficient.value(totals - features, distances), items,
+        observed=observed, expected=expected, lowest=coefficient.lowest, n=n, alike=alike,
+        confidence_level=confidence_level,
+    )  # fmt: skip
+
+
+def from_left_out(
+    value: float,
+    left_out: FloatArray,
+    items: NDArray[np.int64],
+    *,
+    observed: float,
+    expected: float,
+    lowest: float,
+    n: int,
+    alike: bool,
+    confidence_level: float,
+) -> Estimate:
+    """Estimate a coefficient from its values without one item of each pattern."""
     if n == 1:
         return one_item(value, confidence_level)
-    left_out = coefficient.value(totals - features, distances)
     status, method, interval, se = OK, METHOD, None, None
     spread = 0.0 if alike else jackknife_se(left_out, items)
     if spread < NO_SPREAD:
         share = unseen_share_bound(n, confidence_level=confidence_level)
         kept = observed * (1 - share)
         low, high = 1 - (kept + share) / expected, 1 - kept / expected
-        interval, method = (max(coefficient.lowest, low), high), EXACT
+        # With items rated once a value may lie below the range; its interval still holds it.
+        interval, method = (max(min(lowest, value), low), high), EXACT
         status = NO_DISAGREEMENT if observed == 0 else NO_VARIATION
     elif np.isnan(spread):
         status = ONE_CLASS_LEFT
@@ -258,7 +278,7 @@ def from_features(
     else:
         se = spread
         interval = fisher_z_interval(
-            value, se, df=n - 1, confidence_level=confidence_level, lowest=coefficient.lowest
+            value, se, df=n - 1, confidence_level=confidence_level, lowest=lowest
         )
     return Estimate(
         value=value,
@@ -271,50 +291,20 @@ def from_features(
     )
 
 
-def linearised_se(
-    coefficient: Coefficient, patterns: CountPatterns, *, weights: ArrayLike | None = None
-) -> float:
-    """Return the standard error from the influence of each item, the infinitesimal jackknife.
-
-    Notes
-    -----
-    The derivative of the coefficient in each sum is taken along the imaginary axis, which is
-    exact to rounding (the coefficients are rational functions of the sums).
-
-    References
-    ----------
-    Squire and Trapp (1998), SIAM Review 40. https://doi.org/10.1137/S003614459631241X
-
-    Examples
-    --------
-    The mean of 1, 1, 0 over three items: influences 1/3, 1/3, -2/3, so sqrt((6/9) / (3 * 2)):
-
-    >>> from calibration.agreement.counts import count_patterns
-    >>> linearised_se(PERCENT_AGREEMENT, count_patterns([[0, 0], [1, 1], [0, 1]], n_classes=2))
-    0.33333
-    """
-    counts, items, distances = _table(coefficient, patterns, weights)
-    features = coefficient.features(counts, distances)
-    totals = items @ features
-    steps = totals + 1e-30j * np.eye(totals.size)
-    observed, expected = coefficient.disagreement(steps, distances)
-    gradient = np.imag(1 - observed / expected) / 1e-30
-    n = int(items.sum())
-    influence = n * (features @ gradient)
-    centred = influence - items @ influence / n
-    return float(np.sqrt(items @ centred**2 / (n * (n - 1))))
-
-
-def _table(
+def table_of(
     coefficient: Coefficient, patterns: CountPatterns, weights: ArrayLike | None
 ) -> tuple[FloatArray, NDArray[np.int64], FloatArray]:
-    n_classes = patterns.counts.shape[1]
-    if weights is None:
-        distances = 1 - np.eye(n_classes)
-    else:
-        distances = 1 - checked_weights(weights, n_classes=n_classes)
+    """Return the counts that enter a coefficient, the items that show them, and distances."""
+    distances = distances_of(weights, patterns.counts.shape[1])
     keep = patterns.counts.sum(axis=1) >= (2 if coefficient.pairable_only else 1)
     return patterns.counts[keep].astype(np.float64), patterns.multiplicity[keep], distances
+
+
+def distances_of(weights: ArrayLike | None, n_classes: int) -> FloatArray:
+    """Return 1 minus the agreement weights; classes agree or do not where there are none."""
+    if weights is None:
+        return np.asarray(1 - np.eye(n_classes))
+    return np.asarray(1 - checked_weights(weights, n_classes=n_classes))
 
 
 def all_alike(counts: FloatArray, distances: FloatArray) -> bool:

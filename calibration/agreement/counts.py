@@ -96,12 +96,22 @@ def count_patterns(codes: ArrayLike, *, n_classes: int) -> CountPatterns:
     >>> patterns.counts.tolist(), patterns.multiplicity.tolist()
     ([[0, 1], [1, 1], [2, 0]], [1, 2, 1])
     """
+    return patterns_from_counts(class_counts(codes, n_classes=n_classes))
+
+
+def class_counts(codes: ArrayLike, *, n_classes: int) -> IntArray:
+    """Return the ratings of each class that an item was given, shape (n_items, n_classes).
+
+    Examples
+    --------
+    >>> class_counts([[0, 0], [1, -1]], n_classes=2).tolist()
+    [[2, 0], [0, 1]]
+    """
     array = validated_codes(codes, n_classes=n_classes)
-    n_items = array.shape[0]
     rows, columns = np.nonzero(array != MISSING)
     cells = rows * n_classes + array[rows, columns]
-    counts = np.bincount(cells, minlength=n_items * n_classes).reshape(n_items, n_classes)
-    return patterns_from_counts(counts)
+    counted = np.bincount(cells, minlength=len(array) * n_classes)
+    return counted.reshape(len(array), n_classes).astype(np.int64)
 
 
 def patterns_from_counts(counts: ArrayLike) -> CountPatterns:
@@ -136,17 +146,41 @@ def patterns_from_counts(counts: ArrayLike) -> CountPatterns:
     if array.size and array.min() < 0:
         raise ValueError(f"counts must not be negative, got {array.min()}")
     array = array.astype(np.int64)
-    # One integer key an item is several times faster to sort than whole rows.
-    base = int(array.max(initial=0)) + 1
-    if array.shape[1] * np.log2(base) < 62:
-        keys = array @ base ** np.arange(array.shape[1] - 1, -1, -1, dtype=np.int64)
-        _, first, multiplicity = np.unique(keys, return_index=True, return_counts=True)
-        patterns = array[first]
-    else:
-        patterns, multiplicity = np.unique(array, axis=0, return_counts=True)
+    _, first, multiplicity = np.unique(_keys(array), return_index=True, return_counts=True)
     return CountPatterns(
-        counts=patterns,
+        counts=array[first],
         multiplicity=multiplicity.astype(np.int64),
         n_items=array.shape[0],
         n_ratings=int(array.sum()),
     )
+
+
+def patterns_of_items(codes: ArrayLike, *, n_classes: int) -> tuple[CountPatterns, IntArray]:
+    """Count the patterns and say which of them each item shows.
+
+    Parameters
+    ----------
+    codes, n_classes
+        As in `count_patterns`.
+
+    Returns
+    -------
+    tuple of CountPatterns and int array, shape (n_items,)
+
+    Examples
+    --------
+    >>> patterns_of_items([[0, 0], [1, 0], [0, 0]], n_classes=2)[1].tolist()
+    [1, 0, 1]
+    """
+    counts = class_counts(codes, n_classes=n_classes)
+    _, inverse = np.unique(_keys(counts), return_inverse=True)
+    return patterns_from_counts(counts), inverse.astype(np.int64)
+
+
+def _keys(counts: IntArray) -> IntArray:
+    """Return one number an item that sorts as its row: several times faster than whole rows."""
+    base = int(counts.max(initial=0)) + 1
+    if counts.shape[1] * np.log2(base) < 62:
+        powers = base ** np.arange(counts.shape[1] - 1, -1, -1, dtype=np.int64)
+        return np.asarray(counts @ powers)
+    return np.unique(counts, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)

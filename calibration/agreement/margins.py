@@ -163,15 +163,17 @@ def bowker(table: ArrayLike) -> TestResult:
     return _chi_square(float((apart**2 / together).sum()), int(confused.sum()), counts, method)
 
 
-def mcnemar(table: ArrayLike, *, exact: bool | None = None) -> TestResult:
+def mcnemar(table: ArrayLike, *, exact: bool | None = None, corrected: bool = False) -> TestResult:
     """Test that two raters say yes equally often.
 
     Parameters
     ----------
     table : array-like of int, shape (2, 2)
     exact : bool, optional
-        Whether to take the exact binomial test or chi-square without correction; default: exact
-        below 25 differing items.
+        Whether to take the exact binomial test or chi-square; default: exact below 25 differing
+        items.
+    corrected : bool, default False
+        Whether chi-square has Edwards' correction for continuity, which makes it too careful.
 
     Returns
     -------
@@ -200,7 +202,9 @@ def mcnemar(table: ArrayLike, *, exact: bool | None = None) -> TestResult:
     if b + c == 0:
         return _nothing(counts, "exact McNemar")
     if not (b + c < EXACT_BELOW if exact is None else exact):
-        return _chi_square(float((b - c) ** 2 / (b + c)), 1, counts, "McNemar chi-square")
+        apart = max(0, abs(b - c) - 1) if corrected else b - c
+        method = "McNemar chi-square" + (", corrected" if corrected else "")
+        return _chi_square(apart**2 / (b + c), 1, counts, method)
     p_value = float(stats.binomtest(b, b + c).pvalue)
     return TestResult(
         statistic=float(min(b, c)), p_value=p_value, df=0, n=int(counts.sum()),

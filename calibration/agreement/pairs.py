@@ -6,9 +6,15 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibration.agreement.coefficients import krippendorff_alpha, percent_agreement
+from calibration.agreement.chance_corrected import (
+    KRIPPENDORFF_ALPHA,
+    PERCENT_AGREEMENT,
+    estimate,
+)
 from calibration.agreement.counts import CountPatterns, IntArray, validated_codes
 from calibration.agreement.intervals import check_confidence_level
+from calibration.agreement.margins import TestResult, bhapkar
+from calibration.agreement.two_raters import cohen_kappa_of_table
 from calibration.estimates import Estimate
 
 
@@ -24,8 +30,10 @@ class PairAgreement:
         Items that both rated.
     table : tuple of tuple of int, shape (n_classes, n_classes)
         Items by the class of `first` (rows) and the class of `second` (columns).
-    percent_agreement, alpha : Estimate
-        Agreement of the two on their shared items.
+    percent_agreement, alpha, kappa : Estimate
+        Agreement of the two on their shared items; Cohen's kappa.
+    margins : TestResult
+        Bhapkar's test that the two use the classes alike, unweighted.
     """
 
     first: int
@@ -34,10 +42,16 @@ class PairAgreement:
     table: tuple[tuple[int, ...], ...]
     percent_agreement: Estimate
     alpha: Estimate
+    kappa: Estimate
+    margins: TestResult
 
 
 def pairwise_agreement(
-    codes: ArrayLike, *, n_classes: int, confidence_level: float = 0.95
+    codes: ArrayLike,
+    *,
+    n_classes: int,
+    weights: ArrayLike | None = None,
+    confidence_level: float = 0.95,
 ) -> tuple[PairAgreement, ...]:
     """Estimate the agreement of every two reviewers on the items they share.
 
@@ -47,6 +61,8 @@ def pairwise_agreement(
         Position of the class in the declared list, -1 where the rater gave no rating.
     n_classes : int
         Declared number of classes, used or not.
+    weights : array-like of float, shape (n_classes, n_classes), optional
+        Agreement weights, 1 on the diagonal; default: classes agree or do not.
     confidence_level : float, default 0.95
         Target coverage, strictly between 0 and 1.
 
@@ -59,7 +75,7 @@ def pairwise_agreement(
     Raises
     ------
     ValueError
-        As `count_patterns`, or if `confidence_level` is outside (0, 1).
+        As `count_patterns`, if the weights are none, or `confidence_level` is outside (0, 1).
 
     Notes
     -----
@@ -80,20 +96,28 @@ def pairwise_agreement(
     gram = np.rint(wide.T @ wide).astype(np.int64)
     tables = gram.reshape(n_raters, n_classes, n_raters, n_classes)
     return tuple(
-        _pair(first, second, tables[first, :, second, :], confidence_level)
+        _pair(first, second, tables[first, :, second, :], weights, confidence_level)
         for first, second in combinations(range(n_raters), 2)
     )
 
 
-def _pair(first: int, second: int, table: IntArray, confidence_level: float) -> PairAgreement:
+def _pair(
+    first: int, second: int, table: IntArray, weights: ArrayLike | None, confidence_level: float
+) -> PairAgreement:
     patterns = _table_patterns(table)
+    percent, alpha = (
+        estimate(c, patterns, weights=weights, confidence_level=confidence_level)
+        for c in (PERCENT_AGREEMENT, KRIPPENDORFF_ALPHA)
+    )
     return PairAgreement(
         first=first,
         second=second,
         n_shared=patterns.n_items,
         table=tuple(tuple(row) for row in table.tolist()),
-        percent_agreement=percent_agreement(patterns, confidence_level=confidence_level),
-        alpha=krippendorff_alpha(patterns, confidence_level=confidence_level),
+        percent_agreement=percent,
+        alpha=alpha,
+        kappa=cohen_kappa_of_table(table, weights=weights, confidence_level=confidence_level),
+        margins=bhapkar(table),
     )
 
 

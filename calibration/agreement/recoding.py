@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibration.agreement.counts import MISSING, IntArray, validated_codes
-from calibration.taxonomy import Taxonomy
+
+Path = Sequence[tuple[str, str]]
 
 
 def one_against_rest(codes: ArrayLike, *, class_code: int, n_classes: int) -> IntArray:
@@ -21,7 +22,7 @@ def one_against_rest(codes: ArrayLike, *, class_code: int, n_classes: int) -> In
     return np.where(array == MISSING, MISSING, (array == class_code).astype(np.int64))
 
 
-def at_node(codes: ArrayLike, *, node: str, taxonomy: Taxonomy, classes: Sequence[str]) -> IntArray:
+def answers_at(codes: ArrayLike, *, node: str, paths: Sequence[Path]) -> IntArray:
     """Return the answers that the ratings imply at one question: 1 yes, 0 no.
 
     A rating whose path does not come to the question is missing there, so agreement at the
@@ -30,13 +31,11 @@ def at_node(codes: ArrayLike, *, node: str, taxonomy: Taxonomy, classes: Sequenc
     Parameters
     ----------
     codes : array-like of int, shape (n_items, n_raters)
-        Position of the class in `classes`, -1 where the rater gave no rating.
+        Position of the class in `paths`, -1 where the rater gave no rating.
     node : str
-        Id of the question.
-    taxonomy : Taxonomy
-        The tree.
-    classes : sequence of str
-        Names of the classes in the order of the codes.
+        Name of the question.
+    paths : sequence of sequence of (question, answer), length n_classes
+        The way from the root to each class; answers are ``yes`` or ``no``.
 
     Returns
     -------
@@ -48,18 +47,48 @@ def at_node(codes: ArrayLike, *, node: str, taxonomy: Taxonomy, classes: Sequenc
 
     Examples
     --------
-    Complete, hallucinated and abandoned at the question about invention:
-
-    >>> from calibration.taxonomy import default_taxonomy
-    >>> from calibration.records import OUTCOMES
-    >>> at_node(
-    ...     [[0, 3, 4]], node="fabrication", taxonomy=default_taxonomy(), classes=OUTCOMES
-    ... ).tolist()
-    [[0, 1, -1]]
+    >>> paths = [[("a", "yes")], [("a", "no"), ("b", "yes")], [("a", "no"), ("b", "no")]]
+    >>> answers_at([[0, 1, 2, -1]], node="b", paths=paths).tolist()
+    [[-1, 1, 0, -1]]
     """
-    array = validated_codes(codes, n_classes=len(classes))
-    answers = [taxonomy.answers_for(name).get(node) for name in classes]
+    array = validated_codes(codes, n_classes=len(paths))
     branch = {"yes": 1, "no": 0, None: MISSING}
     # The last entry is what a missing rating, -1, picks.
-    lookup = np.array([*(branch[answer] for answer in answers), MISSING], dtype=np.int64)
-    return lookup[array]
+    answers = [branch[dict(path).get(node)] for path in paths]
+    return np.array([*answers, MISSING], dtype=np.int64)[array]
+
+
+def parting_questions(paths: Sequence[Path]) -> list[list[str | None]]:
+    """Return for each two classes the question at which their paths part.
+
+    Parameters
+    ----------
+    paths : sequence of sequence of (question, answer), length n_classes
+        The way from the root to each class.
+
+    Returns
+    -------
+    list of list of str or None, shape (n_classes, n_classes)
+        None on the diagonal.
+
+    Raises
+    ------
+    ValueError
+        If the paths of two classes never part.
+
+    Examples
+    --------
+    >>> parting_questions([[("a", "yes")], [("a", "no"), ("b", "yes")], [("a", "no"), ("b", "no")]])
+    [[None, 'a', 'a'], ['a', None, 'b'], ['a', 'b', None]]
+    """
+    return [
+        [None if j == k else _parting(first, second) for k, second in enumerate(paths)]
+        for j, first in enumerate(paths)
+    ]
+
+
+def _parting(first: Path, second: Path) -> str:
+    for (question, answer), (other_question, other_answer) in zip(first, second, strict=False):
+        if question == other_question and answer != other_answer:
+            return question
+    raise ValueError(f"the paths {list(first)!r} and {list(second)!r} never part")

@@ -1,7 +1,10 @@
 """Specific agreement: how often a second rating repeats each class."""
 
+from dataclasses import replace
+
 import numpy as np
 
+from calibration.agreement.chance_corrected import FLEISS_KAPPA, Coefficient, estimate
 from calibration.agreement.counts import CountPatterns, IntArray
 from calibration.agreement.intervals import (
     EXACT,
@@ -9,6 +12,7 @@ from calibration.agreement.intervals import (
     NO_DISAGREEMENT,
     NO_SPREAD,
     NO_VARIATION,
+    FloatArray,
     check_confidence_level,
     fisher_z_interval,
     jackknife_se,
@@ -63,6 +67,78 @@ def specific_agreement(
     return tuple(
         _specific(pairable.counts[:, k], ratings, pairable.multiplicity, confidence_level)
         for k in range(patterns.counts.shape[1])
+    )
+
+
+def specific_coefficient(class_code: int) -> Coefficient:
+    """Return specific agreement of a class as a function of sums over items, for resamples.
+
+    Examples
+    --------
+    >>> specific_coefficient(0).value(np.array([2.0, 3.0]), 1 - np.eye(2))
+    array(0.66667)
+    """
+
+    def features(counts: FloatArray, _distances: FloatArray) -> FloatArray:
+        of_class = counts[:, class_code]
+        possible = of_class * (counts.sum(axis=1) - 1)
+        return np.column_stack([of_class * (of_class - 1), possible])
+
+    def disagreement(totals: FloatArray, _distances: FloatArray) -> tuple[FloatArray, FloatArray]:
+        agreeing, possible = totals[..., 0], totals[..., 1]
+        used = possible > 0
+        return (possible - agreeing) / np.where(used, possible, 1.0), used.astype(np.float64)
+
+    return Coefficient(
+        f"specific_agreement_{class_code}", 0.0, features, disagreement, pairable_only=True
+    )
+
+
+def class_kappas(
+    patterns: CountPatterns, *, confidence_level: float = 0.95
+) -> tuple[Estimate, ...]:
+    """Estimate for each class Fleiss' kappa of the class against all others.
+
+    Specific agreement beyond chance: a common class is repeated often by chance alone.
+
+    Parameters
+    ----------
+    patterns : CountPatterns
+        From `count_patterns`.
+    confidence_level : float, default 0.95
+        Target coverage, strictly between 0 and 1.
+
+    Returns
+    -------
+    tuple of Estimate, length n_classes
+        As `estimate`; a class that was never used is ``not_estimable``.
+
+    Raises
+    ------
+    ValueError
+        If `confidence_level` is outside (0, 1).
+
+    References
+    ----------
+    Fleiss (1971), Psychological Bulletin 76. https://doi.org/10.1037/h0031619
+
+    Examples
+    --------
+    One of three items splits between class 0 and the rest, each has half of the ratings: 1/2 by
+    chance, so (2/3 - 1/2) / (1 - 1/2):
+
+    >>> from calibration.agreement.counts import count_patterns
+    >>> class_kappas(count_patterns([[0, 0], [1, 1], [0, 1]], n_classes=2))[0].value
+    0.33333
+    """
+    ratings = patterns.counts.sum(axis=1)
+    return tuple(
+        estimate(
+            FLEISS_KAPPA,
+            replace(patterns, counts=np.column_stack([of_class, ratings - of_class])),
+            confidence_level=confidence_level,
+        )
+        for of_class in patterns.counts.T
     )
 
 

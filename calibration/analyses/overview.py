@@ -5,13 +5,14 @@ from datetime import date, datetime
 
 import pandas as pd
 
-from calibration.agreement.coefficients import Agreement
-from calibration.analyses.agreement import agreement_of
+from calibration.agreement.coefficients import Agreement, agreement
+from calibration.analyses.agreement import planned_codes
 from calibration.analyses.asr import analyse_asr
 from calibration.analyses.labelled_batch import LabelledBatch, load_batch
 from calibration.analyses.planning import expected_half_width, median_seconds
 from calibration.errors import CalibrationError
 from calibration.estimates import Estimate, not_estimable
+from calibration.records import OUTCOMES
 from calibration.store import Store
 
 # Steps that are worth deciding on, as shares of what is labelled.
@@ -172,7 +173,7 @@ def batch_results(store: Store, batch_id: str, *, judge_id: str | None = None) -
             further=(),
             simulated=loaded.simulated,
         )
-    agreed = agreement_of(loaded).overall
+    agreed = agreement(planned_codes(loaded)[1], n_classes=len(OUTCOMES))
     try:
         rate = analyse_asr(store, batch_id, judge_id=judge_id)
         headline, calibrated, judge = rate.headline, rate.calibrated, rate.judge_id

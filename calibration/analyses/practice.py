@@ -45,12 +45,13 @@ def is_reference(trace: Trace) -> bool:
     family, _, number = trace.trace_id.rpartition("-")
     if family not in FAMILIES or not number.isdigit():
         return False
-    published = _published().traces.get(trace.trace_id)
-    return published is not None and published.prompt == trace.prompt
+    found = published().traces.get(trace.trace_id)
+    return found is not None and found.prompt == trace.prompt
 
 
 @cache
-def _published() -> ReferenceSet:
+def published() -> ReferenceSet:
+    """Return the dataset that comes with the package, read once."""
     return load_reference()
 
 

@@ -1,7 +1,7 @@
 """Agreement on a file of ratings made anywhere: CSV, JSONL or Parquet, long or wide."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +10,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from calibration.agreement.coefficients import Agreement, agreement
 from calibration.agreement.counts import MISSING
-from calibration.agreement.pairs import PairAgreement, pairwise_agreement
-from calibration.agreement.panel import ORDINAL, agreement_panel
+from calibration.agreement.panel import ORDINAL
+from calibration.agreement.study import Options, Study, study
 from calibration.agreement.weights import WEIGHTS, checked_weights, weight_matrix
 from calibration.analyses.rows import Row, read_rows
 from calibration.errors import InputError
-from calibration.estimates import Estimate
+from calibration.records import OUTCOMES
+from calibration.taxonomy import default_taxonomy
 
 LONG = ("item", "rater", "label")
 BY_VALUE = ("krippendorff_interval", "krippendorff_ratio")
@@ -26,27 +26,34 @@ NAMES = (*WEIGHTS, "krippendorff_nominal", ORDINAL, *BY_VALUE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ratings:
-    """Ratings of a file: `codes` has an item a row and a rater a column, -1 for none."""
+    """Ratings of a file: `codes` has an item a row and a rater a column, -1 for none.
+
+    `columns` holds for each further column asked for its value on every item.
+    """
 
     items: tuple[str, ...]
     raters: tuple[str, ...]
     classes: tuple[str, ...]
     codes: NDArray[np.int64]
+    columns: dict[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RatingsAgreement:
-    """Agreement of the raters of a file."""
+    """Agreement of the raters of a file; questions of the tree where its classes are ours."""
 
     ratings: Ratings
     weights: str
-    coefficients: dict[str, Estimate]
-    overall: Agreement
-    pairs: tuple[PairAgreement, ...]
+    cluster: str | None
+    study: Study
 
 
 def read_ratings(
-    path: Path, *, layout: str | None = None, classes: Sequence[str] | None = None
+    path: Path,
+    *,
+    layout: str | None = None,
+    classes: Sequence[str] | None = None,
+    item_columns: Sequence[str] = (),
 ) -> Ratings:
     """Read ratings.
 
@@ -60,12 +67,14 @@ def read_ratings(
     classes : sequence of str, optional
         Every class that could have been given, in order. Default: those that occur, numbers in
         order of value; coefficients that count the classes then depend on what occurs.
+    item_columns : sequence of str, optional
+        Columns that say something of the item, such as its cluster or week; no raters.
 
     Raises
     ------
     InputError
-        If the file cannot be read, names an item or rating twice, or holds a label that is no
-        declared class.
+        If the file cannot be read, names an item or rating twice, holds a label that is no
+        declared class, or a column of items is not there, empty or differs within an item.
     """
     rows = list(_parquet_rows(path) if path.suffix == ".parquet" else read_rows(path, required=()))
     if not rows:
@@ -73,9 +82,33 @@ def read_ratings(
     columns = list(dict.fromkeys(name for _, row in rows for name in row))
     if layout is None:
         layout = "long" if set(LONG) <= set(columns) else "wide"
+    for name in item_columns:
+        if name not in columns:
+            raise InputError(f"{path}: has no column {name!r:.80}")
+    columns = [name for name in columns if name not in item_columns]
     read = _long_cells if layout == "long" else _wide_cells
     cells = list(read(path, rows, columns))
-    return _coded(path, cells, None if classes is None else [c.strip() for c in classes])
+    ratings = _coded(path, cells, None if classes is None else [c.strip() for c in classes])
+    item = LONG[0] if layout == "long" else columns[0]
+    said = {name: _of_items(path, rows, item, name, ratings.items) for name in item_columns}
+    return replace(ratings, columns=said)
+
+
+def _of_items(
+    path: Path, rows: list[tuple[int, Row]], item: str, name: str, items: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Return a column's value on every item; the rows of an item must say the same."""
+    said: dict[str, str] = {}
+    for line, row in rows:
+        value = _said(row.get(name))
+        if not value:
+            raise InputError(f"{path}, line {line}: field {name!r:.80} is missing")
+        if said.setdefault(_said(row.get(item)), value) != value:
+            raise InputError(
+                f"{path}, line {line}: {name!r:.80} of item {_said(row.get(item))!r:.80} is "
+                f"{value!r:.80} here and another before"
+            )
+    return tuple(said[name] for name in items)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +184,13 @@ def _coded(path: Path, cells: list[_Cell], classes: list[str] | None) -> Ratings
                 f"{', '.join(classes):.200}"
             )
         codes[at] = place[cell.label] if cell.label else MISSING
-    return Ratings(items=tuple(items), raters=tuple(raters), classes=tuple(classes), codes=codes)
+    return Ratings(
+        items=tuple(items),
+        raters=tuple(raters),
+        classes=tuple(classes),
+        codes=codes,
+        columns={},
+    )
 
 
 def _in_order(names: set[str]) -> list[str]:
@@ -201,22 +240,53 @@ def _by_value(name: str, classes: Sequence[str]) -> NDArray[np.float64]:
             raise InputError(f"--weights {name} needs classes from 0 up")
         apart = apart / np.where(together == 0, 1, together)
     distance = apart**2
-    return np.asarray(1 - distance / distance.max())
+    try:
+        return checked_weights(1 - distance / distance.max(), n_classes=len(value))
+    except ValueError as error:
+        raise InputError(
+            f"--weights {name}: the classes {', '.join(classes):.200} are not all told apart "
+            f"by their numbers ({error})"
+        ) from error
 
 
 def agreement_on(
-    ratings: Ratings, *, weights: str = "identity", confidence_level: float = 0.95
+    ratings: Ratings,
+    *,
+    weights: str = "identity",
+    options: Options | None = None,
+    cluster: str | None = None,
+    group: str | None = None,
 ) -> RatingsAgreement:
-    """Measure agreement on ratings from a file."""
-    q = max(2, len(ratings.classes))
+    """Measure agreement on ratings from a file.
+
+    Parameters
+    ----------
+    ratings : Ratings
+        From `read_ratings`.
+    weights : str, default "identity"
+        A name or a file, as `weights_of` takes it.
+    options : Options, optional
+        Interval and resamples; its weights are those named.
+    cluster, group : str, optional
+        Columns of `ratings`.
+
+    Raises
+    ------
+    InputError
+        As `weights_of`.
+    """
     matrix = weights_of(weights, ratings.classes)
+    of_tree = set(ratings.classes) == set(OUTCOMES)
     return RatingsAgreement(
         ratings=ratings,
         weights=weights,
-        coefficients=agreement_panel(
-            ratings.codes, n_classes=q, weights=matrix, ordinal=matrix is None,
-            confidence_level=confidence_level,
+        cluster=cluster,
+        study=study(
+            ratings.codes,
+            n_classes=max(2, len(ratings.classes)),
+            options=replace(options or Options(), weights=matrix, ordinal=matrix is None),
+            paths=default_taxonomy().paths(ratings.classes) if of_tree else None,
+            cluster=None if cluster is None else ratings.columns[cluster],
+            group=None if group is None else ratings.columns[group],
         ),
-        overall=agreement(ratings.codes, n_classes=q, confidence_level=confidence_level),
-        pairs=pairwise_agreement(ratings.codes, n_classes=q, confidence_level=confidence_level),
-    )  # fmt: skip
+    )

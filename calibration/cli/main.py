@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from calibration.cli import data, planning, reference, results, server, traces
+from calibration.cli import agreement, data, planning, reference, results, server, traces
 from calibration.cli.terminal import print_error
 from calibration.errors import CalibrationError, InputError
 
@@ -40,6 +40,7 @@ for command in (
     *data.COMMANDS,
     *planning.COMMANDS,
     *traces.COMMANDS,
+    agreement.agreement,
     *results.COMMANDS,
     *server.COMMANDS,
     *reference.COMMANDS,

@@ -1,13 +1,21 @@
-"""Commands that plan a batch and draw it."""
+"""Commands that plan a batch, plan for agreement, and draw a batch."""
 
 from pathlib import Path
 
 import click
 
+from calibration.analyses.agreement_planning import (
+    COEFFICIENTS,
+    ClassShares,
+    Planned,
+    plan_agreement,
+    shares_of_batch,
+)
 from calibration.analyses.planning import plan_batch
 from calibration.analyses.sampling import draw_batch
 from calibration.cli.stores import open_to_read, open_to_write
 from calibration.cli.terminal import print_json, print_lines, with_batch, with_json, with_store
+from calibration.errors import CalibrationError, InputError
 from calibration.reporting import planning
 
 
@@ -58,6 +66,78 @@ def plan(
         print_json(planning.plan_data(found))
     else:
         print_lines(planning.plan_lines(found))
+
+
+@click.command("plan-agreement")
+@click.option("--half-width", type=float, required=True, help="Of the interval wanted, as .1.")
+@click.option("--alpha", type=float, required=True, help="Alpha that is expected.")
+@click.option("--raters", type=int, default=2, show_default=True, help="Reviewers of each trace.")
+@click.option(
+    "--class-shares",
+    help="Share of every class, parted by commas; default: those of the labels of --batch.",
+)
+@click.option(
+    "--missing", type=float, default=0.0, show_default=True, help="Share of labels not made."
+)
+@click.option(
+    "--coefficient",
+    type=click.Choice(list(COEFFICIENTS)),
+    default="krippendorff_alpha",
+    show_default=True,
+    help="Whose interval.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the simulation.")
+@with_store
+@with_batch
+@with_json
+def agreement_plan(
+    half_width: float,
+    alpha: float,
+    raters: int,
+    class_shares: str | None,
+    missing: float,
+    coefficient: Planned,
+    seed: int,
+    path: Path,
+    batch_id: str | None,
+    as_data: bool,
+) -> None:
+    """Say how many traces reviewers must label for alpha, or AC1, to be known that closely.
+
+    \b
+    asr plan-agreement --half-width .1 --alpha .7 --raters 2 --class-shares .3,.2,.2,.17,.13
+    asr plan-agreement --half-width .05 --alpha .8 --json
+    """
+    found = plan_agreement(
+        _class_shares(class_shares, path, batch_id),
+        alpha=alpha,
+        n_raters=raters,
+        half_width=half_width,
+        missing=missing,
+        coefficient=coefficient,
+        seed=seed,
+    )
+    if as_data:
+        print_json(planning.agreement_plan_data(found))
+    else:
+        print_lines(planning.agreement_plan_lines(found))
+    if found.plan.typical.n is None:
+        raise CalibrationError("no number of traces can be given; the status says what would help")
+
+
+def _class_shares(given: str | None, path: Path, batch_id: str | None) -> ClassShares:
+    """Return the shares given, else those of the labels in the store."""
+    if given is None:
+        if not path.exists():
+            raise InputError(f"{path}: no store to take class shares from; give --class-shares")
+        with open_to_read(path) as store:
+            return shares_of_batch(store, batch_id)
+    if batch_id is not None:
+        raise InputError("--class-shares and --batch both say what the classes are; give one")
+    try:
+        return ClassShares(shares=tuple(float(share) for share in given.split(",")))
+    except ValueError as error:
+        raise InputError(f"--class-shares must be numbers parted by commas ({error})") from error
 
 
 @click.command()
@@ -133,4 +213,4 @@ def _wanted(labels: list[int]) -> str:
     return f"{most} labels wanted on {shared} of them and one on the others"
 
 
-COMMANDS = (plan, sample)
+COMMANDS = (plan, agreement_plan, sample)

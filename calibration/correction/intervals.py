@@ -32,30 +32,6 @@ def clipped(lower: float, upper: float) -> tuple[float, float]:
     return min(1.0, max(0.0, float(lower))), max(0.0, min(1.0, float(upper)))
 
 
-def wilson_interval(successes: float, n: float, *, confidence_level: float) -> tuple[float, float]:
-    """Return the Wilson score interval for a share; counts may be fractional (effective).
-
-    References
-    ----------
-    Wilson (1927), J. Amer. Statist. Assoc. 22. https://doi.org/10.2307/2276774
-
-    Examples
-    --------
-    None of 20: the upper limit is z^2 / (20 + z^2) = 3.8415 / 23.8415.
-
-    >>> wilson_interval(0, 20, confidence_level=0.95)
-    (0.0, 0.16113)
-    """
-    z = two_sided_z(confidence_level)
-    share = successes / n
-    centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
-    reach = z / (1 + z**2 / n) * np.sqrt(max(0.0, share * (1 - share)) / n + z**2 / (4 * n**2))
-    # At 0 and 1 the limit equals the share exactly, which rounding would miss.
-    lower = 0.0 if share <= 0 else float(centre - reach)
-    upper = 1.0 if share >= 1 else float(centre + reach)
-    return clipped(lower, upper)
-
-
 def unseen_share_bound(n: float, *, confidence_level: float) -> float:
     """Return the upper Clopper-Pearson limit for a share of which 0 of `n` was seen.
 

@@ -9,9 +9,9 @@ from calibration.correction.intervals import (
     check_confidence_level,
     two_sided_z,
     unseen_share_bound,
-    wilson_interval,
 )
 from calibration.estimates import OK, Estimate, not_estimable
+from calibration.two_way import WHOLE, table_kappa, wilson_interval
 
 NO_DISAGREEMENT = "no disagreement seen"
 
@@ -128,30 +128,26 @@ def cohen_kappa(confusion: Confusion, *, confidence_level: float = 0.95) -> Esti
         why = "no labelled traces with a verdict: label some"
         return not_estimable(why, method=method, confidence_level=confidence_level)
     square = np.zeros((n_verdicts, n_verdicts))
-    square[:n_classes] = confusion.table / total
-    rows, columns = square.sum(axis=1), square.sum(axis=0)
-    agreed, chance = float(np.trace(square)), float(rows @ columns)
-    if chance >= 1 - 1e-12:
+    square[:n_classes] = confusion.table
+    found = table_kappa(square)
+    if found.value is None:
         why = "undefined without variation: humans and judge name one class; label other traces"
         return not_estimable(why, method=method, n=confusion.n, confidence_level=confidence_level)
-    kappa = (agreed - chance) / (1 - chance)
     interval: tuple[float, float] | None
     status, se = OK, None
-    if agreed >= 1 - 1e-12:
+    if found.observed >= WHOLE:
         status, method = NO_DISAGREEMENT, "exact bound"
         share = unseen_share_bound(total, confidence_level=confidence_level)
-        interval = max(-1.0, 1 - share / (1 - chance)), 1.0
-    elif max(rows.max(), columns.max()) >= 1 - 1e-12:
+        interval = max(-1.0, 1 - share / (1 - found.expected)), 1.0
+    elif max(square.sum(axis=0).max(), square.sum(axis=1).max()) >= WHOLE * total:
         status = "no interval: humans or judge used a single class; label other traces"
         interval = None
     else:
-        spread = np.eye(n_verdicts) - (1 - kappa) * (columns[:, None] + rows[None, :])
-        variance = (square * spread**2).sum() - (kappa - chance * (1 - kappa)) ** 2
-        se = float(np.sqrt(max(0.0, variance) / total) / (1 - chance))
-        reach = two_sided_z(confidence_level) * se
-        interval = max(-1.0, kappa - reach), min(1.0, kappa + reach)
+        se = found.se
+        reach = two_sided_z(confidence_level) * (se or 0.0)
+        interval = max(-1.0, found.value - reach), min(1.0, found.value + reach)
     return Estimate(
-        value=kappa,
+        value=found.value,
         interval=interval,
         n=confusion.n,
         method=method,

@@ -1,16 +1,11 @@
 """Results as JSON: full precision, undefined as null with a status, never NaN."""
 
-from collections.abc import Sequence
 from typing import Any
 
-from calibration.agreement.coefficients import Agreement
-from calibration.agreement.pairs import PairAgreement
-from calibration.analyses.agreement import AgreementAnalysis
 from calibration.analyses.asr import AsrAnalysis, CostSummary
 from calibration.analyses.demo import Demo
 from calibration.analyses.importing import ImportReport
 from calibration.analyses.judge import JudgeAnalysis
-from calibration.analyses.rating_files import RatingsAgreement
 from calibration.estimates import Estimate
 from calibration.metrics.asr import AgentSuccessRate
 from calibration.records import OUTCOMES
@@ -43,63 +38,6 @@ def import_report(report: ImportReport) -> Json:
         "set_aside": [
             {"file": row.file, "line": row.line, "reason": row.reason} for row in report.set_aside
         ],
-    }
-
-
-def agreement(result: AgreementAnalysis) -> Json:
-    """Return the agreement of a batch."""
-    return {
-        "coefficients": _coefficients(result.coefficients, result.overall),
-        "per_class": _per_class(result.classes, result.overall),
-        "per_node": {
-            name: {
-                "krippendorff_alpha": estimate(node.alpha),
-                "gwet_ac": estimate(node.ac1),
-                "n_items": node.n_items,
-                "n_ratings": node.n_ratings,
-            }
-            for name, node in result.nodes.items()
-        },
-        "pairwise": [_pair(result.reviewers, pair) for pair in result.pairs],
-        "disputed": list(result.disputed),
-        "exposed": result.exposed,
-        "random_sample_of_production": result.is_sample,
-        **_origin(result),
-    }
-
-
-def ratings(result: RatingsAgreement) -> Json:
-    """Return the agreement on a file of ratings."""
-    return {
-        "coefficients": _coefficients(result.coefficients, result.overall),
-        "per_class": _per_class(result.ratings.classes, result.overall),
-        "per_node": {},
-        "pairwise": [_pair(result.ratings.raters, pair) for pair in result.pairs],
-        "classes": list(result.ratings.classes),
-        "weights": result.weights,
-    }
-
-
-def _coefficients(found: dict[str, Estimate], overall: Agreement) -> Json:
-    counts = {"n_items": overall.n_items, "n_ratings": overall.n_ratings}
-    return {name: estimate(value) | counts for name, value in found.items()}
-
-
-def _per_class(classes: Sequence[str], overall: Agreement) -> Json:
-    # A file that uses one class alone still has two: the other was never used.
-    return {
-        name: {"specific_agreement": estimate(value), "share": share}
-        for name, value, share in zip(classes, overall.specific, overall.class_shares, strict=False)
-    }
-
-
-def _pair(raters: Sequence[str], pair: PairAgreement) -> Json:
-    return {
-        "reviewers": [raters[pair.first], raters[pair.second]],
-        "n_shared": pair.n_shared,
-        "table": [list(row) for row in pair.table],
-        "percent_agreement": estimate(pair.percent_agreement),
-        "krippendorff_alpha": estimate(pair.alpha),
     }
 
 
@@ -138,7 +76,9 @@ def judge(result: JudgeAnalysis) -> Json:
         "if_skipped": None if result.if_skipped is None else list(result.if_skipped),
         "refusals": [_notice(notice) for notice in calibration.refusals],
         "warnings": [_notice(notice) for notice in calibration.warnings],
-        **_origin(result),
+        "batch_id": result.batch_id,
+        "simulated": result.simulated,
+        "fingerprint": result.fingerprint,
     }
 
 
@@ -243,12 +183,4 @@ def demo(result: Demo) -> Json:
         "simulated": True,
         "seed": result.seed,
         "fingerprint": result.analysis.fingerprint,
-    }
-
-
-def _origin(result: AgreementAnalysis | JudgeAnalysis) -> Json:
-    return {
-        "batch_id": result.batch_id,
-        "simulated": result.simulated,
-        "fingerprint": result.fingerprint,
     }

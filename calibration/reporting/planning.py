@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
+from calibration.agreement.planning import ItemsNeeded
+from calibration.analyses.agreement_planning import PlannedAgreement
 from calibration.analyses.overview import Results
 from calibration.analyses.planning import Plan
 from calibration.reporting.text import SIMULATED
@@ -66,3 +68,49 @@ def plan_lines(plan: Plan) -> Iterator[str]:
 def plan_data(plan: Plan) -> dict[str, Any]:
     """Return a plan as plain data."""
     return asdict(plan) | {"notes": list(plan.notes)}
+
+
+NAMES = {"krippendorff_alpha": "alpha", "gwet_ac": "AC1"}
+
+
+def agreement_plan_lines(planned: PlannedAgreement) -> Iterator[str]:
+    """Yield a plan for agreement for a terminal."""
+    plan = planned.plan
+    if planned.basis.simulated:
+        yield SIMULATED
+    yield (
+        f"{NAMES[plan.coefficient]} to {half_width(plan.target)} ({100 * plan.confidence_level:g} "
+        f"%), {plan.n_raters} reviewers a trace, alpha {plan.alpha:g} expected"
+    )
+    if plan.missing:
+        yield f"  {100 * plan.missing:g} % of the labels are expected to be missing"
+    classes = planned.basis.classes or [f"class {k + 1}" for k in range(len(plan.class_shares))]
+    yield "  class shares: " + ", ".join(
+        f"{name} {100 * share:.1f} %"
+        for name, share in zip(classes, plan.class_shares, strict=True)
+    )
+    yield f"  every second sample is that narrow with   {_traces(planned, plan.typical)}"
+    yield f"  nine samples in ten are with              {_traces(planned, plan.assured)}"
+    for note in planned.notes:
+        yield f"  - {note}"
+
+
+def _traces(planned: PlannedAgreement, part: ItemsNeeded) -> str:
+    if part.n is None:
+        return part.status.replace("_", " ", 1)
+    return f"{part.n:,} traces, {planned.labels(part):,} labels"
+
+
+def agreement_plan_data(planned: PlannedAgreement) -> dict[str, Any]:
+    """Return a plan for agreement as plain data."""
+    plan, basis = planned.plan, planned.basis
+    parts = {
+        name: asdict(part) | {"n_labels": planned.labels(part)}
+        for name, part in (("typical", plan.typical), ("assured", plan.assured))
+    }
+    found = asdict(plan) | parts | {"classes": list(basis.classes), "basis": basis.batch_id}
+    return found | {
+        "n_basis": basis.n_labels,
+        "simulated": basis.simulated,
+        "notes": list(planned.notes),
+    }

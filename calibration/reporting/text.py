@@ -2,11 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from calibration.analyses.agreement import AgreementAnalysis
 from calibration.analyses.asr import AsrAnalysis, CostSummary
 from calibration.analyses.importing import FilesRead, ImportReport
 from calibration.analyses.judge import JudgeAnalysis
-from calibration.analyses.rating_files import RatingsAgreement
 from calibration.analyses.selecting import TracePage, plain_rows
 from calibration.estimates import OK, Estimate
 from calibration.records import OUTCOMES
@@ -118,98 +116,6 @@ def import_report(report: ImportReport) -> Iterator[str]:
     for row in report.set_aside:
         place = row.file if row.line is None else f"{row.file}, line {row.line}"
         yield f"  set aside: {place}: {row.reason}"
-
-
-COEFFICIENTS = {
-    "percent_agreement": "percent agreement",
-    "krippendorff_alpha": "Krippendorff's alpha",
-    "gwet_ac": "Gwet's AC",
-    "fleiss_kappa": "Fleiss' kappa",
-    "brennan_prediger": "Brennan-Prediger",
-    "conger_kappa": "Conger's kappa",
-    "scott_pi": "Scott's pi",
-    "cohen_kappa": "Cohen's kappa",
-}
-
-
-def ratings(result: RatingsAgreement) -> Iterator[str]:
-    """Yield the agreement on a file of ratings."""
-    overall, raters = result.overall, result.ratings.raters
-    yield (
-        f"{overall.n_items} items with two or more ratings, {overall.n_ratings} ratings on "
-        f"{overall.n_items_total} items by {overall.n_raters} raters"
-    )
-    yield f"classes: {', '.join(result.ratings.classes)}; weights: {result.weights}"
-    yield ""
-    yield from table(
-        ["coefficient", "value"],
-        [[COEFFICIENTS[name], figure(value)] for name, value in result.coefficients.items()],
-    )
-    yield from notes((COEFFICIENTS[name], value) for name, value in result.coefficients.items())
-    yield ""
-    yield from table(
-        ["class", "share", "specific agreement"],
-        [
-            [name, percent(share), figure(value)]
-            for name, value, share in zip(
-                result.ratings.classes, overall.specific, overall.class_shares, strict=False
-            )
-        ],
-    )
-    for pair in result.pairs:
-        yield (
-            f"{raters[pair.first]} x {raters[pair.second]}: {pair.n_shared} shared, "
-            f"alpha {figure(pair.alpha)}"
-        )
-
-
-def agreement(result: AgreementAnalysis) -> Iterator[str]:
-    """Yield the agreement of a batch."""
-    overall = result.overall
-    if result.simulated:
-        yield SIMULATED
-    yield f"Agreement in {result.batch_id}, {len(result.reviewers)} reviewers"
-    if not result.is_sample:
-        yield CHOSEN
-    yield (
-        f"  {overall.n_items} traces with two or more labels, {overall.n_ratings} labels "
-        f"on {overall.n_items_total} labelled traces"
-    )
-    for name, value in result.coefficients.items():
-        yield f"  {COEFFICIENTS[name]:22}{number(value)}"
-    yield f"  interval: {overall.alpha.method}; to traces like these, reviewers as they are"
-    if result.exposed:
-        yield f"  {exposed(result.exposed)}"
-    yield ""
-    yield "Per class (if one reviewer says it, how likely does another say it too)"
-    yield from table(
-        ["class", "share", "specific agreement"],
-        [
-            [name, percent(share), figure(value)]
-            for name, value, share in zip(
-                result.classes, overall.specific, overall.class_shares, strict=True
-            )
-        ],
-    )
-    yield from notes(zip(result.classes, overall.specific, strict=True))
-    yield ""
-    yield "Per question (labels whose path comes to it: the deeper, the fewer and the more alike)"
-    yield from table(
-        ["question", "traces", "alpha", "AC1"],
-        [
-            [name, f"{node.n_items:,}", figure(node.alpha), figure(node.ac1)]
-            for name, node in result.nodes.items()
-        ],
-    )
-    yield from notes((name, node.alpha) for name, node in result.nodes.items())
-    for pair in result.pairs:
-        first, second = result.reviewers[pair.first], result.reviewers[pair.second]
-        yield ""
-        yield f"{first} (rows) x {second} (columns), {pair.n_shared} traces"
-        yield f"  alpha {number(pair.alpha)}, agreement {number(pair.percent_agreement)}"
-        yield from confusion(result.classes, result.classes, pair.table)
-    yield ""
-    yield f"fingerprint {result.fingerprint[:16]}, taxonomy {result.taxonomy_version}"
 
 
 def exposed(n: int) -> str:

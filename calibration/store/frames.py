@@ -20,8 +20,10 @@ def traces(db: Database) -> pd.DataFrame:
     )
 
 
-def labels(db: Database, batch_id: str, taxonomy_version: str) -> pd.DataFrame:
-    """Return the current labels and skips of a batch.
+def labels(
+    db: Database, batch_id: str, taxonomy_version: str, trace_id: str | None = None
+) -> pd.DataFrame:
+    """Return the current labels and skips of a batch, or of one of its traces.
 
     Columns: trace_id, reviewer_id, kind, outcome, answers (JSON text), rationale, evidence
     (JSON text), confidence (1 to 3; missing: NA), tags and sub_goals (JSON text),
@@ -34,9 +36,19 @@ def labels(db: Database, batch_id: str, taxonomy_version: str) -> pd.DataFrame:
         "tags, sub_goals, seconds_active, reason, simulated, created_at, EXISTS (SELECT 1 FROM "
         "exposure e WHERE e.reviewer_id = l.reviewer_id AND e.trace_id = l.trace_id "
         "AND e.seq < l.seq) AS exposed FROM label_current l "
-        "WHERE batch_id = ? AND taxonomy_version = ? ORDER BY seq",
-        [batch_id, taxonomy_version],
+        "WHERE batch_id = ? AND taxonomy_version = ? AND (? IS NULL OR trace_id = ?) ORDER BY seq",
+        [batch_id, taxonomy_version, trace_id, trace_id],
     )
+
+
+def label_state(db: Database) -> tuple[int, int]:
+    """Return what changes with every label, skip and undo, and with every adjudication."""
+    with db.read() as cursor:
+        found = cursor.execute(
+            "SELECT (SELECT coalesce(max(seq), 0) FROM label_event), "
+            "(SELECT coalesce(max(seq), 0) FROM adjudication_event)"
+        ).fetchone()
+    return (0, 0) if found is None else (int(found[0]), int(found[1]))
 
 
 def flags(db: Database, batch_id: str) -> pd.DataFrame:

@@ -352,9 +352,13 @@ class Store:
         """Return which of these client tokens of a reviewer the store holds."""
         return labels.acknowledged(self._db, reviewer_id, batch_id, tokens)
 
-    def label_frame(self, batch_id: str) -> pd.DataFrame:
-        """Return the current labels and skips of a batch."""
-        return frames.labels(self._db, batch_id, self.taxonomy().version)
+    def label_frame(self, batch_id: str, trace_id: str | None = None) -> pd.DataFrame:
+        """Return the current labels and skips of a batch, or of one of its traces."""
+        return frames.labels(self._db, batch_id, self.taxonomy().version, trace_id)
+
+    def label_state(self) -> tuple[int, int]:
+        """Return what stays the same as long as no label and no consensus comes or goes."""
+        return frames.label_state(self._db)
 
     def record_exposure(self, reviewer_id: str, trace_ids: Sequence[str], what: str) -> None:
         """Write down that a reviewer is shown what others said of these traces."""

@@ -235,22 +235,6 @@ ratings = st.integers(2, 5).flatmap(
 
 
 @settings(max_examples=60, deadline=None)
-@given(codes=ratings, seed=st.integers(0, 99))
-def test_order_of_raters_items_and_names_of_classes_do_not_matter(
-    codes: list[list[int]], seed: int
-) -> None:
-    rng = np.random.default_rng(seed)
-    array = np.array(codes)
-    shuffled = rng.permutation(rng.permutation(array, axis=0), axis=1)
-    renamed = np.where(shuffled < 0, -1, rng.permutation(4)[shuffled])
-    first, second = agreement(array, n_classes=4), agreement(renamed, n_classes=4)
-    assert first.alpha.status == second.alpha.status
-    assert first.alpha.value == pytest.approx(second.alpha.value, abs=1e-9)
-    assert first.alpha.se == pytest.approx(second.alpha.se, abs=1e-9)
-    assert first.percent_agreement.value == pytest.approx(second.percent_agreement.value, abs=1e-9)
-
-
-@settings(max_examples=60, deadline=None)
 @given(codes=ratings)
 def test_items_rated_once_or_never_change_nothing(codes: list[list[int]]) -> None:
     array = np.array(codes)

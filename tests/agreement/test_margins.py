@@ -25,6 +25,12 @@ def test_a_statistic_equals_the_outside_value(entry: dict[str, Any]) -> None:
         assert found.p_value == pytest.approx(entry["p"], rel=1e-5)
 
 
+@pytest.mark.parametrize("entry", entries("mcnemar_chi2_corrected"))
+def test_mcnemar_corrected_equals_the_outside_value(entry: dict[str, Any]) -> None:
+    found = mcnemar(entry["data"], exact=False, corrected=True)
+    assert found.statistic == pytest.approx(entry["expected"], abs=entry["tolerance"])
+
+
 @pytest.mark.parametrize("entry", entries("mcnemar_exact_p"))
 def test_the_exact_test_equals_the_outside_value(entry: dict[str, Any]) -> None:
     found = mcnemar(entry["data"], exact=True)

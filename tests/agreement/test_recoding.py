@@ -2,7 +2,7 @@
 
 import pytest
 
-from calibration.agreement.recoding import at_node, one_against_rest
+from calibration.agreement.recoding import answers_at, one_against_rest
 from calibration.records import OUTCOMES
 from calibration.taxonomy import default_taxonomy
 
@@ -20,7 +20,7 @@ ALL = [[0, 1, 2, 3, 4, -1]]
     ],
 )
 def test_a_rating_is_missing_where_its_path_does_not_come(node: str, answers: list[int]) -> None:
-    found = at_node(ALL, node=node, taxonomy=default_taxonomy(), classes=OUTCOMES)
+    found = answers_at(ALL, node=node, paths=default_taxonomy().paths(OUTCOMES))
     assert found.tolist() == [answers]
 
 
@@ -30,4 +30,4 @@ def test_a_class_against_the_rest_keeps_what_is_missing() -> None:
 
 def test_a_code_outside_the_classes_is_refused() -> None:
     with pytest.raises(ValueError, match="codes must be in"):
-        at_node([[5]], node="output", taxonomy=default_taxonomy(), classes=OUTCOMES)
+        answers_at([[5]], node="output", paths=default_taxonomy().paths(OUTCOMES))

@@ -12,7 +12,8 @@ from calibration.analyses.asr import AsrAnalysis, analyse_asr
 from calibration.analyses.judge import JudgeAnalysis, analyse_judge
 from calibration.errors import CalibrationError, InputError, MixedDataError
 from calibration.records import OUTCOMES
-from calibration.reporting import as_json, text
+from calibration.reporting import agreement as agreement_text
+from calibration.reporting import agreement_json, as_json, text
 from tests.analyses.conftest import NewWorld
 from tests.analyses.worlds import World, ids
 
@@ -23,8 +24,8 @@ def check_shown(world: World, **options: Any) -> tuple[AsrAnalysis, JudgeAnalysi
     """Print and serialise every result; nothing undefined may come out as a number."""
     agreed = analyse_agreement(world.store)
     result = analyse_asr(world.store, n_resamples=100, **options)
-    printed = [*text.agreement(agreed), *text.asr(result)]
-    data = [as_json.agreement(agreed), as_json.asr(result)]
+    printed = [*agreement_text.agreement(agreed), *text.asr(result)]
+    data = [agreement_json.agreement(agreed), as_json.asr(result)]
     judged = result.judge
     if judged is not None:
         printed += text.judge(judged)
@@ -66,9 +67,9 @@ def test_no_labels(new_world: NewWorld) -> None:
         with pytest.raises(CalibrationError, match="has no labels yet; label it"):
             analyse(world.store)
     agreed = analyse_agreement(world.store)
-    assert agreed.overall.alpha.value is None
-    json.dumps(as_json.agreement(agreed), allow_nan=False)
-    assert not any(UNDEFINED.search(line) for line in text.agreement(agreed))
+    assert agreed.study.overall.alpha.value is None
+    json.dumps(agreement_json.agreement(agreed), allow_nan=False)
+    assert not any(UNDEFINED.search(line) for line in agreement_text.agreement(agreed))
 
 
 def test_one_label(new_world: NewWorld) -> None:
@@ -89,7 +90,7 @@ def test_one_reviewer(new_world: NewWorld) -> None:
     assert result.calibrated
     assert judged is not None
     assert judged.without_reviewer == {}
-    assert analyse_agreement(world.store).overall.alpha.value is None
+    assert analyse_agreement(world.store).study.overall.alpha.value is None
 
 
 @pytest.mark.parametrize("outcome", ["complete", "partial_plus", "abandoned"])

@@ -119,6 +119,13 @@ def test_weights_that_are_none_are_refused(tmp_path: Path, weights: str, says: s
         agreement_on(ratings, weights=weights)
 
 
+def test_numbers_that_nothing_tells_apart_are_refused(tmp_path: Path) -> None:
+    path = written(tmp_path, "item,a,b\n1,1,1\n2,2,1\n3,1e9,1\n")
+    done = CliRunner().invoke(main, ["agreement", str(path), "--weights", "krippendorff_interval"])
+    assert done.exit_code == 2
+    assert "not all told apart" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
@@ -137,7 +144,83 @@ def test_what_shows_no_agreement_has_a_status(tmp_path: Path, text: str, says: s
 
 def test_options_of_a_file_and_of_the_store_do_not_mix(tmp_path: Path) -> None:
     path = str(written(tmp_path, WIDE))
-    for words in ([path, "--batch", "b"], ["--classes", "a,b"], ["--weights", "linear"]):
+    for words in ([path, "--batch", "b"], ["--classes", "a,b"], ["--format", "long"]):
         assert CliRunner().invoke(main, ["agreement", *words]).exit_code == 2
     shown = CliRunner().invoke(main, ["agreement", path]).stdout
     assert "2 items with two or more ratings, 6 ratings on 4 items by 3 raters" in shown
+
+
+def many(tmp_path: Path, classes: list[str]) -> Path:
+    rows = ["item,rater,label,task,week"]
+    for k in range(60):
+        first, second = classes[k % len(classes)], classes[(k + (k % 7 == 0)) % len(classes)]
+        of_item = f"t{k // 3},2026-W{40 + k // 30}"
+        rows += [f"i{k},a,{first},{of_item}", f"i{k},b,{second},{of_item}"]
+    return written(tmp_path, "\n".join(rows) + "\n")
+
+
+def test_the_questions_of_the_tree_come_with_its_classes(tmp_path: Path) -> None:
+    ours = ["complete", "partial_plus", "partial_minus", "hallucinated", "abandoned"]
+    _, found = asked(str(many(tmp_path, ours)), "--classes", ",".join(reversed(ours)))
+    assert list(found["per_node"]) == ["output", "fabrication", "all_subgoals", "material_error"]
+    shares = [node["disagreement"]["share"]["value"] for node in found["per_node"].values()]
+    assert sum(shares) == pytest.approx(1)
+    assert found["per_class"]["complete"]["fleiss_kappa"]["value"] is not None
+    _, others = asked(str(many(tmp_path, ["a", "b"])))
+    assert others["per_node"] == {}
+
+
+def test_weeks_and_clusters_are_columns(tmp_path: Path) -> None:
+    path = str(many(tmp_path, ["a", "b", "c"]))
+    _, found = asked(path, "--by", "week", "--cluster", "task")
+    assert [group["n_items"] for group in found["per_week"].values()] == [30, 30]
+    assert list(found["per_week"]) == ["2026-W40", "2026-W41"]
+    alpha = found["coefficients"]["krippendorff_alpha"]
+    assert (alpha["n"], alpha["method"][-10:]) == (20, "by cluster")
+    _, plain = asked(path)
+    assert plain["coefficients"]["krippendorff_alpha"]["value"] == pytest.approx(alpha["value"])
+    assert plain["pairwise"][0]["n_shared"] == 60
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "says"),
+    [
+        (WIDE, ["--by", "week"], "has no column 'week'"),
+        (WIDE, ["--cluster", "task"], "has no column 'task'"),
+        ("item,rater,label,task\\na,x,1,t\\na,y,1,u\\n", ["--cluster", "task"], "another before"),
+        ("item,rater,label,task\\na,x,1,\\n", ["--cluster", "task"], "field 'task' is missing"),
+        (WIDE, ["--interval", "gwet", "--cluster", "cy"], "is over items"),
+        (WIDE, ["--interval", "none"], "Invalid value for '--interval'"),
+    ],
+)
+def test_columns_that_are_none_are_refused(
+    tmp_path: Path, text: str, words: list[str], says: str
+) -> None:
+    path = written(tmp_path, text.replace("\\n", "\n"))
+    done = CliRunner().invoke(main, ["agreement", str(path), *words])
+    assert (done.exit_code, says in done.stderr) == (2, True)
+
+
+def test_slices_are_shown_as_asked(tmp_path: Path) -> None:
+    ours = ["complete", "partial_plus", "partial_minus", "hallucinated", "abandoned"]
+    path = str(many(tmp_path, ours))
+    heads = {
+        "class": "Per class", "node": "Per question", "reviewer": "Use of the classes",
+        "week": "Per week",
+    }  # fmt: skip
+    for by in heads:
+        shown = CliRunner().invoke(main, ["agreement", path, "--by", by]).stdout
+        assert [word for word, head in heads.items() if head in shown] == [by]
+
+
+@pytest.mark.parametrize("interval", ["percentile", "bca"])
+def test_the_bootstrap_is_repeated_from_its_seed(tmp_path: Path, interval: str) -> None:
+    path = str(many(tmp_path, ["a", "b", "c"]))
+    words = [path, "--interval", interval, "--resamples", "500"]
+    one, same, other = (
+        asked(*words, "--seed", seed)[1]["coefficients"]["krippendorff_alpha"]
+        for seed in ("1", "1", "2")
+    )
+    assert one == same
+    assert one["interval"] != other["interval"]
+    assert "500 resamples" in one["method"]

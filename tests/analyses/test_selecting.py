@@ -12,7 +12,8 @@ from calibration.analyses.sampling import draw_batch
 from calibration.analyses.selecting import batch_of, list_traces, traces_csv
 from calibration.errors import CalibrationError, InputError
 from calibration.records import Step
-from calibration.reporting import as_json, text
+from calibration.reporting import agreement as agreement_text
+from calibration.reporting import agreement_json
 from calibration.store import Batch, Store, TraceFilter
 from tests.analyses.conftest import NewWorld
 from tests.analyses.worlds import World, ids, make_trace
@@ -140,10 +141,10 @@ def test_no_rate_comes_out_of_a_selection_and_agreement_says_so(world: World) ->
         with pytest.raises(CalibrationError, match="no random sample of production"):
             ask(world.store, batch.batch_id)
     agreement = analyse_agreement(world.store, batch.batch_id)
-    assert agreement.overall.n_items == 6
+    assert agreement.study.overall.n_items == 6
     assert not agreement.is_sample
-    assert any("not drawn at random" in line for line in text.agreement(agreement))
-    assert as_json.agreement(agreement)["random_sample_of_production"] is False
+    assert any("not drawn at random" in line for line in agreement_text.agreement(agreement))
+    assert agreement_json.agreement(agreement)["random_sample_of_production"] is False
 
 
 def test_a_rate_takes_the_newest_sample_and_passes_selections_over(world: World) -> None:

@@ -4,7 +4,6 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import session
 from calibration.analyses.asr import AsrAnalysis, analyse_asr
 from calibration.analyses.demo import JUDGE, build_demo
 from calibration.store import Store
@@ -66,30 +65,6 @@ def test_a_reviewer_with_open_traces_sees_no_results(
     app = page(open_app(reviewer="anna"), name)
     assert "stays hidden from you until you have finished" in texts(app)
     assert not app.metric
-
-
-def test_the_agreement_page_shows_what_the_analysis_says(
-    demo: AsrAnalysis, open_app: OpenApp
-) -> None:
-    app = page(open_app(), "agreement")
-    shown = {metric.label: metric.value for metric in app.metric}
-    assert shown["Krippendorff's alpha"].startswith("0.8")
-    assert shown["Traces with two or more labels"] == "300"
-    assert "Disputed traces" in texts(app)
-    assert "Simulated data" in texts(app)
-
-
-def test_disputed_traces_that_a_person_is_shown_are_written_down(
-    demo: AsrAnalysis, store_file: Path, open_app: OpenApp
-) -> None:
-    with Store.open(store_file) as store:
-        store.add_reviewer("Lea", role="lead")
-    page(open_app(), "agreement")
-    page(open_app(reviewer="lea"), "agreement")
-    seen = session.open_store(store_file).exposure_frame()
-    assert set(seen["reviewer_id"]) == {"lea"}
-    assert set(seen["what"]) == {"labels"}
-    assert len(seen) > 10
 
 
 def test_the_asr_page_shows_what_the_analysis_says(demo: AsrAnalysis, open_app: OpenApp) -> None:

@@ -11,10 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 APP = Path(__file__).parents[2] / "app" / "asgi.py"
 NOT_RUN = "NOT RUN: browser (no chromium)"
+# Patience for a machine that does other things as well; nothing here tests how fast it is.
+expect.set_options(timeout=20_000)
 CHROMIUM_ARGS = [
     "--no-sandbox",
     "--disable-gpu",

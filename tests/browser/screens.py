@@ -17,7 +17,7 @@ from tests.browser.conftest import CHROMIUM_ARGS, Server
 OUT = Path(__file__).parents[2] / "docs" / "screens"
 SIZES = {"1440": (1440, 900), "1024": (1024, 768)}
 SCHEMES = ("light", "dark")
-MOST_HEIGHT = 4_000
+MOST_HEIGHT = 6_000
 
 
 def take(browser: Browser, server: Server, name: str, path: str, *, whole: bool) -> None:

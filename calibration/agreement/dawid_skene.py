@@ -1,0 +1,284 @@
+"""What the class of each item probably is, and how each rater confuses classes: Dawid-Skene."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from calibration.agreement.counts import MISSING, IntArray, validated_codes
+from calibration.agreement.intervals import FloatArray
+from calibration.agreement.latent_classes import (
+    WEAK_PRIOR,
+    DirichletPrior,
+    EmState,
+    RatingPatterns,
+    expected,
+    maximised,
+    rating_patterns,
+    starting_posterior,
+)
+from calibration.estimates import OK
+
+# Part of a sum that may be rounding; a change below it is none.
+ROUNDING = 1e-13
+FEWEST_RATINGS = 3
+
+NO_RATINGS = "not_estimable: no ratings; have three or more reviewers label the same items"
+FEW_RATINGS = (
+    f"most items have fewer than {FEWEST_RATINGS} ratings, so the result leans on the prior and "
+    "the start"
+)
+ONE_RATER = "one rater only, so nothing but the prior tells errors from the truth"
+ONE_CLASS = "every rating names one class, so how others are confused is the prior"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LatentTruth:
+    """Classes that nobody saw, as the ratings and a model of their errors suggest them.
+
+    Parameters
+    ----------
+    posterior : float array, shape (n_items, n_classes)
+        Probability of each class; of an item that nobody rated, the class shares.
+    class_shares : float array, shape (n_classes,)
+    confusion : float array, shape (n_raters, n_classes, n_classes)
+        Probability that a rater gives a class (last axis) to an item of a class (middle axis).
+    support : float array, shape (n_raters, n_classes)
+        Expected number of the rater's ratings behind each row of `confusion`; where it is 0 the
+        row is the prior's, or uniform without one.
+    log_likelihood, penalised_log_likelihood : float
+        In nats, without multinomial coefficients; the second with the logarithm of the prior, up
+        to a constant. The second never falls from one iteration to the next.
+    iterations : int
+    converged : bool
+    entropy : float array, shape (n_items,)
+        Of the posterior, in bits: 0 is certain, 1 is two classes at even odds.
+    order : int array, shape (n_rated - n_known,)
+        Rows to adjudicate, highest entropy first, ties in the order given. Items that nobody
+        rated have nothing to adjudicate and are left out; so are those whose class is known.
+    method : str
+    status : str, default "ok"
+        ``"provisional: ..."`` when the result leans on the prior or has not converged,
+        ``"not_estimable: ..."`` without ratings.
+    """
+
+    posterior: FloatArray
+    class_shares: FloatArray
+    confusion: FloatArray
+    support: FloatArray
+    log_likelihood: float
+    penalised_log_likelihood: float
+    iterations: int
+    converged: bool
+    entropy: FloatArray
+    order: NDArray[np.intp]
+    method: str
+    status: str = OK
+
+
+def dawid_skene(
+    codes: ArrayLike,
+    *,
+    n_classes: int,
+    known: ArrayLike | None = None,
+    prior: DirichletPrior = WEAK_PRIOR,
+    tolerance: float = 1e-8,
+    max_iterations: int = 2_000,
+) -> LatentTruth:
+    """Estimate the class of each item and each rater's confusion of classes from ratings.
+
+    Given its class, the ratings of an item are independent, and each rater errs in the same way
+    on every item of a class. Ratings are missing at random.
+
+    Parameters
+    ----------
+    codes : array-like of int, shape (n_items, n_raters)
+        Position of the class in the declared list, -1 where the rater gave no rating.
+    n_classes : int
+        Declared number of classes, used or not.
+    known, prior, tolerance, max_iterations
+        As in `dawid_skene_from_counts`.
+
+    Returns
+    -------
+    LatentTruth
+
+    Raises
+    ------
+    ValueError
+        As `count_patterns` and `dawid_skene_from_counts`.
+
+    Notes
+    -----
+    For the order of adjudication and for reviewer profiles. It is no measure of reliability: it
+    takes for granted that there is one right class and that raters err independently, so raters
+    who share an error look right. Raters who are worse than chance can swap the names of classes
+    (label switching): the start and the prior's diagonal hold them, but cannot when most raters
+    are so. The rows of a rater with fewer than about 50 items lean on the prior.
+
+    References
+    ----------
+    Dawid and Skene (1979), J. Roy. Statist. Soc. C 28. https://doi.org/10.2307/2346806
+    Paun et al. (2018), Trans. Assoc. Comput. Linguist. 6. https://doi.org/10.1162/tacl_a_00040
+
+    Examples
+    --------
+    Two raters always agree; the third says 1 of one item of class 0 and so is right of 2 in 3:
+
+    >>> from calibration.agreement.latent_classes import MAXIMUM_LIKELIHOOD
+    >>> codes = [[0, 0, 0], [0, 0, 0], [0, 0, 1], [1, 1, 1]]
+    >>> found = dawid_skene(codes, n_classes=2, prior=MAXIMUM_LIKELIHOOD)
+    >>> found.confusion[2].round(3).tolist(), found.class_shares.round(3).tolist()
+    ([[0.667, 0.333], [0.0, 1.0]], [0.75, 0.25])
+    """
+    array = validated_codes(codes, n_classes=n_classes)
+    counts = (array[:, :, None] == np.arange(n_classes)).astype(np.uint8)
+    return dawid_skene_from_counts(
+        counts, known=known, prior=prior, tolerance=tolerance, max_iterations=max_iterations
+    )
+
+
+def dawid_skene_from_counts(
+    counts: ArrayLike,
+    *,
+    known: ArrayLike | None = None,
+    prior: DirichletPrior = WEAK_PRIOR,
+    tolerance: float = 1e-8,
+    max_iterations: int = 2_000,
+) -> LatentTruth:
+    """Estimate classes and confusions where a rater may have rated an item several times.
+
+    EM from the vote shares, in logarithms, over distinct rows of ratings.
+
+    Parameters
+    ----------
+    counts : array-like of int, shape (n_items, n_raters, n_classes)
+        Ratings of each class that a rater gave an item.
+    known : array-like of int, shape (n_items,), optional
+        Class of items whose class is known, -1 elsewhere. They count in the class shares, so they
+        should be drawn like the others.
+    prior : DirichletPrior, default `WEAK_PRIOR`
+        `latent_classes.MAXIMUM_LIKELIHOOD` for none.
+    tolerance : float, default 1e-8
+        Converged is a change of the penalised log likelihood below this, or below 1e-13 of
+        its size, where a change is rounding.
+    max_iterations : int, default 2000
+
+    Returns
+    -------
+    LatentTruth
+        See there for what is left out of `order`; the status says what cannot be relied on.
+
+    Raises
+    ------
+    ValueError
+        If the array is not three-dimensional, not of integers, holds a negative count or has
+        fewer than two classes; if `known` does not fit it; if `tolerance` is not positive or
+        `max_iterations` below 1.
+
+    Notes
+    -----
+    See `dawid_skene`: for the order of adjudication and reviewer profiles, never as the
+    reliability number.
+
+    Examples
+    --------
+    The third item is the one on which the first rater is not sure and the second disagrees:
+
+    >>> counts = [[[3, 0], [1, 0]], [[0, 3], [0, 1]], [[2, 1], [0, 1]]]
+    >>> dawid_skene_from_counts(counts).order.tolist()[0]
+    2
+    """
+    array = _validated_counts(counts)
+    gold = _validated_known(known, array)
+    if not tolerance > 0:
+        raise ValueError(f"tolerance must be positive, got {tolerance!r}")
+    if max_iterations < 1:
+        raise ValueError(f"max_iterations must be at least 1, got {max_iterations!r}")
+    patterns = rating_patterns(array, gold)
+    n_raters = array.shape[1]
+    posterior = starting_posterior(patterns)
+    state = expected(patterns, *maximised(patterns, posterior, n_raters, prior), prior)
+    iterations, converged = 1, False
+    while not converged and iterations < max_iterations:
+        before = state.penalised
+        parameters = maximised(patterns, state.posterior, n_raters, prior)
+        state = expected(patterns, *parameters, prior)
+        iterations += 1
+        least = max(tolerance, ROUNDING * abs(before))
+        converged = bool(abs(state.penalised - before) < least)
+    return _result(array, gold, patterns, state, prior, iterations, converged)
+
+
+def _validated_counts(counts: ArrayLike) -> NDArray[np.integer]:
+    array = np.asarray(counts)
+    if array.ndim != 3 or array.shape[2] < 2:
+        raise ValueError(
+            "counts must have shape (n_items, n_raters, n_classes) with two classes or more, "
+            f"got {array.shape!r}"
+        )
+    if array.size and not np.issubdtype(array.dtype, np.integer):
+        raise ValueError(f"counts must be integers, got dtype {array.dtype!s}")
+    if array.size and array.min() < 0:
+        raise ValueError(f"counts must not be negative, got {array.min()}")
+    return array
+
+
+def _validated_known(known: ArrayLike | None, counts: NDArray[np.integer]) -> IntArray:
+    n_items, _, n_classes = counts.shape
+    if known is None:
+        return np.full(n_items, MISSING, dtype=np.int64)
+    gold = np.asarray(known)
+    if gold.shape != (n_items,):
+        raise ValueError(f"known must have shape ({n_items},), got {gold.shape!r}")
+    return validated_codes(gold[:, None], n_classes=n_classes)[:, 0]
+
+
+def _result(
+    counts: NDArray[np.integer],
+    known: IntArray,
+    patterns: RatingPatterns,
+    state: EmState,
+    prior: DirichletPrior,
+    iterations: int,
+    converged: bool,
+) -> LatentTruth:
+    posterior = state.posterior
+    shown = np.where(posterior > 0, posterior, 1.0)
+    entropy = np.abs((shown * np.log2(shown)).sum(axis=1))[patterns.of_item]
+    ratings = counts.sum(axis=(1, 2))
+    open_items = np.flatnonzero((ratings > 0) & (known == MISSING))
+    # Equal odds reached by different sums differ by rounding and are ties all the same.
+    by_entropy = np.argsort(-entropy[open_items].round(9), kind="stable")
+    kind = "maximum likelihood" if prior.flat else "maximum a posteriori"
+    return LatentTruth(
+        posterior=posterior[patterns.of_item],
+        class_shares=state.shares,
+        confusion=state.confusion,
+        support=state.support,
+        log_likelihood=state.log_likelihood,
+        penalised_log_likelihood=state.penalised,
+        iterations=iterations,
+        converged=converged,
+        entropy=entropy,
+        order=open_items[by_entropy],
+        method=f"Dawid-Skene, {kind}, EM from vote shares",
+        status=_status(counts, ratings[open_items], iterations, converged),
+    )
+
+
+def _status(
+    counts: NDArray[np.integer], ratings: NDArray[np.integer], iterations: int, converged: bool
+) -> str:
+    if counts.sum() == 0:
+        return NO_RATINGS
+    reasons = []
+    if not converged:
+        reasons.append(f"not converged after {iterations:,} iterations; allow more")
+    if (counts.sum(axis=(0, 2)) > 0).sum() == 1:
+        reasons.append(ONE_RATER)
+    elif ratings.size and (ratings < FEWEST_RATINGS).mean() > 0.5:
+        reasons.append(FEW_RATINGS)
+    if (counts.sum(axis=(0, 1)) > 0).sum() == 1:
+        reasons.append(ONE_CLASS)
+    return f"provisional: {'; '.join(reasons)}" if reasons else OK

@@ -1,0 +1,344 @@
+"""Everything that one set of ratings says about agreement, from one count of its patterns."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from calibration.agreement.chance_corrected import (
+    GWET_AC,
+    KRIPPENDORFF_ALPHA,
+    KRIPPENDORFF_ORDINAL,
+    PERCENT_AGREEMENT,
+    estimate,
+)
+from calibration.agreement.clusters import clusters_of
+from calibration.agreement.coefficients import Agreement, agreement
+from calibration.agreement.counts import (
+    CountPatterns,
+    IntArray,
+    count_patterns,
+    patterns_of_items,
+    validated_codes,
+)
+from calibration.agreement.equal_margins import EqualMargins, equal_margins
+from calibration.agreement.influence import Costly, costly_items
+from calibration.agreement.intervals import FloatArray
+from calibration.agreement.leave_one_out import LeftOut, leave_one_out
+from calibration.agreement.pairs import PairAgreement, pairwise_agreement
+from calibration.agreement.panel import agreement_panel
+from calibration.agreement.prevalence import Prevalence, prevalence
+from calibration.agreement.recoding import Path, answers_at, parting_questions
+from calibration.agreement.resampling import Resampled, resample
+from calibration.agreement.shares import Share, class_pairs, disagreement_shares
+from calibration.agreement.specific import class_kappas, specific_coefficient
+from calibration.estimates import Estimate
+
+# Krippendorff's bounds: rely on the labels from .8, tentative conclusions from .667.
+RELY, TENTATIVE = 0.8, 0.667
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How a study is done.
+
+    Parameters
+    ----------
+    weights : float array, shape (n_classes, n_classes), optional
+        Agreement weights; default: classes agree or do not.
+    ordinal : bool, default False
+        Krippendorff's ordinal distances in place of weights; alpha only.
+    interval : str, default "jackknife"
+        Of the coefficients, as in `agreement_panel`; of specific agreement too where it is a
+        bootstrap's.
+    n_resamples, seed : int
+        Of the bootstrap.
+    confidence_level : float, default 0.95
+        Target coverage, strictly between 0 and 1.
+    """
+
+    weights: FloatArray | None = None
+    ordinal: bool = False
+    interval: str = "jackknife"
+    n_resamples: int = 2000
+    seed: int = 0
+    confidence_level: float = 0.95
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bootstrap:
+    """Alpha on resamples: two intervals, and how often it reaches the bounds for its use.
+
+    `reaches` is None at a bound where draws say nothing, as without any disagreement.
+    """
+
+    percentile: Estimate
+    bca: Estimate
+    reaches: dict[float, float | None]
+    n_resamples: int
+    seed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeAgreement:
+    """Agreement on the answers at one question, of ratings whose path comes to it.
+
+    `n_items` counts the items on which two or more ratings arrive: the deeper the question, the
+    fewer and the more alike they are. `share` is the part of all disagreement born here.
+    """
+
+    alpha: Estimate
+    ac1: Estimate
+    percent_agreement: Estimate
+    share: Share
+    n_items: int
+    n_ratings: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confusion:
+    """Two classes, by position, and the part of all disagreement that lies between them."""
+
+    first: int
+    second: int
+    share: Share
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupAgreement:
+    """Agreement on some of the items, for instance those of one week."""
+
+    alpha: Estimate
+    ac1: Estimate
+    percent_agreement: Estimate
+    n_items: int
+    n_ratings: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Study:
+    """Agreement on one set of ratings, whole and in its parts.
+
+    Parameters
+    ----------
+    coefficients : dict of Estimate
+        By name, under the weights asked for.
+    bootstrap : Bootstrap
+        Of alpha under the weights asked for.
+    overall : Agreement
+        Unweighted, with specific agreement and share of each class.
+    class_kappas : tuple of Estimate
+        Fleiss' kappa of each class against the rest.
+    confusions : tuple of Confusion
+        Pairs of classes that were confused at least once, the most frequent first.
+    nodes : dict of NodeAgreement
+        By question, in the order of the tree; empty without a tree.
+    pairs : tuple of PairAgreement
+        Every two raters.
+    beside : tuple of LeftOut
+        Each rater beside the others, and alpha without them.
+    margins : EqualMargins
+        Whether the raters use the classes alike, and who does not.
+    prevalence : Prevalence
+        Why alpha and AC1 part.
+    costly : tuple of Costly
+        The items that lower alpha most.
+    groups : dict of GroupAgreement
+        By group of items, in sorted order; empty without groups.
+    """
+
+    coefficients: dict[str, Estimate]
+    bootstrap: Bootstrap
+    overall: Agreement
+    class_kappas: tuple[Estimate, ...]
+    confusions: tuple[Confusion, ...]
+    nodes: dict[str, NodeAgreement]
+    pairs: tuple[PairAgreement, ...]
+    beside: tuple[LeftOut, ...]
+    margins: EqualMargins
+    prevalence: Prevalence
+    costly: tuple[Costly, ...]
+    groups: dict[str, GroupAgreement]
+
+
+def study(
+    codes: ArrayLike,
+    *,
+    n_classes: int,
+    options: Options | None = None,
+    paths: Sequence[Path] | None = None,
+    cluster: ArrayLike | None = None,
+    group: Sequence[str] | None = None,
+    costly: int = 50,
+) -> Study:
+    """Measure agreement in every way that one set of ratings allows.
+
+    Items (or clusters of them) are a random sample and independent, raters fixed, ratings missing
+    at random.
+
+    Parameters
+    ----------
+    codes : array-like of int, shape (n_items, n_raters)
+        Position of the class in the declared list, -1 where the rater gave no rating.
+    n_classes : int
+        Declared number of classes, used or not.
+    options : Options, optional
+        Weights, interval, resamples.
+    paths : sequence of sequence of (question, answer), length n_classes, optional
+        The way through the decision tree to each class.
+    cluster : array-like, shape (n_items,), optional
+        What an item belongs to; coefficients and bootstrap are then over clusters.
+    group : sequence of str, length n_items, optional
+        Groups to compare, for instance weeks.
+    costly : int, default 50
+        Items that lower alpha to name at most.
+
+    Returns
+    -------
+    Study
+
+    Raises
+    ------
+    ValueError
+        As `agreement_panel`.
+
+    Examples
+    --------
+    >>> found = study([[0, 0], [0, 1], [1, 1], [1, 1]], n_classes=2)
+    >>> found.overall.alpha.value, found.confusions[0].share.n_items, found.costly[0].item
+    (0.53333, 1, 1)
+    """
+    chosen = options or Options()
+    level = chosen.confidence_level
+    array = validated_codes(codes, n_classes=n_classes)
+    patterns = count_patterns(array, n_classes=n_classes)
+    return Study(
+        coefficients=agreement_panel(
+            array, n_classes=n_classes, weights=chosen.weights, ordinal=chosen.ordinal,
+            interval=chosen.interval, cluster=cluster, n_resamples=chosen.n_resamples,
+            rng=np.random.default_rng([chosen.seed, 1]), confidence_level=level,
+        ),
+        bootstrap=_bootstrap(array, n_classes, chosen, cluster),
+        overall=_overall(array, n_classes, chosen, cluster),
+        class_kappas=class_kappas(patterns, confidence_level=level),
+        confusions=_confusions(array, n_classes, level),
+        nodes={} if paths is None else _nodes(array, paths, level),
+        pairs=pairwise_agreement(
+            array, n_classes=n_classes, weights=chosen.weights, confidence_level=level
+        ),
+        beside=leave_one_out(
+            array, n_classes=n_classes, weights=chosen.weights, confidence_level=level
+        ).raters,
+        margins=equal_margins(array, n_classes=n_classes, confidence_level=level),
+        prevalence=prevalence(array, n_classes=n_classes, confidence_level=level),
+        costly=costly_items(KRIPPENDORFF_ALPHA, array, n_classes=n_classes, limit=costly),
+        groups={} if group is None else _groups(array, n_classes, group, level),
+    )  # fmt: skip
+
+
+def _overall(
+    array: IntArray, n_classes: int, options: Options, cluster: ArrayLike | None
+) -> Agreement:
+    """Return unweighted agreement, per class with the bootstrap's interval where asked for."""
+    level = options.confidence_level
+    found = agreement(array, n_classes=n_classes, confidence_level=level)
+    if options.interval not in ("percentile", "bca"):
+        return found
+    patterns, clusters = _units(array, n_classes, cluster)
+    resampled = resample(
+        [specific_coefficient(k) for k in range(n_classes)], patterns, clusters=clusters,
+        rng=np.random.default_rng([options.seed, 3]), n_resamples=options.n_resamples,
+        confidence_level=level,
+    )  # fmt: skip
+    drawn = (replace(r, seen=seen) for r, seen in zip(resampled, found.specific, strict=True))
+    chosen = Resampled.percentile if options.interval == "percentile" else Resampled.bca
+    return replace(found, specific=tuple(chosen(r) for r in drawn))
+
+
+def _units(
+    array: IntArray, n_classes: int, cluster: ArrayLike | None
+) -> tuple[CountPatterns, IntArray | None]:
+    patterns, of_item = patterns_of_items(array, n_classes=n_classes)
+    if cluster is None:
+        return patterns, None
+    return patterns, clusters_of(of_item, cluster, n_patterns=len(patterns.counts))
+
+
+def _bootstrap(
+    array: IntArray, n_classes: int, options: Options, cluster: ArrayLike | None
+) -> Bootstrap:
+    patterns, clusters = _units(array, n_classes, cluster)
+    (found,) = resample(
+        [KRIPPENDORFF_ORDINAL if options.ordinal else KRIPPENDORFF_ALPHA],
+        patterns, weights=options.weights, clusters=clusters,
+        rng=np.random.default_rng([options.seed, 2]), n_resamples=options.n_resamples,
+        confidence_level=options.confidence_level,
+    )  # fmt: skip
+    return Bootstrap(
+        percentile=found.percentile(),
+        bca=found.bca(),
+        reaches={bound: found.at_least(bound) for bound in (TENTATIVE, RELY)},
+        n_resamples=options.n_resamples,
+        seed=options.seed,
+    )
+
+
+def _confusions(array: IntArray, n_classes: int, level: float) -> tuple[Confusion, ...]:
+    pairs, part = class_pairs(n_classes)
+    shares = disagreement_shares(
+        count_patterns(array, n_classes=n_classes), part, n_parts=len(pairs), confidence_level=level
+    )
+    found = [
+        Confusion(first=first, second=second, share=share)
+        for (first, second), share in zip(pairs, shares, strict=True)
+        if share.n_items
+    ]
+    return tuple(sorted(found, key=lambda c: -(c.share.observed.value or 0)))
+
+
+def _nodes(array: IntArray, paths: Sequence[Path], level: float) -> dict[str, NodeAgreement]:
+    names = list(dict.fromkeys(question for path in paths for question, _ in path))
+    place = {name: k for k, name in enumerate(names)} | {None: -1}
+    part = [[place[name] for name in row] for row in parting_questions(paths)]
+    shares = disagreement_shares(
+        count_patterns(array, n_classes=len(paths)), part, n_parts=len(names),
+        confidence_level=level,
+    )  # fmt: skip
+    found = {}
+    for name, share in zip(names, shares, strict=True):
+        group = _group(answers_at(array, node=name, paths=paths), 2, level)
+        found[name] = NodeAgreement(
+            alpha=group.alpha,
+            ac1=group.ac1,
+            percent_agreement=group.percent_agreement,
+            share=share,
+            n_items=group.n_items,
+            n_ratings=group.n_ratings,
+        )
+    return found
+
+
+def _groups(
+    array: IntArray, n_classes: int, group: Sequence[str], level: float
+) -> dict[str, GroupAgreement]:
+    names = np.asarray(group, dtype=str)
+    if names.shape != (len(array),):
+        raise ValueError(f"group must have one entry an item, got shape {names.shape!r}")
+    return {str(name): _group(array[names == name], n_classes, level) for name in np.unique(names)}
+
+
+def _group(array: IntArray, n_classes: int, level: float) -> GroupAgreement:
+    patterns = count_patterns(array, n_classes=n_classes)
+    pairable = patterns.pairable()
+    alpha, ac1, percent = (
+        estimate(c, patterns, confidence_level=level)
+        for c in (KRIPPENDORFF_ALPHA, GWET_AC, PERCENT_AGREEMENT)
+    )
+    return GroupAgreement(
+        alpha=alpha,
+        ac1=ac1,
+        percent_agreement=percent,
+        n_items=pairable.n_items,
+        n_ratings=pairable.n_ratings,
+    )

@@ -1,0 +1,195 @@
+"""Tests of equal margins of many raters: known statistics, hand values, size, power, coverage."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import binomtest
+
+from calibration.agreement.equal_margins import EqualMargins, equal_margins
+from calibration.agreement.margins import bhapkar, mcnemar
+from tests.agreement.golden import codes_of, entries
+
+CODES = NDArray[np.int64]
+MODERATE = (0.30, 0.20, 0.20, 0.17, 0.13)
+
+
+def simulated(
+    rng: np.random.Generator,
+    n_items: int,
+    n_raters: int,
+    *,
+    knows: float = 0.75,
+    missing: float = 0.0,
+    first_guesses: int | None = None,
+) -> CODES:
+    """Raters know the class or draw one; the first may name one class where it does not know."""
+    truth = rng.choice(5, size=(n_items, 1), p=MODERATE)
+    guess = rng.choice(5, size=(n_items, n_raters), p=MODERATE)
+    if first_guesses is not None:
+        guess[:, 0] = first_guesses
+    codes = np.where(rng.random((n_items, n_raters)) < knows, truth, guess)
+    codes[rng.random(codes.shape) < missing] = -1
+    return codes
+
+
+def called(found: EqualMargins) -> bool:
+    return found.test.p_value is not None and found.test.p_value < 0.05
+
+
+@pytest.mark.parametrize("entry", [e for e in entries("bhapkar_chi2") if "vision" in str(e.id)])
+def test_two_raters_give_the_outside_value_of_bhapkar(entry: Any) -> None:
+    codes, q = codes_of(entry)
+    found = equal_margins(codes, n_classes=q)
+    assert found.test.statistic == pytest.approx(entry["expected"], abs=entry["tolerance"])
+    assert (found.test.df, found.test.n) == (entry["df"], 7477)
+    # Thousands of items: Hotelling's F and chi-square are one.
+    assert found.test.p_value == pytest.approx(entry["p"], rel=0.02)
+
+
+def test_two_raters_with_complete_data_are_bhapkar_on_any_table() -> None:
+    rng = np.random.default_rng(11)
+    for _ in range(20):
+        table = rng.integers(3, 20, (4, 4))
+        pairs = np.column_stack(np.nonzero(table))
+        codes = np.repeat(pairs, table[tuple(pairs.T)], axis=0)
+        found, expected = equal_margins(codes, n_classes=4).test, bhapkar(table)
+        assert found.statistic == pytest.approx(expected.statistic)
+        assert found.df == expected.df == 3
+
+
+def test_differences_of_two_raters_by_hand() -> None:
+    """Of 20 items 6 go one way and 2 the other: 4/20, and 4/22 -+ 1.96 sqrt(10/22 - ...)."""
+    codes = [[0, 0]] * 8 + [[0, 1]] * 6 + [[1, 0]] * 2 + [[1, 1]] * 4
+    first = equal_margins(codes, n_classes=2).differences[0]
+    assert (first.rater, first.class_code) == (0, 0)
+    assert (first.share, first.share_of_others) == (0.7, 0.5)
+    assert first.difference.value == pytest.approx(0.2)
+    se = ((10 / 22 - (4 / 22) ** 2) / 22) ** 0.5
+    reach = 1.959964 * se
+    assert first.difference.interval == pytest.approx((4 / 22 - reach, 4 / 22 + reach))
+    assert first.difference.n == 20
+
+
+def test_a_rater_is_compared_on_the_same_items_only() -> None:
+    """The first two had hard items, the last two easy ones; within items nobody differs."""
+    codes = [[1, 1, -1, -1]] * 30 + [[-1, -1, 0, 0]] * 30 + [[0, -1, -1, 0], [-1, 1, 1, -1]] * 3
+    found = equal_margins(codes, n_classes=2)
+    assert found.test.status == "undefined: the raters never differ"
+    assert [d.difference.value for d in found.differences] == [0.0] * 8
+    assert found.differences[0].share == pytest.approx(3 / 33)
+    assert found.differences[2].share == pytest.approx(0.0)
+
+
+def test_differences_of_all_raters_cancel() -> None:
+    codes = simulated(np.random.default_rng(5), 60, 4, missing=0.3)
+    found = equal_margins(codes, n_classes=5)
+    for k in range(5):
+        of_class = [d.difference for d in found.differences if d.class_code == k]
+        assert sum((e.value or 0.0) * e.n for e in of_class) == pytest.approx(0.0, abs=1e-9)
+
+
+def test_the_order_of_raters_items_and_classes_does_not_matter() -> None:
+    rng = np.random.default_rng(8)
+    for n_items in (40, 200):  # the first with fewer directions than the rank
+        codes = simulated(rng, n_items, 4, missing=0.2)
+        found = equal_margins(codes, n_classes=5).test
+        turned = codes[rng.permutation(n_items)][:, [2, 0, 3, 1]]
+        order = rng.permutation(5)
+        turned = np.where(turned >= 0, order[turned], -1)
+        other = equal_margins(turned, n_classes=5).test
+        assert other.statistic == pytest.approx(found.statistic)
+        assert (other.df, other.status) == (found.df, found.status)
+    assert found.df == 12
+
+
+def test_items_rated_once_and_absent_raters_change_nothing() -> None:
+    codes = simulated(np.random.default_rng(9), 80, 3)
+    more = np.vstack([codes, [[4, -1, -1]] * 20])
+    more = np.column_stack([more, np.full(100, -1)])
+    found, other = equal_margins(codes, n_classes=5), equal_margins(more, n_classes=6)
+    assert found.test.statistic == pytest.approx(other.test.statistic)
+    assert found.differences == tuple(d for d in other.differences if d.rater < 3)
+    absent = other.differences[-1]
+    assert (absent.share, absent.p_value, absent.p_holm) == (None, None, None)
+    assert absent.difference.status.startswith("not_estimable: this rater shared no item")
+
+
+@pytest.mark.parametrize(
+    ("codes", "status"),
+    [
+        (np.zeros((0, 3), dtype=int), "undefined: no item has two ratings"),
+        ([[0], [1], [1]], "undefined: no item has two ratings"),
+        ([[0, -1], [-1, 1]], "undefined: no item has two ratings"),
+        ([[1, 1, 1]] * 20, "undefined: the raters never differ"),
+        ([[0, 1, 1]] * 4 + [[0, 0, 0]] * 20, "undefined: raters differ on 4 items, 10 are needed"),
+        ([[0, 1, 1]] * 20, "undefined: the raters differ on every item in the same way"),
+    ],
+)
+def test_what_shows_nothing_says_so(codes: Any, status: str) -> None:
+    found = equal_margins(codes, n_classes=3).test
+    assert (found.statistic, found.p_value) == (None, None)
+    assert found.status.startswith(status)
+
+
+def test_raters_who_differ_in_one_way_only_where_they_differ_are_found() -> None:
+    """All 12 items that differ do so alike: the p-value of McNemar's exact test."""
+    found = equal_margins([[0, 1]] * 12 + [[0, 0]] * 20, n_classes=2).test
+    assert found.statistic == pytest.approx(12 / (1 - 12 / 32))
+    assert found.p_value == pytest.approx(2 * 0.5**12)
+    assert mcnemar([[20, 12], [0, 0]]).p_value == pytest.approx(2 * 0.5**12)
+
+
+def test_few_items_that_differ_make_the_test_provisional() -> None:
+    codes = simulated(np.random.default_rng(4), 30, 5, knows=0.9)
+    found = equal_margins(codes, n_classes=5)
+    assert found.test.df <= found.n_differing // 5
+    assert found.test.status.startswith(f"provisional: raters differ on {found.n_differing} items")
+
+
+@pytest.mark.parametrize(
+    ("n_raters", "n_items", "missing"), [(3, 100, 0.0), (5, 100, 0.3), (3, 300, 0.3), (5, 300, 0.0)]
+)
+def test_equal_raters_are_called_different_as_often_as_said(
+    n_raters: int, n_items: int, missing: float
+) -> None:
+    rng = np.random.default_rng([61, n_raters, n_items, round(10 * missing)])
+    repetitions = 500
+    alarms = sum(
+        called(equal_margins(simulated(rng, n_items, n_raters, missing=missing), n_classes=5))
+        for _ in range(repetitions)
+    )
+    assert binomtest(alarms, repetitions, 0.05).pvalue > 0.001, alarms
+
+
+def test_raters_of_unequal_reliability_are_not_called_different() -> None:
+    rng = np.random.default_rng(62)
+    alarms, repetitions = 0, 500
+    for _ in range(repetitions):
+        codes = simulated(rng, 150, 4, knows=0.8)
+        codes[:, 0] = rng.choice(5, size=150, p=MODERATE)
+        alarms += called(equal_margins(codes, n_classes=5))
+    assert binomtest(alarms, repetitions, 0.05).pvalue > 0.001, alarms
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_a_rater_with_a_habit_is_found_and_named(missing: float) -> None:
+    """The first names class 4 whenever it does not know: 25 % x .87 = 22 pp more than others."""
+    rng = np.random.default_rng(63)
+    found = named = 0
+    for _ in range(50):
+        codes = simulated(rng, 150, 5, missing=missing, first_guesses=4)
+        result = equal_margins(codes, n_classes=5)
+        found += called(result)
+        worst = min(result.differences, key=lambda d: d.p_holm or 1.0)
+        named += (worst.rater, worst.class_code) == (0, 4) and (worst.p_holm or 1.0) < 0.05
+    assert found >= 47
+    assert named >= 47
+
+
+def test_what_is_no_table_of_codes_is_refused() -> None:
+    with pytest.raises(ValueError, match="codes must"):
+        equal_margins([[0, 7]], n_classes=2)
+    with pytest.raises(ValueError, match="confidence_level"):
+        equal_margins([[0, 1]], n_classes=2, confidence_level=1.0)

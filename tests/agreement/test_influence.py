@@ -1,0 +1,226 @@
+"""What items add: Gwet's error, the costly items, differences, shares of disagreement."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from calibration.agreement.by_rater import light_kappa
+from calibration.agreement.chance_corrected import (
+    GWET_AC,
+    KRIPPENDORFF_ALPHA,
+    estimate,
+)
+from calibration.agreement.counts import count_patterns
+from calibration.agreement.differences import change, difference
+from calibration.agreement.influence import costly_items
+from calibration.agreement.intervals import NO_VARIATION
+from calibration.agreement.linearised import gwet_interval
+from calibration.agreement.pairs import pairwise_agreement
+from calibration.agreement.recoding import parting_questions
+from calibration.agreement.shares import class_pairs, disagreement_shares
+from calibration.agreement.specific import class_kappas, specific_agreement
+from calibration.agreement.two_raters import cohen_kappa
+from calibration.agreement.weights import weight_matrix
+from tests.agreement.golden import classes_of, codes_of, entries
+from tests.agreement.test_resampling import ratings
+
+
+def test_gwets_error_is_larger_where_items_are_rated_once() -> None:
+    codes = np.vstack([ratings(40, seed=1, missing=0.0), np.full((40, 4), -1)])
+    codes[40:, 0] = ratings(40, seed=2)[:, 0]
+    patterns = count_patterns(codes, n_classes=4)
+    assert gwet_interval(GWET_AC, patterns).se > estimate(GWET_AC, patterns).se * 1.05  # type: ignore[operator]
+
+
+def test_what_an_item_costs_is_the_coefficient_without_it() -> None:
+    codes = ratings(50, seed=3)
+    whole = estimate(KRIPPENDORFF_ALPHA, count_patterns(codes, n_classes=4)).value
+    ranked = costly_items(KRIPPENDORFF_ALPHA, codes, n_classes=4, limit=50)
+    costs = [item.cost for item in ranked]
+    assert costs == sorted(costs, reverse=True)
+    assert whole is not None
+    for item in ranked[:5]:
+        without = estimate(
+            KRIPPENDORFF_ALPHA, count_patterns(np.delete(codes, item.item, axis=0), n_classes=4)
+        )
+        assert without.value == pytest.approx(whole + item.cost)
+    agreeing = [len({c for c in row if c >= 0}) == 1 for row in codes.tolist()]
+    assert not any(agreeing[item.item] for item in ranked)
+
+
+@pytest.mark.parametrize("codes", [[[0, 0], [0, 0]], [[0, -1]], [[0, 0], [1, 1]]])
+def test_nothing_costs_where_nothing_differs(codes: Any) -> None:
+    assert costly_items(KRIPPENDORFF_ALPHA, codes, n_classes=2) == ()
+
+
+def test_a_difference_of_coefficients_is_less_sure_than_neither() -> None:
+    patterns = count_patterns(ratings(100, seed=4), n_classes=4)
+    found = difference(
+        KRIPPENDORFF_ALPHA, KRIPPENDORFF_ALPHA, patterns, first_weights=weight_matrix("linear", 4)
+    )
+    weighted = estimate(KRIPPENDORFF_ALPHA, patterns, weights=weight_matrix("linear", 4))
+    plain = estimate(KRIPPENDORFF_ALPHA, patterns)
+    assert found.value == pytest.approx(weighted.value - plain.value)  # type: ignore[operator]
+    assert found.se < plain.se  # type: ignore[operator]
+
+
+def test_a_change_on_the_same_items_beats_two_separate_samples() -> None:
+    rng = np.random.default_rng(5)
+    truth = rng.choice(4, size=(200, 1))
+    hard = rng.random((200, 1)) < 0.3
+
+    def once(skill: float) -> Any:
+        knows = rng.random((200, 3)) < np.where(hard, 0.2, skill)
+        return np.where(knows, truth, rng.choice(4, size=(200, 3)))
+
+    before, after = once(0.9), once(0.98)
+    found = change(KRIPPENDORFF_ALPHA, before, after, n_classes=4)
+    first, second = (
+        estimate(KRIPPENDORFF_ALPHA, count_patterns(c, n_classes=4)) for c in (before, after)
+    )
+    assert found.value == pytest.approx(second.value - first.value)  # type: ignore[operator]
+    assert found.se < np.hypot(first.se, second.se) * 0.95  # type: ignore[arg-type]
+    assert found.interval is not None
+    assert found.n == 200
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        ([[0, 0], [0, 0]], [[0, 0], [1, 0]], "undefined without variation"),
+        ([[0, 0], [1, 0]], [[0, -1], [1, -1]], "no item has two ratings"),
+        ([[0, 0], [1, 0], [1, 1]], [[0, 0], [1, 0], [1, 1]], "no item adds more"),
+    ],
+)
+def test_a_change_without_ground_is_a_status(before: Any, after: Any, words: str) -> None:
+    found = change(KRIPPENDORFF_ALPHA, before, after, n_classes=2)
+    assert words in found.status
+    assert found.interval is None
+
+
+def test_rounds_of_other_items_are_refused() -> None:
+    with pytest.raises(ValueError, match="same items"):
+        change(KRIPPENDORFF_ALPHA, [[0, 0]], [[0, 0], [1, 1]], n_classes=2)
+
+
+@pytest.mark.parametrize("entry", entries("krippendorff_alpha_lca"))
+def test_shares_by_question_equal_the_outside_values(entry: dict[str, Any]) -> None:
+    codes, q = codes_of(entry)
+    names = classes_of(entry)
+    nodes = list(entry["tree"])
+    part = np.zeros((q, q), dtype=int)
+    for k, (left, right) in enumerate(entry["tree"].values()):
+        for one in left:
+            for other in right:
+                j, m = names.index(one), names.index(other)
+                part[j, m] = part[m, j] = k
+    patterns = count_patterns(codes, n_classes=q)
+    shares = disagreement_shares(patterns, part, n_parts=len(nodes))
+    mine = shares[nodes.index(entry["node"])]
+    assert mine.alpha == pytest.approx(entry["expected"], abs=entry["tolerance"])
+    assert mine.expected == pytest.approx(entry["expected_disagreement_share"], abs=1e-8)
+    assert mine.observed.value == pytest.approx(entry["observed_disagreement_share"], abs=1e-8)
+    alpha = estimate(KRIPPENDORFF_ALPHA, patterns).value
+    weighed = sum(s.expected * s.alpha for s in shares)  # type: ignore[operator,misc]
+    assert weighed == pytest.approx(alpha, abs=1e-12)
+    assert sum(s.observed.value for s in shares) == pytest.approx(1)  # type: ignore[misc]
+
+
+def test_shares_by_pair_count_the_items_and_lift() -> None:
+    codes = [[0, 0], [0, 1], [0, 1], [1, 2], [2, 2], [1, 1]]
+    pairs, part = class_pairs(3)
+    shares = dict(
+        zip(
+            pairs,
+            disagreement_shares(count_patterns(codes, n_classes=3), part, n_parts=3),
+            strict=True,
+        )
+    )
+    assert shares[0, 1].observed.value == pytest.approx(2 / 3)
+    assert shares[0, 1].n_items == 2
+    # 4 of class 0 and 5 of class 1 in 12 ratings: 2 * 4 * 5 / 11 pairs by chance, 4 seen.
+    assert shares[0, 1].lift == pytest.approx(4 / (40 / 11))
+    assert shares[0, 2].observed.value == 0
+    assert shares[0, 2].observed.interval is not None
+    assert shares[0, 2].observed.interval[1] > 0.3
+
+
+def test_all_disagreement_at_one_pair_keeps_an_exact_bound() -> None:
+    _, part = class_pairs(3)
+    shares = disagreement_shares(
+        count_patterns([[0, 1]] * 5 + [[2, 2]], n_classes=3), part, n_parts=3
+    )
+    whole = shares[0].observed
+    assert whole.value == 1
+    assert whole.status == NO_VARIATION
+    assert whole.interval is not None
+    assert whole.interval[0] == pytest.approx(0.025 ** (1 / 5))
+
+
+def test_nothing_to_share_out_is_a_status() -> None:
+    _, part = class_pairs(2)
+    (share,) = disagreement_shares(count_patterns([[0, 0], [1, 1]], n_classes=2), part, n_parts=1)
+    assert share.observed.status.startswith("not_estimable: no disagreement seen")
+    assert share.lift == 0
+
+
+def test_parts_must_be_symmetric_and_known() -> None:
+    patterns = count_patterns([[0, 1]], n_classes=2)
+    with pytest.raises(ValueError, match="symmetric"):
+        disagreement_shares(patterns, [[-1, 0], [1, -1]], n_parts=2)
+    with pytest.raises(ValueError, match="symmetric"):
+        disagreement_shares(patterns, [[-1, 2], [2, -1]], n_parts=2)
+
+
+def test_paths_that_never_part_are_refused() -> None:
+    with pytest.raises(ValueError, match="never part"):
+        parting_questions([[("a", "yes")], [("a", "yes"), ("b", "no")]])
+
+
+@pytest.mark.parametrize("entry", entries("light_kappa"))
+def test_lights_kappa_equals_the_outside_value(entry: dict[str, Any]) -> None:
+    codes, q = codes_of(entry)
+    assert light_kappa(codes, n_classes=q).value == pytest.approx(
+        entry["expected"], abs=entry["tolerance"]
+    )
+
+
+def test_lights_kappa_is_the_mean_of_cohens_and_so_is_its_jackknife() -> None:
+    codes = ratings(30, seed=6)
+    codes = codes[(codes >= 0).sum(axis=1) >= 2]
+    found = light_kappa(codes, n_classes=4)
+
+    def mean_of_pairs(rows: Any) -> float:
+        values = [
+            cohen_kappa(rows[:, [pair.first, pair.second]], n_classes=4).value
+            for pair in pairwise_agreement(rows, n_classes=4)
+        ]
+        return float(np.mean([v for v in values if v is not None]))
+
+    assert found.value == pytest.approx(mean_of_pairs(codes))
+    n = len(codes)
+    left_out = np.array([mean_of_pairs(np.delete(codes, i, axis=0)) for i in range(n)])
+    expected = np.sqrt((n - 1) / n * ((left_out - left_out.mean()) ** 2).sum())
+    assert found.se == pytest.approx(expected)
+
+
+def test_lights_kappa_leaves_out_pairs_that_share_nothing() -> None:
+    codes = [[0, 0, -1], [1, 1, -1], [0, 1, -1], [-1, -1, 1], [0, 0, -1]]
+    found = light_kappa(codes, n_classes=2)
+    assert found.value == pytest.approx(cohen_kappa(np.array(codes)[:, :2], n_classes=2).value)
+    assert light_kappa([[0, 0], [0, 0]], n_classes=2).value is None
+
+
+@pytest.mark.parametrize("entry", entries("fleiss_kappa_per_category"))
+def test_kappas_of_classes_equal_the_outside_values(entry: dict[str, Any]) -> None:
+    codes, q = codes_of(entry)
+    found = [e.value for e in class_kappas(count_patterns(codes, n_classes=q))]
+    assert found == pytest.approx(entry["expected"], abs=entry["tolerance"])
+
+
+@pytest.mark.parametrize("entry", entries("specific_agreement_per_category"))
+def test_specific_agreement_equals_the_outside_values(entry: dict[str, Any]) -> None:
+    codes, q = codes_of(entry)
+    found = [e.value for e in specific_agreement(count_patterns(codes, n_classes=q))]
+    assert found == pytest.approx(entry["expected"], abs=entry["tolerance"])

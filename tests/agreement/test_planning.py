@@ -1,0 +1,172 @@
+"""Items for a wanted half-width: against outside figures, the samples themselves, and nonsense."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from calibration.agreement.chance_corrected import (
+    GWET_AC,
+    KRIPPENDORFF_ALPHA,
+    Coefficient,
+    estimate,
+)
+from calibration.agreement.counts import count_patterns, patterns_from_counts
+from calibration.agreement.planning import (
+    MOST_ITEMS,
+    AgreementPlan,
+    _pattern_probabilities,
+    plan_items,
+)
+
+FIVE = (0.13, 0.17, 0.20, 0.20, 0.30)
+
+
+def plan(shares: Any = FIVE, **changes: Any) -> AgreementPlan:
+    options: dict[str, Any] = {
+        "alpha": 0.7, "n_raters": 2, "half_width": 0.1, "repetitions": 300,
+        "rng": np.random.default_rng(5),
+    }  # fmt: skip
+    return plan_items(shares, **(options | changes))
+
+
+def simulated_codes(
+    rng: np.random.Generator, n: int, alpha: float, n_raters: int, missing: float
+) -> np.ndarray:
+    """Return ratings drawn one by one, as in the simulated coverage."""
+    truth = rng.choice(5, size=(n, 1), p=FIVE)
+    guess = rng.choice(5, size=(n, n_raters), p=FIVE)
+    codes = np.where(rng.random((n, n_raters)) < np.sqrt(alpha), truth, guess)
+    codes[rng.random(codes.shape) < missing] = -1
+    return codes
+
+
+@pytest.mark.parametrize(("n_raters", "published"), [(2, 135), (3, 83), (4, 66), (5, 57)])
+def test_it_is_near_what_kappasize_says(n_raters: int, published: int) -> None:
+    """R kappaSize 1.2, CI5Cats: kappa .7, limits .6 and .8; another interval and model."""
+    found = plan(n_raters=n_raters)
+    assert found.typical.n is not None
+    assert found.assured.n is not None
+    assert 0.75 * published < found.typical.n < 1.05 * published
+    assert 0.85 * published < found.assured.n < 1.15 * published
+
+
+@pytest.mark.parametrize(
+    ("coefficient", "missing"),
+    [(KRIPPENDORFF_ALPHA, 0.0), (KRIPPENDORFF_ALPHA, 0.3), (GWET_AC, 0.3)],
+)
+def test_samples_of_that_size_are_as_narrow_as_said(
+    coefficient: Coefficient, missing: float
+) -> None:
+    found = plan(n_raters=3, missing=missing, coefficient=coefficient, repetitions=600)
+    rng = np.random.default_rng(8)
+    for part in (found.typical, found.assured):
+        assert part.n is not None
+        widths = []
+        for _ in range(600):
+            codes = simulated_codes(rng, part.n, 0.7, 3, missing)
+            widths.append(
+                estimate(coefficient, count_patterns(codes, n_classes=5)).half_width or np.inf
+            )
+        reached = (np.array(widths) <= 0.1).mean()
+        # Binomial sd .02 at the median, plus 1 % of the items.
+        assert abs(reached - part.assurance) < 0.09
+
+
+def test_the_probabilities_are_those_of_the_model() -> None:
+    patterns, probabilities = _pattern_probabilities(np.array(FIVE), 0.6, 3, 0.2)
+    assert len(np.unique(patterns, axis=0)) == len(patterns) == 56  # C(3 + 5, 5)
+    assert probabilities.sum() == pytest.approx(1)
+    codes = simulated_codes(np.random.default_rng(2), 200_000, 0.6, 3, 0.2)
+    counted = (codes[:, :, None] == np.arange(5)).sum(axis=1)
+    seen = patterns_from_counts(counted)
+    share = {tuple(row): m / 200_000 for row, m in zip(seen.counts, seen.multiplicity, strict=True)}
+    for row, probability in zip(patterns, probabilities, strict=True):
+        sd = np.sqrt(probability / 200_000)
+        assert abs(share.get(tuple(row), 0.0) - probability) < 4.5 * sd
+    # Both name the class by knowing it, or by chance: sqrt(alpha)^2 and the rest.
+    pairs, of_pair = _pattern_probabilities(np.array(FIVE), 0.6, 2, 0.0)
+    agreeing = 0.6 + 0.4 * float(np.square(FIVE).sum())
+    assert of_pair[pairs.max(axis=1) == 2].sum() == pytest.approx(agreeing)
+
+
+def test_what_is_found_meets_the_target_and_says_how_surely() -> None:
+    found = plan()
+    for part in (found.typical, found.assured):
+        assert part.status == "ok"
+        assert part.half_width is not None
+        assert part.half_width_interval is not None
+        low, high = part.half_width_interval
+        assert low <= part.half_width <= min(high, 0.1)
+        assert (high - low) / part.half_width < 0.05
+        assert part.repetitions == 300
+    assert found.typical.n is not None
+    assert found.assured.n is not None
+    assert found.typical.n < found.assured.n
+    assert found.coefficient == "krippendorff_alpha"
+
+
+def test_the_same_seed_gives_the_same_plan() -> None:
+    assert plan() == plan()
+
+
+def test_half_the_width_takes_four_times_the_items() -> None:
+    wide, narrow = plan().typical.n, plan(half_width=0.05).typical.n
+    assert wide is not None
+    assert narrow is not None
+    assert narrow / wide == pytest.approx(4, rel=0.08)
+
+
+def test_missing_labels_and_rare_classes_take_more_items() -> None:
+    base = plan(half_width=0.15).typical.n or 0
+    assert (plan(half_width=0.15, missing=0.3).typical.n or 0) > 1.3 * base
+    assert (plan((0.9, 0.1), half_width=0.15).typical.n or 0) > 1.5 * base
+    # Classes that nobody uses change nothing for alpha.
+    assert plan((*FIVE, 0.0), half_width=0.15).typical.n == base
+
+
+def test_ends_of_the_scale_are_planned() -> None:
+    """At alpha 1 nobody differs: the exact bound 1 - .025^(1/n) over 2 x expected disagreement."""
+    always = plan(alpha=1.0)
+    assert always.typical.n is not None
+    expected = 1 - float(np.square(FIVE).sum())
+    bound = (1 - 0.025 ** (1 / always.typical.n)) / (2 * expected)
+    assert always.typical.half_width == pytest.approx(bound, rel=0.05)
+    assert (plan(alpha=0.0).typical.n or 0) > 20
+    assert (plan(half_width=0.9).assured.n or 99) < 12
+
+
+def test_beyond_the_bound_is_said_not_guessed() -> None:
+    found = plan(half_width=0.001, repetitions=100)
+    for part in (found.typical, found.assured):
+        assert (part.n, part.half_width, part.half_width_interval) == (None, None, None)
+        assert part.status.startswith(f"not_estimable: more than {MOST_ITEMS:,} items")
+
+
+def test_a_class_too_rare_to_be_seen_is_beyond_the_bound_or_takes_many() -> None:
+    found = plan((0.999, 0.001), repetitions=100)
+    assert found.typical.n is None or found.typical.n > 10_000
+
+
+@pytest.mark.parametrize(
+    ("changes", "match"),
+    [
+        ({"alpha": 1.2}, r"alpha must be in \[0, 1\], got 1.2"),
+        ({"alpha": float("nan")}, "alpha must be"),
+        ({"n_raters": 1}, "n_raters must be at least 2, got 1"),
+        ({"half_width": 0.0}, r"half_width must be in \(0, 1\), got 0.0"),
+        ({"half_width": float("nan")}, "half_width must be"),
+        ({"missing": 1.0}, r"missing must be in \[0, 1\), got 1.0"),
+        ({"confidence_level": 1.0}, r"confidence_level must be in \(0, 1\)"),
+        ({"repetitions": 50}, "repetitions must be at least 100, got 50"),
+        ({"shares": (0.5, 0.4)}, "class_shares must sum to 1, got 0.9"),
+        ({"shares": (1.0, 0.0)}, "class_shares must give two classes or more a share"),
+        ({"shares": (1.5, -0.5)}, "class_shares must be a list of shares from 0 up"),
+        ({"shares": (np.nan, 1.0)}, "class_shares must be a list of shares from 0 up"),
+        ({"shares": [[0.5, 0.5]]}, "class_shares must be a list of shares from 0 up"),
+        ({"shares": [0.05] * 20, "n_raters": 9}, "20 classes have more than 300,000 patterns"),
+    ],
+)
+def test_nonsense_is_refused(changes: dict[str, Any], match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        plan(**changes)

@@ -1,0 +1,140 @@
+"""The paradox panel: the published tables, Byrt's indices, and what cannot be described."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from calibration.agreement.prevalence import BY_PREVALENCE, BY_UNUSED, prevalence
+from calibration.agreement.two_raters import cohen_kappa
+from tests.agreement.golden import CODES, codes_of, entries
+
+
+def codes_from(table: list[list[int]]) -> CODES:
+    counts = np.array(table)
+    pairs = np.column_stack(np.nonzero(counts))
+    return np.repeat(pairs, counts[tuple(pairs.T)], axis=0)
+
+
+@pytest.mark.parametrize(
+    "entry", [e for e in entries("gwet_ac") if str(e.id).startswith("paradox")]
+)
+def test_ac1_is_the_outside_value_and_the_panel_says_which_table_is_the_paradox(
+    entry: Any,
+) -> None:
+    codes, q = codes_of(entry)
+    found = prevalence(codes, n_classes=q)
+    assert found.ac1.value == pytest.approx(entry["expected"], abs=entry["tolerance"])
+    balanced = "balanced" in entry["name"]
+    assert found.status == ("ok" if balanced else BY_PREVALENCE)
+
+
+@pytest.mark.parametrize(
+    ("table", "kappa", "index", "bias", "kappa_max"),
+    [
+        # Feinstein and Cicchetti (1990): agreement .85 in both, margins balanced or not.
+        ([[40, 9], [6, 45]], 0.6995192, 0.05, 0.03, (0.97 - 0.5008) / 0.4992),
+        ([[80, 10], [5, 5]], 0.3181818, 0.75, 0.05, (0.95 - 0.78) / 0.22),
+    ],
+)
+def test_the_two_paradox_tables(
+    table: list[list[int]], kappa: float, index: float, bias: float, kappa_max: float
+) -> None:
+    codes = codes_from(table)
+    (pair,) = prevalence(codes, n_classes=2).pairs
+    assert cohen_kappa(codes, n_classes=2).value == pytest.approx(kappa, abs=1e-7)
+    assert prevalence(codes, n_classes=2).prevalence_index == pytest.approx(index)
+    assert pair.bias_index == pytest.approx(bias)
+    assert pair.kappa_max == pytest.approx(kappa_max)
+    # Byrt, Bishop and Carlin (1993): kappa from PABAK and the two indices.
+    pabak = 2 * (table[0][0] + table[1][1]) / 100 - 1
+    rebuilt = (pabak - index**2 + bias**2) / (1 - index**2 + bias**2)
+    assert rebuilt == pytest.approx(kappa, abs=1e-7)
+
+
+def test_the_skewed_table_names_its_rare_class() -> None:
+    found = prevalence(codes_from([[80, 10], [5, 5]]), n_classes=2)
+    assert (found.rare_classes, found.unused_classes) == ((1,), ())
+    assert found.class_shares == pytest.approx((0.875, 0.125))
+    # 2a / (2a + b + c): 10 / 25.
+    assert found.specific[1].value == pytest.approx(0.4)
+    assert found.gap.value == pytest.approx((found.alpha.value or 0) - 0.808, abs=1e-9)
+    assert found.gap.interval is not None
+    assert found.gap.interval[1] < 0
+
+
+def test_kappa_max_is_reached_by_raters_who_differ_no_more_than_their_margins() -> None:
+    table = [[30, 5, 0], [0, 20, 0], [0, 3, 42]]
+    found = prevalence(codes_from(table), n_classes=3)
+    kappa = cohen_kappa(codes_from(table), n_classes=3).value
+    assert found.pairs[0].kappa_max == pytest.approx(kappa)
+    assert found.pairs[0].bias_index == pytest.approx(0.08)
+
+
+def test_declared_classes_that_nobody_used_are_told_from_rare_ones() -> None:
+    """Two of five classes, half each: alpha .5, AC1 with q = 5 is 1 - .25 / .875."""
+    codes = codes_from([[75, 25], [25, 75]])
+    found = prevalence(codes, n_classes=5)
+    assert found.ac1.value == pytest.approx(1 - 0.25 / 0.875)
+    assert (found.status, found.unused_classes, found.rare_classes) == (BY_UNUSED, (2, 3, 4), ())
+    assert prevalence(codes, n_classes=2).status == "ok"
+    assert found.prevalence_index == pytest.approx((0.5 - 0.2) / 0.8)
+
+
+def test_equal_shares_have_index_zero_and_no_gap() -> None:
+    codes = np.column_stack([np.arange(50) % 5, np.arange(50) % 5])
+    codes[:10, 1] = (codes[:10, 0] + 1) % 5
+    found = prevalence(codes, n_classes=5)
+    assert found.prevalence_index == pytest.approx(0.0)
+    assert found.rare_classes == ()
+    assert found.gap.value == pytest.approx(0.0, abs=0.02)
+
+
+def test_the_gap_covers_its_true_value() -> None:
+    """Raters who know with sqrt(.6): alpha .6, AC1 from the closed form; 3 raters, 30 % missing."""
+    rng = np.random.default_rng(31)
+    share, repetitions, covered = np.array([0.7, 0.2, 0.1]), 500, 0
+    chance, same = float((share * (1 - share)).sum() / 2), 0.6 + 0.4 * float((share**2).sum())
+    truth = 0.6 - (same - chance) / (1 - chance)
+    for _ in range(repetitions):
+        known = rng.choice(3, size=(150, 1), p=share)
+        guess = rng.choice(3, size=(150, 3), p=share)
+        codes = np.where(rng.random((150, 3)) < 0.6**0.5, known, guess)
+        codes[rng.random(codes.shape) < 0.3] = -1
+        interval = prevalence(codes, n_classes=3).gap.interval
+        covered += interval is not None and interval[0] <= truth <= interval[1]
+    assert 0.915 < covered / repetitions < 0.98
+
+
+@pytest.mark.parametrize(
+    ("codes", "status"),
+    [
+        (np.zeros((0, 2), dtype=int), "not_estimable: no ratings"),
+        ([[0, -1], [-1, 1]], "not_estimable: no item has two ratings"),
+        ([[0, 0], [0, 0]], "not_estimable: undefined without variation"),
+    ],
+)
+def test_what_cannot_be_described_says_why(codes: Any, status: str) -> None:
+    found = prevalence(codes, n_classes=2)
+    assert found.status.startswith(status)
+    assert (found.gap.value, found.gap.interval) == (None, None)
+
+
+def test_one_class_has_no_highest_kappa_and_no_pair_no_index() -> None:
+    found = prevalence([[0, 0, -1], [0, 0, -1], [-1, -1, 1]], n_classes=2)
+    assert [(p.n_shared, p.bias_index, p.kappa_max) for p in found.pairs] == [
+        (2, 0.0, None), (0, None, None), (0, None, None),
+    ]  # fmt: skip
+
+
+def test_without_disagreement_there_is_no_gap() -> None:
+    found = prevalence([[0, 0], [1, 1], [0, 0]], n_classes=2)
+    assert (found.status, found.gap.value, found.gap.interval) == ("ok", 0.0, None)
+    assert found.gap.status == "no disagreement seen"
+
+
+def test_a_handful_of_items_with_alpha_above_ac1_is_no_paradox() -> None:
+    found = prevalence([[0, 1], [0, 1]], n_classes=2)
+    assert found.alpha.value == pytest.approx(-0.5)
+    assert found.ac1.value == pytest.approx(-1.0)
+    assert found.status == "ok"

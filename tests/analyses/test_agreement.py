@@ -1,0 +1,178 @@
+"""Agreement of a batch: which traces count, where they part, who, and what to settle first."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from calibration.agreement.study import Options
+from calibration.analyses.agreement import (
+    AgreementAnalysis,
+    analyse_agreement,
+    credit_weights,
+)
+from calibration.analyses.practice import add_practice, published
+from calibration.analyses.sampling import draw_batch
+from calibration.errors import InputError
+from calibration.store import label_import
+from calibration.taxonomy import default_taxonomy
+from tests.analyses.conftest import NewWorld
+from tests.analyses.worlds import World, ids
+
+CLASSES = ["complete", "partial_plus", "partial_minus", "hallucinated", "abandoned"]
+
+
+def labelled(world: World, **classes: list[str]) -> AgreementAnalysis:
+    for reviewer, given in classes.items():
+        world.label(reviewer, dict(zip(world.drawn, given, strict=False)))
+    return analyse_agreement(world.store)
+
+
+def test_disputed_traces_say_where_and_what_they_cost(new_world: NewWorld) -> None:
+    result = labelled(
+        new_world(n=20, n_drawn=8),
+        Ann=["complete", "complete", "partial_plus", "abandoned", *CLASSES[:4]],
+        Ben=["complete", "partial_plus", "partial_minus", "complete", *CLASSES[:4]],
+    )
+    world_order = {d.trace_id: d for d in result.disputed}
+    assert {d.question for d in result.disputed} == {"output", "all_subgoals", "material_error"}
+    assert all(d.cost > 0 and d.entropy > 0 and not d.adjudicated for d in result.disputed)
+    assert len(world_order) == 3
+    shares = {name: node.share for name, node in result.study.nodes.items()}
+    assert [shares[name].observed.value for name in ("output", "all_subgoals")] == [
+        pytest.approx(1 / 3), pytest.approx(1 / 3),
+    ]  # fmt: skip
+    assert shares["fabrication"].observed.value == 0
+    entropies = [d.entropy for d in result.disputed]
+    assert entropies == sorted(entropies, reverse=True)
+
+
+def test_what_is_settled_comes_last_and_reviewers_meet_it(new_world: NewWorld) -> None:
+    world = new_world(n=20, n_drawn=8)
+    given = {
+        "Ann": ["complete", "complete", *CLASSES, "complete"],
+        "Ben": ["complete", "abandoned", *CLASSES, "partial_plus"],
+    }
+    before = labelled(world, **given)
+    first = before.disputed[0]
+    assert before.profiles[0].consensus is None
+    world.settle(first.trace_id, first.labels["ann"])
+    after = analyse_agreement(world.store)
+    assert [d.adjudicated for d in after.disputed] == [False, True]
+    assert after.disputed[1].trace_id == first.trace_id
+    ann, ben = after.profiles
+    assert ann.consensus is not None
+    assert ben.consensus is not None
+    assert (ann.consensus.accuracy.value, ben.consensus.accuracy.value) == (1.0, 0.0)
+    assert after.study.overall.alpha == before.study.overall.alpha
+
+
+def test_a_second_label_that_nobody_planned_is_left_out_and_counted(new_world: NewWorld) -> None:
+    world = new_world(n=40, n_drawn=4)
+    batch = draw_batch(world.store, n=12, seed=3, labels_wanted=2, overlap=0.5)
+    items = world.store.batch_items(batch.batch_id)
+    world = World(store=world.store, batch_id=batch.batch_id, drawn=tuple(items["trace_id"]))
+    twice = set(items.loc[items["labels_wanted"] == 2, "trace_id"])
+    once = [trace_id for trace_id in world.drawn if trace_id not in twice]
+    world.label("Ann", {t: CLASSES[k % 5] for k, t in enumerate(world.drawn)})
+    world.label("Ben", {t: CLASSES[k % 5] for k, t in enumerate(world.drawn) if t in twice})
+    agreed = analyse_agreement(world.store, batch.batch_id)
+    assert (agreed.study.overall.n_items, agreed.unplanned) == (len(twice), 0)
+    world.label("Ben", {once[0]: "abandoned", once[1]: "hallucinated"})
+    late = analyse_agreement(world.store, batch.batch_id)
+    assert late.study.overall.alpha == agreed.study.overall.alpha
+    assert late.unplanned == 2
+    assert not late.disputed
+
+
+def test_weeks_are_those_of_the_last_label(
+    new_world: NewWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = new_world(n=20, n_drawn=8)
+
+    def on(day: int) -> None:
+        moment = datetime(2026, 11, day, 12, tzinfo=UTC)
+        monkeypatch.setattr(label_import, "utc_now", lambda: moment)
+
+    on(3)
+    world.label("Ann", dict(zip(world.drawn, [*CLASSES, *CLASSES[:3]], strict=True)))
+    world.label("Ben", dict(zip(world.drawn[:3], CLASSES[:3], strict=True)))
+    on(10)
+    world.label("Ben", dict(zip(world.drawn[3:], ["complete"] * 5, strict=True)))
+    weeks = analyse_agreement(world.store).study.groups
+    assert {name: group.n_items for name, group in weeks.items()} == {"2026-W45": 3, "2026-W46": 5}
+    assert (weeks["2026-W45"].percent_agreement.value, weeks["2026-W45"].alpha.value) == (1, 1)
+    assert (weeks["2026-W46"].alpha.value or 1) < 0.5
+
+
+def test_runs_of_one_task_are_one_cluster(new_world: NewWorld) -> None:
+    alone = labelled(new_world(n=12, n_drawn=12), Ann=CLASSES * 2, Ben=CLASSES * 2)
+    assert alone.by_task is None
+    traces: dict[str, dict[str, Any]] = {
+        name: {"task_key": f"test/{k // 3}", "trial": k % 3} for k, name in enumerate(ids(12))
+    }
+    world = new_world(n=12, n_drawn=12, traces=traces)
+    world.label("Ann", {name: CLASSES[k // 3] for k, name in enumerate(ids(12))})
+    differing = {name: CLASSES[k // 3] for k, name in enumerate(ids(12))}
+    world.label("Ben", differing | dict.fromkeys(ids(3), "abandoned"))
+    result = analyse_agreement(world.store)
+    assert result.by_task is not None
+    assert result.by_task.value == pytest.approx(result.study.overall.alpha.value)
+    assert result.by_task.n == 4
+    assert (result.by_task.half_width or 0) > (result.study.overall.alpha.half_width or 1)
+    by_task = analyse_agreement(world.store, cluster="task")
+    assert by_task.study.coefficients["krippendorff_alpha"] == by_task.by_task
+    assert by_task.fingerprint != result.fingerprint
+    with pytest.raises(InputError, match="cluster must be one of trace, task"):
+        analyse_agreement(world.store, cluster="week")
+
+
+def test_near_misses_are_told_from_far_ones(new_world: NewWorld) -> None:
+    near = labelled(
+        new_world(n=20, n_drawn=10), Ann=CLASSES * 2, Ben=[*CLASSES, "partial_plus", *CLASSES[1:]]
+    )
+    far = labelled(
+        new_world(n=20, n_drawn=10), Ann=CLASSES * 2, Ben=[*CLASSES, "abandoned", *CLASSES[1:]]
+    )
+    assert near.study.overall.alpha.value == pytest.approx(far.study.overall.alpha.value, abs=0.01)
+    assert (near.near_misses.value or 0) > (far.near_misses.value or 0)
+
+
+def test_credit_orders_the_classes() -> None:
+    weights = credit_weights(default_taxonomy())
+    complete, plus, minus, hallucinated, abandoned = range(5)
+    assert weights[complete, plus] > weights[complete, minus]
+    assert weights[complete, minus] == weights[complete, hallucinated]
+    assert weights[minus, hallucinated] == weights[hallucinated, abandoned]
+
+
+def test_practice_is_held_against_the_canonical_labels(new_world: NewWorld) -> None:
+    world = new_world(n=20, n_drawn=8)
+    labelled(world, Ann=CLASSES + CLASSES[:3], Ben=CLASSES + CLASSES[:3])
+    dataset = published()
+    batch = add_practice(world.store, dataset)
+    lessons = tuple(world.store.batch_items(batch.batch_id)["trace_id"])[:6]
+    practice = World(store=world.store, batch_id=batch.batch_id, drawn=lessons)
+    right = {name: dataset.labels[name].outcome for name in lessons}
+    wrong = {name: "complete" if right[name] == "abandoned" else "abandoned" for name in lessons}
+    practice.label("Ann", right)
+    practice.label("Ben", wrong)
+    ann, ben = analyse_agreement(world.store, world.batch_id).profiles
+    assert ann.canonical is not None
+    assert ben.canonical is not None
+    assert (ann.canonical.n, ann.canonical.accuracy.value) == (6, 1.0)
+    assert ben.canonical.accuracy.value == 0.0
+    assert ann.beside.agreement_with_others.value == 1.0
+
+
+def test_options_reach_the_study_and_the_fingerprint(new_world: NewWorld) -> None:
+    world = new_world(n=30, n_drawn=20)
+    labelled(world, Ann=CLASSES * 4, Ben=[*CLASSES * 3, *CLASSES[::-1]])
+    one, two = (
+        analyse_agreement(world.store, options=Options(interval=interval))
+        for interval in ("jackknife", "percentile")
+    )
+    assert one.fingerprint != two.fingerprint
+    assert "percentile" in two.study.coefficients["krippendorff_alpha"].method
+    again = analyse_agreement(world.store, options=Options(interval="percentile"))
+    assert again.study.coefficients == two.study.coefficients

@@ -1,0 +1,176 @@
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from click.testing import CliRunner
+
+from calibration.analyses.agreement import AgreementAnalysis, analyse_agreement
+from calibration.analyses.agreement_traces import parting_at
+from calibration.analyses.next_steps import NextStep, next_steps
+from calibration.cli import main
+from calibration.estimates import Estimate
+from tests.analyses.conftest import NewWorld
+from tests.analyses.worlds import World
+
+MIX = ("complete", "partial_plus", "partial_minus", "hallucinated", "abandoned")
+
+
+def said(world: World, reviewer: str, classes: Sequence[str]) -> None:
+    world.label(reviewer, {t: c for t, c in zip(world.drawn, classes, strict=False) if c})
+
+
+def kinds(steps: Sequence[NextStep]) -> list[str]:
+    return [step.kind for step in steps]
+
+
+def of_kind(steps: Sequence[NextStep], kind: str) -> NextStep:
+    (step,) = [step for step in steps if step.kind == kind]
+    return step
+
+
+def with_alpha(result: AgreementAnalysis, value: float, low: float, high: float) -> Estimate:
+    """Return alpha as it would be, put into the study of a result."""
+    return replace(
+        result.study.coefficients["krippendorff_alpha"],
+        value=value, interval=(low, high), status="ok",
+    )  # fmt: skip
+
+
+def step_at(result: AgreementAnalysis, value: float, low: float, high: float) -> NextStep:
+    coefficients = result.study.coefficients | {
+        "krippendorff_alpha": with_alpha(result, value, low, high)
+    }
+    changed = replace(result, study=replace(result.study, coefficients=coefficients))
+    return next_steps(changed)[-1]
+
+
+@pytest.mark.parametrize(
+    ("labels", "what", "why"),
+    [
+        ({}, "Have two reviewers label the batch", "Nobody has labelled it yet."),
+        ({"Ann": "yyyyyy"}, "Have a second reviewer label the same", "Only Anna has labelled, 6 "),
+        ({"Ann": "yyy", "Ben": "---yyy"}, "already have a label", "2 reviewers labelled 6 traces"),
+    ],
+)
+def test_what_to_do_before_there_is_anything_to_compare(
+    new_world: NewWorld, labels: dict[str, str], what: str, why: str
+) -> None:
+    world = new_world()
+    for name, marks in labels.items():
+        said(world, name, ["complete" if mark == "y" else "" for mark in marks])
+    (step,) = next_steps(analyse_agreement(world.store), {"ann": "Anna"})
+    assert step.kind == "label"
+    assert what in step.what
+    assert why in step.why
+
+
+def test_the_steps_name_the_traces_the_question_and_the_classes(new_world: NewWorld) -> None:
+    # 20 traces; Ben says partial_plus on five that Ann calls complete, and on one that she calls
+    # partial_minus: five of six disagreements are born at all_subgoals.
+    world = new_world(n=24, n_drawn=20)
+    ann = [MIX[k % 5] for k in range(20)]
+    ben = ["partial_plus" if k in (0, 5, 10, 15, 2) else c for k, c in enumerate(ann)]
+    ben[4] = "complete"
+    said(world, "Ann", ann)
+    said(world, "Ben", ben)
+    world.settle(world.drawn[0], "complete")
+    result = analyse_agreement(world.store)
+    steps = next_steps(result)
+    assert kinds(steps)[:3] == ["settle", "question", "classes"]
+
+    settle = steps[0]
+    assert settle.traces is not None
+    assert len(settle.traces.trace_ids) == 5
+    assert world.drawn[0] not in settle.traces.trace_ids
+    assert f"the 5 disputed traces, starting with {settle.traces.trace_ids[0]}." in settle.what
+
+    question = steps[1]
+    assert question.traces == parting_at(result, "all_subgoals")
+    assert "Are all sub-goals satisfied and the spec met?" in question.what
+    assert "67 %" in question.why  # four of six: on one they part at the first question
+    assert "on 4 traces" in question.why
+
+    classes = steps[2]
+    assert classes.traces is not None
+    assert sorted(classes.traces.trace_ids) == sorted(world.drawn[k] for k in (0, 5, 10, 15))
+    assert "complete and partial_plus" in classes.what
+    assert classes.traces.trace_ids[0] in classes.what
+
+
+def test_one_disputed_trace_is_no_reason_to_mend_a_rule(new_world: NewWorld) -> None:
+    world = new_world(n=24, n_drawn=20)
+    ann = [MIX[k % 5] for k in range(20)]
+    said(world, "Ann", ann)
+    said(world, "Ben", ["partial_plus", *ann[1:]])
+    steps = next_steps(analyse_agreement(world.store))
+    assert f"Settle the one disputed trace, {world.drawn[0]}." in steps[0].what
+    assert kinds(steps)[1:] != ["question", "classes"]
+    assert {"question", "classes"} & set(kinds(steps)) == set()
+
+
+def test_a_reviewer_who_uses_a_class_otherwise_is_named_with_the_figures(
+    new_world: NewWorld,
+) -> None:
+    world = new_world(n=60, n_drawn=60)
+    truth = [MIX[k % 5] for k in range(60)]
+    said(world, "Ann", truth)
+    said(world, "Ben", truth)
+    said(world, "Cem", ["partial_plus" if c == "complete" else c for c in truth])
+    result = analyse_agreement(world.store)
+    step = of_kind(next_steps(result, {"cem": "Cem Y."}), "reviewer")
+    assert "together with Cem Y." in step.what
+    assert "20.0 pp [" in step.why
+    assert "Holm p = " in step.why
+    assert step.traces is not None
+    assert sorted(step.traces.trace_ids) == sorted(
+        t for t, c in zip(world.drawn, truth, strict=True) if c == "complete"
+    )
+
+
+def test_the_last_step_follows_from_where_alpha_and_its_lower_limit_lie(
+    new_world: NewWorld,
+) -> None:
+    world = new_world(n=24, n_drawn=20)
+    ann = [MIX[k % 5] for k in range(20)]
+    said(world, "Ann", ann)
+    said(world, "Ben", ["complete", *ann[1:]])
+    result = analyse_agreement(world.store)
+    assert step_at(result, 0.9, 0.82, 0.95).kind == "use"
+    assert step_at(result, 0.5, 0.3, 0.7).kind == "relabel"
+    assert "tentative" in step_at(result, 0.75, 0.70, 0.79).what
+    narrow = step_at(result, 0.802, 0.75, 0.85)
+    assert (narrow.kind, narrow.command) == ("more_traces", None)
+    few = step_at(result, 0.83, 0.75, 0.89)
+    # The lower arm of .08 must come down to .03, so the half-width of .07 to .02625.
+    assert few.command == (
+        f"plan-agreement --half-width 0.026 --alpha 0.83 --raters 2 --batch {world.batch_id}"
+    )
+    assert "to .8." in few.what
+    assert "--half-width" in (step_at(result, 0.75, 0.6, 0.85).command or "")
+    assert "to .667." in step_at(result, 0.75, 0.6, 0.85).what
+
+
+def test_the_commands_of_the_steps_exist(new_world: NewWorld) -> None:
+    world = new_world(n=24, n_drawn=20)
+    ann = [MIX[k % 5] for k in range(20)]
+    said(world, "Ann", ann)
+    said(world, "Ben", ["complete", *ann[1:]])
+    result = analyse_agreement(world.store)
+    for step in (step_at(result, 0.83, 0.77, 0.88), step_at(result, 0.9, 0.82, 0.95)):
+        assert step.command is not None
+        path = str(world.store.path)
+        world.store.close()
+        done = CliRunner().invoke(main, [*shlex.split(step.command), "--store", path])
+        assert done.exit_code == 0, done.output
+
+
+def test_traces_that_were_chosen_are_not_passed_on_to_the_rate(new_world: NewWorld) -> None:
+    world = new_world(n=24, n_drawn=20)
+    ann = [MIX[k % 5] for k in range(20)]
+    said(world, "Ann", ann)
+    said(world, "Ben", ["complete", *ann[1:]])
+    chosen = replace(analyse_agreement(world.store), is_sample=False)
+    step = step_at(chosen, 0.9, 0.82, 0.95)
+    assert "chosen" in step.what
+    assert step.command is None

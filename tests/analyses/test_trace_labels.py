@@ -1,0 +1,66 @@
+import pytest
+
+from calibration.analyses.trace_labels import labelled_trace
+from calibration.errors import InputError
+from calibration.records import Evidence, LabelDraft
+from tests.analyses.conftest import NewWorld
+
+
+def test_one_trace_with_everything_that_was_said_of_it(new_world: NewWorld) -> None:
+    world = new_world()
+    store, trace_id = world.store, world.drawn[0]
+    world.skip("Cem", trace_id)
+    world.label("Ann", dict.fromkeys(world.drawn, "complete"))
+    ben = store.add_reviewer("Ben").reviewer_id
+    store.record_exposure(ben, [trace_id], "labels")
+    store.import_labels(
+        world.batch_id,
+        [
+            LabelDraft(
+                client_token="b", trace_id=trace_id, reviewer_id=ben, batch_id=world.batch_id,
+                answers=store.taxonomy().answers_for("partial_plus"), rationale="one is missing",
+                evidence=(Evidence(step_id="response", quote="Booked"),), confidence=1,
+                tags=("refund",),
+            )
+        ],
+    )  # fmt: skip
+    world.settle(trace_id, "partial_plus")
+    found = labelled_trace(store, world.batch_id, trace_id)
+    assert found.trace == store.for_review([trace_id])[0]
+    assert found.settled == "partial_plus"
+    cem, ann, b = found.labels
+    assert (ann.reviewer_id, ann.outcome, ann.rationale, ann.blind) == (
+        "ann",
+        "complete",
+        None,
+        True,
+    )
+    assert b.answers == store.taxonomy().answers_for("partial_plus")
+    assert (b.rationale, b.confidence, b.tags, b.blind) == (
+        "one is missing",
+        "low",
+        ("refund",),
+        False,
+    )
+    assert b.evidence == (Evidence(step_id="response", quote="Booked"),)
+    assert (cem.outcome, cem.reason, cem.answers) == (None, "cannot tell", {})
+    assert labelled_trace(store, world.batch_id, world.drawn[1]).settled is None
+    with pytest.raises(InputError, match="no trace 'x'"):
+        labelled_trace(store, world.batch_id, "x")
+
+
+def test_the_state_of_the_labels_changes_with_labels_and_consensus_alone(
+    new_world: NewWorld,
+) -> None:
+    world = new_world()
+    states = [world.store.label_state()]
+    world.label("Ann", {world.drawn[0]: "complete"})
+    states.append(world.store.label_state())
+    world.settle(world.drawn[0], "complete")
+    states.append(world.store.label_state())
+    world.skip("Ann", world.drawn[1])
+    states.append(world.store.label_state())
+    assert len(set(states)) == 4
+    world.store.record_exposure("ann", [world.drawn[0]], "labels")
+    world.store.add_reviewer("Ben")
+    assert world.store.label_state() == states[-1]

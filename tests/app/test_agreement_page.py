@@ -1,0 +1,377 @@
+"""The agreement page: its five questions, what a click lists, and what can be taken away."""
+
+import csv
+import io
+import json
+import shutil
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app import agreement_steps, session
+from app.components.charts import figure
+from calibration.analyses import agreement_traces as traces
+from calibration.analyses.agreement import AgreementAnalysis, analyse_agreement
+from calibration.analyses.demo import build_demo
+from calibration.analyses.next_steps import next_steps
+from calibration.reporting import agreement_csv
+from calibration.store import Store, database
+from tests.analyses.worlds import World, make_world
+from tests.app.conftest import OpenApp
+from tests.app.test_result_pages import page, texts
+
+MIX = ("complete", "partial_plus", "partial_minus", "hallucinated", "abandoned")
+NewStore = Callable[..., None]
+
+
+@pytest.fixture(scope="module")
+def demo_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("demo") / "demo.duckdb"
+    with Store.open(path, create=True) as store:
+        build_demo(store, seed=1)
+        store.add_reviewer("Lea", role="lead")
+    return path
+
+
+@pytest.fixture
+def demo(demo_store: Path, store_file: Path) -> AgreementAnalysis:
+    shutil.copy(demo_store, store_file)
+    shutil.copytree(demo_store.with_suffix(".traces"), store_file.with_suffix(".traces"))
+    with Store.open(store_file) as store:
+        return analyse_agreement(store)
+
+
+@pytest.fixture
+def world(store_file: Path) -> NewStore:
+    """Put a small store where the app looks."""
+
+    def make(fill: Callable[[World], None], **options: Any) -> None:
+        made = make_world(store_file, **options)
+        fill(made)
+        made.store.close()
+
+    return make
+
+
+def cell(row: int, column: str) -> dict[str, dict[str, list[object]]]:
+    return {"selection": {"rows": [], "columns": [], "cells": [(row, column)]}}
+
+
+def click(app: AppTest, table: str, row: int, column: str) -> AppTest:
+    """Choose a cell of a table, as the browser reports it."""
+    app.session_state[f"agreement_{table}"] = cell(row, column)
+    app.run()
+    assert not app.exception
+    return app
+
+
+def listed(app: AppTest) -> list[str]:
+    """Return the traces of the list, in its order."""
+    (shown,) = [frame.value for frame in app.dataframe if "costs alpha" in str(frame.proto.columns)]
+    return list(shown["trace"])
+
+
+def table(app: AppTest, column: str) -> list[object]:
+    """Return the cells of a column of the one table that has it."""
+    (found,) = [frame.value for frame in app.dataframe if column in frame.value.columns]
+    return list(found[column])
+
+
+def chip(app: AppTest) -> str | None:
+    """Return what the list is narrowed to."""
+    found = [b for b in app.button if b.key == "agreement_show_all"]
+    return None if not found else next(t.value for t in app.text if t.value[:1].isdigit())
+
+
+# The five questions
+
+
+def test_can_i_trust_these_labels(demo: AgreementAnalysis, open_app: OpenApp) -> None:
+    app = page(open_app(), "agreement")
+    alpha = demo.study.coefficients["krippendorff_alpha"]
+    assert alpha.value is not None
+    shown = {metric.label: metric.value for metric in app.metric}
+    assert shown["Krippendorff's alpha"] == f"{alpha.value:.3f}"
+    assert {"Percent agreement", "Gwet's AC1"} < set(shown)
+    assert shown["Traces with two or more labels"] == "300"
+    said = texts(app)
+    assert "Tentative conclusions only: the lower limit of alpha is .766, below .8." in said
+    assert "P(alpha \u2265 0.8) = 0.837" in said
+    assert "Near misses" in said
+    # One week and no paradox: neither is spoken of.
+    assert "from AC1" not in said
+    assert not [frame for frame in app.dataframe if "week" in frame.value.columns]
+    charts = app.get("vega_lite_chart")
+    assert len(charts) == 2
+    described = " ".join(chart.proto.alt for chart in charts)
+    for name, value in (("complete 49.0 %", ""), ("Krippendorff's alpha ", figure(alpha))):
+        assert name + value in described
+
+
+def test_where_do_we_disagree(demo: AgreementAnalysis, open_app: OpenApp) -> None:
+    app = page(open_app(), "agreement")
+    assert table(app, "disagreement born here") == [
+        pytest.approx(100 * (node.share.observed.value or 0)) for node in demo.study.nodes.values()
+    ]
+    assert "all_subgoals: Are all sub-goals satisfied and the spec met?" in texts(app)
+    assert table(app, "specific agreement") == [figure(e) for e in demo.study.overall.specific]
+    assert table(app, "classes")[0] == "complete / partial_minus"
+
+
+def test_who_differs(demo: AgreementAnalysis, open_app: OpenApp) -> None:
+    app = page(open_app(), "agreement")
+    assert table(app, "alpha without") == [figure(of.beside.alpha_without) for of in demo.profiles]
+    assert table(app, "against") == ["adjudicated here"] * 3
+    assert len(table(app, "pair")) == 3
+    assert "Rows: Ada (simulated). Columns: Ben (simulated)." in texts(app)
+    click(app, "pairs", 2, "alpha")
+    assert "Rows: Ben (simulated). Columns: Cleo (simulated)." in texts(app)
+    app.selectbox(key="agreement_pair").set_value(1).run()
+    assert "Rows: Ada (simulated). Columns: Cleo (simulated)." in texts(app)
+
+
+def test_on_which_traces(demo: AgreementAnalysis, open_app: OpenApp) -> None:
+    app = page(open_app(), "agreement")
+    assert listed(app) == [of.trace_id for of in demo.disputed]
+    assert chip(app) is None
+
+
+def test_what_to_do(demo: AgreementAnalysis, open_app: OpenApp) -> None:
+    app = page(open_app(), "agreement")
+    names = {"cleo-simulated": "Cleo (simulated)"}
+    for place, step in enumerate(next_steps(demo, names), 1):
+        assert f"{place}. {step.what}" in texts(app)
+        assert step.why in texts(app)
+    app.button(key="agreement_step_traces_2").click().run()
+    assert not app.exception
+    assert listed(app) == list(traces.confused(demo, 0, 2).trace_ids)
+
+
+def test_how_many_traces_it_takes_is_worked_out_when_asked(
+    demo: AgreementAnalysis, open_app: OpenApp
+) -> None:
+    app = page(open_app(), "agreement")
+    app.button(key="agreement_how_many").click().run(timeout=60)
+    assert not app.exception
+    (said,) = [text.value for text in app.text if "nine times in ten" in text.value]
+    assert int(said.split()[0].replace(",", "")) > 1_000
+    assert "300 have two or more labels already" in said
+
+
+# What a click lists
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "column", "behind"),
+    [
+        ("questions", 2, "disagreement born here", lambda r: traces.parting_at(r, "all_subgoals")),
+        ("questions", 3, "two labels come here", lambda r: traces.reaching(r, "material_error")),
+        ("classes", 4, "specific agreement", lambda r: traces.contested(r, 4)),
+        ("classes", 4, "share of labels", lambda r: traces.given(r, 4)),
+        ("confusions", 0, "lift", lambda r: traces.confused(r, 0, 2)),
+        ("reviewers", 1, "labels", lambda r: traces.labelled_by(r, 1, "Ben (simulated)")),
+        ("reviewers", 1, "change", lambda r: traces.apart_from_others(r, 1, "Ben (simulated)")),
+        ("settled", 2, "AC1", lambda r: traces.apart_from_settled(r, 2, "Cleo (simulated)")),
+        ("two_way_0_1", 0, "complete",
+         lambda r: traces.in_cell(r, (0, 1), (0, 0), ("Ada (simulated)", "Ben (simulated)"))),
+    ],
+)  # fmt: skip
+def test_a_click_lists_the_traces_behind_a_number(
+    demo: AgreementAnalysis,
+    open_app: OpenApp,
+    name: str,
+    row: int,
+    column: str,
+    behind: Callable[[AgreementAnalysis], traces.TraceSet],
+) -> None:
+    expected = behind(demo)
+    app = click(page(open_app(), "agreement"), name, row, column)
+    assert listed(app) == list(expected.trace_ids)
+    assert chip(app) == f"{len(expected.trace_ids)} traces {expected.what}"
+    app.button(key="agreement_show_all").click().run()
+    assert chip(app) is None
+    assert listed(app) == [of.trace_id for of in demo.disputed]
+
+
+def test_the_last_click_counts_and_clears_the_one_before(
+    demo: AgreementAnalysis, open_app: OpenApp
+) -> None:
+    app = click(page(open_app(), "agreement"), "questions", 0, "alpha")
+    click(app, "confusions", 1, "traces")
+    assert listed(app) == list(traces.confused(demo, 0, 1).trace_ids)
+    assert not app.session_state["agreement_questions"]["selection"]["cells"]
+    app.run()
+    assert listed(app) == list(traces.confused(demo, 0, 1).trace_ids)
+    app.session_state["agreement_confusions"] = {
+        "selection": {"rows": [], "columns": [], "cells": []}
+    }
+    app.run()
+    assert chip(app) is None
+
+
+def test_a_trace_opens_with_everybodys_labels(demo: AgreementAnalysis, open_app: OpenApp) -> None:
+    app = click(page(open_app(), "agreement"), "trace", 1, "entropy")
+    second = demo.disputed[1]
+    said = texts(app)
+    assert f"{second.trace_id} (2 of 36)" in said
+    for who, outcome in second.labels.items():
+        name = {"ada-simulated": "Ada", "ben-simulated": "Ben", "cleo-simulated": "Cleo"}[who]
+        assert f"{name} (simulated): {outcome}" in said
+    with Store.open(session.store_path()) as store:
+        (trace,) = store.for_review([second.trace_id])
+    assert trace.prompt[:60] in said
+    app.button(key="agreement_next").click().run()
+    assert f"{demo.disputed[2].trace_id} (3 of 36)" in texts(app)
+    # Another list has other traces at the same place: it opens none.
+    click(app, "confusions", 0, "traces")
+    assert "What was said of it" not in "".join(m.value for m in app.markdown)
+
+
+def test_labels_that_come_in_are_counted_and_drop_the_choice(
+    world: NewStore, store_file: Path, open_app: OpenApp
+) -> None:
+    def fill(made: World) -> None:
+        for name, said in (("Ann", MIX), ("Ben", ("complete", *MIX[:4]))):
+            made.label(name, dict(zip(made.drawn, said, strict=False)))
+
+    world(fill, n=12, n_drawn=6)
+    app = click(page(open_app(), "agreement"), "questions", 0, "alpha")
+    assert chip(app) is not None
+    before = {metric.label: metric.value for metric in app.metric}
+    store = session.open_store(store_file)
+    World(store=store, batch_id=store.batches()[0].batch_id, drawn=()).label(
+        "Cem", dict.fromkeys(store.batch_items("production-001")["trace_id"], "complete")
+    )
+    app.run()
+    assert not app.exception
+    after = {metric.label: metric.value for metric in app.metric}
+    assert before["Krippendorff's alpha"] != after["Krippendorff's alpha"]
+    assert chip(app) is None
+
+
+def test_weeks_are_compared_once_there_are_two(
+    world: NewStore, open_app: OpenApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fill(made: World) -> None:
+        for days, drawn in ((0, made.drawn[:10]), (14, made.drawn[10:])):
+            now = database.utc_now() - timedelta(days=days)
+            with monkeypatch.context() as earlier:
+                earlier.setattr("calibration.store.label_import.utc_now", lambda now=now: now)
+                for name, shift in (("Ann", 0), ("Ben", 1)):
+                    made.label(
+                        name, {t: MIX[(k + shift * (k < 3)) % 5] for k, t in enumerate(drawn)}
+                    )
+
+    world(fill, n=24, n_drawn=20)
+    app = page(open_app(), "agreement")
+    weeks = table(app, "week")
+    assert len(weeks) == 2
+    assert len(app.get("vega_lite_chart")) == 3
+    click(app, "weeks", 0, "alpha")
+    assert len(listed(app)) == 10
+    assert chip(app) == f"10 traces with two labels, the last in {weeks[0]}"
+
+
+# Empty states
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        ({}, ["Nobody has labelled it yet.", "Have two reviewers label the batch"]),
+        ({"Ann": "yyyyyy"}, ["Only Ann has labelled, 6 traces", "Have a second reviewer"]),
+        ({"Ann": "yyy", "Ben": "---yyy"}, ["none of them has two labels", "already have a label"]),
+    ],
+)
+def test_before_there_is_anything_to_compare_the_page_says_what_to_do(
+    world: NewStore, open_app: OpenApp, labels: dict[str, str], said: list[str]
+) -> None:
+    def fill(made: World) -> None:
+        for name, marks in labels.items():
+            drawn = zip(made.drawn, marks, strict=False)
+            made.label(name, {t: "complete" for t, mark in drawn if mark == "y"})
+
+    world(fill)
+    app = page(open_app(), "agreement")
+    assert "Nothing to compare yet" in texts(app)
+    for part in said:
+        assert part in texts(app)
+    assert not app.metric
+
+
+@pytest.mark.parametrize("classes", [MIX, ("complete",)])
+def test_without_a_disagreement_the_page_says_so_and_stands(
+    world: NewStore, open_app: OpenApp, classes: tuple[str, ...]
+) -> None:
+    def fill(made: World) -> None:
+        for name in ("Ann", "Ben"):
+            made.label(name, {t: classes[k % len(classes)] for k, t in enumerate(made.drawn)})
+
+    world(fill, n=24, n_drawn=20)
+    app = page(open_app(), "agreement")
+    said = texts(app)
+    assert "Nowhere yet: every trace with two labels has the same class twice." in said
+    assert "No trace on which reviewers differ. A click on any number" in said
+    assert ("no disagreement seen" if len(classes) > 1 else "Cannot be said") in said
+    assert "1. " in said
+    click(app, "two_way_0_1", 0, "complete")
+    assert listed(app)
+
+
+# What can be taken away
+
+
+def test_everything_can_be_taken_away(demo: AgreementAnalysis, open_app: OpenApp) -> None:
+    app = page(open_app(), "agreement")
+    buttons: list[Any] = list(app.get("download_button"))
+    assert {button.label for button in buttons} == {
+        "Download these 36 as CSV", "Result as JSON", "Every estimate as CSV", "Ratings as CSV",
+    }  # fmt: skip
+
+
+def test_the_files_parse_and_who_takes_them_is_written_down(
+    demo: AgreementAnalysis, store_file: Path
+) -> None:
+    with Store.open(store_file) as store:
+        written = agreement_steps.written(store, demo, "lea", agreement_steps.as_json)
+        assert json.loads(written)["next_steps"]
+        assert len(store.exposure_frame()) == 300
+        rows = agreement_steps.written(store, demo, None, agreement_csv.ratings)
+        parsed = list(csv.DictReader(io.StringIO(rows, newline="")))
+        assert list(parsed[0]) == ["item", "rater", "label"]
+        assert len(parsed) == 600
+
+
+# Who may see what
+
+
+def test_labels_that_a_person_is_shown_are_written_down_and_no_others(
+    demo: AgreementAnalysis, store_file: Path, open_app: OpenApp
+) -> None:
+    page(open_app(), "agreement")
+    app = page(open_app(reviewer="lea"), "agreement")
+    store = session.open_store(store_file)
+    seen = store.exposure_frame()
+    assert set(seen["reviewer_id"]) == {"lea"}
+    assert set(seen["what"]) == {"labels"}
+    assert set(seen["trace_id"]) == {of.trace_id for of in demo.disputed}
+    click(app, "reviewers", 0, "labels")
+    assert len(store.exposure_frame()) > len(seen)
+
+
+def test_what_reviewers_write_is_shown_as_it_is(world: NewStore, open_app: OpenApp) -> None:
+    evil = "![x](http://evil.test/x.png) **trace**"
+
+    def fill(made: World) -> None:
+        made.label(evil, dict.fromkeys(made.drawn, "complete"))
+        made.label("trace", dict.fromkeys(made.drawn, "partial_plus"))
+
+    world(fill)
+    app = click(page(open_app(), "agreement"), "trace", 0, "trace")
+    assert f"{evil}: complete" in texts(app)
+    for element in [*app.markdown, *app.caption]:
+        assert "evil.test" not in element.value
