@@ -1,17 +1,15 @@
 """Measure everything, or one part, and add a section to docs/benchmarks/labelling.md."""
 
 import os
-import platform
 import tempfile
-from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 
 import click
 
 from benchmarks.labelling.keys import chromium, desk_times, fragment_times
 from benchmarks.labelling.load import Load, load
-from benchmarks.labelling.report import add_section, table
+from benchmarks.labelling.report import HEAD
+from benchmarks.report import add_section, run_head, table
 from tests.browser.conftest import Server
 from tests.load.crash import crash
 
@@ -107,14 +105,9 @@ def main(
             found.append(load_part(done))
         if "crash" in chosen:
             found.append(crash_part(folder, rounds, seed))
-    head = (
-        f"## {datetime.now(UTC):%Y-%m-%d %H:%M} UTC\n\n"
-        f"asr-calibration {version('asr-calibration')}, Streamlit {version('streamlit')}, "
-        f"DuckDB {version('duckdb')}, Python {platform.python_version()}, {os.cpu_count()} cores "
-        f"({platform.machine()}), load {busy:.1f} before the start, seed {seed}.\n\n"
-    )
+    head = run_head(["asr-calibration", "streamlit", "duckdb"], load=busy, seed=seed)
     section = head + "\n".join(found)
-    add_section(output, section)
+    add_section(output, section, head=HEAD)
     click.echo(section)
 
 
