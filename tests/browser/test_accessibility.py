@@ -45,6 +45,16 @@ def violations(page: Page) -> list[str]:
     ]
 
 
+def settle(page: Page) -> None:
+    """Wait until nothing runs, is stale or fades in: half-faded text has too little contrast."""
+    page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for()
+    page.wait_for_function(
+        "() => !document.querySelector('[data-stale=\"true\"]') "
+        "&& document.getAnimations().every((a) => a.playState !== 'running')"
+    )
+    page.wait_for_timeout(1500)
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_page_has_a_serious_violation(browser: Browser | None, demo: Path, scheme: Any) -> None:
     if browser is None:
@@ -58,7 +68,7 @@ def test_no_page_has_a_serious_violation(browser: Browser | None, demo: Path, sc
         for name, waits_for in PAGES.items():
             page.goto(f"{server.url}/{name}")
             page.get_by_text(waits_for).first.wait_for()
-            page.wait_for_timeout(1500)
+            settle(page)
             found[name] = violations(page)
         page.goto(server.url)
         page.get_by_label("name").wait_for()
