@@ -44,6 +44,11 @@ class ProductionSums:
         """Production traces that were judged."""
         return round(float(self.counts.sum()))
 
+    @property
+    def has_costs(self) -> bool:
+        """Whether any trace has a penalty."""
+        return not np.allclose(self.sums, self.levels[:, None] * self.counts, rtol=1e-12, atol=0)
+
 
 def validated_credit(credit: ArrayLike) -> FloatArray:
     """Return the credits of the classes, each in [0, 1].
