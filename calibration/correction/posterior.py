@@ -49,7 +49,7 @@ def draw_posterior(
     *,
     rng: np.random.Generator,
     prior: float,
-    wanted: float = 4_000,
+    wanted: float = 10_000,
     most: int = 10 * BATCH,
 ) -> Draws:
     """Draw error rates and class shares by importance sampling.
@@ -64,7 +64,7 @@ def draw_posterior(
         Source of randomness.
     prior : float
         Dirichlet parameter of every cell of the error rates; class shares have a flat prior.
-    wanted : float, default 4,000
+    wanted : float, default 10,000
         Effective size at which drawing stops.
     most : int, default 200,000
         Proposals at which it stops in any case.
