@@ -46,6 +46,7 @@ def bayesian(
     *,
     rng: np.random.Generator,
     prior: float = 0.2,
+    effective_size: int = 10_000,
     minimum_labels: int = 10,
     confidence_level: float = 0.95,
 ) -> Bayesian:
@@ -67,6 +68,8 @@ def bayesian(
     prior : float, default 0.2
         Dirichlet parameter of every cell of the error rates. The larger, the closer to a judge
         that guesses: with fewer than 20 labels of a class it shows.
+    effective_size : int, default 10,000
+        Draws are made until they are worth so many, or twenty times as many have been made.
     minimum_labels : int, default 10
         A class with fewer reference traces gets no interval for its own share.
     confidence_level : float, default 0.95
@@ -129,7 +132,13 @@ def bayesian(
     given = (cells.sum(axis=0) + production.counts)[order] > 0
     given[: known.sum()] = True
     order = order[given]
-    draws = draw_posterior(cells[known][:, order], production.counts[order], rng=rng, prior=prior)
+    draws = draw_posterior(
+        cells[known][:, order],
+        production.counts[order],
+        rng=rng,
+        prior=prior,
+        wanted=effective_size,
+    )
     size, n_draws = draws.effective_size, draws.n_proposed
     if size < FEWEST_EFFECTIVE:
         why = (

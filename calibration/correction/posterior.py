@@ -10,8 +10,6 @@ from calibration.correction.intervals import FloatArray
 
 BoolArray = NDArray[np.bool_]
 
-BATCH = 20_000
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Draws:
@@ -49,8 +47,8 @@ def draw_posterior(
     *,
     rng: np.random.Generator,
     prior: float,
-    wanted: float = 10_000,
-    most: int = 10 * BATCH,
+    wanted: int = 10_000,
+    most_batches: int = 10,
 ) -> Draws:
     """Draw error rates and class shares by importance sampling.
 
@@ -64,10 +62,10 @@ def draw_posterior(
         Source of randomness.
     prior : float
         Dirichlet parameter of every cell of the error rates; class shares have a flat prior.
-    wanted : float, default 10,000
-        Effective size at which drawing stops.
-    most : int, default 200,000
-        Proposals at which it stops in any case.
+    wanted : int, default 10,000
+        Effective size at which drawing stops; proposals come in batches of twice as many.
+    most_batches : int, default 10
+        Batches after which it stops in any case.
 
     Returns
     -------
@@ -85,9 +83,9 @@ def draw_posterior(
     """
     found: list[tuple[FloatArray, FloatArray, FloatArray, FloatArray]] = []
     proposed, size = 0, 0.0
-    while proposed < most and size < wanted:
-        found.append(_batch(table, counts, rng, prior))
-        proposed += BATCH
+    while len(found) < most_batches and size < wanted:
+        found.append(_batch(table, counts, rng, prior, 2 * wanted))
+        proposed += 2 * wanted
         logs = np.concatenate([batch[3] for batch in found])
         if logs.size:
             weights = np.exp(logs - logs.max())
@@ -115,12 +113,12 @@ def _dirichlet(rng: np.random.Generator, parameters: FloatArray, size: int) -> F
 
 
 def _batch(
-    table: FloatArray, counts: FloatArray, rng: np.random.Generator, prior: float
+    table: FloatArray, counts: FloatArray, rng: np.random.Generator, prior: float, size: int
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Return rates, verdict mix, class shares and log weights of the usable proposals."""
     k = table.shape[0]
-    rates = _dirichlet(rng, table + prior, BATCH)
-    mix = _dirichlet(rng, counts + 1.0, BATCH)
+    rates = _dirichlet(rng, table + prior, size)
+    mix = _dirichlet(rng, counts + 1.0, size)
     class_mass = rates[..., :k].sum(axis=-1)
     within = rates[..., :k] / class_mass[..., None]
     determinant = np.linalg.det(within)
