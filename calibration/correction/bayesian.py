@@ -46,7 +46,7 @@ def bayesian(
     *,
     rng: np.random.Generator,
     prior: float = 0.2,
-    effective_size: int = 10_000,
+    effective_size: int = 5_000,
     minimum_labels: int = 10,
     confidence_level: float = 0.95,
 ) -> Bayesian:
@@ -68,7 +68,7 @@ def bayesian(
     prior : float, default 0.2
         Dirichlet parameter of every cell of the error rates. The larger, the closer to a judge
         that guesses: with fewer than 20 labels of a class it shows.
-    effective_size : int, default 10,000
+    effective_size : int, default 5,000
         Draws are made until they are worth so many, or twenty times as many have been made.
     minimum_labels : int, default 10
         A class with fewer reference traces gets no interval for its own share.

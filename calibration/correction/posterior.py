@@ -47,7 +47,7 @@ def draw_posterior(
     *,
     rng: np.random.Generator,
     prior: float,
-    wanted: int = 10_000,
+    wanted: int = 5_000,
     most_batches: int = 10,
 ) -> Draws:
     """Draw error rates and class shares by importance sampling.
@@ -62,7 +62,7 @@ def draw_posterior(
         Source of randomness.
     prior : float
         Dirichlet parameter of every cell of the error rates; class shares have a flat prior.
-    wanted : int, default 10,000
+    wanted : int, default 5,000
         Effective size at which drawing stops; proposals come in batches of twice as many.
     most_batches : int, default 10
         Batches after which it stops in any case.

@@ -1,5 +1,6 @@
 """ASR from a probability sample of production, with the verdicts as a tuned control."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,6 +55,7 @@ def ppi_plus_plus(
     labels_in_production: bool = True,
     weights: FloatArray | None = None,
     clusters: NDArray[np.generic] | None = None,
+    tuning: float | None = None,
     confidence_level: float = 0.95,
 ) -> PowerTuned:
     """Estimate the mean score of production by power-tuned prediction-powered inference.
@@ -78,6 +80,8 @@ def ppi_plus_plus(
         Inverse inclusion probabilities.
     clusters : array, shape (n,), optional
         Task of each labelled trace, when tasks repeat.
+    tuning : float, optional
+        The factor f; by default the best one is found.
     confidence_level : float, default 0.95
         Target coverage, strictly between 0 and 1.
 
@@ -128,16 +132,16 @@ def ppi_plus_plus(
     weight = validated_weights(weights, n)
     index = cluster_indices(clusters, n)
     rest = production.plus(proxy, sign=-1) if labels_in_production else production
+    if tuning is None:
+        tuning = _tuning([(array, proxy, rest)], weight)
     if np.ptp(weight) > 0:
         whole = production if labels_in_production else production.plus(proxy)
-        tuning = _weighted_tuning(array, proxy, weight, rest)
         value, shares = tuning * whole.mean, weight / weight.sum()
         residual = array - tuning * proxy
         value += float(shares @ residual)
         spread = [float(shares @ (x - shares @ x) ** 2) for x in (array, residual)]
         of_production = max(0.0, spread[0] - spread[1]) / whole.n
     else:
-        tuning = _tuning(array, proxy, rest)
         shares = np.full(n, 1 / n)
         residual = array - tuning * proxy
         value = tuning * rest.mean + float(residual.mean())
@@ -159,27 +163,27 @@ def ppi_plus_plus(
     return PowerTuned(estimate=estimate, tuning=tuning)
 
 
-def _tuning(scores: FloatArray, proxies: FloatArray, rest: ProxySums) -> float:
-    """Return the factor as ppi_py chooses it: the proxy's variance is pooled over all traces."""
-    pooled = rest.plus(proxies)
-    variance = pooled.variance * pooled.n / (pooled.n - 1)
-    if rest.n <= 0 or variance <= NO_VARIANCE:
-        return 0.0
-    covariance = float((scores - scores.mean()) @ (proxies - proxies.mean())) / scores.size
-    return min(1.0, max(0.0, covariance / ((1 + scores.size / rest.n) * variance)))
+def _tuning(pairs: Sequence[tuple[FloatArray, FloatArray, ProxySums]], weight: FloatArray) -> float:
+    """Return the factor that makes the summed variances of some means smallest.
 
-
-def _weighted_tuning(
-    scores: FloatArray, proxies: FloatArray, weight: FloatArray, rest: ProxySums
-) -> float:
-    """Return the factor that makes the linearised variance of the Hajek mean smallest."""
-    total = weight.sum()
-    deviation = weight * (proxies - weight @ proxies / total)
-    variance = float(deviation @ deviation)
-    if rest.n <= 0 or variance <= NO_VARIANCE:
-        return 0.0
-    covariance = float((weight * (scores - weight @ scores / total)) @ deviation)
-    return min(1.0, max(0.0, covariance / variance))
+    Each mean is given by scores, proxies and the sums of the proxy over the unlabelled traces. As
+    in ppi_py the proxy's variance is pooled over all traces; with unequal weights the labelled
+    part is all that counts, in its linearised form.
+    """
+    covariance, variance = 0.0, 0.0
+    unequal, total = np.ptp(weight) > 0, weight.sum()
+    for scores, proxies, rest in pairs:
+        if rest.n <= 0:
+            return 0.0
+        if unequal:
+            deviation = weight * (proxies - weight @ proxies / total)
+            variance += float(deviation @ deviation)
+            covariance += float((weight * (scores - weight @ scores / total)) @ deviation)
+            continue
+        pooled = rest.plus(proxies)
+        variance += (1 + scores.size / rest.n) * pooled.variance * pooled.n / (pooled.n - 1)
+        covariance += float((scores - scores.mean()) @ (proxies - proxies.mean())) / scores.size
+    return 0.0 if variance <= NO_VARIANCE else min(1.0, max(0.0, covariance / variance))
 
 
 def _interval(
@@ -269,9 +273,18 @@ def ppi_shares(
     Returns
     -------
     tuple of Estimate, length n_classes
-        Each class is tuned by itself, so the values need not sum to one.
+        One factor is chosen for all classes, which makes their summed variances smallest, so the
+        values sum to one.
     """
     found = []
+    pairs = []
+    for labels, proxy in zip(human.T, proxies, strict=True):
+        sums = sums_by_verdict(proxy, production_counts)
+        rest = sums.plus(proxy[verdicts], sign=-1) if labels_in_production else sums
+        pairs.append((labels, proxy[verdicts], rest))
+    tuning = None
+    if verdicts.size > 1:
+        tuning = _tuning(pairs, validated_weights(weights, verdicts.size))
     for labels, proxy in zip(human.T, proxies, strict=True):
         estimate = ppi_plus_plus(
             labels,
@@ -280,6 +293,7 @@ def ppi_shares(
             labels_in_production=labels_in_production,
             weights=weights,
             clusters=clusters,
+            tuning=tuning,
             confidence_level=confidence_level,
         ).estimate
         found.append(with_enough_labels(estimate, float(labels.sum()), minimum_labels))
