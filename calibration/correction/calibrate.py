@@ -16,6 +16,7 @@ from calibration.correction.production import (
 from calibration.correction.refusals import Notice
 from calibration.correction.results import (
     ESTIMATORS,
+    HEADLINE,
     Calibration,
     Design,
     LabelledSample,
@@ -24,6 +25,7 @@ from calibration.correction.results import (
 
 __all__ = [
     "ESTIMATORS",
+    "HEADLINE",
     "Calibration",
     "Design",
     "LabelledSample",
@@ -138,10 +140,10 @@ def calibrate(
         force=force,
         confidence_level=confidence_level,
     )
-    gross = production_sums(produced, None, credit=credits, n_verdicts=n_verdicts)
-    if production_penalties is None:
-        return assemble(labelled, gross, gross, settings)
     net = production_sums(produced, production_penalties, credit=credits, n_verdicts=n_verdicts)
+    if production_penalties is None:
+        return assemble(labelled, net, net, settings)
+    gross = production_sums_from_counts(net.counts, credit=credits)
     return assemble(labelled, net, gross, settings)
 
 
