@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STORE ?= .demo/demo.duckdb
 PORT ?= 8501
 
-.PHONY: install dev run test test-long check fuzz simulate bench bench-agreement screens lock clean
+.PHONY: install dev run test test-long check fuzz simulate bench bench-agreement bench-calibration screens lock clean
 
 install: $(VENV)/.installed
 
@@ -57,13 +57,18 @@ simulate: dev
 
 # The desk in a browser, twenty reviewers, 25 kills: adds to docs/benchmarks/labelling.md. Wants a
 # quiet machine for about ten minutes.
-bench: bench-agreement
+bench: bench-agreement bench-calibration
 	$(BIN)/python -m benchmarks.labelling
 
 # Coefficients, intervals and resamples beside krippendorff, nltk, statsmodels and irrCAC, which are
 # fetched into environments that are thrown away: adds to docs/benchmarks/agreement.md.
 bench-agreement: dev
 	$(BIN)/python -m benchmarks.agreement
+
+# A million verdicts through every estimator, beside ppi_py and a plain two-source bootstrap: adds to
+# docs/benchmarks/calibration.md.
+bench-calibration: dev
+	$(BIN)/python -m benchmarks.calibration
 
 # Every page, full and empty, wide and narrow, light and dark: docs/screens.
 screens: dev

@@ -1,6 +1,7 @@
 """The judge against the humans: how far off it is, and the rate corrected for that."""
 
 from collections import defaultdict
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -10,7 +11,13 @@ from numpy.typing import NDArray
 
 from calibration.analyses.fingerprint import fingerprint
 from calibration.analyses.labelled_batch import CODE, LabelledBatch, load_batch
-from calibration.correction.calibrate import Calibration, LabelledSample, calibrate
+from calibration.correction.calibrate import (
+    ESTIMATORS,
+    HEADLINE,
+    Calibration,
+    LabelledSample,
+    calibrate,
+)
 from calibration.errors import CalibrationError, InputError, MixedDataError
 from calibration.metrics.score import cost_penalties
 from calibration.records import NO_VERDICT, OUTCOMES, SOURCE_JUDGE
@@ -185,6 +192,7 @@ def _calibrate(
     human: NDArray[np.float64],
     design: Design,
     confidence_level: float,
+    estimators: Collection[str] = ESTIMATORS,
 ) -> Calibration:
     """Run the calibration on the labelled traces that `human` has a class for."""
     at = _rows(loaded, population)
@@ -209,6 +217,7 @@ def _calibrate(
         n_verdicts=_n_verdicts(population),
         verdict_names=VERDICT_NAMES,
         open_disagreements=loaded.open_disagreements,
+        estimators=estimators,
         confidence_level=confidence_level,
     )
 
@@ -236,7 +245,9 @@ def _without_each_reviewer(
         total = votes.sum(axis=1, keepdims=True)
         human = np.divide(votes, total, out=np.zeros_like(votes), where=total > 0)
         human[loaded.adjudicated] = loaded.human[loaded.adjudicated]
-        headline = _calibrate(loaded, population, human, design, 0.95).headline_estimate
+        headline = _calibrate(
+            loaded, population, human, design, 0.95, (HEADLINE[design],)
+        ).headline_estimate
         found[reviewer] = None if headline is None else headline.net.value
     return found
 

@@ -1,11 +1,12 @@
 """One call from labels and verdicts to the corrected ASR, with refusals and warnings."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibration.correction.assemble import Settings, assemble
+from calibration.correction.assemble import assemble
+from calibration.correction.case import Settings
 from calibration.correction.intervals import FloatArray, IntArray, validated_codes
 from calibration.correction.production import (
     production_sums,
@@ -14,6 +15,7 @@ from calibration.correction.production import (
 )
 from calibration.correction.refusals import Notice
 from calibration.correction.results import (
+    ESTIMATORS,
     HEADLINE,
     Calibration,
     Design,
@@ -22,6 +24,8 @@ from calibration.correction.results import (
 )
 
 __all__ = [
+    "ESTIMATORS",
+    "HEADLINE",
     "Calibration",
     "Design",
     "LabelledSample",
@@ -42,8 +46,12 @@ def calibrate(
     n_verdicts: int | None = None,
     verdict_names: Sequence[str] | None = None,
     pseudo_count: float = 0.5,
+    prior: float = 0.2,
+    seed: int = 0,
     open_disagreements: int = 0,
     refusals: Sequence[Notice] = (),
+    estimators: Collection[str] = ESTIMATORS,
+    force: bool = False,
     confidence_level: float = 0.95,
 ) -> Calibration:
     """Estimate the ASR of production from verdicts and human labels, by every valid way.
@@ -71,11 +79,21 @@ def calibrate(
         Names for the notices, the classes first.
     pseudo_count : float, default 0.5
         As in `invert`.
+    prior : float, default 0.2
+        As in `bayesian`.
+    seed : int, default 0
+        Seed of the draws of `bayesian` and `bootstrap`; the same seed gives the same numbers.
     open_disagreements : int, default 0
         Labelled traces whose reviewers disagree and that nobody has adjudicated; above zero every
         estimate is provisional.
     refusals : sequence of Notice, optional
-        Refusals the caller found, for instance a reference set judged by another judge.
+        Refusals the caller found, for instance a reference set judged by another judge. One that
+        names ``inversion`` or ``post_stratified`` holds for all that share its assumption.
+    estimators : collection of str, optional
+        Which to run, by default all in `ESTIMATORS`; diagnostics are always there.
+    force : bool, default False
+        Give refused estimators their values all the same; their status still says
+        ``not_estimable`` and they are never the headline.
     confidence_level : float, default 0.95
         Target coverage, strictly between 0 and 1.
 
@@ -87,7 +105,8 @@ def calibrate(
     Raises
     ------
     ValueError
-        If shapes differ, codes are out of range, or penalties are given for one side only.
+        If shapes differ, codes are out of range, an estimator is unknown, or penalties are given
+        for one side only.
 
     Examples
     --------
@@ -109,17 +128,22 @@ def calibrate(
         n_verdicts = max(credits.size, largest + 1)
     if (production_penalties is None) != (labelled.penalties is None) and design == "production":
         raise ValueError("penalties must be given for both labelled and production traces, or none")
-    settings = _settings(
-        design,
-        n_verdicts,
-        verdict_names,
-        pseudo_count,
-        open_disagreements,
-        refusals,
-        confidence_level,
+    settings = Settings(
+        design=design,
+        names=_names(verdict_names, n_verdicts),
+        pseudo_count=pseudo_count,
+        prior=prior,
+        seed=seed,
+        open_disagreements=open_disagreements,
+        refusals=tuple(refusals),
+        estimators=frozenset(estimators),
+        force=force,
+        confidence_level=confidence_level,
     )
     net = production_sums(produced, production_penalties, credit=credits, n_verdicts=n_verdicts)
-    gross = production_sums(produced, None, credit=credits, n_verdicts=n_verdicts)
+    if production_penalties is None:
+        return assemble(labelled, net, net, settings)
+    gross = production_sums_from_counts(net.counts, credit=credits)
     return assemble(labelled, net, gross, settings)
 
 
@@ -131,6 +155,11 @@ def calibrate_tables(
     design: Design,
     verdict_names: Sequence[str] | None = None,
     pseudo_count: float = 0.5,
+    prior: float = 0.2,
+    seed: int = 0,
+    refusals: Sequence[Notice] = (),
+    estimators: Collection[str] = ESTIMATORS,
+    force: bool = False,
     confidence_level: float = 0.95,
 ) -> Calibration:
     """Estimate the ASR of production from two tables, without costs.
@@ -142,7 +171,8 @@ def calibrate_tables(
     production_counts : array-like of int, shape (n_verdicts,)
         Judged production traces by verdict; for design ``"production"`` the labelled ones are
         among them.
-    credit, design, verdict_names, pseudo_count, confidence_level
+    credit, design, verdict_names, pseudo_count, prior, seed, refusals, estimators, force, \
+    confidence_level
         As in `calibrate`.
 
     Returns
@@ -174,30 +204,24 @@ def calibrate_tables(
             f"table must have shape {(production.credit.size, production.counts.size)!r}, "
             f"got {cells.shape!r}"
         )
-    settings = _settings(design, n_verdicts, verdict_names, pseudo_count, 0, (), confidence_level)
+    settings = Settings(
+        design=design,
+        names=_names(verdict_names, n_verdicts),
+        pseudo_count=pseudo_count,
+        prior=prior,
+        seed=seed,
+        open_disagreements=0,
+        refusals=tuple(refusals),
+        estimators=frozenset(estimators),
+        force=force,
+        confidence_level=confidence_level,
+    )
     labelled = LabelledSample(human=np.eye(n_classes)[rows], verdicts=columns)
     return assemble(labelled, production, production, settings)
 
 
-def _settings(
-    design: Design,
-    n_verdicts: int,
-    verdict_names: Sequence[str] | None,
-    pseudo_count: float,
-    open_disagreements: int,
-    refusals: Sequence[Notice],
-    confidence_level: float,
-) -> Settings:
-    if design not in HEADLINE:
-        raise ValueError(f"design must be 'production' or 'reference', got {design!r}")
+def _names(verdict_names: Sequence[str] | None, n_verdicts: int) -> tuple[str, ...]:
     names = verdict_names or [f"class {k}" for k in range(n_verdicts)]
     if len(names) < n_verdicts:
         raise ValueError(f"verdict_names must have {n_verdicts} entries, got {len(names)}")
-    return Settings(
-        design=design,
-        names=tuple(names),
-        pseudo_count=pseudo_count,
-        open_disagreements=open_disagreements,
-        refusals=tuple(refusals),
-        confidence_level=confidence_level,
-    )
+    return tuple(names)

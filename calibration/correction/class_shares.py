@@ -177,8 +177,13 @@ def clustered_shares(
             clusters=clusters,
             confidence_level=confidence_level,
         ).estimate
-        if estimate.ok and column.sum() < minimum_labels:
-            few = f"no interval: fewer than {minimum_labels} labels of this class"
-            estimate = replace(estimate, interval=None, se=None, status=few)
-        results.append(estimate)
+        results.append(with_enough_labels(estimate, float(column.sum()), minimum_labels))
     return tuple(results)
+
+
+def with_enough_labels(estimate: Estimate, labels: float, minimum_labels: int) -> Estimate:
+    """Return the share of a class without its interval when the class has too few labels."""
+    if not estimate.ok or labels >= minimum_labels:
+        return estimate
+    few = f"no interval: fewer than {minimum_labels} labels of this class"
+    return replace(estimate, interval=None, se=None, status=few)

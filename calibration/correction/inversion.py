@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
+from calibration.correction.class_shares import with_enough_labels
 from calibration.correction.confusion import confusion_from_table
 from calibration.correction.intervals import (
     NO_VARIANCE,
@@ -43,6 +44,8 @@ class Inversion:
         P(verdict | human class), with the pseudo-counts.
     verdict_weights : tuple of float, length n_verdicts
         What a trace with each verdict and no penalty contributes.
+    level_weights : tuple of tuple of float, shape (n_verdicts, n_levels)
+        What it contributes for each unit of max(0, level - penalty).
     sigma_min : float
         Smallest singular value of `rates`; near zero the judge cannot tell some classes apart.
     variance_reference, variance_production : float
@@ -56,6 +59,7 @@ class Inversion:
     shares: tuple[Estimate, ...]
     rates: tuple[tuple[float, ...], ...]
     verdict_weights: tuple[float, ...]
+    level_weights: tuple[tuple[float, ...], ...]
     sigma_min: float
     variance_reference: float
     variance_production: float
@@ -172,6 +176,7 @@ def invert(
         shares=shares,
         rates=tuple(tuple(row) for row in rates.tolist()),
         verdict_weights=tuple((level_weights @ production.levels).tolist()),
+        level_weights=tuple(tuple(row) for row in level_weights.tolist()),
         sigma_min=sigma_min,
         variance_reference=reference,
         variance_production=sampling,
@@ -230,11 +235,7 @@ def _share(
     if labels <= 0:
         why = "no reference trace of this class: label some"
         return not_estimable(why, method=METHOD, n=score.n, confidence_level=level)
-    result = _estimate(value, variance, score.n, z, level)
-    if labels < minimum_labels and result.ok:
-        few = f"no interval: fewer than {minimum_labels} labels of this class"
-        return replace(result, interval=None, se=None, status=few)
-    return result
+    return with_enough_labels(_estimate(value, variance, score.n, z, level), labels, minimum_labels)
 
 
 def _refused(n: int, rates: FloatArray, sigma_min: float, confidence_level: float) -> Inversion:
@@ -252,6 +253,7 @@ def _refused(n: int, rates: FloatArray, sigma_min: float, confidence_level: floa
         shares=(refused,) * len(rates),
         rates=tuple(tuple(row) for row in rates.tolist()),
         verdict_weights=(),
+        level_weights=(),
         sigma_min=sigma_min,
         variance_reference=0.0,
         variance_production=0.0,

@@ -44,12 +44,18 @@ class PostStratified:
     r_squared : float or None
         Share of the variance of the labelled scores that lies between strata; human labels are
         worth about 1 / (1 - r_squared) times their number. None without variation.
+    variance_labels : float or None
+        The part of the squared standard error that comes from the labels; None without one.
+    df : float or None
+        Degrees of freedom of the interval; None without a standard error.
     """
 
     estimate: Estimate
     stratum_means: tuple[float | None, ...]
     strata: Strata
     r_squared: float | None
+    variance_labels: float | None = None
+    df: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -170,11 +176,16 @@ def post_stratified(
     index = cluster_indices(clusters, n)
     total = float(weight @ (array - weight @ array / weight.sum()) ** 2)
     within = float(weight @ (array - moments.mean[stratum]) ** 2)
+    estimate, variance, df = _interval(
+        array, stratum, weight, index, moments, confidence_level, counts.sum()
+    )
     return PostStratified(
-        estimate=_interval(array, stratum, weight, index, moments, confidence_level, counts.sum()),
+        estimate=estimate,
         stratum_means=tuple(None if g == UNUSED else float(moments.mean[g]) for g in group),
         strata=strata,
         r_squared=None if total <= 0 else 1 - within / total,
+        variance_labels=None if estimate.se is None else variance,
+        df=None if estimate.se is None else df,
     )
 
 
@@ -214,7 +225,8 @@ def _interval(
     moments: _Moments,
     confidence_level: float,
     n_production: float,
-) -> Estimate:
+) -> tuple[Estimate, float, float]:
+    """Return the estimate, the variance that comes from the labels, and its df."""
     value, method, status = moments.value, METHOD, OK
     between = float(moments.share @ (moments.mean - value) ** 2) / n_production
     parts = moments.share**2 * moments.variance
@@ -247,7 +259,7 @@ def _interval(
     else:
         reach = two_sided_t(confidence_level, df) * np.sqrt(variance + between)
         interval = clipped(value - reach, value + reach)
-    return Estimate(
+    estimate = Estimate(
         value=value,
         interval=interval,
         n=scores.size,
@@ -256,3 +268,4 @@ def _interval(
         status=status,
         se=se,
     )
+    return estimate, variance, df

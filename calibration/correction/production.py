@@ -44,6 +44,11 @@ class ProductionSums:
         """Production traces that were judged."""
         return round(float(self.counts.sum()))
 
+    @property
+    def has_costs(self) -> bool:
+        """Whether any trace has a penalty."""
+        return not np.allclose(self.sums, self.levels[:, None] * self.counts, rtol=1e-12, atol=0)
+
 
 def validated_credit(credit: ArrayLike) -> FloatArray:
     """Return the credits of the classes, each in [0, 1].
@@ -111,21 +116,22 @@ def production_sums(
     if penalty.size and not (penalty.min() >= 0 and penalty.max() <= 1):
         raise ValueError(f"penalties must be in [0, 1], got {penalty.min()!r} to {penalty.max()!r}")
     levels = np.unique(credits[credits > 0])
-    kept = np.maximum(0.0, levels[:, None] - penalty)
-    sums = np.array([np.bincount(codes, weights=row, minlength=n_verdicts) for row in kept])
-    products = np.array(
-        [[np.bincount(codes, weights=a * b, minlength=n_verdicts) for b in kept] for a in kept]
-    )
-    judged = codes < credits.size
-    raw = np.maximum(0.0, credits[codes[judged]] - penalty[judged])
+    counts = np.bincount(codes, minlength=n_verdicts)
+    sums = np.zeros((levels.size, n_verdicts))
+    products = np.zeros((levels.size, levels.size, n_verdicts))
+    for k in np.flatnonzero(counts).tolist():
+        kept = np.maximum(0.0, levels[:, None] - penalty[codes == k])
+        sums[:, k] = kept.sum(axis=1)
+        products[:, :, k] = kept @ kept.T
+    of_class = sums[:, : credits.size]
     return ProductionSums(
         credit=credits,
         levels=levels,
-        counts=np.bincount(codes, minlength=n_verdicts).astype(np.float64),
-        sums=sums.reshape(levels.size, n_verdicts),
-        products=products.reshape(levels.size, levels.size, n_verdicts),
-        raw_sum=float(raw.sum()),
-        raw_n=int(judged.sum()),
+        counts=counts.astype(np.float64),
+        sums=sums,
+        products=products,
+        raw_sum=float(of_class[levels[:, None] == credits].sum()),
+        raw_n=int(counts[: credits.size].sum()),
     )
 
 

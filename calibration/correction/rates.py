@@ -26,7 +26,7 @@ def verdict_rates(table: FloatArray, *, pseudo_count: float) -> FloatArray:
 
 
 def right_inverse(rates: FloatArray) -> FloatArray:
-    """Return A with rates @ A = 1, shape (n_verdicts, n_classes).
+    """Return A with rates @ A = 1, shape (..., n_verdicts, n_classes); the last two axes count.
 
     With as many verdicts as classes it is the inverse. With more it is the generalised least
     squares one under equal class shares: of all right inverses that with the smallest variance
@@ -40,11 +40,9 @@ def right_inverse(rates: FloatArray) -> FloatArray:
     >>> right_inverse(wide).sum(axis=1).tolist()
     [1.0, 1.0, 1.0]
     """
-    if rates.shape[0] == rates.shape[1]:
+    if rates.shape[-2] == rates.shape[-1]:
         return np.linalg.inv(rates).astype(np.float64)
-    mix = rates.mean(axis=0)
-    seen = mix > 0
-    scaled = rates[:, seen] / mix[seen]
-    result = np.zeros(rates.shape[::-1])
-    result[seen] = np.linalg.solve(scaled @ rates[:, seen].T, scaled).T
-    return result
+    mix = np.broadcast_to(rates.mean(axis=-2, keepdims=True), rates.shape)
+    scaled = np.divide(rates, mix, out=np.zeros_like(rates), where=mix > 0)
+    found = np.linalg.solve(scaled @ np.swapaxes(rates, -1, -2), scaled)
+    return np.swapaxes(found, -1, -2).astype(np.float64)

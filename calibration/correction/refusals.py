@@ -1,7 +1,7 @@
 """When a correction may not be used, and what a reader must be told: decisions as data."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -40,12 +40,45 @@ class Notice:
     mend: str
 
 
-REPEATED_TASKS = Notice(
-    code="repeated_tasks",
-    estimator="inversion",
-    why="tasks repeat among the labelled traces, which this interval takes for independent",
-    mend="label one trace a task, or read the post-stratified estimate",
-)
+def repeated_tasks(estimator: str) -> Notice:
+    """Warn that the interval takes repeated tasks for independent; code ``repeated_tasks``."""
+    return Notice(
+        code="repeated_tasks",
+        estimator=estimator,
+        why="tasks repeat among the labelled traces, which this interval takes for independent",
+        mend="label one trace a task, or read the post-stratified estimate",
+    )
+
+
+def families(design: str, names: Collection[str]) -> dict[str, tuple[str, ...]]:
+    """Return which estimators share the assumption of which, of those in `names`.
+
+    A refusal of `inversion` for its assumption, for instance because another judge gave the
+    reference verdicts, is one of all that carry error rates over; likewise `post_stratified` and
+    the probability sample. The bootstrap belongs to the default of the design.
+
+    Examples
+    --------
+    >>> families("reference", ["inversion", "bootstrap", "lee"])
+    {'inversion': ('inversion', 'lee', 'bootstrap'), 'post_stratified': ()}
+    """
+    kin = {
+        "inversion": ["inversion", "bayesian", "lee"],
+        "post_stratified": ["post_stratified", "ppi_plus_plus"],
+    }
+    kin["inversion" if design == "reference" else "post_stratified"].append("bootstrap")
+    return {head: tuple(name for name in several if name in names) for head, several in kin.items()}
+
+
+def carried_over(
+    notices: Iterable[Notice], kin: Mapping[str, tuple[str, ...]]
+) -> tuple[Notice, ...]:
+    """Return each notice for every estimator that shares the assumption of the one it names."""
+    return tuple(
+        replace(notice, estimator=name)
+        for notice in notices
+        for name in kin.get(notice.estimator, (notice.estimator,))
+    )
 
 
 def youden_index(table: FloatArray) -> FloatArray:

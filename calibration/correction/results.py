@@ -11,12 +11,23 @@ from calibration.correction.confusion import Confusion
 from calibration.correction.intervals import FloatArray, IntArray
 from calibration.correction.inversion import Inversion
 from calibration.correction.post_stratified import PostStratified
+from calibration.correction.production import ProductionSums
 from calibration.correction.quality import JudgeQuality
 from calibration.correction.refusals import Notice
 from calibration.estimates import Estimate
 
 Design = Literal["production", "reference"]
 HEADLINE: Mapping[str, str] = {"production": "post_stratified", "reference": "inversion"}
+ESTIMATORS = (
+    "post_stratified",
+    "ppi_plus_plus",
+    "inversion",
+    "bayesian",
+    "bootstrap",
+    "lee",
+    "human_only",
+    "judge_raw",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -65,16 +76,22 @@ class Calibration:
     headline : str or None
         Estimator of the headline, None when it is refused.
     estimates : mapping of str to NetGross
-        ``post_stratified``, ``inversion``, ``human_only``, ``judge_raw``; refused ones have no
-        value and say why.
+        The names in `ESTIMATORS` (``lee`` for two classes only); refused ones say why and have no
+        value unless it was forced.
     class_shares : mapping of str to tuple of Estimate
-        Class shares of production by ``post_stratified`` and ``inversion``.
+        Class shares of production by the same estimators.
     judge : JudgeQuality
         Accuracy, kappa, recall and precision on the labelled traces.
     inversion, inversion_gross : Inversion
         Diagnostics of the inversion, filled also when it is refused.
-    post_stratification : PostStratified
-        Diagnostics of the post-stratification (net), filled also when it is refused.
+    post_stratification, post_stratification_gross : PostStratified
+        Diagnostics of the post-stratification, filled also when it is refused.
+    production, production_gross : ProductionSums
+        What the estimators saw of production.
+    power_tuning : float or None
+        How much of the verdicts `ppi_plus_plus` used (net), 0 to 1; None when it was not run.
+    posterior_size : float or None
+        Effective number of draws behind `bayesian` (net); None when it was not run.
     confusion : Confusion
         Labelled traces by human class and verdict.
     n_labels, n_production : int
@@ -91,6 +108,11 @@ class Calibration:
     inversion: Inversion
     inversion_gross: Inversion
     post_stratification: PostStratified
+    post_stratification_gross: PostStratified
+    production: ProductionSums
+    production_gross: ProductionSums
+    power_tuning: float | None
+    posterior_size: float | None
     confusion: Confusion
     n_labels: int
     n_production: int

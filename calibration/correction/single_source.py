@@ -136,3 +136,25 @@ def judge_raw(production: ProductionSums, *, confidence_level: float = 0.95) -> 
         method="judge as it is",
         confidence_level=confidence_level,
     )
+
+
+def judge_shares(production: ProductionSums) -> tuple[Estimate, ...]:
+    """Return the shares of the class verdicts as they are: a diagnostic, never with an interval.
+
+    Examples
+    --------
+    >>> from calibration.correction.production import production_sums_from_counts
+    >>> found = judge_shares(production_sums_from_counts([70, 30, 9], credit=[1.0, 0.0]))
+    >>> found[0].value, found[1].value
+    (0.7, 0.3)
+    """
+    method = "judge as it is"
+    counts = production.counts[: production.credit.size]
+    if counts.sum() <= 0:
+        why = "no production trace has a verdict: run the judge"
+        return (not_estimable(why, method=method),) * counts.size
+    n = round(float(counts.sum()))
+    return tuple(
+        Estimate(value=float(count / counts.sum()), interval=None, n=n, method=method)
+        for count in counts
+    )

@@ -1,6 +1,6 @@
 """The one call: arrays and tables agree, refusals and warnings appear as data."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -180,3 +180,101 @@ def test_bad_arguments_are_refused() -> None:
         calibrate_tables(TABLE, [1, 2, 3], credit=CREDIT, design="reference")
     with pytest.raises(ValueError, match="table of counts"):
         calibrate_tables([[0.5, 1]], [1, 2], credit=[1, 0], design="reference")
+
+
+def test_two_further_verdicts_reach_every_estimator() -> None:
+    """`no_verdict` and `split` are columns beside the classes."""
+    table = np.array([[60, 5, 3, 2, 1], [4, 50, 5, 1, 3], [2, 4, 70, 4, 2]])
+    counts = [5200, 2200, 2100, 500, 300]
+    for design in ("production", "reference"):
+        result = calibrate_tables(
+            table,
+            counts,
+            credit=CREDIT,
+            design=design,
+            force=True,
+        )
+        assert (
+            result.headline == {"production": "post_stratified", "reference": "inversion"}[design]
+        )
+        for name, pair in result.estimates.items():
+            assert pair.net.ok, name
+            assert len(result.class_shares[name]) == 3
+            total = sum(share.value or 0 for share in result.class_shares[name])
+            assert total == pytest.approx(1, abs=1e-6), name
+    near = [result.estimates[name].net.value for name in ("inversion", "bayesian", "bootstrap")]
+    assert near == pytest.approx([near[0]] * 3, abs=0.01)
+
+
+def test_the_seed_decides_the_draws_and_nothing_else_does() -> None:
+    def drawn(seed: int, **settings: Any) -> list[Any]:
+        result = calibrate_tables(
+            TABLE, COUNTS, credit=CREDIT, design="reference", seed=seed, **settings
+        )
+        return [result.estimates[name].net for name in ("bayesian", "bootstrap")]
+
+    assert drawn(0) == drawn(0)
+    assert drawn(0) != drawn(1)
+    assert drawn(3, estimators=["bootstrap", "bayesian"]) == drawn(3)
+
+
+def test_only_what_was_asked_for_is_run() -> None:
+    result = calibrate_tables(
+        TABLE, COUNTS, credit=CREDIT, design="reference", estimators=["bayesian", "inversion"]
+    )
+    assert list(result.estimates) == ["inversion", "bayesian"]
+    assert result.posterior_size is not None
+    assert result.power_tuning is None
+    assert (
+        calibrate_tables(
+            TABLE, COUNTS, credit=CREDIT, design="production", estimators=["judge_raw"]
+        ).headline
+        is None
+    )
+    with pytest.raises(ValueError, match="estimators must be among"):
+        calibrate_tables(TABLE, COUNTS, credit=CREDIT, design="reference", estimators=["em"])
+
+
+def test_a_refusal_reaches_all_that_share_the_assumption() -> None:
+    notice = Notice(code="other_judge", estimator="inversion", why="another judge", mend="rerun")
+    result = calibrate_tables(TABLE, COUNTS, credit=CREDIT, design="reference", refusals=[notice])
+    refused = {name for code, name in codes(result.refusals) if code == "other_judge"}
+    assert refused == {"inversion", "bayesian", "bootstrap"}
+    two = calibrate_tables([[20, 20], [20, 20]], [50, 50], credit=[1.0, 0.0], design="reference")
+    weak = {name for code, name in codes(two.refusals) if code == "judge_too_weak"}
+    assert weak == {"inversion", "bayesian", "bootstrap", "lee"}
+    few = calibrate_tables(
+        [[10, 1, 1], [1, 6, 1], [1, 1, 6]], [50, 40, 30], credit=CREDIT, design="production"
+    )
+    sample = {name for code, name in codes(few.refusals) if code == "few_labels"}
+    assert sample == {"post_stratified", "ppi_plus_plus", "bootstrap"}
+
+
+def test_a_forced_value_is_still_refused() -> None:
+    weak = np.array([[20, 12, 12], [12, 20, 12], [12, 12, 20]])
+    plain = calibrate_tables(weak, [400, 300, 300], credit=CREDIT, design="reference")
+    forced = calibrate_tables(weak, [400, 300, 300], credit=CREDIT, design="reference", force=True)
+    assert plain.estimates["inversion"].net.value is None
+    estimate = forced.estimates["inversion"].net
+    assert estimate.value is not None
+    assert estimate.status == plain.estimates["inversion"].net.status
+    assert forced.headline is None
+    assert forced.refusals == plain.refusals
+
+
+def test_net_scores_of_labels_need_their_costs() -> None:
+    human, verdicts = arrays(TABLE)
+    result = calibrate(
+        LabelledSample(human=human, verdicts=verdicts),
+        production_verdicts=np.repeat(np.arange(4), COUNTS),
+        production_penalties=np.linspace(0, 0.8, 1000),
+        credit=CREDIT,
+        design="reference",
+        force=True,
+    )
+    assert result.headline == "inversion"
+    assert result.estimates["human_only"].net.value is None
+    assert result.estimates["human_only"].gross.value is not None
+    assert result.estimates["bayesian"].net.value == pytest.approx(
+        result.estimates["inversion"].net.value, abs=0.02
+    )

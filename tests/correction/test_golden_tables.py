@@ -99,7 +99,10 @@ def test_human_only_and_judge_quality() -> None:
 def test_a_class_with_six_labels_refuses_inversion_and_warns() -> None:
     """The abandoned class has six labels: fewer than the ten that inversion asks for."""
     result = case_b()
-    assert [n.code for n in result.refusals] == ["few_reference_labels"]
+    assert {(n.code, n.estimator) for n in result.refusals} == {
+        ("few_reference_labels", "inversion"),
+        ("few_reference_labels", "bayesian"),
+    }
     assert result.estimates["inversion"].net.value is None
     assert [n.code for n in result.warnings] == ["class_few_labels"]
     assert result.class_shares["post_stratified"][4].interval is None
@@ -110,6 +113,7 @@ def test_a_reference_set_refuses_what_needs_a_random_sample() -> None:
     refused = {(n.code, n.estimator) for n in result.refusals}
     assert refused == {
         ("no_probability_sample", "post_stratified"),
+        ("no_probability_sample", "ppi_plus_plus"),
         ("no_probability_sample", "human_only"),
     }
     assert result.estimates["post_stratified"].net.status.startswith("not_estimable")

@@ -17,9 +17,11 @@ HEADER = """# Simulated coverage of the intervals
 Written by `make simulate` on {date} with asr-calibration {version}. Nominal coverage is .95. A
 setting fails when its coverage lies significantly (binomial test at .001) outside the band; the
 last column says whether the figure itself lies inside. Every row can be repeated from its seed.
+Coverage is over all repetitions: of one that the product refuses to show, the interval it would
+have had counts, and the share of those is given.
 
-| estimator | setting | repetitions | seed | coverage | band | mean half-width | inside |
-|---|---|---|---|---|---|---|---|
+| estimator | setting | repetitions | seed | coverage | band | mean half-width | refused | inside |
+|---|---|---|---|---|---|---|---|---|
 """
 
 
@@ -37,12 +39,14 @@ def judge() -> Iterator[Callable[..., None]]:
         seed: int,
         half_width: float,
         band: tuple[float, float] = (0.935, 0.975),
+        refused: float | None = None,
     ) -> None:
         share = covered / repetitions
         inside = "yes" if band[0] <= share <= band[1] else "no"
         rows[estimator, setting] = (
             f"| {estimator} | {setting} | {repetitions:,} | {seed} | {share:.3f} | "
-            f"{band[0]:.3f} to {band[1]:.3f} | {half_width:.3f} | {inside} |"
+            f"{band[0]:.3f} to {band[1]:.3f} | {half_width:.3f} | "
+            f"{'' if refused is None else f'{refused:.1%}'} | {inside} |"
         )
         below = binomtest(covered, repetitions, band[0], alternative="less").pvalue
         above = binomtest(covered, repetitions, band[1], alternative="greater").pvalue

@@ -1,0 +1,1 @@
+"""How fast a calibration of a million verdicts is beside peers: `make bench-calibration`."""

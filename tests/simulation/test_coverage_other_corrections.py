@@ -1,0 +1,239 @@
+"""Coverage of the estimators beside the defaults, at a few settings each."""
+
+import numpy as np
+import pytest
+
+from calibration.correction.bayesian import bayesian
+from calibration.correction.bootstrap import bootstrap_post_stratified
+from calibration.correction.bootstrap_inversion import bootstrap_inversion
+from calibration.correction.calibrate import LabelledSample, calibrate, calibrate_tables
+from calibration.correction.lee import lee
+from calibration.correction.post_stratified import post_stratified
+from calibration.correction.ppi_plus_plus import ppi_plus_plus
+from calibration.correction.production import production_sums_from_counts
+from calibration.correction.proxies import score_proxies, score_sums
+from calibration.correction.transport import transport_gap
+from tests.simulation.judged import (
+    CREDIT,
+    PRODUCTION,
+    REFERENCE,
+    TRUE_NET,
+    TRUE_SCORE,
+    Judge,
+    Tally,
+    draw_cells,
+    lenient_judge,
+    score,
+    sums_of,
+    unfold,
+)
+
+pytestmark = pytest.mark.slow
+
+REPETITIONS = 2000
+N = 10_000
+SETTINGS = [(0.70, 200, False), (0.85, 400, False), (0.95, 200, False), (0.70, 400, True)]
+
+
+def named(accuracy: float, n: int, with_cost: bool) -> str:
+    cost = ", cost depends on outcome" if with_cost else ""
+    return f"judge {accuracy:.2f}, {n} labels, {N:,} verdicts{cost}"
+
+
+def truth(with_cost: bool) -> float:
+    return TRUE_NET if with_cost else TRUE_SCORE
+
+
+@pytest.mark.parametrize(("accuracy", "n", "with_cost"), SETTINGS)
+def test_ppi_plus_plus_and_bootstrap_cover(
+    judge: Judge, accuracy: float, n: int, with_cost: bool
+) -> None:
+    seed, rates = 20271, lenient_judge(accuracy)
+    rng = np.random.default_rng([seed, n, round(100 * accuracy), with_cost])
+    tuned, drawn = Tally(truth(with_cost)), Tally(truth(with_cost))
+    for _ in range(REPETITIONS):
+        labelled = draw_cells(rng, n, PRODUCTION, rates)
+        cells = labelled + draw_cells(rng, N - n, PRODUCTION, rates)
+        production = sums_of(cells, with_cost=with_cost)
+        human, verdicts, penalties = unfold(labelled)
+        scores = score(human, penalties, with_cost=with_cost)
+        proxies = score_proxies(verdicts, penalties if with_cost else None, production)
+        tuned.add(ppi_plus_plus(scores, proxies, score_sums(production)).estimate)
+        strata = post_stratified(scores, verdicts, production.counts, verdict_values=CREDIT).strata
+        (found,) = bootstrap_post_stratified(
+            scores[:, None], verdicts, production.counts, strata=strata, rng=rng, n_resamples=500
+        )
+        drawn.add(found)
+    setting = named(accuracy, n, with_cost)
+    failed = [
+        tuned.give(judge, "PPI++ ASR", setting, seed=seed, band=(0.93, 0.975)),
+        # Percentiles of means of few labels are known to be short by a factor sqrt((n - 1) / n).
+        drawn.give(judge, "bootstrap, post-stratified", setting, seed=seed, band=(0.92, 0.975)),
+    ]
+    assert not any(failed), "\n".join(failed)
+
+
+@pytest.mark.parametrize("sampling", ["unequal", "tasks"])
+def test_ppi_plus_plus_covers_with_weights_and_tasks(judge: Judge, sampling: str) -> None:
+    """Verdicts other than the first are drawn three times as often, or tasks come in fours."""
+    seed, rates, tally = 20272, lenient_judge(0.85), Tally(TRUE_SCORE)
+    rng = np.random.default_rng([seed, len(sampling)])
+    cumulative, tasks = rates.cumsum(axis=1), 100
+    for _ in range(REPETITIONS):
+        if sampling == "unequal":
+            human, verdicts, _ = unfold(draw_cells(rng, N, PRODUCTION, rates))
+            production = production_sums_from_counts(
+                np.bincount(verdicts, minlength=5), credit=CREDIT
+            )
+            chance = np.where(verdicts == 0, 1.0, 3.0)
+            chance *= 400 / chance.sum()
+            drawn = rng.random(N) < chance
+            human, verdicts = human[drawn], verdicts[drawn]
+            weights, clusters = 1 / chance[drawn], None
+        else:
+            own = np.repeat(rng.choice(5, tasks, p=PRODUCTION), 4)
+            fresh = rng.choice(5, 4 * tasks, p=PRODUCTION)
+            human = np.where(rng.random(own.size) < np.sqrt(0.33), own, fresh)
+            verdicts = (rng.random(own.size)[:, None] > cumulative[human]).sum(axis=1).clip(0, 4)
+            rest = draw_cells(rng, N - own.size, PRODUCTION, rates).sum(axis=(0, 2))
+            production = production_sums_from_counts(
+                np.bincount(verdicts, minlength=5) + rest, credit=CREDIT
+            )
+            weights, clusters = None, np.repeat(np.arange(tasks), 4)
+        found = ppi_plus_plus(
+            CREDIT[human],
+            score_proxies(verdicts, None, production),
+            score_sums(production),
+            weights=weights,
+            clusters=clusters,
+        )
+        tally.add(found.estimate)
+    setting = {
+        "unequal": "judge 0.85, about 400 labels drawn with unequal chances",
+        "tasks": "judge 0.85, 100 tasks x 4, correlation .33",
+    }
+    failed = tally.give(judge, "PPI++ ASR", setting[sampling], seed=seed)
+    assert not failed, failed
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "n", "with_cost"), [*SETTINGS, (0.70, 400, False), (0.85, 400, True)]
+)
+def test_posterior_and_bootstrap_from_a_reference_set_cover(
+    judge: Judge, accuracy: float, n: int, with_cost: bool
+) -> None:
+    seed, rates = 20273, lenient_judge(accuracy)
+    rng = np.random.default_rng([seed, n, round(100 * accuracy), with_cost])
+    posterior, drawn = Tally(truth(with_cost)), Tally(truth(with_cost))
+    shares = [Tally(float(share)) for share in PRODUCTION]
+    for _ in range(REPETITIONS):
+        table = draw_cells(rng, n, REFERENCE, rates).sum(axis=2)
+        production = sums_of(draw_cells(rng, N, PRODUCTION, rates), with_cost=with_cost)
+        found = bayesian(table, production, rng=rng, effective_size=1000, minimum_labels=0)
+        posterior.add(found.estimate)
+        for tally, share in zip(shares, found.shares, strict=True):
+            tally.add(share)
+        drawn.add(bootstrap_inversion(table, production, rng=rng, n_resamples=500).estimate)
+    setting, wide = named(accuracy, n, with_cost), (0.92, 0.975)
+    worst = min(shares, key=lambda tally: tally.covered)
+    name = "posterior class share, worst of five"
+    failed = [
+        posterior.give(judge, "posterior ASR", setting, seed=seed, band=wide),
+        drawn.give(judge, "bootstrap, inverted", setting, seed=seed, band=wide),
+        worst.give(judge, name, setting, seed=seed, band=(0.90, 0.98)),
+    ]
+    assert not any(failed), "\n".join(filter(None, failed))
+
+
+@pytest.mark.parametrize("recall", [0.70, 0.85, 0.95])
+@pytest.mark.parametrize("rate", [0.10, 0.60])
+def test_the_interval_of_lee_covers(judge: Judge, recall: float, rate: float) -> None:
+    seed, tally = 20274, Tally(rate)
+    rng = np.random.default_rng([seed, round(100 * recall), round(100 * rate)])
+    for _ in range(REPETITIONS):
+        good, bad = rng.binomial(100, recall), rng.binomial(100, 0.9)
+        passed = rng.binomial(1000, rate * recall + (1 - rate) * 0.1)
+        production = production_sums_from_counts([passed, 1000 - passed], credit=[1.0, 0.0])
+        tally.add(lee([[good, 100 - good], [100 - bad, bad]], production))
+    setting = f"recall {recall:.2f}, specificity 0.90, 200 labels, rate {rate:.2f}"
+    failed = tally.give(judge, "Lee et al., two classes", setting, seed=seed, band=(0.935, 0.995))
+    assert not failed, failed
+
+
+@pytest.mark.parametrize(("accuracy", "with_cost"), [(0.85, False), (0.85, True)])
+def test_the_transport_gap_covers_zero_when_nothing_drifts(
+    judge: Judge, accuracy: float, with_cost: bool
+) -> None:
+    seed, rates, tally = 20275, lenient_judge(accuracy), Tally(0.0)
+    rng = np.random.default_rng([seed, with_cost])
+    for _ in range(500):
+        cells = draw_cells(rng, 200, REFERENCE, rates)
+        labelled = draw_cells(rng, 200, PRODUCTION, rates)
+        human, verdicts, penalties = unfold(labelled)
+        rest = unfold(draw_cells(rng, 2_000, PRODUCTION, rates))
+        every = np.concatenate([verdicts, rest[1]])
+        costs = np.concatenate([penalties, rest[2]]) if with_cost else None
+        own, said, _ = unfold(cells)
+        by_reference = calibrate(
+            LabelledSample(human=np.eye(5)[own], verdicts=said),
+            production_verdicts=every,
+            production_penalties=costs,
+            credit=CREDIT,
+            design="reference",
+            estimators=["inversion"],
+        )
+        by_production = calibrate(
+            LabelledSample(
+                human=np.eye(5)[human],
+                verdicts=verdicts,
+                penalties=penalties if with_cost else None,
+            ),
+            production_verdicts=every,
+            production_penalties=costs,
+            credit=CREDIT,
+            design="production",
+            estimators=["post_stratified"],
+        )
+        tally.add(transport_gap(by_reference, by_production).gap.net)
+    setting = f"judge {accuracy:.2f}, 200 and 200 labels" + (", with cost" if with_cost else "")
+    failed = tally.give(judge, "transport gap", setting, seed=seed)
+    assert not failed, failed
+
+
+def test_further_verdicts_do_not_hurt(judge: Judge) -> None:
+    """`no_verdict` and `split` on top, oftener the worse the run."""
+    seed, n = 20276, 400
+    rng = np.random.default_rng(seed)
+    further = np.array([[0.02, 0.03], [0.03, 0.05], [0.05, 0.05], [0.08, 0.04], [0.15, 0.05]])
+    rates = np.hstack([lenient_judge(0.85) * (1 - further.sum(axis=1))[:, None], further])
+    tallies = {name: Tally(TRUE_SCORE) for name in ("inversion", "bootstrap", "bayesian")}
+    tallies |= {name: Tally(TRUE_SCORE) for name in ("post_stratified", "ppi_plus_plus")}
+    for _ in range(500):
+        for design, mix, names in (
+            ("reference", REFERENCE, ["inversion", "bootstrap", "bayesian"]),
+            ("production", PRODUCTION, ["post_stratified", "ppi_plus_plus"]),
+        ):
+            table = rng.multinomial(n, (mix[:, None] * rates).ravel()).reshape(rates.shape)
+            counts = rng.multinomial(N - n, PRODUCTION @ rates)
+            if design == "production":
+                counts = counts + table.sum(axis=0)
+            result = calibrate_tables(
+                table,
+                counts,
+                credit=CREDIT,
+                design="reference" if design == "reference" else "production",
+                estimators=names,
+                force=True,
+                seed=int(rng.integers(1 << 30)),
+            )
+            for name in names:
+                tallies[name].add(
+                    result.estimates[name].net,
+                    refused=any(notice.estimator == name for notice in result.refusals),
+                )
+    setting = "judge 0.85, 400 labels, no_verdict and split depend on the class"
+    failed = [
+        tally.give(judge, f"{name} ASR", setting, seed=seed, band=(0.92, 0.98))
+        for name, tally in tallies.items()
+    ]
+    assert not any(failed), "\n".join(filter(None, failed))
