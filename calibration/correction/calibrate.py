@@ -45,6 +45,7 @@ def calibrate(
     open_disagreements: int = 0,
     refusals: Sequence[Notice] = (),
     confidence_level: float = 0.95,
+    seed: int = 0,
 ) -> Calibration:
     """Estimate the ASR of production from verdicts and human labels, by every valid way.
 
@@ -78,6 +79,8 @@ def calibrate(
         Refusals the caller found, for instance a reference set judged by another judge.
     confidence_level : float, default 0.95
         Target coverage, strictly between 0 and 1.
+    seed : int, default 0
+        Of the estimators that draw random numbers.
 
     Returns
     -------
@@ -132,6 +135,7 @@ def calibrate_tables(
     verdict_names: Sequence[str] | None = None,
     pseudo_count: float = 0.5,
     confidence_level: float = 0.95,
+    seed: int = 0,
 ) -> Calibration:
     """Estimate the ASR of production from two tables, without costs.
 
@@ -142,7 +146,7 @@ def calibrate_tables(
     production_counts : array-like of int, shape (n_verdicts,)
         Judged production traces by verdict; for design ``"production"`` the labelled ones are
         among them.
-    credit, design, verdict_names, pseudo_count, confidence_level
+    credit, design, verdict_names, pseudo_count, confidence_level, seed
         As in `calibrate`.
 
     Returns

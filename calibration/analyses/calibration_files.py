@@ -1,0 +1,452 @@
+"""A judge calibrated on two files: what the humans said and what the judge said."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from calibration.analyses.calibrated import Calibrated, Choices, HumanSide, range_if_skipped
+from calibration.analyses.calibration_checks import (
+    Objection,
+    checked_claims,
+    other_side,
+    refused,
+)
+from calibration.analyses.fingerprint import fingerprint
+from calibration.analyses.judge_alpha import judge_alpha
+from calibration.analyses.nonresponse import standing_in
+from calibration.analyses.rating_files import in_order
+from calibration.analyses.verdict_files import LabelFile, LabelRow, VerdictFile, VerdictRow
+from calibration.correction.calibrate import Calibration, LabelledSample, Notice, calibrate
+from calibration.correction.results import HEADLINE
+from calibration.errors import CalibrationError, InputError
+from calibration.metrics.score import cost_penalties
+from calibration.records import NO_VERDICT, OUTCOMES, SetAside
+from calibration.taxonomy import default_taxonomy
+
+SPLIT = "split"
+NO_CLASS = (NO_VERDICT, SPLIT)
+NO_ROW = "the trace has no row in the verdict file"
+# Each reviewer left out is a calibration of its own.
+REVIEWERS_LEFT_OUT = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileCalibration(Calibrated):
+    """A judge calibrated on a file of human labels and one of verdicts."""
+
+    human_file: str
+    verdict_file: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ceilings:
+    """Cost ceilings per unit: of each workflow, and of every other one."""
+
+    by_workflow: Mapping[str, float]
+    otherwise: float | None = None
+
+    def of(self, workflow: str) -> float | None:
+        """Return the ceiling of a workflow, None where none was set."""
+        return self.by_workflow.get(workflow, self.otherwise)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Joined:
+    """Both files in numbers: a row a trace of the verdict file, and the labelled ones of them."""
+
+    classes: tuple[str, ...]
+    credit: tuple[float, ...]
+    names: tuple[str, ...]
+    traces: list[VerdictRow]
+    verdicts: NDArray[np.int64]
+    penalties: NDArray[np.float64]
+    labelled: list[tuple[LabelRow, ...]]
+    at: NDArray[np.int64]
+    skipped: list[int]
+
+
+def calibrate_on_files(
+    human: LabelFile,
+    verdicts: VerdictFile,
+    choices: Choices,
+    *,
+    classes: Sequence[str] | None = None,
+    credit: Mapping[str, float] | None = None,
+    ceilings: Ceilings | None = None,
+) -> FileCalibration:
+    """Calibrate a judge on files.
+
+    Parameters
+    ----------
+    human, verdicts : LabelFile, VerdictFile
+        With design ``"production"`` the labelled traces are a random sample of the verdict file;
+        with ``"reference"`` they are no part of production.
+    choices : Choices
+    classes : sequence of str, optional
+        In order. Default: ours if the files use no others, else those that occur.
+    credit : mapping of str to float, optional
+        Of every class. Default: the taxonomy's if the classes are ours.
+    ceilings : Ceilings, optional
+        Without one nothing is penalised.
+
+    Raises
+    ------
+    InputError
+        If an outcome is no class, or credit is missing.
+    CalibrationError
+        If no labelled trace has a verdict.
+    """
+    known = ceilings or Ceilings(by_workflow={})
+    joined, set_aside = _joined(human, verdicts, classes, credit, known)
+    shares, open_disagreements = _human_shares(joined, leave_out=None)
+    sample = _sample(joined, shares, choices)
+    result = _checked(joined, _calibrate(joined, sample, choices, open_disagreements), choices)
+    return FileCalibration(
+        human_file=str(human.path),
+        verdict_file=str(verdicts.path),
+        design=choices.design,
+        classes=joined.classes,
+        credit=dict(zip(joined.classes, joined.credit, strict=True)),
+        verdict_names=joined.names,
+        calibration=result,
+        alpha=judge_alpha(
+            sample, n_verdicts=len(joined.names), confidence_level=choices.confidence_level
+        ),
+        human=_human_side(joined, human, open_disagreements),
+        without_reviewer=_without_each(joined, human, choices),
+        skipped=len(joined.skipped),
+        if_skipped=range_if_skipped(
+            result, skipped=len(joined.skipped), labelled=len(joined.labelled)
+        ),
+        disagreements=_disagreements(joined, shares),
+        notes=tuple(_notes(joined, human, known, choices)),
+        set_aside=set_aside,
+        seed=choices.seed,
+        fingerprint=_fingerprint(joined, choices),
+    )
+
+
+def _joined(
+    human: LabelFile,
+    verdicts: VerdictFile,
+    classes: Sequence[str] | None,
+    credit: Mapping[str, float] | None,
+    ceilings: Ceilings,
+) -> tuple[_Joined, tuple[SetAside, ...]]:
+    named = _classes(human, verdicts, classes)
+    worth = _credit(named, credit)
+    traces = list(verdicts.rows.values())
+    beyond = [name for name in NO_CLASS if name not in named]
+    said = {row.outcome or NO_VERDICT for row in traces}
+    names = (*named, *(name for name in beyond if name in said))
+    code = {name: k for k, name in enumerate(names)}
+    place = {trace_id: k for k, trace_id in enumerate(verdicts.rows)}
+    found: list[tuple[int, tuple[LabelRow, ...]]] = []
+    skipped, set_aside = [], []
+    for trace_id, rows in human.rows.items():
+        given = tuple(row for row in rows if row.outcome)
+        if trace_id not in place:
+            set_aside += [SetAside(file=str(human.path), line=r.line, reason=NO_ROW) for r in rows]
+        elif given:
+            found.append((place[trace_id], given))
+        else:
+            skipped.append(place[trace_id])
+    if not found:
+        raise CalibrationError(
+            f"no labelled trace of {human.path} has a row in {verdicts.path}; the trace_id must "
+            "be the same in both"
+        )
+    joined = _Joined(
+        classes=named,
+        credit=worth,
+        names=names,
+        traces=traces,
+        verdicts=np.array([code[row.outcome or NO_VERDICT] for row in traces], dtype=np.int64),
+        penalties=_penalties(traces, ceilings),
+        labelled=[rows for _, rows in found],
+        at=np.array([k for k, _ in found], dtype=np.int64),
+        skipped=skipped,
+    )
+    return joined, tuple(set_aside)
+
+
+def _classes(
+    human: LabelFile, verdicts: VerdictFile, given: Sequence[str] | None
+) -> tuple[str, ...]:
+    """Return the classes in order; every outcome must be one of them."""
+    labels = [row for rows in human.rows.values() for row in rows if row.outcome]
+    occurring = {row.outcome for row in labels}
+    occurring |= {row.outcome for row in verdicts.rows.values()} - {"", *NO_CLASS}
+    if given is None:
+        classes = OUTCOMES if occurring <= set(OUTCOMES) else tuple(in_order(occurring))
+    else:
+        classes = tuple(name.strip() for name in given)
+    if len(set(classes)) != len(classes) or "" in classes or len(classes) < 2:
+        raise InputError(
+            f"two classes or more are needed, each once, got {', '.join(classes)!r:.200}; name "
+            "them with --classes"
+        )
+    for path, rows, also in (
+        (human.path, labels, ()), (verdicts.path, verdicts.rows.values(), ("", *NO_CLASS)),
+    ):  # fmt: skip
+        for row in rows:
+            if row.outcome not in classes and row.outcome not in also:
+                raise InputError(
+                    f"{path}, line {row.line}, field 'outcome': {row.outcome!r:.80} is none of "
+                    f"{', '.join(classes):.200}"
+                )
+    return classes
+
+
+def _credit(classes: tuple[str, ...], given: Mapping[str, float] | None) -> tuple[float, ...]:
+    if given is None:
+        if set(classes) <= set(OUTCOMES):
+            ours = default_taxonomy().credit
+            return tuple(ours[name] for name in classes)
+        shown = ",".join(f"{name}=..." for name in classes)
+        raise InputError(f"the credit of each class is needed: --credit {shown:.300}")
+    for name in (*given, *classes):
+        if name not in classes:
+            raise InputError(f"--credit: {name!r:.80} is none of {', '.join(classes):.200}")
+        if name not in given:
+            raise InputError(f"--credit: that of {name!r:.80} is missing")
+    return tuple(given[name] for name in classes)
+
+
+def _penalties(traces: Sequence[VerdictRow], ceilings: Ceilings) -> NDArray[np.float64]:
+    held_to = [ceilings.of(row.workflow) for row in traces]
+    costs = [
+        np.nan if limit is None or row.cost_usd is None else row.cost_usd
+        for row, limit in zip(traces, held_to, strict=True)
+    ]
+    return cost_penalties(costs, [limit or 1.0 for limit in held_to], [row.units for row in traces])
+
+
+def _human_shares(joined: _Joined, *, leave_out: str | None) -> tuple[NDArray[np.float64], int]:
+    """Return class shares of the labelled traces, zeros without a label, and how many are open.
+
+    The adjudicated class first, else the mean over reviewers.
+    """
+    code = {name: k for k, name in enumerate(joined.classes)}
+    shares = np.zeros((len(joined.labelled), len(joined.classes)))
+    open_disagreements = 0
+    for k, rows in enumerate(joined.labelled):
+        settled = [row.outcome for row in rows if row.adjudicated][:1]
+        said = settled or [row.outcome for row in rows if not row.reviewer == leave_out is not None]
+        for outcome in said:
+            shares[k, code[outcome]] += 1 / len(said)
+        open_disagreements += len(set(said)) > 1
+    return shares, open_disagreements
+
+
+def _sample(joined: _Joined, shares: NDArray[np.float64], choices: Choices) -> LabelledSample:
+    """Return the labelled traces that `shares` has a class for."""
+    kept = shares.sum(axis=1) > 0
+    first = [rows[0] for rows in joined.labelled]
+    clusters = np.array([row.cluster or f"\0{k}" for k, row in enumerate(first)])
+    weights = _weights(joined, first, choices)
+    return LabelledSample(
+        human=shares[kept],
+        verdicts=joined.verdicts[joined.at][kept],
+        penalties=joined.penalties[joined.at][kept],
+        weights=None if weights is None else weights[kept],
+        clusters=clusters[kept] if len(set(clusters[kept])) < kept.sum() else None,
+    )
+
+
+def _weights(
+    joined: _Joined, first: Sequence[LabelRow], choices: Choices
+) -> NDArray[np.float64] | None:
+    """Return the weights of the file, raised for the skipped traces where these are production."""
+    given = [row.weight for row in first]
+    lacking = next((row for row in first if row.weight is None), None)
+    if lacking is not None and any(weight is not None for weight in given):
+        raise InputError(
+            f"line {lacking.line} of the labels has no weight and others have; give each trace one"
+        )
+    weights = None if lacking is not None else np.array(given, dtype=np.float64)
+    if choices.design == "reference" or not joined.skipped:
+        return weights
+    asked = [*joined.at.tolist(), *joined.skipped]
+    mean = 1.0 if weights is None else float(weights.mean())
+    own = np.ones(len(first)) if weights is None else weights
+    return standing_in(
+        joined.verdicts[asked].tolist(),
+        [joined.traces[k].workflow for k in asked],
+        np.arange(len(asked)) < len(first),
+        np.concatenate([own, np.full(len(joined.skipped), mean)]),
+    )
+
+
+def _calibrate(
+    joined: _Joined, sample: LabelledSample, choices: Choices, open_disagreements: int
+) -> Calibration:
+    counted = _counted(joined, choices)
+    return calibrate(
+        sample,
+        production_verdicts=joined.verdicts[counted],
+        production_penalties=joined.penalties[counted],
+        credit=joined.credit,
+        n_verdicts=len(joined.names),
+        verdict_names=joined.names,
+        open_disagreements=open_disagreements,
+        **asdict(choices),
+    )
+
+
+def _counted(joined: _Joined, choices: Choices) -> NDArray[np.bool_]:
+    """Return which traces are production: reference traces with a label are not."""
+    counted = np.ones(len(joined.traces), dtype=bool)
+    if choices.design == "reference":
+        counted[joined.at] = False
+    return counted
+
+
+def _checked(joined: _Joined, result: Calibration, choices: Choices) -> Calibration:
+    """Refuse and warn of what these files cannot support."""
+    counted = _counted(joined, choices)
+    result = checked_claims(
+        result,
+        production_counts=np.bincount(joined.verdicts[counted], minlength=len(joined.names)),
+        verdict_names=joined.names,
+        classes=joined.classes,
+    )
+    if choices.design == "production" or not counted.any():
+        return result
+    reference = [joined.traces[k] for k in joined.at.tolist()]
+    production = [joined.traces[k] for k in np.flatnonzero(counted).tolist()]
+    objections: list[Objection] = []
+    for code, what, name in (
+        ("other_workflows", "workflows", "workflow"), ("other_judge", "judges", "judge"),
+    ):  # fmt: skip
+        sides = [[getattr(row, name) for row in side] for side in (reference, production)]
+        objections += other_side(code, what, *sides)
+    result = refused(result, objections)
+    return replace(result, warnings=(*result.warnings, *_other_period(reference, production)))
+
+
+def _other_period(
+    reference: Sequence[VerdictRow], production: Sequence[VerdictRow]
+) -> tuple[Notice, ...]:
+    """Warn when more than half of production started outside the time of the reference."""
+    times: list[list[datetime]] = [
+        [row.started_at for row in side if row.started_at is not None]
+        for side in (reference, production)
+    ]
+    if not all(times):
+        return ()
+    first, last = min(times[0]), max(times[0])
+    outside = sum(not first <= at <= last for at in times[1])
+    if outside <= len(times[1]) / 2:
+        return ()
+    return (
+        Notice(
+            code="other_period",
+            estimator=HEADLINE["reference"],
+            why=f"{outside:,} of {len(times[1]):,} production traces started before or after the "
+            f"reference traces ({first:%Y-%m-%d} to {last:%Y-%m-%d})",
+            mend="label production traces of that period",
+        ),
+    )
+
+
+def _without_each(joined: _Joined, human: LabelFile, choices: Choices) -> dict[str, float | None]:
+    """Return the headline without each reviewer; adjudicated traces stay as they are."""
+    found: dict[str, float | None] = {}
+    if not 2 <= len(human.reviewers) <= REVIEWERS_LEFT_OUT:
+        return found
+    for reviewer in human.reviewers:
+        shares, open_disagreements = _human_shares(joined, leave_out=reviewer)
+        sample = _sample(joined, shares, choices)
+        result = _checked(joined, _calibrate(joined, sample, choices, open_disagreements), choices)
+        headline = result.headline_estimate
+        found[reviewer] = None if headline is None else headline.net.value
+    return found
+
+
+def _human_side(joined: _Joined, human: LabelFile, open_disagreements: int) -> HumanSide:
+    labels = [[row for row in rows if not row.adjudicated] for rows in joined.labelled]
+    return HumanSide(
+        n_labels=sum(map(len, labels)),
+        reviewers=human.reviewers,
+        n_shared=sum(len(rows) >= 2 for rows in labels),
+        n_adjudicated=sum(any(row.adjudicated for row in rows) for rows in joined.labelled),
+        n_open=open_disagreements,
+        skipped_by_verdict=dict(Counter(joined.names[joined.verdicts[k]] for k in joined.skipped)),
+    )
+
+
+def _disagreements(joined: _Joined, shares: NDArray[np.float64]) -> tuple[dict[str, Any], ...]:
+    listed = []
+    for k, (rows, at) in enumerate(zip(joined.labelled, joined.at.tolist(), strict=True)):
+        verdict = int(joined.verdicts[at])
+        if verdict < len(joined.classes) and shares[k, verdict] > 1 - 1e-9:
+            continue
+        listed.append(
+            {
+                "trace_id": rows[0].trace_id,
+                "verdict": joined.names[verdict],
+                "labels": {
+                    row.reviewer or f"label {n}": row.outcome for n, row in enumerate(rows, 1)
+                },
+            }
+        )
+    return tuple(listed)
+
+
+def _notes(joined: _Joined, human: LabelFile, ceilings: Ceilings, choices: Choices) -> list[str]:
+    n = len(joined.traces)
+    without_ceiling = sum(ceilings.of(row.workflow) is None for row in joined.traces)
+    without_cost = sum(row.cost_usd is None for row in joined.traces)
+    notes = []
+    if without_ceiling == n:
+        notes.append("no cost ceiling was given: nothing is penalised, net and gross are the same")
+    elif without_ceiling:
+        notes.append(f"{without_ceiling:,} of {n:,} traces have no ceiling and carry no penalty")
+    if without_cost and without_ceiling < n:
+        notes.append(f"{without_cost:,} of {n:,} traces have no cost and carry no penalty")
+    unused = sorted(set(ceilings.by_workflow) - {row.workflow for row in joined.traces})
+    if unused:
+        notes.append(f"ceilings of workflows without a trace: {', '.join(unused):.200}")
+    if joined.skipped and choices.design == "production":
+        notes.append("labelled traces stand in for the skipped ones of their verdict and workflow")
+    if len(human.reviewers) > REVIEWERS_LEFT_OUT:
+        notes.append(f"{len(human.reviewers)} reviewers: not left out one by one")
+    return notes
+
+
+def _fingerprint(joined: _Joined, choices: Choices) -> str:
+    """Return the fingerprint of what was read, whatever the order of the rows."""
+    traces = pd.DataFrame(
+        {
+            "trace_id": [row.trace_id for row in joined.traces],
+            "verdict": joined.verdicts,
+            "penalty": joined.penalties,
+        }
+    )
+    labels = pd.DataFrame(
+        [
+            (r.trace_id, r.reviewer, r.outcome, r.adjudicated, r.weight or 1.0, r.cluster)
+            for rows in joined.labelled
+            for r in rows
+        ]
+    )
+    return fingerprint(
+        taxonomy=default_taxonomy().fingerprint,
+        settings={
+            "kind": "calibrate files",
+            "classes": joined.classes,
+            "credit": joined.credit,
+            "verdict_names": joined.names,
+            "skipped": sorted(joined.traces[k].trace_id for k in joined.skipped),
+            **asdict(choices),
+        },
+        traces=traces.sort_values("trace_id"),
+        labels=labels.sort_values(list(labels.columns)),
+    )
