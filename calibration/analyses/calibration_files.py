@@ -414,6 +414,8 @@ def _notes(joined: _Joined, human: LabelFile, ceilings: Ceilings, choices: Choic
     unused = sorted(set(ceilings.by_workflow) - {row.workflow for row in joined.traces})
     if unused:
         notes.append(f"ceilings of workflows without a trace: {', '.join(unused):.200}")
+    if not any(rows[0].cluster for rows in joined.labelled):
+        notes.append("the labels name no cluster: traces are taken as independent")
     if joined.skipped and choices.design == "production":
         notes.append("labelled traces stand in for the skipped ones of their verdict and workflow")
     if len(human.reviewers) > REVIEWERS_LEFT_OUT:

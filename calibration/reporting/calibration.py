@@ -15,6 +15,7 @@ SAMPLE = {
     "production": "taken as a random sample of production",
     "reference": "reference only: assumes that the judge errs there as in production",
 }
+WIDER = "wider_than_human_only"
 # What a report shows of a list that may be as long as the files.
 SHOWN = 5
 
@@ -115,7 +116,9 @@ def _for_the_rate(result: Calibrated) -> Iterator[str]:
             f"{'high' if off > 0 else 'low'}, {'inside' if inside else 'outside'} that interval"
         )
     explained = calibration.r_squared
-    if result.design == "production" and explained is not None and explained < 1:
+    if any(w.code == WIDER and w.estimator == calibration.headline for w in calibration.warnings):
+        yield "    it adds nothing to the human labels: the interval is no shorter with it"
+    elif result.design == "production" and explained is not None and explained < 1:
         yield f"    with it a human label is worth {1 / (1 - explained):.2f} labels"
     if result.design == "reference":
         yield "    as long as it errs in production as on the reference; 100 random labels show it"
