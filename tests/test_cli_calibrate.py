@@ -464,3 +464,23 @@ def test_the_text_answers_the_questions(run: Run) -> None:
         "* headline; confusion matrix inverted, delta",
     ):
         assert line in shown
+
+
+def test_the_worked_example_of_the_docs(run: Run) -> None:
+    docs = (HERE.parent / "docs" / "methods" / "calibration.md").read_text(encoding="utf-8")
+    block = docs.split("```json\n")[1].split("```")[0]
+    shown = run("--counts", counted(block)).stdout
+    given = docs.split("`asr calibrate --counts tables.json` gives ")[1].split(", where")[0]
+    assert f"for the rate: yes, corrected it is {given}" in shown
+    raw = docs.split("where the judge as it is says ")[1].split(".\n")[0]
+    assert f"taken as it is the judge says {raw}" in shown
+    labels = docs.split("```csv\n")[1].split("```")[0]
+    human = written("labels.csv", *labels.splitlines())
+    verdicts = written(
+        "verdicts.csv", "trace_id,outcome,workflow,cost_usd", "run-001,complete,refunds,0.031",
+        "run-002,,refunds,", "run-003,split,refunds,0.018",
+    )  # fmt: skip
+    found = data(run("--human", human, "--verdicts", verdicts, "--json", code=1))
+    assert found["human"]["n_adjudicated"] == 1
+    assert found["skipped"] == 1
+    assert found["confusion"]["columns_verdict"][-2:] == ["no_verdict", "split"]

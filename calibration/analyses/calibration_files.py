@@ -18,20 +18,15 @@ from calibration.analyses.calibration_checks import (
     refused,
 )
 from calibration.analyses.fingerprint import fingerprint
+from calibration.analyses.joined_files import Ceilings, JoinedFiles, human_shares, join_files
 from calibration.analyses.judge_alpha import judge_alpha
 from calibration.analyses.nonresponse import standing_in
-from calibration.analyses.rating_files import in_order
 from calibration.analyses.verdict_files import LabelFile, LabelRow, VerdictFile, VerdictRow
 from calibration.correction.calibrate import Calibration, LabelledSample, Notice, calibrate
 from calibration.correction.results import HEADLINE
-from calibration.errors import CalibrationError, InputError
-from calibration.metrics.score import cost_penalties
-from calibration.records import NO_VERDICT, OUTCOMES, SetAside
+from calibration.errors import InputError
 from calibration.taxonomy import default_taxonomy
 
-SPLIT = "split"
-NO_CLASS = (NO_VERDICT, SPLIT)
-NO_ROW = "the trace has no row in the verdict file"
 # Each reviewer left out is a calibration of its own.
 REVIEWERS_LEFT_OUT = 12
 
@@ -42,33 +37,6 @@ class FileCalibration(Calibrated):
 
     human_file: str
     verdict_file: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ceilings:
-    """Cost ceilings per unit: of each workflow, and of every other one."""
-
-    by_workflow: Mapping[str, float]
-    otherwise: float | None = None
-
-    def of(self, workflow: str) -> float | None:
-        """Return the ceiling of a workflow, None where none was set."""
-        return self.by_workflow.get(workflow, self.otherwise)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Joined:
-    """Both files in numbers: a row a trace of the verdict file, and the labelled ones of them."""
-
-    classes: tuple[str, ...]
-    credit: tuple[float, ...]
-    names: tuple[str, ...]
-    traces: list[VerdictRow]
-    verdicts: NDArray[np.int64]
-    penalties: NDArray[np.float64]
-    labelled: list[tuple[LabelRow, ...]]
-    at: NDArray[np.int64]
-    skipped: list[int]
 
 
 def calibrate_on_files(
@@ -103,8 +71,8 @@ def calibrate_on_files(
         If no labelled trace has a verdict.
     """
     known = ceilings or Ceilings(by_workflow={})
-    joined, set_aside = _joined(human, verdicts, classes, credit, known)
-    shares, open_disagreements = _human_shares(joined, leave_out=None)
+    joined, set_aside = join_files(human, verdicts, classes, credit, known)
+    shares, open_disagreements = human_shares(joined, leave_out=None)
     sample = _sample(joined, shares, choices)
     result = _checked(joined, _calibrate(joined, sample, choices, open_disagreements), choices)
     return FileCalibration(
@@ -132,120 +100,7 @@ def calibrate_on_files(
     )
 
 
-def _joined(
-    human: LabelFile,
-    verdicts: VerdictFile,
-    classes: Sequence[str] | None,
-    credit: Mapping[str, float] | None,
-    ceilings: Ceilings,
-) -> tuple[_Joined, tuple[SetAside, ...]]:
-    named = _classes(human, verdicts, classes)
-    worth = _credit(named, credit)
-    traces = list(verdicts.rows.values())
-    beyond = [name for name in NO_CLASS if name not in named]
-    said = {row.outcome or NO_VERDICT for row in traces}
-    names = (*named, *(name for name in beyond if name in said))
-    code = {name: k for k, name in enumerate(names)}
-    place = {trace_id: k for k, trace_id in enumerate(verdicts.rows)}
-    found: list[tuple[int, tuple[LabelRow, ...]]] = []
-    skipped, set_aside = [], []
-    for trace_id, rows in human.rows.items():
-        given = tuple(row for row in rows if row.outcome)
-        if trace_id not in place:
-            set_aside += [SetAside(file=str(human.path), line=r.line, reason=NO_ROW) for r in rows]
-        elif given:
-            found.append((place[trace_id], given))
-        else:
-            skipped.append(place[trace_id])
-    if not found:
-        raise CalibrationError(
-            f"no labelled trace of {human.path} has a row in {verdicts.path}; the trace_id must "
-            "be the same in both"
-        )
-    joined = _Joined(
-        classes=named,
-        credit=worth,
-        names=names,
-        traces=traces,
-        verdicts=np.array([code[row.outcome or NO_VERDICT] for row in traces], dtype=np.int64),
-        penalties=_penalties(traces, ceilings),
-        labelled=[rows for _, rows in found],
-        at=np.array([k for k, _ in found], dtype=np.int64),
-        skipped=skipped,
-    )
-    return joined, tuple(set_aside)
-
-
-def _classes(
-    human: LabelFile, verdicts: VerdictFile, given: Sequence[str] | None
-) -> tuple[str, ...]:
-    """Return the classes in order; every outcome must be one of them."""
-    labels = [row for rows in human.rows.values() for row in rows if row.outcome]
-    occurring = {row.outcome for row in labels}
-    occurring |= {row.outcome for row in verdicts.rows.values()} - {"", *NO_CLASS}
-    if given is None:
-        classes = OUTCOMES if occurring <= set(OUTCOMES) else tuple(in_order(occurring))
-    else:
-        classes = tuple(name.strip() for name in given)
-    if len(set(classes)) != len(classes) or "" in classes or len(classes) < 2:
-        raise InputError(
-            f"two classes or more are needed, each once, got {', '.join(classes)!r:.200}; name "
-            "them with --classes"
-        )
-    for path, rows, also in (
-        (human.path, labels, ()), (verdicts.path, verdicts.rows.values(), ("", *NO_CLASS)),
-    ):  # fmt: skip
-        for row in rows:
-            if row.outcome not in classes and row.outcome not in also:
-                raise InputError(
-                    f"{path}, line {row.line}, field 'outcome': {row.outcome!r:.80} is none of "
-                    f"{', '.join(classes):.200}"
-                )
-    return classes
-
-
-def _credit(classes: tuple[str, ...], given: Mapping[str, float] | None) -> tuple[float, ...]:
-    if given is None:
-        if set(classes) <= set(OUTCOMES):
-            ours = default_taxonomy().credit
-            return tuple(ours[name] for name in classes)
-        shown = ",".join(f"{name}=..." for name in classes)
-        raise InputError(f"the credit of each class is needed: --credit {shown:.300}")
-    for name in (*given, *classes):
-        if name not in classes:
-            raise InputError(f"--credit: {name!r:.80} is none of {', '.join(classes):.200}")
-        if name not in given:
-            raise InputError(f"--credit: that of {name!r:.80} is missing")
-    return tuple(given[name] for name in classes)
-
-
-def _penalties(traces: Sequence[VerdictRow], ceilings: Ceilings) -> NDArray[np.float64]:
-    held_to = [ceilings.of(row.workflow) for row in traces]
-    costs = [
-        np.nan if limit is None or row.cost_usd is None else row.cost_usd
-        for row, limit in zip(traces, held_to, strict=True)
-    ]
-    return cost_penalties(costs, [limit or 1.0 for limit in held_to], [row.units for row in traces])
-
-
-def _human_shares(joined: _Joined, *, leave_out: str | None) -> tuple[NDArray[np.float64], int]:
-    """Return class shares of the labelled traces, zeros without a label, and how many are open.
-
-    The adjudicated class first, else the mean over reviewers.
-    """
-    code = {name: k for k, name in enumerate(joined.classes)}
-    shares = np.zeros((len(joined.labelled), len(joined.classes)))
-    open_disagreements = 0
-    for k, rows in enumerate(joined.labelled):
-        settled = [row.outcome for row in rows if row.adjudicated][:1]
-        said = settled or [row.outcome for row in rows if not row.reviewer == leave_out is not None]
-        for outcome in said:
-            shares[k, code[outcome]] += 1 / len(said)
-        open_disagreements += len(set(said)) > 1
-    return shares, open_disagreements
-
-
-def _sample(joined: _Joined, shares: NDArray[np.float64], choices: Choices) -> LabelledSample:
+def _sample(joined: JoinedFiles, shares: NDArray[np.float64], choices: Choices) -> LabelledSample:
     """Return the labelled traces that `shares` has a class for."""
     kept = shares.sum(axis=1) > 0
     first = [rows[0] for rows in joined.labelled]
@@ -261,7 +116,7 @@ def _sample(joined: _Joined, shares: NDArray[np.float64], choices: Choices) -> L
 
 
 def _weights(
-    joined: _Joined, first: Sequence[LabelRow], choices: Choices
+    joined: JoinedFiles, first: Sequence[LabelRow], choices: Choices
 ) -> NDArray[np.float64] | None:
     """Return the weights of the file, raised for the skipped traces where these are production."""
     given = [row.weight for row in first]
@@ -285,7 +140,7 @@ def _weights(
 
 
 def _calibrate(
-    joined: _Joined, sample: LabelledSample, choices: Choices, open_disagreements: int
+    joined: JoinedFiles, sample: LabelledSample, choices: Choices, open_disagreements: int
 ) -> Calibration:
     counted = _counted(joined, choices)
     return calibrate(
@@ -300,7 +155,7 @@ def _calibrate(
     )
 
 
-def _counted(joined: _Joined, choices: Choices) -> NDArray[np.bool_]:
+def _counted(joined: JoinedFiles, choices: Choices) -> NDArray[np.bool_]:
     """Return which traces are production: reference traces with a label are not."""
     counted = np.ones(len(joined.traces), dtype=bool)
     if choices.design == "reference":
@@ -308,7 +163,7 @@ def _counted(joined: _Joined, choices: Choices) -> NDArray[np.bool_]:
     return counted
 
 
-def _checked(joined: _Joined, result: Calibration, choices: Choices) -> Calibration:
+def _checked(joined: JoinedFiles, result: Calibration, choices: Choices) -> Calibration:
     """Refuse and warn of what these files cannot support."""
     counted = _counted(joined, choices)
     result = checked_claims(
@@ -356,13 +211,15 @@ def _other_period(
     )
 
 
-def _without_each(joined: _Joined, human: LabelFile, choices: Choices) -> dict[str, float | None]:
+def _without_each(
+    joined: JoinedFiles, human: LabelFile, choices: Choices
+) -> dict[str, float | None]:
     """Return the headline without each reviewer; adjudicated traces stay as they are."""
     found: dict[str, float | None] = {}
     if not 2 <= len(human.reviewers) <= REVIEWERS_LEFT_OUT:
         return found
     for reviewer in human.reviewers:
-        shares, open_disagreements = _human_shares(joined, leave_out=reviewer)
+        shares, open_disagreements = human_shares(joined, leave_out=reviewer)
         sample = _sample(joined, shares, choices)
         result = _checked(joined, _calibrate(joined, sample, choices, open_disagreements), choices)
         headline = result.headline_estimate
@@ -370,7 +227,7 @@ def _without_each(joined: _Joined, human: LabelFile, choices: Choices) -> dict[s
     return found
 
 
-def _human_side(joined: _Joined, human: LabelFile, open_disagreements: int) -> HumanSide:
+def _human_side(joined: JoinedFiles, human: LabelFile, open_disagreements: int) -> HumanSide:
     labels = [[row for row in rows if not row.adjudicated] for rows in joined.labelled]
     return HumanSide(
         n_labels=sum(map(len, labels)),
@@ -382,7 +239,7 @@ def _human_side(joined: _Joined, human: LabelFile, open_disagreements: int) -> H
     )
 
 
-def _disagreements(joined: _Joined, shares: NDArray[np.float64]) -> tuple[dict[str, Any], ...]:
+def _disagreements(joined: JoinedFiles, shares: NDArray[np.float64]) -> tuple[dict[str, Any], ...]:
     listed = []
     for k, (rows, at) in enumerate(zip(joined.labelled, joined.at.tolist(), strict=True)):
         verdict = int(joined.verdicts[at])
@@ -400,7 +257,9 @@ def _disagreements(joined: _Joined, shares: NDArray[np.float64]) -> tuple[dict[s
     return tuple(listed)
 
 
-def _notes(joined: _Joined, human: LabelFile, ceilings: Ceilings, choices: Choices) -> list[str]:
+def _notes(
+    joined: JoinedFiles, human: LabelFile, ceilings: Ceilings, choices: Choices
+) -> list[str]:
     n = len(joined.traces)
     without_ceiling = sum(ceilings.of(row.workflow) is None for row in joined.traces)
     without_cost = sum(row.cost_usd is None for row in joined.traces)
@@ -423,7 +282,7 @@ def _notes(joined: _Joined, human: LabelFile, ceilings: Ceilings, choices: Choic
     return notes
 
 
-def _fingerprint(joined: _Joined, choices: Choices) -> str:
+def _fingerprint(joined: JoinedFiles, choices: Choices) -> str:
     """Return the fingerprint of what was read, whatever the order of the rows."""
     traces = pd.DataFrame(
         {

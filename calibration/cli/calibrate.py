@@ -8,8 +8,9 @@ from pathlib import Path
 import click
 
 from calibration.analyses.calibrated import Calibrated, Choices
-from calibration.analyses.calibration_files import Ceilings, calibrate_on_files
+from calibration.analyses.calibration_files import calibrate_on_files
 from calibration.analyses.calibration_tables import calibrate_on_tables, read_tables
+from calibration.analyses.joined_files import Ceilings
 from calibration.analyses.judge import analyse_judge
 from calibration.analyses.verdict_files import read_ceilings, read_human_labels, read_verdicts
 from calibration.cli.stores import open_to_read

@@ -77,8 +77,8 @@ def calibrated(result: Calibrated) -> Iterator[str]:
 def _human(side: HumanSide) -> Iterator[str]:
     reviewers = f" by {len(side.reviewers)} reviewers" if len(side.reviewers) > 1 else ""
     yield (
-        f"  human side: {side.n_labels:,} labels{reviewers}, {side.n_shared:,} traces with two or "
-        f"more, {side.n_adjudicated:,} adjudicated"
+        f"  human side: {side.n_labels:,} labels{reviewers}; traces with two or more: "
+        f"{side.n_shared:,}, adjudicated: {side.n_adjudicated:,}"
         + (f"; provisional: {side.n_open:,} disagreements open" if side.n_open else "")
     )
     if side.n_adjudicated or side.n_shared:

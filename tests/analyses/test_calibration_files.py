@@ -11,11 +11,11 @@ import pytest
 
 from calibration.analyses.calibrated import Choices
 from calibration.analyses.calibration_files import (
-    Ceilings,
     FileCalibration,
     calibrate_on_files,
 )
 from calibration.analyses.calibration_tables import calibrate_on_tables, read_tables
+from calibration.analyses.joined_files import Ceilings
 from calibration.analyses.judge_alpha import judge_alpha
 from calibration.analyses.nonresponse import standing_in
 from calibration.analyses.verdict_files import read_ceilings, read_human_labels, read_verdicts
