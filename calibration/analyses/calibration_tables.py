@@ -98,7 +98,8 @@ def _tables(file: str, content: dict[str, Any]) -> Tables:
             raise FieldError(
                 f"field 'judge_classes': must hold all classes, {lacking[0]!r:.80} is not there"
             )
-    names = (*classes, *(name for name in columns if name not in classes))
+    # The same tables with columns in another order are the same tables.
+    names = (*classes, *sorted(set(columns) - set(classes)))
     order = [columns.index(name) for name in names]
     confusion = _matrix(content["confusion"], classes, columns)[:, order]
     production = _counts(
