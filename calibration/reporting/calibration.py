@@ -175,7 +175,8 @@ def _rates(result: Calibrated) -> Iterator[str]:
         ],
     )
     # Why an estimator was refused stands in the refusals below.
-    yield from notes((name, e.net) for name, e in estimates.items() if e.net.ok)
+    refused = {notice.estimator for notice in calibration.refusals}
+    yield from notes((n, e.net) for n, e in estimates.items() if e.net.ok or n not in refused)
     if calibration.headline is not None:
         yield f"  * headline; {estimates[calibration.headline].net.method}"
     for reviewer, value in result.without_reviewer.items():
