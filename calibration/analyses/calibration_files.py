@@ -135,7 +135,7 @@ def _weights(
         joined.verdicts[asked].tolist(),
         [joined.traces[k].workflow for k in asked],
         np.arange(len(asked)) < len(first),
-        np.concatenate([own, np.full(len(joined.skipped), mean)]),
+        np.concatenate([own, [w or mean for w in joined.skipped_weights]]),
     )
 
 

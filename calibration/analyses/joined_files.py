@@ -52,6 +52,8 @@ class JoinedFiles:
         Its place in `traces`.
     skipped : list of int
         Places of the traces that were asked about and not labelled.
+    skipped_weights : list of float or None
+        Their weights in the file.
     """
 
     classes: tuple[str, ...]
@@ -63,6 +65,7 @@ class JoinedFiles:
     labelled: list[tuple[LabelRow, ...]]
     at: NDArray[np.int64]
     skipped: list[int]
+    skipped_weights: list[float | None]
 
 
 def join_files(
@@ -90,7 +93,9 @@ def join_files(
     code = {name: k for k, name in enumerate(names)}
     place = {trace_id: k for k, trace_id in enumerate(verdicts.rows)}
     found: list[tuple[int, tuple[LabelRow, ...]]] = []
-    skipped, set_aside = [], []
+    skipped: list[int] = []
+    skipped_weights: list[float | None] = []
+    set_aside: list[SetAside] = []
     for trace_id, rows in human.rows.items():
         given = tuple(row for row in rows if row.outcome)
         if trace_id not in place:
@@ -99,6 +104,7 @@ def join_files(
             found.append((place[trace_id], given))
         else:
             skipped.append(place[trace_id])
+            skipped_weights.append(rows[0].weight)
     if not found:
         raise CalibrationError(
             f"no labelled trace of {human.path} has a row in {verdicts.path}; the trace_id must "
@@ -114,6 +120,7 @@ def join_files(
         labelled=[rows for _, rows in found],
         at=np.array([k for k, _ in found], dtype=np.int64),
         skipped=skipped,
+        skipped_weights=skipped_weights,
     )
     return joined, tuple(set_aside)
 

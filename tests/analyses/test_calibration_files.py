@@ -262,6 +262,18 @@ def test_skipped_traces_are_stood_for_and_counted(write: Write) -> None:
     assert result.if_skipped == pytest.approx((0.75 * 20 / 60, 0.75 * 20 / 60 + share))
 
 
+def test_a_skipped_trace_is_stood_for_by_its_own_weight(write: Write) -> None:
+    labels = [f"t{k},{'pass' if k < 20 else 'fail'},1" for k in range(40)] + ["t40,,4"]
+    said = [f"t{k},pass,{'a' if k < 20 else 'b'}" for k in range(41)]
+    result = calibrated(
+        write("h.csv", rows("trace_id,outcome,weight", *labels)),
+        write("v.csv", rows("trace_id,outcome,workflow", *said)),
+        credit=TWO,
+    )
+    # The 20 that fail carry 24.
+    assert result.calibration.estimates["human_only"].net.value == pytest.approx(20 / 44)
+
+
 def test_a_cell_without_labels_is_stood_for_by_its_verdict() -> None:
     weights = standing_in(
         [0, 0, 0, 1, 1], ["a", "a", "b", "a", "c"], np.array([True, True, False, True, True])
