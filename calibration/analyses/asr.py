@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from calibration.analyses.fingerprint import fingerprint
 from calibration.analyses.judge import (
     INPUT_COLUMNS,
-    Design,
     JudgeAnalysis,
     JudgedPopulation,
     choose_judge,
@@ -21,6 +20,7 @@ from calibration.analyses.judge import (
     refuse_mixture,
 )
 from calibration.analyses.labelled_batch import LabelledBatch, load_batch
+from calibration.correction.calibrate import Design
 from calibration.errors import CalibrationError, InputError
 from calibration.estimates import OK, Estimate, not_estimable
 from calibration.metrics.asr import AgentSuccessRate, agent_success_rate
@@ -134,8 +134,9 @@ def analyse_asr(
         refuse_mixture(store, judge_id, loaded)
         verdicts = store.verdict_frame(judge_id)
         judge = judge_of(
-            loaded, verdicts, judge_id=judge_id, design=design, confidence_level=confidence_level
-        )
+            loaded, verdicts, judge_id=judge_id, design=design, confidence_level=confidence_level,
+            seed=seed,
+        )  # fmt: skip
         raw = _raw(loaded, judged_population(loaded, verdicts), seed, n_resamples, confidence_level)
         corrected, gross, shares = _corrected(judge)
     human = _human_only(loaded, seed, n_resamples, confidence_level)

@@ -1,20 +1,29 @@
 """The judge against the humans: how far off it is, and the rate corrected for that."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from calibration.analyses.calibrated import (
+    Calibrated,
+    Choices,
+    HumanSide,
+    range_if_skipped,
+)
 from calibration.analyses.fingerprint import fingerprint
+from calibration.analyses.judge_alpha import judge_alpha
 from calibration.analyses.labelled_batch import CODE, LabelledBatch, load_batch
+from calibration.analyses.nonresponse import standing_in
 from calibration.correction.calibrate import (
     ESTIMATORS,
     HEADLINE,
     Calibration,
+    Design,
     LabelledSample,
     calibrate,
 )
@@ -23,33 +32,18 @@ from calibration.metrics.score import cost_penalties
 from calibration.records import NO_VERDICT, OUTCOMES, SOURCE_JUDGE
 from calibration.store import Store
 
-Design = Literal["production", "reference"]
 VERDICT_NAMES = (*OUTCOMES, NO_VERDICT)
 # What a number depends on of each trace, beside labels and verdicts.
 INPUT_COLUMNS = ["trace_id", "workflow", "task_key", "cost_usd", "units", "ceiling_usd"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeAnalysis:
-    """A judge calibrated against the human labels of one batch.
-
-    The confusion table has one row a human class and one column a verdict of `verdict_names`.
-    `without_reviewer` is the headline value when one reviewer's labels are left out: reviewer
-    error is shown there and is not part of the interval. `if_skipped` is the headline under
-    the worst and the best class for skipped traces, when more than 3 % were skipped.
-    """
+class JudgeAnalysis(Calibrated):
+    """A judge calibrated against the human labels of one batch of a store."""
 
     batch_id: str
     judge_id: str
-    design: Design
-    verdict_names: tuple[str, ...]
-    calibration: Calibration
-    disagreements: tuple[dict[str, Any], ...]
-    without_reviewer: dict[str, float | None]
-    skipped: int
-    if_skipped: tuple[float, float] | None
     simulated: bool
-    fingerprint: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +92,9 @@ def analyse_judge(
     *,
     judge_id: str | None = None,
     design: Design = "production",
+    pseudo_count: float = 0.5,
     confidence_level: float = 0.95,
+    seed: int = 0,
 ) -> JudgeAnalysis:
     """Calibrate a judge on the labels of one batch.
 
@@ -114,7 +110,9 @@ def analyse_judge(
         store.verdict_frame(chosen),
         judge_id=chosen,
         design=design,
+        pseudo_count=pseudo_count,
         confidence_level=confidence_level,
+        seed=seed,
     )
 
 
@@ -124,7 +122,9 @@ def judge_of(
     *,
     judge_id: str,
     design: Design,
+    pseudo_count: float = 0.5,
     confidence_level: float = 0.95,
+    seed: int = 0,
 ) -> JudgeAnalysis:
     """Calibrate a judge on a batch that is already read."""
     if loaded.labelled.empty:
@@ -132,26 +132,35 @@ def judge_of(
             f"batch {loaded.batch.batch_id!r} has no labels yet; label it on the Label page"
         )
     population = judged_population(loaded, verdicts)
-    result = _calibrate(loaded, population, loaded.human, design, confidence_level)
+    choices = Choices(
+        design=design, pseudo_count=pseudo_count, confidence_level=confidence_level, seed=seed
+    )
+    sample = _sample(loaded, population, loaded.human, design)
+    result = _calibrate(loaded, population, sample, choices)
+    names = VERDICT_NAMES[: _n_verdicts(population)]
     at = _rows(loaded, population)
     return JudgeAnalysis(
         batch_id=loaded.batch.batch_id,
         judge_id=judge_id,
         design=design,
-        verdict_names=VERDICT_NAMES[: _n_verdicts(population)],
+        classes=OUTCOMES,
+        credit={name: loaded.taxonomy.credit[name] for name in OUTCOMES},
+        verdict_names=names,
         calibration=result,
+        alpha=judge_alpha(sample, n_verdicts=len(names), confidence_level=confidence_level),
+        human=_human_side(loaded, population),
         disagreements=_disagreements(loaded, population.verdicts[at]),
-        without_reviewer=_without_each_reviewer(loaded, population, design),
+        without_reviewer=_without_each_reviewer(loaded, population, choices),
         skipped=loaded.skipped,
-        if_skipped=_if_skipped(loaded, result),
+        if_skipped=range_if_skipped(result, skipped=loaded.skipped, labelled=len(loaded.labelled)),
+        seed=seed,
         simulated=loaded.simulated,
         fingerprint=fingerprint(
             taxonomy=loaded.taxonomy.fingerprint,
             settings={
                 "kind": "judge",
                 "judge": judge_id,
-                "design": design,
-                "confidence_level": confidence_level,
+                **asdict(choices),
                 "skipped": loaded.skipped,
             },
             labels=loaded.labels[["trace_id", "reviewer_id", "outcome"]],
@@ -186,39 +195,75 @@ def known_costs(frame: pd.DataFrame) -> NDArray[np.float64]:
     return np.where(frame["ceiling_usd"].isna().to_numpy(), np.nan, costs)
 
 
-def _calibrate(
+def _sample(
     loaded: LabelledBatch,
     population: JudgedPopulation,
     human: NDArray[np.float64],
     design: Design,
-    confidence_level: float,
-    estimators: Collection[str] = ESTIMATORS,
-) -> Calibration:
-    """Run the calibration on the labelled traces that `human` has a class for."""
+) -> LabelledSample:
+    """Return the labelled traces that `human` has a class for."""
     at = _rows(loaded, population)
     has_label = human.sum(axis=1) > 0
     clusters = pd.factorize(loaded.labelled["task_key"])[0]
     repeated = len(np.unique(clusters)) < len(clusters)
-    sample = LabelledSample(
+    weights = _for_skipped(loaded, population, at) if design == "production" else None
+    return LabelledSample(
         human=human[has_label],
         verdicts=population.verdicts[at][has_label],
         penalties=population.penalties[at][has_label],
+        weights=None if weights is None else weights[has_label],
         clusters=clusters[has_label] if repeated else None,
     )
+
+
+def _for_skipped(
+    loaded: LabelledBatch, population: JudgedPopulation, at: NDArray[np.int64]
+) -> NDArray[np.float64] | None:
+    """Return weights by which labelled traces stand in for the skipped ones like them."""
+    skipped = [population.row[trace_id] for trace_id in loaded.skipped_ids]
+    asked = np.concatenate([at, np.array(skipped, dtype=np.int64)])
+    workflow = dict(zip(loaded.traces["trace_id"], loaded.traces["workflow"], strict=True))
+    names = [*loaded.labelled["trace_id"], *loaded.skipped_ids]
+    return standing_in(
+        population.verdicts[asked].tolist(),
+        [workflow[trace_id] for trace_id in names],
+        np.arange(asked.size) < at.size,
+    )
+
+
+def _calibrate(
+    loaded: LabelledBatch,
+    population: JudgedPopulation,
+    sample: LabelledSample,
+    choices: Choices,
+    estimators: Collection[str] = ESTIMATORS,
+) -> Calibration:
     counted = np.ones(len(population.verdicts), dtype=bool)
-    if design == "reference":
-        counted[at] = False
+    if choices.design == "reference":
+        counted[_rows(loaded, population)] = False
     return calibrate(
         sample,
         production_verdicts=population.verdicts[counted],
         production_penalties=population.penalties[counted],
         credit=tuple(loaded.taxonomy.credit[name] for name in OUTCOMES),
-        design=design,
         n_verdicts=_n_verdicts(population),
         verdict_names=VERDICT_NAMES,
         open_disagreements=loaded.open_disagreements,
         estimators=estimators,
-        confidence_level=confidence_level,
+        **asdict(choices),
+    )
+
+
+def _human_side(loaded: LabelledBatch, population: JudgedPopulation) -> HumanSide:
+    per_trace = loaded.labels.groupby("trace_id").size()
+    said = [population.verdicts[population.row[trace_id]] for trace_id in loaded.skipped_ids]
+    return HumanSide(
+        n_labels=len(loaded.labels),
+        reviewers=tuple(loaded.reviewers),
+        n_shared=int((per_trace >= 2).sum()),
+        n_adjudicated=int(loaded.adjudicated.sum()),
+        n_open=loaded.open_disagreements,
+        skipped_by_verdict=dict(Counter(VERDICT_NAMES[code] for code in said)),
     )
 
 
@@ -231,7 +276,7 @@ def _rows(loaded: LabelledBatch, population: JudgedPopulation) -> NDArray[np.int
 
 
 def _without_each_reviewer(
-    loaded: LabelledBatch, population: JudgedPopulation, design: Design
+    loaded: LabelledBatch, population: JudgedPopulation, choices: Choices
 ) -> dict[str, float | None]:
     """Return the headline with each reviewer's labels left out; adjudicated traces stay."""
     codes = loaded.codes()
@@ -245,21 +290,11 @@ def _without_each_reviewer(
         total = votes.sum(axis=1, keepdims=True)
         human = np.divide(votes, total, out=np.zeros_like(votes), where=total > 0)
         human[loaded.adjudicated] = loaded.human[loaded.adjudicated]
-        headline = _calibrate(
-            loaded, population, human, design, 0.95, (HEADLINE[design],)
-        ).headline_estimate
+        sample = _sample(loaded, population, human, choices.design)
+        alone = (HEADLINE[choices.design],)
+        headline = _calibrate(loaded, population, sample, choices, alone).headline_estimate
         found[reviewer] = None if headline is None else headline.net.value
     return found
-
-
-def _if_skipped(loaded: LabelledBatch, result: Calibration) -> tuple[float, float] | None:
-    asked = loaded.skipped + len(loaded.labelled)
-    headline = result.headline_estimate
-    if headline is None or headline.net.value is None or loaded.skipped <= 0.03 * asked:
-        return None
-    share = loaded.skipped / asked
-    low = (1 - share) * headline.net.value
-    return low, low + share
 
 
 def _disagreements(

@@ -25,7 +25,7 @@ class LabelledBatch:
     `human` has one row a labelled trace of the batch (`labelled`, in batch order) and one
     column a class: the adjudicated class where there is one, else the share of each class
     among its reviewers. `open_disagreements` counts traces on which reviewers differ and
-    nobody has adjudicated; `skipped` counts traces that were skipped and never labelled;
+    nobody has adjudicated; `skipped_ids` names traces that were skipped and never labelled;
     `exposed` counts labels that are left out because their reviewer had been shown before
     what others said of the trace.
     """
@@ -38,11 +38,16 @@ class LabelledBatch:
     human: NDArray[np.float64]
     adjudicated: NDArray[np.bool_]
     open_disagreements: int
-    skipped: int
+    skipped_ids: tuple[str, ...]
     unlabelled: int
     exposed: int
     later_traces: int
     simulated: bool
+
+    @property
+    def skipped(self) -> int:
+        """How many traces were skipped and never labelled."""
+        return len(self.skipped_ids)
 
     @property
     def is_sample(self) -> bool:
@@ -134,7 +139,7 @@ def load_batch(store: Store, batch_id: str | None = None, *, sample: bool = True
         human=human,
         open_disagreements=open_disagreements,
         adjudicated=adjudicated,
-        skipped=len(only_skipped),
+        skipped_ids=tuple(sorted(only_skipped)),
         unlabelled=len(items) - len(labelled) - len(only_skipped),
         exposed=exposed,
         later_traces=_later_traces(batch, every),

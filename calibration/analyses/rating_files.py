@@ -3,18 +3,15 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from calibration.agreement.counts import MISSING
 from calibration.agreement.panel import ORDINAL
 from calibration.agreement.study import Options, Study, study
 from calibration.agreement.weights import WEIGHTS, checked_weights, weight_matrix
-from calibration.analyses.rows import Row, read_rows
+from calibration.analyses.rows import Row, any_rows, said_as_text
 from calibration.errors import InputError
 from calibration.records import OUTCOMES
 from calibration.taxonomy import default_taxonomy
@@ -76,7 +73,7 @@ def read_ratings(
         If the file cannot be read, names an item or rating twice, holds a label that is no
         declared class, or a column of items is not there, empty or differs within an item.
     """
-    rows = list(_parquet_rows(path) if path.suffix == ".parquet" else read_rows(path, required=()))
+    rows = list(any_rows(path, required=()))
     if not rows:
         raise InputError(f"{path}: holds no ratings")
     columns = list(dict.fromkeys(name for _, row in rows for name in row))
@@ -100,12 +97,12 @@ def _of_items(
     """Return a column's value on every item; the rows of an item must say the same."""
     said: dict[str, str] = {}
     for line, row in rows:
-        value = _said(row.get(name))
+        value = said_as_text(row.get(name))
         if not value:
             raise InputError(f"{path}, line {line}: field {name!r:.80} is missing")
-        if said.setdefault(_said(row.get(item)), value) != value:
+        if said.setdefault(said_as_text(row.get(item)), value) != value:
             raise InputError(
-                f"{path}, line {line}: {name!r:.80} of item {_said(row.get(item))!r:.80} is "
+                f"{path}, line {line}: {name!r:.80} of item {said_as_text(row.get(item))!r:.80} is "
                 f"{value!r:.80} here and another before"
             )
     return tuple(said[name] for name in items)
@@ -119,29 +116,12 @@ class _Cell:
     label: str
 
 
-def _parquet_rows(path: Path) -> Iterator[tuple[int, Row]]:
-    try:
-        table = pq.read_table(path)
-    except (OSError, pa.ArrowException) as error:
-        raise InputError(f"{path}: cannot be read as Parquet ({error!s:.200})") from error
-    yield from enumerate(table.to_pylist(), 1)
-
-
-def _said(value: Any) -> str:
-    """Return a cell as text; a whole number is written as one however it was stored."""
-    if value is None or value != value:
-        return ""
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return str(value).strip()
-
-
 def _long_cells(path: Path, rows: Iterable[tuple[int, Row]], columns: list[str]) -> Iterator[_Cell]:
     for name in LONG:
         if name not in columns:
             raise InputError(f"{path}: a long file needs the columns {', '.join(LONG)}")
     for line, row in rows:
-        item, rater, label = (_said(row.get(name)) for name in LONG)
+        item, rater, label = (said_as_text(row.get(name)) for name in LONG)
         for name, value in (("item", item), ("rater", rater)):
             if not value:
                 raise InputError(f"{path}, line {line}: field {name!r} is missing")
@@ -153,18 +133,18 @@ def _wide_cells(path: Path, rows: Iterable[tuple[int, Row]], columns: list[str])
     if not raters:
         raise InputError(f"{path}: a wide file needs a column a rater after the item")
     for line, row in rows:
-        item = _said(row.get(first))
+        item = said_as_text(row.get(first))
         if not item:
             raise InputError(f"{path}, line {line}: field {first!r} is missing; it names the item")
         for rater in raters:
-            yield _Cell(line, item, rater, _said(row.get(rater)))
+            yield _Cell(line, item, rater, said_as_text(row.get(rater)))
 
 
 def _coded(path: Path, cells: list[_Cell], classes: list[str] | None) -> Ratings:
     items = {name: k for k, name in enumerate(dict.fromkeys(cell.item for cell in cells))}
     raters = {name: k for k, name in enumerate(dict.fromkeys(cell.rater for cell in cells))}
     if classes is None:
-        classes = _in_order({cell.label for cell in cells if cell.label})
+        classes = in_order({cell.label for cell in cells if cell.label})
     if len(set(classes)) != len(classes) or "" in classes:
         raise InputError(f"classes must be named, each once, got {', '.join(classes)!r:.200}")
     place = {name: k for k, name in enumerate(classes)}
@@ -193,7 +173,8 @@ def _coded(path: Path, cells: list[_Cell], classes: list[str] | None) -> Ratings
     )
 
 
-def _in_order(names: set[str]) -> list[str]:
+def in_order(names: set[str]) -> list[str]:
+    """Return names of classes sorted, numbers by value."""
     try:
         return sorted(names, key=float)
     except ValueError:

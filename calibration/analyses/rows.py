@@ -1,4 +1,4 @@
-"""Rows of CSV and JSONL files: reading them with the line where each starts, and writing."""
+"""Rows of CSV, JSONL and Parquet files: reading them with their line, and writing CSV."""
 
 import csv
 import io
@@ -6,6 +6,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from calibration.errors import InputError
 from calibration.importers.base import MAX_TRACE_BYTES, FieldError
@@ -39,6 +42,43 @@ def read_rows(path: Path, *, required: Sequence[str]) -> Iterator[tuple[int, Row
             if row.get(name) is None or not str(row[name]).strip():
                 raise InputError(f"{path}, line {line}: field {name!r} is missing")
         yield line, row
+
+
+def any_rows(path: Path, *, required: Sequence[str]) -> Iterator[tuple[int, Row]]:
+    """Yield as `read_rows`, from a Parquet file too, whose rows are numbered from 1.
+
+    Raises
+    ------
+    InputError
+        As `read_rows`.
+    """
+    if path.suffix != ".parquet":
+        yield from read_rows(path, required=required)
+        return
+    try:
+        table = pq.read_table(path)
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(f"{path}: cannot be read as Parquet ({error!s:.200})") from error
+    for name in required:
+        if name not in table.column_names:
+            raise InputError(f"{path}: column {name!r} is missing")
+    line = 0
+    for batch in table.to_batches():
+        for row in batch.to_pylist():
+            line += 1
+            for name in required:
+                if not said_as_text(row[name]):
+                    raise InputError(f"{path}, line {line}: field {name!r} is missing")
+            yield line, row
+
+
+def said_as_text(value: Any) -> str:
+    """Return a cell as text; a whole number is written as one however it was stored."""
+    if value is None or value != value:
+        return ""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return str(value).strip()
 
 
 def text_field(row: Row, name: str, *, path: Path, line: int) -> str | None:

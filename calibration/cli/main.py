@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from calibration.cli import agreement, data, planning, reference, results, server, traces
+from calibration.cli import agreement, calibrate, data, planning, reference, results, server, traces
 from calibration.cli.terminal import print_error
 from calibration.errors import CalibrationError, InputError
 
@@ -41,6 +41,7 @@ for command in (
     *planning.COMMANDS,
     *traces.COMMANDS,
     agreement.agreement,
+    calibrate.calibrate,
     *results.COMMANDS,
     *server.COMMANDS,
     *reference.COMMANDS,

@@ -1,11 +1,10 @@
-"""Commands that answer a question about the rate: calibrate, report."""
+"""The command that reports the rate."""
 
 from pathlib import Path
 
 import click
 
 from calibration.analyses.asr import analyse_asr
-from calibration.analyses.judge import Design, analyse_judge
 from calibration.cli.stores import open_to_read
 from calibration.cli.terminal import (
     print_json,
@@ -15,31 +14,9 @@ from calibration.cli.terminal import (
     with_judge,
     with_store,
 )
+from calibration.correction.calibrate import Design
 from calibration.errors import CalibrationError
 from calibration.reporting import as_json, text
-
-
-@click.command()
-@with_store
-@with_batch
-@with_judge
-@with_json
-def calibrate(
-    path: Path, batch_id: str | None, judge_id: str | None, design: Design, as_data: bool
-) -> None:
-    """Hold a judge against the human labels and correct the rate for its errors.
-
-    \b
-    asr calibrate --judge source: --json
-    """
-    with open_to_read(path) as store:
-        result = analyse_judge(store, batch_id, judge_id=judge_id, design=design)
-    if as_data:
-        print_json(as_json.judge(result))
-    else:
-        print_lines(text.judge(result))
-    if result.calibration.headline is None:
-        raise CalibrationError("no corrected rate can be given; the refusals say what would help")
 
 
 @click.command()
@@ -72,4 +49,4 @@ def report(
         raise CalibrationError("no rate can be given; the status says what would help")
 
 
-COMMANDS = (calibrate, report)
+COMMANDS = (report,)

@@ -10,7 +10,7 @@ from calibration.analyses.agreement import AgreementAnalysis
 from calibration.analyses.agreement_traces import TraceSet, rated_traces
 from calibration.analyses.rows import as_csv
 from calibration.reporting.agreement_json import agreement as as_json
-from calibration.reporting.as_json import Json
+from calibration.reporting.json_values import Json
 
 ESTIMATE = ("value", "lower", "upper", "confidence_level", "n", "method", "status")
 

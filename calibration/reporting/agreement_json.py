@@ -14,7 +14,7 @@ from calibration.analyses.agreement import AgreementAnalysis
 from calibration.analyses.next_steps import NextStep, next_steps
 from calibration.analyses.rating_files import RatingsAgreement
 from calibration.analyses.reviewers import ReviewerProfile
-from calibration.reporting.as_json import Json, estimate
+from calibration.reporting.json_values import Json, estimate
 
 
 def agreement(result: AgreementAnalysis) -> Json:

@@ -1,29 +1,12 @@
 """Results as JSON: full precision, undefined as null with a status, never NaN."""
 
-from typing import Any
-
 from calibration.analyses.asr import AsrAnalysis, CostSummary
 from calibration.analyses.demo import Demo
 from calibration.analyses.importing import ImportReport
-from calibration.analyses.judge import JudgeAnalysis
-from calibration.estimates import Estimate
 from calibration.metrics.asr import AgentSuccessRate
 from calibration.records import OUTCOMES
-
-Json = dict[str, Any]
-
-
-def estimate(result: Estimate) -> Json:
-    """Return one estimate."""
-    return {
-        "value": result.value,
-        "interval": None if result.interval is None else list(result.interval),
-        "se": result.se,
-        "n": result.n,
-        "method": result.method,
-        "confidence_level": result.confidence_level,
-        "status": result.status,
-    }
+from calibration.reporting.calibration_json import of_store
+from calibration.reporting.json_values import Json, estimate
 
 
 def import_report(report: ImportReport) -> Json:
@@ -38,56 +21,6 @@ def import_report(report: ImportReport) -> Json:
         "set_aside": [
             {"file": row.file, "line": row.line, "reason": row.reason} for row in report.set_aside
         ],
-    }
-
-
-def judge(result: JudgeAnalysis) -> Json:
-    """Return the calibration of a judge."""
-    calibration = result.calibration
-    quality = calibration.judge
-    return {
-        "design": result.design,
-        "judge_id": result.judge_id,
-        "n_labels": calibration.n_labels,
-        "n_production": calibration.n_production,
-        "headline": calibration.headline,
-        "estimates": {n: estimate(e.net) for n, e in calibration.estimates.items()},
-        "estimates_gross": {n: estimate(e.gross) for n, e in calibration.estimates.items()},
-        "class_shares": {
-            name: dict(zip(OUTCOMES, map(estimate, shares), strict=True))
-            for name, shares in calibration.class_shares.items()
-        },
-        "judge": {
-            "accuracy": estimate(quality.accuracy),
-            "kappa": estimate(quality.kappa),
-            "per_class": {
-                name: {"recall": estimate(c.recall), "precision": estimate(c.precision)}
-                for name, c in zip(OUTCOMES, quality.per_class, strict=True)
-            },
-        },
-        "confusion": {
-            "rows_human": list(OUTCOMES),
-            "columns_verdict": list(result.verdict_names),
-            "counts": result.calibration.confusion.table.tolist(),
-        },
-        "disagreements": list(result.disagreements),
-        "without_reviewer": result.without_reviewer,
-        "skipped": result.skipped,
-        "if_skipped": None if result.if_skipped is None else list(result.if_skipped),
-        "refusals": [_notice(notice) for notice in calibration.refusals],
-        "warnings": [_notice(notice) for notice in calibration.warnings],
-        "batch_id": result.batch_id,
-        "simulated": result.simulated,
-        "fingerprint": result.fingerprint,
-    }
-
-
-def _notice(notice: Any) -> Json:
-    return {
-        "code": notice.code,
-        "estimator": notice.estimator,
-        "why": notice.why,
-        "mend": notice.mend,
     }
 
 
@@ -142,7 +75,7 @@ def asr(result: AsrAnalysis) -> Json:
             "open_disagreements": result.open_disagreements,
             "reviewers": list(result.reviewers),
         },
-        "calibration": None if result.judge is None else judge(result.judge),
+        "calibration": None if result.judge is None else of_store(result.judge),
         "credit": dict(result.credit),
         "taxonomy": {
             "version": result.taxonomy_version,

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from calibration.records import OUTCOMES, Trace
-from calibration.reporting.as_json import estimate
+from calibration.reporting.json_values import estimate
 from calibration.reporting.text import figure, notes, percent, table
 from reference_dataset.records import CanonicalLabel, Problem
 from reference_dataset.repeat_pass import RepeatAgreement, RepeatPass

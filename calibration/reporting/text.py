@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from calibration.analyses.asr import AsrAnalysis, CostSummary
 from calibration.analyses.importing import FilesRead, ImportReport
-from calibration.analyses.judge import JudgeAnalysis
 from calibration.analyses.selecting import TracePage, plain_rows
 from calibration.estimates import OK, Estimate
 from calibration.records import OUTCOMES
@@ -131,52 +130,6 @@ def confusion(
         ["", *column_names],
         [[name, *[f"{c:g}" for c in row]] for name, row in zip(row_names, counts, strict=True)],
     )
-
-
-def judge(result: JudgeAnalysis) -> Iterator[str]:
-    """Yield the calibration of a judge."""
-    calibration = result.calibration
-    if result.simulated:
-        yield SIMULATED
-    yield f"Judge {result.judge_id} against the labels of {result.batch_id}"
-    sample = (
-        "random sample of production"
-        if result.design == "production"
-        else "reference only: assumes that the judge errs there as in production"
-    )
-    yield f"  {calibration.n_labels} labelled traces ({sample}), {calibration.n_production} judged"
-    yield f"  accuracy {number(calibration.judge.accuracy)}"
-    yield f"  kappa    {number(calibration.judge.kappa)}"
-    yield ""
-    yield "Human class (rows) x verdict (columns)"
-    yield from confusion(
-        OUTCOMES, result.verdict_names, result.calibration.confusion.table.tolist()
-    )
-    yield ""
-    yield "Agent success rate, net of cost and gross"
-    yield from table(
-        ["estimator", "net", "gross"],
-        [
-            [name + (" *" if name == calibration.headline else ""), figure(e.net), figure(e.gross)]
-            for name, e in calibration.estimates.items()
-        ],
-    )
-    # Why an estimator was refused stands in the refusals below.
-    yield from notes((n, e.net) for n, e in calibration.estimates.items() if e.net.ok)
-    if calibration.headline is not None:
-        yield f"  * headline; {calibration.estimates[calibration.headline].net.method}"
-    for reviewer, value in result.without_reviewer.items():
-        text = "not estimable" if value is None else f"{value:.3f}"
-        yield f"  without {reviewer}: {text} (reviewer error is shown here, not in the interval)"
-    if result.if_skipped is not None:
-        low, high = result.if_skipped
-        yield f"  {result.skipped} skipped traces could move it to [{low:.3f}, {high:.3f}]"
-    for kind, notices in (("refused", calibration.refusals), ("warning", calibration.warnings)):
-        for notice in notices:
-            yield f"  {kind}: {notice.estimator}: {notice.why}; {notice.mend}"
-    yield f"  {len(result.disagreements)} traces where a human and the judge differ"
-    yield ""
-    yield f"fingerprint {result.fingerprint[:16]}"
 
 
 def asr(result: AsrAnalysis) -> Iterator[str]:

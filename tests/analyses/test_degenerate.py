@@ -13,7 +13,8 @@ from calibration.analyses.judge import JudgeAnalysis, analyse_judge
 from calibration.errors import CalibrationError, InputError, MixedDataError
 from calibration.records import OUTCOMES
 from calibration.reporting import agreement as agreement_text
-from calibration.reporting import agreement_json, as_json, text
+from calibration.reporting import agreement_json, as_json, calibration_json, text
+from calibration.reporting import calibration as calibration_text
 from tests.analyses.conftest import NewWorld
 from tests.analyses.worlds import World, ids
 
@@ -28,8 +29,8 @@ def check_shown(world: World, **options: Any) -> tuple[AsrAnalysis, JudgeAnalysi
     data = [agreement_json.agreement(agreed), as_json.asr(result)]
     judged = result.judge
     if judged is not None:
-        printed += text.judge(judged)
-        data.append(as_json.judge(judged))
+        printed += calibration_text.of_store(judged)
+        data.append(calibration_json.of_store(judged))
     for line in printed:
         assert not UNDEFINED.search(line), line
     for item in data:

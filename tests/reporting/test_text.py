@@ -6,7 +6,7 @@ from calibration.analyses.importing import FilesRead, ImportReport
 from calibration.estimates import Estimate, not_estimable
 from calibration.importers import preview
 from calibration.records import SetAside
-from calibration.reporting import as_json, text
+from calibration.reporting import as_json, json_values, text
 
 
 def estimate(value: float | None = 0.5, **changes: object) -> Estimate:
@@ -43,11 +43,11 @@ def test_a_table_is_aligned() -> None:
 
 def test_full_precision_and_null_in_json() -> None:
     third = 1 / 3
-    written = json.loads(json.dumps(as_json.estimate(estimate(third, interval=None))))
+    written = json.loads(json.dumps(json_values.estimate(estimate(third, interval=None))))
     assert written["value"] == third
     assert written["interval"] is None
-    assert as_json.estimate(estimate())["interval"] == [0.25, 0.75]
-    refused = as_json.estimate(not_estimable("why: do this", method="m"))
+    assert json_values.estimate(estimate())["interval"] == [0.25, 0.75]
+    refused = json_values.estimate(not_estimable("why: do this", method="m"))
     assert (refused["value"], refused["interval"], refused["se"]) == (None, None, None)
     assert refused["status"] == "not_estimable: why: do this"
 

@@ -1,0 +1,185 @@
+"""The command that holds a judge against the humans: in the store, in files, or in tables."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from calibration.analyses.calibrated import Calibrated, Choices
+from calibration.analyses.calibration_files import calibrate_on_files
+from calibration.analyses.calibration_tables import calibrate_on_tables, read_tables
+from calibration.analyses.joined_files import Ceilings
+from calibration.analyses.judge import analyse_judge
+from calibration.analyses.verdict_files import read_ceilings, read_human_labels, read_verdicts
+from calibration.cli.stores import open_to_read
+from calibration.cli.terminal import print_json, print_lines, with_batch, with_json, with_store
+from calibration.correction.calibrate import Design
+from calibration.errors import CalibrationError, InputError
+from calibration.reporting import calibration as text
+from calibration.reporting import calibration_json as as_json
+
+FILE = click.Path(path_type=Path)
+
+
+def _credit(
+    _context: click.Context, _option: click.Parameter, value: str | None
+) -> dict[str, float] | None:
+    """Read `a=1,b=.4`."""
+    if value is None:
+        return None
+    credit: dict[str, float] = {}
+    for part in value.split(","):
+        name, _, amount = (piece.strip() for piece in part.rpartition("="))
+        try:
+            worth = float(amount)
+        except ValueError:
+            worth = -1.0
+        if not name or not 0 <= worth <= 1:
+            raise click.BadParameter(f"must be CLASS=NUMBER from 0 to 1, got {part!r:.80}")
+        if name in credit:
+            raise click.BadParameter(f"names {name!r:.80} twice")
+        credit[name] = worth
+    return credit
+
+
+def _finite(_context: click.Context, _option: click.Parameter, value: float | None) -> float | None:
+    """Refuse NaN, which no range keeps out."""
+    if value is not None and not math.isfinite(value):
+        raise click.BadParameter(f"must be a number, got {value}")
+    return value
+
+
+@click.command()
+@with_store
+@with_batch
+@click.option("--judge", "judge_id", help="Judge to use; `source:` pools the files' grades.")
+@click.option(
+    "--human",
+    type=FILE,
+    help="File of labels: trace_id, outcome, optional reviewer, adjudicated, weight, cluster.",
+)
+@click.option(
+    "--verdicts",
+    type=FILE,
+    help="File of verdicts: trace_id, outcome, workflow, cost_usd, optional units, started_at, "
+    "judge.",
+)
+@click.option("--counts", type=FILE, help="JSON file of tables; it names the design itself.")
+@click.option(
+    "--design",
+    type=click.Choice(["production", "reference"]),
+    show_default="production",
+    help="What the labelled traces are: a random sample of production, or reference only.",
+)
+@click.option("--classes", help="Of files: every class there is, in order, parted by commas.")
+@click.option(
+    "--credit",
+    callback=_credit,
+    metavar="CLASS=NUMBER,...",
+    help="Of files: what each class is worth; default: the taxonomy's where the classes are ours.",
+)
+@click.option("--ceilings", type=FILE, help="Of files: workflow and ceiling_usd, a row each.")
+@click.option(
+    "--ceiling",
+    type=click.FloatRange(0, 1_000_000, min_open=True),
+    callback=_finite,
+    help="Of files: cost ceiling in USD per unit, of every workflow or of --workflow.",
+)
+@click.option("--workflow", help="The workflow that --ceiling is for.")
+@click.option(
+    "--pseudo-count",
+    type=click.FloatRange(0, 1000),
+    callback=_finite,
+    default=0.5,
+    show_default=True,
+    help="Spread over each row of the error rates before they are inverted.",
+)
+@click.option(
+    "--confidence",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    callback=_finite,
+    default=0.95,
+    show_default=True,
+)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+@with_json
+def calibrate(
+    path: Path,
+    batch_id: str | None,
+    judge_id: str | None,
+    human: Path | None,
+    verdicts: Path | None,
+    counts: Path | None,
+    design: Design | None,
+    classes: str | None,
+    credit: dict[str, float] | None,
+    ceilings: Path | None,
+    ceiling: float | None,
+    workflow: str | None,
+    pseudo_count: float,
+    confidence: float,
+    seed: int,
+    as_data: bool,
+) -> None:
+    """Hold a judge against the human labels and correct the rate for its errors.
+
+    The labels and verdicts are those of the store, of two files, or counted in tables.
+
+    \b
+    asr calibrate --judge source: --json
+    asr calibrate --human labels.csv --verdicts verdicts.csv --design reference --ceiling 0.05
+    asr calibrate --counts tables.json --json
+    """
+    choices = Choices(
+        design=design or "production", pseudo_count=pseudo_count, confidence_level=confidence,
+        seed=seed,
+    )  # fmt: skip
+    of_store: dict[str, object] = {"--batch": batch_id, "--judge": judge_id}
+    of_files: dict[str, object] = {
+        "--classes": classes, "--credit": credit, "--ceilings": ceilings, "--ceiling": ceiling,
+        "--workflow": workflow,
+    }  # fmt: skip
+    if counts is not None:
+        others: dict[str, object] = {"--human": human, "--verdicts": verdicts, "--design": design}
+        _refuse(of_store | of_files | others, "not for --counts, which says it itself")
+        result: Calibrated = calibrate_on_tables(read_tables(counts), choices)
+    elif human is not None or verdicts is not None:
+        if human is None or verdicts is None:
+            raise InputError("--human and --verdicts are needed together")
+        _refuse(of_store, "for the store, not for files")
+        result = calibrate_on_files(
+            read_human_labels(human),
+            read_verdicts(verdicts),
+            choices,
+            classes=None if classes is None else classes.split(","),
+            credit=credit,
+            ceilings=_ceilings(ceilings, ceiling, workflow),
+        )
+    else:
+        _refuse(of_files, "for --human and --verdicts, not for the store")
+        with open_to_read(path) as store:
+            result = analyse_judge(store, batch_id, judge_id=judge_id, **asdict(choices))
+    if as_data:
+        print_json(as_json.result(result))
+    else:
+        print_lines(text.result(result))
+    if result.calibration.headline is None:
+        raise CalibrationError("no corrected rate can be given; the refusals say what would help")
+
+
+def _refuse(options: Mapping[str, object], why: str) -> None:
+    given = [name for name, value in options.items() if value is not None]
+    if given:
+        raise InputError(f"{given[0]} is {why}")
+
+
+def _ceilings(file: Path | None, ceiling: float | None, workflow: str | None) -> Ceilings:
+    """Return the ceilings; what the command line says of a workflow goes before the file."""
+    by_workflow = {} if file is None else read_ceilings(file)
+    if workflow is None:
+        return Ceilings(by_workflow=by_workflow, otherwise=ceiling)
+    if ceiling is None:
+        raise InputError("--workflow is the workflow that --ceiling is for")
+    return Ceilings(by_workflow={**by_workflow, workflow: ceiling})
