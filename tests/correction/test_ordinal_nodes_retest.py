@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import cohen_kappa_score
+from sklearn.metrics import cohen_kappa_score  # type: ignore[import-untyped]
 
 from calibration.correction.confusion import confusion_from_table
 from calibration.correction.nodes import errors_by_node, node_quality
