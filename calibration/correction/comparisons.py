@@ -101,7 +101,9 @@ def compare_groups(
         for group in (first, second)
     ]  # fmt: skip
     if all(side.kind == "direct" for side in sides):
-        difference = _direct_difference(sides[0].estimate, sides[1].estimate)
+        difference = independent_difference(
+            sides[0].estimate, sides[1].estimate, method=DIRECT_DIFFERENCE
+        )
         return Comparison(
             first=first.name, second=second.name, kind="direct", difference=difference
         )
@@ -121,11 +123,36 @@ def compare_groups(
     return _synthetic_difference(first, second, table, pseudo_count, confidence_level)
 
 
-def _direct_difference(first: Estimate, second: Estimate) -> Estimate:
+def independent_difference(
+    first: Estimate, second: Estimate, *, method: str, furthest: float = 1.0
+) -> Estimate:
+    """Estimate the difference of two independent estimates from their limits.
+
+    Parameters
+    ----------
+    first, second : Estimate
+        The difference is `first` less `second`.
+    method : str
+    furthest : float, default 1
+        What the difference can be at most; the interval is cut there.
+
+    Returns
+    -------
+    Estimate
+        The interval combines the distances from value to limit, so those that are not the same on
+        both sides, or are exact bounds, stay so; without one of the intervals there is none.
+
+    Examples
+    --------
+    >>> first = Estimate(value=0.8, interval=(0.5, 0.9), n=10, method="")
+    >>> second = Estimate(value=0.5, interval=(0.4, 0.9), n=10, method="")
+    >>> independent_difference(first, second, method="").interval
+    (-0.2, 0.44142)
+    """
     n, level = first.n + second.n, first.confidence_level
     if first.value is None or second.value is None:
         why = "one of the two has no estimate: label more of its traces"
-        return not_estimable(why, method=DIRECT_DIFFERENCE, n=n, confidence_level=level)
+        return not_estimable(why, method=method, n=n, confidence_level=level)
     value = first.value - second.value
     status, interval, se = OK, None, None
     if first.interval is None or second.interval is None:
@@ -133,11 +160,11 @@ def _direct_difference(first: Estimate, second: Estimate) -> Estimate:
     else:
         down = np.hypot(first.value - first.interval[0], second.interval[1] - second.value)
         up = np.hypot(first.interval[1] - first.value, second.value - second.interval[0])
-        interval = max(-1.0, float(value - down)), min(1.0, float(value + up))
+        interval = max(-furthest, float(value - down)), min(furthest, float(value + up))
         if first.se is not None and second.se is not None:
             se = float(np.hypot(first.se, second.se))
     return Estimate(
-        value=value, interval=interval, n=n, method=DIRECT_DIFFERENCE, confidence_level=level,
+        value=value, interval=interval, n=n, method=method, confidence_level=level,
         status=status, se=se,
     )  # fmt: skip
 

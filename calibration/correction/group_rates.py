@@ -153,7 +153,7 @@ class _Cells:
         _, n_groups, n_verdicts = self._shape
         cell = (self._classes * n_groups + group[self._rows]) * n_verdicts + self._verdict
         counts = np.bincount(cell, weights=self._weight, minlength=int(np.prod(self._shape)))
-        return counts.reshape(self._shape)
+        return np.asarray(counts.reshape(self._shape), dtype=np.float64)
 
 
 def _expected(table: FloatArray) -> tuple[FloatArray, int]:

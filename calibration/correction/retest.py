@@ -110,4 +110,5 @@ def _first(codes: IntArray) -> IntArray:
     """Return the first verdict of each trace."""
     if not codes.size:
         return np.zeros(0, dtype=np.int64)
-    return codes[np.arange(len(codes)), (codes != MISSING).argmax(axis=1)]
+    first: IntArray = codes[np.arange(len(codes)), (codes != MISSING).argmax(axis=1)]
+    return first

@@ -148,7 +148,7 @@ def _fit(gaps: FloatArray, constants: FloatArray, size: FloatArray) -> _Fit | No
         free=free,
         residuals=gaps - design @ coefficients,
         design=design,
-        bread=bread,
+        bread=np.asarray(bread, dtype=np.float64),
     )
 
 
