@@ -29,6 +29,9 @@ class Comparison:
     kind : str
         ``direct`` when both are estimated from their own labels, else ``synthetic``: then both
         sides are, and the difference may neither pass nor fail a gate.
+    sides : tuple of Estimate, length 2
+        What it is the difference of; of a synthetic comparison both are, also where a group has an
+        estimate of its own.
     difference : Estimate
         First less second.
     flip_chance : float or None
@@ -42,6 +45,7 @@ class Comparison:
     first: str
     second: str
     kind: Kind
+    sides: tuple[Estimate, Estimate]
     difference: Estimate
     flip_chance: float | None = None
     flips_at: float | None = None
@@ -101,26 +105,28 @@ def compare_groups(
         for group in (first, second)
     ]  # fmt: skip
     if all(side.kind == "direct" for side in sides):
-        difference = independent_difference(
-            sides[0].estimate, sides[1].estimate, method=DIRECT_DIFFERENCE
-        )
+        one, other = sides[0].estimate, sides[1].estimate
         return Comparison(
-            first=first.name, second=second.name, kind="direct", difference=difference
+            first=first.name,
+            second=second.name,
+            kind="direct",
+            sides=(one, other),
+            difference=independent_difference(one, other, method=DIRECT_DIFFERENCE),
         )
-    refused = [
-        estimate
-        for estimate in (
-            synthetic_estimate(group, table, names, pseudo_count, confidence_level)
-            for group in (first, second)
-        )
-        if not estimate.ok
-    ]
-    if refused:
-        difference = replace(refused[0], method=SYNTHETIC_DIFFERENCE)
-        return Comparison(
-            first=first.name, second=second.name, kind="synthetic", difference=difference
-        )
-    return _synthetic_difference(first, second, table, pseudo_count, confidence_level)
+    one, other = (
+        synthetic_estimate(group, table, names, pseudo_count, confidence_level)
+        for group in (first, second)
+    )
+    result = Comparison(
+        first=first.name,
+        second=second.name,
+        kind="synthetic",
+        sides=(one, other),
+        difference=replace(other if one.ok else one, method=SYNTHETIC_DIFFERENCE),
+    )
+    if not (one.ok and other.ok):
+        return result
+    return _synthetic_difference(result, first, second, table, pseudo_count, confidence_level)
 
 
 def independent_difference(
@@ -194,7 +200,12 @@ def _side(rates_inverse: FloatArray, production: ProductionSums) -> _Side:
 
 
 def _synthetic_difference(
-    first: Group, second: Group, table: ArrayLike, pseudo_count: float, confidence_level: float
+    compared: Comparison,
+    first: Group,
+    second: Group,
+    table: ArrayLike,
+    pseudo_count: float,
+    confidence_level: float,
 ) -> Comparison:
     cells = confusion_from_table(table).table
     known = cells.sum(axis=1) > 0
@@ -216,10 +227,8 @@ def _synthetic_difference(
         confidence_level=confidence_level,
         se=se,
     )
-    return Comparison(
-        first=first.name,
-        second=second.name,
-        kind="synthetic",
+    return replace(
+        compared,
         difference=difference,
         flip_chance=float(stats.norm.sf(abs(value) / se)) if se > 0 else None,
         flips_at=abs(value) / one.reach if one.reach > 0 else None,

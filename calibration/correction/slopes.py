@@ -116,7 +116,7 @@ def slope_within_class(
     why = _why_not(spare, index)
     fit = None if why else _fit(gap, used, of_size)
     if fit is None:
-        why = why or "it does not vary within a human class: label traces of other sizes"
+        why = why or "it does not vary within a human class: label traces in which it differs"
         refused = not_estimable(why, method=method, n=n, confidence_level=confidence_level)
         return MeanAgainstZero(estimate=refused, p_value=None)
     df = float(spare if index is None else index.max())

@@ -7,9 +7,9 @@ from calibration.analyses.judge_diagnostics import JudgeDiagnostics, Leniency
 from calibration.analyses.judge_disagreements import Disagreement
 from calibration.analyses.judge_groups import GroupPair, JudgeGroups
 from calibration.analyses.judge_versions import JudgeDrift
-from calibration.correction.comparisons import Comparison
 from calibration.correction.nodes import NodeQuality
 from calibration.correction.ordinal import OrdinalAgreement
+from calibration.estimates import Estimate
 from calibration.reporting.text import SIMULATED, figure, notes, number, percent, table
 
 SHOWN = 20
@@ -38,7 +38,8 @@ def diagnostics(result: JudgeDiagnostics) -> Iterator[str]:
         yield from leniency(by, rows)
     yield ""
     yield "Leniency that follows something else, human class held fixed (credit for each doubling)"
-    named = [(f"length of the {name}", found) for name, found in result.slopes.items()]
+    sizes = {"response": "characters of the response", "steps": "number of steps"}
+    named = [(sizes[name], found) for name, found in result.slopes.items()]
     named.append(("agents of the judge's own family against others", result.own_family))
     for name, found in named:
         yield f"  {name}: {number(found.estimate)}{_p(found.p_value)}"
@@ -205,34 +206,36 @@ def groups(result: JudgeGroups) -> Iterator[str]:
     yield f"fingerprint {result.fingerprint[:16]}"
 
 
-def _pairs(pairs: Iterable[GroupPair]) -> Iterator[str]:
-    for number_of, pair in enumerate(pairs):
-        if number_of == 0:
-            yield ""
-            yield "Differences (each interval is for one pair)"
-        mark = " ~" if pair.net.kind == "synthetic" else ""
-        yield f"  {_both(pair)}{mark}: {number(pair.net.difference)}"
-        if pair.net.kind == "synthetic" and pair.net.difference.ok:
-            yield f"    passes or fails no gate; {_risk(pair.net)}"
-            yield f"    judge more lenient to the first by {number(pair.leniency_difference)}"
+def _pairs(pairs: Sequence[GroupPair]) -> Iterator[str]:
+    if not pairs:
+        return
+    yield ""
+    yield "Differences, net of cost (each interval is for one pair)"
+    rows = [
+        [
+            _both(pair), *(_of_side(side) for side in pair.net.sides),
+            figure(pair.net.difference), percent(pair.net.flip_chance),
+            percent(pair.net.flips_at), figure(pair.leniency_difference),
+        ]
+        for pair in pairs
+    ]  # fmt: skip
+    head = ["", "first", "second", "difference", "wrong sign", "turns at", "judge more lenient by"]
+    yield from table(head, rows)
+    yield from notes(("differences", pair.net.difference) for pair in pairs)
+    if any(pair.net.kind == "synthetic" for pair in pairs):
+        yield "  ~ synthetic, both sides with the error rates of all groups: gates nothing"
+        yield "  wrong sign: chance of it if the judge errs alike in both"
+        yield "  turns at: share of one group's traces that the judge would have to pass beyond"
+        yield "  what it would pass of the other's, for the ranking to turn around"
+
+
+def _of_side(found: Estimate) -> str:
+    return "-" if found.value is None else f"{found.value:.3f}"
 
 
 def _both(pair: GroupPair) -> str:
-    return f"{_short(pair.net.first, 60)} less {_short(pair.net.second, 60)}"
-
-
-def _risk(found: Comparison) -> str:
-    parts = []
-    if found.flip_chance is not None:
-        parts.append(
-            f"the ranking is wrong with chance {percent(found.flip_chance)} if the judge errs alike"
-        )
-    if found.flips_at is not None:
-        parts.append(
-            f"it turns around if the judge passes {percent(found.flips_at)} more of the traces of "
-            "one than it would of the other's"
-        )
-    return "; ".join(parts)
+    mark = " ~" if pair.net.kind == "synthetic" else ""
+    return f"{_short(pair.net.first, 60)} less {_short(pair.net.second, 60)}{mark}"
 
 
 def ordinal(found: OrdinalAgreement) -> Iterator[str]:

@@ -155,6 +155,7 @@ def groups(result: JudgeGroups) -> Json:
 
 def _comparison(found: Comparison) -> Json:
     return estimate(found.difference) | {
+        "sides": [estimate(side) for side in found.sides],
         "flip_chance": found.flip_chance,
         "flips_at": found.flips_at,
     }

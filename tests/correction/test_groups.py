@@ -165,6 +165,12 @@ def test_one_side_without_labels_makes_both_synthetic() -> None:
     found = compare_groups(labelled("a", 27, 3, (600, 400)), binary("b", 1, 3), TABLE, names=NAMES)
     assert found.kind == "synthetic"
     assert found.difference.n == 1004
+    # Of both sides the synthetic value is subtracted, also of the one that has its own.
+    own = invert(TABLE, labelled("a", 27, 3, (600, 400)).production).estimate
+    assert found.sides[0].value == pytest.approx(own.value)
+    assert found.sides[0].value is not None
+    assert found.sides[1].value is not None
+    assert found.difference.value == pytest.approx(found.sides[0].value - found.sides[1].value)
 
 
 def test_turning_the_comparison_around_turns_the_sign() -> None:

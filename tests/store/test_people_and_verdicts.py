@@ -174,11 +174,9 @@ def test_all_samples_come_with_reason_and_evidence(desk: Desk) -> None:
         ]
     )
     frame = desk.store.verdict_sample_frame("j")
-    assert frame[["trace_id", "sample", "outcome"]].to_numpy().tolist() == [
-        [trace, *said]
-        for trace in sorted((first, second))
-        for said in ([[0, "complete"], [1, "abandoned"]] if trace == first else [[0, "complete"]])
-    ]
+    said = frame.groupby("trace_id")["outcome"].agg(list).to_dict()
+    assert said == {first: ["complete", "abandoned"], second: ["complete"]}
+    assert frame["sample"].tolist() in ([0, 1, 0], [0, 0, 1])
     mine = frame[(frame["trace_id"] == first) & (frame["sample"] == 0)]
     assert mine["reason"].tolist() == ["all there"]
     assert json.loads(mine["evidence"].iloc[0]) == [{"step_id": "s2", "quote": "found it"}]
