@@ -71,6 +71,14 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """A quoted span and the step it stands in (``response`` for the final response)."""
+
+    step_id: str
+    quote: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """What a judge says about one trace; `proposed` marks a class that a human must confirm."""
 
@@ -79,6 +87,7 @@ class Verdict:
     outcome: str
     sample: int = 0
     reason: str | None = None
+    evidence: tuple[Evidence, ...] = ()
     proposed: bool = False
     cost_usd: float | None = None
     simulated: bool = False
@@ -161,14 +170,6 @@ class TraceForReview:
     status: str | None
     agent: str
     latency_s: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
-    """A quoted span and the step it stands in (``response`` for the final response)."""
-
-    step_id: str
-    quote: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

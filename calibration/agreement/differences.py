@@ -69,7 +69,7 @@ def difference(
         (second, *unit_features(second, patterns, second_weights)),
     )
     n = patterns.pairable().n_items
-    return _difference(parts, patterns.multiplicity, n, confidence_level)
+    return difference_of_parts(parts, patterns.multiplicity, n, confidence_level)
 
 
 def change(
@@ -132,15 +132,16 @@ def change(
         parts.append((coefficient, *unit_features(coefficient, patterns, weights)))
     twice = (rows[:, :n_classes].sum(axis=1) >= 2) | (rows[:, n_classes:].sum(axis=1) >= 2)
     n = int(items[twice].sum())
-    return _difference((parts[0], parts[1]), items.astype(np.int64), n, confidence_level)
+    return difference_of_parts((parts[0], parts[1]), items.astype(np.int64), n, confidence_level)
 
 
 Part = tuple[Coefficient, FloatArray, FloatArray]
 
 
-def _difference(
+def difference_of_parts(
     parts: tuple[Part, Part], items: NDArray[np.int64], n: int, confidence_level: float
 ) -> Estimate:
+    """Estimate the first coefficient less the second from what each pattern adds to their sums."""
     whole, without = [], []
     for coefficient, features, distances in parts:
         totals = items @ features

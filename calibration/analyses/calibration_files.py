@@ -1,7 +1,7 @@
 """A judge calibrated on two files: what the humans said and what the judge said."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -22,7 +22,13 @@ from calibration.analyses.joined_files import Ceilings, JoinedFiles, human_share
 from calibration.analyses.judge_alpha import judge_alpha
 from calibration.analyses.nonresponse import standing_in
 from calibration.analyses.verdict_files import LabelFile, LabelRow, VerdictFile, VerdictRow
-from calibration.correction.calibrate import Calibration, LabelledSample, Notice, calibrate
+from calibration.correction.calibrate import (
+    ESTIMATORS,
+    Calibration,
+    LabelledSample,
+    Notice,
+    calibrate,
+)
 from calibration.correction.results import HEADLINE
 from calibration.errors import InputError
 from calibration.taxonomy import default_taxonomy
@@ -140,7 +146,11 @@ def _weights(
 
 
 def _calibrate(
-    joined: JoinedFiles, sample: LabelledSample, choices: Choices, open_disagreements: int
+    joined: JoinedFiles,
+    sample: LabelledSample,
+    choices: Choices,
+    open_disagreements: int,
+    estimators: Collection[str] = ESTIMATORS,
 ) -> Calibration:
     counted = _counted(joined, choices)
     return calibrate(
@@ -151,6 +161,7 @@ def _calibrate(
         n_verdicts=len(joined.names),
         verdict_names=joined.names,
         open_disagreements=open_disagreements,
+        estimators=estimators,
         **asdict(choices),
     )
 
@@ -221,7 +232,9 @@ def _without_each(
     for reviewer in human.reviewers:
         shares, open_disagreements = human_shares(joined, leave_out=reviewer)
         sample = _sample(joined, shares, choices)
-        result = _checked(joined, _calibrate(joined, sample, choices, open_disagreements), choices)
+        alone = (HEADLINE[choices.design],)
+        found_now = _calibrate(joined, sample, choices, open_disagreements, alone)
+        result = _checked(joined, found_now, choices)
         headline = result.headline_estimate
         found[reviewer] = None if headline is None else headline.net.value
     return found

@@ -9,13 +9,14 @@ from calibration.store.database import Database
 def traces(db: Database) -> pd.DataFrame:
     """Return the index of all traces, one row each, in the order of import.
 
-    Columns: trace_id, seq, source, workflow, task_key, trial, model, status, started_at, latency_s,
-    cost_usd (missing: NaN), units, ceiling_usd (missing: NaN), simulated.
+    Columns: trace_id, seq, source, workflow, task_key, trial, model, agent_version, status,
+    started_at, latency_s, n_steps, cost_usd (missing: NaN), units, ceiling_usd (missing: NaN),
+    simulated.
     """
     return _frame(
         db,
-        "SELECT trace_id, seq, source, t.workflow, task_key, trial, model, status, started_at, "
-        "latency_s, cost_usd, units, w.ceiling_usd, simulated "
+        "SELECT trace_id, seq, source, t.workflow, task_key, trial, model, agent_version, "
+        "status, started_at, latency_s, n_steps, cost_usd, units, w.ceiling_usd, simulated "
         "FROM trace t LEFT JOIN workflow w ON w.name = t.workflow ORDER BY seq",
     )
 
@@ -94,6 +95,20 @@ def verdicts(db: Database, judge_id: str) -> pd.DataFrame:
         "SELECT trace_id, judge_id, outcome, proposed FROM verdict "
         "WHERE sample = 0 AND (judge_id = ? OR (? = ? AND starts_with(judge_id, ?))) "
         "ORDER BY trace_id",
+        [judge_id, judge_id, SOURCE_JUDGE, SOURCE_JUDGE],
+    )
+
+
+def verdict_samples(db: Database, judge_id: str) -> pd.DataFrame:
+    """Return every verdict of a judge, with the ones it gave when asked again.
+
+    Columns: trace_id, sample, outcome, reason, evidence (JSON text), in order of both. The judge
+    ``source:`` stands for all grades that came with the traces.
+    """
+    return _frame(
+        db,
+        "SELECT trace_id, sample, outcome, reason, evidence FROM verdict "
+        "WHERE judge_id = ? OR (? = ? AND starts_with(judge_id, ?)) ORDER BY trace_id, sample",
         [judge_id, judge_id, SOURCE_JUDGE, SOURCE_JUDGE],
     )
 

@@ -377,6 +377,10 @@ class Store:
         """Return the verdicts of a judge."""
         return frames.verdicts(self._db, judge_id)
 
+    def verdict_sample_frame(self, judge_id: str) -> pd.DataFrame:
+        """Return every verdict of a judge, with reasons and with those given when asked again."""
+        return frames.verdict_samples(self._db, judge_id)
+
     def judge_frame(self) -> pd.DataFrame:
         """Return all judges with the number of their verdicts."""
         return frames.judges(self._db)

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from uuid import uuid4
 
 import pyarrow as pa
@@ -85,6 +85,9 @@ def _insert(cursor: Cursor, fresh: list[Verdict]) -> None:
             "sample": pa.array([v.sample for v in fresh], pa.int32()),
             "outcome": pa.array([v.outcome for v in fresh], pa.string()),
             "reason": pa.array([v.reason for v in fresh], pa.string()),
+            "evidence": pa.array(
+                [json.dumps([asdict(e) for e in v.evidence]) for v in fresh], pa.string()
+            ),
             "proposed": pa.array([v.proposed for v in fresh], pa.bool_()),
             "cost_usd": pa.array([v.cost_usd for v in fresh], pa.float64()),
             "created_at": pa.array([now] * len(fresh), pa.timestamp("us")),

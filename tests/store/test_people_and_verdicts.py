@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from calibration.errors import InputError, TaxonomyError
-from calibration.records import Verdict, Workflow
+from calibration.records import Evidence, Verdict, Workflow
 from calibration.store import Store, people
 from calibration.taxonomy import Taxonomy, default_taxonomy
 from tests.store.builders import ABANDONED, COMPLETE, Clock, Desk, make_trace, query
@@ -161,6 +161,25 @@ def test_samples_of_a_judge_are_stored_beside_each_other(desk: Desk) -> None:
     new = [verdict(first, outcome, sample=k) for k, outcome in enumerate(["complete", "abandoned"])]
     assert desk.store.add_verdicts(new).stored == 2
     assert desk.store.verdict_frame("j")["outcome"].tolist() == ["complete"]
+
+
+def test_all_samples_come_with_reason_and_evidence(desk: Desk) -> None:
+    first, second, *_ = desk.traces
+    quote = Evidence(step_id="s2", quote="found it")
+    desk.store.add_verdicts(
+        [
+            verdict(second),
+            verdict(first, "abandoned", sample=1),
+            verdict(first, reason="all there", evidence=(quote,)),
+        ]
+    )
+    frame = desk.store.verdict_sample_frame("j")
+    said = frame.groupby("trace_id")["outcome"].agg(list).to_dict()
+    assert said == {first: ["complete", "abandoned"], second: ["complete"]}
+    assert frame["sample"].tolist() in ([0, 1, 0], [0, 0, 1])
+    mine = frame[(frame["trace_id"] == first) & (frame["sample"] == 0)]
+    assert mine["reason"].tolist() == ["all there"]
+    assert json.loads(mine["evidence"].iloc[0]) == [{"step_id": "s2", "quote": "found it"}]
 
 
 @pytest.mark.parametrize("outcome", ["", "Complete", "good", "split"])

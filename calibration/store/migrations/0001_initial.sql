@@ -209,6 +209,7 @@ CREATE TABLE verdict (
   sample INTEGER NOT NULL,
   outcome VARCHAR NOT NULL,
   reason VARCHAR,
+  evidence JSON,
   proposed BOOLEAN NOT NULL,
   cost_usd DOUBLE,
   created_at TIMESTAMP NOT NULL,

@@ -1,0 +1,226 @@
+"""What a calibrated rate does not show of a judge, from the store to the figures."""
+
+from typing import Any
+
+import pytest
+
+from calibration.analyses.judge import analyse_judge
+from calibration.analyses.judge_diagnostics import diagnose_judge
+from calibration.errors import CalibrationError
+from calibration.records import Evidence, LabelDraft, Step, Verdict
+from tests.analyses.conftest import NewWorld
+from tests.analyses.worlds import World, drawn_ids, ids
+
+C, P, M, H, A = "complete", "partial_plus", "partial_minus", "hallucinated", "abandoned"
+
+
+def again(world: World, sample: int, said: dict[str, str]) -> None:
+    """Let the judge say something of traces it was asked about before."""
+    world.store.add_verdicts(
+        [
+            Verdict(judge_id="judge-1", trace_id=name, outcome=outcome, sample=sample)
+            for name, outcome in said.items()
+        ]
+    )
+
+
+def steps(n: int) -> tuple[Step, ...]:
+    return tuple(Step(step_id=f"s{k}", role="assistant", content="...") for k in range(n))
+
+
+@pytest.fixture
+def world(new_world: NewWorld) -> World:
+    """Twenty traces, twelve labelled by two; the judge calls most of them complete."""
+    drawn = drawn_ids(20, 12)
+    traces: dict[str, dict[str, Any]] = {
+        name: {"model": "gpt-x" if k % 2 else "other", "agent_version": "2" if k % 4 == 1 else None}
+        for k, name in enumerate(drawn)
+    }
+    made = new_world(n=20, n_drawn=12, traces=traces)
+    assert list(made.drawn) == drawn
+    made.label("Ann", dict(zip(drawn, [C] * 6 + [P] * 2 + [M] * 2 + [H, A], strict=True)))
+    made.label("Ben", dict(zip(drawn, [C] * 5 + [P] * 3 + [M] * 2 + [H, A], strict=True)))
+    made.judge(dict.fromkeys(ids(20), C) | dict(zip(drawn[7:], [P, M, C, M, A], strict=True)))
+    return made
+
+
+def test_the_ceiling_is_of_the_same_traces(world: World) -> None:
+    found = diagnose_judge(world.store).ceiling["percent_agreement"]
+    # Ann and Ben differ on one of twelve; the judge agrees with Ann on 6 + 1 + 1 + 1 and with Ben
+    # on 5 + 1 + 1 + 1 of the twelve.
+    assert found.panel.value == pytest.approx(11 / 12)
+    assert found.outsider.value == pytest.approx((9 / 12 + 8 / 12) / 2)
+    assert found.panel.n == found.outsider.n == 12
+
+
+def test_a_trace_without_verdict_lowers_the_judge_alone(new_world: NewWorld) -> None:
+    made = new_world(n=8, n_drawn=8)
+    for name in ("Ann", "Ben"):
+        made.label(name, dict(zip(made.drawn, [C] * 4 + [A] * 4, strict=True)))
+    made.judge(dict(zip(made.drawn[:6], [C] * 4 + [A] * 2, strict=True)))
+    found = diagnose_judge(made.store)
+    assert found.ceiling["percent_agreement"].panel.value == 1.0
+    assert found.ceiling["percent_agreement"].outsider.value == pytest.approx(6 / 8)
+    assert found.errors == {None: 2.0}
+    assert [d.verdict for d in found.disagreements] == ["no_verdict"] * 2
+    assert found.disagreements[0].moves is None
+    assert found.verdict_names[-1] == "no_verdict"
+
+
+def test_questions_and_errors_by_question(world: World) -> None:
+    found = diagnose_judge(world.store)
+    assert list(found.nodes) == ["output", "fabrication", "all_subgoals", "material_error"]
+    # Fabrication: the humans say yes of one trace, where the judge says partial_minus.
+    assert found.nodes["fabrication"].table == ((0.0, 1.0), (0.0, 10.0))
+    assert found.nodes["fabrication"].yes_recall.value == 0.0
+    # All sub-goals, judge no on traces 7 and 8 and 10 (not asked by the humans there).
+    assert found.nodes["all_subgoals"].table == ((5.5, 0.0), (2.5, 2.0))
+    assert found.nodes["output"].accuracy.value == 1.0
+    assert found.errors == {"all_subgoals": 2.5, "fabrication": 1.0}
+
+
+def test_disagreements_come_with_both_reasons_what_moves_most_first(new_world: NewWorld) -> None:
+    made = new_world(n=10, n_drawn=5)
+    ann = made.store.add_reviewer("Ann")
+    outcomes = [C, P, M, C, H]
+    taxonomy = made.store.taxonomy()
+    made.store.import_labels(
+        made.batch_id,
+        [
+            LabelDraft(
+                client_token=f"d{k}", trace_id=name, reviewer_id=ann.reviewer_id,
+                batch_id=made.batch_id, answers=taxonomy.answers_for(outcome),
+                rationale=f"because {k}", evidence=(Evidence(step_id="response", quote="Booked"),),
+            )
+            for k, (name, outcome) in enumerate(zip(made.drawn, outcomes, strict=True))
+        ],
+    )  # fmt: skip
+    quote = Evidence(step_id="response", quote="judge's quote")
+    made.store.add_verdicts(
+        [
+            Verdict(
+                judge_id="judge-1", trace_id=name, reason=f"judged {name}", evidence=(quote,),
+                outcome=dict(zip(made.drawn, [C, C, C, P, M], strict=True)).get(name, C),
+            )
+            for name in ids(10)
+        ]
+    )  # fmt: skip
+    found = diagnose_judge(made.store).disagreements
+    # complete: 8 of 10 in production, 3 labelled: weight .8 / 3. Trace 2 moves 1 x that, trace 1
+    # .6 x that; partial_plus: .1 / 1 x .6; hallucinated for partial_minus: nothing.
+    assert [d.trace_id for d in found] == [made.drawn[k] for k in (2, 1, 3, 4)]
+    assert [d.moves for d in found] == pytest.approx([0.8 / 3, 0.6 * 0.8 / 3, 0.06, 0.0])
+    assert [d.credit_difference for d in found] == pytest.approx([1.0, 0.6, -0.6, 0.0])
+    top = found[0]
+    assert top.labels[0].rationale == "because 2"
+    assert top.labels[0].evidence == ({"step_id": "response", "quote": "Booked"},)
+    assert top.reason == f"judged {made.drawn[2]}"
+    assert top.evidence == ({"step_id": "response", "quote": "judge's quote"},)
+    assert top.human == {M: 1.0}
+    assert [d.question for d in found] == ["all_subgoals"] * 3 + ["fabrication"]
+
+
+def test_disagreements_are_those_of_the_calibration(world: World) -> None:
+    listed = {d["trace_id"] for d in analyse_judge(world.store).disagreements}
+    assert {d.trace_id for d in diagnose_judge(world.store).disagreements} == listed
+
+
+def test_leniency_by_hand(world: World) -> None:
+    found = diagnose_judge(world.store)
+    # Credit of the verdict less the human one: trace 5 is complete/partial_plus: 1 - .7; trace 6
+    # 1 - .4; trace 9 1 - 0; the others nothing.
+    assert found.leniency.estimate.value == pytest.approx((0.3 + 0.6 + 1.0) / 12)
+    agents = {row.group: row for row in found.leniency_by["agent"]}
+    # Even places are "other"; of the odd ones 1, 5 and 9 are version 2.
+    assert set(agents) == {"other", "gpt-x 2", "gpt-x"}
+    assert agents["gpt-x 2"].gap.estimate.value == pytest.approx((0.3 + 1.0) / 3)
+    assert agents["other"].gap.estimate.value == pytest.approx(0.6 / 6)
+    assert agents["other"].gap.p_value is not None
+    # The third group shows no variation: two p-values are adjusted, the smaller one doubled.
+    assert agents["gpt-x"].p_holm is None
+    tested = sorted(row.gap.p_value or 1 for row in agents.values() if row.gap.p_value is not None)
+    adjusted = sorted(row.p_holm for row in agents.values() if row.p_holm is not None)
+    assert adjusted == pytest.approx([2 * tested[0], max(2 * tested[0], tested[1])])
+    assert [row.group for row in found.leniency_by["workflow"]] == ["flights"]
+    flights = found.leniency_by["workflow"][0]
+    assert flights.verdict_credit - flights.human_credit == pytest.approx(1.9 / 12)
+
+
+def test_slopes_follow_the_size_of_the_trace(new_world: NewWorld) -> None:
+    """The judge passes the failed traces of 16 steps and fails those of one step."""
+    drawn = drawn_ids(40, 40)
+    sizes = {name: 16 if k % 2 else 1 for k, name in enumerate(drawn)}
+    made = new_world(
+        n=40, n_drawn=40,
+        traces={name: {"steps": steps(size), "response": "x" * 8} for name, size in sizes.items()},
+    )  # fmt: skip
+    made.label("Ann", {name: M if k < 30 else C for k, name in enumerate(drawn)})
+    said = {name: C if k >= 30 or (k % 2 and k < 28) else M for k, name in enumerate(drawn)}
+    made.judge(said)
+    found = diagnose_judge(made.store)
+    # Within the failed ones 14 of 15 long ones pass and none of the short, four doublings apart;
+    # the other class has no gap and as many of both: it pulls the common slope towards zero.
+    failed, passed = 30 * 4, 10 * 4
+    expected = (14 / 15 / 4) * failed / (failed + passed)
+    steep = found.slopes["steps"]
+    assert steep.estimate.value == pytest.approx(expected)
+    assert steep.p_value is not None
+    assert steep.p_value < 1e-6
+    assert "does not vary" in found.slopes["response"].estimate.status
+
+
+def test_self_preference_needs_the_family_of_the_judge(world: World) -> None:
+    assert "name it" in diagnose_judge(world.store).own_family.estimate.status
+    few = diagnose_judge(world.store, judge_family="gpt").own_family.estimate
+    assert few.status.startswith("not_estimable: 6 labelled traces more than constants")
+
+
+def test_self_preference_by_hand(new_world: NewWorld) -> None:
+    drawn = drawn_ids(40, 40)
+    traces = {n: {"model": "GPT-9" if k % 2 else "other"} for k, n in enumerate(drawn)}
+    made = new_world(n=40, n_drawn=40, traces=traces)
+    made.label("Ann", dict.fromkeys(drawn, M))
+    made.judge({n: C if k % 2 and k < 20 else M for k, n in enumerate(drawn)})
+    found = diagnose_judge(made.store, judge_family="gpt").own_family
+    assert found.estimate.value == pytest.approx(10 / 20)
+    assert found.p_value is not None
+    assert found.p_value < 1e-3
+
+
+def test_flips_between_samples(world: World) -> None:
+    assert "judge some traces twice" in diagnose_judge(world.store).retest.changed.status
+    again(world, 1, dict.fromkeys(world.drawn[:4], C) | {world.drawn[8]: A})
+    again(world, 2, {world.drawn[0]: P})
+    found = diagnose_judge(world.store).retest
+    assert found.changed.value == pytest.approx(2 / 5)
+    assert found.changed.n == 5
+    assert found.most_asked == 3
+    assert found.per_verdict[0].value == pytest.approx(1 / 4)
+    assert found.per_verdict[2].value == 1.0
+
+
+def test_the_fingerprint_follows_what_the_figures_are_made_of(world: World) -> None:
+    before = diagnose_judge(world.store).fingerprint
+    assert diagnose_judge(world.store).fingerprint == before
+    assert diagnose_judge(world.store, judge_family="gpt").fingerprint != before
+    again(world, 1, {world.drawn[0]: C})
+    assert diagnose_judge(world.store).fingerprint != before
+
+
+def test_without_labels_it_says_what_to_do(new_world: NewWorld) -> None:
+    made = new_world()
+    made.judge(dict.fromkeys(ids(12), C))
+    with pytest.raises(CalibrationError, match="has no labels yet"):
+        diagnose_judge(made.store)
+
+
+def test_one_label_and_no_verdict_at_all_on_it(new_world: NewWorld) -> None:
+    made = new_world()
+    made.judge({name: C for name in ids(12) if name not in made.drawn})
+    made.label("Ann", {made.drawn[0]: C})
+    found = diagnose_judge(made.store)
+    assert not found.leniency.estimate.ok
+    assert not found.ceiling["gwet_ac"].panel.ok
+    assert found.leniency_by == {"agent": (), "workflow": ()}
+    assert all(not slope.estimate.ok for slope in found.slopes.values())
+    assert len(found.disagreements) == 1

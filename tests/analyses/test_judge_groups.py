@@ -1,0 +1,146 @@
+"""The corrected rate by group: direct where labels allow, else synthetic."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+
+from calibration.analyses.judge_groups import analyse_groups
+from calibration.analyses.judged import group_names
+from calibration.correction.confusion import confusion_from_table
+from calibration.correction.inversion import invert
+from calibration.correction.production import production_sums_from_counts
+from calibration.errors import InputError
+from calibration.records import OUTCOMES
+from calibration.taxonomy import default_taxonomy
+from tests.analyses.conftest import NewWorld
+from tests.analyses.worlds import World, drawn_ids, ids
+
+C, P, M, H, A = OUTCOMES
+N, N_DRAWN = 420, 210
+START = datetime(2026, 1, 5, 12)  # noqa: DTZ001  a Monday; the store keeps UTC without zone
+
+
+@pytest.fixture
+def world(new_world: NewWorld) -> World:
+    """Agent `big` has most traces, `mid` some 60 labels, `small` few; the judge errs alike."""
+    rng = np.random.default_rng(5)
+    names, drawn = ids(N), drawn_ids(N, N_DRAWN)
+    model = dict(zip(names, rng.choice(["big", "mid", "small"], N, p=[0.6, 0.3, 0.1]), strict=True))
+    traces: dict[str, dict[str, Any]] = {
+        name: {"model": str(model[name]), "started_at": START + timedelta(days=13 * k / N)}
+        for k, name in enumerate(names)
+    }
+    made = new_world(n=N, n_drawn=N_DRAWN, traces=traces)
+    assert list(made.drawn) == drawn
+    truth = rng.choice(5, N, p=[0.45, 0.2, 0.15, 0.1, 0.1])
+    wrong = rng.random(N) < 0.1
+    said = np.where(wrong, rng.choice(5, N), truth)
+    made.judge({name: OUTCOMES[k] for name, k in zip(names, said, strict=True)})
+    true = {name: OUTCOMES[k] for name, k in zip(names, truth, strict=True)}
+    made.label("Ann", {name: true[name] for name in drawn})
+    return made
+
+
+def test_groups_by_model_are_direct_or_synthetic(world: World) -> None:
+    found = analyse_groups(world.store, by="model")
+    rows = {row.name: row for row in found.groups}
+    assert list(rows) == ["big", "mid", "small"]
+    assert {name: row.net.kind for name, row in rows.items()} == {
+        "big": "direct", "mid": "direct", "small": "synthetic",
+    }  # fmt: skip
+    assert sum(row.net.n_labels for row in rows.values()) == N_DRAWN
+    assert sum(row.net.n_production for row in rows.values()) == N
+    frame = world.store.trace_frame()
+    small = frame.loc[frame["model"] == "small", "trace_id"]
+    verdicts = world.store.verdict_frame("judge-1").set_index("trace_id")["outcome"]
+    counts = [int((verdicts[small] == name).sum()) for name in OUTCOMES]
+    credit = [default_taxonomy().credit[name] for name in OUTCOMES]
+    labels = world.store.label_frame(world.batch_id).set_index("trace_id")["outcome"]
+    table = np.zeros((5, 5))
+    for name in world.drawn:
+        table[OUTCOMES.index(labels[name]), OUTCOMES.index(verdicts[name])] += 1
+    witness = invert(
+        confusion_from_table(table).table, production_sums_from_counts(counts, credit=credit)
+    ).estimate
+    assert rows["small"].net.estimate.value == pytest.approx(witness.value)
+    assert rows["small"].net.estimate.interval == pytest.approx(witness.interval)
+    assert "error rates of all groups" in rows["small"].net.estimate.method
+
+
+def test_pairs_are_marked_and_come_with_the_leniency(world: World) -> None:
+    found = analyse_groups(world.store, by="model")
+    kinds = {(p.net.first, p.net.second): p.net.kind for p in found.pairs}
+    assert kinds == {
+        ("big", "mid"): "direct", ("big", "small"): "synthetic", ("mid", "small"): "synthetic",
+    }  # fmt: skip
+    for pair in found.pairs:
+        assert pair.net.may_gate == (pair.net.kind == "direct")
+        assert (pair.net.flip_chance is None) == (pair.net.kind == "direct")
+        # Without ceilings nothing costs: net is gross.
+        assert pair.net.difference.value == pytest.approx(pair.gross.difference.value)
+        gaps = {row.name: row.leniency.estimate.value or 0 for row in found.groups}
+        assert pair.leniency_difference.value == pytest.approx(
+            gaps[pair.net.first] - gaps[pair.net.second]
+        )
+    assert found.rates.n_groups == 3
+    assert found.rates.p_value is not None
+    assert found.rates.p_value > 0.01
+
+
+def test_a_reference_set_makes_every_group_synthetic(world: World) -> None:
+    found = analyse_groups(world.store, by="model", design="reference")
+    assert {row.net.kind for row in found.groups} == {"synthetic"}
+    assert sum(row.net.n_production for row in found.groups) == N - N_DRAWN
+
+
+def test_weeks_are_compared_with_the_week_before(world: World) -> None:
+    found = analyse_groups(world.store, by="week")
+    assert [row.name for row in found.groups] == ["2026-W02", "2026-W03"]
+    assert [(p.net.first, p.net.second) for p in found.pairs] == [("2026-W03", "2026-W02")]
+
+
+def test_cost_lowers_the_net_rate_of_a_group(new_world: NewWorld) -> None:
+    names = ids(200)
+    traces = {n: {"model": "dear" if k % 2 else "cheap", "cost_usd": 1.5 if k % 2 else 0.5}
+              for k, n in enumerate(names)}  # fmt: skip
+    made = new_world(n=200, n_drawn=160, ceiling=1.0, traces=traces)
+    made.judge({n: M if k % 3 == 0 else C for k, n in enumerate(names)})
+    made.label("Ann", {n: M if int(n[1:]) % 3 == 0 else C for n in made.drawn})
+    rows = {row.name: row for row in analyse_groups(made.store, by="model").groups}
+    assert {row.net.kind for row in rows.values()} == {"direct"}
+    assert rows["dear"].gross.estimate.value == pytest.approx(2 / 3, abs=0.01)
+    assert rows["dear"].net.estimate.value == pytest.approx(1 / 3, abs=0.01)
+    assert rows["cheap"].net.estimate.value == pytest.approx(2 / 3, abs=0.01)
+
+
+def test_one_group_and_few_labels_say_what_would_help(new_world: NewWorld) -> None:
+    made = new_world()
+    made.judge(dict.fromkeys(ids(12), C))
+    made.label("Ann", {made.drawn[0]: C})
+    found = analyse_groups(made.store)
+    assert [row.name for row in found.groups] == ["flights"]
+    assert found.pairs == ()
+    assert not found.groups[0].net.estimate.ok
+    assert found.rates.status.startswith("not_estimable: labels of one group only")
+    with pytest.raises(InputError, match="by must be one of agent, workflow, model, week"):
+        analyse_groups(made.store, by="colour")
+
+
+def test_what_a_trace_does_not_say_is_unknown(new_world: NewWorld) -> None:
+    made = new_world(
+        n=3, n_drawn=1,
+        traces={"r000": {"model": "m", "agent_version": "1"}, "r001": {"agent_version": "2"}},
+    )  # fmt: skip
+    frame = made.store.trace_frame().sort_values("trace_id")
+    assert group_names(frame, "agent").tolist() == ["m 1", "unknown 2", "unknown"]
+    assert group_names(frame, "model").tolist() == ["m", "unknown", "unknown"]
+    assert set(group_names(frame, "week")) == {"unknown"}
+
+
+def test_the_same_seed_gives_the_same_result(world: World) -> None:
+    first, second = (analyse_groups(world.store, by="agent", seed=3) for _ in range(2))
+    assert first.fingerprint == second.fingerprint
+    assert first.rates == second.rates
+    assert analyse_groups(world.store, by="agent", seed=4).fingerprint != first.fingerprint

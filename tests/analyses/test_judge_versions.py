@@ -1,0 +1,118 @@
+"""Two judges on the same traces."""
+
+import pytest
+
+from calibration.analyses.judge_versions import compare_judges
+from calibration.errors import CalibrationError, InputError, MixedDataError
+from tests.analyses.conftest import NewWorld
+from tests.analyses.worlds import World, ids
+
+C, P, M, A = "complete", "partial_plus", "partial_minus", "abandoned"
+NO = "no_verdict"
+
+
+@pytest.fixture
+def world(new_world: NewWorld) -> World:
+    """Both judge 19 of 20 traces; the new one passes six that the old one failed."""
+    made = new_world(n=20, n_drawn=10)
+    names = ids(20)
+    made.judge(dict(zip(names, [C] * 8 + [M] * 9 + [A] * 2 + [NO], strict=True)), "v1")
+    made.judge(
+        dict(zip(names[:19], [C] * 7 + [P] + [C] * 6 + [M] * 3 + [A, NO], strict=True)), "v2"
+    )
+    return made
+
+
+def test_by_hand(world: World) -> None:
+    found = compare_judges(world.store, "v1", "v2")
+    assert found.n == 19
+    assert found.verdict_names[-1] == NO
+    assert found.table[0][:2] == (7, 1)
+    assert found.table[2][:3] == (6, 0, 3)
+    assert found.table[4][4:] == (1, 1)
+    classes = {row.name: row for row in found.classes}
+    complete = classes[C]
+    assert (complete.before, complete.after) == (8 / 19, 13 / 19)
+    assert (complete.only_before, complete.only_after) == (1, 6)
+    # Seven differ, six one way: 2 x (1 + 7) / 2^7.
+    assert complete.test.p_value == pytest.approx(16 / 128)
+    # partial_minus: six one way, none the other: 2 / 2^6. Five verdicts are tested.
+    assert classes[M].test.p_value == pytest.approx(2 / 64)
+    assert classes[M].p_holm == pytest.approx(5 * 2 / 64)
+    assert classes["hallucinated"].test.p_value is None
+    assert classes["hallucinated"].p_holm is None
+    # Credit: one trace 1 to .4, six 0 to 1, of 18 with a class twice.
+    assert found.credit_change.estimate.value == pytest.approx(5.4 / 18)
+    assert found.same.value == pytest.approx(11 / 19)
+    assert found.alpha.ok
+    assert found.against_humans is None
+
+
+def test_whether_the_error_changed(world: World) -> None:
+    # The humans agree with the old judge but on traces 8 to 10, where the new one is right.
+    by_name = dict(zip(ids(20), [C] * 11 + [M] * 6 + [A] * 3, strict=True))
+    drawn = [name for name in world.drawn if name != "r019"]
+    world.label("Ann", {name: by_name[name] for name in drawn})
+    found = compare_judges(world.store, "v1", "v2").against_humans
+    assert found is not None
+    assert found.n == len(drawn)
+    old = dict(zip(ids(20), [C] * 8 + [M] * 9 + [A] * 2, strict=False))
+    new = dict(zip(ids(20), [C] * 7 + [P] + [C] * 6 + [M] * 3 + [A, NO], strict=False))
+    credit = {C: 1.0, P: 0.4, M: 0.0, A: 0.0}
+    right = [(old[n] == by_name[n], new[n] == by_name[n]) for n in drawn]
+    assert found.accuracy_before.estimate.value == pytest.approx(
+        sum(r[0] for r in right) / len(drawn)
+    )
+    assert found.accuracy_after.estimate.value == pytest.approx(
+        sum(r[1] for r in right) / len(drawn)
+    )
+    assert found.accuracy_change.estimate.value == pytest.approx(
+        sum(r[1] - r[0] for r in right) / len(drawn)
+    )
+    scored = [n for n in drawn if new[n] != NO]
+    gaps = [
+        (credit[old[n]] - credit[by_name[n]], credit[new[n]] - credit[by_name[n]]) for n in scored
+    ]
+    assert found.leniency_change.estimate.value == pytest.approx(
+        sum(b - a for a, b in gaps) / len(scored)
+    )
+    assert found.error_change.estimate.value == pytest.approx(
+        sum(abs(b) - abs(a) for a, b in gaps) / len(scored)
+    )
+
+
+def test_the_same_verdicts_show_no_drift(new_world: NewWorld) -> None:
+    made = new_world()
+    for name in ("v1", "v2"):
+        made.judge(dict(zip(ids(12), [C] * 6 + [M] * 6, strict=True)), name)
+    found = compare_judges(made.store, "v1", "v2")
+    assert found.same.value == 1.0
+    assert all(row.p_holm is None for row in found.classes)
+    assert found.credit_change.estimate.status == "no variation seen"
+    turned = compare_judges(made.store, "v2", "v1")
+    assert turned.fingerprint != found.fingerprint
+
+
+def test_without_any_batch_verdicts_are_compared(new_world: NewWorld) -> None:
+    made = new_world()
+    made.label("Ann", {made.drawn[0]: C})
+    made.judge({made.drawn[1]: C}, "v1")
+    made.judge({made.drawn[1]: NO}, "v2")
+    found = compare_judges(made.store, "v1", "v2")
+    assert found.n == 1
+    assert not found.credit_change.estimate.ok
+    assert found.against_humans is not None
+    assert "label traces that both judged" in found.against_humans.accuracy_change.estimate.status
+
+
+def test_what_cannot_be_compared_is_refused(world: World) -> None:
+    with pytest.raises(InputError, match="must differ"):
+        compare_judges(world.store, "v1", "v1")
+    with pytest.raises(InputError, match="no judge 'v3'"):
+        compare_judges(world.store, "v1", "v3")
+    world.judge({"r019": C}, "other")
+    with pytest.raises(CalibrationError, match="no trace in common"):
+        compare_judges(world.store, "v2", "other")
+    world.judge({"r000": C}, "drawn", simulated=True)
+    with pytest.raises(MixedDataError, match="simulated"):
+        compare_judges(world.store, "v1", "drawn")
