@@ -217,6 +217,7 @@ class Store:
         token: str | None = None,
         item_labels: Sequence[int] | None = None,
         item_probabilities: Sequence[float] | None = None,
+        item_strata: Sequence[int] | None = None,
     ) -> Batch:
         """Store a batch; traces are served in the order given. A repeated token adds nothing."""
         return batches.add_batch(
@@ -229,6 +230,7 @@ class Store:
             token=token,
             item_labels=item_labels,
             item_probabilities=item_probabilities,
+            item_strata=item_strata,
         )
 
     def batch_items(self, batch_id: str) -> pd.DataFrame:
