@@ -149,6 +149,7 @@ def judge_of(
             },
             labels=loaded.labels[["trace_id", "reviewer_id", "outcome"]],
             human=human_frame(loaded),
+            drawn=drawn_frame(loaded),
             traces=loaded.traces[INPUT_COLUMNS],
             verdicts=verdicts[["trace_id", "outcome"]],
         ),
@@ -195,6 +196,7 @@ def _calibrate(
         human=human[has_label],
         verdicts=population.verdicts[at][has_label],
         penalties=population.penalties[at][has_label],
+        weights=None if loaded.weights is None else loaded.weights[has_label],
         clusters=clusters[has_label] if repeated else None,
     )
     counted = np.ones(len(population.verdicts), dtype=bool)
@@ -282,6 +284,11 @@ def human_frame(loaded: LabelledBatch) -> pd.DataFrame:
     return pd.DataFrame(loaded.human).assign(
         trace_id=loaded.labelled["trace_id"].to_numpy(), adjudicated=loaded.adjudicated
     )
+
+
+def drawn_frame(loaded: LabelledBatch) -> pd.DataFrame:
+    """Return how probable the draw of each labelled trace was, for the fingerprint."""
+    return loaded.labelled[["trace_id", "inclusion_probability"]]
 
 
 def refuse_mixture(store: Store, judge_id: str, loaded: LabelledBatch) -> None:

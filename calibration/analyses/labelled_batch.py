@@ -27,7 +27,8 @@ class LabelledBatch:
     among its reviewers. `open_disagreements` counts traces on which reviewers differ and
     nobody has adjudicated; `skipped` counts traces that were skipped and never labelled;
     `exposed` counts labels that are left out because their reviewer had been shown before
-    what others said of the trace.
+    what others said of the trace. `weights` are the inverse inclusion probabilities of the
+    labelled traces where these are not all equal, else None.
     """
 
     batch: Batch
@@ -37,6 +38,7 @@ class LabelledBatch:
     labelled: pd.DataFrame
     human: NDArray[np.float64]
     adjudicated: NDArray[np.bool_]
+    weights: NDArray[np.float64] | None
     open_disagreements: int
     skipped: int
     unlabelled: int
@@ -99,7 +101,7 @@ def load_batch(store: Store, batch_id: str | None = None, *, sample: bool = True
     MixedDataError
         If simulated and real traces or labels would enter one number.
     CalibrationError
-        If its traces were drawn with unequal probabilities.
+        If it was drawn at random and does not say with what probability each trace.
     """
     batch = choose_batch(store, batch_id, sample=sample)
     if batch.purpose != "production":
@@ -117,7 +119,6 @@ def load_batch(store: Store, batch_id: str | None = None, *, sample: bool = True
     labels = labels[~labels["exposed"]]
     labels = labels.sort_values(["trace_id", "reviewer_id"]).reset_index(drop=True)
     labels["code"] = labels["outcome"].map(CODE)
-    _check_equal_probabilities(batch, items)
     labelled = items[items["trace_id"].isin(labels["trace_id"])].merge(
         traces.drop(columns="seq"), on="trace_id", how="left"
     )
@@ -134,6 +135,7 @@ def load_batch(store: Store, batch_id: str | None = None, *, sample: bool = True
         human=human,
         open_disagreements=open_disagreements,
         adjudicated=adjudicated,
+        weights=_weights(batch, items, labelled),
         skipped=len(only_skipped),
         unlabelled=len(items) - len(labelled) - len(only_skipped),
         exposed=exposed,
@@ -142,15 +144,21 @@ def load_batch(store: Store, batch_id: str | None = None, *, sample: bool = True
     )
 
 
-def _check_equal_probabilities(batch: Batch, items: pd.DataFrame) -> None:
-    """Refuse a draw that no estimator here weighs: its plain means would be means of nothing."""
+def _weights(
+    batch: Batch, items: pd.DataFrame, labelled: pd.DataFrame
+) -> NDArray[np.float64] | None:
+    """Return inverse inclusion probabilities where a plain mean would be a mean of nothing."""
+    if not is_sample(batch):
+        return None
     drawn = items["inclusion_probability"]
-    if not np.allclose(drawn, drawn.iloc[0], rtol=1e-9, atol=0, equal_nan=True):
+    if drawn.isna().any():
         raise CalibrationError(
-            f"traces of batch {batch.batch_id!r} were drawn with probabilities from "
-            f"{drawn.min():.4g} to {drawn.max():.4g}, and rates and agreement here are for equal "
-            "ones; draw a batch with `asr sample`"
+            f"batch {batch.batch_id!r} does not say with what probability {drawn.isna().sum()} of "
+            "its traces were drawn; draw a batch with `asr sample`"
         )
+    if np.allclose(drawn, drawn.iloc[0], rtol=1e-9, atol=0):
+        return None
+    return np.asarray(1 / labelled["inclusion_probability"].to_numpy(dtype=np.float64))
 
 
 def _human_side(

@@ -113,7 +113,7 @@ def plan_batch(
         raise CalibrationError(
             f"{n} traces were asked for and there are {len(every)}; plan fewer or import more"
         )
-    loaded = _earlier(store, batch_id)
+    loaded = earlier_batch(store, batch_id)
     basis = _basis(store, loaded, every, judge_id)
     spread, level = basis.spread, confidence_level
     if seconds_per_label is None and loaded is not None:
@@ -162,7 +162,7 @@ def expected_half_width(
     return planned_post_stratified(n, basis.spread, basis.counts, verdict_values=basis.values)
 
 
-def _earlier(store: Store, batch_id: str | None) -> LabelledBatch | None:
+def earlier_batch(store: Store, batch_id: str | None) -> LabelledBatch | None:
     """Return the batch to measure on: the one asked for, else a recent one with enough labels."""
     if batch_id is not None:
         return load_batch(store, choose_batch(store, batch_id).batch_id)
@@ -219,6 +219,7 @@ def _basis_of(
         own,
         counts,
         verdict_values=values if judge_id is not None else None,
+        weights=loaded.weights,
         clusters=tasks if len(np.unique(tasks)) < len(tasks) else None,
     )
     return _Basis(spread=spread, counts=counts, values=values, judge_id=judge_id)

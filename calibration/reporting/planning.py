@@ -4,11 +4,14 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
+import pandas as pd
+
 from calibration.agreement.planning import ItemsNeeded
 from calibration.analyses.agreement_planning import PlannedAgreement
 from calibration.analyses.overview import Results
 from calibration.analyses.planning import Plan
-from calibration.reporting.text import SIMULATED
+from calibration.reporting.text import SIMULATED, table
+from calibration.store import Batch
 
 
 def half_width(value: float) -> str:
@@ -68,6 +71,64 @@ def plan_lines(plan: Plan) -> Iterator[str]:
 def plan_data(plan: Plan) -> dict[str, Any]:
     """Return a plan as plain data."""
     return asdict(plan) | {"notes": list(plan.notes)}
+
+
+def batch_lines(batch: Batch, items: pd.DataFrame) -> Iterator[str]:
+    """Yield how a batch was drawn, for a terminal."""
+    design, drawn = batch.design, items["inclusion_probability"]
+    chance = (
+        f"each drawn with probability {drawn.iloc[0]:.4f}"
+        if drawn.max() - drawn.min() < 1e-12
+        else f"drawn with probabilities from {drawn.min():.4f} to {drawn.max():.4f}"
+    )
+    wanted = items["labels_wanted"].tolist()
+    yield (
+        f"{batch.batch_id}: {batch.n_items} of {design['population']} traces, {chance}, "
+        f"{_wanted(wanted)}"
+    )
+    if "strata" not in design:
+        return
+    yield f"  {design['kind']}, judge {design['judge']}"
+    yield from table(
+        ["stratum", "traces", "drawn", "probability", "sd of the score"],
+        [
+            [
+                " x ".join(filter(None, (stratum.get("verdict"), stratum.get("workflow")))),
+                f"{stratum['population']:,}",
+                f"{stratum['n']:,}",
+                f"{stratum['inclusion_probability']:.4f}",
+                "" if stratum.get("sd") is None else f"{stratum['sd']:.3f}",
+            ]
+            for stratum in design["strata"]
+        ],
+    )
+
+
+def _wanted(labels: list[int]) -> str:
+    most = max(labels)
+    shared = labels.count(most)
+    if shared == len(labels):
+        return f"{most} labels wanted"
+    return f"{most} labels wanted on {shared} of them and one on the others"
+
+
+def batch_data(batch: Batch, items: pd.DataFrame) -> dict[str, Any]:
+    """Return a batch and how it was drawn as plain data."""
+    drawn = items["inclusion_probability"].tolist()
+    strata = items["stratum"]
+    return {
+        "batch_id": batch.batch_id,
+        "n": batch.n_items,
+        "population": batch.design["population"],
+        "inclusion_probability": drawn[0] if max(drawn) - min(drawn) < 1e-12 else None,
+        "inclusion_probabilities": drawn,
+        "strata": None if strata.isna().any() else strata.astype(int).tolist(),
+        "labels_wanted": batch.labels_wanted,
+        "labels": int(items["labels_wanted"].sum()),
+        "design": batch.design,
+        "trace_ids": items["trace_id"].tolist(),
+        "labels_wanted_of_each": [int(count) for count in items["labels_wanted"]],
+    }
 
 
 NAMES = {"krippendorff_alpha": "alpha", "gwet_ac": "AC1"}
