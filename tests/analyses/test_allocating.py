@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from calibration.analyses.agreement import analyse_agreement
 from calibration.analyses.allocating import draw_allocated
 from calibration.analyses.asr import analyse_asr
 from calibration.analyses.judge import analyse_judge
@@ -14,6 +15,8 @@ from calibration.analyses.planning import plan_batch
 from calibration.analyses.sampling import draw_within
 from calibration.analyses.verdict_strata import verdict_strata
 from calibration.errors import CalibrationError, InputError
+from calibration.reporting import agreement as reporting
+from calibration.reporting import agreement_json
 from calibration.store import Batch
 from tests.analyses.conftest import NewWorld
 from tests.analyses.worlds import World, ids
@@ -103,7 +106,8 @@ def test_the_unweighted_mean_of_a_neyman_batch_is_off_and_the_weighted_ones_are_
         world = of(judged, batch)
         world.label("Ann", {name: TRUTH[name] for name in world.drawn})
         result = analyse_asr(judged.store, batch.batch_id, judge_id="judge-1", n_resamples=200)
-        found["plain"].append(np.mean([TRUTH[name] == "complete" for name in world.drawn]))
+        plain = [TRUTH[name] == "complete" for name in world.drawn]
+        found["plain"].append(sum(plain) / len(plain))
         found["share"].append(result.human_only.class_shares[4].value or 0)
         for name, estimate in (
             ("human_only", result.human_only.asr),
@@ -179,3 +183,28 @@ def test_workflows_too_small_to_stand_alone_stand_together() -> None:
     )
     assert strata.counts.tolist() == [50, 5, 45]
     assert strata.parent.tolist() == [0, 0, 1]
+
+
+def test_agreement_is_given_for_the_batch_and_weighted_to_production(judged: World) -> None:
+    batch = draw_allocated(judged.store, n=80, seed=3, allocation="neyman")
+    world = of(judged, batch)
+    # The two reviewers differ on every second trace that the judge calls hallucinated.
+    doubtful = [name for name in world.drawn if VERDICT[name] == "hallucinated"]
+    other = dict.fromkeys(doubtful[::2], "partial_plus")
+    world.label("Ann", {name: TRUTH[name] for name in world.drawn})
+    world.label("Ben", {name: TRUTH[name] for name in world.drawn} | other)
+    result = analyse_agreement(judged.store, batch.batch_id)
+    of_batch = result.study.coefficients["percent_agreement"].value
+    weighted = result.weighted["percent_agreement"]
+    assert of_batch == pytest.approx(1 - len(other) / 80)
+    # A quarter of production has that verdict, and the draw is denser there.
+    assert weighted.value == pytest.approx(1 - 0.25 * len(other) / len(doubtful), abs=0.03)
+    assert weighted.value is not None
+    assert of_batch is not None
+    assert weighted.value > of_batch + 0.05
+    assert result.weighted["krippendorff_alpha"].interval is not None
+    assert any("weighted to production" in line for line in reporting.agreement(result))
+    assert agreement_json.agreement(result)["weighted_to_production"]["gwet_ac"]["value"]
+    plain = draw_allocated(judged.store, n=80, seed=4, allocation="proportional")
+    of(judged, plain).label("Ann", {name: TRUTH[name] for name in of(judged, plain).drawn})
+    assert analyse_agreement(judged.store, plain.batch_id).weighted == {}
