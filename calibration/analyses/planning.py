@@ -14,21 +14,60 @@ from calibration.analyses.judge import (
 )
 from calibration.analyses.labelled_batch import CODE, LabelledBatch, choose_batch, load_batch
 from calibration.analyses.sampling import labels_per_trace, production_traces
+from calibration.correction.effective_size import Gain, effective_gain
 from calibration.correction.planning import (
     FEWEST_LABELS,
     Spread,
     measured_spread,
     planned_human_only,
     planned_post_stratified,
+    traces_needed,
     worst_spread,
 )
+from calibration.correction.post_stratified import post_stratified
 from calibration.errors import CalibrationError, InputError
+from calibration.estimates import Estimate
 from calibration.metrics.score import scores
 from calibration.records import OUTCOMES
 from calibration.store import Store
 
+UNREACHABLE = "no number of labels gives that half-width: import more traces or ask for less"
 # With as many labelled traces the newest batch is taken, and not an older one with more.
 GOOD_BASIS = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needed:
+    """Traces to label for a half-width; None where no number gives it or there is no judge."""
+
+    half_width: float
+    without_judge: int | None
+    with_judge: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeWorth:
+    """What the verdicts of a judge save.
+
+    Parameters
+    ----------
+    multiplier : Estimate
+        A labelled trace with the judge is worth as many without: 1 / (1 - R^2).
+    r_squared : float or None
+        Share of the variance of the score that the verdicts explain.
+    equivalent : float or None
+        Traces that would have to be labelled without the judge for what the planned ones give.
+    saved, saved_labels, saved_hours, saved_cost : float or None
+        What that is more in traces, labels, hours and money; below 0 where the judge costs.
+    """
+
+    multiplier: Estimate
+    r_squared: float | None
+    equivalent: float | None
+    saved: float | None
+    saved_labels: float | None
+    saved_hours: float | None
+    saved_cost: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +90,12 @@ class Plan:
         What was assumed, in sentences.
     seconds_per_label, hours : float or None
         Median active time of a label, and what all labels take; None when nobody knows.
+    hourly_rate, cost : float or None
+        What an hour costs, and all labels; None when not given.
+    worth : JudgeWorth or None
+        What the judge saves; None without a judge or without labels to tell from.
+    needed : Needed or None
+        Traces for the half-width that was asked for.
     """
 
     n: int
@@ -66,15 +111,20 @@ class Plan:
     notes: tuple[str, ...]
     seconds_per_label: float | None
     hours: float | None
+    hourly_rate: float | None
+    cost: float | None
+    worth: JudgeWorth | None
+    needed: Needed | None
     confidence_level: float
     simulated: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Basis:
-    """What a plan rests on."""
+    """What a plan rests on; `gain` is what the judge adds, None where nothing tells."""
 
     spread: Spread
+    gain: Gain | None
     counts: NDArray[np.int64]
     values: NDArray[np.float64]
     judge_id: str | None
@@ -83,18 +133,21 @@ class _Basis:
 def plan_batch(
     store: Store,
     *,
-    n: int,
+    n: int | None = None,
+    half_width: float | None = None,
     labels_wanted: int = 2,
     overlap: float = 1.0,
     judge_id: str | None = None,
     batch_id: str | None = None,
     seconds_per_label: float | None = None,
+    hourly_rate: float | None = None,
     confidence_level: float = 0.95,
 ) -> Plan:
     """Plan a random batch from what the labels of an earlier one say about the spread.
 
     Without `batch_id` that is the newest production batch with 50 labelled traces, else the one
-    with most; without labels the worst case is planned for, and said.
+    with most; without labels the worst case is planned for, and said. With a `half_width` and
+    without `n` as many traces are planned as it needs, with the judge where there is one.
 
     Raises
     ------
@@ -103,19 +156,21 @@ def plan_batch(
     CalibrationError
         If there are fewer than `n` traces, or several judges and none was named.
     """
-    if n < 2:
-        raise InputError(f"n must be at least 2, got {n}")
-    if seconds_per_label is not None and not 0 < seconds_per_label < float("inf"):
-        raise InputError(f"seconds per label must be positive, got {seconds_per_label}")
-    n_labels = int(sum(labels_per_trace(n, labels_wanted=labels_wanted, overlap=overlap)))
+    _check_asked(n, half_width, seconds_per_label, hourly_rate)
     every = production_traces(store)
+    loaded = earlier_batch(store, batch_id)
+    basis = _basis(store, loaded, every, judge_id)
+    spread, level = basis.spread, confidence_level
+    needed = None if half_width is None else _needed(half_width, basis, level)
+    if n is None and needed is not None:
+        n = needed.without_judge if basis.judge_id is None else needed.with_judge
+    if n is None:
+        raise CalibrationError(UNREACHABLE)
+    n_labels = int(sum(labels_per_trace(n, labels_wanted=labels_wanted, overlap=overlap)))
     if n > len(every):
         raise CalibrationError(
             f"{n} traces were asked for and there are {len(every)}; plan fewer or import more"
         )
-    loaded = earlier_batch(store, batch_id)
-    basis = _basis(store, loaded, every, judge_id)
-    spread, level = basis.spread, confidence_level
     if seconds_per_label is None and loaded is not None:
         seconds_per_label = median_seconds(loaded.labels)
     corrected = None
@@ -123,6 +178,10 @@ def plan_batch(
         corrected = planned_post_stratified(
             n, spread, basis.counts, verdict_values=basis.values, confidence_level=level
         )
+    hours = None if seconds_per_label is None else n_labels * seconds_per_label / 3600
+    worth = None
+    if basis.gain is not None:
+        worth = _worth(basis.gain, n, n_labels, seconds_per_label, hourly_rate)
     return Plan(
         n=n,
         population=len(every),
@@ -136,9 +195,66 @@ def plan_batch(
         n_basis=spread.n,
         notes=_notes(basis, loaded, seconds_per_label),
         seconds_per_label=seconds_per_label,
-        hours=None if seconds_per_label is None else n_labels * seconds_per_label / 3600,
+        hours=hours,
+        hourly_rate=hourly_rate,
+        cost=None if hours is None or hourly_rate is None else hours * hourly_rate,
+        worth=worth,
+        needed=needed,
         confidence_level=level,
         simulated=bool(every["simulated"].any()),
+    )
+
+
+def _check_asked(
+    n: int | None,
+    half_width: float | None,
+    seconds_per_label: float | None,
+    hourly_rate: float | None,
+) -> None:
+    if n is None and half_width is None:
+        raise InputError("say how many traces (n) or how narrow (half-width) to plan for")
+    if n is not None and n < 2:
+        raise InputError(f"n must be at least 2, got {n}")
+    if half_width is not None and not 0 < half_width < 0.5:
+        raise InputError(f"half-width must be in (0, .5), got {half_width}")
+    for name, value in (("seconds per label", seconds_per_label), ("hourly rate", hourly_rate)):
+        if value is not None and not 0 < value < float("inf"):
+            raise InputError(f"{name} must be positive, got {value}")
+
+
+def _needed(half_width: float, basis: _Basis, confidence_level: float) -> Needed:
+    with_judge = None
+    if basis.judge_id is not None:
+        with_judge = traces_needed(
+            half_width,
+            basis.spread,
+            basis.counts,
+            verdict_values=basis.values,
+            confidence_level=confidence_level,
+        )
+    return Needed(
+        half_width=half_width,
+        without_judge=traces_needed(half_width, basis.spread, confidence_level=confidence_level),
+        with_judge=with_judge,
+    )
+
+
+def _worth(
+    gain: Gain, n: int, n_labels: int, seconds: float | None, hourly_rate: float | None
+) -> JudgeWorth:
+    """Return what a judge saves on `n` traces with as many labels each as are planned."""
+    times = gain.multiplier.value
+    saved = None if times is None else n * (times - 1)
+    labels = None if saved is None else saved * n_labels / n
+    hours = None if labels is None or seconds is None else labels * seconds / 3600
+    return JudgeWorth(
+        multiplier=gain.multiplier,
+        r_squared=gain.r_squared,
+        equivalent=None if times is None else n * times,
+        saved=saved,
+        saved_labels=labels,
+        saved_hours=hours,
+        saved_cost=None if hours is None or hourly_rate is None else hours * hourly_rate,
     )
 
 
@@ -193,7 +309,9 @@ def _basis(
         said = every["trace_id"].map(verdicts).map(CODE)
         codes = np.asarray(said.fillna(len(OUTCOMES)), dtype=np.int64)
     counts = np.bincount(codes, minlength=values.size).astype(np.int64)
-    return _Basis(spread=worst_spread(counts.size), counts=counts, values=values, judge_id=judge)
+    return _Basis(
+        spread=worst_spread(counts.size), gain=None, counts=counts, values=values, judge_id=judge
+    )
 
 
 def _basis_of(
@@ -213,16 +331,24 @@ def _basis_of(
         into = said.map(CODE).fillna(len(OUTCOMES)).to_numpy(dtype=np.int64)
         counts = np.bincount(into, minlength=values.size).astype(np.int64)
     tasks = pd.factorize(loaded.labelled["task_key"])[0]
+    clusters = tasks if len(np.unique(tasks)) < len(tasks) else None
     credit = tuple(loaded.taxonomy.credit[name] for name in OUTCOMES)
+    score = scores(loaded.human, trace_penalties(loaded.labelled), credit=credit)
     spread = measured_spread(
-        scores(loaded.human, trace_penalties(loaded.labelled), credit=credit),
+        score,
         own,
         counts,
         verdict_values=values if judge_id is not None else None,
         weights=loaded.weights,
-        clusters=tasks if len(np.unique(tasks)) < len(tasks) else None,
+        clusters=clusters,
     )
-    return _Basis(spread=spread, counts=counts, values=values, judge_id=judge_id)
+    gain = None
+    if judge_id is not None:
+        strata = post_stratified(
+            score, own, counts, verdict_values=values, weights=loaded.weights
+        ).strata
+        gain = effective_gain(score, own, strata=strata, weights=loaded.weights, clusters=clusters)
+    return _Basis(spread=spread, gain=gain, counts=counts, values=values, judge_id=judge_id)
 
 
 def _credit(credit: dict[str, float]) -> NDArray[np.float64]:

@@ -21,7 +21,8 @@ from calibration.reporting import planning
 
 
 @click.command()
-@click.option("--n", type=int, required=True, help="Number of traces.")
+@click.option("--n", type=int, help="Number of traces; default: what --half-width needs.")
+@click.option("--half-width", type=float, help="Of the interval wanted, as .03.")
 @click.option("--labels-wanted", type=int, default=2, show_default=True, help="Per trace.")
 @click.option(
     "--overlap",
@@ -32,36 +33,45 @@ from calibration.reporting import planning
 )
 @click.option("--judge", "judge_id", help="Judge to use; `source:` pools the files' grades.")
 @click.option("--seconds-per-label", type=float, help="Active time; default: the median so far.")
+@click.option("--hourly-rate", type=float, help="What an hour of a reviewer costs.")
 @with_store
 @with_batch
 @with_json
 def plan(
-    n: int,
+    n: int | None,
+    half_width: float | None,
     labels_wanted: int,
     overlap: float,
     judge_id: str | None,
     seconds_per_label: float | None,
+    hourly_rate: float | None,
     path: Path,
     batch_id: str | None,
     as_data: bool,
 ) -> None:
-    """Say how narrow the rate would be after N labelled traces, and how long they take.
+    """Say how narrow the rate would be after N labelled traces, and what they take.
+
+    Or the other way round: how many traces a half-width needs, with the judge and without. What
+    the judge is worth is said in labels, hours and money that it saves.
 
     The spread of scores is measured on the labels of --batch; default: the newest batch with 50
     labelled traces, else the one with most.
 
     \b
     asr plan --n 200 --labels-wanted 2 --overlap 0.25
+    asr plan --half-width .03 --judge judge-1 --seconds-per-label 90 --hourly-rate 60
     """
     with open_to_read(path) as store:
         found = plan_batch(
             store,
             n=n,
+            half_width=half_width,
             labels_wanted=labels_wanted,
             overlap=overlap,
             judge_id=judge_id,
             batch_id=batch_id,
             seconds_per_label=seconds_per_label,
+            hourly_rate=hourly_rate,
         )
     if as_data:
         print_json(planning.plan_data(found))

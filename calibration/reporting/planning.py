@@ -10,7 +10,8 @@ from calibration.agreement.planning import ItemsNeeded
 from calibration.analyses.agreement_planning import PlannedAgreement
 from calibration.analyses.overview import Results
 from calibration.analyses.planning import Plan
-from calibration.reporting.text import SIMULATED, table
+from calibration.reporting.as_json import estimate
+from calibration.reporting.text import SIMULATED, number, table
 from calibration.store import Batch
 
 
@@ -63,14 +64,55 @@ def plan_lines(plan: Plan) -> Iterator[str]:
     if plan.corrected is not None:
         yield f"  corrected rate    {half_width(plan.corrected)} expected, judge {plan.judge_id}"
     time = "" if plan.seconds_per_label is None else f" at {plan.seconds_per_label:.0f} s a label"
-    yield f"  reviewer time     {hours(plan.hours)}{time}"
+    money = "" if plan.cost is None else f", {plan.cost:,.0f} at {plan.hourly_rate:g} an hour"
+    yield f"  reviewer time     {hours(plan.hours)}{time}{money}"
+    yield from _needed_lines(plan)
+    yield from _worth_lines(plan)
     for note in plan.notes:
         yield f"  - {note}"
 
 
 def plan_data(plan: Plan) -> dict[str, Any]:
     """Return a plan as plain data."""
-    return asdict(plan) | {"notes": list(plan.notes)}
+    worth = plan.worth
+    shown = None if worth is None else asdict(worth) | {"multiplier": estimate(worth.multiplier)}
+    return asdict(plan) | {"notes": list(plan.notes), "worth": shown}
+
+
+def _needed_lines(plan: Plan) -> Iterator[str]:
+    if plan.needed is None:
+        return
+    yield (
+        f"  for {half_width(plan.needed.half_width)}          "
+        f"{_count(plan.needed.without_judge)} without a judge"
+        + ("" if plan.judge_id is None else f", {_count(plan.needed.with_judge)} with it")
+    )
+
+
+def _count(n: int | None) -> str:
+    return "no number of traces" if n is None else f"{n:,} traces"
+
+
+def _worth_lines(plan: Plan) -> Iterator[str]:
+    worth = plan.worth
+    if worth is None:
+        return
+    if worth.multiplier.value is None or worth.saved is None:
+        yield f"  the judge         {worth.multiplier.status.replace('_', ' ', 1)}"
+        return
+    yield (
+        f"  the judge         a label with it is worth {number(worth.multiplier, 2)} without; "
+        f"R squared {worth.r_squared:.2f}"
+    )
+    time = "" if worth.saved_hours is None else f", {hours(worth.saved_hours)}"
+    money = "" if worth.saved_cost is None else f", {worth.saved_cost:,.0f} in money"
+    if worth.saved < 0:
+        yield "                    it saves nothing: human labels alone are as good"
+        return
+    yield (
+        f"                    {plan.n:,} traces give what {worth.equivalent:,.0f} would: it saves "
+        f"{worth.saved:,.0f} traces, {worth.saved_labels:,.0f} labels{time}{money}"
+    )
 
 
 def batch_lines(batch: Batch, items: pd.DataFrame) -> Iterator[str]:

@@ -45,7 +45,7 @@ def test_weighted_estimates_of_a_neyman_draw_cover(
     names = ("weighted post-stratified", "weighted human only", "unweighted mean (must not cover)")
     covered, half = dict.fromkeys(names, 0), dict.fromkeys(names, 0.0)
     shares = np.zeros(5)
-    for repetition in range(repetitions):
+    for _ in range(repetitions):
         truth, verdicts = production(rng, accuracy)
         counts = np.bincount(verdicts, minlength=5)
         pilot = rng.choice(N, 80, replace=False)
