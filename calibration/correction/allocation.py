@@ -75,7 +75,9 @@ def allocate(counts: ArrayLike, n: int, *, sds: ArrayLike | None = None) -> IntA
     sizes = np.asarray(counts, dtype=np.int64)
     if sizes.ndim != 1 or sizes.size == 0 or sizes.min() < 1:
         raise ValueError(f"counts must be at least 1 in each stratum, got {sizes.tolist()!r}")
-    spread: FloatArray = np.ones(sizes.size) if sds is None else np.asarray(sds, dtype=np.float64)
+    spread: FloatArray = np.ones(sizes.size).astype(np.float64)
+    if sds is not None:
+        spread = np.asarray(sds, dtype=np.float64)
     if spread.shape != sizes.shape or not (np.isfinite(spread) & (spread >= 0)).all():
         raise ValueError(f"sds must be {sizes.size} numbers from 0, got {spread.tolist()!r}")
     low = fewest(sizes, n)

@@ -8,6 +8,7 @@ import pandas as pd
 
 from calibration.agreement.planning import ItemsNeeded
 from calibration.analyses.agreement_planning import PlannedAgreement
+from calibration.analyses.escalating import Audit
 from calibration.analyses.overview import Results
 from calibration.analyses.planning import Plan
 from calibration.reporting.as_json import estimate
@@ -135,7 +136,9 @@ def batch_lines(batch: Batch, items: pd.DataFrame) -> Iterator[str]:
         ["stratum", "traces", "drawn", "probability", "sd of the score"],
         [
             [
-                " x ".join(filter(None, (stratum.get("verdict"), stratum.get("workflow")))),
+                " x ".join(
+                    filter(None, (stratum.get(part) for part in ("name", "verdict", "workflow")))
+                ),
                 f"{stratum['population']:,}",
                 f"{stratum['n']:,}",
                 f"{stratum['inclusion_probability']:.4f}",
@@ -152,6 +155,27 @@ def _wanted(labels: list[int]) -> str:
     if shared == len(labels):
         return f"{most} labels wanted"
     return f"{most} labels wanted on {shared} of them and one on the others"
+
+
+def audit_lines(found: Audit) -> Iterator[str]:
+    """Yield what an escalation found, for a terminal."""
+    if found.simulated:
+        yield SIMULATED
+    yield (
+        f"{found.batch_id}: {found.n_escalated:,} traces escalated, {found.n_accepted:,} accepted "
+        f"as judge {found.judge_id} has them"
+    )
+    yield f"  accepted verdicts that are wrong   {number(found.error)}"
+    reached = found.error.half_width
+    if reached is not None and reached > found.asked:
+        yield f"    {half_width(found.asked)} was asked for, {half_width(reached)} is reached"
+    yield f"  rate over all traces, weighted     {number(found.headline)}"
+    yield "  What the accepted verdicts say is not the rate: judges err where they agree, too."
+
+
+def audit_data(found: Audit) -> dict[str, Any]:
+    """Return what an escalation found as plain data."""
+    return asdict(found) | {"error": estimate(found.error), "headline": estimate(found.headline)}
 
 
 def batch_data(batch: Batch, items: pd.DataFrame) -> dict[str, Any]:

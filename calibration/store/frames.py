@@ -101,6 +101,16 @@ def verdicts(db: Database, judge_id: str) -> pd.DataFrame:
     )
 
 
+def verdict_samples(db: Database, judge_id: str) -> pd.DataFrame:
+    """Return every verdict of a judge that was asked more than once: trace_id, sample, outcome."""
+    return _frame(
+        db,
+        "SELECT trace_id, sample, outcome FROM verdict "
+        "WHERE judge_id = ? OR (? = ? AND starts_with(judge_id, ?)) ORDER BY trace_id, sample",
+        [judge_id, judge_id, SOURCE_JUDGE, SOURCE_JUDGE],
+    )
+
+
 def judges(db: Database) -> pd.DataFrame:
     """Return judge_id, number of verdicts and simulated of every judge."""
     return _frame(

@@ -375,6 +375,10 @@ class Store:
         """Store verdicts; none is ever overwritten."""
         return verdicts.add_verdicts(self._db, new)
 
+    def verdict_samples(self, judge_id: str) -> pd.DataFrame:
+        """Return every verdict of a judge on each trace: trace_id, sample, outcome."""
+        return frames.verdict_samples(self._db, judge_id)
+
     def verdict_frame(self, judge_id: str) -> pd.DataFrame:
         """Return the verdicts of a judge."""
         return frames.verdicts(self._db, judge_id)
