@@ -60,7 +60,7 @@ def _of_samples(store: Store, frame: pd.DataFrame, judge_id: str) -> NDArray[np.
         )
     counted = said.groupby(["trace_id", "outcome"]).size().groupby("trace_id")
     differing = 1 - counted.max() / counted.sum()
-    return frame["trace_id"].map(differing).fillna(0.0).to_numpy(dtype=np.float64)
+    return np.asarray(frame["trace_id"].map(differing).fillna(0.0), dtype=np.float64)
 
 
 def _of_probability(

@@ -12,6 +12,7 @@ from calibration.analyses.judge import (
     refuse_mixture,
     trace_penalties,
 )
+from calibration.analyses.judge_worth import JudgeWorth, Needed, judge_worth, needed_for
 from calibration.analyses.labelled_batch import CODE, LabelledBatch, choose_batch, load_batch
 from calibration.analyses.sampling import labels_per_trace, production_traces
 from calibration.correction.effective_size import Gain, effective_gain
@@ -21,12 +22,10 @@ from calibration.correction.planning import (
     measured_spread,
     planned_human_only,
     planned_post_stratified,
-    traces_needed,
     worst_spread,
 )
 from calibration.correction.post_stratified import post_stratified
 from calibration.errors import CalibrationError, InputError
-from calibration.estimates import Estimate
 from calibration.metrics.score import scores
 from calibration.records import OUTCOMES
 from calibration.store import Store
@@ -34,40 +33,6 @@ from calibration.store import Store
 UNREACHABLE = "no number of labels gives that half-width: import more traces or ask for less"
 # With as many labelled traces the newest batch is taken, and not an older one with more.
 GOOD_BASIS = 50
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Needed:
-    """Traces to label for a half-width; None where no number gives it or there is no judge."""
-
-    half_width: float
-    without_judge: int | None
-    with_judge: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeWorth:
-    """What the verdicts of a judge save.
-
-    Parameters
-    ----------
-    multiplier : Estimate
-        A labelled trace with the judge is worth as many without: 1 / (1 - R^2).
-    r_squared : float or None
-        Share of the variance of the score that the verdicts explain.
-    equivalent : float or None
-        Traces that would have to be labelled without the judge for what the planned ones give.
-    saved, saved_labels, saved_hours, saved_cost : float or None
-        What that is more in traces, labels, hours and money; below 0 where the judge costs.
-    """
-
-    multiplier: Estimate
-    r_squared: float | None
-    equivalent: float | None
-    saved: float | None
-    saved_labels: float | None
-    saved_hours: float | None
-    saved_cost: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,7 +126,11 @@ def plan_batch(
     loaded = earlier_batch(store, batch_id)
     basis = _basis(store, loaded, every, judge_id)
     spread, level = basis.spread, confidence_level
-    needed = None if half_width is None else _needed(half_width, basis, level)
+    needed = None
+    if half_width is not None:
+        needed = needed_for(
+            half_width, spread, basis.counts if basis.judge_id else None, basis.values, level
+        )
     if n is None and needed is not None:
         n = needed.without_judge if basis.judge_id is None else needed.with_judge
     if n is None:
@@ -181,7 +150,7 @@ def plan_batch(
     hours = None if seconds_per_label is None else n_labels * seconds_per_label / 3600
     worth = None
     if basis.gain is not None:
-        worth = _worth(basis.gain, n, n_labels, seconds_per_label, hourly_rate)
+        worth = judge_worth(basis.gain, n, n_labels, seconds_per_label, hourly_rate)
     return Plan(
         n=n,
         population=len(every),
@@ -220,42 +189,6 @@ def _check_asked(
     for name, value in (("seconds per label", seconds_per_label), ("hourly rate", hourly_rate)):
         if value is not None and not 0 < value < float("inf"):
             raise InputError(f"{name} must be positive, got {value}")
-
-
-def _needed(half_width: float, basis: _Basis, confidence_level: float) -> Needed:
-    with_judge = None
-    if basis.judge_id is not None:
-        with_judge = traces_needed(
-            half_width,
-            basis.spread,
-            basis.counts,
-            verdict_values=basis.values,
-            confidence_level=confidence_level,
-        )
-    return Needed(
-        half_width=half_width,
-        without_judge=traces_needed(half_width, basis.spread, confidence_level=confidence_level),
-        with_judge=with_judge,
-    )
-
-
-def _worth(
-    gain: Gain, n: int, n_labels: int, seconds: float | None, hourly_rate: float | None
-) -> JudgeWorth:
-    """Return what a judge saves on `n` traces with as many labels each as are planned."""
-    times = gain.multiplier.value
-    saved = None if times is None else n * (times - 1)
-    labels = None if saved is None else saved * n_labels / n
-    hours = None if labels is None or seconds is None else labels * seconds / 3600
-    return JudgeWorth(
-        multiplier=gain.multiplier,
-        r_squared=gain.r_squared,
-        equivalent=None if times is None else n * times,
-        saved=saved,
-        saved_labels=labels,
-        saved_hours=hours,
-        saved_cost=None if hours is None or hourly_rate is None else hours * hourly_rate,
-    )
 
 
 def median_seconds(labels: pd.DataFrame) -> float | None:

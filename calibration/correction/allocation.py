@@ -75,9 +75,7 @@ def allocate(counts: ArrayLike, n: int, *, sds: ArrayLike | None = None) -> IntA
     sizes = np.asarray(counts, dtype=np.int64)
     if sizes.ndim != 1 or sizes.size == 0 or sizes.min() < 1:
         raise ValueError(f"counts must be at least 1 in each stratum, got {sizes.tolist()!r}")
-    spread: FloatArray = np.ones(sizes.size).astype(np.float64)
-    if sds is not None:
-        spread = np.asarray(sds, dtype=np.float64)
+    spread = np.asarray([1.0] * sizes.size if sds is None else sds, dtype=np.float64)
     if spread.shape != sizes.shape or not (np.isfinite(spread) & (spread >= 0)).all():
         raise ValueError(f"sds must be {sizes.size} numbers from 0, got {spread.tolist()!r}")
     low = fewest(sizes, n)
@@ -85,7 +83,7 @@ def allocate(counts: ArrayLike, n: int, *, sds: ArrayLike | None = None) -> IntA
         raise ValueError(
             f"n must be in [{low.sum()}, {sizes.sum()}] for {sizes.size} strata, got {n!r}"
         )
-    pull: FloatArray = sizes * (spread if spread.any() else 1.0)
+    pull = np.asarray(sizes * (spread if spread.any() else 1.0), dtype=np.float64)
     exact = _bounded_shares(pull, low.astype(np.float64), sizes.astype(np.float64), float(n))
     drawn = np.floor(exact + 1e-9).astype(np.int64)
     room = np.where(drawn < sizes, exact - drawn, -1.0)

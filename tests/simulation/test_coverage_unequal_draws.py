@@ -11,7 +11,9 @@ from calibration.agreement.counts import count_patterns
 from calibration.agreement.weighted import estimate_weighted
 from calibration.analyses.sampling import draw_within
 from calibration.correction.allocation import allocate, stratum_sds
+from calibration.correction.audit import audit_size, error_rate
 from calibration.correction.class_shares import post_stratified_shares
+from calibration.correction.effective_size import effective_gain
 from calibration.correction.post_stratified import post_stratified
 from calibration.correction.single_source import human_only
 from tests.simulation.test_coverage_correction import CREDIT, PRODUCTION, lenient_judge
@@ -130,4 +132,76 @@ def test_weighted_agreement_of_a_neyman_draw_covers(
     judge(
         f"unweighted {name} (must not cover)", setting, covered=plain, repetitions=repetitions,
         seed=SEED, half_width=0.0, band=(0.0, 0.85),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("half_width", [0.05, 0.1])
+def test_an_escalation_with_its_audit_covers(judge: Callable[..., None], half_width: float) -> None:
+    """Three votes of a .80 judge; those that differ go to people, and errors repeat in part."""
+    repetitions, target, size = 2000, float(PRODUCTION @ CREDIT), 4_000
+    rng = np.random.default_rng([SEED, round(100 * half_width)])
+    rates = lenient_judge(0.80).cumsum(axis=1)
+    covered, half, without, errors = 0, 0.0, 0, 0
+    for _ in range(repetitions):
+        truth = rng.choice(5, size, p=PRODUCTION)
+        first = (rng.random(size)[:, None] > rates[truth]).sum(axis=1).clip(0, 4)
+        again = (rng.random((2, size))[..., None] > rates[truth]).sum(axis=2).clip(0, 4)
+        votes = np.where(rng.random((2, size)) < 0.7, first, again)
+        accepted = (votes == first).all(axis=0)
+        of_trace = accepted.astype(np.int64)
+        sizes = np.bincount(of_trace, minlength=2)
+        drawn = np.array([sizes[0], min(sizes[1], audit_size(half_width, error=0.3))])
+        at = draw_within(of_trace, drawn, seed=int(rng.integers(2**31)))
+        scores, weights = CREDIT[truth[at]], (sizes / drawn)[of_trace[at]]
+        counts = np.bincount(first, minlength=5)
+        found = post_stratified(
+            scores, first[at], counts, verdict_values=CREDIT, weights=weights
+        ).estimate
+        covered += covers(found.interval, target)
+        half += found.half_width or 0
+        plain = np.where(accepted, CREDIT[first], CREDIT[truth]).mean()
+        without += abs(plain - target) <= (found.half_width or 0)
+        wrong = (truth != first)[at][accepted[at]]
+        limits = error_rate(float(wrong.sum()), wrong.size).interval
+        errors += covers(limits, float((truth != first)[accepted].mean()))
+    setting = f"three votes of a .80 judge on {size:,}, audit to {half_width}"
+    judge(
+        "escalation with audit, post-stratified", setting, covered=covered,
+        repetitions=repetitions, seed=SEED, half_width=half / repetitions, band=(0.935, 0.985),
+    )  # fmt: skip
+    judge(
+        "error rate of the accepted part", setting, covered=errors, repetitions=repetitions,
+        seed=SEED, half_width=half_width, band=(0.935, 0.98),
+    )  # fmt: skip
+    judge(
+        "accepted as they are, people on the rest (must not cover)", setting, covered=without,
+        repetitions=repetitions, seed=SEED, half_width=half / repetitions, band=(0.0, 0.85),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("accuracy", "n"), [(0.70, 200), (0.85, 100), (0.85, 400)])
+def test_what_a_judge_is_worth_covers(judge: Callable[..., None], accuracy: float, n: int) -> None:
+    repetitions = 2000
+    rng = np.random.default_rng([SEED, 3, n])
+    given = PRODUCTION[:, None] * lenient_judge(accuracy)
+    verdict = given.sum(axis=0)
+    mean = CREDIT @ given / verdict
+    whole = PRODUCTION @ CREDIT**2 - (PRODUCTION @ CREDIT) ** 2
+    target = whole / float(PRODUCTION @ CREDIT**2 - verdict @ mean**2)
+    covered, half = 0, 0.0
+    for _ in range(repetitions):
+        truth, verdicts = production(rng, accuracy)
+        at = rng.choice(N, n, replace=False)
+        counts = np.bincount(verdicts, minlength=5)
+        strata = post_stratified(
+            CREDIT[truth[at]], verdicts[at], counts, verdict_values=CREDIT
+        ).strata
+        found = effective_gain(CREDIT[truth[at]], verdicts[at], strata=strata).multiplier
+        covered += covers(found.interval, float(target))
+        half += found.half_width or 0
+    judge(
+        "what a label gains by the judge, 1 / (1 - R squared)",
+        f"judge {accuracy:.2f}, {n} labels, true {target:.2f}",
+        covered=covered, repetitions=repetitions, seed=SEED, half_width=half / repetitions,
+        band=(0.92, 0.98),
     )  # fmt: skip
