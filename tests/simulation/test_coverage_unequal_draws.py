@@ -159,8 +159,8 @@ def test_an_escalation_with_its_audit_covers(judge: Callable[..., None], half_wi
         ).estimate
         covered += covers(found.interval, target)
         half += found.half_width or 0
-        plain = np.where(accepted, CREDIT[first], CREDIT[truth]).mean()
-        without += abs(plain - target) <= (found.half_width or 0)
+        plain = np.where(accepted, CREDIT[first], CREDIT[truth])
+        without += abs(plain.mean() - target) <= 1.959964 * plain.std() / np.sqrt(size)
         wrong = (truth != first)[at][accepted[at]]
         limits = error_rate(float(wrong.sum()), wrong.size).interval
         errors += covers(limits, float((truth != first)[accepted].mean()))
