@@ -6,13 +6,20 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from calibration.agreement.chance_corrected import KRIPPENDORFF_ALPHA, estimate
+from calibration.agreement.chance_corrected import (
+    GWET_AC,
+    KRIPPENDORFF_ALPHA,
+    KRIPPENDORFF_ORDINAL,
+    PERCENT_AGREEMENT,
+    estimate,
+)
 from calibration.agreement.clusters import clusters_of, estimate_by_cluster
 from calibration.agreement.counts import count_patterns, patterns_of_items
 from calibration.agreement.dawid_skene import LatentTruth, dawid_skene
 from calibration.agreement.differences import difference
 from calibration.agreement.intervals import FloatArray
 from calibration.agreement.study import Options, Study, study
+from calibration.agreement.weighted import estimate_weighted
 from calibration.agreement.weights import partial_order_weights
 from calibration.analyses.fingerprint import fingerprint
 from calibration.analyses.labelled_batch import LabelledBatch, load_batch
@@ -73,6 +80,9 @@ class AgreementAnalysis:
         `near` less plain alpha: how much of the disagreement is between classes that are close.
     by_task : Estimate or None
         Alpha with the task as the unit, where a task has several labelled traces.
+    weighted : dict of Estimate
+        Agreement in production, each trace weighing by how improbable its draw was; empty where
+        all were equally probable. Everything else is about the traces of the batch.
     profiles : tuple of ReviewerProfile
         In the order of `reviewers`.
     truth : LatentTruth
@@ -97,6 +107,7 @@ class AgreementAnalysis:
     near: Estimate
     near_misses: Estimate
     by_task: Estimate | None
+    weighted: dict[str, Estimate]
     profiles: tuple[ReviewerProfile, ...]
     truth: LatentTruth
     disputed: tuple[Disputed, ...]
@@ -183,6 +194,7 @@ def _agreement_of(
             confidence_level=level,
         ),
         by_task=_by_task(codes, tasks, options),
+        weighted=_weighted(loaded, traces, codes, tasks if cluster == "task" else None, options),
         profiles=reviewer_profiles(
             store, loaded, codes, settled, found.beside, confidence_level=level
         ),
@@ -200,6 +212,7 @@ def _agreement_of(
             taxonomy=taxonomy.fingerprint,
             settings={"kind": "agreement", "cluster": cluster, **_plain(options)},
             labels=loaded.labels[["trace_id", "reviewer_id", "outcome"]],
+            drawn=traces[["trace_id", "inclusion_probability"]],
         ),
     )  # fmt: skip
 
@@ -239,6 +252,30 @@ def _by_task(
         weights=options.weights,
         confidence_level=options.confidence_level,
     )
+
+
+def _weighted(
+    loaded: LabelledBatch,
+    traces: pd.DataFrame,
+    codes: NDArray[np.int64],
+    tasks: NDArray[np.str_] | None,
+    options: Options,
+) -> dict[str, Estimate]:
+    if loaded.weights is None:
+        return {}
+    alpha = KRIPPENDORFF_ORDINAL if options.ordinal else KRIPPENDORFF_ALPHA
+    return {
+        coefficient.name: estimate_weighted(
+            coefficient,
+            codes,
+            1 / traces["inclusion_probability"].to_numpy(dtype=np.float64),
+            n_classes=len(OUTCOMES),
+            weights=options.weights,
+            cluster=tasks,
+            confidence_level=options.confidence_level,
+        )
+        for coefficient in (PERCENT_AGREEMENT, alpha, GWET_AC)
+    }
 
 
 def _disputed(

@@ -13,6 +13,7 @@ from calibration.analyses.judge import (
     JudgeAnalysis,
     JudgedPopulation,
     choose_judge,
+    drawn_frame,
     human_frame,
     judge_of,
     judged_population,
@@ -148,7 +149,7 @@ def analyse_asr(
         n_production=len(loaded.traces),
         n_labelled=len(loaded.labelled),
         unlabelled=loaded.unlabelled,
-        skipped=loaded.skipped,
+        skipped=len(loaded.skipped_ids),
         open_disagreements=loaded.open_disagreements,
         exposed=loaded.exposed,
         later_traces=loaded.later_traces,
@@ -176,6 +177,7 @@ def analyse_asr(
                 "confidence_level": confidence_level,
             },
             human=human_frame(loaded),
+            drawn=drawn_frame(loaded),
             traces=loaded.traces[INPUT_COLUMNS],
             judge=pd.DataFrame({"fingerprint": [judge.fingerprint if judge else ""]}),
         ),
@@ -216,7 +218,15 @@ def _raw(
 def _human_only(
     loaded: LabelledBatch, seed: int, n_resamples: int, confidence_level: float
 ) -> AgentSuccessRate:
-    return _rate(loaded, loaded.labelled, loaded.human, seed, n_resamples, confidence_level)
+    return _rate(
+        loaded,
+        loaded.labelled,
+        loaded.human,
+        seed,
+        n_resamples,
+        confidence_level,
+        weights=loaded.weights,
+    )
 
 
 def _rate(
@@ -226,6 +236,8 @@ def _rate(
     seed: int,
     n_resamples: int,
     confidence_level: float,
+    *,
+    weights: NDArray[np.float64] | None = None,
 ) -> AgentSuccessRate:
     clusters = pd.factorize(frame["task_key"])[0]
     rate = agent_success_rate(
@@ -234,6 +246,7 @@ def _rate(
         ceilings=frame["ceiling_usd"].fillna(1.0).to_numpy(dtype=np.float64),
         units=frame["units"].to_numpy(dtype=np.float64),
         credit=tuple(loaded.taxonomy.credit[name] for name in OUTCOMES),
+        weights=weights,
         clusters=clusters if len(np.unique(clusters)) < len(clusters) else None,
         rng=np.random.default_rng(seed),
         n_resamples=n_resamples,
@@ -295,6 +308,7 @@ def _workflows(
                 seed,
                 n_resamples,
                 confidence_level,
+                weights=None if loaded.weights is None else loaded.weights[inside],
             ).asr
         else:
             rate = not_estimable("no labelled trace of this workflow", method="bootstrap")

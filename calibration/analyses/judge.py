@@ -165,6 +165,7 @@ def judge_of(
             },
             labels=loaded.labels[["trace_id", "reviewer_id", "outcome"]],
             human=human_frame(loaded),
+            drawn=drawn_frame(loaded),
             traces=loaded.traces[INPUT_COLUMNS],
             verdicts=verdicts[["trace_id", "outcome"]],
         ),
@@ -206,7 +207,9 @@ def _sample(
     has_label = human.sum(axis=1) > 0
     clusters = pd.factorize(loaded.labelled["task_key"])[0]
     repeated = len(np.unique(clusters)) < len(clusters)
-    weights = _for_skipped(loaded, population, at) if design == "production" else None
+    weights = loaded.weights
+    if design == "production":
+        weights = _for_skipped(loaded, population, at)
     return LabelledSample(
         human=human[has_label],
         verdicts=population.verdicts[at][has_label],
@@ -228,6 +231,7 @@ def _for_skipped(
         population.verdicts[asked].tolist(),
         [workflow[trace_id] for trace_id in names],
         np.arange(asked.size) < at.size,
+        loaded.weights_of_asked(),
     )
 
 
@@ -328,6 +332,11 @@ def human_frame(loaded: LabelledBatch) -> pd.DataFrame:
     return pd.DataFrame(loaded.human).assign(
         trace_id=loaded.labelled["trace_id"].to_numpy(), adjudicated=loaded.adjudicated
     )
+
+
+def drawn_frame(loaded: LabelledBatch) -> pd.DataFrame:
+    """Return how probable the draw of each labelled trace was, for the fingerprint."""
+    return loaded.labelled[["trace_id", "inclusion_probability"]]
 
 
 def refuse_mixture(store: Store, judge_id: str, loaded: LabelledBatch) -> None:

@@ -98,7 +98,7 @@ def diagnose_judge(
     """
     judged = read_judged(store, batch_id, judge_id)
     loaded, level = judged.loaded, confidence_level
-    samples = store.verdict_sample_frame(judged.judge_id)
+    samples = store.verdict_samples(judged.judge_id)
     crossed = confusion(loaded.human, judged.verdicts, n_verdicts=judged.n_verdicts)
     paths, names = loaded.taxonomy.paths(OUTCOMES), [n.id for n in loaded.taxonomy.nodes]
     codes = np.arange(len(OUTCOMES))[:, None]

@@ -60,7 +60,7 @@ class Disagreement:
 def disagreements(judged: Judged, samples: pd.DataFrame) -> tuple[Disagreement, ...]:
     """List the traces on which not every human agrees with the verdict, what moves most first.
 
-    `samples` are the verdicts of the judge with their reasons, from `Store.verdict_sample_frame`.
+    `samples` are the verdicts of the judge with their reasons, from `Store.verdict_samples`.
     """
     loaded, labelled = judged.loaded, judged.loaded.labelled
     said = _said(loaded.labels)

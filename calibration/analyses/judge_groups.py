@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibration.analyses.fingerprint import fingerprint
-from calibration.analyses.judge import INPUT_COLUMNS, VERDICT_NAMES, Design, human_frame
+from calibration.analyses.judge import INPUT_COLUMNS, VERDICT_NAMES, human_frame
 from calibration.analyses.judged import BY, UNKNOWN, Judged, group_names, read_judged
 from calibration.correction.comparisons import (
     Comparison,
@@ -19,6 +19,7 @@ from calibration.correction.group_rates import RatesTest, compare_rates
 from calibration.correction.groups import Group, GroupEstimate, estimate_group
 from calibration.correction.means import MeanAgainstZero, mean_against_zero
 from calibration.correction.production import production_sums
+from calibration.correction.results import Design
 from calibration.errors import InputError
 from calibration.estimates import Estimate
 from calibration.store import Store

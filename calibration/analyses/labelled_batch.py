@@ -27,7 +27,9 @@ class LabelledBatch:
     among its reviewers. `open_disagreements` counts traces on which reviewers differ and
     nobody has adjudicated; `skipped_ids` names traces that were skipped and never labelled;
     `exposed` counts labels that are left out because their reviewer had been shown before
-    what others said of the trace.
+    what others said of the trace. `weights` are the inverse inclusion probabilities of the
+    labelled traces where these are not all equal, else None; `skipped_weights` those of the
+    skipped ones.
     """
 
     batch: Batch
@@ -37,8 +39,10 @@ class LabelledBatch:
     labelled: pd.DataFrame
     human: NDArray[np.float64]
     adjudicated: NDArray[np.bool_]
+    weights: NDArray[np.float64] | None
     open_disagreements: int
     skipped_ids: tuple[str, ...]
+    skipped_weights: NDArray[np.float64] | None
     unlabelled: int
     exposed: int
     later_traces: int
@@ -58,6 +62,12 @@ class LabelledBatch:
     def reviewers(self) -> list[str]:
         """Everybody who labelled, in order of name."""
         return sorted(self.labels["reviewer_id"].unique())
+
+    def weights_of_asked(self) -> NDArray[np.float64] | None:
+        """Return the weights of the labelled traces and after them of the skipped ones."""
+        if self.weights is None or self.skipped_weights is None:
+            return None
+        return np.concatenate([self.weights, self.skipped_weights])
 
     def codes(self) -> NDArray[np.int64]:
         """Return class codes, items x reviewers, -1 where a reviewer did not label."""
@@ -104,7 +114,7 @@ def load_batch(store: Store, batch_id: str | None = None, *, sample: bool = True
     MixedDataError
         If simulated and real traces or labels would enter one number.
     CalibrationError
-        If its traces were drawn with unequal probabilities.
+        If it was drawn at random and does not say with what probability each trace.
     """
     batch = choose_batch(store, batch_id, sample=sample)
     if batch.purpose != "production":
@@ -122,7 +132,6 @@ def load_batch(store: Store, batch_id: str | None = None, *, sample: bool = True
     labels = labels[~labels["exposed"]]
     labels = labels.sort_values(["trace_id", "reviewer_id"]).reset_index(drop=True)
     labels["code"] = labels["outcome"].map(CODE)
-    _check_equal_probabilities(batch, items)
     labelled = items[items["trace_id"].isin(labels["trace_id"])].merge(
         traces.drop(columns="seq"), on="trace_id", how="left"
     )
@@ -139,7 +148,9 @@ def load_batch(store: Store, batch_id: str | None = None, *, sample: bool = True
         human=human,
         open_disagreements=open_disagreements,
         adjudicated=adjudicated,
+        weights=_weights(batch, items, list(labelled["trace_id"])),
         skipped_ids=tuple(sorted(only_skipped)),
+        skipped_weights=_weights(batch, items, sorted(only_skipped)),
         unlabelled=len(items) - len(labelled) - len(only_skipped),
         exposed=exposed,
         later_traces=_later_traces(batch, every),
@@ -147,15 +158,20 @@ def load_batch(store: Store, batch_id: str | None = None, *, sample: bool = True
     )
 
 
-def _check_equal_probabilities(batch: Batch, items: pd.DataFrame) -> None:
-    """Refuse a draw that no estimator here weighs: its plain means would be means of nothing."""
+def _weights(batch: Batch, items: pd.DataFrame, trace_ids: list[str]) -> NDArray[np.float64] | None:
+    """Return inverse inclusion probabilities where a plain mean would be a mean of nothing."""
+    if not is_sample(batch):
+        return None
     drawn = items["inclusion_probability"]
-    if not np.allclose(drawn, drawn.iloc[0], rtol=1e-9, atol=0, equal_nan=True):
+    if drawn.isna().any():
         raise CalibrationError(
-            f"traces of batch {batch.batch_id!r} were drawn with probabilities from "
-            f"{drawn.min():.4g} to {drawn.max():.4g}, and rates and agreement here are for equal "
-            "ones; draw a batch with `asr sample`"
+            f"batch {batch.batch_id!r} does not say with what probability {drawn.isna().sum()} of "
+            "its traces were drawn; draw a batch with `asr sample`"
         )
+    if np.allclose(drawn, drawn.iloc[0], rtol=1e-9, atol=0):
+        return None
+    probability = items.set_index("trace_id")["inclusion_probability"].loc[trace_ids]
+    return np.asarray(1 / probability.to_numpy(dtype=np.float64))
 
 
 def _human_side(

@@ -12,8 +12,10 @@ from calibration.analyses.judge import (
     refuse_mixture,
     trace_penalties,
 )
+from calibration.analyses.judge_worth import JudgeWorth, Needed, judge_worth, needed_for
 from calibration.analyses.labelled_batch import CODE, LabelledBatch, choose_batch, load_batch
 from calibration.analyses.sampling import labels_per_trace, production_traces
+from calibration.correction.effective_size import Gain, effective_gain
 from calibration.correction.planning import (
     FEWEST_LABELS,
     Spread,
@@ -22,11 +24,13 @@ from calibration.correction.planning import (
     planned_post_stratified,
     worst_spread,
 )
+from calibration.correction.post_stratified import post_stratified
 from calibration.errors import CalibrationError, InputError
 from calibration.metrics.score import scores
 from calibration.records import OUTCOMES
 from calibration.store import Store
 
+UNREACHABLE = "no number of labels gives that half-width: import more traces or ask for less"
 # With as many labelled traces the newest batch is taken, and not an older one with more.
 GOOD_BASIS = 50
 
@@ -51,6 +55,12 @@ class Plan:
         What was assumed, in sentences.
     seconds_per_label, hours : float or None
         Median active time of a label, and what all labels take; None when nobody knows.
+    hourly_rate, cost : float or None
+        What an hour costs, and all labels; None when not given.
+    worth : JudgeWorth or None
+        What the judge saves; None without a judge or without labels to tell from.
+    needed : Needed or None
+        Traces for the half-width that was asked for.
     """
 
     n: int
@@ -66,15 +76,20 @@ class Plan:
     notes: tuple[str, ...]
     seconds_per_label: float | None
     hours: float | None
+    hourly_rate: float | None
+    cost: float | None
+    worth: JudgeWorth | None
+    needed: Needed | None
     confidence_level: float
     simulated: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Basis:
-    """What a plan rests on."""
+    """What a plan rests on; `gain` is what the judge adds, None where nothing tells."""
 
     spread: Spread
+    gain: Gain | None
     counts: NDArray[np.int64]
     values: NDArray[np.float64]
     judge_id: str | None
@@ -83,18 +98,21 @@ class _Basis:
 def plan_batch(
     store: Store,
     *,
-    n: int,
+    n: int | None = None,
+    half_width: float | None = None,
     labels_wanted: int = 2,
     overlap: float = 1.0,
     judge_id: str | None = None,
     batch_id: str | None = None,
     seconds_per_label: float | None = None,
+    hourly_rate: float | None = None,
     confidence_level: float = 0.95,
 ) -> Plan:
     """Plan a random batch from what the labels of an earlier one say about the spread.
 
     Without `batch_id` that is the newest production batch with 50 labelled traces, else the one
-    with most; without labels the worst case is planned for, and said.
+    with most; without labels the worst case is planned for, and said. With a `half_width` and
+    without `n` as many traces are planned as it needs, with the judge where there is one.
 
     Raises
     ------
@@ -103,19 +121,25 @@ def plan_batch(
     CalibrationError
         If there are fewer than `n` traces, or several judges and none was named.
     """
-    if n < 2:
-        raise InputError(f"n must be at least 2, got {n}")
-    if seconds_per_label is not None and not 0 < seconds_per_label < float("inf"):
-        raise InputError(f"seconds per label must be positive, got {seconds_per_label}")
-    n_labels = int(sum(labels_per_trace(n, labels_wanted=labels_wanted, overlap=overlap)))
+    _check_asked(n, half_width, seconds_per_label, hourly_rate)
     every = production_traces(store)
+    loaded = earlier_batch(store, batch_id)
+    basis = _basis(store, loaded, every, judge_id)
+    spread, level = basis.spread, confidence_level
+    needed = None
+    if half_width is not None:
+        needed = needed_for(
+            half_width, spread, basis.counts if basis.judge_id else None, basis.values, level
+        )
+    if n is None and needed is not None:
+        n = needed.without_judge if basis.judge_id is None else needed.with_judge
+    if n is None:
+        raise CalibrationError(UNREACHABLE)
+    n_labels = int(sum(labels_per_trace(n, labels_wanted=labels_wanted, overlap=overlap)))
     if n > len(every):
         raise CalibrationError(
             f"{n} traces were asked for and there are {len(every)}; plan fewer or import more"
         )
-    loaded = _earlier(store, batch_id)
-    basis = _basis(store, loaded, every, judge_id)
-    spread, level = basis.spread, confidence_level
     if seconds_per_label is None and loaded is not None:
         seconds_per_label = median_seconds(loaded.labels)
     corrected = None
@@ -123,6 +147,10 @@ def plan_batch(
         corrected = planned_post_stratified(
             n, spread, basis.counts, verdict_values=basis.values, confidence_level=level
         )
+    hours = None if seconds_per_label is None else n_labels * seconds_per_label / 3600
+    worth = None
+    if basis.gain is not None:
+        worth = judge_worth(basis.gain, n, n_labels, seconds_per_label, hourly_rate)
     return Plan(
         n=n,
         population=len(every),
@@ -136,10 +164,31 @@ def plan_batch(
         n_basis=spread.n,
         notes=_notes(basis, loaded, seconds_per_label),
         seconds_per_label=seconds_per_label,
-        hours=None if seconds_per_label is None else n_labels * seconds_per_label / 3600,
+        hours=hours,
+        hourly_rate=hourly_rate,
+        cost=None if hours is None or hourly_rate is None else hours * hourly_rate,
+        worth=worth,
+        needed=needed,
         confidence_level=level,
         simulated=bool(every["simulated"].any()),
     )
+
+
+def _check_asked(
+    n: int | None,
+    half_width: float | None,
+    seconds_per_label: float | None,
+    hourly_rate: float | None,
+) -> None:
+    if n is None and half_width is None:
+        raise InputError("say how many traces (n) or how narrow (half-width) to plan for")
+    if n is not None and n < 2:
+        raise InputError(f"n must be at least 2, got {n}")
+    if half_width is not None and not 0 < half_width < 0.5:
+        raise InputError(f"half-width must be in (0, .5), got {half_width}")
+    for name, value in (("seconds per label", seconds_per_label), ("hourly rate", hourly_rate)):
+        if value is not None and not 0 < value < float("inf"):
+            raise InputError(f"{name} must be positive, got {value}")
 
 
 def median_seconds(labels: pd.DataFrame) -> float | None:
@@ -162,7 +211,7 @@ def expected_half_width(
     return planned_post_stratified(n, basis.spread, basis.counts, verdict_values=basis.values)
 
 
-def _earlier(store: Store, batch_id: str | None) -> LabelledBatch | None:
+def earlier_batch(store: Store, batch_id: str | None) -> LabelledBatch | None:
     """Return the batch to measure on: the one asked for, else a recent one with enough labels."""
     if batch_id is not None:
         return load_batch(store, choose_batch(store, batch_id).batch_id)
@@ -193,7 +242,9 @@ def _basis(
         said = every["trace_id"].map(verdicts).map(CODE)
         codes = np.asarray(said.fillna(len(OUTCOMES)), dtype=np.int64)
     counts = np.bincount(codes, minlength=values.size).astype(np.int64)
-    return _Basis(spread=worst_spread(counts.size), counts=counts, values=values, judge_id=judge)
+    return _Basis(
+        spread=worst_spread(counts.size), gain=None, counts=counts, values=values, judge_id=judge
+    )
 
 
 def _basis_of(
@@ -213,15 +264,24 @@ def _basis_of(
         into = said.map(CODE).fillna(len(OUTCOMES)).to_numpy(dtype=np.int64)
         counts = np.bincount(into, minlength=values.size).astype(np.int64)
     tasks = pd.factorize(loaded.labelled["task_key"])[0]
+    clusters = tasks if len(np.unique(tasks)) < len(tasks) else None
     credit = tuple(loaded.taxonomy.credit[name] for name in OUTCOMES)
+    score = scores(loaded.human, trace_penalties(loaded.labelled), credit=credit)
     spread = measured_spread(
-        scores(loaded.human, trace_penalties(loaded.labelled), credit=credit),
+        score,
         own,
         counts,
         verdict_values=values if judge_id is not None else None,
-        clusters=tasks if len(np.unique(tasks)) < len(tasks) else None,
+        weights=loaded.weights,
+        clusters=clusters,
     )
-    return _Basis(spread=spread, counts=counts, values=values, judge_id=judge_id)
+    gain = None
+    if judge_id is not None:
+        strata = post_stratified(
+            score, own, counts, verdict_values=values, weights=loaded.weights
+        ).strata
+        gain = effective_gain(score, own, strata=strata, weights=loaded.weights, clusters=clusters)
+    return _Basis(spread=spread, gain=gain, counts=counts, values=values, judge_id=judge_id)
 
 
 def _credit(credit: dict[str, float]) -> NDArray[np.float64]:

@@ -45,6 +45,46 @@ def draw_batch(
     """
     if n < 1:
         raise InputError(f"n must be at least 1, got {n}")
+    frame = drawn_from(store, seed=seed, workflow=workflow)
+    if n > len(frame):
+        raise CalibrationError(
+            f"{n} traces were asked for and there are {len(frame)}; draw fewer or import more"
+        )
+    labels = labels_per_trace(n, labels_wanted=labels_wanted, overlap=overlap)
+    ids = frame["trace_id"].to_numpy(dtype=str)
+    design: dict[str, object] = {
+        "kind": "random sample even over workflows" if by_workflow else "simple random sample",
+        "n": n,
+        **design_of(frame, seed=seed, workflow=workflow),
+        "overlap": overlap,
+    }
+    if by_workflow:
+        workflows = frame["workflow"].to_numpy(dtype=str)
+        drawn = draw_evenly(ids, workflows, n=n, seed=seed)
+        design["population_by_workflow"] = frame["workflow"].value_counts().to_dict()
+    else:
+        drawn = draw_ids(ids, n=n, seed=seed)
+    return store.add_batch(
+        purpose="production",
+        trace_ids=drawn,
+        inclusion_probability=n / len(ids),
+        labels_wanted=max(labels),
+        item_labels=shuffled_labels(labels, seed=seed),
+        design=design,
+        token=token_of(design, labels_wanted) if once else token,
+    )
+
+
+def drawn_from(store: Store, *, seed: int, workflow: str | None = None) -> pd.DataFrame:
+    """Return the traces to draw from, in order of id.
+
+    Raises
+    ------
+    InputError
+        If `seed` is negative or no trace has the workflow.
+    CalibrationError
+        If the store holds no traces of production.
+    """
     if seed < 0:
         raise InputError(f"seed must be 0 or more, got {seed}")
     frame = production_traces(store)
@@ -55,43 +95,31 @@ def draw_batch(
         frame = frame[frame["workflow"] == workflow]
         if frame.empty:
             raise InputError(f"no trace has the workflow {workflow!r}; there are {known}")
-    if n > len(frame):
-        raise CalibrationError(
-            f"{n} traces were asked for and there are {len(frame)}; draw fewer or import more"
-        )
-    labels = labels_per_trace(n, labels_wanted=labels_wanted, overlap=overlap)
-    frame = frame.sort_values("trace_id")
-    ids = frame["trace_id"].to_numpy(dtype=str)
-    design: dict[str, object] = {
-        "kind": "random sample even over workflows" if by_workflow else "simple random sample",
-        "n": n,
-        "population": len(ids),
+    return frame.sort_values("trace_id").reset_index(drop=True)
+
+
+def design_of(frame: pd.DataFrame, *, seed: int, workflow: str | None) -> dict[str, object]:
+    """Return what `population` needs to find the traces again that a batch was drawn from."""
+    return {
+        "population": len(frame),
         "seed": seed,
         "workflow": workflow,
         "last_seq": int(frame["seq"].max()),
-        "population_sha256": _sha256(ids),
-        "overlap": overlap,
+        "population_sha256": _sha256(frame["trace_id"].to_numpy(dtype=str)),
     }
-    if by_workflow:
-        workflows = frame["workflow"].to_numpy(dtype=str)
-        drawn = draw_evenly(ids, workflows, n=n, seed=seed)
-        design["population_by_workflow"] = frame["workflow"].value_counts().to_dict()
-    else:
-        drawn = draw_ids(ids, n=n, seed=seed)
-    # A stream of its own: which traces are labelled twice does not depend on how they were drawn.
-    shared = np.random.default_rng([seed, 1]).permutation(labels)
-    return store.add_batch(
-        purpose="production",
-        trace_ids=drawn,
-        inclusion_probability=n / len(ids),
-        labels_wanted=max(labels),
-        item_labels=shared.tolist(),
-        design=design,
-        token=_token(design, labels_wanted) if once else token,
-    )
 
 
-def _token(design: dict[str, object], labels_wanted: int) -> str:
+def shuffled_labels(labels: list[int], *, seed: int) -> list[int]:
+    """Return the labels wanted of each trace of a draw, in the order of the batch.
+
+    A stream of its own: which traces are labelled twice does not depend on how they were drawn.
+    """
+    wanted: list[int] = np.random.default_rng([seed, 1]).permutation(labels).tolist()
+    return wanted
+
+
+def token_of(design: dict[str, object], labels_wanted: int) -> str:
+    """Return the token under which the same draw from the same traces is stored once."""
     text = json.dumps([design, labels_wanted], sort_keys=True)
     return "draw-" + hashlib.sha256(text.encode()).hexdigest()
 
@@ -149,6 +177,27 @@ def draw_evenly(
     places = np.floor((np.arange(n) + rng.random()) * (ids.size / n)).astype(np.int64)
     drawn = rng.permutation(ids[lined_up[np.minimum(places, ids.size - 1)]])
     return [str(trace_id) for trace_id in drawn]
+
+
+def draw_within(
+    stratum: NDArray[np.int64], drawn: NDArray[np.int64], *, seed: int
+) -> NDArray[np.int64]:
+    """Return places of traces, `drawn` of each stratum at random, in random order over all.
+
+    Of the first m places a stratum holds m n_h / n on average, so whoever stops early has
+    traces whose probabilities are still in the proportion they were drawn with.
+
+    Examples
+    --------
+    >>> sorted(draw_within(np.array([0, 0, 0, 1]), np.array([3, 1]), seed=1).tolist())
+    [0, 1, 2, 3]
+    """
+    rng = np.random.default_rng(seed)
+    chosen = [
+        rng.choice(np.flatnonzero(stratum == number), size=size, replace=False)
+        for number, size in enumerate(drawn.tolist())
+    ]
+    return rng.permutation(np.concatenate(chosen)).astype(np.int64)
 
 
 def labels_per_trace(n: int, *, labels_wanted: int, overlap: float = 1.0) -> list[int]:

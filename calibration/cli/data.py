@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from calibration.analyses import importing, label_files
+from calibration.analyses.calibrated_labels import calibrated_labels
 from calibration.analyses.labelled_batch import choose_batch
 from calibration.cli.stores import open_to_read, open_to_write
 from calibration.cli.terminal import (
@@ -21,6 +22,7 @@ from calibration.cli.terminal import (
 from calibration.errors import CalibrationError, InputError
 from calibration.importers import ImportSettings, load_settings
 from calibration.reporting import as_json, text
+from calibration.reporting.calibrated_labels import FORMATS, write_labels
 from calibration.store import Store, make_way
 from calibration.taxonomy import Taxonomy, default_taxonomy, load_taxonomy
 
@@ -165,6 +167,33 @@ def export_labels(path: Path, batch_id: str | None, output: Path | None) -> None
         click.echo(text.getvalue(), nl=False)
     else:
         output.write_text(text.getvalue(), encoding="utf-8", newline="")
+
+
+@labels.command(name="calibrated")
+@with_store
+@with_batch
+@click.option("--judge", "judge_id", help="Judge to use; `source:` pools the files' grades.")
+@click.option("--out", type=EXISTING, required=True, help="File: .csv, .parquet or .jsonl.")
+def calibrated(path: Path, batch_id: str | None, judge_id: str | None, out: Path) -> None:
+    """Write what each verdict on production probably means, to look and to sample by.
+
+    Beside FILE stands FILE.about.json with the calibration it comes from and the rate to report:
+    the mean of these labels is not the rate.
+
+    \b
+    asr labels calibrated --judge judge-1 --out labels.parquet
+    """
+    if path.exists() and out.exists() and out.samefile(path):
+        raise InputError(f"{out}: is the store itself; choose another file for --out")
+    if out.suffix.lower() not in FORMATS:
+        raise InputError(f"{out}: must end in {', '.join(FORMATS)}")
+    with open_to_read(path) as store:
+        found = calibrated_labels(store, batch_id, judge_id=judge_id)
+    beside = write_labels(found, out)
+    print_lines([text.SIMULATED] if found.simulated else [])
+    print_lines([f"{len(found.frame):,} calibrated labels in {out}, what they are in {beside}"])
+    print_lines([f"  the rate is {text.number(found.headline)}"])
+    print_lines([f"  note: {found.note}"] if found.note else [])
 
 
 @labels.command(name="import")

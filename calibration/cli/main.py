@@ -5,7 +5,17 @@ from typing import Any
 
 import click
 
-from calibration.cli import agreement, calibrate, data, planning, reference, results, server, traces
+from calibration.cli import (
+    agreement,
+    calibrate,
+    data,
+    escalation,
+    planning,
+    reference,
+    results,
+    server,
+    traces,
+)
 from calibration.cli.terminal import print_error
 from calibration.errors import CalibrationError, InputError
 
@@ -39,6 +49,7 @@ def main() -> None:
 for command in (
     *data.COMMANDS,
     *planning.COMMANDS,
+    *escalation.COMMANDS,
     *traces.COMMANDS,
     agreement.agreement,
     calibrate.calibrate,

@@ -11,6 +11,7 @@ from calibration.analyses.agreement_planning import (
     plan_agreement,
     shares_of_batch,
 )
+from calibration.analyses.allocating import ALLOCATIONS, Allocation, draw_allocated
 from calibration.analyses.planning import plan_batch
 from calibration.analyses.sampling import draw_batch
 from calibration.cli.stores import open_to_read, open_to_write
@@ -20,7 +21,8 @@ from calibration.reporting import planning
 
 
 @click.command()
-@click.option("--n", type=int, required=True, help="Number of traces.")
+@click.option("--n", type=int, help="Number of traces; default: what --half-width needs.")
+@click.option("--half-width", type=float, help="Of the interval wanted, as .03.")
 @click.option("--labels-wanted", type=int, default=2, show_default=True, help="Per trace.")
 @click.option(
     "--overlap",
@@ -31,36 +33,45 @@ from calibration.reporting import planning
 )
 @click.option("--judge", "judge_id", help="Judge to use; `source:` pools the files' grades.")
 @click.option("--seconds-per-label", type=float, help="Active time; default: the median so far.")
+@click.option("--hourly-rate", type=float, help="What an hour of a reviewer costs.")
 @with_store
 @with_batch
 @with_json
 def plan(
-    n: int,
+    n: int | None,
+    half_width: float | None,
     labels_wanted: int,
     overlap: float,
     judge_id: str | None,
     seconds_per_label: float | None,
+    hourly_rate: float | None,
     path: Path,
     batch_id: str | None,
     as_data: bool,
 ) -> None:
-    """Say how narrow the rate would be after N labelled traces, and how long they take.
+    """Say how narrow the rate would be after N labelled traces, and what they take.
+
+    Or the other way round: how many traces a half-width needs, with the judge and without. What
+    the judge is worth is said in labels, hours and money that it saves.
 
     The spread of scores is measured on the labels of --batch; default: the newest batch with 50
     labelled traces, else the one with most.
 
     \b
     asr plan --n 200 --labels-wanted 2 --overlap 0.25
+    asr plan --half-width .03 --judge judge-1 --seconds-per-label 90 --hourly-rate 60
     """
     with open_to_read(path) as store:
         found = plan_batch(
             store,
             n=n,
+            half_width=half_width,
             labels_wanted=labels_wanted,
             overlap=overlap,
             judge_id=judge_id,
             batch_id=batch_id,
             seconds_per_label=seconds_per_label,
+            hourly_rate=hourly_rate,
         )
     if as_data:
         print_json(planning.plan_data(found))
@@ -153,6 +164,14 @@ def _class_shares(given: str | None, path: Path, batch_id: str | None) -> ClassS
     help="Share of the traces that want them, drawn at random; the others want one label.",
 )
 @click.option("--by-workflow", is_flag=True, help="Give every workflow its share of the draw.")
+@click.option(
+    "--allocate",
+    "allocation",
+    type=click.Choice(ALLOCATIONS),
+    help="Draw within verdict x workflow: by size, or by size x spread of earlier scores.",
+)
+@click.option("--judge", "judge_id", help="Judge whose verdicts --allocate uses.")
+@click.option("--basis", help="Batch whose labels say how scores vary; default: a recent one.")
 @with_store
 @with_json
 def sample(
@@ -162,55 +181,55 @@ def sample(
     labels_wanted: int,
     overlap: float,
     by_workflow: bool,
+    allocation: Allocation | None,
+    judge_id: str | None,
+    basis: str | None,
     path: Path,
     as_data: bool,
 ) -> None:
-    """Draw an equal-probability batch of traces to label, and record how it was drawn.
+    """Draw a batch of traces to label at random, and record how it was drawn.
+
+    Every trace has the same chance, or with --allocate one that is recorded and that every
+    estimate then weighs by.
 
     \b
     asr sample --n 40 --seed 1
     asr sample --n 200 --seed 1 --labels-wanted 2 --overlap 0.25 --by-workflow
+    asr sample --n 200 --seed 1 --allocate neyman --judge judge-1
     """
+    if allocation is None and (judge_id is not None or basis is not None):
+        raise InputError("--judge and --basis are for --allocate; add it or leave them out")
+    if allocation is not None and by_workflow:
+        raise InputError("--allocate gives every workflow its share already; leave --by-workflow")
     with open_to_write(path) as store:
-        batch = draw_batch(
-            store,
-            n=n,
-            seed=seed,
-            workflow=workflow,
-            labels_wanted=labels_wanted,
-            overlap=overlap,
-            by_workflow=by_workflow,
-        )
+        if allocation is None:
+            batch = draw_batch(
+                store,
+                n=n,
+                seed=seed,
+                workflow=workflow,
+                labels_wanted=labels_wanted,
+                overlap=overlap,
+                by_workflow=by_workflow,
+            )
+        else:
+            batch = draw_allocated(
+                store,
+                n=n,
+                seed=seed,
+                allocation=allocation,
+                judge_id=judge_id,
+                basis_batch=basis,
+                workflow=workflow,
+                labels_wanted=labels_wanted,
+                overlap=overlap,
+            )
         items = store.batch_items(batch.batch_id)
-    wanted = [int(count) for count in items["labels_wanted"]]
     if as_data:
-        print_json(
-            {
-                "batch_id": batch.batch_id,
-                "n": batch.n_items,
-                "population": batch.design["population"],
-                "inclusion_probability": n / batch.design["population"],
-                "labels_wanted": batch.labels_wanted,
-                "labels": sum(wanted),
-                "design": batch.design,
-                "trace_ids": list(items["trace_id"]),
-                "labels_wanted_of_each": wanted,
-            }
-        )
+        print_json(planning.batch_data(batch, items))
     else:
-        click.echo(
-            f"{batch.batch_id}: {batch.n_items} of {batch.design['population']} traces, each drawn "
-            f"with probability {n / batch.design['population']:.4f}, {_wanted(wanted)}"
-        )
+        print_lines(planning.batch_lines(batch, items))
         click.echo(f"Label them: asr serve --store {path}")
-
-
-def _wanted(labels: list[int]) -> str:
-    most = max(labels)
-    shared = labels.count(most)
-    if shared == len(labels):
-        return f"{most} labels wanted"
-    return f"{most} labels wanted on {shared} of them and one on the others"
 
 
 COMMANDS = (plan, agreement_plan, sample)

@@ -11,6 +11,7 @@ from calibration.correction.intervals import (
     cluster_indices,
     two_sided_t,
     validated_codes,
+    validated_weights,
 )
 from calibration.correction.post_stratified import post_stratified
 from calibration.correction.single_source import human_only, validated_scores
@@ -75,11 +76,12 @@ def measured_spread(
     production_counts: ArrayLike,
     *,
     verdict_values: FloatArray | None = None,
+    weights: FloatArray | None = None,
     clusters: NDArray[np.generic] | None = None,
 ) -> Spread:
     """Measure how scores vary, over all traces and given each verdict.
 
-    The labelled traces must be an equal-probability sample. A verdict with fewer than five labels
+    The labelled traces must be a probability sample. A verdict with fewer than five labels
     takes mean and variance from the stratum it is merged into, as in `post_stratified`. Within a
     stratum of n_k labels the variance is (n_k v_k + V_w) / n_k, v_k its own and V_w the pooled
     one, so that a stratum whose few labels agree does not promise certainty. Below ten labels, or
@@ -95,6 +97,8 @@ def measured_spread(
         Production traces by verdict, the labelled ones included.
     verdict_values : float array, shape (n_verdicts,), optional
         As in `post_stratified`.
+    weights : float array, shape (n,), optional
+        Inverse inclusion probabilities; the spread is that of production, not of the sample.
     clusters : array, shape (n,), optional
         Task of each labelled trace, when tasks repeat.
 
@@ -121,21 +125,29 @@ def measured_spread(
     n = array.size
     if n < FEWEST_LABELS or float(array.var()) <= 0:
         return worst_spread(counts.size)
-    stratified = post_stratified(array, codes, counts, verdict_values=verdict_values)
+    weight = validated_weights(weights, n)
+    stratified = post_stratified(
+        array, codes, counts, verdict_values=verdict_values, weights=weights
+    )
     group = np.array(stratified.strata.groups)
     stratum = group[codes]
     labels = np.bincount(stratum, minlength=stratified.strata.n_strata)
     filled = np.maximum(labels, 1)
-    mean = np.bincount(stratum, weights=array, minlength=labels.size) / filled
-    squares = np.bincount(stratum, weights=(array - mean[stratum]) ** 2, minlength=labels.size)
-    pooled = float(squares.sum()) / max(1, n - labels.size)
-    variance = (squares + pooled) / filled
+    total = np.bincount(stratum, weights=weight, minlength=labels.size)
+    total = np.where(total > 0, total, 1.0)
+    mean = np.bincount(stratum, weights=weight * array, minlength=labels.size) / total
+    apart = weight * (array - mean[stratum]) ** 2
+    own = np.bincount(stratum, weights=apart, minlength=labels.size) / total
+    pooled = float(labels @ own) / max(1, n - labels.size)
+    variance = own + pooled / filled
     used = group != UNUSED
-    means, variances = np.full(counts.size, array.mean()), np.full(counts.size, float(array.var()))
+    centre = float(weight @ array / weight.sum())
+    overall = float(weight @ (array - centre) ** 2 / weight.sum())
+    means, variances = np.full(counts.size, centre), np.full(counts.size, overall)
     means[used], variances[used] = mean[group[used]], variance[group[used]]
-    inflated = _design_effects(array, codes, counts, verdict_values, clusters)
+    inflated = _design_effects(array, codes, counts, verdict_values, weights, clusters)
     return Spread(
-        variance=float(array.var(ddof=1)),
+        variance=overall * n / (n - 1),
         means=means,
         variances=variances,
         design_effect=inflated[0],
@@ -149,18 +161,22 @@ def _design_effects(
     codes: NDArray[np.int64],
     counts: FloatArray,
     values: FloatArray | None,
+    weights: FloatArray | None,
     clusters: NDArray[np.generic] | None,
 ) -> tuple[float, float]:
     """Return the ratios of the variances with tasks kept together to those without, from 1 up."""
     if cluster_indices(clusters, scores.size) is None:
         return 1.0, 1.0
     pairs = [
-        (human_only(scores, clusters=clusters), human_only(scores)),
+        (
+            human_only(scores, weights=weights, clusters=clusters),
+            human_only(scores, weights=weights),
+        ),
         (
             post_stratified(
-                scores, codes, counts, verdict_values=values, clusters=clusters
+                scores, codes, counts, verdict_values=values, weights=weights, clusters=clusters
             ).estimate,
-            post_stratified(scores, codes, counts, verdict_values=values).estimate,
+            post_stratified(scores, codes, counts, verdict_values=values, weights=weights).estimate,
         ),
     ]
     ratios = [

@@ -80,6 +80,11 @@ def agreement(result: AgreementAnalysis, by: Collection[str] = BY) -> Iterator[s
         yield f"    that less plain alpha (above 0: near misses): {number(result.near_misses)}"
     if result.by_task is not None:
         yield f"  tasks repeat; with the task as the unit alpha is {number(result.by_task)}"
+    if result.weighted:
+        yield "  drawn with unequal probabilities: the figures above are of this batch;"
+        yield "  weighted to production they are"
+        for name, found in result.weighted.items():
+            yield f"    {COEFFICIENTS[name]:22} {number(found)}"
     if result.unplanned:
         yield (
             f"  {result.unplanned:,} left out: planned for one label, a second came by a flag "

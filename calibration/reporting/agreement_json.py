@@ -25,6 +25,7 @@ def agreement(result: AgreementAnalysis) -> Json:
         "near": estimate(result.near),
         "near_misses": estimate(result.near_misses),
         "by_task": None if result.by_task is None else estimate(result.by_task),
+        "weighted_to_production": {n: estimate(e) for n, e in result.weighted.items()} or None,
         "cluster": result.cluster,
         "disputed": [asdict(disputed) for disputed in result.disputed],
         "next_steps": [_step(step) for step in next_steps(result)],

@@ -11,7 +11,7 @@ from calibration.correction.means import MeanAgainstZero
 from calibration.correction.nodes import NodeQuality
 from calibration.correction.ordinal import OrdinalAgreement
 from calibration.estimates import Estimate
-from calibration.reporting.as_json import Json, estimate
+from calibration.reporting.json_values import Json, estimate
 
 
 def tested(found: MeanAgainstZero) -> Json:

@@ -78,11 +78,13 @@ def add_batch(
     token: str | None = None,
     item_labels: Sequence[int] | None = None,
     item_probabilities: Sequence[float] | None = None,
+    item_strata: Sequence[int] | None = None,
 ) -> Batch:
     """Store a batch in the order given; traces are served in that order.
 
-    `item_labels` and `item_probabilities` say for each trace what otherwise holds for all. A
-    batch that was stored under the same `token` is returned as it is.
+    `item_labels` and `item_probabilities` say for each trace what otherwise holds for all, and
+    `item_strata` which stratum of the design it was drawn from. A batch that was stored under the
+    same `token` is returned as it is.
 
     Raises
     ------
@@ -93,7 +95,10 @@ def add_batch(
     n = len(trace_ids)
     wanted = [labels_wanted] * n if item_labels is None else list(item_labels)
     drawn = [inclusion_probability] * n if item_probabilities is None else list(item_probabilities)
+    strata = [None] * n if item_strata is None else list(item_strata)
     _check_batch(purpose, n, labels_wanted, wanted, drawn)
+    if len(strata) != n:
+        raise InputError(f"strata must be given for each of {n} traces, got {len(strata)}")
     with db.write() as cursor:
         stored = cursor.execute("SELECT batch_id FROM batch WHERE token = ?", [token]).fetchone()
         if stored:
@@ -108,8 +113,8 @@ def add_batch(
             )
             cursor.execute(
                 "INSERT INTO batch_item SELECT ?, unnest(?::VARCHAR[]), unnest(range(?)), "
-                "unnest(?::DOUBLE[]), unnest(?::INTEGER[])",
-                [batch_id, list(trace_ids), n, drawn, wanted],
+                "unnest(?::DOUBLE[]), unnest(?::INTEGER[]), unnest(?::INTEGER[])",
+                [batch_id, list(trace_ids), n, drawn, wanted, strata],
             )
             record_audit(cursor, "batch", batch_id=batch_id, n=n, design=design)
     return next(b for b in batches(db) if b.batch_id == batch_id)

@@ -66,11 +66,14 @@ def flags(db: Database, batch_id: str) -> pd.DataFrame:
 
 
 def batch_items(db: Database, batch_id: str) -> pd.DataFrame:
-    """Return trace_id, position, inclusion_probability and labels_wanted of a batch, in order."""
+    """Return trace_id, position, inclusion_probability, labels_wanted and stratum, in order.
+
+    A stratum is a place in the strata that the design names; NA where none were drawn from.
+    """
     return _frame(
         db,
-        "SELECT trace_id, position, inclusion_probability, labels_wanted FROM batch_item "
-        "WHERE batch_id = ? ORDER BY position",
+        "SELECT trace_id, position, inclusion_probability, labels_wanted, stratum "
+        "FROM batch_item WHERE batch_id = ? ORDER BY position",
         [batch_id],
     )
 

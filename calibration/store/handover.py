@@ -63,6 +63,7 @@ CALLS = {
             "token": str | None,
             "item_labels": list[int] | None,
             "item_probabilities": list[float] | None,
+            "item_strata": list[int] | None,
         },
         Batch,
     ),

@@ -70,6 +70,7 @@ class RemoteStore(Store):
         token: str | None = None,
         item_labels: Sequence[int] | None = None,
         item_probabilities: Sequence[float] | None = None,
+        item_strata: Sequence[int] | None = None,
     ) -> Batch:
         """Store a batch; traces are served in the order given."""
         batch: Batch = self._hand_over(
@@ -82,6 +83,7 @@ class RemoteStore(Store):
             token=token or str(uuid4()),
             item_labels=None if item_labels is None else list(item_labels),
             item_probabilities=None if item_probabilities is None else list(item_probabilities),
+            item_strata=None if item_strata is None else list(item_strata),
         )
         return batch
 

@@ -217,6 +217,7 @@ class Store:
         token: str | None = None,
         item_labels: Sequence[int] | None = None,
         item_probabilities: Sequence[float] | None = None,
+        item_strata: Sequence[int] | None = None,
     ) -> Batch:
         """Store a batch; traces are served in the order given. A repeated token adds nothing."""
         return batches.add_batch(
@@ -229,6 +230,7 @@ class Store:
             token=token,
             item_labels=item_labels,
             item_probabilities=item_probabilities,
+            item_strata=item_strata,
         )
 
     def batch_items(self, batch_id: str) -> pd.DataFrame:
@@ -373,13 +375,13 @@ class Store:
         """Store verdicts; none is ever overwritten."""
         return verdicts.add_verdicts(self._db, new)
 
+    def verdict_samples(self, judge_id: str) -> pd.DataFrame:
+        """Return every verdict of a judge, with reasons and with those given when asked again."""
+        return frames.verdict_samples(self._db, judge_id)
+
     def verdict_frame(self, judge_id: str) -> pd.DataFrame:
         """Return the verdicts of a judge."""
         return frames.verdicts(self._db, judge_id)
-
-    def verdict_sample_frame(self, judge_id: str) -> pd.DataFrame:
-        """Return every verdict of a judge, with reasons and with those given when asked again."""
-        return frames.verdict_samples(self._db, judge_id)
 
     def judge_frame(self) -> pd.DataFrame:
         """Return all judges with the number of their verdicts."""

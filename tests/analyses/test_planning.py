@@ -126,3 +126,73 @@ def test_the_command_draws_with_an_overlap(half: World) -> None:
     assert data["labels"] == sum(data["labels_wanted_of_each"]) == 50
     assert data["design"]["kind"] == "random sample even over workflows"
     assert len(data["trace_ids"]) == 40
+
+
+def test_the_judge_is_worth_what_it_saves(half: World) -> None:
+    human = {t: ("complete", "abandoned")[k % 2] for k, t in enumerate(half.drawn)}
+    wrong = set(half.drawn[::10])
+    said = {t: "abandoned" if t in wrong else human.get(t, "complete") for t in ids(200)}
+    half.judge(said)
+    plan = plan_batch(
+        half.store, n=100, labels_wanted=2, overlap=0.5, seconds_per_label=72, hourly_rate=50
+    )
+    worth = plan.worth
+    assert worth is not None
+    assert worth.multiplier.value is not None
+    assert worth.multiplier.interval is not None
+    assert 1 < worth.multiplier.interval[0] < worth.multiplier.value < worth.multiplier.interval[1]
+    # 24 verdicts are complete and right, 36 abandoned of which 6 succeeded: 5 within, 15 over all.
+    assert worth.multiplier.value == pytest.approx((15 / 59) / (5 / 58))
+    saved = 100 * (worth.multiplier.value - 1)
+    assert worth.equivalent == pytest.approx(100 + saved)
+    assert worth.saved == pytest.approx(saved)
+    # 1.5 labels a trace at 72 seconds and 50 an hour.
+    assert worth.saved_labels == pytest.approx(1.5 * saved)
+    assert worth.saved_hours == pytest.approx(1.5 * saved * 72 / 3600)
+    assert worth.saved_cost == pytest.approx(1.5 * saved)
+    assert plan.cost == pytest.approx(150)
+
+
+def test_a_half_width_says_how_many_traces(half: World) -> None:
+    human = {t: ("complete", "abandoned")[k % 2] for k, t in enumerate(half.drawn)}
+    half.judge({t: human.get(t, "complete") for t in ids(200)})
+    plan = plan_batch(half.store, half_width=0.1)
+    assert plan.needed is not None
+    assert plan.needed.without_judge is not None
+    assert plan.n == plan.needed.with_judge
+    assert plan.n < plan.needed.without_judge
+    # As many are enough, and one fewer is not.
+    at, below = (plan_batch(half.store, n=plan.needed.without_judge - k).human_only for k in (0, 1))
+    assert at <= 0.1 < below
+    assert plan.corrected is not None
+    assert plan.corrected <= 0.1
+
+
+def test_a_half_width_that_needs_more_than_there_is_is_refused(half: World) -> None:
+    with pytest.raises(CalibrationError, match=r"traces were asked for and there are 200"):
+        plan_batch(half.store, half_width=0.01)
+    needed = plan_batch(half.store, n=100, half_width=0.01).needed
+    assert needed is not None
+    assert needed.without_judge is not None
+    assert needed.without_judge > 9000
+    for wrong in ({}, {"half_width": 0.7}, {"n": 50, "hourly_rate": -1.0}):
+        with pytest.raises(InputError):
+            plan_batch(half.store, **wrong)  # type: ignore[arg-type]
+
+
+def test_the_command_says_what_the_judge_saves(half: World) -> None:
+    human = {t: ("complete", "abandoned")[k % 2] for k, t in enumerate(half.drawn)}
+    half.judge(
+        {t: "abandoned" if t == half.drawn[0] else human.get(t, "complete") for t in ids(200)}
+    )
+    path = str(half.store.path)
+    half.store.close()
+    words = ["plan", "--half-width", ".08", "--seconds-per-label", "60", "--hourly-rate", "40"]
+    done = CliRunner().invoke(main, [*words, "--store", path])
+    assert done.exit_code == 0, done.output
+    assert "a label with it is worth" in done.stdout
+    assert "it saves" in done.stdout
+    assert "for ±.080" in done.stdout
+    data = json.loads(CliRunner().invoke(main, [*words, "--store", path, "--json"]).stdout)
+    assert data["worth"]["multiplier"]["interval"][0] > 1
+    assert data["needed"]["with_judge"] == data["n"] < data["needed"]["without_judge"]

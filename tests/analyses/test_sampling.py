@@ -188,15 +188,12 @@ def test_the_same_draw_is_stored_once_when_that_is_asked(new_world: NewWorld) ->
     )
 
 
-def test_unequal_probabilities_are_refused_and_never_ignored(new_world: NewWorld) -> None:
+def test_a_draw_that_hides_a_probability_is_refused(new_world: NewWorld) -> None:
     world = new_world()
     (batch,) = world.store.batches()
-    uneven = world.store.add_batch(
-        purpose="production",
-        trace_ids=ids(4),
-        item_probabilities=[0.5, 0.5, 0.5, 0.25],
-        design=batch.design,
+    hidden = world.store.add_batch(
+        purpose="production", trace_ids=ids(4), inclusion_probability=None, design=batch.design
     )
     for analyse in (analyse_asr, analyse_agreement, analyse_judge):
-        with pytest.raises(CalibrationError, match=r"probabilities from 0\.25 to 0\.5"):
-            analyse(world.store, uneven.batch_id)
+        with pytest.raises(CalibrationError, match="with what probability 4 of its traces"):
+            analyse(world.store, hidden.batch_id)

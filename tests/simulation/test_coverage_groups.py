@@ -15,7 +15,7 @@ from calibration.correction.production import (
     production_sums_from_counts,
 )
 from calibration.correction.slopes import slope_within_class
-from tests.simulation.test_coverage_correction import (
+from tests.simulation.judged import (
     CREDIT,
     PENALTIES,
     PENALTY_GIVEN_CLASS,

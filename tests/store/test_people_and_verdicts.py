@@ -173,7 +173,7 @@ def test_all_samples_come_with_reason_and_evidence(desk: Desk) -> None:
             verdict(first, reason="all there", evidence=(quote,)),
         ]
     )
-    frame = desk.store.verdict_sample_frame("j")
+    frame = desk.store.verdict_samples("j")
     said = frame.groupby("trace_id")["outcome"].agg(list).to_dict()
     assert said == {first: ["complete", "abandoned"], second: ["complete"]}
     assert frame["sample"].tolist() in ([0, 1, 0], [0, 0, 1])

@@ -89,6 +89,7 @@ CREATE TABLE batch_item (
   position INTEGER NOT NULL,
   inclusion_probability DOUBLE CHECK (inclusion_probability > 0 AND inclusion_probability <= 1),
   labels_wanted INTEGER NOT NULL CHECK (labels_wanted >= 1),
+  stratum INTEGER CHECK (stratum >= 0),
   PRIMARY KEY (batch_id, trace_id)
 );
 

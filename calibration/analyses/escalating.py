@@ -1,0 +1,210 @@
+"""Escalate doubtful verdicts to people, always with an audit of those that were accepted."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from calibration.analyses.allocating import store_stratified
+from calibration.analyses.doubt import SIGNALS, THRESHOLD, WORDS, Signal, doubts
+from calibration.analyses.judge import (
+    analyse_judge,
+    choose_judge,
+    judged_population,
+    refuse_mixture,
+)
+from calibration.analyses.labelled_batch import LabelledBatch, load_batch
+from calibration.analyses.planning import earlier_batch
+from calibration.analyses.sampling import design_of, drawn_from
+from calibration.correction.audit import audit_size, error_rate
+from calibration.errors import CalibrationError, InputError
+from calibration.estimates import Estimate, not_estimable
+from calibration.store import Batch, Store
+
+ESCALATED, ACCEPTED = 0, 1
+# Fewer labels say too little of the errors to expect; the worst case is audited for.
+FEWEST_EARLIER = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audit:
+    """What an escalation found.
+
+    Parameters
+    ----------
+    error : Estimate
+        How often the accepted verdicts are wrong; about nothing but the accepted traces.
+    asked : float
+        Half-width that the audit was drawn for.
+    headline : Estimate
+        The rate over all traces, escalated and accepted, weighted by how they were drawn.
+    n_escalated, n_accepted : int
+        Traces of production in the two parts.
+    """
+
+    batch_id: str
+    judge_id: str
+    error: Estimate
+    asked: float
+    headline: Estimate
+    n_escalated: int
+    n_accepted: int
+    simulated: bool
+
+
+def escalate(
+    store: Store,
+    *,
+    signal: Signal,
+    seed: int,
+    judge_id: str | None = None,
+    threshold: float | None = None,
+    most: int | None = None,
+    audit_half_width: float = 0.05,
+    basis_batch: str | None = None,
+    workflow: str | None = None,
+    labels_wanted: int = 1,
+) -> Batch:
+    """Make a batch of all doubtful traces and of a random part of the accepted ones.
+
+    A trace is escalated when its doubt is above `threshold`, the `most` doubtful ones if that
+    many are given. The audit is as large as it must be for the error rate of the accepted part
+    to be known to `audit_half_width`: at the upper limit of the rate that earlier labels show
+    there, else at a half. Escalated traces have inclusion probability 1, audited ones that of the
+    audit, so that the weighted estimates are about all traces.
+
+    Raises
+    ------
+    InputError
+        If a number or the signal is none.
+    CalibrationError
+        If nothing is doubtful, or everything, or as `doubts`.
+    """
+    if signal not in SIGNALS:
+        raise InputError(f"signal must be one of {', '.join(SIGNALS)}, got {signal!r}")
+    if most is not None and most < 1:
+        raise InputError(f"most must be at least 1, got {most}")
+    if not 0 < audit_half_width < 0.5:
+        raise InputError(f"audit half-width must be in (0, .5), got {audit_half_width}")
+    threshold = THRESHOLD[signal] if threshold is None else threshold
+    if not 0 <= threshold < np.inf:
+        raise InputError(f"threshold must be 0 or more, got {threshold}")
+    frame = drawn_from(store, seed=seed, workflow=workflow)
+    judge = choose_judge(store, judge_id)
+    doubt = doubts(store, frame, signal=signal, judge_id=judge, basis_batch=basis_batch)
+    of_trace = np.where(_escalated(doubt, threshold, most, seed), ESCALATED, ACCEPTED)
+    sizes = np.bincount(of_trace, minlength=2)
+    if not sizes.all():
+        which = "no trace is" if sizes[ESCALATED] == 0 else "every trace is"
+        raise CalibrationError(
+            f"{which} doubtful by {WORDS[signal]} above {threshold:g}; change the threshold, or "
+            "draw a random batch with `asr sample`"
+        )
+    expected = _expected_error(store, basis_batch, judge, frame, of_trace)
+    audited = min(int(sizes[ACCEPTED]), audit_size(audit_half_width, error=expected))
+    drawn = np.array([sizes[ESCALATED], audited])
+    return store_stratified(
+        store,
+        frame,
+        of_trace.astype(np.int64),
+        drawn,
+        design={
+            "kind": f"escalation by {WORDS[signal]} with a random audit of the rest, weighted",
+            "signal": signal,
+            "threshold": threshold,
+            "most": most,
+            "judge": judge,
+            "n": int(drawn.sum()),
+            **design_of(frame, seed=seed, workflow=workflow),
+            "audit_half_width": audit_half_width,
+            "expected_error": expected,
+            "strata": [
+                {
+                    "name": name,
+                    "population": int(size),
+                    "n": int(n),
+                    "inclusion_probability": float(n / size),
+                }
+                for name, size, n in zip(
+                    ("escalated", "accepted, audited"), sizes, drawn, strict=True
+                )
+            ],
+        },
+        seed=seed,
+        labels_wanted=labels_wanted,
+    )
+
+
+def _escalated(
+    doubt: NDArray[np.float64], threshold: float, most: int | None, seed: int
+) -> NDArray[np.bool_]:
+    """Return which traces go to people; where not all can, the most doubtful, ties at random."""
+    chosen = doubt > threshold
+    if most is None or chosen.sum() <= most:
+        return chosen
+    order = np.lexsort((np.random.default_rng([seed, 2]).random(doubt.size), -doubt))
+    kept = np.zeros(doubt.size, dtype=bool)
+    kept[order[:most]] = True
+    return kept
+
+
+def _expected_error(
+    store: Store,
+    basis_batch: str | None,
+    judge: str,
+    frame: pd.DataFrame,
+    of_trace: NDArray[np.intp],
+) -> float:
+    """Return the highest error rate of the accepted part that earlier labels allow, else a half."""
+    loaded = earlier_batch(store, basis_batch)
+    if loaded is None or loaded.labelled.empty:
+        return 0.5
+    refuse_mixture(store, judge, loaded)
+    accepted = set(frame["trace_id"].to_numpy()[of_trace == ACCEPTED])
+    inside = loaded.labelled["trace_id"].isin(accepted).to_numpy()
+    if inside.sum() < FEWEST_EARLIER:
+        return 0.5
+    wrong = _wrong(store, loaded, judge)[inside]
+    limits = error_rate(float(wrong.sum()), int(inside.sum())).interval
+    return 0.5 if limits is None else min(0.5, limits[1])
+
+
+def _wrong(store: Store, loaded: LabelledBatch, judge: str) -> NDArray[np.float64]:
+    """Return to what part the verdict on each labelled trace is wrong."""
+    population = judged_population(loaded, store.verdict_frame(judge))
+    at = loaded.labelled["trace_id"].map(population.row).to_numpy(dtype=np.intp)
+    right = np.column_stack([loaded.human, np.zeros(len(at))])
+    return np.asarray(1 - right[np.arange(len(at)), population.verdicts[at]])
+
+
+def audit(store: Store, batch_id: str) -> Audit:
+    """Say how often the accepted verdicts of an escalation are wrong, and what the rate is.
+
+    Raises
+    ------
+    CalibrationError
+        If the batch is no escalation, or as `analyse_judge`.
+    """
+    loaded = load_batch(store, batch_id)
+    design = loaded.batch.design
+    if "audit_half_width" not in design:
+        raise CalibrationError(
+            f"batch {batch_id!r} is no escalation and audits nothing; make one with `asr escalate`"
+        )
+    judge = str(design["judge"])
+    inside = (loaded.labelled["stratum"] == ACCEPTED).to_numpy(dtype=bool)
+    wrong = _wrong(store, loaded, judge)[inside]
+    calibration = analyse_judge(store, batch_id, judge_id=judge).calibration
+    rate = calibration.headline_estimate
+    why = "; ".join(f"{notice.why} ({notice.mend})" for notice in calibration.refusals)
+    return Audit(
+        batch_id=batch_id,
+        judge_id=judge,
+        error=error_rate(float(wrong.sum()), int(inside.sum())),
+        asked=float(design["audit_half_width"]),
+        headline=not_estimable(why, method="calibration") if rate is None else rate.net,
+        n_escalated=int(design["strata"][ESCALATED]["population"]),
+        n_accepted=int(design["strata"][ACCEPTED]["population"]),
+        simulated=loaded.simulated,
+    )

@@ -1,0 +1,181 @@
+"""`asr escalate` and `asr audit`: doubtful traces, and always an audit of the accepted ones."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from calibration.analyses.asr import analyse_asr
+from calibration.analyses.escalating import audit, escalate
+from calibration.cli import main
+from calibration.errors import CalibrationError, InputError
+from calibration.records import Verdict
+from tests.analyses.worlds import World, ids, make_world
+
+Run = Callable[..., Result]
+N = 1000
+RNG = np.random.default_rng(11)
+# The judge says complete of all; a fifth failed, and on half of those its samples disagree.
+FAILED = set(RNG.choice(ids(N), 200, replace=False).tolist())
+DOUBTFUL = set(sorted(FAILED)[::2]) | set(sorted(set(ids(N)) - FAILED)[:20])
+TRUTH = {name: "abandoned" if name in FAILED else "complete" for name in ids(N)}
+RATE, ACCEPTED_WRONG = 0.8, 100 / 880
+
+
+@pytest.fixture
+def judged(tmp_path: Path) -> Iterator[World]:
+    world = make_world(tmp_path / "asr.duckdb", n=N, n_drawn=2)
+    world.store.add_verdicts(
+        [
+            Verdict(
+                judge_id="judge-1",
+                trace_id=name,
+                sample=sample,
+                outcome="abandoned" if sample == 2 and name in DOUBTFUL else "complete",
+            )
+            for name in ids(N)
+            for sample in range(3)
+        ]
+    )
+    yield world
+    world.store.close()
+
+
+def labelled(world: World, batch_id: str) -> World:
+    drawn = tuple(world.store.batch_items(batch_id)["trace_id"])
+    made = World(store=world.store, batch_id=batch_id, drawn=drawn)
+    made.label("Ann", {name: TRUTH[name] for name in drawn})
+    return made
+
+
+def test_doubtful_traces_are_all_in_and_a_random_part_of_the_others(judged: World) -> None:
+    batch = escalate(judged.store, signal="samples", seed=1, audit_half_width=0.1)
+    items = judged.store.batch_items(batch.batch_id)
+    escalated = items[items["stratum"] == 0]
+    assert set(escalated["trace_id"]) == DOUBTFUL
+    assert set(escalated["inclusion_probability"]) == {1.0}
+    audited = items[items["stratum"] == 1]
+    # Nobody knows the error rate yet: the worst case, 1.96^2 x .25 / .1^2 = 96 less Wilson's 4.
+    assert (batch.design["expected_error"], len(audited)) == (0.5, 93)
+    assert set(audited["inclusion_probability"]) == {93 / 880}
+    assert batch.design["audit_half_width"] == 0.1
+    # In random order: whoever stops early has some of both.
+    assert 0 < items["stratum"][:40].sum() < 40
+
+
+def test_the_audit_tells_what_was_accepted_wrongly_and_the_rate_is_weighted(judged: World) -> None:
+    batch = escalate(judged.store, signal="samples", seed=2, audit_half_width=0.06)
+    world = labelled(judged, batch.batch_id)
+    found = audit(judged.store, batch.batch_id)
+    assert found.error.value == pytest.approx(ACCEPTED_WRONG, abs=0.06)
+    assert found.error.interval is not None
+    assert found.error.interval[0] < ACCEPTED_WRONG < found.error.interval[1]
+    result = analyse_asr(judged.store, batch.batch_id, n_resamples=300)
+    for estimate in (found.headline, result.corrected, result.human_only.asr):
+        assert estimate.value is not None
+        assert estimate.value == pytest.approx(RATE, abs=0.05)
+        assert estimate.interval is not None
+        assert estimate.interval[0] < RATE < estimate.interval[1]
+    # What must not be reported: accepted verdicts as they are with human labels on the rest, and
+    # the plain mean of the batch.
+    as_accepted = (880 + sum(TRUTH[name] == "complete" for name in DOUBTFUL)) / N
+    assert as_accepted - RATE == pytest.approx(0.1)
+    plain = np.mean([TRUTH[name] == "complete" for name in world.drawn])
+    assert RATE - plain > 0.1
+
+
+def test_earlier_labels_make_the_audit_smaller(judged: World) -> None:
+    first = escalate(judged.store, signal="samples", seed=2, audit_half_width=0.06)
+    labelled(judged, first.batch_id)
+    second = escalate(judged.store, signal="samples", seed=3, audit_half_width=0.06)
+    assert second.design["expected_error"] < 0.25
+    assert second.design["strata"][1]["n"] < first.design["strata"][1]["n"] * 0.8
+
+
+def test_no_more_than_asked_for_are_escalated_and_the_rest_may_be_audited(judged: World) -> None:
+    batch = escalate(judged.store, signal="samples", seed=1, most=50, audit_half_width=0.1)
+    assert [s["population"] for s in batch.design["strata"]] == [50, 950]
+    items = judged.store.batch_items(batch.batch_id)
+    assert set(items.loc[items["stratum"] == 0, "trace_id"]) < DOUBTFUL
+
+
+def test_a_low_calibrated_probability_escalates(judged: World) -> None:
+    first = escalate(judged.store, signal="samples", seed=2, audit_half_width=0.06)
+    labelled(judged, first.batch_id)
+    judged.store.ingest([])
+    with pytest.raises(CalibrationError, match="no trace is doubtful by low calibrated prob"):
+        escalate(judged.store, signal="probability", seed=1)
+    with pytest.raises(CalibrationError, match="every trace is doubtful"):
+        escalate(judged.store, signal="probability", seed=1, threshold=0.05)
+
+
+def test_several_judges_that_differ_escalate(judged: World) -> None:
+    with pytest.raises(CalibrationError, match="1 judges have verdicts and 3 are needed"):
+        escalate(judged.store, signal="judges", seed=1)
+    judged.judge(TRUTH, "judge-2")
+    other = {name: "complete" if name in DOUBTFUL else TRUTH[name] for name in ids(N)}
+    judged.judge(other, "judge-3")
+    batch = escalate(
+        judged.store, signal="judges", judge_id="judge-2", seed=1, threshold=0.001,
+        audit_half_width=0.1,
+    )  # fmt: skip
+    items = judged.store.batch_items(batch.batch_id)
+    differing = {name for name in ids(N) if len({"complete", TRUTH[name], other[name]}) > 1}
+    assert set(items.loc[items["stratum"] == 0, "trace_id"]) <= differing
+
+
+def test_traces_without_a_verdict_are_never_accepted(tmp_path: Path) -> None:
+    world = make_world(tmp_path / "other.duckdb", n=60, n_drawn=2)
+    world.store.add_verdicts(
+        [
+            Verdict(judge_id="judge-1", trace_id=name, sample=sample, outcome="complete")
+            for name in ids(60)[:50]
+            for sample in range(2)
+        ]
+    )
+    batch = escalate(world.store, signal="samples", seed=1, audit_half_width=0.1)
+    items = world.store.batch_items(batch.batch_id)
+    assert set(items.loc[items["stratum"] == 0, "trace_id"]) == set(ids(60)[50:])
+    assert batch.design["strata"][1]["n"] == 50  # the audit is all there is
+    world.store.close()
+
+
+def test_impossible_escalations_are_refused(judged: World) -> None:
+    for wrong in (
+        {"most": 0},
+        {"audit_half_width": 0.0},
+        {"threshold": -1.0},
+        {"signal": "mood"},
+        {"seed": -1},
+    ):
+        with pytest.raises(InputError, match="must be"):
+            escalate(judged.store, **({"signal": "samples", "seed": 1} | wrong))  # type: ignore[arg-type]
+    with pytest.raises(CalibrationError, match="is no escalation"):
+        audit(judged.store, judged.batch_id)
+
+
+def test_the_commands_print_both_parts(judged: World) -> None:
+    path = str(judged.store.path)
+    judged.store.close()
+    words = ["escalate", "--by", "samples", "--seed", "1", "--audit-half-width", ".1"]
+    done = CliRunner().invoke(main, [*words, "--store", path])
+    assert done.exit_code == 0, done.output
+    assert "accepted, audited" in done.stdout
+    made = CliRunner().invoke(main, [*words, "--store", path, "--json"])
+    data = json.loads(made.stdout)
+    assert data["strata"].count(0) == len(DOUBTFUL)
+    with judged.store.open(path) as store:
+        labelled(World(store=store, batch_id=data["batch_id"], drawn=()), data["batch_id"])
+    shown = CliRunner().invoke(main, ["audit", "--batch", data["batch_id"], "--store", path])
+    assert shown.exit_code == 0, shown.output
+    assert "accepted verdicts that are wrong" in shown.stdout
+    assert "is not the rate" in shown.stdout
+    found = json.loads(
+        CliRunner()
+        .invoke(main, ["audit", "--batch", data["batch_id"], "--store", path, "--json"])
+        .stdout
+    )
+    assert found["error"]["interval"][0] < ACCEPTED_WRONG < found["error"]["interval"][1]
