@@ -15,6 +15,7 @@ from calibration.correction.resampled_costs import draw_sums
 from calibration.estimates import OK, Estimate, not_estimable
 
 METHOD = "confusion matrix inverted, posterior"
+CLASS_VERDICTS_ONLY = METHOD + ", class verdicts only"
 FEWEST_EFFECTIVE = 400
 
 
@@ -90,7 +91,9 @@ def bayesian(
     Class shares have a flat prior; the importance sampler is that of `draw_posterior` and agrees
     with NUTS on real judges. With cost, sum_s t_s . C^-1 e_s is evaluated in every draw, t_s[k]
     being the drawn share of verdict k times the mean of max(0, s - penalty) over its traces, drawn
-    from its normal approximation. A class without any reference trace is left out, as in `invert`.
+    from its normal approximation. Where the reference hardly shows a verdict that is no class, the
+    number of such verdicts in production is not used, and the method says so. A class without any
+    reference trace is left out, as in `invert`.
 
     References
     ----------
@@ -132,12 +135,8 @@ def bayesian(
     given = (cells.sum(axis=0) + production.counts)[order] > 0
     given[: known.sum()] = True
     order = order[given]
-    draws = draw_posterior(
-        cells[known][:, order],
-        production.counts[order],
-        rng=rng,
-        prior=prior,
-        wanted=effective_size,
+    draws, method = _draw(
+        cells[known][:, order], production.counts[order], rng, prior, effective_size
     )
     size, n_draws = draws.effective_size, draws.n_proposed
     if size < FEWEST_EFFECTIVE:
@@ -154,11 +153,11 @@ def bayesian(
             why = "no reference trace of this class: label some"
             shares.append(not_estimable(why, method=METHOD, n=production.n))
             continue
-        share = _summary(draws.prevalence[:, column], draws, production.n, confidence_level)
+        share = _summary(draws.prevalence[:, column], draws, production.n, method, confidence_level)
         shares.append(with_enough_labels(share, float(cells[k].sum()), minimum_labels))
         column += 1
     return Bayesian(
-        estimate=_summary(scores, draws, production.n, confidence_level),
+        estimate=_summary(scores, draws, production.n, method, confidence_level),
         shares=tuple(shares),
         effective_size=size,
         n_draws=n_draws,
@@ -183,7 +182,26 @@ def _scores(
     return net
 
 
-def _summary(values: FloatArray, draws: Draws, n: int, confidence_level: float) -> Estimate:
+def _draw(
+    table: FloatArray,
+    counts: FloatArray,
+    rng: np.random.Generator,
+    prior: float,
+    effective_size: int,
+) -> tuple[Draws, str]:
+    """Return draws and the method; the counts of further verdicts are given up if draws run out."""
+    draws = draw_posterior(table, counts, rng=rng, prior=prior, wanted=effective_size)
+    if draws.effective_size >= FEWEST_EFFECTIVE or table.shape[0] == table.shape[1]:
+        return draws, METHOD
+    draws = draw_posterior(
+        table, counts, rng=rng, prior=prior, wanted=effective_size, count_further=False
+    )
+    return draws, CLASS_VERDICTS_ONLY
+
+
+def _summary(
+    values: FloatArray, draws: Draws, n: int, method: str, confidence_level: float
+) -> Estimate:
     order = np.argsort(values)
     reached = np.cumsum(draws.weights[order]) - draws.weights[order] / 2
     tails = [(1 - confidence_level) / 2, (1 + confidence_level) / 2]
@@ -193,7 +211,7 @@ def _summary(values: FloatArray, draws: Draws, n: int, confidence_level: float) 
         value=min(1.0, max(0.0, mean)),
         interval=clipped(float(lower), float(upper)),
         n=n,
-        method=METHOD,
+        method=method,
         confidence_level=confidence_level,
         status=OK,
         se=float(np.sqrt(draws.weights @ (values - mean) ** 2)),

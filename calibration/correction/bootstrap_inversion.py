@@ -9,7 +9,7 @@ from calibration.correction.bootstrap import percentile
 from calibration.correction.intervals import NO_VARIANCE, FloatArray
 from calibration.correction.inversion import invert
 from calibration.correction.production import ProductionSums
-from calibration.correction.rates import right_inverse
+from calibration.correction.rates import right_inverse, verdict_rates
 from calibration.correction.resampled_costs import draw_sums
 from calibration.estimates import OK, Estimate, not_estimable
 
@@ -82,7 +82,9 @@ def bootstrap_inversion(
     Notes
     -----
     Cells are fractions when reviewers differ or labels are weighted; a row is then drawn with its
-    rounded size. Costs are resampled by `draw_sums`.
+    rounded size. It is drawn from the smoothed rates: plain resamples of a row without an error
+    never show one, and covered .89 for a judge of .95 with 200 labels. Costs are resampled by
+    `draw_sums`.
 
     References
     ----------
@@ -157,11 +159,11 @@ def _drawn_rates(
     drawn = []
     for row in cells:
         size = max(1, round(float(row.sum())))
-        again = rng.multinomial(size, row / row.sum(), size=n_resamples)
+        # From the smoothed rates: an error that a few traces did not show can still come up.
+        smoothed = row + pseudo_count / row.size
+        again = rng.multinomial(size, smoothed / smoothed.sum(), size=n_resamples)
         drawn.append(again * (row.sum() / size))
-    smoothed = np.stack(drawn, axis=1) + pseudo_count / cells.shape[1]
-    result: FloatArray = smoothed / smoothed.sum(axis=-1, keepdims=True)
-    return result
+    return verdict_rates(np.stack(drawn, axis=1), pseudo_count=pseudo_count)
 
 
 def _refused(refused: Estimate, production: ProductionSums, singular: float) -> Bootstrap:

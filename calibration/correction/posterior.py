@@ -49,6 +49,7 @@ def draw_posterior(
     prior: float,
     wanted: int = 5_000,
     most_batches: int = 10,
+    count_further: bool = True,
 ) -> Draws:
     """Draw error rates and class shares by importance sampling.
 
@@ -66,6 +67,8 @@ def draw_posterior(
         Effective size at which drawing stops; proposals come in batches of twice as many.
     most_batches : int, default 10
         Batches after which it stops in any case.
+    count_further : bool, default True
+        Whether to learn from how many production traces have verdicts that are no class.
 
     Returns
     -------
@@ -79,12 +82,14 @@ def draw_posterior(
     no class, each row is a Dirichlet within the class verdicts (which gives the classes behind the
     class verdicts as before) times odds of each further verdict. The production counts fix one
     combination of these odds a verdict, so the odds of one class are solved for and enter the
-    weight with their own density: proposals do not get rarer as production grows.
+    weight with their own density: proposals do not get rarer as production grows. They can still
+    run out when the reference hardly shows a further verdict; without `count_further` only the
+    class verdicts of production enter the likelihood and nothing needs to be solved.
     """
     found: list[tuple[FloatArray, FloatArray, FloatArray, FloatArray]] = []
     proposed, size = 0, 0.0
     while len(found) < most_batches and size < wanted:
-        found.append(_batch(table, counts, rng, prior, 2 * wanted))
+        found.append(_batch(table, counts, rng, prior, 2 * wanted, count_further))
         proposed += 2 * wanted
         logs = np.concatenate([batch[3] for batch in found])
         if logs.size:
@@ -113,7 +118,12 @@ def _dirichlet(rng: np.random.Generator, parameters: FloatArray, size: int) -> F
 
 
 def _batch(
-    table: FloatArray, counts: FloatArray, rng: np.random.Generator, prior: float, size: int
+    table: FloatArray,
+    counts: FloatArray,
+    rng: np.random.Generator,
+    prior: float,
+    size: int,
+    count_further: bool,
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Return rates, verdict mix, class shares and log weights of the usable proposals."""
     k = table.shape[0]
@@ -132,12 +142,18 @@ def _batch(
     kept: BoolArray = np.asarray((behind >= 0).all(axis=1))
     if table.shape[1] > k:
         odds = rates[..., k:] / class_mass[..., None]
-        odds, further, kept = _solve_odds(table, prior, odds, behind, mix, share, kept)
+        if count_further:
+            odds, further, kept = _solve_odds(table, prior, odds, behind, mix, share, kept)
+            logs = logs + further
         mass = 1 + odds.sum(axis=-1)
         with np.errstate(invalid="ignore", divide="ignore"):
-            logs = logs + further + np.log(mass).sum(axis=1)
+            logs = logs + np.log(mass).sum(axis=1)
+            if not count_further:
+                share = 1 / (behind * mass).sum(axis=1)
+                logs = logs + k * np.log(share)
         rates = np.concatenate([within, odds], axis=-1) / mass[..., None]
         behind = behind * mass * share[:, None]
+        mix = np.einsum("dj,djv->dv", behind, rates)
     return rates[kept], mix[kept], behind[kept], logs[kept]
 
 
@@ -150,33 +166,34 @@ def _solve_odds(
     share: FloatArray,
     kept: BoolArray,
 ) -> tuple[FloatArray, FloatArray, BoolArray]:
-    """Replace the odds of one class in each draw by those that give the drawn verdict shares.
+    """Replace one odds of each further verdict by that which gives the drawn verdict share.
 
     Returns the odds, the log weight of the replaced ones, and which draws are still possible. The
-    class is the one whose odds move the shares most. It is chosen by the class shares of the draw:
-    solving for the odds of a class that is nearly absent would give weights without bound.
+    class is the one whose odds move the share most, in each draw anew: to solve for a class that is
+    nearly absent, or whose odds were never above zero, would give weights without bound.
     """
-    k, further = table.shape[0], odds.shape[-1]
+    k = table.shape[0]
     parameters = table + prior
-    inside = parameters[:, :k].sum(axis=1)
-    reach = np.sqrt(parameters[:, k:].sum(axis=1)) / inside
-    solved = np.argmax(np.where(kept[:, None], behind, 1.0) * reach, axis=1)
-    row = np.arange(solved.size)
-    own = behind[row, solved]
-    wanted = mix[:, k:] / share[:, None]
-    others = np.einsum("dj,dje->de", behind, odds) - own[:, None] * odds[row, solved]
-    constants = (
-        gammaln(parameters.sum(axis=1)) - gammaln(inside) - gammaln(parameters[:, k:]).sum(axis=1)
-    )
+    inside, outside = parameters[:, :k].sum(axis=1), parameters[:, k:]
+    reach = np.sqrt(outside) / inside[:, None] * np.where(outside < 1, 1e-3, 1.0)
+    solved = np.argmax(np.where(kept[:, None], behind, 1.0)[:, :, None] * reach, axis=1)
+    replaced = solved[:, None, :] == np.arange(k)[:, None]
+    own = np.take_along_axis(behind, solved, axis=1)
+    others = np.einsum("dj,dje->de", behind, np.where(replaced, 0.0, odds))
     with np.errstate(invalid="ignore", divide="ignore"):
-        replaced = (wanted - others) / own[:, None]
-        possible: BoolArray = kept & np.asarray((replaced > 0).all(axis=1))
-        logs = (
-            constants[solved]
-            + (np.log(replaced) * (parameters[solved, k:] - 1)).sum(axis=1)
-            - parameters.sum(axis=1)[solved] * np.log1p(replaced.sum(axis=1))
-            - further * np.log(own * share)
+        wanted = (mix[:, k:] / share[:, None] - others) / own
+        possible: BoolArray = kept & np.asarray((wanted > 0).all(axis=1))
+        result: FloatArray = np.where(replaced, wanted[:, None, :], odds)
+        # Density of the replaced odds of a row given its other ones: joint over marginal. Its
+        # constants differ from class to class and so from draw to draw.
+        drawn = inside + np.where(replaced, 0.0, outside).sum(axis=2)
+        whole = parameters.sum(axis=1)
+        of_row = (
+            gammaln(whole)
+            - gammaln(drawn)
+            - whole * np.log1p(result.sum(axis=2))
+            + drawn * np.log1p(np.where(replaced, 0.0, odds).sum(axis=2))
         )
-    result = odds.copy()
-    result[row, solved] = replaced
+        of_odds = np.where(replaced, (outside - 1) * np.log(result) - gammaln(outside), 0.0)
+        logs = of_row.sum(axis=1) + of_odds.sum(axis=(1, 2)) - np.log(own * share[:, None]).sum(1)
     return result, logs, possible

@@ -8,6 +8,8 @@ from calibration.correction.intervals import FloatArray
 def verdict_rates(table: FloatArray, *, pseudo_count: float) -> FloatArray:
     """Return P(verdict | human class), `pseudo_count` in total spread over each row.
 
+    Shape (..., n_classes, n_verdicts); the last axis sums to one.
+
     Raises
     ------
     ValueError
@@ -20,8 +22,8 @@ def verdict_rates(table: FloatArray, *, pseudo_count: float) -> FloatArray:
     """
     if not 0 <= pseudo_count < np.inf:
         raise ValueError(f"pseudo_count must be in [0, inf), got {pseudo_count!r}")
-    smoothed = table + pseudo_count / table.shape[1]
-    rates: FloatArray = smoothed / smoothed.sum(axis=1, keepdims=True)
+    smoothed = table + pseudo_count / table.shape[-1]
+    rates: FloatArray = smoothed / smoothed.sum(axis=-1, keepdims=True)
     return rates
 
 

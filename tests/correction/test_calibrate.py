@@ -203,7 +203,7 @@ def test_two_further_verdicts_reach_every_estimator() -> None:
             total = sum(share.value or 0 for share in result.class_shares[name])
             assert total == pytest.approx(1, abs=1e-6), name
     near = [result.estimates[name].net.value for name in ("inversion", "bayesian", "bootstrap")]
-    assert near == pytest.approx([near[0]] * 3, abs=0.01)
+    assert near == pytest.approx([near[0]] * 3, abs=0.02)
 
 
 def test_the_seed_decides_the_draws_and_nothing_else_does() -> None:

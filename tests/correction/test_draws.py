@@ -53,6 +53,31 @@ def test_the_sampler_equals_weighting_draws_of_the_prior(
     assert np.einsum("dk,dkv->dv", drawn.prevalence, drawn.rates) == pytest.approx(drawn.mix)
 
 
+def test_without_the_counts_of_further_verdicts_the_class_verdicts_decide() -> None:
+    """Likelihood of the class verdicts given that they are class verdicts."""
+    table, counts = np.array([[12, 3, 3], [2, 10, 1]]), np.array([20.0, 12, 6])
+    draw, size = rng(1), 200_000
+    rates = np.stack([draw.dirichlet(row + 0.5, size=size) for row in table], axis=1)
+    mix = draw.dirichlet([1.0, 1.0], size=size)
+    said = np.einsum("dk,dkv->dv", mix, rates)[:, :2]
+    logs = np.log(said / said.sum(axis=1, keepdims=True)) @ counts[:2]
+    weights = np.exp(logs - logs.max())
+    mean = weights @ mix[:, 0] / weights.sum()
+    drawn = draw_posterior(
+        table.astype(float), counts, rng=rng(2), prior=0.5, wanted=50_000, count_further=False
+    )
+    assert drawn.weights @ drawn.prevalence[:, 0] == pytest.approx(mean, abs=0.004)
+    assert np.einsum("dk,dkv->dv", drawn.prevalence, drawn.rates) == pytest.approx(drawn.mix)
+
+
+def test_a_verdict_the_reference_hardly_shows_does_not_stop_the_posterior() -> None:
+    table = np.array([[60, 5, 3, 0], [4, 50, 5, 0], [2, 4, 70, 1]])
+    production = production_sums_from_counts([5200, 2200, 2100, 600], credit=CREDIT)
+    found = bayesian(table, production, rng=rng())
+    assert found.estimate.ok
+    assert found.effective_size > 400
+
+
 def test_the_same_seed_gives_the_same_numbers() -> None:
     first, second = (bayesian(TABLE, PRODUCTION, rng=rng(4)) for _ in range(2))
     assert first == second

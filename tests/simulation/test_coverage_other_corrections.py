@@ -31,6 +31,8 @@ from tests.simulation.judged import (
 pytestmark = pytest.mark.slow
 
 REPETITIONS = 2000
+# Where every repetition draws by itself.
+FEWER = 1000
 N = 10_000
 SETTINGS = [(0.70, 200, False), (0.85, 400, False), (0.95, 200, False), (0.70, 400, True)]
 
@@ -126,7 +128,7 @@ def test_posterior_and_bootstrap_from_a_reference_set_cover(
     rng = np.random.default_rng([seed, n, round(100 * accuracy), with_cost])
     posterior, drawn = Tally(truth(with_cost)), Tally(truth(with_cost))
     shares = [Tally(float(share)) for share in PRODUCTION]
-    for _ in range(REPETITIONS):
+    for _ in range(FEWER):
         table = draw_cells(rng, n, REFERENCE, rates).sum(axis=2)
         production = sums_of(draw_cells(rng, N, PRODUCTION, rates), with_cost=with_cost)
         found = bayesian(table, production, rng=rng, effective_size=1000, minimum_labels=0)
