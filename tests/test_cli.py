@@ -298,7 +298,10 @@ def test_the_whole_way(asr: Run, tmp_path: Path, filled: list[str]) -> None:
     calibrated = data(asr("calibrate", "--json"))
     assert calibrated["headline"] == "post_stratified"
     assert calibrated["design"] == "production"
-    expected = {"post_stratified", "inversion", "human_only", "judge_raw"}
+    expected = {
+        "post_stratified", "ppi_plus_plus", "inversion", "bayesian", "bootstrap", "human_only",
+        "judge_raw",
+    }  # fmt: skip
     assert calibrated["estimates"].keys() == calibrated["estimates_gross"].keys() == expected
     assert calibrated["estimates"]["judge_raw"]["interval"] is None
     assert calibrated["judge"].keys() >= {"kappa", "accuracy", "per_class"}
@@ -344,9 +347,9 @@ def test_fewer_than_thirty_labels_give_no_headline(
     label(asr, tmp_path, filled, "Ann", n=29)
     found = data(asr("calibrate", "--json", code=1))
     assert found["headline"] is None
-    assert [r["why"] for r in found["refusals"] if r["code"] == "few_labels"] == [
-        "29 labels, fewer than 30"
-    ]
+    few = [r for r in found["refusals"] if r["code"] == "few_labels"]
+    assert {r["estimator"] for r in few} == {"post_stratified", "ppi_plus_plus", "bootstrap"}
+    assert {r["why"] for r in few} == {"29 labels, fewer than 30"}
     reported = data(asr("report", "--json"))
     assert reported["calibrated"] is False
     assert reported["corrected"]["value"] is None
