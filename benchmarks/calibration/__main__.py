@@ -74,8 +74,9 @@ def ours_part(samples: dict[Design, Traces], production: Traces, repeats: int, s
             times = Times.of(call, repeats=repeats)
             found = call().estimates
             shown = found.get(name if name != "all estimators" else HEADLINE[design])
-            rows.append([design, name, times.median, times.spread, "" if shown is None else
-                         str(shown.net.value and f"{shown.net.value:.4f}")])  # fmt: skip
+            value = None if shown is None else shown.net.value
+            shows = "refused" if value is None else f"{value:.4f}"
+            rows.append([design, name, times.median, times.spread, shows])
     columns = ["labels from", "estimators", "median", "range", "net value"]
     return (
         f"### {production.human.size:,} verdicts with costs, {samples['production'].human.size} "
