@@ -29,8 +29,9 @@ $(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.lock
 run: install
 	$(BIN)/asr demo --store $(STORE) --port $(PORT)
 
+# Three at once: those at the browser mostly wait.
 test: dev
-	$(BIN)/python -m pytest -q -m "not slow and not long" -n 2 --dist loadfile
+	$(BIN)/python -m pytest -q -m "not slow and not long" -n 3 --dist loadfile
 
 # Minutes at the browser and under load; CI runs them after the others.
 test-long: dev
