@@ -42,7 +42,8 @@ def show(result: AgreementAnalysis, questions: Table, classes: Table, confusions
     st.markdown("#### By class")
     classes.show()
     st.caption(
-        "Specific agreement: if one reviewer gives the class, how likely does another give it too."
+        "Specific agreement: if one reviewer gives the class, how likely does another give it too. "
+        "Both intervals are too short for a class that only a handful of traces carry."
     )
     st.markdown("#### Most confused classes")
     confusions.show()

@@ -169,7 +169,7 @@ def share_bar(shares: Sequence[tuple[str, float]], *, title: str) -> None:
                 scale=alt.Scale(domain=list(frame["name"]), range=list(PARTS[: len(frame)])),
                 legend=alt.Legend(
                     orient="bottom", title=None, columns=len(frame), labelLimit=220, offset=4,
-                    labelColor=_ink(),
+                    labelColor=_ink(), symbolStrokeWidth=0,
                 ),
             ),
             tooltip=[alt.Tooltip("name:N", title=" ")],

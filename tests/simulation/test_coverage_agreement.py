@@ -47,6 +47,8 @@ SHORT = {
     ("AC2, quadratic", "85 % in one class-0.85-100x5"): (0.90, 0.97),
 }
 N_RESAMPLES = 1000
+METHOD = "jackknife Fisher z"
+METHODS = {"Cohen": "Fleiss-Cohen-Everitt, Fisher z"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +178,7 @@ def test_the_interval_of_every_coefficient_covers(
         try:
             short = (name, str(setting)) in SHORT
             judge(
-                f"{name}, jackknife Fisher z" + ", known to be short" * short,
+                f"{name}, {METHODS.get(name, METHOD)}" + ", known to be short" * short,
                 setting.row(name.partition(",")[0], truths[name]),
                 covered=covered[name],
                 repetitions=REPETITIONS,
