@@ -16,7 +16,7 @@ from calibration.agreement.intervals import (
 from calibration.agreement.refusals import too_little
 from calibration.estimates import OK, Estimate, not_estimable
 
-DIFFERENCE = "delete-one jackknife of the difference, t"
+DIFFERENCE = "difference on the same items, delete-one jackknife, t"
 
 
 def difference(
@@ -150,16 +150,52 @@ def difference_of_parts(
     if not np.isfinite(whole).all():
         why = "one of the two is undefined without variation; add items of other classes"
         return not_estimable(why, method=DIFFERENCE, n=n, confidence_level=confidence_level)
-    value = whole[0] - whole[1]
-    se = jackknife_se(without[0] - without[1], items)
-    status, interval = OK, None
-    if n < 2 or not np.isfinite(se):
-        status = "no interval: without one item a single class is left; rate more items"
-    elif se < NO_SPREAD:
-        status = "no interval: no item adds more to one than to the other; rate more items"
+    return jackknife_difference(
+        whole[0] - whole[1],
+        without[0] - without[1],
+        items,
+        n=n,
+        confidence_level=confidence_level,
+        one_class="no interval: without one item a single class is left; rate more items",
+        unchanged="no interval: no item adds more to one than to the other; rate more items",
+    )
+
+
+def jackknife_difference(
+    value: float,
+    left_out: FloatArray,
+    items: NDArray[np.int64],
+    *,
+    n: int,
+    confidence_level: float,
+    one_class: str,
+    unchanged: str,
+) -> Estimate:
+    """Return a difference of two coefficients with its t interval, cut to [-2, 2].
+
+    Parameters
+    ----------
+    value : float
+    left_out : float array, shape (n_patterns,)
+        The difference without one item of each pattern.
+    items : int array, shape (n_patterns,)
+        Items that show the pattern.
+    n : int
+        Items in all; the interval has n - 1 degrees of freedom.
+    confidence_level : float
+    one_class, unchanged : str
+        Status where the difference is undefined without some item, and where no item moves it.
+    """
+    interval, se, status = None, None, OK
+    spread = jackknife_se(left_out, items)
+    if n < 2 or not np.isfinite(spread):
+        status = one_class
+    elif spread < NO_SPREAD:
+        status = unchanged
     else:
+        se = spread
         reach = float(stats.t.ppf((1 + confidence_level) / 2, n - 1)) * se
-        interval = value - reach, value + reach
+        interval = max(-2.0, value - reach), min(2.0, value + reach)
     return Estimate(
         value=value,
         interval=interval,
@@ -167,5 +203,5 @@ def difference_of_parts(
         method=DIFFERENCE,
         confidence_level=confidence_level,
         status=status,
-        se=None if interval is None else se,
+        se=se,
     )

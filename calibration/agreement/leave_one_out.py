@@ -24,18 +24,17 @@ from calibration.agreement.counts import (
     patterns_from_counts,
     validated_codes,
 )
+from calibration.agreement.differences import DIFFERENCE, jackknife_difference
 from calibration.agreement.intervals import (
     METHOD,
     NO_SPREAD,
     FloatArray,
     check_confidence_level,
-    jackknife_se,
 )
 from calibration.agreement.margins import holm
 from calibration.agreement.weights import checked_weights
-from calibration.estimates import OK, Estimate, not_estimable
+from calibration.estimates import Estimate, not_estimable
 
-CHANGE = "difference on the same items, delete-one jackknife, t"
 SHARED_NOTHING = "this rater shared no item with another: give some of the same items to both"
 UNCHANGED = "no interval: no item changes alpha by this rater; rate more items"
 
@@ -170,7 +169,7 @@ def _beside_others(
     if shared.any():
         change = _change(alpha, without, of_all, others, items, 1 - similar)
     else:
-        change = not_estimable(SHARED_NOTHING, method=CHANGE, n=alpha.n, confidence_level=level)
+        change = not_estimable(SHARED_NOTHING, method=DIFFERENCE, n=alpha.n, confidence_level=level)
     return LeftOut(
         rater=rater,
         agreement_with_others=_with_others(
@@ -225,27 +224,24 @@ def _change(
         why = (alpha if alpha.value is None else without).status
         why = "without this rater: " * (alpha.value is not None) + why
         why = why.replace("not_estimable: ", "")
-        return not_estimable(why, method=CHANGE, n=n, confidence_level=level)
+        return not_estimable(why, method=DIFFERENCE, n=n, confidence_level=level)
     value = without.value - alpha.value
-    interval, se, status = None, None, OK
     if without.n == 1:
-        status = "no interval: without this rater one item with two or more ratings is left"
-    else:
-        twice = of_all.sum(axis=1) >= 2
-        of_all, others, items = of_all[twice], others[twice], items[twice]
-        left_out = _left_out(others, items, distances) - _left_out(of_all, items, distances)
-        se = jackknife_se(left_out, items)
-        if np.isnan(se):
-            status, se = ONE_CLASS_LEFT, None
-        elif se < NO_SPREAD:
-            status, se = UNCHANGED, None
-        else:
-            reach = float(stats.t.ppf((1 + level) / 2, n - 1)) * se
-            interval = max(-2.0, value - reach), min(2.0, value + reach)
-    return Estimate(
-        value=value, interval=interval, n=n, method=CHANGE, confidence_level=level,
-        status=status, se=se,
-    )  # fmt: skip
+        return Estimate(
+            value=value, interval=None, n=n, method=DIFFERENCE, confidence_level=level,
+            status="no interval: without this rater one item with two or more ratings is left",
+        )  # fmt: skip
+    twice = of_all.sum(axis=1) >= 2
+    of_all, others, items = of_all[twice], others[twice], items[twice]
+    return jackknife_difference(
+        value,
+        _left_out(others, items, distances) - _left_out(of_all, items, distances),
+        items,
+        n=n,
+        confidence_level=level,
+        one_class=ONE_CLASS_LEFT,
+        unchanged=UNCHANGED,
+    )
 
 
 def _left_out(counts: IntArray, items: IntArray, distances: FloatArray) -> FloatArray:

@@ -5,21 +5,24 @@ from itertools import combinations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
-from calibration.agreement.chance_corrected import GWET_AC, KRIPPENDORFF_ALPHA, estimate
+from calibration.agreement.chance_corrected import (
+    GWET_AC,
+    KRIPPENDORFF_ALPHA,
+    ONE_CLASS_LEFT,
+    estimate,
+)
 from calibration.agreement.counts import (
     MISSING,
     CountPatterns,
     count_patterns,
     validated_codes,
 )
+from calibration.agreement.differences import DIFFERENCE, jackknife_difference
 from calibration.agreement.intervals import (
     NO_DISAGREEMENT,
-    NO_SPREAD,
     FloatArray,
     check_confidence_level,
-    jackknife_se,
 )
 from calibration.agreement.specific import specific_agreement
 from calibration.estimates import OK, Estimate, not_estimable
@@ -27,7 +30,6 @@ from calibration.estimates import OK, Estimate, not_estimable
 PARADOX_FROM = 0.15
 BY_PREVALENCE = "low alpha is driven by prevalence; the rare classes decide"
 BY_UNUSED = "high AC1 is driven by declared classes that nobody used; alpha decides"
-METHOD = "difference on the same items, delete-one jackknife, t"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,25 +185,28 @@ def _gap(patterns: CountPatterns, alpha: Estimate, ac1: Estimate) -> Estimate:
     for part in (alpha, ac1):
         if part.value is None:
             why = part.status.removeprefix("not_estimable: ")
-            return not_estimable(why, method=METHOD, n=n, confidence_level=level)
+            return not_estimable(why, method=DIFFERENCE, n=n, confidence_level=level)
     values, left_out, items = _both(patterns)
     value = float(values[0] - values[1])
-    interval, se, status = None, None, OK
+    status = None
     if alpha.status == NO_DISAGREEMENT:
         status = NO_DISAGREEMENT
     elif alpha.interval is None or ac1.interval is None:
         status = (alpha if alpha.interval is None else ac1).status
-    else:
-        se = jackknife_se(left_out[:, 0] - left_out[:, 1], items)
-        if se < NO_SPREAD:
-            status, se = "no interval: no variation between items seen; rate more items", None
-        else:
-            reach = float(stats.t.ppf((1 + level) / 2, n - 1)) * se
-            interval = max(-2.0, value - reach), min(2.0, value + reach)
-    return Estimate(
-        value=value, interval=interval, n=n, method=METHOD, confidence_level=level,
-        status=status, se=se,
-    )  # fmt: skip
+    if status is not None:
+        return Estimate(
+            value=value, interval=None, n=n, method=DIFFERENCE, confidence_level=level,
+            status=status,
+        )  # fmt: skip
+    return jackknife_difference(
+        value,
+        left_out[:, 0] - left_out[:, 1],
+        items,
+        n=n,
+        confidence_level=level,
+        one_class=ONE_CLASS_LEFT,
+        unchanged="no interval: no variation between items seen; rate more items",
+    )
 
 
 def _both(patterns: CountPatterns) -> tuple[FloatArray, FloatArray, NDArray[np.int64]]:
