@@ -8,9 +8,10 @@ from app import (
     agreement_trust,
     agreement_where,
     agreement_who,
-    picking,
     session,
+    trace_list,
 )
+from app.picking import AGREEMENT
 from app.views import frame
 from calibration.analyses.agreement import AgreementAnalysis, analyse_agreement
 from calibration.analyses.agreement_traces import in_week
@@ -94,8 +95,8 @@ def _explore(
     two_way = None if pair is None else agreement_who.two_way(result, pair, called)
     tables = [weeks, *where, *who, *([] if two_way is None else [two_way])]
     charts = {agreement_trust.WEEKS: ("period", lambda week: in_week(result, week))}
-    picking.settle(tables, charts, result.fingerprint)
-    agreement_list.chip()
+    AGREEMENT.settle(tables, charts, result.fingerprint)
+    trace_list.chip(AGREEMENT)
     agreement_trust.show_weeks(result, weeks)
     agreement_where.show(result, *where)
     agreement_who.show(result, called, who, two_way)

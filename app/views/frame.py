@@ -19,17 +19,20 @@ button[kind="elementToolbar"][aria-label^="Download as CSV"] { display: none; }
 [data-testid="stCaptionContainer"], [data-testid="stCaptionContainer"] p {
   color: var(--st-text-color, inherit);
 }
-.st-key-agreement_verdict [data-testid="stText"] { font-size: 1.2rem; font-weight: 600; }
+.st-key-agreement_verdict [data-testid="stText"],
+.st-key-judge_verdict [data-testid="stText"] { font-size: 1.2rem; font-weight: 600; }
 /* What the list of traces is narrowed to stays in sight, wherever on the page it was chosen. */
-[data-testid="stLayoutWrapper"]:has(> .st-key-agreement_chip) {
+[data-testid="stLayoutWrapper"]:has(> .st-key-agreement_chip, > .st-key-judge_chip) {
   position: sticky; top: 4.1rem; z-index: 20;
 }
-.st-key-agreement_chip {
+.st-key-agreement_chip, .st-key-judge_chip {
   background: light-dark(#f1f1ee, #1d2126); border: 1px solid light-dark(#2f5d8a, #86b4e0);
   border-radius: 6px; padding: .35rem .9rem;
 }
 .st-key-page h3#traces { scroll-margin-top: 8.5rem; }
-[data-testid="stLayoutWrapper"]:has(> .st-key-agreement_labels) { position: sticky; top: 7.5rem; }
+[data-testid="stLayoutWrapper"]:has(> .st-key-agreement_labels, > .st-key-judge_labels) {
+  position: sticky; top: 7.5rem;
+}
 .st-key-simulated {
   background: var(--asr-banner, rgba(214, 158, 46, .16));
   border-radius: 6px; padding: .3rem .8rem;
