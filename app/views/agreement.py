@@ -35,22 +35,12 @@ def _analysed(
     return result, next_steps(result, dict(names))
 
 
-def _names(store: Store) -> dict[str, str]:
-    """Return what reviewers are called; those of one name with their id."""
-    people = store.reviewers()
-    called = [r.name for r in people]
-    return {
-        r.reviewer_id: r.name if called.count(r.name) == 1 else f"{r.name} ({r.reviewer_id})"
-        for r in people
-    }
-
-
 def _page() -> None:
     store = session.require_store()
     batch_id = frame.results_batch(store, "Agreement")
     if batch_id is None:
         return
-    names = _names(store)
+    names = session.reviewer_names(store)
     state = (*store.label_state(), store.taxonomy().fingerprint)
     try:
         result, steps = _analysed(str(store.path), batch_id, state, tuple(names.items()), store)

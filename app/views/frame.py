@@ -3,6 +3,7 @@
 import streamlit as st
 
 from app import session
+from calibration.records import SOURCE_JUDGE
 from calibration.store import Store
 
 SIMULATED = "Simulated data: people, labels and verdicts here are invented by the demo."
@@ -69,6 +70,24 @@ def results_batch(store: Store, title: str) -> str | None:
         st.text("What others and the judge say stays hidden from you until you have finished.")
         return None
     return batch_id
+
+
+def choose_judge(store: Store, key: str) -> str | None:
+    """Let the lead choose a judge, or all grades of the files as one; None when there is none."""
+    known = list(store.judge_frame()["judge_id"])
+    if not known:
+        return None
+    pooled = sum(j.startswith(SOURCE_JUDGE) for j in known) > 1
+    options = [SOURCE_JUDGE, *known] if pooled else known
+    if len(options) == 1:
+        return str(options[0])
+    chosen: str = st.selectbox(
+        "Judge",
+        options,
+        key=key,
+        format_func=lambda j: "grades of the files (all)" if j == SOURCE_JUDGE else j,
+    )
+    return chosen
 
 
 def plain(name: str) -> str:

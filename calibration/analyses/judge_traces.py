@@ -8,7 +8,13 @@ import numpy as np
 from calibration.analyses.agreement_traces import TraceSet
 from calibration.analyses.judge import VERDICT_NAMES
 from calibration.analyses.judge_diagnostics import JudgeDiagnostics
-from calibration.analyses.judge_disagreements import Disagreement
+from calibration.analyses.judge_disagreements import (
+    Disagreement,
+    Said,
+    quotes_in,
+    said_of,
+    text_at,
+)
 from calibration.analyses.judged import group_names, read_judged
 from calibration.records import NO_VERDICT, OUTCOMES
 from calibration.store import Store
@@ -23,6 +29,9 @@ class JudgedTrace:
     human : dict of str to float
         Share of each class: one class where it is adjudicated or all reviewers agree.
     adjudicated : bool
+    labels : tuple of Said
+    reason, evidence
+        Of the judge; None and empty where it gave none.
     differs : Disagreement or None
         Where not every human agrees with the verdict.
     changed : bool
@@ -35,6 +44,9 @@ class JudgedTrace:
     verdict: str
     human: dict[str, float]
     adjudicated: bool
+    labels: tuple[Said, ...]
+    reason: str | None
+    evidence: tuple[dict[str, str], ...]
     differs: Disagreement | None
     changed: bool
 
@@ -67,8 +79,9 @@ def judged_traces(store: Store, diagnosed: JudgeDiagnostics) -> JudgedTraces:
     differing = {found.trace_id: found for found in diagnosed.disagreements}
     place = {trace_id: k for k, trace_id in enumerate(differing)}
     samples = store.verdict_samples(diagnosed.judge_id)
-    said = samples.groupby("trace_id")["outcome"].nunique()
-    changed = set(said.index[said > 1])
+    answers = samples.groupby("trace_id")["outcome"].nunique()
+    changed = set(answers.index[answers > 1])
+    first, said = samples.drop_duplicates("trace_id").set_index("trace_id"), said_of(loaded.labels)
     agents, workflows = group_names(labelled, "agent"), group_names(labelled, "workflow")
     rows = [
         JudgedTrace(
@@ -82,6 +95,9 @@ def judged_traces(store: Store, diagnosed: JudgeDiagnostics) -> JudgedTraces:
                 if share > 0
             },
             adjudicated=bool(loaded.adjudicated[row]),
+            labels=tuple(said.get(trace_id, ())),
+            reason=text_at(first, trace_id, "reason"),
+            evidence=quotes_in(text_at(first, trace_id, "evidence")),
             differs=differing.get(trace_id),
             changed=trace_id in changed,
         )
