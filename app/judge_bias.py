@@ -28,7 +28,11 @@ SLOPES = {
 def leniency_tables(found: Found, *, lead: bool) -> tuple[Table, ...]:
     """Return leniency by agent, which only leads see, and by workflow."""
     by = found.diagnosed.leniency_by
-    return tuple(_leniency(found, kind, by[kind]) for kind in by if lead or kind != "agent")
+    return tuple(
+        _leniency(found, kind, rows)
+        for kind, rows in by.items()
+        if len(rows) > 1 and (lead or kind != "agent")
+    )
 
 
 def _leniency(found: Found, by: str, rows: tuple[Leniency, ...]) -> Table:
@@ -76,7 +80,7 @@ def _again(found: Found) -> None:
     again = found.diagnosed.retest
     st.markdown("#### Asked again")
     if not again.changed.ok:
-        st.text(again.changed.status.replace("_", " ", 1).capitalize() + ".")
+        st.text(f"{again.changed.status.removeprefix('not_estimable: ').capitalize()}.")
         return
     lines = [
         f"Asked up to {again.most_asked} times, it changes its verdict on {figure(again.changed)} "

@@ -18,6 +18,7 @@ from calibration.store import Store
 # A browser table gets slow beyond; the CSV holds them all.
 MOST_ROWS = 1_000
 REASON = 200
+REASONS = ("humans say", "judge says")
 
 
 def show(store: Store, found: Found, names: Mapping[str, str], *, lead: bool) -> None:
@@ -71,16 +72,17 @@ def _table(
 ) -> None:
     rows = [_row(trace_id, known.get(trace_id), names) for trace_id in chosen.trace_ids]
     cells = pd.DataFrame(rows)
-    if not lead:
-        cells = cells.drop(columns="agent")
+    hidden = [] if lead else ["agent"]
+    # Reasons take the width of a screen: without any there is no column for them.
+    hidden += [name for name in REASONS if not cells[name].fillna("").any()]
+    cells = cells.drop(columns=hidden)
     st.dataframe(
         cells, key=JUDGE.trace, hide_index=True, on_select="rerun",
         selection_mode="single-cell", alt=f"Traces {chosen.what}", placeholder="-",
         column_config={
             "trace": st.column_config.TextColumn(pinned=True),
             "moves": st.column_config.NumberColumn(format="%.4f"),
-            "humans say": st.column_config.TextColumn(width="medium"),
-            "judge says": st.column_config.TextColumn(width="medium"),
+            **{name: st.column_config.TextColumn(width="medium") for name in REASONS},
         },
     )  # fmt: skip
 

@@ -5,6 +5,7 @@ import streamlit as st
 
 from app.components.charts import counts_in_colour, figure, interval_chart
 from app.judge_data import Found
+from app.judge_trust import limits, metric
 from app.picking import JUDGE, Table
 from calibration.analyses.agreement_traces import TraceSet
 from calibration.analyses.judge_traces import (
@@ -80,7 +81,10 @@ def _quality(found: Found) -> None:
         ("Krippendorff's alpha", found.result.alpha),
     ]
     for column, (label, value) in zip(st.columns(3), cells, strict=True):
-        column.metric(label, figure(value), border=True)
+        metric(
+            column, label, "not known" if value.value is None else f"{value.value:.3f}",
+            limits(value),
+        )  # fmt: skip
     for label, value in cells:
         if not value.ok:
             st.text(f"{label}: {value.status.replace('_', ' ', 1)}.")

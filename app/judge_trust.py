@@ -1,10 +1,14 @@
 """Can I use this judge? The verdict, the rate corrected and not, and what the judge is worth."""
 
+from collections.abc import Sequence
+
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from app.components.charts import figure, interval_chart
 from app.judge_data import Found
 from calibration.analyses.judge import JudgeAnalysis
+from calibration.correction.refusals import Notice
 from calibration.estimates import OK, Estimate
 from calibration.reporting import calibration as words
 from calibration.reporting import judge_verdict
@@ -37,28 +41,30 @@ def _figures(found: Found) -> None:
     head, raw = calibration.headline_estimate, calibration.estimates[RAW].net
     rate, as_it_is, worth, basis = st.columns(4)
     if head is None:
-        _metric(rate, "Corrected rate", "refused", "see why below")
+        metric(rate, "Corrected rate", "refused", "see why below")
     else:
-        _metric(rate, "Corrected rate", figure(head.net).split(" [")[0], _interval(head.net))
-    _metric(as_it_is, "Judge as it is", figure(raw), "no interval of its own error")
+        metric(rate, "Corrected rate", figure(head.net).split(" [")[0], limits(head.net))
+    metric(as_it_is, "Judge as it is", figure(raw), "no interval of its own error")
     gain = None if found.plan is None or found.plan.worth is None else found.plan.worth.multiplier
     if gain is None or gain.value is None or result.design != "production":
-        _metric(worth, "A label with the judge is worth", "not known", "labels without it")
+        metric(worth, "A label with the judge is worth", "not known", "more labels will tell")
     else:
         low, high = gain.interval or (gain.value, gain.value)
         said = f"labels without; {100 * gain.confidence_level:g} %: {low:.2f} to {high:.2f}"
-        _metric(worth, "A label with the judge is worth", f"{gain.value:.2f}", said)
-    _metric(
+        metric(worth, "A label with the judge is worth", f"{gain.value:.2f}", said)
+    metric(
         basis, "Labelled traces", f"{calibration.n_labels:,}",
         f"of {calibration.n_production:,} in production",
     )  # fmt: skip
 
 
-def _metric(column: st.delta_generator.DeltaGenerator, label: str, value: str, about: str) -> None:
+def metric(column: DeltaGenerator, label: str, value: str, about: str) -> None:
+    """Draw a number with what there is to say about it."""
     column.metric(label, value, about, delta_color="off", delta_arrow="off", border=True)
 
 
-def _interval(of: Estimate) -> str:
+def limits(of: Estimate) -> str:
+    """Return the interval of an estimate in words."""
     if of.interval is None:
         return "no interval"
     return f"{100 * of.confidence_level:g} %: {of.interval[0]:.3f} to {of.interval[1]:.3f}"
@@ -82,29 +88,45 @@ def _about(result: JudgeAnalysis) -> None:
 
 def _rates(result: JudgeAnalysis) -> None:
     calibration = result.calibration
-    first = [RAW, "human_only", *([calibration.headline] if calibration.headline else [])]
+    head = calibration.headline
+    called = NAMES | ({} if head is None else {head: f"corrected, {head}"})
+    first = [name for name in (RAW, "human_only", head) if name is not None]
     order = [*first, *(name for name in calibration.estimates if name not in first)]
-    called = {
-        **NAMES,
-        **({calibration.headline: f"corrected, {calibration.headline}"}
-           if calibration.headline else {}),
-    }  # fmt: skip
     refused = {notice.estimator for notice in calibration.refusals}
     rows = [
-        (
-            called.get(name, name if name not in refused else f"{name}, refused"),
-            calibration.estimates[name].net,
-        )
+        (called.get(name, name), calibration.estimates[name].net)
         for name in order
+        if calibration.estimates[name].net.ok or name not in refused
     ]
     interval_chart(rows, title="Agent success rate, net of cost", hollow=[NAMES[RAW]], figures=True)
-    head = calibration.headline_estimate
+    refusals = _refused(calibration.refusals)
+    if refusals:
+        st.text("\n".join(refusals))
     st.caption(
         "Judge-raw has no interval: what would be drawn is the sampling of traces, and not the "
-        "errors of the judge. The estimators below the corrected one are checks with assumptions "
-        "of their own."
-        + ("" if head is None else f" Gross of cost the corrected rate is {figure(head.gross)}.")
+        "errors of the judge."
+        + (
+            ""
+            if calibration.headline_estimate is None
+            else " The estimators below the corrected one are checks with assumptions of their own."
+            f" Gross of cost the corrected rate is {figure(calibration.headline_estimate.gross)}."
+        )
     )
+
+
+def _refused(notices: Sequence[Notice]) -> list[str]:
+    """Say which estimators are refused, those for the same reasons together, and the first why."""
+    whys: dict[str, list[str]] = {}
+    for notice in notices:
+        whys.setdefault(notice.estimator, []).append(notice.why)
+    together: dict[tuple[str, ...], list[str]] = {}
+    for name, reasons in whys.items():
+        together.setdefault(tuple(reasons), []).append(name)
+    return [
+        f"Refused: {', '.join(names)}, because {reasons[0]}"
+        + (f", and for {len(reasons) - 1} further reasons below." if len(reasons) > 1 else ".")
+        for reasons, names in together.items()
+    ]
 
 
 def _reservations(result: JudgeAnalysis) -> None:

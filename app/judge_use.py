@@ -67,13 +67,16 @@ def show(found: Found, groups: JudgeGroups, rates: Table, *, lead: bool) -> None
     st.segmented_control(
         "By", BY if lead else FOR_ALL, key=GROUPING, default=groups.by, required=True
     )
-    rows = [(_short(of.name), of.net.estimate) for of in groups.groups]
-    synthetic = [_short(of.name) for of in groups.groups if of.net.kind == "synthetic"]
+    # Why the others have none stands below the table.
+    known = [of for of in groups.groups if of.net.estimate.ok]
+    rows = [(_short(of.name), of.net.estimate) for of in known]
+    synthetic = [_short(of.name) for of in known if of.net.kind == "synthetic"]
     interval_chart(
         rows, title=f"Agent success rate by {groups.by}, net of cost", hollow=synthetic,
         figures=True,
     )  # fmt: skip
-    st.text(errs_alike(groups.rates).capitalize() + ".")
+    alike = errs_alike(groups.rates)
+    st.text(f"{alike[0].upper()}{alike[1:]}.")
     if synthetic:
         st.text(
             "Hollow: synthetic, fewer than 50 labels of its own. The judge is taken to err there "

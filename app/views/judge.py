@@ -51,9 +51,11 @@ def _page() -> None:
     batch_id = frame.results_batch(store, "Judge")
     if batch_id is None:
         return
-    left, right = st.columns(2)
+    left, right = st.columns(2, vertical_alignment="bottom")
     with left:
         judge_id = frame.choose_judge(store, JUDGE.key("judge"))
+        if judge_id is not None and JUDGE.key("judge") not in st.session_state:
+            st.text(f"Judge: {judge_id}")
     if judge_id is None:
         _no_verdicts()
         return

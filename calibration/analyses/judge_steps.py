@@ -157,14 +157,13 @@ def _labels(result: JudgeAnalysis, plan: Plan | None) -> Iterator[JudgeStep]:
     needed, n = plan.needed, result.calibration.n_labels
     wanted = needed.half_width
     here = f"Now \u00b1{now:.3f} on {_traces(n)}."
-    command = f"plan --half-width {wanted:g} {_names(result)}"
     enough = needed.with_judge
     if enough is None or enough > plan.population:
         yield JudgeStep(
             kind="labels",
             what=f"Import more traces before asking for \u00b1{wanted:g}.",
             why=f"{here} No number of labels on these {plan.population:,} traces gives it.",
-            command=command,
+            command="import FILES",
             half_width=wanted,
         )
     elif enough > n:
@@ -175,7 +174,7 @@ def _labels(result: JudgeAnalysis, plan: Plan | None) -> Iterator[JudgeStep]:
             what=f"Label {enough - n:,} more random traces for \u00b1{wanted:g}.",
             why=f"{here} \u00b1{wanted:g} takes {_traces(enough)} with the judge; without it "
             f"{without}.",
-            command=command,
+            command=f"plan --half-width {wanted:g} {_names(result)}",
             half_width=wanted,
         )
 
@@ -221,7 +220,7 @@ def _escalate(
             why="Doubtful verdicts go to people; a random part of the others is labelled too, for "
             "judges err where they are sure as well, and only that part shows how often.",
             command=f"escalate --by {signals[0]} --judge {shlex.quote(result.judge_id)} "
-            f"--basis {shlex.quote(result.batch_id)} --seed 1",
+            f"--basis {shlex.quote(result.batch_id)} --most {RANDOM_LABELS} --seed 1",
             signals=tuple(signals),
         )
 

@@ -6,6 +6,7 @@ from calibration.correction.results import HEADLINE
 from calibration.estimates import OK
 from calibration.reporting.calibration import WIDER
 from calibration.reporting.judge_diagnostics import beside_humans
+from calibration.reporting.text import figure
 
 ELSEWHERE = (
     "For other tasks, other periods or another version of the judge: not without labels of theirs."
@@ -29,7 +30,8 @@ def for_the_rate(result: Calibrated) -> str:
     but += [w.why for w in mine if w.code not in (*ASIDE, WIDER)]
     if result.design == "reference":
         but.append("only as long as it errs in production as on these traces")
-    return f"For the rate: yes, but {'; '.join(but)}." if but else "For the rate: yes, corrected."
+    said = f"yes, corrected it is {figure(head.net).removesuffix(' +')}"
+    return f"For the rate: {said}{', but ' if but else ''}{'; '.join(but)}."
 
 
 def for_single_traces(result: Calibrated, alpha: BesidePanel) -> str:
