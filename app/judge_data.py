@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from calibration.analyses.judge import JudgeAnalysis, analyse_judge
+from calibration.analyses.judge import CHOSEN, JudgeAnalysis, analyse_judge
 from calibration.analyses.judge_diagnostics import JudgeDiagnostics, diagnose_judge
 from calibration.analyses.judge_groups import JudgeGroups, analyse_groups
 from calibration.analyses.judge_steps import JudgeStep, half_width_wanted, judge_steps
@@ -48,6 +48,11 @@ class Found:
     steps: tuple[JudgeStep, ...]
     judges: tuple[str, ...]
     taxonomy: Taxonomy
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether the labelled traces were drawn at random."""
+        return all(notice.code != CHOSEN.code for notice in self.result.calibration.refusals)
 
 
 @st.cache_resource(show_spinner="Calibrating the judge", max_entries=8)
@@ -95,7 +100,13 @@ def planned(asked: Asked, half_width: float, _store: Store) -> Plan | None:
 
 @st.cache_resource(show_spinner="Comparing groups", max_entries=32)
 def grouped(asked: Asked, by: str, _store: Store) -> JudgeGroups:
-    """Return the corrected rate of each group of one kind."""
+    """Return the corrected rate of each group of one kind.
+
+    Raises
+    ------
+    CalibrationError
+        If the labelled traces were chosen.
+    """
     return analyse_groups(
         _store, asked.batch_id, by=by, judge_id=asked.judge_id, design=asked.design
     )

@@ -1,6 +1,6 @@
 """Can I use this judge? The verdict, the rate corrected and not, and what the judge is worth."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -9,6 +9,7 @@ from app.components.charts import figure, interval_chart
 from app.judge_data import Found
 from calibration.analyses.judge import JudgeAnalysis
 from calibration.correction.refusals import Notice
+from calibration.correction.results import HEADLINE
 from calibration.estimates import OK, Estimate
 from calibration.reporting import calibration as words
 from calibration.reporting import judge_verdict
@@ -20,7 +21,7 @@ NAMES = {
 }
 
 
-def show(found: Found) -> None:
+def show(found: Found, names: Mapping[str, str]) -> None:
     """Draw the section."""
     result = found.result
     st.subheader("Can I use this judge?", anchor="use")
@@ -32,7 +33,7 @@ def show(found: Found) -> None:
     _figures(found)
     _about(result)
     _rates(result)
-    _reservations(result)
+    _reservations(result, names)
 
 
 def _figures(found: Found) -> None:
@@ -54,7 +55,7 @@ def _figures(found: Found) -> None:
         metric(worth, "A label with the judge is worth", f"{gain.value:.2f}", said)
     metric(
         basis, "Labelled traces", f"{calibration.n_labels:,}",
-        f"of {calibration.n_production:,} in production",
+        f"of {calibration.n_production:,} {'in production' if found.is_sample else 'chosen ones'}",
     )  # fmt: skip
 
 
@@ -73,7 +74,7 @@ def limits(of: Estimate) -> str:
 def _about(result: JudgeAnalysis) -> None:
     calibration, head = result.calibration, result.calibration.headline_estimate
     lines = [
-        f"{calibration.n_labels:,} labelled traces ({words.SAMPLE[result.design]}), "
+        f"{calibration.n_labels:,} labelled traces ({words.drawn(result)}), "
         f"{calibration.n_production:,} judged."
     ]
     if head is not None:
@@ -99,7 +100,7 @@ def _rates(result: JudgeAnalysis) -> None:
         if calibration.estimates[name].net.ok or name not in refused
     ]
     interval_chart(rows, title="Agent success rate, net of cost", hollow=[NAMES[RAW]], figures=True)
-    refusals = _refused(calibration.refusals)
+    refusals = _refused(calibration.refusals, HEADLINE[result.design])
     if refusals:
         st.text("\n".join(refusals))
     st.caption(
@@ -114,7 +115,7 @@ def _rates(result: JudgeAnalysis) -> None:
     )
 
 
-def _refused(notices: Sequence[Notice]) -> list[str]:
+def _refused(notices: Sequence[Notice], headline: str) -> list[str]:
     """Say which estimators are refused, those for the same reasons together, and the first why."""
     whys: dict[str, list[str]] = {}
     for notice in notices:
@@ -125,16 +126,16 @@ def _refused(notices: Sequence[Notice]) -> list[str]:
     return [
         f"Refused: {', '.join(names)}, because {reasons[0]}"
         + (f", and for {len(reasons) - 1} further reasons below." if len(reasons) > 1 else ".")
-        for reasons, names in together.items()
+        for reasons, names in sorted(together.items(), key=lambda of: headline not in of[1])
     ]
 
 
-def _reservations(result: JudgeAnalysis) -> None:
+def _reservations(result: JudgeAnalysis, names: Mapping[str, str]) -> None:
     """Say everything else that a reader of the number must know."""
     calibration = result.calibration
     lines = [*words.human_side(result.human)] if result.human is not None else []
     left_out = [
-        f"without {who}: {'not estimable' if value is None else f'{value:.3f}'}"
+        f"without {names.get(who, who)}: {'not estimable' if value is None else f'{value:.3f}'}"
         for who, value in result.without_reviewer.items()
     ]
     if left_out:

@@ -23,8 +23,10 @@ LISTED = ("agent", "workflow")
 LONGEST = 60
 
 
-def chosen(store: Store, found: Found, *, lead: bool) -> JudgeGroups:
-    """Return the groups of the kind that is chosen."""
+def chosen(store: Store, found: Found, *, lead: bool) -> JudgeGroups | None:
+    """Return the groups of the kind that is chosen; None where no rate can be given of any."""
+    if not found.is_sample:
+        return None
     by = st.session_state.get(GROUPING) or "workflow"
     return judge_data.grouped(found.asked, by if lead or by in FOR_ALL else "workflow", store)
 
@@ -59,10 +61,15 @@ def table(found: Found, groups: JudgeGroups) -> Table:
     )
 
 
-def show(found: Found, groups: JudgeGroups, rates: Table, *, lead: bool) -> None:
+def show(found: Found, groups: JudgeGroups | None, rates: Table | None, *, lead: bool) -> None:
     """Draw the section."""
     st.subheader("For what?", anchor="what")
     _classes(found)
+    if groups is not None and rates is not None:
+        _groups(groups, rates, lead=lead)
+
+
+def _groups(groups: JudgeGroups, rates: Table, *, lead: bool) -> None:
     st.markdown("#### The rate of parts of production")
     st.segmented_control(
         "By", BY if lead else FOR_ALL, key=GROUPING, default=groups.by, required=True

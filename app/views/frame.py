@@ -64,7 +64,9 @@ def results_batch(store: Store, title: str) -> str | None:
     st.header(title, anchor=False)
     batch_id = batches[0]
     if len(batches) > 1:
-        batch_id = st.selectbox("Batch", batches, key=f"batch of {title}")
+        # A batch that was just drawn has nothing to show yet.
+        labelled = (k for k, b in enumerate(batches) if not store.label_frame(b).empty)
+        batch_id = st.selectbox("Batch", batches, index=next(labelled, 0), key=f"batch of {title}")
     if session.still_labelling(store, batch_id):
         st.text("You still have traces of this batch to label.")
         st.text("What others and the judge say stays hidden from you until you have finished.")

@@ -78,7 +78,7 @@ def _page() -> None:
     except CalibrationError as error:
         _nothing_yet(error)
         return
-    judge_trust.show(found)
+    judge_trust.show(found, session.reviewer_names(store))
     _explore(store, found)
     st.caption(
         f"Judge {frame.plain(judge_id)}, batch {batch_id}, "
@@ -92,10 +92,11 @@ def _explore(store: Store, found: Found) -> None:
     """Draw all that can be clicked: a fragment, so that a click works nothing out again."""
     lead, names = session.is_lead(store), session.reviewer_names(store)
     groups = judge_use.chosen(store, found, lead=lead)
-    rates = judge_use.table(found, groups)
+    rates = None if groups is None else judge_use.table(found, groups)
     off = judge_off.tables(found)
     leniency = judge_bias.leniency_tables(found, lead=lead)
-    JUDGE.settle([rates, *off, *leniency], {}, found.result.fingerprint)
+    tables = [*([] if rates is None else [rates]), *off, *leniency]
+    JUDGE.settle(tables, {}, found.result.fingerprint)
     trace_list.chip(JUDGE)
     judge_use.show(found, groups, rates, lead=lead)
     judge_off.show(found, *off)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from calibration.analyses.agreement_traces import TraceSet
 from calibration.analyses.doubt import FEWEST_JUDGES, Signal
-from calibration.analyses.judge import JudgeAnalysis
+from calibration.analyses.judge import CHOSEN, JudgeAnalysis
 from calibration.analyses.judge_diagnostics import JudgeDiagnostics
 from calibration.analyses.judge_traces import (
     JudgedTraces,
@@ -27,7 +27,13 @@ NARROWER = 0.9
 RANDOM_LABELS = 100
 # Below this the errors at a question are one trace or two, and nothing to mend a prompt for.
 FEWEST_ERRORS = 3
-NEEDS_RANDOM = ("few_labels", "no_probability_sample", "classes_not_separated", "judge_too_weak")
+NEEDS_RANDOM = (
+    CHOSEN.code,
+    "few_labels",
+    "no_probability_sample",
+    "classes_not_separated",
+    "judge_too_weak",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +188,8 @@ def _labels(result: JudgeAnalysis, plan: Plan | None) -> Iterator[JudgeStep]:
 def _allocate(result: JudgeAnalysis, plan: Plan | None) -> Iterator[JudgeStep]:
     n, of = result.calibration.n_labels, result.calibration.n_production
     left = of - n
-    if left < RANDOM_LABELS or result.design != "production":
+    chosen = any(notice.code == CHOSEN.code for notice in result.calibration.refusals)
+    if chosen or left < RANDOM_LABELS or result.design != "production":
         return
     more = RANDOM_LABELS
     if plan is not None and plan.needed is not None and plan.needed.with_judge is not None:

@@ -74,7 +74,7 @@ class JudgedTraces:
 
 def judged_traces(store: Store, diagnosed: JudgeDiagnostics) -> JudgedTraces:
     """Read the labelled traces that diagnostics are about, with their verdicts."""
-    judged = read_judged(store, diagnosed.batch_id, diagnosed.judge_id)
+    judged = read_judged(store, diagnosed.batch_id, diagnosed.judge_id, sample=False)
     loaded, labelled = judged.loaded, judged.loaded.labelled
     differing = {found.trace_id: found for found in diagnosed.disagreements}
     place = {trace_id: k for k, trace_id in enumerate(differing)}

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from calibration.analyses.calibrated import Calibrated, HumanSide
 from calibration.analyses.calibration_files import FileCalibration
 from calibration.analyses.calibration_tables import TableCalibration
-from calibration.analyses.judge import JudgeAnalysis
+from calibration.analyses.judge import CHOSEN, JudgeAnalysis
 from calibration.correction.calibrate import Calibration, Notice
 from calibration.correction.results import HEADLINE
 from calibration.estimates import Estimate
@@ -44,7 +44,7 @@ def calibrated(result: Calibrated) -> Iterator[str]:
     """Yield everything below the heading."""
     calibration = result.calibration
     yield (
-        f"  {calibration.n_labels:,} labelled traces ({SAMPLE[result.design]}), "
+        f"  {calibration.n_labels:,} labelled traces ({drawn(result)}), "
         f"{calibration.n_production:,} judged"
     )
     if result.human is not None:
@@ -72,6 +72,13 @@ def calibrated(result: Calibrated) -> Iterator[str]:
     yield from _mending(result)
     yield ""
     yield f"seed {result.seed}; fingerprint {result.fingerprint[:16]}"
+
+
+def drawn(result: Calibrated) -> str:
+    """Say where the labelled traces come from."""
+    if any(notice.code == CHOSEN.code for notice in result.calibration.refusals):
+        return "chosen, not drawn"
+    return SAMPLE[result.design]
 
 
 def human_side(side: HumanSide) -> Iterator[str]:

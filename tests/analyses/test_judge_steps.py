@@ -21,6 +21,7 @@ from calibration.analyses.judge_traces import (
     wrongly,
 )
 from calibration.analyses.planning import plan_batch
+from calibration.analyses.sampling import SELECTION
 from calibration.cli import main
 from calibration.correction.refusals import Notice
 from calibration.records import Verdict
@@ -214,3 +215,36 @@ def test_the_traces_behind_the_numbers(world: World) -> None:
 @pytest.mark.parametrize(("now", "wanted"), [(0.3, 0.1), (0.05, 0.04), (0.0305, 0.02)])
 def test_the_next_half_width_is_a_plain_number_well_below(now: float, wanted: float) -> None:
     assert half_width_wanted(now) == wanted
+
+
+def test_chosen_failures_give_no_rate_and_show_how_many_the_judge_finds(
+    new_world: NewWorld,
+) -> None:
+    world = new_world(n=60, n_drawn=40)
+    store = world.store
+    picked = ids(60)[:20]
+    batch = store.add_batch(
+        purpose="production", trace_ids=picked, design={"kind": SELECTION}, labels_wanted=1
+    )
+    replace(world, batch_id=batch.batch_id).label("Ann", dict.fromkeys(picked, A))
+    world.judge(dict.fromkeys(ids(60), C) | dict.fromkeys(picked[:15], A))
+    result = analyse_judge(store, batch.batch_id)
+    calibration = result.calibration
+    assert calibration.headline is None
+    assert [name for name, e in calibration.estimates.items() if e.net.ok] == ["judge_raw"]
+    assert {n.code for n in calibration.refusals} >= {"chosen", "one_class_only"}
+    recall = calibration.judge.per_class[4].recall
+    assert (recall.value, recall.n) == (0.75, 20)
+    assert recall.interval is not None
+    assert not calibration.judge.accuracy.ok
+    assert result.without_reviewer == {}
+    diagnosed = diagnose_judge(store, batch.batch_id)
+    assert len(diagnosed.disagreements) == 5
+    traces = judged_traces(store, diagnosed)
+    steps = judge_steps(result, diagnosed, traces, store.taxonomy())
+    assert kinds(steps)[0] == "refused"
+    assert "sample --n 100 --seed 1" in [step.command for step in steps]
+    assert {"allocate", "escalate", "use"} & set(kinds(steps)) == set()
+    # Without a name the drawn batch is meant, though the chosen one is newer.
+    world.label("Ann", dict.fromkeys(world.drawn, C))
+    assert analyse_judge(store).batch_id == world.batch_id

@@ -18,6 +18,7 @@ from app.judge_data import Asked, Found
 from calibration.analyses import judge_traces as traces
 from calibration.analyses.agreement_traces import TraceSet
 from calibration.analyses.demo import JUDGE, build_demo
+from calibration.analyses.sampling import SELECTION
 from calibration.records import Evidence, LabelDraft, Verdict
 from calibration.reporting import judge_csv
 from calibration.store import Store
@@ -408,6 +409,29 @@ def test_a_refused_rate_leaves_everything_else_that_can_be_known(
     assert len(listed(app)) == 5
     assert "1. Label more traces drawn at random from production." in said
     assert "Calibrated labels as CSV" not in [b.label for b in app.get("download_button")]
+
+
+def test_chosen_traces_show_what_the_judge_does_on_them_and_no_rate(
+    world: NewStore, open_app: OpenApp
+) -> None:
+    def fill(made: World) -> None:
+        picked = ids(24)[:20]
+        batch = made.store.add_batch(
+            purpose="production", trace_ids=picked, design={"kind": SELECTION}, labels_wanted=1
+        )
+        chosen = World(store=made.store, batch_id=batch.batch_id, drawn=tuple(picked))
+        chosen.label("Ann", dict.fromkeys(picked, "abandoned"))
+        made.judge(dict.fromkeys(ids(24), "complete") | dict.fromkeys(picked[:15], "abandoned"))
+
+    world(fill, n=24, n_drawn=20)
+    # The batch that has labels is shown, and not the one that was drawn and has none.
+    app = page(open_app(), "judge")
+    said = texts(app)
+    assert "For the rate: no, because the labelled traces were chosen and not drawn" in said
+    assert "20 labelled traces (chosen, not drawn)" in said
+    assert str(table(app, "recall")[4]).startswith("0.750 [")
+    assert not app.segmented_control
+    assert len(listed(app)) == 5
 
 
 # What can be taken away
