@@ -174,12 +174,14 @@ def _labels(result: JudgeAnalysis, plan: Plan | None) -> Iterator[JudgeStep]:
         )
     elif enough > n:
         alone = needed.without_judge
-        without = "no number of labels gives it" if alone is None else f"it takes {_traces(alone)}"
+        without = "no number gives it" if alone is None else _traces(alone)
         yield JudgeStep(
             kind="labels",
-            what=f"Label {enough - n:,} more random traces for \u00b1{wanted:g}.",
+            what=f"Label {enough:,} random traces of one batch for \u00b1{wanted:g}, "
+            f"{enough - n:,} more than there are.",
             why=f"{here} \u00b1{wanted:g} takes {_traces(enough)} with the judge; without it "
-            f"{without}.",
+            f"{without}. Each batch is a calibration of its own: go on with this one while it has "
+            "traces left to label, else draw one as large.",
             command=f"plan --half-width {wanted:g} {_names(result)}",
             half_width=wanted,
         )
@@ -187,26 +189,26 @@ def _labels(result: JudgeAnalysis, plan: Plan | None) -> Iterator[JudgeStep]:
 
 def _allocate(result: JudgeAnalysis, plan: Plan | None) -> Iterator[JudgeStep]:
     n, of = result.calibration.n_labels, result.calibration.n_production
-    left = of - n
     chosen = any(notice.code == CHOSEN.code for notice in result.calibration.refusals)
-    if chosen or left < RANDOM_LABELS or result.design != "production":
+    if chosen or n >= of or result.design != "production":
         return
-    more = RANDOM_LABELS
+    size = RANDOM_LABELS
     if plan is not None and plan.needed is not None and plan.needed.with_judge is not None:
-        more = min(left, max(RANDOM_LABELS, plan.needed.with_judge - n))
+        size = max(size, plan.needed.with_judge)
+    size = min(size, of)
     measured = n >= FEWEST_LABELS
     how = "neyman" if measured else "proportional"
     basis = f" --basis {shlex.quote(result.batch_id)}" if measured else ""
     yield JudgeStep(
         kind="allocate",
-        what=f"Draw the next {more:,} traces over verdict x workflow.",
+        what=f"Draw a batch of {size:,} traces over verdict x workflow.",
         why="Each verdict of each workflow then gets its traces"
         + (", more where scores vary more" if measured else "")
         + ": no rare verdict is left to chance. The probability of each trace is stored, and every "
         "estimate weighs by it.",
-        command=f"sample --n {more} --seed 1 --allocate {how} "
+        command=f"sample --n {size} --seed 1 --allocate {how} "
         f"--judge {shlex.quote(result.judge_id)}{basis}",
-        n=more,
+        n=size,
     )
 
 

@@ -94,7 +94,11 @@ def test_labels_for_a_half_width_are_those_of_the_plan(world: World) -> None:
     needed = plan_batch(world.store, n=2, half_width=step.half_width).needed
     assert needed is not None
     assert needed.with_judge is not None
-    assert f"Label {needed.with_judge - 200:,} more" in step.what
+    asked = f"Label {needed.with_judge:,} random traces of one batch"
+    assert asked in step.what
+    assert f"{needed.with_judge - 200:,} more than there are" in step.what
+    # A batch is a calibration of its own: a new one must have them all.
+    assert of_kind(steps_from(world, result), "allocate").n == needed.with_judge
     assert f"\u00b1{now:.3f} on 200 traces" in step.why
 
 

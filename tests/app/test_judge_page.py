@@ -408,7 +408,8 @@ def test_a_refused_rate_leaves_everything_else_that_can_be_known(
     assert str(table(app, "recall")[4]).startswith("0.750 [")
     assert len(listed(app)) == 5
     assert "1. Label more traces drawn at random from production." in said
-    assert "Calibrated labels as CSV" not in [b.label for b in app.get("download_button")]
+    buttons: list[Any] = list(app.get("download_button"))
+    assert "Calibrated labels as CSV" not in [button.label for button in buttons]
 
 
 def test_chosen_traces_show_what_the_judge_does_on_them_and_no_rate(
