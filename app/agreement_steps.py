@@ -7,7 +7,7 @@ from functools import partial
 import streamlit as st
 
 from app import session
-from app.picking import PREFIX, choose
+from app.picking import AGREEMENT
 from calibration.analyses.agreement import AgreementAnalysis
 from calibration.analyses.agreement_planning import (
     PlannedAgreement,
@@ -27,14 +27,15 @@ def show(store: Store, result: AgreementAnalysis, steps: Sequence[NextStep]) -> 
     """Draw the section."""
     st.subheader("What to do?", anchor="steps")
     for place, step in enumerate(steps, 1):
-        with st.container(border=True, key=f"{PREFIX}step_{place}"):
+        with st.container(border=True, key=AGREEMENT.key(f"step_{place}")):
             with st.container(horizontal=True, vertical_alignment="center"):
                 st.text(f"{place}. {step.what}")
                 if step.traces is not None:
                     n = len(step.traces.trace_ids)
                     st.button(
                         f"List the {n:,} traces" if n > 1 else "List the trace",
-                        key=f"{PREFIX}step_traces_{place}", on_click=choose, args=(step.traces,),
+                        key=AGREEMENT.key(f"step_traces_{place}"),
+                        on_click=AGREEMENT.choose, args=(step.traces,),
                     )  # fmt: skip
             st.text(step.why)
             if step.command is not None:
@@ -45,7 +46,7 @@ def show(store: Store, result: AgreementAnalysis, steps: Sequence[NextStep]) -> 
 
 def _how_many(store: Store, result: AgreementAnalysis, wanted: WantedInterval) -> None:
     """Offer to plan at once: it takes some seconds, so only when it is asked for."""
-    if not st.button("How many traces?", key=f"{PREFIX}how_many"):
+    if not st.button("How many traces?", key=AGREEMENT.key("how_many")):
         return
     try:
         plan = _planned(result.fingerprint, wanted, result.batch_id, store).plan
@@ -85,7 +86,7 @@ def export(store: Store, result: AgreementAnalysis) -> None:
         for label, (name, mime, make) in files.items():
             st.download_button(
                 label, data=partial(written, store, result, who, make), file_name=name,
-                mime=mime, on_click="ignore", key=f"{PREFIX}{name}",
+                mime=mime, on_click="ignore", key=AGREEMENT.key(name),
             )  # fmt: skip
     st.caption(
         "The JSON is that of `asr agreement --json`. The ratings (item, rater, label) are what "

@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from app.components.charts import figure, interval_chart, share_bar, trend_chart
-from app.picking import PREFIX, Table, chart_key
+from app.picking import AGREEMENT, Table
 from calibration.agreement.chance_corrected import GWET_AC, KRIPPENDORFF_ALPHA, PERCENT_AGREEMENT
 from calibration.agreement.study import RELY, TENTATIVE
 from calibration.analyses.agreement import AgreementAnalysis
@@ -23,7 +23,7 @@ def weeks_table(result: AgreementAnalysis) -> Table:
     """Return agreement week by week."""
     groups = list(result.study.groups.items())
     return Table(
-        key=PREFIX + WEEKS,
+        key=AGREEMENT.key(WEEKS),
         cells=pd.DataFrame(
             {
                 "week": [name for name, _ in groups],
@@ -66,7 +66,7 @@ def show_weeks(result: AgreementAnalysis, weeks: Table) -> None:
             [(name, group.alpha) for name, group in result.study.groups.items()],
             title="Alpha by week (of the last label of a trace)",
             thresholds=THRESHOLDS,
-            key=chart_key(WEEKS),
+            key=AGREEMENT.chart_key(WEEKS),
         )
         weeks.show()
 

@@ -4,7 +4,7 @@ import pandas as pd
 import streamlit as st
 
 from app.components.charts import figure
-from app.picking import PREFIX, Table
+from app.picking import AGREEMENT, Table
 from calibration.analyses.agreement import AgreementAnalysis
 from calibration.analyses.agreement_traces import (
     TraceSet,
@@ -61,7 +61,7 @@ def _questions(result: AgreementAnalysis) -> Table:
         return (reaching if at_all else parting_at)(result, nodes[row][0])
 
     return Table(
-        key=PREFIX + "questions",
+        key=AGREEMENT.key("questions"),
         cells=pd.DataFrame(
             {
                 "question": [name for name, _ in nodes],
@@ -95,7 +95,7 @@ def _classes(result: AgreementAnalysis) -> Table:
         return given(result, row) if column in ("class", "share of labels") else sets[row]
 
     return Table(
-        key=PREFIX + "classes",
+        key=AGREEMENT.key("classes"),
         cells=pd.DataFrame(
             {
                 "class": list(result.classes),
@@ -124,7 +124,7 @@ def _classes(result: AgreementAnalysis) -> Table:
 def _confusions(result: AgreementAnalysis) -> Table:
     pairs = result.study.confusions
     return Table(
-        key=PREFIX + "confusions",
+        key=AGREEMENT.key("confusions"),
         cells=pd.DataFrame(
             {
                 "classes": [

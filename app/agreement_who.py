@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from app.components.charts import counts_in_colour, figure
-from app.picking import PREFIX, Table, cell_of
+from app.picking import AGREEMENT, Table, cell_of
 from calibration.agreement.against_key import AgainstKey
 from calibration.agreement.equal_margins import MarginDifference
 from calibration.agreement.pairs import PairAgreement
@@ -23,8 +23,8 @@ from calibration.analyses.agreement_traces import (
     using_apart,
 )
 
-PAIR, SEEN = PREFIX + "pair", PREFIX + "pair_seen"
-PAIRS = PREFIX + "pairs"
+PAIR, SEEN = AGREEMENT.key("pair"), AGREEMENT.key("pair_seen")
+PAIRS = AGREEMENT.key("pairs")
 SIGNIFICANT = 0.05
 CONSENSUS, CANONICAL = "settled", "canonical"
 
@@ -55,7 +55,7 @@ def beside_others(result: AgreementAnalysis, names: Sequence[str]) -> Table:
         return (labelled_by if all_labels else apart_from_others)(result, row, names[row])
 
     return Table(
-        key=PREFIX + "reviewers",
+        key=AGREEMENT.key("reviewers"),
         cells=pd.DataFrame(
             {
                 "reviewer": list(names),
@@ -101,7 +101,7 @@ def against_settled(result: AgreementAnalysis, names: Sequence[str]) -> Table:
         return (settled_with if every else apart_from_settled)(result, reviewer, names[reviewer])
 
     return Table(
-        key=PREFIX + "settled",
+        key=AGREEMENT.key("settled"),
         cells=pd.DataFrame([_against(names[row], kind, of) for row, kind, of in rows]),
         behind=behind,
         alt="Each reviewer against classes that were settled",
@@ -129,7 +129,7 @@ def uses(result: AgreementAnalysis, names: Sequence[str]) -> Table:
         if d.p_holm is not None and d.p_holm < SIGNIFICANT
     ]
     return Table(
-        key=PREFIX + "uses",
+        key=AGREEMENT.key("uses"),
         cells=pd.DataFrame({"difference": [_sentence(result, d, names) for d in found]}),
         behind=lambda row, _: using_apart(
             result, found[row].rater, found[row].class_code, names[found[row].rater]
@@ -189,7 +189,7 @@ def two_way(result: AgreementAnalysis, pair: PairAgreement, names: Sequence[str]
     both = (names[pair.first], names[pair.second])
     classes = list(result.classes)
     return Table(
-        key=f"{PREFIX}two_way_{pair.first}_{pair.second}",
+        key=AGREEMENT.key(f"two_way_{pair.first}_{pair.second}"),
         cells=pd.DataFrame(pair.table, index=pd.Index(classes), columns=classes),
         behind=lambda row, column: in_cell(result, who, (row, classes.index(column)), both),
         alt=f"Classes given by {both[0]} in rows and by {both[1]} in columns",

@@ -15,9 +15,6 @@ from calibration.analyses.agreement_traces import TraceSet
 from calibration.estimates import Estimate
 from calibration.reporting.text import notes
 
-PREFIX = "agreement_"
-ACTIVE, LAST, ROUND = PREFIX + "active", PREFIX + "last", PREFIX + "round"
-TRACE = PREFIX + "trace"
 NOTHING: dict[str, Any] = {"selection": {"rows": [], "columns": [], "cells": []}}
 
 Behind = Callable[[int, str], TraceSet | None]
@@ -73,74 +70,98 @@ def mark_of(key: str, name: str) -> str | None:
     return str(marks[0][name]) if marks and name in marks[0] else None
 
 
-def chart_key(name: str) -> str:
-    """Return the key of a chart: another one after each reset, for a chart cannot be cleared."""
-    return f"{PREFIX}{name}_{st.session_state.get(ROUND, 0)}"
-
-
-def settle(
-    tables: Sequence[Table], charts: Mapping[str, tuple[str, Callable[[str], TraceSet]]], now: str
-) -> TraceSet | None:
-    """Return the traces that the page is to list, or None for those it lists by itself.
+@dataclass(frozen=True, slots=True)
+class Picks:
+    """What is chosen on one page; the keys of everything that can be clicked begin with `prefix`.
 
     Parameters
     ----------
-    tables : sequence of Table
-    charts : mapping of str to (field, callable)
-        By name: the field of a mark, and the traces behind its value.
-    now : str
-        Fingerprint of what is shown: a choice made on other numbers is dropped.
+    prefix : str
     """
-    state = st.session_state
-    last: dict[str, Any] = state.get(LAST, {})
-    if last.get("now") != now:
-        reset()
-        state[LAST] = {"now": now}
-        return None
-    for table in tables:
-        chosen = cell_of(table.key)
-        if chosen != last.get(table.key):
-            _choose(table.key, tables, None if chosen is None else table.behind(*chosen), chosen)
-            return active()
-    for name, (of, behind) in charts.items():
-        key = chart_key(name)
-        mark = mark_of(key, of)
-        if mark != last.get(key):
-            _choose(key, tables, None if mark is None else behind(mark), mark)
-            return active()
-    return active()
+
+    prefix: str
+
+    def key(self, name: str) -> str:
+        """Return the key of an element of the page."""
+        return self.prefix + name
+
+    @property
+    def trace(self) -> str:
+        """The key of the list of traces."""
+        return self.key("trace")
+
+    def chart_key(self, name: str) -> str:
+        """Return the key of a chart: another after each reset, for a chart cannot be cleared."""
+        return f"{self.prefix}{name}_{st.session_state.get(self.key('round'), 0)}"
+
+    def settle(
+        self,
+        tables: Sequence[Table],
+        charts: Mapping[str, tuple[str, Callable[[str], TraceSet]]],
+        now: str,
+    ) -> TraceSet | None:
+        """Return the traces that the page is to list, or None for those it lists by itself.
+
+        Parameters
+        ----------
+        tables : sequence of Table
+        charts : mapping of str to (field, callable)
+            By name: the field of a mark, and the traces behind its value.
+        now : str
+            Fingerprint of what is shown: a choice made on other numbers is dropped.
+        """
+        state = st.session_state
+        last: dict[str, Any] = state.get(self.key("last"), {})
+        if last.get("now") != now:
+            self.reset()
+            state[self.key("last")] = {"now": now}
+            return None
+        for table in tables:
+            chosen = cell_of(table.key)
+            if chosen != last.get(table.key):
+                found = None if chosen is None else table.behind(*chosen)
+                self._choose(table.key, tables, found, chosen)
+                return self.active()
+        for name, (of, behind) in charts.items():
+            key = self.chart_key(name)
+            mark = mark_of(key, of)
+            if mark != last.get(key):
+                self._choose(key, tables, None if mark is None else behind(mark), mark)
+                return self.active()
+        return self.active()
+
+    def _choose(
+        self, key: str, tables: Sequence[Table], found: TraceSet | None, chosen: Any
+    ) -> None:
+        state = st.session_state
+        for table in tables:
+            if table.key != key and cell_of(table.key) is not None:
+                state[table.key] = NOTHING
+        state[self.trace] = NOTHING
+        state[self.key("active")] = found
+        state[self.key("last")] = {"now": state[self.key("last")]["now"], key: chosen}
+
+    def active(self) -> TraceSet | None:
+        """Return the traces chosen."""
+        found: TraceSet | None = st.session_state.get(self.key("active"))
+        return found
+
+    def choose(self, found: TraceSet) -> None:
+        """List these traces; a callback of a button."""
+        self.reset()
+        st.session_state[self.key("active")] = found
+
+    def reset(self) -> None:
+        """Take the choice back in every table and chart; a callback, or before they are drawn."""
+        state = st.session_state
+        for key in [k for k in map(str, state) if k.startswith(self.prefix) and _is_cell(state[k])]:
+            state[key] = NOTHING
+        state[self.key("round")] = state.get(self.key("round"), 0) + 1
+        state[self.key("active")] = None
+        state[self.key("last")] = {"now": state.get(self.key("last"), {}).get("now")}
 
 
-def _choose(key: str, tables: Sequence[Table], found: TraceSet | None, chosen: Any) -> None:
-    state = st.session_state
-    for table in tables:
-        if table.key != key and cell_of(table.key) is not None:
-            state[table.key] = NOTHING
-    state[TRACE] = NOTHING
-    state[ACTIVE] = found
-    state[LAST] = {"now": state[LAST]["now"], key: chosen}
-
-
-def active() -> TraceSet | None:
-    """Return the traces chosen."""
-    found: TraceSet | None = st.session_state.get(ACTIVE)
-    return found
-
-
-def choose(found: TraceSet) -> None:
-    """List these traces; a callback of a button."""
-    reset()
-    st.session_state[ACTIVE] = found
-
-
-def reset() -> None:
-    """Take the choice back in every table and chart; a callback, or before they are drawn."""
-    state = st.session_state
-    for key in [k for k in map(str, state) if k.startswith(PREFIX) and _is_cell(state[k])]:
-        state[key] = NOTHING
-    state[ROUND] = state.get(ROUND, 0) + 1
-    state[ACTIVE] = None
-    state[LAST] = {"now": state.get(LAST, {}).get("now")}
+AGREEMENT, JUDGE = Picks("agreement_"), Picks("judge_")
 
 
 def _is_cell(value: Any) -> bool:

@@ -120,6 +120,16 @@ def choose_reviewer(reviewer_id: str | None) -> None:
         st.query_params["reviewer"] = reviewer_id
 
 
+def reviewer_names(store: Store) -> dict[str, str]:
+    """Return what reviewers are called; those of one name with their id."""
+    people = store.reviewers()
+    called = [r.name for r in people]
+    return {
+        r.reviewer_id: r.name if called.count(r.name) == 1 else f"{r.name} ({r.reviewer_id})"
+        for r in people
+    }
+
+
 def is_lead(store: Store) -> bool:
     """Return whether this session may see what labelling reviewers must not know."""
     reviewer = chosen_reviewer(store)

@@ -49,7 +49,8 @@ def interval_chart(
         )
     for name, missing in rows:
         if missing.value is None:
-            st.caption(f"{name}: {missing.status.replace('_', ' ', 1)}")
+            # As text: the name may come from a trace.
+            st.text(f"{name}: {missing.status.replace('_', ' ', 1)}")
 
 
 def _intervals(
@@ -227,60 +228,6 @@ def day_chart(days: Sequence[tuple[date, int]], *, title: str, most: int = 30) -
     listed = "; ".join(f"{day:%d %b} {found[day]}" for day in shown if day in found)
     st.caption(title)
     st.altair_chart(bars.properties(height=110), width="stretch", alt=f"{title}: {listed}")
-
-
-def two_way_table(
-    row_names: Sequence[str],
-    column_names: Sequence[str],
-    counts: Sequence[Sequence[float]],
-    *,
-    rows: str,
-    columns: str,
-) -> None:
-    """Draw a two-way table of counts as a heat map with the numbers in it."""
-    cells = pd.DataFrame(
-        [
-            {rows: row, columns: column, "count": counts[i][j], "same": row == column}
-            for i, row in enumerate(row_names)
-            for j, column in enumerate(column_names)
-        ]
-    )
-    x = alt.X(
-        f"{columns}:N",
-        sort=list(column_names),
-        title=columns,
-        axis=alt.Axis(orient="top", labelAngle=0, ticks=False, domain=False),
-    )
-    y = alt.Y(
-        f"{rows}:N",
-        sort=list(row_names),
-        title=rows,
-        axis=alt.Axis(labelFlush=False, ticks=False, domain=False),
-    )
-    high = float(cells["count"].max()) or 1.0
-    ink = _ink()
-    base = alt.Chart(cells).encode(x=x, y=y)
-    chart = base.mark_rect(cornerRadius=3).encode(
-        color=alt.Color("same:N", legend=None, scale=alt.Scale(range=[ORANGE, BLUE])),
-        opacity=alt.Opacity(
-            "count:Q",
-            legend=None,
-            scale=alt.Scale(domain=[0, high], range=[0.0, 0.95], type="sqrt"),
-        ),
-        tooltip=[f"{rows}:N", f"{columns}:N", alt.Tooltip("count:Q", format="~g")],
-    ) + base.mark_text(fontSize=13).encode(
-        text=alt.Text("count:Q", format="~g"),
-        color=alt.condition(f"datum.count > {0.55 * high}", alt.value("white"), alt.value(ink)),
-    )
-    listed = "; ".join(
-        f"{row}: {', '.join(f'{c:g}' for c in line)}"
-        for row, line in zip(row_names, counts, strict=True)
-    )
-    st.altair_chart(
-        chart.properties(height=alt.Step(46)),
-        width="stretch",
-        alt=f"{rows} by {columns} ({', '.join(column_names)}). {listed}",
-    )
 
 
 def figure(estimate: Estimate, digits: int = 3) -> str:

@@ -8,9 +8,10 @@ from app import (
     agreement_trust,
     agreement_where,
     agreement_who,
-    picking,
     session,
+    trace_list,
 )
+from app.picking import AGREEMENT
 from app.views import frame
 from calibration.analyses.agreement import AgreementAnalysis, analyse_agreement
 from calibration.analyses.agreement_traces import in_week
@@ -34,22 +35,12 @@ def _analysed(
     return result, next_steps(result, dict(names))
 
 
-def _names(store: Store) -> dict[str, str]:
-    """Return what reviewers are called; those of one name with their id."""
-    people = store.reviewers()
-    called = [r.name for r in people]
-    return {
-        r.reviewer_id: r.name if called.count(r.name) == 1 else f"{r.name} ({r.reviewer_id})"
-        for r in people
-    }
-
-
 def _page() -> None:
     store = session.require_store()
     batch_id = frame.results_batch(store, "Agreement")
     if batch_id is None:
         return
-    names = _names(store)
+    names = session.reviewer_names(store)
     state = (*store.label_state(), store.taxonomy().fingerprint)
     try:
         result, steps = _analysed(str(store.path), batch_id, state, tuple(names.items()), store)
@@ -94,8 +85,8 @@ def _explore(
     two_way = None if pair is None else agreement_who.two_way(result, pair, called)
     tables = [weeks, *where, *who, *([] if two_way is None else [two_way])]
     charts = {agreement_trust.WEEKS: ("period", lambda week: in_week(result, week))}
-    picking.settle(tables, charts, result.fingerprint)
-    agreement_list.chip()
+    AGREEMENT.settle(tables, charts, result.fingerprint)
+    trace_list.chip(AGREEMENT)
     agreement_trust.show_weeks(result, weeks)
     agreement_where.show(result, *where)
     agreement_who.show(result, called, who, two_way)

@@ -4,12 +4,11 @@ import pandas as pd
 import streamlit as st
 
 from app import session
-from app.components.charts import figure, interval_chart, two_way_table
+from app.components.charts import figure, interval_chart
 from app.views import frame
 from calibration.analyses.asr import AsrAnalysis, CostSummary, analyse_asr
 from calibration.errors import CalibrationError
-from calibration.records import OUTCOMES, SOURCE_JUDGE
-from calibration.store import Store
+from calibration.records import OUTCOMES
 
 JUDGE = "asr_judge"
 
@@ -45,45 +44,12 @@ def _classes(result: AsrAnalysis) -> None:
     )
 
 
-def _judge(result: AsrAnalysis, names: dict[str, str]) -> None:
+def _judge(result: AsrAnalysis) -> None:
     if result.judge is None:
         return
-    calibration = result.judge.calibration
-    st.subheader("Judge against humans", anchor=False)
-    left, middle, right = st.columns(3)
-    left.metric("Accuracy", figure(calibration.judge.accuracy), border=True)
-    middle.metric("Cohen's kappa", figure(calibration.judge.kappa), border=True)
-    right.metric("Traces where they differ", f"{len(result.judge.disagreements):,}", border=True)
-    two_way_table(
-        OUTCOMES,
-        result.judge.verdict_names,
-        calibration.confusion.table.tolist(),
-        rows="human",
-        columns="verdict",
-    )
-    st.table(
-        pd.DataFrame(
-            {
-                "estimator": list(calibration.estimates),
-                "net of cost": [figure(e.net) for e in calibration.estimates.values()],
-                "gross": [figure(e.gross) for e in calibration.estimates.values()],
-            }
-        ),
-        hide_index=True,
-        alt="The rate by each estimator",
-    )
-    for kind, notices in (("Refused", calibration.refusals), ("Warning", calibration.warnings)):
-        for notice in notices:
-            st.text(f"{kind} ({notice.estimator}): {notice.why}; {notice.mend}.")
-    left_out = [
-        f"without {names.get(r, r)}: {'not estimable' if v is None else f'{v:.3f}'}"
-        for r, v in result.judge.without_reviewer.items()
-    ]
-    if left_out:
-        st.caption(
-            "Reviewer error is not part of the interval. The headline with one reviewer left out: "
-            + "; ".join(left_out)
-        )
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.text(f"How far judge {result.judge_id} is off, and what would mend it:")
+        st.page_link("views/judge.py", label="Judge against humans")
 
 
 def _cost(result: AsrAnalysis) -> None:
@@ -139,29 +105,12 @@ def _left_out(result: AsrAnalysis) -> None:
             st.text(text)
 
 
-def _choose_judge(store: Store) -> str | None:
-    known = list(store.judge_frame()["judge_id"])
-    if not known:
-        return None
-    pooled = sum(j.startswith(SOURCE_JUDGE) for j in known) > 1
-    options = [SOURCE_JUDGE, *known] if pooled else known
-    if len(options) == 1:
-        return str(options[0])
-    chosen: str = st.selectbox(
-        "Judge",
-        options,
-        key=JUDGE,
-        format_func=lambda j: "grades of the files (all)" if j == SOURCE_JUDGE else j,
-    )
-    return chosen
-
-
 def _page() -> None:
     store = session.require_store()
     batch_id = frame.results_batch(store, "Agent success rate")
     if batch_id is None:
         return
-    judge_id = _choose_judge(store)
+    judge_id = frame.choose_judge(store, JUDGE)
     try:
         with st.spinner("Resampling"):
             result = analyse_asr(store, batch_id, judge_id=judge_id)
@@ -170,7 +119,7 @@ def _page() -> None:
         return
     _headline(result)
     _classes(result)
-    _judge(result, {r.reviewer_id: r.name for r in store.reviewers()})
+    _judge(result)
     _cost(result)
     _left_out(result)
     st.caption(

@@ -3,6 +3,7 @@
 import streamlit as st
 
 from app import session
+from calibration.records import SOURCE_JUDGE
 from calibration.store import Store
 
 SIMULATED = "Simulated data: people, labels and verdicts here are invented by the demo."
@@ -19,17 +20,20 @@ button[kind="elementToolbar"][aria-label^="Download as CSV"] { display: none; }
 [data-testid="stCaptionContainer"], [data-testid="stCaptionContainer"] p {
   color: var(--st-text-color, inherit);
 }
-.st-key-agreement_verdict [data-testid="stText"] { font-size: 1.2rem; font-weight: 600; }
+.st-key-agreement_verdict [data-testid="stText"],
+.st-key-judge_verdict [data-testid="stText"] { font-size: 1.2rem; font-weight: 600; }
 /* What the list of traces is narrowed to stays in sight, wherever on the page it was chosen. */
-[data-testid="stLayoutWrapper"]:has(> .st-key-agreement_chip) {
+[data-testid="stLayoutWrapper"]:has(> .st-key-agreement_chip, > .st-key-judge_chip) {
   position: sticky; top: 4.1rem; z-index: 20;
 }
-.st-key-agreement_chip {
+.st-key-agreement_chip, .st-key-judge_chip {
   background: light-dark(#f1f1ee, #1d2126); border: 1px solid light-dark(#2f5d8a, #86b4e0);
   border-radius: 6px; padding: .35rem .9rem;
 }
 .st-key-page h3#traces { scroll-margin-top: 8.5rem; }
-[data-testid="stLayoutWrapper"]:has(> .st-key-agreement_labels) { position: sticky; top: 7.5rem; }
+[data-testid="stLayoutWrapper"]:has(> .st-key-agreement_labels, > .st-key-judge_labels) {
+  position: sticky; top: 7.5rem;
+}
 .st-key-simulated {
   background: var(--asr-banner, rgba(214, 158, 46, .16));
   border-radius: 6px; padding: .3rem .8rem;
@@ -60,12 +64,32 @@ def results_batch(store: Store, title: str) -> str | None:
     st.header(title, anchor=False)
     batch_id = batches[0]
     if len(batches) > 1:
-        batch_id = st.selectbox("Batch", batches, key=f"batch of {title}")
+        # A batch that was just drawn has nothing to show yet.
+        labelled = (k for k, b in enumerate(batches) if not store.label_frame(b).empty)
+        batch_id = st.selectbox("Batch", batches, index=next(labelled, 0), key=f"batch of {title}")
     if session.still_labelling(store, batch_id):
         st.text("You still have traces of this batch to label.")
         st.text("What others and the judge say stays hidden from you until you have finished.")
         return None
     return batch_id
+
+
+def choose_judge(store: Store, key: str) -> str | None:
+    """Let the lead choose a judge, or all grades of the files as one; None when there is none."""
+    known = list(store.judge_frame()["judge_id"])
+    if not known:
+        return None
+    pooled = sum(j.startswith(SOURCE_JUDGE) for j in known) > 1
+    options = [SOURCE_JUDGE, *known] if pooled else known
+    if len(options) == 1:
+        return str(options[0])
+    chosen: str = st.selectbox(
+        "Judge",
+        options,
+        key=key,
+        format_func=lambda j: "grades of the files (all)" if j == SOURCE_JUDGE else j,
+    )
+    return chosen
 
 
 def plain(name: str) -> str:

@@ -65,6 +65,7 @@ def escalate(
     basis_batch: str | None = None,
     workflow: str | None = None,
     labels_wanted: int = 1,
+    once: bool = False,
 ) -> Batch:
     """Make a batch of all doubtful traces and of a random part of the accepted ones.
 
@@ -72,7 +73,8 @@ def escalate(
     many are given. The audit is as large as it must be for the error rate of the accepted part
     to be known to `audit_half_width`: at the upper limit of the rate that earlier labels show
     there, else at a half. Escalated traces have inclusion probability 1, audited ones that of the
-    audit, so that the weighted estimates are about all traces.
+    audit, so that the weighted estimates are about all traces. With `once` the same escalation of
+    the same traces is stored once, however often it is asked for.
 
     Raises
     ------
@@ -133,6 +135,7 @@ def escalate(
         },
         seed=seed,
         labels_wanted=labels_wanted,
+        once=once,
     )
 
 

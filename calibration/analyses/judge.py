@@ -15,9 +15,10 @@ from calibration.analyses.calibrated import (
     HumanSide,
     range_if_skipped,
 )
+from calibration.analyses.calibration_checks import Objection, checked_claims, refused
 from calibration.analyses.fingerprint import fingerprint
 from calibration.analyses.judge_alpha import judge_alpha
-from calibration.analyses.labelled_batch import CODE, LabelledBatch, load_batch
+from calibration.analyses.labelled_batch import CODE, LabelledBatch, choose_batch, load_batch
 from calibration.analyses.nonresponse import standing_in
 from calibration.correction.calibrate import (
     ESTIMATORS,
@@ -33,6 +34,11 @@ from calibration.records import NO_VERDICT, OUTCOMES, SOURCE_JUDGE
 from calibration.store import Store
 
 VERDICT_NAMES = (*OUTCOMES, NO_VERDICT)
+CHOSEN = Objection(
+    code="chosen",
+    why="the labelled traces were chosen and not drawn at random: no rate follows from them",
+    mend="label at least 100 traces drawn at random from production",
+)
 # What a number depends on of each trace, beside labels and verdicts.
 INPUT_COLUMNS = ["trace_id", "workflow", "task_key", "cost_usd", "units", "ceiling_usd"]
 
@@ -100,9 +106,12 @@ def analyse_judge(
 
     With design ``production`` the batch is a random sample of the traces the rate speaks
     about. With ``reference`` its traces are calibration material only: they are left out of
-    production and the judge's error rates are assumed to be the same in both.
+    production and the judge's error rates are assumed to be the same in both. Traces that were
+    chosen and not drawn allow no rate: every estimator is refused, and what the judge does on
+    these traces stands.
     """
-    loaded = load_batch(store, batch_id)
+    batch = choose_batch(store, batch_id, sample=True)
+    loaded = load_batch(store, batch.batch_id, sample=False)
     chosen = choose_judge(store, judge_id)
     refuse_mixture(store, chosen, loaded)
     return judge_of(
@@ -138,6 +147,12 @@ def judge_of(
     sample = _sample(loaded, population, loaded.human, design)
     result = _calibrate(loaded, population, sample, choices)
     names = VERDICT_NAMES[: _n_verdicts(population)]
+    if not loaded.is_sample:
+        counts = np.bincount(population.verdicts, minlength=len(names))
+        result = refused(
+            checked_claims(result, production_counts=counts, verdict_names=names, classes=OUTCOMES),
+            [CHOSEN],
+        )
     at = _rows(loaded, population)
     return JudgeAnalysis(
         batch_id=loaded.batch.batch_id,
@@ -150,7 +165,9 @@ def judge_of(
         alpha=judge_alpha(sample, n_verdicts=len(names), confidence_level=confidence_level),
         human=_human_side(loaded, population),
         disagreements=_disagreements(loaded, population.verdicts[at]),
-        without_reviewer=_without_each_reviewer(loaded, population, choices),
+        without_reviewer=_without_each_reviewer(loaded, population, choices)
+        if loaded.is_sample
+        else {},
         skipped=loaded.skipped,
         if_skipped=range_if_skipped(result, skipped=loaded.skipped, labelled=len(loaded.labelled)),
         seed=seed,

@@ -96,7 +96,7 @@ def diagnose_judge(
     `judge_family` is a word that the names of models of the judge's own family hold, for instance
     ``gpt``; without it self-preference is left out and says so.
     """
-    judged = read_judged(store, batch_id, judge_id)
+    judged = read_judged(store, batch_id, judge_id, sample=False)
     loaded, level = judged.loaded, confidence_level
     samples = store.verdict_samples(judged.judge_id)
     crossed = confusion(loaded.human, judged.verdicts, n_verdicts=judged.n_verdicts)

@@ -63,7 +63,7 @@ def disagreements(judged: Judged, samples: pd.DataFrame) -> tuple[Disagreement, 
     `samples` are the verdicts of the judge with their reasons, from `Store.verdict_samples`.
     """
     loaded, labelled = judged.loaded, judged.loaded.labelled
-    said = _said(loaded.labels)
+    said = said_of(loaded.labels)
     first = samples.drop_duplicates("trace_id").set_index("trace_id")
     parting = parting_questions(loaded.taxonomy.paths(OUTCOMES))
     of_production = np.bincount(judged.population.verdicts, minlength=judged.n_verdicts)
@@ -91,8 +91,8 @@ def disagreements(judged: Judged, samples: pd.DataFrame) -> tuple[Disagreement, 
                 human={name: float(s) for name, s in zip(OUTCOMES, human, strict=True) if s > 0},
                 adjudicated=bool(loaded.adjudicated[row]),
                 labels=tuple(said.get(trace_id, ())),
-                reason=_text(first, trace_id, "reason"),
-                evidence=_quotes(_text(first, trace_id, "evidence")),
+                reason=text_at(first, trace_id, "reason"),
+                evidence=quotes_in(text_at(first, trace_id, "evidence")),
                 question=question,
                 credit_difference=difference,
                 weight=weight,
@@ -102,7 +102,8 @@ def disagreements(judged: Judged, samples: pd.DataFrame) -> tuple[Disagreement, 
     return tuple(sorted(listed, key=lambda d: -1.0 if d.moves is None else d.moves, reverse=True))
 
 
-def _said(labels: pd.DataFrame) -> dict[str, list[Said]]:
+def said_of(labels: pd.DataFrame) -> dict[str, list[Said]]:
+    """Return what each reviewer said, by trace."""
     found: dict[str, list[Said]] = {}
     columns = ["trace_id", "reviewer_id", "outcome", "rationale", "evidence"]
     for trace_id, who, outcome, why, quotes in labels[columns].itertuples(index=False):
@@ -111,16 +112,18 @@ def _said(labels: pd.DataFrame) -> dict[str, list[Said]]:
                 reviewer=who,
                 outcome=outcome,
                 rationale=why if isinstance(why, str) else None,
-                evidence=_quotes(quotes),
+                evidence=quotes_in(quotes),
             )
         )
     return found
 
 
-def _text(frame: pd.DataFrame, trace_id: str, column: str) -> str | None:
+def text_at(frame: pd.DataFrame, trace_id: str, column: str) -> str | None:
+    """Return a text of a frame whose index are traces; None where it is missing."""
     value: Any = frame[column].get(trace_id)
     return value if isinstance(value, str) else None
 
 
-def _quotes(text: Any) -> tuple[dict[str, str], ...]:
+def quotes_in(text: Any) -> tuple[dict[str, str], ...]:
+    """Return evidence from its JSON."""
     return tuple(json.loads(text)) if isinstance(text, str) else ()

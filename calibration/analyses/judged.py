@@ -12,7 +12,7 @@ from calibration.analyses.judge import (
     judged_population,
     refuse_mixture,
 )
-from calibration.analyses.labelled_batch import LabelledBatch, load_batch
+from calibration.analyses.labelled_batch import LabelledBatch, choose_batch, load_batch
 from calibration.errors import CalibrationError
 from calibration.records import OUTCOMES
 from calibration.store import Store
@@ -64,8 +64,12 @@ class Judged:
         return gap
 
 
-def read_judged(store: Store, batch_id: str | None, judge_id: str | None) -> Judged:
+def read_judged(
+    store: Store, batch_id: str | None, judge_id: str | None, *, sample: bool = True
+) -> Judged:
     """Read a batch with its labels and the first verdicts of a judge.
+
+    What speaks about production needs a `sample`; what speaks about the labelled traces does not.
 
     Raises
     ------
@@ -74,7 +78,8 @@ def read_judged(store: Store, batch_id: str | None, judge_id: str | None) -> Jud
     InputError
         As `choose_judge`.
     """
-    loaded = load_batch(store, batch_id)
+    batch = choose_batch(store, batch_id, sample=True)
+    loaded = load_batch(store, batch.batch_id, sample=sample)
     chosen = choose_judge(store, judge_id)
     refuse_mixture(store, chosen, loaded)
     if loaded.labelled.empty:

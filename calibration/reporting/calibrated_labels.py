@@ -29,6 +29,14 @@ def about(labels: CalibratedLabels) -> Json:
     }
 
 
+def labels_csv(labels: CalibratedLabels) -> str:
+    """Return the labels as CSV."""
+    rows = (
+        {str(name): value for name, value in row.items()} for row in labels.frame.to_dict("records")
+    )
+    return as_csv([str(name) for name in labels.frame.columns], rows)
+
+
 def write_labels(labels: CalibratedLabels, target: Path) -> Path:
     """Write the labels, and beside them what they are; return that second file.
 
@@ -43,12 +51,7 @@ def write_labels(labels: CalibratedLabels, target: Path) -> Path:
     beside = target.with_name(target.name + ".about.json")
     words = json.dumps(about(labels), indent=2, ensure_ascii=False, allow_nan=False)
     if form == ".csv":
-        rows = (
-            {str(name): value for name, value in row.items()}
-            for row in labels.frame.to_dict("records")
-        )
-        text = as_csv([str(name) for name in labels.frame.columns], rows)
-        target.write_text(text, encoding="utf-8", newline="")
+        target.write_text(labels_csv(labels), encoding="utf-8", newline="")
     elif form == ".jsonl":
         text = labels.frame.to_json(orient="records", lines=True, double_precision=15)
         target.write_text(text, encoding="utf-8")

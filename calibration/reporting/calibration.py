@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from calibration.analyses.calibrated import Calibrated, HumanSide
 from calibration.analyses.calibration_files import FileCalibration
 from calibration.analyses.calibration_tables import TableCalibration
-from calibration.analyses.judge import JudgeAnalysis
-from calibration.correction.calibrate import Notice
+from calibration.analyses.judge import CHOSEN, JudgeAnalysis
+from calibration.correction.calibrate import Calibration, Notice
 from calibration.correction.results import HEADLINE
 from calibration.estimates import Estimate
 from calibration.reporting.text import SIMULATED, confusion, figure, notes, number, table
@@ -44,18 +44,18 @@ def calibrated(result: Calibrated) -> Iterator[str]:
     """Yield everything below the heading."""
     calibration = result.calibration
     yield (
-        f"  {calibration.n_labels:,} labelled traces ({SAMPLE[result.design]}), "
+        f"  {calibration.n_labels:,} labelled traces ({drawn(result)}), "
         f"{calibration.n_production:,} judged"
     )
     if result.human is not None:
-        yield from _human(result.human)
+        yield from human_side(result.human)
     for note in result.notes:
         yield f"  {note}"
     yield from _set_aside(result)
     yield ""
     yield "Can this judge be used?"
     yield from _for_the_rate(result)
-    yield from _for_a_trace(result)
+    yield from for_a_trace(result)
     yield ""
     yield "How far off is it?"
     yield from _quality(result)
@@ -74,7 +74,15 @@ def calibrated(result: Calibrated) -> Iterator[str]:
     yield f"seed {result.seed}; fingerprint {result.fingerprint[:16]}"
 
 
-def _human(side: HumanSide) -> Iterator[str]:
+def drawn(result: Calibrated) -> str:
+    """Say where the labelled traces come from."""
+    if any(notice.code == CHOSEN.code for notice in result.calibration.refusals):
+        return "chosen, not drawn"
+    return SAMPLE[result.design]
+
+
+def human_side(side: HumanSide) -> Iterator[str]:
+    """Yield what the human side of the labelled traces is made of."""
     reviewers = f" by {len(side.reviewers)} reviewers" if len(side.reviewers) > 1 else ""
     yield (
         f"  human side: {side.n_labels:,} labels{reviewers}; traces with two or more: "
@@ -107,14 +115,8 @@ def _for_the_rate(result: Calibrated) -> Iterator[str]:
         return
     net = calibration.estimates[calibration.headline].net
     yield f"  for the rate: yes, corrected it is {number(net)}"
-    raw = calibration.estimates["judge_raw"].net.value
-    if raw is not None and net.value is not None:
-        off = raw - net.value
-        inside = net.interval is not None and net.interval[0] <= raw <= net.interval[1]
-        yield (
-            f"    taken as it is the judge says {raw:.3f}, {abs(off):.3f} too "
-            f"{'high' if off > 0 else 'low'}, {'inside' if inside else 'outside'} that interval"
-        )
+    if off := as_it_is(calibration):
+        yield f"    {off}"
     explained = calibration.r_squared
     if any(w.code == WIDER and w.estimator == calibration.headline for w in calibration.warnings):
         yield "    it adds nothing to the human labels: the interval is no shorter with it"
@@ -124,7 +126,21 @@ def _for_the_rate(result: Calibrated) -> Iterator[str]:
         yield "    as long as it errs in production as on the reference; 100 random labels show it"
 
 
-def _for_a_trace(result: Calibrated) -> Iterator[str]:
+def as_it_is(calibration: Calibration) -> str | None:
+    """Say how far the judge is off when every verdict is taken as true; None without a headline."""
+    head, raw = calibration.headline_estimate, calibration.estimates["judge_raw"].net.value
+    if head is None or head.net.value is None or raw is None:
+        return None
+    off, interval = raw - head.net.value, head.net.interval
+    inside = interval is not None and interval[0] <= raw <= interval[1]
+    return (
+        f"taken as it is the judge says {raw:.3f}, {abs(off):.3f} too "
+        f"{'high' if off > 0 else 'low'}, {'inside' if inside else 'outside'} that interval"
+    )
+
+
+def for_a_trace(result: Calibrated) -> Iterator[str]:
+    """Yield what the verdict on a single trace is worth."""
     quality = result.calibration.judge
     if quality.accuracy.value is None:
         yield f"  for single traces: not known, {number(quality.accuracy)}"
@@ -199,17 +215,18 @@ def _rates(result: Calibrated) -> Iterator[str]:
 
 def _mending(result: Calibrated) -> Iterator[str]:
     calibration = result.calibration
-    yield from _notices("refused", calibration.refusals)
-    yield from _notices("warning", calibration.warnings)
+    yield from notices("refused", calibration.refusals)
+    yield from notices("warning", calibration.warnings)
     if result.human is not None and result.human.n_open:
         yield f"  settle the {result.human.n_open:,} open disagreements: until then provisional"
     if calibration.headline is not None and not calibration.warnings:
         yield "  more labels: four times as many halve the interval"
 
 
-def _notices(kind: str, notices: Sequence[Notice]) -> Iterator[str]:
+def notices(kind: str, found: Sequence[Notice]) -> Iterator[str]:
+    """Yield refusals or warnings, those with the same reason together."""
     together: dict[tuple[str, str], list[str]] = {}
-    for notice in notices:
+    for notice in found:
         together.setdefault((notice.why, notice.mend), []).append(notice.estimator)
     for (why, mend), estimators in together.items():
         yield f"  {kind}: {', '.join(dict.fromkeys(estimators))}: {why}; {mend}"

@@ -7,6 +7,7 @@ from calibration.analyses.judge_diagnostics import JudgeDiagnostics, Leniency
 from calibration.analyses.judge_disagreements import Disagreement
 from calibration.analyses.judge_groups import GroupPair, JudgeGroups
 from calibration.analyses.judge_versions import JudgeDrift
+from calibration.correction.group_rates import RatesTest
 from calibration.correction.nodes import NodeQuality
 from calibration.correction.ordinal import OrdinalAgreement
 from calibration.estimates import Estimate
@@ -70,20 +71,23 @@ def ceiling(found: Mapping[str, BesidePanel]) -> Iterator[str]:
     yield from table(["", "humans", "judge", "difference"], rows)
     parts = [e for b in found.values() for e in (b.panel, b.outsider, b.difference)]
     yield from notes(("table", e) for e in parts)
-    alpha = found["krippendorff_alpha"]
+    yield "  " + beside_humans(found["krippendorff_alpha"])
+
+
+def beside_humans(alpha: BesidePanel) -> str:
+    """Say whether the judge is within human disagreement."""
     limits = alpha.difference.interval
     if alpha.within is None or limits is None:
-        yield "  whether the judge is within human disagreement cannot be said"
-    elif not alpha.within:
-        yield (
-            f"  the judge agrees less with the humans than they with each other: alpha lower by "
+        return "whether the judge is within human disagreement cannot be said"
+    if not alpha.within:
+        return (
+            f"the judge agrees less with the humans than they with each other: alpha lower by "
             f"{-limits[1]:.3f} to {-limits[0]:.3f}"
         )
-    else:
-        yield (
-            "  the judge is not shown to agree less with the humans than they with each other: "
-            f"its alpha may be lower by {max(0.0, -limits[0]):.3f} at most"
-        )
+    return (
+        "the judge is not shown to agree less with the humans than they with each other: "
+        f"its alpha may be lower by {max(0.0, -limits[0]):.3f} at most"
+    )
 
 
 def questions(
@@ -194,16 +198,19 @@ def groups(result: JudgeGroups) -> Iterator[str]:
     yield from notes((_short(row.name, 60), row.net.estimate) for row in result.groups)
     if any(row.net.kind == "synthetic" for row in result.groups):
         yield "  ~ synthetic: fewer than 50 own labels; the judge is taken to err as in all groups"
-    rates = result.rates
-    if rates.statistic is None:
-        yield f"  does the judge err alike? {rates.status.replace('_', ' ', 1)}"
-    else:
-        yield (
-            f"  does the judge err alike? chi-square {rates.statistic:.1f} on {rates.df} df, "
-            f"p {rates.p_value:.3g} ({rates.n_groups} groups, {rates.n} labels; {rates.method})"
-        )
+    yield f"  {errs_alike(result.rates)}"
     yield from _pairs(result.pairs)
     yield f"fingerprint {result.fingerprint[:16]}"
+
+
+def errs_alike(rates: RatesTest) -> str:
+    """Say whether the judge errs alike in all groups."""
+    if rates.statistic is None:
+        return f"does the judge err alike? {rates.status.replace('_', ' ', 1)}"
+    return (
+        f"does the judge err alike? chi-square {rates.statistic:.1f} on {rates.df} df, "
+        f"p {rates.p_value:.3g} ({rates.n_groups} groups, {rates.n} labels; {rates.method})"
+    )
 
 
 def _pairs(pairs: Sequence[GroupPair]) -> Iterator[str]:

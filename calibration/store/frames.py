@@ -52,6 +52,19 @@ def label_state(db: Database) -> tuple[int, int]:
     return (0, 0) if found is None else (int(found[0]), int(found[1]))
 
 
+def result_state(db: Database) -> tuple[int, int, int]:
+    """Return what changes with everything that a corrected rate depends on.
+
+    That is `label_state`, and a number that grows when traces, verdicts or ceilings come in.
+    """
+    with db.read() as cursor:
+        found = cursor.execute(
+            "SELECT coalesce(max(seq), 0) FROM audit "
+            "WHERE what IN ('import', 'verdicts', 'workflow')"
+        ).fetchone()
+    return (*label_state(db), 0 if found is None else int(found[0]))
+
+
 def flags(db: Database, batch_id: str) -> pd.DataFrame:
     """Return the flags of a batch that stand, for the lead, oldest first.
 

@@ -362,6 +362,10 @@ class Store:
         """Return what stays the same as long as no label and no consensus comes or goes."""
         return frames.label_state(self._db)
 
+    def result_state(self) -> tuple[int, int, int]:
+        """Return what changes with everything that a corrected rate depends on."""
+        return frames.result_state(self._db)
+
     def record_exposure(self, reviewer_id: str, trace_ids: Sequence[str], what: str) -> None:
         """Write down that a reviewer is shown what others said of these traces."""
         exposure.record_exposure(self._db, reviewer_id, trace_ids, what)

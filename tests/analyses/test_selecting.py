@@ -137,9 +137,11 @@ def test_no_rate_comes_out_of_a_selection_and_agreement_says_so(world: World) ->
     for name in ("Ann", "Bob"):
         chosen.label(name, dict.fromkeys(chosen.drawn, "complete"))
     chosen.judge(dict.fromkeys(ids(12), "complete"))
-    for ask in (analyse_asr, analyse_judge):
-        with pytest.raises(CalibrationError, match="no random sample of production"):
-            ask(world.store, batch.batch_id)
+    with pytest.raises(CalibrationError, match="no random sample of production"):
+        analyse_asr(world.store, batch.batch_id)
+    judged = analyse_judge(world.store, batch.batch_id).calibration
+    assert judged.headline is None
+    assert "chosen" in {notice.code for notice in judged.refusals}
     agreement = analyse_agreement(world.store, batch.batch_id)
     assert agreement.study.overall.n_items == 6
     assert not agreement.is_sample

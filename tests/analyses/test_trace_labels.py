@@ -1,9 +1,11 @@
 import pytest
 
+from calibration.analyses.sampling import draw_batch
 from calibration.analyses.trace_labels import labelled_trace
 from calibration.errors import InputError
-from calibration.records import Evidence, LabelDraft
+from calibration.records import Evidence, LabelDraft, Workflow
 from tests.analyses.conftest import NewWorld
+from tests.analyses.worlds import make_trace
 
 
 def test_one_trace_with_everything_that_was_said_of_it(new_world: NewWorld) -> None:
@@ -64,3 +66,22 @@ def test_the_state_of_the_labels_changes_with_labels_and_consensus_alone(
     world.store.record_exposure("ann", [world.drawn[0]], "labels")
     world.store.add_reviewer("Ben")
     assert world.store.label_state() == states[-1]
+
+
+def test_the_state_of_results_changes_with_all_that_enters_a_rate(new_world: NewWorld) -> None:
+    world = new_world()
+    store = world.store
+    states = [store.result_state()]
+    for change in (
+        lambda: world.label("Ann", {world.drawn[0]: "complete"}),
+        lambda: world.judge({world.drawn[0]: "complete"}),
+        lambda: store.ingest([make_trace("new")]),
+        lambda: store.set_workflow(Workflow(name="flights", ceiling_usd=0.5, unit="seat")),
+        lambda: world.settle(world.drawn[0], "complete"),
+    ):
+        change()
+        states.append(store.result_state())
+    assert len(set(states)) == 6
+    draw_batch(store, n=3, seed=5)
+    store.record_exposure("ann", [world.drawn[0]], "labels")
+    assert store.result_state() == states[-1]

@@ -17,7 +17,7 @@ from tests.browser.conftest import CHROMIUM_ARGS, Server
 OUT = Path(__file__).parents[2] / "docs" / "screens"
 SIZES = {"1440": (1440, 900), "1024": (1024, 768)}
 SCHEMES = ("light", "dark")
-MOST_HEIGHT = 6_000
+MOST_HEIGHT = 8_000
 
 
 def take(browser: Browser, server: Server, name: str, path: str, *, whole: bool) -> None:
@@ -115,7 +115,7 @@ def main() -> None:
             build_demo(store, seed=1)
             store.add_reviewer("Lea", role="lead")
         empty.start()
-        for name in ("label", "agreement", "asr", "overview", "data", "start"):
+        for name in ("label", "agreement", "judge", "asr", "overview", "data", "start"):
             take(browser, empty, f"{name}-empty", name if name != "label" else "", whole=False)
         empty.stop()
         demo.start()
@@ -123,6 +123,7 @@ def main() -> None:
         take(browser, demo, "overview", "overview?reviewer=lea", whole=True)
         take(browser, demo, "data", "data?reviewer=lea", whole=False)
         take(browser, demo, "agreement", "agreement", whole=True)
+        take(browser, demo, "judge", "judge?reviewer=lea", whole=True)
         take(browser, demo, "asr", "asr", whole=True)
         take_desk(browser, demo, "label-help", press("?"))
         take_desk(browser, demo, "practice-handbook", press("y", "h"))

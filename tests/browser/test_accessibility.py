@@ -18,6 +18,7 @@ AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]
 PAGES = {
     "agreement": "Krippendorff's alpha",
+    "judge": "What would make it better?",
     "asr": "Agent success rate",
     "start": "Store and ceilings",
     "overview": "When it is enough",
