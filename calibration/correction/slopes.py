@@ -13,6 +13,7 @@ from calibration.correction.intervals import (
     check_confidence_level,
     cluster_indices,
     two_sided_t,
+    validated_weights,
 )
 from calibration.correction.means import MeanAgainstZero
 from calibration.estimates import OK, Estimate, not_estimable
@@ -41,6 +42,7 @@ def slope_within_class(
     human: ArrayLike,
     size: ArrayLike,
     *,
+    weights: FloatArray | None = None,
     clusters: NDArray[np.generic] | None = None,
     confidence_level: float = 0.95,
 ) -> MeanAgainstZero:
@@ -60,6 +62,9 @@ def slope_within_class(
     size : array-like of float, shape (n,)
         For instance the base-2 logarithm of the length, which makes the slope that of a doubling,
         or 0 and 1.
+    weights : float array, shape (n,), optional
+        Inverse inclusion probabilities: weighted least squares, and a jackknife that leaves a trace
+        out with its weight.
     clusters : array, shape (n,), optional
         Task of each trace, when tasks repeat.
     confidence_level : float, default 0.95
@@ -114,7 +119,9 @@ def slope_within_class(
     used = shares[:, shares.sum(axis=0) > 0]
     spare = n - used.shape[1] - 1
     why = _why_not(spare, index)
-    fit = None if why else _fit(gap, used, of_size)
+    # Least squares of rows times the root of their weight is weighted least squares.
+    root = np.sqrt(validated_weights(weights, n) / (1.0 if weights is None else np.mean(weights)))
+    fit = None if why else _fit(gap * root, used * root[:, None], of_size * root)
     if fit is None:
         why = why or "it does not vary within a human class: label traces in which it differs"
         refused = not_estimable(why, method=method, n=n, confidence_level=confidence_level)

@@ -43,11 +43,11 @@ def world(tmp_path: Path) -> World:
 def test_the_diagnostics_as_text(world: World) -> None:
     lines = list(text.diagnostics(diagnose_judge(world.store, judge_id="v2")))
     everything = "\n".join(lines)
-    assert "Beside the humans, on the same 40 traces" in everything
+    assert "  40 traces with two or more labels" in everything
     assert "alpha" in everything
-    assert "7 traces where a human and the judge differ" in everything
+    assert "Where do they differ? 7 traces" in everything
     assert 'response: "Booked"' in everything
-    assert "asked up to 2 times" in everything
+    assert "1 traces, asked 2 times" in everything
     assert "name it" in everything
     # Hostile text comes on one line, without control characters, and bounded.
     assert all(line.isprintable() and len(line) < 500 for line in lines)
@@ -55,11 +55,14 @@ def test_the_diagnostics_as_text(world: World) -> None:
 
 def test_drift_and_groups_as_text(world: World) -> None:
     drift = list(text.drift(compare_judges(world.store, "v1", "v2")))
-    assert drift[0] == "v1 and v2 on the same 60 traces"
-    assert any(line.startswith("  change of accuracy: -0.") for line in drift)
+    assert drift[0] == "Has the judge moved? v1 and v2 on the same 60 traces"
+    assert any(line.startswith("  change of accuracy  -0.") for line in drift)
     groups = list(text.groups(analyse_groups(world.store, judge_id="v2", by="model")))
     everything = "\n".join(groups)
-    assert "~ synthetic: fewer than 50 own labels" in everything
+    assert (
+        "~ synthetic, taking the judge to err as in all groups: fewer than 50 own labels"
+        in everything
+    )
     assert "does the judge err alike? chi-square" in everything
     assert all(line.isprintable() for line in [*drift, *groups])
 
