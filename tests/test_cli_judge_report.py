@@ -144,7 +144,7 @@ def flat(item: Any, path: str = "") -> dict[str, Any]:
     if isinstance(item, dict | list):
         pairs = item.items() if isinstance(item, dict) else enumerate(item)
         return {k: v for at, inner in pairs for k, v in flat(inner, f"{path}/{at}").items()}
-    return {path: item}
+    return {path: round(item, 10) if isinstance(item, float) else item}
 
 
 def as_files(world: World, tmp_path: Path) -> list[object]:
@@ -181,8 +181,7 @@ def test_files_say_what_the_store_says(world: World, run: Run, tmp_path: Path) -
         for item in report["diagnostics"]["disagreements"]:
             del item["evidence"], item["labels"]
     for part in ("diagnostics", "groups", "drift", "judge", "estimates"):
-        one, other = flat(of_files[part]), flat(of_store[part])
-        assert one == pytest.approx(other, rel=1e-12), part
+        assert flat(of_files[part]) == flat(of_store[part]), part
 
 
 def test_several_judges_in_a_file_must_be_told_apart(
