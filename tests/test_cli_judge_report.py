@@ -288,3 +288,116 @@ def test_the_forty_real_runs(run: Run) -> None:
     assert rate["status"] == "provisional: 8 open disagreements"
     assert found["estimates"]["judge_raw"]["value"] == pytest.approx(150 / 334)
     assert found["estimates"]["inversion"]["value"] is None
+
+
+# Grades from 1 to 5
+
+
+def test_grades_as_classes_of_a_file(run: Run, tmp_path: Path) -> None:
+    """Of 50 traces 30 have the same grade, 15 one above, 5 are two above."""
+    human = [1 + k % 3 for k in range(50)]
+    above = [0] * 30 + [1] * 15 + [2] * 5
+    rows = [f"t{k},{h}" for k, h in enumerate(human)]
+    said = [f"t{k},{h + up}" for k, (h, up) in enumerate(zip(human, above, strict=True))]
+    (tmp_path / "h.csv").write_text("\n".join(["trace_id,outcome", *rows]))
+    (tmp_path / "v.csv").write_text("\n".join(["trace_id,outcome", *said]))
+    words = [
+        "--human", tmp_path / "h.csv", "--verdicts", tmp_path / "v.csv", "--classes", "1,2,3,4,5",
+        "--credit", "1=0,2=0,3=0,4=.4,5=1",
+    ]  # fmt: skip
+    found = data(run(*words, "--json"))["diagnostics"]["grades"]
+    assert found["exact"]["value"] == pytest.approx(0.6)
+    assert found["within_one"]["value"] == pytest.approx(0.9)
+    assert found["bias"] == pytest.approx((15 + 2 * 5) / 50)
+    assert found["scale"] == ["1", "2", "3", "4", "5"]
+    shown = run(*words).stdout
+    assert "How close do its grades come? 1, 2, 3, 4, 5" in shown
+    assert "  within one grade 0.900 [" in shown
+
+
+def test_grades_of_a_table_go_by_value(run: Run, tmp_path: Path) -> None:
+    table = [[4, 0, 0], [1, 5, 0], [2, 0, 6]]
+    (tmp_path / "t.json").write_text(
+        json.dumps(
+            {
+                "design": "reference", "classes": ["3", "2", "1"], "credit": [1, 0, 0],
+                "confusion": table, "production_judge_counts": [10, 10, 10],
+            }
+        )
+    )  # fmt: skip
+    done = CliRunner().invoke(main, ["calibrate", "--counts", str(tmp_path / "t.json"), "--json"])
+    found = data(done)["diagnostics"]["grades"]
+    # Human 2 judged 3 once, human 1 judged 3 twice.
+    assert found["bias"] == pytest.approx((1 + 2 * 2) / 18)
+    assert found["within_one"]["value"] == pytest.approx(16 / 18)
+
+
+def test_grades_that_came_with_the_traces(run: Run, tmp_path: Path) -> None:
+    """The store keeps them, and compares them on the steps that a class tells apart."""
+    store = tmp_path / "w.duckdb"
+    given = {"a": 5, "b": 4, "c": 3, "d": 1, "e": 5, "f": 7}
+    lines = [
+        json.dumps(
+            {
+                "trace_id": name, "task_id": name, "workflow": "faq",
+                "messages": [
+                    {"role": "user", "content": f"ask {name}"},
+                    {"role": "assistant", "content": f"say {name}"},
+                ],
+                "grading": {"grade": grade, "reason": "so"},
+            }
+        )
+        for name, grade in given.items()
+    ]  # fmt: skip
+    (tmp_path / "t.jsonl").write_text("\n".join(lines) + "\n")
+    said = {"a": C, "b": C, "c": H, "d": C, "e": P, "f": C}
+    (tmp_path / "h.csv").write_text(
+        "\n".join(["trace_id,reviewer,outcome", *(f"{n},Ann,{o}" for n, o in said.items())])
+    )
+    for words in (
+        ["import", tmp_path / "t.jsonl", "--yes"],
+        ["sample", "--n", 6, "--seed", 1],
+        ["labels", "import", tmp_path / "h.csv", "--batch", "production-001"],
+    ):
+        done = CliRunner().invoke(main, [*map(str, words), "--store", str(store)])
+        assert done.exit_code == 0, done.output
+    found = data(run("--store", store, "--json", code=1))
+    grades = found["diagnostics"]["grades"]
+    # Steps (human, judge): a 5 5, b 5 4, c 3- 3-, d 5 3-, e 4 5, f 5 and no grade.
+    assert grades["scale"] == ["3 or less", "4", "5"]
+    assert grades["exact"]["value"] == pytest.approx(2 / 6)
+    assert grades["within_one"]["value"] == pytest.approx(4 / 6)
+    assert grades["bias"] == pytest.approx((-1 - 2 + 1) / 5)
+    assert found["confusion"]["columns_verdict"][-1] == "no_verdict"
+
+
+def test_what_a_judge_quotes_comes_in_with_its_verdicts(
+    world: World, run: Run, tmp_path: Path
+) -> None:
+    wrong = [H if k % 2 else A for k in range(40)]
+    rows = [f"{n},{o},because,s1,Booked {n},2" for n, o in zip(world.drawn, wrong, strict=False)]
+    (tmp_path / "v.csv").write_text(
+        "\n".join(["trace_id,outcome,reason,evidence_step,evidence_quote,grade", *rows])
+    )
+    listed = {
+        "trace_id": world.drawn[50], "outcome": A,
+        "evidence": [{"step_id": "s1", "quote": "one"}, {"step_id": "s2", "quote": "two"}],
+    }  # fmt: skip
+    (tmp_path / "v.jsonl").write_text(json.dumps(listed) + "\n")
+    (tmp_path / "bad.jsonl").write_text(json.dumps(listed | {"evidence": ["one"]}) + "\n")
+    (tmp_path / "bad.csv").write_text(f"trace_id,outcome,grade\n{world.drawn[0]},{A},6\n")
+    world.store.close()
+
+    def bring(name: str) -> Result:
+        words = ["verdicts", tmp_path / name, "--judge", "quoting", "--store", world.store.path]
+        return CliRunner().invoke(main, [*map(str, words)])
+
+    assert "line 1, field 'evidence': must be a list of objects" in bring("bad.jsonl").stderr
+    assert "line 2, field 'grade': must be a whole number from 1 to 5" in bring("bad.csv").stderr
+    assert (bring("v.csv").exit_code, bring("v.jsonl").exit_code) == (0, 0)
+    found = data(run("--store", world.store.path, "--judge", "quoting", "--json"))["diagnostics"]
+    quoted = {d["trace_id"]: d["evidence"] for d in found["disagreements"] if d["evidence"]}
+    assert quoted[world.drawn[50]] == listed["evidence"]
+    first = next(n for n in world.drawn[:40] if n in quoted)
+    assert quoted[first] == [{"step_id": "s1", "quote": f"Booked {first}"}]
+    assert found["grades"]["exact"]["n"] == 80

@@ -32,6 +32,8 @@ class BothSides:
         Class that each reviewer gave, -1 for none, on the traces that are compared with the humans
         among themselves.
     panel_verdicts : int array, shape (n_shared,)
+    grades : int array, shape (n,)
+        From 1 to 5, 0 where the judge gave none; only beside our own classes.
     """
 
     classes: tuple[str, ...]
@@ -42,6 +44,7 @@ class BothSides:
     sizes: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     panel: NDArray[np.int64] | None = None
     panel_verdicts: NDArray[np.int64] | None = None
+    grades: NDArray[np.int64] | None = None
 
     @property
     def has_class(self) -> NDArray[np.bool_]:

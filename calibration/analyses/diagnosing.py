@@ -21,6 +21,7 @@ from calibration.correction.ordinal import OrdinalAgreement, ordinal_agreement
 from calibration.correction.retest import Retest, retest
 from calibration.correction.slopes import HC3, slope_within_class
 from calibration.estimates import not_estimable
+from calibration.records import Outcome
 from calibration.taxonomy import Taxonomy
 
 NO_CLASS = "no labelled trace has a verdict that is a class: run the judge on the labelled traces"
@@ -31,6 +32,9 @@ WEIGHED = (
     "labelled traces weigh as much as they stand for in production, except where the humans are "
     "compared with each other and in the chi-square: there each trace counts once"
 )
+# A grade tells complete from partial_plus from the rest, as `CLASS_OF_GRADE` of the importers.
+STEPS = ("3 or less", "4", "5")
+GRADE_OF_CLASS = {Outcome.COMPLETE.value: "5", Outcome.PARTIAL_PLUS.value: "4"}
 LENIENT_BY = ("agent", "workflow")
 
 
@@ -58,7 +62,10 @@ class Diagnostics:
         Agreement among the humans and of the judge with them, on the same traces; empty where
         single labels are not known.
     grades : OrdinalAgreement or None
-        How close the judge comes where the classes are whole numbers in a row.
+        How close the judge comes where the classes are whole numbers in a row, or where it gave
+        grades from 1 to 5.
+    grade_names : tuple of str
+        What is compared, in order: a human class says no more than `STEPS` of a grade.
     nodes : dict of str to NodeQuality
         By question of the tree, in its order; empty where the classes are not ours.
     errors : dict of str or None to float
@@ -84,6 +91,7 @@ class Diagnostics:
     verdict_names: tuple[str, ...]
     ceiling: dict[str, BesidePanel]
     grades: OrdinalAgreement | None
+    grade_names: tuple[str, ...]
     nodes: dict[str, NodeQuality]
     errors: dict[str | None, float]
     disagreements: tuple[Disagreement, ...]
@@ -143,7 +151,10 @@ def diagnose(
     return Diagnostics(
         verdict_names=sides.verdict_names,
         ceiling=_ceiling(sides, level),
-        grades=grades(crossed, sides.classes, level),
+        grades=grades_of(sides, level)
+        if sides.grades is not None
+        else grades(crossed, sides.classes, level),
+        grade_names=sides.classes if sides.grades is None else STEPS,
         nodes=nodes,
         errors=errors,
         disagreements=disagreements,
@@ -180,6 +191,17 @@ def grades(
     beyond = np.arange(len(values), crossed.table.shape[1])
     table = crossed.table[order][:, np.concatenate([order, beyond])]
     return ordinal_agreement(table, confidence_level=confidence_level)
+
+
+def grades_of(sides: BothSides, confidence_level: float) -> OrdinalAgreement:
+    """Compare grades from 1 to 5 with our classes, on as many steps as the classes tell apart."""
+    step = [STEPS.index(GRADE_OF_CLASS.get(name, STEPS[0])) for name in sides.classes]
+    human = sides.sample.human @ np.eye(len(STEPS))[step]
+    given = np.zeros(len(human), dtype=np.int64) if sides.grades is None else sides.grades
+    # What has no grade is a verdict that is none.
+    codes = np.where(given == 0, len(STEPS), np.clip(given - 3, 0, len(STEPS) - 1))
+    crossed = confusion(human, codes, n_verdicts=len(STEPS) + 1, weights=sides.sample.weights)
+    return ordinal_agreement(crossed.table, confidence_level=confidence_level)
 
 
 def questions(

@@ -1,6 +1,7 @@
 """How far off a judge is on files: diagnostics, drift and groups, as far as the columns allow."""
 
 from collections.abc import Iterator
+from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
@@ -259,12 +260,13 @@ def _heard(joined: JoinedFiles, row: int, workflow: str, agent: str) -> Heard:
                 reviewer=label.reviewer or f"label {n}",
                 outcome=label.outcome,
                 rationale=label.rationale,
-                evidence=(),
+                evidence=tuple(asdict(part) for part in label.evidence),
             )
             for n, label in enumerate(rows, 1)
             if not label.adjudicated
         ),
         reason=trace.reason,
+        evidence=tuple(asdict(part) for part in trace.evidence),
     )
 
 

@@ -61,7 +61,7 @@ def diagnose_judged(
     """Compare a judge with the humans on a batch that is already read."""
     loaded = judged.loaded
     samples = store.verdict_samples(judged.judge_id)
-    sides = sides_of_store(store, judged)
+    sides = sides_of_store(store, judged, samples)
     found = diagnose(
         sides,
         taxonomy=loaded.taxonomy,
@@ -84,7 +84,7 @@ def diagnose_judged(
     )
 
 
-def sides_of_store(store: Store, judged: Judged) -> BothSides:
+def sides_of_store(store: Store, judged: Judged, samples: pd.DataFrame) -> BothSides:
     """Return both sides of the labelled traces of a batch, and what the store says of them.
 
     Judge and humans are compared with each other on the traces that the plan gave to two or more
@@ -94,6 +94,13 @@ def sides_of_store(store: Store, judged: Judged) -> BothSides:
     texts = {t.trace_id: t.response or "" for t in store.for_review(labelled["trace_id"].tolist())}
     planned, codes, _ = planned_codes(judged.loaded)
     rows = planned["trace_id"].map(judged.population.row).to_numpy(dtype=np.int64)
+    first = samples[samples["sample"] == 0].drop_duplicates("trace_id")
+    grades = (
+        labelled["trace_id"]
+        .map(first.set_index("trace_id")["grade"])
+        .fillna(0)
+        .to_numpy(dtype=np.int64)
+    )
     return BothSides(
         classes=OUTCOMES,
         verdict_names=VERDICT_NAMES[: judged.n_verdicts],
@@ -106,6 +113,7 @@ def sides_of_store(store: Store, judged: Judged) -> BothSides:
         },
         panel=codes,
         panel_verdicts=judged.population.verdicts[rows],
+        grades=grades if grades.any() else None,
     )
 
 

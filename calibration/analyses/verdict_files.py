@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from calibration.analyses.rows import Row, any_rows, said_as_text
+from calibration.analyses.rows import Row, any_rows, evidence_fields, said_as_text
 from calibration.errors import InputError
 from calibration.importers.base import FieldError
 from calibration.importers.fields import moment, number, whole, wrong
-from calibration.records import NO_VERDICT
+from calibration.records import NO_VERDICT, Evidence
 
 YES, NO = ("true", "yes", "1"), ("", "false", "no", "0")
 MAX_USD = 1_000_000
@@ -29,6 +29,7 @@ class LabelRow:
     weight: float | None
     cluster: str
     rationale: str | None
+    evidence: tuple[Evidence, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +49,7 @@ class VerdictRow:
     steps: float | None
     response_chars: float | None
     reason: str | None
+    evidence: tuple[Evidence, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +85,8 @@ class LabelFile:
 def read_human_labels(path: Path) -> LabelFile:
     """Read human labels.
 
-    Columns: trace_id, outcome; optional reviewer, adjudicated, weight, cluster, rationale.
+    Columns: trace_id, outcome; optional reviewer, adjudicated, weight, cluster, rationale,
+    evidence_step, evidence_quote.
 
     Several rows of a trace are several reviewers. An empty outcome is a trace that was skipped.
     A row with `adjudicated` settles its trace.
@@ -98,7 +101,7 @@ def read_human_labels(path: Path) -> LabelFile:
     reviewers: dict[str, None] = {}
     for line, row in _with_outcome(path):
         try:
-            label = _label(line, row)
+            label = _label(path, line, row)
             _check_against(by_trace.setdefault(label.trace_id, []), label)
         except FieldError as error:
             raise InputError(f"{path}, line {line}, {error}") from error
@@ -114,7 +117,7 @@ def read_human_labels(path: Path) -> LabelFile:
     )
 
 
-def _label(line: int, row: Row) -> LabelRow:
+def _label(path: Path, line: int, row: Row) -> LabelRow:
     return LabelRow(
         line=line,
         trace_id=said_as_text(row["trace_id"]),
@@ -124,6 +127,7 @@ def _label(line: int, row: Row) -> LabelRow:
         weight=_amount(row.get("weight"), "weight", maximum=MAX_WEIGHT, above_zero=True),
         cluster=said_as_text(row.get("cluster")),
         rationale=said_as_text(row.get("rationale")) or None,
+        evidence=evidence_fields(row, path=path, line=line),
     )
 
 
@@ -154,8 +158,8 @@ def read_verdicts(path: Path, *, judge: str | None = None) -> VerdictFile:
     """Read verdicts, those of one judge if it is named.
 
     Columns: trace_id, outcome, workflow, cost_usd; optional units, started_at, judge, agent, model,
-    steps, response_chars, reason, and sample: 0 or nothing for the first verdict on a trace, 1 and
-    up when the judge was asked again.
+    steps, response_chars, reason, evidence_step, evidence_quote, and sample: 0 or nothing for the
+    first verdict on a trace, 1 and up when the judge was asked again.
 
     Raises
     ------
@@ -168,7 +172,7 @@ def read_verdicts(path: Path, *, judge: str | None = None) -> VerdictFile:
     for line, row in _with_outcome(path):
         try:
             sample = whole(_amount(row.get("sample"), "sample", maximum=2**31), "sample") or 0
-            found = _verdict(line, row)
+            found = _verdict(path, line, row)
         except FieldError as error:
             raise InputError(f"{path}, line {line}, {error}") from error
         judges[found.judge] = None
@@ -198,7 +202,7 @@ def read_verdicts(path: Path, *, judge: str | None = None) -> VerdictFile:
     )
 
 
-def _verdict(line: int, row: Row) -> VerdictRow:
+def _verdict(path: Path, line: int, row: Row) -> VerdictRow:
     return VerdictRow(
         line=line,
         trace_id=said_as_text(row["trace_id"]),
@@ -213,6 +217,7 @@ def _verdict(line: int, row: Row) -> VerdictRow:
         steps=_amount(row.get("steps"), "steps", maximum=MAX_SIZE),
         response_chars=_amount(row.get("response_chars"), "response_chars", maximum=MAX_SIZE),
         reason=said_as_text(row.get("reason")) or None,
+        evidence=evidence_fields(row, path=path, line=line),
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from calibration.agreement.outsider import BesidePanel
 from calibration.analyses.both_sides import UNKNOWN
-from calibration.analyses.diagnosing import Diagnostics, Leniency
+from calibration.analyses.diagnosing import STEPS, Diagnostics, Leniency
 from calibration.analyses.judge_disagreements import Disagreement
 from calibration.analyses.judge_groups import GroupPair, GroupRates
 from calibration.analyses.judge_versions import Drift
@@ -40,7 +40,9 @@ def where(result: Diagnostics) -> Iterator[str]:
     """Yield everything but the ceiling: where the judge is off, for whom, and what it follows."""
     if result.grades is not None:
         yield ""
-        yield "Grades: how close does the judge come?"
+        yield f"How close do its grades come? {', '.join(result.grade_names):.200}"
+        if result.grade_names == STEPS:
+            yield "  a human class counts as 5 (complete), 4 (partial_plus), else as 3 or less"
         yield from ordinal(result.grades)
     if result.nodes:
         yield ""

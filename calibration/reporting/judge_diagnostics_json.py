@@ -31,7 +31,9 @@ def diagnostics(result: Diagnostics) -> Json:
             }
             for name, b in result.ceiling.items()
         },
-        "grades": None if result.grades is None else ordinal(result.grades),
+        "grades": None
+        if result.grades is None
+        else ordinal(result.grades) | {"scale": list(result.grade_names)},
         "per_node": {
             name: _node(q) | {"errors_begin": result.errors.get(name, 0.0)}
             for name, q in result.nodes.items()
