@@ -12,10 +12,10 @@ from calibration.analyses.both_sides import UNKNOWN, BothSides, group_names
 from calibration.analyses.calibrated import Choices
 from calibration.analyses.calibration_files import file_fingerprint, sample_of_files
 from calibration.analyses.diagnosing import Diagnostics, diagnose
+from calibration.analyses.drift import Drift, SameTraces, drift_of
 from calibration.analyses.joined_files import NO_CLASS, JoinedFiles, human_shares
 from calibration.analyses.judge_disagreements import Heard, Said, disagreements
 from calibration.analyses.judge_groups import Grouped, GroupRates, group_rates
-from calibration.analyses.judge_versions import Drift, SameTraces, drift_of
 from calibration.analyses.verdict_files import VerdictFile
 from calibration.correction.retest import MISSING
 from calibration.errors import CalibrationError, InputError

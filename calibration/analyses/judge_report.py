@@ -12,12 +12,13 @@ from calibration.analyses.calibrated import Calibrated, Choices
 from calibration.analyses.calibration_files import calibrate_joined
 from calibration.analyses.calibration_tables import Tables, calibrate_on_tables, sample_of_tables
 from calibration.analyses.diagnosing import Diagnostics, diagnose
+from calibration.analyses.drift import Drift
 from calibration.analyses.file_diagnostics import diagnose_files, drift_of_files, groups_of_files
 from calibration.analyses.joined_files import Ceilings, join_files
 from calibration.analyses.judge import choose_judge, judge_of
 from calibration.analyses.judge_diagnostics import diagnose_judged
 from calibration.analyses.judge_groups import GroupRates, check_by, groups_of_judged
-from calibration.analyses.judge_versions import Drift, compare_judges
+from calibration.analyses.judge_versions import compare_judges
 from calibration.analyses.judged import read_judged
 from calibration.analyses.verdict_files import LabelFile, VerdictFile, read_verdicts
 from calibration.errors import CalibrationError, InputError

@@ -1,4 +1,4 @@
-"""The diagnostics of a judge, its drift, and its groups, as text."""
+"""The diagnostics of a judge as text."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -6,8 +6,6 @@ from calibration.agreement.outsider import BesidePanel
 from calibration.analyses.both_sides import UNKNOWN
 from calibration.analyses.diagnosing import STEPS, Diagnostics, Leniency
 from calibration.analyses.judge_disagreements import Disagreement
-from calibration.analyses.judge_groups import GroupPair, GroupRates
-from calibration.analyses.judge_versions import Drift
 from calibration.correction.means import MeanAgainstZero
 from calibration.correction.nodes import NodeQuality
 from calibration.correction.ordinal import OrdinalAgreement
@@ -24,10 +22,6 @@ COEFFICIENTS = {
     "gwet_ac": "Gwet's AC1",
 }
 NO_VERDICT_GIVEN = "no verdict given"
-SYNTHETIC = {
-    "production": "fewer than 50 own labels",
-    "reference": "labels of a reference set say nothing of one group alone",
-}
 
 
 def diagnostics(result: Diagnostics) -> Iterator[str]:
@@ -83,7 +77,8 @@ def _why(found: Estimate) -> str:
 def lenient(result: Diagnostics) -> Iterator[str]:
     """Yield how lenient the judge is, over all and by group."""
     yield "Is it lenient? Credit of the verdict less the human one (above 0: lenient)"
-    yield f"  all labelled traces  {number(result.leniency.estimate)}{_p(result.leniency.p_value)}"
+    shown = f"{number(result.leniency.estimate)}{p_text(result.leniency.p_value)}"
+    yield f"  all labelled traces  {shown}"
     for by, rows in result.leniency_by.items():
         yield from leniency(by, rows)
 
@@ -93,9 +88,9 @@ def slopes(found: Mapping[str, MeanAgainstZero], own_family: MeanAgainstZero) ->
     yield "Does leniency follow the size of a trace? Credit for each doubling, same human class"
     names = {"response": "length of the response", "steps": "number of steps"}
     for name, one in found.items():
-        yield f"  {names[name]:<22}  {number(one.estimate)}{_p(one.p_value)}"
+        yield f"  {names[name]:<22}  {number(one.estimate)}{p_text(one.p_value)}"
     if own_family.estimate.ok:
-        shown = f"{number(own_family.estimate)}{_p(own_family.p_value)}"
+        shown = f"{number(own_family.estimate)}{p_text(own_family.p_value)}"
         yield f"  its own model family, less other agents: {shown}"
 
 
@@ -176,15 +171,15 @@ def leniency(by: str, rows: Sequence[Leniency], limit: int = GROUPS_SHOWN) -> It
         return
     shown = [
         [
-            _short(row.group, 60), f"{row.gap.estimate.n:,}", f"{row.verdict_credit:.3f}",
+            one_line(row.group, 60), f"{row.gap.estimate.n:,}", f"{row.verdict_credit:.3f}",
             f"{row.human_credit:.3f}", figure(row.gap.estimate),
-            "-" if row.p_holm is None else _small(row.p_holm),
+            "-" if row.p_holm is None else p_value_text(row.p_holm),
         ]
         for row in rows[:limit]
     ]  # fmt: skip
     head = [f"by {by}", "traces", "judge", "humans", "difference", "p adjusted"]
     yield from table(head, shown)
-    yield from notes((_short(row.group, 60), row.gap.estimate) for row in rows[:limit])
+    yield from notes((one_line(row.group, 60), row.gap.estimate) for row in rows[:limit])
     if len(rows) > limit:
         yield f"  and {len(rows) - limit:,} more, all of them in --json"
 
@@ -199,121 +194,19 @@ def disagreements(found: Sequence[Disagreement], limit: int = SHOWN) -> Iterator
         moved = f", moves the rate by {item.moves:.4f}" if item.moves else ""
         where = "" if item.question is None else f", part at {item.question}"
         whose = ", ".join(
-            _short(name, 60) for name in (item.workflow, item.agent) if name != UNKNOWN
+            one_line(name, 60) for name in (item.workflow, item.agent) if name != UNKNOWN
         )
-        yield f"  {_short(item.trace_id, 60)}{f' ({whose})' if whose else ''}{where}{moved}"
-        yield f"    judge: {_short(item.verdict, 60)}{_because(item.reason)}"
+        yield f"  {one_line(item.trace_id, 60)}{f' ({whose})' if whose else ''}{where}{moved}"
+        yield f"    judge: {one_line(item.verdict, 60)}{_because(item.reason)}"
         yield from _quotes(item.evidence)
         for said in item.labels:
-            who = f"{_short(said.reviewer, 60)}: {_short(said.outcome, 60)}"
+            who = f"{one_line(said.reviewer, 60)}: {one_line(said.outcome, 60)}"
             yield f"    {who}{_because(said.rationale)}"
             yield from _quotes(said.evidence)
         if item.adjudicated:
-            yield f"    settled: {', '.join(_short(name, 60) for name in item.human)}"
+            yield f"    settled: {', '.join(one_line(name, 60) for name in item.human)}"
     if len(found) > limit:
         yield f"  and {len(found) - limit:,} more, all of them in --json"
-
-
-def drift(result: Drift) -> Iterator[str]:
-    """Yield how two judges differ on the same traces."""
-    before, after = _short(result.before, 60), _short(result.after, 60)
-    yield f"Has the judge moved? {before} and {after} on the same {result.n:,} traces"
-    yield f"  same verdict  {number(result.same)}"
-    yield f"  alpha         {number(result.alpha)}"
-    yield f"  mean credit, {after} less {before}: {number(result.credit_change.estimate)}"
-    yield from table(
-        ["verdict", before, after, f"only {before}", f"only {after}", "p", "p adjusted"],
-        [
-            [
-                _short(row.name, 60), percent(row.before), percent(row.after),
-                f"{row.only_before:,}", f"{row.only_after:,}",
-                *("-" if p is None else _small(p) for p in (row.test.p_value, row.p_holm)),
-            ]
-            for row in result.classes
-        ],
-    )  # fmt: skip
-    yield "  p: McNemar's test that both give the verdict as often"
-    humans = result.against_humans
-    if humans is None:
-        yield "  no labels: whether the error changed is not known; label traces that both judged"
-    else:
-        yield f"  against the humans, {humans.n:,} labelled traces:"
-        yield f"  accuracy of {before}  {number(humans.accuracy_before.estimate)}"
-        yield f"  accuracy of {after}  {number(humans.accuracy_after.estimate)}"
-        for name, found in (
-            ("accuracy", humans.accuracy_change),
-            ("leniency", humans.leniency_change),
-            ("distance of the credit", humans.error_change),
-        ):
-            yield f"  change of {name}  {number(found.estimate)}{_p(found.p_value)}"
-
-
-def groups(result: GroupRates, limit: int = SHOWN) -> Iterator[str]:
-    """Yield the corrected rate of each group and the differences; `~` marks a synthetic one."""
-    yield f"Agent success rate by {result.by}"
-    rows = result.groups[:limit]
-    yield from table(
-        [result.by, "labels", "judged", "net of cost", "gross", "judge lenient by"],
-        [
-            [
-                _short(row.name, 60) + (" ~" if row.net.kind == "synthetic" else ""),
-                f"{row.net.n_labels:,}", f"{row.net.n_production:,}", figure(row.net.estimate),
-                figure(row.gross.estimate), figure(row.leniency.estimate),
-            ]
-            for row in rows
-        ],
-    )  # fmt: skip
-    yield from notes((_short(row.name, 60), row.net.estimate) for row in rows)
-    if len(result.groups) > limit:
-        yield f"  and {len(result.groups) - limit:,} more, all of them in --json"
-    if any(row.net.kind == "synthetic" for row in rows):
-        yield f"  ~ synthetic, taking the judge to err as in all groups: {SYNTHETIC[result.design]}"
-    rates = result.rates
-    if rates.statistic is None:
-        yield f"  does the judge err alike? {rates.status.replace('_', ' ', 1)}"
-    else:
-        yield (
-            f"  does the judge err alike? chi-square {rates.statistic:.1f} on {rates.df} df, "
-            f"p {_small(rates.p_value or 0.0)} ({rates.n_groups} groups, {rates.n:,} labels; a "
-            "large p does not show it)"
-        )
-    yield from _pairs(result.pairs)
-
-
-def _pairs(pairs: Sequence[GroupPair]) -> Iterator[str]:
-    known = [pair for pair in pairs if pair.net.difference.ok]
-    if pairs and not known:
-        yield "  no two of them can be compared: a side has no rate"
-    if not known:
-        return
-    yield "  Differences, net of cost (each interval is for one pair)"
-    rows = [
-        [
-            _both(pair), *(_of_side(side) for side in pair.net.sides),
-            figure(pair.net.difference), percent(pair.net.flip_chance),
-            percent(pair.net.flips_at), figure(pair.leniency_difference),
-        ]
-        for pair in known
-    ]  # fmt: skip
-    head = ["", "first", "second", "difference", "wrong sign", "turns at", "judge more lenient by"]
-    yield from table(head, rows)
-    yield from notes((_both(pair), pair.net.difference) for pair in known)
-    if len(known) < len(pairs):
-        yield f"  {len(pairs) - len(known)} more pairs have a side without a rate"
-    if any(pair.net.kind == "synthetic" for pair in known):
-        yield "  ~ synthetic, both sides with the error rates of all groups: gates nothing"
-        yield "  wrong sign: chance of it if the judge errs alike in both"
-        yield "  turns at: share of one group's traces that the judge would have to pass beyond"
-        yield "  what it would pass of the other's, for the ranking to turn around"
-
-
-def _of_side(found: Estimate) -> str:
-    return "-" if found.value is None else f"{found.value:.3f}"
-
-
-def _both(pair: GroupPair) -> str:
-    mark = " ~" if pair.net.kind == "synthetic" else ""
-    return f"{_short(pair.net.first, 60)} less {_short(pair.net.second, 60)}{mark}"
 
 
 def ordinal(found: OrdinalAgreement) -> Iterator[str]:
@@ -329,24 +222,26 @@ def ordinal(found: OrdinalAgreement) -> Iterator[str]:
         yield f"  judge less human, mean {found.bias:+.3f} grades"
 
 
-def _p(p_value: float | None) -> str:
-    return "" if p_value is None else f", p {_small(p_value)}"
+def p_text(p_value: float | None) -> str:
+    """Return a p-value as it follows an estimate, nothing where there is none."""
+    return "" if p_value is None else f", p {p_value_text(p_value)}"
 
 
-def _small(p_value: float) -> str:
+def p_value_text(p_value: float) -> str:
+    """Return a p-value with two digits."""
     return f"{p_value:.2g}" if p_value >= 0.0001 else "< 0.0001"
 
 
 def _because(text: str | None) -> str:
-    return "" if text is None else f": {_short(text)}"
+    return "" if text is None else f": {one_line(text)}"
 
 
 def _quotes(evidence: Iterable[Mapping[str, str]]) -> Iterator[str]:
     for item in evidence:
-        yield f'      {item["step_id"]}: "{_short(item["quote"])}"'
+        yield f'      {item["step_id"]}: "{one_line(item["quote"])}"'
 
 
-def _short(text: str, longest: int = LONGEST) -> str:
+def one_line(text: str, longest: int = LONGEST) -> str:
     """Return hostile text on one printable line, bounded."""
     line = "".join(c if c.isprintable() else " " for c in " ".join(text[: 2 * longest].split()))
     return line if len(line) <= longest else line[: longest - 1] + "…"

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from calibration.analyses.diagnosing import Diagnostics
+from calibration.analyses.drift import Drift
 from calibration.analyses.judge_groups import GroupRates
-from calibration.analyses.judge_versions import Drift
 from calibration.correction.comparisons import Comparison
 from calibration.correction.means import MeanAgainstZero
 from calibration.correction.nodes import NodeQuality

@@ -6,7 +6,7 @@ from typing import TypeVar
 from calibration.analyses.diagnosing import Diagnostics
 from calibration.analyses.judge_report import DIAGNOSTICS, DRIFT, GROUPS, JudgeReport
 from calibration.reporting import calibration as of_calibration
-from calibration.reporting import calibration_json
+from calibration.reporting import calibration_json, judge_comparisons
 from calibration.reporting import judge_diagnostics as of_diagnostics
 from calibration.reporting import judge_diagnostics_json as diagnostics_json
 from calibration.reporting.json_values import Json
@@ -34,7 +34,7 @@ def text(report: JudgeReport) -> Iterator[str]:
         yield f"Diagnostics: not computed, {not_computed[DIAGNOSTICS]}"
     if report.drift is not None:
         yield ""
-        yield from of_diagnostics.drift(report.drift)
+        yield from judge_comparisons.drift(report.drift)
     elif DRIFT in not_computed:
         yield ""
         yield f"Has the judge moved? Not known: {not_computed[DRIFT]}"
@@ -42,7 +42,7 @@ def text(report: JudgeReport) -> Iterator[str]:
     yield from of_calibration.rates(found)
     if report.groups is not None:
         yield ""
-        yield from of_diagnostics.groups(report.groups)
+        yield from judge_comparisons.groups(report.groups)
     elif GROUPS in not_computed:
         yield ""
         yield f"Agent success rate by group: not estimable, {not_computed[GROUPS]}"

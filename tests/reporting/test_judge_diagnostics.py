@@ -10,6 +10,7 @@ from calibration.analyses.judge_groups import analyse_groups
 from calibration.analyses.judge_versions import compare_judges
 from calibration.correction.ordinal import ordinal_agreement
 from calibration.records import Evidence, Verdict
+from calibration.reporting import judge_comparisons as comparisons
 from calibration.reporting import judge_diagnostics as text
 from calibration.reporting import judge_diagnostics_json as as_json
 from tests.analyses.worlds import World, ids, make_world
@@ -54,10 +55,10 @@ def test_the_diagnostics_as_text(world: World) -> None:
 
 
 def test_drift_and_groups_as_text(world: World) -> None:
-    drift = list(text.drift(compare_judges(world.store, "v1", "v2")))
+    drift = list(comparisons.drift(compare_judges(world.store, "v1", "v2")))
     assert drift[0] == "Has the judge moved? v1 and v2 on the same 60 traces"
     assert any(line.startswith("  change of accuracy  -0.") for line in drift)
-    groups = list(text.groups(analyse_groups(world.store, judge_id="v2", by="model")))
+    groups = list(comparisons.groups(analyse_groups(world.store, judge_id="v2", by="model")))
     everything = "\n".join(groups)
     assert (
         "~ synthetic, taking the judge to err as in all groups: fewer than 50 own labels"
@@ -75,7 +76,7 @@ def test_a_synthetic_difference_says_that_it_gates_nothing(tmp_path: Path) -> No
     made.label("Ann", right | dict.fromkeys([n for n in made.drawn if int(n[1:]) % 11 == 0], P))
     found = analyse_groups(made.store, by="model")
     assert [pair.net.kind for pair in found.pairs] == ["synthetic"]
-    everything = "\n".join(text.groups(found))
+    everything = "\n".join(comparisons.groups(found))
     assert "  one less two ~  " in everything
     assert "gates nothing" in everything
     assert "for the ranking to turn around" in everything
