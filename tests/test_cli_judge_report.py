@@ -252,6 +252,16 @@ def test_labels_of_failures_only(run: Run, tmp_path: Path) -> None:
 # Forty real runs of tau-bench and tau2-bench, drawn from 334, and the grades of the benchmarks
 
 
+def test_the_example_of_the_docs(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All but the last line: the fingerprint goes with the version."""
+    root = Path(__file__).parents[1]
+    monkeypatch.chdir(root)
+    docs = (root / "docs" / "methods" / "example-calibration.md").read_text(encoding="utf-8")
+    shown = run(*[w.relative_to(root) if isinstance(w, Path) else w for w in TAU]).stdout
+    given = docs.split("```\n")[1]
+    assert given.splitlines() == shown.splitlines()[:-2]
+
+
 def test_the_forty_real_runs(run: Run) -> None:
     found = data(run(*TAU, "--judge-family", "gpt", "--json"))
     of = found["diagnostics"]

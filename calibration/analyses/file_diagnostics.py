@@ -111,7 +111,7 @@ def groups_of_files(joined: JoinedFiles, choices: Choices, *, by: str) -> GroupR
     of_trace = _groups(frame, by)
     if (of_trace == UNKNOWN).all():
         raise CalibrationError(f"the verdict file has no column {COLUMN[by]!r}, or it is empty")
-    shares, _ = human_shares(joined, leave_out=None)
+    shares, open_disagreements = human_shares(joined, leave_out=None)
     return group_rates(
         sides_of_files(joined, shares, choices),
         Grouped(
@@ -122,6 +122,7 @@ def groups_of_files(joined: JoinedFiles, choices: Choices, *, by: str) -> GroupR
         pseudo_count=choices.pseudo_count,
         confidence_level=choices.confidence_level,
         seed=choices.seed,
+        open_disagreements=open_disagreements,
         fingerprint=file_fingerprint(
             joined, "groups of files",
             {

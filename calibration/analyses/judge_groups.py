@@ -1,6 +1,6 @@
 """The corrected rate by agent, workflow, model or week: direct where labels allow, or synthetic."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -23,7 +23,7 @@ from calibration.correction.means import MeanAgainstZero
 from calibration.correction.production import production_sums
 from calibration.correction.results import Design
 from calibration.errors import InputError
-from calibration.estimates import Estimate
+from calibration.estimates import OK, Estimate
 from calibration.records import OUTCOMES
 from calibration.store import Store
 
@@ -173,6 +173,7 @@ def groups_of_judged(
             of_trace=of_trace, verdicts=population.verdicts, penalties=population.penalties,
             at=judged.at,
         ),
+        open_disagreements=loaded.open_disagreements,
         by=by, design=judged.design, pseudo_count=pseudo_count, confidence_level=confidence_level,
         seed=seed,
         fingerprint=fingerprint(
@@ -206,9 +207,13 @@ def group_rates(
     pseudo_count: float,
     confidence_level: float,
     seed: int,
+    open_disagreements: int,
     fingerprint: str,
 ) -> GroupRates:
-    """Estimate the rate of each group and compare them, with one calibration for all."""
+    """Estimate the rate of each group and compare them, with one calibration for all.
+
+    With open disagreements among the humans every rate and difference is provisional.
+    """
     level, sample = confidence_level, sides.sample
     names = sides.verdict_names
     table = confusion(
@@ -221,17 +226,24 @@ def group_rates(
         for kind in (True, False)
     )
 
+    def provisional(found: Estimate) -> Estimate:
+        if not open_disagreements or found.status != OK:
+            return found
+        return replace(found, status=f"provisional: {open_disagreements} open disagreements")
+
     def one(group: Group) -> GroupEstimate:
-        return estimate_group(
+        found = estimate_group(
             group, table, names=names, design=design, pseudo_count=pseudo_count,
             confidence_level=level,
         )  # fmt: skip
+        return replace(found, estimate=provisional(found.estimate))
 
     def two(first: Group, second: Group) -> Comparison:
-        return compare_groups(
+        found = compare_groups(
             first, second, table, names=names, design=design, pseudo_count=pseudo_count,
             confidence_level=level,
         )  # fmt: skip
+        return replace(found, difference=provisional(found.difference))
 
     rows = tuple(
         GroupRow(

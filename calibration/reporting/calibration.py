@@ -223,6 +223,5 @@ def _notices(kind: str, notices: Sequence[Notice]) -> Iterator[str]:
     for (whom, _), said in alike.items():
         why = "; ".join(one for one, _ in said)
         # What helps with the first of many helps with the others in the same way.
-        mend = said[0][1] if len(said) == 1 else f"{said[0][1]}, and so for the others"
         same = len({one for _, one in said}) == 1
-        yield f"  {kind}: {whom}: {why}; {said[0][1] if same else mend}"
+        yield f"  {kind}: {whom}: {why}; {said[0][1]}{'' if same else ', and so for the others'}"
