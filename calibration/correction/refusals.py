@@ -148,8 +148,8 @@ def inversion_refusals(
             Notice(
                 code="judge_too_weak",
                 estimator="inversion",
-                why=f"it hardly tells {names[k]} from the rest (recall + specificity - 1 is {index[k]:.2f}, "
-                f"below {YOUDEN_MIN})",
+                why=f"it hardly tells {names[k]} from the rest (recall + specificity - 1 is "
+                f"{index[k]:.2f}, below {YOUDEN_MIN})",
                 mend="improve the judge on this class, or label a random sample of production",
             )
         )

@@ -127,7 +127,7 @@ def slope_within_class(
         refused = not_estimable(why, method=method, n=n, confidence_level=confidence_level)
         return MeanAgainstZero(estimate=refused, p_value=None)
     df = float(spare if index is None else index.max())
-    variance = _jackknife_variance(fit, np.arange(n) if index is None else index)
+    variance = _without_traces(fit) if index is None else _without_units(fit, index)
     return _result(fit.coefficient, variance, df, n, method, confidence_level)
 
 
@@ -159,12 +159,19 @@ def _fit(gaps: FloatArray, constants: FloatArray, size: FloatArray) -> _Fit | No
     )
 
 
-def _jackknife_variance(fit: _Fit, unit: IntArray) -> float:
-    """Return the sum of squared changes of the slope when a unit is left out.
+def _without_traces(fit: _Fit) -> float:
+    """Return the sum of squared changes of the slope when a trace is left out.
 
-    A unit that alone carries a constant says nothing about the slope; the pseudo-inverse leaves
-    it out.
+    A trace that alone carries a constant says nothing about the slope.
     """
+    rest = 1 - np.einsum("ij,jk,ik->i", fit.design, fit.bread, fit.design, optimize=True)
+    said = rest > NO_LEVERAGE
+    adjusted = np.where(said, fit.residuals, 0.0) / np.where(said, rest, 1.0)
+    return float(((fit.free * adjusted) ** 2).sum() / float(fit.free @ fit.free) ** 2)
+
+
+def _without_units(fit: _Fit, unit: IntArray) -> float:
+    """Return the same with whole tasks left out; the pseudo-inverse skips what says nothing."""
     pull = fit.free / float(fit.free @ fit.free)
     order = np.argsort(unit, kind="stable")
     starts = np.flatnonzero(np.diff(unit[order], prepend=-1))
