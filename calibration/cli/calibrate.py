@@ -57,7 +57,11 @@ def _finite(_context: click.Context, _option: click.Parameter, value: float | No
 @click.command()
 @with_store
 @with_batch
-@click.option("--judge", "judge_id", help="Judge to use; `source:` pools the files' grades.")
+@click.option(
+    "--judge",
+    "judge_id",
+    help="Judge to use, of files by their column judge; `source:` pools the grades of the traces.",
+)
 @click.option(
     "--human",
     type=FILE,
