@@ -8,11 +8,11 @@ from app.components.charts import figure, interval_chart
 from app.judge_data import Found
 from app.picking import JUDGE, Table
 from calibration.analyses.agreement_traces import TraceSet
+from calibration.analyses.both_sides import BY
 from calibration.analyses.judge_groups import GroupPair, JudgeGroups
 from calibration.analyses.judge_traces import in_group
-from calibration.analyses.judged import BY
 from calibration.estimates import Estimate
-from calibration.reporting.judge_diagnostics import errs_alike
+from calibration.reporting.judge_comparisons import errs_alike
 from calibration.reporting.text import notes, percent
 from calibration.store import Store
 

@@ -24,6 +24,7 @@ class Outcome(StrEnum):
 OUTCOMES: tuple[str, ...] = tuple(outcome.value for outcome in Outcome)
 NO_VERDICT = "no_verdict"
 SOURCE_JUDGE = "source:"
+GRADES = (1, 2, 3, 4, 5)
 REFERENCE_SOURCE = "reference"
 
 CONFIDENCES = (1, 2, 3)
@@ -80,7 +81,10 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What a judge says about one trace; `proposed` marks a class that a human must confirm."""
+    """What a judge says about one trace; `proposed` marks a class that a human must confirm.
+
+    `grade` is the grade from 1 to 5 that the class was taken from, where the judge gave one.
+    """
 
     judge_id: str
     trace_id: str
@@ -89,6 +93,7 @@ class Verdict:
     reason: str | None = None
     evidence: tuple[Evidence, ...] = ()
     proposed: bool = False
+    grade: int | None = None
     cost_usd: float | None = None
     simulated: bool = False
 

@@ -425,7 +425,9 @@ def test_ceilings_by_option_and_by_file(run: Run) -> None:
         (["--seed", "-1"], "not in the range"),
         (["--design", "x"], "is not one of"),
         (["--workflow", "x"], "--workflow is the workflow that --ceiling is for"),
-        (["--judge", "x"], "--judge is for the store, not for files"),
+        (["--judge", "x"], "v.csv: no judge 'x'; there are none named"),
+        (["--against", "x"], "v.csv: no judge 'x'"),
+        (["--by", "x"], "is not one of"),
         (["--batch", "x"], "--batch is for the store, not for files"),
         (["--ceilings", "none.csv"], "cannot be read"),
         (["--verdicts", "none.csv"], "cannot be read"),
@@ -440,7 +442,10 @@ def test_the_three_ways_do_not_mix(run: Run) -> None:
     assert "needed together" in run(*words[:2], code=2).stderr
     assert "needed together" in run(*words[2:], code=2).stderr
     tables = ["--counts", counted(content())]
-    for more in (words[:2], ["--design", "production"], ["--judge", "x"], ["--classes", "a,b"]):
+    for more in (
+        words[:2], ["--design", "production"], ["--judge", "x"], ["--classes", "a,b"],
+        ["--by", "workflow"], ["--against", "x"], ["--judge-family", "x"],
+    ):  # fmt: skip
         assert "not for --counts" in run(*tables, *more, code=2).stderr
     assert "not for the store" in run("--ceiling", 1, code=2).stderr
 

@@ -31,6 +31,7 @@ from calibration.correction.calibrate import (
 )
 from calibration.correction.results import HEADLINE
 from calibration.errors import InputError
+from calibration.records import SetAside
 from calibration.taxonomy import default_taxonomy
 
 # Each reviewer left out is a calibration of its own.
@@ -43,6 +44,7 @@ class FileCalibration(Calibrated):
 
     human_file: str
     verdict_file: str
+    judge_id: str | None
 
 
 def calibrate_on_files(
@@ -78,12 +80,25 @@ def calibrate_on_files(
     """
     known = ceilings or Ceilings(by_workflow={})
     joined, set_aside = join_files(human, verdicts, classes, credit, known)
+    return calibrate_joined(joined, human, verdicts, choices, known, set_aside)
+
+
+def calibrate_joined(
+    joined: JoinedFiles,
+    human: LabelFile,
+    verdicts: VerdictFile,
+    choices: Choices,
+    ceilings: Ceilings,
+    set_aside: tuple[SetAside, ...],
+) -> FileCalibration:
+    """Calibrate a judge on files that are already joined."""
     shares, open_disagreements = human_shares(joined, leave_out=None)
-    sample = _sample(joined, shares, choices)
+    sample = sample_of_files(joined, shares, choices)
     result = _checked(joined, _calibrate(joined, sample, choices, open_disagreements), choices)
     return FileCalibration(
         human_file=str(human.path),
         verdict_file=str(verdicts.path),
+        judge_id=verdicts.judge,
         design=choices.design,
         classes=joined.classes,
         credit=dict(zip(joined.classes, joined.credit, strict=True)),
@@ -99,14 +114,16 @@ def calibrate_on_files(
             result, skipped=len(joined.skipped), labelled=len(joined.labelled)
         ),
         disagreements=_disagreements(joined, shares),
-        notes=tuple(_notes(joined, human, known, choices)),
+        notes=tuple(_notes(joined, human, ceilings, choices)),
         set_aside=set_aside,
         seed=choices.seed,
-        fingerprint=_fingerprint(joined, choices),
+        fingerprint=file_fingerprint(joined, "calibrate files", asdict(choices)),
     )
 
 
-def _sample(joined: JoinedFiles, shares: NDArray[np.float64], choices: Choices) -> LabelledSample:
+def sample_of_files(
+    joined: JoinedFiles, shares: NDArray[np.float64], choices: Choices
+) -> LabelledSample:
     """Return the labelled traces that `shares` has a class for."""
     kept = shares.sum(axis=1) > 0
     first = [rows[0] for rows in joined.labelled]
@@ -231,7 +248,7 @@ def _without_each(
         return found
     for reviewer in human.reviewers:
         shares, open_disagreements = human_shares(joined, leave_out=reviewer)
-        sample = _sample(joined, shares, choices)
+        sample = sample_of_files(joined, shares, choices)
         alone = (HEADLINE[choices.design],)
         found_now = _calibrate(joined, sample, choices, open_disagreements, alone)
         result = _checked(joined, found_now, choices)
@@ -295,7 +312,9 @@ def _notes(
     return notes
 
 
-def _fingerprint(joined: JoinedFiles, choices: Choices) -> str:
+def file_fingerprint(
+    joined: JoinedFiles, kind: str, settings: Mapping[str, object], **more: pd.DataFrame
+) -> str:
     """Return the fingerprint of what was read, whatever the order of the rows."""
     traces = pd.DataFrame(
         {
@@ -314,13 +333,14 @@ def _fingerprint(joined: JoinedFiles, choices: Choices) -> str:
     return fingerprint(
         taxonomy=default_taxonomy().fingerprint,
         settings={
-            "kind": "calibrate files",
+            "kind": kind,
             "classes": joined.classes,
             "credit": joined.credit,
             "verdict_names": joined.names,
             "skipped": sorted(joined.traces[k].trace_id for k in joined.skipped),
-            **asdict(choices),
+            **settings,
         },
         traces=traces.sort_values("trace_id"),
         labels=labels.sort_values(list(labels.columns)),
+        **more,
     )

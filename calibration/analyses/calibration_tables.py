@@ -200,6 +200,15 @@ def _check_included(
         )
 
 
+def sample_of_tables(tables: Tables) -> LabelledSample:
+    """Return a labelled trace for every count."""
+    rows, columns = np.divmod(
+        np.repeat(np.arange(tables.confusion.size), tables.confusion.ravel()),
+        len(tables.verdict_names),
+    )
+    return LabelledSample(human=np.eye(len(tables.classes))[rows], verdicts=columns)
+
+
 def calibrate_on_tables(tables: Tables, choices: Choices) -> TableCalibration:
     """Calibrate on tables; the design is theirs."""
     result = calibrate_tables(
@@ -213,10 +222,6 @@ def calibrate_on_tables(tables: Tables, choices: Choices) -> TableCalibration:
         seed=choices.seed,
     )
     n_verdicts = len(tables.verdict_names)
-    rows, columns = np.divmod(
-        np.repeat(np.arange(tables.confusion.size), tables.confusion.ravel()), n_verdicts
-    )
-    sample = LabelledSample(human=np.eye(len(tables.classes))[rows], verdicts=columns)
     said = {
         "design": tables.design,
         "classes": tables.classes,
@@ -242,7 +247,8 @@ def calibrate_on_tables(tables: Tables, choices: Choices) -> TableCalibration:
             classes=tables.classes,
         ),
         alpha=judge_alpha(
-            sample, n_verdicts=n_verdicts, confidence_level=choices.confidence_level
+            sample_of_tables(tables), n_verdicts=n_verdicts,
+            confidence_level=choices.confidence_level,
         ),
         notes=tuple(notes),
         seed=choices.seed,

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from calibration.analyses.practice import is_reference
-from calibration.analyses.rows import as_csv, outcome_field, read_rows, text_field
+from calibration.analyses.rows import as_csv, evidence_fields, outcome_field, read_rows, text_field
 from calibration.errors import CalibrationError, InputError
 from calibration.importers import ImportSettings, Parsed, Preview, detect, preview, read_traces
 from calibration.records import (
+    GRADES,
     NO_VERDICT,
     OUTCOMES,
     SOURCE_JUDGE,
@@ -193,7 +194,10 @@ def _grades(read: FilesRead, done: IngestResult) -> Iterator[Verdict]:
 
 
 def import_verdicts(store: Store, path: Path, *, judge_id: str) -> VerdictsStored:
-    """Store the verdicts of a CSV or JSONL file: trace_id, outcome, optional reason and sample.
+    """Store the verdicts of a CSV or JSONL file.
+
+    Columns: trace_id, outcome; optional reason, sample, grade (1 to 5), and what the judge quotes:
+    evidence_step and evidence_quote, or in JSONL `evidence`, a list of {step_id, quote}.
 
     Raises
     ------
@@ -216,6 +220,8 @@ def import_verdicts(store: Store, path: Path, *, judge_id: str) -> VerdictsStore
                 outcome=outcome_field(row, (*OUTCOMES, NO_VERDICT), path=path, line=line),
                 sample=_whole(row.get("sample"), path, line),
                 reason=text_field(row, "reason", path=path, line=line),
+                evidence=evidence_fields(row, path=path, line=line),
+                grade=_grade(row.get("grade"), path, line),
             )
         )
     done = store.add_verdicts(verdicts)
@@ -225,6 +231,17 @@ def import_verdicts(store: Store, path: Path, *, judge_id: str) -> VerdictsStore
             "import the traces first"
         )
     return done
+
+
+def _grade(value: Any, path: Path, line: int) -> int | None:
+    if value is None or value == "":
+        return None
+    if isinstance(value, bool) or str(value) not in map(str, GRADES):
+        raise InputError(
+            f"{path}, line {line}, field 'grade': must be a whole number from 1 to 5, got "
+            f"{value!r:.80}"
+        )
+    return int(value)
 
 
 def _whole(value: Any, path: Path, line: int) -> int:

@@ -144,7 +144,7 @@ def judge_of(
     choices = Choices(
         design=design, pseudo_count=pseudo_count, confidence_level=confidence_level, seed=seed
     )
-    sample = _sample(loaded, population, loaded.human, design)
+    sample = labelled_sample(loaded, population, loaded.human, design)
     result = _calibrate(loaded, population, sample, choices)
     names = VERDICT_NAMES[: _n_verdicts(population)]
     if not loaded.is_sample:
@@ -213,7 +213,7 @@ def known_costs(frame: pd.DataFrame) -> NDArray[np.float64]:
     return np.where(frame["ceiling_usd"].isna().to_numpy(), np.nan, costs)
 
 
-def _sample(
+def labelled_sample(
     loaded: LabelledBatch,
     population: JudgedPopulation,
     human: NDArray[np.float64],
@@ -311,7 +311,7 @@ def _without_each_reviewer(
         total = votes.sum(axis=1, keepdims=True)
         human = np.divide(votes, total, out=np.zeros_like(votes), where=total > 0)
         human[loaded.adjudicated] = loaded.human[loaded.adjudicated]
-        sample = _sample(loaded, population, human, choices.design)
+        sample = labelled_sample(loaded, population, human, choices.design)
         alone = (HEADLINE[choices.design],)
         headline = _calibrate(loaded, population, sample, choices, alone).headline_estimate
         found[reviewer] = None if headline is None else headline.net.value

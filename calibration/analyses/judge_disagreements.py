@@ -1,16 +1,19 @@
 """The labelled traces on which judge and humans differ, with the reasons of both."""
 
 import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike, NDArray
 
-from calibration.agreement.recoding import parting_questions
-from calibration.analyses.judge import VERDICT_NAMES
-from calibration.analyses.judged import Judged, group_names
-from calibration.records import OUTCOMES
+from calibration.analyses.both_sides import BothSides
+from calibration.analyses.labelled_batch import LabelledBatch
+
+# Shares of the reviewers are sums of 1/m.
+ALL = 1 - 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +40,8 @@ class Disagreement:
     credit_difference : float or None
         Credit of the verdict less the human one; None for a verdict that is no class.
     weight : float
-        What the trace stands for in the corrected rate: N_k / (N n_k) of its verdict.
+        What the trace stands for in the corrected rate: N_k / (N n_k) of its verdict, with unequal
+        weights N_k / N of its part in them.
     moves : float or None
         |credit difference| x weight: what the corrected rate would change were the judge right.
     """
@@ -57,49 +61,100 @@ class Disagreement:
     moves: float | None
 
 
-def disagreements(judged: Judged, samples: pd.DataFrame) -> tuple[Disagreement, ...]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """Where a labelled trace comes from, and what both sides said of it beside the class."""
+
+    trace_id: str
+    workflow: str
+    agent: str
+    adjudicated: bool
+    labels: tuple[Said, ...]
+    reason: str | None
+    evidence: tuple[dict[str, str], ...] = ()
+
+
+def disagreements(
+    sides: BothSides,
+    heard: Callable[[int], Heard],
+    *,
+    judged: ArrayLike,
+    parting: Sequence[Sequence[str | None]] | None,
+) -> tuple[Disagreement, ...]:
     """List the traces on which not every human agrees with the verdict, what moves most first.
 
-    `samples` are the verdicts of the judge with their reasons, from `Store.verdict_samples`.
+    Parameters
+    ----------
+    sides : BothSides
+    heard : callable
+        Gives what was said of the labelled trace in a row.
+    judged : array-like of int, shape (n_verdicts,)
+        Judged traces by verdict, the labelled ones included.
+    parting : sequence of sequence of str or None, shape (n_classes, n_classes), optional
+        From `parting_questions`.
     """
-    loaded, labelled = judged.loaded, judged.loaded.labelled
-    said = said_of(loaded.labels)
-    first = samples.drop_duplicates("trace_id").set_index("trace_id")
-    parting = parting_questions(loaded.taxonomy.paths(OUTCOMES))
-    of_production = np.bincount(judged.population.verdicts, minlength=judged.n_verdicts)
-    of_labels = np.bincount(judged.verdicts, minlength=judged.n_verdicts)
-    agents, workflows = group_names(labelled, "agent"), group_names(labelled, "workflow")
+    human, verdicts, k = sides.sample.human, sides.sample.verdicts, len(sides.classes)
+    weights = np.ones(len(verdicts)) if sides.sample.weights is None else sides.sample.weights
+    counts = np.asarray(judged, dtype=np.float64)
+    of_labels = np.bincount(verdicts, weights=weights, minlength=counts.size)
+    said_by_human = np.where(verdicts < k, human[np.arange(len(human)), verdicts % k], 0.0)
     listed = []
-    for row, trace_id in enumerate(labelled["trace_id"].tolist()):
-        verdict, human = int(judged.verdicts[row]), loaded.human[row]
-        is_class = verdict < len(OUTCOMES)
-        if is_class and human[verdict] == 1:
-            continue
+    for row in np.flatnonzero(said_by_human < ALL).tolist():
+        verdict, shares = int(verdicts[row]), human[row]
         difference, question = None, None
-        if is_class:
-            difference = float(judged.credit[verdict] - human @ judged.credit)
-            others = human.copy()
+        if verdict < k:
+            difference = float(sides.credit[verdict] - shares @ sides.credit)
+            others = shares.copy()
             others[verdict] = 0
-            question = parting[int(others.argmax())][verdict]
-        weight = float(of_production[verdict] / of_production.sum() / of_labels[verdict])
+            question = None if parting is None else parting[int(others.argmax())][verdict]
+        weight = float(counts[verdict] / counts.sum() * weights[row] / of_labels[verdict])
+        of = heard(row)
         listed.append(
             Disagreement(
-                trace_id=trace_id,
-                workflow=str(workflows[row]),
-                agent=str(agents[row]),
-                verdict=VERDICT_NAMES[verdict],
-                human={name: float(s) for name, s in zip(OUTCOMES, human, strict=True) if s > 0},
-                adjudicated=bool(loaded.adjudicated[row]),
-                labels=tuple(said.get(trace_id, ())),
-                reason=text_at(first, trace_id, "reason"),
-                evidence=quotes_in(text_at(first, trace_id, "evidence")),
+                trace_id=of.trace_id,
+                workflow=of.workflow,
+                agent=of.agent,
+                verdict=sides.verdict_names[verdict],
+                human={n: float(s) for n, s in zip(sides.classes, shares, strict=True) if s > 0},
+                adjudicated=of.adjudicated,
+                labels=of.labels,
+                reason=of.reason,
+                evidence=of.evidence,
                 question=question,
                 credit_difference=difference,
                 weight=weight,
                 moves=None if difference is None else abs(difference) * weight,
             )
         )
-    return tuple(sorted(listed, key=lambda d: -1.0 if d.moves is None else d.moves, reverse=True))
+    # Rounded: which of several that move the same comes first is not left to rounding errors.
+    moved = {d.trace_id: 1.0 if d.moves is None else -round(d.moves, 12) for d in listed}
+    return tuple(sorted(listed, key=lambda d: (moved[d.trace_id], d.trace_id)))
+
+
+def heard_in_store(
+    loaded: LabelledBatch, samples: pd.DataFrame, groups: Mapping[str, NDArray[np.str_]]
+) -> Callable[[int], Heard]:
+    """Return what was said of each labelled trace of a batch.
+
+    `samples` are the verdicts of the judge with their reasons, from `Store.verdict_samples`.
+    """
+    said = said_of(loaded.labels)
+    first = samples.drop_duplicates("trace_id").set_index("trace_id")
+    names = loaded.labelled["trace_id"].tolist()
+
+    def heard(row: int) -> Heard:
+        trace_id = names[row]
+        return Heard(
+            trace_id=trace_id,
+            workflow=str(groups["workflow"][row]),
+            agent=str(groups["agent"][row]),
+            adjudicated=bool(loaded.adjudicated[row]),
+            labels=tuple(said.get(trace_id, ())),
+            reason=text_at(first, trace_id, "reason"),
+            evidence=quotes_in(text_at(first, trace_id, "evidence")),
+        )
+
+    return heard
 
 
 def said_of(labels: pd.DataFrame) -> dict[str, list[Said]]:

@@ -1,14 +1,16 @@
 """The corrected rate by agent, workflow, model or week: direct where labels allow, or synthetic."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from itertools import combinations, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calibration.analyses.both_sides import BY, UNKNOWN, BothSides, group_names
+from calibration.analyses.diagnosing import leniency_of
 from calibration.analyses.fingerprint import fingerprint
-from calibration.analyses.judge import INPUT_COLUMNS, VERDICT_NAMES, human_frame
-from calibration.analyses.judged import BY, UNKNOWN, Judged, group_names, read_judged
+from calibration.analyses.judge import INPUT_COLUMNS, VERDICT_NAMES, drawn_frame, human_frame
+from calibration.analyses.judged import Judged, read_judged
 from calibration.correction.comparisons import (
     Comparison,
     compare_groups,
@@ -17,11 +19,12 @@ from calibration.correction.comparisons import (
 from calibration.correction.confusion import confusion
 from calibration.correction.group_rates import RatesTest, compare_rates
 from calibration.correction.groups import Group, GroupEstimate, estimate_group
-from calibration.correction.means import MeanAgainstZero, mean_against_zero
+from calibration.correction.means import MeanAgainstZero
 from calibration.correction.production import production_sums
 from calibration.correction.results import Design
 from calibration.errors import InputError
-from calibration.estimates import Estimate
+from calibration.estimates import OK, Estimate
+from calibration.records import OUTCOMES
 from calibration.store import Store
 
 MOST_COMPARED = 10
@@ -56,7 +59,7 @@ class GroupPair:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeGroups:
+class GroupRates:
     """The corrected rate of each group.
 
     Parameters
@@ -72,16 +75,53 @@ class JudgeGroups:
         one pair each, not for all at once.
     """
 
-    batch_id: str
-    judge_id: str
     design: Design
     by: str
     groups: tuple[GroupRow, ...]
     rates: RatesTest
     pairs: tuple[GroupPair, ...]
-    simulated: bool
     seed: int
     fingerprint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeGroups(GroupRates):
+    """The corrected rate of each group of a store."""
+
+    batch_id: str
+    judge_id: str
+    simulated: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Grouped:
+    """Every judged trace with its group.
+
+    Parameters
+    ----------
+    of_trace : str array, shape (n_traces,)
+    verdicts : int array, shape (n_traces,)
+    penalties : float array, shape (n_traces,)
+    at : int array, shape (n_labelled,)
+        Place of each labelled trace in them.
+    """
+
+    of_trace: NDArray[np.str_]
+    verdicts: NDArray[np.int64]
+    penalties: NDArray[np.float64]
+    at: NDArray[np.int64]
+
+
+def check_by(by: str) -> None:
+    """Refuse what nothing is grouped by.
+
+    Raises
+    ------
+    InputError
+        If `by` is none of `BY`.
+    """
+    if by not in BY:
+        raise InputError(f"by must be one of {', '.join(BY)}, got {by!r}")
 
 
 def analyse_groups(
@@ -91,6 +131,7 @@ def analyse_groups(
     by: str = "workflow",
     judge_id: str | None = None,
     design: Design = "production",
+    pseudo_count: float = 0.5,
     confidence_level: float = 0.95,
     seed: int = 0,
 ) -> JudgeGroups:
@@ -103,75 +144,141 @@ def analyse_groups(
     InputError
         If `by` is none of `BY`, or as `read_judged`.
     """
-    if by not in BY:
-        raise InputError(f"by must be one of {', '.join(BY)}, got {by!r}")
-    judged = read_judged(store, batch_id, judge_id)
-    loaded, level = judged.loaded, confidence_level
-    table = confusion(loaded.human, judged.verdicts, n_verdicts=judged.n_verdicts).table
+    check_by(by)
+    judged = read_judged(store, batch_id, judge_id, design=design)
+    return groups_of_judged(
+        judged, by=by, pseudo_count=pseudo_count, confidence_level=confidence_level, seed=seed
+    )
+
+
+def groups_of_judged(
+    judged: Judged,
+    *,
+    by: str,
+    pseudo_count: float = 0.5,
+    confidence_level: float = 0.95,
+    seed: int = 0,
+) -> JudgeGroups:
+    """Estimate the rate of each group of a batch that is already read."""
+    loaded = judged.loaded
     of_trace = group_names(loaded.traces, by)
-    of_label = of_trace[judged.at]
-    names = _in_order(of_trace, by)
-    net, gross = (
-        {name: _group(judged, name, of_trace, design, net=kind) for name in names}
-        for kind in (True, False)
-    )
-    rows = tuple(
-        GroupRow(
-            name=name,
-            net=estimate_group(
-                net[name], table, names=VERDICT_NAMES, design=design, confidence_level=level
-            ),
-            gross=estimate_group(
-                gross[name], table, names=VERDICT_NAMES, design=design, confidence_level=level
-            ),
-            leniency=_leniency(judged, of_label == name, level),
-        )
-        for name in names
-    )
-    leniency = {row.name: row.leniency.estimate for row in rows}
-    return JudgeGroups(
-        batch_id=loaded.batch.batch_id,
-        judge_id=judged.judge_id,
-        design=design,
-        by=by,
-        groups=rows,
-        rates=compare_rates(
-            loaded.human,
-            judged.verdicts,
-            np.unique(of_label, return_inverse=True)[1].astype(np.int64),
-            n_verdicts=judged.n_verdicts,
-            rng=np.random.default_rng(seed),
+    sides = BothSides(
+        classes=OUTCOMES, verdict_names=VERDICT_NAMES[: judged.n_verdicts], credit=judged.credit,
+        sample=judged.sample,
+    )  # fmt: skip
+    population = judged.population
+    found = group_rates(
+        sides,
+        Grouped(
+            of_trace=of_trace, verdicts=population.verdicts, penalties=population.penalties,
+            at=judged.at,
         ),
-        pairs=tuple(
-            GroupPair(
-                net=compare_groups(
-                    net[one], net[other], table, names=VERDICT_NAMES, design=design,
-                    confidence_level=level,
-                ),
-                gross=compare_groups(
-                    gross[one], gross[other], table, names=VERDICT_NAMES, design=design,
-                    confidence_level=level,
-                ),
-                leniency_difference=independent_difference(
-                    leniency[one], leniency[other], method=GAP_DIFFERENCE, furthest=2.0
-                ),
-            )
-            for one, other in _pairs(names, by)
-        ),
-        simulated=loaded.simulated,
+        open_disagreements=loaded.open_disagreements,
+        by=by, design=judged.design, pseudo_count=pseudo_count, confidence_level=confidence_level,
         seed=seed,
         fingerprint=fingerprint(
             taxonomy=loaded.taxonomy.fingerprint,
             settings={
-                "kind": "judge groups", "judge": judged.judge_id, "by": by, "design": design,
-                "confidence_level": level, "seed": seed,
+                "kind": "judge groups", "judge": judged.judge_id, "by": by,
+                "design": judged.design, "pseudo_count": pseudo_count,
+                "skipped": loaded.skipped, "confidence_level": confidence_level, "seed": seed,
             },
             human=human_frame(loaded),
+            drawn=drawn_frame(loaded),
             traces=loaded.traces[INPUT_COLUMNS].assign(
-                group=of_trace, verdict=judged.population.verdicts
+                group=of_trace, verdict=population.verdicts
             ),
         ),
     )  # fmt: skip
+    return JudgeGroups(
+        **{field.name: getattr(found, field.name) for field in fields(found)},
+        batch_id=loaded.batch.batch_id,
+        judge_id=judged.judge_id,
+        simulated=loaded.simulated,
+    )
+
+
+def group_rates(
+    sides: BothSides,
+    grouped: Grouped,
+    *,
+    by: str,
+    design: Design,
+    pseudo_count: float,
+    confidence_level: float,
+    seed: int,
+    open_disagreements: int,
+    fingerprint: str,
+) -> GroupRates:
+    """Estimate the rate of each group and compare them, with one calibration for all.
+
+    With open disagreements among the humans every rate and difference is provisional.
+    """
+    level, sample = confidence_level, sides.sample
+    names = sides.verdict_names
+    table = confusion(
+        sample.human, sample.verdicts, n_verdicts=len(names), weights=sample.weights
+    ).table
+    of_label = grouped.of_trace[grouped.at]
+    known = _in_order(grouped.of_trace, by)
+    net, gross = (
+        {name: _group(sides, grouped, name, design, net=kind) for name in known}
+        for kind in (True, False)
+    )
+
+    def provisional(found: Estimate) -> Estimate:
+        if not open_disagreements or found.status != OK:
+            return found
+        return replace(found, status=f"provisional: {open_disagreements} open disagreements")
+
+    def one(group: Group) -> GroupEstimate:
+        found = estimate_group(
+            group, table, names=names, design=design, pseudo_count=pseudo_count,
+            confidence_level=level,
+        )  # fmt: skip
+        return replace(found, estimate=provisional(found.estimate))
+
+    def two(first: Group, second: Group) -> Comparison:
+        found = compare_groups(
+            first, second, table, names=names, design=design, pseudo_count=pseudo_count,
+            confidence_level=level,
+        )  # fmt: skip
+        return replace(found, difference=provisional(found.difference))
+
+    rows = tuple(
+        GroupRow(
+            name=name,
+            net=one(net[name]),
+            gross=one(gross[name]),
+            leniency=leniency_of(sides, of_label == name, NO_LABELS, level),
+        )
+        for name in known
+    )
+    leniency = {row.name: row.leniency.estimate for row in rows}
+    return GroupRates(
+        design=design,
+        by=by,
+        groups=rows,
+        rates=compare_rates(
+            sample.human,
+            sample.verdicts,
+            np.unique(of_label, return_inverse=True)[1].astype(np.int64),
+            n_verdicts=len(names),
+            rng=np.random.default_rng(seed),
+        ),
+        pairs=tuple(
+            GroupPair(
+                net=two(net[first], net[second]),
+                gross=two(gross[first], gross[second]),
+                leniency_difference=independent_difference(
+                    leniency[first], leniency[second], method=GAP_DIFFERENCE, furthest=2.0
+                ),
+            )
+            for first, second in _pairs(known, by)
+        ),
+        seed=seed,
+        fingerprint=fingerprint,
+    )
 
 
 def _in_order(of_trace: NDArray[np.str_], by: str) -> list[str]:
@@ -187,35 +294,24 @@ def _pairs(names: list[str], by: str) -> list[tuple[str, str]]:
     return list(combinations(names[:MOST_COMPARED], 2))
 
 
-def _group(
-    judged: Judged, name: str, of_trace: NDArray[np.str_], design: Design, *, net: bool
-) -> Group:
-    penalties = judged.population.penalties if net else np.zeros(of_trace.size)
-    counted = of_trace == name
-    labels = counted[judged.at]
+def _group(sides: BothSides, grouped: Grouped, name: str, design: Design, *, net: bool) -> Group:
+    penalties = grouped.penalties if net else np.zeros(grouped.of_trace.size)
+    counted = grouped.of_trace == name
+    labels = counted[grouped.at]
     if design == "reference":
         counted = counted.copy()
-        counted[judged.at] = False
-    kept = np.maximum(0.0, judged.credit - penalties[judged.at][labels][:, None])
+        counted[grouped.at] = False
+    kept = np.maximum(0.0, sides.credit - penalties[grouped.at][labels][:, None])
     return Group(
         name=name,
-        scores=(judged.loaded.human[labels] * kept).sum(axis=1),
-        verdicts=judged.verdicts[labels],
+        scores=(sides.sample.human[labels] * kept).sum(axis=1),
+        verdicts=sides.sample.verdicts[labels],
         production=production_sums(
-            judged.population.verdicts[counted],
+            grouped.verdicts[counted],
             penalties[counted],
-            credit=judged.credit,
-            n_verdicts=judged.n_verdicts,
+            credit=sides.credit,
+            n_verdicts=len(sides.verdict_names),
         ),
-        clusters=judged.tasks[labels],
-    )
-
-
-def _leniency(judged: Judged, rows: NDArray[np.bool_], confidence_level: float) -> MeanAgainstZero:
-    of = rows[judged.has_class]
-    return mean_against_zero(
-        judged.gaps()[of],
-        nothing=NO_LABELS,
-        clusters=judged.tasks[judged.has_class][of],
-        confidence_level=confidence_level,
+        weights=sides.weights(labels),
+        clusters=sides.tasks(labels),
     )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibration.analyses.agreement_traces import TraceSet
+from calibration.analyses.both_sides import group_names
 from calibration.analyses.judge import VERDICT_NAMES
 from calibration.analyses.judge_diagnostics import JudgeDiagnostics
 from calibration.analyses.judge_disagreements import (
@@ -15,7 +16,7 @@ from calibration.analyses.judge_disagreements import (
     said_of,
     text_at,
 )
-from calibration.analyses.judged import group_names, read_judged
+from calibration.analyses.judged import read_judged
 from calibration.records import NO_VERDICT, OUTCOMES
 from calibration.store import Store
 
@@ -88,7 +89,7 @@ def judged_traces(store: Store, diagnosed: JudgeDiagnostics) -> JudgedTraces:
             trace_id=trace_id,
             workflow=str(workflows[row]),
             agent=str(agents[row]),
-            verdict=VERDICT_NAMES[int(judged.verdicts[row])],
+            verdict=VERDICT_NAMES[int(judged.sample.verdicts[row])],
             human={
                 name: float(share)
                 for name, share in zip(OUTCOMES, loaded.human[row], strict=True)

@@ -3,22 +3,20 @@
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from calibration.analyses.judge import (
     JudgedPopulation,
     choose_judge,
     judged_population,
+    labelled_sample,
     refuse_mixture,
 )
 from calibration.analyses.labelled_batch import LabelledBatch, choose_batch, load_batch
+from calibration.correction.calibrate import Design, LabelledSample
 from calibration.errors import CalibrationError
 from calibration.records import OUTCOMES
 from calibration.store import Store
-
-UNKNOWN = "unknown"
-BY = ("agent", "workflow", "model", "week")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -29,43 +27,35 @@ class Judged:
     ----------
     loaded : LabelledBatch
     judge_id : str
+    design : {"production", "reference"}
     population : JudgedPopulation
         Verdicts and penalties of every trace that the batch was drawn from.
     at : int array, shape (n_labelled,)
         Row of each labelled trace in the population.
-    verdicts : int array, shape (n_labelled,)
-        Verdict of each labelled trace; the code after the classes is ``no_verdict``.
+    sample : LabelledSample
+        The labelled traces as the calibration takes them; the code after the classes is
+        ``no_verdict``.
     n_verdicts : int
     credit : float array, shape (n_classes,)
     """
 
     loaded: LabelledBatch
     judge_id: str
+    design: Design
     population: JudgedPopulation
     at: NDArray[np.int64]
-    verdicts: NDArray[np.int64]
+    sample: LabelledSample
     n_verdicts: int
     credit: NDArray[np.float64]
 
-    @property
-    def has_class(self) -> NDArray[np.bool_]:
-        """Which labelled traces have a verdict that is a class."""
-        return self.verdicts < len(OUTCOMES)
-
-    @property
-    def tasks(self) -> NDArray[np.int64]:
-        """Number of the task of each labelled trace."""
-        return np.asarray(pd.factorize(self.loaded.labelled["task_key"])[0], dtype=np.int64)
-
-    def gaps(self) -> NDArray[np.float64]:
-        """Return the verdict's credit less the human one, of the traces that have a class."""
-        said = self.credit[self.verdicts[self.has_class]]
-        gap: NDArray[np.float64] = said - self.loaded.human[self.has_class] @ self.credit
-        return gap
-
 
 def read_judged(
-    store: Store, batch_id: str | None, judge_id: str | None, *, sample: bool = True
+    store: Store,
+    batch_id: str | None,
+    judge_id: str | None,
+    *,
+    design: Design = "production",
+    sample: bool = True,
 ) -> Judged:
     """Read a batch with its labels and the first verdicts of a judge.
 
@@ -87,29 +77,13 @@ def read_judged(
             f"batch {loaded.batch.batch_id!r} has no labels yet; label it on the Label page"
         )
     population = judged_population(loaded, store.verdict_frame(chosen))
-    at = np.asarray(loaded.labelled["trace_id"].map(population.row), dtype=np.int64)
     return Judged(
         loaded=loaded,
         judge_id=chosen,
+        design=design,
         population=population,
-        at=at,
-        verdicts=population.verdicts[at],
+        at=np.asarray(loaded.labelled["trace_id"].map(population.row), dtype=np.int64),
+        sample=labelled_sample(loaded, population, loaded.human, design),
         n_verdicts=len(OUTCOMES) + int((population.verdicts == len(OUTCOMES)).any()),
         credit=np.array([loaded.taxonomy.credit[name] for name in OUTCOMES]),
     )
-
-
-def group_names(traces: pd.DataFrame, by: str) -> NDArray[np.str_]:
-    """Return the group of each trace: its agent (model and version), workflow, model or ISO week.
-
-    What the trace does not say is ``unknown``.
-    """
-    if by == "week":
-        when = pd.to_datetime(traces["started_at"])
-        names = when.dt.strftime("%G-W%V")
-    elif by == "agent":
-        version = traces["agent_version"].fillna("").astype(str)
-        names = traces["model"].fillna(UNKNOWN).astype(str).str.cat(version, sep=" ").str.strip()
-    else:
-        names = traces[by]
-    return names.fillna(UNKNOWN).to_numpy(dtype=str)

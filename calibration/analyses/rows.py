@@ -14,8 +14,10 @@ from calibration.errors import InputError
 from calibration.importers.base import MAX_TRACE_BYTES, FieldError
 from calibration.importers.records_file import delimiter_of
 from calibration.importers.scan import decode_text
+from calibration.records import Evidence
 
 Row = dict[str, Any]
+MAX_QUOTES = 20
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 _GUARDED = re.compile(r"'+[=+\-@\t\r]")
 
@@ -87,6 +89,38 @@ def text_field(row: Row, name: str, *, path: Path, line: int) -> str | None:
     if value is not None and not isinstance(value, str):
         raise InputError(f"{path}, line {line}, field {name!r}: must be text, got {value!r:.80}")
     return value or None
+
+
+def evidence_fields(row: Row, *, path: Path, line: int) -> tuple[Evidence, ...]:
+    """Return what a row quotes: evidence_step and evidence_quote, or a list under `evidence`.
+
+    Raises
+    ------
+    InputError
+        If it is neither, or too much.
+    """
+    given = row.get("evidence")
+    if given is None or given == "":
+        at = text_field(row, "evidence_step", path=path, line=line) or ""
+        said = text_field(row, "evidence_quote", path=path, line=line)
+        return (Evidence(step_id=at, quote=said),) if said else ()
+    found = []
+    for item in given if isinstance(given, list) else [given]:
+        step, quote = (
+            item.get(n) if isinstance(item, dict) else None for n in ("step_id", "quote")
+        )
+        if not (isinstance(step, str) and isinstance(quote, str) and quote):
+            raise InputError(
+                f"{path}, line {line}, field 'evidence': must be a list of objects with step_id "
+                f"and quote, got {item!r:.80}"
+            )
+        found.append(Evidence(step_id=step, quote=quote))
+    if len(found) > MAX_QUOTES:
+        raise InputError(
+            f"{path}, line {line}, field 'evidence': must hold at most {MAX_QUOTES} quotes, got "
+            f"{len(found)}"
+        )
+    return tuple(found)
 
 
 def guard(text: str) -> str:

@@ -1,18 +1,20 @@
 """Human labels, verdicts and ceilings as files: CSV, JSONL or Parquet."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from calibration.analyses.rows import Row, any_rows, said_as_text
+from calibration.analyses.rows import Row, any_rows, evidence_fields, said_as_text
 from calibration.errors import InputError
 from calibration.importers.base import FieldError
-from calibration.importers.fields import moment, number, wrong
+from calibration.importers.fields import moment, number, whole, wrong
+from calibration.records import NO_VERDICT, Evidence
 
 YES, NO = ("true", "yes", "1"), ("", "false", "no", "0")
 MAX_USD = 1_000_000
 MAX_WEIGHT = 1e9
+MAX_SIZE = 1e12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +28,8 @@ class LabelRow:
     adjudicated: bool
     weight: float | None
     cluster: str
+    rationale: str | None
+    evidence: tuple[Evidence, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,14 +44,33 @@ class VerdictRow:
     cost_usd: float | None
     units: float
     started_at: datetime | None
+    agent: str
+    model: str
+    steps: float | None
+    response_chars: float | None
+    reason: str | None
+    evidence: tuple[Evidence, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictFile:
-    """Every row of a file of verdicts, by trace in the order of the file."""
+    """Every row of a file of verdicts, by trace in the order of the file.
+
+    Parameters
+    ----------
+    path : Path
+    rows : mapping of str to VerdictRow
+        The first verdict on each trace.
+    again : mapping of str to tuple of str
+        What the judge said of a trace when it was asked again, in order.
+    judge : str or None
+        The judge whose rows these are; None where the file was taken as that of one.
+    """
 
     path: Path
     rows: Mapping[str, VerdictRow]
+    again: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    judge: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +83,10 @@ class LabelFile:
 
 
 def read_human_labels(path: Path) -> LabelFile:
-    """Read human labels: trace_id, outcome, optional reviewer, adjudicated, weight, cluster.
+    """Read human labels.
+
+    Columns: trace_id, outcome; optional reviewer, adjudicated, weight, cluster, rationale,
+    evidence_step, evidence_quote.
 
     Several rows of a trace are several reviewers. An empty outcome is a trace that was skipped.
     A row with `adjudicated` settles its trace.
@@ -75,7 +101,7 @@ def read_human_labels(path: Path) -> LabelFile:
     reviewers: dict[str, None] = {}
     for line, row in _with_outcome(path):
         try:
-            label = _label(line, row)
+            label = _label(path, line, row)
             _check_against(by_trace.setdefault(label.trace_id, []), label)
         except FieldError as error:
             raise InputError(f"{path}, line {line}, {error}") from error
@@ -91,7 +117,7 @@ def read_human_labels(path: Path) -> LabelFile:
     )
 
 
-def _label(line: int, row: Row) -> LabelRow:
+def _label(path: Path, line: int, row: Row) -> LabelRow:
     return LabelRow(
         line=line,
         trace_id=said_as_text(row["trace_id"]),
@@ -100,6 +126,8 @@ def _label(line: int, row: Row) -> LabelRow:
         adjudicated=_flag(row.get("adjudicated"), "adjudicated"),
         weight=_amount(row.get("weight"), "weight", maximum=MAX_WEIGHT, above_zero=True),
         cluster=said_as_text(row.get("cluster")),
+        rationale=said_as_text(row.get("rationale")) or None,
+        evidence=evidence_fields(row, path=path, line=line),
     )
 
 
@@ -126,38 +154,81 @@ def _check_against(before: Sequence[LabelRow], label: LabelRow) -> None:
             )
 
 
-def read_verdicts(path: Path) -> VerdictFile:
-    """Read verdicts: trace_id, outcome, workflow, cost_usd, optional units, started_at, judge.
+def read_verdicts(path: Path, *, judge: str | None = None) -> VerdictFile:
+    """Read verdicts, those of one judge if it is named.
+
+    Columns: trace_id, outcome, workflow, cost_usd; optional units, started_at, judge, agent, model,
+    steps, response_chars, reason, evidence_step, evidence_quote, and sample: 0 or nothing for the
+    first verdict on a trace, 1 and up when the judge was asked again.
 
     Raises
     ------
     InputError
-        If a field is not what it must be or a trace occurs twice.
+        If a field is not what it must be, a trace has two first verdicts, or nothing is of `judge`.
     """
     rows: dict[str, VerdictRow] = {}
+    again: dict[str, dict[int, str]] = {}
+    judges: dict[str, None] = {}
     for line, row in _with_outcome(path):
         try:
-            found = VerdictRow(
-                line=line,
-                trace_id=said_as_text(row["trace_id"]),
-                outcome=said_as_text(row["outcome"]),
-                workflow=said_as_text(row.get("workflow")),
-                judge=said_as_text(row.get("judge")),
-                cost_usd=_amount(row.get("cost_usd"), "cost_usd", maximum=MAX_USD),
-                units=_amount(row.get("units"), "units", maximum=1e9, above_zero=True) or 1.0,
-                started_at=_moment(row.get("started_at")),
-            )
+            sample = whole(_amount(row.get("sample"), "sample", maximum=2**31), "sample") or 0
+            found = _verdict(path, line, row)
         except FieldError as error:
             raise InputError(f"{path}, line {line}, {error}") from error
-        other = rows.setdefault(found.trace_id, found)
-        if other is not found:
+        judges[found.judge] = None
+        if judge is not None and found.judge != judge:
+            continue
+        if sample == 0:
+            other = rows.setdefault(found.trace_id, found)
+            if other is not found:
+                raise InputError(_second(path, found, other))
+        elif sample in again.setdefault(found.trace_id, {}):
             raise InputError(
-                f"{path}, line {line}, field 'trace_id': {found.trace_id!r:.80} has a verdict in "
-                f"line {other.line} already"
+                f"{path}, line {line}, field 'sample': {sample} occurs twice for "
+                f"{found.trace_id!r:.80}; if they are of two judges, name one with --judge"
             )
+        else:
+            again[found.trace_id][sample] = found.outcome or NO_VERDICT
+    if judge is not None and judge not in judges:
+        known = ", ".join(name for name in judges if name)
+        raise InputError(f"{path}: no judge {judge!r:.80}; there are {known or 'none named':.200}")
     if not rows:
         raise InputError(f"{path}: holds no verdicts")
-    return VerdictFile(path=path, rows=rows)
+    return VerdictFile(
+        path=path,
+        rows=rows,
+        again={t: tuple(said[k] for k in sorted(said)) for t, said in again.items()},
+        judge=judge,
+    )
+
+
+def _verdict(path: Path, line: int, row: Row) -> VerdictRow:
+    return VerdictRow(
+        line=line,
+        trace_id=said_as_text(row["trace_id"]),
+        outcome=said_as_text(row["outcome"]),
+        workflow=said_as_text(row.get("workflow")),
+        judge=said_as_text(row.get("judge")),
+        cost_usd=_amount(row.get("cost_usd"), "cost_usd", maximum=MAX_USD),
+        units=_amount(row.get("units"), "units", maximum=1e9, above_zero=True) or 1.0,
+        started_at=_moment(row.get("started_at")),
+        agent=said_as_text(row.get("agent")),
+        model=said_as_text(row.get("model")),
+        steps=_amount(row.get("steps"), "steps", maximum=MAX_SIZE),
+        response_chars=_amount(row.get("response_chars"), "response_chars", maximum=MAX_SIZE),
+        reason=said_as_text(row.get("reason")) or None,
+        evidence=evidence_fields(row, path=path, line=line),
+    )
+
+
+def _second(path: Path, row: VerdictRow, other: VerdictRow) -> str:
+    start = f"{path}, line {row.line}, field 'trace_id': {row.trace_id!r:.80} has a verdict in "
+    if row.judge == other.judge:
+        return f"{start}line {other.line} already"
+    return (
+        f"{start}line {other.line} by another judge: name one of them with --judge "
+        f"({other.judge!r:.60}, {row.judge!r:.60})"
+    )
 
 
 def read_ceilings(path: Path) -> dict[str, float]:

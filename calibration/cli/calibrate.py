@@ -2,23 +2,26 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 
 import click
 
-from calibration.analyses.calibrated import Calibrated, Choices
-from calibration.analyses.calibration_files import calibrate_on_files
-from calibration.analyses.calibration_tables import calibrate_on_tables, read_tables
+from calibration.analyses.both_sides import BY
+from calibration.analyses.calibrated import Choices
+from calibration.analyses.calibration_tables import read_tables
 from calibration.analyses.joined_files import Ceilings
-from calibration.analyses.judge import analyse_judge
+from calibration.analyses.judge_report import (
+    Wanted,
+    report_on_files,
+    report_on_store,
+    report_on_tables,
+)
 from calibration.analyses.verdict_files import read_ceilings, read_human_labels, read_verdicts
 from calibration.cli.stores import open_to_read
 from calibration.cli.terminal import print_json, print_lines, with_batch, with_json, with_store
 from calibration.correction.calibrate import Design
 from calibration.errors import CalibrationError, InputError
-from calibration.reporting import calibration as text
-from calibration.reporting import calibration_json as as_json
+from calibration.reporting import judge_report as text
 
 FILE = click.Path(path_type=Path)
 
@@ -54,17 +57,22 @@ def _finite(_context: click.Context, _option: click.Parameter, value: float | No
 @click.command()
 @with_store
 @with_batch
-@click.option("--judge", "judge_id", help="Judge to use; `source:` pools the files' grades.")
+@click.option(
+    "--judge",
+    "judge_id",
+    help="Judge to use, of files by their column judge; `source:` pools the grades of the traces.",
+)
 @click.option(
     "--human",
     type=FILE,
-    help="File of labels: trace_id, outcome, optional reviewer, adjudicated, weight, cluster.",
+    help="File of labels: trace_id, outcome, optional reviewer, adjudicated, weight, cluster, "
+    "rationale.",
 )
 @click.option(
     "--verdicts",
     type=FILE,
     help="File of verdicts: trace_id, outcome, workflow, cost_usd, optional units, started_at, "
-    "judge.",
+    "judge, agent, model, steps, response_chars, reason, sample.",
 )
 @click.option("--counts", type=FILE, help="JSON file of tables; it names the design itself.")
 @click.option(
@@ -104,6 +112,10 @@ def _finite(_context: click.Context, _option: click.Parameter, value: float | No
     show_default=True,
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+@click.option("--by", type=click.Choice(BY), help="Also the rate by group, and the differences.")
+@click.option("--against", help="Also the drift since this judge; of files also a verdict file.")
+@click.option("--judge-family", metavar="WORD", help="In the model names of the judge's family.")
+@click.option("--brief", is_flag=True, help="Leave the diagnostics out.")
 @with_json
 def calibrate(
     path: Path,
@@ -121,6 +133,10 @@ def calibrate(
     pseudo_count: float,
     confidence: float,
     seed: int,
+    by: str | None,
+    against: str | None,
+    judge_family: str | None,
+    brief: bool,
     as_data: bool,
 ) -> None:
     """Hold a judge against the human labels and correct the rate for its errors.
@@ -128,7 +144,7 @@ def calibrate(
     The labels and verdicts are those of the store, of two files, or counted in tables.
 
     \b
-    asr calibrate --judge source: --json
+    asr calibrate --judge judge-v2 --against judge-v1 --by agent
     asr calibrate --human labels.csv --verdicts verdicts.csv --design reference --ceiling 0.05
     asr calibrate --counts tables.json --json
     """
@@ -136,23 +152,31 @@ def calibrate(
         design=design or "production", pseudo_count=pseudo_count, confidence_level=confidence,
         seed=seed,
     )  # fmt: skip
-    of_store: dict[str, object] = {"--batch": batch_id, "--judge": judge_id}
+    wanted = Wanted(diagnostics=not brief, by=by, against=against, judge_family=judge_family)
     of_files: dict[str, object] = {
         "--classes": classes, "--credit": credit, "--ceilings": ceilings, "--ceiling": ceiling,
         "--workflow": workflow,
     }  # fmt: skip
     if counts is not None:
-        others: dict[str, object] = {"--human": human, "--verdicts": verdicts, "--design": design}
-        _refuse(of_store | of_files | others, "not for --counts, which says it itself")
-        result: Calibrated = calibrate_on_tables(read_tables(counts), choices)
+        others: dict[str, object] = {
+            "--batch": batch_id, "--judge": judge_id, "--human": human, "--verdicts": verdicts,
+            "--design": design,
+        }  # fmt: skip
+        _refuse(of_files | others, "not for --counts, which says it itself")
+        traces: dict[str, object] = {
+            "--by": by, "--against": against, "--judge-family": judge_family,
+        }  # fmt: skip
+        _refuse(traces, "not for --counts, which knows no traces")
+        report = report_on_tables(read_tables(counts), choices, wanted)
     elif human is not None or verdicts is not None:
         if human is None or verdicts is None:
             raise InputError("--human and --verdicts are needed together")
-        _refuse(of_store, "for the store, not for files")
-        result = calibrate_on_files(
+        _refuse({"--batch": batch_id}, "for the store, not for files")
+        report = report_on_files(
             read_human_labels(human),
-            read_verdicts(verdicts),
+            read_verdicts(verdicts, judge=judge_id),
             choices,
+            wanted,
             classes=None if classes is None else classes.split(","),
             credit=credit,
             ceilings=_ceilings(ceilings, ceiling, workflow),
@@ -160,12 +184,12 @@ def calibrate(
     else:
         _refuse(of_files, "for --human and --verdicts, not for the store")
         with open_to_read(path) as store:
-            result = analyse_judge(store, batch_id, judge_id=judge_id, **asdict(choices))
+            report = report_on_store(store, batch_id, judge_id, choices, wanted)
     if as_data:
-        print_json(as_json.result(result))
+        print_json(text.as_json(report))
     else:
-        print_lines(text.result(result))
-    if result.calibration.headline is None:
+        print_lines(text.text(report))
+    if report.calibration.calibration.headline is None:
         raise CalibrationError("no corrected rate can be given; the refusals say what would help")
 
 

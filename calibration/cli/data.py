@@ -117,7 +117,10 @@ def _settings(
 @with_store
 @with_json
 def verdicts(file: Path, judge_id: str, path: Path, as_data: bool) -> None:
-    """Bring in a judge's verdicts (CSV or JSONL: trace_id, outcome, optional reason).
+    """Bring in a judge's verdicts (CSV or JSONL).
+
+    Fields: trace_id, outcome; optional reason, evidence_step and evidence_quote (JSONL: evidence, a
+    list of step_id and quote), sample (1 and up when it was asked again), grade (1 to 5).
 
     \b
     asr verdicts judge.csv --judge gpt-x-prompt-3

@@ -137,8 +137,8 @@ def inversion_refusals(
             Notice(
                 code="classes_not_separated",
                 estimator="inversion",
-                why=f"smallest singular value of the error rates is {inversion.sigma_min:.3f}, "
-                f"below {SIGMA_MIN}",
+                why="its verdicts do not tell the classes apart (smallest singular value of the "
+                f"error rates {inversion.sigma_min:.3f}, below {SIGMA_MIN})",
                 mend="improve the judge, merge classes, or label a random sample of production",
             )
         )
@@ -148,8 +148,8 @@ def inversion_refusals(
             Notice(
                 code="judge_too_weak",
                 estimator="inversion",
-                why=f"recall + specificity - 1 for {names[k]} is {index[k]:.2f}, "
-                f"below {YOUDEN_MIN}",
+                why=f"it hardly tells {names[k]} from the rest (recall + specificity - 1 is "
+                f"{index[k]:.2f}, below {YOUDEN_MIN})",
                 mend="improve the judge on this class, or label a random sample of production",
             )
         )

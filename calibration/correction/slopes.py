@@ -13,6 +13,7 @@ from calibration.correction.intervals import (
     check_confidence_level,
     cluster_indices,
     two_sided_t,
+    validated_weights,
 )
 from calibration.correction.means import MeanAgainstZero
 from calibration.estimates import OK, Estimate, not_estimable
@@ -41,6 +42,7 @@ def slope_within_class(
     human: ArrayLike,
     size: ArrayLike,
     *,
+    weights: FloatArray | None = None,
     clusters: NDArray[np.generic] | None = None,
     confidence_level: float = 0.95,
 ) -> MeanAgainstZero:
@@ -60,6 +62,9 @@ def slope_within_class(
     size : array-like of float, shape (n,)
         For instance the base-2 logarithm of the length, which makes the slope that of a doubling,
         or 0 and 1.
+    weights : float array, shape (n,), optional
+        Inverse inclusion probabilities: weighted least squares, and a jackknife that leaves a trace
+        out with its weight.
     clusters : array, shape (n,), optional
         Task of each trace, when tasks repeat.
     confidence_level : float, default 0.95
@@ -114,13 +119,15 @@ def slope_within_class(
     used = shares[:, shares.sum(axis=0) > 0]
     spare = n - used.shape[1] - 1
     why = _why_not(spare, index)
-    fit = None if why else _fit(gap, used, of_size)
+    # Least squares of rows times the root of their weight is weighted least squares.
+    root = np.sqrt(validated_weights(weights, n) / (1.0 if weights is None else np.mean(weights)))
+    fit = None if why else _fit(gap * root, used * root[:, None], of_size * root)
     if fit is None:
         why = why or "it does not vary within a human class: label traces in which it differs"
         refused = not_estimable(why, method=method, n=n, confidence_level=confidence_level)
         return MeanAgainstZero(estimate=refused, p_value=None)
     df = float(spare if index is None else index.max())
-    variance = _jackknife_variance(fit, np.arange(n) if index is None else index)
+    variance = _without_traces(fit) if index is None else _without_units(fit, index)
     return _result(fit.coefficient, variance, df, n, method, confidence_level)
 
 
@@ -152,12 +159,19 @@ def _fit(gaps: FloatArray, constants: FloatArray, size: FloatArray) -> _Fit | No
     )
 
 
-def _jackknife_variance(fit: _Fit, unit: IntArray) -> float:
-    """Return the sum of squared changes of the slope when a unit is left out.
+def _without_traces(fit: _Fit) -> float:
+    """Return the sum of squared changes of the slope when a trace is left out.
 
-    A unit that alone carries a constant says nothing about the slope; the pseudo-inverse leaves
-    it out.
+    A trace that alone carries a constant says nothing about the slope.
     """
+    rest = 1 - np.einsum("ij,jk,ik->i", fit.design, fit.bread, fit.design, optimize=True)
+    said = rest > NO_LEVERAGE
+    adjusted = np.where(said, fit.residuals, 0.0) / np.where(said, rest, 1.0)
+    return float(((fit.free * adjusted) ** 2).sum() / float(fit.free @ fit.free) ** 2)
+
+
+def _without_units(fit: _Fit, unit: IntArray) -> float:
+    """Return the same with whole tasks left out; the pseudo-inverse skips what says nothing."""
     pull = fit.free / float(fit.free @ fit.free)
     order = np.argsort(unit, kind="stable")
     starts = np.flatnonzero(np.diff(unit[order], prepend=-1))

@@ -9,6 +9,45 @@ from calibration.records import NO_VERDICT, Outcome, Verdict
 TOLERANCE = 1e-6  # tau-bench's own test for a reward of 1
 
 
+CLASS_OF_GRADE = {
+    5: Outcome.COMPLETE,
+    4: Outcome.PARTIAL_PLUS,
+    3: Outcome.PARTIAL_MINUS,
+    2: Outcome.PARTIAL_MINUS,
+    1: Outcome.PARTIAL_MINUS,
+}
+
+
+def graded_to_five(
+    grade: object, judge_id: str, trace_id: str, *, details: Sequence[str] = ()
+) -> Verdict:
+    """Return the verdict that a grade from 1 to 5 proposes, with the grade kept beside it.
+
+    5 is complete, 4 partial_plus, less is partial_minus: hallucinated and abandoned do not follow
+    from a grade. Anything but a whole number from 1 to 5 proposes no class.
+
+    Examples
+    --------
+    >>> found = graded_to_five(4, "source:transcript", "t-1")
+    >>> found.outcome, found.grade
+    ('partial_plus', 4)
+    """
+    number = None
+    if isinstance(grade, int | float) and not isinstance(grade, bool) and grade in CLASS_OF_GRADE:
+        number = int(grade)
+    first = f"grade {shown(grade)}"
+    if number is None:
+        first += " is no whole number from 1 to 5: no class follows from it"
+    return Verdict(
+        judge_id=judge_id,
+        trace_id=trace_id,
+        outcome=NO_VERDICT if number is None else CLASS_OF_GRADE[number].value,
+        reason=note("; ".join((first, *details))),
+        proposed=number is not None,
+        grade=number,
+    )
+
+
 def graded(
     reward: object, judge_id: str, trace_id: str, *, details: Sequence[str] = ()
 ) -> Verdict | None:

@@ -20,7 +20,7 @@ from calibration.importers.fields import (
     text,
     whole,
 )
-from calibration.importers.grades import graded
+from calibration.importers.grades import graded, graded_to_five
 from calibration.importers.messages import Clock, Transcript, read_messages
 from calibration.importers.record import (
     FIELDS,
@@ -210,7 +210,7 @@ def _call_step(call: object, index: int) -> tuple[Step, str | None]:
 
 
 def _grade(grading: object, trace_id: str) -> Verdict | None:
-    """Return the verdict of a grading: an outcome by name, else a reward, score or pass."""
+    """Return the verdict of a grading: an outcome by name, a grade, or a reward, score or pass."""
     judge = f"source:{SOURCE}"
     reason = part(grading, "reason")
     details = [d for d in (note(readable(reason)),) if d]
@@ -223,6 +223,9 @@ def _grade(grading: object, trace_id: str) -> Verdict | None:
             reason=details[0] if details else None,
             proposed=True,
         )
+    to_five = part(grading, "grade")
+    if to_five is not None:
+        return graded_to_five(to_five, judge, trace_id, details=details)
     candidates = [part(grading, key) for key in ("reward", "score", "passed", "outcome")]
     bare = grading if isinstance(grading, bool | int | float | str) else None
     reward = next((value for value in (*candidates, bare) if value is not None), None)

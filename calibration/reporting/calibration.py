@@ -21,27 +21,25 @@ SHOWN = 5
 
 
 def result(found: Calibrated) -> Iterator[str]:
-    """Yield a calibration, headed by where its labels and verdicts came from."""
-    if isinstance(found, JudgeAnalysis):
-        yield from of_store(found)
-        return
-    if isinstance(found, FileCalibration):
-        yield f"The verdicts of {found.verdict_file} against the labels of {found.human_file}"
-    elif isinstance(found, TableCalibration):
-        yield f"The tables of {found.file}"
-    yield from calibrated(found)
+    """Yield a calibration without diagnostics."""
+    for part in (heading, use, crossed, quality, rates, mending):
+        yield from part(found)
+        yield ""
+    yield f"seed {found.seed}; fingerprint {found.fingerprint[:16]}"
 
 
-def of_store(result: JudgeAnalysis) -> Iterator[str]:
-    """Yield the calibration of a judge of the store."""
-    if result.simulated:
-        yield SIMULATED
-    yield f"Judge {result.judge_id} against the labels of {result.batch_id}"
-    yield from calibrated(result)
-
-
-def calibrated(result: Calibrated) -> Iterator[str]:
-    """Yield everything below the heading."""
+def heading(result: Calibrated) -> Iterator[str]:
+    """Yield where labels and verdicts came from, and what the human side is made of."""
+    if isinstance(result, JudgeAnalysis):
+        if result.simulated:
+            yield SIMULATED
+        yield f"Judge {result.judge_id} against the labels of {result.batch_id}"
+    elif isinstance(result, FileCalibration):
+        whose = "" if result.judge_id is None else f" of {result.judge_id}"
+        files = f"{result.verdict_file} against the labels of {result.human_file}"
+        yield f"The verdicts{whose} of {files}"
+    elif isinstance(result, TableCalibration):
+        yield f"The tables of {result.file}"
     calibration = result.calibration
     yield (
         f"  {calibration.n_labels:,} labelled traces ({drawn(result)}), "
@@ -52,26 +50,22 @@ def calibrated(result: Calibrated) -> Iterator[str]:
     for note in result.notes:
         yield f"  {note}"
     yield from _set_aside(result)
-    yield ""
+
+
+def use(result: Calibrated) -> Iterator[str]:
+    """Yield what the judge can be used for."""
     yield "Can this judge be used?"
     yield from _for_the_rate(result)
     yield from for_a_trace(result)
-    yield ""
-    yield "How far off is it?"
-    yield from _quality(result)
-    yield ""
-    yield "Human class (rows) x verdict (columns)"
-    yield from confusion(result.classes, result.verdict_names, calibration.confusion.table.tolist())
+
+
+def crossed(result: Calibrated) -> Iterator[str]:
+    """Yield labelled traces by human class and verdict."""
+    yield "Human class (rows) x verdict (columns), labelled traces"
+    table = result.calibration.confusion.table.tolist()
+    yield from confusion(result.classes, result.verdict_names, table)
     if result.disagreements:
-        yield f"  {len(result.disagreements)} traces where a human and the judge differ"
-    yield ""
-    yield "Agent success rate, net of cost and gross"
-    yield from _rates(result)
-    yield ""
-    yield "What would make it better?"
-    yield from _mending(result)
-    yield ""
-    yield f"seed {result.seed}; fingerprint {result.fingerprint[:16]}"
+        yield f"  {len(result.disagreements):,} traces where a human and the judge differ"
 
 
 def drawn(result: Calibrated) -> str:
@@ -161,7 +155,9 @@ def for_a_trace(result: Calibrated) -> Iterator[str]:
     yield "  for other tasks, periods or another version of the judge: not without labels of theirs"
 
 
-def _quality(result: Calibrated) -> Iterator[str]:
+def quality(result: Calibrated) -> Iterator[str]:
+    """Yield accuracy, kappa and alpha, and recall and precision of each class."""
+    yield "How far off is it?"
     quality = result.calibration.judge
     for name, found in (
         ("accuracy", quality.accuracy), ("kappa", quality.kappa), ("alpha", result.alpha),
@@ -178,9 +174,14 @@ def _quality(result: Calibrated) -> Iterator[str]:
     marked: list[tuple[str, Estimate]] = [(f"recall of {name}", q.recall) for name, q in pairs]
     marked += [(f"precision of {name}", q.precision) for name, q in pairs]
     yield from notes(marked)
+    yield "  recall: of the class, the share with its verdict; precision: of the verdict, its class"
+    if any(w.code == "chosen_by_verdict" for w in result.calibration.warnings):
+        yield "  if these traces were chosen by their verdict, recall is 1 or 0 by construction"
 
 
-def _rates(result: Calibrated) -> Iterator[str]:
+def rates(result: Calibrated) -> Iterator[str]:
+    """Yield the rate by every estimator, and the class shares of the headline."""
+    yield "Agent success rate, net of cost and gross"
     calibration = result.calibration
     estimates = calibration.estimates
     yield from table(
@@ -213,7 +214,9 @@ def _rates(result: Calibrated) -> Iterator[str]:
         yield from notes(named)
 
 
-def _mending(result: Calibrated) -> Iterator[str]:
+def mending(result: Calibrated) -> Iterator[str]:
+    """Yield what was refused or must be told, and what would help."""
+    yield "What would make it better?"
     calibration = result.calibration
     yield from notices("refused", calibration.refusals)
     yield from notices("warning", calibration.warnings)
@@ -224,9 +227,17 @@ def _mending(result: Calibrated) -> Iterator[str]:
 
 
 def notices(kind: str, found: Sequence[Notice]) -> Iterator[str]:
-    """Yield refusals or warnings, those with the same reason together."""
-    together: dict[tuple[str, str], list[str]] = {}
+    """Yield notices of one kind: what holds for several estimators, or classes, stands once."""
+    estimators: dict[tuple[str, str, str], list[str]] = {}
     for notice in found:
-        together.setdefault((notice.why, notice.mend), []).append(notice.estimator)
-    for (why, mend), estimators in together.items():
-        yield f"  {kind}: {', '.join(dict.fromkeys(estimators))}: {why}; {mend}"
+        key = notice.code, notice.why, notice.mend
+        estimators.setdefault(key, []).append(notice.estimator)
+    alike: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for (code, why, mend), names in estimators.items():
+        whom = ", ".join(dict.fromkeys(names))
+        alike.setdefault((whom, code), []).append((why, mend))
+    for (whom, _), said in alike.items():
+        why = "; ".join(one for one, _ in said)
+        # What helps with the first of many helps with the others in the same way.
+        same = len({one for _, one in said}) == 1
+        yield f"  {kind}: {whom}: {why}; {said[0][1]}{'' if same else ', and so for the others'}"

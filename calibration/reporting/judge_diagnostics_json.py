@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from calibration.analyses.judge_diagnostics import JudgeDiagnostics
-from calibration.analyses.judge_groups import JudgeGroups
-from calibration.analyses.judge_versions import JudgeDrift
+from calibration.analyses.diagnosing import Diagnostics
+from calibration.analyses.drift import Drift
+from calibration.analyses.judge_groups import GroupRates
 from calibration.correction.comparisons import Comparison
 from calibration.correction.means import MeanAgainstZero
 from calibration.correction.nodes import NodeQuality
@@ -19,11 +19,9 @@ def tested(found: MeanAgainstZero) -> Json:
     return estimate(found.estimate) | {"p_value": found.p_value}
 
 
-def diagnostics(result: JudgeDiagnostics) -> Json:
-    """Return the diagnostics of a judge."""
+def diagnostics(result: Diagnostics) -> Json:
+    """Return the diagnostics of a judge; disagreements all of them."""
     return {
-        "batch_id": result.batch_id,
-        "judge_id": result.judge_id,
         "ceiling": {
             name: {
                 "humans": estimate(b.panel),
@@ -33,6 +31,9 @@ def diagnostics(result: JudgeDiagnostics) -> Json:
             }
             for name, b in result.ceiling.items()
         },
+        "grades": None
+        if result.grades is None
+        else ordinal(result.grades) | {"scale": list(result.grade_names)},
         "per_node": {
             name: _node(q) | {"errors_begin": result.errors.get(name, 0.0)}
             for name, q in result.nodes.items()
@@ -60,7 +61,8 @@ def diagnostics(result: JudgeDiagnostics) -> Json:
             "most_asked": result.retest.most_asked,
             "changed_by_first_verdict": _by_name(result.verdict_names, result.retest.per_verdict),
         },
-        "simulated": result.simulated,
+        "missing": list(result.missing),
+        "notes": list(result.notes),
         "fingerprint": result.fingerprint,
     }
 
@@ -78,7 +80,7 @@ def _node(found: NodeQuality) -> Json:
     }
 
 
-def drift(result: JudgeDrift) -> Json:
+def drift(result: Drift) -> Json:
     """Return how two judges differ."""
     humans = result.against_humans
     return {
@@ -111,16 +113,13 @@ def drift(result: JudgeDrift) -> Json:
             "leniency_change": tested(humans.leniency_change),
             "error_change": tested(humans.error_change),
         },
-        "simulated": result.simulated,
         "fingerprint": result.fingerprint,
     }
 
 
-def groups(result: JudgeGroups) -> Json:
+def groups(result: GroupRates) -> Json:
     """Return the corrected rate of each group and the differences."""
     return {
-        "batch_id": result.batch_id,
-        "judge_id": result.judge_id,
         "design": result.design,
         "by": result.by,
         "groups": {
@@ -148,7 +147,6 @@ def groups(result: JudgeGroups) -> Json:
             for pair in result.pairs
         ],
         "seed": result.seed,
-        "simulated": result.simulated,
         "fingerprint": result.fingerprint,
     }
 

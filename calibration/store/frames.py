@@ -118,12 +118,13 @@ def verdicts(db: Database, judge_id: str) -> pd.DataFrame:
 def verdict_samples(db: Database, judge_id: str) -> pd.DataFrame:
     """Return every verdict of a judge, with the ones it gave when asked again.
 
-    Columns: trace_id, sample, outcome, reason, evidence (JSON text), in order of both. The judge
+    Columns: trace_id, sample, outcome, grade (1 to 5; missing: NaN), reason, evidence (JSON text),
+    in order of both. The judge
     ``source:`` stands for all grades that came with the traces.
     """
     return _frame(
         db,
-        "SELECT trace_id, sample, outcome, reason, evidence FROM verdict "
+        "SELECT trace_id, sample, outcome, grade, reason, evidence FROM verdict "
         "WHERE judge_id = ? OR (? = ? AND starts_with(judge_id, ?)) ORDER BY trace_id, sample",
         [judge_id, judge_id, SOURCE_JUDGE, SOURCE_JUDGE],
     )

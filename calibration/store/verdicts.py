@@ -8,7 +8,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from calibration.errors import InputError
-from calibration.records import NO_VERDICT, OUTCOMES, Verdict
+from calibration.records import GRADES, NO_VERDICT, OUTCOMES, Verdict
 from calibration.store.database import Cursor, Database, record_audit, utc_now
 from calibration.taxonomy import Taxonomy
 
@@ -29,13 +29,19 @@ def add_verdicts(db: Database, verdicts: Sequence[Verdict]) -> VerdictsStored:
     Raises
     ------
     InputError
-        If a verdict is neither one of the five classes nor ``no_verdict``.
+        If a verdict is neither one of the five classes nor ``no_verdict``, or a grade is not one
+        from 1 to 5.
     """
     for verdict in verdicts:
         if verdict.outcome not in (*OUTCOMES, NO_VERDICT):
             raise InputError(
                 f"judge {verdict.judge_id!r} on trace {verdict.trace_id!r}: "
                 f"outcome {verdict.outcome!r} is no class"
+            )
+        if verdict.grade is not None and verdict.grade not in GRADES:
+            raise InputError(
+                f"judge {verdict.judge_id!r} on trace {verdict.trace_id!r}: grade must be a whole "
+                f"number from 1 to 5, got {verdict.grade!r}"
             )
     with db.write() as cursor:
         traces = {row[0] for row in cursor.execute("SELECT trace_id FROM trace").fetchall()}
@@ -89,6 +95,7 @@ def _insert(cursor: Cursor, fresh: list[Verdict]) -> None:
                 [json.dumps([asdict(e) for e in v.evidence]) for v in fresh], pa.string()
             ),
             "proposed": pa.array([v.proposed for v in fresh], pa.bool_()),
+            "grade": pa.array([v.grade for v in fresh], pa.int32()),
             "cost_usd": pa.array([v.cost_usd for v in fresh], pa.float64()),
             "created_at": pa.array([now] * len(fresh), pa.timestamp("us")),
         }

@@ -29,7 +29,7 @@ def check_shown(world: World, **options: Any) -> tuple[AsrAnalysis, JudgeAnalysi
     data = [agreement_json.agreement(agreed), as_json.asr(result)]
     judged = result.judge
     if judged is not None:
-        printed += calibration_text.of_store(judged)
+        printed += calibration_text.result(judged)
         data.append(calibration_json.of_store(judged))
     for line in printed:
         assert not UNDEFINED.search(line), line

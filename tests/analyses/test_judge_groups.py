@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from calibration.analyses.both_sides import group_names
 from calibration.analyses.judge_groups import analyse_groups
-from calibration.analyses.judged import group_names
 from calibration.correction.confusion import confusion_from_table
 from calibration.correction.inversion import invert
 from calibration.correction.production import production_sums_from_counts

@@ -103,3 +103,20 @@ def test_what_cannot_be_estimated_says_why() -> None:
     assert not slope_within_class([], np.zeros((0, 3)), []).estimate.ok
     with pytest.raises(ValueError, match="must have shape"):
         slope_within_class(GAP, np.eye(3)[CLASS], SIZE[:3])
+
+
+def test_a_weight_is_as_many_traces_to_the_slope() -> None:
+    human, times = np.eye(3)[CLASS], np.arange(20) % 3 + 1
+    weighted = slope_within_class(GAP, human, SIZE, weights=times.astype(np.float64)).estimate
+    row = np.repeat(np.arange(20), times)
+    repeated = slope_within_class(GAP[row], human[row], SIZE[row], clusters=row).estimate
+    # A trace there three times is one task of three: left out as a whole it is the same jackknife.
+    assert weighted.value == pytest.approx(repeated.value)
+    assert weighted.se == pytest.approx(repeated.se)
+
+
+def test_equal_weights_change_nothing() -> None:
+    human = np.eye(3)[CLASS]
+    one = slope_within_class(GAP, human, SIZE).estimate
+    other = slope_within_class(GAP, human, SIZE, weights=np.full(20, 7.0)).estimate
+    assert (other.value, other.se) == pytest.approx((one.value, one.se))

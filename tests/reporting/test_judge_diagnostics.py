@@ -10,6 +10,7 @@ from calibration.analyses.judge_groups import analyse_groups
 from calibration.analyses.judge_versions import compare_judges
 from calibration.correction.ordinal import ordinal_agreement
 from calibration.records import Evidence, Verdict
+from calibration.reporting import judge_comparisons as comparisons
 from calibration.reporting import judge_diagnostics as text
 from calibration.reporting import judge_diagnostics_json as as_json
 from tests.analyses.worlds import World, ids, make_world
@@ -43,23 +44,26 @@ def world(tmp_path: Path) -> World:
 def test_the_diagnostics_as_text(world: World) -> None:
     lines = list(text.diagnostics(diagnose_judge(world.store, judge_id="v2")))
     everything = "\n".join(lines)
-    assert "Beside the humans, on the same 40 traces" in everything
+    assert "  40 traces with two or more labels" in everything
     assert "alpha" in everything
-    assert "7 traces where a human and the judge differ" in everything
+    assert "Where do they differ? 7 traces" in everything
     assert 'response: "Booked"' in everything
-    assert "asked up to 2 times" in everything
+    assert "1 traces, asked 2 times" in everything
     assert "name it" in everything
     # Hostile text comes on one line, without control characters, and bounded.
     assert all(line.isprintable() and len(line) < 500 for line in lines)
 
 
 def test_drift_and_groups_as_text(world: World) -> None:
-    drift = list(text.drift(compare_judges(world.store, "v1", "v2")))
-    assert drift[0] == "v1 and v2 on the same 60 traces"
-    assert any(line.startswith("  change of accuracy: -0.") for line in drift)
-    groups = list(text.groups(analyse_groups(world.store, judge_id="v2", by="model")))
+    drift = list(comparisons.drift(compare_judges(world.store, "v1", "v2")))
+    assert drift[0] == "Has the judge moved? v1 and v2 on the same 60 traces"
+    assert any(line.startswith("  change of accuracy  -0.") for line in drift)
+    groups = list(comparisons.groups(analyse_groups(world.store, judge_id="v2", by="model")))
     everything = "\n".join(groups)
-    assert "~ synthetic: fewer than 50 own labels" in everything
+    assert (
+        "~ synthetic, taking the judge to err as in all groups: fewer than 50 own labels"
+        in everything
+    )
     assert "does the judge err alike? chi-square" in everything
     assert all(line.isprintable() for line in [*drift, *groups])
 
@@ -72,7 +76,7 @@ def test_a_synthetic_difference_says_that_it_gates_nothing(tmp_path: Path) -> No
     made.label("Ann", right | dict.fromkeys([n for n in made.drawn if int(n[1:]) % 11 == 0], P))
     found = analyse_groups(made.store, by="model")
     assert [pair.net.kind for pair in found.pairs] == ["synthetic"]
-    everything = "\n".join(text.groups(found))
+    everything = "\n".join(comparisons.groups(found))
     assert "  one less two ~  " in everything
     assert "gates nothing" in everything
     assert "for the ranking to turn around" in everything

@@ -14,8 +14,10 @@ from calibration.correction.allocation import allocate, stratum_sds
 from calibration.correction.audit import audit_size, error_rate
 from calibration.correction.class_shares import post_stratified_shares
 from calibration.correction.effective_size import effective_gain
+from calibration.correction.means import mean_against_zero
 from calibration.correction.post_stratified import post_stratified
 from calibration.correction.single_source import human_only
+from calibration.correction.slopes import slope_within_class
 from tests.simulation.judged import CREDIT, PRODUCTION, lenient_judge
 
 pytestmark = pytest.mark.slow
@@ -205,3 +207,54 @@ def test_what_a_judge_is_worth_covers(judge: Callable[..., None], accuracy: floa
         covered=covered, repetitions=repetitions, seed=SEED, half_width=half / repetitions,
         band=(0.92, 0.98),
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("n", [200, 400])
+def test_leniency_and_its_slope_of_a_neyman_draw_cover(judge: Callable[..., None], n: int) -> None:
+    """The judge passes long failures more often; traces it doubts are drawn densely."""
+    repetitions = 2000
+    rng = np.random.default_rng([SEED, n, 11])
+    truth, verdicts = production(rng, 0.85)
+    size = rng.normal(5 + 0.3 * truth, 1.0)
+    lenient = (CREDIT[truth] < 1) & (rng.random(N) < np.clip(0.06 * (size - 4), 0, 1))
+    verdicts = np.where(lenient, 0, verdicts)
+    gaps, human = CREDIT[verdicts] - CREDIT[truth], np.eye(5)[truth]
+    design = np.column_stack([human, size])
+    targets = (float(np.linalg.lstsq(design, gaps, rcond=None)[0][-1]), float(gaps.mean()))
+    counts = np.bincount(verdicts, minlength=5)
+    drawn = allocate(counts, n, sds=np.array([0.2, 0.4, 0.4, 0.5, 0.4]))
+    names = ("slope of the judge's gap, weighted, HC3", "mean gap (leniency), weighted, t")
+    covered, half, unweighted = [0, 0], [0.0, 0.0], 0
+    for _ in range(repetitions):
+        at = draw_within(verdicts, drawn, seed=int(rng.integers(2**31)))
+        weights = (counts / drawn)[verdicts[at]]
+        found = (
+            slope_within_class(gaps[at], human[at], size[at], weights=weights).estimate,
+            mean_against_zero(gaps[at], nothing="label some", weights=weights).estimate,
+        )
+        for k, (one, target) in enumerate(zip(found, targets, strict=True)):
+            covered[k] += covers(one.interval, target)
+            half[k] += one.half_width or 0
+        plain = mean_against_zero(gaps[at], nothing="label some").estimate
+        unweighted += covers(plain.interval, targets[1])
+    setting = f"judge 0.85, Neyman draw of {n} of {N:,}"
+    for k, name in enumerate(names):
+        judge(
+            name,
+            setting,
+            covered=covered[k],
+            repetitions=repetitions,
+            seed=SEED,
+            half_width=half[k] / repetitions,
+            # The strata are not used: wider than need be.
+            band=(0.935, 0.995) if k else (0.935, 0.975),
+        )
+    judge(
+        "mean gap, unweighted (must not cover)",
+        setting,
+        covered=unweighted,
+        repetitions=repetitions,
+        seed=SEED,
+        half_width=0.0,
+        band=(0.0, 0.85),
+    )

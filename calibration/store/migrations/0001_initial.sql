@@ -212,6 +212,7 @@ CREATE TABLE verdict (
   reason VARCHAR,
   evidence JSON,
   proposed BOOLEAN NOT NULL,
+  grade INTEGER CHECK (grade BETWEEN 1 AND 5),
   cost_usd DOUBLE,
   created_at TIMESTAMP NOT NULL,
   PRIMARY KEY (judge_id, trace_id, sample)
