@@ -25,11 +25,12 @@ def price(rows: Any, ceilings: Mapping[str, float | None], engine: Engine) -> An
     """Add week, ceiling, whether cost and ceiling are known, and the penalty."""
     limits = [(rows.workflow == name, limit) for name, limit in ceilings.items() if limit]
     per_unit = ibis.cases(*limits) if limits else ibis.null("float64")
-    ceiling = per_unit.cast("float64") * rows.units
-    known = rows.cost.notnull() & ceiling.notnull()
-    excess = (rows.cost - ceiling) / ceiling
-    penalty = ibis.ifelse(known & (rows.cost > ceiling), ibis.least(excess, 1.0), 0.0)
-    return rows.mutate(week=engine.week(rows.at), cost_known=known, penalty=penalty)
+    # Step by step: a column that is used twice is computed once.
+    held = rows.mutate(week=engine.week(rows.at), ceiling=per_unit.cast("float64") * rows.units)
+    known = held.mutate(cost_known=held.cost.notnull() & held.ceiling.notnull())
+    excess = (known.cost - known.ceiling) / known.ceiling
+    over = known.cost_known & (known.cost > known.ceiling)
+    return known.mutate(penalty=ibis.ifelse(over, ibis.least(excess, 1.0), 0.0))
 
 
 def keep_exact(priced: Any, engine: Engine, most_exact: int) -> bool:
@@ -49,8 +50,8 @@ def count_cells(
     priced: Any, engine: Engine, credits: Mapping[str, CreditTable], *, exact: bool
 ) -> pd.DataFrame:
     """Return one row a cell, sorted; columns as `calibration.production` describes them."""
-    penalty = priced.penalty
-    keys = _keys(priced)
+    priced = priced.mutate(outcome=outcome_code(priced.outcome))
+    penalty, keys = priced.penalty, keys_of(priced)
     if exact:
         keys["exact_penalty"] = penalty
     else:
@@ -61,7 +62,7 @@ def count_cells(
     found = engine.run(
         priced.group_by(**keys).aggregate(n=priced.count(), penalty=penalty.sum())
     )
-    cells = _finished(found, credits)
+    cells = finished(found, credits)
     if not exact and found["band"].any():
         sums = [name for name in cells.columns if name not in KEYS]
         cells = cells.groupby(list(KEYS), dropna=False, observed=True, sort=False)[sums].sum()
@@ -69,14 +70,15 @@ def count_cells(
     return in_order(cells, [*KEYS, "penalty"])
 
 
-def _keys(priced: Any) -> dict[str, Any]:
+def keys_of(priced: Any) -> dict[str, Any]:
+    """Return the columns that cells and tasks are counted by."""
     return {
         "week": priced.week,
         "workflow": priced.workflow,
         "model": priced.model,
         "stratum": priced.stratum,
         "weight": priced.weight,
-        "outcome": outcome_code(priced.outcome),
+        "outcome": priced.outcome,
         "cost_known": priced.cost_known,
     }
 
@@ -90,10 +92,10 @@ def outcome_code(outcome: Any) -> Any:
 
 def _inside_steps(credits: Mapping[str, CreditTable]) -> list[float]:
     tables = (t for c in credits.values() for t in (c.credit, *c.by_workflow.values()))
-    return sorted({c for table in tables for c in table if not (c * GRID).is_integer()})
+    return sorted({c for table in tables for c in table if not float(c * GRID).is_integer()})
 
 
-def _finished(found: pd.DataFrame, credits: Mapping[str, CreditTable]) -> pd.DataFrame:
+def finished(found: pd.DataFrame, credits: Mapping[str, CreditTable]) -> pd.DataFrame:
     """Give the columns their types and add the scores."""
     cells = pd.DataFrame({"week": week_names(found["week"])})
     for name in NAMES[1:]:

@@ -1,6 +1,6 @@
 """Which rows count: every row that does not is set aside with a reason, the first that applies."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import ibis
@@ -31,6 +31,11 @@ WHY: dict[str, str] = {
     "conflicting_duplicate": "the same trace_id with other values; none of the rows is kept",
 }
 REASONS = tuple(WHY)
+VALUE = {
+    "unknown_workflow": "workflow", "unknown_class": "outcome", "unreadable_cost": "cost_usd",
+    "not_finite_cost": "cost_usd", "negative_cost": "cost_usd", "absurd_cost": "cost_usd",
+    "bad_units": "units", "bad_weight": "weight", "unreadable_time": "started_at",
+}  # fmt: skip
 CODE = {reason: k for k, reason in enumerate(REASONS, 1)}
 READ = (
     "trace_id", "workflow", "outcome", "cost", "units", "weight", "stratum", "model", "task",
@@ -72,7 +77,7 @@ def check(
         "missing_trace_id": trace_id.isnull(),
         "missing_workflow": workflow.isnull(),
         "missing_outcome": outcome.isnull(),
-        "unknown_class": ~outcome.isin(OUTCOMES),
+        "unknown_class": ~one_of(outcome, OUTCOMES),
         "unreadable_cost": cost.unreadable,
         "not_finite_cost": cost.not_finite,
         "negative_cost": cost.value < 0,
@@ -81,7 +86,7 @@ def check(
         "unreadable_time": time.unreadable,
     }
     if workflows is not None:
-        bad["unknown_workflow"] = ~workflow.isin(tuple(workflows)) if workflows else True
+        bad["unknown_workflow"] = ~one_of(workflow, tuple(workflows))
     if "weight" in columns:
         bad["bad_weight"] = ~weighted.fill_null(False)
     if source.null_is_unreadable:
@@ -90,20 +95,8 @@ def check(
         *((bad[r], ibis.literal(CODE[r], "int8")) for r in REASONS if r in bad),
         else_=ibis.literal(0, "int8"),
     )
-    shown = {
-        "unknown_workflow": "workflow", "unknown_class": "outcome", "unreadable_cost": "cost_usd",
-        "not_finite_cost": "cost_usd", "negative_cost": "cost_usd", "absurd_cost": "cost_usd",
-        "bad_units": "units", "bad_weight": "weight", "unreadable_time": "started_at",
-    }  # fmt: skip
-    value = ibis.cases(
-        *(
-            (reason == CODE[r], table[columns[ours]].cast("string").left(SHOWN))
-            for r, ours in shown.items()
-            if r in bad and ours in columns
-        ),
-        else_=ibis.null("string"),
-    )
-    return table.select(
+    shown = [(r, ours) for r, ours in VALUE.items() if r in bad and ours in columns]
+    checked = table.select(
         trace_id=trace_id,
         workflow=workflow,
         outcome=outcome,
@@ -121,7 +114,18 @@ def check(
         no_units=units.value.isnull(),
         bad_latency=bad_latency,
         reason=reason,
-        value=value,
         row=table[source.row].cast("int64") if source.row else ibis.null("int64"),
         file=table[source.file] if source.file else ibis.null("string"),
+        **{f"said_{c}": table[columns[c]].cast("string").left(SHOWN) for _, c in shown},
     )
+    value = ibis.cases(
+        *((checked.reason == CODE[reason], checked[f"said_{ours}"]) for reason, ours in shown),
+        else_=ibis.null("string"),
+    )
+    return checked.mutate(value=value).drop(*(f"said_{ours}" for ours in {o for _, o in shown}))
+
+
+def one_of(value: Any, names: Sequence[str]) -> Any:
+    """Return where a text is one of the names."""
+    # Not `isin`: DuckDB makes a join of it, and several of several.
+    return ibis.or_(ibis.literal(False), *(value == name for name in names))

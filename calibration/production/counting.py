@@ -15,7 +15,7 @@ from calibration.production.cells import (
     keep_exact,
     price,
 )
-from calibration.production.checks import check
+from calibration.production.checks import check, one_of
 from calibration.production.columns import checked_zone, mapped
 from calibration.production.duplicates import deduplicate
 from calibration.production.engines import Engine, week_names
@@ -32,6 +32,9 @@ from calibration.taxonomy import Taxonomy
 
 MOST_STATUSES, MAX_STATUS = 50, 40
 SCORE = "score"
+FACTS = (
+    "n", "naive_times", "no_time", "no_cost", "no_units", "no_latency", "bad_latency", "no_task",
+)  # fmt: skip
 
 
 def production_counts(
@@ -122,44 +125,49 @@ def production_counts(
 def _kept(rows: Any, source: Source) -> tuple[Any, dict[str, Any], list[SetAsideRows]]:
     """Return the rows that count, facts about them, and the others."""
     engine = source.engine
-    facts = _facts(rows, engine)
+    counts, facts = _facts(rows, engine)
     set_aside = unreadable_lines(source)
-    if facts["n"] < facts["read"]:
-        set_aside += rows_set_aside(rows, source)
+    if set(counts) - {0}:
+        set_aside += rows_set_aside(rows, source, counts)
         rows = rows.filter(rows.reason == 0)
     found = deduplicate(rows, engine, n=facts["n"])
     if found is not None:
-        set_aside += duplicates_set_aside(found, rows, source)
+        set_aside += duplicates_set_aside(found, source, rows)
         rows = engine.keep(found.rows, "kept")
-        facts = _facts(rows, engine)
+        _, facts = _facts(rows, engine)
     return rows, facts, set_aside
 
 
-def _facts(rows: Any, engine: Engine) -> dict[str, Any]:
-    """Count what has to be said of the rows that count, in one pass."""
-    good = rows.reason == 0
-
-    def times(what: Any) -> Any:
-        return (good & what).cast("int64").sum().fill_null(0)
-
-    at = ibis.ifelse(good, rows.at, ibis.null(rows.at.type()))
+def _facts(rows: Any, engine: Engine) -> tuple[dict[int, int], dict[str, Any]]:
+    """Count the rows by reason, and what has to be said of those that count, in one pass."""
     found = engine.run(
-        rows.aggregate(
-            read=rows.count(),
-            n=times(True),
-            naive_times=times(rows.naive),
-            no_time=times(rows.at.isnull()),
-            no_cost=times(rows.cost.isnull()),
-            no_units=times(rows.no_units),
-            no_latency=times(rows.latency.isnull() & ~rows.bad_latency),
-            bad_latency=times(rows.bad_latency),
-            no_task=times(rows.task.isnull()),
-            first=at.min(),
-            last=at.max(),
+        rows.group_by("reason").aggregate(
+            n=rows.count(),
+            naive_times=rows.naive.cast("int64").sum(),
+            timed=rows.at.count(),
+            costed=rows.cost.count(),
+            no_units=rows.no_units.cast("int64").sum(),
+            clocked=rows.latency.count(),
+            bad_latency=rows.bad_latency.cast("int64").sum(),
+            tasked=rows.task.count(),
+            first=rows.at.min(),
+            last=rows.at.max(),
         )
     )
-    row = found.iloc[0].to_dict()
-    return {k: v if k in ("first", "last") else int(v) for k, v in row.items()}
+    counts = {int(k): int(n) for k, n in zip(found["reason"], found["n"], strict=True)}
+    good = found[found["reason"] == 0]
+    if good.empty:
+        return counts, dict.fromkeys(FACTS, 0) | {"first": None, "last": None}
+    row = good.iloc[0]
+    n = int(row["n"])
+    facts = {name: int(row[name]) for name in ("n", "naive_times", "no_units", "bad_latency")}
+    facts |= {
+        "no_time": n - int(row["timed"]),
+        "no_cost": n - int(row["costed"]),
+        "no_latency": n - int(row["clocked"]) - facts["bad_latency"],
+        "no_task": n - int(row["tasked"]),
+    }
+    return counts, facts | {"first": row["first"], "last": row["last"]}
 
 
 def _utc(at: Any) -> datetime | None:
@@ -177,8 +185,7 @@ def _notes(
     zone: str,
 ) -> Notes:
     counted = costs.groupby("workflow", observed=True)["n"].sum()
-    names = ("naive_times", "no_time", "no_cost", "no_units", "no_latency", "bad_latency", "no_task")
-    said = {name: int(facts[name]) for name in names}
+    said = {name: int(facts[name]) for name in FACTS if name != "n"}
     # A column that is not there at all is no note on single traces.
     if "task_id" not in used:
         said["no_task"] = 0
@@ -194,11 +201,12 @@ def _statuses(priced: Any, engine: Engine) -> pd.DataFrame:
     """Count statuses by week: the most frequent ones by name, the rest as ``other``."""
     status = priced.status.fill_null("").left(MAX_STATUS)
     by_status = priced.group_by(status=status).aggregate(n=priced.count())
-    most = by_status.order_by(ibis.desc("n"), "status").limit(MOST_STATUSES)
+    most = by_status.order_by(ibis.desc("n"), "status").limit(MOST_STATUSES + 1)
     names = engine.run(most)["status"].tolist()
     if not names:
         return _no_statuses()
-    named = ibis.ifelse(status.isin(names), status, "other")
+    many = len(names) > MOST_STATUSES
+    named = ibis.ifelse(one_of(status, names[:-1]), status, "other") if many else status
     found = engine.run(
         priced.group_by(week=priced.week, status=named).aggregate(n=priced.count())
     )

@@ -1,5 +1,6 @@
 """The rows that were set aside: how many for which reason, and some of them."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import ibis
@@ -14,18 +15,15 @@ from calibration.production.sources import Source
 EXAMPLES = 5
 
 
-def rows_set_aside(rows: Any, source: Source) -> list[SetAsideRows]:
-    """Count the rows with a reason, in the order of the reasons."""
-    bad = rows.filter(rows.reason != 0)
-    counts = source.engine.run(bad.group_by("reason").aggregate(n=bad.count()))
-    examples = _examples(bad, source, _firsts(rows, source))
+def rows_set_aside(rows: Any, source: Source, counts: Mapping[int, int]) -> list[SetAsideRows]:
+    """Say how many rows have a reason, in the order of the reasons."""
+    examples = _examples(rows.filter(rows.reason != 0), source, _firsts(rows, source))
     return [
-        _said(REASONS[code - 1], n, examples.get(code, ()))
-        for code, n in sorted(zip(counts["reason"].tolist(), counts["n"].tolist(), strict=True))
+        _said(REASONS[code - 1], counts[code], examples[code]) for code in sorted(counts) if code
     ]
 
 
-def duplicates_set_aside(found: Deduplicated, rows: Any, source: Source) -> list[SetAsideRows]:
+def duplicates_set_aside(found: Deduplicated, source: Source, rows: Any) -> list[SetAsideRows]:
     """Count the rows that went because another one has their trace_id."""
     said = []
     firsts = _firsts(rows, source)
@@ -44,7 +42,7 @@ def duplicates_set_aside(found: Deduplicated, rows: Any, source: Source) -> list
 
 def unreadable_lines(source: Source) -> list[SetAsideRows]:
     """Count the lines that the reader of the file refused."""
-    if source.rejects is None or not isinstance(source.engine, DuckDB):
+    if not source.rejects or not isinstance(source.engine, DuckDB):
         return []
     lines = source.engine.rejected_lines()
     if lines.empty:

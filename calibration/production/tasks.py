@@ -7,12 +7,18 @@ from typing import Any
 import ibis
 import pandas as pd
 
-from calibration.production.cells import KEYS, NAMES, _finished, _keys, in_order
+from calibration.production.cells import (
+    KEYS,
+    NAMES,
+    finished,
+    in_order,
+    keys_of,
+    outcome_code,
+)
 from calibration.production.engines import Engine
 from calibration.production.results import CreditTable
 
 MOST_TASKS = 20_000
-HOME = (*NAMES, "weight")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,40 +59,50 @@ def _grouped(rows: Any, engine: Engine, most_tasks: int) -> Any:
     Where a task begins is taken for all its rows, so that no task is divided. Groups hold about
     equally many tasks of a home, and a home with few tasks keeps them apart.
     """
-    key = engine.hash(rows.unit)
-    rows = rows.mutate(unit=key)
-    homes = rows.group_by(unit=rows.unit).aggregate(**{f"home_{k}": rows[k].min() for k in HOME})
+    rows = rows.mutate(key=engine.hash(rows.unit))
+    first = [engine.hash(rows[k].fill_null("")).min() for k in NAMES[1:]]
+    first += [engine.number_of_week(rows.week).min(), engine.hash(rows.weight.cast("string")).min()]
+    starts = {f"first_{k}": value for k, value in enumerate(first)}
+    homes = rows.group_by("key").aggregate(**starts)
     homes = engine.keep(homes, "homes")
-    names = [f"home_{k}" for k in HOME]
-    n_homes = int(engine.run(homes.select(*names).distinct().count().as_table()).iloc[0, 0])
+    n_homes = int(engine.run(_counted(homes.select(*starts).distinct()))["n"][0])
     in_home = max(1, most_tasks // max(1, n_homes))
-    homes = homes.mutate(bucket=homes.unit % in_home)
-    label = ibis.dense_rank().over(order_by=[homes[name] for name in (*names, "bucket")])
-    return rows.inner_join(homes.select("unit", group=label), "unit").mutate(unit=ibis._.group)
+    homes = homes.mutate(unit=homes.key % in_home)
+    return rows.drop("unit").inner_join(homes, "key")
+
+
+def _counted(table: Any) -> Any:
+    return table.aggregate(n=table.count())
 
 
 def _totals(rows: Any, engine: Engine, credits: Mapping[str, CreditTable]) -> pd.DataFrame:
+    units = [name for name in rows.columns if name == "unit" or name.startswith("first_")]
+    priced = rows.mutate(outcome=outcome_code(rows.outcome))
     # Scores are not additive in the penalty: they are summed in the engine.
-    step = (rows.penalty > 0).cast("int16")
     found = engine.run(
-        rows.group_by(unit=rows.unit, **_keys(rows), penalty_step=step).aggregate(
-            n=rows.count(),
-            penalty=rows.penalty.sum(),
-            **{name: _score(rows, table).sum() for name, table in credits.items()},
+        priced.group_by(
+            **{name: priced[name] for name in units},
+            **keys_of(priced),
+            penalty_step=(priced.penalty > 0).cast("int16"),
+        ).aggregate(
+            n=priced.count(),
+            penalty=priced.penalty.sum(),
+            **{name: _score(priced, table).sum() for name, table in credits.items()},
         )
     )
-    table = _finished(found, {})
+    table = finished(found, {})
     for name in credits:
         table[name] = found[name].astype("float64")
-    table.insert(0, "task", pd.factorize(found["unit"], sort=True)[0])
+    numbers = found.groupby(units, sort=True, dropna=False).ngroup()
+    table.insert(0, "task", numbers.astype("int64"))
     table.insert(1, "tasks", 1)
     return in_order(table, ["task", *KEYS])
 
 
 def _score(rows: Any, table: CreditTable) -> Any:
     def credit(row: tuple[float, ...]) -> Any:
-        code = _keys(rows)["outcome"]
-        return ibis.cases(*((code == k, ibis.literal(c, "float64")) for k, c in enumerate(row)))
+        some = ((k, ibis.literal(float(c))) for k, c in enumerate(row) if c)
+        return ibis.cases(*((rows.outcome == k, c) for k, c in some), else_=0.0) if any(row) else 0.0
 
     own = [(rows.workflow == name, credit(row)) for name, row in table.by_workflow.items()]
     worth = ibis.cases(*own, else_=credit(table.credit)) if own else credit(table.credit)
