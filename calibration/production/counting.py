@@ -207,9 +207,7 @@ def _statuses(priced: Any, engine: Engine) -> pd.DataFrame:
         return _no_statuses()
     many = len(names) > MOST_STATUSES
     named = ibis.ifelse(one_of(status, names[:-1]), status, "other") if many else status
-    found = engine.run(
-        priced.group_by(week=priced.week, status=named).aggregate(n=priced.count())
-    )
+    found = engine.run(priced.group_by(week=priced.week, status=named).aggregate(n=priced.count()))
     found["week"] = week_names(found["week"])
     found["status"] = found["status"].replace("", None)
     return in_order(found.assign(status=found["status"].astype("category")), ["week", "status"])
