@@ -92,8 +92,10 @@ def production_counts(
     rows = check(source, used, workflows=workflows, zone=zone)
     if source.texts:
         rows = engine.keep(rows, "checked", numbered=True)
+    else:
+        rows = engine.view(rows, "checked")
     kept, facts, set_aside = _kept(rows, source)
-    priced = price(kept, ceilings, engine)
+    priced = engine.view(price(kept, ceilings, engine), "priced")
     costs, latencies = cost_sums(priced, engine), latency_sums(priced, engine)
     exact = keep_exact(priced, engine, most_exact)
     tasks = None

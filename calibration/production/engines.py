@@ -47,6 +47,9 @@ class Engine(Protocol):
         With `numbered` its column `row` counts the rows from 1 as they came.
         """
 
+    def view(self, expression: Any, name: str) -> Any:
+        """Return a table that stands for an expression, so that it is written out once."""
+
     def week(self, at: Any) -> Any:
         """Return the week of a time in UTC, as `week_names` reads it."""
 
@@ -84,11 +87,20 @@ class DuckDB:
     def keep(self, expression: Any, name: str, *, numbered: bool = False) -> Any:
         """Return a table in the file of the connection, in the order of the rows."""
         if not numbered:
-            self.connection.execute(f'CREATE TABLE "{name}" AS {_duckdb_sql(expression)}')
+            self.connection.execute(
+                f'CREATE OR REPLACE TABLE "{name}" AS {_duckdb_sql(expression)}'
+            )
             return self.table(name)
         self.keep(expression.drop("row"), f"{name}_rows")
         self.connection.execute(
-            f'CREATE VIEW "{name}" AS SELECT *, rowid + 1 AS row FROM "{name}_rows"'
+            f'CREATE OR REPLACE VIEW "{name}" AS SELECT *, rowid + 1 AS row FROM "{name}_rows"'
+        )
+        return self.table(name)
+
+    def view(self, expression: Any, name: str) -> Any:
+        """Return a view: writing the SQL of everything anew takes longer than small tables do."""
+        self.connection.execute(
+            f'CREATE OR REPLACE TEMP VIEW "{name}" AS {_duckdb_sql(expression)}'
         )
         return self.table(name)
 
@@ -166,6 +178,10 @@ class OtherEngine:
         """Return the expression: nothing is written to somebody else's database."""
         return expression
 
+    def view(self, expression: Any, name: str) -> Any:
+        """Return the expression."""
+        return expression
+
     def week(self, at: Any) -> Any:
         """Return the Monday of the week."""
         return at.truncate("W")
@@ -190,7 +206,7 @@ class OtherEngine:
 
 
 def _duckdb_sql(expression: Any) -> str:
-    return str(ibis.to_sql(expression, dialect="duckdb"))
+    return str(ibis.to_sql(expression, dialect="duckdb", pretty=False))
 
 
 def week_names(weeks: "pd.Series[Any]") -> "pd.Series[Any]":
