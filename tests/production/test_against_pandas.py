@@ -23,7 +23,7 @@ ROW = st.fixed_dictionaries({
     "units": st.sampled_from([None, 1.0, 2.0, 0.0, 0.5]),
     "started_at": st.one_of(
         MISSING,
-        st.datetimes(datetime(1969, 1, 1), datetime(2030, 1, 1)).map(
+        st.datetimes(datetime(1969, 1, 1), datetime(2030, 1, 1)).map(  # noqa: DTZ001
             lambda at: at.replace(tzinfo=UTC)
         ),
     ),
