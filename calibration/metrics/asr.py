@@ -7,7 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibration.estimates import Estimate
-from calibration.metrics.counts import COMPLETE, FloatArray, RunCounts, count_runs
+from calibration.metrics.arrays import FloatArray
+from calibration.metrics.counting import count_runs
+from calibration.metrics.counts import COMPLETE, RunCounts
 from calibration.metrics.resampling import Interval, Resampled, resample
 from calibration.metrics.score import DEFAULT_CREDIT, cost_penalties, outcome_shares, scores
 from calibration.metrics.units import MOST_UNITS, SHARES, units_of
