@@ -14,6 +14,8 @@ from calibration.metrics.units import SHARES, Units
 from calibration.records import OUTCOMES
 
 MOVED, LEVEL = 0.02, 0.05
+# Two points exactly, up to rounding of shares, is not more than two.
+EXACTLY = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +92,9 @@ def class_changes(
                 p_value=p,
                 adjusted_p_value=adjusted_p,
                 flagged=(
-                    abs(after - before) > moved and adjusted_p is not None and adjusted_p <= level
+                    abs(after - before) > moved + EXACTLY
+                    and adjusted_p is not None
+                    and adjusted_p <= level
                 ),
             )
         )

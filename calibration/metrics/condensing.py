@@ -43,7 +43,7 @@ def condensed(counts: RunCounts, *, grid: int | None, by: str | None = None) -> 
         counts.stratum,
         counts.mix,
         counts.known.astype(np.int64),
-        np.where(pays, step, np.minimum(step, 1)),
+        np.where(pays, step + 2, np.minimum(step, 1)),
         *([] if labels is None else [labels.codes + 1]),
     ]
     if (counts.weight != counts.weight[0]).any():

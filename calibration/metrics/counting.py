@@ -1,13 +1,16 @@
 """Counts from runs that are given one by one."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from calibration.metrics.arrays import BoolArray, FloatArray, IntArray
 from calibration.metrics.counts import ABANDONED, RunCounts, checked, checked_credit, labels_of
 from calibration.metrics.score import DEFAULT_CREDIT, cost_penalties, outcome_shares
+
+Names = Sequence[str | None] | NDArray[np.generic]
 
 
 def count_runs(
@@ -21,7 +24,7 @@ def count_runs(
     weights: ArrayLike | None = None,
     clusters: ArrayLike | None = None,
     strata: ArrayLike | None = None,
-    by: Mapping[str, ArrayLike] | None = None,
+    by: Mapping[str, Names] | None = None,
 ) -> RunCounts:
     """Count runs that are given one by one; parameters as in `agent_success_rate`.
 
@@ -36,7 +39,7 @@ def count_runs(
         Credit of each class.
     other_credit : mapping of str to sequence of float, optional
         Further credit tables to score the runs with.
-    by : mapping of str to array-like, optional
+    by : mapping of str to sequence, optional
         ``week``, ``workflow``, ``model`` of each run, None where there is none.
 
     Raises
@@ -56,7 +59,12 @@ def count_runs(
     known, penalty = _penalties(costs, ceilings, units, n)
     shares, mix = _mixes(rows)
     weight = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
-    arrays = {"weights": weight, "clusters": clusters, "strata": strata, **(by or {})}
+    arrays: dict[str, Any] = {
+        "weights": weight,
+        "clusters": clusters,
+        "strata": strata,
+        **(by or {}),
+    }
     for name, array in arrays.items():
         if array is not None and np.shape(array) != (n,):
             raise ValueError(f"{name} must have shape ({n},), got {np.shape(array)!r}")

@@ -1,6 +1,6 @@
 """Runs counted by what is equal in them: all that the rates, trends and comparisons need."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -250,7 +250,7 @@ def checked_credit(credit: ArrayLike) -> FloatArray:
     return worth
 
 
-def labels_of(values: ArrayLike | pd.Series) -> Labels:
+def labels_of(values: ArrayLike | Sequence[str | None] | pd.Series) -> Labels:
     """Return the names that occur and where; None and NaN are no name."""
     found = pd.Categorical(values if isinstance(values, pd.Series) else pd.Series(values))
     return Labels(
