@@ -126,10 +126,10 @@ def compare_runs(
     >>> found.asr.estimate.value, found.verdict
     (0.2, 'better')
     """
-    if not np.array_equal(before.credit, after.credit):
+    tables = [(side.credit.tolist(), dict(side.own_credit)) for side in (before, after)]
+    if tables[0] != tables[1]:
         raise ValueError(
-            "both sides must be scored with the same credit, "
-            f"got {before.credit.tolist()!r} and {after.credit.tolist()!r}"
+            f"both sides must be scored with the same credit, got {tables[0]!r} and {tables[1]!r}"
         )
     if not 0 < margin < 1:
         raise ValueError(f"margin must be in (0, 1), got {margin!r}")

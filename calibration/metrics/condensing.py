@@ -61,6 +61,7 @@ def condensed(counts: RunCounts, *, grid: int | None, by: str | None = None) -> 
         runs=np.bincount(index, weights=counts.runs * counts.like).astype(np.int64),
         like=np.ones(first.size, dtype=np.int64),
         penalty=summed(counts.penalty),
+        gross=summed(counts.gross),
         score=summed(counts.score),
         abandoned_score=summed(counts.abandoned_score),
         other_scores={name: summed(sums) for name, sums in counts.other_scores.items()},

@@ -80,6 +80,7 @@ def count_runs(
             known=known,
             weight=weight,
             penalty=penalty,
+            gross=rows @ worth,
             score=_kept(rows, penalty, worth),
             abandoned_score=rows[:, ABANDONED] * of_abandoned,
             credit=worth,

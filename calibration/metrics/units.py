@@ -71,7 +71,7 @@ def features(counts: RunCounts) -> tuple[tuple[str, ...], FloatArray]:
     columns = [
         runs,
         counts.score,
-        classes @ counts.credit,
+        counts.gross,
         runs - classes[:, ABANDONED],
         counts.score - counts.abandoned_score,
         np.where(counts.known, runs, 0.0),
@@ -114,7 +114,8 @@ def task_units(counts: RunCounts) -> tuple[Units, NDArray[np.generic]]:
     ids, first, index = np.unique(counts.task, return_index=True, return_inverse=True)
     names, sums = features(counts)
     of_tasks = summed(sums, index.astype(np.int64))
-    return _made(counts, names, of_tasks, counts.like[first], counts.stratum[first], TASKS), ids
+    units = _made(counts, names, of_tasks, counts.like[first], counts.stratum[first], TASKS)
+    return replace(units, n=counts.n_tasks, grouped=counts.grouped_tasks is not None), ids
 
 
 def _cell_units(counts: RunCounts, most: int) -> Units:

@@ -6,7 +6,7 @@ import pytest
 
 from calibration.metrics.cost import cost_per_success
 from calibration.metrics.counting import count_runs
-from calibration.metrics.counts import counts_of_frame
+from calibration.metrics.frames import counts_of_frame
 
 
 def test_by_hand() -> None:
