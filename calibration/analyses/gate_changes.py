@@ -12,6 +12,7 @@ from calibration.estimates import not_estimable
 from calibration.gates.changes import Change, paired_change, unpaired_change
 from calibration.metrics.pass_at_k import Trials
 
+MOST_CATEGORIES = 200
 OTHER_TREE = (
     "the baseline was labelled with other questions, so its classes mean something else: label "
     "its runs again, or take a newer baseline"

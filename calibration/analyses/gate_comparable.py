@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibration.analyses.gate_baseline import Comparable, tree_fingerprint
-from calibration.analyses.gate_changes import categories_of, totals
+from calibration.analyses.gate_changes import MOST_CATEGORIES, categories_of, totals
 from calibration.analyses.gate_rates import ceilings_of, pass_rate, rate, run_scores, subset
 from calibration.analyses.gate_runs import FloatArray, Runs
 from calibration.estimates import Estimate
@@ -36,6 +36,7 @@ def comparable_of(
     if forked:
         asr_default = rate(runs, ours, default_ceilings, rng=rng, confidence_level=level).asr
     categories = np.array(categories_of(runs))
+    named = [name for name in np.unique(categories).tolist() if name]
     return Comparable(
         taxonomy=taxonomy_of(taxonomy, settings),
         tree=tree_fingerprint(taxonomy),
@@ -44,9 +45,8 @@ def comparable_of(
         asr_default=asr_default,
         pass_at_1=_pass_at_1(runs, trials, PASS_AT_1, rng, level),
         by_category={
-            str(name): _pass_at_1_of(runs, trials, categories == name, rng, level)
-            for name in np.unique(categories)
-            if name
+            name: _pass_at_1_of(runs, trials, categories == name, rng, level)
+            for name in (named if len(named) <= MOST_CATEGORIES else ())
         },
         tasks=totals(
             runs,

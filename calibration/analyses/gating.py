@@ -9,7 +9,7 @@ import pandas as pd
 
 from calibration.analyses.fingerprint import fingerprint
 from calibration.analyses.gate_baseline import Comparable, read_baseline
-from calibration.analyses.gate_changes import Against, against
+from calibration.analyses.gate_changes import MOST_CATEGORIES, Against, against, categories_of
 from calibration.analyses.gate_comparable import comparable_of
 from calibration.analyses.gate_labels import CHOSEN, Labelled, hold_against_labels
 from calibration.analyses.gate_rates import (
@@ -192,6 +192,11 @@ def _notes(
         )
     if runs.repeat and advice(n_tasks):
         notes.append(advice(n_tasks))
+    if baseline is not None and len(set(categories_of(runs))) > MOST_CATEGORIES:
+        notes.append(
+            f"more than {MOST_CATEGORIES} categories: they are not held against the baseline one "
+            "by one; give a coarser column 'category'"
+        )
     others = {"regression", "non_inferior"}
     if baseline is not None and set(baseline.failed) - others:
         failed = ", ".join(sorted(set(baseline.failed) - others))

@@ -155,9 +155,9 @@ def unpaired_change(
         return Change(estimate=estimate, note=note)
     parts = [(error or 0.0) ** 2 for error in errors]
     variance = sum(parts)
-    df = variance**2 / sum(
-        part**2 / max(1, e.n - 1) for part, e in zip(parts, (now, before), strict=True)
-    )
+    spread = sum(part**2 / max(1, e.n - 1) for part, e in zip(parts, (now, before), strict=True))
+    # A saved result may have an interval without length.
+    df = variance**2 / spread if variance >= NO_VARIANCE else 0.0
     return _change(value, variance, df, n, method, confidence_level, False, note)
 
 

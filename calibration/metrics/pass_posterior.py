@@ -52,7 +52,7 @@ class PassPosterior:
     mean, size : float
         Posterior means of m and s, where p of a task is Beta(m s, (1 - m) s).
     tasks : tuple of ShrunkTask
-        Every task, marked ``shrunk``.
+        Every task, marked ``shrunk``; empty when they were not asked for.
     """
 
     k: int
@@ -129,7 +129,9 @@ def pass_of_one_task(n: int, c: int, k: int, *, confidence_level: float = 0.95) 
     return OneTask(k=k, pass_at_k=at, pass_hat_k=hat)
 
 
-def pass_of_tasks(trials: Trials, k: int, *, confidence_level: float = 0.95) -> PassPosterior:
+def pass_of_tasks(
+    trials: Trials, k: int, *, each_task: bool = True, confidence_level: float = 0.95
+) -> PassPosterior:
     """Estimate pass@k and pass^k of the population of tasks from few tasks or few trials.
 
     Tasks are independent; the chance p of a task is Beta(m s, (1 - m) s), with m uniform on
@@ -142,6 +144,8 @@ def pass_of_tasks(trials: Trials, k: int, *, confidence_level: float = 0.95) -> 
         From `count_trials`.
     k : int
         Trials looked at together, at least 1.
+    each_task : bool, default True
+        Whether to give the figures of every task too.
     confidence_level : float, default 0.95
         Posterior content of the intervals, strictly between 0 and 1.
 
@@ -188,7 +192,9 @@ def pass_of_tasks(trials: Trials, k: int, *, confidence_level: float = 0.95) -> 
         _summary(values, grid.weight, n.size, method, confidence_level)
         for values in (1 - _moment(grid.b, grid.a, k), _moment(grid.a, grid.b, k))
     )
-    of_kind = [_of_task(grid, int(m), int(s), k, confidence_level) for m, s in kinds]
+    of_kind = []
+    if each_task:
+        of_kind = [_of_task(grid, int(m), int(s), k, confidence_level) for m, s in kinds]
     return PassPosterior(
         k=k,
         pass_at_k=at,
@@ -202,6 +208,7 @@ def pass_of_tasks(trials: Trials, k: int, *, confidence_level: float = 0.95) -> 
             for name, m, s, j in zip(
                 np.asarray(trials.tasks).tolist(), n, c, kind.ravel().tolist(), strict=True
             )
+            if each_task
         ),
     )
 

@@ -363,5 +363,7 @@ def test_a_sample_without_variation_enters_with_its_bound() -> None:
     )
     found = unpaired_change(of(0.9, 0.0196), sure)
     assert found.estimate.se == pytest.approx(np.hypot(0.01, 0.1 / 1.959964), rel=1e-4)
+    without_length = Estimate(value=1.0, interval=(1.0, 1.0), n=35, method="m")
+    assert unpaired_change(without_length, without_length).estimate.status == "no variation seen"
     bare = Estimate(value=1.0, interval=None, n=3, method="m", status="not_estimable: few")
     assert unpaired_change(of(0.9), bare).lower(0.95) is None
