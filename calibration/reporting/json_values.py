@@ -1,5 +1,6 @@
 """What every result in JSON is made of."""
 
+import json
 from typing import Any
 
 from calibration.estimates import Estimate
@@ -18,3 +19,8 @@ def estimate(result: Estimate) -> Json:
         "confidence_level": result.confidence_level,
         "status": result.status,
     }
+
+
+def as_text(data: Json) -> str:
+    """Return JSON for a file, in full precision; NaN is an error here, never output."""
+    return json.dumps(data, ensure_ascii=True, allow_nan=False, indent=1) + "\n"

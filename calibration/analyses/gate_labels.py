@@ -1,0 +1,106 @@
+"""Human labels of some of the runs: how good the outcomes in the file are, and how acceptable."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibration.analyses.gate_runs import Runs
+from calibration.analyses.verdict_files import LabelFile, LabelRow
+from calibration.correction.calibrate import Design
+from calibration.correction.confusion import Confusion, confusion
+from calibration.correction.quality import judge_quality
+from calibration.errors import InputError
+from calibration.estimates import Estimate
+from calibration.gates.measurements import JudgeMeasured
+from calibration.records import OUTCOMES, SetAside
+from calibration.two_way import wilson_interval
+
+ACCEPTABLE = ("complete", "partial_plus")
+CHOSEN = "the labelled runs were chosen, not drawn at random (--design reference)"
+NO_RUN = "the labelled trace is not among the runs"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Labelled:
+    """What the labels say: of the transcripts, and of the outcomes in the file of runs."""
+
+    review: Estimate | None
+    judge: JudgeMeasured
+    set_aside: tuple[SetAside, ...]
+
+
+def hold_against_labels(
+    runs: Runs, labels: LabelFile, *, design: Design, confidence_level: float
+) -> Labelled:
+    """Cross the outcomes of the runs with human labels.
+
+    Of several reviewers the adjudicated class counts, else each one's share. The share of
+    acceptable transcripts is a figure of production only when they were drawn at random.
+
+    Raises
+    ------
+    InputError
+        If a label is no class, or no labelled trace is among the runs.
+    """
+    place = {trace_id: k for k, trace_id in enumerate(runs.trace_ids)}
+    at: list[int] = []
+    shares: list[list[float]] = []
+    weights: list[float | None] = []
+    set_aside: list[SetAside] = []
+    for trace_id, rows in labels.rows.items():
+        given = [row for row in rows if row.outcome]
+        for row in given:
+            if row.outcome not in OUTCOMES:
+                raise InputError(
+                    f"{labels.path}, line {row.line}, field 'outcome': {row.outcome!r:.80} is none "
+                    f"of {', '.join(OUTCOMES)}"
+                )
+        if trace_id not in place:
+            set_aside += [SetAside(file=str(labels.path), line=r.line, reason=NO_RUN) for r in rows]
+        elif given:
+            at.append(place[trace_id])
+            shares.append(_shares(given))
+            weights.append(given[0].weight)
+    if not at:
+        raise InputError(
+            f"{labels.path}: no labelled trace is among the runs; the trace_id must be the same"
+        )
+    if any(w is None for w in weights) and any(w is not None for w in weights):
+        raise InputError(f"{labels.path}: some labels have a weight and some have none")
+    table = confusion(
+        np.array(shares),
+        runs.outcomes[at],
+        n_verdicts=len(OUTCOMES),
+        weights=None if weights[0] is None else np.array(weights, dtype=np.float64),
+    )
+    quality = judge_quality(table, confidence_level=confidence_level)
+    return Labelled(
+        review=_review(table, confidence_level) if design == "production" else None,
+        judge=JudgeMeasured(
+            agreement=quality.accuracy,
+            kappa=quality.kappa,
+            recall={
+                name: one.recall for name, one in zip(OUTCOMES, quality.per_class, strict=True)
+            },
+            n=quality.n,
+        ),
+        set_aside=tuple(set_aside),
+    )
+
+
+def _shares(rows: list[LabelRow]) -> list[float]:
+    settled = [row.outcome for row in rows if row.adjudicated][:1]
+    said = settled or [row.outcome for row in rows]
+    return [said.count(name) / len(said) for name in OUTCOMES]
+
+
+def _review(table: Confusion, confidence_level: float) -> Estimate:
+    total = float(table.table.sum())
+    good = float(sum(table.table[OUTCOMES.index(name)].sum() for name in ACCEPTABLE))
+    return Estimate(
+        value=good / total,
+        interval=wilson_interval(good, total, confidence_level=confidence_level),
+        n=table.n,
+        method="wilson",
+        confidence_level=confidence_level,
+    )

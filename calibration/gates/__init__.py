@@ -1,0 +1,1 @@
+"""Gates: thresholds from a file, what was measured, and which of them hold."""

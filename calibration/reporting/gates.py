@@ -1,0 +1,150 @@
+"""Gates as text for a terminal, and as JSON."""
+
+from collections.abc import Iterator
+
+from calibration.analyses.gate_baseline import PART, comparable_data
+from calibration.analyses.gating import GateAnalysis
+from calibration.gates.results import GateResult, Part
+from calibration.reporting.as_json import rate
+from calibration.reporting.json_values import Json
+from calibration.reporting.text import number, table
+
+IN_POINTS = ("non_inferior", "regression")
+SHOWN_PARTS = 40
+
+
+def gates(result: GateAnalysis) -> Iterator[str]:
+    """Yield the report on all gates."""
+    yield verdict(result)
+    yield f"Agent success rate (ASR) {number(result.asr.asr)}  outcomes as given, not calibrated"
+    yield ""
+    yield from table(
+        ["gate", "level", "result", "value", "n"],
+        [[g.name, g.level, word(g), figure(g), f"{g.n:,}"] for g in result.report.gates],
+    )
+    yield ""
+    for gate in result.report.gates:
+        yield from _detail(gate)
+    yield ""
+    for note in result.notes:
+        yield f"  {note}"
+    if result.set_aside:
+        yield f"  {len(result.set_aside):,} rows set aside, the first: {result.set_aside[0].reason}"
+    level = 100 * result.report.confidence_level
+    yield (
+        f"{result.n_runs:,} runs of {result.n_tasks:,} tasks; {level:g} % intervals; taxonomy "
+        f"{result.taxonomy_version} ({result.comparable.taxonomy[:12]}); seed {result.seed}; "
+        f"fingerprint {result.fingerprint[:16]}"
+    )
+
+
+def verdict(result: GateAnalysis) -> str:
+    """Return the first line: whether the run passes, and what stopped it."""
+    blocking = result.report.blocking
+    musts = sum(gate.level == "must" for gate in result.report.gates)
+    if blocking:
+        return f"GATES FAILED: {', '.join(gate.name for gate in blocking)}"
+    if not musts:
+        return "GATES PASSED: none of them is a must"
+    return f"GATES PASSED: {musts} of {musts} that must"
+
+
+def word(gate: GateResult) -> str:
+    """Return the status as it is shown, marked where it fails the run."""
+    shown = gate.status.replace("_", " ").upper() if gate.blocks else gate.status.replace("_", " ")
+    return f"{shown} !" if gate.blocks else shown
+
+
+def figure(gate: GateResult | Part, *, points: bool | None = None) -> str:
+    """Return value and interval; changes in percentage points."""
+    if gate.value is None:
+        return "-"
+    in_points = gate.name in IN_POINTS if points is None else points
+    scale, sign, unit = (100, "+", " pp") if in_points else (1, "", "")
+    digits = 1 if in_points else 3
+    text = f"{scale * gate.value:{sign}.{digits}f}"
+    if gate.interval is not None:
+        low, high = (scale * limit for limit in gate.interval)
+        text += f" [{low:{sign}.{digits}f}, {high:{sign}.{digits}f}]"
+    return text + unit
+
+
+def _detail(gate: GateResult) -> Iterator[str]:
+    why = f": {gate.why}" if gate.why else ""
+    yield f"{gate.name}, {gate.rule}: {word(gate)}{why}"
+    if gate.method:
+        yield f"    {gate.method}, n = {gate.n:,}"
+    if gate.blocks and gate.status in ("skipped", "not_estimable"):
+        yield (
+            f"    a must gate without a result fails: mend it, or set allow_skipped = true under "
+            f'[gates."{gate.name}"]'
+        )
+    for part in gate.parts[:SHOWN_PARTS]:
+        reason = f"  ({part.why})" if part.why else ""
+        shown = figure(part, points=gate.name in IN_POINTS)
+        yield (
+            f"    {part.status.replace('_', ' '):<14}{part.name} {shown} {part.rule}, "
+            f"n = {part.n:,}{reason}"
+        )
+    if len(gate.parts) > SHOWN_PARTS:
+        yield f"    and {len(gate.parts) - SHOWN_PARTS} more, all in --json"
+
+
+def gates_data(result: GateAnalysis, *, with_tasks: bool = False) -> Json:
+    """Return the report as JSON; with tasks it is a baseline that pairs by task."""
+    return {
+        "passed": not result.report.blocking,
+        "exit_code": result.report.exit_code,
+        "gates": [_gate(gate) for gate in result.report.gates],
+        "rates": rate(result.asr),
+        "calibrated": False,
+        "n_runs": result.n_runs,
+        "n_tasks": result.n_tasks,
+        "baseline": None
+        if result.baseline is None
+        else {"taxonomy": result.baseline.taxonomy, "failed": list(result.baseline.failed)},
+        "notes": list(result.notes),
+        "set_aside": [
+            {"file": row.file, "line": row.line, "reason": row.reason} for row in result.set_aside
+        ],
+        "settings": {
+            "confidence_level": result.settings.confidence_level,
+            "partial_plus_passes": result.settings.partial_plus_passes,
+            "ceilings": dict(result.settings.ceilings),
+        },
+        "taxonomy": {
+            "version": result.taxonomy_version,
+            "fingerprint": result.comparable.taxonomy,
+        },
+        "seed": result.seed,
+        "fingerprint": result.fingerprint,
+        PART: comparable_data(result.comparable, with_tasks=with_tasks),
+    }
+
+
+def _gate(gate: GateResult) -> Json:
+    return {
+        "name": gate.name,
+        "level": gate.level,
+        "status": gate.status,
+        "blocks": gate.blocks,
+        "value": gate.value,
+        "interval": None if gate.interval is None else list(gate.interval),
+        "threshold": gate.threshold,
+        "rule": gate.rule,
+        "n": gate.n,
+        "method": gate.method,
+        "why": gate.why,
+        "parts": [
+            {
+                "name": part.name,
+                "status": part.status,
+                "value": part.value,
+                "interval": None if part.interval is None else list(part.interval),
+                "rule": part.rule,
+                "n": part.n,
+                "why": part.why,
+            }
+            for part in gate.parts
+        ],
+    }

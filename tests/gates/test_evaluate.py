@@ -1,0 +1,369 @@
+"""Every gate passes, fails, is skipped and is not estimable; what blocks a run."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from calibration.correction.confusion import confusion_from_table
+from calibration.correction.quality import judge_quality
+from calibration.estimates import Estimate, not_estimable
+from calibration.gates.changes import Change, paired_change, unpaired_change
+from calibration.gates.evaluate import evaluate
+from calibration.gates.measurements import (
+    CostMeasured,
+    Events,
+    JudgeMeasured,
+    Measurements,
+    WorkflowCost,
+)
+from calibration.gates.results import GateResult
+from calibration.gates.settings import GateFile, setting
+from calibration.records import OUTCOMES
+from tests.metrics.test_pass_at_k import entries
+
+NONE = not_estimable("too little of it: add runs", method="m")
+
+
+def of(value: float, half: float = 0.05, n: int = 100, **more: Any) -> Estimate:
+    se = half / 1.96
+    return Estimate(
+        value=value, interval=(value - half, value + half), n=n, method="m", se=se, **more
+    )
+
+
+def change(value: float, half: float = 0.02) -> Change:
+    return Change(estimate=of(value, half), df=99)
+
+
+def judged(table: list[list[int]]) -> JudgeMeasured:
+    quality = judge_quality(confusion_from_table(table))
+    names = OUTCOMES[: len(table)]
+    return JudgeMeasured(
+        agreement=quality.accuracy,
+        kappa=quality.kappa,
+        recall={n: q.recall for n, q in zip(names, quality.per_class, strict=True)},
+        n=quality.n,
+    )
+
+
+def flow(name: str, mean: Estimate, ceiling: float | None = 1.0, known: int = 100) -> WorkflowCost:
+    return WorkflowCost(name=name, ceiling=ceiling, mean_per_unit=mean, n=100, n_known=known)
+
+
+def costs(*flows: WorkflowCost, over: float = 0.05) -> CostMeasured:
+    return CostMeasured(workflows=flows, share_over=of(over, 0.02))
+
+
+def one(name: str, measured: Measurements, level: Any = "must", **keys: Any) -> GateResult:
+    flags = {k: keys.pop(k) for k in ("allow_skipped", "interval_aware") if k in keys}
+    gate = setting(name, level, keys, **flags)
+    (result,) = evaluate(measured, GateFile(gates=(gate,))).gates
+    return result
+
+
+NUMBERS: dict[str, dict[str, float]] = {
+    "pass_at_1[core]": {"threshold": 0.8},
+    "pass_hat_3[core]": {"threshold": 0.5},
+    "pass_at_1[edge]": {"threshold": 0.6},
+    "asr": {"threshold": 0.6},
+}
+GOOD_JUDGE, WEAK_JUDGE = [[80, 2], [3, 15]], [[60, 20], [10, 10]]
+MEASURED: dict[str, tuple[Measurements, Measurements, Measurements]] = {
+    name: (
+        Measurements(rates={name: of(0.9)}),
+        Measurements(rates={name: of(0.3)}),
+        Measurements(rates={name: NONE}),
+    )
+    for name in NUMBERS
+} | {
+    name: (
+        Measurements(events={name: Events(count=0, n=500, n_tasks=500)}),
+        Measurements(events={name: Events(count=1, n=500, n_tasks=500)}),
+        Measurements(events={name: Events(count=0, n=20, n_tasks=20)}),
+    )
+    for name in ("loops", "data_corruption")
+} | {
+    "human_review": (
+        Measurements(review=of(0.95, n=20)),
+        Measurements(review=of(0.85, n=20)),
+        Measurements(review=of(1.0, n=19)),
+    ),
+    "judge": (
+        Measurements(judge=judged(GOOD_JUDGE)),
+        Measurements(judge=judged(WEAK_JUDGE)),
+        Measurements(judge=judged([[50, 0], [0, 0]])),
+    ),
+    "non_inferior": (
+        Measurements(changes={"asr": change(-0.02)}),
+        Measurements(changes={"asr": change(-0.04)}),
+        Measurements(changes={"asr": Change(estimate=NONE)}),
+    ),
+    "regression": (
+        Measurements(changes={"pass_at_1": change(-0.05)}),
+        Measurements(changes={"pass_at_1": change(-0.051)}),
+        Measurements(changes={"pass_at_1": Change(estimate=NONE)}),
+    ),
+    "latency_p95": (
+        Measurements(rates={"latency_p95": of(29.9, 3)}),
+        Measurements(rates={"latency_p95": of(30, 0)}),
+        Measurements(rates={"latency_p95": NONE}),
+    ),
+    "cost": (
+        Measurements(cost=costs(flow("a", of(0.9)), flow("b", of(1.0)))),
+        Measurements(cost=costs(flow("a", of(0.9)), flow("b", of(1.1)))),
+        Measurements(cost=costs(flow("a", of(0.9)), flow("b", NONE, known=0))),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(MEASURED))
+@pytest.mark.parametrize("case", ["pass", "fail", "not_estimable", "skipped"])
+@pytest.mark.parametrize("level", ["must", "should"])
+@pytest.mark.parametrize("allow_skipped", [True, False])
+def test_every_gate_in_every_case(name: str, case: str, level: str, allow_skipped: bool) -> None:
+    cases = dict(zip(("pass", "fail", "not_estimable"), MEASURED[name], strict=True))
+    # A bound that 20 runs cannot show is what makes no event not estimable.
+    keys = NUMBERS.get(name, {}) | (
+        {"max_upper": 0.01} if name in ("loops", "data_corruption") else {}
+    )
+    result = one(name, cases.get(case, Measurements()), level, allow_skipped=allow_skipped, **keys)
+    assert result.status == case
+    assert result.blocks == (
+        level == "must" and (case == "fail" or (case != "pass" and not allow_skipped))
+    )
+    if case != "pass":
+        assert result.why or name in (
+            "pass_at_1[core]",
+            "pass_hat_3[core]",
+            "pass_at_1[edge]",
+            "asr",
+            "latency_p95",
+        )
+    assert result.rule
+
+
+def test_a_must_that_was_not_measured_fails_the_run() -> None:
+    gates = GateFile(gates=(setting("loops", "must", {}), setting("cost", "should", {})))
+    report = evaluate(Measurements(why_not={"loops": "nobody looked"}), gates)
+    assert report.exit_code == 1
+    assert [gate.name for gate in report.blocking] == ["loops"]
+    assert report.gates[0].why == "nobody looked"
+    assert report.gates[1].why == "no cost was recorded"
+
+
+def test_a_threshold_is_met_by_what_equals_it_but_for_rounding() -> None:
+    assert (
+        one("pass_at_1", Measurements(rates={"pass_at_1": of(0.1 + 0.2)}), threshold=0.3).status
+        == "pass"
+    )
+    assert (
+        one("pass_at_1", Measurements(rates={"pass_at_1": of(0.3 - 1e-15)}), threshold=0.3).status
+        == "pass"
+    )
+    assert (
+        one("regression", Measurements(changes={"pass_at_1": change(0.75 - 0.80)})).status == "pass"
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "aware", "status"),
+    [(0.78, False, "fail"), (0.78, True, "pass"), (0.74, True, "fail"), (0.82, True, "pass")],
+)
+def test_interval_aware_fails_only_when_the_interval_excludes_the_threshold(
+    value: float, aware: bool, status: str
+) -> None:
+    measured = Measurements(rates={"pass_at_1": of(value)})
+    found = one("pass_at_1", measured, threshold=0.8, interval_aware=aware)
+    assert found.status == status
+    latency = Measurements(rates={"latency_p95": of(50.4 - 20 * (value - 0.08 + 0.3), 1)})
+    assert one("latency_p95", latency, interval_aware=True).status in ("pass", "fail")
+
+
+def test_interval_aware_needs_an_interval() -> None:
+    bare = Estimate(value=0.9, interval=None, n=30, method="m", status="provisional: few runs")
+    measured = Measurements(rates={"latency_p95": bare})
+    assert one("latency_p95", measured).status == "pass"
+    assert one("latency_p95", measured, interval_aware=True).status == "not_estimable"
+
+
+def test_a_value_from_too_few_tasks_is_shown_and_does_not_pass() -> None:
+    few = Estimate(
+        value=1.0, interval=None, n=3, method="m", status="not_estimable: no interval from 3 tasks"
+    )
+    found = one("pass_at_1", Measurements(rates={"pass_at_1": few}), threshold=0.8)
+    assert (found.status, found.value, found.blocks) == ("not_estimable", 1.0, True)
+
+
+@pytest.mark.parametrize(("given", "expected"), entries("gate: 0 occurrences in 500 runs"))
+def test_no_event_has_an_exact_upper_bound(
+    given: dict[str, Any], expected: dict[str, float]
+) -> None:
+    events = Events(count=0, n=given["n"], n_tasks=given["n"])
+    found = one("loops", Measurements(events={"loops": events}))
+    assert found.interval == pytest.approx((0, expected["upper95_exact"]), abs=1e-9)
+    assert found.why == "0 of 500 runs; exact upper limit 0.6 %"
+    repeated = Events(count=0, n=500, n_tasks=50)
+    assert (
+        "5.8 % when the runs of a task count once"
+        in one("loops", Measurements(events={"loops": repeated})).why
+    )
+
+
+def test_events_have_exact_limits_on_both_sides() -> None:
+    """Clopper-Pearson: 10 of 100 is [.0490, .1762], all of 10 is [.6915, 1]."""
+    assert Events(count=10, n=100, n_tasks=100).interval(0.95) == pytest.approx(
+        (0.0490047, 0.1762226), abs=1e-6
+    )
+    assert Events(count=10, n=10, n_tasks=10).interval(0.95) == pytest.approx((0.6915029, 1.0))
+    some = Measurements(events={"loops": Events(count=3, n=500, n_tasks=500)})
+    assert one("loops", some, threshold=0.005).status == "fail"
+    assert one("loops", some, threshold=0.005, interval_aware=True).status == "pass"
+
+
+@pytest.mark.parametrize(("_", "expected"), entries("judge gate"))
+def test_a_judge_that_always_passes_fails(_: Any, expected: dict[str, float]) -> None:
+    judge = judged([[82, 0], [18, 0]])
+    assert judge.agreement.value == pytest.approx(expected["always_pass_judge_agreement"])
+    assert judge.kappa.value == pytest.approx(expected["always_pass_judge_kappa"])
+    found = one("judge", Measurements(judge=judge))
+    assert (found.status, found.n) == ("fail", 100)
+    by_name = {part.name: part.status for part in found.parts}
+    assert by_name == {
+        "agreement": "pass",
+        "kappa": "fail",
+        "lower limit of kappa": "not_estimable",
+        "recall of complete": "pass",
+        "recall of partial_plus": "fail",
+    }
+    assert found.why == "failed: kappa, recall of partial_plus"
+
+
+def test_a_judge_whose_kappa_is_not_known_closely_enough_fails() -> None:
+    found = one("judge", Measurements(judge=judged([[14, 1], [2, 5]])))
+    assert found.status == "fail"
+    assert [p.name for p in found.parts if p.status == "fail"] == ["lower limit of kappa"]
+    assert "too few labels to check partial_plus (7)" in found.why
+
+
+@pytest.mark.parametrize(("given", "expected"), entries("gate: 20 transcripts"))
+def test_eighteen_of_twenty_pass_and_are_said_to_be_few(
+    given: dict[str, int], expected: dict[str, Any]
+) -> None:
+    low, high = expected["wilson95"]
+    review = Estimate(value=given["k"] / given["n"], interval=(low, high), n=20, method="wilson")
+    found = one("human_review", Measurements(review=review))
+    assert (found.status, found.why) == ("pass", "the interval reaches beyond the threshold")
+
+
+@pytest.mark.parametrize(("given", "expected"), entries("gates pass@1>=0.80 and pass^3>=0.50"))
+def test_the_estimator_of_pass_hat_is_the_exact_one(
+    given: dict[str, int], expected: dict[str, float]
+) -> None:
+    """A homogeneous 80 % agent fails pass^3 >= .5 by the exact ratio, not by the plug-in."""
+    from calibration.metrics.pass_at_k import pass_hat_k
+
+    value = pass_hat_k(given["n"], given["c"], 3)
+    assert value == pytest.approx(expected["hyper"])
+    found = one(
+        "pass_hat_3[core]", Measurements(rates={"pass_hat_3[core]": of(value or 0)}), threshold=0.5
+    )
+    assert found.status == "fail"
+
+
+def test_non_inferiority_is_shown_by_the_lower_limit() -> None:
+    wide = Measurements(changes={"asr": change(0.0, 0.08)})
+    assert one("non_inferior", wide).status == "fail"
+    assert one("non_inferior", wide, interval_aware=True).status == "pass"
+    worse = Measurements(changes={"asr": change(-0.2, 0.08)})
+    assert one("non_inferior", worse, interval_aware=True).status == "fail"
+    assert one("non_inferior", wide, margin_pp=10).status == "pass"
+
+
+def test_a_category_fails_only_when_it_is_shown_to_have_dropped() -> None:
+    """p = .04, .02, .3 against .05: Holm asks .0167 of the smallest, so none fails."""
+
+    def with_p(p: float) -> Change:
+        from scipy import stats
+
+        se = 0.02
+        return Change(estimate=of(-0.05 + se * float(stats.t.ppf(p, 99)), 1.96 * se), df=99)
+
+    def run(*p_values: float) -> GateResult:
+        return one(
+            "regression",
+            Measurements(
+                changes={"pass_at_1": change(-0.01)},
+                by_category={f"c{k}": with_p(p) for k, p in enumerate(p_values)},
+            ),
+        )
+
+    assert run(0.04, 0.02, 0.3).status == "pass"
+    found = run(0.04, 0.001, 0.02)
+    assert found.status == "fail"
+    assert [part.name for part in found.parts if part.status == "fail"] == ["c0", "c1", "c2"]
+    assert [p.name for p in run(0.04, 0.001, 0.3).parts if p.status == "fail"] == ["c1"]
+    assert "category c1 (Holm)" in run(0.04, 0.001, 0.3).why
+
+
+def test_every_workflow_must_keep_its_ceiling() -> None:
+    def status(*flows: WorkflowCost, over: float = 0.05) -> tuple[str, str]:
+        found = one("cost", Measurements(cost=costs(*flows, over=over)))
+        return found.status, found.why
+
+    cheap = flow("a", of(0.5))
+    assert status(cheap, over=0.11) == ("fail", "failed: runs above their ceiling")
+    assert status(cheap, flow("b", of(0.5), None)) == ("not_estimable", "not estimable: b")
+    assert status(cheap, flow("b", of(0.5), known=89)) == ("not_estimable", "not estimable: b")
+    assert status(cheap, flow("b", of(1.5), known=10)) == ("fail", "failed: b")
+
+
+# Changes
+
+
+def test_a_paired_change_by_hand() -> None:
+    """Differences .5, 0, 0, -.5, 0, -.5: mean -1/12, t with 5 df."""
+    now = np.array([1.0, 0.5, 0.5, 0.0, 1.0, 0.5])
+    before = np.array([0.5, 0.5, 0.5, 0.5, 1.0, 1.0])
+    ones = np.ones(6)
+    found = paired_change((now, ones), (before, ones))
+    d = now - before
+    se = d.std(ddof=1) / np.sqrt(6)
+    assert found.estimate.value == pytest.approx(d.mean())
+    assert found.estimate.se == pytest.approx(se)
+    assert found.estimate.half_width == pytest.approx(2.570582 * se, rel=1e-6)
+    assert found.lower(0.95) == pytest.approx(d.mean() - 2.015048 * se, rel=1e-6)
+    assert found.p_below(d.mean()) == pytest.approx(0.5)
+
+
+def test_tasks_that_did_not_change_bound_the_change_and_do_not_prove_it() -> None:
+    ones = np.ones(40)
+    found = paired_change((ones, ones), (ones, ones))
+    share = 1 - 0.025 ** (1 / 40)
+    assert found.estimate.interval == pytest.approx((-share, share))
+    assert found.lower(0.95) == pytest.approx(-(1 - 0.05 ** (1 / 40)))
+    assert found.p_below(-0.05) == 1.0
+    dropped = paired_change((0 * ones, ones), (ones, ones))
+    assert dropped.estimate.value == -1
+    assert (dropped.p_below(-0.05) or 1) < 1e-6
+
+
+def test_few_tasks_and_none_have_no_interval() -> None:
+    two = np.ones(2)
+    assert paired_change((two, two), (two, two)).estimate.status.startswith("not_estimable")
+    none = np.ones(0)
+    assert paired_change((none, none), (none, none)).estimate.value is None
+    assert paired_change((two, two), (two, two)).p_below(0) is None
+    assert unpaired_change(of(0.5), NONE).estimate.value is None
+
+
+def test_a_sample_without_variation_enters_with_its_bound() -> None:
+    sure = Estimate(
+        value=1.0, interval=(0.9, 1.0), n=35, method="exact", status="one-sided: all 35 tasks agree"
+    )
+    found = unpaired_change(of(0.9, 0.0196), sure)
+    assert found.estimate.se == pytest.approx(np.hypot(0.01, 0.1 / 1.959964), rel=1e-4)
+    without_length = Estimate(value=1.0, interval=(1.0, 1.0), n=35, method="m")
+    assert unpaired_change(without_length, without_length).estimate.status == "no variation seen"
+    bare = Estimate(value=1.0, interval=None, n=3, method="m", status="not_estimable: few")
+    assert unpaired_change(of(0.9), bare).lower(0.95) is None

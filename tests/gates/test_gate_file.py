@@ -1,0 +1,175 @@
+"""The gate file: what it says, and that nothing in it is overlooked."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from calibration.errors import InputError
+from calibration.gates.gate_file import parse_gates, read_gate_file
+from calibration.gates.settings import DEFAULTS, METRICS, default_gates, parse_name, setting
+
+
+def test_an_empty_file_is_the_default_table() -> None:
+    assert parse_gates("") == default_gates()
+    found = {gate.name: (gate.level, dict(gate.numbers)) for gate in parse_gates("").gates}
+    assert found == {
+        "pass_at_1[core]": ("must", {"threshold": 0.80}),
+        "pass_hat_3[core]": ("must", {"threshold": 0.50}),
+        "pass_at_1[edge]": ("should", {"threshold": 0.60}),
+        "loops": ("must", {"threshold": 0, "max_upper": 1}),
+        "data_corruption": ("must", {"threshold": 0, "max_upper": 1}),
+        "human_review": ("must", {"threshold": 0.90, "minimum_n": 20}),
+        "judge": (
+            "should",
+            {
+                "agreement": 0.80, "kappa": 0.60, "kappa_lower": 0.40, "recall": 0.50,
+                "minimum_labels": 10,
+            },
+        ),
+        "non_inferior": ("should", {"margin_pp": 5}),
+        "regression": ("must", {"max_drop_pp": 5}),
+        "latency_p95": ("should", {"threshold": 30}),
+        "cost": ("must", {"max_share_over": 0.10, "minimum_coverage": 0.90}),
+    }  # fmt: skip
+
+
+def test_a_gate_in_the_file_goes_before_the_table() -> None:
+    found = parse_gates(
+        'interval_aware = true\n[gates."pass_at_1[core]"]\nthreshold = 0.9\nlevel = "should"\n'
+        "interval_aware = false\n[gates.loops]\nlevel = 'off'\n"
+        '[gates."pass_hat_8[hard ones]"]\nthreshold = 0.2\n[ceilings]\n"my flow" = 2\n'
+    )
+    by_name = {gate.name: gate for gate in found.gates}
+    core = by_name["pass_at_1[core]"]
+    assert (core.numbers["threshold"], core.level, core.interval_aware) == (0.9, "should", False)
+    assert "loops" not in by_name
+    hard = by_name["pass_hat_8[hard ones]"]
+    assert (hard.k, hard.tier, hard.level, hard.interval_aware) == (8, "hard ones", "must", True)
+    assert dict(found.ceilings) == {"my flow": 2}
+    assert len(found.gates) == len(DEFAULTS)
+
+
+def test_the_table_can_be_left_out() -> None:
+    found = parse_gates("defaults = false\nallow_skipped = true\n[gates.asr]\nthreshold = 0.6")
+    assert [(gate.name, gate.allow_skipped) for gate in found.gates] == [("asr", True)]
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        ("a = ]", r"is not TOML \(Invalid value \(at line 1"),
+        ("x = 1\nx = 2", "is not TOML"),
+        ("[" * 5000, "is not TOML"),
+        ("thresold = 1", "unknown key 'thresold'"),
+        ("[loops]\nthreshold = 0", r'unknown key \'loops\'.* written \[gates."loops"\]'),
+        ("[gates.speed]\nthreshold = 1", r'\[gates."speed"\]: there is no such gate; the gates'),
+        ('[gates."pass_at_0"]\nthreshold = 1', "there is no such gate"),
+        ('[gates."pass_at_1[]"]\nthreshold = 1', "there is no such gate"),
+        ('[gates."pass_at_2"]', "'threshold' is missing"),
+        ("[gates.cost]\nthreshold = 1", "unknown key 'threshold'; the keys are max_share_over"),
+        ("[gates.loops]\nlevel = 'may'", "'level' must be one of must, should, off, got 'may'"),
+        ("[gates.loops]\nlevel = 1", "'level' must be one of"),
+        ("[gates.loops]\nlevel = ['must']", "'level' must be one of"),
+        ("[gates.loops]\nthreshold = 1.5", r"'threshold' must be a number from 0 to 1, got 1.5"),
+        ("[gates.loops]\nthreshold = 'none'", "'threshold' must be a number, got 'none'"),
+        ("[gates.loops]\nthreshold = true", "'threshold' must be a number, got True"),
+        ("[gates.loops]\nthreshold = nan", "'threshold' must be a finite number"),
+        ("[gates.loops]\nthreshold = inf", "'threshold' must be a finite number"),
+        ("[gates.loops]\nthreshold = 1" + "0" * 400, "'threshold' must be a finite number"),
+        ("[gates.loops]\nthreshold = 1" + "0" * 5000, "is not TOML"),
+        ("[gates.human_review]\nminimum_n = 2.5", "'minimum_n' must be a whole number"),
+        ("[gates.human_review]\nminimum_n = 0", "'minimum_n' must be a whole number from 1"),
+        ("[gates.loops]\nallow_skipped = 1", "'allow_skipped' must be true or false"),
+        ("[gates.loops]\ninterval_aware = 'yes'", "'interval_aware' must be true or false"),
+        ("allow_skipped = ['loops']", "'allow_skipped' must be true or false"),
+        ("defaults = 0", "'defaults' must be true or false"),
+        ("defaults = false", "holds no gate"),
+        ("confidence_level = 1", "'confidence_level' must be from .5 to below 1"),
+        ("confidence_level = 'high'", "'confidence_level' must be a number"),
+        ("gates = 3", "'gates' must be a table"),
+        ("gates.loops = 3", "'loops' must be a table"),
+        ("ceilings = []", "'ceilings' must be a table"),
+        ("[ceilings]\na = 0", "'a' must be USD per unit, above 0"),
+        ("[ceilings]\na = '1'", "'a' must be a number"),
+    ],
+)
+def test_a_slip_is_an_error_that_names_it(text: str, match: str, tmp_path: Path) -> None:
+    path = tmp_path / "gates.toml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=match) as caught:
+        read_gate_file(path)
+    assert str(caught.value).startswith(str(path))
+    assert len(str(caught.value)) < 600
+
+
+def test_files_that_are_none(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"missing.toml: cannot be read \(No such file"):
+        read_gate_file(tmp_path / "missing.toml")
+    path = tmp_path / "gates.toml"
+    path.write_bytes(b"a = '\xff'")
+    with pytest.raises(InputError, match="is not UTF-8"):
+        read_gate_file(path)
+    path.write_bytes(b"#" * 1_000_001)
+    with pytest.raises(InputError, match="is larger than"):
+        read_gate_file(path)
+    path.write_bytes(b"\xef\xbb\xbfallow_skipped = true\n")
+    assert read_gate_file(path).gates[0].allow_skipped
+
+
+def test_the_metric_of_every_default_is_known() -> None:
+    for name in DEFAULTS:
+        parsed = parse_name(name)
+        assert parsed is not None
+        assert parsed[0] in METRICS
+    with pytest.raises(ValueError, match="there is no gate 'speed'"):
+        setting("speed", "must", {})
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_a_gate_file_or_an_input_error(text: str) -> None:
+    try:
+        parse_gates(text)
+    except InputError:
+        pass
+
+
+scalars = (
+    st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.lists(st.integers())
+)
+names = st.sampled_from([*DEFAULTS, "asr", "pass_at_3", "speed", "gates"]) | st.text(max_size=8)
+keys = st.sampled_from(
+    ["level", "threshold", "allow_skipped", "interval_aware", "minimum_n", "kappa", "margin_pp"]
+)
+tops = st.sampled_from(
+    ["defaults", "interval_aware", "allow_skipped", "confidence_level", "ceilings"]
+)
+
+
+def as_toml(value: Any) -> str:
+    if isinstance(value, str):
+        return json.dumps(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value)
+
+
+@given(
+    st.dictionaries(tops, scalars, max_size=2),
+    st.dictionaries(names, st.dictionaries(keys, scalars, max_size=3), max_size=3),
+)
+def test_any_values_are_a_gate_file_or_an_input_error(
+    top: dict[str, Any], gates: dict[str, dict[str, Any]]
+) -> None:
+    lines = [f"{name} = {as_toml(value)}" for name, value in top.items()]
+    for name, table in gates.items():
+        lines.append(f"[gates.{json.dumps(name)}]")
+        lines += [f"{key} = {as_toml(value)}" for key, value in table.items()]
+    try:
+        found = parse_gates("\n".join(lines))
+    except InputError:
+        return
+    assert all(0 <= gate.numbers.get("threshold", 0) <= 1e9 for gate in found.gates)

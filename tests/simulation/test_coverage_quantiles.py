@@ -1,0 +1,41 @@
+"""Coverage of the 95th percentile of latencies: independent runs, and repeated tasks."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from calibration.metrics.quantiles import quantile_estimate
+
+pytestmark = pytest.mark.slow
+
+SEED, REPETITIONS = 20269, 2000
+# Log-normal with standard deviation 1 in the logarithm.
+TRUTH = float(np.exp(1.6448536269514722))
+
+
+@pytest.mark.parametrize(("tasks", "trials"), [(100, 1), (1000, 1), (100, 4), (400, 4)])
+def test_the_interval_of_the_p95_covers(
+    judge: Callable[..., None], tasks: int, trials: int
+) -> None:
+    rng = np.random.default_rng([SEED, tasks, trials])
+    clusters = np.repeat(np.arange(tasks), trials)
+    covered, widths = 0, 0.0
+    for _ in range(REPETITIONS):
+        shared = np.repeat(rng.normal(size=tasks), trials)
+        own = rng.normal(size=tasks * trials)
+        # Half of the variance is the task's, so its trials correlate by .5.
+        values = np.exp(shared * np.sqrt(0.5) + own * np.sqrt(0.5))
+        found = quantile_estimate(values, 0.95, rng=rng, clusters=clusters if trials > 1 else None)
+        assert found.interval is not None
+        covered += found.interval[0] <= TRUTH <= found.interval[1]
+        widths += found.half_width or 0
+    judge(
+        "p95",
+        f"log-normal, {tasks} tasks x {trials}",
+        covered=covered,
+        repetitions=REPETITIONS,
+        seed=SEED,
+        half_width=widths / REPETITIONS,
+        band=(0.93, 0.985),
+    )

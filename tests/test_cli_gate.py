@@ -1,0 +1,449 @@
+"""`asr gate`: exit codes, what it writes, baselines, and refusals, through the command."""
+
+import csv
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner, Result
+
+from calibration.cli import main
+
+Run = Callable[..., Result]
+COLUMNS = (
+    "trace_id", "workflow", "outcome", "cost_usd", "units", "task_id", "trial", "latency_s",
+    "model", "tier", "category", "loops", "data_corruption",
+)  # fmt: skip
+HOSTILE = "a|b <img src=x> `x` [y](http://evil) @all www.evil.example\x1b[2J\n# h"
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run `asr gate` in a directory of its own; an exception is a failed test."""
+    monkeypatch.chdir(tmp_path)
+    Path("gates.toml").write_text("", encoding="utf-8")
+
+    def called(*words: object, code: int = 0, gates: str | None = None) -> Result:
+        if gates is not None:
+            Path("gates.toml").write_text(gates, encoding="utf-8")
+        done = CliRunner().invoke(main, ["gate", *map(str, words), "--gates", "gates.toml"])
+        if done.exception is not None and not isinstance(done.exception, SystemExit):
+            raise done.exception
+        assert done.exit_code == code, done.output
+        if code == 2:
+            assert done.stderr.splitlines()[-1].startswith("error: "), done.stderr
+        return done
+
+    return called
+
+
+def rows(
+    n_tasks: int = 40, trials: int = 5, failing: int = 4, **changes: Any
+) -> list[dict[str, Any]]:
+    """Return runs of tasks: all trials of the last tasks fail, so pass@1 = pass^k."""
+    found = []
+    for task in range(n_tasks):
+        for trial in range(trials):
+            row = {
+                "trace_id": f"t{task}-{trial}", "workflow": "support_triage",
+                "outcome": "partial_minus" if task >= n_tasks - failing else "complete",
+                "cost_usd": 0.05, "units": 1, "task_id": f"task {task}", "trial": trial,
+                "latency_s": 5 + task / 10, "model": "m", "tier": "edge" if task < 6 else "core",
+                "category": ("refund", "other")[task % 2], "loops": 0, "data_corruption": "no",
+            }  # fmt: skip
+            found.append(row | changes)
+    return found
+
+
+def csv_of(found: Sequence[dict[str, Any]], name: str = "runs.csv") -> str:
+    with Path(name).open("w", newline="", encoding="utf-8") as handle:
+        writer = csv.DictWriter(handle, list(found[0]))
+        writer.writeheader()
+        writer.writerows(found)
+    return name
+
+
+def labels_of(found: Sequence[dict[str, Any]], every: int = 4, **changes: str) -> str:
+    chosen = [
+        {"trace_id": r["trace_id"], "outcome": r["outcome"]} | changes for r in found[::every]
+    ]
+    return csv_of(chosen, "labels.csv")
+
+
+def data(done: Result) -> Any:
+    def refuse(constant: str) -> None:
+        raise AssertionError(constant)
+
+    return json.loads(done.stdout, parse_constant=refuse)
+
+
+def by_name(done: Result) -> dict[str, dict[str, Any]]:
+    return {gate["name"]: gate for gate in data(done)["gates"]}
+
+
+@pytest.fixture
+def baseline(run: Run) -> str:
+    """Write a baseline of 40 tasks of which four fail."""
+    run(csv_of(rows()), "--write-baseline", "base.json", code=1)
+    return "base.json"
+
+
+def test_a_run_that_passes_everything(run: Run) -> None:
+    """Sixty tasks: when none changed, 1 - .05^(1/58) leaves room for 5.03 pp and 59 do not."""
+    found = rows(n_tasks=60, failing=6)
+    run(csv_of(found), "--write-baseline", "b.json", code=1)
+    done = run("runs.csv", "--baseline", "b.json", "--labels", labels_of(found), "--json")
+    result = data(done)
+    assert (result["passed"], result["exit_code"], result["calibrated"]) == (True, 0, False)
+    gates = by_name(done)
+    assert {gate["status"] for gate in gates.values()} == {"pass"}
+    core = gates["pass_at_1[core]"]
+    assert core["value"] == pytest.approx(48 / 54)
+    assert (core["n"], core["threshold"], core["level"]) == (54, 0.8, "must")
+    assert "resamples of tasks" in core["method"]
+    assert gates["pass_hat_3[core]"]["value"] == pytest.approx(48 / 54)
+    assert gates["loops"]["interval"] == pytest.approx([0, 1 - 0.05 ** (1 / 300)])
+    assert gates["human_review"]["n"] == 75
+    assert gates["regression"]["value"] == 0
+    assert gates["cost"]["parts"][1]["value"] == pytest.approx(0.05)
+    assert result["rates"]["asr"]["value"] == pytest.approx(0.9)
+
+
+def test_a_must_gate_that_fails_ends_in_one(run: Run) -> None:
+    done = run(csv_of(rows(failing=20)), code=1)
+    assert done.stdout.startswith("GATES FAILED: pass_at_1[core], pass_hat_3[core]")
+    assert "a must gate without a result fails" in done.stdout
+
+
+def test_a_should_gate_that_fails_ends_in_zero(run: Run) -> None:
+    gates = "defaults = false\n[gates.asr]\nthreshold = 0.99\nlevel = 'should'"
+    done = run(csv_of(rows()), "--json", gates=gates)
+    assert by_name(done)["asr"]["status"] == "fail"
+    assert not by_name(done)["asr"]["blocks"]
+
+
+def test_what_was_not_recorded_is_skipped_and_blocks_until_that_is_allowed(run: Run) -> None:
+    bare = [{name: row[name] for name in ("trace_id", "outcome")} for row in rows()]
+    gates = by_name(run(csv_of(bare), "--json", code=1))
+    assert gates["pass_at_1[core]"]["status"] == "pass"
+    assert gates["pass_hat_3[core]"]["status"] == "not_estimable"
+    assert gates["pass_hat_3[core]"]["why"] == (
+        "no task has 3 trials: run each task 3 times or more"
+    )
+    for name in ("loops", "data_corruption", "human_review", "regression", "cost", "latency_p95"):
+        assert gates[name]["status"] == "skipped"
+        assert gates[name]["why"]
+    assert gates["pass_at_1[edge]"]["why"] == "no column 'tier': all tasks are core"
+    run("runs.csv", gates="allow_skipped = true")
+
+
+def test_formats_give_the_same(run: Run) -> None:
+    found = rows()
+    prints = set()
+    frame = pd.DataFrame(found).astype({"trial": str})
+    frame.to_parquet("runs.parquet")
+    Path("runs.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in found), encoding="utf-8"
+    )
+    for name in (csv_of(found), "runs.parquet", "runs.jsonl"):
+        prints.add(data(run(name, "--json", code=1))["fingerprint"])
+    assert len(prints) == 1
+
+
+def test_a_drop_against_the_baseline_blocks(run: Run, baseline: str) -> None:
+    done = run(csv_of(rows(failing=8)), "--baseline", baseline, "--json", code=1)
+    regression = by_name(done)["regression"]
+    assert (regression["status"], regression["value"]) == ("fail", pytest.approx(-0.1))
+    assert regression["method"] == "difference paired by task, t"
+    assert by_name(done)["non_inferior"]["status"] == "fail"
+    shown = run("runs.csv", "--baseline", baseline, code=1).stdout
+    assert "-10.0 [" in shown
+    assert " pp" in shown
+
+
+def test_a_drop_in_one_category_blocks(run: Run, baseline: str) -> None:
+    found = rows()
+    for row in found:
+        if row["category"] == "refund" and int(row["task_id"].split()[1]) < 16:
+            row["outcome"] = "abandoned"
+    gates = "interval_aware = true\n[gates.regression]\nmax_drop_pp = 30"
+    done = run(csv_of(found), "--baseline", baseline, "--json", code=1, gates=gates)
+    regression = by_name(done)["regression"]
+    assert regression["value"] > -0.3
+    assert [(p["name"], p["status"]) for p in regression["parts"]] == [
+        ("other", "pass"), ("refund", "pass"),
+    ]  # fmt: skip
+    gates = "interval_aware = true\n[gates.regression]\nmax_drop_pp = 10"
+    done = run("runs.csv", "--baseline", baseline, "--json", code=1, gates=gates)
+    regression = by_name(done)["regression"]
+    assert regression["status"] == "fail"
+    assert "category refund (Holm)" in regression["why"]
+
+
+def test_tasks_that_came_and_went_are_counted(run: Run, baseline: str) -> None:
+    more = rows(n_tasks=44, failing=8)
+    done = run(csv_of(more[5:]), "--baseline", baseline, "--json", code=1)
+    assert (
+        "over the 39 tasks that both have; 4 are new and 1 are gone"
+        in (by_name(done)["regression"]["why"])
+    )
+
+
+def test_without_tasks_in_common_the_samples_are_compared(run: Run, baseline: str) -> None:
+    others = [row | {"task_id": "other " + row["task_id"]} for row in rows()]
+    done = run(csv_of(others), "--baseline", baseline, "--json", code=1)
+    assert by_name(done)["regression"]["method"] == "difference of two samples, Welch's t"
+    printed = run(csv_of(rows()), "--json", code=1)
+    Path("printed.json").write_text(printed.stdout, encoding="utf-8")
+    done = run("runs.csv", "--baseline", "printed.json", "--json", code=1)
+    assert by_name(done)["regression"]["method"] == "difference of two samples, Welch's t"
+
+
+def test_a_baseline_of_other_weights_is_restated_and_of_other_questions_refused(
+    run: Run, baseline: str
+) -> None:
+    ours = Path("taxonomy.toml")
+    text = (Path(__file__).parents[1] / "calibration" / "taxonomy.toml").read_text("utf-8")
+    ours.write_text(text.replace("credit = 0.4", "credit = 0.9"), encoding="utf-8")
+    found = [row | {"outcome": "partial_plus"} if row["tier"] == "edge" else row for row in rows()]
+    words = (csv_of(found), "--baseline", baseline, "--taxonomy", ours, "--json")
+    gates = by_name(run(*words, code=1))
+    assert gates["non_inferior"]["value"] == pytest.approx(-0.6 * 6 / 40)
+    assert "restated under the default" in gates["non_inferior"]["why"]
+    assert gates["regression"]["value"] == pytest.approx(-6 / 40)
+    ours.write_text(text.replace("deliver any output", "deliver"), encoding="utf-8")
+    gates = by_name(run(*words, code=1))
+    for name in ("non_inferior", "regression"):
+        assert gates[name]["status"] == "not_estimable"
+        assert "labelled with other questions" in gates[name]["why"]
+
+
+def test_ceilings_of_the_gate_file(run: Run) -> None:
+    gates = "defaults = false\n[gates.cost]\n[ceilings]\nsupport_triage = 0.04"
+    done = run(csv_of(rows()), "--json", code=1, gates=gates)
+    cost = by_name(done)["cost"]
+    assert cost["why"] == "failed: runs above their ceiling, support_triage"
+    assert run(csv_of(rows(units=2)), gates=gates)
+
+
+def test_labels_that_were_chosen_are_no_review(run: Run) -> None:
+    found = rows()
+    words = (csv_of(found), "--labels", labels_of(found), "--design", "reference", "--json")
+    gates = by_name(run(*words, code=1))
+    assert gates["human_review"]["status"] == "skipped"
+    assert "chosen, not drawn at random" in gates["human_review"]["why"]
+    assert gates["judge"]["status"] == "pass"
+
+
+def test_models_are_never_pooled(run: Run) -> None:
+    found = rows()
+    two = found + [row | {"trace_id": "x" + row["trace_id"], "model": "n"} for row in found]
+    gates = by_name(run(csv_of(two), "--json", code=1))
+    assert gates["pass_at_1[core]"]["status"] == "not_estimable"
+    assert "of several models" in gates["pass_at_1[core]"]["why"]
+    assert by_name(run("runs.csv", "--model", "n", "--json", code=1))["pass_at_1[core]"]["n"] == 34
+    assert "there are m, n" in run("runs.csv", "--model", "z", code=2).stderr
+
+
+def test_partial_plus_passes_when_the_file_says_so(run: Run) -> None:
+    found = rows(outcome="partial_plus")
+    gates = 'defaults = false\n[gates."pass_at_1"]\nthreshold = 1.0\n'
+    assert by_name(run(csv_of(found), "--json", gates=gates, code=1))["pass_at_1"]["value"] == 0
+    generous = "partial_plus_passes = true\n" + gates
+    found_ = by_name(run("runs.csv", "--json", gates=generous))["pass_at_1"]
+    assert found_["value"] == 1
+    assert found_["interval"] == pytest.approx([0.025 ** (1 / 40), 1])
+
+
+def test_the_same_seed_gives_the_same_and_another_another(run: Run) -> None:
+    csv_of(rows())
+    one, same = (run("runs.csv", "--json", code=1).stdout for _ in range(2))
+    assert one == same
+    other = data(run("runs.csv", "--json", "--seed", 1, code=1))
+    assert other["fingerprint"] != json.loads(one)["fingerprint"]
+
+
+def test_too_many_categories_are_not_compared_and_that_is_said(run: Run) -> None:
+    found = [row | {"category": row["task_id"]} for row in rows(n_tasks=201, trials=1)]
+    run(csv_of(found), "--write-baseline", "b.json", code=1)
+    done = run("runs.csv", "--baseline", "b.json", "--json", code=1)
+    assert by_name(done)["regression"]["parts"] == []
+    assert any("more than 200 categories" in note for note in data(done)["notes"])
+
+
+# What is written
+
+
+def test_junit_is_a_suite_that_parsers_take(run: Run) -> None:
+    found = [row | {"category": HOSTILE, "workflow": HOSTILE} for row in rows()]
+    run(csv_of(found), "--junit", "gates.xml", code=1)
+    root = ET.parse("gates.xml").getroot()
+    (suite,) = root
+    assert (root.tag, suite.tag) == ("testsuites", "testsuite")
+    cases = suite.findall("testcase")
+    failures, skipped = suite.findall("testcase/failure"), suite.findall("testcase/skipped")
+    assert suite.attrib["tests"] == str(len(cases)) == "11"
+    assert suite.attrib["failures"] == str(len(failures)) == "3"
+    assert suite.attrib["skipped"] == str(len(skipped)) == "2"
+    # Order of the common schema: properties, cases, system-out, system-err.
+    assert [child.tag for child in suite if child.tag != "testcase"] == [
+        "properties", "system-out", "system-err",
+    ]  # fmt: skip
+    for case in cases:
+        assert {"name", "classname", "time"} == set(case.attrib)
+        assert len(list(case)) <= 1
+    by = {case.attrib["name"]: case for case in cases}
+    failure = by["cost"].find("failure")
+    assert failure is not None
+    assert failure.attrib["type"] == "not_estimable"
+    assert "<img src=x>" in (failure.attrib["message"] + (failure.text or ""))
+    assert "\x1b" not in Path("gates.xml").read_text(encoding="utf-8")
+    assert by["judge"].find("skipped") is not None
+
+
+def test_the_summary_is_added_and_holds_no_markup_of_names(run: Run) -> None:
+    found = [row | {"workflow": HOSTILE} for row in rows()]
+    Path("summary.md").write_text("before\n", encoding="utf-8")
+    run(csv_of(found), "--summary", "summary.md", code=1)
+    text = Path("summary.md").read_text(encoding="utf-8")
+    assert text.startswith("before\n## GATES FAILED&#58; ")
+    for active in ("<img", "](", "`", "\x1b", "http:", "www.", "@all", "\n# h"):
+        assert active not in text
+    table = [line for line in text.splitlines() if line.startswith("|")]
+    assert len(table) == 2 + 11
+    assert {line.count("|") for line in table} == {8}
+    assert "evil" in text
+
+
+def test_names_do_not_steer_the_terminal(run: Run) -> None:
+    shown = run(csv_of([row | {"workflow": HOSTILE} for row in rows()]), code=1).stdout
+    assert "\x1b" not in shown
+    assert "\\x1b[2J" in shown
+
+
+def test_a_baseline_that_failed_its_own_gates_is_named(run: Run) -> None:
+    run(csv_of(rows(failing=30)), "--write-baseline", "bad.json", code=1)
+    done = run(csv_of(rows(failing=30)), "--baseline", "bad.json", "--json", code=1)
+    assert any("did not pass its own gates" in note for note in data(done)["notes"])
+
+
+# Refusals
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"outcome": "won"}, "line 3, field 'outcome': must be one of complete"),
+        ({"cost_usd": -1}, "line 3, field 'cost_usd': must be a number >= 0"),
+        ({"cost_usd": "nan"}, "line 3, field 'cost_usd'"),
+        ({"units": 0}, "line 3, field 'units': must be a number > 0"),
+        ({"latency_s": "fast"}, "line 3, field 'latency_s': must be a number"),
+        ({"loops": "maybe"}, "line 3, field 'loops': must be a number"),
+        ({"trace_id": "t0-0"}, "line 3, field 'trace_id': 't0-0' is in line 2 already"),
+        ({"trial": 0}, "line 3, field 'trial': '0' of task 'task 0' is in line 2 already"),
+        ({"tier": "core"}, "field 'tier': task 'task 0' is both 'edge' and 'core'"),
+        ({"category": "x"}, "field 'category': task 'task 0' is both"),
+        ({"trace_id": ""}, "line 3: field 'trace_id' is missing"),
+    ],
+)
+def test_a_wrong_field_is_named_with_its_line(run: Run, change: dict[str, Any], match: str) -> None:
+    found = rows()
+    found[1] |= change
+    assert match in run(csv_of(found), code=2).stderr
+
+
+def test_runs_without_an_outcome_are_set_aside_and_counted(run: Run) -> None:
+    found = rows()
+    found[0]["outcome"] = ""
+    result = data(run(csv_of(found), "--json", code=1))
+    assert result["n_runs"] == 199
+    assert result["set_aside"] == [
+        {"file": "runs.csv", "line": 2, "reason": "the run has no outcome"}
+    ]
+
+
+def test_some_weights_are_refused_and_all_are_used(run: Run) -> None:
+    found = rows()
+    assert (
+        "some rows have a weight"
+        in run(
+            csv_of([found[0] | {"weight": 2}] + [row | {"weight": ""} for row in found[1:]]), code=2
+        ).stderr
+    )
+    heavy = [row | {"weight": 9 if row["outcome"] == "complete" else 1} for row in found]
+    gates = "defaults = false\n[gates.asr]\nthreshold = 0.9\n[gates.pass_at_1]\nthreshold = 0.9"
+    found_ = by_name(run(csv_of(heavy), "--json", gates=gates))
+    assert found_["asr"]["value"] == pytest.approx(324 / 328)
+    assert found_["pass_at_1"]["value"] == pytest.approx(324 / 328)
+
+
+@pytest.mark.parametrize(
+    ("content", "match"),
+    [
+        ("", "is not JSON"),
+        ("[" * 100_000, "is not JSON"),
+        ("[]", "is no baseline of this version"),
+        ('{"for_comparison": {"version": 1}}', "'partial_plus_passes' is missing"),
+        ('{"for_comparison": {"version": 2}}', "is no baseline of this version"),
+        ('{"a": NaN}', "is not JSON"),
+    ],
+)
+def test_a_file_that_is_no_baseline(run: Run, content: str, match: str) -> None:
+    Path("b.json").write_text(content, encoding="utf-8")
+    assert match in run(csv_of(rows()), "--baseline", "b.json", code=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("asr", "value"), "high"),
+        (("asr", "interval"), [1]),
+        (("asr", "interval"), 3),
+        (("asr", "n"), -1),
+        (("asr", "confidence_level"), 2),
+        (("tree",), 3),
+        (("tasks",), [[1]]),
+        (("tasks",), [["w", "t", "c", 2, 3, 1.0, 1.0, 1.0]]),
+        (("tasks",), [["w", "t", "c", 2, 1, 0.0, 1.0, 1.0]]),
+        (("tasks",), 7),
+        (("by_category",), {"a": 1}),
+        (("partial_plus_passes",), "no"),
+    ],
+)
+def test_a_damaged_baseline_is_refused(
+    run: Run, baseline: str, place: tuple[str, ...], value: Any
+) -> None:
+    saved = json.loads(Path(baseline).read_text(encoding="utf-8"))
+    part = saved["for_comparison"]
+    for key in place[:-1]:
+        part = part[key]
+    part[place[-1]] = value
+    Path(baseline).write_text(json.dumps(saved), encoding="utf-8")
+    error = run("runs.csv", "--baseline", baseline, code=2).stderr
+    assert "base.json, field 'for_comparison'" in error
+    assert "write the baseline again" in error
+
+
+def test_labels_of_other_runs_are_refused(run: Run) -> None:
+    found = rows()
+    others = labels_of([row | {"trace_id": "x" + row["trace_id"]} for row in found])
+    assert (
+        "no labelled trace is among the runs"
+        in run(csv_of(found), "--labels", others, code=2).stderr
+    )
+    assert (
+        "is none of complete"
+        in run("runs.csv", "--labels", labels_of(found, outcome="good"), code=2).stderr
+    )
+
+
+def test_places_that_cannot_be_written_or_read(run: Run) -> None:
+    csv_of(rows())
+    error = run("runs.csv", "--junit", "no/such/place.xml", code=2).stderr
+    assert "no/such/place.xml: cannot be written" in error
+    assert "missing.csv: cannot be read" in run("missing.csv", code=2).stderr
+    assert "unknown key" in run("runs.csv", gates="speed = 1", code=2).stderr
