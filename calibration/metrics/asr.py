@@ -1,13 +1,16 @@
 """The Agent Success Rate: credit per outcome, minus the penalty for cost above the ceiling."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibration.estimates import Estimate
-from calibration.metrics.resampling import FloatArray, IntArray, ratio_estimates
+from calibration.metrics.counts import COMPLETE, FloatArray, RunCounts, count_runs
+from calibration.metrics.resampling import Interval, Resampled, resample
 from calibration.metrics.score import DEFAULT_CREDIT, cost_penalties, outcome_shares, scores
+from calibration.metrics.units import MOST_UNITS, SHARES, units_of
 
 __all__ = [
     "DEFAULT_CREDIT",
@@ -15,12 +18,9 @@ __all__ = [
     "agent_success_rate",
     "cost_penalties",
     "outcome_shares",
+    "rate_of_counts",
     "scores",
 ]
-
-COMPLETE, ABANDONED = 0, 4
-# Above this many distinct cells penalties are grouped to 1 / GRID for the resamples only.
-MOST_CELLS, GRID = 20_000, 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +39,8 @@ class AgentSuccessRate:
         Share of each outcome.
     share_over_ceiling : Estimate
         Share of the runs with a known cost that cost more than their ceiling.
+    at_other_credit : mapping of str to Estimate
+        ASR under the further credit tables that the runs were counted with.
     asr_literal : float
         The formula as printed, which subtracts the penalty of failed runs too; in [-1, 1]. A
         diagnostic.
@@ -48,8 +50,12 @@ class AgentSuccessRate:
         Share of the runs whose cost is known.
     asr_range : tuple of float
         ASR with every missing cost at twice the ceiling, and with every one within it.
+    credit : tuple of float, length n_classes
+        Credit of each class.
     n, n_missing_cost, n_clusters : int
         Runs; runs without a cost; tasks (n without `clusters`).
+    rounding : float
+        No resampled score is off by more than this; values are exact.
     """
 
     asr: Estimate
@@ -58,13 +64,35 @@ class AgentSuccessRate:
     pass_rate: Estimate
     class_shares: tuple[Estimate, ...]
     share_over_ceiling: Estimate
+    at_other_credit: Mapping[str, Estimate]
     asr_literal: float
     mean_effective_penalty: float
     cost_coverage: float
     asr_range: tuple[float, float]
+    credit: tuple[float, ...]
     n: int
     n_missing_cost: int
     n_clusters: int
+    rounding: float
+
+    @property
+    def identity(self) -> str:
+        """What the rate is made of, in one line: no claim that it exceeds the pass rate.
+
+        Examples
+        --------
+        >>> agent_success_rate([0, 1], rng=np.random.default_rng(1)).identity
+        'ASR 0.700 = 1 x complete 0.500 + 0.4 x partial_plus 0.500 - mean effective penalty 0.000'
+        """
+        earned = " + ".join(
+            f"{credit:g} x {name.removeprefix('share:')} {share.value:.3f}"
+            for credit, name, share in zip(self.credit, SHARES, self.class_shares, strict=True)
+            if credit > 0
+        )
+        return (
+            f"ASR {self.asr.value:.3f} = {earned or '0'} "
+            f"- mean effective penalty {self.mean_effective_penalty:.3f}"
+        )
 
 
 def agent_success_rate(
@@ -75,13 +103,13 @@ def agent_success_rate(
     ceilings: ArrayLike | None = None,
     units: ArrayLike | None = None,
     credit: ArrayLike = DEFAULT_CREDIT,
+    other_credit: Mapping[str, Sequence[float]] | None = None,
     weights: FloatArray | None = None,
     clusters: NDArray[np.generic] | None = None,
     strata: NDArray[np.generic] | None = None,
-    complete: int = COMPLETE,
-    abandoned: int | None = ABANDONED,
     n_resamples: int = 1000,
     confidence_level: float = 0.95,
+    interval: Interval = "percentile",
 ) -> AgentSuccessRate:
     """Estimate the Agent Success Rate of the population that the runs were drawn from.
 
@@ -102,36 +130,32 @@ def agent_success_rate(
         Units the run handled; 1 when None.
     credit : array-like of float, shape (n_classes,)
         Credit of each class in [0, 1].
+    other_credit : mapping of str to sequence of float, optional
+        Further credit tables, for a line of sensitivity.
     weights : float array, shape (n,), optional
         Inverse inclusion probabilities (Hajek mean).
     clusters : array, shape (n,), optional
         Task of each run; repeated trials of a task are resampled together.
     strata : array, shape (n,), optional
         Design strata, resampled within.
-    complete, abandoned : int
-        Positions of these classes; `abandoned` may be None.
     n_resamples : int, default 1000
         Bootstrap resamples.
     confidence_level : float, default 0.95
         Target coverage, strictly between 0 and 1.
+    interval : str, default "percentile"
+        Or ``"bca"``.
 
     Returns
     -------
     AgentSuccessRate
-        Intervals as in `ratio_estimates`: percentile bootstrap from 20 tasks up, t on task totals
-        from 5, none below; the exact bound where all runs score the same.
+        Intervals as in `Resampled.ratio`: bootstrap from 20 tasks up, t on task totals from 5,
+        none below; the exact bound where all runs score the same.
 
     Raises
     ------
     ValueError
         If `outcomes` is empty, shapes differ, a value is out of its range, or `costs` come without
         `ceilings`.
-
-    Notes
-    -----
-    Equal runs are grouped into cells, and a resample is a multinomial draw over cells: the cost
-    does not grow with the number of runs. Above 20,000 cells the resamples (never the value) group
-    penalties to 1/1024 and use the cell means, which moves no score by more than 1/1024.
 
     References
     ----------
@@ -147,88 +171,76 @@ def agent_success_rate(
     >>> result.asr.value, result.asr_gross.value, result.mean_effective_penalty
     (0.9, 1.0, 0.1)
     """
-    worth = np.asarray(credit, dtype=np.float64)
-    if worth.ndim != 1 or worth.size < 2 or not (worth.min() >= 0 and worth.max() <= 1):
-        raise ValueError(f"credit must be in [0, 1] for two classes or more, got {credit!r}")
-    shares = outcome_shares(outcomes, n_classes=worth.size)
-    n = shares.shape[0]
-    known, penalty = _penalties(costs, ceilings, units, n)
-    score = scores(shares, penalty, credit=worth)
-    gross = shares @ worth
-    present = np.ones(n) if abandoned is None else 1 - shares[:, abandoned]
-    # Abandoned runs carry credit too under a forked credit; only what the others score enters.
-    of_present = (
-        score
-        if abandoned is None
-        else score - shares[:, abandoned] * np.maximum(0.0, worth[abandoned] - penalty)
-    )
-    ones = np.ones(n)
-    estimates = ratio_estimates(
-        np.column_stack([score, gross, of_present, shares[:, complete], penalty > 0, shares]),
-        np.column_stack([ones, ones, present, ones, known, *[ones] * worth.size]),
-        weights=weights,
-        clusters=clusters,
-        strata=strata,
-        cells=None if clusters is not None else _cells(shares, penalty, known, weights),
+    return rate_of_counts(
+        count_runs(
+            outcomes,
+            costs=costs,
+            ceilings=ceilings,
+            units=units,
+            credit=credit,
+            other_credit=other_credit,
+            weights=weights,
+            clusters=clusters,
+            strata=strata,
+        ),
         rng=rng,
         n_resamples=n_resamples,
         confidence_level=confidence_level,
+        interval=interval,
     )
-    weight = ones if weights is None else np.asarray(weights, dtype=np.float64)
-    weight = weight / weight.sum()
-    highest = float(weight @ score)
-    at_double = np.where(known, score, shares @ np.maximum(0.0, worth - 1.0))
+
+
+def rate_of_counts(
+    counts: RunCounts,
+    *,
+    rng: np.random.Generator,
+    n_resamples: int = 1000,
+    confidence_level: float = 0.95,
+    interval: Interval = "percentile",
+    most_units: int = MOST_UNITS,
+) -> AgentSuccessRate:
+    """Estimate the Agent Success Rate from counts; see `agent_success_rate`.
+
+    Values come from exact sums. Above `most_units` distinct cells the resamples, and only they,
+    group penalties to 1/1024 and use the cell means, so that they are centred on the value.
+
+    Examples
+    --------
+    >>> rate_of_counts(count_runs([0, 0, 4]), rng=np.random.default_rng(1)).asr.value
+    0.66667
+    """
+    found = resample(
+        units_of(counts, rng=rng, most=most_units),
+        rng=rng,
+        n_resamples=n_resamples,
+        confidence_level=confidence_level,
+        interval=interval,
+    )
+    asr, gross = found.ratio("score"), found.ratio("gross")
+    runs = counts.runs * counts.like
+    lost = float((counts.weight * counts.like) @ counts.penalty) / found.totals("runs")
+    n_known = int(runs[counts.known].sum())
+    highest, of_gross = _value(found, "score"), _value(found, "gross")
     return AgentSuccessRate(
-        asr=estimates[0],
-        asr_gross=estimates[1],
-        asr_without_abandoned=estimates[2],
-        pass_rate=estimates[3],
-        share_over_ceiling=estimates[4],
-        class_shares=estimates[5:],
-        asr_literal=float(weight @ (gross - penalty)),
-        mean_effective_penalty=float(weight @ (gross - score)),
-        cost_coverage=float(known.mean()),
-        asr_range=(float(weight @ at_double), highest),
-        n=n,
-        n_missing_cost=int(n - known.sum()),
-        n_clusters=n if clusters is None else int(np.unique(np.asarray(clusters)).size),
+        asr=asr,
+        asr_gross=gross,
+        asr_without_abandoned=found.ratio("of_present", "present"),
+        pass_rate=found.ratio(SHARES[COMPLETE]),
+        class_shares=tuple(found.ratio(name) for name in SHARES),
+        share_over_ceiling=found.ratio("over", "known"),
+        at_other_credit={name: found.ratio(f"score:{name}") for name in counts.other_scores},
+        asr_literal=of_gross - lost,
+        mean_effective_penalty=of_gross - highest,
+        cost_coverage=n_known / counts.n,
+        # No credit exceeds the penalty of 1 that a run at twice its ceiling has.
+        asr_range=(_value(found, "score_known"), highest),
+        credit=tuple(counts.credit.tolist()),
+        n=counts.n,
+        n_missing_cost=counts.n - n_known,
+        n_clusters=counts.n_tasks,
+        rounding=found.units.rounding,
     )
 
 
-def _penalties(
-    costs: ArrayLike | None, ceilings: ArrayLike | None, units: ArrayLike | None, n: int
-) -> tuple[NDArray[np.bool_], FloatArray]:
-    """Return which costs are known, and the penalties."""
-    if costs is None:
-        return np.zeros(n, dtype=np.bool_), np.zeros(n)
-    if ceilings is None:
-        raise ValueError("ceilings must be given with costs, got None")
-    cost = np.asarray(costs, dtype=np.float64)
-    if cost.shape != (n,):
-        raise ValueError(f"costs must have shape ({n},), got {cost.shape!r}")
-    return ~np.isnan(cost), cost_penalties(cost, ceilings, units)
-
-
-def _cells(
-    shares: FloatArray,
-    penalty: FloatArray,
-    known: NDArray[np.bool_],
-    weights: FloatArray | None,
-) -> IntArray:
-    """Return numbers for the groups of runs that are equal in everything that enters a rate."""
-    one_hot = bool((shares.max(axis=1) == 1).all())
-    outcome = (
-        shares.argmax(axis=1) if one_hot else np.unique(shares, axis=0, return_inverse=True)[1]
-    )
-    rest = outcome.ravel().astype(np.int64) * 2 + known
-    if weights is not None:
-        _, number = np.unique(np.asarray(weights), return_inverse=True)
-        rest = np.unique(rest * (int(number.max()) + 1) + number, return_inverse=True)[1]
-    values, number = np.unique(penalty, return_inverse=True)
-    cells = np.unique(rest * values.size + number, return_inverse=True)[1].astype(np.int64)
-    if cells.max() < MOST_CELLS:
-        return cells
-    # Penalties of zero keep their own group: they decide the share over the ceiling.
-    steps = np.ceil(penalty * GRID).astype(np.int64)
-    grouped: IntArray = rest * (GRID + 1) + steps
-    return grouped
+def _value(found: Resampled, name: str) -> float:
+    return found.totals(name) / found.totals("runs")

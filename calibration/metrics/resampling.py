@@ -1,288 +1,265 @@
-"""Intervals for ratios of sums: percentile bootstrap, clusters, strata, and what to do when few."""
+"""Resamples of units, and ratios of sums on them: bootstrap, t when few, what to do when equal."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
 from calibration.estimates import OK, Estimate, not_estimable
+from calibration.metrics.counts import FloatArray, IntArray
+from calibration.metrics.units import RUNS, Units
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+Interval = Literal["percentile", "bca"]
 
 MINIMUM_UNITS = 5
 BOOTSTRAP_UNITS = 20
 NO_VARIATION = "no variation seen"
+UNDEFINED_DRAWS = "no interval: some resamples hold no run of this kind; add runs"
 # A variance this small is rounding error of sums, not variation between runs.
 NO_VARIANCE = 1e-20
 # Resamples are drawn in blocks of about this many counts, to bound memory.
 BLOCK = 4_000_000
+# A multinomial costs per cell what an index costs per unit, times this.
+INDEXED = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Units:
-    """What is resampled: rows, cells of equal rows, or clusters."""
-
-    numerators: FloatArray
-    denominators: FloatArray
-    multiplicity: IntArray
-    stratum: IntArray
-    effective_share: float
-    noun: str
-
-    @property
-    def n(self) -> int:
-        return int(self.multiplicity.sum())
-
-
-def ratio_estimates(
-    numerators: FloatArray,
-    denominators: FloatArray,
-    *,
-    rng: np.random.Generator,
-    weights: FloatArray | None = None,
-    clusters: NDArray[np.generic] | None = None,
-    strata: NDArray[np.generic] | None = None,
-    cells: IntArray | None = None,
-    n_resamples: int = 1000,
-    confidence_level: float = 0.95,
-) -> tuple[Estimate, ...]:
-    """Estimate ratios of weighted sums that lie in [0, 1], each with an interval.
-
-    Ratio j is sum_i w_i numerators[i, j] / sum_i w_i denominators[i, j]. Rows are independent, or
-    clusters are when given. One set of resamples serves all ratios.
+class Resampled:
+    """Sums of the features on one set of resamples, which every figure is taken from.
 
     Parameters
     ----------
-    numerators, denominators : float array, shape (n, n_ratios)
-        Denominators are not negative; zero where the row does not enter that ratio.
+    units : Units
+        What was resampled.
+    draws : float array, shape (n_resamples, n_features), optional
+        Sums on each resample; None with fewer units than a bootstrap needs.
+    n_resamples : int
+        Resamples.
+    confidence_level : float
+        Target coverage.
+    interval : str
+        ``"percentile"`` or ``"bca"``.
+    """
+
+    units: Units
+    draws: FloatArray | None
+    n_resamples: int
+    confidence_level: float
+    interval: Interval
+
+    def totals(self, name: str) -> float:
+        """Return the sum of a feature over all units."""
+        units = self.units
+        return float(units.multiplicity @ units.sums[:, units.column(name)])
+
+    def influence(self, top: str, bottom: str) -> FloatArray:
+        """Return what one unit more of each kind adds to a ratio, to first order."""
+        units = self.units
+        value = self.totals(top) / self.totals(bottom)
+        residuals = units.sums[:, units.column(top)] - value * units.sums[:, units.column(bottom)]
+        found: FloatArray = residuals / self.totals(bottom)
+        return found
+
+    def ratio_draws(self, top: str, bottom: str) -> FloatArray | None:
+        """Return a ratio on each resample, NaN where nothing enters it; None without draws."""
+        if self.draws is None:
+            return None
+        above = self.draws[:, self.units.column(top)]
+        below = self.draws[:, self.units.column(bottom)]
+        return np.divide(above, below, out=np.full(below.size, np.nan), where=below > 0)
+
+    def ratio(self, top: str, bottom: str = "runs") -> Estimate:
+        """Estimate a ratio of two features that lies in [0, 1].
+
+        With 20 or more units that enter it the bootstrap. With 5 to 19 the linearised ratio
+        estimator and t, since the percentile interval is too short there. With fewer than 5 the
+        value stays, being an exact mean over the runs given, but there is no interval. Where all
+        units (of a stratum) show the same ratio every resample would too, so the interval is the
+        exact bound on the share of units that may differ.
+        """
+        units, level = self.units, self.confidence_level
+        entering = int(units.entering[units.column(bottom)])
+        if entering == 0:
+            why = "no run enters this rate: add runs"
+            return not_estimable(why, method="ratio", confidence_level=level)
+        value = self.totals(top) / self.totals(bottom)
+        influence = self.influence(top, bottom)
+        variance = linearised_variance(influence, units)
+        method, status, se = self.method(entering), OK, None
+        limits: tuple[float, float] | None = None
+        draws = self.ratio_draws(top, bottom)
+        if entering < MINIMUM_UNITS:
+            status = (
+                f"not_estimable: no interval from {entering} {units.noun}, "
+                f"at least {MINIMUM_UNITS} are needed"
+            )
+        elif variance < NO_VARIANCE:
+            status, method = NO_VARIATION, f"exact bound over {entering:,} {units.noun}"
+            limits = _unanimous(value, entering * units.effective_share, level)
+        elif entering < BOOTSTRAP_UNITS or draws is None:
+            se = float(np.sqrt(variance))
+            freedom = max(1, entering - np.unique(units.stratum).size)
+            reach = float(stats.t.ppf((1 + level) / 2, freedom)) * se
+            limits = max(0.0, value - reach), min(1.0, value + reach)
+        elif np.isnan(draws).any():
+            status = UNDEFINED_DRAWS
+        else:
+            se = float(np.sqrt(variance))
+            limits = self.between(draws, value, influence)
+        return Estimate(
+            value=value,
+            interval=limits,
+            n=units.n,
+            method=method,
+            confidence_level=level,
+            status=status,
+            se=se,
+        )
+
+    def method(self, entering: int) -> str:
+        """Return the words for an interval over that many units."""
+        units = self.units
+        if entering < BOOTSTRAP_UNITS:
+            return f"ratio of totals over {entering} {units.noun}, t"
+        whole = "" if units.noun == RUNS else ", whole tasks"
+        kind = "BCa bootstrap" if self.interval == "bca" else "bootstrap"
+        return f"{kind}, {self.n_resamples:,} resamples{whole}"
+
+    def between(
+        self, draws: FloatArray, value: float, influence: FloatArray
+    ) -> tuple[float, float]:
+        """Return the limits of the interval asked for."""
+        tail = (1 - self.confidence_level) / 2
+        low, high = tail, 1 - tail
+        if self.interval == "bca":
+            low, high = _bca_levels(draws, value, influence, self.units, tail)
+        ends = np.quantile(draws, [low, high])
+        return float(ends[0]), float(ends[1])
+
+
+def resample(
+    units: Units,
+    *,
+    rng: np.random.Generator,
+    n_resamples: int = 1000,
+    confidence_level: float = 0.95,
+    interval: Interval = "percentile",
+) -> Resampled:
+    """Draw units with replacement, within their strata.
+
+    Equal units are one cell and a resample is a multinomial draw over cells, so the cost does not
+    grow with their number.
+
+    Parameters
+    ----------
+    units : Units
+        From `units_of`.
     rng : numpy.random.Generator
-        Source of the resamples.
-    weights : float array, shape (n,), optional
-        Inverse inclusion probabilities.
-    clusters : array, shape (n,), optional
-        Rows of a cluster are resampled together.
-    strata : array, shape (n,), optional
-        Resampling keeps the number of units of each stratum; strata of one unit are pooled.
-    cells : int array, shape (n,), optional
-        Numbers of groups of rows that are equal, or near enough to be resampled by their mean;
-        not used with clusters.
+        Source of the draws.
     n_resamples : int, default 1000
         Resamples.
     confidence_level : float, default 0.95
         Target coverage, strictly between 0 and 1.
-
-    Returns
-    -------
-    tuple of Estimate, length n_ratios
-        With 20 or more units (rows or clusters) that enter the ratio, the percentile bootstrap.
-        With 5 to 19 the linearised ratio estimator, t with units - 1 df: the percentile interval
-        is too short there. With fewer than 5 the value stays, being an exact mean over the rows
-        given, but there is no interval and the status is ``not_estimable``. Where all units (of a
-        stratum) show the same ratio every resample would too, so the interval is the exact bound
-        on the share of units that may differ.
+    interval : str, default "percentile"
+        ``"bca"`` corrects for bias and skewness; it wants 2,000 resamples or more.
 
     Raises
     ------
     ValueError
-        If shapes differ, a weight is not positive, a cluster lies in two strata, `n_resamples` is
-        below 1, or `confidence_level` is outside (0, 1).
+        If `n_resamples` is below 1, `confidence_level` is outside (0, 1), or `interval` is unknown.
 
     References
     ----------
     Efron (1979), Ann. Statist. 7. https://doi.org/10.1214/aos/1176344552
+    Efron (1987), J. Am. Stat. Assoc. 82. https://doi.org/10.1080/01621459.1987.10478410
     Cameron, Gelbach and Miller (2008), "Bootstrap-based improvements for inference with clustered
     errors", Rev. Econ. Stat. 90. https://doi.org/10.1162/rest.90.3.414
 
     Examples
     --------
-    >>> ones = np.ones((30, 1))
-    >>> estimate, = ratio_estimates(ones, ones, rng=np.random.default_rng(1))
-    >>> estimate.interval, estimate.status
-    ((0.88430, 1.0), 'no variation seen')
+    >>> from calibration.metrics.counts import count_runs
+    >>> from calibration.metrics.units import units_of
+    >>> rng = np.random.default_rng(1)
+    >>> resample(units_of(count_runs([0] * 30), rng=rng), rng=rng).ratio("score").interval
+    (0.88430, 1.0)
     """
     if not 0 < confidence_level < 1:
         raise ValueError(f"confidence_level must be in (0, 1), got {confidence_level!r}")
     if n_resamples < 1:
         raise ValueError(f"n_resamples must be at least 1, got {n_resamples!r}")
-    if numerators.ndim != 2 or numerators.shape != denominators.shape:
-        raise ValueError(
-            f"numerators and denominators must have one shape (n, n_ratios), "
-            f"got {numerators.shape!r} and {denominators.shape!r}"
-        )
-    units = _units(numerators, denominators, weights, clusters, strata, cells)
-    active = (units.denominators > 0).T @ units.multiplicity
-    tops, bottoms = (
-        units.multiplicity @ units.numerators,
-        units.multiplicity @ units.denominators,
-    )
-    draws = None
-    if (active >= BOOTSTRAP_UNITS).any():
-        draws = _bootstrap(units, n_resamples, rng)
-    estimates = []
-    for j in range(tops.size):
-        if active[j] == 0:
-            why = "no run enters this rate: add runs"
-            estimates.append(not_estimable(why, method="ratio", confidence_level=confidence_level))
-            continue
-        value = float(tops[j] / bottoms[j])
-        residuals = units.numerators[:, j] - value * units.denominators[:, j]
-        entering = int(active[j])
-        estimates.append(
-            _estimate(
-                value,
-                residuals / bottoms[j],
-                units,
-                entering,
-                None if draws is None else draws[:, j],
-                _label(units, entering, n_resamples),
-                confidence_level,
-            )
-        )
-    return tuple(estimates)
-
-
-def _units(
-    numerators: FloatArray,
-    denominators: FloatArray,
-    weights: FloatArray | None,
-    clusters: NDArray[np.generic] | None,
-    strata: NDArray[np.generic] | None,
-    cells: IntArray | None,
-) -> _Units:
-    n = numerators.shape[0]
-    weight = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
-    for name, array in (("weights", weight), ("clusters", clusters), ("strata", strata)):
-        if array is not None and np.shape(array) != (n,):
-            raise ValueError(f"{name} must have shape ({n},), got {np.shape(array)!r}")
-    if not (np.isfinite(weight) & (weight > 0)).all():
-        raise ValueError(f"weights must be positive and finite, got {weight.min()!r}")
-    stratum = np.zeros(n, dtype=np.int64)
-    if strata is not None:
-        stratum = np.unique(np.asarray(strata), return_inverse=True)[1].astype(np.int64)
-    tops, bottoms = numerators * weight[:, None], denominators * weight[:, None]
-    multiplicity, noun = np.ones(n, dtype=np.int64), "runs"
-    names, index = np.arange(n), np.arange(n)
-    if clusters is not None:
-        names, index = np.unique(np.asarray(clusters), return_inverse=True)
-    if names.size < n:
-        noun = "tasks"
-        tops, bottoms = _summed(tops, index), _summed(bottoms, index)
-        multiplicity = np.ones(names.size, dtype=np.int64)
-        owner = np.zeros(names.size, dtype=np.int64)
-        owner[index] = stratum
-        if (owner[index] != stratum).any():
-            raise ValueError("clusters must each lie in one stratum, got one in two strata")
-        stratum = owner
-    elif cells is not None:
-        stratum_count = int(stratum.max(initial=0)) + 1
-        _, first, index, multiplicity = np.unique(
-            np.asarray(cells) * stratum_count + stratum,
-            return_index=True,
-            return_inverse=True,
-            return_counts=True,
-        )
-        tops = _summed(tops, index) / multiplicity[:, None]
-        bottoms = _summed(bottoms, index) / multiplicity[:, None]
-        stratum = stratum[first]
-    return _Units(
-        numerators=tops,
-        denominators=bottoms,
-        multiplicity=multiplicity.astype(np.int64),
-        stratum=_pool_lone(stratum, multiplicity),
-        effective_share=float(weight.sum() ** 2 / (weight @ weight) / n),
-        noun=noun,
+    if interval not in ("percentile", "bca"):
+        raise ValueError(f"interval must be 'percentile' or 'bca', got {interval!r}")
+    enough = bool((units.entering >= BOOTSTRAP_UNITS).any())
+    return Resampled(
+        units=units,
+        draws=_drawn(units, n_resamples, rng) if enough else None,
+        n_resamples=n_resamples,
+        confidence_level=confidence_level,
+        interval=interval,
     )
 
 
-def _summed(rows: FloatArray, index: IntArray) -> FloatArray:
-    return np.stack([np.bincount(index, weights=column) for column in rows.T], axis=1)
-
-
-def _pool_lone(stratum: IntArray, multiplicity: IntArray) -> IntArray:
-    """Pool the strata of one unit: resampled alone they would add no variance."""
-    sizes = np.bincount(stratum, weights=multiplicity)
-    return np.where(sizes[stratum] < 2, sizes.size, stratum).astype(np.int64)
-
-
-def _bootstrap(units: _Units, n_resamples: int, rng: np.random.Generator) -> FloatArray:
-    """Return resampled ratios, shape (n_resamples, n_ratios); NaN where nothing enters."""
-    both = np.hstack([units.numerators, units.denominators])
-    sums = np.zeros((n_resamples, both.shape[1]))
+def _drawn(units: Units, n_resamples: int, rng: np.random.Generator) -> FloatArray:
+    sums = np.zeros((n_resamples, units.sums.shape[1]))
     for stratum in np.unique(units.stratum).tolist():
         rows = np.flatnonzero(units.stratum == stratum)
-        size = int(units.multiplicity[rows].sum())
-        shares = units.multiplicity[rows] / size
-        block = max(1, BLOCK // rows.size)
+        multiplicity = units.multiplicity[rows]
+        size = int(multiplicity.sum())
+        indexed = size <= INDEXED * rows.size
+        owner = np.repeat(np.arange(rows.size), multiplicity) if indexed else None
+        block = max(1, BLOCK // (size if indexed else rows.size))
         for start in range(0, n_resamples, block):
             stop = min(n_resamples, start + block)
-            counts = rng.multinomial(size, shares, size=stop - start)
-            sums[start:stop] += counts.astype(np.float64) @ both[rows]
-    half = both.shape[1] // 2
-    bottoms = sums[:, half:]
-    return np.divide(
-        sums[:, :half], bottoms, out=np.full((n_resamples, half), np.nan), where=bottoms > 0
-    )
+            if owner is not None:
+                counts = _counted(owner, rows.size, stop - start, rng)
+            else:
+                counts = rng.multinomial(size, multiplicity / size, size=stop - start)
+            sums[start:stop] += counts.astype(np.float64) @ units.sums[rows]
+    return sums
 
 
-def _label(units: _Units, entering: int, n_resamples: int) -> str:
-    if entering >= BOOTSTRAP_UNITS:
-        whole = "" if units.noun == "runs" else ", whole tasks"
-        return f"bootstrap, {n_resamples:,} resamples{whole}"
-    return f"ratio of totals over {entering} {units.noun}, t"
+def _counted(owner: IntArray, n_units: int, n_resamples: int, rng: np.random.Generator) -> IntArray:
+    """Return multinomial counts drawn one by one: faster where few units are equal."""
+    drawn = rng.integers(0, owner.size, size=(n_resamples, owner.size))
+    place = owner[drawn] + np.arange(n_resamples)[:, None] * n_units
+    counts = np.bincount(place.ravel(), minlength=n_resamples * n_units)
+    return counts.reshape(n_resamples, n_units).astype(np.int64)
 
 
-def _estimate(
-    value: float,
-    influence: FloatArray,
-    units: _Units,
-    entering: int,
-    draws: FloatArray | None,
-    method: str,
-    confidence_level: float,
-) -> Estimate:
-    status, se = OK, None
-    interval: tuple[float, float] | None = None
-    variance = _linearised_variance(influence, units)
-    if entering < MINIMUM_UNITS:
-        status = (
-            f"not_estimable: no interval from {entering} {units.noun}, "
-            f"at least {MINIMUM_UNITS} are needed"
-        )
-    elif variance < NO_VARIANCE:
-        status, method = NO_VARIATION, f"exact bound over {entering} {units.noun}"
-        interval = _unanimous(value, entering * units.effective_share, confidence_level)
-    elif entering < BOOTSTRAP_UNITS or draws is None:
-        se = float(np.sqrt(variance))
-        reach = float(stats.t.ppf((1 + confidence_level) / 2, entering - 1)) * se
-        interval = max(0.0, value - reach), min(1.0, value + reach)
-    elif np.isnan(draws).any():
-        status = "no interval: some resamples hold no run of this kind; add runs"
-    else:
-        tail = (1 - confidence_level) / 2
-        lower, upper = np.quantile(draws, [tail, 1 - tail])
-        interval, se = (float(lower), float(upper)), float(np.sqrt(variance))
-    return Estimate(
-        value=value,
-        interval=interval,
-        n=units.n,
-        method=method,
-        confidence_level=confidence_level,
-        status=status,
-        se=se,
-    )
+def _bca_levels(
+    draws: FloatArray, value: float, influence: FloatArray, units: Units, tail: float
+) -> tuple[float, float]:
+    # Draws equal to the value up to rounding of sums count as ties.
+    ties = np.isclose(draws, value, rtol=1e-12, atol=1e-12)
+    below = np.mean((draws < value) & ~ties) + np.mean(ties) / 2
+    shift = float(stats.norm.ppf(np.clip(below, 1 / draws.size, 1 - 1 / draws.size)))
+    centred = influence - _stratum_means(influence, units)
+    second = float(units.multiplicity @ centred**2)
+    skew = float(units.multiplicity @ centred**3) / (6 * second**1.5)
+    ends = (shift + float(stats.norm.ppf(p)) for p in (tail, 1 - tail))
+    low, high = (float(stats.norm.cdf(shift + z / (1 - skew * z))) for z in ends)
+    return low, high
 
 
-def _linearised_variance(influence: FloatArray, units: _Units) -> float:
+def _stratum_means(influence: FloatArray, units: Units) -> FloatArray:
+    sizes = np.bincount(units.stratum, weights=units.multiplicity)
+    sums = np.bincount(units.stratum, weights=units.multiplicity * influence)
+    means: FloatArray = (sums / np.maximum(sizes, 1))[units.stratum]
+    return means
+
+
+def stratum_variances(influence: FloatArray, units: Units) -> tuple[FloatArray, FloatArray]:
+    """Return each stratum's part in the variance of the summed influences, and its units."""
+    sizes = np.bincount(units.stratum, weights=units.multiplicity)
+    centred = influence - _stratum_means(influence, units)
+    squares = np.bincount(units.stratum, weights=units.multiplicity * centred**2)
+    return sizes / np.maximum(1, sizes - 1) * squares, sizes
+
+
+def linearised_variance(influence: FloatArray, units: Units) -> float:
     """Return the variance of the summed influences, centred within strata."""
-    total = 0.0
-    for stratum in np.unique(units.stratum).tolist():
-        rows = units.stratum == stratum
-        count, size = units.multiplicity[rows], int(units.multiplicity[rows].sum())
-        centred = influence[rows] - count @ influence[rows] / size
-        total += size / max(1, size - 1) * float(count @ centred**2)
-    return total
+    return float(stratum_variances(influence, units)[0].sum())
 
 
 def _unanimous(value: float, n: float, confidence_level: float) -> tuple[float, float]:

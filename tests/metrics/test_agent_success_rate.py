@@ -16,7 +16,6 @@ from calibration.metrics.asr import (
     outcome_shares,
     scores,
 )
-from calibration.metrics.resampling import ratio_estimates
 
 # Outcome and cost at a ceiling of 2.00: six complete, two partial, one hallucinated, one abandoned.
 MIXED10 = [
@@ -234,8 +233,6 @@ def test_bad_arguments_are_refused(options: dict[str, Any], match: str) -> None:
 def test_scores_and_shares_check_their_shapes() -> None:
     with pytest.raises(ValueError, match="penalties must have shape"):
         scores([0, 1], [0.0], credit=DEFAULT_CREDIT)
-    with pytest.raises(ValueError, match="one shape"):
-        ratio_estimates(np.ones((2, 1)), np.ones((3, 1)), rng=np.random.default_rng(0))
     assert outcome_shares([1], n_classes=2).tolist() == [[0.0, 1.0]]
 
 
