@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STORE ?= .demo/demo.duckdb
 PORT ?= 8501
 
-.PHONY: install dev run test test-long check fuzz simulate bench bench-agreement bench-calibration screens lock clean
+.PHONY: install dev engines run test test-long check fuzz simulate bench bench-agreement bench-calibration screens lock clean
 
 install: $(VENV)/.installed
 
@@ -23,6 +23,13 @@ $(VENV)/.installed: $(BIN)/uv requirements.lock pyproject.toml
 
 $(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.lock
 	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements-dev.lock
+	touch $@
+
+# Spark and PostgreSQL as sources of production traces, for their tests; half a gigabyte.
+engines: dev $(VENV)/.installed-engines
+
+$(VENV)/.installed-engines: requirements-engines.lock
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements-engines.lock
 	touch $@
 
 # The demo store is made once; `make clean` removes it.
@@ -81,6 +88,7 @@ lock: $(BIN)/uv
 	$(LOCK) requirements-uv.in -o requirements-uv.lock
 	$(LOCK) --extra build pyproject.toml -o requirements.lock
 	$(LOCK) --extra build --extra dev -c requirements.lock pyproject.toml -o requirements-dev.lock
+	$(LOCK) --extra postgres --extra spark -c requirements-dev.lock pyproject.toml -o requirements-engines.lock
 
 clean:
 	rm -rf .demo .pytest_cache .mypy_cache .ruff_cache build *.egg-info

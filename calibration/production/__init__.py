@@ -1,0 +1,66 @@
+"""From a table of production traces to the counts that every number of the report needs.
+
+A source (`open_files`, `open_frame`, `open_postgres`, `open_spark`) is a table in an engine;
+`production_counts` builds one Ibis expression over it, which every engine runs unchanged, and
+brings back counts whose size does not grow with the number of traces.
+
+`ProductionCounts.cells`, sorted, one row for each combination of the keys that occurs:
+
+============ ======== ====================================================================
+week         category ISO week ``YYYY-Www`` in UTC; missing where the trace has no time
+workflow     category
+model        category missing where not said
+stratum      category missing where not said
+weight       float64  1 without a column of weights
+outcome      int8     place in `calibration.records.OUTCOMES`
+cost_known   bool     cost and ceiling are both known
+penalty_step int16    ceil(penalty x 1024); 0: no penalty
+n            int64    traces
+penalty      float64  sum of their exact penalties
+score        float64  sum of their exact scores, max(0, credit - penalty)
+score_NAME   float64  the same under each further table of credits
+============ ======== ====================================================================
+
+With `exact`, traces of a cell share one penalty (penalty / n); two cells may then have the same
+`penalty_step`. Otherwise penalties of a cell differ by less than 1/1024 (`rounding`); sums are
+exact in both.
+
+`ProductionCounts.tasks` is None without repeated tasks. Else it has the columns of `cells`, with
+`task` (int64) and `tasks` (int64, how many equal units the row stands for: always 1) before them,
+and `penalty_step` 1 for any penalty. Rows with the same `task` are resampled together; cells of
+one task sum to the task. Above 20,000 tasks, a `task` is a group of tasks drawn by the hash of
+their id within (first week, workflow, model, stratum, weight): groups are independent as tasks
+are, so resampling them estimates the same variance. `n_tasks` counts the tasks themselves.
+"""
+
+from calibration.production.counting import production_counts
+from calibration.production.results import (
+    CreditTable,
+    Example,
+    Notes,
+    ProductionCounts,
+    SetAsideRows,
+    Spread,
+)
+from calibration.production.sources import (
+    Source,
+    open_files,
+    open_frame,
+    open_postgres,
+    open_spark,
+)
+
+__all__ = [
+    "CreditTable",
+    "Example",
+    "Notes",
+    "ProductionCounts",
+    "SetAsideRows",
+    "Source",
+    "Spread",
+    "open_files",
+    "open_frame",
+    "open_postgres",
+    "open_spark",
+    "production_counts",
+]

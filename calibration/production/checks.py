@@ -1,0 +1,131 @@
+"""Which rows count: every row that does not is set aside with a reason, the first that applies."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import ibis
+
+from calibration.production.columns import moment, number, text
+from calibration.production.sources import Source
+from calibration.records import OUTCOMES
+
+MAX_USD = 1e6
+MAX_UNITS = MAX_WEIGHT = 1e9
+SHOWN = 80
+
+WHY: dict[str, str] = {
+    "unreadable_row": "the line cannot be read, or holds none of the columns",
+    "missing_trace_id": "trace_id is missing",
+    "missing_workflow": "workflow is missing",
+    "unknown_workflow": "the workflow is none of the taxonomy",
+    "missing_outcome": "outcome is missing",
+    "unknown_class": f"outcome is none of {', '.join(OUTCOMES)}",
+    "unreadable_cost": "cost_usd is no number",
+    "not_finite_cost": "cost_usd is not finite",
+    "negative_cost": "cost_usd is negative",
+    "bad_units": "units is no number above 0 and up to 1e9",
+    "absurd_cost": "cost_usd is above 1,000,000 USD a unit",
+    "bad_weight": "weight is missing, or no number above 0 and up to 1e9",
+    "unreadable_time": "started_at is no time",
+    "identical_duplicate": "the same trace_id with the same values; one of the rows is kept",
+    "conflicting_duplicate": "the same trace_id with other values; none of the rows is kept",
+}
+REASONS = tuple(WHY)
+VALUE = {
+    "unknown_workflow": "workflow", "unknown_class": "outcome", "unreadable_cost": "cost_usd",
+    "not_finite_cost": "cost_usd", "negative_cost": "cost_usd", "absurd_cost": "cost_usd",
+    "bad_units": "units", "bad_weight": "weight", "unreadable_time": "started_at",
+}  # fmt: skip
+CODE = {reason: k for k, reason in enumerate(REASONS, 1)}
+READ = (
+    "trace_id", "workflow", "outcome", "cost", "units", "weight", "stratum", "model", "task",
+    "trial", "status", "latency",
+)  # fmt: skip
+
+
+def check(
+    source: Source,
+    columns: Mapping[str, str],
+    *,
+    workflows: Mapping[str, float | None] | None,
+    zone: str,
+) -> Any:
+    """Return the rows in our own columns, with `reason` (0: the row counts) and the bad `value`.
+
+    Columns: those of `READ`, `at`, `row`, `file`, and true or false `naive`, `no_units` and
+    `bad_latency`. What a source does not have is null.
+    """
+    table, where = source.table, source.name
+
+    def given(ours: str, kind: str = "string") -> Any:
+        return table[columns[ours]] if ours in columns else ibis.null(kind)
+
+    def words(ours: str) -> Any:
+        return text(given(ours), ours, where)
+
+    trace_id, workflow, outcome = words("trace_id"), words("workflow"), words("outcome")
+    cost, units, weight, latency = (
+        number(given(ours, "float64"), ours, where)
+        for ours in ("cost_usd", "units", "weight", "latency_s")
+    )
+    time = moment(given("started_at", "timestamp"), "started_at", where, zone, source.engine)
+    counted = units.value.fill_null(1.0)
+    good_units = ~units.unreadable & ~units.not_finite & (counted > 0) & (counted <= MAX_UNITS)
+    weighted = weight.value.between(0.0, MAX_WEIGHT) & (weight.value > 0)
+    bad_latency = latency.unreadable | latency.not_finite | (latency.value < 0).fill_null(False)
+    bad: dict[str, Any] = {
+        "missing_trace_id": trace_id.isnull(),
+        "missing_workflow": workflow.isnull(),
+        "missing_outcome": outcome.isnull(),
+        "unknown_class": ~one_of(outcome, OUTCOMES),
+        "unreadable_cost": cost.unreadable,
+        "not_finite_cost": cost.not_finite,
+        "negative_cost": cost.value < 0,
+        "bad_units": ~good_units,
+        "absurd_cost": cost.value > MAX_USD * counted,
+        "unreadable_time": time.unreadable,
+    }
+    if workflows is not None:
+        bad["unknown_workflow"] = ~one_of(workflow, tuple(workflows))
+    if "weight" in columns:
+        bad["bad_weight"] = ~weighted.fill_null(False)
+    if source.null_is_unreadable:
+        bad["unreadable_row"] = ibis.and_(*(table[c].isnull() for c in sorted(set(columns.values()))))
+    reason = ibis.cases(
+        *((bad[r], ibis.literal(CODE[r], "int8")) for r in REASONS if r in bad),
+        else_=ibis.literal(0, "int8"),
+    )
+    shown = [(r, ours) for r, ours in VALUE.items() if r in bad and ours in columns]
+    checked = table.select(
+        trace_id=trace_id,
+        workflow=workflow,
+        outcome=outcome,
+        cost=cost.value,
+        units=counted,
+        weight=weight.value if "weight" in columns else ibis.literal(1.0),
+        stratum=words("stratum"),
+        model=words("model"),
+        task=words("task_id"),
+        trial=words("trial"),
+        status=words("status"),
+        latency=ibis.ifelse(bad_latency, ibis.null("float64"), latency.value),
+        at=time.at,
+        naive=time.naive,
+        no_units=units.value.isnull(),
+        bad_latency=bad_latency,
+        reason=reason,
+        row=table[source.row].cast("int64") if source.row else ibis.null("int64"),
+        file=table[source.file] if source.file else ibis.null("string"),
+        **{f"said_{c}": table[columns[c]].cast("string").left(SHOWN) for _, c in shown},
+    )
+    value = ibis.cases(
+        *((checked.reason == CODE[reason], checked[f"said_{ours}"]) for reason, ours in shown),
+        else_=ibis.null("string"),
+    )
+    return checked.mutate(value=value).drop(*(f"said_{ours}" for ours in {o for _, o in shown}))
+
+
+def one_of(value: Any, names: Sequence[str]) -> Any:
+    """Return where a text is one of the names."""
+    # Not `isin`: DuckDB makes a join of it, and several of several.
+    return ibis.or_(ibis.literal(False), *(value == name for name in names))

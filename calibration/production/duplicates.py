@@ -1,0 +1,50 @@
+"""Rows with the same trace_id: of equal ones one is kept, of others none."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from calibration.production.checks import READ
+from calibration.production.engines import Engine
+
+COMPARED = (*READ, "at")
+REST = ("naive", "no_units", "bad_latency", "reason", "value", "row", "file")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deduplicated:
+    """The rows that stay, and those that went."""
+
+    rows: Any
+    identical: Any
+    conflicting: Any
+
+
+def deduplicate(rows: Any, engine: Engine, *, n: int) -> Deduplicated | None:
+    """Sort out rows with the same trace_id; None where there are none, which is cheap to see.
+
+    Rows that were set aside for another reason do not count as duplicates. Two rows are identical
+    when every column that is read has the same value.
+    """
+    if engine.distinct(rows, "trace_id", n) == n:
+        return None
+    times = rows.group_by("trace_id").aggregate(times=rows.count())
+    several = engine.keep(times.filter(times.times > 1).select("trace_id"), "repeated")
+    doubtful = rows.semi_join(several, "trace_id")
+    # The first row of each version stands for it.
+    versions = doubtful.group_by(COMPARED).aggregate(
+        naive=doubtful.naive.max(),
+        no_units=doubtful.no_units.max(),
+        bad_latency=doubtful.bad_latency.max(),
+        reason=doubtful.reason.min(),
+        value=doubtful.value.min(),
+        row=doubtful.row.min(),
+        file=doubtful.file.min(),
+    )
+    counted = versions.group_by("trace_id").aggregate(versions=versions.count())
+    same = engine.keep(counted.filter(counted.versions == 1).select("trace_id"), "identical")
+    kept = versions.semi_join(same, "trace_id").select(*rows.columns)
+    return Deduplicated(
+        rows=rows.anti_join(several, "trace_id").union(kept, distinct=False),
+        identical=doubtful.semi_join(same, "trace_id"),
+        conflicting=doubtful.anti_join(same, "trace_id"),
+    )

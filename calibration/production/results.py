@@ -1,0 +1,170 @@
+"""What the aggregation brings back."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import pandas as pd
+
+from calibration.records import OUTCOMES
+from calibration.taxonomy import Taxonomy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreditTable:
+    """Credit of each class in the order of OUTCOMES, and that of workflows with their own.
+
+    Raises
+    ------
+    ValueError
+        If a table has not one credit in [0, 1] for each class.
+
+    Examples
+    --------
+    >>> table = CreditTable(credit=(1, 0.4, 0, 0, 0), by_workflow={"research": (1, 0.3, 0, 0, 0)})
+    >>> table.of("research")[1], table.of("scheduling")[1]
+    (0.3, 0.4)
+    """
+
+    credit: tuple[float, ...]
+    by_workflow: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for table in (self.credit, *self.by_workflow.values()):
+            if len(table) != len(OUTCOMES) or not all(0 <= c <= 1 for c in table):
+                raise ValueError(f"credit must be {len(OUTCOMES)} numbers in [0, 1], got {table!r}")
+
+    def of(self, workflow: str) -> tuple[float, ...]:
+        """Return the credits that hold for a workflow."""
+        return self.by_workflow.get(workflow, self.credit)
+
+    @classmethod
+    def from_taxonomy(cls, taxonomy: Taxonomy) -> "CreditTable":
+        """Return the credits of a taxonomy."""
+        return cls(credit=tuple(taxonomy.credit[name] for name in OUTCOMES))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """One row that was set aside: what the engine can say of where it stands and what it held.
+
+    `row` counts the rows of the file from 1; for a line that cannot be read it is the line.
+    """
+
+    trace_id: str | None = None
+    file: str | None = None
+    row: int | None = None
+    value: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetAsideRows:
+    """How many rows were set aside for one reason, with up to five of them."""
+
+    reason: str
+    why: str
+    n: int
+    examples: tuple[Example, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notes:
+    """What was kept but has to be said.
+
+    Parameters
+    ----------
+    naive_times : int
+        Times without a zone, read as `timezone`.
+    timezone : str
+    no_time, no_cost, no_units : int
+        Kept traces without a time; without a cost (no penalty); without units (taken as 1).
+    no_latency, bad_latency : int
+        Without a latency; with one that is no number from 0 up (taken as missing).
+    no_task : int
+        Without a task, though there are tasks: a task of its own each.
+    no_ceiling : Mapping of str to int
+        Traces of each workflow without a ceiling (no penalty).
+    columns : Mapping of str to str
+        The column of the source that was read for each of ours.
+    """
+
+    naive_times: int
+    timezone: str
+    no_time: int
+    no_cost: int
+    no_units: int
+    no_latency: int
+    bad_latency: int
+    no_task: int
+    no_ceiling: Mapping[str, int]
+    columns: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Spread:
+    """Cost or latency by one key: mean and percentiles.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        Indexed by workflow or week (``None`` in a first row for all of them): n, n_known, mean,
+        p50, p90, p99 (of the known ones, NaN without any) and, for costs, n_held (cost and ceiling
+        known), share_over_ceiling, cost_per_unit, cost_per_success (cost of the runs with a known
+        cost over complete ones among them).
+    error : float
+        Bound of the relative error of the percentiles: 0 where they are exact.
+    """
+
+    table: pd.DataFrame
+    error: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ProductionCounts:
+    """Counts of production traces; the columns are described in `calibration.production`.
+
+    Parameters
+    ----------
+    cells, tasks : pandas.DataFrame
+    n_tasks : int or None
+        Distinct tasks; None without a column of tasks.
+    tasks_grouped : bool
+        Rows of `tasks` are groups of tasks.
+    exact : bool
+        Cells keep exact penalties.
+    rounding : float
+        What the cells may differ from a trace's own penalty: 0, or 1/1024.
+    cost, cost_weekly, latency, latency_weekly : Spread
+        By workflow and by week.
+    statuses : pandas.DataFrame
+        week, status, n; empty without a column of statuses.
+    set_aside : tuple of SetAsideRows
+    notes : Notes
+    n_read, n_kept : int
+        n_read = n_kept + those set aside.
+    first, last : datetime or None
+        Of the kept traces, in UTC.
+    """
+
+    cells: pd.DataFrame
+    tasks: pd.DataFrame | None
+    n_tasks: int | None
+    tasks_grouped: bool
+    exact: bool
+    rounding: float
+    cost: Spread
+    cost_weekly: Spread
+    latency: Spread
+    latency_weekly: Spread
+    statuses: pd.DataFrame
+    set_aside: tuple[SetAsideRows, ...]
+    notes: Notes
+    n_read: int
+    n_kept: int
+    first: datetime | None
+    last: datetime | None
+
+    @property
+    def n_set_aside(self) -> int:
+        """Rows that were read and not kept."""
+        return sum(rows.n for rows in self.set_aside)

@@ -1,0 +1,109 @@
+"""Totals of tasks, for resampling the trials of a task together."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import ibis
+import pandas as pd
+
+from calibration.production.cells import (
+    KEYS,
+    NAMES,
+    finished,
+    in_order,
+    keys_of,
+    outcome_code,
+)
+from calibration.production.engines import Engine
+from calibration.production.results import CreditTable
+
+MOST_TASKS = 20_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tasks:
+    """Totals by task or by group of tasks; None where no task repeats."""
+
+    table: pd.DataFrame | None
+    n: int
+    grouped: bool = False
+
+
+def count_tasks(
+    priced: Any,
+    engine: Engine,
+    credits: Mapping[str, CreditTable],
+    *,
+    n: int,
+    no_task: int,
+    most_tasks: int,
+) -> Tasks:
+    """Return the totals; a trace without a task is a task of its own."""
+    task = priced.task
+    if no_task:
+        task = ibis.ifelse(task.isnull(), "r" + priced.trace_id, "t" + task)
+    rows = priced.mutate(unit=task)
+    distinct = engine.distinct(rows, "unit", n)
+    if n == distinct:
+        return Tasks(table=None, n=n)
+    if distinct <= most_tasks:
+        return Tasks(table=_totals(rows, engine, credits), n=distinct)
+    return Tasks(table=_totals(_grouped(rows, engine, most_tasks), engine, credits), n=distinct,
+                 grouped=True)  # fmt: skip
+
+
+def _grouped(rows: Any, engine: Engine, most_tasks: int) -> Any:
+    """Replace tasks by groups of them that begin in the same week, workflow and so on.
+
+    Where a task begins is taken for all its rows, so that no task is divided. Groups hold about
+    equally many tasks of a home, and a home with few tasks keeps them apart.
+    """
+    rows = rows.mutate(key=engine.hash(rows.unit))
+    first = [engine.hash(rows[k].fill_null("")).min() for k in NAMES[1:]]
+    first += [engine.number_of_week(rows.week).min(), engine.hash(rows.weight.cast("string")).min()]
+    starts = {f"first_{k}": value for k, value in enumerate(first)}
+    homes = rows.group_by("key").aggregate(**starts)
+    homes = engine.keep(homes, "homes")
+    n_homes = int(engine.run(_counted(homes.select(*starts).distinct()))["n"][0])
+    in_home = max(1, most_tasks // max(1, n_homes))
+    homes = homes.mutate(unit=homes.key % in_home)
+    return rows.drop("unit").inner_join(homes, "key")
+
+
+def _counted(table: Any) -> Any:
+    return table.aggregate(n=table.count())
+
+
+def _totals(rows: Any, engine: Engine, credits: Mapping[str, CreditTable]) -> pd.DataFrame:
+    units = [name for name in rows.columns if name == "unit" or name.startswith("first_")]
+    priced = rows.mutate(outcome=outcome_code(rows.outcome))
+    # Scores are not additive in the penalty: they are summed in the engine.
+    found = engine.run(
+        priced.group_by(
+            **{name: priced[name] for name in units},
+            **keys_of(priced),
+            penalty_step=(priced.penalty > 0).cast("int16"),
+        ).aggregate(
+            n=priced.count(),
+            penalty=priced.penalty.sum(),
+            **{name: _score(priced, table).sum() for name, table in credits.items()},
+        )
+    )
+    table = finished(found, {})
+    for name in credits:
+        table[name] = found[name].astype("float64")
+    numbers = found.groupby(units, sort=True, dropna=False).ngroup()
+    table.insert(0, "task", numbers.astype("int64"))
+    table.insert(1, "tasks", 1)
+    return in_order(table, ["task", *KEYS])
+
+
+def _score(rows: Any, table: CreditTable) -> Any:
+    def credit(row: tuple[float, ...]) -> Any:
+        some = ((k, ibis.literal(float(c))) for k, c in enumerate(row) if c)
+        return ibis.cases(*((rows.outcome == k, c) for k, c in some), else_=0.0) if any(row) else 0.0
+
+    own = [(rows.workflow == name, credit(row)) for name, row in table.by_workflow.items()]
+    worth = ibis.cases(*own, else_=credit(table.credit)) if own else credit(table.credit)
+    return ibis.greatest(worth - rows.penalty, 0.0)
