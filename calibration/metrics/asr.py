@@ -7,7 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibration.estimates import Estimate
-from calibration.metrics.counts import COMPLETE, FloatArray, RunCounts, count_runs
+from calibration.metrics.arrays import FloatArray
+from calibration.metrics.counting import count_runs
+from calibration.metrics.counts import COMPLETE, RunCounts
 from calibration.metrics.resampling import Interval, Resampled, resample
 from calibration.metrics.score import DEFAULT_CREDIT, cost_penalties, outcome_shares, scores
 from calibration.metrics.units import MOST_UNITS, SHARES, units_of
@@ -50,8 +52,8 @@ class AgentSuccessRate:
         Share of the runs whose cost is known.
     asr_range : tuple of float
         ASR with every missing cost at twice the ceiling, and with every one within it.
-    credit : tuple of float, length n_classes
-        Credit of each class.
+    credit : tuple of float, length n_classes, or None
+        Credit of each class; None where workflows have their own.
     n, n_missing_cost, n_clusters : int
         Runs; runs without a cost; tasks (n without `clusters`).
     rounding : float
@@ -69,7 +71,7 @@ class AgentSuccessRate:
     mean_effective_penalty: float
     cost_coverage: float
     asr_range: tuple[float, float]
-    credit: tuple[float, ...]
+    credit: tuple[float, ...] | None
     n: int
     n_missing_cost: int
     n_clusters: int
@@ -84,15 +86,15 @@ class AgentSuccessRate:
         >>> agent_success_rate([0, 1], rng=np.random.default_rng(1)).identity
         'ASR 0.700 = 1 x complete 0.500 + 0.4 x partial_plus 0.500 - mean effective penalty 0.000'
         """
+        lost = f"- mean effective penalty {self.mean_effective_penalty:.3f}"
+        if self.credit is None:
+            return f"ASR {self.asr.value:.3f} = gross {self.asr_gross.value:.3f} {lost}"
         earned = " + ".join(
             f"{credit:g} x {name.removeprefix('share:')} {share.value:.3f}"
             for credit, name, share in zip(self.credit, SHARES, self.class_shares, strict=True)
             if credit > 0
         )
-        return (
-            f"ASR {self.asr.value:.3f} = {earned or '0'} "
-            f"- mean effective penalty {self.mean_effective_penalty:.3f}"
-        )
+        return f"ASR {self.asr.value:.3f} = {earned or '0'} {lost}"
 
 
 def agent_success_rate(
@@ -234,7 +236,7 @@ def rate_of_counts(
         cost_coverage=n_known / counts.n,
         # No credit exceeds the penalty of 1 that a run at twice its ceiling has.
         asr_range=(_value(found, "score_known"), highest),
-        credit=tuple(counts.credit.tolist()),
+        credit=None if counts.own_credit else tuple(counts.credit.tolist()),
         n=counts.n,
         n_missing_cost=counts.n - n_known,
         n_clusters=counts.n_tasks,

@@ -29,8 +29,8 @@ def rates_by(
     """Estimate the Agent Success Rate of every workflow, model or week.
 
     Groups are resampled apart, with their own runs or tasks as the sample. Their penalties are
-    grouped more coarsely than those of the whole (to 1/64 for 20 groups or more), for the resamples only:
-    `AgentSuccessRate.rounding` says how far.
+    grouped more coarsely than those of the whole (to 1/64 for 20 groups or more), for the resamples
+    only: `AgentSuccessRate.rounding` says how far.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def rates_by(
 
     Examples
     --------
-    >>> from calibration.metrics.counts import count_runs
+    >>> from calibration.metrics.counting import count_runs
     >>> counts = count_runs([0, 0, 4], by={"model": ["a", "a", "b"]})
     >>> found = rates_by(counts, "model", rng=np.random.default_rng(1))
     >>> [(name, rate.asr.value) for name, rate in found.items()]

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from calibration.metrics.counts import FloatArray, IntArray, Labels, RunCounts
+from calibration.metrics.arrays import FloatArray, IntArray
+from calibration.metrics.counts import Labels, RunCounts
 
 # Keys up to this number are counted in an array, larger ones are sorted.
 DENSE = 8_000_000
@@ -42,7 +43,7 @@ def condensed(counts: RunCounts, *, grid: int | None, by: str | None = None) -> 
         counts.stratum,
         counts.mix,
         counts.known.astype(np.int64),
-        np.where(pays, step, np.minimum(step, 1)),
+        np.where(pays, step + 2, np.minimum(step, 1)),
         *([] if labels is None else [labels.codes + 1]),
     ]
     if (counts.weight != counts.weight[0]).any():
@@ -52,24 +53,22 @@ def condensed(counts: RunCounts, *, grid: int | None, by: str | None = None) -> 
         key, space = key * size + part, space * size
     first, index = _numbered(key, space)
 
-    def added(sums: FloatArray | None) -> FloatArray | None:
-        return None if sums is None else np.bincount(index, weights=sums * counts.like)
-
     def summed(sums: FloatArray) -> FloatArray:
-        return np.bincount(index, weights=sums * counts.like)
+        return np.bincount(index, weights=sums * counts.like).astype(np.float64)
 
     return replace(
         counts.where(first),
         runs=np.bincount(index, weights=counts.runs * counts.like).astype(np.int64),
         like=np.ones(first.size, dtype=np.int64),
         penalty=summed(counts.penalty),
+        gross=summed(counts.gross),
         score=summed(counts.score),
         abandoned_score=summed(counts.abandoned_score),
         other_scores={name: summed(sums) for name, sums in counts.other_scores.items()},
         task=None,
         by={} if by is None or labels is None else {by: _of(labels, first)},
-        cost=added(counts.cost),
-        cost_squared=added(counts.cost_squared),
+        cost=None if counts.cost is None else summed(counts.cost),
+        cost_squared=None if counts.cost_squared is None else summed(counts.cost_squared),
         rounded=counts.rounded or grid is not None,
     )
 

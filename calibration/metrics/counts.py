@@ -7,16 +7,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from calibration.metrics.score import DEFAULT_CREDIT, FloatArray, cost_penalties, outcome_shares
+from calibration.metrics.arrays import BoolArray, FloatArray, IntArray
 from calibration.records import OUTCOMES
 
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
-
 COMPLETE, ABANDONED = OUTCOMES.index("complete"), OUTCOMES.index("abandoned")
-NEEDED = ("stratum", "weight", "outcome", "cost_known", "penalty_step", "n", "penalty", "score")
-OTHER_SCORE = "score_"
-BY = ("week", "workflow", "model")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -42,8 +36,8 @@ class Labels:
 class RunCounts:
     """Cells of runs that are equal, or equal but for the last digits of their penalty.
 
-    Build one with `count_runs` from rows or with `counts_of_frame` from counts. With tasks a row is
-    a cell of one task (or of one of several equal tasks), else a cell of the whole.
+    Build one with `counting.count_runs` from rows or with `frames.counts_of_frame` from counts.
+    With tasks a row is a cell of one task (or of one of several equal tasks), else of the whole.
 
     Parameters
     ----------
@@ -57,12 +51,15 @@ class RunCounts:
         Whether the cost is known.
     weight : float array, shape (n_rows,)
         Inverse inclusion probability of a run.
-    penalty, score, abandoned_score : float array, shape (n_rows,)
-        Sums over the `runs`; the last is what abandoned runs add to `score`.
+    penalty, gross, score, abandoned_score : float array, shape (n_rows,)
+        Sums over the `runs`: of penalties, of credits, of what is left, and of what abandoned runs
+        add to that.
     other_scores : mapping of str to float array
         Sums of the score under further credit tables.
     credit : float array, shape (n_classes,)
         Credit of each class.
+    own_credit : mapping of str to tuple of float
+        Credit tables of workflows with their own.
     task : array, shape (n_rows,), optional
         Task of a row. None: runs are independent.
     by : mapping of str to Labels
@@ -71,6 +68,8 @@ class RunCounts:
         Sums of known costs and of their squares.
     rounded : bool
         Whether the rows hold runs whose penalties differ by up to 1/1024.
+    grouped_tasks : int, optional
+        Number of tasks where a `task` is a random group of them.
     """
 
     shares: FloatArray
@@ -81,15 +80,18 @@ class RunCounts:
     known: BoolArray
     weight: FloatArray
     penalty: FloatArray
+    gross: FloatArray
     score: FloatArray
     abandoned_score: FloatArray
     credit: FloatArray
+    own_credit: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     other_scores: Mapping[str, FloatArray] = field(default_factory=dict)
     task: NDArray[np.generic] | None = None
     by: Mapping[str, Labels] = field(default_factory=dict)
     cost: FloatArray | None = None
     cost_squared: FloatArray | None = None
     rounded: bool = False
+    grouped_tasks: int | None = None
 
     @property
     def n(self) -> int:
@@ -101,6 +103,8 @@ class RunCounts:
         """Number of tasks; of runs without tasks."""
         if self.task is None:
             return self.n
+        if self.grouped_tasks is not None:
+            return self.grouped_tasks
         return int(self.like[np.unique(self.task, return_index=True)[1]].sum())
 
     @property
@@ -109,7 +113,7 @@ class RunCounts:
         return self.task is not None and self.n_tasks < self.n
 
     def where(self, rows: BoolArray | IntArray) -> "RunCounts":
-        """Return the counts of some rows only."""
+        """Return the counts of some rows only; random groups of tasks then count as tasks."""
 
         def kept(array: FloatArray | None) -> FloatArray | None:
             return None if array is None else array[rows]
@@ -123,6 +127,7 @@ class RunCounts:
             known=self.known[rows],
             weight=self.weight[rows],
             penalty=self.penalty[rows],
+            gross=self.gross[rows],
             score=self.score[rows],
             abandoned_score=self.abandoned_score[rows],
             other_scores={name: sums[rows] for name, sums in self.other_scores.items()},
@@ -133,6 +138,7 @@ class RunCounts:
             },
             cost=kept(self.cost),
             cost_squared=kept(self.cost_squared),
+            grouped_tasks=None,
         )
 
     def labels(self, by: str) -> Labels:
@@ -146,171 +152,6 @@ class RunCounts:
         if by not in self.by:
             raise ValueError(f"by must be one of {sorted(self.by)!r}, got {by!r}")
         return self.by[by]
-
-
-def counts_of_frame(
-    frame: pd.DataFrame, *, credit: ArrayLike = DEFAULT_CREDIT, rounded: bool = True
-) -> RunCounts:
-    """Read counts from a frame with one row a cell.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-        Columns stratum, weight, outcome (position in OUTCOMES), cost_known, penalty_step (0: no
-        penalty), n (runs), penalty and score (sums over them); optional: week, workflow, model,
-        score_NAME for further credit tables, cost and cost_squared (sums over known costs), and
-        for repeated tasks `task` and `tasks`: n and the sums are then of one task, and `tasks`
-        says how many are like it.
-    credit : array-like of float, shape (n_classes,)
-        The credit that `score` was made with.
-    rounded : bool, default True
-        Whether a row holds penalties that differ within their step of 1/1024.
-
-    Returns
-    -------
-    RunCounts
-        The runs of the frame.
-
-    Raises
-    ------
-    ValueError
-        If a column is missing, there is no row, a count is below 1, a weight is not positive, an
-        outcome is unknown, or sums are impossible.
-
-    Examples
-    --------
-    Three complete runs, one of them with a penalty of .5, and an abandoned one:
-
-    >>> frame = pd.DataFrame(
-    ...     {
-    ...         "stratum": "all", "weight": 1.0, "outcome": [0, 0, 4], "cost_known": True,
-    ...         "penalty_step": [0, 512, 0], "n": [2, 1, 1],
-    ...         "penalty": [0.0, 0.5, 0.0], "score": [2.0, 0.5, 0.0],
-    ...     }
-    ... )
-    >>> counts = counts_of_frame(frame)
-    >>> counts.n, float(counts.score.sum())
-    (4, 2.5)
-    """
-    missing = [name for name in NEEDED if name not in frame]
-    if missing:
-        raise ValueError(f"frame must have the columns {NEEDED!r}, {missing!r} are missing")
-    if frame.empty:
-        raise ValueError("frame must not be empty, got no cells")
-    outcome = frame["outcome"].to_numpy(dtype=np.int64)
-    score = frame["score"].to_numpy(dtype=np.float64)
-    others = [
-        name for name in map(str, frame.columns) if name.startswith(OTHER_SCORE) and len(name) > 6
-    ]
-    tasks = "task" in frame
-    return _checked(
-        RunCounts(
-            shares=np.eye(len(OUTCOMES)),
-            mix=outcome,
-            stratum=_labels(frame["stratum"]).codes,
-            runs=frame["n"].to_numpy(dtype=np.int64),
-            like=frame["tasks"].to_numpy(dtype=np.int64) if tasks else _ones(len(frame)),
-            known=frame["cost_known"].to_numpy(dtype=np.bool_),
-            weight=frame["weight"].to_numpy(dtype=np.float64),
-            # A step that is not zero has a penalty, however small the sum of it may print.
-            penalty=np.where(
-                frame["penalty_step"] > 0, np.maximum(frame["penalty"], np.finfo(float).tiny), 0.0
-            ),
-            score=score,
-            abandoned_score=np.where(outcome == ABANDONED, score, 0.0),
-            credit=checked_credit(credit),
-            other_scores={
-                name.removeprefix(OTHER_SCORE): frame[name].to_numpy(dtype=np.float64)
-                for name in others
-            },
-            task=frame["task"].to_numpy() if tasks else None,
-            by={name: _labels(frame[name]) for name in BY if name in frame},
-            cost=frame["cost"].to_numpy(dtype=np.float64) if "cost" in frame else None,
-            cost_squared=(
-                frame["cost_squared"].to_numpy(dtype=np.float64)
-                if "cost_squared" in frame
-                else None
-            ),
-            rounded=rounded,
-        )
-    )
-
-
-def count_runs(
-    outcomes: ArrayLike,
-    *,
-    costs: ArrayLike | None = None,
-    ceilings: ArrayLike | None = None,
-    units: ArrayLike | None = None,
-    credit: ArrayLike = DEFAULT_CREDIT,
-    other_credit: Mapping[str, Sequence[float]] | None = None,
-    weights: ArrayLike | None = None,
-    clusters: ArrayLike | None = None,
-    strata: ArrayLike | None = None,
-    by: Mapping[str, ArrayLike] | None = None,
-) -> RunCounts:
-    """Count runs that are given one by one; parameters as in `agent_success_rate`.
-
-    Parameters
-    ----------
-    outcomes : array-like, shape (n,) of int or (n, n_classes) of float
-        Class codes, or class shares when reviewers differ.
-    costs, ceilings, units, weights, clusters, strata : array-like, shape (n,), optional
-        Cost (NaN: not known), ceiling per unit, units, inverse inclusion probability, task and
-        design stratum of each run.
-    credit : array-like of float, shape (n_classes,)
-        Credit of each class.
-    other_credit : mapping of str to sequence of float, optional
-        Further credit tables to score the runs with.
-    by : mapping of str to array-like, optional
-        ``week``, ``workflow``, ``model`` of each run, None where there is none.
-
-    Raises
-    ------
-    ValueError
-        If `outcomes` is empty, shapes differ, a value is out of its range, or `costs` come without
-        `ceilings`.
-
-    Examples
-    --------
-    >>> count_runs([0, 0, 4], costs=[1.0, 3.0, 1.0], ceilings=2.0).score.tolist()
-    [1.0, 0.5, 0.0]
-    """
-    worth = checked_credit(credit)
-    rows = outcome_shares(outcomes, n_classes=worth.size)
-    n = rows.shape[0]
-    known, penalty = _penalties(costs, ceilings, units, n)
-    shares, mix = _mixes(rows)
-    weight = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
-    arrays = {"weights": weight, "clusters": clusters, "strata": strata, **(by or {})}
-    for name, array in arrays.items():
-        if array is not None and np.shape(array) != (n,):
-            raise ValueError(f"{name} must have shape ({n},), got {np.shape(array)!r}")
-    cost = None if costs is None else np.nan_to_num(np.asarray(costs, dtype=np.float64))
-    of_abandoned = np.maximum(0.0, worth[ABANDONED] - penalty)
-    return _checked(
-        RunCounts(
-            shares=shares,
-            mix=mix,
-            stratum=np.zeros(n, dtype=np.int64) if strata is None else _labels(strata).codes,
-            runs=_ones(n),
-            like=_ones(n),
-            known=known,
-            weight=weight,
-            penalty=penalty,
-            score=_kept(rows, penalty, worth),
-            abandoned_score=rows[:, ABANDONED] * of_abandoned,
-            credit=worth,
-            other_scores={
-                name: _kept(rows, penalty, checked_credit(table))
-                for name, table in (other_credit or {}).items()
-            },
-            task=None if clusters is None else np.asarray(clusters),
-            by={name: _labels(labels) for name, labels in (by or {}).items()},
-            cost=cost,
-            cost_squared=None if cost is None else cost**2,
-        )
-    )
 
 
 def checked_credit(credit: ArrayLike) -> FloatArray:
@@ -327,45 +168,23 @@ def checked_credit(credit: ArrayLike) -> FloatArray:
     return worth
 
 
-def _kept(rows: FloatArray, penalty: FloatArray, worth: FloatArray) -> FloatArray:
-    kept: FloatArray = (rows * np.maximum(0.0, worth - penalty[:, None])).sum(axis=1)
-    return kept
-
-
-def _mixes(rows: FloatArray) -> tuple[FloatArray, IntArray]:
-    """Return the distinct class mixes and which one each run has."""
-    if (rows.max(axis=1) == 1).all():
-        return np.eye(rows.shape[1]), rows.argmax(axis=1).astype(np.int64)
-    shares, mix = np.unique(rows, axis=0, return_inverse=True)
-    return shares, mix.ravel().astype(np.int64)
-
-
-def _penalties(
-    costs: ArrayLike | None, ceilings: ArrayLike | None, units: ArrayLike | None, n: int
-) -> tuple[BoolArray, FloatArray]:
-    """Return which costs are known, and the penalties."""
-    if costs is None:
-        return np.zeros(n, dtype=np.bool_), np.zeros(n)
-    if ceilings is None:
-        raise ValueError("ceilings must be given with costs, got None")
-    cost = np.asarray(costs, dtype=np.float64)
-    if cost.shape != (n,):
-        raise ValueError(f"costs must have shape ({n},), got {cost.shape!r}")
-    return ~np.isnan(cost), cost_penalties(cost, ceilings, units)
-
-
-def _labels(values: ArrayLike | pd.Series) -> Labels:
+def labels_of(values: ArrayLike | Sequence[str | None] | pd.Series) -> Labels:
+    """Return the names that occur and where; None and NaN are no name."""
     found = pd.Categorical(values if isinstance(values, pd.Series) else pd.Series(values))
     return Labels(
         names=tuple(map(str, found.categories)), codes=np.asarray(found.codes, dtype=np.int64)
     )
 
 
-def _ones(n: int) -> IntArray:
-    return np.ones(n, dtype=np.int64)
+def checked(counts: RunCounts) -> RunCounts:
+    """Return counts that make sense.
 
-
-def _checked(counts: RunCounts) -> RunCounts:
+    Raises
+    ------
+    ValueError
+        If a weight is not positive, a count is below 1, an outcome is unknown, a sum is impossible,
+        or a task lies in two strata.
+    """
     if not (np.isfinite(counts.weight) & (counts.weight > 0)).all():
         raise ValueError(f"weights must be positive and finite, got {counts.weight.min()!r}")
     if counts.runs.min() < 1 or counts.like.min() < 1:

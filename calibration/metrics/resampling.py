@@ -7,7 +7,7 @@ import numpy as np
 from scipy import stats
 
 from calibration.estimates import OK, Estimate, not_estimable
-from calibration.metrics.counts import FloatArray, IntArray
+from calibration.metrics.arrays import FloatArray, IntArray
 from calibration.metrics.units import RUNS, Units
 
 Interval = Literal["percentile", "bca"]
@@ -67,7 +67,10 @@ class Resampled:
             return None
         above = self.draws[:, self.units.column(top)]
         below = self.draws[:, self.units.column(bottom)]
-        return np.divide(above, below, out=np.full(below.size, np.nan), where=below > 0)
+        ratios: FloatArray = np.divide(
+            above, below, out=np.full(below.size, np.nan), where=below > 0
+        )
+        return ratios
 
     def ratio(self, top: str, bottom: str = "runs") -> Estimate:
         """Estimate a ratio of two features that lies in [0, 1].
@@ -127,15 +130,44 @@ class Resampled:
         return f"{kind}, {self.n_resamples:,} resamples{whole}"
 
     def between(
-        self, draws: FloatArray, value: float, influence: FloatArray
+        self,
+        draws: FloatArray,
+        value: float,
+        influence: FloatArray,
+        tail: float | None = None,
     ) -> tuple[float, float]:
-        """Return the limits of the interval asked for."""
-        tail = (1 - self.confidence_level) / 2
-        low, high = tail, 1 - tail
+        """Return the limits of the interval asked for, with a chance of `tail` beyond each."""
+        tail = (1 - self.confidence_level) / 2 if tail is None else tail
+        ends: FloatArray = np.array([tail, 1 - tail])
         if self.interval == "bca":
-            low, high = _bca_levels(draws, value, influence, self.units, tail)
-        ends = np.quantile(draws, [low, high])
-        return float(ends[0]), float(ends[1])
+            shift, skew = self._bca(draws, value, influence)
+            z = shift + stats.norm.ppf(ends)
+            ends = stats.norm.cdf(shift + z / (1 - skew * z))
+        low, high = np.quantile(draws, ends)
+        return float(low), float(high)
+
+    def p_value(self, null: float, draws: FloatArray, value: float, influence: FloatArray) -> float:
+        """Return the two-sided level at which the interval would just reach `null`."""
+        # One draw more on either side: no number of resamples shows that the chance is zero.
+        ties = np.isclose(draws, null, rtol=0, atol=1e-12)
+        fewer = float(np.sum((draws < null) & ~ties) + np.sum(ties) / 2)
+        below = (fewer + 0.5) / (draws.size + 1)
+        if self.interval == "bca":
+            shift, skew = self._bca(draws, value, influence)
+            z = float(stats.norm.ppf(below)) - shift
+            below = float(stats.norm.cdf(z / (1 + skew * z) - shift))
+        return min(1.0, 2 * min(below, 1 - below))
+
+    def _bca(self, draws: FloatArray, value: float, influence: FloatArray) -> tuple[float, float]:
+        """Return the bias correction and the acceleration."""
+        # Draws equal to the value up to rounding of sums count as ties.
+        ties = np.isclose(draws, value, rtol=0, atol=1e-12)
+        below = np.mean((draws < value) & ~ties) + np.mean(ties) / 2
+        shift = float(stats.norm.ppf(np.clip(below, 1 / draws.size, 1 - 1 / draws.size)))
+        centred = influence - _stratum_means(influence, self.units)
+        multiplicity = self.units.multiplicity
+        second, third = float(multiplicity @ centred**2), float(multiplicity @ centred**3)
+        return shift, third / (6 * second**1.5)
 
 
 def resample(
@@ -178,7 +210,7 @@ def resample(
 
     Examples
     --------
-    >>> from calibration.metrics.counts import count_runs
+    >>> from calibration.metrics.counting import count_runs
     >>> from calibration.metrics.units import units_of
     >>> rng = np.random.default_rng(1)
     >>> resample(units_of(count_runs([0] * 30), rng=rng), rng=rng).ratio("score").interval
@@ -227,21 +259,6 @@ def _counted(owner: IntArray, n_units: int, n_resamples: int, rng: np.random.Gen
     return counts.reshape(n_resamples, n_units).astype(np.int64)
 
 
-def _bca_levels(
-    draws: FloatArray, value: float, influence: FloatArray, units: Units, tail: float
-) -> tuple[float, float]:
-    # Draws equal to the value up to rounding of sums count as ties.
-    ties = np.isclose(draws, value, rtol=1e-12, atol=1e-12)
-    below = np.mean((draws < value) & ~ties) + np.mean(ties) / 2
-    shift = float(stats.norm.ppf(np.clip(below, 1 / draws.size, 1 - 1 / draws.size)))
-    centred = influence - _stratum_means(influence, units)
-    second = float(units.multiplicity @ centred**2)
-    skew = float(units.multiplicity @ centred**3) / (6 * second**1.5)
-    ends = (shift + float(stats.norm.ppf(p)) for p in (tail, 1 - tail))
-    low, high = (float(stats.norm.cdf(shift + z / (1 - skew * z))) for z in ends)
-    return low, high
-
-
 def _stratum_means(influence: FloatArray, units: Units) -> FloatArray:
     sizes = np.bincount(units.stratum, weights=units.multiplicity)
     sums = np.bincount(units.stratum, weights=units.multiplicity * influence)
@@ -249,11 +266,13 @@ def _stratum_means(influence: FloatArray, units: Units) -> FloatArray:
     return means
 
 
-def stratum_variances(influence: FloatArray, units: Units) -> tuple[FloatArray, FloatArray]:
+def stratum_variances(
+    influence: FloatArray, units: Units, *, centred: bool = True
+) -> tuple[FloatArray, FloatArray]:
     """Return each stratum's part in the variance of the summed influences, and its units."""
-    sizes = np.bincount(units.stratum, weights=units.multiplicity)
-    centred = influence - _stratum_means(influence, units)
-    squares = np.bincount(units.stratum, weights=units.multiplicity * centred**2)
+    sizes = np.bincount(units.stratum, weights=units.multiplicity).astype(np.float64)
+    off = influence - _stratum_means(influence, units) if centred else influence
+    squares = np.bincount(units.stratum, weights=units.multiplicity * off**2)
     return sizes / np.maximum(1, sizes - 1) * squares, sizes
 
 

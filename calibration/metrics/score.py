@@ -1,9 +1,9 @@
 """The score of a run: credit for its outcome less the penalty for cost above the ceiling."""
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-FloatArray = NDArray[np.float64]
+from calibration.metrics.arrays import FloatArray
 
 DEFAULT_CREDIT = (1.0, 0.4, 0.0, 0.0, 0.0)
 

@@ -1,12 +1,13 @@
 """What is resampled: cells of runs, whole tasks, or random groups of tasks when there are many."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calibration.metrics.arrays import FloatArray, IntArray
 from calibration.metrics.condensing import condensed
-from calibration.metrics.counts import ABANDONED, FloatArray, IntArray, RunCounts
+from calibration.metrics.counts import ABANDONED, RunCounts
 from calibration.records import OUTCOMES
 
 RUNS, TASKS = "runs", "tasks"
@@ -70,7 +71,7 @@ def features(counts: RunCounts) -> tuple[tuple[str, ...], FloatArray]:
     columns = [
         runs,
         counts.score,
-        classes @ counts.credit,
+        counts.gross,
         runs - classes[:, ABANDONED],
         counts.score - counts.abandoned_score,
         np.where(counts.known, runs, 0.0),
@@ -108,12 +109,13 @@ def units_of(counts: RunCounts, *, rng: np.random.Generator, most: int = MOST_UN
 
 def task_units(counts: RunCounts) -> tuple[Units, NDArray[np.generic]]:
     """Return one unit a task (or a group of equal ones), and the tasks in that order."""
+    if counts.task is None:
+        raise ValueError("counts must name the task of each run, got none")
     ids, first, index = np.unique(counts.task, return_index=True, return_inverse=True)
     names, sums = features(counts)
-    units = _made(
-        counts, names, summed(sums, index), counts.like[first], counts.stratum[first], TASKS
-    )
-    return units, ids
+    of_tasks = summed(sums, index.astype(np.int64))
+    units = _made(counts, names, of_tasks, counts.like[first], counts.stratum[first], TASKS)
+    return replace(units, n=counts.n_tasks, grouped=counts.grouped_tasks is not None), ids
 
 
 def _cell_units(counts: RunCounts, most: int) -> Units:
@@ -174,32 +176,52 @@ def pool_lone(stratum: IntArray, multiplicity: IntArray) -> IntArray:
     return np.where(lone[stratum], target, stratum).astype(np.int64)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Grouping:
+    """Random groups of equal size, within strata."""
+
+    owner: NDArray[np.int32]
+    group: IntArray
+    stratum: IntArray
+
+    def added(self, column: FloatArray) -> FloatArray:
+        """Return the sum of a feature in each group."""
+        return np.bincount(
+            self.group, weights=column[self.owner], minlength=self.stratum.size
+        ).astype(np.float64)
+
+
+def random_groups(
+    multiplicity: IntArray, stratum: IntArray, *, rng: np.random.Generator, most: int
+) -> Grouping:
+    """Put units, each as often as it stands for one, into about `most` groups at random."""
+    owners, groups, strata, start = [], [], [], 0
+    total = int(multiplicity.sum())
+    for number in np.unique(stratum).tolist():
+        rows = np.flatnonzero(stratum == number)
+        owner = np.repeat(rows.astype(np.int32), multiplicity[rows])
+        count = min(owner.size, max(2, round(most * owner.size / total)))
+        rng.shuffle(owner)
+        owners.append(owner)
+        groups.append(start + np.arange(owner.size) % count)
+        strata.append(np.full(count, number, dtype=np.int64))
+        start += count
+    return Grouping(
+        owner=np.concatenate(owners),
+        group=np.concatenate(groups),
+        stratum=np.concatenate(strata),
+    )
+
+
 def grouped_at_random(units: Units, rng: np.random.Generator, most: int) -> Units:
     """Return at most about `most` units, by adding up random groups of equal size."""
     if units.multiplicity.size <= most:
         return units
-    sums, strata, start = [], [], 0
-    for stratum in np.unique(units.stratum).tolist():
-        rows = np.flatnonzero(units.stratum == stratum)
-        owner = np.repeat(rows.astype(np.int32), units.multiplicity[rows])
-        groups = min(owner.size, max(2, round(most * owner.size / units.n)))
-        rng.shuffle(owner)
-        group = np.arange(owner.size) % groups
-        sums.append(
-            np.stack([np.bincount(group, weights=column[owner]) for column in units.sums.T], axis=1)
-        )
-        strata.append(np.full(groups, start, dtype=np.int64))
-        start += 1
-    stratum = np.concatenate(strata)
-    return Units(
-        names=units.names,
-        sums=np.vstack(sums),
-        multiplicity=np.ones(stratum.size, dtype=np.int64),
-        stratum=stratum,
-        entering=units.entering,
-        n=units.n,
-        effective_share=units.effective_share,
-        noun=units.noun,
-        rounding=units.rounding,
+    grouping = random_groups(units.multiplicity, units.stratum, rng=rng, most=most)
+    return replace(
+        units,
+        sums=np.stack([grouping.added(column) for column in units.sums.T], axis=1),
+        multiplicity=np.ones(grouping.stratum.size, dtype=np.int64),
+        stratum=pool_lone(grouping.stratum, np.ones(grouping.stratum.size, dtype=np.int64)),
         grouped=True,
     )

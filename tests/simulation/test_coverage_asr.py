@@ -1,101 +1,175 @@
-"""Coverage of the ASR interval: bootstrap over runs, over tasks, and t with few tasks."""
+"""Coverage of the ASR interval: over runs, tasks, strata, on a grid of penalties, in groups."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from calibration.metrics.asr import DEFAULT_CREDIT, agent_success_rate
+from calibration.estimates import Estimate
+from calibration.metrics.asr import agent_success_rate, rate_of_counts
+from calibration.metrics.cost import cost_per_success
+from calibration.metrics.counting import count_runs
+from calibration.metrics.resampling import Interval, resample
+from calibration.metrics.units import grouped_at_random, task_units
+from tests.simulation.runs import (
+    CEILING,
+    COST_GIVEN_CLASS,
+    COSTS,
+    MIX,
+    TRUTH,
+    costs_of,
+    independent,
+    rate_of,
+    repeated,
+    shifted,
+)
 
 pytestmark = pytest.mark.slow
 
-MIX = np.array([0.55, 0.18, 0.09, 0.12, 0.06])
-COSTS = np.array([1.0, 2.4, 3.0, 5.0])
-PENALTIES = np.array([0.0, 0.2, 0.5, 1.0])
-COST_GIVEN_CLASS = np.array(
-    [
-        [0.85, 0.08, 0.05, 0.02],
-        [0.65, 0.20, 0.10, 0.05],
-        [0.50, 0.20, 0.20, 0.10],
-        [0.40, 0.20, 0.25, 0.15],
-        [0.10, 0.20, 0.30, 0.40],
-    ]
-)
-KEPT = np.maximum(0.0, np.array(DEFAULT_CREDIT)[:, None] - PENALTIES)
-TRUTH = float((MIX[:, None] * COST_GIVEN_CLASS * KEPT).sum())
 BAND = (0.93, 0.97)
-CUMULATIVE = COST_GIVEN_CLASS.cumsum(axis=1)
+REPETITIONS = 2000
 
 
-def costs_of(rng: np.random.Generator, outcomes: NDArray[np.int64]) -> NDArray[np.float64]:
-    step = (rng.random(outcomes.size)[:, None] > CUMULATIVE[outcomes]).sum(axis=1)
-    costs: NDArray[np.float64] = COSTS[step.clip(0, 3)]
-    return costs
+class Tally:
+    """How many intervals hold the truth, and how long they are."""
 
+    def __init__(self, truth: float) -> None:
+        self.truth, self.covered, self.half_widths = truth, 0, 0.0
 
-@pytest.mark.parametrize("n", [15, 50, 200, 1000])
-def test_asr_interval_covers(judge: Callable[..., None], n: int) -> None:
-    seed, repetitions = 20266, 1000
-    rng = np.random.default_rng([seed, n])
-    covered, half_widths = 0, 0.0
-    of_share, share_widths = 0, 0.0
-    for _ in range(repetitions):
-        outcomes = rng.choice(5, n, p=MIX)
-        result = agent_success_rate(
-            outcomes, costs=costs_of(rng, outcomes), ceilings=2.0, rng=rng, n_resamples=1000
-        )
-        assert result.asr.interval is not None
-        covered += result.asr.interval[0] <= TRUTH <= result.asr.interval[1]
-        half_widths += result.asr.half_width or 0
-        share = result.class_shares[4]
-        assert share.interval is not None
-        of_share += share.interval[0] <= MIX[4] <= share.interval[1]
-        share_widths += share.half_width or 0
-    if n >= 200:
+    def add(self, estimate: Estimate) -> None:
+        assert estimate.interval is not None
+        self.covered += estimate.interval[0] <= self.truth <= estimate.interval[1]
+        self.half_widths += estimate.half_width or 0
+
+    def report(
+        self,
+        judge: Callable[..., None],
+        estimator: str,
+        setting: str,
+        seed: int,
+        repetitions: int = REPETITIONS,
+        band: tuple[float, float] = BAND,
+    ) -> None:
         judge(
-            "class share .06, independent runs",
-            f"{n} runs",
-            covered=of_share,
+            estimator,
+            setting,
+            covered=self.covered,
             repetitions=repetitions,
             seed=seed,
-            half_width=share_widths / repetitions,
-            band=BAND,
+            half_width=self.half_widths / repetitions,
+            band=band,
         )
-    judge(
-        "ASR, independent runs",
-        f"{n} runs, cost depends on outcome",
-        covered=covered,
-        repetitions=repetitions,
-        seed=seed,
-        half_width=half_widths / repetitions,
-        band=BAND,
-    )
 
 
-@pytest.mark.parametrize(("tasks", "trials"), [(10, 4), (40, 5), (100, 4)])
+def draws(seed: int, *setting: int) -> Iterator[np.random.Generator]:
+    rng = np.random.default_rng([seed, *setting])
+    return (rng for _ in range(REPETITIONS))
+
+
+@pytest.mark.parametrize("interval", ["percentile", "bca"])
+@pytest.mark.parametrize("n", [15, 50, 200, 1000])
+def test_asr_interval_covers(judge: Callable[..., None], n: int, interval: Interval) -> None:
+    seed, of_rate, of_share = 20266, Tally(TRUTH), Tally(MIX[4])
+    for rng in draws(seed, n):
+        outcomes, costs = independent(rng, n)
+        result = agent_success_rate(
+            outcomes, costs=costs, ceilings=CEILING, rng=rng, interval=interval
+        )
+        of_rate.add(result.asr)
+        of_share.add(result.class_shares[4])
+    setting = f"{n} runs, cost depends on outcome, {interval}"
+    of_rate.report(judge, "ASR, independent runs", setting, seed)
+    if n >= 200:
+        of_share.report(judge, "class share .06, independent runs", f"{n} runs, {interval}", seed)
+
+
+@pytest.mark.parametrize("interval", ["percentile", "bca"])
+@pytest.mark.parametrize(("tasks", "trials"), [(10, 4), (20, 4), (50, 4), (40, 5), (100, 4)])
 def test_asr_interval_covers_when_tasks_repeat(
-    judge: Callable[..., None], tasks: int, trials: int
+    judge: Callable[..., None], tasks: int, trials: int, interval: Interval
 ) -> None:
-    seed, repetitions, n = 20267, 1000, tasks * trials
-    rng = np.random.default_rng([seed, tasks])
-    clusters = np.repeat(np.arange(tasks), trials)
-    covered, half_widths = 0, 0.0
-    for _ in range(repetitions):
-        own = np.repeat(rng.choice(5, tasks, p=MIX), trials)
-        outcomes = np.where(rng.random(n) < np.sqrt(0.33), own, rng.choice(5, n, p=MIX))
-        estimate = agent_success_rate(
-            outcomes, costs=costs_of(rng, outcomes), ceilings=2.0, clusters=clusters, rng=rng
-        ).asr
-        assert estimate.interval is not None
-        covered += estimate.interval[0] <= TRUTH <= estimate.interval[1]
-        half_widths += estimate.half_width or 0
-    judge(
-        "ASR, tasks repeat",
-        f"{tasks} tasks x {trials}, correlation .33, cost depends on outcome",
-        covered=covered,
-        repetitions=repetitions,
-        seed=seed,
-        half_width=half_widths / repetitions,
-        band=BAND,
-    )
+    seed, whole = 20267, Tally(TRUTH)
+    for rng in draws(seed, tasks):
+        outcomes, costs, clusters = repeated(rng, rng.random(tasks), trials)
+        whole.add(
+            agent_success_rate(
+                outcomes,
+                costs=costs,
+                ceilings=CEILING,
+                clusters=clusters,
+                rng=rng,
+                interval=interval,
+            ).asr
+        )
+    setting = f"{tasks} tasks x {trials}, correlation .33, cost depends on outcome, {interval}"
+    whole.report(judge, "ASR, tasks repeat", setting, seed)
+
+
+@pytest.mark.parametrize("tasks", [20, 50])
+def test_the_interval_that_ignores_tasks_fails(judge: Callable[..., None], tasks: int) -> None:
+    """The control: were this covered, the simulation could not tell right from wrong."""
+    seed, plain = 20268, Tally(TRUTH)
+    for rng in draws(seed, tasks):
+        outcomes, costs, _ = repeated(rng, rng.random(tasks), 4)
+        plain.add(agent_success_rate(outcomes, costs=costs, ceilings=CEILING, rng=rng).asr)
+    setting = f"{tasks} tasks x 4 taken as independent runs: must fail"
+    plain.report(judge, "ASR, tasks repeat, control", setting, seed, band=(0.0, 0.88))
+
+
+@pytest.mark.parametrize("interval", ["percentile", "bca"])
+def test_stratified_interval_covers(judge: Callable[..., None], interval: Interval) -> None:
+    """Half the traffic has a better mix and gives a fifth of the sample: weights 2 and .5."""
+    better, seed = shifted(0.1), 20269
+    tally = Tally((rate_of(MIX) + rate_of(better)) / 2)
+    strata, weights = np.repeat([0, 1], [40, 160]), np.repeat([4.0, 1.0], [40, 160])
+    for rng in draws(seed):
+        outcomes = np.concatenate([rng.choice(5, 40, p=better), rng.choice(5, 160, p=MIX)])
+        tally.add(
+            agent_success_rate(
+                outcomes,
+                costs=costs_of(rng, outcomes),
+                ceilings=CEILING,
+                strata=strata,
+                weights=weights,
+                rng=rng,
+                interval=interval,
+            ).asr
+        )
+    tally.report(judge, "ASR, strata", f"40 runs of weight 4, 160 of weight 1, {interval}", seed)
+
+
+def test_interval_on_a_grid_of_penalties_covers(judge: Callable[..., None]) -> None:
+    """Three in ten runs have a penalty that is uniform: E max(0, c - U) = c squared / 2."""
+    credit, seed = np.array([1.0, 0.4, 0, 0, 0]), 20270
+    tally = Tally(float(MIX @ (0.7 * credit + 0.3 * credit**2 / 2)))
+    for rng in draws(seed):
+        outcomes = rng.choice(5, 300, p=MIX)
+        costs = 1 + rng.random(300) * (rng.random(300) < 0.3)
+        counts = count_runs(outcomes, costs=costs, ceilings=1.0)
+        result = rate_of_counts(counts, rng=rng, most_units=60)
+        assert result.rounding >= 1 / 64
+        tally.add(result.asr)
+    tally.report(judge, "ASR, penalties on a grid", "300 runs, steps of 1/32 or 1/64", seed)
+
+
+def test_interval_from_random_groups_of_tasks_covers(judge: Callable[..., None]) -> None:
+    tally, seed = Tally(TRUTH), 20271
+    for rng in draws(seed):
+        outcomes, costs, clusters = repeated(rng, rng.random(300), 3)
+        counts = count_runs(outcomes, costs=costs, ceilings=CEILING, clusters=clusters)
+        units = grouped_at_random(task_units(counts)[0], rng, 100)
+        assert units.multiplicity.size == 100
+        tally.add(resample(units, rng=rng).ratio("score"))
+    tally.report(judge, "ASR, random groups of tasks", "300 tasks x 3 in 100 groups", seed)
+
+
+@pytest.mark.parametrize("tasks", [None, 60])
+def test_cost_per_success_covers(judge: Callable[..., None], tasks: int | None) -> None:
+    seed = 20272
+    tally = Tally(float((MIX[:, None] * COST_GIVEN_CLASS * COSTS).sum() / MIX[0]))
+    for rng in draws(seed, tasks or 0):
+        outcomes, costs, clusters = repeated(rng, rng.random(tasks or 200), 4 if tasks else 1)
+        counts = count_runs(outcomes, costs=costs, ceilings=CEILING, clusters=clusters)
+        tally.add(cost_per_success(counts))
+    setting = f"{tasks} tasks x 4" if tasks else "200 runs"
+    tally.report(judge, "cost per success", setting, seed)

@@ -1,0 +1,207 @@
+"""The difference of a ratio between two sides: interval, p-value, what could have been seen."""
+
+from dataclasses import dataclass
+from math import hypot, sqrt
+
+import numpy as np
+from scipy import stats
+
+from calibration.estimates import OK, Estimate, not_estimable
+from calibration.metrics.arrays import FloatArray
+from calibration.metrics.joint import AFTER, BEFORE
+from calibration.metrics.resampling import (
+    BOOTSTRAP_UNITS,
+    MINIMUM_UNITS,
+    NO_VARIATION,
+    UNDEFINED_DRAWS,
+    Resampled,
+    linearised_variance,
+    stratum_variances,
+)
+
+POWER = 0.80
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """What a rate gained, after minus before.
+
+    Parameters
+    ----------
+    estimate : Estimate
+        The difference as a fraction, in [-1, 1]; the reports print percentage points.
+    p_value : float or None
+        Two-sided, for no difference: the level at which the interval would just reach zero.
+    one_sided : tuple of float or None
+        The limits that the true difference exceeds, or stays below, each with
+        `estimate.confidence_level`.
+    minimum_detectable : float or None
+        The smallest true difference that samples like these show with `power`.
+    power : float
+        Usually .8.
+    """
+
+    estimate: Estimate
+    p_value: float | None
+    one_sided: tuple[float, float] | None
+    minimum_detectable: float | None
+    power: float = POWER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Limits:
+    interval: tuple[float, float]
+    one_sided: tuple[float, float]
+    p_value: float
+    minimum_detectable: float
+
+
+def difference_of(
+    found: Resampled, top: str, bottom: str = "runs", *, power: float = POWER
+) -> Difference:
+    """Estimate what a ratio gained from one side to the other.
+
+    The bootstrap when both sides have 20 units or more; with 5 to 19 on a side, t with
+    Satterthwaite's degrees of freedom; none below. Where one side shows no variation its exact
+    bound is combined with the other's interval, by the square-and-add rule.
+
+    Parameters
+    ----------
+    found : Resampled
+        Resamples of units from `side_by_side`.
+    top, bottom : str
+        The features of the ratio.
+    power : float, default 0.80
+        Power of the minimum detectable difference, in (0, 1).
+
+    References
+    ----------
+    Zou and Donner (2008), Stat. Med. 27. https://doi.org/10.1002/sim.3095
+    Satterthwaite (1946), Biometrics Bulletin 2. https://doi.org/10.2307/3002019
+    """
+    units = found.units
+    one, other = (found.ratio(side + top, side + bottom) for side in (BEFORE, AFTER))
+    fewest = min(int(units.entering[units.column(s + bottom)]) for s in (BEFORE, AFTER))
+    if one.value is None or other.value is None:
+        why = "no run enters this rate on one side: add runs"
+        nothing = not_estimable(why, method="difference", confidence_level=found.confidence_level)
+        return Difference(
+            estimate=nothing, p_value=None, one_sided=None, minimum_detectable=None, power=power
+        )
+    value = other.value - one.value
+    influence = found.influence(AFTER + top, AFTER + bottom) - found.influence(
+        BEFORE + top, BEFORE + bottom
+    )
+    se, status = sqrt(linearised_variance(influence, units)), OK
+    method, limits = f"difference, {found.method(fewest)}", None
+    draws = _gains(found, top, bottom)
+    if fewest < MINIMUM_UNITS:
+        status = (
+            f"not_estimable: no interval from {fewest} {units.noun} on a side, "
+            f"at least {MINIMUM_UNITS} are needed"
+        )
+    elif NO_VARIATION in (one.status, other.status):
+        method, status = "difference, exact bound where all runs score the same", NO_VARIATION
+        limits = _added(one, other, value, found.confidence_level, power)
+    elif fewest < BOOTSTRAP_UNITS or draws is None:
+        limits = _by_t(
+            value,
+            se,
+            satterthwaite(*stratum_variances(influence, units)),
+            found.confidence_level,
+            power,
+        )
+    elif np.isnan(draws).any():
+        status = UNDEFINED_DRAWS
+    else:
+        limits = _by_draws(found, draws, value, influence, se, power)
+    return Difference(
+        estimate=Estimate(
+            value=value,
+            interval=None if limits is None else limits.interval,
+            n=units.n,
+            method=method,
+            confidence_level=found.confidence_level,
+            status=status,
+            se=se if status == OK and limits is not None else None,
+        ),
+        p_value=None if limits is None else limits.p_value,
+        one_sided=None if limits is None else limits.one_sided,
+        minimum_detectable=None if limits is None else limits.minimum_detectable,
+        power=power,
+    )
+
+
+def _gains(found: Resampled, top: str, bottom: str) -> FloatArray | None:
+    after = found.ratio_draws(AFTER + top, AFTER + bottom)
+    before = found.ratio_draws(BEFORE + top, BEFORE + bottom)
+    return None if after is None or before is None else after - before
+
+
+def satterthwaite(parts: FloatArray, sizes: FloatArray) -> float:
+    """Return the degrees of freedom of a variance that is a sum over strata.
+
+    Examples
+    --------
+    Two equal parts of ten units each:
+
+    >>> satterthwaite(np.array([0.5, 0.5]), np.array([10.0, 10.0]))
+    18.0
+    """
+    spread = float(np.sum(parts**2 / np.maximum(1, sizes - 1)))
+    return float(parts.sum()) ** 2 / spread if spread > 0 else float(max(1, sizes.sum() - 1))
+
+
+def _clipped(low: float, high: float) -> tuple[float, float]:
+    return max(-1.0, low), min(1.0, high)
+
+
+def _by_t(value: float, se: float, freedom: float, level: float, power: float) -> _Limits:
+    if se == 0:
+        # Only where pairs all differ by the same amount: the sides vary, their difference does not.
+        freedom = 1.0
+    t = stats.t(freedom)
+    reach, one_sided = float(t.ppf((1 + level) / 2)) * se, float(t.ppf(level)) * se
+    return _Limits(
+        interval=_clipped(value - reach, value + reach),
+        one_sided=_clipped(value - one_sided, value + one_sided),
+        p_value=float(2 * t.sf(abs(value) / se)) if se > 0 else float(value == 0),
+        minimum_detectable=reach + float(t.ppf(power)) * se,
+    )
+
+
+def _by_draws(
+    found: Resampled,
+    draws: FloatArray,
+    value: float,
+    influence: FloatArray,
+    se: float,
+    power: float,
+) -> _Limits:
+    level = found.confidence_level
+    z = float(stats.norm.ppf((1 + level) / 2) + stats.norm.ppf(power))
+    return _Limits(
+        interval=found.between(draws, value, influence),
+        one_sided=found.between(draws, value, influence, tail=1 - level),
+        p_value=found.p_value(0.0, draws, value, influence),
+        minimum_detectable=z * se,
+    )
+
+
+def _added(
+    one: Estimate, other: Estimate, value: float, level: float, power: float
+) -> _Limits | None:
+    if one.interval is None or other.interval is None or one.value is None or other.value is None:
+        return None
+    down = hypot(other.value - other.interval[0], one.interval[1] - one.value)
+    up = hypot(other.interval[1] - other.value, one.value - one.interval[0])
+    z, one_sided = float(stats.norm.ppf((1 + level) / 2)), float(stats.norm.ppf(level))
+    toward_zero = down if value > 0 else up
+    return _Limits(
+        interval=_clipped(value - down, value + up),
+        one_sided=_clipped(value - down * one_sided / z, value + up * one_sided / z),
+        p_value=(
+            float(2 * stats.norm.sf(z * abs(value) / toward_zero)) if toward_zero > 0 else 1.0
+        ),
+        minimum_detectable=(1 + float(stats.norm.ppf(power)) / z) * max(down, up),
+    )

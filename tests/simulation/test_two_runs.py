@@ -1,0 +1,141 @@
+"""Two runs: size of the test, power at the printed minimum, false flags of classes."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from calibration.metrics.class_changes import class_changes
+from calibration.metrics.counting import count_runs
+from calibration.metrics.counts import RunCounts
+from calibration.metrics.differences import Difference, difference_of
+from calibration.metrics.joint import side_by_side
+from calibration.metrics.resampling import resample
+from tests.simulation.runs import CEILING, MIX, independent, repeated, shifted
+
+pytestmark = pytest.mark.slow
+
+REPETITIONS = 2000
+# What the methodology's default report shows.
+PRINTED_MIX = np.array([0.58, 0.12, 0.08, 0.04, 0.18])
+
+
+@dataclass(frozen=True)
+class Design:
+    """How the two sides were run."""
+
+    name: str
+    size: int
+    trials: int = 1
+    paired: bool = False
+
+    def sides(
+        self, rng: np.random.Generator, mix: NDArray[np.float64], other: NDArray[np.float64]
+    ) -> tuple[RunCounts, RunCounts]:
+        if self.trials == 1:
+            size = np.arange(self.size)
+            both = [(*independent(rng, self.size, m), size) for m in (mix, other)]
+        else:
+            own = rng.random(self.size)
+            again = own if self.paired else rng.random(self.size)
+            both = [
+                repeated(rng, own, self.trials, mix), repeated(rng, again, self.trials, other),
+            ]  # fmt: skip
+        one, two = (
+            count_runs(outcomes, costs=costs, ceilings=CEILING, clusters=clusters)
+            for outcomes, costs, clusters in both
+        )
+        return one, two
+
+    def difference(self, rng: np.random.Generator, other: NDArray[np.float64]) -> Difference:
+        one, two = self.sides(rng, MIX, other)
+        joint = side_by_side(one, two, paired=self.paired, rng=rng)
+        return difference_of(resample(joint.units, rng=rng), "score")
+
+
+DESIGNS = [
+    Design("independent, 200 and 200 runs", 200),
+    Design("independent, 1,000 and 1,000 runs", 1000),
+    Design("unpaired, 60 and 60 tasks x 4", 60, 4),
+    Design("paired by task, 60 tasks x 4", 60, 4, paired=True),
+    Design("unpaired, 12 and 12 tasks x 4", 12, 4),
+    Design("paired by task, 12 tasks x 4", 12, 4, paired=True),
+]
+
+
+@pytest.mark.parametrize("design", DESIGNS, ids=lambda design: design.name)
+def test_two_equal_runs_differ_in_one_of_twenty(judge: Callable[..., None], design: Design) -> None:
+    seed, rejected, half_widths = 20280, 0, 0.0
+    rng = np.random.default_rng([seed, design.size, design.trials, design.paired])
+    for _ in range(REPETITIONS):
+        found = design.difference(rng, MIX)
+        assert found.p_value is not None
+        rejected += found.p_value <= 0.05
+        half_widths += found.estimate.half_width or 0
+    judge(
+        "two runs, rejections without a difference",
+        design.name,
+        covered=rejected,
+        repetitions=REPETITIONS,
+        seed=seed,
+        half_width=half_widths / REPETITIONS,
+        band=(0.035, 0.065),
+    )
+
+
+@pytest.mark.parametrize("design", DESIGNS[:4], ids=lambda design: design.name)
+def test_power_at_the_minimum_detectable_difference(
+    judge: Callable[..., None], design: Design
+) -> None:
+    seed, rejected, half_widths = 20281, 0, 0.0
+    rng = np.random.default_rng([seed, design.size, design.trials, design.paired])
+    printed = [design.difference(rng, MIX).minimum_detectable for _ in range(100)]
+    other = shifted(float(np.mean([value for value in printed if value is not None])))
+    for _ in range(REPETITIONS):
+        found = design.difference(rng, other)
+        assert found.p_value is not None
+        rejected += found.p_value <= 0.05 and (found.estimate.value or 0) > 0
+        half_widths += found.estimate.half_width or 0
+    judge(
+        "two runs, power at the printed minimum detectable difference",
+        design.name,
+        covered=rejected,
+        repetitions=REPETITIONS,
+        seed=seed,
+        half_width=half_widths / REPETITIONS,
+        band=(0.75, 0.85),
+    )
+
+
+@pytest.mark.parametrize(
+    "design",
+    [
+        Design("independent, 200 and 200 runs", 200),
+        Design("independent, 1,000 and 1,000 runs", 1000),
+        Design("unpaired, 250 and 250 tasks x 4", 250, 4),
+        Design("unpaired, 50 and 50 tasks x 4", 50, 4),
+        Design("paired by task, 50 tasks x 4", 50, 4, paired=True),
+    ],
+    ids=lambda design: design.name,
+)
+def test_flags_of_classes_without_a_change(judge: Callable[..., None], design: Design) -> None:
+    seed, flagged, bare = 20282, 0, 0
+    rng = np.random.default_rng([seed, design.size, design.trials, design.paired])
+    for _ in range(REPETITIONS):
+        one, two = design.sides(rng, PRINTED_MIX, PRINTED_MIX)
+        joint = side_by_side(one, two, paired=design.paired, rng=rng)
+        # One resample: the flag is a test, and does not look at the draws.
+        changes = class_changes(resample(joint.units, rng=rng, n_resamples=1))
+        flagged += any(change.flagged for change in changes)
+        bare += any(abs(change.after - change.before) > 0.02 for change in changes)
+    judge(
+        "class flag, alarms without a change",
+        f"{design.name} (the bare 2-point rule: {bare / REPETITIONS:.3f})",
+        covered=flagged,
+        repetitions=REPETITIONS,
+        seed=seed,
+        half_width=0.0,
+        band=(0.0, 0.07),
+    )
