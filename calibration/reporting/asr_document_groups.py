@@ -1,0 +1,50 @@
+"""What the report says of workflows, models and tags."""
+
+from collections.abc import Iterator, Sequence
+
+from calibration.analyses.asr_report import Group, ProductionReport
+from calibration.reporting.asr_words import count, mark, rate, scale_of, share, statuses
+from calibration.reporting.document import Block, Name, Row, Table, Words
+
+MOST_GROUPS = 50
+
+
+def groups(report: ProductionReport) -> Iterator[Block]:
+    """Yield a table for each way to divide the runs."""
+    for of, groups in (
+        ("workflow", report.by_workflow),
+        ("model", report.by_model),
+        ("tag", report.by_tag),
+    ):
+        if groups:
+            yield from _group_table(of, groups)
+
+
+def _group_table(of: str, groups: Sequence[Group]) -> Iterator[Block]:
+    kept = groups[:MOST_GROUPS]
+    marks = [mark(g.asr) for g in kept]
+    low, high = scale_of(marks)
+    yield Table(
+        title=f"By {of}",
+        head=(of, "ASR", "gross", "pass rate", "n"),
+        rows=tuple(
+            Row(
+                cells=(
+                    f"(no {of})" if g.name is None else Name(g.name),
+                    rate(g.asr),
+                    "-" if g.asr_gross is None else rate(g.asr_gross),
+                    share(g.pass_rate),
+                    count(g.n),
+                ),
+                mark=drawn,
+            )
+            for g, drawn in zip(kept, marks, strict=True)
+        ),
+        scale=(low, high),
+        scale_labels=(f"{low:.2f}", f"{high:.2f}"),
+        notes=tuple(statuses((g.name or f"(no {of})", g.asr) for g in kept)),
+    )
+    if len(groups) > MOST_GROUPS:
+        yield Words(
+            text=f"{len(groups) - MOST_GROUPS} more {of}s stand in the JSON report.", kind="small"
+        )
