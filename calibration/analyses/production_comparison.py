@@ -10,7 +10,6 @@ import numpy as np
 from calibration.analyses.asr_report import LeftOut, Origin
 from calibration.analyses.fingerprint import package_version, settings_digest
 from calibration.analyses.production_reading import (
-    DEFAULT_WEIGHTS,
     FORCED,
     ProductionRead,
     left_out,
@@ -18,6 +17,7 @@ from calibration.analyses.production_reading import (
     said,
 )
 from calibration.analyses.report_options import ReportOptions
+from calibration.analyses.weight_tables import DEFAULT_WEIGHTS, credit_in_words
 from calibration.errors import InputError
 from calibration.metrics.comparison import MARGIN, Comparison, Rule, compare_runs
 from calibration.metrics.counts import RunCounts
@@ -122,7 +122,7 @@ def compare_files(
     if not np.array_equal(one.runs.credit, other.runs.credit):
         default = tuple(default_taxonomy().credit[name] for name in OUTCOMES)
         runs = _restated(one, default), _restated(other, default)
-        restated = RESTATED.format(weights=" / ".join(f"{c:g}" for c in default))
+        restated = RESTATED.format(weights=credit_in_words(default))
     pairs, why_not = _pairing(one, other, paired)
     found = compare_runs(*runs, paired=pairs, margin=margin, rule=rule, **options.resampling(0))
     settings = {

@@ -15,6 +15,7 @@ from calibration.analyses.production_reading import (
     tags_of,
 )
 from calibration.analyses.report_options import ReportOptions
+from calibration.analyses.report_parts import GOES_TO, SHOWN_RUNS
 from calibration.estimates import Estimate
 from calibration.metrics.asr import AgentSuccessRate, rate_of_counts
 from calibration.metrics.breakdowns import rates_by
@@ -23,12 +24,7 @@ from calibration.production import open_files, production_counts
 from calibration.production.listing import list_runs
 from calibration.records import OUTCOMES
 
-GOES_TO = {
-    "partial_minus": "prompt and guard-rail review",
-    "hallucinated": "model and retrieval",
-    "abandoned": "infrastructure",
-}
-SHOWN_RUNS, MOST_TAGS = 20, 50
+MOST_TAGS = 50
 
 
 def workflow_groups(read: ProductionRead, options: ReportOptions) -> Iterator[Group]:

@@ -11,6 +11,7 @@ import numpy as np
 from calibration.analyses.asr_report import LeftOut, Source
 from calibration.analyses.fingerprint import frames_digest
 from calibration.analyses.report_options import ReportOptions
+from calibration.analyses.weight_tables import other_tables
 from calibration.errors import CalibrationError, InputError
 from calibration.metrics.counts import RunCounts
 from calibration.metrics.frames import counts_of_frame
@@ -18,13 +19,11 @@ from calibration.production import CreditTable, ProductionCounts, open_files, pr
 from calibration.production.listing import Reading, columns_of, count_named
 from calibration.production.results import Example, Notes, SetAsideRows
 from calibration.records import OUTCOMES, Workflow
-from calibration.taxonomy import Taxonomy, default_taxonomy
+from calibration.taxonomy import Taxonomy
 from reference_dataset.loader import LABELS, published, rows
 
 # Beyond this the size of a file stands for it, and the counts made from it.
 MOST_HASHED = 64_000_000
-DEFAULT_WEIGHTS = "default_weights"
-PARTIAL = {"partial_30": 0.3, "partial_40": 0.4, "partial_50": 0.5}
 FORCED = "REFERENCE SET: {n} of these traces are calibration material; no agent is ranked by them."
 
 
@@ -173,17 +172,6 @@ def runs_of(counts: ProductionCounts, taxonomy: Taxonomy, *, stratify: bool) -> 
         )
     except ValueError as error:
         raise InputError(f"the runs cannot be resampled: {error}") from error
-
-
-def other_tables(taxonomy: Taxonomy) -> dict[str, tuple[float, ...]]:
-    """Return the tables of credit for the line of sensitivity."""
-    own = tuple(taxonomy.credit[name] for name in OUTCOMES)
-    place = OUTCOMES.index("partial_plus")
-    tables = {name: (*own[:place], partial, *own[place + 1 :]) for name, partial in PARTIAL.items()}
-    default = tuple(default_taxonomy().credit[name] for name in OUTCOMES)
-    if default != own:
-        tables[DEFAULT_WEIGHTS] = default
-    return tables
 
 
 def with_ceilings(taxonomy: Taxonomy, ceilings: Mapping[str, float]) -> Taxonomy:

@@ -1,6 +1,6 @@
 """The report on production files: from a table of runs to everything that is said about them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,6 @@ from calibration.analyses.asr_report import (
     Change,
     Group,
     Origin,
-    OutcomeShare,
     ProductionReport,
     WorkList,
 )
@@ -23,7 +22,6 @@ from calibration.analyses.production_groups import (
 )
 from calibration.analyses.production_reading import (
     FORCED,
-    PARTIAL,
     ProductionRead,
     left_out,
     read_production,
@@ -31,17 +29,16 @@ from calibration.analyses.production_reading import (
 )
 from calibration.analyses.production_signals import latency, signals
 from calibration.analyses.report_options import PREVIOUS, ReportOptions
+from calibration.analyses.report_parts import classes, literal
+from calibration.analyses.weight_tables import credit_in_words, table_in_words
 from calibration.errors import InputError
-from calibration.estimates import Estimate
-from calibration.metrics.asr import AgentSuccessRate, rate_of_counts
+from calibration.metrics.asr import rate_of_counts
 from calibration.metrics.comparison import Comparison, compare_runs
 from calibration.metrics.weekly import WeeklySeries, weekly_series
-from calibration.records import OUTCOMES
 from calibration.taxonomy import Taxonomy, default_taxonomy
 
 GIVEN = "outcomes taken as given, not calibrated"
 NO_JUDGE = "none: the outcomes of the file are taken as given"
-LITERAL = "as printed, without a floor for each run: a diagnostic, no interval"
 
 
 def report_on_files(
@@ -85,11 +82,6 @@ def report_on_files(
         tag_groups(paths, read, options),
         work_lists(paths, read),
     )
-
-
-def credit_in_words(credit: Sequence[float]) -> str:
-    """Return a table of credit as text."""
-    return " / ".join(f"{c:g}" for c in credit)
 
 
 class _Assembled:
@@ -201,13 +193,12 @@ class _Assembled:
         return sum(self.read.counts.notes.no_ceiling.values())
 
     def _sensitivity(self) -> Iterator[AtOtherWeights]:
-        names = {name: f"partial credit {partial:g}" for name, partial in PARTIAL.items()}
-        own = tuple(self.rate.credit)
+        own = tuple(self.read.taxonomy.credit[name] for name in OUTCOMES)
         yield AtOtherWeights(
             name=f"as reported ({credit_in_words(own)})", credit=own, asr=self.rate.asr
         )
         for name, credit in self.read.tables.items():
-            words = names.get(name, f"default weights ({credit_in_words(credit)})")
+            words = table_in_words(name, credit)
             yield AtOtherWeights(name=words, credit=credit, asr=self.rate.at_other_credit[name])
 
     def _warnings(self) -> Iterator[str]:
@@ -251,34 +242,6 @@ class _Assembled:
             package_version=version,
             fingerprint=settings_digest(parts),
         )
-
-
-def literal(rate: AgentSuccessRate) -> Estimate:
-    """Return the formula as printed."""
-    return Estimate(
-        value=rate.asr_literal,
-        interval=None,
-        n=rate.asr.n,
-        method=LITERAL,
-        confidence_level=rate.asr.confidence_level,
-    )
-
-
-def classes(
-    rate: AgentSuccessRate, taxonomy: Taxonomy, targets: Mapping[str, float]
-) -> tuple[OutcomeShare, ...]:
-    """Return the share of every class with its credit and its target."""
-    titles = {c.name: c.title for c in taxonomy.classes}
-    return tuple(
-        OutcomeShare(
-            outcome=name,
-            title=titles[name],
-            credit=taxonomy.credit[name],
-            share=share,
-            target=targets.get(name),
-        )
-        for name, share in zip(OUTCOMES, rate.class_shares, strict=True)
-    )
 
 
 def change_of(found: Comparison, *, later: str, earlier: str) -> Change:

@@ -63,8 +63,7 @@ def _share(rows: pd.DataFrame, name: str) -> Signal:
         value=float(hits.sum()) / total if total else None,
         n=total,
         by_week=tuple(
-            (str(week), float(row.hits) / float(row.n))
-            for week, row in zip(weekly.index, weekly.itertuples(), strict=True)
+            (str(week), share) for week, share in (weekly["hits"] / weekly["n"]).to_dict().items()
         ),
     )
 

@@ -1,7 +1,6 @@
 """A report made again from what it says of itself, and what came out differently."""
 
 import json
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -159,11 +158,12 @@ def _number(name: str, then: Mapping[str, Any], now: Any) -> Iterator[str]:
         (f"{name}, lower limit", ends[0], (now.interval or (None, None))[0]),
         (f"{name}, upper limit", ends[1], (now.interval or (None, None))[1]),
     ):
-        both = isinstance(old, int | float) and isinstance(new, int | float)
-        if both and math.isclose(old, new, rel_tol=0, abs_tol=TOLERANCE):
-            continue
-        if old != new:
+        if not (_is_number(old) and _is_number(new) and abs(old - new) <= TOLERANCE) and old != new:
             yield f"{what}: {old!s:.24} then, {new!s:.24} now"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _data(path: Path, *, strict: bool = True) -> dict[str, Any]:

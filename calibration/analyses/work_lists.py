@@ -5,15 +5,17 @@ from pathlib import Path
 
 import pandas as pd
 
-from calibration.analyses.production_groups import GOES_TO
 from calibration.analyses.production_reading import with_ceilings
 from calibration.analyses.report_options import ReportOptions
+from calibration.analyses.report_parts import GOES_TO
 from calibration.analyses.rows import as_csv
 from calibration.production import open_files
 from calibration.production.listing import Reading, list_runs
 from calibration.taxonomy import Taxonomy, default_taxonomy
 
-COLUMNS = ("trace_id", "workflow", "week", "started_at", "model", "task_id", "cost_usd", "latency_s")
+COLUMNS = (
+    "trace_id", "workflow", "week", "started_at", "model", "task_id", "cost_usd", "latency_s",
+)  # fmt: skip
 OURS = {"at": "started_at", "task": "task_id", "cost": "cost_usd", "latency": "latency_s"}
 
 
@@ -59,4 +61,6 @@ def work_list_csv(listed: pd.DataFrame) -> str:
     times = pd.to_datetime(listed["at"], utc=True).dt.strftime("%Y-%m-%dT%H:%M:%SZ")
     frame = listed.assign(at=times).rename(columns=OURS)[list(COLUMNS)]
     clean = frame.astype(object).where(frame.notna(), None)
-    return as_csv(COLUMNS, clean.to_dict("records"))
+    return as_csv(
+        COLUMNS, ({str(k): v for k, v in row.items()} for row in clean.to_dict("records"))
+    )

@@ -52,9 +52,7 @@ def with_reading(command: Command) -> Command:
         default="percentile",
         show_default=True,
     )
-    @click.option(
-        "--stratify", type=click.Choice(["workflow"]), help="Resample within workflows."
-    )
+    @click.option("--stratify", type=click.Choice(["workflow"]), help="Resample within workflows.")
     @click.option("--force", is_flag=True, help="Take traces of the reference set, with a mark.")
     @functools.wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> Any:

@@ -1,4 +1,7 @@
-"""The commands that report the rate, compare two, and make a report again."""
+"""The commands that report the rate, compare two, and make a report again.
+
+What counts production files is imported where it is needed: its engine takes a second to load.
+"""
 
 import os
 from collections.abc import Callable, Sequence
@@ -7,12 +10,8 @@ from typing import Any
 
 import click
 
-from calibration.analyses.production_comparison import compare_files
-from calibration.analyses.production_report import report_on_files
 from calibration.analyses.report_options import PREVIOUS
 from calibration.analyses.store_report import report_on_store
-from calibration.analyses.verifying import find_report, verify_report
-from calibration.analyses.work_lists import write_work_lists
 from calibration.cli.production_options import (
     FILE,
     options_from,
@@ -31,7 +30,7 @@ from calibration.cli.terminal import (
 from calibration.correction.calibrate import Design
 from calibration.errors import CalibrationError, InputError
 from calibration.metrics.comparison import MARGIN, Rule
-from calibration.reporting import asr_comparison, asr_document, asr_json, as_text
+from calibration.reporting import as_text, asr_comparison, asr_document, asr_json
 from calibration.reporting.as_html import html
 from calibration.reporting.as_markdown import markdown
 from calibration.reporting.document import Document
@@ -109,15 +108,16 @@ def report(
     asr report --judge source: --json
     """
     if files:
+        from calibration.analyses.production_report import report_on_files
+        from calibration.analyses.work_lists import write_work_lists
+
         options = options_from(asked, compare_to=compare_to, pooled=pooled, targets=targets)
         _keep_inputs(files, page)
         result = report_on_files(
             files, options=options, taxonomy=taxonomy_from(fork), taxonomy_path=fork
         )
         if folder is not None:
-            written = write_work_lists(
-                files, folder, options=options, taxonomy=taxonomy_from(fork)
-            )
+            written = write_work_lists(files, folder, options=options, taxonomy=taxonomy_from(fork))
             click.echo(f"wrote {', '.join(map(str, written))}", err=True)
     else:
         for name in OF_FILES:
@@ -144,7 +144,7 @@ def report(
 @with_reading
 @click.option("--margin", type=click.FloatRange(0.01, 50), default=100 * MARGIN, show_default=True,
               help="Smallest change that matters, in percentage points.")  # fmt: skip
-@click.option("--separate-intervals", is_flag=True, help="Stricter: the intervals must not overlap.")
+@click.option("--separate-intervals", is_flag=True, help="Stricter: intervals must not overlap.")
 @click.option("--paired/--unpaired", default=None, help="Default: paired where tasks are shared.")
 @click.option("--taxonomy", "fork", type=FILE, help="Of both sides.")
 @click.option("--taxonomy-b", "other", type=FILE, help="Of the second side, if another.")
@@ -170,6 +170,8 @@ def compare(
     asr compare before.csv after.csv
     asr compare before.parquet after.parquet --json
     """
+    from calibration.analyses.production_comparison import compare_files
+
     _keep_inputs((a, b), page)
     rule: Rule = "separate intervals" if separate_intervals else "difference"
     paths = fork, other or fork
@@ -202,6 +204,8 @@ def verify(report: str, folder: Path, as_data: bool) -> None:
     asr verify report.json
     asr verify 1098f1357550 --in reports
     """
+    from calibration.analyses.verifying import find_report, verify_report
+
     found, now = verify_report(find_report(report, folder))
     if as_data:
         print_json(
@@ -255,4 +259,3 @@ def _keep_inputs(files: Sequence[str], page: Path | None) -> None:
 
 
 COMMANDS = (report, compare, verify)
-

@@ -64,8 +64,10 @@ def _table(block: Table) -> Iterator[str]:
     yield f"  {shown(block.title)}"
     rows = [
         ["! " * row.flagged + shown(row.cells[0], most=60), *(shown(c) for c in row.cells[1:])]
-        for row in block.rows
+        for row in block.rows[: block.most_in_text]
     ]
     yield from table(block.head, rows)
+    if len(rows) < len(block.rows):
+        yield f"  ... {len(block.rows) - len(rows)} more in --json, --markdown and --html"
     for note in block.notes:
         yield f"  {shown(note, most=600)}"

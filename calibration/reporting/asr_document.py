@@ -68,8 +68,8 @@ def document(report: ProductionReport) -> Document:
         banners=report.marks,
         sections=tuple(sections),
         footer=(
-            f"fingerprint {report.origin.fingerprint}; recompute and compare: "
-            f"asr verify {report.origin.fingerprint[:16]}"
+            f"fingerprint {report.origin.fingerprint}; made again and compared by: asr verify "
+            "REPORT.json"
         ),
     )
 
@@ -121,7 +121,11 @@ def _rates(report: ProductionReport) -> Iterator[Block]:
             ("human-only, net of cost", judged.human_only),
             ("judge-raw, net of cost", judged.judge_raw),
         ]
-        named[-2:] = [(f"human-only, {name}", result) for name, result in named[-2:]]
+        source = "corrected" if report.calibrated else "human-only"
+        named[-2:] = [
+            ("human-only, without abandoned runs", report.asr_without_abandoned),
+            (f"{source}, pass rate (complete only)", report.pass_rate),
+        ]
     shown = [(name, result) for name, result in named if result is not None]
     hollow = ("judge-raw, net of cost",)
     yield rate_table("The rate and its relatives", "rate", shown, hollow=hollow)

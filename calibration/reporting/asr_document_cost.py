@@ -7,7 +7,7 @@ from calibration.reporting.asr_words import count, money, share, statuses
 from calibration.reporting.document import Block, Facts, Mark, Name, Row, Table, Words
 from calibration.reporting.text import percent, usd
 
-SHOWN_WEEKS = 8
+SHOWN_WEEKS, MOST_IN_TEXT = 8, 3
 
 
 def missing_cost(report: ProductionReport) -> Iterator[Block]:
@@ -122,6 +122,7 @@ def work(report: ProductionReport) -> Iterator[Block]:
                     for run in item.first
                 ),
                 folded=True,
+                most_in_text=MOST_IN_TEXT,
             )
 
 

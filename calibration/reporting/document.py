@@ -39,6 +39,7 @@ class Table:
 
     With a `scale` the marks are drawn on it, in a column of their own. `notes` say what a sign in
     a cell stands for. `folded`: in HTML behind a line to click on.
+    `most_in_text`: a terminal shows no more rows.
     """
 
     title: str
@@ -49,6 +50,7 @@ class Table:
     bars: bool = False
     notes: tuple[str, ...] = ()
     folded: bool = False
+    most_in_text: int | None = None
     empty: str = "none"
 
 
