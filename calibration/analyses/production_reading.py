@@ -24,6 +24,7 @@ from reference_dataset.loader import LABELS, published, rows
 
 # Beyond this the size of a file stands for it, and the counts made from it.
 MOST_HASHED = 64_000_000
+DIGITS = 6
 FORCED = "REFERENCE SET: {n} of these traces are calibration material; no agent is ranked by them."
 
 
@@ -62,7 +63,10 @@ class ProductionRead:
 
     @property
     def inputs(self) -> str:
-        """SHA-256 over all counts: whatever engine or order of rows they came from."""
+        """SHA-256 over all counts: whatever engine or order of rows they came from.
+
+        Sums are rounded first: threads add in another order each time.
+        """
         counts = self.counts
         frames = {
             "cells": counts.cells,
@@ -72,7 +76,7 @@ class ProductionRead:
         }
         if counts.tasks is not None:
             frames["tasks"] = counts.tasks
-        return frames_digest(frames)
+        return frames_digest({name: frame.round(DIGITS) for name, frame in frames.items()})
 
 
 def read_production(

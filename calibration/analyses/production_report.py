@@ -35,6 +35,7 @@ from calibration.errors import InputError
 from calibration.metrics.asr import rate_of_counts
 from calibration.metrics.comparison import Comparison, compare_runs
 from calibration.metrics.weekly import WeeklySeries, weekly_series
+from calibration.records import OUTCOMES
 from calibration.taxonomy import Taxonomy, default_taxonomy
 
 GIVEN = "outcomes taken as given, not calibrated"

@@ -97,6 +97,8 @@ def verify_report(path: Path) -> tuple[Verification, ProductionReport]:
         origin, settings = said["origin"], said["origin"]["settings"]
         files, taxonomy = settings["files"], settings["taxonomy"]
         fingerprint = str(said["fingerprint"])
+        for name in NUMBERS:
+            _checked(said[name])
     except (KeyError, TypeError) as error:
         raise InputError(f"{path}: is no report on files; {error} is missing") from error
     now = report_on_files(
@@ -158,12 +160,17 @@ def _number(name: str, then: Mapping[str, Any], now: Any) -> Iterator[str]:
         (f"{name}, lower limit", ends[0], (now.interval or (None, None))[0]),
         (f"{name}, upper limit", ends[1], (now.interval or (None, None))[1]),
     ):
-        if not (_is_number(old) and _is_number(new) and abs(old - new) <= TOLERANCE) and old != new:
+        if old is not None and new is not None and abs(old - new) <= TOLERANCE:
+            continue
+        if old != new:
             yield f"{what}: {old!s:.24} then, {new!s:.24} now"
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _checked(then: Mapping[str, Any]) -> None:
+    """Refuse an estimate whose numbers are none."""
+    for value in (then["value"], *(then["interval"] or ())):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+            raise TypeError(f"a number, got {value!r:.40}")
 
 
 def _data(path: Path, *, strict: bool = True) -> dict[str, Any]:
