@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from calibration.production.columns import ones
 from calibration.production.engines import Engine, week_names
 from calibration.production.results import CreditTable
 from calibration.records import OUTCOMES
@@ -57,7 +58,7 @@ def count_cells(
     else:
         # A credit inside a step divides its traces into those that keep some of it and others.
         inside = _inside_steps(credits)
-        keys["band"] = sum(((penalty >= c).cast("int8") for c in inside), ibis.literal(0, "int8"))
+        keys["band"] = sum((ones(penalty >= c) for c in inside), ibis.literal(0, "int16"))
     keys["penalty_step"] = (penalty * GRID).ceil().cast("int16")
     found = engine.run(
         priced.group_by(**keys).aggregate(n=priced.count(), penalty=penalty.sum())

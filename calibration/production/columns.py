@@ -142,6 +142,11 @@ def moment(column: Any, ours: str, where: str, zone: str, engine: Engine) -> Mom
     return Moment(at, at.notnull() & ~zoned, said.notnull() & at.isnull())
 
 
+def ones(condition: Any) -> Any:
+    """Return 1 where a condition holds, else 0: PostgreSQL casts no truth value to a number."""
+    return ibis.ifelse(condition, ibis.literal(1, "int16"), ibis.literal(0, "int16"))
+
+
 def checked_zone(zone: str) -> str:
     """Return the name of a time zone.
 

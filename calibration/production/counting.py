@@ -16,7 +16,7 @@ from calibration.production.cells import (
     price,
 )
 from calibration.production.checks import check, one_of
-from calibration.production.columns import checked_zone, mapped
+from calibration.production.columns import checked_zone, mapped, ones
 from calibration.production.duplicates import deduplicate
 from calibration.production.engines import Engine, week_names
 from calibration.production.listing import within
@@ -154,12 +154,12 @@ def _facts(rows: Any, engine: Engine) -> tuple[dict[int, int], dict[str, Any]]:
     found = engine.run(
         rows.group_by("reason").aggregate(
             n=rows.count(),
-            naive_times=rows.naive.cast("int64").sum(),
+            naive_times=ones(rows.naive).sum(),
             timed=rows.at.count(),
             costed=rows.cost.count(),
-            no_units=rows.no_units.cast("int64").sum(),
+            no_units=ones(rows.no_units).sum(),
             clocked=rows.latency.count(),
-            bad_latency=rows.bad_latency.cast("int64").sum(),
+            bad_latency=ones(rows.bad_latency).sum(),
             tasked=rows.task.count(),
             first=rows.at.min(),
             last=rows.at.max(),

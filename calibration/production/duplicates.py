@@ -32,9 +32,9 @@ def deduplicate(rows: Any, engine: Engine, *, n: int) -> Deduplicated | None:
     doubtful = rows.semi_join(several, "trace_id")
     # The first row of each version stands for it.
     versions = doubtful.group_by(COMPARED).aggregate(
-        naive=doubtful.naive.max(),
-        no_units=doubtful.no_units.max(),
-        bad_latency=doubtful.bad_latency.max(),
+        naive=doubtful.naive.any(),
+        no_units=doubtful.no_units.any(),
+        bad_latency=doubtful.bad_latency.any(),
         reason=doubtful.reason.min(),
         value=doubtful.value.min(),
         row=doubtful.row.min(),

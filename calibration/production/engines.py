@@ -162,8 +162,11 @@ class OtherEngine:
 
     def run(self, expression: Any) -> pd.DataFrame:
         """Return the rows of an expression."""
-        frame: pd.DataFrame = self.backend.to_pandas(expression)
-        return frame
+        if self.backend.name == "pyspark":
+            # Spark's own way to pandas does not know pandas 3.
+            sql = self.backend.compile(expression)
+            return pd.DataFrame(self.backend._session.sql(sql).toArrow().to_pandas())
+        return pd.DataFrame(self.backend.to_pyarrow(expression).to_pandas())
 
     def keep(self, expression: Any, name: str, *, numbered: bool = False) -> Any:
         """Return the expression: nothing is written to somebody else's database."""

@@ -6,6 +6,7 @@ import ibis
 import numpy as np
 import pandas as pd
 
+from calibration.production.columns import ones
 from calibration.production.engines import Engine, week_names
 from calibration.production.results import Spread
 from calibration.records import OUTCOMES
@@ -26,10 +27,10 @@ def cost_sums(priced: Any, engine: Engine) -> Sums:
         priced,
         priced.cost,
         engine,
-        held=priced.cost_known.cast("int64").sum(),
-        over=(priced.penalty > 0).cast("int64").sum(),
+        held=ones(priced.cost_known).sum(),
+        over=ones(priced.penalty > 0).sum(),
         units=ibis.ifelse(known, priced.units, 0.0).sum(),
-        complete=(priced.outcome == OUTCOMES[0]).cast("int64").sum(),
+        complete=ones(known & (priced.outcome == OUTCOMES[0])).sum(),
     )
 
 

@@ -15,6 +15,7 @@ from calibration.production.cells import (
     keys_of,
     outcome_code,
 )
+from calibration.production.columns import ones
 from calibration.production.engines import Engine
 from calibration.production.results import CreditTable
 
@@ -90,7 +91,7 @@ def _totals(
         priced.group_by(
             **{name: priced[name] for name in units},
             **keys_of(priced),
-            penalty_step=(priced.penalty > 0).cast("int16"),
+            penalty_step=ones(priced.penalty > 0),
         ).aggregate(
             n=priced.count(),
             penalty=priced.penalty.sum(),
