@@ -129,7 +129,8 @@ def compare_runs(
     tables = [(side.credit.tolist(), dict(side.own_credit)) for side in (before, after)]
     if tables[0] != tables[1]:
         raise ValueError(
-            f"both sides must be scored with the same credit, got {tables[0]!r} and {tables[1]!r}"
+            "both sides must be scored with the same credit (RunCounts.restated), "
+            f"got {tables[0]!r} and {tables[1]!r}"
         )
     if not 0 < margin < 1:
         raise ValueError(f"margin must be in (0, 1), got {margin!r}")

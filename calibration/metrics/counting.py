@@ -74,7 +74,7 @@ def count_runs(
         RunCounts(
             shares=shares,
             mix=mix,
-            stratum=np.zeros(n, dtype=np.int64) if strata is None else labels_of(strata).codes,
+            stratum=np.zeros(n, dtype=np.int64) if strata is None else labels_of(strata).codes + 1,
             runs=_ones(n),
             like=_ones(n),
             known=known,

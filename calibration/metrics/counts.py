@@ -141,6 +141,37 @@ class RunCounts:
             grouped_tasks=None,
         )
 
+    def restated(self, name: str, *, credit: ArrayLike) -> "RunCounts":
+        """Return the same runs scored with a further credit table that they were counted with.
+
+        Sides that were scored with different credit become comparable under one of them.
+
+        Parameters
+        ----------
+        name : str
+            Of the further table.
+        credit : array-like of float, shape (n_classes,)
+            That table.
+
+        Raises
+        ------
+        ValueError
+            If the runs were not counted with it.
+        """
+        if name not in self.other_scores:
+            raise ValueError(f"name must be one of {sorted(self.other_scores)!r}, got {name!r}")
+        worth, score = checked_credit(credit), self.other_scores[name]
+        abandoned = self.shares[self.mix, ABANDONED]
+        kept = np.maximum(0.0, worth[ABANDONED] - self.penalty / self.runs) * self.runs
+        return replace(
+            self,
+            gross=(self.shares @ worth)[self.mix] * self.runs,
+            score=score,
+            abandoned_score=np.where(abandoned == 1, score, abandoned * kept),
+            credit=worth,
+            own_credit={},
+        )
+
     def labels(self, by: str) -> Labels:
         """Return the workflows, models or weeks of the rows.
 

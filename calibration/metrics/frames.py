@@ -88,7 +88,7 @@ def counts_of_frame(
         RunCounts(
             shares=np.eye(len(OUTCOMES)),
             mix=outcome,
-            stratum=labels_of(frame["stratum"]).codes,
+            stratum=labels_of(frame["stratum"]).codes + 1,
             runs=frame["n"].to_numpy(dtype=np.int64),
             like=frame["tasks"].to_numpy(dtype=np.int64)
             if tasks

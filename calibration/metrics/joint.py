@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 from calibration.metrics.arrays import FloatArray, IntArray
 from calibration.metrics.counts import RunCounts
 from calibration.metrics.units import (
-    FEWEST_GROUPS,
     MOST_UNITS,
     TASKS,
     Units,
     grouped_at_random,
+    most_tasks,
     pool_lone,
     task_units,
     units_of,
@@ -70,7 +70,7 @@ def side_by_side(
         raise ValueError("tasks of one name must stand for equally many tasks on both sides")
     joined = _joined(one, other, *place)
     return JointUnits(
-        units=grouped_at_random(joined, rng, max(most, FEWEST_GROUPS)),
+        units=grouped_at_random(joined, rng, most_tasks(most)),
         n_pairs=int(one.multiplicity[both[1]].sum()),
     )
 

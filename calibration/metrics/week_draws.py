@@ -114,7 +114,7 @@ def _units_of_all_weeks(counts: RunCounts, rate: str, rng: np.random.Generator) 
     labels = counts.labels("week")
     _, first, task = np.unique(np.asarray(counts.task), return_index=True, return_inverse=True)
     multiplicity, stratum = counts.like[first], counts.stratum[first]
-    names, sums = features(counts)
+    names, rows_of = features(counts)
     grouping = None
     if multiplicity.size * len(labels.seen) > MOST_TOTALS:
         most = max(FEWEST_GROUPS, MOST_TOTALS // len(labels.seen) // 10)
@@ -124,7 +124,7 @@ def _units_of_all_weeks(counts: RunCounts, rate: str, rng: np.random.Generator) 
         rows = labels.of(week)
         for name in (rate, "runs"):
             column = np.bincount(
-                task[rows], weights=sums[rows, names.index(name)], minlength=multiplicity.size
+                task[rows], weights=rows_of[names.index(name)][rows], minlength=multiplicity.size
             ).astype(np.float64)
             entering.append(int(multiplicity[column > 0].sum()))
             columns.append(column if grouping is None else grouping.added(column))

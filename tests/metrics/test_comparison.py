@@ -220,3 +220,19 @@ def test_design_strata_stay_apart_in_a_comparison() -> None:
 def test_bad_comparisons_are_refused(after: RunCounts, options: dict[str, Any], match: str) -> None:
     with pytest.raises(ValueError, match=match):
         compare(runs(5), after, **options)
+
+
+def test_sides_of_different_credit_are_compared_once_restated() -> None:
+    """Partial runs at .4 and at .5: the gain is the change of classes, not of the weights."""
+    default, fork = (1, 0.4, 0, 0, 0.0), (1, 0.5, 0, 0, 0.1)
+    costs = np.tile([1.0, 1.2], 50)
+    options: dict[str, Any] = {"costs": costs, "ceilings": 1.0}
+    forked = runs(40, 40, 10, 0, 10, credit=fork, other_credit={"default": default}, **options)
+    restated = forked.restated("default", credit=default)
+    plain = runs(40, 40, 10, 0, 10, credit=default, **options)
+    for name in ("gross", "score", "abandoned_score", "credit"):
+        assert getattr(restated, name) == pytest.approx(getattr(plain, name)), name
+    found = compare(plain, restated)
+    assert found.asr.estimate.value == 0
+    with pytest.raises(ValueError, match=r"name must be one of \['default'\], got 'other'"):
+        forked.restated("other", credit=default)
