@@ -1,7 +1,7 @@
 """Two sets of production files against each other."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -163,19 +163,10 @@ def _same_ceilings(one: ProductionRead, other: ProductionRead) -> None:
 
 
 def _restated(read: ProductionRead, default: tuple[float, ...]) -> RunCounts:
-    """Return the runs scored under the default weights."""
-    name = DEFAULT_WEIGHTS
-    if name not in read.runs.other_scores:
+    """Return the runs scored under the default weights, which may be their own."""
+    if DEFAULT_WEIGHTS not in read.runs.other_scores:
         return read.runs
-    score = read.runs.other_scores[name]
-    abandoned = read.runs.mix == OUTCOMES.index("abandoned")
-    return replace(
-        read.runs,
-        score=score,
-        abandoned_score=np.where(abandoned, score, 0.0),
-        credit=np.asarray(default, dtype=np.float64),
-        other_scores={},
-    )
+    return read.runs.restated(DEFAULT_WEIGHTS, credit=default)
 
 
 def _pairing(

@@ -60,7 +60,7 @@ def cost(report: ProductionReport) -> Iterator[Block]:
             ),
             scale=(0.0, 3.0),
             scale_labels=("0", "3 x"),
-            notes=tuple(statuses((name, p.share_above_ceiling) for name, _, _, p in rows)),
+            notes=tuple(statuses((Name(name), p.share_above_ceiling) for name, _, _, p in rows)),
         )  # fmt: skip
     if whole.n_without_ceiling:
         yield Words(

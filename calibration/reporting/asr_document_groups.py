@@ -42,7 +42,7 @@ def _group_table(of: str, groups: Sequence[Group]) -> Iterator[Block]:
         ),
         scale=(low, high),
         scale_labels=(f"{low:.2f}", f"{high:.2f}"),
-        notes=tuple(statuses((g.name or f"(no {of})", g.asr) for g in kept)),
+        notes=tuple(statuses((Name(g.name or f"(no {of})"), g.asr) for g in kept)),
     )
     if len(groups) > MOST_GROUPS:
         yield Words(

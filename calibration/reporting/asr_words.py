@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from calibration.estimates import OK, Estimate
 from calibration.metrics.differences import Difference
-from calibration.reporting.document import Mark
+from calibration.reporting.document import Mark, Name
 from calibration.reporting.text import usd
 
 FEWEST_DIGITS, MOST_DIGITS = 3, 5
@@ -103,7 +103,8 @@ def statuses(named: Iterable[tuple[str, Estimate | None]]) -> Iterator[str]:
     for status, names in by_status.items():
         named_ones = list(dict.fromkeys(names))
         few = ", ".join(named_ones[:6]) + (" and others" if len(named_ones) > 6 else "")
-        yield f"+ {few}: {status}"
+        said = f"+ {few}: {status}"
+        yield Name(said) if any(isinstance(name, Name) for name in named_ones) else said
 
 
 def mark(

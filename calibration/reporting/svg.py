@@ -28,7 +28,8 @@ def nice_scale(low: float, high: float) -> list[float]:
     span = max(high - low, 1e-6)
     power = 10 ** floor(log10(span / 4))
     step = next(power * m for m in (1, 2, 2.5, 5, 10) if span / (power * m) <= 4.5)
-    first, last = floor(low / step), -floor(-high / step)
+    first = floor(low / step)
+    last = max(-floor(-high / step), first + 1)
     return [round(k * step, 10) for k in range(first, last + 1)]
 
 
