@@ -63,7 +63,11 @@ def document(report: ProductionReport) -> Document:
         title=TITLE,
         about=(report.target,),
         headline=headline(
-            "Agent Success Rate (ASR)", report.asr, report.kind, beside=tuple(_beside(report))
+            "Agent Success Rate (ASR)",
+            report.asr,
+            report.kind,
+            beside=tuple(_beside(report)),
+            n_runs=report.n if report.n_tasks == report.asr.n else None,
         ),
         banners=report.marks,
         sections=tuple(sections),
@@ -84,12 +88,19 @@ def _beside(report: ProductionReport) -> Iterator[tuple[str, str]]:
 
 
 def headline(
-    name: str, result: Estimate, kind: str, *, beside: tuple[tuple[str, str], ...] = ()
+    name: str,
+    result: Estimate,
+    kind: str,
+    *,
+    beside: tuple[tuple[str, str], ...] = (),
+    n_runs: int | None = None,
 ) -> Headline:
     """Return a rate as the number that a report begins with."""
     digits = digits_for(result)
     level = "" if result.interval is None else f"{100 * result.confidence_level:g} % "
     how = f"{level}{result.method}, n = {result.n:,}"
+    if n_runs is not None and n_runs != result.n:
+        how += f" tasks ({n_runs:,} runs)"
     if result.status != "ok":
         how += f"; {result.status.replace('_', ' ', 1)}"
     return Headline(
@@ -214,7 +225,7 @@ def _weekly(series: WeeklySeries) -> Iterator[Block]:
         mark_name="outside what the weeks before lead one to expect",
         table=Table(
             title=f"The numbers of {len(series.weeks)} weeks",
-            head=("week", "ASR", "n", rolling, "expected", ""),
+            head=("week", "ASR", "n", rolling, "expected", "flag"),
             rows=tuple(_week_row(w) for w in series.weeks),
             folded=True,
             notes=tuple(statuses((w.week, w.rate) for w in series.weeks)),

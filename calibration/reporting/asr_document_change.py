@@ -27,7 +27,7 @@ def change_table(classes: Sequence[ClassChange], *, title: str) -> Table:
     """Return what became of every class share; a flag needs size and evidence."""
     return Table(
         title=title,
-        head=("class", "before", "after", "change", "adjusted p", ""),
+        head=("class", "before", "after", "change", "adjusted p", "flag"),
         rows=tuple(
             Row(
                 cells=(

@@ -165,7 +165,7 @@ def signals(report: ProductionReport) -> Iterator[Block]:
             items=(
                 (
                     "latency",
-                    ", ".join(f"{name} {_amount(v, 's')}" for name, v in named)
+                    ", ".join(f"{name} {_amount(v, 's')}" for name, v in named if v is not None)
                     + f" over {latency.n:,} runs",
                 ),
             )

@@ -1,11 +1,14 @@
 """What the report says of what is not in it, and of how to make it again."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from calibration.analyses.asr_report import ProductionReport
 from calibration.reporting.asr_words import count
 from calibration.reporting.document import Block, Facts, Listing, Name, Row, Table, Words
 from calibration.reporting.plain import shown
+
+# Settings that stand in a line of their own.
+SAID = ("files", "seed", "resamples", "confidence_level")
 
 
 def left_out(report: ProductionReport) -> Iterator[Block]:
@@ -60,10 +63,10 @@ def made(report: ProductionReport) -> Iterator[Block]:
         if source.sha256 is not None:
             what += f", SHA-256 {source.sha256[:16]}"
         items.append(("read", Name(what)))
-    settings = ", ".join(
-        f"{name} {shown(str(value), most=80)}"
+    settings = "; ".join(
+        f"{name.replace('_', ' ')} {shown(_plain(value), most=120)}"
         for name, value in sorted(origin.settings.items())
-        if value not in (None, "", (), [], {}, False)
+        if value not in (None, "", (), [], {}, False) and name not in SAID
     )
     if settings:
         items.append(("settings", Name(settings)))
@@ -72,3 +75,9 @@ def made(report: ProductionReport) -> Iterator[Block]:
         ("fingerprint", origin.fingerprint),
     ]
     yield Facts(items=tuple(items))
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}={inner}" for name, inner in value.items())
+    return "yes" if value is True else str(value)

@@ -114,7 +114,9 @@ def mark(
     if result is None or result.value is None:
         return None
     low, high = result.interval or (None, None)
-    return Mark(value=result.value, low=low, high=high, hollow=hollow, target=target)
+    # A value without limits must not look as sure as one with them.
+    open_dot = hollow or result.interval is None
+    return Mark(value=result.value, low=low, high=high, hollow=open_dot, target=target)
 
 
 def scale_of(marks: Iterable[Mark | None], *, from_zero: bool = False) -> tuple[float, float]:
