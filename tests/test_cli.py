@@ -680,8 +680,8 @@ def test_every_command_is_documented_with_an_example(asr: Run, option: str) -> N
         shown = asr(*names, option).stdout
         example = shown.split("Options:")[0]
         assert "asr " + " ".join(names) in example.split("\n", 1)[1], names
-        # Some commands on the reference dataset look at files only.
-        if names[0] == "reference" and "--store" not in shown:
+        # Comparisons and some commands on the reference dataset look at files only.
+        if names[0] in ("reference", "compare") and "--store" not in shown:
             continue
         assert "--store" in shown
         if names != ["demo"]:

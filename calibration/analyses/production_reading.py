@@ -23,7 +23,7 @@ from calibration.taxonomy import Taxonomy
 from reference_dataset.loader import LABELS, published, rows
 
 # Beyond this the size of a file stands for it, and the counts made from it.
-MOST_HASHED = 64_000_000
+MOST_HASHED = 16_000_000
 DIGITS = 6
 FORCED = "REFERENCE SET: {n} of these traces are calibration material; no agent is ranked by them."
 

@@ -52,10 +52,12 @@ def report_on_store(
     found = analyse_asr(
         store, batch_id, judge_id=judge_id, design=design, seed=seed, n_resamples=n_resamples
     )
-    return report_of_analysis(found, load_batch(store, found.batch_id))
+    return report_of_analysis(found, load_batch(store, found.batch_id), design=design)
 
 
-def report_of_analysis(found: AsrAnalysis, loaded: LabelledBatch) -> ProductionReport:
+def report_of_analysis(
+    found: AsrAnalysis, loaded: LabelledBatch, *, design: Design = "production"
+) -> ProductionReport:
     """Return an analysis as the report that all renderers share."""
     human, head = found.human_only, found.headline
     two_source = _two_source(found)
@@ -104,7 +106,7 @@ def report_of_analysis(found: AsrAnalysis, loaded: LabelledBatch) -> ProductionR
         signals=(),
         latency=None,
         set_aside=tuple(_left_out(found)),
-        origin=_origin(found),
+        origin=_origin(found, design),
         judged=JudgedRates(
             judge_raw=None if found.raw is None else found.raw.asr,
             human_only=human.asr,
@@ -255,7 +257,7 @@ def _notes(found: AsrAnalysis) -> Iterator[str]:
 def _warnings(found: AsrAnalysis, two_source: Estimate | None) -> Iterator[str]:
     if found.judge is not None:
         calibration = found.judge.calibration
-        for kind, notices in (("Refused", calibration.refusals), ("Note", calibration.warnings)):
+        for kind, notices in (("Refused", calibration.refusals), ("Warning", calibration.warnings)):
             for notice in notices:
                 yield f"{kind} ({notice.estimator}): {notice.why}; {notice.mend}."
     one = found.corrected.half_width
@@ -268,11 +270,17 @@ def _warnings(found: AsrAnalysis, two_source: Estimate | None) -> Iterator[str]:
         )
 
 
-def _origin(found: AsrAnalysis) -> Origin:
+def _origin(found: AsrAnalysis, design: Design) -> Origin:
     kind = found.design.get("kind", "unknown design")
     return Origin(
         sources=(),
-        settings={"batch": found.batch_id, "judge": found.judge_id, "seed": found.seed},
+        settings={
+            "batch": found.batch_id,
+            "judge": found.judge_id,
+            "design": design,
+            "seed": found.seed,
+            "resamples": found.n_resamples,
+        },
         sampling=(
             f"{found.n_labelled:,} labelled of {found.n_production:,} traces, {kind}, "
             f"batch {found.batch_id}"

@@ -10,7 +10,9 @@ from calibration.analyses.asr_report import ProductionReport
 from calibration.analyses.fingerprint import package_version
 from calibration.analyses.production_report import report_on_files
 from calibration.analyses.report_options import options_of
+from calibration.analyses.store_report import report_on_store
 from calibration.errors import InputError
+from calibration.store import Store
 from calibration.taxonomy import load_taxonomy
 
 SHORTEST = 8
@@ -74,13 +76,15 @@ def find_report(named: str, folder: Path) -> Path:
     return found[0]
 
 
-def verify_report(path: Path) -> tuple[Verification, ProductionReport]:
+def verify_report(path: Path, store: Store | None = None) -> tuple[Verification, ProductionReport]:
     """Make a report again and compare.
 
     Parameters
     ----------
     path : Path
-        What `asr report FILE --json` printed.
+        What `asr report --json` printed.
+    store : Store, optional
+        The store that it was made from, if it was one.
 
     Returns
     -------
@@ -95,18 +99,12 @@ def verify_report(path: Path) -> tuple[Verification, ProductionReport]:
     said = _data(path)
     try:
         origin, settings = said["origin"], said["origin"]["settings"]
-        files, taxonomy = settings["files"], settings["taxonomy"]
         fingerprint = str(said["fingerprint"])
         for name in NUMBERS:
             _checked(said[name])
+        now = _on_store(settings, store) if "batch" in settings else _on_files(settings)
     except (KeyError, TypeError) as error:
-        raise InputError(f"{path}: is no report on files; {error} is missing") from error
-    now = report_on_files(
-        files,
-        options=options_of(settings),
-        taxonomy=None if taxonomy is None else load_taxonomy(Path(taxonomy)),
-        taxonomy_path=None if taxonomy is None else Path(taxonomy),
-    )
+        raise InputError(f"{path}: is no report that can be made again; {error}") from error
     differences = tuple(_differences(said, origin, now))
     same = not differences and fingerprint == now.origin.fingerprint
     if not same and not differences:
@@ -119,6 +117,36 @@ def verify_report(path: Path) -> tuple[Verification, ProductionReport]:
         differences=differences,
     )
     return verification, now
+
+
+def needs_store(path: Path) -> bool:
+    """Return whether a report was made from a store."""
+    origin = _data(path).get("origin")
+    settings = origin.get("settings") if isinstance(origin, dict) else None
+    return isinstance(settings, dict) and "batch" in settings
+
+
+def _on_files(settings: Mapping[str, Any]) -> ProductionReport:
+    taxonomy = None if settings["taxonomy"] is None else Path(settings["taxonomy"])
+    return report_on_files(
+        settings["files"],
+        options=options_of(settings),
+        taxonomy=None if taxonomy is None else load_taxonomy(taxonomy),
+        taxonomy_path=taxonomy,
+    )
+
+
+def _on_store(settings: Mapping[str, Any], store: Store | None) -> ProductionReport:
+    if store is None:
+        raise InputError("this report was made from a store; name it with --store")
+    return report_on_store(
+        store,
+        settings["batch"],
+        judge_id=settings["judge"],
+        design=settings["design"],
+        seed=settings["seed"],
+        n_resamples=settings["resamples"],
+    )
 
 
 def _differences(

@@ -193,20 +193,27 @@ def compare(
 @click.command()
 @click.argument("report")
 @click.option("--in", "folder", type=FILE, default=Path(), help="Where reports lie; default: here.")
+@with_store
 @with_json
-def verify(report: str, folder: Path, as_data: bool) -> None:
-    """Make a report on files again and say whether it comes out the same.
+def verify(report: str, folder: Path, path: Path, as_data: bool) -> None:
+    """Make a report again and say whether it comes out the same.
 
-    REPORT is what `asr report FILE --json` printed, or its fingerprint. Exits with 1 if something
+    REPORT is what `asr report --json` printed, or its fingerprint. Exits with 1 if something
     differs: inputs, settings, taxonomy, version or numbers.
 
     \b
     asr verify report.json
     asr verify 1098f1357550 --in reports
+    asr verify report.json --store asr.duckdb
     """
-    from calibration.analyses.verifying import find_report, verify_report
+    from calibration.analyses.verifying import find_report, needs_store, verify_report
 
-    found, now = verify_report(find_report(report, folder))
+    file = find_report(report, folder)
+    if needs_store(file):
+        with open_to_read(path) as store:
+            found, now = verify_report(file, store)
+    else:
+        found, now = verify_report(file)
     if as_data:
         print_json(
             {

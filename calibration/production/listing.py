@@ -9,7 +9,7 @@ import ibis
 import pandas as pd
 
 from calibration.production.checks import check
-from calibration.production.columns import checked_zone, mapped
+from calibration.production.columns import checked_zone, mapped, text
 from calibration.production.engines import week_names
 from calibration.production.sources import Source
 from calibration.taxonomy import Taxonomy
@@ -65,18 +65,18 @@ def list_runs(
 
 
 def count_named(source: Source, reading: Reading, names: Collection[tuple[str, str]]) -> int:
-    """Return how many rows have one of these (workflow, trace_id)."""
-    rows = _rows(source, reading)
+    """Return how many rows of the source have one of these (workflow, trace_id)."""
+    used = mapped(reading.columns, columns_of(source), source.name)
+    workflow, trace_id = (
+        text(source.table[used[ours]], ours, source.name) for ours in ("workflow", "trace_id")
+    )
     by_workflow: dict[str, list[str]] = {}
-    for workflow, trace_id in sorted(names):
-        by_workflow.setdefault(workflow, []).append(trace_id)
-    hits = [
-        (rows.workflow == workflow) & rows.trace_id.isin(tuple(ids))
-        for workflow, ids in by_workflow.items()
-    ]
+    for name, trace in sorted(names):
+        by_workflow.setdefault(name, []).append(trace)
+    hits = [(workflow == name) & trace_id.isin(tuple(ids)) for name, ids in by_workflow.items()]
     if not hits:
         return 0
-    found = source.engine.run(rows.filter(ibis.or_(*hits)).aggregate(n=ibis._.count()))
+    found = source.engine.run(source.table.filter(ibis.or_(*hits)).aggregate(n=ibis._.count()))
     return int(found["n"][0])
 
 

@@ -41,7 +41,11 @@ def cost(report: ProductionReport) -> Iterator[Block]:
             ("mean cost of a run", usd(whole.mean)),
             ("P50, P90, P99", f"{usd(whole.p50)}, {usd(whole.p90)}, {usd(whole.p99)}"),
             ("above the ceiling", "-" if above is None else share(above)),
-            ("cost of a completed run", money(whole.per_success)),
+            *(
+                ()
+                if whole.per_success is None
+                else (("cost of a completed run", money(whole.per_success)),)
+            ),
         )
     )
     rows = [

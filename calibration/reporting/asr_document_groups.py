@@ -24,16 +24,17 @@ def _group_table(of: str, groups: Sequence[Group]) -> Iterator[Block]:
     kept = groups[:MOST_GROUPS]
     marks = [mark(g.asr) for g in kept]
     low, high = scale_of(marks)
+    # A store knows the rate of a group only net of cost.
+    further = any(g.asr_gross is not None for g in kept)
     yield Table(
         title=f"By {of}",
-        head=(of, "ASR", "gross", "pass rate", "n"),
+        head=(of, "ASR", *(("gross", "pass rate") if further else ()), "n"),
         rows=tuple(
             Row(
                 cells=(
                     f"(no {of})" if g.name is None else Name(g.name),
                     rate(g.asr),
-                    "-" if g.asr_gross is None else rate(g.asr_gross),
-                    share(g.pass_rate),
+                    *((rate(g.asr_gross), share(g.pass_rate)) if further else ()),
                     count(g.n),
                 ),
                 mark=drawn,
