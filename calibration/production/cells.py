@@ -60,9 +60,7 @@ def count_cells(
         inside = _inside_steps(credits)
         keys["band"] = sum((ones(penalty >= c) for c in inside), ibis.literal(0, "int16"))
     keys["penalty_step"] = (penalty * GRID).ceil().cast("int16")
-    found = engine.run(
-        priced.group_by(**keys).aggregate(n=priced.count(), penalty=penalty.sum())
-    )
+    found = engine.run(priced.group_by(**keys).aggregate(n=priced.count(), penalty=penalty.sum()))
     cells = finished(found, credits)
     if not exact and found["band"].any():
         sums = [name for name in cells.columns if name not in KEYS]
@@ -101,7 +99,7 @@ def finished(found: pd.DataFrame, credits: Mapping[str, CreditTable]) -> pd.Data
     cells = pd.DataFrame({"week": week_names(found["week"])})
     for name in NAMES[1:]:
         codes, values = pd.factorize(found[name], sort=True)
-        cells[name] = pd.Categorical.from_codes(codes, list(map(str, values)))
+        cells[name] = pd.Categorical.from_codes(codes, pd.Index(values, dtype=str))
     cells["weight"] = found["weight"].to_numpy(np.float64)
     cells["outcome"] = found["outcome"].to_numpy(np.int8)
     cells["cost_known"] = found["cost_known"].to_numpy(np.bool_)

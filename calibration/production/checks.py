@@ -90,7 +90,9 @@ def check(
     if "weight" in columns:
         bad["bad_weight"] = ~weighted.fill_null(False)
     if source.null_is_unreadable:
-        bad["unreadable_row"] = ibis.and_(*(table[c].isnull() for c in sorted(set(columns.values()))))
+        bad["unreadable_row"] = ibis.and_(
+            *(table[c].isnull() for c in sorted(set(columns.values())))
+        )
     reason = ibis.cases(
         *((bad[r], ibis.literal(CODE[r], "int8")) for r in REASONS if r in bad),
         else_=ibis.literal(0, "int8"),

@@ -101,9 +101,11 @@ def production_counts(
     rows = check(source, used, workflows=workflows, zone=zone)
     if source.texts:
         rows = engine.keep(rows, "checked", numbered=True)
+    else:
+        rows = engine.view(rows, "checked")
     rows = within(rows, since, until)
     kept, facts, set_aside = _kept(rows, source)
-    priced = price(kept, ceilings, engine)
+    priced = engine.view(price(kept, ceilings, engine), "priced")
     costs, latencies = cost_sums(priced, engine), latency_sums(priced, engine)
     exact = keep_exact(priced, engine, most_exact)
     tasks = None
@@ -218,9 +220,7 @@ def _statuses(priced: Any, engine: Engine) -> pd.DataFrame:
         return _no_statuses()
     many = len(names) > MOST_STATUSES
     named = ibis.ifelse(one_of(status, names[:-1]), status, "other") if many else status
-    found = engine.run(
-        priced.group_by(week=priced.week, status=named).aggregate(n=priced.count())
-    )
+    found = engine.run(priced.group_by(week=priced.week, status=named).aggregate(n=priced.count()))
     found["week"] = week_names(found["week"])
     found["status"] = found["status"].replace("", None)
     return in_order(found.assign(status=found["status"].astype("category")), ["week", "status"])

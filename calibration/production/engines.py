@@ -13,33 +13,26 @@ from numpy.typing import NDArray
 DAY_US = 86_400_000_000
 
 
+UTC = dt.Timestamp(timezone="UTC")
+
+
+def _one(value: Any) -> Any:
+    """Stand for a function of one value."""
+
+
+def _two(first: Any, second: Any) -> Any:
+    """Stand for a function of two values."""
+
+
 # Functions that the engines have and Ibis has no word for.
-@ibis.udf.scalar.builtin(name="epoch_us")
-def _epoch_us(at: dt.Timestamp(timezone="UTC")) -> dt.int64:  # type: ignore[valid-type]
-    ...
-
-
-@ibis.udf.scalar.builtin(name="epoch_us")
-def _epoch_us_naive(at: dt.timestamp) -> dt.int64:  # type: ignore[valid-type]
-    ...
-
-
-@ibis.udf.scalar.builtin(name="timezone")
-def _timezone(zone: str, at: dt.timestamp) -> dt.Timestamp(timezone="UTC"):  # type: ignore[valid-type]
-    ...
-
-
-@ibis.udf.scalar.builtin(name="to_utc_timestamp")
-def _to_utc_timestamp(
-    at: dt.timestamp,  # type: ignore[valid-type]
-    zone: str,
-) -> dt.Timestamp(timezone="UTC"):  # type: ignore[valid-type]
-    ...
-
-
-@ibis.udf.scalar.builtin(name="hash")
-def _duckdb_hash(text: str) -> dt.uint64:  # type: ignore[valid-type]
-    ...
+_builtin: Any = ibis.udf.scalar.builtin
+_epoch_us = _builtin(_one, name="epoch_us", signature=((UTC,), "int64"))
+_epoch_us_naive = _builtin(_one, name="epoch_us", signature=(("timestamp",), "int64"))
+_timezone = _builtin(_two, name="timezone", signature=(("string", "timestamp"), UTC))
+_to_utc_timestamp = _builtin(
+    _two, name="to_utc_timestamp", signature=(("timestamp", "string"), UTC)
+)
+_duckdb_hash = _builtin(_one, name="hash", signature=(("string",), "uint64"))
 
 
 class Engine(Protocol):
@@ -53,6 +46,9 @@ class Engine(Protocol):
 
         With `numbered` its column `row` counts the rows from 1 as they came.
         """
+
+    def view(self, expression: Any, name: str) -> Any:
+        """Return a table that stands for an expression, so that it is written out once."""
 
     def week(self, at: Any) -> Any:
         """Return the week of a time in UTC, as `week_names` reads it."""
@@ -91,19 +87,29 @@ class DuckDB:
     def keep(self, expression: Any, name: str, *, numbered: bool = False) -> Any:
         """Return a table in the file of the connection, in the order of the rows."""
         if not numbered:
-            self.connection.execute(f'CREATE TABLE "{name}" AS {_duckdb_sql(expression)}')
+            self.connection.execute(
+                f'CREATE OR REPLACE TABLE "{name}" AS {_duckdb_sql(expression)}'
+            )
             return self.table(name)
         self.keep(expression.drop("row"), f"{name}_rows")
         self.connection.execute(
-            f'CREATE VIEW "{name}" AS SELECT *, rowid + 1 AS row FROM "{name}_rows"'
+            f'CREATE OR REPLACE VIEW "{name}" AS SELECT *, rowid + 1 AS row FROM "{name}_rows"'
+        )
+        return self.table(name)
+
+    def view(self, expression: Any, name: str) -> Any:
+        """Return a view: writing the SQL of everything anew takes longer than small tables do."""
+        self.connection.execute(
+            f'CREATE OR REPLACE TEMP VIEW "{name}" AS {_duckdb_sql(expression)}'
         )
         return self.table(name)
 
     def rejected_lines(self) -> pd.DataFrame:
         """Return file, line and text of the lines of CSV files that are no rows."""
         rows = self.connection.sql(
-            "SELECT s.file_path AS file, e.line, any_value(e.csv_line) AS text FROM reject_errors e "
-            "JOIN reject_scans s USING (scan_id, file_id) GROUP BY ALL ORDER BY file, line"
+            "SELECT s.file_path AS file, e.line, any_value(e.csv_line) AS text "
+            "FROM reject_errors e JOIN reject_scans s USING (scan_id, file_id) "
+            "GROUP BY ALL ORDER BY file, line"
         )
         frame: pd.DataFrame = rows.to_arrow_table().to_pandas()
         return frame
@@ -172,6 +178,10 @@ class OtherEngine:
         """Return the expression: nothing is written to somebody else's database."""
         return expression
 
+    def view(self, expression: Any, name: str) -> Any:
+        """Return the expression."""
+        return expression
+
     def week(self, at: Any) -> Any:
         """Return the Monday of the week."""
         return at.truncate("W")
@@ -196,7 +206,7 @@ class OtherEngine:
 
 
 def _duckdb_sql(expression: Any) -> str:
-    return str(ibis.to_sql(expression, dialect="duckdb"))
+    return str(ibis.to_sql(expression, dialect="duckdb", pretty=False))
 
 
 def week_names(weeks: "pd.Series[Any]") -> "pd.Series[Any]":
@@ -215,4 +225,6 @@ def week_names(weeks: "pd.Series[Any]") -> "pd.Series[Any]":
         mondays = pd.DatetimeIndex(pd.to_datetime(values, utc=True))
     iso = mondays.isocalendar()
     names = [f"{y:04d}-W{w:02d}" for y, w in zip(iso["year"], iso["week"], strict=True)]
-    return pd.Series(pd.Categorical.from_codes(codes, names), index=weeks.index)
+    return pd.Series(
+        pd.Categorical.from_codes(codes, pd.Index(names, dtype=str)), index=weeks.index
+    )

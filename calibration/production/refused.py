@@ -48,8 +48,8 @@ def unreadable_lines(source: Source) -> list[SetAsideRows]:
     if lines.empty:
         return []
     examples = tuple(
-        Example(file=str(line.file), row=int(line.line), value=str(line.text)[:SHOWN])
-        for line in lines.head(EXAMPLES).itertuples()
+        Example(file=str(file), row=int(line), value=str(text)[:SHOWN])
+        for file, line, text in lines.head(EXAMPLES).to_numpy().tolist()
     )
     return [_said("unreadable_row", len(lines), examples)]
 

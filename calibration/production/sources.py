@@ -88,8 +88,12 @@ def open_files(
         If a file is not there, empty, or not of a kind that is read.
     """
     paths, kind = _paths(patterns)
-    shown = str(patterns[0]) if len(patterns) == 1 else f"{patterns[0]} and {len(patterns) - 1} more"
-    with _duckdb(memory_limit, threads, temporary, most_hashes, ordered=kind != "parquet") as engine:
+    shown = (
+        str(patterns[0]) if len(patterns) == 1 else f"{patterns[0]} and {len(patterns) - 1} more"
+    )
+    with _duckdb(
+        memory_limit, threads, temporary, most_hashes, ordered=kind != "parquet"
+    ) as engine:
         try:
             yield _read(engine, paths, kind, shown)
         except duckdb.OutOfMemoryException as error:
@@ -128,7 +132,9 @@ def open_postgres(url: str, table: str, *, schema: str | None = None) -> Iterato
     try:
         import psycopg
     except ImportError as error:
-        raise InputError("PostgreSQL needs the extra: pip install asr-calibration[postgres]") from error
+        raise InputError(
+            "PostgreSQL needs the extra: pip install asr-calibration[postgres]"
+        ) from error
     try:
         backend = ibis.connect(url)
         backend.raw_sql("SET default_transaction_read_only = on").close()
@@ -204,7 +210,12 @@ def _kind(path: str) -> str:
 
 @contextmanager
 def _duckdb(
-    memory_limit: str, threads: int | None, temporary: Path | None, most_hashes: int, *, ordered: bool
+    memory_limit: str,
+    threads: int | None,
+    temporary: Path | None,
+    most_hashes: int,
+    *,
+    ordered: bool,
 ) -> Iterator[DuckDB]:
     with tempfile.TemporaryDirectory(prefix="asr-", dir=temporary) as directory:
         connection = duckdb.connect(

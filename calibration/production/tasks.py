@@ -110,7 +110,9 @@ def _totals(
 def _score(rows: Any, table: CreditTable) -> Any:
     def credit(row: tuple[float, ...]) -> Any:
         some = ((k, ibis.literal(float(c))) for k, c in enumerate(row) if c)
-        return ibis.cases(*((rows.outcome == k, c) for k, c in some), else_=0.0) if any(row) else 0.0
+        return (
+            ibis.cases(*((rows.outcome == k, c) for k, c in some), else_=0.0) if any(row) else 0.0
+        )
 
     own = [(rows.workflow == name, credit(row)) for name, row in table.by_workflow.items()]
     worth = ibis.cases(*own, else_=credit(table.credit)) if own else credit(table.credit)

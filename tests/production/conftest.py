@@ -34,8 +34,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterat
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
     """Return the address of a PostgreSQL server that lives as long as the tests."""
-    found = sorted(glob.glob("/usr/lib/postgresql/*/bin/initdb")) or [shutil.which("initdb")]
-    if found[-1] is None:
+    found = [*sorted(glob.glob("/usr/lib/postgresql/*/bin/initdb")), shutil.which("initdb") or ""]
+    found = [program for program in found if program]
+    if not found:
         pytest.skip(NO_POSTGRES)
     if find_spec("psycopg") is None:
         pytest.skip(NO_PSYCOPG)

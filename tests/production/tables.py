@@ -18,7 +18,7 @@ SELECT
   CASE WHEN h // 3 % 20 = 0 THEN NULL ELSE {cost} END AS cost_usd,
   1.0 + (h // 11 % 3)::DOUBLE AS units,
   TIMESTAMPTZ '2026-01-01 00:00:00+00' + to_seconds((i * 7919 % 9676800)::DOUBLE) AS started_at,
-  CASE WHEN i % 50 = 0 THEN NULL ELSE 'task ' || (h // 13 % {tasks}) END AS task_id,
+  CASE WHEN i % 500 = 0 THEN NULL ELSE 'task ' || (h // 13 % {tasks}) END AS task_id,
   (i % 4)::INT AS trial,
   CASE WHEN h // 17 % 4 = 0 THEN 2.5::DOUBLE ELSE 1.0::DOUBLE END AS weight,
   CASE WHEN h // 19 % 3 = 0 THEN 'straße' ELSE 'b' END AS stratum,

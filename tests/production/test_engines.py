@@ -1,5 +1,6 @@
 """The same expression on DuckDB, Spark and PostgreSQL gives the same counts to the last row."""
 
+import gc
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -108,12 +109,16 @@ class TestPostgres:
             pass
 
 
+# pyspark leaves the sockets of its answers to the garbage collector.
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.long
 class TestSpark:
     def test_small_table_with_every_reason(self, spark: Any, tmp_path: Path) -> None:
         small(tmp_path / "base.parquet").to_parquet(tmp_path / "small.parquet")
         with open_spark(spark.read.parquet(str(tmp_path / "small.parquet"))) as source:
             theirs = count(source)
+        gc.collect()
         ours = on_duckdb(tmp_path / "small.parquet")
         assert len(ours.set_aside) == 12
         assert_same_counts(ours, theirs)
@@ -122,4 +127,5 @@ class TestSpark:
         path = write_table(tmp_path / "million.parquet", N, many_costs=True)
         with open_spark(spark.read.parquet(str(path))) as source:
             theirs = count(source)
+        gc.collect()
         assert_same_counts(on_duckdb(path), theirs)

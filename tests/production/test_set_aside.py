@@ -7,22 +7,31 @@ import pandas as pd
 import pytest
 
 from calibration.errors import InputError
-from calibration.production import Example, ProductionCounts, open_files, open_frame, production_counts
+from calibration.production import (
+    Example,
+    ProductionCounts,
+    open_files,
+    open_frame,
+    production_counts,
+)
 from calibration.production.checks import REASONS
 from calibration.taxonomy import default_taxonomy
 
-GOOD = {
+GOOD: dict[str, object] = {
     "trace_id": "good", "workflow": "research", "outcome": "complete", "cost_usd": "1",
     "units": "1", "weight": "1", "started_at": "2026-11-02T09:30:00Z",
 }  # fmt: skip
 # What is wrong, and the nearest values that are right.
-BAD = {
+BAD: dict[str, tuple[str, list[str | None], list[str | None]]] = {
     "missing_trace_id": ("trace_id", ["", None], ["=1+1", "NULL"]),
     "missing_workflow": ("workflow", ["", None], ["research"]),
     "unknown_workflow": ("workflow", ["Research", " research", "@SUM(A1)"], ["code_review"]),
     "missing_outcome": ("outcome", ["", None], ["complete"]),
     "unknown_class": ("outcome", ["Complete", "0", "complete "], ["abandoned"]),
-    "unreadable_cost": ("cost_usd", ["=1+1", "1,5", "0x1", "1_000", "$1", "--1"], ["1e0", " .5 ", "5."]),
+    "unreadable_cost": (
+        "cost_usd", ["=1+1", "1,5", "0x1", "1_000", "$1", "--1"],
+        ["1e0", " .5 ", "5."],
+    ),
     "not_finite_cost": ("cost_usd", ["NaN", "inf", "-Infinity", "1e400", "1e999"], ["1e-30"]),
     "negative_cost": ("cost_usd", ["-0.01", "-1e99"], ["0", "-0", "", None]),
     "bad_units": ("units", ["0", "-1", "x", "inf", "2e9"], ["0.5", "1e9", "", None]),
@@ -118,9 +127,7 @@ def test_json_lines_that_are_no_objects(tmp_path: Path) -> None:
 def test_unknown_workflows_may_be_kept_without_a_ceiling() -> None:
     frame = pd.DataFrame([GOOD, GOOD | {"trace_id": "b", "workflow": "mine", "cost_usd": "99"}])
     with open_frame(frame) as source:
-        counts = production_counts(
-            source, taxonomy=default_taxonomy(), known_workflows_only=False
-        )
+        counts = production_counts(source, taxonomy=default_taxonomy(), known_workflows_only=False)
     assert counts.notes.no_ceiling == {"mine": 1}
     assert counts.cells["cost_known"].tolist() == [False, True]
     assert counts.cells["penalty"].sum() == 0
