@@ -7,10 +7,18 @@ import numpy as np
 from scipy import stats
 
 from calibration.metrics.arrays import FloatArray
-from calibration.metrics.differences import Difference, difference_of, satterthwaite
+from calibration.metrics.differences import Difference, difference_of
 from calibration.metrics.joint import AFTER, BEFORE
-from calibration.metrics.resampling import MINIMUM_UNITS, NO_VARIANCE, Resampled, stratum_variances
+from calibration.metrics.resampling import (
+    MINIMUM_UNITS,
+    NO_VARIANCE,
+    Resampled,
+)
 from calibration.metrics.units import SHARES, Units
+from calibration.metrics.variances import (
+    satterthwaite,
+    stratum_variances,
+)
 from calibration.records import OUTCOMES
 
 MOVED, LEVEL = 0.02, 0.05

@@ -15,7 +15,10 @@ from calibration.metrics.resampling import (
     NO_VARIATION,
     UNDEFINED_DRAWS,
     Resampled,
+)
+from calibration.metrics.variances import (
     linearised_variance,
+    satterthwaite,
     stratum_variances,
 )
 
@@ -138,20 +141,6 @@ def _gains(found: Resampled, top: str, bottom: str) -> FloatArray | None:
     return None if after is None or before is None else after - before
 
 
-def satterthwaite(parts: FloatArray, sizes: FloatArray) -> float:
-    """Return the degrees of freedom of a variance that is a sum over strata.
-
-    Examples
-    --------
-    Two equal parts of ten units each:
-
-    >>> satterthwaite(np.array([0.5, 0.5]), np.array([10.0, 10.0]))
-    18.0
-    """
-    spread = float(np.sum(parts**2 / np.maximum(1, sizes - 1)))
-    return float(parts.sum()) ** 2 / spread if spread > 0 else float(max(1, sizes.sum() - 1))
-
-
 def _clipped(low: float, high: float) -> tuple[float, float]:
     return max(-1.0, low), min(1.0, high)
 
@@ -179,7 +168,9 @@ def _by_draws(
     power: float,
 ) -> _Limits:
     level = found.confidence_level
-    z = float(stats.norm.ppf((1 + level) / 2) + stats.norm.ppf(power))
+    short = found.shortness(influence)
+    law = stats.norm if short is None else stats.t(short.freedom)
+    z = float(law.ppf((1 + level) / 2) + law.ppf(power))
     return _Limits(
         interval=found.between(draws, value, influence),
         one_sided=found.between(draws, value, influence, tail=1 - level),

@@ -9,6 +9,12 @@ from scipy import stats
 from calibration.estimates import OK, Estimate, not_estimable
 from calibration.metrics.arrays import FloatArray, IntArray
 from calibration.metrics.units import RUNS, Units
+from calibration.metrics.variances import (
+    linearised_variance,
+    satterthwaite,
+    stratum_means,
+    stratum_variances,
+)
 
 Interval = Literal["percentile", "bca"]
 
@@ -22,6 +28,14 @@ NO_VARIANCE = 1e-20
 BLOCK = 4_000_000
 # A multinomial costs per cell what an index costs per unit, times this.
 INDEXED = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shortness:
+    """What the standard error of the draws is too small by, and its degrees of freedom."""
+
+    factor: float
+    freedom: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -138,6 +152,9 @@ class Resampled:
     ) -> tuple[float, float]:
         """Return the limits of the interval asked for, with a chance of `tail` beyond each."""
         tail = (1 - self.confidence_level) / 2 if tail is None else tail
+        short = self.shortness(influence)
+        if short is not None:
+            tail = float(stats.norm.cdf(short.factor * stats.t.ppf(tail, short.freedom)))
         ends: FloatArray = np.array([tail, 1 - tail])
         if self.interval == "bca":
             shift, skew = self._bca(draws, value, influence)
@@ -156,7 +173,25 @@ class Resampled:
             shift, skew = self._bca(draws, value, influence)
             z = float(stats.norm.ppf(below)) - shift
             below = float(stats.norm.cdf(z / (1 + skew * z) - shift))
+        short = self.shortness(influence)
+        if short is not None:
+            below = float(stats.t.cdf(stats.norm.ppf(below) / short.factor, short.freedom))
         return min(1.0, 2 * min(below, 1 - below))
+
+    def shortness(self, influence: FloatArray) -> "Shortness | None":
+        """Return by how much draws spread too little; None where it is not made up for.
+
+        Draws of n units have (n - 1) / n of the variance, and a normal tail instead of that of t:
+        with 20 tasks the plain percentile interval covers .92. For independent runs in strata of
+        20 or more the plain interval is kept.
+        """
+        parts, sizes = stratum_variances(influence, self.units)
+        smallest = sizes[sizes > 0].min()
+        total = float(parts.sum())
+        if total <= 0 or (self.units.noun == RUNS and smallest >= BOOTSTRAP_UNITS):
+            return None
+        spread = float((parts * (sizes - 1) / np.maximum(sizes, 1)).sum())
+        return Shortness(factor=float(np.sqrt(total / spread)), freedom=satterthwaite(parts, sizes))
 
     def _bca(self, draws: FloatArray, value: float, influence: FloatArray) -> tuple[float, float]:
         """Return the bias correction and the acceleration."""
@@ -164,7 +199,7 @@ class Resampled:
         ties = np.isclose(draws, value, rtol=0, atol=1e-12)
         below = np.mean((draws < value) & ~ties) + np.mean(ties) / 2
         shift = float(stats.norm.ppf(np.clip(below, 1 / draws.size, 1 - 1 / draws.size)))
-        centred = influence - _stratum_means(influence, self.units)
+        centred = influence - stratum_means(influence, self.units)
         multiplicity = self.units.multiplicity
         second, third = float(multiplicity @ centred**2), float(multiplicity @ centred**3)
         return shift, third / (6 * second**1.5)
@@ -205,6 +240,8 @@ def resample(
     ----------
     Efron (1979), Ann. Statist. 7. https://doi.org/10.1214/aos/1176344552
     Efron (1987), J. Am. Stat. Assoc. 82. https://doi.org/10.1080/01621459.1987.10478410
+    Hesterberg (2015), "What teachers should know about the bootstrap", Am. Stat. 69.
+    https://doi.org/10.1080/00031305.2015.1089789
     Cameron, Gelbach and Miller (2008), "Bootstrap-based improvements for inference with clustered
     errors", Rev. Econ. Stat. 90. https://doi.org/10.1162/rest.90.3.414
 
@@ -257,28 +294,6 @@ def _counted(owner: IntArray, n_units: int, n_resamples: int, rng: np.random.Gen
     place = owner[drawn] + np.arange(n_resamples)[:, None] * n_units
     counts = np.bincount(place.ravel(), minlength=n_resamples * n_units)
     return counts.reshape(n_resamples, n_units).astype(np.int64)
-
-
-def _stratum_means(influence: FloatArray, units: Units) -> FloatArray:
-    sizes = np.bincount(units.stratum, weights=units.multiplicity)
-    sums = np.bincount(units.stratum, weights=units.multiplicity * influence)
-    means: FloatArray = (sums / np.maximum(sizes, 1))[units.stratum]
-    return means
-
-
-def stratum_variances(
-    influence: FloatArray, units: Units, *, centred: bool = True
-) -> tuple[FloatArray, FloatArray]:
-    """Return each stratum's part in the variance of the summed influences, and its units."""
-    sizes = np.bincount(units.stratum, weights=units.multiplicity).astype(np.float64)
-    off = influence - _stratum_means(influence, units) if centred else influence
-    squares = np.bincount(units.stratum, weights=units.multiplicity * off**2)
-    return sizes / np.maximum(1, sizes - 1) * squares, sizes
-
-
-def linearised_variance(influence: FloatArray, units: Units) -> float:
-    """Return the variance of the summed influences, centred within strata."""
-    return float(stratum_variances(influence, units)[0].sum())
 
 
 def _unanimous(value: float, n: float, confidence_level: float) -> tuple[float, float]:

@@ -14,7 +14,6 @@ from calibration.metrics.resampling import (
     MINIMUM_UNITS,
     Interval,
     Resampled,
-    linearised_variance,
     resample,
 )
 from calibration.metrics.units import (
@@ -26,6 +25,9 @@ from calibration.metrics.units import (
     pool_lone,
     random_groups,
     units_of,
+)
+from calibration.metrics.variances import (
+    linearised_variance,
 )
 
 # Task totals of all weeks that are held as they are; beyond it tasks are grouped at random.

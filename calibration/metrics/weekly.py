@@ -17,6 +17,7 @@ from calibration.metrics.anomalies import (
 from calibration.metrics.arrays import FloatArray
 from calibration.metrics.counts import RunCounts
 from calibration.metrics.resampling import BOOTSTRAP_UNITS, MINIMUM_UNITS, NO_VARIATION, Interval
+from calibration.metrics.units import TASKS
 from calibration.metrics.week_draws import WeekDraws, draw_weeks
 
 ROLLING = 4
@@ -236,6 +237,10 @@ def _rolling(
         limits, method = (max(0.0, value - reach), min(1.0, value + reach)), f"{kind}, t"
     else:
         tail = (1 - level) / 2
+        if drawn.noun == TASKS:
+            # As in `Resampled.shortness`; the same tasks may stand behind all four weeks.
+            wider = np.sqrt(fewest / (fewest - 1)) * stats.t.ppf(tail, fewest - 1)
+            tail = float(stats.norm.cdf(wider))
         low, high = np.quantile(draws, [tail, 1 - tail])
         limits, method = (float(low), float(high)), f"{kind}, {drawn.method}"
     return Estimate(
