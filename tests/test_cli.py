@@ -312,11 +312,11 @@ def test_the_whole_way(asr: Run, tmp_path: Path, filled: list[str]) -> None:
     assert net == pytest.approx(0.75 * gross, abs=1e-12)
 
     reported = data(asr("report", "--json", "--seed", 3))
-    assert reported["headline"] == calibrated["estimates"]["post_stratified"]
+    assert reported["asr"] == calibrated["estimates"]["post_stratified"]
     assert reported["calibrated"] is True
     assert reported["cost"]["coverage"] == 1.0
-    assert reported["seed"] == 3
-    assert reported["by_workflow"]["flights"]["n_labelled"] == 40
+    assert reported["origin"]["seed"] == 3
+    assert reported["by_workflow"]["flights"]["n"] == 40
     assert data(asr("report", "--json", "--seed", 3)) == reported
     for command in ("agreement", "calibrate", "report"):
         assert reported["fingerprint"] or command
@@ -352,8 +352,8 @@ def test_fewer_than_thirty_labels_give_no_headline(
     assert {r["why"] for r in few} == {"29 labels, fewer than 30"}
     reported = data(asr("report", "--json"))
     assert reported["calibrated"] is False
-    assert reported["corrected"]["value"] is None
-    assert reported["headline"] == reported["human_only"]["asr"]
+    assert reported["judged"]["corrected"]["value"] is None
+    assert reported["asr"] == reported["judged"]["human_only"]
     assert "human labels only, not calibrated" in asr("report").stdout
 
 
@@ -680,8 +680,8 @@ def test_every_command_is_documented_with_an_example(asr: Run, option: str) -> N
         shown = asr(*names, option).stdout
         example = shown.split("Options:")[0]
         assert "asr " + " ".join(names) in example.split("\n", 1)[1], names
-        # Gates and some commands on the reference dataset look at files only.
-        if names[0] in ("reference", "gate") and "--store" not in shown:
+        # Gates, comparisons and some commands on the reference dataset look at files only.
+        if names[0] in ("reference", "gate", "compare") and "--store" not in shown:
             continue
         assert "--store" in shown
         if names != ["demo"]:

@@ -21,6 +21,7 @@ from calibration.analyses.judge import (
     refuse_mixture,
 )
 from calibration.analyses.labelled_batch import LabelledBatch, load_batch
+from calibration.analyses.weight_tables import other_tables
 from calibration.correction.calibrate import Design
 from calibration.errors import CalibrationError, InputError
 from calibration.estimates import OK, Estimate, not_estimable
@@ -246,6 +247,7 @@ def _rate(
         ceilings=frame["ceiling_usd"].fillna(1.0).to_numpy(dtype=np.float64),
         units=frame["units"].to_numpy(dtype=np.float64),
         credit=tuple(loaded.taxonomy.credit[name] for name in OUTCOMES),
+        other_credit=other_tables(loaded.taxonomy),
         weights=weights,
         clusters=clusters if len(np.unique(clusters)) < len(clusters) else None,
         rng=np.random.default_rng(seed),

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 
@@ -15,10 +16,31 @@ def fingerprint(*, taxonomy: str, settings: dict[str, Any], **frames: pd.DataFra
     Frames are hashed by value and in order: the same rows give the same fingerprint.
     """
     digest = hashlib.sha256()
-    head = {"taxonomy": taxonomy, "settings": settings, "version": version("asr-calibration")}
+    head = {"taxonomy": taxonomy, "settings": settings, "version": package_version()}
     digest.update(json.dumps(head, sort_keys=True, default=str).encode())
+    _add(digest, frames)
+    return digest.hexdigest()
+
+
+def frames_digest(frames: Mapping[str, pd.DataFrame]) -> str:
+    """Return the SHA-256 over the rows of frames, by value and in order."""
+    digest = hashlib.sha256()
+    _add(digest, frames)
+    return digest.hexdigest()
+
+
+def settings_digest(data: Mapping[str, Any]) -> str:
+    """Return the SHA-256 over plain data."""
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
+
+
+def package_version() -> str:
+    """Return the version of this package."""
+    return version("asr-calibration")
+
+
+def _add(digest: "hashlib._Hash", frames: Mapping[str, pd.DataFrame]) -> None:
     for name in sorted(frames):
         digest.update(name.encode())
         hashes = pd.util.hash_pandas_object(frames[name], index=False).to_numpy(np.uint64)
         digest.update(hashes.tobytes())
-    return digest.hexdigest()

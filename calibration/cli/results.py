@@ -1,10 +1,23 @@
-"""The command that reports the rate."""
+"""The commands that report the rate, compare two, and make a report again.
 
+What counts production files is imported where it is needed: its engine takes a second to load.
+"""
+
+import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
-from calibration.analyses.asr import analyse_asr
+from calibration.analyses.report_options import PREVIOUS
+from calibration.analyses.store_report import report_on_store
+from calibration.cli.production_options import (
+    FILE,
+    options_from,
+    taxonomy_from,
+    with_reading,
+)
 from calibration.cli.stores import open_to_read
 from calibration.cli.terminal import (
     print_json,
@@ -15,38 +28,241 @@ from calibration.cli.terminal import (
     with_store,
 )
 from calibration.correction.calibrate import Design
-from calibration.errors import CalibrationError
-from calibration.reporting import as_json, text
+from calibration.errors import CalibrationError, InputError
+from calibration.metrics.comparison import MARGIN, Rule
+from calibration.reporting import as_text, asr_comparison, asr_document, asr_json
+from calibration.reporting.as_html import html
+from calibration.reporting.as_markdown import markdown
+from calibration.reporting.document import Document
+from calibration.reporting.json_values import Json
+
+OF_FILES = ("since", "until", "columns", "ceiling", "ceilings", "any_workflow", "stratify")
+
+
+def with_output(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --json, --markdown and --html."""
+    command = click.option("--html", "page", type=FILE, help="Write one self-contained HTML file.")(
+        command
+    )
+    command = click.option("--markdown", "as_markdown", is_flag=True, help="Print Markdown.")(
+        command
+    )
+    return with_json(command)
 
 
 @click.command()
+@click.argument("files", nargs=-1, metavar="[FILE]...")
+@with_output
+@with_reading
+@click.option(
+    "--window",
+    type=click.Choice(["week"]),
+    default="week",
+    show_default=True,
+    help="What the series is made of.",
+)
+@click.option(
+    "--compare-to",
+    default=PREVIOUS,
+    show_default=True,
+    metavar="previous|none|FILE",
+    help="previous: the window before --from, else the last week against the one before.",
+)
+@click.option("--pooled", is_flag=True, help="Weigh weeks by their runs in the rolling mean.")
+@click.option("--target", "targets", multiple=True, metavar="CLASS=SHARE", help="A line to reach.")
+@click.option("--work", "folder", type=FILE, help="Write the work lists as CSV to this folder.")
+@click.option("--taxonomy", "fork", type=FILE, help="A forked taxonomy: weights, ceilings, tree.")
 @with_store
 @with_batch
 @with_judge
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the bootstrap.")
-@with_json
 def report(
+    files: tuple[str, ...],
+    as_data: bool,
+    as_markdown: bool,
+    page: Path | None,
+    asked: dict[str, Any],
+    window: str,
+    compare_to: str,
+    pooled: bool,
+    targets: tuple[str, ...],
+    folder: Path | None,
+    fork: Path | None,
     path: Path,
     batch_id: str | None,
     judge_id: str | None,
     design: Design,
-    seed: int,
-    as_data: bool,
 ) -> None:
-    """Report the Agent Success Rate: judge-raw, human-only and corrected.
+    """Report the Agent Success Rate of production files, or of the store.
+
+    With FILEs (CSV, JSONL, Parquet; patterns too) no store is needed: the outcomes are taken as
+    given. They have trace_id, workflow, outcome, cost_usd, and optionally units, started_at,
+    task_id, trial, weight, stratum, latency_s, model, status, tags.
+
+    Without a FILE it reports on the labels and verdicts of the store: judge-raw, human-only and
+    corrected.
 
     \b
-    asr report
+    asr report traces.csv
+    asr report 'traces/*.parquet' --from 2026-W40 --to 2026-W43 --html report.html
+    asr report traces.jsonl --column cost_usd=price --ceiling research=1.50 --json > report.json
     asr report --judge source: --json
     """
-    with open_to_read(path) as store:
-        result = analyse_asr(store, batch_id, judge_id=judge_id, design=design, seed=seed)
-    if as_data:
-        print_json(as_json.asr(result))
+    if files:
+        from calibration.analyses.production_report import report_on_files
+        from calibration.analyses.work_lists import write_work_lists
+
+        options = options_from(asked, compare_to=compare_to, pooled=pooled, targets=targets)
+        _keep_inputs(files, page)
+        result = report_on_files(
+            files, options=options, taxonomy=taxonomy_from(fork), taxonomy_path=fork
+        )
+        if folder is not None:
+            written = write_work_lists(files, folder, options=options, taxonomy=taxonomy_from(fork))
+            click.echo(f"wrote {', '.join(map(str, written))}", err=True)
     else:
-        print_lines(text.asr(result))
-    if not result.headline.ok:
+        for name in OF_FILES:
+            if asked[name]:
+                raise InputError(f"--{name.replace('_', '-')} is for files; name one")
+        with open_to_read(path) as store:
+            result = report_on_store(
+                store,
+                batch_id,
+                judge_id=judge_id,
+                design=design,
+                seed=asked["seed"],
+                n_resamples=asked["resamples"],
+            )
+    _show(result, asr_json.report, asr_document.document, as_data, as_markdown, page)
+    if not result.asr.ok:
         raise CalibrationError("no rate can be given; the status says what would help")
 
 
-COMMANDS = (report,)
+@click.command()
+@click.argument("a")
+@click.argument("b")
+@with_output
+@with_reading
+@click.option("--margin", type=click.FloatRange(0.01, 50), default=100 * MARGIN, show_default=True,
+              help="Smallest change that matters, in percentage points.")  # fmt: skip
+@click.option("--separate-intervals", is_flag=True, help="Stricter: intervals must not overlap.")
+@click.option("--paired/--unpaired", default=None, help="Default: paired where tasks are shared.")
+@click.option("--taxonomy", "fork", type=FILE, help="Of both sides.")
+@click.option("--taxonomy-b", "other", type=FILE, help="Of the second side, if another.")
+def compare(
+    a: str,
+    b: str,
+    as_data: bool,
+    as_markdown: bool,
+    page: Path | None,
+    asked: dict[str, Any],
+    margin: float,
+    separate_intervals: bool,
+    paired: bool | None,
+    fork: Path | None,
+    other: Path | None,
+) -> None:
+    """Compare the Agent Success Rates of two production files, B against A; no store is needed.
+
+    Tasks that both have are resampled together. Exits with 0 whatever the verdict: `asr gate`
+    passes or fails.
+
+    \b
+    asr compare before.csv after.csv
+    asr compare before.parquet after.parquet --json
+    """
+    from calibration.analyses.production_comparison import compare_files
+
+    _keep_inputs((a, b), page)
+    rule: Rule = "separate intervals" if separate_intervals else "difference"
+    paths = fork, other or fork
+    result = compare_files(
+        a,
+        b,
+        options=options_from(asked, compare_to=None),
+        taxonomies=(taxonomy_from(paths[0]), taxonomy_from(paths[1])),
+        taxonomy_paths=paths,
+        margin=margin / 100,
+        rule=rule,
+        paired=paired,
+    )
+    _show(result, asr_comparison.data, asr_comparison.document, as_data, as_markdown, page)
+    if not result.found.asr.estimate.ok:
+        raise CalibrationError("no difference can be given; the status says what would help")
+
+
+@click.command()
+@click.argument("report")
+@click.option("--in", "folder", type=FILE, default=Path(), help="Where reports lie; default: here.")
+@with_store
+@with_json
+def verify(report: str, folder: Path, path: Path, as_data: bool) -> None:
+    """Make a report again and say whether it comes out the same.
+
+    REPORT is what `asr report --json` printed, or its fingerprint. Exits with 1 if something
+    differs: inputs, settings, taxonomy, version or numbers.
+
+    \b
+    asr verify report.json
+    asr verify 1098f1357550 --in reports
+    asr verify report.json --store asr.duckdb
+    """
+    from calibration.analyses.verifying import find_report, needs_store, verify_report
+
+    file = find_report(report, folder)
+    if needs_store(file):
+        with open_to_read(path) as store:
+            found, now = verify_report(file, store)
+    else:
+        found, now = verify_report(file)
+    if as_data:
+        print_json(
+            {
+                "report": str(found.path),
+                "same": found.same,
+                "fingerprint": found.said,
+                "recomputed": found.found,
+                "differences": list(found.differences),
+                "asr": asr_json.report(now)["asr"],
+            }
+        )
+    else:
+        print_lines(
+            [
+                f"{'the same' if found.same else 'NOT the same'}: {found.path}",
+                f"  then {found.said}",
+                f"  now  {found.found}",
+                *(f"  {difference}" for difference in found.differences),
+            ]
+        )
+    if not found.same:
+        raise CalibrationError("the report does not come out the same")
+
+
+def _show(
+    result: Any,
+    data: Callable[[Any], Json],
+    document: Callable[[Any], Document],
+    as_data: bool,
+    as_markdown: bool,
+    page: Path | None,
+) -> None:
+    if page is not None:
+        page.write_text(html(document(result)), encoding="utf-8")
+        click.echo(f"wrote {page}", err=True)
+    if as_data:
+        print_json(data(result))
+    elif as_markdown:
+        print_lines(markdown(document(result)).splitlines())
+    elif page is None:
+        print_lines(as_text.lines(document(result)))
+
+
+def _keep_inputs(files: Sequence[str], page: Path | None) -> None:
+    """Refuse to write over what is read."""
+    if page is None or not page.exists():
+        return
+    if any(os.path.exists(file) and os.path.samefile(file, page) for file in files):
+        raise InputError(f"--html {page}: is one of the files that are read")
+
+
+COMMANDS = (report, compare, verify)

@@ -2,13 +2,14 @@
 
 import functools
 import json
-import re
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import click
+
+from calibration.reporting.plain import visible
 
 EXISTING = click.Path(path_type=Path)
 
@@ -72,22 +73,14 @@ def print_json(data: Any) -> None:
 def print_lines(lines: Iterable[str]) -> None:
     """Print lines, with what the terminal cannot show or would obey spelled out."""
     for line in lines:
-        shown = _visible(line).encode(_encoding(), "backslashreplace")
+        shown = visible(line).encode(_encoding(), "backslashreplace")
         click.echo(shown.decode(_encoding()))
 
 
 def print_error(message: str) -> None:
     """Print the one sentence of an error to standard error."""
-    click.echo(f"error: {_visible(message)}", err=True)
+    click.echo(f"error: {visible(message)}", err=True)
 
 
 def _encoding() -> str:
     return getattr(sys.stdout, "encoding", None) or "utf-8"
-
-
-# Names in a trace file may hold what steers a terminal; what was written stays readable.
-_STEERING = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
-
-
-def _visible(line: str) -> str:
-    return _STEERING.sub(lambda found: ascii(found[0])[1:-1], line)

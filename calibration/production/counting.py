@@ -19,6 +19,7 @@ from calibration.production.checks import check, one_of
 from calibration.production.columns import checked_zone, mapped, ones
 from calibration.production.duplicates import deduplicate
 from calibration.production.engines import Engine, week_names
+from calibration.production.listing import within
 from calibration.production.refused import (
     duplicates_set_aside,
     rows_set_aside,
@@ -46,8 +47,11 @@ def production_counts(
     further: Mapping[str, CreditTable] | None = None,
     known_workflows_only: bool = True,
     timezone: str = "UTC",
+    since: datetime | None = None,
+    until: datetime | None = None,
     most_exact: int = MOST_EXACT,
     most_tasks: int = MOST_TASKS,
+    named_tasks: bool = False,
 ) -> ProductionCounts:
     """Count the traces of a source.
 
@@ -69,8 +73,13 @@ def production_counts(
         Set traces of workflows aside that the taxonomy does not list; else they have no ceiling.
     timezone : str, default "UTC"
         Zone of times without one.
+    since, until : datetime, optional
+        Count the traces from `since` to before `until`, in UTC; those without a time are then left
+        out.
     most_exact, most_tasks : int, default 20,000
         Distinct penalties, and tasks, up to which they are kept one by one.
+    named_tasks : bool, default False
+        Keep totals by task, with names that other sources share, also where no task repeats.
 
     Returns
     -------
@@ -94,6 +103,7 @@ def production_counts(
         rows = engine.keep(rows, "checked", numbered=True)
     else:
         rows = engine.view(rows, "checked")
+    rows = within(rows, since, until)
     kept, facts, set_aside = _kept(rows, source)
     priced = engine.view(price(kept, ceilings, engine), "priced")
     costs, latencies = cost_sums(priced, engine), latency_sums(priced, engine)
@@ -101,8 +111,9 @@ def production_counts(
     tasks = None
     if "task_id" in used:
         tasks = count_tasks(
-            priced, engine, credits, n=facts["n"], no_task=facts["no_task"], most_tasks=most_tasks
-        )
+            priced, engine, credits, n=facts["n"], no_task=facts["no_task"], most_tasks=most_tasks,
+            named=named_tasks,
+        )  # fmt: skip
     return ProductionCounts(
         cells=count_cells(priced, engine, credits, exact=exact),
         tasks=tasks.table if tasks else None,

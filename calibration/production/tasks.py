@@ -39,17 +39,22 @@ def count_tasks(
     n: int,
     no_task: int,
     most_tasks: int,
+    named: bool = False,
 ) -> Tasks:
-    """Return the totals; a trace without a task is a task of its own."""
+    """Return the totals; a trace without a task is a task of its own.
+
+    With `named` a task is a text that is the same in another source (``t`` and its id), and the
+    totals are there though no task repeats; beyond `most_tasks` there are no names.
+    """
     task = priced.task
-    if no_task:
+    if no_task or named:
         task = ibis.ifelse(task.isnull(), "r" + priced.trace_id, "t" + task)
     rows = priced.mutate(unit=task)
     distinct = engine.distinct(rows, "unit", n)
-    if n == distinct:
+    if n == distinct and not (named and distinct <= most_tasks):
         return Tasks(table=None, n=n)
     if distinct <= most_tasks:
-        return Tasks(table=_totals(rows, engine, credits), n=distinct)
+        return Tasks(table=_totals(rows, engine, credits, named=named), n=distinct)
     return Tasks(table=_totals(_grouped(rows, engine, most_tasks), engine, credits), n=distinct,
                  grouped=True)  # fmt: skip
 
@@ -76,7 +81,9 @@ def _counted(table: Any) -> Any:
     return table.aggregate(n=table.count())
 
 
-def _totals(rows: Any, engine: Engine, credits: Mapping[str, CreditTable]) -> pd.DataFrame:
+def _totals(
+    rows: Any, engine: Engine, credits: Mapping[str, CreditTable], *, named: bool = False
+) -> pd.DataFrame:
     units = [name for name in rows.columns if name == "unit" or name.startswith("first_")]
     priced = rows.mutate(outcome=outcome_code(rows.outcome))
     # Scores are not additive in the penalty: they are summed in the engine.
@@ -95,7 +102,7 @@ def _totals(rows: Any, engine: Engine, credits: Mapping[str, CreditTable]) -> pd
     for name in credits:
         table[name] = found[name].astype("float64")
     numbers = found.groupby(units, sort=True, dropna=False).ngroup()
-    table.insert(0, "task", numbers.astype("int64"))
+    table.insert(0, "task", found["unit"].astype(object) if named else numbers.astype("int64"))
     table.insert(1, "tasks", 1)
     return in_order(table, ["task", *KEYS])
 

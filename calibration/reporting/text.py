@@ -2,11 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from calibration.analyses.asr import AsrAnalysis, CostSummary
 from calibration.analyses.importing import FilesRead, ImportReport
 from calibration.analyses.selecting import TracePage, plain_rows
 from calibration.estimates import OK, Estimate
-from calibration.records import OUTCOMES
 from calibration.taxonomy import Taxonomy
 
 SIMULATED = "SIMULATED DATA: labels, verdicts and production runs are drawn at random."
@@ -130,100 +128,6 @@ def confusion(
         ["", *column_names],
         [[name, *[f"{c:g}" for c in row]] for name, row in zip(row_names, counts, strict=True)],
     )
-
-
-def asr(result: AsrAnalysis) -> Iterator[str]:
-    """Yield the report on one batch."""
-    if result.simulated:
-        yield SIMULATED
-    head = result.headline
-    kind = "corrected for judge error" if result.calibrated else "human labels only, not calibrated"
-    yield f"Agent success rate (ASR) {number(head)}  {kind}"
-    yield f"  {100 * head.confidence_level:g} % {head.method}, n = {head.n:,}"
-    yield (
-        f"  {result.n_labelled} labelled of {result.n_production:,} traces "
-        f"({result.design.get('kind', 'unknown design')}, batch {result.batch_id})"
-    )
-    yield ""
-    three = _three(result)
-    yield from table(
-        ["", "net of cost", "gross"],
-        [[name, figure(net), figure(gross)] for name, net, gross in three],
-    )
-    yield from notes((name, net) for name, net, _ in three)
-    human = result.human_only
-    yield (
-        f"  human-only pass rate {number(human.pass_rate)}; without abandoned runs "
-        f"{number(human.asr_without_abandoned)}"
-    )
-    yield f"  identity: net = gross - mean effective penalty ({human.mean_effective_penalty:.4f})"
-    yield ""
-    yield "Outcome shares" + (" (corrected)" if result.calibrated else " (labelled sample)")
-    yield from table(
-        ["class", "share", "credit"],
-        [
-            [name, figure(share), f"{result.credit[name]:g}"]
-            for name, share in zip(OUTCOMES, result.class_shares, strict=True)
-        ],
-    )
-    yield from notes(zip(OUTCOMES, result.class_shares, strict=True))
-    yield ""
-    yield from _costs(result)
-    yield ""
-    yield from _left_out(result)
-    yield (
-        f"judge {result.judge_id or 'none'}; taxonomy {result.taxonomy_version} "
-        f"({result.taxonomy_fingerprint[:12]}); seed {result.seed}; "
-        f"fingerprint {result.fingerprint[:16]}"
-    )
-
-
-def _three(result: AsrAnalysis) -> list[tuple[str, Estimate, Estimate]]:
-    rows = [
-        ("human-only", result.human_only.asr, result.human_only.asr_gross),
-        ("corrected", result.corrected, result.corrected_gross),
-    ]
-    if result.raw is not None:
-        rows.insert(0, ("judge-raw", result.raw.asr, result.raw.asr_gross))
-    return rows
-
-
-def _costs(result: AsrAnalysis) -> Iterator[str]:
-    yield "Cost per run (USD)"
-    names: list[tuple[str, float | None, str, CostSummary]] = [("all", None, "", result.cost)]
-    names += [(w.name, w.ceiling_usd, w.unit, w.cost) for w in result.workflows]
-    yield from table(
-        ["workflow", "ceiling", "P50", "P90", "P99", "mean", "known", "over ceiling"],
-        [_cost_row(*row) for row in names],
-    )
-
-
-def _cost_row(name: str, ceiling: float | None, unit: str, cost: CostSummary) -> list[str]:
-    limit = "" if name == "all" else "none set" if ceiling is None else f"{usd(ceiling)}/{unit}"
-    money = [usd(x) for x in (cost.p50, cost.p90, cost.p99, cost.mean)]
-    return [name, limit, *money, f"{cost.n_known}/{cost.n}", percent(cost.share_over_ceiling)]
-
-
-def _left_out(result: AsrAnalysis) -> Iterator[str]:
-    low, high = result.human_only.asr_range
-    if result.cost.n_known < result.cost.n:
-        yield (
-            f"  {result.cost.n - result.cost.n_known} runs have no cost and carry no penalty; "
-            f"the labelled sample would give {low:.3f} if they all cost twice their ceiling and "
-            f"{high:.3f} if none went over"
-        )
-    if result.cost.n_without_ceiling:
-        yield f"  {result.cost.n_without_ceiling} runs have no ceiling and carry no penalty"
-    if result.unlabelled:
-        yield f"  {result.unlabelled} traces of the batch are not labelled yet"
-    if result.skipped:
-        yield f"  {result.skipped} traces were skipped by everybody who saw them"
-    if result.open_disagreements:
-        yield f"  {result.open_disagreements} disagreements are open: provisional"
-    if result.exposed:
-        yield f"  {exposed(result.exposed)}"
-    if result.later_traces:
-        yield f"  {result.later_traces} traces came after the draw and are not covered"
 
 
 def taxonomy(shown: Taxonomy) -> Iterator[str]:

@@ -9,11 +9,14 @@ import pytest
 
 from calibration.analyses.agreement import analyse_agreement
 from calibration.analyses.asr import AsrAnalysis, analyse_asr
+from calibration.analyses.asr_report import ProductionReport
 from calibration.analyses.judge import JudgeAnalysis, analyse_judge
+from calibration.analyses.labelled_batch import load_batch
+from calibration.analyses.store_report import report_of_analysis
 from calibration.errors import CalibrationError, InputError, MixedDataError
 from calibration.records import OUTCOMES
 from calibration.reporting import agreement as agreement_text
-from calibration.reporting import agreement_json, as_json, calibration_json, text
+from calibration.reporting import agreement_json, as_text, asr_document, asr_json, calibration_json
 from calibration.reporting import calibration as calibration_text
 from tests.analyses.conftest import NewWorld
 from tests.analyses.worlds import World, ids
@@ -25,8 +28,8 @@ def check_shown(world: World, **options: Any) -> tuple[AsrAnalysis, JudgeAnalysi
     """Print and serialise every result; nothing undefined may come out as a number."""
     agreed = analyse_agreement(world.store)
     result = analyse_asr(world.store, n_resamples=100, **options)
-    printed = [*agreement_text.agreement(agreed), *text.asr(result)]
-    data = [agreement_json.agreement(agreed), as_json.asr(result)]
+    printed = [*agreement_text.agreement(agreed), *shown(world, result)]
+    data = [agreement_json.agreement(agreed), asr_json.report(of_analysis(world, result))]
     judged = result.judge
     if judged is not None:
         printed += calibration_text.result(judged)
@@ -36,6 +39,14 @@ def check_shown(world: World, **options: Any) -> tuple[AsrAnalysis, JudgeAnalysi
     for item in data:
         check_json(json.loads(json.dumps(item, allow_nan=False)))
     return result, judged
+
+
+def of_analysis(world: World, result: AsrAnalysis) -> ProductionReport:
+    return report_of_analysis(result, load_batch(world.store, result.batch_id))
+
+
+def shown(world: World, result: AsrAnalysis) -> list[str]:
+    return list(as_text.lines(asr_document.document(of_analysis(world, result))))
 
 
 def check_json(item: object) -> None:
@@ -182,9 +193,9 @@ def test_repeated_trials_of_few_tasks(new_world: NewWorld) -> None:
 
 def check_shown_without_interval(world: World) -> tuple[AsrAnalysis, str]:
     result = analyse_asr(world.store, n_resamples=100)
-    printed = "\n".join(text.asr(result))
+    printed = "\n".join(shown(world, result))
     assert not UNDEFINED.search(printed)
-    json.dumps(as_json.asr(result), allow_nan=False)
+    json.dumps(asr_json.report(of_analysis(world, result)), allow_nan=False)
     return result, printed
 
 
@@ -195,9 +206,10 @@ def test_open_disagreements_make_the_headline_provisional(new_world: NewWorld) -
     world.judge(dict.fromkeys(ids(40), "complete"))
     result, _ = check_shown(world)
     assert result.headline.status == "provisional: 1 open disagreements"
-    assert as_json.asr(result)["headline"]["status"].startswith("provisional")
-    printed = list(text.asr(result))
-    assert "provisional" in printed[0]
+    data = asr_json.report(of_analysis(world, result))
+    assert data["asr"]["status"].startswith("provisional")
+    printed = shown(world, result)
+    assert "provisional" in printed[1]
     assert any("1 disagreements are open" in line for line in printed)
     world.settle(world.drawn[0], "abandoned")
     assert check_shown(world)[0].headline.status == "ok"

@@ -1,0 +1,165 @@
+"""The report by workflow, model and tag, and the runs that somebody should look at."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from calibration.analyses.asr_report import CostPanel, Group, WorkItem, WorkList
+from calibration.analyses.production_reading import (
+    ProductionRead,
+    grouped_by_text,
+    runs_of,
+    tags_of,
+)
+from calibration.analyses.report_options import ReportOptions
+from calibration.analyses.report_parts import GOES_TO, SHOWN_RUNS
+from calibration.estimates import Estimate
+from calibration.metrics.asr import AgentSuccessRate, rate_of_counts
+from calibration.metrics.breakdowns import rates_by
+from calibration.metrics.counts import RunCounts
+from calibration.production import open_files, production_counts
+from calibration.production.listing import list_runs
+from calibration.records import OUTCOMES
+
+MOST_TAGS = 50
+
+
+def workflow_groups(read: ProductionRead, options: ReportOptions) -> Iterator[Group]:
+    """Yield the rate and the cost of every workflow."""
+    known = {w.name: w for w in read.taxonomy.workflows}
+    table = read.counts.cost.table
+    for name, rate in rates_by(read.runs, "workflow", **options.resampling(2)).items():
+        workflow = known.get(name)
+        ceiling = None if workflow is None else workflow.ceiling_usd
+        panel = cost_panel(table.loc[name], rate.share_over_ceiling, 0 if ceiling else rate.n)
+        yield replace(
+            _group(name, rate),
+            cost=panel,
+            ceiling_usd=ceiling,
+            unit=None if workflow is None else workflow.unit,
+        )
+
+
+def cost_panel(row: Any, above: Estimate, n_without_ceiling: int) -> CostPanel:
+    """Return one row of a `calibration.production.Spread` of costs."""
+    n, n_known = int(row["n"]), int(row["n_known"])
+    per_success = None
+    if not np.isnan(row["cost_per_success"]):
+        per_success = Estimate(
+            value=float(row["cost_per_success"]),
+            interval=None,
+            n=n_known,
+            method="known costs over completed runs, no interval",
+        )
+    return CostPanel(
+        n=n,
+        n_known=n_known,
+        n_without_ceiling=n_without_ceiling,
+        mean=_known(row["mean"]),
+        p50=_known(row["p50"]),
+        p90=_known(row["p90"]),
+        p99=_known(row["p99"]),
+        share_above_ceiling=above,
+        per_success=per_success,
+    )
+
+
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
+def groups(runs: RunCounts, by: str, options: ReportOptions, part: int) -> Iterator[Group]:
+    """Yield the rate of every model or tag; none where no run names one."""
+    if by not in runs.by or not runs.by[by].seen:
+        return
+    for name, rate in rates_by(runs, by, **options.resampling(part)).items():
+        yield _group(name, rate)
+    without = runs.by[by].codes < 0
+    if without.any():
+        yield _group(None, rate_of_counts(runs.where(without), **options.resampling(part)))
+
+
+def _group(name: str | None, rate: AgentSuccessRate) -> Group:
+    return Group(
+        name=name,
+        n=rate.n,
+        asr=rate.asr,
+        asr_gross=rate.asr_gross,
+        pass_rate=rate.pass_rate,
+    )
+
+
+def tag_groups(
+    paths: Sequence[str], read: ProductionRead, options: ReportOptions
+) -> tuple[Group, ...]:
+    """Return the rate by tag where the files have tags; a run counts under each of its tags."""
+    if "tags" not in read.columns:
+        return ()
+    # Counted by tag in the place of the model: a cell for every text of tags.
+    tagged = _counted_by_tags(paths, read, options)
+    counted: dict[str, int] = {}
+    labels = tagged.labels("model")
+    sizes = tagged.runs * tagged.like
+    for k, name in enumerate(labels.names):
+        for tag in tags_of(name):
+            counted[tag] = counted.get(tag, 0) + int(sizes[labels.codes == k].sum())
+    most = sorted(counted, key=lambda tag: (-counted[tag], tag))[:MOST_TAGS]
+    found = []
+    for tag in most:
+        runs = grouped_by_text(tagged, "model", tag)
+        if runs is not None:
+            found.append(_group(tag, rate_of_counts(runs, **options.resampling(5))))
+    return tuple(found)
+
+
+def _counted_by_tags(
+    paths: Sequence[str], read: ProductionRead, options: ReportOptions
+) -> RunCounts:
+    with open_files(paths) as source:
+        counts = production_counts(
+            source,
+            taxonomy=read.taxonomy,
+            columns={**options.columns, "model": "tags"},
+            known_workflows_only=not options.any_workflow,
+            timezone=options.timezone,
+            since=read.reading.since,
+            until=read.reading.until,
+        )
+    return runs_of(counts, read.taxonomy, stratify=options.stratify)
+
+
+def work_lists(paths: Sequence[str], read: ProductionRead) -> tuple[WorkList, ...]:
+    """Return how many runs wait in each class that somebody looks at, and the first of them."""
+    with open_files(paths) as source:
+        listed = list_runs(source, read.reading, outcomes=tuple(GOES_TO), first=SHOWN_RUNS)
+    cells = read.counts.cells
+    found = []
+    for outcome, goes_to in GOES_TO.items():
+        own = cells[cells["outcome"] == OUTCOMES.index(outcome)]
+        by_week = own.groupby("week", observed=True)["n"].sum().sort_index()
+        found.append(
+            WorkList(
+                outcome=outcome,
+                goes_to=goes_to,
+                n=int(own["n"].sum()),
+                by_week=tuple((str(week), int(n)) for week, n in by_week.items()),
+                first=tuple(work_items(listed[listed["outcome"] == outcome])),
+            )
+        )
+    return tuple(found)
+
+
+def work_items(rows: pd.DataFrame) -> Iterator[WorkItem]:
+    """Yield listed runs as items of a work list."""
+    clean = rows.astype(object).where(rows.notna(), None)
+    for row in clean.to_dict("records"):
+        yield WorkItem(
+            trace_id=row["trace_id"],
+            workflow=row["workflow"],
+            week=row["week"],
+            model=row["model"],
+            cost_usd=None if row["cost"] is None else float(row["cost"]),
+        )

@@ -1,0 +1,261 @@
+"""Production files read for a report: counts, runs, what was read, and what must be refused."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+import numpy as np
+
+from calibration.analyses.asr_report import LeftOut, Source
+from calibration.analyses.fingerprint import frames_digest
+from calibration.analyses.report_options import ReportOptions
+from calibration.analyses.weight_tables import other_tables
+from calibration.errors import CalibrationError, InputError
+from calibration.metrics.counts import RunCounts
+from calibration.metrics.frames import counts_of_frame
+from calibration.production import CreditTable, ProductionCounts, open_files, production_counts
+from calibration.production.listing import Reading, columns_of, count_named
+from calibration.production.results import Example, Notes, SetAsideRows
+from calibration.records import OUTCOMES, Workflow
+from calibration.taxonomy import Taxonomy
+from reference_dataset.loader import LABELS, published, rows
+
+# Beyond this the size of a file stands for it, and the counts made from it.
+MOST_HASHED = 16_000_000
+DIGITS = 6
+FORCED = "REFERENCE SET: {n} of these traces are calibration material; no agent is ranked by them."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ProductionRead:
+    """Production files as counts.
+
+    Parameters
+    ----------
+    runs : RunCounts
+        By task where tasks repeat.
+    counts : ProductionCounts
+        Beside them: cost, latency, statuses, what was set aside.
+    taxonomy : Taxonomy
+        With the ceilings that were used.
+    reading : Reading
+        How rows were read, to look for single ones.
+    sources : tuple of Source
+        The files.
+    columns : tuple of str
+        Columns of the files.
+    tables : mapping of str to tuple
+        Further tables of credit by name.
+    n_reference : int
+        Traces of the reference set among them, by force.
+    """
+
+    runs: RunCounts
+    counts: ProductionCounts
+    taxonomy: Taxonomy
+    reading: Reading
+    sources: tuple[Source, ...]
+    columns: tuple[str, ...]
+    tables: Mapping[str, tuple[float, ...]]
+    n_reference: int
+
+    @property
+    def inputs(self) -> str:
+        """SHA-256 over all counts: whatever engine or order of rows they came from.
+
+        Sums are rounded first: threads add in another order each time.
+        """
+        counts = self.counts
+        frames = {
+            "cells": counts.cells,
+            "cost": counts.cost.table.reset_index(),
+            "latency": counts.latency.table.reset_index(),
+            "statuses": counts.statuses,
+        }
+        if counts.tasks is not None:
+            frames["tasks"] = counts.tasks
+        return frames_digest({name: frame.round(DIGITS) for name, frame in frames.items()})
+
+
+def read_production(
+    paths: Sequence[str],
+    *,
+    taxonomy: Taxonomy,
+    options: ReportOptions,
+    window: tuple[datetime | None, datetime | None] | None = None,
+    named_tasks: bool = False,
+) -> ProductionRead:
+    """Read production files; `window` instead of that of the options.
+
+    With `named_tasks` the tasks of two files can be matched.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read, or traces of the reference set are in it and not forced.
+    CalibrationError
+        If no run is left, or a cost is missing under `strict_cost`.
+    """
+    known = with_ceilings(taxonomy, options.ceilings)
+    since, until = options.window if window is None else window
+    reading = Reading(
+        taxonomy=known,
+        columns=dict(options.columns),
+        known_workflows_only=not options.any_workflow,
+        timezone=options.timezone,
+        since=since,
+        until=until,
+    )
+    tables = other_tables(known)
+    with open_files(paths) as source:
+        columns = columns_of(source)
+        n_reference = count_named(source, reading, _reference_names())
+        if n_reference and not options.force:
+            raise InputError(
+                f"{source.name}: {n_reference:,} traces are of the reference set, which is "
+                "material for calibration and ranks no agent; --force reports on them with a mark"
+            )
+        counts = production_counts(
+            source,
+            taxonomy=known,
+            columns=options.columns,
+            further={name: CreditTable(credit=credit) for name, credit in tables.items()},
+            known_workflows_only=not options.any_workflow,
+            timezone=options.timezone,
+            since=since,
+            until=until,
+            named_tasks=named_tasks,
+        )
+        name = source.name
+    refuse(counts, name, options)
+    return ProductionRead(
+        runs=runs_of(counts, known, stratify=options.stratify),
+        counts=counts,
+        taxonomy=known,
+        reading=reading,
+        sources=tuple(_source(path) for path in paths),
+        columns=columns,
+        tables=tables,
+        n_reference=n_reference,
+    )
+
+
+def refuse(counts: ProductionCounts, name: str, options: ReportOptions) -> None:
+    """Refuse counts that no report can be made from.
+
+    Raises
+    ------
+    CalibrationError
+        If no run is left, or a cost is missing under `strict_cost`.
+    """
+    if not counts.n_kept:
+        why = "; ".join(f"{rows.n:,}: {rows.why}" for rows in counts.set_aside)
+        raise CalibrationError(
+            f"{name}: no run is left to report on ({why or 'the window is empty'})"
+        )
+    missing = counts.notes.no_cost
+    if options.strict_cost and missing:
+        raise CalibrationError(
+            f"{name}: {missing:,} of {counts.n_kept:,} runs have no cost (--strict-cost)"
+        )
+
+
+def runs_of(counts: ProductionCounts, taxonomy: Taxonomy, *, stratify: bool) -> RunCounts:
+    """Return the counts as what the statistics take."""
+    frame = counts.cells if counts.tasks is None else counts.tasks
+    strata = frame["stratum"].astype(object).fillna("").astype(str)
+    if stratify:
+        strata = strata + "\n" + frame["workflow"].astype(str)
+    try:
+        return counts_of_frame(
+            frame.assign(stratum=strata),
+            credit=[taxonomy.credit[name] for name in OUTCOMES],
+            rounded=not counts.exact,
+        )
+    except ValueError as error:
+        raise InputError(f"the runs cannot be resampled: {error}") from error
+
+
+def with_ceilings(taxonomy: Taxonomy, ceilings: Mapping[str, float]) -> Taxonomy:
+    """Return a taxonomy with other ceilings; its fingerprint changes with them."""
+    if not ceilings:
+        return taxonomy
+    listed = {w.name: w for w in taxonomy.workflows}
+    for name, usd in ceilings.items():
+        known = listed.get(name, Workflow(name=name))
+        listed[name] = replace(known, ceiling_usd=usd)
+    return replace(taxonomy, workflows=tuple(listed.values()))
+
+
+def left_out(rows: SetAsideRows) -> LeftOut:
+    """Return rows that were set aside with the first of them in words."""
+    return LeftOut(reason=rows.why, n=rows.n, examples=tuple(map(_in_words, rows.examples)))
+
+
+def _in_words(example: Example) -> str:
+    place = "" if example.file is None else Path(example.file).name
+    if example.row is not None:
+        place += f" row {example.row}"
+    parts = [place.strip(), example.trace_id or "", "" if example.value is None else example.value]
+    return ": ".join(part for part in parts if part)
+
+
+def said(notes: Notes, n: int) -> tuple[str, ...]:
+    """Return what was kept but has to be said."""
+    lines = [
+        (notes.naive_times, f"times without a zone were read as {notes.timezone}"),
+        (notes.no_time, "runs have no time and are in no week"),
+        (notes.no_cost, "runs have no cost and carry no penalty"),
+        (notes.no_units if notes.no_units < n else 0, "runs have no units; they count as one"),
+        (notes.no_latency if notes.no_latency < n else 0, "runs have no latency"),
+        (notes.bad_latency, "latencies are no number from 0 up and count as missing"),
+        (notes.no_task, "runs have no task and are a task of their own each"),
+    ]
+    found = [f"{count:,} {what}." for count, what in lines if count]
+    for workflow, count in notes.no_ceiling.items():
+        found.append(f"{count:,} runs of {workflow} have no ceiling and carry no penalty.")
+    for ours, theirs in notes.columns.items():
+        if ours != theirs:
+            found.append(f"{ours} was read from the column {theirs}.")
+    return tuple(found)
+
+
+def _reference_names() -> set[tuple[str, str]]:
+    """Return workflow and trace of the published set: an id alone may be somebody else's too."""
+    ids = (row.data["trace_id"] for row in rows(published() / LABELS))
+    return {(trace_id.rpartition("-")[0], trace_id) for trace_id in ids}
+
+
+def _source(path: str) -> Source:
+    file = Path(path)
+    if not file.is_file():
+        return Source(name=path)
+    size = file.stat().st_size
+    if size > MOST_HASHED:
+        return Source(name=path, size=size)
+    with file.open("rb") as stream:
+        return Source(
+            name=path, size=size, sha256=hashlib.file_digest(stream, "sha256").hexdigest()
+        )
+
+
+def grouped_by_text(runs: RunCounts, by: str, text: str) -> RunCounts | None:
+    """Return the runs whose label of `by` lists a text between commas or semicolons."""
+    labels = runs.labels(by)
+    hits = [k for k, name in enumerate(labels.names) if text in tags_of(name)]
+    rows = np.isin(labels.codes, hits)
+    return runs.where(rows) if rows.any() else None
+
+
+def tags_of(text: str) -> tuple[str, ...]:
+    """Return the tags of a cell.
+
+    Examples
+    --------
+    >>> tags_of("refund; angry , refund")
+    ('refund', 'angry')
+    """
+    parts = (part.strip() for part in text.replace(";", ",").split(","))
+    return tuple(dict.fromkeys(part for part in parts if part))

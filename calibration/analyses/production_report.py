@@ -1,0 +1,278 @@
+"""The report on production files: from a table of runs to everything that is said about them."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from calibration.analyses.asr_report import (
+    AtOtherWeights,
+    Change,
+    Group,
+    Origin,
+    ProductionReport,
+    WorkList,
+)
+from calibration.analyses.fingerprint import package_version, settings_digest
+from calibration.analyses.production_groups import (
+    cost_panel,
+    groups,
+    tag_groups,
+    work_lists,
+    workflow_groups,
+)
+from calibration.analyses.production_reading import (
+    FORCED,
+    ProductionRead,
+    left_out,
+    read_production,
+    said,
+)
+from calibration.analyses.production_signals import latency, signals
+from calibration.analyses.report_options import PREVIOUS, ReportOptions
+from calibration.analyses.report_parts import classes, literal
+from calibration.analyses.weight_tables import credit_in_words, table_in_words
+from calibration.errors import InputError
+from calibration.metrics.asr import rate_of_counts
+from calibration.metrics.comparison import Comparison, compare_runs
+from calibration.metrics.weekly import WeeklySeries, weekly_series
+from calibration.records import OUTCOMES
+from calibration.taxonomy import Taxonomy, default_taxonomy
+
+GIVEN = "outcomes taken as given, not calibrated"
+NO_JUDGE = "none: the outcomes of the file are taken as given"
+
+
+def report_on_files(
+    paths: Sequence[str],
+    *,
+    options: ReportOptions | None = None,
+    taxonomy: Taxonomy | None = None,
+    taxonomy_path: Path | None = None,
+) -> ProductionReport:
+    """Report the Agent Success Rate of the runs in production files.
+
+    Parameters
+    ----------
+    paths : sequence of str
+        CSV, JSONL or Parquet files, or patterns of them.
+    options : ReportOptions, optional
+        Window, comparison, resampling.
+    taxonomy : Taxonomy, optional
+        Weights, ceilings, workflows; those of the package when None.
+    taxonomy_path : Path, optional
+        Where the taxonomy was read, for `asr verify`.
+
+    Returns
+    -------
+    ProductionReport
+        Not calibrated: the outcomes are taken as given.
+
+    Raises
+    ------
+    InputError
+        If a file or an option cannot be used.
+    CalibrationError
+        If no run is left, or a cost is missing under `strict_cost`.
+    """
+    options = options or ReportOptions()
+    taxonomy = taxonomy or default_taxonomy()
+    read = read_production(paths, taxonomy=taxonomy, options=options)
+    earlier = _earlier(paths, taxonomy, options)
+    return _Assembled(read, options, earlier).report(
+        options.settings(paths, taxonomy_path),
+        tag_groups(paths, read, options),
+        work_lists(paths, read),
+    )
+
+
+class _Assembled:
+    """The parts of a report, each from the counts it needs."""
+
+    def __init__(
+        self, read: ProductionRead, options: ReportOptions, earlier: ProductionRead | None
+    ) -> None:
+        self.read, self.options, self.earlier = read, options, earlier
+        self.rate = rate_of_counts(read.runs, **options.resampling(0))
+
+    def report(
+        self,
+        settings: dict[str, Any],
+        by_tag: tuple[Group, ...],
+        work_lists: tuple[WorkList, ...],
+    ) -> ProductionReport:
+        read, rate, counts = self.read, self.rate, self.read.counts
+        weekly = self._weekly()
+        change = self._change(weekly)
+        return ProductionReport(
+            calibrated=False,
+            kind=GIVEN,
+            target=self._target(),
+            n=counts.n_kept,
+            n_tasks=counts.n_tasks,
+            first=weekly.weeks[0].week if weekly.weeks else None,
+            last=weekly.weeks[-1].week if weekly.weeks else None,
+            asr=rate.asr,
+            asr_gross=rate.asr_gross,
+            asr_literal=literal(rate),
+            asr_without_abandoned=rate.asr_without_abandoned,
+            pass_rate=rate.pass_rate,
+            identity=rate.identity,
+            mean_effective_penalty=rate.mean_effective_penalty,
+            asr_range=rate.asr_range,
+            rounding=rate.rounding,
+            classes=classes(rate, read.taxonomy, self.options.targets),
+            change=change,
+            cost=cost_panel(counts.cost.table.iloc[0], rate.share_over_ceiling, self._unlimited()),
+            weekly=weekly,
+            by_workflow=tuple(workflow_groups(read, self.options)),
+            by_model=tuple(groups(read.runs, "model", self.options, 3)),
+            by_tag=by_tag,
+            sensitivity=tuple(self._sensitivity()),
+            work_lists=work_lists,
+            signals=signals(counts),
+            latency=latency(counts),
+            set_aside=tuple(map(left_out, counts.set_aside)),
+            origin=self._origin(settings),
+            warnings=tuple(self._warnings()),
+            notes=said(counts.notes, counts.n_kept),
+            marks=(FORCED.format(n=read.n_reference),) if read.n_reference else (),
+            details={
+                "inputs": read.inputs,
+                "earlier_inputs": None if self.earlier is None else self.earlier.inputs,
+                "percentile_error": max(counts.cost.error, counts.latency.error),
+                "tasks_grouped": counts.tasks_grouped,
+            },
+        )
+
+    def _target(self) -> str:
+        counts = self.read.counts
+        sample = "weighted" if "weight" in counts.notes.columns else "unweighted"
+        return (
+            f"The mean score of runs like the {counts.n_kept:,} of these files, {sample}: "
+            "the outcomes are taken as given, so that the interval holds sampling error and not "
+            "the errors of whoever gave them."
+        )
+
+    def _weekly(self) -> WeeklySeries:
+        return weekly_series(
+            self.read.runs, pooled=self.options.pooled, **self.options.resampling(1)
+        )
+
+    def _change(self, weekly: WeeklySeries) -> Change | None:
+        """Compare with the earlier runs, else the last week with the one before it."""
+        runs = self.read.runs
+        if self.earlier is not None:
+            # Tasks of two files have numbers of their own here and cannot be matched.
+            found = compare_runs(self.earlier.runs, runs, **self.options.resampling(4))
+            return change_of(found, later=self._window_words(), earlier=self._earlier_words())
+        if self.options.compare_to != PREVIOUS or len(weekly.weeks) < 2:
+            return None
+        before, after = weekly.weeks[-2:]
+        if not before.n:
+            return None
+        labels = runs.labels("week")
+        found = compare_runs(
+            runs.where(labels.of(before.week)),
+            runs.where(labels.of(after.week)),
+            paired=runs.task is not None,
+            **self.options.resampling(4),
+        )
+        return change_of(found, later=after.week, earlier=before.week)
+
+    def _window_words(self) -> str:
+        since, until = self.options.since, self.options.until
+        if since is None and until is None:
+            return "these runs"
+        return f"{since or 'the start'} to {until or 'the end'}"
+
+    def _earlier_words(self) -> str:
+        if self.options.compare_to == PREVIOUS:
+            return "the window before"
+        return str(self.options.compare_to)
+
+    def _unlimited(self) -> int:
+        return sum(self.read.counts.notes.no_ceiling.values())
+
+    def _sensitivity(self) -> Iterator[AtOtherWeights]:
+        own = tuple(self.read.taxonomy.credit[name] for name in OUTCOMES)
+        yield AtOtherWeights(
+            name=f"as reported ({credit_in_words(own)})", credit=own, asr=self.rate.asr
+        )
+        for name, credit in self.read.tables.items():
+            words = table_in_words(name, credit)
+            yield AtOtherWeights(name=words, credit=credit, asr=self.rate.at_other_credit[name])
+
+    def _warnings(self) -> Iterator[str]:
+        set_aside, n = self.read.counts.n_set_aside, self.read.counts.n_read
+        if set_aside > 0.01 * n:
+            yield f"{set_aside:,} of {n:,} rows were set aside; the reasons stand below."
+        if self.read.counts.tasks_grouped:
+            yield (
+                "Tasks are too many to be resampled one by one: random groups of tasks were, "
+                "which gives the same variance."
+            )
+
+    def _origin(self, settings: dict[str, Any]) -> Origin:
+        read, options = self.read, self.options
+        version = package_version()
+        columns = read.counts.notes.columns
+        sampling = "weights of the file (inverse inclusion probabilities)"
+        if "weight" not in columns:
+            sampling = "every run of the files counts the same"
+        if "stratum" in columns:
+            sampling += ", resampled within its strata"
+        if options.stratify:
+            sampling += ", resampled within workflows"
+        parts = {
+            "inputs": read.inputs,
+            "earlier": None if self.earlier is None else self.earlier.inputs,
+            "taxonomy": read.taxonomy.fingerprint,
+            "settings": {k: v for k, v in settings.items() if k not in ("files", "taxonomy")},
+            "version": version,
+        }
+        return Origin(
+            sources=read.sources,
+            settings=settings,
+            sampling=sampling,
+            judge=NO_JUDGE,
+            taxonomy_version=read.taxonomy.version,
+            taxonomy_fingerprint=read.taxonomy.fingerprint,
+            seed=options.seed,
+            n_resamples=options.n_resamples,
+            confidence_level=options.confidence_level,
+            package_version=version,
+            fingerprint=settings_digest(parts),
+        )
+
+
+def change_of(found: Comparison, *, later: str, earlier: str) -> Change:
+    """Return a comparison as what the report says of it."""
+    return Change(
+        later=later,
+        earlier=earlier,
+        before=found.before.asr,
+        after=found.after.asr,
+        asr=found.asr,
+        classes=found.class_changes,
+        n_pairs=found.n_pairs,
+    )
+
+
+def _earlier(
+    paths: Sequence[str], taxonomy: Taxonomy, options: ReportOptions
+) -> ProductionRead | None:
+    """Read the runs to compare with: another file, or the window of equal length before."""
+    if options.compare_to is None:
+        return None
+    if options.compare_to != PREVIOUS:
+        return read_production(
+            [options.compare_to], taxonomy=taxonomy, options=options, window=(None, None)
+        )
+    since, until = options.window
+    if since is None:
+        return None
+    if until is None:
+        raise InputError("--compare-to previous needs --to with --from, to know how long before")
+    return read_production(
+        paths, taxonomy=taxonomy, options=options, window=(since - (until - since), since)
+    )

@@ -1,0 +1,135 @@
+"""Options of the commands that read production files."""
+
+import functools
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from calibration.analyses.report_options import PREVIOUS, ReportOptions
+from calibration.analyses.verdict_files import read_ceilings
+from calibration.cli.terminal import Command
+from calibration.errors import InputError
+from calibration.records import OUTCOMES
+from calibration.taxonomy import Taxonomy, load_taxonomy
+
+FILE = click.Path(path_type=Path)
+NONE = "none"
+
+
+def with_reading(command: Command) -> Command:
+    """Add how files are read and resampled; the command gets them as `asked`."""
+
+    @click.option("--from", "since", metavar="DAY", help="First day, ISO week or time.")
+    @click.option("--to", "until", metavar="DAY", help="Last day, ISO week or time.")
+    @click.option("--timezone", default="UTC", show_default=True, help="Of times without a zone.")
+    @click.option(
+        "--column",
+        "columns",
+        multiple=True,
+        metavar="NAME=COLUMN",
+        help="The column that stands for NAME; with nothing after the = it is left out.",
+    )
+    @click.option(
+        "--ceiling", "ceiling", multiple=True, metavar="WORKFLOW=USD", help="Ceiling per unit."
+    )
+    @click.option("--ceilings", type=FILE, help="File of ceilings: workflow, ceiling_usd.")
+    @click.option("--any-workflow", is_flag=True, help="Keep workflows the taxonomy does not list.")
+    @click.option("--strict-cost", is_flag=True, help="Refuse runs without a cost.")
+    @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+    @click.option(
+        "--resamples",
+        type=click.IntRange(100, 100_000),
+        default=1000,
+        show_default=True,
+        help="Bootstrap resamples.",
+    )
+    @click.option(
+        "--interval",
+        type=click.Choice(["percentile", "bca"]),
+        default="percentile",
+        show_default=True,
+    )
+    @click.option("--stratify", type=click.Choice(["workflow"]), help="Resample within workflows.")
+    @click.option("--force", is_flag=True, help="Take traces of the reference set, with a mark.")
+    @functools.wraps(command)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        names = (
+            "since", "until", "timezone", "columns", "ceiling", "ceilings", "any_workflow",
+            "strict_cost", "seed", "resamples", "interval", "stratify", "force",
+        )  # fmt: skip
+        asked = {name: kwargs.pop(name) for name in names}
+        return command(*args, asked=asked, **kwargs)
+
+    return wrapped
+
+
+def options_from(
+    asked: dict[str, Any],
+    *,
+    compare_to: str | None = PREVIOUS,
+    pooled: bool = False,
+    targets: Sequence[str] = (),
+) -> ReportOptions:
+    """Return the options of a report.
+
+    Raises
+    ------
+    InputError
+        If a pair is none, or a number is out of its range.
+    """
+    ceilings = {} if asked["ceilings"] is None else read_ceilings(asked["ceilings"])
+    ceilings |= _amounts(asked["ceiling"], "--ceiling", highest=1e6)
+    aims = _amounts(targets, "--target", highest=1.0)
+    for name in aims:
+        if name not in OUTCOMES:
+            raise InputError(f"--target: {name!r:.80} is none of {', '.join(OUTCOMES)}")
+    return ReportOptions(
+        since=asked["since"],
+        until=asked["until"],
+        timezone=asked["timezone"],
+        columns={name: column or None for name, column in _pairs(asked["columns"], "--column")},
+        compare_to=None if compare_to == NONE else compare_to,
+        ceilings=ceilings,
+        any_workflow=asked["any_workflow"],
+        strict_cost=asked["strict_cost"],
+        stratify=asked["stratify"] is not None,
+        pooled=pooled,
+        targets=aims,
+        force=asked["force"],
+        seed=asked["seed"],
+        n_resamples=asked["resamples"],
+        interval=asked["interval"],
+    )
+
+
+def taxonomy_from(path: Path | None) -> Taxonomy | None:
+    """Return a forked taxonomy, or None for that of the package."""
+    return None if path is None else load_taxonomy(path)
+
+
+def _pairs(given: Sequence[str], option: str) -> list[tuple[str, str]]:
+    pairs = []
+    for text in given:
+        name, sign, value = text.partition("=")
+        if not name.strip() or not sign:
+            raise InputError(f"{option}: must be NAME=VALUE, got {text!r:.80}")
+        pairs.append((name.strip(), value.strip()))
+    return pairs
+
+
+def _amounts(given: Sequence[str], option: str, *, highest: float) -> dict[str, float]:
+    found = {}
+    for name, value in _pairs(given, option):
+        try:
+            amount = float(value)
+        except ValueError:
+            amount = math.nan
+        if not 0 < amount <= highest:
+            raise InputError(
+                f"{option}: {name:.80} must be above 0 and at most {highest:g}, got {value!r:.80}"
+            )
+        found[name] = amount
+    return found

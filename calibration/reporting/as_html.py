@@ -1,0 +1,194 @@
+"""A document as one HTML file that opens without a network, asks for nothing and prints well."""
+
+from collections.abc import Iterator
+from html import escape
+from importlib.resources import files
+
+from calibration.reporting import svg
+from calibration.reporting.document import (
+    Block,
+    Document,
+    Facts,
+    Headline,
+    Listing,
+    Mark,
+    Name,
+    Section,
+    Table,
+    Trend,
+    Words,
+)
+from calibration.reporting.plain import shown
+
+POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
+    "base-uri 'none'; form-action 'none'"
+)
+
+LONGEST_NUMBER = 26
+
+
+def html(document: Document) -> str:
+    """Return a document as one HTML page.
+
+    Nothing from the data is markup: every text is escaped, and the content policy of the page
+    forbids scripts and requests. It follows the reader's light or dark setting and prints on A4.
+    """
+    style = files("calibration.reporting").joinpath("report.css").read_text(encoding="utf-8")
+    head = (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="referrer" content="no-referrer">\n'
+        f"<title>{_text(document.title)}</title>\n<style>\n{style}</style>\n</head>\n"
+    )
+    body = "\n".join(_body(document))
+    return f"{head}<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n"
+
+
+def _text(text: str, *, most: int = 600) -> str:
+    safe = escape(shown(text, most=most))
+    # A name in another script must not turn the words around it.
+    return f"<bdi>{safe}</bdi>" if isinstance(text, Name) else safe
+
+
+def _body(document: Document) -> Iterator[str]:
+    for banner in document.banners:
+        yield f'<p class="banner" role="note">{_text(banner)}</p>'
+    yield "<header>"
+    yield f"<h1>{_text(document.title)}</h1>"
+    yield from _headline(document.headline)
+    for line in document.about:
+        yield f'<p class="lead">{_text(line)}</p>'
+    yield "</header>"
+    for number, section in enumerate(document.sections):
+        yield from _section(section, f"s{number}")
+    yield f"<footer>{_text(document.footer)}</footer>"
+
+
+def _headline(head: Headline) -> Iterator[str]:
+    words = " words" if not head.limits and len(head.value) > 6 else ""
+    half = f" <small>{_text(head.half_width)}</small>" if head.half_width else ""
+    yield f'<p class="name">{_text(head.name)}</p>'
+    yield '<div class="hero">'
+    yield f'<div class="figure{words}">{_text(head.value)}</div>'
+    yield f'<div class="limits">{_text(head.limits)}{half}</div>'
+    yield "</div>"
+    yield f'<p class="kind">{_text(head.kind)}</p>'
+    yield f'<p class="small">{_text(head.how)}</p>'
+    if head.beside:
+        yield '<dl class="beside">'
+        yield from (
+            f"<div><dt>{_text(name)}</dt><dd>{_text(value)}</dd></div>"
+            for name, value in head.beside
+        )
+        yield "</dl>"
+
+
+def _section(section: Section, key: str) -> Iterator[str]:
+    yield f'<section aria-labelledby="{key}">'
+    yield f'<h2 id="{key}">{_text(section.title)}</h2>'
+    for number, block in enumerate(section.blocks):
+        yield from _block(block, f"{key}-{number}")
+    yield "</section>"
+
+
+def _block(block: Block, key: str) -> Iterator[str]:
+    if isinstance(block, Table):
+        yield from _table(block)
+    elif isinstance(block, Trend):
+        yield from _trend(block, key)
+    elif isinstance(block, Words):
+        kind = "" if block.kind == "text" else f' class="{block.kind}"'
+        yield f"<p{kind}>{_text(block.text)}</p>"
+    elif isinstance(block, Listing):
+        yield '<ul class="list">'
+        yield from (f"<li>{_text(item)}</li>" for item in block.items)
+        yield "</ul>"
+    elif isinstance(block, Facts):
+        yield "<dl>"
+        yield from (f"<dt>{_text(name)}</dt><dd>{_text(value)}</dd>" for name, value in block.items)
+        yield "</dl>"
+
+
+def _trend(block: Trend, key: str) -> Iterator[str]:
+    drawn = svg.trend(block, key)
+    if drawn:
+        yield '<div class="plot">'
+        yield f"<h3>{_text(block.title)}</h3>"
+        yield drawn
+        yield from _legend(block)
+        yield "</div>"
+    yield from _table(block.table)
+
+
+def _legend(block: Trend) -> Iterator[str]:
+    signs = [
+        (
+            block.value_name,
+            '<line class="whisker" x1="10" x2="10" y1="1" y2="15"/>'
+            '<circle class="dot" cx="10" cy="8" r="4"/>',
+        )
+    ]
+    if any(point.smooth is not None for point in block.points):
+        signs.append((block.smooth_name, '<line class="smooth" x1="0" x2="20" y1="8" y2="8"/>'))
+    if any(point.marked for point in block.points):
+        signs.append((block.mark_name, '<circle class="ring" cx="10" cy="8" r="6"/>'))
+    yield '<ul class="legend">'
+    for name, sign in signs:
+        drawn = f'<svg width="20" height="16" aria-hidden="true">{sign}</svg>'
+        yield f"<li>{drawn}{_text(name)}</li>"
+    yield "</ul>"
+
+
+def _table(block: Table) -> Iterator[str]:
+    if not block.rows:
+        yield f'<p class="small">{_text(block.empty)}</p>'
+        return
+    if block.folded:
+        yield f"<details><summary>{_text(block.title)}</summary>"
+    keep = ' class="keep"' if len(block.rows) <= 12 else ""
+    yield f'<table role="table"{keep}>'
+    if not block.folded:
+        yield f"<caption>{_text(block.title)}</caption>"
+    drawn = block.scale is not None and any(row.mark is not None for row in block.rows)
+    first, *others = block.head
+    cells = [f'<th role="columnheader" scope="col">{_text(first)}</th>']
+    if drawn:
+        ends = "".join(f"<span>{_text(label)}</span>" for label in block.scale_labels)
+        cells.append(
+            '<th role="columnheader" scope="col" class="drawn" aria-label="drawn">'
+            f'<span class="ends">{ends}</span></th>'
+        )
+    cells += [f'<th role="columnheader" scope="col">{_text(name)}</th>' for name in others]
+    yield f'<thead role="rowgroup"><tr role="row">{"".join(cells)}</tr></thead>'
+    yield '<tbody role="rowgroup">'
+    for row in block.rows:
+        flagged = ' class="flagged"' if row.flagged else ""
+        cells = [f'<th role="rowheader" scope="row">{_text(row.cells[0], most=120)}</th>']
+        if drawn and block.scale is not None:
+            cells.append(f'<td role="cell" class="drawn">{_drawn(row.mark, block, row.cells)}</td>')
+        cells += [
+            f'<td role="cell"{_wide(cell)} data-head="{escape(shown(name))}">'
+            f"{_text(cell, most=200)}</td>"
+            for name, cell in zip(others, row.cells[1:], strict=True)
+        ]
+        yield f'<tr role="row"{flagged}>{"".join(cells)}</tr>'
+    yield "</tbody>"
+    yield "</table>"
+    for note in block.notes:
+        yield f'<p class="note">{_text(note)}</p>'
+    if block.folded:
+        yield "</details>"
+
+
+def _wide(cell: str) -> str:
+    """Mark long texts, which may break over lines; numbers may not."""
+    return ' class="long"' if len(cell) > LONGEST_NUMBER or isinstance(cell, Name) else ""
+
+
+def _drawn(mark: Mark | None, block: Table, cells: tuple[str, ...]) -> str:
+    if block.scale is None:
+        return ""
+    words = f"{shown(cells[0], most=120)}: {shown(cells[1])}"
+    return svg.range_row(mark, block.scale, words, bar=block.bars)

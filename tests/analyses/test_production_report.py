@@ -1,0 +1,278 @@
+"""The report on production files, with numbers that can be worked out by hand."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from calibration.analyses.asr_report import ProductionReport
+from calibration.analyses.production_report import report_on_files
+from calibration.analyses.report_options import ReportOptions
+from calibration.analyses.work_lists import write_work_lists
+from calibration.errors import CalibrationError, InputError
+from calibration.records import OUTCOMES
+from calibration.taxonomy import Taxonomy, default_taxonomy
+from reference_dataset.loader import load_reference
+from tests.analyses.production_files import HOSTILE, MIXED10, alike, runs, write
+
+
+def report(path: str, taxonomy: Taxonomy | None = None, **options: Any) -> ProductionReport:
+    options = {"n_resamples": 200} | options
+    return report_on_files([path], options=ReportOptions(**options), taxonomy=taxonomy)
+
+
+@pytest.fixture
+def mixed(tmp_path: Path) -> str:
+    return write(tmp_path / "mixed.csv", runs(MIXED10))
+
+
+def test_every_number_of_ten_runs(mixed: str) -> None:
+    found = report(mixed)
+    assert (found.n, found.n_tasks, found.calibrated) == (10, None, False)
+    # Scores 1, 1, 1, 1, .5, 0, .4, 0, 0, 0.
+    assert found.asr.value == pytest.approx(0.49)
+    # Sum of squares 4.41 - 10 x .49^2 = 2.009; se = sqrt(2.009 / 9 / 10); t(9) = 2.262157.
+    assert found.asr.interval == pytest.approx((0.152020, 0.827980), abs=1e-5)
+    assert found.asr.method == "ratio of totals over 10 runs, t"
+    assert found.asr_gross.value == pytest.approx(0.68)  # (6 + 2 x .4) / 10
+    assert found.asr_literal.value == pytest.approx(0.28)  # .68 less (.5 + 1 + .5 + 1 + 1) / 10
+    assert found.asr_literal.interval is None
+    assert found.asr_without_abandoned.value == pytest.approx(4.9 / 9)
+    assert found.pass_rate.value == pytest.approx(0.6)
+    assert found.mean_effective_penalty == pytest.approx(0.19)
+    assert found.identity == (
+        "ASR 0.490 = 1 x complete 0.600 + 0.4 x partial_plus 0.200 - mean effective penalty 0.190"
+    )
+    assert found.asr_range == pytest.approx((0.49, 0.49))
+    assert [c.share.value for c in found.classes] == pytest.approx([0.6, 0.2, 0, 0.1, 0.1])
+    at = {row.name: row.asr.value for row in found.sensitivity}
+    assert at["partial credit 0.3"] == pytest.approx(0.48)
+    assert at["partial credit 0.4"] == pytest.approx(0.49)
+    assert at["partial credit 0.5"] == pytest.approx(0.50)  # .5 - .5 of the dear one is 0
+    assert not any("default" in name for name in at)
+
+
+def test_the_cost_of_ten_runs(mixed: str) -> None:
+    cost = report(mixed).cost
+    assert (cost.n, cost.n_known, cost.coverage) == (10, 10, 1.0)
+    assert cost.mean == pytest.approx(3.4)
+    # 1 1 1 1 1 3 3 5 8 10, linear between order statistics.
+    assert (cost.p50, cost.p90, cost.p99) == pytest.approx((2.0, 8.2, 9.82))
+    assert cost.share_above_ceiling is not None
+    assert cost.share_above_ceiling.value == pytest.approx(0.5)
+    assert cost.per_success is not None
+    assert cost.per_success.value == pytest.approx(34 / 6)
+
+
+def test_missing_costs_give_a_range(tmp_path: Path) -> None:
+    path = write(tmp_path / "f.csv", runs([("complete", None)] * 3 + [("complete", 1.0)] * 7))
+    found = report(path)
+    assert found.asr.value == 1.0
+    assert found.asr_range == pytest.approx((0.7, 1.0))
+    assert found.cost.coverage == pytest.approx(0.7)
+    assert "3 runs have no cost and carry no penalty." in found.notes
+    with pytest.raises(CalibrationError, match="3 of 10 runs have no cost"):
+        report(path, strict_cost=True)
+
+
+def two_weeks(tmp_path: Path) -> str:
+    before = alike("a", {"complete": 60, "abandoned": 40}, started_at="2026-09-28T10:00:00Z")
+    after = alike("b", {"complete": 90, "abandoned": 10}, started_at="2026-10-05T10:00:00Z")
+    return write(tmp_path / "weeks.csv", before + after)
+
+
+def test_the_last_week_is_compared_with_the_one_before(tmp_path: Path) -> None:
+    found = report(two_weeks(tmp_path))
+    assert found.weekly is not None
+    assert [(w.week, w.n, w.rate.value) for w in found.weekly.weeks] == [
+        ("2026-W40", 100, 0.6),
+        ("2026-W41", 100, 0.9),
+    ]
+    change = found.change
+    assert change is not None
+    assert (change.earlier, change.later) == ("2026-W40", "2026-W41")
+    assert change.asr.estimate.value == pytest.approx(0.3)
+    moved = {c.outcome: c for c in change.classes}
+    assert moved["abandoned"].change.estimate.value == pytest.approx(-0.3)
+    assert {name for name, c in moved.items() if c.flagged} == {"complete", "abandoned"}
+
+
+def test_a_window_is_compared_with_the_one_of_its_length_before(tmp_path: Path) -> None:
+    path = two_weeks(tmp_path)
+    found = report(path, since="2026-W41", until="2026-W41")
+    assert (found.n, found.asr.value) == (100, 0.9)
+    assert found.change is not None
+    assert found.change.before.value == pytest.approx(0.6)
+    assert found.change.later == "2026-W41 to 2026-W41"
+    days = report(path, since="2026-09-28", until="2026-10-04", compare_to=None)
+    assert (days.n, days.change) == (100, None)
+    with pytest.raises(CalibrationError, match="no run is left"):
+        report(path, since="2027-01-01", until="2027-01-02", compare_to=None)
+
+
+def test_a_file_can_be_what_it_is_compared_with(tmp_path: Path, mixed: str) -> None:
+    found = report(two_weeks(tmp_path), compare_to=mixed)
+    assert found.change is not None
+    assert found.change.before.value == pytest.approx(0.49)
+    assert found.change.earlier == mixed
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"since": "soon"}, "--from: 'soon' is no day"),
+        ({"since": "2026-W60"}, "--from: '2026-W60' is no day"),
+        ({"since": "2026-10-02", "until": "2026-10-01"}, "is not before"),
+        ({"since": "2026-10-02", "compare_to": "previous"}, "needs --to with --from"),
+        ({"timezone": "Mars/Base"}, "is no zone"),
+        ({"seed": -1}, "seed must be 0 or more"),
+        ({"columns": {"cost_usd": "price"}}, "'price'"),
+    ],
+)
+def test_what_cannot_be_asked(tmp_path: Path, options: dict[str, Any], why: str) -> None:
+    path = two_weeks(tmp_path)
+    with pytest.raises(InputError, match=why):
+        report(path, **options)
+
+
+def test_times_without_a_zone_are_read_in_the_one_asked_for(tmp_path: Path) -> None:
+    # Sunday 23:30 in Berlin is still W40 there and in UTC; 01:30 on Monday is Sunday in UTC.
+    rows = alike("a", {"complete": 5}, started_at="2026-10-05 01:30:00")
+    found = report(write(tmp_path / "f.csv", rows), timezone="Europe/Berlin")
+    assert found.first == "2026-W40"
+    assert "5 times without a zone were read as Europe/Berlin." in found.notes
+
+
+def test_repeated_tasks_are_resampled_whole(tmp_path: Path) -> None:
+    # Four trials of a task alike: 30 tasks, and the interval is that of 30, not of 120.
+    rows = [
+        {"trace_id": f"t{task}-{trial}", "workflow": "research", "cost_usd": 1, "task_id": task,
+         "outcome": "complete" if task % 3 else "abandoned"}
+        for task in range(30) for trial in range(4)
+    ]  # fmt: skip
+    clustered = report(write(tmp_path / "f.csv", rows), n_resamples=1000)
+    alone = report(
+        write(tmp_path / "g.csv", rows), n_resamples=1000, columns={"task_id": None}
+    )
+    assert (clustered.n, clustered.n_tasks, clustered.asr.n) == (120, 30, 30)
+    assert clustered.asr.half_width is not None
+    assert alone.asr.half_width is not None
+    assert clustered.asr.half_width == pytest.approx(2 * alone.asr.half_width, rel=0.15)
+    assert "whole tasks" in clustered.asr.method
+
+
+def test_a_run_counts_under_each_of_its_tags(tmp_path: Path) -> None:
+    rows = alike("a", {"complete": 6}, tags="refund; angry")
+    rows += alike("b", {"abandoned": 6}, tags="angry") + alike("c", {"complete": 6}, tags="")
+    found = report(write(tmp_path / "f.csv", rows))
+    assert [(g.name, g.n, g.asr.value) for g in found.by_tag] == [
+        ("angry", 12, 0.5),
+        ("refund", 6, 1.0),
+    ]
+
+
+def test_rows_are_set_aside_with_their_place(tmp_path: Path) -> None:
+    rows = runs([*MIXED10, ("done", 1.0), ("complete", -1.0)])
+    found = report(write(tmp_path / "f.csv", rows))
+    assert found.n == 10
+    said = {row.reason: (row.n, row.examples) for row in found.set_aside}
+    assert said["cost_usd is negative"] == (1, ("f.csv row 12: t011: -1.0",))
+    assert any("outcome is none of" in reason for reason in said)
+    assert found.warnings == ("2 of 12 rows were set aside; the reasons stand below.",)
+
+
+def test_work_lists_name_the_first_runs_of_each_class(tmp_path: Path) -> None:
+    path = two_weeks(tmp_path)
+    abandoned = {w.outcome: w for w in report(path).work_lists}["abandoned"]
+    assert (abandoned.n, abandoned.goes_to) == (50, "infrastructure")
+    assert abandoned.by_week == (("2026-W40", 40), ("2026-W41", 10))
+    assert [run.trace_id for run in abandoned.first[:2]] == ["a060", "a061"]
+    assert abandoned.first[0].week == "2026-W40"
+    assert len(abandoned.first) == 20
+
+
+def test_work_lists_for_a_spreadsheet_hold_no_formula(tmp_path: Path) -> None:
+    rows = alike("x", {"abandoned": len(HOSTILE)})
+    for row, name in zip(rows, HOSTILE, strict=True):
+        row["trace_id"] = name
+    path = write(tmp_path / "f.csv", rows)
+    written = write_work_lists([path], tmp_path / "out", options=ReportOptions())
+    assert [file.name for file in written] == [
+        "partial_minus.csv", "hallucinated.csv", "abandoned.csv",
+    ]  # fmt: skip
+    text = (tmp_path / "out" / "abandoned.csv").read_text("utf-8")
+    assert "\n=cmd" not in text
+    assert "\n\"'=cmd" in text or "\n'=cmd" in text
+    assert "\n'@everyone" in text
+    assert (tmp_path / "out" / "hallucinated.csv").read_text("utf-8").count("\n") == 1
+
+
+def test_reference_traces_are_refused_unless_forced(tmp_path: Path) -> None:
+    trace = next(iter(load_reference().traces.values()))
+    rows = alike("a", {"complete": 9})
+    rows.append({**rows[0], "trace_id": trace.trace_id, "workflow": trace.workflow})
+    path = write(tmp_path / "f.csv", rows)
+    with pytest.raises(InputError, match="1 traces are of the reference set"):
+        report(path)
+    forced = report(path, force=True)
+    assert forced.marks[0].startswith("REFERENCE SET: 1 ")
+    # The same id in another workflow is somebody else's.
+    rows[-1]["workflow"] = next(w for w in ("research", "scheduling") if w != trace.workflow)
+    assert not report(write(tmp_path / "g.csv", rows)).marks
+
+
+def fork(**credit: float) -> Taxonomy:
+    own = default_taxonomy()
+    return replace(
+        own,
+        version="fork",
+        classes=tuple(replace(c, credit=credit.get(c.name, c.credit)) for c in own.classes),
+    )
+
+
+def test_forked_weights_stand_beside_the_default_ones(mixed: str) -> None:
+    found = report(mixed, fork(partial_plus=0.6))
+    assert found.asr.value == pytest.approx(0.52)  # .6 and .6 - .5 instead of .4 and 0
+    at = {row.name: row.asr.value for row in found.sensitivity}
+    assert at["default weights (1 / 0.4 / 0 / 0 / 0)"] == pytest.approx(0.49)
+    assert found.origin.taxonomy_version == "fork"
+    assert found.origin.taxonomy_fingerprint != report(mixed).origin.taxonomy_fingerprint
+
+
+def test_other_ceilings_change_rate_and_fingerprint(mixed: str) -> None:
+    found = report(mixed, ceilings={"research": 10.0})
+    assert found.asr.value == pytest.approx(0.68)
+    assert found.origin.taxonomy_fingerprint != default_taxonomy().fingerprint
+
+
+def test_the_fingerprint_is_blind_to_the_order_of_rows_but_not_to_anything_else(
+    tmp_path: Path,
+) -> None:
+    rows = runs(MIXED10)
+    one = report(write(tmp_path / "f.csv", rows))
+    other = report(write(tmp_path / "g.csv", rows[::-1]))
+    assert one.origin.fingerprint == other.origin.fingerprint
+    assert one.asr == other.asr
+    seeded = report(str(tmp_path / "f.csv"), seed=1)
+    rows[0]["outcome"] = "partial_plus"
+    changed = report(write(tmp_path / "h.csv", rows))
+    assert len({r.origin.fingerprint for r in (one, seeded, changed)}) == 3
+
+
+def test_a_target_is_kept_with_its_class(mixed: str) -> None:
+    found = report(mixed, targets={"complete": 0.65})
+    assert [c.target for c in found.classes] == [0.65, None, None, None, None]
+    assert [c.outcome for c in found.classes] == list(OUTCOMES)
+
+
+def test_bca_and_strata(tmp_path: Path) -> None:
+    rows = alike("a", {"complete": 30, "abandoned": 10})
+    rows += [
+        {**row, "trace_id": f"s{k}", "workflow": "scheduling", "cost_usd": 0.1}
+        for k, row in enumerate(rows)
+    ]
+    path = write(tmp_path / "f.csv", rows)
+    found = report(path, interval="bca", stratify=True)
+    assert found.asr.method == "BCa bootstrap, 200 resamples"
+    assert found.origin.sampling.endswith("resampled within workflows")

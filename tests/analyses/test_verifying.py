@@ -1,0 +1,98 @@
+"""A report is made again from its JSON, and what differs is named."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from calibration.analyses.production_report import report_on_files
+from calibration.analyses.report_options import ReportOptions
+from calibration.analyses.verifying import find_report, verify_report
+from calibration.errors import InputError
+from calibration.reporting import asr_json
+from tests.analyses.production_files import MIXED10, runs, write
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    path = write(tmp_path / "f.csv", runs(MIXED10, started_at="2026-10-01T00:00:00Z"))
+    options = ReportOptions(n_resamples=100, targets={"complete": 0.7})
+    made = report_on_files([path], options=options)
+    file = tmp_path / "report.json"
+    file.write_text(json.dumps(asr_json.report(made)), encoding="utf-8")
+    return file
+
+
+def change(file: Path, *keys: str, to: Any) -> None:
+    data = json.loads(file.read_text("utf-8"))
+    inner = data
+    for key in keys[:-1]:
+        inner = inner[key]
+    inner[keys[-1]] = to
+    file.write_text(json.dumps(data), encoding="utf-8")
+
+
+def test_it_comes_out_the_same(saved: Path) -> None:
+    found, now = verify_report(saved)
+    assert (found.same, found.differences) == (True, ())
+    assert found.said == found.found == now.origin.fingerprint
+
+
+def test_a_report_is_found_by_its_fingerprint(saved: Path) -> None:
+    (saved.parent / "other.json").write_text("[1]")
+    (saved.parent / "broken.json").write_text("{")
+    fingerprint = json.loads(saved.read_text("utf-8"))["fingerprint"]
+    assert find_report(fingerprint, saved.parent) == saved
+    assert find_report(fingerprint[:8].upper(), saved.parent) == saved
+    assert find_report(str(saved), Path()) == saved
+    for named, why in (("0" * 64, "no report with"), ("abc", "neither"), ("zz" * 8, "neither")):
+        with pytest.raises(InputError, match=why):
+            find_report(named, saved.parent)
+
+
+def test_changed_inputs_are_named(saved: Path) -> None:
+    rows = runs(MIXED10, started_at="2026-10-01T00:00:00Z")
+    rows[0]["outcome"] = "abandoned"
+    write(saved.parent / "f.csv", rows)
+    found, _ = verify_report(saved)
+    assert not found.same
+    text = "\n".join(found.differences)
+    assert "f.csv has changed" in text
+    assert "the runs are not the same" in text
+    assert "asr: 0.49" in text
+
+
+@pytest.mark.parametrize(
+    ("keys", "to", "why"),
+    [
+        (("asr", "value"), 0.99, "asr: 0.99 then, 0.49"),
+        (("asr", "interval"), [0.1, 0.2], "asr, lower limit: 0.1 then"),
+        (("pass_rate", "value"), None, "pass_rate: None then"),
+        (("origin", "version"), "9.9", "version: 9.9 then"),
+        (("origin", "taxonomy", "fingerprint"), "f" * 64, "taxonomy: "),
+        (("fingerprint",), "0" * 64, "do not belong to its fingerprint"),
+        (("origin", "settings", "seed"), 5, ""),
+    ],
+)
+def test_what_was_altered_is_named(saved: Path, keys: tuple[str, ...], to: Any, why: str) -> None:
+    change(saved, *keys, to=to)
+    found, _ = verify_report(saved)
+    assert not found.same
+    assert why in "\n".join(found.differences)
+
+
+@pytest.mark.parametrize(
+    ("keys", "to"),
+    [(("origin",), None), (("origin", "settings"), {}), (("asr", "value"), "much"), (("asr",), 3)],
+)
+def test_what_is_no_report_is_refused(saved: Path, keys: tuple[str, ...], to: Any) -> None:
+    change(saved, *keys, to=to)
+    with pytest.raises(InputError):
+        verify_report(saved)
+
+
+def test_inputs_that_are_gone_are_refused(saved: Path) -> None:
+    (saved.parent / "f.csv").unlink()
+    with pytest.raises(InputError, match="no such file"):
+        verify_report(saved)

@@ -1,0 +1,184 @@
+"""One report in four shapes: the same numbers, a published schema, and no name that is obeyed."""
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from markdown_it import MarkdownIt
+
+from calibration.analyses.asr_report import ProductionReport
+from calibration.analyses.production_report import report_on_files
+from calibration.analyses.report_options import ReportOptions
+from calibration.reporting import asr_document, asr_json
+from calibration.reporting.as_html import POLICY, html
+from calibration.reporting.as_markdown import escaped, markdown
+from calibration.reporting.as_text import lines
+from calibration.reporting.document import Name
+from calibration.reporting.plain import shown
+from calibration.reporting.svg import nice_scale
+from tests.analyses.production_files import HOSTILE, MIXED10, alike, runs, write
+
+
+def report(path: str, **options: Any) -> ProductionReport:
+    return report_on_files([path], options=ReportOptions(**({"n_resamples": 100} | options)))
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> ProductionReport:
+    """Every name that a file brings is an attack: traces, workflows, models, tags, classes."""
+    rows = alike("a", {"complete": 40, "abandoned": 40, "partial_minus": 20})
+    for k, row in enumerate(rows):
+        name = HOSTILE[k % len(HOSTILE)]
+        row |= {"trace_id": f"{name}-{k}", "workflow": name, "model": name, "tags": name}
+        row |= {"started_at": f"2026-10-{1 + k % 28:02d}T00:00:00Z", "status": name}
+    rows += [{**rows[0], "trace_id": f"bad{k}", "outcome": name} for k, name in enumerate(HOSTILE)]
+    folder = tmp_path_factory.mktemp("hostile") / "<b>&'\"`|folder"
+    folder.mkdir()
+    return report(write(folder / "runs.csv", rows), any_workflow=True)
+
+
+class Page(HTMLParser):
+    """The tags and attributes of a page, and its text."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+        self.values: list[str] = []
+        self.text: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+        self.values += [value or "" for _, value in attrs]
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def test_the_page_has_no_tag_of_a_name(hostile: ProductionReport) -> None:
+    page = html(asr_document.document(hostile))
+    found = Page(page)
+    assert found.tags <= {
+        "html", "head", "meta", "title", "style", "body", "main", "header", "h1", "h2", "h3", "p",
+        "div", "dl", "dt", "dd", "section", "table", "caption", "thead", "tbody", "tr", "th", "td",
+        "span", "small", "ul", "li", "details", "summary", "bdi", "footer", "svg", "line", "circle",
+        "rect", "text", "desc",
+    }  # fmt: skip
+    assert not {name for name in found.attributes if name.startswith("on")}
+    assert not found.attributes & {"src", "href", "style", "xlink:href", "srcset", "action"}
+    assert POLICY in found.values
+    assert "url(" not in page
+    assert "@import" not in page
+    text = "".join(found.text)
+    assert "<script>alert(1)</script>" in text  # as text, for the reader to see
+    assert "\x1b" not in page
+    assert "\u202e" not in page
+    assert "x" * 601 not in page
+
+
+def test_markdown_obeys_no_name(hostile: ProductionReport) -> None:
+    text = markdown(asr_document.document(hostile))
+    made = MarkdownIt("commonmark").enable("table").render(text)
+    found = Page(made)
+    assert not found.tags & {"script", "img", "a", "b", "iframe", "svg"}
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", text)
+    # A mention or an address that stands outside of a code span would come to life.
+    outside = re.sub(r"<code>.*?</code>", "", made, flags=re.DOTALL)
+    assert "@everyone" not in outside
+    assert "http" not in outside
+    heads = {len(re.findall("<th", row)) for row in re.findall("<tr>.*?</tr>", made, re.DOTALL)}
+    assert len(heads) > 1
+
+
+def test_the_terminal_is_not_steered(hostile: ProductionReport) -> None:
+    for line in lines(asr_document.document(hostile)):
+        assert not re.search("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]", line)
+        assert len(line) < 1_500
+
+
+def test_hostile_names_satisfy_the_schema(hostile: ProductionReport) -> None:
+    data = json.loads(json.dumps(asr_json.report(hostile), allow_nan=False))
+    jsonschema.Draft202012Validator(asr_json.schema()).validate(data)
+    # Programs get names as they are.
+    assert "<script>alert(1)</script>" in data["by_model"]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        runs(MIXED10),
+        runs([("complete", None)]),
+        runs([("abandoned", 1.0)] * 30),
+        alike("a", {"complete": 30, "abandoned": 9}, started_at="2026-10-01", latency_s=3.5),
+        alike("a", {"partial_plus": 6}, units=3, weight=2.5, stratum="s", task_id="t", model="m"),
+    ],
+)
+def test_every_report_satisfies_the_published_schema(
+    tmp_path: Path, rows: list[dict[str, Any]]
+) -> None:
+    found = report(write(tmp_path / "f.csv", rows))
+    data = json.loads(json.dumps(asr_json.report(found), allow_nan=False))
+    jsonschema.Draft202012Validator.check_schema(asr_json.schema())
+    jsonschema.Draft202012Validator(asr_json.schema()).validate(data)
+    assert data.keys() >= {
+        "asr", "asr_gross", "asr_literal", "asr_without_abandoned", "pass_rate", "class_shares",
+        "cost", "weekly", "by_workflow", "calibrated", "set_aside",
+    }  # fmt: skip
+    assert data["calibrated"] is False
+    assert data["asr"]["value"] == found.asr.value  # full precision
+    made = asr_document.document(found)
+    for text in ("\n".join(lines(made)), markdown(made), html(made)):
+        assert not re.search(r"\b(?:nan|inf|None)\b", text), text
+
+
+def test_the_schema_refuses_what_is_no_report(tmp_path: Path) -> None:
+    data = asr_json.report(report(write(tmp_path / "f.csv", runs(MIXED10))))
+    check = jsonschema.Draft202012Validator(asr_json.schema())
+    for broken in (
+        {k: v for k, v in data.items() if k != "asr"},
+        data | {"surprise": 1},
+        data | {"asr": {"value": 0.5}},
+        data | {"fingerprint": "x"},
+    ):
+        assert not check.is_valid(broken)
+
+
+def test_all_shapes_say_the_same_number(tmp_path: Path) -> None:
+    found = report(write(tmp_path / "f.csv", runs(MIXED10)))
+    made = asr_document.document(found)
+    text = list(lines(made))
+    assert text[0].startswith("Agent Success Rate (ASR) 0.490 [0.152, 0.828] (± 0.338)")
+    assert "outcomes taken as given, not calibrated" in text[0]
+    assert text[1].strip() == "95 % ratio of totals over 10 runs, t, n = 10"
+    page, marked = html(made), markdown(made)
+    for shape in ("\n".join(text), marked, page):
+        assert "0.490" in shape
+        assert found.identity.replace("partial_plus", "X") in shape.replace("partial_plus", "X")
+        assert "it would be 0.280" in shape
+        assert found.origin.fingerprint in shape
+        assert found.target[:60] in shape
+
+
+def test_a_status_is_said_under_its_table(tmp_path: Path) -> None:
+    found = report(write(tmp_path / "f.csv", runs([("complete", 1.0)] * 3)))
+    text = "\n".join(lines(asr_document.document(found)))
+    assert "no interval from 3 runs, at least 5 are needed" in text
+
+
+def test_names_are_cut_and_spelled_out() -> None:
+    assert shown("a\x00b\u202e") == "a\\x00b\\u202e"
+    assert shown("\ud800") == "\ufffd"
+    assert len(shown("x" * 10_000)) == 200
+    assert escaped(Name("")) == "(empty)"
+    assert escaped("1 * 2 [a](b)") == "1 \\* 2 [a\\](b)"
+
+
+def test_a_scale_of_equal_values_still_spans() -> None:
+    assert nice_scale(0.5, 0.5)[0] < nice_scale(0.5, 0.5)[-1]
+    assert nice_scale(0.0, 1.0) == [0.0, 0.25, 0.5, 0.75, 1.0]

@@ -1,0 +1,138 @@
+"""asr report, compare and verify on files: no store, exit codes, what is written where."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from calibration.cli import main
+from tests.analyses.production_files import MIXED10, alike, runs, write
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def asr(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("ASR_STORE", raising=False)
+
+    def run(*arguments: object, code: int = 0) -> Result:
+        result = CliRunner().invoke(main, [str(a) for a in arguments])
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        assert result.exit_code == code, result.output
+        return result
+
+    return run
+
+
+def data(result: Result) -> Any:
+    return json.loads(result.stdout, parse_constant=lambda name: pytest.fail(name))
+
+
+def test_a_file_is_reported_without_a_store(asr: Run, tmp_path: Path) -> None:
+    file = write(tmp_path / "f.csv", runs(MIXED10))
+    found = data(asr("report", file, "--json"))
+    assert found["asr"]["value"] == pytest.approx(0.49)
+    assert found["calibrated"] is False
+    assert found["class_shares"].keys() == {
+        "complete", "partial_plus", "partial_minus", "hallucinated", "abandoned",
+    }  # fmt: skip
+    assert found["by_workflow"]["research"]["asr"]["value"] == pytest.approx(0.49)
+    assert "0.490 [0.152, 0.828]" in asr("report", file).stdout
+    assert asr("report", file, "--markdown").stdout.startswith("# Agent Success Rate report")
+    assert list(tmp_path.iterdir()) == [tmp_path / "f.csv"]
+
+
+def test_the_page_is_written_and_never_over_an_input(asr: Run, tmp_path: Path) -> None:
+    file = write(tmp_path / "f.csv", runs(MIXED10))
+    result = asr("report", file, "--html", "r.html")
+    assert result.stdout == ""
+    assert (tmp_path / "r.html").read_text("utf-8").startswith("<!DOCTYPE html>")
+    both = asr("report", file, "--html", "r.html", "--json")
+    assert data(both)["n"] == 10
+    before = Path(file).read_bytes()
+    assert "is one of the files" in asr("report", file, "--html", file, code=2).stderr
+    assert Path(file).read_bytes() == before
+
+
+def test_columns_ceilings_and_work_lists(asr: Run, tmp_path: Path) -> None:
+    rows = [
+        {"id": r["trace_id"], "kind": "invoices", "class": r["outcome"], "price": r["cost_usd"]}
+        for r in runs(MIXED10)
+    ]
+    file = write(tmp_path / "f.csv", rows)
+    named = ["--column", "trace_id=id", "--column", "workflow=kind", "--column", "outcome=class"]
+    named += ["--column", "cost_usd=price", "--ceiling", "invoices=2", "--work", "todo"]
+    found = data(asr("report", file, *named, "--json"))
+    assert found["asr"]["value"] == pytest.approx(0.49)
+    listed = (tmp_path / "todo" / "abandoned.csv").read_text("utf-8").splitlines()
+    assert listed[1].startswith("t009,invoices")
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (["--from", "soon"], 2),
+        (["--column", "x"], 2),
+        (["--column", "nothing=x"], 2),
+        (["--ceiling", "research=0"], 2),
+        (["--ceiling", "research=nan"], 2),
+        (["--target", "great=0.5"], 2),
+        (["--seed", "-1"], 2),
+        (["--resamples", "1"], 2),
+        (["--taxonomy", "none.toml"], 2),
+        (["--from", "2027-01-01", "--compare-to", "none"], 1),
+        (["--compare-to", "missing.csv"], 2),
+    ],
+)
+def test_what_cannot_be_done_ends_in_a_code(
+    asr: Run, tmp_path: Path, options: list[str], code: int
+) -> None:
+    rows = alike("a", {"complete": 9}, started_at="2026-10-01T00:00:00Z")
+    file = write(tmp_path / "f.csv", rows)
+    assert asr("report", file, *options, code=code).stderr
+
+
+def test_files_that_cannot_be_read(asr: Run, tmp_path: Path) -> None:
+    (tmp_path / "e.csv").write_text("")
+    write(tmp_path / "n.csv", [{"trace_id": "a"}])
+    for file in ("none.csv", "e.csv", "n.csv", "a.txt"):
+        assert asr("report", file, code=2).stderr.startswith("error: ")
+    only_bad = write(tmp_path / "b.csv", runs([("done", 1.0)]))
+    assert "no run is left" in asr("report", only_bad, code=1).stderr
+
+
+def test_options_for_files_without_a_file_are_refused(asr: Run) -> None:
+    assert "is for files" in asr("report", "--stratify", "workflow", code=2).stderr
+
+
+def test_two_files_are_compared(asr: Run, tmp_path: Path) -> None:
+    a = write(tmp_path / "a.csv", alike("a", {"complete": 70, "abandoned": 30}))
+    b = write(tmp_path / "b.csv", alike("b", {"complete": 90, "abandoned": 10}))
+    found = data(asr("compare", a, b, "--json"))
+    assert found.keys() >= {"a", "b", "difference", "class_shares", "verdict"}
+    assert found["difference"].keys() >= {
+        "value_pp", "interval", "p", "paired", "n_pairs", "mde_pp",
+    }  # fmt: skip
+    assert found["verdict"] == "better"
+    assert "+20.0 pp" in asr("compare", a, b).stdout
+    asr("compare", a, b, "--html", "c.html", "--markdown")
+    assert (tmp_path / "c.html").exists()
+    asr("compare", a, "none.csv", code=2)
+    asr("compare", a, b, "--paired", code=2)
+
+
+def test_a_report_is_verified(asr: Run, tmp_path: Path) -> None:
+    file = write(tmp_path / "f.csv", runs(MIXED10))
+    printed = asr("report", file, "--json").stdout
+    (tmp_path / "r.json").write_text(printed, encoding="utf-8")
+    assert asr("verify", "r.json").stdout.startswith("the same: r.json")
+    assert data(asr("verify", json.loads(printed)["fingerprint"], "--json"))["same"] is True
+    write(tmp_path / "f.csv", runs(MIXED10[1:]))
+    changed = asr("verify", "r.json", code=1)
+    assert "has changed" in changed.stdout
+    asr("verify", "f.csv", code=2)
