@@ -42,7 +42,7 @@ class Desk:
     def painted(self) -> list[str]:
         return self.get("painted").split()
 
-    def wait_painted(self, before: str, timeout: float = 15_000) -> str:
+    def wait_painted(self, before: str, timeout: float = 30_000) -> str:
         """Wait until a trace other than `before` is painted and takes keys; return its id."""
         self.page.wait_for_function(
             """(before) => {

@@ -104,7 +104,7 @@ def test_every_page_can_be_opened_by_its_address(
         if sign is None:
             sign = "Overview" if reviewer == "lea" else ".desk"
         if sign == ".desk":
-            expect(page.locator(".desk")).to_be_visible(timeout=15_000)
+            expect(page.locator(".desk")).to_be_visible(timeout=30_000)
         else:
-            expect(page.get_by_role("heading", name=sign)).to_be_visible(timeout=15_000)
+            expect(page.get_by_role("heading", name=sign)).to_be_visible(timeout=30_000)
         expect(page.get_by_text("Page not found")).to_have_count(0)

@@ -82,7 +82,7 @@ class Practice(Desk):
             self.page.keyboard.press("Enter")
 
     def wait_lesson(self) -> None:
-        expect(self.page.locator(".verdict")).to_be_visible(timeout=15_000)
+        expect(self.page.locator(".verdict")).to_be_visible(timeout=30_000)
         assert (self.get("state"), self.get("unsaved")) == ("lesson", "0")
         time.sleep(QUIET_S)
 
