@@ -28,9 +28,9 @@ exact in both.
 `ProductionCounts.tasks` is None without repeated tasks. Else it has the columns of `cells`, with
 `task` (int64) and `tasks` (int64, how many equal units the row stands for: always 1) before them,
 and `penalty_step` 1 for any penalty. Rows with the same `task` are resampled together; cells of
-one task sum to the task. Above 20,000 tasks, a `task` is a group of tasks drawn by the hash of
-their id within (first week, workflow, model, stratum, weight): groups are independent as tasks
-are, so resampling them estimates the same variance. `n_tasks` counts the tasks themselves.
+one task sum to the task. Above 20,000 tasks, a `task` is a random group of tasks, by the hash of
+their id and within one design stratum: groups are independent as tasks are and mix tasks of all
+kinds, so resampling them estimates the same variance. `n_tasks` counts the tasks themselves.
 """
 
 from calibration.production.counting import production_counts

@@ -53,9 +53,6 @@ class Engine(Protocol):
     def week(self, at: Any) -> Any:
         """Return the week of a time in UTC, as `week_names` reads it."""
 
-    def number_of_week(self, week: Any) -> Any:
-        """Return a number for what `week` returned, from which to take the least."""
-
     def localise(self, at: Any, zone: str) -> Any:
         """Return the moment of a time without zone that was written in a zone."""
 
@@ -122,10 +119,6 @@ class DuckDB:
         days = (microseconds / DAY_US).floor()
         return ((days - 4) / 7).floor().cast("int32")
 
-    def number_of_week(self, week: Any) -> Any:
-        """Return the number itself."""
-        return week
-
     def localise(self, at: Any, zone: str) -> Any:
         """Return the moment of a time without zone."""
         return _timezone(zone, at)
@@ -185,10 +178,6 @@ class OtherEngine:
     def week(self, at: Any) -> Any:
         """Return the Monday of the week."""
         return at.truncate("W")
-
-    def number_of_week(self, week: Any) -> Any:
-        """Return seconds since 1970."""
-        return week.epoch_seconds()
 
     def localise(self, at: Any, zone: str) -> Any:
         """Return the moment of a time without zone."""

@@ -9,7 +9,6 @@ import pandas as pd
 
 from calibration.production.cells import (
     KEYS,
-    NAMES,
     finished,
     in_order,
     keys_of,
@@ -60,31 +59,20 @@ def count_tasks(
 
 
 def _grouped(rows: Any, engine: Engine, most_tasks: int) -> Any:
-    """Replace tasks by groups of them that begin in the same week, workflow and so on.
+    """Replace tasks by random groups of them, each within one design stratum.
 
-    Where a task begins is taken for all its rows, so that no task is divided. Groups hold about
-    equally many tasks of a home, and a home with few tasks keeps them apart.
+    A group mixes tasks of all workflows, models and weeks as chance has it. In groups of one kind
+    each the difference between kinds would count as chance, once for every task in a group.
     """
-    rows = rows.mutate(key=engine.hash(rows.unit))
-    first = [engine.hash(rows[k].fill_null("")).min() for k in NAMES[1:]]
-    first += [engine.number_of_week(rows.week).min(), engine.hash(rows.weight.cast("string")).min()]
-    starts = {f"first_{k}": value for k, value in enumerate(first)}
-    homes = rows.group_by("key").aggregate(**starts)
-    homes = engine.keep(homes, "homes")
-    n_homes = int(engine.run(_counted(homes.select(*starts).distinct()))["n"][0])
-    in_home = max(1, most_tasks // max(1, n_homes))
-    homes = homes.mutate(unit=homes.key % in_home)
-    return rows.drop("unit").inner_join(homes, "key")
-
-
-def _counted(table: Any) -> Any:
-    return table.aggregate(n=table.count())
+    n_strata = int(engine.run(rows.aggregate(n=rows.stratum.fill_null("").nunique()))["n"][0])
+    in_stratum = max(1, most_tasks // max(1, n_strata))
+    return rows.mutate(unit=engine.hash(rows.unit) % in_stratum, unit_stratum=rows.stratum)
 
 
 def _totals(
     rows: Any, engine: Engine, credits: Mapping[str, CreditTable], *, named: bool = False
 ) -> pd.DataFrame:
-    units = [name for name in rows.columns if name == "unit" or name.startswith("first_")]
+    units = [name for name in ("unit", "unit_stratum") if name in rows.columns]
     priced = rows.mutate(outcome=outcome_code(rows.outcome))
     # Scores are not additive in the penalty: they are summed in the engine.
     found = engine.run(

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -180,6 +181,29 @@ def test_many_tasks_are_gathered_in_groups_that_divide_no_task(tmp_path: Path) -
     # Both traces of a task are in its group, so each group has as many of either class.
     assert set(by_group["nunique"]) == {1}
     assert counts.tasks["n"].sum() == 4000
+
+
+def test_groups_of_tasks_have_the_error_of_the_tasks_themselves() -> None:
+    # Two workflows that differ much, two traces a task that always end alike: the standard error
+    # of the share of complete is that of 6,000 tasks, sqrt(p (1 - p) / 6000), p = (.9 + .1) / 2.
+    rng = np.random.default_rng(5)
+    task = np.arange(12_000) // 2
+    workflow = np.where(task % 2, "research", "scheduling")
+    done = rng.random(6_000) < np.where(np.arange(6_000) % 2, 0.9, 0.1)
+    frame = pd.DataFrame({
+        "trace_id": [str(k) for k in range(12_000)], "workflow": workflow,
+        "outcome": np.where(done[task], "complete", "abandoned"), "cost_usd": 0.01,
+        "task_id": [f"t{k}" for k in task],
+    })  # fmt: skip
+    with open_frame(frame) as source:
+        grouped = production_counts(source, taxonomy=default_taxonomy(), most_tasks=1_000)
+    assert grouped.tasks_grouped
+    totals = grouped.tasks.pivot_table(index="task", columns="outcome", values="n", aggfunc="sum")
+    totals = totals.fillna(0)
+    share = float(totals[0].sum() / 12_000)
+    residuals = totals[0] - share * totals.sum(axis=1)
+    error = float(np.sqrt((residuals**2).sum()) / 12_000)
+    assert error == pytest.approx(np.sqrt(share * (1 - share) / 6_000), rel=0.1)
 
 
 def test_tasks_that_do_not_repeat_are_no_tasks(tmp_path: Path) -> None:
