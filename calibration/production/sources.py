@@ -12,6 +12,7 @@ from typing import Any
 import duckdb
 import ibis
 import pandas as pd
+from ibis.expr import datatypes as dt
 
 from calibration.errors import InputError
 from calibration.production.engines import DuckDB, Engine, OtherEngine
@@ -164,6 +165,7 @@ def open_spark(table: Any, *, session: Any = None) -> Iterator[Source]:
     """
     try:
         from pyspark.sql import SparkSession
+        from pyspark.sql.types import TimestampType
     except ImportError as error:
         raise InputError("Spark needs the extra: pip install asr-calibration[spark]") from error
     session = session or SparkSession.builder.getOrCreate()
@@ -175,6 +177,10 @@ def open_spark(table: Any, *, session: Any = None) -> Iterator[Source]:
         found = backend.table(name)
     except ibis.common.exceptions.TableNotFound as error:
         raise InputError(f"Spark: there is no table {name!r:.80}") from error
+    # Ibis takes Spark's moments for times without a zone, which only TIMESTAMP_NTZ is.
+    moments = [f.name for f in session.table(name).schema if isinstance(f.dataType, TimestampType)]
+    utc = dt.Timestamp(timezone="UTC")
+    found = found.mutate(**{column: found[column].cast(utc) for column in moments})
     yield Source(engine=OtherEngine(backend), table=found, name=name)
 
 
