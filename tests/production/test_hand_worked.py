@@ -198,6 +198,7 @@ def test_groups_of_tasks_have_the_error_of_the_tasks_themselves() -> None:
     with open_frame(frame) as source:
         grouped = production_counts(source, taxonomy=default_taxonomy(), most_tasks=1_000)
     assert grouped.tasks_grouped
+    assert grouped.tasks is not None
     totals = grouped.tasks.pivot_table(index="task", columns="outcome", values="n", aggfunc="sum")
     totals = totals.fillna(0)
     share = float(totals[0].sum() / 12_000)
