@@ -13,7 +13,8 @@ from calibration.gates.settings import Setting
 from calibration.metrics.asr import AgentSuccessRate, agent_success_rate
 from calibration.metrics.pass_at_k import Trials, count_trials, pass_over_tasks, passed
 from calibration.metrics.quantiles import quantile_estimate
-from calibration.metrics.resampling import NO_VARIATION, ratio_estimates
+from calibration.metrics.ratios import ratio_estimates
+from calibration.metrics.resampling import NO_VARIATION
 from calibration.metrics.score import cost_penalties, scores
 from calibration.records import OUTCOMES
 from calibration.taxonomy import Taxonomy

@@ -7,12 +7,9 @@ from typing import Literal
 import numpy as np
 
 from calibration.estimates import Estimate, not_estimable
-from calibration.metrics.resampling import (
-    MINIMUM_UNITS,
-    NO_VARIATION,
-    FloatArray,
-    ratio_estimates,
-)
+from calibration.metrics.arrays import FloatArray
+from calibration.metrics.ratios import ratio_estimates
+from calibration.metrics.resampling import MINIMUM_UNITS, NO_VARIATION
 from calibration.metrics.trials import (
     Trials,
     checked_counts,
@@ -147,9 +144,6 @@ def pass_over_tasks(
         of_task,
         np.ones_like(of_task),
         weights=None if weights is None else np.asarray(weights, dtype=np.float64)[enough],
-        cells=None
-        if weights is not None
-        else np.unique(of_task, axis=0, return_inverse=True)[1].ravel().astype(np.int64),
         rng=rng,
         n_resamples=n_resamples,
         confidence_level=confidence_level,

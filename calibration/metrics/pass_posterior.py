@@ -6,7 +6,7 @@ import numpy as np
 from scipy import special
 
 from calibration.estimates import Estimate, not_estimable
-from calibration.metrics.resampling import FloatArray
+from calibration.metrics.arrays import FloatArray
 from calibration.metrics.trials import Trials, checked_counts
 
 SIZES = (0.2, 300.0)

@@ -5,7 +5,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from calibration.estimates import OK, Estimate, not_estimable
-from calibration.metrics.resampling import FloatArray, ratio_estimates
+from calibration.metrics.arrays import FloatArray
+from calibration.metrics.ratios import ratio_estimates
 
 
 def quantile_estimate(

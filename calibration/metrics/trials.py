@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from calibration.metrics.resampling import FloatArray, IntArray
+from calibration.metrics.arrays import FloatArray, IntArray
 
 COMPLETE, PARTIAL_PLUS = 0, 1
 

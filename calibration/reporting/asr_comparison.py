@@ -3,12 +3,11 @@
 from collections.abc import Iterator
 
 from calibration.analyses.production_comparison import ProductionComparison, Side
-from calibration.metrics.asr import AgentSuccessRate
 from calibration.metrics.comparison import Comparison
 from calibration.records import OUTCOMES
 from calibration.reporting.asr_document import headline, rate_table
 from calibration.reporting.asr_document_change import FLAGS, asr_change, change_table
-from calibration.reporting.asr_json import class_changes, difference, origin
+from calibration.reporting.asr_json import class_changes, difference, origin, rate
 from calibration.reporting.asr_words import points
 from calibration.reporting.document import (
     Block,
@@ -22,7 +21,7 @@ from calibration.reporting.document import (
     Words,
 )
 from calibration.reporting.document import Row as TableRow
-from calibration.reporting.json_values import Json, estimate
+from calibration.reporting.json_values import Json
 
 FORMAT = "asr-comparison/1"
 
@@ -56,8 +55,8 @@ def data(result: ProductionComparison) -> Json:
     found = result.found
     return {
         "format": FORMAT,
-        "a": {**_side(result.a), **_rate(found.before)},
-        "b": {**_side(result.b), **_rate(found.after)},
+        "a": {**_side(result.a), **rate(found.before)},
+        "b": {**_side(result.b), **rate(found.after)},
         "difference": _difference(found),
         "difference_gross": difference(found.asr_gross),
         "difference_pass_rate": difference(found.pass_rate),
@@ -91,17 +90,6 @@ def _side(side: Side) -> Json:
             for row in side.set_aside
         ],
         "notes": list(side.notes),
-    }
-
-
-def _rate(rate: AgentSuccessRate) -> Json:
-    return {
-        "asr": estimate(rate.asr),
-        "asr_gross": estimate(rate.asr_gross),
-        "asr_without_abandoned": estimate(rate.asr_without_abandoned),
-        "pass_rate": estimate(rate.pass_rate),
-        "class_shares": dict(zip(OUTCOMES, map(estimate, rate.class_shares), strict=True)),
-        "cost_coverage": rate.cost_coverage,
     }
 
 

@@ -14,6 +14,7 @@ from calibration.analyses.asr_report import (
     WorkList,
 )
 from calibration.estimates import Estimate
+from calibration.metrics.asr import AgentSuccessRate
 from calibration.metrics.class_changes import ClassChange
 from calibration.metrics.differences import Difference
 from calibration.metrics.weekly import Week
@@ -123,6 +124,21 @@ def difference(change: Difference) -> Json:
         "method": made.method,
         "confidence_level": made.confidence_level,
         "status": made.status,
+    }
+
+
+def rate(found: AgentSuccessRate) -> Json:
+    """Return one Agent Success Rate with everything that it splits into."""
+    return {
+        "asr": estimate(found.asr),
+        "asr_gross": estimate(found.asr_gross),
+        "asr_literal": found.asr_literal,
+        "asr_without_abandoned": estimate(found.asr_without_abandoned),
+        "pass_rate": estimate(found.pass_rate),
+        "mean_effective_penalty": found.mean_effective_penalty,
+        "asr_range_missing_cost": list(found.asr_range),
+        "cost_coverage": found.cost_coverage,
+        "class_shares": dict(zip(OUTCOMES, map(estimate, found.class_shares), strict=True)),
     }
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from calibration.analyses.gate_baseline import PART, comparable_data
 from calibration.analyses.gating import GateAnalysis
 from calibration.gates.results import GateResult, Part
-from calibration.reporting.as_json import rate
+from calibration.reporting.asr_json import rate
 from calibration.reporting.json_values import Json
 from calibration.reporting.text import number, table
 

@@ -152,9 +152,7 @@ def test_repeated_tasks_are_resampled_whole(tmp_path: Path) -> None:
         for task in range(30) for trial in range(4)
     ]  # fmt: skip
     clustered = report(write(tmp_path / "f.csv", rows), n_resamples=1000)
-    alone = report(
-        write(tmp_path / "g.csv", rows), n_resamples=1000, columns={"task_id": None}
-    )
+    alone = report(write(tmp_path / "g.csv", rows), n_resamples=1000, columns={"task_id": None})
     assert (clustered.n, clustered.n_tasks, clustered.asr.n) == (120, 30, 30)
     assert clustered.asr.half_width is not None
     assert alone.asr.half_width is not None
