@@ -26,6 +26,7 @@ def traces(server: Server) -> JudgedTraces:
         return judged_traces(store, diagnose_judge(store))
 
 
+@pytest.mark.long
 def test_from_a_cell_to_its_traces_and_one_of_them(
     server: Server, page: Page, traces: JudgedTraces
 ) -> None:
