@@ -108,6 +108,7 @@ def test_items_rated_once_and_the_order_change_nothing() -> None:
         assert b.agreement_with_others.value == pytest.approx(a.agreement_with_others.value)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("missing", [0.0, 0.3])
 def test_the_intervals_cover(missing: float) -> None:
     """120 items: alpha with and without the fourth, and its agreement, from the closed form."""

@@ -82,6 +82,7 @@ def test_what_is_no_table_is_refused(table: Any) -> None:
         stuart_maxwell(table)
 
 
+@pytest.mark.long
 def test_the_size_of_the_tests_is_what_it_says() -> None:
     """Equal margins: 5 % of 2,000 tables are called different, within .036 to .065."""
     rng = np.random.default_rng(7)

@@ -93,6 +93,7 @@ def test_every_trace_of_a_stratum_is_drawn_equally_often_and_in_every_place() ->
             assert stats.binomtest(found, repeats, chance).pvalue > 0.001 / 60
 
 
+@pytest.mark.long
 def test_the_unweighted_mean_of_a_neyman_batch_is_off_and_the_weighted_ones_are_not(
     judged: World,
 ) -> None:

@@ -56,6 +56,7 @@ def settle(page: Page) -> None:
     page.wait_for_timeout(1500)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_page_has_a_serious_violation(browser: Browser | None, demo: Path, scheme: Any) -> None:
     if browser is None:

@@ -48,6 +48,7 @@ def click_cell(page: Page, table: Locator, across: int, row: int) -> None:
     page.mouse.click(x, y, delay=40)
 
 
+@pytest.mark.long
 def test_from_a_number_to_its_traces_and_one_of_them(
     server: Server, page: Page, result: AgreementAnalysis
 ) -> None:

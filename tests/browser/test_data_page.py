@@ -42,6 +42,7 @@ def cells(download: Download) -> list[list[str]]:
     return list(csv.reader(io.StringIO(text, newline="")))
 
 
+@pytest.mark.long
 def test_files_become_a_batch(server: Server, page: Page, tmp_path: Path) -> None:
     with Store.open(server.store, create=True) as store:
         store.add_reviewer("Lea", role="lead")

@@ -26,6 +26,7 @@ def traces(server: Server) -> JudgedTraces:
         return judged_traces(store, diagnose_judge(store))
 
 
+@pytest.mark.long
 def test_from_a_cell_to_its_traces_and_one_of_them(
     server: Server, page: Page, traces: JudgedTraces
 ) -> None:
@@ -71,6 +72,7 @@ def test_from_a_cell_to_its_traces_and_one_of_them(
     expect(page.get_by_text("54 traces on which a human and the judge differ")).to_be_visible()
 
 
+@pytest.mark.long
 def test_an_allocation_is_drawn_and_its_strata_are_shown(
     server: Server, page: Page, traces: JudgedTraces
 ) -> None:

@@ -42,6 +42,7 @@ def labels(stored: dict[str, list[list[str]]]) -> dict[str, str]:
     return dict(found)
 
 
+@pytest.mark.long
 def test_thirty_traces_by_keyboard_are_thirty_labels(server: Server, page: Page) -> None:
     batch = build_store(server.store, 36)
     server.start()
