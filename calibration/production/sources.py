@@ -291,10 +291,11 @@ def _csv_scan(engine: DuckDB, paths: list[str]) -> str:
 
 
 def _first_line(engine: DuckDB, path: str) -> str:
-    # DuckDB unpacks the file; the line is read as one text.
+    # DuckDB unpacks the file; the line is read as one text. Not strict: Python's csv module ends
+    # lines with CRLF and leaves line ends inside a cell as they are.
     lines = engine.connection.execute(
         f"SELECT line FROM read_csv({_quoted(path)}, header=false, delim='\x01', quote='', "
-        "escape='', columns={'line': 'VARCHAR'}, ignore_errors=true) LIMIT 1"
+        "escape='', columns={'line': 'VARCHAR'}, ignore_errors=true, strict_mode=false) LIMIT 1"
     ).fetchall()
     return "" if not lines else str(lines[0][0])
 

@@ -1,5 +1,6 @@
 """Small files whose counts were worked out by hand, the same from every kind of file."""
 
+import csv
 import gzip
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -213,3 +214,16 @@ def test_tasks_that_do_not_repeat_are_no_tasks(tmp_path: Path) -> None:
         counts = production_counts(source, taxonomy=default_taxonomy())
     assert counts.tasks is None
     assert counts.n_tasks == 6
+
+
+def test_cells_with_line_ends_as_pythons_csv_module_writes_them(tmp_path: Path) -> None:
+    path = tmp_path / "runs.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)  # ends lines with CRLF
+        writer.writerow(["trace_id", "workflow", "outcome", "cost_usd", "note"])
+        for k in range(5):
+            note = "two\nlines" if k == 3 else "one"
+            writer.writerow([f"t{k}", "research", "complete", 0.5, note])
+    with open_files([str(path)]) as source:
+        counts = production_counts(source, taxonomy=default_taxonomy())
+    assert (counts.n_read, counts.n_kept, counts.set_aside) == (5, 5, ())
