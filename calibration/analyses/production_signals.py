@@ -21,7 +21,7 @@ def latency(counts: ProductionCounts) -> Latency | None:
         n=int(row["n_known"]),
         p50=float(row["p50"]),
         p90=float(row["p90"]),
-        p95=float(row["p95"]) if "p95" in row.index else None,
+        p95=float(row["p95"]),
         p99=float(row["p99"]),
     )
 

@@ -108,9 +108,9 @@ class Spread:
     ----------
     table : pandas.DataFrame
         Indexed by workflow or week (``None`` in a first row for all of them): n, n_known, mean,
-        p50, p90, p99 (of the known ones, NaN without any) and, for costs, n_held (cost and ceiling
-        known), share_over_ceiling, cost_per_unit, cost_per_success (cost of the runs with a known
-        cost over complete ones among them).
+        p50, p90, p95, p99 (of the known ones, NaN without any) and, for costs, n_held (cost and
+        ceiling known), share_over_ceiling, cost_per_unit, cost_per_success (cost of the runs with
+        a known cost over complete ones among them).
     error : float
         Bound of the relative error of the percentiles: 0 where they are exact.
     """

@@ -14,8 +14,9 @@ from calibration.records import OUTCOMES
 # Bins are 1/128 of a factor e wide. Each brings its least and largest value: a bin of one or two
 # values, or of equal ones, is exact.
 BINS = 128.0
-LEVELS = (0.5, 0.9, 0.99)
-COLUMNS = ("n", "n_known", "mean", "p50", "p90", "p99")
+LEVELS = (0.5, 0.9, 0.95, 0.99)
+PERCENTILES = ("p50", "p90", "p95", "p99")
+COLUMNS = ("n", "n_known", "mean", *PERCENTILES)
 COST_COLUMNS = ("n_held", "share_over_ceiling", "cost_per_unit", "cost_per_success")
 Sums = pd.DataFrame
 
@@ -76,7 +77,7 @@ def _row(part: Sums, *, costs: bool) -> tuple[dict[str, float], float]:
         "n": int(part["n"].sum()),
         "n_known": n_known,
         "mean": _ratio(total, n_known),
-        **dict(zip(("p50", "p90", "p99"), values, strict=True)),
+        **dict(zip(PERCENTILES, values, strict=True)),
     }
     if costs:
         held = int(part["held"].sum())

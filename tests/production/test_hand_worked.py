@@ -124,7 +124,8 @@ def test_tasks_costs_latencies_statuses_and_notes(tmp_path: Path) -> None:
     cost = counts.cost.table
     assert counts.cost.error == 0
     assert cost.to_dict("index")["research"] == pytest.approx({
-        "n": 3, "n_known": 3, "mean": 6.4 / 3, "p50": 2.4, "p90": 2.88, "p99": 2.988,
+        "n": 3, "n_known": 3, "mean": 6.4 / 3, "p50": 2.4, "p90": 2.88, "p95": 2.94,
+        "p99": 2.988,
         "n_held": 3, "share_over_ceiling": 2 / 3, "cost_per_unit": 6.4 / 3, "cost_per_success": 3.2,
     })  # fmt: skip
     assert cost["cost_per_unit"].tolist() == pytest.approx([17.4 / 8, 11 / 5, 6.4 / 3])
