@@ -104,7 +104,9 @@ class Transcript {
       if ((performance.now() > end && ++frames > HOLD_FRAMES) || !wanted() || this.stopped) letGo.abort();
       if (letGo.signal.aborted) return;
       this.ownScroll = Math.max(this.ownScroll, performance.now() + 100);
+      const before = this.area.scrollTop;
       put();
+      if (this.area.scrollTop !== before) frames = 0; // pushed away: not at rest yet
       requestAnimationFrame(again);
     };
     put();
