@@ -46,8 +46,8 @@ def _figures(found: Found) -> None:
     else:
         metric(rate, "Corrected rate", figure(head.net).split(" [")[0], limits(head.net))
     metric(as_it_is, "Judge as it is", figure(raw), "no interval of its own error")
-    gain = None if found.plan is None or found.plan.worth is None else found.plan.worth.multiplier
-    if gain is None or gain.value is None or result.design != "production":
+    gain = calibration.gain
+    if gain is None or gain.value is None:
         metric(worth, "A label with the judge is worth", "not known", "more labels will tell")
     else:
         low, high = gain.interval or (gain.value, gain.value)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
@@ -88,6 +89,7 @@ def test_a_reference_set(run: Run) -> None:
     assert smoothed["estimates"]["judge_raw"]["value"] == pytest.approx(CASE_A["naive"][0])
     assert smoothed["estimates"]["judge_raw"]["interval"] is None
     assert smoothed["estimates"]["post_stratified"]["value"] is None
+    assert smoothed["label_worth"] is None
 
 
 def test_a_sample_of_production(run: Run) -> None:
@@ -99,6 +101,11 @@ def test_a_sample_of_production(run: Run) -> None:
     assert shares == pytest.approx(CASE_B["prevalence_poststrat"], abs=1e-6)
     assert found["judge"]["kappa"]["value"] == pytest.approx(CASE_B["kappa"], abs=1e-6)
     assert found["judge"]["accuracy"]["value"] == pytest.approx(CASE_B["accuracy"], abs=1e-6)
+    # About (width without the judge / width with it) squared.
+    widths = [np.ptp(found["estimates"][n]["interval"]) for n in ("human_only", "post_stratified")]
+    worth, low, high = three(found["label_worth"])
+    assert low < worth < high
+    assert worth == pytest.approx((widths[0] / widths[1]) ** 2, rel=0.05)
 
 
 def test_two_classes(run: Run) -> None:
@@ -355,6 +362,8 @@ def test_labels_of_failures_only_show_recall_and_no_rate(run: Run) -> None:
     assert three(found["judge"]["per_class"]["failure"]["recall"])[1] == pytest.approx(
         0.757, abs=1e-3
     )
+    assert found["label_worth"]["value"] is None
+    assert "of the human class failure" in found["label_worth"]["status"]
     assert len(found["set_aside"]) == 2
     shown = run(*words, code=1)
     for line in (

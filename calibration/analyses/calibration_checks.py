@@ -55,6 +55,7 @@ def refused(calibration: Calibration, objections: Iterable[Objection]) -> Calibr
             name: tuple(_refused(share, why) for share in shares)
             for name, shares in calibration.class_shares.items()
         },
+        gain=None if calibration.gain is None else _refused(calibration.gain, why),
         refusals=(*notices, *calibration.refusals),
         # What would make a number narrower says nothing where there is none.
         warnings=tuple(w for w in calibration.warnings if w.estimator not in against),

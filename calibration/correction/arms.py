@@ -10,6 +10,7 @@ from calibration.correction.bootstrap_inversion import bootstrap_inversion
 from calibration.correction.case import Case, Settings
 from calibration.correction.class_shares import with_enough_labels
 from calibration.correction.confusion import Confusion, validated_human
+from calibration.correction.effective_size import Gain, effective_gain
 from calibration.correction.intervals import FloatArray
 from calibration.correction.inversion import Inversion, invert
 from calibration.correction.lee import lee
@@ -38,6 +39,7 @@ class Arm:
     stratified: PostStratified
     inverted: Inversion
     human: Estimate
+    gain: Gain
     estimates: dict[str, Estimate]
     shares: dict[str, tuple[Estimate, ...]]
     power_tuning: float | None = None
@@ -133,6 +135,14 @@ def _arm(case: Case, rng: np.random.Generator) -> Arm:
         stratified=stratified,
         inverted=inverted,
         human=human,
+        gain=effective_gain(
+            scores,
+            labelled.verdicts,
+            strata=stratified.strata,
+            weights=labelled.weights,
+            clusters=labelled.clusters,
+            confidence_level=level,
+        ),
         estimates={
             name: _scored(found[name], name, case)
             for name in ESTIMATORS

@@ -65,6 +65,9 @@ def assemble(
         post_stratification_gross=of_gross.stratified,
         production=net,
         production_gross=gross,
+        gain=_decided("post_stratified", of_net.gain.multiplier, refusals, settings)
+        if settings.design == "production"
+        else None,
         power_tuning=of_net.power_tuning,
         posterior_size=of_net.posterior_size,
         confusion=crossed,

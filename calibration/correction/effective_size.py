@@ -102,11 +102,18 @@ def effective_gain(
         raise ValueError("strata must hold every verdict of a labelled trace")
     weight = validated_weights(weights, n)
     index = cluster_indices(clusters, n)
-    units = np.arange(n) if index is None else index
-    sums = np.zeros((int(units.max()) + 1, strata.n_strata, 3))
-    terms = np.column_stack([weight, weight * array, weight * array**2])
-    np.add.at(sums, (units, group), terms)
-    total = sums.sum(axis=0)
+    whole_tasks = index is not None
+    rows = np.column_stack([group, weight, array])
+    times = np.ones(n)
+    if index is None:
+        # Equal traces are left out at once: a table of millions is a few kinds of trace.
+        rows, counts = np.unique(rows, axis=0, return_counts=True)
+        index, times = np.arange(len(rows)), counts.astype(np.float64)
+    stratum, weight, array = rows[:, 0].astype(np.int64), rows[:, 1], rows[:, 2]
+    sums = np.zeros((int(index.max()) + 1, strata.n_strata, 3))
+    np.add.at(sums, (index, stratum), np.column_stack([weight, weight * array, weight * array**2]))
+    times = times[: len(sums)]
+    total = np.tensordot(times, sums, axes=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         value = float(_log_ratio(total[None], n)[0])
         left_out = _log_ratio(total[None] - sums, n)
@@ -118,16 +125,17 @@ def effective_gain(
             else f"{NO_VARIATION}: label more"
         )
         return _none(why, n, confidence_level)
-    n_units = len(sums)
-    spread = left_out[np.isfinite(left_out)]
-    se = float(np.sqrt((n_units - 1) / n_units * ((spread - spread.mean()) ** 2).sum()))
+    n_units, known = int(times.sum()), np.isfinite(left_out)
+    spread, times = left_out[known], times[known]
+    squares = times @ (spread - times @ spread / times.sum()) ** 2
+    se = float(np.sqrt((n_units - 1) / n_units * squares))
     reach = two_sided_t(confidence_level, n_units - 1) * se
     return Gain(
         multiplier=Estimate(
             value=float(np.exp(value)),
             interval=(float(np.exp(value - reach)), float(np.exp(value + reach))),
             n=n,
-            method=METHOD + ("" if index is None else ", whole tasks"),
+            method=METHOD + (", whole tasks" if whole_tasks else ""),
             confidence_level=confidence_level,
             se=float(np.exp(value)) * se,
         ),

@@ -88,6 +88,9 @@ class Calibration:
         Diagnostics of the post-stratification, filled also when it is refused.
     production, production_gross : ProductionSums
         What the estimators saw of production.
+    gain : Estimate or None
+        A label with the judge is worth as many without, see `effective_gain` (net); refused where
+        post-stratification is, None where the labels are no sample of production.
     power_tuning : float or None
         How much of the verdicts `ppi_plus_plus` used (net), 0 to 1; None when it was not run.
     posterior_size : float or None
@@ -111,6 +114,7 @@ class Calibration:
     post_stratification_gross: PostStratified
     production: ProductionSums
     production_gross: ProductionSums
+    gain: Estimate | None
     power_tuning: float | None
     posterior_size: float | None
     confusion: Confusion
@@ -124,8 +128,3 @@ class Calibration:
     def headline_estimate(self) -> NetGross | None:
         """The estimate of the headline, or None."""
         return None if self.headline is None else self.estimates[self.headline]
-
-    @property
-    def r_squared(self) -> float | None:
-        """Share of the variance of the labelled scores that the verdicts explain."""
-        return self.post_stratification.r_squared

@@ -111,11 +111,10 @@ def _for_the_rate(result: Calibrated) -> Iterator[str]:
     yield f"  for the rate: yes, corrected it is {number(net)}"
     if off := as_it_is(calibration):
         yield f"    {off}"
-    explained = calibration.r_squared
     if any(w.code == WIDER and w.estimator == calibration.headline for w in calibration.warnings):
         yield "    it adds nothing to the human labels: the interval is no shorter with it"
-    elif result.design == "production" and explained is not None and explained < 1:
-        yield f"    with it a human label is worth {1 / (1 - explained):.2f} labels"
+    elif calibration.gain is not None and calibration.gain.value is not None:
+        yield f"    one label with it is worth this many without: {number(calibration.gain, 2)}"
     if result.design == "reference":
         yield "    as long as it errs in production as on the reference; 100 random labels show it"
 

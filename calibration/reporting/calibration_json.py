@@ -28,6 +28,7 @@ def calibrated(result: Calibrated) -> Json:
             name: _by_class(result, shares) for name, shares in calibration.class_shares.items()
         },
         "judge": _quality(result),
+        "label_worth": None if calibration.gain is None else estimate(calibration.gain),
         "confusion": {
             "rows_human": list(result.classes),
             "columns_verdict": list(result.verdict_names),

@@ -21,6 +21,8 @@ from calibration.analyses.demo import JUDGE, build_demo
 from calibration.analyses.sampling import SELECTION
 from calibration.records import Evidence, LabelDraft, Verdict
 from calibration.reporting import judge_csv
+from calibration.reporting.calibration import use
+from calibration.reporting.text import number
 from calibration.store import Store
 from tests.analyses.worlds import World, ids, make_world
 from tests.app.conftest import OpenApp
@@ -127,10 +129,16 @@ def test_can_i_use_this_judge(demo: Found, open_app: OpenApp) -> None:
     shown = {metric.label: metric.value for metric in app.metric}
     assert shown["Corrected rate"] == f"{corrected.value:.3f}"
     assert shown["Judge as it is"] == f"{estimates['judge_raw'].net.value:.3f}"
+    gain = demo.result.calibration.gain
+    assert gain is not None
+    assert shown["A label with the judge is worth"] == f"{gain.value:.2f}"
+    # The plan and the text of the command line name the same worth.
     assert demo.plan is not None
     assert demo.plan.worth is not None
-    worth = f"{demo.plan.worth.multiplier.value:.2f}"
-    assert shown["A label with the judge is worth"] == worth
+    assert demo.plan.worth.multiplier.value == pytest.approx(gain.value)
+    assert f"one label with it is worth this many without: {number(gain, 2)}" in "\n".join(
+        use(demo.result)
+    )
     drawn = described(app)
     for name in ("judge-raw, every", "human-only, the", "corrected, post_stratified", "bayesian"):
         assert name in drawn
