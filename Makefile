@@ -59,8 +59,10 @@ fuzz: dev
 	  --hypothesis-seed=$$seed tests/agreement/test_properties.py \
 	  tests/agreement/test_against_krippendorff.py
 
-# The long one: coverage of every interval method; writes docs/methods/coverage.md.
+# The long one: coverage of every interval method; writes docs/methods/coverage.md. Of one file:
+# ASR_SIMULATION_TABLE=docs/methods/coverage.md .venv/bin/python -m pytest -m slow FILE
 simulate: dev
+	rm -f docs/methods/coverage.md
 	ASR_SIMULATION_TABLE=docs/methods/coverage.md $(BIN)/python -m pytest -q -m slow tests/simulation
 
 # The desk in a browser, twenty reviewers, 25 kills: adds to docs/benchmarks/labelling.md. Wants a
