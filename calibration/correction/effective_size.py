@@ -67,8 +67,8 @@ def effective_gain(
     Returns
     -------
     Gain
-        ``not_estimable`` below 30 labelled traces, without any variation, or when the verdicts
-        leave none.
+        ``not_estimable`` below 30 labelled traces, without any variation, when the verdicts leave
+        none, or when all are in one stratum.
 
     Raises
     ------
@@ -100,6 +100,8 @@ def effective_gain(
     group = np.array(strata.groups)[codes]
     if (group == UNUSED).any():
         raise ValueError("strata must hold every verdict of a labelled trace")
+    if np.ptp(group) == 0:
+        return _none("the labelled traces are of one group of verdicts", n, confidence_level)
     weight = validated_weights(weights, n)
     index = cluster_indices(clusters, n)
     whole_tasks = index is not None
