@@ -184,6 +184,7 @@ def test_labels_of_a_reference_promise_no_batch_of_production(world: World) -> N
     assert {"labels", "allocate", "escalate", "use"} & set(kinds(steps)) == set()
 
 
+@pytest.mark.long
 def test_the_commands_of_the_steps_exist(world: World) -> None:
     steps = steps_of(world)
     commands = [step.command for step in steps if step.command is not None]

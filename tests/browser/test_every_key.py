@@ -243,6 +243,7 @@ def keys_listed(desk: Desk) -> set[str]:
     return set(listed)
 
 
+@pytest.mark.long
 def test_every_key_of_the_list_does_what_it_says(server: Server, page: Page) -> None:
     desk = opened(server, page, *map(trace_for_every_key, range(3)))
     assert keys_listed(desk) == set(CHECKS), "a key of the list is not checked, or the reverse"

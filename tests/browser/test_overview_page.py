@@ -12,6 +12,7 @@ from tests.browser.samples import build_store
 from tests.store.builders import query
 
 
+@pytest.mark.long
 def test_a_lead_hands_over_what_an_absent_reviewer_holds(
     server: Server, context: BrowserContext
 ) -> None:
@@ -88,6 +89,7 @@ def test_a_reviewer_at_work_receives_no_results(server: Server, context: Browser
     assert "Anna" not in received
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("reviewer", ["lea", "anna"])
 def test_every_page_can_be_opened_by_its_address(
     server: Server, context: BrowserContext, reviewer: str

@@ -154,6 +154,7 @@ def test_a_flag_comes_before_or_after_the_label_and_is_taken_off_again(
     assert [label[:2] for label in stored["labels"]] == [[first, "abandoned"]]
 
 
+@pytest.mark.long
 def test_a_label_is_reopened_from_the_list_with_a_reason(
     desk: Desk, server: Server, page: Page
 ) -> None:

@@ -241,6 +241,7 @@ def test_no_lesson_before_the_label_is_stored(server: Server, page: Page) -> Non
     assert labels(read_back(server.store, batch)) == {first: "abandoned"}
 
 
+@pytest.mark.long
 def test_a_trace_without_a_lesson_does_not_hold_the_desk(server: Server, page: Page) -> None:
     """A practice batch may hold traces that the dataset does not know."""
     dataset = load_reference()
@@ -269,6 +270,7 @@ def test_a_trace_without_a_lesson_does_not_hold_the_desk(server: Server, page: P
     expect(page.get_by_text("All done")).to_be_visible()
 
 
+@pytest.mark.long
 def test_a_practice_label_is_flagged_and_reopened_from_its_lesson(
     server: Server, page: Page
 ) -> None:

@@ -80,6 +80,7 @@ def select(page: Page, step: str, first: str, last: str) -> None:
     )
 
 
+@pytest.mark.long
 def test_figures_minimap_and_errors_of_two_hundred_steps(server: Server, page: Page) -> None:
     desk = opened(server, page, long_trace())
     facts = page.locator(".facts")
@@ -113,6 +114,7 @@ def test_figures_minimap_and_errors_of_two_hundred_steps(server: Server, page: P
     assert desk.get("state") == "answer"
 
 
+@pytest.mark.long
 def test_steps_are_painted_when_they_are_needed(server: Server, page: Page) -> None:
     page.add_init_script("window.requestIdleCallback = () => 0")  # never idle
     desk = opened(server, page, long_trace())
@@ -180,6 +182,7 @@ def test_search_opens_what_it_finds(server: Server, page: Page, with_highlights:
     expect(page.locator(".question-box")).to_have_attribute("data-node", "fabrication")
 
 
+@pytest.mark.long
 def test_a_quote_from_indented_json_is_literal(server: Server, page: Page) -> None:
     trace = long_trace()
     batch = store_with(server.store, trace)
@@ -209,6 +212,7 @@ def test_a_quote_from_indented_json_is_literal(server: Server, page: Page) -> No
     assert [row[3] for row in read_back(server.store, batch)["current"]] == ["hallucinated"]
 
 
+@pytest.mark.long
 def test_diff_lines_and_step_ids(server: Server, page: Page) -> None:
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     desk = opened(server, page, long_trace())

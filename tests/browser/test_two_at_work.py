@@ -42,6 +42,7 @@ def test_two_reviewers_label_forty_traces_by_keyboard(
         assert len(mine) == N
 
 
+@pytest.mark.long
 def test_a_label_after_the_lease_expired_is_kept(server: Server, context: BrowserContext) -> None:
     """Anna goes away with a trace open and a lead ends her lease; she answers after the others."""
     batch = build_store(server.store, 1)
