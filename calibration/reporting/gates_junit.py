@@ -4,7 +4,7 @@ import re
 from datetime import datetime
 from xml.etree import ElementTree as ET
 
-from calibration.analyses.gating import GateAnalysis
+from calibration.analyses.gate_analysis import GateAnalysis
 from calibration.gates.results import GateResult
 from calibration.reporting.gates import figure, verdict
 
@@ -49,14 +49,15 @@ def junit(result: GateAnalysis, *, at: datetime) -> str:
     properties = ET.SubElement(suite, "properties")
     for name, value in (
         ("fingerprint", result.fingerprint),
-        ("taxonomy", result.comparable.taxonomy),
+        ("taxonomy", result.taxonomy_fingerprint),
         ("seed", str(result.seed)),
         ("runs", str(result.n_runs)),
+        *(("mark", mark) for mark in result.marks),
     ):
         ET.SubElement(properties, "property", {"name": name, "value": _fit(value)})
     for gate in report.gates:
         _case(suite, gate)
-    ET.SubElement(suite, "system-out").text = _fit(verdict(result))
+    ET.SubElement(suite, "system-out").text = _fit("\n".join([*result.marks, verdict(result)]))
     ET.SubElement(suite, "system-err").text = ""
     ET.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, "unicode") + "\n"
