@@ -441,7 +441,9 @@ def test_traces_that_are_there_twice(run: Run) -> None:
 def test_a_file_of_which_too_much_does_not_count_is_refused(run: Run) -> None:
     found = [row | ({"outcome": ""} if n % 10 == 0 else {}) for n, row in enumerate(rows())]
     error = run(csv_of(found), code=2).stderr
-    assert "20 of 200 rows were set aside (20: outcome is missing; the first: runs.csv row 1" in error
+    assert (
+        "20 of 200 rows were set aside (20: outcome is missing; the first: runs.csv row 1" in error
+    )
     assert "max_set_aside in the gate file allows 5 %" in error
     run("runs.csv", code=1, gates="max_set_aside = 0.1")
     twice = rows() * 2
@@ -522,9 +524,7 @@ def test_lists_and_truth_values_of_parquet(run: Run) -> None:
     assert (gates["data_corruption"]["value"], gates["data_corruption"]["n"]) == (0.5, 200)
 
 
-def test_more_tasks_than_are_told_apart_by_name(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_more_tasks_than_are_told_apart_by_name(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     found = rows(failing=9)
     named = by_name(run(csv_of(found), "--json", "--write-baseline", "n.json", code=1))
     monkeypatch.setattr("calibration.production.gating.MOST_NAMED", 10)

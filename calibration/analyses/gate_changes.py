@@ -111,7 +111,7 @@ def _asr(
         return _refused(OTHER_CEILINGS.format(which=which))
     sides = before.runs, now.runs
     notes = [note]
-    if not np.array_equal(*(side.credit for side in sides)):
+    if not np.array_equal(sides[0].credit, sides[1].credit):
         default = tuple(default_taxonomy().credit[name] for name in OUTCOMES)
         sides = restated_runs(before.runs, default), restated_runs(now.runs, default)
         words = credit_in_words(default)

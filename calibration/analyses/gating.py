@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from calibration.analyses.asr_report import LeftOut
 from calibration.analyses.fingerprint import frames_digest, package_version, settings_digest
 from calibration.analyses.gate_analysis import GateAnalysis
 from calibration.analyses.gate_baseline import baseline_data, read_baseline

@@ -23,7 +23,7 @@ from calibration.cli.terminal import (
     with_store,
 )
 from calibration.correction.calibrate import Design
-from calibration.errors import InputError
+from calibration.errors import CalibrationError, InputError
 from calibration.reporting.gates import gates as text
 from calibration.reporting.gates import gates_data
 from calibration.reporting.gates_junit import junit
@@ -60,6 +60,7 @@ OF_STORE = ("batch_id", "judge_id")
 @click.pass_context
 def gate(
     ctx: click.Context,
+    /,
     files: tuple[str, ...],
     gates: Path,
     asked: dict[str, Any],
@@ -89,10 +90,16 @@ def gate(
     _keep_inputs([*read, others["baseline"]], [junit_file, summary])
     # A baseline may be replaced by the run that was held against it.
     _keep_inputs(read, [others["write_baseline"]])
-    if files:
-        result = _of_files(files, gates, asked, others)
-    else:
-        result = _of_store(path, gates, asked, others)
+    try:
+        if files:
+            result = _of_files(files, gates, asked, others)
+        else:
+            result = _of_store(path, gates, asked, others)
+    except InputError:
+        raise
+    except CalibrationError as error:
+        # Ending with 1 is kept for gates that failed: a job must tell them from what was not gated.
+        raise InputError(str(error)) from error
     if junit_file is not None:
         _write(junit_file, junit(result, at=datetime.now(UTC)))
     if summary is not None:

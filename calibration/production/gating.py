@@ -24,6 +24,7 @@ _YES, _NO = ("true", "yes"), ("false", "no")
 _COUNT = r"^[0-9]{1,9}(\.[0-9]{1,9})?$"
 _CORRUPTED = r"""(^|[,;|\["'])\s*data_corruption\s*($|[,;|\]"'])"""
 EVENTS = ("loops", "data_corruption")
+SAID = ("tier", "category", "model")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +63,7 @@ class Latencies:
     Parameters
     ----------
     table : pandas.DataFrame
-        latency, weight (sum over the traces with it), sorted by latency.
+        latency, weight (sum over the traces with it), n (those), sorted by latency.
     n : int
         Traces with a latency.
     below : Squares or None
@@ -132,38 +133,43 @@ def gate_tables(
         If a mark is neither yes nor no, a trial is there twice, or traces of one task differ in
         tier or category.
     """
-    rows = _marked(priced, engine, used)
+    rows = engine.view(_marked(priced, used), "gate_rows")
+    _readable(rows, engine, used)
     repeated = "task_id" in used
     if repeated and "trial" in used:
         _trials_once(rows, engine)
     tasks = engine.keep(_by_task(rows, repeated=repeated), "gate_tasks")
-    facts = engine.run(tasks.aggregate(tasks=tasks.count(), n=tasks.n.sum()))
-    n_tasks, n = int(facts["tasks"][0]), int(facts["n"][0])
+    facts = engine.run(tasks.aggregate(**_facts(tasks))).iloc[0].fillna(0).astype("int64").to_dict()
     for name in ("tier", "category"):
-        if name in used and repeated:
-            _same(tasks, engine, name)
-    named = repeated and n_tasks <= MOST_NAMED
+        if facts[f"differing_{name}"]:
+            unit, one, other = _differing(tasks, engine, name)
+            raise InputError(
+                f"column {name!r}: task {unit!r:.80} is both {one!r:.60} and {other!r:.60}"
+            )
+    named = repeated and facts["tasks"] <= MOST_NAMED
     return GateTables(
         tasks=_table(tasks, engine, named=named),
         named=named,
-        n_tasks=n_tasks,
-        repeat=n_tasks < n,
-        mixed=_mixed(tasks, engine) if repeated and "model" in used else None,
+        n_tasks=facts["tasks"],
+        repeat=facts["tasks"] < facts["n"],
+        mixed=_differing(tasks, engine, "model")[0] if facts["differing_model"] else None,
         has_tier="tier" in used,
         has_category="category" in used,
-        events=_events(tasks, engine),
+        events={
+            name: Happened(
+                count=facts[name], n=facts[f"{name}_looked"], n_tasks=facts[f"{name}_tasks"]
+            )
+            for name in EVENTS
+            if facts[f"{name}_looked"]
+        },
         cost=_costs(tasks, engine),
-        latency=_latencies(rows, engine, clustered=repeated or "weight" in used),
+        latency=_latencies(rows, engine, n=facts["n"], clustered=repeated or "weight" in used),
         outcomes=_outcomes(rows, engine, query.trace_ids),
     )
 
 
-def _marked(priced: Any, engine: Engine, used: Mapping[str, str]) -> Any:
-    """Add `looped` and `corrupted`: 1, 0, or null where nobody looked."""
-    looped, corrupted = (_happened(priced[name]) for name in EVENTS)
-    for name, value in zip(EVENTS, (looped, corrupted), strict=True):
-        if name in used:
-            _readable(priced, engine, name, value)
+def _marked(priced: Any, used: Mapping[str, str]) -> Any:
+    """Add the unit, and a mark for each event: 1, 0, or null where nobody looked."""
     tagged = ibis.ifelse(
         priced.tags.isnull(), ibis.null("int16"),
         ones(priced.tags.lower().re_search(_CORRUPTED)),
@@ -171,7 +177,17 @@ def _marked(priced: Any, engine: Engine, used: Mapping[str, str]) -> Any:
     unit = "r" + priced.trace_id
     if "task_id" in used:
         unit = ibis.ifelse(priced.task.isnull(), unit, "t" + priced.task)
-    return priced.mutate(unit=unit, looped=looped, corrupted=ibis.coalesce(corrupted, tagged))
+    return priced.select(
+        "trace_id", "workflow", "task", "trial", "outcome", "weight", "cost", "units", "latency",
+        *EVENTS,
+        unit=unit,
+        tier=priced.tier.fill_null(CORE),
+        category=priced.category.fill_null(""),
+        model=priced.model.fill_null(""),
+        marked_loops=_happened(priced.loops),
+        marked_data_corruption=ibis.coalesce(_happened(priced.data_corruption), tagged),
+        said_data_corruption=_happened(priced.data_corruption),
+    )  # fmt: skip
 
 
 def _happened(column: Any) -> Any:
@@ -185,14 +201,23 @@ def _happened(column: Any) -> Any:
     )
 
 
-def _readable(priced: Any, engine: Engine, name: str, value: Any) -> None:
-    bad = priced.filter((priced[name].strip() != "") & value.isnull())
-    found = engine.run(bad.aggregate(n=bad.count(), first=bad[name].min()))
-    if int(found["n"][0]):
-        raise InputError(
-            f"column {name!r}: {int(found['n'][0]):,} rows hold neither yes, no nor a number from "
-            f"0 up, for instance {found['first'][0]!r:.60}"
-        )
+def _readable(rows: Any, engine: Engine, used: Mapping[str, str]) -> None:
+    """Refuse marks that are neither: a run whose mark cannot be read is not one without it."""
+    read = {"loops": rows.marked_loops, "data_corruption": rows.said_data_corruption}
+    counted = {}
+    for name in (name for name in EVENTS if name in used):
+        bad = (rows[name].strip() != "") & read[name].isnull()
+        counted[name] = ones(bad).sum()
+        counted[f"{name}_first"] = ibis.ifelse(bad, rows[name], ibis.null("string")).min()
+    if not counted:
+        return
+    found = engine.run(rows.aggregate(**counted)).iloc[0]
+    for name in (name for name in EVENTS if name in used):
+        if int(found[name]):
+            raise InputError(
+                f"column {name!r}: {int(found[name]):,} rows hold neither yes, no nor a number "
+                f"from 0 up, for instance {found[f'{name}_first']!r:.60}"
+            )
 
 
 def _trials_once(rows: Any, engine: Engine) -> None:
@@ -209,48 +234,49 @@ def _trials_once(rows: Any, engine: Engine) -> None:
 
 
 def _by_task(rows: Any, *, repeated: bool) -> Any:
-    tier, category = rows.tier.fill_null(CORE), rows.category.fill_null("")
-    model = rows.model.fill_null("")
-    complete, partial = ones(rows.outcome == "complete"), ones(rows.outcome == "partial_plus")
     known = rows.cost.notnull()
-    cost = ibis.ifelse(known, rows.weight * rows.cost, 0.0)
-    units = ibis.ifelse(known, rows.weight * rows.units, 0.0)
+    each = {
+        "complete": ones(rows.outcome == "complete"),
+        "partial_plus": ones(rows.outcome == "partial_plus"),
+        "loops": rows.marked_loops,
+        "loops_looked": ones(rows.marked_loops.notnull()),
+        "data_corruption": rows.marked_data_corruption,
+        "data_corruption_looked": ones(rows.marked_data_corruption.notnull()),
+        "cost": ibis.ifelse(known, rows.weight * rows.cost, 0.0),
+        "units": ibis.ifelse(known, rows.weight * rows.units, 0.0),
+        "n_known": ones(known),
+    }
+    said = {name: rows[name] for name in SAID}
     if not repeated:
-        return rows.select(
-            "workflow", "unit", "weight", tier=tier, tier_last=tier, category=category,
-            category_last=category, model=model, model_last=model,
-            n=ibis.literal(1, "int64"), complete=complete, partial_plus=partial,
-            looped=rows.looped, looked_loops=ones(rows.looped.notnull()),
-            corrupted=rows.corrupted, looked_corrupted=ones(rows.corrupted.notnull()),
-            cost=cost, units=units, n_known=ones(known),
-        )  # fmt: skip
+        last = {f"{name}_last": value for name, value in said.items()}
+        one = ibis.literal(1, "int64")
+        return rows.select("workflow", "unit", "weight", n=one, **said, **last, **each)
     return rows.group_by("workflow", "unit").aggregate(
-        weight=rows.weight.mean(), tier=tier.min(), tier_last=tier.max(),
-        category=category.min(), category_last=category.max(),
-        model=model.min(), model_last=model.max(),
-        n=rows.count(), complete=complete.sum(), partial_plus=partial.sum(),
-        looped=rows.looped.sum(), looked_loops=rows.looped.count(),
-        corrupted=rows.corrupted.sum(), looked_corrupted=rows.corrupted.count(),
-        cost=cost.sum(), units=units.sum(), n_known=rows.cost.count(),
-    )  # fmt: skip
+        weight=rows.weight.mean(),
+        n=rows.count(),
+        **{name: value.min() for name, value in said.items()},
+        **{f"{name}_last": value.max() for name, value in said.items()},
+        **{name: value.sum() for name, value in each.items()},
+    )
 
 
-def _same(tasks: Any, engine: Engine, name: str) -> None:
-    """Refuse traces of one task that differ in what they say of it."""
+def _facts(tasks: Any) -> dict[str, Any]:
+    found = {"tasks": tasks.count(), "n": tasks.n.sum()}
+    for name in SAID:
+        found[f"differing_{name}"] = ones(tasks[name] != tasks[f"{name}_last"]).sum()
+    for name in EVENTS:
+        looked = tasks[f"{name}_looked"]
+        found[name], found[f"{name}_looked"] = tasks[name].sum(), looked.sum()
+        found[f"{name}_tasks"] = ones(looked > 0).sum()
+    return found
+
+
+def _differing(tasks: Any, engine: Engine, name: str) -> tuple[str, str, str]:
+    """Return the first task whose traces differ in what they say of it, and two things said."""
     last = f"{name}_last"
     differing = tasks.filter(tasks[name] != tasks[last]).order_by("workflow", "unit").limit(1)
-    found = engine.run(differing.select("unit", name, last))
-    if len(found):
-        unit, one, other = found.iloc[0].tolist()
-        raise InputError(
-            f"column {name!r}: task {unit[1:]!r:.80} is both {one!r:.60} and {other!r:.60}"
-        )
-
-
-def _mixed(tasks: Any, engine: Engine) -> str | None:
-    differing = tasks.filter(tasks.model != tasks.model_last).order_by("workflow", "unit")
-    found = engine.run(differing.limit(1).select("unit"))
-    return str(found["unit"][0])[1:] if len(found) else None
+    unit, one, other = engine.run(differing.select("unit", name, last)).iloc[0].tolist()
+    return unit[1:], one, other
 
 
 def _table(tasks: Any, engine: Engine, *, named: bool) -> pd.DataFrame:
@@ -263,20 +289,6 @@ def _table(tasks: Any, engine: Engine, *, named: bool) -> pd.DataFrame:
         found = found.sort_values(list(equal)).assign(task=None)
     whole = dict.fromkeys(("n", "complete", "partial_plus", "like"), "int64")
     return found.astype(whole).reset_index(drop=True)
-
-
-def _events(tasks: Any, engine: Engine) -> dict[str, Happened]:
-    found = {}
-    for name, what in zip(EVENTS, ("loops", "corrupted"), strict=True):
-        happened, looked = tasks["looped" if what == "loops" else what], tasks[f"looked_{what}"]
-        row = engine.run(
-            tasks.aggregate(count=happened.sum(), n=looked.sum(), tasks=ones(looked > 0).sum())
-        ).iloc[0]
-        if int(row["n"]):
-            found[name] = Happened(
-                count=int(row["count"]), n=int(row["n"]), n_tasks=int(row["tasks"])
-            )
-    return found
 
 
 def _squares(top: Any, bottom: Any) -> dict[str, Any]:
@@ -307,19 +319,18 @@ def _costs(tasks: Any, engine: Engine) -> dict[str, tuple[int, int, Squares]]:
     }
 
 
-def _latencies(rows: Any, engine: Engine, *, clustered: bool) -> Latencies | None:
-    known = rows.filter(rows.latency.notnull()).select("workflow", "unit", "weight", "latency")
-    n = int(engine.run(known.aggregate(n=known.count()))["n"][0])
-    if not n:
-        return None
+def _latencies(rows: Any, engine: Engine, *, n: int, clustered: bool) -> Latencies | None:
+    known = rows.filter(rows.latency.notnull())
     rounded = n > MOST_LATENCIES
     if rounded:
         positive = ibis.ifelse(known.latency > 0, known.latency, ibis.null("float64"))
         up = ((positive.ln() * BINS).ceil() / BINS).exp()
         known = known.mutate(latency=ibis.coalesce(up, 0.0))
     table = engine.run(
-        known.group_by("latency").aggregate(weight=known.weight.sum())
+        known.group_by("latency").aggregate(weight=known.weight.sum(), n=known.count())
     ).sort_values("latency", ignore_index=True)
+    if table.empty:
+        return None
     below = None
     if clustered:
         reached = np.cumsum(table["weight"].to_numpy()) / table["weight"].sum()
@@ -330,7 +341,7 @@ def _latencies(rows: Any, engine: Engine, *, clustered: bool) -> Latencies | Non
         )
         row = engine.run(by_task.aggregate(**_squares(by_task.top, by_task.bottom))).iloc[0]
         below = _read_squares(row)
-    return Latencies(table=table, n=n, below=below, rounded=rounded)
+    return Latencies(table=table, n=int(table["n"].sum()), below=below, rounded=rounded)
 
 
 def _outcomes(rows: Any, engine: Engine, trace_ids: Sequence[str]) -> dict[str, str]:

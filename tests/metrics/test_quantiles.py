@@ -45,7 +45,7 @@ def test_repeated_tasks_widen_the_interval() -> None:
     values, tasks = np.repeat(of_task, 5), np.repeat(np.arange(100), 5)
     alone = quantile_estimate(values, 0.9)
     assert alone.value is not None
-    inside = np.bincount(tasks, weights=values <= alone.value)
+    inside = np.bincount(tasks, weights=values <= alone.value).astype(np.float64)
     clustered = quantile_estimate(values, 0.9, below=square_sums(inside, np.full(100, 5.0)))
     assert clustered.value == alone.value
     assert (clustered.half_width or 0) > 1.5 * (alone.half_width or 0)

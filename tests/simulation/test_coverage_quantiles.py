@@ -30,7 +30,7 @@ def test_the_interval_of_the_p95_covers(
         below = None
         if trials > 1:
             p95 = np.quantile(values, 0.95, method="inverted_cdf")
-            inside = np.bincount(clusters, weights=values <= p95)
+            inside = np.bincount(clusters, weights=values <= p95).astype(np.float64)
             below = square_sums(inside, np.full(tasks, float(trials)))
         found = quantile_estimate(values, 0.95, below=below)
         assert found.interval is not None
