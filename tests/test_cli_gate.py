@@ -11,7 +11,10 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
 
+from calibration.analyses.gate_baseline import PART, baseline_data, read_baseline
 from calibration.cli import main
+from calibration.errors import InputError
+from reference_dataset.loader import load_reference
 
 Run = Callable[..., Result]
 COLUMNS = (
@@ -85,10 +88,20 @@ def by_name(done: Result) -> dict[str, dict[str, Any]]:
     return {gate["name"]: gate for gate in data(done)["gates"]}
 
 
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return a baseline of 40 tasks of which four fail."""
+    folder = tmp_path_factory.mktemp("saved")
+    (folder / "gates.toml").write_text("", encoding="utf-8")
+    words = [csv_of(rows(), str(folder / "runs.csv")), "--gates", str(folder / "gates.toml")]
+    done = CliRunner().invoke(main, ["gate", *words, "--write-baseline", str(folder / "b.json")])
+    assert done.exit_code == 1, done.output
+    return (folder / "b.json").read_text(encoding="utf-8")
+
+
 @pytest.fixture
-def baseline(run: Run) -> str:
-    """Write a baseline of 40 tasks of which four fail."""
-    run(csv_of(rows()), "--write-baseline", "base.json", code=1)
+def baseline(run: Run, saved: str) -> str:
+    Path("base.json").write_text(saved, encoding="utf-8")
     return "base.json"
 
 
@@ -127,8 +140,9 @@ def test_a_should_gate_that_fails_ends_in_zero(run: Run) -> None:
 
 
 def test_what_was_not_recorded_is_skipped_and_blocks_until_that_is_allowed(run: Run) -> None:
-    bare = [{name: row[name] for name in ("trace_id", "outcome")} for row in rows()]
-    gates = by_name(run(csv_of(bare), "--json", code=1))
+    bare = [{name: row[name] for name in ("trace_id", "workflow", "outcome")} for row in rows()]
+    words = (csv_of(bare), "--column", "cost_usd=")
+    gates = by_name(run(*words, "--json", code=1))
     assert gates["pass_at_1[core]"]["status"] == "pass"
     assert gates["pass_hat_3[core]"]["status"] == "not_estimable"
     assert gates["pass_hat_3[core]"]["why"] == (
@@ -138,7 +152,7 @@ def test_what_was_not_recorded_is_skipped_and_blocks_until_that_is_allowed(run: 
         assert gates[name]["status"] == "skipped"
         assert gates[name]["why"]
     assert gates["pass_at_1[edge]"]["why"] == "no column 'tier': all tasks are core"
-    run("runs.csv", gates="allow_skipped = true")
+    run(*words, gates="allow_skipped = true")
 
 
 def test_formats_give_the_same(run: Run) -> None:
@@ -158,7 +172,8 @@ def test_a_drop_against_the_baseline_blocks(run: Run, baseline: str) -> None:
     done = run(csv_of(rows(failing=8)), "--baseline", baseline, "--json", code=1)
     regression = by_name(done)["regression"]
     assert (regression["status"], regression["value"]) == ("fail", pytest.approx(-0.1))
-    assert regression["method"] == "difference paired by task, t"
+    assert regression["method"] == "difference, bootstrap, 1,000 resamples, whole tasks"
+    assert regression["why"].endswith("paired by task")
     assert by_name(done)["non_inferior"]["status"] == "fail"
     shown = run("runs.csv", "--baseline", baseline, code=1).stdout
     assert "-10.0 [" in shown
@@ -196,11 +211,50 @@ def test_tasks_that_came_and_went_are_counted(run: Run, baseline: str) -> None:
 def test_without_tasks_in_common_the_samples_are_compared(run: Run, baseline: str) -> None:
     others = [row | {"task_id": "other " + row["task_id"]} for row in rows()]
     done = run(csv_of(others), "--baseline", baseline, "--json", code=1)
-    assert by_name(done)["regression"]["method"] == "difference of two samples, Welch's t"
-    printed = run(csv_of(rows()), "--json", code=1)
-    Path("printed.json").write_text(printed.stdout, encoding="utf-8")
-    done = run("runs.csv", "--baseline", "printed.json", "--json", code=1)
-    assert by_name(done)["regression"]["method"] == "difference of two samples, Welch's t"
+    regression = by_name(done)["regression"]
+    assert regression["why"].endswith("no task is in both: taken as two samples")
+    assert regression["value"] == 0
+    paired = by_name(run(csv_of(rows()), "--baseline", baseline, "--json", code=1))["regression"]
+    assert paired["interval"][1] - paired["interval"][0] < (
+        regression["interval"][1] - regression["interval"][0]
+    )
+
+
+def test_runs_without_tasks_are_compared_as_two_samples(run: Run) -> None:
+    found = [{k: v for k, v in row.items() if k not in ("task_id", "trial")} for row in rows()]
+    run(csv_of(found), "--write-baseline", "b.json", code=1)
+    saved = json.loads(Path("b.json").read_text(encoding="utf-8"))["for_comparison"]
+    assert saved["tasks"]["names"] is None
+    assert sum(saved["tasks"]["like"]) == sum(saved["runs"]["n"]) == 200
+    done = run("runs.csv", "--baseline", "b.json", "--json", code=1)
+    assert (by_name(done)["regression"]["value"], by_name(done)["non_inferior"]["value"]) == (0, 0)
+
+
+def test_a_baseline_comes_back_as_it_was_written(run: Run) -> None:
+    found = [row | {"weight": 1 + n % 3, "stratum": row["tier"]} for n, row in enumerate(rows())]
+    run(csv_of(found), "--write-baseline", "b.json", code=1)
+    saved = json.loads(Path("b.json").read_text(encoding="utf-8"))
+    assert baseline_data(read_baseline(Path("b.json"))) == saved[PART]
+    done = run("runs.csv", "--baseline", "b.json", "--write-baseline", "b.json", "--json", code=1)
+    assert by_name(done)["regression"]["status"] == "pass"
+    assert by_name(done)["regression"]["interval"][0] < 0, "no change seen is no proof of none"
+
+
+def test_what_json_printed_is_no_baseline(run: Run) -> None:
+    Path("printed.json").write_text(run(csv_of(rows()), "--json", code=1).stdout, encoding="utf-8")
+    error = run("runs.csv", "--baseline", "printed.json", code=2).stderr
+    assert "is what --json printed, which holds no runs" in error
+    assert "asr gate --write-baseline" in error
+
+
+def test_the_same_task_id_in_two_workflows_is_two_tasks(run: Run) -> None:
+    two = [row | {"workflow": name, "trace_id": name + row["trace_id"], "category": name}
+           for name in ("scheduling", "support_triage") for row in rows(20, 3, 2)]  # fmt: skip
+    result = data(run(csv_of(two), "--json", "--write-baseline", "b.json", code=1))
+    assert (result["n_tasks"], result["n_runs"]) == (40, 120)
+    done = run("runs.csv", "--baseline", "b.json", "--json", code=1)
+    assert by_name(done)["regression"]["n"] == 40
+    assert [part["n"] for part in by_name(done)["regression"]["parts"]] == [20, 20]
 
 
 def test_a_baseline_of_other_weights_is_restated_and_of_other_questions_refused(
@@ -213,7 +267,13 @@ def test_a_baseline_of_other_weights_is_restated_and_of_other_questions_refused(
     words = (csv_of(found), "--baseline", baseline, "--taxonomy", ours, "--json")
     gates = by_name(run(*words, code=1))
     assert gates["non_inferior"]["value"] == pytest.approx(-0.6 * 6 / 40)
-    assert "restated under the default" in gates["non_inferior"]["why"]
+    assert "both restated under the default ones" in gates["non_inferior"]["why"]
+    assert gates["regression"]["value"] == pytest.approx(-6 / 40)
+    dear = text.replace("ceiling_usd = 0.10", "ceiling_usd = 0.20")
+    ours.write_text(dear, encoding="utf-8")
+    gates = by_name(run(*words, code=1))
+    assert gates["non_inferior"]["status"] == "not_estimable"
+    assert "support_triage 0.1 and 0.2" in gates["non_inferior"]["why"]
     assert gates["regression"]["value"] == pytest.approx(-6 / 40)
     ours.write_text(text.replace("deliver any output", "deliver"), encoding="utf-8")
     gates = by_name(run(*words, code=1))
@@ -280,7 +340,7 @@ def test_too_many_categories_are_not_compared_and_that_is_said(run: Run) -> None
 
 def test_junit_is_a_suite_that_parsers_take(run: Run) -> None:
     found = [row | {"category": HOSTILE, "workflow": HOSTILE} for row in rows()]
-    run(csv_of(found), "--junit", "gates.xml", code=1)
+    run(csv_of(found), "--any-workflow", "--junit", "gates.xml", code=1)
     root = ET.parse("gates.xml").getroot()
     (suite,) = root
     assert (root.tag, suite.tag) == ("testsuites", "testsuite")
@@ -308,7 +368,7 @@ def test_junit_is_a_suite_that_parsers_take(run: Run) -> None:
 def test_the_summary_is_added_and_holds_no_markup_of_names(run: Run) -> None:
     found = [row | {"workflow": HOSTILE} for row in rows()]
     Path("summary.md").write_text("before\n", encoding="utf-8")
-    run(csv_of(found), "--summary", "summary.md", code=1)
+    run(csv_of(found), "--any-workflow", "--summary", "summary.md", code=1)
     text = Path("summary.md").read_text(encoding="utf-8")
     assert text.startswith("before\n## GATES FAILED&#58; ")
     for active in ("<img", "](", "`", "\x1b", "http:", "www.", "@all", "\n# h"):
@@ -320,7 +380,8 @@ def test_the_summary_is_added_and_holds_no_markup_of_names(run: Run) -> None:
 
 
 def test_names_do_not_steer_the_terminal(run: Run) -> None:
-    shown = run(csv_of([row | {"workflow": HOSTILE} for row in rows()]), code=1).stdout
+    hostile = csv_of([row | {"workflow": HOSTILE} for row in rows()])
+    shown = run(hostile, "--any-workflow", code=1).stdout
     assert "\x1b" not in shown
     assert "\\x1b[2J" in shown
 
@@ -337,43 +398,147 @@ def test_a_baseline_that_failed_its_own_gates_is_named(run: Run) -> None:
 @pytest.mark.parametrize(
     ("change", "match"),
     [
-        ({"outcome": "won"}, "line 3, field 'outcome': must be one of complete"),
-        ({"cost_usd": -1}, "line 3, field 'cost_usd': must be a number >= 0"),
-        ({"cost_usd": "nan"}, "line 3, field 'cost_usd'"),
-        ({"units": 0}, "line 3, field 'units': must be a number > 0"),
-        ({"latency_s": "fast"}, "line 3, field 'latency_s': must be a number"),
-        ({"loops": "maybe"}, "line 3, field 'loops': must be a number"),
-        ({"trace_id": "t0-0"}, "line 3, field 'trace_id': 't0-0' is in line 2 already"),
-        ({"trial": 0}, "line 3, field 'trial': '0' of task 'task 0' is in line 2 already"),
-        ({"tier": "core"}, "field 'tier': task 'task 0' is both 'edge' and 'core'"),
-        ({"category": "x"}, "field 'category': task 'task 0' is both"),
-        ({"trace_id": ""}, "line 3: field 'trace_id' is missing"),
+        ({"loops": "maybe"}, "column 'loops': 1 rows hold neither yes, no nor a number from 0 up"),
+        ({"data_corruption": "-1"}, "column 'data_corruption': 1 rows hold neither"),
+        ({"trial": 0}, "column 'trial': trial '0' of task 'task 0' is there 2 times"),
+        ({"tier": "core"}, "column 'tier': task 'task 0' is both 'core' and 'edge'"),
+        ({"category": "x"}, "column 'category': task 'task 0' is both"),
     ],
 )
-def test_a_wrong_field_is_named_with_its_line(run: Run, change: dict[str, Any], match: str) -> None:
+def test_a_column_that_cannot_be_gated_is_named(
+    run: Run, change: dict[str, Any], match: str
+) -> None:
     found = rows()
     found[1] |= change
     assert match in run(csv_of(found), code=2).stderr
 
 
-def test_runs_without_an_outcome_are_set_aside_and_counted(run: Run) -> None:
+def test_rows_that_do_not_count_are_set_aside_as_in_the_report(run: Run) -> None:
     found = rows()
-    found[0]["outcome"] = ""
-    result = data(run(csv_of(found), "--json", code=1))
-    assert result["n_runs"] == 199
-    assert result["set_aside"] == [
-        {"file": "runs.csv", "line": 2, "reason": "the run has no outcome"}
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"outcome": ""}, "outcome is missing"),
+        ({"outcome": "won"}, "outcome is none of complete, partial_plus"),
+        ({"workflow": "cooking"}, "the workflow is none of the taxonomy"),
+        ({"cost_usd": -1}, "cost_usd is negative"),
+        ({"cost_usd": "nan"}, "cost_usd is not finite"),
+        ({"units": 0}, "units is no number above 0"),
+        ({"trace_id": ""}, "trace_id is missing"),
     ]
+    for k, (change, _) in enumerate(wrong):
+        found[k] |= change
+    result = data(run(csv_of(found), "--json", code=1))
+    reported = CliRunner().invoke(main, ["report", "runs.csv", "--json"])
+    assert result["set_aside"] == json.loads(reported.stdout)["set_aside"]
+    assert (result["n_runs"], len(result["set_aside"])) == (193, 7)
+    shown = run("runs.csv", code=1).stdout
+    for k, (_, reason) in enumerate(wrong):
+        (aside,) = (row for row in result["set_aside"] if row["reason"].startswith(reason))
+        assert (aside["n"], f"row {k + 1}" in aside["examples"][0]) == (1, True)
+        assert f"set aside: 1 rows, {reason}" in shown
+
+
+def test_traces_that_are_there_twice(run: Run) -> None:
+    found = rows()
+    same = run(csv_of([*found, found[0]]), "--json", code=1)
+    assert (data(same)["n_runs"], data(same)["set_aside"][0]["n"]) == (200, 1)
+    other = run(csv_of([*found, found[0] | {"loops": 1}]), "--json", code=1)
+    assert (data(other)["n_runs"], data(other)["set_aside"][0]["n"]) == (199, 2)
+
+
+def test_a_file_of_which_too_much_does_not_count_is_refused(run: Run) -> None:
+    found = [row | ({"outcome": ""} if n % 10 == 0 else {}) for n, row in enumerate(rows())]
+    error = run(csv_of(found), code=2).stderr
+    assert (
+        "20 of 200 rows were set aside (20: outcome is missing; the first: runs.csv row 1" in error
+    )
+    assert "max_set_aside in the gate file allows 5 %" in error
+    run("runs.csv", code=1, gates="max_set_aside = 0.1")
+    twice = rows() * 2
+    run(csv_of(twice), code=1, gates="")
+
+
+def test_the_rate_is_that_of_the_report_with_the_same_options(run: Run) -> None:
+    found = [
+        row | {"cost_usd": 0.05 + 0.002 * n, "started_at": f"2026-11-{2 + n % 14:02d}T10:00"}
+        for n, row in enumerate(rows(failing=9))
+    ]
+    renamed = [{"price" if k == "cost_usd" else k: v for k, v in row.items()} for row in found]
+    options = (
+        "--column", "cost_usd=price", "--from", "2026-11-03", "--to", "2026-11-10", "--seed", "3",
+        "--timezone", "Asia/Tokyo", "--ceiling", "support_triage=0.2", "--resamples", "400",
+    )  # fmt: skip
+    result = data(run(csv_of(renamed), *options, "--json", code=1))
+    done = CliRunner().invoke(main, ["report", "runs.csv", *options, "--json"])
+    assert done.exit_code == 0, done.output
+    reported = json.loads(done.stdout)
+    assert result["asr"] == reported["asr"]
+    assert result["rates"]["class_shares"] == reported["class_shares"]
+    assert result["n_runs"] == reported["n"] < 200
+    assert any("times without a zone were read as Asia/Tokyo" in note for note in result["notes"])
+    shown = run("runs.csv", *options[:2], "--from", "2027-01-01", code=2).stderr
+    assert "no run is left" in shown
+
+
+def test_reference_traces_are_refused_unless_forced_and_then_marked_everywhere(run: Run) -> None:
+    trace_id = next(iter(load_reference().traces))
+    own = trace_id.rpartition("-")[0]
+    found = rows()
+    found[3] |= {"trace_id": trace_id, "workflow": own}
+    found = [row | {"workflow": own} for row in found]
+    error = run(csv_of(found), "--ceiling", f"{own}=1", code=2).stderr
+    assert "1 traces are of the reference set" in error
+    assert "--force" in error
+    written = ("--junit", "g.xml", "--summary", "g.md", "--write-baseline", "b.json")
+    shown = run("runs.csv", "--force", *written, code=1).stdout
+    assert shown.startswith("REFERENCE SET: 1 of these traces")
+    assert "REFERENCE SET" in Path("g.md").read_text(encoding="utf-8")
+    suite = ET.parse("g.xml").getroot()[0]
+    assert "REFERENCE SET" in str(suite.findtext("system-out"))
+    assert suite.find("properties/property[@name='mark']") is not None
+    for text in (run("runs.csv", "--force", "--json", code=1).stdout, Path("b.json").read_text()):
+        assert json.loads(text)["marks"][0].startswith("REFERENCE SET: 1 of these traces")
+
+
+def test_corruption_is_read_from_tags_where_there_are_any(run: Run) -> None:
+    said = (
+        "data_corruption", "late; Data_Corruption |x", '["late", "data_corruption"]',
+        "no data_corruption", "data_corruption_checked", "late",
+    )  # fmt: skip
+    found = [row | {"data_corruption": "", "tags": ""} for row in rows()]
+    for row, tags in zip(found, said, strict=False):
+        row["tags"] = tags
+    found[6] |= {"data_corruption": "no", "tags": "data_corruption"}
+    gate = by_name(run(csv_of(found), "--json", code=1))["data_corruption"]
+    assert (gate["n"], gate["value"]) == (7, pytest.approx(3 / 7))
+
+
+def test_lists_and_truth_values_of_parquet(run: Run) -> None:
+    found = [row | {"loops": n == 0, "tags": [["a", "data_corruption"], []][n % 2]}
+             for n, row in enumerate(rows())]  # fmt: skip
+    frame = pd.DataFrame(found).drop(columns="data_corruption").astype({"trial": str})
+    frame.to_parquet("runs.parquet")
+    gates = by_name(run("runs.parquet", "--json", code=1))
+    assert gates["loops"]["value"] == 1 / 200
+    assert (gates["data_corruption"]["value"], gates["data_corruption"]["n"]) == (0.5, 200)
+
+
+def test_more_tasks_than_are_told_apart_by_name(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = rows(failing=9)
+    named = by_name(run(csv_of(found), "--json", "--write-baseline", "n.json", code=1))
+    monkeypatch.setattr("calibration.production.gating.MOST_NAMED", 10)
+    counted = by_name(run("runs.csv", "--json", "--write-baseline", "b.json", code=1))
+    for name in ("pass_at_1[core]", "pass_hat_3[core]", "loops", "latency_p95", "cost"):
+        assert counted[name] == named[name]
+    for baseline in ("b.json", "n.json"):
+        done = run("runs.csv", "--baseline", baseline, "--json", code=1)
+        assert by_name(done)["regression"]["value"] == 0
+        assert "paired" not in by_name(done)["regression"]["why"]
 
 
 def test_some_weights_are_refused_and_all_are_used(run: Run) -> None:
     found = rows()
-    assert (
-        "some rows have a weight"
-        in run(
-            csv_of([found[0] | {"weight": 2}] + [row | {"weight": ""} for row in found[1:]]), code=2
-        ).stderr
-    )
+    some = csv_of([found[0] | {"weight": 2}] + [row | {"weight": ""} for row in found[1:]])
+    assert "weight is missing, or no number" in run(some, code=2).stderr
     heavy = [row | {"weight": 9 if row["outcome"] == "complete" else 1} for row in found]
     gates = "defaults = false\n[gates.asr]\nthreshold = 0.9\n[gates.pass_at_1]\nthreshold = 0.9"
     found_ = by_name(run(csv_of(heavy), "--json", gates=gates))
@@ -386,46 +551,53 @@ def test_some_weights_are_refused_and_all_are_used(run: Run) -> None:
     [
         ("", "is not JSON"),
         ("[" * 100_000, "is not JSON"),
-        ("[]", "is no baseline of this version"),
-        ('{"for_comparison": {"version": 1}}', "'partial_plus_passes' is missing"),
-        ('{"for_comparison": {"version": 2}}', "is no baseline of this version"),
+        ("[]", "is no baseline"),
+        ('{"for_comparison": {"format": "asr-gate-baseline/1"}}', "'partial_plus_passes' is"),
+        ('{"for_comparison": {"format": "asr-gate-baseline/0"}}', "is no baseline"),
         ('{"a": NaN}', "is not JSON"),
     ],
 )
-def test_a_file_that_is_no_baseline(run: Run, content: str, match: str) -> None:
-    Path("b.json").write_text(content, encoding="utf-8")
-    assert match in run(csv_of(rows()), "--baseline", "b.json", code=2).stderr
+def test_a_file_that_is_no_baseline(tmp_path: Path, content: str, match: str) -> None:
+    path = tmp_path / "b.json"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(InputError, match=match):
+        read_baseline(path)
 
 
 @pytest.mark.parametrize(
     ("place", "value"),
     [
-        (("asr", "value"), "high"),
-        (("asr", "interval"), [1]),
-        (("asr", "interval"), 3),
-        (("asr", "n"), -1),
-        (("asr", "confidence_level"), 2),
+        (("runs", "n"), "many"),
+        (("runs", "n"), [1]),
+        (("runs", "score"), -1),
+        (("runs",), {}),
+        (("runs",), 3),
+        (("credit",), [1, 2]),
         (("tree",), 3),
-        (("tasks",), [[1]]),
-        (("tasks",), [["w", "t", "c", 2, 3, 1.0, 1.0, 1.0]]),
-        (("tasks",), [["w", "t", "c", 2, 1, 0.0, 1.0, 1.0]]),
+        (("ceilings",), {"support_triage": "much"}),
         (("tasks",), 7),
-        (("by_category",), {"a": 1}),
+        (("tasks", "n"), [2]),
+        (("tasks", "passed"), 9),
+        (("tasks", "n"), 0.5),
+        (("tasks", "weights"), 0),
+        (("tasks", "names"), "t"),
         (("partial_plus_passes",), "no"),
     ],
 )
 def test_a_damaged_baseline_is_refused(
-    run: Run, baseline: str, place: tuple[str, ...], value: Any
+    saved: str, tmp_path: Path, place: tuple[str, ...], value: Any
 ) -> None:
-    saved = json.loads(Path(baseline).read_text(encoding="utf-8"))
-    part = saved["for_comparison"]
+    whole = json.loads(saved)
+    part = whole["for_comparison"]
     for key in place[:-1]:
         part = part[key]
-    part[place[-1]] = value
-    Path(baseline).write_text(json.dumps(saved), encoding="utf-8")
-    error = run("runs.csv", "--baseline", baseline, code=2).stderr
-    assert "base.json, field 'for_comparison'" in error
-    assert "write the baseline again" in error
+    column = part[place[-1]]
+    each = isinstance(column, list) and not isinstance(value, list)
+    part[place[-1]] = [value] * len(column) if each else value
+    path = tmp_path / "base.json"
+    path.write_text(json.dumps(whole), encoding="utf-8")
+    with pytest.raises(InputError, match=r"base.json, field 'for_comparison'.*baseline again"):
+        read_baseline(path)
 
 
 def test_labels_of_other_runs_are_refused(run: Run) -> None:
@@ -445,5 +617,5 @@ def test_places_that_cannot_be_written_or_read(run: Run) -> None:
     csv_of(rows())
     error = run("runs.csv", "--junit", "no/such/place.xml", code=2).stderr
     assert "no/such/place.xml: cannot be written" in error
-    assert "missing.csv: cannot be read" in run("missing.csv", code=2).stderr
+    assert "missing.csv: there is no such file" in run("missing.csv", code=2).stderr
     assert "unknown key" in run("runs.csv", gates="speed = 1", code=2).stderr

@@ -1,82 +1,122 @@
-"""The part of a result that a later run is compared with, from the runs."""
+"""The part of a run that a later run is compared with."""
 
 import hashlib
 import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.analyses.gate_baseline import Comparable, tree_fingerprint
-from calibration.analyses.gate_changes import MOST_CATEGORIES, categories_of, totals
-from calibration.analyses.gate_rates import ceilings_of, pass_rate, rate, run_scores, subset
-from calibration.analyses.gate_runs import FloatArray, Runs
-from calibration.estimates import Estimate
-from calibration.gates.settings import GateFile, Setting, setting
-from calibration.metrics.pass_at_k import Trials
-from calibration.taxonomy import Taxonomy, default_taxonomy
+from calibration.errors import InputError
+from calibration.metrics.counting import count_runs
+from calibration.metrics.counts import RunCounts
+from calibration.records import OUTCOMES
+from calibration.taxonomy import Taxonomy
 
-PASS_AT_1 = setting("pass_at_1", "must", {"threshold": 0.0})
+COMPLETE, PARTIAL_MINUS = OUTCOMES.index("complete"), OUTCOMES.index("partial_minus")
 
 
-def comparable_of(
-    runs: Runs,
-    settings: GateFile,
-    taxonomy: Taxonomy,
-    ceilings: FloatArray,
-    asr: Estimate,
-    trials: Trials,
-    rng: np.random.Generator,
-) -> Comparable:
-    """Return what a later run can be compared with."""
-    level = settings.confidence_level
-    ours = default_taxonomy()
-    default_ceilings = ceilings_of(runs, ours, {})
-    forked = taxonomy_of(taxonomy, settings) != ours.fingerprint
-    asr_default = asr
-    if forked:
-        asr_default = rate(runs, ours, default_ceilings, rng=rng, confidence_level=level).asr
-    categories = np.array(categories_of(runs))
-    named = [name for name in np.unique(categories).tolist() if name]
-    return Comparable(
-        taxonomy=taxonomy_of(taxonomy, settings),
-        tree=tree_fingerprint(taxonomy),
-        partial_plus_passes=settings.partial_plus_passes,
-        asr=asr,
-        asr_default=asr_default,
-        pass_at_1=_pass_at_1(runs, trials, PASS_AT_1, rng, level),
-        by_category={
-            name: _pass_at_1_of(runs, trials, categories == name, rng, level)
-            for name in (named if len(named) <= MOST_CATEGORIES else ())
-        },
-        tasks=totals(
-            runs,
-            trials,
-            run_scores(runs, taxonomy, ceilings),
-            run_scores(runs, ours, default_ceilings),
-        ),
-    )
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TaskRates:
+    """Trials of tasks and those that passed, a row a task or a kind of equal tasks.
+
+    Parameters
+    ----------
+    names : array of str, optional
+        Names that other runs share, a row a task; None where a row stands for several tasks.
+    categories : array of str, shape (n_rows,)
+    n, passed, like : int array, shape (n_rows,)
+        Trials and successes of one task, and how many tasks are like it.
+    weights : float array, shape (n_rows,)
+        Mean weight of the trials.
+    """
+
+    names: NDArray[np.str_] | None
+    categories: NDArray[np.str_]
+    n: NDArray[np.int64]
+    passed: NDArray[np.int64]
+    like: NDArray[np.int64]
+    weights: NDArray[np.float64]
+
+    def counts(self) -> RunCounts:
+        """Return one run a task that is complete by its share of successes.
+
+        Raises
+        ------
+        InputError
+            If a count is impossible.
+        """
+        share = self.passed / self.n
+        rows = np.zeros((share.size, len(OUTCOMES)))
+        rows[:, COMPLETE], rows[:, PARTIAL_MINUS] = share, 1 - share
+        if self.names is not None:
+            return count_runs(rows, weights=self.weights, clusters=self.names)
+        return count_runs(
+            np.repeat(rows, self.like, axis=0), weights=np.repeat(self.weights, self.like)
+        )
+
+    def where(self, rows: NDArray[np.bool_]) -> "TaskRates":
+        """Return some of the tasks."""
+        return replace(
+            self,
+            names=None if self.names is None else self.names[rows],
+            categories=self.categories[rows],
+            n=self.n[rows],
+            passed=self.passed[rows],
+            like=self.like[rows],
+            weights=self.weights[rows],
+        )
 
 
-def _pass_at_1(
-    runs: Runs, trials: Trials, gate: Setting, rng: np.random.Generator, level: float
-) -> Estimate:
-    found = pass_rate(runs, trials, gate, rng=rng, confidence_level=level)
-    if isinstance(found, str):  # no tier is asked for, so nothing can be missing
-        raise TypeError(found)
-    return found
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Comparable:
+    """Everything of a run that another run can be compared with.
+
+    Parameters
+    ----------
+    taxonomy, tree : str
+        Fingerprints of the whole taxonomy, and of the questions alone.
+    ceilings : mapping of str to float or None
+        Per unit, of the workflows that occur.
+    partial_plus_passes : bool
+        Whether partial_plus runs pass.
+    runs : RunCounts
+        With task names where these are few enough to be paired.
+    tasks : TaskRates or str
+        For pass@1, or why there is none.
+    failed : tuple of str
+        Gates that blocked the run.
+    """
+
+    taxonomy: str
+    tree: str
+    ceilings: Mapping[str, float | None]
+    partial_plus_passes: bool
+    runs: RunCounts
+    tasks: TaskRates | str
+    failed: tuple[str, ...] = ()
 
 
-def _pass_at_1_of(
-    runs: Runs, trials: Trials, tasks: NDArray[np.bool_], rng: np.random.Generator, level: float
-) -> Estimate:
-    part = subset(runs, tasks[runs.tasks])
-    inside = Trials(tasks=trials.tasks[tasks], n=trials.n[tasks], c=trials.c[tasks])
-    return _pass_at_1(part, inside, PASS_AT_1, rng, level)
-
-
-def taxonomy_of(taxonomy: Taxonomy, settings: GateFile) -> str:
-    """Return the fingerprint of the taxonomy with the ceilings of the gate file in it."""
-    if not settings.ceilings:
-        return taxonomy.fingerprint
-    text = json.dumps([taxonomy.fingerprint, dict(settings.ceilings)], sort_keys=True)
+def tree_fingerprint(taxonomy: Taxonomy) -> str:
+    """Return the SHA-256 over what decides a class: weights and ceilings do not."""
+    classes = [(c.name, c.meaning) for c in taxonomy.classes]
+    text = json.dumps([classes, [asdict(node) for node in taxonomy.nodes]], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def checked_rates(rates: TaskRates) -> TaskRates:
+    """Return rates that make sense.
+
+    Raises
+    ------
+    InputError
+        If a count is impossible, or a task is there twice.
+    """
+    if (rates.n < 1).any() or (rates.passed < 0).any() or (rates.passed > rates.n).any():
+        raise InputError("'tasks': more trials passed than there are, or none is there")
+    if (rates.like < 1).any() or not (np.isfinite(rates.weights) & (rates.weights > 0)).all():
+        raise InputError("'tasks': a count is below 1, or a weight is not above 0")
+    if rates.names is not None and np.unique(rates.names).size < rates.names.size:
+        raise InputError("'tasks': a task is there twice")
+    return rates

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from calibration.analyses.practice import is_reference
+from calibration.analyses.reference_traces import is_reference
 from calibration.analyses.rows import as_csv, evidence_fields, outcome_field, read_rows, text_field
 from calibration.errors import CalibrationError, InputError
 from calibration.importers import ImportSettings, Parsed, Preview, detect, preview, read_traces

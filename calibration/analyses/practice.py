@@ -4,10 +4,9 @@ from dataclasses import dataclass
 from functools import cache
 
 from calibration.errors import InputError
-from calibration.records import Trace
 from calibration.store import Batch, Store
 from reference_dataset.loader import ReferenceSet, load_reference
-from reference_dataset.records import FAMILIES, CanonicalLabel
+from reference_dataset.records import CanonicalLabel
 
 EVERYBODY = 1_000_000
 
@@ -38,15 +37,6 @@ def lesson(
     if label is None:
         return None
     return Lesson(label=label, yours=store.taxonomy().answers_for(last[1]), your_outcome=last[1])
-
-
-def is_reference(trace: Trace) -> bool:
-    """Return whether a trace is one of the published dataset, under its id and with its task."""
-    family, _, number = trace.trace_id.rpartition("-")
-    if family not in FAMILIES or not number.isdigit():
-        return False
-    found = published().traces.get(trace.trace_id)
-    return found is not None and found.prompt == trace.prompt
 
 
 @cache

@@ -1,6 +1,6 @@
 """Two sets of production files against each other."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,12 +10,12 @@ import numpy as np
 from calibration.analyses.asr_report import LeftOut, Origin
 from calibration.analyses.fingerprint import package_version, settings_digest
 from calibration.analyses.production_reading import (
-    FORCED,
     ProductionRead,
     left_out,
     read_production,
     said,
 )
+from calibration.analyses.reference_traces import marks
 from calibration.analyses.report_options import ReportOptions
 from calibration.analyses.weight_tables import DEFAULT_WEIGHTS, credit_in_words
 from calibration.errors import InputError
@@ -121,7 +121,7 @@ def compare_files(
     runs = one.runs, other.runs
     if not np.array_equal(one.runs.credit, other.runs.credit):
         default = tuple(default_taxonomy().credit[name] for name in OUTCOMES)
-        runs = _restated(one, default), _restated(other, default)
+        runs = restated_runs(one.runs, default), restated_runs(other.runs, default)
         restated = RESTATED.format(weights=credit_in_words(default))
     pairs, why_not = _pairing(one, other, paired)
     found = compare_runs(*runs, paired=pairs, margin=margin, rule=rule, **options.resampling(0))
@@ -140,9 +140,7 @@ def compare_files(
         restated=restated,
         origin=_origin(one, other, settings, options),
         warnings=tuple(_warnings(one, other, restated, why_not)),
-        marks=tuple(
-            dict.fromkeys(FORCED.format(n=r.n_reference) for r in (one, other) if r.n_reference)
-        ),
+        marks=marks(one.n_reference, other.n_reference),
     )
 
 
@@ -151,22 +149,27 @@ def _same_ceilings(one: ProductionRead, other: ProductionRead) -> None:
         {w.name: w.ceiling_usd for w in side.taxonomy.workflows} for side in (one, other)
     )
     seen = set(one.runs.by["workflow"].seen) | set(other.runs.by["workflow"].seen)
-    differing = [name for name in sorted(seen) if first.get(name) != second.get(name)]
-    if differing:
-        shown = ", ".join(
-            f"{name} {first.get(name)} and {second.get(name)}" for name in differing[:5]
-        )
+    shown = differing_ceilings(first, second, seen)
+    if shown:
         raise InputError(
             f"the ceilings of the two sides differ ({shown}): score both under one, "
             "with --ceilings or one --taxonomy"
         )
 
 
-def _restated(read: ProductionRead, default: tuple[float, ...]) -> RunCounts:
+def differing_ceilings(
+    first: Mapping[str, float | None], second: Mapping[str, float | None], seen: Collection[str]
+) -> str:
+    """Name the workflows of which two sides have other ceilings; empty when there are none."""
+    differing = [name for name in sorted(seen) if first.get(name) != second.get(name)]
+    return ", ".join(f"{name} {first.get(name)} and {second.get(name)}" for name in differing[:5])
+
+
+def restated_runs(runs: RunCounts, default: tuple[float, ...]) -> RunCounts:
     """Return the runs scored under the default weights, which may be their own."""
-    if DEFAULT_WEIGHTS not in read.runs.other_scores:
-        return read.runs
-    return read.runs.restated(DEFAULT_WEIGHTS, credit=default)
+    if DEFAULT_WEIGHTS not in runs.other_scores:
+        return runs
+    return runs.restated(DEFAULT_WEIGHTS, credit=default)
 
 
 def _pairing(

@@ -10,22 +10,23 @@ import numpy as np
 
 from calibration.analyses.asr_report import LeftOut, Source
 from calibration.analyses.fingerprint import frames_digest
+from calibration.analyses.reference_traces import reference_names, refuse_reference
 from calibration.analyses.report_options import ReportOptions
 from calibration.analyses.weight_tables import other_tables
 from calibration.errors import CalibrationError, InputError
 from calibration.metrics.counts import RunCounts
 from calibration.metrics.frames import counts_of_frame
 from calibration.production import CreditTable, ProductionCounts, open_files, production_counts
+from calibration.production.columns import OF_GATES
+from calibration.production.gating import GateQuery
 from calibration.production.listing import Reading, columns_of, count_named
 from calibration.production.results import Example, Notes, SetAsideRows
 from calibration.records import OUTCOMES, Workflow
 from calibration.taxonomy import Taxonomy
-from reference_dataset.loader import LABELS, published, rows
 
 # Beyond this the size of a file stands for it, and the counts made from it.
 MOST_HASHED = 16_000_000
 DIGITS = 6
-FORCED = "REFERENCE SET: {n} of these traces are calibration material; no agent is ranked by them."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -86,10 +87,12 @@ def read_production(
     options: ReportOptions,
     window: tuple[datetime | None, datetime | None] | None = None,
     named_tasks: bool = False,
+    gates: GateQuery | None = None,
 ) -> ProductionRead:
     """Read production files; `window` instead of that of the options.
 
-    With `named_tasks` the tasks of two files can be matched.
+    With `named_tasks` the tasks of two files can be matched; with `gates` the counts hold what
+    gates need.
 
     Raises
     ------
@@ -107,16 +110,13 @@ def read_production(
         timezone=options.timezone,
         since=since,
         until=until,
+        further=() if gates is None else OF_GATES,
     )
     tables = other_tables(known)
     with open_files(paths) as source:
         columns = columns_of(source)
-        n_reference = count_named(source, reading, _reference_names())
-        if n_reference and not options.force:
-            raise InputError(
-                f"{source.name}: {n_reference:,} traces are of the reference set, which is "
-                "material for calibration and ranks no agent; --force reports on them with a mark"
-            )
+        n_reference = count_named(source, reading, reference_names())
+        refuse_reference(source.name, n_reference, force=options.force)
         counts = production_counts(
             source,
             taxonomy=known,
@@ -127,6 +127,7 @@ def read_production(
             since=since,
             until=until,
             named_tasks=named_tasks,
+            gates=gates,
         )
         name = source.name
     refuse(counts, name, options)
@@ -220,12 +221,6 @@ def said(notes: Notes, n: int) -> tuple[str, ...]:
         if ours != theirs:
             found.append(f"{ours} was read from the column {theirs}.")
     return tuple(found)
-
-
-def _reference_names() -> set[tuple[str, str]]:
-    """Return workflow and trace of the published set: an id alone may be somebody else's too."""
-    ids = (row.data["trace_id"] for row in rows(published() / LABELS))
-    return {(trace_id.rpartition("-")[0], trace_id) for trace_id in ids}
 
 
 def _source(path: str) -> Source:

@@ -21,13 +21,13 @@ from calibration.analyses.production_groups import (
     workflow_groups,
 )
 from calibration.analyses.production_reading import (
-    FORCED,
     ProductionRead,
     left_out,
     read_production,
     said,
 )
 from calibration.analyses.production_signals import latency, signals
+from calibration.analyses.reference_traces import marks
 from calibration.analyses.report_options import PREVIOUS, ReportOptions
 from calibration.analyses.report_parts import classes, literal
 from calibration.analyses.weight_tables import credit_in_words, table_in_words
@@ -135,7 +135,7 @@ class _Assembled:
             origin=self._origin(settings),
             warnings=tuple(self._warnings()),
             notes=said(counts.notes, counts.n_kept),
-            marks=(FORCED.format(n=read.n_reference),) if read.n_reference else (),
+            marks=marks(read.n_reference, self.earlier.n_reference if self.earlier else 0),
             details={
                 "inputs": read.inputs,
                 "earlier_inputs": None if self.earlier is None else self.earlier.inputs,

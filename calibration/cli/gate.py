@@ -1,96 +1,179 @@
-"""The command that passes or fails a run in CI."""
+"""The command that passes or fails a run in CI.
 
+What counts production files is imported where it is needed: its engine takes a second to load.
+"""
+
+import os
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import click
 
-from calibration.analyses.gating import gate_file
-from calibration.cli.terminal import print_json, print_lines, with_json
+from calibration.analyses.gate_analysis import GateAnalysis
+from calibration.cli.production_options import FILE, options_from, taxonomy_from, with_reading
+from calibration.cli.stores import open_to_read
+from calibration.cli.terminal import (
+    print_json,
+    print_lines,
+    with_batch,
+    with_json,
+    with_judge,
+    with_store,
+)
 from calibration.correction.calibrate import Design
-from calibration.errors import InputError
+from calibration.errors import CalibrationError, InputError
 from calibration.reporting.gates import gates as text
 from calibration.reporting.gates import gates_data
 from calibration.reporting.gates_junit import junit
 from calibration.reporting.gates_markdown import markdown
 from calibration.reporting.json_values import as_text
 
-FILE = click.Path(path_type=Path)
+OF_FILES = (
+    "since", "until", "columns", "ceiling", "ceilings", "any_workflow", "strict_cost", "stratify",
+    "force",
+)  # fmt: skip
+OF_STORE = ("batch_id", "judge_id")
 
 
 @click.command()
-@click.argument("file", type=FILE)
+@click.argument("files", nargs=-1, metavar="[FILE]...")
 @click.option("--gates", type=FILE, required=True, help="TOML file of gates: docs/gates.md.")
-@click.option("--baseline", type=FILE, help="Saved result of the run to compare with.")
+@click.option("--baseline", type=FILE, help="What --write-baseline wrote of an earlier run.")
 @click.option(
     "--labels",
     type=FILE,
     help="File of human labels of some runs: trace_id, outcome, optional reviewer, adjudicated, "
     "weight.",
 )
-@click.option(
-    "--design",
-    type=click.Choice(["production", "reference"]),
-    default="production",
-    show_default=True,
-    help="What the labelled runs are: drawn at random, or chosen.",
-)
-@click.option("--taxonomy", type=FILE, help="A forked taxonomy; default: the one of the package.")
+@click.option("--taxonomy", "fork", type=FILE, help="A forked taxonomy; default: the package's.")
 @click.option("--model", help="Look at the runs of this model only.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
 @click.option("--junit", "junit_file", type=FILE, help="Write JUnit XML to this file.")
 @click.option("--summary", type=FILE, help="Add a Markdown summary to this file.")
-@click.option("--write-baseline", type=FILE, help="Write the result to compare later runs with.")
+@click.option("--write-baseline", type=FILE, help="Write what later runs are compared with.")
+@with_reading
 @with_json
+@with_store
+@with_batch
+@with_judge
 @click.pass_context
 def gate(
     ctx: click.Context,
-    file: Path,
+    /,
+    files: tuple[str, ...],
     gates: Path,
-    baseline: Path | None,
-    labels: Path | None,
-    design: Design,
-    taxonomy: Path | None,
-    model: str | None,
-    seed: int,
+    asked: dict[str, Any],
+    path: Path,
     junit_file: Path | None,
     summary: Path | None,
-    write_baseline: Path | None,
     as_data: bool,
+    **others: Any,
 ) -> None:
-    """Hold a file of runs against thresholds; no store is needed.
+    """Hold production files, or the store, against thresholds.
 
     Exits with 0 when every must gate passed, 1 when one did not, 2 when a file is not what it must
-    be. FILE has trace_id, outcome, and optionally workflow, cost_usd, units, task_id, trial,
-    weight, stratum, latency_s, model, tier, category, loops, data_corruption, tags.
+    be. FILEs (CSV, JSONL, Parquet; patterns too) have trace_id, workflow, outcome, cost_usd, and
+    optionally units, started_at, task_id, trial, weight, stratum, latency_s, model, tier, category,
+    loops, data_corruption, tags; they are read as `asr report` reads them, and no store is needed.
+
+    Without a FILE it gates the store: the rate corrected with its labels and verdicts, the human
+    labels, and the steps of its traces.
 
     \b
     asr gate runs.csv --gates gates.toml
-    asr gate runs.parquet --gates gates.toml --baseline main.json --junit gates.xml --json
+    asr gate 'runs/*.parquet' --gates gates.toml --baseline main.json --junit gates.xml --json
     asr gate runs.jsonl --gates gates.toml --write-baseline main.json
+    asr gate --store asr.duckdb --gates gates.toml
     """
-    result = gate_file(
-        file,
-        gates,
-        baseline=baseline,
-        labels=labels,
-        design=design,
-        taxonomy=taxonomy,
-        model=model,
-        seed=seed,
-    )
+    read = [*files, gates, others["labels"]]
+    _keep_inputs([*read, others["baseline"]], [junit_file, summary])
+    # A baseline may be replaced by the run that was held against it.
+    _keep_inputs(read, [others["write_baseline"]])
+    try:
+        if files:
+            result = _of_files(files, gates, asked, others)
+        else:
+            result = _of_store(path, gates, asked, others)
+    except InputError:
+        raise
+    except CalibrationError as error:
+        # Ending with 1 is kept for gates that failed: a job must tell them from what was not gated.
+        raise InputError(str(error)) from error
     if junit_file is not None:
         _write(junit_file, junit(result, at=datetime.now(UTC)))
     if summary is not None:
         # A job's steps share one summary: what is there stays.
         _write(summary, "".join(f"{line}\n" for line in markdown(result)), mode="a")
-    if write_baseline is not None:
-        _write(write_baseline, as_text(gates_data(result, with_tasks=True)))
     if as_data:
         print_json(gates_data(result))
     else:
         print_lines(text(result))
     ctx.exit(result.report.exit_code)
+
+
+def _of_files(
+    files: tuple[str, ...], gates: Path, asked: dict[str, Any], others: dict[str, Any]
+) -> GateAnalysis:
+    from calibration.analyses.gate_baseline import PART, baseline_data
+    from calibration.analyses.gating import gate_files
+
+    for name in OF_STORE:
+        if others[name] is not None:
+            raise InputError(f"--{name.removesuffix('_id')} is for the store; leave out the FILE")
+    design: Design = others["design"]
+    result = gate_files(
+        files,
+        gates,
+        options=options_from(asked, compare_to=None),
+        baseline=others["baseline"],
+        labels=others["labels"],
+        design=design,
+        taxonomy=taxonomy_from(others["fork"]),
+        model=others["model"],
+    )
+    target: Path | None = others["write_baseline"]
+    if target is not None and result.comparable is not None:
+        saved = gates_data(result) | {PART: baseline_data(result.comparable)}
+        _write(target, as_text(saved))
+    return result
+
+
+def _of_store(
+    path: Path, gates: Path, asked: dict[str, Any], others: dict[str, Any]
+) -> GateAnalysis:
+    from calibration.analyses.gate_store import gate_store
+
+    given = [name for name in OF_FILES if asked[name]]
+    given += [
+        name
+        for name in ("baseline", "labels", "fork", "model", "write_baseline")
+        if others[name] is not None
+    ]
+    for name in given:
+        option = "taxonomy" if name == "fork" else name.replace("_", "-")
+        option = {"since": "from", "until": "to", "columns": "column"}.get(option, option)
+        raise InputError(f"--{option} is for files; name one")
+    with open_to_read(path) as store:
+        return gate_store(
+            store,
+            gates,
+            others["batch_id"],
+            judge_id=others["judge_id"],
+            design=others["design"],
+            seed=asked["seed"],
+            n_resamples=asked["resamples"],
+        )
+
+
+def _keep_inputs(read: Sequence[str | Path | None], written: Sequence[Path | None]) -> None:
+    """Refuse to write over what is read."""
+    for target in written:
+        for source in read:
+            if target is None or source is None or not target.exists():
+                continue
+            if os.path.exists(source) and os.path.samefile(source, target):
+                raise InputError(f"{target}: is one of the files that are read")
 
 
 def _write(path: Path, content: str, mode: str = "w") -> None:

@@ -62,7 +62,7 @@ def of_non_inferior(gate: Setting, measured: Measurements) -> Found:
     change = measured.changes.get("asr")
     if change is None:
         return Found(status="skipped", rule=rule, threshold=-margin)
-    estimate, lower = change.estimate, change.lower(ONE_SIDED)
+    estimate, lower = change.estimate, change.lower
     if lower is None:
         status: Status = "not_estimable"
         why = estimate.status.removeprefix("not_estimable: ")
@@ -106,7 +106,7 @@ def _categories(measured: Measurements, drop: float, alpha: float) -> tuple[Part
 
     A category that cannot be tested neither fails nor passes: the gate rests on all tasks.
     """
-    p_values = {name: change.p_below(-drop) for name, change in measured.by_category.items()}
+    p_values = {name: change.p_below for name, change in measured.by_category.items()}
     tested = sorted((p, name) for name, p in p_values.items() if p is not None)
     rejected: set[str] = set()
     for rank, (smallest, name) in enumerate(tested):

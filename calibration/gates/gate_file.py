@@ -9,6 +9,7 @@ from calibration.errors import InputError
 from calibration.gates.settings import (
     DEFAULTS,
     LEVELS,
+    MAX_SET_ASIDE,
     METRICS,
     GateFile,
     Level,
@@ -19,7 +20,7 @@ from calibration.gates.settings import (
 
 TOP = (
     "defaults", "interval_aware", "allow_skipped", "confidence_level", "partial_plus_passes",
-    "ceilings", "gates",
+    "max_set_aside", "ceilings", "gates",
 )  # fmt: skip
 OF_EVERY_GATE = ("level", "allow_skipped", "interval_aware")
 MAX_BYTES = 1_000_000
@@ -84,11 +85,15 @@ def parse_gates(text: str) -> GateFile:
     level = _number(data.get("confidence_level", 0.95), "confidence_level")
     if not 0.5 <= level < 1:
         raise InputError(f"'confidence_level' must be from .5 to below 1, got {level!r}")
+    most = _number(data.get("max_set_aside", MAX_SET_ASIDE), "max_set_aside")
+    if not 0 <= most <= 1:
+        raise InputError(f"'max_set_aside' must be a share from 0 to 1, got {most!r}")
     return GateFile(
         gates=gates,
         confidence_level=level,
         partial_plus_passes=_flag(data, "partial_plus_passes", default=False),
         ceilings=_ceilings(_table(data, "ceilings")),
+        max_set_aside=most,
     )
 
 

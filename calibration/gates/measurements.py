@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from scipy import stats
 
 from calibration.estimates import Estimate
-from calibration.gates.changes import Change
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +53,28 @@ class Events:
 
 def _quantile(a: float, b: float, q: float) -> float:
     return float(stats.beta.ppf(q, a, b))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A rate now less that of the baseline, in [-1, 1].
+
+    Parameters
+    ----------
+    estimate : Estimate
+        The difference, as a fraction; n counts tasks (or runs when none repeats).
+    lower : float or None
+        One-sided 95 % lower limit.
+    p_below : float or None
+        One-sided p-value of "the change is not below the drop that the gate allows".
+    note : str
+        What a reader must know: tasks left out, weights restated.
+    """
+
+    estimate: Estimate
+    lower: float | None = None
+    p_below: float | None = None
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

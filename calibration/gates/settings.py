@@ -9,6 +9,7 @@ Level = Literal["must", "should"]
 LEVELS: tuple[str, ...] = ("must", "should", "off")
 
 MAX_TIER = 60
+MAX_SET_ASIDE = 0.05
 _PASS = re.compile(r"(pass_at|pass_hat)_([1-9][0-9]{0,3})(?:\[([^\[\]\x00-\x1f\x7f]+)\])?")
 
 
@@ -70,12 +71,15 @@ class GateFile:
         Whether a partial_plus run passes in pass@k and pass^k.
     ceilings : mapping of str to float
         Cost ceiling of workflows in USD per unit; goes before that of the taxonomy.
+    max_set_aside : float
+        Share of the rows that may be set aside; a file with more is refused.
     """
 
     gates: tuple[Setting, ...]
     confidence_level: float = 0.95
     partial_plus_passes: bool = False
     ceilings: Mapping[str, float] = field(default_factory=dict)
+    max_set_aside: float = MAX_SET_ASIDE
 
 
 _SHARE = Key(default=None, low=0, high=1)

@@ -172,6 +172,55 @@ def compare_runs(
     )
 
 
+def difference_between(
+    before: RunCounts,
+    after: RunCounts,
+    top: str = "score",
+    *,
+    rng: np.random.Generator,
+    paired: bool = False,
+    null: float = 0.0,
+    n_resamples: int = 1000,
+    confidence_level: float = 0.95,
+    interval: Interval = "percentile",
+) -> Difference:
+    """Estimate the difference of one rate between two sets of runs; as `compare_runs` does.
+
+    Parameters
+    ----------
+    before, after : RunCounts
+        Scored with the same credit.
+    top : str, default "score"
+        ``"score"``: the Agent Success Rate; ``"share:complete"``: the share of a class.
+    rng : numpy.random.Generator
+        Source of the resamples.
+    paired : bool, default False
+        Whether tasks with one name are one task.
+    null : float, default 0
+        Difference that the p-value is for.
+    n_resamples, confidence_level, interval
+        As in `agent_success_rate`.
+
+    Examples
+    --------
+    >>> from calibration.metrics.counting import count_runs
+    >>> found = difference_between(
+    ...     count_runs([0] * 80 + [2] * 20), count_runs([0] * 60 + [2] * 40),
+    ...     "share:complete", null=-0.05, rng=np.random.default_rng(1),
+    ... )
+    >>> found.estimate.value, found.p_below
+    (-0.2, 0.01)
+    """
+    found = resample(
+        side_by_side(before, after, paired=paired, rng=rng).units,
+        rng=rng,
+        n_resamples=n_resamples,
+        confidence_level=confidence_level,
+        interval=interval,
+    )
+    return difference_of(found, top, null=null)
+
+
 def _verdict(
     asr: Difference, one: AgentSuccessRate, other: AgentSuccessRate, margin: float, rule: Rule
 ) -> tuple[Verdict, str]:

@@ -12,10 +12,12 @@ from calibration.metrics.joint import AFTER, BEFORE
 from calibration.metrics.resampling import (
     BOOTSTRAP_UNITS,
     MINIMUM_UNITS,
+    NO_VARIANCE,
     NO_VARIATION,
     UNDEFINED_DRAWS,
     Resampled,
 )
+from calibration.metrics.units import Units
 from calibration.metrics.variances import (
     linearised_variance,
     satterthwaite,
@@ -34,7 +36,7 @@ class Difference:
     estimate : Estimate
         The difference as a fraction, in [-1, 1]; the reports print percentage points.
     p_value : float or None
-        Two-sided, for no difference: the level at which the interval would just reach zero.
+        Two-sided, for a difference of `null`: the level at which the interval would just reach it.
     one_sided : tuple of float or None
         The limits that the true difference exceeds, or stays below, each with
         `estimate.confidence_level`.
@@ -42,6 +44,8 @@ class Difference:
         The smallest true difference that samples like these show with `power`.
     power : float
         Usually .8.
+    null : float
+        The difference that is tested; 0: none.
     """
 
     estimate: Estimate
@@ -49,6 +53,15 @@ class Difference:
     one_sided: tuple[float, float] | None
     minimum_detectable: float | None
     power: float = POWER
+    null: float = 0.0
+
+    @property
+    def p_below(self) -> float | None:
+        """One-sided p-value of "the true difference is not below `null`"; None without one."""
+        if self.p_value is None or self.estimate.value is None:
+            return None
+        below = self.estimate.value < self.null
+        return self.p_value / 2 if below else 1 - self.p_value / 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,13 +73,14 @@ class _Limits:
 
 
 def difference_of(
-    found: Resampled, top: str, bottom: str = "runs", *, power: float = POWER
+    found: Resampled, top: str, bottom: str = "runs", *, power: float = POWER, null: float = 0.0
 ) -> Difference:
     """Estimate what a ratio gained from one side to the other.
 
     The bootstrap when both sides have 20 units or more; with 5 to 19 on a side, t with
     Satterthwaite's degrees of freedom; none below. Where one side shows no variation its exact
-    bound is combined with the other's interval, by the square-and-add rule.
+    bound is combined with the other's interval, by the square-and-add rule. Where all tasks are on
+    both sides and all changed alike, the exact bound on the share of tasks that may differ.
 
     Parameters
     ----------
@@ -76,6 +90,8 @@ def difference_of(
         The features of the ratio.
     power : float, default 0.80
         Power of the minimum detectable difference, in (0, 1).
+    null : float, default 0
+        Difference that the p-value is for.
 
     References
     ----------
@@ -89,8 +105,9 @@ def difference_of(
         why = "no run enters this rate on one side: add runs"
         nothing = not_estimable(why, method="difference", confidence_level=found.confidence_level)
         return Difference(
-            estimate=nothing, p_value=None, one_sided=None, minimum_detectable=None, power=power
-        )
+            estimate=nothing, p_value=None, one_sided=None, minimum_detectable=None, power=power,
+            null=null,
+        )  # fmt: skip
     value = other.value - one.value
     influence = found.influence(AFTER + top, AFTER + bottom) - found.influence(
         BEFORE + top, BEFORE + bottom
@@ -103,9 +120,12 @@ def difference_of(
             f"not_estimable: no interval from {fewest} {units.noun} on a side, "
             f"at least {MINIMUM_UNITS} are needed"
         )
+    elif se**2 < NO_VARIANCE and _all_paired(units, bottom):
+        method, status = f"difference, exact bound over {fewest:,} {units.noun}", NO_VARIATION
+        limits = _alike(value, fewest, found.confidence_level, power, null)
     elif NO_VARIATION in (one.status, other.status):
         method, status = "difference, exact bound where all runs score the same", NO_VARIATION
-        limits = _added(one, other, value, found.confidence_level, power)
+        limits = _added(one, other, value, found.confidence_level, power, null)
     elif fewest < BOOTSTRAP_UNITS or draws is None:
         limits = _by_t(
             value,
@@ -113,11 +133,12 @@ def difference_of(
             satterthwaite(*stratum_variances(influence, units)),
             found.confidence_level,
             power,
+            null,
         )
     elif np.isnan(draws).any():
         status = UNDEFINED_DRAWS
     else:
-        limits = _by_draws(found, draws, value, influence, se, power)
+        limits = _by_draws(found, draws, value, influence, se, power, null)
     return Difference(
         estimate=Estimate(
             value=value,
@@ -132,7 +153,14 @@ def difference_of(
         one_sided=None if limits is None else limits.one_sided,
         minimum_detectable=None if limits is None else limits.minimum_detectable,
         power=power,
+        null=null,
     )
+
+
+def _all_paired(units: Units, bottom: str) -> bool:
+    """Return whether every unit that enters is on both sides."""
+    here, there = (units.sums[:, units.column(side + bottom)] > 0 for side in (BEFORE, AFTER))
+    return bool((here == there).all())
 
 
 def _gains(found: Resampled, top: str, bottom: str) -> FloatArray | None:
@@ -145,16 +173,32 @@ def _clipped(low: float, high: float) -> tuple[float, float]:
     return max(-1.0, low), min(1.0, high)
 
 
-def _by_t(value: float, se: float, freedom: float, level: float, power: float) -> _Limits:
-    if se == 0:
-        # Only where pairs all differ by the same amount: the sides vary, their difference does not.
-        freedom = 1.0
+def _alike(value: float, n: int, level: float, power: float, null: float) -> _Limits:
+    """Bound the share of units that may differ from the others, by anything in [-1, 1]."""
+    share = 1 - ((1 - level) / 2) ** (1 / n)
+    one_sided = 1 - (1 - level) ** (1 / n)
+    p_value = 1.0
+    if null != value:
+        needed = (null - value) / ((1 if null > value else -1) - value)
+        p_value = min(1.0, 2 * float((1 - needed) ** n))
+    seen = 1 - (1 - power) ** (1 / n)
+    return _Limits(
+        interval=(value * (1 - share) - share, value * (1 - share) + share),
+        one_sided=(value * (1 - one_sided) - one_sided, value * (1 - one_sided) + one_sided),
+        p_value=p_value,
+        minimum_detectable=min(1.0, share + seen),
+    )
+
+
+def _by_t(
+    value: float, se: float, freedom: float, level: float, power: float, null: float
+) -> _Limits:
     t = stats.t(freedom)
     reach, one_sided = float(t.ppf((1 + level) / 2)) * se, float(t.ppf(level)) * se
     return _Limits(
         interval=_clipped(value - reach, value + reach),
         one_sided=_clipped(value - one_sided, value + one_sided),
-        p_value=float(2 * t.sf(abs(value) / se)) if se > 0 else float(value == 0),
+        p_value=float(2 * t.sf(abs(value - null) / se)) if se > 0 else float(value == null),
         minimum_detectable=reach + float(t.ppf(power)) * se,
     )
 
@@ -166,6 +210,7 @@ def _by_draws(
     influence: FloatArray,
     se: float,
     power: float,
+    null: float,
 ) -> _Limits:
     level = found.confidence_level
     short = found.shortness(influence)
@@ -174,25 +219,23 @@ def _by_draws(
     return _Limits(
         interval=found.between(draws, value, influence),
         one_sided=found.between(draws, value, influence, tail=1 - level),
-        p_value=found.p_value(0.0, draws, value, influence),
+        p_value=found.p_value(null, draws, value, influence),
         minimum_detectable=z * se,
     )
 
 
 def _added(
-    one: Estimate, other: Estimate, value: float, level: float, power: float
+    one: Estimate, other: Estimate, value: float, level: float, power: float, null: float
 ) -> _Limits | None:
     if one.interval is None or other.interval is None or one.value is None or other.value is None:
         return None
     down = hypot(other.value - other.interval[0], one.interval[1] - one.value)
     up = hypot(other.interval[1] - other.value, one.value - one.interval[0])
     z, one_sided = float(stats.norm.ppf((1 + level) / 2)), float(stats.norm.ppf(level))
-    toward_zero = down if value > 0 else up
+    toward = down if value > null else up
     return _Limits(
         interval=_clipped(value - down, value + up),
         one_sided=_clipped(value - down * one_sided / z, value + up * one_sided / z),
-        p_value=(
-            float(2 * stats.norm.sf(z * abs(value) / toward_zero)) if toward_zero > 0 else 1.0
-        ),
+        p_value=float(2 * stats.norm.sf(z * abs(value - null) / toward)) if toward > 0 else 1.0,
         minimum_detectable=(1 + float(stats.norm.ppf(power)) / z) * max(down, up),
     )

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from calibration.estimates import Estimate, not_estimable
-from calibration.metrics.arrays import FloatArray
+from calibration.metrics.arrays import FloatArray, IntArray
 from calibration.metrics.ratios import ratio_estimates
 from calibration.metrics.resampling import MINIMUM_UNITS, NO_VARIATION
 from calibration.metrics.trials import (
@@ -79,6 +79,7 @@ def pass_over_tasks(
     *,
     rng: np.random.Generator,
     weights: FloatArray | None = None,
+    like: IntArray | None = None,
     n_resamples: int = 1000,
     confidence_level: float = 0.95,
 ) -> PassAtK:
@@ -97,6 +98,8 @@ def pass_over_tasks(
         Source of the resamples.
     weights : float array, shape (n_tasks,), optional
         Inverse inclusion probabilities of the tasks.
+    like : int array, shape (n_tasks,), optional
+        How many tasks each row stands for; 1 when None.
     n_resamples : int, default 1000
         Resamples of whole tasks.
     confidence_level : float, default 0.95
@@ -130,7 +133,8 @@ def pass_over_tasks(
     """
     n, c = checked_counts(trials.n, trials.c, k)
     enough = n >= k
-    entering, too_few = int(enough.sum()), int((~enough).sum())
+    like = np.ones(n.size, dtype=np.int64) if like is None else like
+    entering, too_few = int(like[enough].sum()), int(like[~enough].sum())
     if not entering:
         why = f"no task has {k} trials: run each task {k} times or more"
         nothing = not_estimable(why, method="mean over tasks", confidence_level=confidence_level)
@@ -144,6 +148,7 @@ def pass_over_tasks(
         of_task,
         np.ones_like(of_task),
         weights=None if weights is None else np.asarray(weights, dtype=np.float64)[enough],
+        like=like[enough],
         rng=rng,
         n_resamples=n_resamples,
         confidence_level=confidence_level,

@@ -1,39 +1,40 @@
 """A quantile of runs with the interval of its rank: latency and cost percentiles."""
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
 from calibration.estimates import OK, Estimate, not_estimable
 from calibration.metrics.arrays import FloatArray
-from calibration.metrics.ratios import ratio_estimates
+from calibration.metrics.resampling import MINIMUM_UNITS
+from calibration.metrics.sums import SquareSums
 
 
 def quantile_estimate(
     values: FloatArray,
     q: float,
     *,
-    rng: np.random.Generator,
     weights: FloatArray | None = None,
-    clusters: NDArray[np.generic] | None = None,
+    n: int | None = None,
+    below: SquareSums | None = None,
     confidence_level: float = 0.95,
 ) -> Estimate:
     """Estimate a quantile of a quantity that runs have, for instance the latency p95.
 
-    Runs are independent, or tasks are when `clusters` names them. Nothing is assumed of the shape.
+    Runs are independent, or tasks are when `below` sums over them. Nothing is assumed of the shape.
 
     Parameters
     ----------
-    values : float array, shape (n,)
-        Finite; leave out runs for which it is not known.
+    values : float array, shape (n_values,)
+        Finite, each once or more often; leave out runs for which it is not known.
     q : float
         Share of runs at or below the quantile, in (0, 1).
-    rng : numpy.random.Generator
-        Passed to `ratio_estimates`, whose standard error gives the effective number of runs.
-    weights : float array, shape (n,), optional
-        Inverse inclusion probabilities.
-    clusters : array, shape (n,), optional
-        Task of each run.
+    weights : float array, shape (n_values,), optional
+        What each value weighs: its runs, or the sum of their inverse inclusion probabilities.
+    n : int, optional
+        Runs, where a value stands for several.
+    below : SquareSums, optional
+        Over the tasks: weight of the runs at or below the quantile, over weight of all. Needed
+        where tasks repeat or runs have weights.
     confidence_level : float, default 0.95
         Target coverage, strictly between 0 and 1.
 
@@ -56,7 +57,7 @@ def quantile_estimate(
 
     Examples
     --------
-    >>> found = quantile_estimate(np.arange(1.0, 101.0), 0.5, rng=np.random.default_rng(1))
+    >>> found = quantile_estimate(np.arange(1.0, 101.0), 0.5)
     >>> found.value, found.interval
     (50.0, (40.0, 61.0))
     """
@@ -65,21 +66,20 @@ def quantile_estimate(
     if not np.isfinite(values).all():
         raise ValueError("values must be finite; leave out runs for which they are not known")
     method = "quantile, limits of its rank"
-    n = values.size
+    n = values.size if n is None else n
     if not n:
         why = "no value is known: record it"
         return not_estimable(why, method=method, confidence_level=confidence_level)
-    weight = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
+    weight = np.ones(values.size) if weights is None else np.asarray(weights, dtype=np.float64)
     order = np.argsort(values, kind="stable")
     cumulated = np.cumsum(weight[order]) / weight.sum()
 
     def at(share: float) -> float:
         # Sums of weights miss their share by rounding.
         place = int(np.searchsorted(cumulated, share - 1e-12))
-        return float(values[order][min(place, n - 1)])
+        return float(values[order][min(place, values.size - 1)])
 
-    value = at(q)
-    effective = _effective(values <= value, q, weights, clusters, rng)
+    effective = _effective(q, n, below)
     low, high = _share_limits(q, effective, confidence_level)
     interval: tuple[float, float] | None = None
     tail = (1 - confidence_level) / 2
@@ -87,7 +87,7 @@ def quantile_estimate(
     if q**effective <= tail and (1 - q) ** effective <= tail:
         status, interval = OK, (at(low), at(high))
     return Estimate(
-        value=value,
+        value=at(q),
         interval=interval,
         n=n,
         method=method,
@@ -96,24 +96,13 @@ def quantile_estimate(
     )
 
 
-def _effective(
-    below: NDArray[np.bool_],
-    q: float,
-    weights: FloatArray | None,
-    clusters: NDArray[np.generic] | None,
-    rng: np.random.Generator,
-) -> float:
+def _effective(q: float, n: int, below: SquareSums | None) -> float:
     """Return the number of independent runs that would know the share below as closely."""
-    if weights is None and clusters is None:
-        return float(below.size)
-    share = below[:, None].astype(np.float64)
-    (estimate,) = ratio_estimates(
-        share, np.ones_like(share), weights=weights, clusters=clusters, rng=rng, n_resamples=1
-    )
-    if not estimate.se:
-        units = below.size if clusters is None else np.unique(np.asarray(clusters)).size
-        return float(units)
-    return min(float(below.size), q * (1 - q) / estimate.se**2)
+    if below is None:
+        return float(n)
+    if below.n < MINIMUM_UNITS or below.variance == 0:
+        return float(below.n)
+    return min(float(n), q * (1 - q) / below.variance)
 
 
 def _share_limits(q: float, n: float, confidence_level: float) -> tuple[float, float]:

@@ -16,6 +16,7 @@ def ratio_estimates(
     rng: np.random.Generator,
     weights: FloatArray | None = None,
     clusters: NDArray[np.generic] | None = None,
+    like: NDArray[np.int64] | None = None,
     n_resamples: int = 1000,
     confidence_level: float = 0.95,
 ) -> tuple[Estimate, ...]:
@@ -34,6 +35,8 @@ def ratio_estimates(
         Inverse inclusion probabilities.
     clusters : array, shape (n,), optional
         Rows of a cluster are resampled together.
+    like : int array, shape (n,), optional
+        How many independent rows each stands for; not with `clusters`.
     n_resamples : int, default 1000
         Resamples.
     confidence_level : float, default 0.95
@@ -69,7 +72,8 @@ def ratio_estimates(
         raise ValueError(f"weights must be {n} positive numbers, got {weights!r}")
     rows = np.hstack([numerators, denominators]) * weight[:, None]
     if clusters is None:
-        sums, multiplicity = np.unique(rows, axis=0, return_counts=True)
+        sums, place = np.unique(rows, axis=0, return_inverse=True)
+        multiplicity = np.bincount(place.ravel(), weights=like).astype(np.int64)
     else:
         index = np.unique(np.asarray(clusters), return_inverse=True)[1].ravel().astype(np.int64)
         sums = summed(list(rows.T), index)
@@ -82,7 +86,7 @@ def ratio_estimates(
             stratum=np.zeros(len(sums), dtype=np.int64),
             entering=(sums > 0).T.astype(np.int64) @ multiplicity,
             n=int(multiplicity.sum()),
-            effective_share=float(weight.sum() ** 2 / (weight @ weight) / n),
+            effective_share=_effective_share(weight, like),
             noun=RUNS if clusters is None else TASKS,
         ),
         rng=rng,
@@ -90,3 +94,9 @@ def ratio_estimates(
         confidence_level=confidence_level,
     )
     return tuple(found.ratio(f"top:{j}", f"bottom:{j}") for j in range(n_ratios))
+
+
+def _effective_share(weight: FloatArray, like: NDArray[np.int64] | None) -> float:
+    """Return Kish's effective number of rows, per row."""
+    times = np.ones(weight.size) if like is None else like
+    return float((weight @ times) ** 2 / (weight**2 @ times) / times.sum())

@@ -5,7 +5,7 @@ from typing import Any
 
 import ibis
 
-from calibration.production.columns import moment, number, text
+from calibration.production.columns import any_text, moment, number, text
 from calibration.production.sources import Source
 from calibration.records import OUTCOMES
 
@@ -49,11 +49,12 @@ def check(
     *,
     workflows: Mapping[str, float | None] | None,
     zone: str,
+    further: Sequence[str] = (),
 ) -> Any:
     """Return the rows in our own columns, with `reason` (0: the row counts) and the bad `value`.
 
-    Columns: those of `READ`, `at`, `row`, `file`, and true or false `naive`, `no_units` and
-    `bad_latency`. What a source does not have is null.
+    Columns: those of `READ`, `at`, `row`, `file`, true or false `naive`, `no_units` and
+    `bad_latency`, and the texts of `further` ones. What a source does not have is null.
     """
     table, where = source.table, source.name
 
@@ -118,6 +119,7 @@ def check(
         reason=reason,
         row=table[source.row].cast("int64") if source.row else ibis.null("int64"),
         file=table[source.file] if source.file else ibis.null("string"),
+        **{c: any_text(given(c)) for c in further},
         **{f"said_{c}": table[columns[c]].cast("string").left(SHOWN) for _, c in shown},
     )
     value = ibis.cases(

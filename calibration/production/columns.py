@@ -20,6 +20,7 @@ OPTIONAL = (
     "units", "started_at", "task_id", "trial", "weight", "stratum", "latency_s", "model", "status",
 )  # fmt: skip
 KNOWN = (*REQUIRED, *OPTIONAL)
+OF_GATES = ("tier", "category", "loops", "data_corruption", "tags")
 LARGEST = 1e300
 
 _NUMBER = r"^\s*[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,2})?\s*$"
@@ -36,9 +37,13 @@ _ZONED = rf"[T ]{_CLOCK}{_OFFSET}\s*$"
 
 
 def mapped(
-    given: Mapping[str, str | None] | None, present: tuple[str, ...], where: str
+    given: Mapping[str, str | None] | None,
+    present: tuple[str, ...],
+    where: str,
+    *,
+    further: tuple[str, ...] = (),
 ) -> dict[str, str]:
-    """Return the column of the source for each of ours that is there.
+    """Return the column of the source for each of ours that is there, and of `further` ones.
 
     Raises
     ------
@@ -47,11 +52,12 @@ def mapped(
     """
     given = given or {}
     shown = ", ".join(name[:80] for name in present[:40])
+    known = (*KNOWN, *further)
     for ours in given:
-        if ours not in KNOWN:
-            raise InputError(f"column {ours!r:.80} is none of {', '.join(KNOWN)}")
+        if ours not in known:
+            raise InputError(f"column {ours!r:.80} is none of {', '.join(known)}")
     found: dict[str, str] = {}
-    for ours in KNOWN:
+    for ours in known:
         theirs = given.get(ours, ours)
         if theirs is None:
             if ours in REQUIRED and ours != "cost_usd":
@@ -106,6 +112,11 @@ def text(column: Any, ours: str, where: str) -> Any:
     if kind.is_nested() or kind.is_binary():
         raise InputError(f"{where}: column {ours!r} holds {kind}, not texts")
     return (column if kind.is_string() else column.cast("string")).nullif("")
+
+
+def any_text(column: Any) -> Any:
+    """Return a column as text whatever it holds; a list is written out."""
+    return (column if column.type().is_string() else column.cast("string")).nullif("")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,10 @@ from calibration.production.cells import (
     price,
 )
 from calibration.production.checks import check, one_of
-from calibration.production.columns import checked_zone, mapped, ones
+from calibration.production.columns import OF_GATES, checked_zone, mapped, ones
 from calibration.production.duplicates import deduplicate
 from calibration.production.engines import Engine, week_names
+from calibration.production.gating import GateQuery, gate_tables
 from calibration.production.listing import within
 from calibration.production.refused import (
     duplicates_set_aside,
@@ -52,6 +53,7 @@ def production_counts(
     most_exact: int = MOST_EXACT,
     most_tasks: int = MOST_TASKS,
     named_tasks: bool = False,
+    gates: GateQuery | None = None,
 ) -> ProductionCounts:
     """Count the traces of a source.
 
@@ -80,6 +82,8 @@ def production_counts(
         Distinct penalties, and tasks, up to which they are kept one by one.
     named_tasks : bool, default False
         Keep totals by task, with names that other sources share, also where no task repeats.
+    gates : GateQuery, optional
+        Bring back what gates need beside the counts.
 
     Returns
     -------
@@ -93,12 +97,15 @@ def production_counts(
     zone = checked_zone(timezone)
     engine = source.engine
     own = tuple(c for c in source.table.columns if c not in (source.file, source.row))
-    used = mapped(columns, own, source.name)
+    extra = OF_GATES if gates is not None else ()
+    used = mapped(columns, own, source.name, further=extra)
     ceilings = {w.name: w.ceiling_usd for w in taxonomy.workflows}
     credits = {SCORE: credit or CreditTable.from_taxonomy(taxonomy)}
     credits |= {f"{SCORE}_{name}": table for name, table in (further or {}).items()}
     workflows = ceilings if known_workflows_only else None
-    rows = check(source, used, workflows=workflows, zone=zone)
+    rows = check(source, used, workflows=workflows, zone=zone, further=extra)
+    if gates is not None and gates.model is not None:
+        rows = rows.filter((rows.model == gates.model).fill_null(False) | (rows.reason != 0))
     if source.texts:
         rows = engine.keep(rows, "checked", numbered=True)
     else:
@@ -132,6 +139,9 @@ def production_counts(
         n_kept=facts["n"],
         first=_utc(facts["first"]),
         last=_utc(facts["last"]),
+        for_gates=(
+            gate_tables(priced, engine, used, gates) if gates is not None and facts["n"] else None
+        ),
     )
 
 

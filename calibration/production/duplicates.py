@@ -3,10 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from calibration.production.checks import READ
 from calibration.production.engines import Engine
 
-COMPARED = (*READ, "at")
 REST = ("naive", "no_units", "bad_latency", "reason", "value", "row", "file")
 
 
@@ -31,7 +29,8 @@ def deduplicate(rows: Any, engine: Engine, *, n: int) -> Deduplicated | None:
     several = engine.keep(times.filter(times.times > 1).select("trace_id"), "repeated")
     doubtful = rows.semi_join(several, "trace_id")
     # The first row of each version stands for it.
-    versions = doubtful.group_by(COMPARED).aggregate(
+    compared = [name for name in rows.columns if name not in REST]
+    versions = doubtful.group_by(compared).aggregate(
         naive=doubtful.naive.any(),
         no_units=doubtful.no_units.any(),
         bad_latency=doubtful.bad_latency.any(),

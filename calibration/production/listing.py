@@ -27,6 +27,7 @@ class Reading:
     timezone: str = "UTC"
     since: datetime | None = None
     until: datetime | None = None
+    further: tuple[str, ...] = ()
 
 
 def list_runs(
@@ -66,7 +67,7 @@ def list_runs(
 
 def count_named(source: Source, reading: Reading, names: Collection[tuple[str, str]]) -> int:
     """Return how many rows of the source have one of these (workflow, trace_id)."""
-    used = mapped(reading.columns, columns_of(source), source.name)
+    used = mapped(reading.columns, columns_of(source), source.name, further=reading.further)
     workflow, trace_id = (
         text(source.table[used[ours]], ours, source.name) for ours in ("workflow", "trace_id")
     )
@@ -86,7 +87,7 @@ def columns_of(source: Source) -> tuple[str, ...]:
 
 
 def _rows(source: Source, reading: Reading) -> Any:
-    used = mapped(reading.columns, columns_of(source), source.name)
+    used = mapped(reading.columns, columns_of(source), source.name, further=reading.further)
     ceilings = {w.name: w.ceiling_usd for w in reading.taxonomy.workflows}
     workflows = ceilings if reading.known_workflows_only else None
     rows = check(source, used, workflows=workflows, zone=checked_zone(reading.timezone))

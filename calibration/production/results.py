@@ -6,6 +6,7 @@ from datetime import datetime
 
 import pandas as pd
 
+from calibration.production.gating import GateTables
 from calibration.records import OUTCOMES
 from calibration.taxonomy import Taxonomy
 
@@ -144,6 +145,8 @@ class ProductionCounts:
         n_read = n_kept + those set aside.
     first, last : datetime or None
         Of the kept traces, in UTC.
+    for_gates : GateTables or None
+        What gates need beside the counts, where it was asked for.
     """
 
     cells: pd.DataFrame
@@ -163,6 +166,7 @@ class ProductionCounts:
     n_kept: int
     first: datetime | None
     last: datetime | None
+    for_gates: GateTables | None = None
 
     @property
     def n_set_aside(self) -> int:

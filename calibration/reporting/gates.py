@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator
 
-from calibration.analyses.gate_baseline import PART, comparable_data
-from calibration.analyses.gating import GateAnalysis
+from calibration.analyses.gate_analysis import GateAnalysis
 from calibration.gates.results import GateResult, Part
 from calibration.reporting.asr_json import rate
-from calibration.reporting.json_values import Json
+from calibration.reporting.json_values import Json, estimate
 from calibration.reporting.text import number, table
 
 IN_POINTS = ("non_inferior", "regression")
@@ -15,8 +14,9 @@ SHOWN_PARTS = 40
 
 def gates(result: GateAnalysis) -> Iterator[str]:
     """Yield the report on all gates."""
+    yield from result.marks
     yield verdict(result)
-    yield f"Agent success rate (ASR) {number(result.asr.asr)}  outcomes as given, not calibrated"
+    yield f"Agent success rate (ASR) {number(result.asr)}  {result.kind}"
     yield ""
     yield from table(
         ["gate", "level", "result", "value", "n"],
@@ -28,12 +28,13 @@ def gates(result: GateAnalysis) -> Iterator[str]:
     yield ""
     for note in result.notes:
         yield f"  {note}"
-    if result.set_aside:
-        yield f"  {len(result.set_aside):,} rows set aside, the first: {result.set_aside[0].reason}"
+    for row in result.set_aside:
+        first = f" (the first: {row.examples[0]:.160})" if row.examples else ""
+        yield f"  set aside: {row.n:,} rows, {row.reason}{first}"
     level = 100 * result.report.confidence_level
     yield (
         f"{result.n_runs:,} runs of {result.n_tasks:,} tasks; {level:g} % intervals; taxonomy "
-        f"{result.taxonomy_version} ({result.comparable.taxonomy[:12]}); seed {result.seed}; "
+        f"{result.taxonomy_version} ({result.taxonomy_fingerprint[:12]}); seed {result.seed}; "
         f"fingerprint {result.fingerprint[:16]}"
     )
 
@@ -90,14 +91,17 @@ def _detail(gate: GateResult) -> Iterator[str]:
         yield f"    and {len(gate.parts) - SHOWN_PARTS} more, all in --json"
 
 
-def gates_data(result: GateAnalysis, *, with_tasks: bool = False) -> Json:
-    """Return the report as JSON; with tasks it is a baseline that pairs by task."""
+def gates_data(result: GateAnalysis) -> Json:
+    """Return the report as JSON."""
     return {
         "passed": not result.report.blocking,
         "exit_code": result.report.exit_code,
+        "marks": list(result.marks),
         "gates": [_gate(gate) for gate in result.report.gates],
-        "rates": rate(result.asr),
-        "calibrated": False,
+        "asr": estimate(result.asr),
+        "calibrated": result.calibrated,
+        "kind": result.kind,
+        "rates": rate(result.rates),
         "n_runs": result.n_runs,
         "n_tasks": result.n_tasks,
         "baseline": None
@@ -105,20 +109,21 @@ def gates_data(result: GateAnalysis, *, with_tasks: bool = False) -> Json:
         else {"taxonomy": result.baseline.taxonomy, "failed": list(result.baseline.failed)},
         "notes": list(result.notes),
         "set_aside": [
-            {"file": row.file, "line": row.line, "reason": row.reason} for row in result.set_aside
+            {"reason": row.reason, "n": row.n, "examples": list(row.examples)}
+            for row in result.set_aside
         ],
         "settings": {
             "confidence_level": result.settings.confidence_level,
             "partial_plus_passes": result.settings.partial_plus_passes,
+            "max_set_aside": result.settings.max_set_aside,
             "ceilings": dict(result.settings.ceilings),
         },
         "taxonomy": {
             "version": result.taxonomy_version,
-            "fingerprint": result.comparable.taxonomy,
+            "fingerprint": result.taxonomy_fingerprint,
         },
         "seed": result.seed,
         "fingerprint": result.fingerprint,
-        PART: comparable_data(result.comparable, with_tasks=with_tasks),
     }
 
 

@@ -1,12 +1,14 @@
 """Gates as JUnit XML, for the test report of a CI job."""
 
 import re
+from collections.abc import Iterable
 from datetime import datetime
 from xml.etree import ElementTree as ET
 
-from calibration.analyses.gating import GateAnalysis
+from calibration.analyses.gate_analysis import GateAnalysis
 from calibration.gates.results import GateResult
 from calibration.reporting.gates import figure, verdict
+from calibration.reporting.plain import visible
 
 SUITE = "asr gate"
 # What XML 1.0 cannot hold, not even escaped.
@@ -34,29 +36,30 @@ def junit(result: GateAnalysis, *, at: datetime) -> str:
         "tests": str(len(report.gates)),
         "failures": str(len(report.blocking)),
         "errors": "0",
-        "skipped": str(skipped),
         "time": "0",
     }
+    # The schema of Jenkins knows no `skipped` of all suites.
     root = ET.Element("testsuites", {"name": SUITE, **counts})
     suite = ET.SubElement(
         root,
         "testsuite",
         {
             "name": SUITE, "id": "0", "package": "asr", "hostname": "localhost",
-            "timestamp": at.strftime("%Y-%m-%dT%H:%M:%S"), **counts,
+            "timestamp": at.strftime("%Y-%m-%dT%H:%M:%S"), "skipped": str(skipped), **counts,
         },
     )  # fmt: skip
     properties = ET.SubElement(suite, "properties")
     for name, value in (
         ("fingerprint", result.fingerprint),
-        ("taxonomy", result.comparable.taxonomy),
+        ("taxonomy", result.taxonomy_fingerprint),
         ("seed", str(result.seed)),
         ("runs", str(result.n_runs)),
+        *(("mark", mark) for mark in result.marks),
     ):
         ET.SubElement(properties, "property", {"name": name, "value": _fit(value)})
     for gate in report.gates:
         _case(suite, gate)
-    ET.SubElement(suite, "system-out").text = _fit(verdict(result))
+    ET.SubElement(suite, "system-out").text = _lines([*result.marks, verdict(result)])
     ET.SubElement(suite, "system-err").text = ""
     ET.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, "unicode") + "\n"
@@ -77,10 +80,17 @@ def _case(suite: ET.Element, gate: GateResult) -> None:
     failure = ET.SubElement(case, "failure", {"type": gate.status, "message": _fit(message)})
     lines = [f"{gate.method}, n = {gate.n:,}"]
     lines += [f"{p.status}: {p.name} {p.rule}, n = {p.n:,} {p.why}" for p in gate.parts]
-    failure.text = _fit("\n".join(lines))
+    failure.text = _lines(lines)
+
+
+def _lines(lines: Iterable[str]) -> str:
+    return _bounded("\n".join(map(_fit, lines)))
 
 
 def _fit(text: str) -> str:
-    """Return text that XML can hold, bounded."""
-    fit = _UNFIT.sub("\ufffd", text)
-    return fit if len(fit) <= MAX_TEXT else fit[: MAX_TEXT - 1] + "…"
+    """Return one line that XML can hold and that steers no viewer, bounded."""
+    return _bounded(_UNFIT.sub("\ufffd", visible(text)))
+
+
+def _bounded(text: str) -> str:
+    return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…"

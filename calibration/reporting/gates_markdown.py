@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from calibration.analyses.gating import GateAnalysis
+from calibration.analyses.gate_analysis import GateAnalysis
 from calibration.gates.results import GateResult
 from calibration.reporting.gates import IN_POINTS, figure, verdict
 
@@ -36,12 +36,15 @@ def markdown(result: GateAnalysis) -> Iterator[str]:
     """Yield the summary, line by line."""
     yield f"## {plain(verdict(result))}"
     yield ""
-    asr = result.asr.asr
+    for mark in result.marks:
+        yield f"**{plain(mark)}**"
+        yield ""
+    asr = result.asr
     limits = "" if asr.interval is None else f"[{asr.interval[0]:.3f}, {asr.interval[1]:.3f}]"
     if asr.value is not None:
         yield (
             f"ASR {asr.value:.3f} {plain(limits)}, {result.n_runs:,} runs of {result.n_tasks:,} "
-            "tasks; outcomes as given, not calibrated."
+            f"tasks; {plain(result.kind)}."
         )
     yield ""
     yield "| gate | level | result | value | wanted | n | why |"
@@ -53,9 +56,12 @@ def markdown(result: GateAnalysis) -> Iterator[str]:
     for note in result.notes:
         yield ""
         yield plain(note)
+    for row in result.set_aside:
+        yield ""
+        yield f"Set aside: {row.n:,} rows, {plain(row.reason)}"
     yield ""
     yield (
-        f"Taxonomy {plain(result.taxonomy_version)} ({result.comparable.taxonomy[:12]}), seed "
+        f"Taxonomy {plain(result.taxonomy_version)} ({result.taxonomy_fingerprint[:12]}), seed "
         f"{result.seed}, fingerprint {result.fingerprint[:16]}."
     )
     yield ""

@@ -92,3 +92,34 @@ def read_tasks(cursor: Cursor, part: Path, ids: list[str], most: int) -> dict[st
             f"{part}: the text of the traces cannot be read; bring back the file from a backup"
         ) from error
     return {trace_id: task or "" for trace_id, task in found}
+
+
+def read_looping(cursor: Cursor, part: Path, ids: list[str]) -> set[str]:
+    """Return which of these traces of a part made three equal calls in a row."""
+    try:
+        found = cursor.execute(
+            """
+            WITH called AS (
+              SELECT trace_id, list_transform(
+                list_filter(
+                  from_json(
+                    review::JSON -> '$.steps', '[{"tool": "VARCHAR", "arguments": "VARCHAR"}]'
+                  ),
+                  lambda step: step.tool IS NOT NULL
+                ),
+                lambda step: [step.tool, coalesce(step.arguments, '')]
+              ) AS calls
+              FROM read_parquet(?) WHERE list_contains(?::VARCHAR[], trace_id)
+            )
+            SELECT trace_id FROM called WHERE len(list_filter(
+              range(1, len(calls) - 1),
+              lambda k: calls[k] = calls[k + 1] AND calls[k] = calls[k + 2]
+            )) > 0
+            """,
+            [str(part), ids],
+        ).fetchall()
+    except duckdb.Error as error:
+        raise StoreError(
+            f"{part}: the text of the traces cannot be read; bring back the file from a backup"
+        ) from error
+    return {trace_id for (trace_id,) in found}

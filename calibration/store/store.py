@@ -32,6 +32,7 @@ from calibration.store import (
     saved_queries,
     selection,
     snapshot,
+    tools,
     traces,
     verdicts,
 )
@@ -148,6 +149,10 @@ class Store:
     def trace_frame(self) -> pd.DataFrame:
         """Return the index of all traces."""
         return frames.traces(self._db)
+
+    def looping_ids(self) -> frozenset[str]:
+        """Return the traces that made the same tool call three times in a row or more."""
+        return tools.looping(self._db)
 
     def trace_facets(self) -> TraceFacets:
         """Return the workflows, statuses, models and tools to filter traces by."""

@@ -7,8 +7,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from calibration.records import Trace
-from calibration.store.database import Cursor
+from calibration.store.database import Cursor, Database
+from calibration.store.parts import parts_directory, read_looping
 
+# So many equal calls in a row are a loop.
+LOOP = 3
 # A name comes from a file of a stranger; longer ones are cut here and whole in the transcript.
 MAX_NAME = 200
 
@@ -66,3 +69,24 @@ def forget_tools(cursor: Cursor, trace_ids: list[str]) -> None:
     cursor.execute(
         "DELETE FROM trace_tool WHERE list_contains(?::VARCHAR[], trace_id)", [trace_ids]
     )
+
+
+def looping(db: Database) -> frozenset[str]:
+    """Return the traces that called one tool with the same arguments three times in a row or more.
+
+    Other calls between them end a row, words do not.
+    """
+    with db.read() as cursor:
+        # The index of tools leaves few transcripts to be read.
+        found = cursor.execute(
+            "SELECT DISTINCT trace_id, part FROM trace_tool JOIN trace USING (trace_id) "
+            "WHERE calls >= ? ORDER BY ALL",
+            [LOOP],
+        ).fetchall()
+        by_part: dict[str, list[str]] = {}
+        for trace_id, part in found:
+            by_part.setdefault(part, []).append(trace_id)
+        ids: set[str] = set()
+        for part, inside in by_part.items():
+            ids |= read_looping(cursor, parts_directory(db.path) / part, inside)
+    return frozenset(ids)

@@ -1,13 +1,17 @@
 """docs/gates.md: its example is read, and it names every gate, key and option."""
 
+import json
 import re
+import shlex
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from calibration.cli import main
-from calibration.gates.gate_file import parse_gates
+from calibration.gates.gate_file import TOP, parse_gates
 from calibration.gates.settings import DEFAULTS, METRICS
+from tests.test_cli_gate import rows
 
 PAGE = (Path(__file__).parents[2] / "docs" / "gates.md").read_text(encoding="utf-8")
 
@@ -23,6 +27,8 @@ def test_the_example_is_a_gate_file() -> None:
 def test_every_gate_key_and_option_is_described() -> None:
     for name in DEFAULTS:
         assert f"`{name}`" in PAGE
+    for key in TOP:
+        assert key in PAGE
     for keys in METRICS.values():
         for key in keys:
             assert f"`{key}`" in PAGE
@@ -30,3 +36,33 @@ def test_every_gate_key_and_option_is_described() -> None:
     for option in ("--baseline", "--labels", "--model", "--junit", "--summary", "--write-baseline"):
         assert option in shown
         assert option in PAGE
+
+
+def commands() -> list[list[str]]:
+    """Return every `asr gate` of the page on runs.jsonl, as words, in the order they are run."""
+    plain = re.sub(r"\n +(?=--)", " ", PAGE)
+    found = [line.strip().removeprefix("- ") for line in plain.splitlines()]
+    words = [
+        shlex.split(line) for line in found if line.startswith(("asr gate runs", "- asr gate"))
+    ]
+    written = [line for line in words if "--write-baseline" in line]
+    return written + [line for line in words if "--baseline" in line]
+
+
+def test_the_jobs_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first run has no baseline, so its regression is skipped; those after it pass."""
+    monkeypatch.chdir(tmp_path)
+    (example,) = re.findall(r"```toml\n(.*?)```", PAGE, flags=re.DOTALL)
+    Path("gates.toml").write_text(example, encoding="utf-8")
+    found = rows(n_tasks=60, trials=8, failing=6)
+    Path("runs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in found), "utf-8")
+    write, *jobs = commands()
+    first = CliRunner().invoke(main, write[1:])
+    assert (first.exit_code, first.stdout.splitlines()[0]) == (1, "GATES FAILED: regression")
+    assert len(jobs) == 2
+    for job in jobs:
+        filled = [word.replace("$GITHUB_STEP_SUMMARY", "summary.md") for word in job]
+        done = CliRunner().invoke(main, filled[1:])
+        assert done.exit_code == 0, done.output
+    assert Path("gates.xml").read_text("utf-8").startswith("<?xml")
+    assert "GATES PASSED" in Path("summary.md").read_text("utf-8")

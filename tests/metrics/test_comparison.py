@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from calibration.metrics.class_changes import class_changes
-from calibration.metrics.comparison import Comparison, compare_runs
+from calibration.metrics.comparison import Comparison, compare_runs, difference_between
 from calibration.metrics.counting import count_runs
 from calibration.metrics.counts import RunCounts
 from calibration.metrics.differences import difference_of
@@ -236,3 +236,39 @@ def test_sides_of_different_credit_are_compared_once_restated() -> None:
     assert found.asr.estimate.value == 0
     with pytest.raises(ValueError, match=r"name must be one of \['default'\], got 'other'"):
         forked.restated("other", credit=default)
+
+
+def test_tasks_that_did_not_change_bound_the_change_and_do_not_prove_it() -> None:
+    """Forty pairs alike: with chance .025 none of 1 - .025^(1/40) that differ was seen."""
+    same = by_task([0] * 20 + [2] * 20)
+    found = compare(same, same, paired=True)
+    share = 1 - 0.025 ** (1 / 40)
+    assert found.asr.estimate.interval == pytest.approx((-share, share))
+    assert found.asr.one_sided == pytest.approx((-(1 - 0.05 ** (1 / 40)), 1 - 0.05 ** (1 / 40)))
+    assert (found.asr.estimate.status, found.asr.p_value) == ("no variation seen", 1.0)
+    assert (found.non_inferior, found.verdict) == (False, "inconclusive")
+    enough = by_task([0] * 30 + [2] * 29)
+    assert compare(enough, enough, paired=True).non_inferior
+
+
+def test_tasks_that_all_dropped_alike() -> None:
+    """All forty lost everything: a true loss of 5 pp or less has a chance below 1e-6."""
+    found = difference_between(
+        by_task([0] * 40), by_task([2] * 40), "share:complete", paired=True, null=-0.05, rng=rng()
+    )
+    assert found.estimate.value == -1
+    assert (found.p_below or 0) < 1e-6
+
+
+def test_a_bound_is_tested_from_either_side() -> None:
+    """.8 and .7 of 100 against a loss of 5 pp: z = -.05 / .0611 by the unpaired formula."""
+    sides = runs(80, 0, 20), runs(70, 0, 30)
+    options: dict[str, Any] = {"n_resamples": 20_000}
+    found = difference_between(*sides, null=-0.05, rng=rng(), **options)
+    z = -0.05 / np.sqrt((0.8 * 0.2 + 0.7 * 0.3) / 99)
+    assert found.p_below == pytest.approx(stats.norm.cdf(z), abs=0.01)
+    above = difference_between(*sides, null=-0.15, rng=rng(), **options)
+    assert above.p_below == pytest.approx(stats.norm.sf(z), abs=0.01)
+    few = difference_between(runs(8, 0, 2), runs(7, 0, 3), null=-0.05, rng=rng())
+    assert few.p_below is not None
+    assert 0.3 < few.p_below < 0.5

@@ -194,3 +194,9 @@ def test_names_and_successes_of_other_lengths_are_refused() -> None:
         count_trials(["a", "b"], [True])
     with pytest.raises(ValueError, match="ks must not be empty"):
         pass_curve(trials([1], [1]), [], rng=rng())
+
+
+def test_equal_tasks_may_be_given_once() -> None:
+    one_by_one = pass_over_tasks(trials([3] * 40, [3] * 25 + [1] * 15), 2, rng=rng())
+    counted = pass_over_tasks(trials([3, 3], [3, 1]), 2, rng=rng(), like=np.array([25, 15]))
+    assert counted == one_by_one

@@ -1,0 +1,44 @@
+"""Which traces are of the reference set: calibration material that ranks no agent."""
+
+from calibration.analyses import practice
+from calibration.errors import InputError
+from calibration.records import Trace
+from reference_dataset.loader import LABELS, published, rows
+from reference_dataset.records import FAMILIES
+
+FORCED = "REFERENCE SET: {n} of these traces are calibration material; no agent is ranked by them."
+
+
+def is_reference(trace: Trace) -> bool:
+    """Return whether a trace is one of the published dataset, under its id and with its task."""
+    family, _, number = trace.trace_id.rpartition("-")
+    if family not in FAMILIES or not number.isdigit():
+        return False
+    found = practice.published().traces.get(trace.trace_id)
+    return found is not None and found.prompt == trace.prompt
+
+
+def reference_names() -> set[tuple[str, str]]:
+    """Return workflow and trace of the published set: an id alone may be somebody else's too."""
+    ids = (row.data["trace_id"] for row in rows(published() / LABELS))
+    return {(trace_id.rpartition("-")[0], trace_id) for trace_id in ids}
+
+
+def refuse_reference(name: str, n: int, *, force: bool) -> None:
+    """Refuse a source that holds `n` traces of the reference set, unless forced.
+
+    Raises
+    ------
+    InputError
+        If there are any and it is not forced.
+    """
+    if n and not force:
+        raise InputError(
+            f"{name}: {n:,} traces are of the reference set, which is material for calibration "
+            "and ranks no agent; --force takes them with a mark"
+        )
+
+
+def marks(*numbers: int) -> tuple[str, ...]:
+    """Return what is said before everything else of sources that hold such traces by force."""
+    return tuple(dict.fromkeys(FORCED.format(n=n) for n in numbers if n))
