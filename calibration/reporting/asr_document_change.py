@@ -6,7 +6,7 @@ from calibration.analyses.asr_report import Change
 from calibration.estimates import Estimate
 from calibration.metrics.class_changes import ClassChange
 from calibration.metrics.differences import Difference
-from calibration.reporting.asr_words import p_value, points, rate, statuses
+from calibration.reporting.asr_words import p_value, points, rate, resting, statuses
 from calibration.reporting.document import Block, Mark, Row, Table, Words
 from calibration.reporting.text import percent
 
@@ -16,9 +16,10 @@ FLAGS = (
 )
 
 
-def changes(change: Change) -> Iterator[Block]:
-    """Yield what became of the classes and of the rate."""
-    yield change_table(change.classes, title=f"{change.later} against {change.earlier}")
+def changes(change: Change, basis: str = "") -> Iterator[Block]:
+    """Yield what became of the classes and of the rate; `basis` says of which runs."""
+    title = resting(f"{change.later} against {change.earlier}", basis)
+    yield change_table(change.classes, title=title)
     yield Words(text=FLAGS, kind="small")
     yield Words(text=asr_change(change.before, change.after, change.asr))
 
