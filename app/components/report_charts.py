@@ -116,6 +116,20 @@ def series_chart(trend: Trend, *, axis: str) -> None:
     )  # fmt: skip
     if frame["value"].isna().all():
         return
+    chart = alt.layer(*_series(frame, axis, trend.smooth_name))
+    st.altair_chart(chart.properties(height=280), width="stretch", alt=trend.describes)
+    said = [f"Dot with bar: {trend.value_name}."]
+    if (frame["value"].notna() & frame["low"].isna()).any():
+        said.append("Hollow: too few runs for an interval.")
+    if frame["smooth"].notna().any():
+        said.append(f"Dashed line: {trend.smooth_name}.")
+    if frame["marked"].any():
+        said.append(f"Ring and the word anomaly: {trend.mark_name}.")
+    st.text(" ".join(said))
+
+
+def _series(frame: pd.DataFrame, axis: str, smooth: str) -> list[alt.Chart]:
+    """Return the layers of a series, those alone that have a mark: else an image has no name."""
     base = alt.Chart(frame)
     x = alt.X(
         "week:O", title="ISO week (UTC)", sort=list(frame["week"]),
@@ -129,35 +143,36 @@ def series_chart(trend: Trend, *, axis: str) -> None:
     def y(field: str) -> alt.Y:
         return alt.Y(field, title=axis, axis=look, scale=alt.Scale(zero=False, nice=True))
 
-    with_limits = base.transform_filter("isValid(datum.low)")
-    with_value = base.transform_filter("isValid(datum.value)")
-    odd = base.transform_filter("datum.marked")
     tooltip = [
         alt.Tooltip("week:N"), alt.Tooltip("value:Q", format=".3f"),
         alt.Tooltip("low:Q", format=".3f"), alt.Tooltip("high:Q", format=".3f"),
-        alt.Tooltip("smooth:Q", format=".3f", title=trend.smooth_name),
+        alt.Tooltip("smooth:Q", format=".3f", title=smooth),
     ]  # fmt: skip
-    chart = alt.layer(
-        with_limits.mark_rule(strokeWidth=2.5, color=BLUE, opacity=0.6).encode(
-            x=x, y=y("low:Q"), y2="high:Q"
-        ),
-        base.transform_filter("isValid(datum.smooth)")
-        .mark_line(color=ORANGE, strokeWidth=2.5, strokeDash=[6, 3])
-        .encode(x=x, y=y("smooth:Q")),
-        with_value.mark_point(size=80, filled=True, opacity=1, color=BLUE).encode(
-            x=x, y=y("value:Q"), tooltip=tooltip
-        ),
-        odd.mark_point(size=330, strokeWidth=2.5, color=ORANGE, filled=False).encode(
-            x=x, y=y("value:Q")
-        ),
-        odd.mark_text(dy=-18, color=ink(), fontWeight="bold").encode(
-            x=x, y=y("value:Q"), text="word:N"
-        ),
-    )
-    st.altair_chart(chart.properties(height=280), width="stretch", alt=trend.describes)
-    said = [f"Dot with bar: {trend.value_name}."]
+    layers = []
+    if frame["low"].notna().any():
+        layers.append(
+            base.transform_filter("isValid(datum.low)")
+            .mark_rule(strokeWidth=2.5, color=BLUE, opacity=0.6)
+            .encode(x=x, y=y("low:Q"), y2="high:Q")
+        )
     if frame["smooth"].notna().any():
-        said.append(f"Dashed line: {trend.smooth_name}.")
+        layers.append(
+            base.transform_filter("isValid(datum.smooth)")
+            .mark_line(color=ORANGE, strokeWidth=2.5, strokeDash=[6, 3])
+            .encode(x=x, y=y("smooth:Q"))
+        )
+    layers.append(
+        base.transform_filter("isValid(datum.value)")
+        .mark_point(size=80, strokeWidth=2, opacity=1)
+        .encode(
+            x=x, y=y("value:Q"), tooltip=tooltip, stroke=alt.value(BLUE),
+            fill=alt.condition("isValid(datum.low)", alt.value(BLUE), alt.value("transparent")),
+        )
+    )  # fmt: skip
     if frame["marked"].any():
-        said.append(f"Ring and the word anomaly: {trend.mark_name}.")
-    st.text(" ".join(said))
+        odd = base.transform_filter("datum.marked").encode(x=x, y=y("value:Q"))
+        layers += [
+            odd.mark_point(size=330, strokeWidth=2.5, color=ORANGE, filled=False),
+            odd.mark_text(dy=-18, color=ink(), fontWeight="bold").encode(text="word:N"),
+        ]
+    return layers

@@ -21,7 +21,8 @@ def changes(change: Change, basis: str = "") -> Iterator[Block]:
     title = resting(f"{change.later} against {change.earlier}", basis)
     yield change_table(change.classes, title=title)
     yield Words(text=FLAGS, kind="small")
-    yield Words(text=asr_change(change.before, change.after, change.asr))
+    said = asr_change(change.before, change.after, change.asr)
+    yield Words(text=f"By {basis}, t{said[1:]}" if basis else said)
 
 
 def change_table(classes: Sequence[ClassChange], *, title: str) -> Table:
@@ -60,11 +61,10 @@ def _around_zero(classes: Sequence[ClassChange]) -> tuple[float, float]:
 
 def asr_change(before: Estimate, after: Estimate, asr: Difference) -> str:
     """Return what became of the rate in a sentence."""
-    p = p_value(asr.p_value)
-    words = (
-        f"The ASR went from {rate(before)} to {rate(after)}: {points(asr)}, "
-        f"p {p if p.startswith('<') else '= ' + p}"
-    )
+    words = f"The ASR went from {rate(before)} to {rate(after)}: {points(asr)}"
+    if asr.p_value is not None:
+        p = p_value(asr.p_value)
+        words += f", p {p if p.startswith('<') else '= ' + p}"
     if asr.minimum_detectable is not None:
         seen = 100 * asr.minimum_detectable
         words += f"; a change of {seen:.1f} pp would be seen with a power of {asr.power:g}"
@@ -75,4 +75,6 @@ def asr_change(before: Estimate, after: Estimate, asr: Difference) -> str:
 
 def _drawn(c: ClassChange) -> Mark:
     low, high = c.change.estimate.interval or (None, None)
-    return Mark(value=c.after - c.before, low=low, high=high, target=0.0)
+    # A value without limits must not look as sure as one with them.
+    open_dot = c.change.estimate.interval is None
+    return Mark(value=c.after - c.before, low=low, high=high, target=0.0, hollow=open_dot)

@@ -1,6 +1,7 @@
 """What the report says of cost, of runs to look at, and of operation."""
 
 from collections.abc import Iterator
+from math import ceil
 
 from calibration.analyses.asr_report import CostPanel, ProductionReport, WorkItem, WorkList
 from calibration.reporting.asr_words import count, money, resting, share, statuses
@@ -8,6 +9,8 @@ from calibration.reporting.document import Block, Facts, Mark, Name, Row, Table,
 from calibration.reporting.text import percent, usd
 
 SHOWN_WEEKS, MOST_IN_TEXT = 8, 3
+# Multiples of the ceiling that are drawn; what lies beyond is drawn at the end.
+LEAST_TIMES, MOST_TIMES = 2, 20
 
 
 def missing_cost(report: ProductionReport) -> Iterator[Block]:
@@ -60,16 +63,21 @@ def cost(report: ProductionReport) -> Iterator[Block]:
         if g.cost is not None
     ]
     if rows:
+        highest = max((p.of_ceiling[2] for *_, p in rows if p.of_ceiling), default=0.0)
+        top = float(min(max(LEAST_TIMES, ceil(highest)), MOST_TIMES))
         yield Table(
-            title="Cost by workflow (USD a run; drawn: P50, P90, P99 as a multiple of the ceiling)",
+            title=(
+                "Cost by workflow (USD a run; drawn as multiples of the ceiling: P50 to P99, "
+                "dot at P90)"
+            ),
             head=("workflow", "P50", "P90", "P99", "mean", "ceiling", "above it", "a success",
                   "known"),
             rows=tuple(
                 Row(cells=(Name(name), *_cells(panel, ceiling, unit)), mark=_spread(panel))
                 for name, ceiling, unit, panel in rows
             ),
-            scale=(0.0, 3.0),
-            scale_labels=("0", "3 x"),
+            scale=(0.0, top),
+            scale_labels=("0", f"{top:g} x"),
             notes=tuple(statuses((Name(name), p.share_above_ceiling) for name, _, _, p in rows)),
         )  # fmt: skip
     if whole.n_without_ceiling:

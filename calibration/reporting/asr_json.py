@@ -158,6 +158,9 @@ def cost(panel: CostPanel) -> Json:
         "p99_usd": panel.p99,
         "share_above_ceiling": optional(panel.share_above_ceiling),
         "cost_per_success_usd": optional(panel.per_success),
+        "of_ceiling": None
+        if panel.of_ceiling is None
+        else dict(zip(("p50", "p90", "p99"), panel.of_ceiling, strict=True)),
     }
 
 
