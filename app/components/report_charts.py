@@ -173,6 +173,8 @@ def _series(frame: pd.DataFrame, axis: str, smooth: str) -> list[alt.Chart]:
         odd = base.transform_filter("datum.marked").encode(x=x, y=y("value:Q"))
         layers += [
             odd.mark_point(size=330, strokeWidth=2.5, color=ORANGE, filled=False),
-            odd.mark_text(dy=-18, color=ink(), fontWeight="bold").encode(text="word:N"),
+            odd.mark_text(align="right", dx=-16, color=ink(), fontWeight="bold").encode(
+                text="word:N"
+            ),
         ]
     return layers

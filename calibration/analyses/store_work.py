@@ -21,6 +21,7 @@ COLUMNS = (
 )  # fmt: skip
 
 Work = Mapping[str, tuple[WorkItem, ...]]
+Said = dict[tuple[str, str], tuple[list[str], list[str]]]
 
 
 def work_of(loaded: LabelledBatch) -> dict[str, tuple[WorkItem, ...]]:
@@ -28,8 +29,9 @@ def work_of(loaded: LabelledBatch) -> dict[str, tuple[WorkItem, ...]]:
 
     A trace whose reviewers differ is in none until it is settled.
     """
+    said = _said(loaded)
     return {
-        outcome: tuple(_item(row, loaded, outcome) for row in rows.to_dict("records"))
+        outcome: tuple(_item(row, said, outcome) for row in rows.to_dict("records"))
         for outcome, rows in _rows(loaded)
     }
 
@@ -53,8 +55,9 @@ def work_csv(loaded: LabelledBatch, outcome: str, *, models: bool = True) -> str
     Without `models` it does not name them.
     """
     rows = dict(_rows(loaded))[outcome]
+    said = _said(loaded)
     columns = [name for name in COLUMNS if models or name != "model"]
-    return as_csv(columns, (_csv_row(row, loaded, outcome) for row in rows.to_dict("records")))
+    return as_csv(columns, (_csv_row(row, said, outcome) for row in rows.to_dict("records")))
 
 
 def write_work(loaded: LabelledBatch, folder: Path) -> list[Path]:
@@ -85,36 +88,35 @@ def _rows(loaded: LabelledBatch) -> Iterator[tuple[str, pd.DataFrame]]:
         yield outcome, own.astype(object).where(own.notna(), None)
 
 
-def _item(row: dict[Any, Any], loaded: LabelledBatch, outcome: str) -> WorkItem:
-    said = list(_said(loaded, str(row["trace_id"]), outcome))
+def _said(loaded: LabelledBatch) -> Said:
+    """Return by trace and class what those who gave it wrote and quoted."""
+    found: Said = {}
+    columns = (loaded.labels[n] for n in ("trace_id", "outcome", "rationale", "evidence"))
+    for trace_id, outcome, rationale, evidence in zip(*columns, strict=True):
+        reasons, quotes = found.setdefault((trace_id, outcome), ([], []))
+        if isinstance(rationale, str) and rationale:
+            reasons.append(rationale)
+        for part in json.loads(evidence) if isinstance(evidence, str) else ():
+            quotes.append(f"{part['step_id']}: {part['quote']}")
+    return found
+
+
+def _item(row: dict[Any, Any], said: Said, outcome: str) -> WorkItem:
+    reasons, quotes = said.get((row["trace_id"], outcome), ([], []))
     cost = row["cost_usd"]
     return WorkItem(
         trace_id=str(row["trace_id"]),
         workflow=str(row["workflow"]),
         week=None if row["week"] is None else str(row["week"]),
         model=None if row["model"] is None else str(row["model"]),
-        cost_usd=float(cost) if isinstance(cost, float | int) else None,
-        reasons=tuple(dict.fromkeys(text for text, _ in said if text)),
-        evidence=tuple(dict.fromkeys(part for _, quotes in said for part in quotes)),
+        cost_usd=None if cost is None else float(cost),
+        reasons=tuple(dict.fromkeys(reasons)),
+        evidence=tuple(dict.fromkeys(quotes)),
     )
 
 
-def _said(
-    loaded: LabelledBatch, trace_id: str, outcome: str
-) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield rationale and quotes of everybody who gave the trace this class."""
-    labels = loaded.labels
-    own = labels[(labels["trace_id"] == trace_id) & (labels["outcome"] == outcome)]
-    for rationale, evidence in zip(own["rationale"], own["evidence"], strict=True):
-        quotes = json.loads(evidence) if isinstance(evidence, str) else []
-        yield (
-            rationale if isinstance(rationale, str) else "",
-            tuple(f"{part['step_id']}: {part['quote']}" for part in quotes),
-        )
-
-
-def _csv_row(row: dict[Any, Any], loaded: LabelledBatch, outcome: str) -> Row:
-    item = _item(row, loaded, outcome)
+def _csv_row(row: dict[Any, Any], said: Said, outcome: str) -> Row:
+    item = _item(row, said, outcome)
     at = row["at"]
     return {
         "trace_id": item.trace_id,

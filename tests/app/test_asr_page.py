@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -254,3 +254,30 @@ def test_new_labels_are_seen_at_once(
         trace_id=labelled, answers=store.taxonomy().answers_for("abandoned"), adjudicator="lea"
     )
     assert metrics(page(open_app(), "asr")) != before
+
+
+def test_weeks_that_stand_out_and_classes_that_moved_are_said_in_words(
+    store_file: Path, open_app: OpenApp
+) -> None:
+    # Eight weeks of 10 runs, 7 or 8 complete; in the last one none is.
+    weeks, n = 8, 80
+    traces = {
+        name: {"started_at": DAYS[0] + timedelta(weeks=k // 10)} for k, name in enumerate(ids(n))
+    }
+    made = make_world(store_file, n=n, n_drawn=n, traces=traces)
+    made.label("Ann", {name: _of_week(k // 10, k % 10, weeks) for k, name in enumerate(ids(n))})
+    made.store.close()
+    app = page(open_app(), "asr")
+    assert "Ring and the word anomaly: outside what the weeks before lead one to expect" in texts(
+        app
+    )
+    (changes,) = [f.value for f in app.dataframe if "adjusted p" in f.value.columns]
+    moved = changes[changes["flag"] == "moved"]
+    assert set(moved["class"]) == {"complete", "hallucinated"}
+    weekly = next(f.value for f in app.dataframe if "expected" in f.value.columns)
+    assert list(weekly["flag"]) == ["-"] * 7 + ["anomaly"]
+
+
+def _of_week(week: int, place: int, weeks: int) -> str:
+    good = 0 if week == weeks - 1 else 7 + week % 2
+    return "complete" if place < good else "hallucinated"
