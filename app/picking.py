@@ -161,7 +161,7 @@ class Picks:
         state[self.key("last")] = {"now": state.get(self.key("last"), {}).get("now")}
 
 
-AGREEMENT, JUDGE = Picks("agreement_"), Picks("judge_")
+AGREEMENT, JUDGE, ASR = Picks("agreement_"), Picks("judge_"), Picks("asr_")
 
 
 def _is_cell(value: Any) -> bool:

@@ -111,6 +111,12 @@ def chosen_reviewer(store: Store) -> Reviewer | None:
     return next((r for r in store.reviewers() if r.reviewer_id == wanted), None)
 
 
+def reviewer_id(store: Store) -> str | None:
+    """Return the id of who is here, None while nobody is chosen."""
+    reviewer = chosen_reviewer(store)
+    return None if reviewer is None else reviewer.reviewer_id
+
+
 def choose_reviewer(reviewer_id: str | None) -> None:
     """Remember who is labelling in this session and in the address."""
     st.session_state[REVIEWER_KEY] = reviewer_id

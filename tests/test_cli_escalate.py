@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from calibration.analyses.asr import analyse_asr
 from calibration.analyses.escalating import audit, escalate
+from calibration.analyses.report_options import ReportOptions
+from calibration.analyses.store_rates import rates_of_store
 from calibration.cli import main
 from calibration.errors import CalibrationError, InputError
 from calibration.records import Verdict
@@ -73,8 +74,8 @@ def test_the_audit_tells_what_was_accepted_wrongly_and_the_rate_is_weighted(judg
     assert found.error.value == pytest.approx(ACCEPTED_WRONG, abs=0.06)
     assert found.error.interval is not None
     assert found.error.interval[0] < ACCEPTED_WRONG < found.error.interval[1]
-    result = analyse_asr(judged.store, batch.batch_id, n_resamples=300)
-    for estimate in (found.headline, result.corrected, result.human_only.asr):
+    result = rates_of_store(judged.store, batch.batch_id, options=ReportOptions(n_resamples=300))
+    for estimate in (found.headline, result.corrected, result.human.asr):
         assert estimate.value is not None
         assert estimate.value == pytest.approx(RATE, abs=0.05)
         assert estimate.interval is not None

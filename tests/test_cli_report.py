@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from click.testing import CliRunner, Result
 
 from calibration.cli import main
 from tests.analyses.production_files import MIXED10, alike, runs, write
+from tests.analyses.worlds import ids, make_world
 
 Run = Callable[..., Result]
 
@@ -108,6 +110,65 @@ def test_files_that_cannot_be_read(asr: Run, tmp_path: Path) -> None:
 
 def test_options_for_files_without_a_file_are_refused(asr: Run) -> None:
     assert "is for files" in asr("report", "--stratify", "workflow", code=2).stderr
+
+
+@pytest.fixture
+def labelled(tmp_path: Path) -> Path:
+    """Make a store of 24 labelled traces a week over two weeks, of two workflows."""
+    path = tmp_path / "s.duckdb"
+    days = [datetime(2026, 9, 29, tzinfo=UTC), datetime(2026, 10, 6, tzinfo=UTC)]
+    traces = {
+        name: {"started_at": days[k // 24], "workflow": "hotels" if k % 4 else "flights"}
+        for k, name in enumerate(ids(48))
+    }
+    world = make_world(path, n=48, n_drawn=48, traces=traces)
+    world.label("Ann", {n: "complete" if k % 2 else "abandoned" for k, n in enumerate(ids(48))})
+    world.judge(dict.fromkeys(ids(48), "complete"))
+    world.store.close()
+    return path
+
+
+def test_a_store_is_narrowed_and_its_report_verified(
+    asr: Run, tmp_path: Path, labelled: Path
+) -> None:
+    narrow = ["--from", "2026-W41", "--to", "2026-W41", "--workflow", "hotels", "--seed", "3"]
+    result = asr("report", "--store", labelled, *narrow, "--json", "--work", "todo")
+    found = data(result)
+    # Of 24 traces k = 24..47 those with k % 4: 18, of which 12 are odd.
+    assert found["n"] == 18
+    assert found["judged"]["human_only"]["value"] == pytest.approx(12 / 18)
+    assert found["change"]["earlier"] == "the window before"
+    assert found["change"]["before"]["value"] == pytest.approx(12 / 18)
+    assert found["by_workflow"].keys() == {"hotels"}
+    todo = (tmp_path / "todo" / "abandoned.csv").read_text("utf-8").splitlines()
+    assert len(todo) == 1 + 6
+    saved = tmp_path / "report.json"
+    saved.write_text(result.stdout, encoding="utf-8")
+    assert asr("verify", saved, "--store", labelled).stdout.startswith("the same")
+    wider = saved.read_text("utf-8").replace('"hotels"', '"flights"')
+    saved.write_text(wider, encoding="utf-8")
+    assert asr("verify", saved, "--store", labelled, code=1).stdout.startswith("NOT the same")
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["--force"], "--force is for files"),
+        (["--ceiling", "hotels=1"], "--ceiling is for files"),
+        (["--taxonomy", "fork.toml"], "--taxonomy is for files"),
+        (["--compare-to", "other.csv"], "a store compares with its own past"),
+        (["--workflow", "trains"], "no trace has the workflow 'trains'"),
+    ],
+)
+def test_what_a_store_cannot_be_asked_is_refused(
+    asr: Run, labelled: Path, options: list[str], why: str
+) -> None:
+    assert why in asr("report", "--store", labelled, *options, code=2).stderr
+
+
+def test_files_have_no_workflow_option(asr: Run, tmp_path: Path) -> None:
+    file = write(tmp_path / "f.csv", runs(MIXED10))
+    assert "is for the store" in asr("report", file, "--workflow", "research", code=2).stderr
 
 
 def test_two_files_are_compared(asr: Run, tmp_path: Path) -> None:

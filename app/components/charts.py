@@ -62,7 +62,7 @@ def _intervals(
     order = list(frame["name"])
     scale = alt.Scale(domain=list(domain), clamp=True) if domain else alt.Scale(zero=False)
     axis = alt.Axis(
-        labelLimit=320, labelPadding=8, labelFlush=False, labelColor=_ink(), ticks=False,
+        labelLimit=320, labelPadding=8, labelFlush=False, labelColor=ink(), ticks=False,
         domain=False,
     )  # fmt: skip
     y = alt.Y("name:N", sort=order, title=None, axis=axis)
@@ -90,14 +90,15 @@ def _thresholds(thresholds: Sequence[tuple[str, float]], *, along: str) -> list[
     rule = base.mark_rule(strokeDash=[4, 4], color=GREY)
     if along == "y":
         return [rule.encode(y="at:Q", tooltip=tooltip)]
-    text = base.mark_text(align="left", dx=4, dy=-6, fontSize=11, color=_ink())
+    text = base.mark_text(align="left", dx=4, dy=-6, fontSize=11, color=ink())
     return [
         rule.encode(x="at:Q", tooltip=tooltip),
         text.encode(x="at:Q", y=alt.value(0), text="threshold:N"),
     ]
 
 
-def _ink() -> str:
+def ink() -> str:
+    """Return the colour of letters on a chart."""
     return "#e4e6e9" if st.context.theme.type == "dark" else "#1f2328"
 
 
@@ -170,7 +171,7 @@ def share_bar(shares: Sequence[tuple[str, float]], *, title: str) -> None:
                 scale=alt.Scale(domain=list(frame["name"]), range=list(PARTS[: len(frame)])),
                 legend=alt.Legend(
                     orient="bottom", title=None, columns=len(frame), labelLimit=220, offset=4,
-                    labelColor=_ink(), symbolStrokeWidth=0,
+                    labelColor=ink(), symbolStrokeWidth=0,
                 ),
             ),
             tooltip=[alt.Tooltip("name:N", title=" ")],

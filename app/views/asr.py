@@ -1,132 +1,175 @@
-"""Agent success rate: the number, how far to trust it, and what it is made of."""
+"""Agent success rate: the number, how far to trust it, what moved, and whose work is next."""
 
-import pandas as pd
+from datetime import date
+from functools import partial
+
 import streamlit as st
 
-from app import session
-from app.components.charts import figure, interval_chart
+from app import asr_data, asr_work, document_view, session
+from app.asr_data import Asked, Found
+from app.components.charts import figure
+from app.picking import ASR
 from app.views import frame
-from calibration.analyses.asr import AsrAnalysis, CostSummary, analyse_asr
+from calibration.analyses.store_choices import ReportChoices
 from calibration.errors import CalibrationError
-from calibration.records import OUTCOMES
+from calibration.reporting.document import Section
+from calibration.store import Store
 
-JUDGE = "asr_judge"
+TITLE = "Agent success rate"
+WEEK, MONTH, ALL, DAYS = "Last week", "Last 4 weeks", "All", "From - to"
+EVERY = "All workflows"
+WORK = "Work lists"
+FILES = (("HTML", "html", "text/html"), ("Markdown", "md", "text/markdown"),
+         ("JSON", "json", "application/json"))  # fmt: skip
 
 
-def _headline(result: AsrAnalysis) -> None:
-    head = result.headline
-    kind = "corrected for judge error" if result.calibrated else "human labels only, not calibrated"
+def _window(choices: ReportChoices) -> tuple[str | None, str | None]:
+    """Let the window be chosen; return its first and last day or week."""
+    if choices.first is None or choices.last is None:
+        st.text("No trace says when it was started, so there are no weeks to choose from.")
+        return None, None
+    kind = st.segmented_control(
+        "Window (by start, UTC)", [ALL, MONTH, WEEK, DAYS], key=ASR.key("window"), default=ALL,
+        required=True,
+    )  # fmt: skip
+    if kind in (MONTH, WEEK):
+        return choices.last_weeks(4 if kind == MONTH else 1) or (None, None)
+    if kind == DAYS:
+        return _days(choices.first, choices.last)
+    return None, None
+
+
+def _days(first: date, last: date) -> tuple[str | None, str | None]:
+    left, right = st.columns(2)
+    since = left.date_input("From", first, key=ASR.key("from"))
+    until = right.date_input("To", last, key=ASR.key("to"))
+    return since.isoformat(), until.isoformat()
+
+
+def _choose(store: Store, batch_id: str) -> Asked:
+    state = (*store.result_state(), store.taxonomy().fingerprint)
+    choices = asr_data.choices((str(store.path), batch_id, *state), batch_id, store)
+    judge_id = frame.choose_judge(store, ASR.key("judge"))
+    left, right = st.columns([3, 2], vertical_alignment="bottom")
+    with left:
+        since, until = _window(choices)
+    workflow = EVERY
+    if len(choices.workflows) > 1:
+        workflow = right.selectbox("Workflow", [EVERY, *choices.workflows], key=ASR.key("workflow"))
+    return Asked(
+        path=str(store.path),
+        batch_id=batch_id,
+        judge_id=judge_id,
+        since=since,
+        until=until,
+        workflow=None if workflow == EVERY else workflow,
+        models=session.is_lead(store),
+        state=state,
+    )
+
+
+def _no_labels(batch_id: str) -> None:
+    _nothing(f"batch {batch_id!r} has no labels yet; label it on the Label page")
+    st.text("Or bring in labels that were made elsewhere (trace_id, reviewer, outcome):")
+    st.code(session.command("labels import FILE"), language=None, wrap_lines=True)
+
+
+def _nothing(said: str) -> None:
+    """Say why there is no rate, and where the next step is taken."""
+    st.subheader("No rate yet", anchor=False)
+    st.text(f"{said[0].upper()}{said[1:]}.")
+    with st.container(horizontal=True):
+        st.page_link("views/label.py", label="Go to the Label page")
+        st.page_link("views/overview.py", label="Go to the Overview, to draw a batch")
+
+
+def _headline(found: Found) -> None:
+    report, head = found.made.report, found.document.headline
     number, about = st.columns([2, 3], vertical_alignment="center")
-    number.metric(f"Agent success rate, {kind}", figure(head, 3), border=True)
-    about.text(
-        f"{100 * head.confidence_level:g} % {head.method}. {result.n_labelled:,} labelled traces, "
-        f"drawn as a {result.design.get('kind', 'sample')} from {result.n_production:,} production "
-        f"traces."
+    half = (
+        f"{head.half_width}, n = {report.asr.n:,}" if head.half_width else f"n = {report.asr.n:,}"
     )
-    if head.status != "ok":
-        about.text(head.status.replace("_", " ", 1))
-    rows = [("human-only", result.human_only.asr), ("corrected", result.corrected)]
-    if result.raw is not None:
-        rows.insert(0, ("judge-raw", result.raw.asr))
-    interval_chart(rows, title="Agent success rate, net of cost", hollow=["judge-raw"])
-    st.caption(
-        "Judge-raw takes every verdict as true; its interval carries only the sampling of traces, "
-        "not the errors of the judge. Human-only uses the labelled sample alone. "
-        f"Gross of cost the corrected rate is {figure(result.corrected_gross)}."
-    )
+    number.metric(
+        f"{TITLE}, {report.kind}", figure(report.asr), half, delta_color="off", delta_arrow="off",
+        border=True,
+    )  # fmt: skip
+    with about:
+        st.text(report.target)
+        st.text(f"{head.how}. {report.origin.sampling}.")
+    with st.container(horizontal=True, key=ASR.key("beside")):
+        for name, value in head.beside:
+            main, bracket, limits = value.removesuffix(" +").partition(" [")
+            st.metric(
+                name, main, (bracket.strip() + limits or "no interval")
+                + (", see below" if value.endswith("+") else ""),
+                delta_color="off", delta_arrow="off", border=True, height="stretch",
+            )  # fmt: skip
 
 
-def _classes(result: AsrAnalysis) -> None:
-    source = "corrected" if result.calibrated else "labelled sample"
-    st.subheader(f"Outcomes ({source})", anchor=False)
-    interval_chart(
-        list(zip(OUTCOMES, result.class_shares, strict=True)), title="Share of production traces"
-    )
-
-
-def _judge(result: AsrAnalysis) -> None:
-    if result.judge is None:
+def _judge(store: Store, found: Found) -> None:
+    judge_id = found.asked.judge_id
+    if judge_id is None:
+        st.text(
+            "No judge has given a verdict: the rate rests on the labels alone. With verdicts on "
+            "all traces it is corrected for judge error, and its interval gets shorter:"
+        )
+        st.code(session.command("verdicts FILE --judge NAME"), language=None, wrap_lines=True)
         return
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.text(f"How far judge {result.judge_id} is off, and what would mend it:")
+        st.text(f"How far judge {judge_id} is off, and what would mend it:")
         st.page_link("views/judge.py", label="Judge against humans")
 
 
-def _cost(result: AsrAnalysis) -> None:
-    st.subheader("Cost per run", anchor=False)
-    rows = [_cost_row("all", "", result.cost)]
-    for workflow in result.workflows:
-        limit = (
-            "none set"
-            if workflow.ceiling_usd is None
-            else f"${workflow.ceiling_usd:.2f} a {workflow.unit}"
-        )
-        rows.append(_cost_row(workflow.name, limit, workflow.cost))
-    st.table(pd.DataFrame(rows), hide_index=True, alt="What runs cost, by workflow")
+def _files(store: Store, found: Found) -> None:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.text("This report as a file:")
+        for name, kind, mime in FILES:
+            st.download_button(
+                name, data=partial(_written, store, found, session.reviewer_id(store), kind),
+                file_name=f"asr-report.{kind}", mime=mime, on_click="ignore", key=ASR.key(kind),
+            )  # fmt: skip
 
 
-def _cost_row(name: str, ceiling: str, cost: CostSummary) -> dict[str, str]:
-    def money(x: float | None) -> str:
-        return "-" if x is None else f"${x:.4f}" if x < 0.1 else f"${x:.2f}"
-
-    over = cost.share_over_ceiling
-    return {
-        "workflow": name,
-        "ceiling": ceiling,
-        "P50": money(cost.p50),
-        "P90": money(cost.p90),
-        "P99": money(cost.p99),
-        "mean": money(cost.mean),
-        "cost known": f"{cost.n_known:,} of {cost.n:,}",
-        "over ceiling": "-" if over is None else f"{100 * over:.1f} %",
-    }
+def _written(store: Store, found: Found, who: str | None, kind: str) -> str:
+    """Return the report as a file, after writing down whose labels it lets somebody see."""
+    if who is not None:
+        listed = [item.trace_id for of in found.made.report.work_lists for item in of.first]
+        store.record_exposure(who, listed, "labels")
+    return found.file(kind)
 
 
-def _left_out(result: AsrAnalysis) -> None:
-    missing = result.cost.n - result.cost.n_known
-    low, high = result.human_only.asr_range
-    lines = [
-        (
-            missing,
-            f"{missing:,} runs have no known cost and carry no penalty. The labelled sample would "
-            f"give {low:.3f} if those cost twice their ceiling, {high:.3f} if none went over.",
-        ),
-        (result.cost.n_without_ceiling, f"{result.cost.n_without_ceiling:,} runs have no ceiling."),
-        (result.unlabelled, f"{result.unlabelled:,} traces of the batch are not labelled yet."),
-        (result.skipped, f"{result.skipped:,} traces were skipped by everybody who saw them."),
-        (result.open_disagreements, f"{result.open_disagreements:,} disagreements are open."),
-        (result.exposed, f"{result.exposed:,} labels were given after seeing what others said."),
-        (result.later_traces, f"{result.later_traces:,} traces came after the draw: not covered."),
-    ]
-    said = [text for count, text in lines if count]
-    if said:
-        st.subheader("What this number leaves out", anchor=False)
-        for text in said:
-            st.text(text)
+@st.fragment
+def _work(store: Store, found: Found, section: Section) -> None:
+    """Draw the work lists: a fragment, so that opening a trace draws nothing else again."""
+    st.subheader(section.title, anchor="traces")
+    document_view.blocks(section.blocks[:1], key="work")
+    asr_work.show(store, found, session.reviewer_names(store))
 
 
 def _page() -> None:
     store = session.require_store()
-    batch_id = frame.results_batch(store, "Agent success rate")
+    batch_id = frame.results_batch(store, TITLE)
     if batch_id is None:
         return
-    judge_id = frame.choose_judge(store, JUDGE)
-    try:
-        with st.spinner("Resampling"):
-            result = analyse_asr(store, batch_id, judge_id=judge_id)
-    except CalibrationError as error:
-        st.text(str(error))
+    if store.label_frame(batch_id).empty:
+        _no_labels(batch_id)
         return
-    _headline(result)
-    _classes(result)
-    _judge(result)
-    _cost(result)
-    _left_out(result)
-    st.caption(
-        f"Judge {result.judge_id or 'none'}, batch {batch_id}, taxonomy {result.taxonomy_version}, "
-        f"seed {result.seed}, fingerprint {result.fingerprint[:16]}. "
-        "The same on the command line: asr report"
-    )
+    try:
+        found = asr_data.reported(_choose(store, batch_id), store)
+    except CalibrationError as error:
+        _nothing(str(error))
+        return
+    _headline(found)
+    _files(store, found)
+    for number, section in enumerate(found.document.sections):
+        if section.title == WORK:
+            _work(store, found, section)
+        else:
+            document_view.section(section, anchor=f"s{number}")
+        if number == 0:
+            _judge(store, found)
+    st.text("The same on the command line, with --html FILE, --markdown or --json:")
+    st.code(session.command(found.asked.words), language=None, wrap_lines=True)
 
 
 with st.container(key="page"):

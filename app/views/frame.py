@@ -26,6 +26,12 @@ button[kind="elementToolbar"][aria-label^="Download as CSV"] { display: none; }
 [data-testid="stLayoutWrapper"]:has(> .st-key-agreement_chip, > .st-key-judge_chip) {
   position: sticky; top: 4.1rem; z-index: 20;
 }
+[class*="st-key-report_small"] [data-testid="stText"] { font-size: .875rem; }
+[class*="st-key-report_warning"] {
+  border-left: 3px solid light-dark(#a15c00, #e0a34a); padding-left: .7rem;
+}
+.st-key-asr_beside > * { flex: 1 1 11rem; min-width: 11rem; }
+.st-key-asr_beside [data-testid="stMetricLabel"] * { white-space: normal; overflow: visible; }
 .st-key-agreement_chip, .st-key-judge_chip {
   background: light-dark(#f1f1ee, #1d2126); border: 1px solid light-dark(#2f5d8a, #86b4e0);
   border-radius: 6px; padding: .35rem .9rem;

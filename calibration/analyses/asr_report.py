@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from calibration.estimates import Estimate
 from calibration.metrics.class_changes import ClassChange
 from calibration.metrics.differences import Difference
+from calibration.metrics.pass_at_k import PassAtK
 from calibration.metrics.weekly import WeeklySeries
 
 
@@ -73,6 +74,9 @@ class CostPanel:
         Of the runs with a cost and a ceiling.
     per_success : Estimate or None
         All known costs divided by the complete runs among those with a cost, in USD.
+    of_ceiling : tuple of float or None
+        P50, P90 and P99 of the cost as a multiple of the ceiling of the run, all of its units
+        together.
     """
 
     n: int
@@ -84,6 +88,7 @@ class CostPanel:
     p99: float | None = None
     share_above_ceiling: Estimate | None = None
     per_success: Estimate | None = None
+    of_ceiling: tuple[float, float, float] | None = None
 
     @property
     def coverage(self) -> float | None:
@@ -116,13 +121,23 @@ class AtOtherWeights:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkItem:
-    """One run that somebody should look at."""
+    """One run that somebody should look at.
+
+    Parameters
+    ----------
+    reasons : tuple of str
+        What was said of it by whoever put it into its class.
+    evidence : tuple of str
+        What they quoted, each with its step.
+    """
 
     trace_id: str
     workflow: str
     week: str | None = None
     model: str | None = None
     cost_usd: float | None = None
+    reasons: tuple[str, ...] = ()
+    evidence: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,6 +183,26 @@ class Latency:
     p90: float | None
     p95: float | None
     p99: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passes:
+    """Repeated trials of the tasks of one agent; trials of several are never pooled.
+
+    Parameters
+    ----------
+    agent : str
+        Its model and version.
+    n_tasks, most_trials : int
+        Its tasks, and the most trials that one of them has, labelled or not.
+    points : tuple of PassAtK
+        pass@k and pass^k, a mean over tasks; each k on the tasks that have so many trials.
+    """
+
+    agent: str
+    n_tasks: int
+    most_trials: int
+    points: tuple[PassAtK, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,6 +305,11 @@ class ProductionReport:
         What the reader must know, and what helps to know.
     marks : tuple of str
         Said before everything else: simulated data, reference traces by force.
+    basis : str
+        What identity, weeks, changes, groups and work lists rest on where that is not what the
+        headline does; else empty.
+    passes : tuple of Passes
+        Repeated trials, agent by agent; empty where no task has several.
     """
 
     calibrated: bool
@@ -305,4 +345,6 @@ class ProductionReport:
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     marks: tuple[str, ...] = ()
+    basis: str = ""
+    passes: tuple[Passes, ...] = ()
     details: Mapping[str, object] = field(default_factory=dict)

@@ -11,10 +11,12 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.analyses.asr import AsrAnalysis, analyse_asr
+from calibration.analyses.asr_report import ProductionReport
 from calibration.analyses.judge import trace_penalties
 from calibration.analyses.practice import add_practice
+from calibration.analyses.report_options import ReportOptions
 from calibration.analyses.sampling import draw_batch
+from calibration.analyses.store_report import report_on_store
 from calibration.errors import CalibrationError, InputError
 from calibration.metrics.score import scores
 from calibration.records import OUTCOMES, LabelDraft, Trace, Verdict
@@ -46,9 +48,9 @@ COST_FACTOR = (1.0, 1.1, 1.2, 1.1, 1.6)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demo:
-    """The demonstration: the analysis of its sample, and the truth it should cover."""
+    """The demonstration: the report on its sample, and the truth it should cover."""
 
-    analysis: AsrAnalysis
+    report: ProductionReport
     truth: float
     seed: int
 
@@ -98,9 +100,10 @@ def needs_building(store: Store) -> bool:
 
 
 def run_demo(store: Store, *, seed: int) -> Demo:
-    """Build the demonstration and analyse it as any other store."""
+    """Build the demonstration and report on it as on any other store."""
     truth = build_demo(store, seed=seed)
-    return Demo(analysis=analyse_asr(store, judge_id=JUDGE, seed=seed), truth=truth, seed=seed)
+    report = report_on_store(store, judge_id=JUDGE, options=ReportOptions(seed=seed))
+    return Demo(report=report, truth=truth, seed=seed)
 
 
 def _run(

@@ -1,7 +1,7 @@
 """The judge against the humans: how far off it is, and the rate corrected for that."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -29,6 +29,7 @@ from calibration.correction.calibrate import (
     calibrate,
 )
 from calibration.errors import CalibrationError, InputError, MixedDataError
+from calibration.estimates import Estimate, not_estimable
 from calibration.metrics.score import cost_penalties
 from calibration.records import NO_VERDICT, OUTCOMES, SOURCE_JUDGE
 from calibration.store import Store
@@ -252,12 +253,33 @@ def _for_skipped(
     )
 
 
+def rate_at_credit(
+    loaded: LabelledBatch,
+    population: JudgedPopulation,
+    judge: JudgeAnalysis,
+    credit: Sequence[float],
+) -> Estimate:
+    """Return the headline of a calibration under another table of credit."""
+    choices = Choices(
+        design=judge.design,
+        confidence_level=judge.calibration.confidence_level,
+        seed=judge.seed,
+    )
+    sample = labelled_sample(loaded, population, loaded.human, judge.design)
+    alone = (HEADLINE[judge.design],)
+    found = _calibrate(loaded, population, sample, choices, alone, credit).headline_estimate
+    if found is None:
+        return not_estimable("the estimator is refused at these weights", method=alone[0])
+    return found.net
+
+
 def _calibrate(
     loaded: LabelledBatch,
     population: JudgedPopulation,
     sample: LabelledSample,
     choices: Choices,
     estimators: Collection[str] = ESTIMATORS,
+    credit: Sequence[float] | None = None,
 ) -> Calibration:
     counted = np.ones(len(population.verdicts), dtype=bool)
     if choices.design == "reference":
@@ -266,7 +288,7 @@ def _calibrate(
         sample,
         production_verdicts=population.verdicts[counted],
         production_penalties=population.penalties[counted],
-        credit=tuple(loaded.taxonomy.credit[name] for name in OUTCOMES),
+        credit=credit or tuple(loaded.taxonomy.credit[name] for name in OUTCOMES),
         n_verdicts=_n_verdicts(population),
         verdict_names=VERDICT_NAMES,
         open_disagreements=loaded.open_disagreements,

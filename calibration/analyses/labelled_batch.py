@@ -1,6 +1,7 @@
 """One batch with everything known about it: the common input of the analyses."""
 
 from dataclasses import dataclass
+from datetime import datetime
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,56 @@ from calibration.store import Batch, Store
 from calibration.taxonomy import Taxonomy
 
 CODE = {name: position for position, name in enumerate(OUTCOMES)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """The part of production that is looked at.
+
+    What is left of a random sample is a random sample of what is left of production: every
+    trace keeps the probability it was drawn with.
+
+    Parameters
+    ----------
+    since, until : datetime or None
+        First moment, and the one just after the last, in UTC. With one of them a trace that does
+        not say when it was started is no part of it.
+    workflow : str or None
+        Traces of one workflow only.
+    """
+
+    since: datetime | None = None
+    until: datetime | None = None
+    workflow: str | None = None
+
+    @property
+    def dated(self) -> bool:
+        """Whether the time of a trace decides."""
+        return self.since is not None or self.until is not None
+
+    def of(self, traces: pd.DataFrame) -> NDArray[np.bool_]:
+        """Return which traces are part of it."""
+        kept = self.of_workflow(traces)
+        times = started(traces)
+        if self.since is not None:
+            kept = kept & (times >= self.since).to_numpy()
+        if self.until is not None:
+            kept = kept & (times < self.until).to_numpy()
+        return kept
+
+    def of_workflow(self, traces: pd.DataFrame) -> NDArray[np.bool_]:
+        """Return which traces are of its workflow, whenever they were started."""
+        if self.workflow is None:
+            return np.ones(len(traces), dtype=bool)
+        return np.asarray(traces["workflow"] == self.workflow, dtype=bool)
+
+
+def started(traces: pd.DataFrame) -> pd.Series:
+    """Return when traces were started, in UTC; NaT where they do not say."""
+    return pd.to_datetime(traces["started_at"], utc=True)
+
+
+WHOLE = Part()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +80,8 @@ class LabelledBatch:
     `exposed` counts labels that are left out because their reviewer had been shown before
     what others said of the trace. `weights` are the inverse inclusion probabilities of the
     labelled traces where these are not all equal, else None; `skipped_weights` those of the
-    skipped ones.
+    skipped ones. `undated` counts traces that a window of time leaves out because they do not say
+    when they were started.
     """
 
     batch: Batch
@@ -47,6 +99,7 @@ class LabelledBatch:
     exposed: int
     later_traces: int
     simulated: bool
+    undated: int = 0
 
     @property
     def skipped(self) -> int:
@@ -103,14 +156,18 @@ def choose_batch(store: Store, batch_id: str | None, *, sample: bool = False) ->
     raise CalibrationError("there is no batch yet; `asr sample --n 40 --seed 1` draws one")
 
 
-def load_batch(store: Store, batch_id: str | None = None, *, sample: bool = True) -> LabelledBatch:
-    """Read a batch with its labels, consensus and population.
+def load_batch(
+    store: Store, batch_id: str | None = None, *, sample: bool = True, part: Part = WHOLE
+) -> LabelledBatch:
+    """Read a batch with its labels, consensus and population, or a `part` of all that.
 
     What speaks about production needs a `sample`: a batch that was chosen otherwise is
     refused. What speaks about the traces of the batch alone does not.
 
     Raises
     ------
+    InputError
+        If there is no such batch, or no trace of the workflow of the `part`.
     MixedDataError
         If simulated and real traces or labels would enter one number.
     CalibrationError
@@ -126,7 +183,10 @@ def load_batch(store: Store, batch_id: str | None = None, *, sample: bool = True
         traces = population(batch, every)
     else:
         traces = every[every["trace_id"].isin(items["trace_id"])]
+    whole, traces = traces, _kept(traces, part)
+    items = items[items["trace_id"].isin(traces["trace_id"])].reset_index(drop=True)
     events = store.label_frame(batch.batch_id)
+    events = events[events["trace_id"].isin(traces["trace_id"])]
     labels = events[events["kind"] == "label"]
     exposed = int(labels["exposed"].sum())
     labels = labels[~labels["exposed"]]
@@ -153,9 +213,18 @@ def load_batch(store: Store, batch_id: str | None = None, *, sample: bool = True
         skipped_weights=_weights(batch, items, sorted(only_skipped)),
         unlabelled=len(items) - len(labelled) - len(only_skipped),
         exposed=exposed,
-        later_traces=_later_traces(batch, every),
-        simulated=_simulated(traces, labels, consensus),
+        later_traces=_later_traces(batch, every, part),
+        simulated=_simulated(whole, labels, consensus),
+        undated=int((part.of_workflow(whole) & started(whole).isna()).sum()) if part.dated else 0,
     )
+
+
+def _kept(traces: pd.DataFrame, part: Part) -> pd.DataFrame:
+    if part.workflow is not None and not part.of_workflow(traces).any():
+        known = sorted(traces["workflow"].unique())
+        raise InputError(f"no trace has the workflow {part.workflow!r:.80}; there are {known}")
+    kept: pd.DataFrame = traces[part.of(traces)].reset_index(drop=True)
+    return kept
 
 
 def _weights(batch: Batch, items: pd.DataFrame, trace_ids: list[str]) -> NDArray[np.float64] | None:
@@ -168,7 +237,7 @@ def _weights(batch: Batch, items: pd.DataFrame, trace_ids: list[str]) -> NDArray
             f"batch {batch.batch_id!r} does not say with what probability {drawn.isna().sum()} of "
             "its traces were drawn; draw a batch with `asr sample`"
         )
-    if np.allclose(drawn, drawn.iloc[0], rtol=1e-9, atol=0):
+    if drawn.empty or np.allclose(drawn, drawn.iloc[0], rtol=1e-9, atol=0):
         return None
     probability = items.set_index("trace_id")["inclusion_probability"].loc[trace_ids]
     return np.asarray(1 / probability.to_numpy(dtype=np.float64))
@@ -192,11 +261,11 @@ def _human_side(
     return human, adjudicated, int((disagree & ~adjudicated).sum())
 
 
-def _later_traces(batch: Batch, every: pd.DataFrame) -> int:
+def _later_traces(batch: Batch, every: pd.DataFrame, part: Part) -> int:
     """Count the traces that came in after the draw and would have been part of it."""
     if not is_sample(batch):
         return 0
-    later = every[every["seq"] > batch.design["last_seq"]]
+    later = every[(every["seq"] > batch.design["last_seq"]) & part.of(every)]
     workflow = batch.design.get("workflow")
     return len(later) if workflow is None else int((later["workflow"] == workflow).sum())
 

@@ -7,9 +7,9 @@ import pandas as pd
 
 from calibration.agreement.coefficients import Agreement, agreement
 from calibration.analyses.agreement import planned_codes
-from calibration.analyses.asr import analyse_asr
 from calibration.analyses.labelled_batch import LabelledBatch, load_batch
 from calibration.analyses.planning import expected_half_width, median_seconds
+from calibration.analyses.store_rates import rates_of_store
 from calibration.errors import CalibrationError
 from calibration.estimates import Estimate, not_estimable
 from calibration.records import OUTCOMES
@@ -175,7 +175,7 @@ def batch_results(store: Store, batch_id: str, *, judge_id: str | None = None) -
         )
     agreed = agreement(planned_codes(loaded)[1], n_classes=len(OUTCOMES))
     try:
-        rate = analyse_asr(store, batch_id, judge_id=judge_id)
+        rate = rates_of_store(store, batch_id, judge_id=judge_id)
         headline, calibrated, judge = rate.headline, rate.calibrated, rate.judge_id
     except CalibrationError as error:
         headline, calibrated, judge = not_estimable(str(error), method="none"), False, None

@@ -35,6 +35,11 @@ def workflow_groups(read: ProductionRead, options: ReportOptions) -> Iterator[Gr
         workflow = known.get(name)
         ceiling = None if workflow is None else workflow.ceiling_usd
         panel = cost_panel(table.loc[name], rate.share_over_ceiling, 0 if ceiling else rate.n)
+        # A run of several units may cost several times the ceiling of one.
+        of_one = read.counts.notes.no_units == read.counts.n_kept
+        p50, p90, p99 = panel.p50, panel.p90, panel.p99
+        if of_one and ceiling and p50 is not None and p90 is not None and p99 is not None:
+            panel = replace(panel, of_ceiling=(p50 / ceiling, p90 / ceiling, p99 / ceiling))
         yield replace(
             _group(name, rate),
             cost=panel,

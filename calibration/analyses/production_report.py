@@ -29,11 +29,11 @@ from calibration.analyses.production_reading import (
 from calibration.analyses.production_signals import latency, signals
 from calibration.analyses.reference_traces import marks
 from calibration.analyses.report_options import PREVIOUS, ReportOptions
-from calibration.analyses.report_parts import classes, literal
+from calibration.analyses.report_parts import change_of, change_of_weeks, classes, literal
 from calibration.analyses.weight_tables import credit_in_words, table_in_words
 from calibration.errors import InputError
 from calibration.metrics.asr import rate_of_counts
-from calibration.metrics.comparison import Comparison, compare_runs
+from calibration.metrics.comparison import compare_runs
 from calibration.metrics.weekly import WeeklySeries, weekly_series
 from calibration.records import OUTCOMES
 from calibration.taxonomy import Taxonomy, default_taxonomy
@@ -164,26 +164,10 @@ class _Assembled:
         if self.earlier is not None:
             # Tasks of two files have numbers of their own here and cannot be matched.
             found = compare_runs(self.earlier.runs, runs, **self.options.resampling(4))
-            return change_of(found, later=self._window_words(), earlier=self._earlier_words())
-        if self.options.compare_to != PREVIOUS or len(weekly.weeks) < 2:
+            return change_of(found, later=self.options.window_words, earlier=self._earlier_words())
+        if self.options.compare_to != PREVIOUS:
             return None
-        before, after = weekly.weeks[-2:]
-        if not before.n:
-            return None
-        labels = runs.labels("week")
-        found = compare_runs(
-            runs.where(labels.of(before.week)),
-            runs.where(labels.of(after.week)),
-            paired=runs.task is not None,
-            **self.options.resampling(4),
-        )
-        return change_of(found, later=after.week, earlier=before.week)
-
-    def _window_words(self) -> str:
-        since, until = self.options.since, self.options.until
-        if since is None and until is None:
-            return "these runs"
-        return f"{since or 'the start'} to {until or 'the end'}"
+        return change_of_weeks(runs, weekly, self.options)
 
     def _earlier_words(self) -> str:
         if self.options.compare_to == PREVIOUS:
@@ -243,19 +227,6 @@ class _Assembled:
             package_version=version,
             fingerprint=settings_digest(parts),
         )
-
-
-def change_of(found: Comparison, *, later: str, earlier: str) -> Change:
-    """Return a comparison as what the report says of it."""
-    return Change(
-        later=later,
-        earlier=earlier,
-        before=found.before.asr,
-        after=found.after.asr,
-        asr=found.asr,
-        classes=found.class_changes,
-        n_pairs=found.n_pairs,
-    )
 
 
 def _earlier(

@@ -14,6 +14,14 @@ from calibration.errors import InputError
 from calibration.metrics.resampling import Interval
 
 PREVIOUS = "previous"
+# What the settings of a report on a store do not have.
+OF_FILES_ALONE: Mapping[str, Any] = {
+    "columns": {},
+    "ceilings": {},
+    "any_workflow": False,
+    "stratify": False,
+    "force": False,
+}
 _WEEK = re.compile(r"\d{4}-W\d{2}")
 
 
@@ -90,6 +98,15 @@ class ReportOptions:
         if since is not None and until is not None and since >= until:
             raise InputError(f"--from {self.since} is not before --to {self.until}")
         return since, until
+
+    @property
+    def window_words(self) -> str:
+        """The runs that are asked for, in words."""
+        if self.since is None and self.until is None:
+            return "these runs"
+        if self.since == self.until:
+            return str(self.since)
+        return f"{self.since or 'the start'} to {self.until or 'the end'}"
 
     def resampling(self, part: int) -> dict[str, Any]:
         """Return how to resample one part of a report; parts draw apart, so none moves another."""

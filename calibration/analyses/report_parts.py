@@ -2,9 +2,13 @@
 
 from collections.abc import Mapping
 
-from calibration.analyses.asr_report import OutcomeShare
+from calibration.analyses.asr_report import Change, OutcomeShare
+from calibration.analyses.report_options import ReportOptions
 from calibration.estimates import Estimate
 from calibration.metrics.asr import AgentSuccessRate
+from calibration.metrics.comparison import Comparison, compare_runs
+from calibration.metrics.counts import RunCounts
+from calibration.metrics.weekly import WeeklySeries
 from calibration.records import OUTCOMES
 from calibration.taxonomy import Taxonomy
 
@@ -42,4 +46,34 @@ def classes(
             target=targets.get(name),
         )
         for name, share in zip(OUTCOMES, rate.class_shares, strict=True)
+    )
+
+
+def change_of_weeks(runs: RunCounts, weekly: WeeklySeries, options: ReportOptions) -> Change | None:
+    """Compare the last week with the one before it; None where that has no runs."""
+    if len(weekly.weeks) < 2:
+        return None
+    before, after = weekly.weeks[-2:]
+    if not before.n:
+        return None
+    labels = runs.labels("week")
+    found = compare_runs(
+        runs.where(labels.of(before.week)),
+        runs.where(labels.of(after.week)),
+        paired=runs.task is not None,
+        **options.resampling(4),
+    )
+    return change_of(found, later=after.week, earlier=before.week)
+
+
+def change_of(found: Comparison, *, later: str, earlier: str) -> Change:
+    """Return a comparison as what the report says of it."""
+    return Change(
+        later=later,
+        earlier=earlier,
+        before=found.before.asr,
+        after=found.after.asr,
+        asr=found.asr,
+        classes=found.class_changes,
+        n_pairs=found.n_pairs,
     )

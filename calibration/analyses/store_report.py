@@ -1,42 +1,54 @@
 """The report on a store: human-only, judge-raw and corrected, as the same object as on files."""
 
-from collections.abc import Iterator
-from dataclasses import replace
-from typing import Any
+from collections import Counter
+from dataclasses import dataclass, replace
 
-import numpy as np
-import pandas as pd
-from numpy.typing import NDArray
-
-from calibration.analyses.asr import AsrAnalysis, CostSummary, analyse_asr
 from calibration.analyses.asr_report import (
-    AtOtherWeights,
-    CostPanel,
-    Group,
+    Change,
     JudgedRates,
-    LeftOut,
-    Origin,
     ProductionReport,
     WorkItem,
-    WorkList,
 )
-from calibration.analyses.fingerprint import package_version
-from calibration.analyses.judge import known_costs
-from calibration.analyses.labelled_batch import LabelledBatch, load_batch
-from calibration.analyses.report_parts import GOES_TO, SHOWN_RUNS, classes, literal
-from calibration.analyses.weight_tables import credit_in_words, other_tables, table_in_words
+from calibration.analyses.labelled_batch import LabelledBatch, Part, load_batch, started
+from calibration.analyses.report_options import PREVIOUS, ReportOptions
+from calibration.analyses.report_parts import change_of, change_of_weeks, classes, literal
+from calibration.analyses.store_origin import BASIS, left_out, notes, origin, warnings
+from calibration.analyses.store_parts import (
+    latency,
+    model_groups,
+    passes,
+    sensitivity,
+    tag_groups,
+    whole_panel,
+    workflow_groups,
+)
+from calibration.analyses.store_rates import (
+    StoreRates,
+    counted,
+    named,
+    provisional,
+    rates_of_store,
+)
+from calibration.analyses.store_work import Work, work_lists, work_of
 from calibration.correction.calibrate import Design
+from calibration.errors import InputError
 from calibration.estimates import Estimate
-from calibration.metrics.counting import count_runs
+from calibration.metrics.comparison import compare_runs
 from calibration.metrics.weekly import WeeklySeries, weekly_series
-from calibration.records import OUTCOMES
 from calibration.store import Store
 
 CORRECTED = "corrected for judge error"
 HUMAN_ONLY = "human labels only, not calibrated"
 SIMULATED = "SIMULATED DATA: labels, verdicts and production runs are drawn at random."
-# Half-widths that differ by more than this are a warning.
-APART = 0.20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StoreReport:
+    """A report with all of its work lists, of which it has the beginnings itself."""
+
+    report: ProductionReport
+    work: Work
+    loaded: LabelledBatch
 
 
 def report_on_store(
@@ -45,252 +57,207 @@ def report_on_store(
     *,
     judge_id: str | None = None,
     design: Design = "production",
-    seed: int = 0,
-    n_resamples: int = 1000,
+    workflow: str | None = None,
+    options: ReportOptions | None = None,
 ) -> ProductionReport:
-    """Report on the traces that a batch was drawn from; see `analyse_asr`."""
-    found = analyse_asr(
-        store, batch_id, judge_id=judge_id, design=design, seed=seed, n_resamples=n_resamples
+    """Report on the traces that a batch was drawn from; parameters as in `report_with_work`."""
+    return report_with_work(
+        store, batch_id, judge_id=judge_id, design=design, workflow=workflow, options=options
+    ).report
+
+
+def report_with_work(
+    store: Store,
+    batch_id: str | None = None,
+    *,
+    judge_id: str | None = None,
+    design: Design = "production",
+    workflow: str | None = None,
+    options: ReportOptions | None = None,
+) -> StoreReport:
+    """Report on the traces that a batch was drawn from, with all of the work lists.
+
+    Parameters
+    ----------
+    store : Store
+        Traces of the reference set in it are never counted.
+    batch_id, judge_id : str or None
+        The newest random sample and the only judge when None.
+    design : {"production", "reference"}
+        What the labelled traces are.
+    workflow : str or None
+        Report on one workflow alone.
+    options : ReportOptions, optional
+        Window, comparison, resampling; what only files have is ignored.
+
+    Returns
+    -------
+    StoreReport
+        Corrected for judge error where the calibration allows it.
+
+    Raises
+    ------
+    InputError
+        As `rates_of_store`, or if it is to be compared with a file.
+    CalibrationError
+        As `rates_of_store`.
+    """
+    options = options or ReportOptions()
+    if options.compare_to not in (None, PREVIOUS):
+        raise InputError("--compare-to FILE is for files: a store compares with its own past")
+    rates = rates_of_store(
+        store, batch_id, judge_id=judge_id, design=design, workflow=workflow, options=options
     )
-    return report_of_analysis(found, load_batch(store, found.batch_id), design=design)
+    made = _Assembled(store, rates, workflow)
+    return StoreReport(report=made.report(), work=made.work, loaded=rates.loaded)
 
 
-def report_of_analysis(
-    found: AsrAnalysis, loaded: LabelledBatch, *, design: Design = "production"
-) -> ProductionReport:
-    """Return an analysis as the report that all renderers share."""
-    human, head = found.human_only, found.headline
-    two_source = _two_source(found)
-    weekly = _weekly(found, loaded)
-    shares = classes(human, loaded.taxonomy, {})
-    if found.calibrated:
+class _Assembled:
+    """The parts of a report, each from the rates it needs."""
+
+    def __init__(self, store: Store, rates: StoreRates, workflow: str | None) -> None:
+        self.store, self.rates, self.workflow = store, rates, workflow
+        self.loaded, self.options = rates.loaded, rates.options
+        self.work = work_of(rates.loaded)
+        self.weekly = self._weekly()
+        self.two_source = self._two_source()
+
+    def report(self) -> ProductionReport:
+        rates, human = self.rates, self.rates.human
         shares = tuple(
-            replace(c, share=share) for c, share in zip(shares, found.class_shares, strict=True)
-        )
-    return ProductionReport(
-        calibrated=found.calibrated,
-        kind=CORRECTED if found.calibrated else HUMAN_ONLY,
-        target=_target(found, loaded),
-        n=found.n_production,
-        n_tasks=None,
-        first=weekly.weeks[0].week if weekly is not None and weekly.weeks else None,
-        last=weekly.weeks[-1].week if weekly is not None and weekly.weeks else None,
-        asr=head,
-        asr_gross=found.corrected_gross if found.calibrated else human.asr_gross,
-        asr_literal=literal(human),
-        asr_without_abandoned=human.asr_without_abandoned,
-        pass_rate=shares[0].share,
-        identity=f"Human-only: {human.identity}",
-        mean_effective_penalty=human.mean_effective_penalty,
-        asr_range=human.asr_range,
-        rounding=human.rounding,
-        classes=shares,
-        change=None,
-        cost=_panel(found.cost),
-        weekly=weekly,
-        by_workflow=tuple(
-            Group(
-                name=w.name,
-                n=w.n_labelled,
-                asr=w.human_only,
-                cost=_panel(w.cost),
-                ceiling_usd=w.ceiling_usd,
-                unit=w.unit,
+            replace(c, share=share)
+            for c, share in zip(
+                classes(human, self.loaded.taxonomy, self.options.targets),
+                rates.class_shares,
+                strict=True,
             )
-            for w in found.workflows
-        ),
-        by_model=(),
-        by_tag=(),
-        sensitivity=tuple(_sensitivity(found, loaded)),
-        work_lists=tuple(_work(loaded)),
-        signals=(),
-        latency=None,
-        set_aside=tuple(_left_out(found)),
-        origin=_origin(found, design),
-        judged=JudgedRates(
-            judge_raw=None if found.raw is None else found.raw.asr,
-            human_only=human.asr,
-            corrected=found.corrected,
-            corrected_gross=found.corrected_gross,
-            two_source=two_source,
-        ),
-        warnings=tuple(_warnings(found, two_source)),
-        notes=tuple(_notes(found)),
-        marks=(SIMULATED,) if found.simulated else (),
-        details={"design": found.design, "reviewers": len(found.reviewers)},
-    )
+        )
+        weeks = sorted(w for w in set(named(self.loaded.traces, "week")) if w is not None)
+        return ProductionReport(
+            calibrated=rates.calibrated,
+            kind=CORRECTED if rates.calibrated else HUMAN_ONLY,
+            target=self._target(),
+            n=len(self.loaded.traces),
+            n_tasks=int(self.loaded.traces["task_key"].nunique()),
+            first=weeks[0] if weeks else None,
+            last=weeks[-1] if weeks else None,
+            asr=rates.headline,
+            asr_gross=rates.corrected_gross if rates.calibrated else human.asr_gross,
+            asr_literal=literal(human),
+            asr_without_abandoned=human.asr_without_abandoned,
+            pass_rate=shares[0].share,
+            identity=f"Human-only: {human.identity}",
+            mean_effective_penalty=human.mean_effective_penalty,
+            asr_range=human.asr_range,
+            rounding=human.rounding,
+            classes=shares,
+            change=self._change(),
+            cost=whole_panel(rates),
+            weekly=self.weekly,
+            by_workflow=tuple(workflow_groups(rates, self.store.workflows())),
+            by_model=tuple(model_groups(rates)),
+            by_tag=tuple(tag_groups(rates)),
+            sensitivity=tuple(sensitivity(rates)),
+            work_lists=tuple(work_lists(self.work, [w.week for w in self.weekly.weeks])),
+            signals=(),
+            latency=latency(self.loaded),
+            set_aside=tuple(left_out(self.store, rates)),
+            origin=origin(rates, self.workflow),
+            judged=JudgedRates(
+                judge_raw=None if rates.raw is None else rates.raw.asr,
+                human_only=human.asr,
+                corrected=rates.corrected,
+                corrected_gross=rates.corrected_gross,
+                two_source=self.two_source,
+            ),
+            warnings=tuple(warnings(rates, self.two_source)),
+            notes=tuple(notes(rates)),
+            marks=(SIMULATED,) if self.loaded.simulated else (),
+            basis=BASIS,
+            passes=tuple(passes(rates)),
+            details={
+                "design": self.loaded.batch.design,
+                "reviewers": len(self.loaded.reviewers),
+                "labelled": len(self.loaded.labelled),
+            },
+        )
 
-
-def _target(found: AsrAnalysis, loaded: LabelledBatch) -> str:
-    if not loaded.is_sample:
+    def _target(self) -> str:
+        n, batch = f"{len(self.loaded.traces):,}", self.loaded.batch.batch_id
+        errors = (
+            "corrected for the errors of the judge with the labelled sample"
+            if self.rates.calibrated
+            else "from the labelled sample alone"
+        )
+        where = "" if self.workflow is None else f" of workflow {self.workflow}"
+        if self.options.since is not None or self.options.until is not None:
+            where += f" ({self.options.window_words})"
         return (
-            f"The mean score of the {found.n_production:,} traces of the batch {found.batch_id}, "
-            "which were chosen, not drawn at random: it says nothing about others."
-        )
-    errors = (
-        "corrected for the errors of the judge with the labelled sample"
-        if found.calibrated
-        else "from the labelled sample alone"
-    )
-    return (
-        f"The mean score of the {found.n_production:,} production traces that the batch "
-        f"{found.batch_id} was drawn from, {errors}."
-    )
-
-
-def _two_source(found: AsrAnalysis) -> Estimate | None:
-    if found.judge is None:
-        return None
-    made = found.judge.calibration.estimates.get("bootstrap")
-    return None if made is None else made.net
-
-
-def _weekly(found: AsrAnalysis, loaded: LabelledBatch) -> WeeklySeries | None:
-    """Return the weeks of the labelled sample; the verdicts of a week are not corrected."""
-    if "started_at" not in loaded.labelled:
-        return None
-    times = pd.to_datetime(loaded.labelled["started_at"], utc=True)
-    if times.isna().all():
-        return None
-    iso = times.dt.isocalendar()
-    weeks = [
-        None if pd.isna(year) else f"{int(year):04d}-W{int(week):02d}"
-        for year, week in zip(iso["year"], iso["week"], strict=True)
-    ]
-    frame = loaded.labelled
-    clusters = pd.factorize(frame["task_key"])[0]
-    counts = count_runs(
-        loaded.human,
-        costs=known_costs(frame),
-        ceilings=frame["ceiling_usd"].fillna(1.0).to_numpy(dtype=np.float64),
-        units=frame["units"].to_numpy(dtype=np.float64),
-        credit=tuple(found.credit[name] for name in OUTCOMES),
-        weights=loaded.weights,
-        clusters=clusters if len(np.unique(clusters)) < len(clusters) else None,
-        by={"week": np.array(weeks, dtype=object)},
-    )
-    return weekly_series(
-        counts, rng=np.random.default_rng([found.seed, 1]), n_resamples=found.n_resamples
-    )
-
-
-def _panel(cost: CostSummary) -> CostPanel:
-    above = None
-    if cost.share_over_ceiling is not None:
-        above = Estimate(
-            value=cost.share_over_ceiling, interval=None, n=cost.n_known, method="share of the runs"
-        )
-    return CostPanel(
-        n=cost.n,
-        n_known=cost.n_known,
-        n_without_ceiling=cost.n_without_ceiling,
-        mean=cost.mean,
-        p50=cost.p50,
-        p90=cost.p90,
-        p99=cost.p99,
-        share_above_ceiling=above,
-    )
-
-
-def _sensitivity(found: AsrAnalysis, loaded: LabelledBatch) -> Iterator[AtOtherWeights]:
-    human = found.human_only
-    own = tuple(found.credit[name] for name in OUTCOMES)
-    yield AtOtherWeights(
-        name=f"human-only, as reported ({credit_in_words(own)})",
-        credit=own,
-        asr=human.asr,
-    )
-    tables = other_tables(loaded.taxonomy)
-    for name, result in human.at_other_credit.items():
-        words = table_in_words(name, tables[name])
-        yield AtOtherWeights(name=f"human-only, {words}", credit=tables[name], asr=result)
-
-
-def _work(loaded: LabelledBatch) -> Iterator[WorkList]:
-    """Yield the labelled traces of each class; those whose reviewers differ are in none."""
-    settled = loaded.human.max(axis=1) == 1
-    codes: NDArray[np.intp] = loaded.human.argmax(axis=1)
-    for outcome, goes_to in GOES_TO.items():
-        rows = loaded.labelled[settled & (codes == OUTCOMES.index(outcome))]
-        yield WorkList(
-            outcome=outcome,
-            goes_to=goes_to,
-            n=len(rows),
-            first=tuple(_item(row) for row in rows.head(SHOWN_RUNS).to_dict("records")),
+            f"The mean score of the {n} production traces{where} that the batch {batch} was drawn "
+            f"from, {errors}."
         )
 
+    def _two_source(self) -> Estimate | None:
+        if self.rates.judge is None:
+            return None
+        made = self.rates.judge.calibration.estimates.get("bootstrap")
+        return None if made is None else made.net
 
-def _item(row: dict[Any, Any]) -> WorkItem:
-    cost = row["cost_usd"]
-    return WorkItem(
-        trace_id=row["trace_id"],
-        workflow=row["workflow"],
-        cost_usd=None if pd.isna(cost) else float(cost),
-    )
-
-
-def _left_out(found: AsrAnalysis) -> Iterator[LeftOut]:
-    for n, reason in (
-        (found.unlabelled, "traces of the batch that are not labelled yet"),
-        (found.skipped, "traces that were skipped by everybody who saw them"),
-        (found.exposed, "labels that were given after seeing what others said of the trace"),
-        (found.later_traces, "traces that came after the draw"),
-    ):
-        if n:
-            yield LeftOut(reason=reason, n=n)
-
-
-def _notes(found: AsrAnalysis) -> Iterator[str]:
-    if found.open_disagreements:
-        yield f"{found.open_disagreements:,} disagreements are open: provisional."
-    yield (
-        "Weeks, workflows, sensitivity and work lists are of the labelled sample alone; "
-        "the cost panel is of all traces."
-    )
-    if found.raw is not None:
-        yield (
-            "Judge-raw takes every verdict as true: its interval holds the sampling of traces, "
-            "not the errors of the judge."
+    def _weekly(self) -> WeeklySeries:
+        """Return the weeks of the labelled sample; the verdicts of a week are not corrected."""
+        found = weekly_series(
+            self.rates.runs, pooled=self.options.pooled, **self.options.resampling(1)
         )
-
-
-def _warnings(found: AsrAnalysis, two_source: Estimate | None) -> Iterator[str]:
-    if found.judge is not None:
-        calibration = found.judge.calibration
-        for kind, notices in (("Refused", calibration.refusals), ("Warning", calibration.warnings)):
-            for notice in notices:
-                yield f"{kind} ({notice.estimator}): {notice.why}; {notice.mend}."
-    one = found.corrected.half_width
-    other = None if two_source is None else two_source.half_width
-    if one and other and abs(one - other) > APART * max(one, other):
-        yield (
-            f"The interval of the corrected rate (± {one:.3f}) and that of the two-source "
-            f"bootstrap (± {other:.3f}) differ by more than {100 * APART:.0f} %: neither is to be "
-            "relied on without a look at the calibration (asr calibrate)."
+        open_in = Counter(named(self.loaded.labelled, "week")[self.rates.disputed].tolist())
+        weeks = tuple(
+            replace(week, rate=provisional(week.rate, open_in[week.week])) for week in found.weeks
         )
+        return replace(found, weeks=weeks)
+
+    def _change(self) -> Change | None:
+        """Compare with the window of equal length before, else the last week with the one before.
+
+        Of the labelled traces: tasks that both sides have are resampled together.
+        """
+        if self.options.compare_to is None:
+            return None
+        since, until = self.options.window
+        if since is None:
+            return change_of_weeks(self.rates.runs, self.weekly, self.options)
+        if until is None:
+            raise InputError(
+                "--compare-to previous needs --to with --from, to know how long before"
+            )
+        both = load_batch(
+            self.store,
+            self.loaded.batch.batch_id,
+            part=Part(since=since - (until - since), until=until, workflow=self.workflow),
+        )
+        later = (started(both.labelled) >= since).to_numpy()
+        if later.all():
+            return None
+        runs = counted(both, both.labelled, both.human, both.weights)
+        found = compare_runs(
+            runs.where(~later),
+            runs.where(later),
+            paired=runs.task is not None,
+            **self.options.resampling(4),
+        )
+        return change_of(found, later=self.options.window_words, earlier="the window before")
 
 
-def _origin(found: AsrAnalysis, design: Design) -> Origin:
-    kind = found.design.get("kind", "unknown design")
-    return Origin(
-        sources=(),
-        settings={
-            "batch": found.batch_id,
-            "judge": found.judge_id,
-            "design": design,
-            "seed": found.seed,
-            "resamples": found.n_resamples,
-        },
-        sampling=(
-            f"{found.n_labelled:,} labelled of {found.n_production:,} traces, {kind}, "
-            f"batch {found.batch_id}"
-        ),
-        judge=found.judge_id or "none",
-        taxonomy_version=found.taxonomy_version,
-        taxonomy_fingerprint=found.taxonomy_fingerprint,
-        seed=found.seed,
-        n_resamples=found.n_resamples,
-        confidence_level=found.human_only.asr.confidence_level,
-        package_version=package_version(),
-        fingerprint=found.fingerprint,
+def without_models(made: StoreReport) -> StoreReport:
+    """Return a report that names no model and no agent: reviewers who label must not know them."""
+
+    def hidden(items: tuple[WorkItem, ...]) -> tuple[WorkItem, ...]:
+        return tuple(replace(item, model=None) for item in items)
+
+    report = replace(
+        made.report,
+        by_model=(),
+        passes=(),
+        work_lists=tuple(replace(one, first=hidden(one.first)) for one in made.report.work_lists),
+    )
+    return replace(
+        made, report=report, work={outcome: hidden(of) for outcome, of in made.work.items()}
     )

@@ -9,7 +9,7 @@ from typing import Any
 from calibration.analyses.asr_report import ProductionReport
 from calibration.analyses.fingerprint import package_version
 from calibration.analyses.production_report import report_on_files
-from calibration.analyses.report_options import options_of
+from calibration.analyses.report_options import OF_FILES_ALONE, options_of
 from calibration.analyses.store_report import report_on_store
 from calibration.errors import InputError
 from calibration.store import Store
@@ -144,8 +144,8 @@ def _on_store(settings: Mapping[str, Any], store: Store | None) -> ProductionRep
         settings["batch"],
         judge_id=settings["judge"],
         design=settings["design"],
-        seed=settings["seed"],
-        n_resamples=settings["resamples"],
+        workflow=settings["workflow"],
+        options=options_of({**OF_FILES_ALONE, **settings}),
     )
 
 

@@ -11,7 +11,8 @@ from typing import Any
 import click
 
 from calibration.analyses.report_options import PREVIOUS
-from calibration.analyses.store_report import report_on_store
+from calibration.analyses.store_report import report_with_work
+from calibration.analyses.store_work import write_work
 from calibration.cli.production_options import (
     FILE,
     options_from,
@@ -36,7 +37,7 @@ from calibration.reporting.as_markdown import markdown
 from calibration.reporting.document import Document
 from calibration.reporting.json_values import Json
 
-OF_FILES = ("since", "until", "columns", "ceiling", "ceilings", "any_workflow", "stratify")
+OF_FILES = ("columns", "ceiling", "ceilings", "any_workflow", "stratify", "force")
 
 
 def with_output(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -72,6 +73,7 @@ def with_output(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--target", "targets", multiple=True, metavar="CLASS=SHARE", help="A line to reach.")
 @click.option("--work", "folder", type=FILE, help="Write the work lists as CSV to this folder.")
 @click.option("--taxonomy", "fork", type=FILE, help="A forked taxonomy: weights, ceilings, tree.")
+@click.option("--workflow", help="Of the store: one workflow alone.")
 @with_store
 @with_batch
 @with_judge
@@ -87,6 +89,7 @@ def report(
     targets: tuple[str, ...],
     folder: Path | None,
     fork: Path | None,
+    workflow: str | None,
     path: Path,
     batch_id: str | None,
     judge_id: str | None,
@@ -99,39 +102,44 @@ def report(
     task_id, trial, weight, stratum, latency_s, model, status, tags.
 
     Without a FILE it reports on the labels and verdicts of the store: judge-raw, human-only and
-    corrected.
+    corrected, for all traces, a window or a workflow.
 
     \b
     asr report traces.csv
     asr report 'traces/*.parquet' --from 2026-W40 --to 2026-W43 --html report.html
     asr report traces.jsonl --column cost_usd=price --ceiling research=1.50 --json > report.json
     asr report --judge source: --json
+    asr report --from 2026-W40 --to 2026-W43 --workflow research --work todo
     """
+    options = options_from(asked, compare_to=compare_to, pooled=pooled, targets=targets)
     if files:
         from calibration.analyses.production_report import report_on_files
         from calibration.analyses.work_lists import write_work_lists
 
-        options = options_from(asked, compare_to=compare_to, pooled=pooled, targets=targets)
+        if workflow is not None:
+            raise InputError("--workflow is for the store; give files of one workflow")
         _keep_inputs(files, page)
         result = report_on_files(
             files, options=options, taxonomy=taxonomy_from(fork), taxonomy_path=fork
         )
         if folder is not None:
-            written = write_work_lists(files, folder, options=options, taxonomy=taxonomy_from(fork))
-            click.echo(f"wrote {', '.join(map(str, written))}", err=True)
+            _wrote(write_work_lists(files, folder, options=options, taxonomy=taxonomy_from(fork)))
     else:
-        for name in OF_FILES:
-            if asked[name]:
+        for name, given in (*((n, asked[n]) for n in OF_FILES), ("taxonomy", fork)):
+            if given:
                 raise InputError(f"--{name.replace('_', '-')} is for files; name one")
         with open_to_read(path) as store:
-            result = report_on_store(
+            found = report_with_work(
                 store,
                 batch_id,
                 judge_id=judge_id,
                 design=design,
-                seed=asked["seed"],
-                n_resamples=asked["resamples"],
+                workflow=workflow,
+                options=options,
             )
+        result = found.report
+        if folder is not None:
+            _wrote(write_work(found.loaded, folder))
     _show(result, asr_json.report, asr_document.document, as_data, as_markdown, page)
     if not result.asr.ok:
         raise CalibrationError("no rate can be given; the status says what would help")
@@ -255,6 +263,10 @@ def _show(
         print_lines(markdown(document(result)).splitlines())
     elif page is None:
         print_lines(as_text.lines(document(result)))
+
+
+def _wrote(files: Sequence[Path]) -> None:
+    click.echo(f"wrote {', '.join(map(str, files))}", err=True)
 
 
 def _keep_inputs(files: Sequence[str], page: Path | None) -> None:

@@ -10,8 +10,6 @@ from pathlib import Path
 import click
 
 from calibration.analyses import demo as demonstration
-from calibration.analyses.labelled_batch import load_batch
-from calibration.analyses.store_report import report_of_analysis
 from calibration.cli.terminal import EXISTING, print_json, print_lines, with_json, with_store
 from calibration.errors import InputError
 from calibration.reporting import as_json, as_text, asr_document
@@ -69,11 +67,10 @@ def _is_empty_demo(path: Path) -> bool:
 def _demo_report(path: Path, seed: int, as_data: bool) -> None:
     with Store.open(path, create=True) as store:
         result = demonstration.run_demo(store, seed=seed)
-        report = report_of_analysis(result.analysis, load_batch(store, result.analysis.batch_id))
     if as_data:
         print_json(as_json.demo(result))
     else:
-        print_lines(as_text.lines(asr_document.document(report)))
+        print_lines(as_text.lines(asr_document.document(result.report)))
         click.echo(f"true agent success rate of the simulated production: {result.truth:.4f}")
 
 

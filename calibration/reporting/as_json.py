@@ -22,16 +22,20 @@ def import_report(report: ImportReport) -> Json:
 
 def demo(result: Demo) -> Json:
     """Return the three rates of the demonstration beside the truth."""
-    raw = result.analysis.raw
-    three = {
-        "raw": None if raw is None else raw.asr,
-        "human_only": result.analysis.human_only.asr,
-        "corrected": result.analysis.corrected,
-    }
+    judged = result.report.judged
+    three = (
+        {}
+        if judged is None
+        else {
+            "raw": judged.judge_raw,
+            "human_only": judged.human_only,
+            "corrected": judged.corrected,
+        }
+    )
     return {
         **{name: None if e is None else estimate(e) for name, e in three.items()},
         "truth": result.truth,
         "simulated": True,
         "seed": result.seed,
-        "fingerprint": result.analysis.fingerprint,
+        "fingerprint": result.report.origin.fingerprint,
     }

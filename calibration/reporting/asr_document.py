@@ -10,6 +10,7 @@ from calibration.reporting import (
     asr_document_cost,
     asr_document_groups,
     asr_document_origin,
+    asr_document_passes,
 )
 from calibration.reporting.asr_words import (
     between,
@@ -19,6 +20,7 @@ from calibration.reporting.asr_words import (
     money,
     points,
     rate,
+    resting,
     scale_of,
     share,
     statuses,
@@ -45,11 +47,16 @@ def document(report: ProductionReport) -> Document:
         Section(title="Outcomes", blocks=tuple(_outcomes(report))),
     ]
     if report.weekly is not None:
-        sections.append(Section(title="Week by week", blocks=tuple(_weekly(report.weekly))))
+        sections.append(
+            Section(title="Week by week", blocks=tuple(_weekly(report.weekly, report.basis)))
+        )
     sections.append(Section(title="Cost", blocks=tuple(asr_document_cost.cost(report))))
     groups = tuple(asr_document_groups.groups(report))
     if groups:
         sections.append(Section(title="Where", blocks=groups))
+    if report.passes:
+        trials = tuple(asr_document_passes.passes(report.passes))
+        sections.append(Section(title="Repeated trials", blocks=trials))
     sections.append(Section(title="Sensitivity", blocks=tuple(_sensitivity(report))))
     sections.append(Section(title="Work lists", blocks=tuple(asr_document_cost.work(report))))
     signals = tuple(asr_document_cost.signals(report))
@@ -82,9 +89,11 @@ def _beside(report: ProductionReport) -> Iterator[tuple[str, str]]:
     yield "pass rate", share(report.pass_rate)
     yield "gross of cost", rate(report.asr_gross)
     if report.change is not None:
-        yield f"change, {report.change.later}", points(report.change.asr)
+        name = resting(f"change, {report.change.later}", report.basis)
+        yield name, points(report.change.asr)
     if report.cost.per_success is not None:
-        yield "cost of a completed run", money(report.cost.per_success)
+        name = resting("cost of a completed run", report.basis)
+        yield name, money(report.cost.per_success)
 
 
 def headline(
@@ -143,9 +152,10 @@ def _rates(report: ProductionReport) -> Iterator[Block]:
     yield Words(text=report.identity)
     literal = report.asr_literal.value
     if literal is not None:
+        whose = "it" if judged is None else "the human-only rate"
         yield Words(
             text=(
-                f"As the formula is printed, without a floor for each run, it would be "
+                f"As the formula is printed, without a floor for each run, {whose} would be "
                 f"{literal:.3f}; failed runs over their ceiling then count less than nothing."
             ),
             kind="small",
@@ -200,10 +210,10 @@ def _outcomes(report: ProductionReport) -> Iterator[Block]:
     if report.change is None:
         yield Words(text="No earlier runs to compare with.", kind="small")
     else:
-        yield from asr_document_change.changes(report.change)
+        yield from asr_document_change.changes(report.change, report.basis)
 
 
-def _weekly(series: WeeklySeries) -> Iterator[Block]:
+def _weekly(series: WeeklySeries, basis: str) -> Iterator[Block]:
     if not series.weeks:
         yield Words(text="No run says when it was started (started_at), so there are no weeks.")
         return
@@ -212,7 +222,7 @@ def _weekly(series: WeeklySeries) -> Iterator[Block]:
     rolling = "pooled over 4 weeks" if series.pooled else "mean of 4 weeks"
     first, last = series.weeks[0], series.weeks[-1]
     yield Trend(
-        title="ASR by ISO week (UTC)",
+        title=resting("ASR by ISO week, UTC", basis),
         describes=(
             f"ASR of {len(series.weeks)} weeks from {first.week} to {last.week}, "
             f"first {rate(first.rate)}, last {rate(last.rate)}; "

@@ -6,7 +6,7 @@ from calibration.analyses.asr_report import Change
 from calibration.estimates import Estimate
 from calibration.metrics.class_changes import ClassChange
 from calibration.metrics.differences import Difference
-from calibration.reporting.asr_words import p_value, points, rate, statuses
+from calibration.reporting.asr_words import p_value, points, rate, resting, statuses
 from calibration.reporting.document import Block, Mark, Row, Table, Words
 from calibration.reporting.text import percent
 
@@ -16,11 +16,13 @@ FLAGS = (
 )
 
 
-def changes(change: Change) -> Iterator[Block]:
-    """Yield what became of the classes and of the rate."""
-    yield change_table(change.classes, title=f"{change.later} against {change.earlier}")
+def changes(change: Change, basis: str = "") -> Iterator[Block]:
+    """Yield what became of the classes and of the rate; `basis` says of which runs."""
+    title = resting(f"{change.later} against {change.earlier}", basis)
+    yield change_table(change.classes, title=title)
     yield Words(text=FLAGS, kind="small")
-    yield Words(text=asr_change(change.before, change.after, change.asr))
+    said = asr_change(change.before, change.after, change.asr)
+    yield Words(text=f"By {basis}, t{said[1:]}" if basis else said)
 
 
 def change_table(classes: Sequence[ClassChange], *, title: str) -> Table:
@@ -59,11 +61,10 @@ def _around_zero(classes: Sequence[ClassChange]) -> tuple[float, float]:
 
 def asr_change(before: Estimate, after: Estimate, asr: Difference) -> str:
     """Return what became of the rate in a sentence."""
-    p = p_value(asr.p_value)
-    words = (
-        f"The ASR went from {rate(before)} to {rate(after)}: {points(asr)}, "
-        f"p {p if p.startswith('<') else '= ' + p}"
-    )
+    words = f"The ASR went from {rate(before)} to {rate(after)}: {points(asr)}"
+    if asr.p_value is not None:
+        p = p_value(asr.p_value)
+        words += f", p {p if p.startswith('<') else '= ' + p}"
     if asr.minimum_detectable is not None:
         seen = 100 * asr.minimum_detectable
         words += f"; a change of {seen:.1f} pp would be seen with a power of {asr.power:g}"
@@ -74,4 +75,6 @@ def asr_change(before: Estimate, after: Estimate, asr: Difference) -> str:
 
 def _drawn(c: ClassChange) -> Mark:
     low, high = c.change.estimate.interval or (None, None)
-    return Mark(value=c.after - c.before, low=low, high=high, target=0.0)
+    # A value without limits must not look as sure as one with them.
+    open_dot = c.change.estimate.interval is None
+    return Mark(value=c.after - c.before, low=low, high=high, target=0.0, hollow=open_dot)

@@ -1,13 +1,16 @@
 """What the report says of cost, of runs to look at, and of operation."""
 
 from collections.abc import Iterator
+from math import ceil
 
-from calibration.analyses.asr_report import CostPanel, ProductionReport, WorkList
-from calibration.reporting.asr_words import count, money, share, statuses
+from calibration.analyses.asr_report import CostPanel, ProductionReport, WorkItem, WorkList
+from calibration.reporting.asr_words import count, money, resting, share, statuses
 from calibration.reporting.document import Block, Facts, Mark, Name, Row, Table, Words
 from calibration.reporting.text import percent, usd
 
 SHOWN_WEEKS, MOST_IN_TEXT = 8, 3
+# Multiples of the ceiling that are drawn; what lies beyond is drawn at the end.
+LEAST_TIMES, MOST_TIMES = 2, 20
 
 
 def missing_cost(report: ProductionReport) -> Iterator[Block]:
@@ -15,11 +18,12 @@ def missing_cost(report: ProductionReport) -> Iterator[Block]:
     cost = report.cost
     missing = cost.n - cost.n_known
     if missing:
+        whose = "ASR" if report.judged is None else "human-only ASR"
         yield Words(
             text=(
-                f"{missing:,} of {cost.n:,} runs have no cost and carry no penalty: the ASR lies "
-                f"between {report.asr_range[0]:.3f}, if each of them cost twice its ceiling, and "
-                f"{report.asr_range[1]:.3f}, if none went over."
+                f"{missing:,} of {cost.n:,} runs have no cost and carry no penalty: the {whose} "
+                f"lies between {report.asr_range[0]:.3f}, if each of them cost twice its ceiling, "
+                f"and {report.asr_range[1]:.3f}, if none went over."
             )
         )
 
@@ -44,7 +48,12 @@ def cost(report: ProductionReport) -> Iterator[Block]:
             *(
                 ()
                 if whole.per_success is None
-                else (("cost of a completed run", money(whole.per_success)),)
+                else (
+                    (
+                        resting("cost of a completed run", report.basis),
+                        money(whole.per_success),
+                    ),
+                )
             ),
         )
     )
@@ -54,16 +63,21 @@ def cost(report: ProductionReport) -> Iterator[Block]:
         if g.cost is not None
     ]
     if rows:
+        highest = max((p.of_ceiling[2] for *_, p in rows if p.of_ceiling), default=0.0)
+        top = float(min(max(LEAST_TIMES, ceil(highest)), MOST_TIMES))
         yield Table(
-            title="Cost by workflow (USD a run; drawn: P50 to P99 as a multiple of the ceiling)",
+            title=(
+                "Cost by workflow (USD a run; drawn as multiples of the ceiling: P50 to P99, "
+                "dot at P90)"
+            ),
             head=("workflow", "P50", "P90", "P99", "mean", "ceiling", "above it", "a success",
                   "known"),
             rows=tuple(
-                Row(cells=(Name(name), *_cells(panel, ceiling, unit)), mark=_spread(panel, ceiling))
+                Row(cells=(Name(name), *_cells(panel, ceiling, unit)), mark=_spread(panel))
                 for name, ceiling, unit, panel in rows
             ),
-            scale=(0.0, 3.0),
-            scale_labels=("0", "3 x"),
+            scale=(0.0, top),
+            scale_labels=("0", f"{top:g} x"),
             notes=tuple(statuses((Name(name), p.share_above_ceiling) for name, _, _, p in rows)),
         )  # fmt: skip
     if whole.n_without_ceiling:
@@ -87,12 +101,11 @@ def _cells(panel: CostPanel, ceiling: float | None, unit: str | None) -> tuple[s
     )
 
 
-def _spread(panel: CostPanel, ceiling: float | None) -> Mark | None:
-    if ceiling is None or panel.p50 is None or panel.p90 is None or panel.p99 is None:
+def _spread(panel: CostPanel) -> Mark | None:
+    if panel.of_ceiling is None:
         return None
-    return Mark(
-        value=panel.p90 / ceiling, low=panel.p50 / ceiling, high=panel.p99 / ceiling, target=1.0
-    )
+    p50, p90, p99 = panel.of_ceiling
+    return Mark(value=p90, low=p50, high=p99, target=1.0)
 
 
 def work(report: ProductionReport) -> Iterator[Block]:
@@ -111,9 +124,11 @@ def work(report: ProductionReport) -> Iterator[Block]:
     )
     for item in lists:
         if item.first:
+            # A file says what class a run is of, and not why.
+            why = any(run.reasons or run.evidence for run in item.first)
             yield Table(
                 title=f"{item.outcome}: the first {len(item.first)} of {item.n:,}",
-                head=("trace", "workflow", "week", "cost"),
+                head=("trace", "workflow", "week", "cost", *(("why",) if why else ())),
                 rows=tuple(
                     Row(
                         cells=(
@@ -121,6 +136,7 @@ def work(report: ProductionReport) -> Iterator[Block]:
                             Name(run.workflow),
                             run.week or "-",
                             usd(run.cost_usd),
+                            *((Name(reason(run) or "-"),) if why else ()),
                         )
                     )
                     for run in item.first
@@ -128,6 +144,19 @@ def work(report: ProductionReport) -> Iterator[Block]:
                 folded=True,
                 most_in_text=MOST_IN_TEXT,
             )
+
+
+def reason(run: WorkItem) -> str:
+    """Return why a run is of its class, and where that shows.
+
+    Examples
+    --------
+    >>> reason(WorkItem(trace_id="t", workflow="w", reasons=("No.",), evidence=("s2: 12 USD",)))
+    'No. [s2: 12 USD]'
+    """
+    said = " / ".join(run.reasons)
+    shown = "; ".join(run.evidence)
+    return f"{said} [{shown}]".strip() if shown else said
 
 
 def _a_week(item: WorkList) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from calibration.analyses.asr_report import Group, ProductionReport
-from calibration.reporting.asr_words import count, mark, rate, scale_of, share, statuses
+from calibration.reporting.asr_words import count, mark, rate, resting, scale_of, share, statuses
 from calibration.reporting.document import Block, Name, Row, Table, Words
 
 MOST_GROUPS = 50
@@ -17,17 +17,16 @@ def groups(report: ProductionReport) -> Iterator[Block]:
         ("tag", report.by_tag),
     ):
         if groups:
-            yield from _group_table(of, groups)
+            yield from _group_table(of, groups, report.basis)
 
 
-def _group_table(of: str, groups: Sequence[Group]) -> Iterator[Block]:
+def _group_table(of: str, groups: Sequence[Group], basis: str) -> Iterator[Block]:
     kept = groups[:MOST_GROUPS]
     marks = [mark(g.asr) for g in kept]
     low, high = scale_of(marks)
-    # A store knows the rate of a group only net of cost.
     further = any(g.asr_gross is not None for g in kept)
     yield Table(
-        title=f"By {of}",
+        title=resting(f"By {of}", basis),
         head=(of, "ASR", *(("gross", "pass rate") if further else ()), "n"),
         rows=tuple(
             Row(

@@ -15,17 +15,25 @@ def left_out(report: ProductionReport) -> Iterator[Block]:
     """Yield what was set aside and why, and the notes."""
     if report.set_aside:
         total = sum(row.n for row in report.set_aside)
-        yield Words(text=f"{total:,} rows were set aside and are in no number above.")
+        if report.judged is None:
+            yield Words(text=f"{total:,} rows were set aside and are in no number above.")
+        shown = any(row.examples for row in report.set_aside)
         yield Table(
-            title="Set aside",
-            head=("why", "rows", "for instance"),
+            title="Set aside" if report.judged is None else "Not among the human labels, and why",
+            head=("why", "rows", *(("for instance",) if shown else ())),
             rows=tuple(
-                Row(cells=(Name(row.reason), count(row.n), Name("; ".join(row.examples) or "-")))
+                Row(
+                    cells=(
+                        Name(row.reason),
+                        count(row.n),
+                        *((Name("; ".join(row.examples) or "-"),) if shown else ()),
+                    )
+                )
                 for row in report.set_aside
             ),
         )
     else:
-        yield Words(text="No row was set aside.")
+        yield Words(text="Nothing was set aside.")
     if report.notes:
         yield Listing(items=tuple(Name(note) for note in report.notes))
 

@@ -10,6 +10,7 @@ from calibration.analyses.asr_report import (
     Group,
     Latency,
     Origin,
+    Passes,
     ProductionReport,
     WorkList,
 )
@@ -65,6 +66,7 @@ def report(result: ProductionReport) -> Json:
         "by_workflow": _groups(result.by_workflow),
         "by_model": _groups(result.by_model),
         "by_tag": _groups(result.by_tag),
+        "passes": [_passes(of) for of in result.passes],
         "sensitivity": [
             {
                 "name": row.name,
@@ -100,6 +102,7 @@ def report(result: ProductionReport) -> Json:
         },
         "warnings": list(result.warnings),
         "notes": list(result.notes),
+        "basis": result.basis,
         "marks": list(result.marks),
         "details": dict(result.details),
         "origin": origin(result.origin),
@@ -155,6 +158,9 @@ def cost(panel: CostPanel) -> Json:
         "p99_usd": panel.p99,
         "share_above_ceiling": optional(panel.share_above_ceiling),
         "cost_per_success_usd": optional(panel.per_success),
+        "of_ceiling": None
+        if panel.of_ceiling is None
+        else dict(zip(("p50", "p90", "p99"), panel.of_ceiling, strict=True)),
     }
 
 
@@ -223,6 +229,25 @@ def _group(group: Group) -> Json:
     }
 
 
+def _passes(of: Passes) -> Json:
+    return {
+        "agent": of.agent,
+        "n_tasks": of.n_tasks,
+        "most_trials": of.most_trials,
+        "points": [
+            {
+                "k": point.k,
+                "pass_at_k": estimate(point.pass_at_k),
+                "pass_hat_k": estimate(point.pass_hat_k),
+                "n_tasks": point.n_tasks,
+                "n_too_few": point.n_too_few,
+                "band": point.band,
+            }
+            for point in of.points
+        ],
+    }
+
+
 def _work(item: WorkList) -> Json:
     return {
         "goes_to": item.goes_to,
@@ -235,6 +260,8 @@ def _work(item: WorkList) -> Json:
                 "week": run.week,
                 "model": run.model,
                 "cost_usd": run.cost_usd,
+                "reasons": list(run.reasons),
+                "evidence": list(run.evidence),
             }
             for run in item.first
         ],

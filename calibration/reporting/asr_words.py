@@ -89,6 +89,17 @@ def p_value(p: float | None) -> str:
     return "-" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
+def resting(title: str, basis: str) -> str:
+    """Return a title with what its numbers rest on, where that is not what the headline does.
+
+    Examples
+    --------
+    >>> resting("By model", "human labels alone"), resting("By model", "")
+    ('By model (human labels alone)', 'By model')
+    """
+    return f"{title} ({basis})" if basis else title
+
+
 def count(n: int) -> str:
     """Return a whole number with separators."""
     return f"{n:,}"

@@ -8,11 +8,12 @@ from scipy import stats
 
 from calibration.analyses.agreement import analyse_agreement
 from calibration.analyses.allocating import draw_allocated
-from calibration.analyses.asr import analyse_asr
 from calibration.analyses.judge import analyse_judge
 from calibration.analyses.labelled_batch import load_batch
 from calibration.analyses.planning import plan_batch
+from calibration.analyses.report_options import ReportOptions
 from calibration.analyses.sampling import draw_within
+from calibration.analyses.store_rates import rates_of_store
 from calibration.analyses.verdict_strata import verdict_strata
 from calibration.errors import CalibrationError, InputError
 from calibration.reporting import agreement as reporting
@@ -106,12 +107,15 @@ def test_the_unweighted_mean_of_a_neyman_batch_is_off_and_the_weighted_ones_are_
         )
         world = of(judged, batch)
         world.label("Ann", {name: TRUTH[name] for name in world.drawn})
-        result = analyse_asr(judged.store, batch.batch_id, judge_id="judge-1", n_resamples=200)
+        result = rates_of_store(
+            judged.store, batch.batch_id, judge_id="judge-1",
+            options=ReportOptions(n_resamples=200),
+        )  # fmt: skip
         plain = [TRUTH[name] == "complete" for name in world.drawn]
         found["plain"].append(sum(plain) / len(plain))
-        found["share"].append(result.human_only.class_shares[4].value or 0)
+        found["share"].append(result.human.class_shares[4].value or 0)
         for name, estimate in (
-            ("human_only", result.human_only.asr),
+            ("human_only", result.human.asr),
             ("corrected", result.corrected),
         ):
             assert estimate.value is not None

@@ -5,14 +5,14 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+import jsonschema
 import pytest
 
 from calibration.analyses.agreement import analyse_agreement
-from calibration.analyses.asr import AsrAnalysis, analyse_asr
-from calibration.analyses.asr_report import ProductionReport
 from calibration.analyses.judge import JudgeAnalysis, analyse_judge
-from calibration.analyses.labelled_batch import load_batch
-from calibration.analyses.store_report import report_of_analysis
+from calibration.analyses.report_options import ReportOptions
+from calibration.analyses.store_rates import StoreRates, rates_of_store
+from calibration.analyses.store_report import report_on_store
 from calibration.errors import CalibrationError, InputError, MixedDataError
 from calibration.records import OUTCOMES
 from calibration.reporting import agreement as agreement_text
@@ -21,15 +21,16 @@ from calibration.reporting import calibration as calibration_text
 from tests.analyses.conftest import NewWorld
 from tests.analyses.worlds import World, ids
 
+FEW = ReportOptions(n_resamples=100)
 UNDEFINED = re.compile(r"\b(?:[Nn]a[Nn]|inf|None)\b")
 
 
-def check_shown(world: World, **options: Any) -> tuple[AsrAnalysis, JudgeAnalysis | None]:
+def check_shown(world: World, **options: Any) -> tuple[StoreRates, JudgeAnalysis | None]:
     """Print and serialise every result; nothing undefined may come out as a number."""
     agreed = analyse_agreement(world.store)
-    result = analyse_asr(world.store, n_resamples=100, **options)
-    printed = [*agreement_text.agreement(agreed), *shown(world, result)]
-    data = [agreement_json.agreement(agreed), asr_json.report(of_analysis(world, result))]
+    result = rates_of_store(world.store, options=FEW, **options)
+    printed = [*agreement_text.agreement(agreed), *shown(world)]
+    data = [agreement_json.agreement(agreed), as_data(world)]
     judged = result.judge
     if judged is not None:
         printed += calibration_text.result(judged)
@@ -41,12 +42,15 @@ def check_shown(world: World, **options: Any) -> tuple[AsrAnalysis, JudgeAnalysi
     return result, judged
 
 
-def of_analysis(world: World, result: AsrAnalysis) -> ProductionReport:
-    return report_of_analysis(result, load_batch(world.store, result.batch_id))
+def as_data(world: World) -> Any:
+    """Return the report as JSON that satisfies the published schema."""
+    data = asr_json.report(report_on_store(world.store, options=FEW))
+    jsonschema.Draft202012Validator(asr_json.schema()).validate(data)
+    return data
 
 
-def shown(world: World, result: AsrAnalysis) -> list[str]:
-    return list(as_text.lines(asr_document.document(of_analysis(world, result))))
+def shown(world: World) -> list[str]:
+    return list(as_text.lines(asr_document.document(report_on_store(world.store, options=FEW))))
 
 
 def check_json(item: object) -> None:
@@ -75,7 +79,7 @@ def check_estimate(item: Mapping[str, Any]) -> None:
 def test_no_labels(new_world: NewWorld) -> None:
     world = new_world()
     world.judge(dict.fromkeys(ids(12), "complete"))
-    for analyse in (analyse_asr, analyse_judge):
+    for analyse in (rates_of_store, analyse_judge):
         with pytest.raises(CalibrationError, match="has no labels yet; label it"):
             analyse(world.store)
     agreed = analyse_agreement(world.store)
@@ -116,7 +120,7 @@ def test_all_labels_one_class_and_a_judge_that_is_always_right(
     result, _ = check_shown(world)
     assert result.corrected.interval is not None  # and wider than a point: check_estimate
     assert result.corrected.status != "ok"
-    assert result.human_only.asr.interval is not None
+    assert result.human.asr.interval is not None
 
 
 def test_a_judge_that_is_always_right_on_mixed_classes(new_world: NewWorld) -> None:
@@ -166,7 +170,7 @@ def test_fewer_than_thirty_labels_are_no_headline(new_world: NewWorld) -> None:
         (notice.estimator, notice.code) for notice in judged.calibration.refusals
     }
     assert "29 labels, fewer than 30" in result.corrected.status
-    assert result.headline is result.human_only.asr
+    assert result.headline is result.human.asr
 
 
 def test_no_verdicts_at_all(new_world: NewWorld) -> None:
@@ -186,16 +190,16 @@ def test_repeated_trials_of_few_tasks(new_world: NewWorld) -> None:
     world.label("Ann", {t: "complete" if k % 2 else "abandoned" for k, t in enumerate(world.drawn)})
     world.judge(dict.fromkeys(ids(40), "complete"))
     result, _ = check_shown_without_interval(world)
-    assert result.human_only.asr.interval is None
+    assert result.human.asr.interval is None
     assert result.corrected.interval is None
     assert "3 tasks" in result.corrected.status
 
 
-def check_shown_without_interval(world: World) -> tuple[AsrAnalysis, str]:
-    result = analyse_asr(world.store, n_resamples=100)
-    printed = "\n".join(shown(world, result))
+def check_shown_without_interval(world: World) -> tuple[StoreRates, str]:
+    result = rates_of_store(world.store, options=FEW)
+    printed = "\n".join(shown(world))
     assert not UNDEFINED.search(printed)
-    json.dumps(asr_json.report(of_analysis(world, result)), allow_nan=False)
+    json.dumps(as_data(world), allow_nan=False)
     return result, printed
 
 
@@ -206,9 +210,9 @@ def test_open_disagreements_make_the_headline_provisional(new_world: NewWorld) -
     world.judge(dict.fromkeys(ids(40), "complete"))
     result, _ = check_shown(world)
     assert result.headline.status == "provisional: 1 open disagreements"
-    data = asr_json.report(of_analysis(world, result))
+    data = as_data(world)
     assert data["asr"]["status"].startswith("provisional")
-    printed = shown(world, result)
+    printed = shown(world)
     assert "provisional" in printed[1]
     assert any("1 disagreements are open" in line for line in printed)
     world.settle(world.drawn[0], "abandoned")
@@ -228,7 +232,7 @@ def test_a_simulated_judge_is_no_judge_of_real_labels(new_world: NewWorld) -> No
     world = new_world()
     world.label("Ann", dict.fromkeys(world.drawn, "complete"))
     world.judge(dict.fromkeys(ids(12), "complete"), simulated=True)
-    for analyse in (analyse_asr, analyse_judge):
+    for analyse in (rates_of_store, analyse_judge):
         with pytest.raises(MixedDataError, match="both simulated or both real"):
             analyse(world.store)
 
@@ -239,11 +243,11 @@ def test_several_judges_must_be_told_apart(new_world: NewWorld) -> None:
     world.judge(dict.fromkeys(ids(12), "complete"))
     world.judge(dict.fromkeys(ids(12), "complete"), name="judge-2")
     with pytest.raises(InputError, match=r"name one with --judge: \['judge-1', 'judge-2'\]"):
-        analyse_asr(world.store)
+        rates_of_store(world.store)
     with pytest.raises(InputError, match="no judge 'x'"):
-        analyse_asr(world.store, judge_id="x")
+        rates_of_store(world.store, judge_id="x")
 
 
 def test_a_negative_seed_is_refused(new_world: NewWorld) -> None:
     with pytest.raises(InputError, match="seed must be 0 or more, got -1"):
-        analyse_asr(new_world().store, seed=-1)
+        rates_of_store(new_world().store, options=ReportOptions(seed=-1))

@@ -1,10 +1,12 @@
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from calibration.analyses.agreement import analyse_agreement
-from calibration.analyses.asr import AsrAnalysis, analyse_asr
+from calibration.analyses.asr_report import ProductionReport
 from calibration.analyses.judge import analyse_judge
+from calibration.analyses.report_options import ReportOptions
 from calibration.analyses.store_report import report_on_store
 from calibration.records import Workflow
 from calibration.reporting import asr_json
@@ -26,18 +28,18 @@ def filled(new_world: NewWorld, order: list[str] | None = None) -> World:
     return world
 
 
-def report(world: World, seed: int = 0) -> AsrAnalysis:
-    return analyse_asr(world.store, seed=seed, n_resamples=50)
+def report(world: World) -> ProductionReport:
+    return report_on_store(world.store, options=ReportOptions(n_resamples=100))
 
 
 def as_data(world: World) -> Any:
-    return asr_json.report(report_on_store(world.store, n_resamples=50))
+    return asr_json.report(report(world))
 
 
 def three(world: World) -> tuple[str, str, str]:
     store = world.store
     return (
-        report(world).fingerprint,
+        report(world).origin.fingerprint,
         analyse_judge(store).fingerprint,
         analyse_agreement(store).fingerprint,
     )
@@ -96,18 +98,20 @@ def test_it_changes_with_seed_judge_level_and_design(new_world: NewWorld) -> Non
         {t: "partial_plus" if int(t[1:]) % 2 else "abandoned" for t in ids(40)}, name="judge-2"
     )
     store = world.store
-    found = [
-        analyse_asr(store, judge_id=judge, seed=seed, n_resamples=n, confidence_level=level)
-        for judge, seed, n, level in (
-            ("judge-1", 0, 50, 0.95),
-            ("judge-1", 1, 50, 0.95),
-            ("judge-1", 0, 60, 0.95),
-            ("judge-1", 0, 50, 0.9),
-            ("judge-2", 0, 50, 0.95),
-        )
+    few = ReportOptions(n_resamples=100)
+    asked: list[dict[str, Any]] = [
+        {"options": few},
+        {"options": replace(few, seed=1)},
+        {"options": replace(few, n_resamples=110)},
+        {"options": replace(few, confidence_level=0.9)},
+        {"options": replace(few, compare_to=None)},
+        {"options": replace(few, targets={"complete": 0.65})},
+        {"options": few, "judge_id": "judge-2"},
+        {"options": few, "design": "reference"},
+        {"options": few, "workflow": "flights"},
     ]
-    found.append(analyse_asr(store, judge_id="judge-1", design="reference", n_resamples=50))
-    assert len({result.fingerprint for result in found}) == len(found)
+    found = [report_on_store(store, **({"judge_id": "judge-1"} | one)) for one in asked]
+    assert len({result.origin.fingerprint for result in found}) == len(found)
 
 
 def test_it_changes_with_the_taxonomy(new_world: NewWorld, tmp_path: Path) -> None:

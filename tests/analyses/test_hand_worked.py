@@ -6,8 +6,9 @@ import pytest
 from scipy import stats
 
 from calibration.analyses.agreement import analyse_agreement
-from calibration.analyses.asr import analyse_asr, cost_summary
 from calibration.analyses.judge import analyse_judge, known_costs, trace_penalties
+from calibration.analyses.store_parts import sensitivity, whole_panel
+from calibration.analyses.store_rates import rates_of_store
 from tests.analyses.conftest import NewWorld
 from tests.analyses.worlds import drawn_ids, ids
 
@@ -47,10 +48,10 @@ def test_the_corrected_rate_is_the_one_worked_out_by_hand(new_world: NewWorld) -
     world.label("Ann", human)
     world.judge(said)
 
-    result = analyse_asr(world.store)
+    result = rates_of_store(world.store)
     assert result.corrected.value == pytest.approx(0.48875, abs=1e-12)
     assert result.corrected_gross.value == pytest.approx(0.5825, abs=1e-12)
-    assert result.human_only.asr.value == pytest.approx(13.3 / 30, abs=1e-12)
+    assert result.human.asr.value == pytest.approx(13.3 / 30, abs=1e-12)
     assert result.raw is not None
     assert result.raw.asr.value == pytest.approx(42.5 / 60, abs=1e-12)
     assert result.headline is result.corrected
@@ -73,11 +74,22 @@ def test_the_corrected_rate_is_the_one_worked_out_by_hand(new_world: NewWorld) -
     assert result.corrected.se == pytest.approx(se, rel=1e-9)
     assert result.corrected.interval == pytest.approx((0.48875 - reach, 0.48875 + reach), rel=1e-9)
 
+    # At partial credit 0.3 the second stratum has the mean .06; at 0.5 it has .1.
+    others = {row.name: row.asr.value for row in sensitivity(result)}
+    assert others["corrected, partial credit 0.3"] == pytest.approx(0.46875 + 0.25 * 0.06)
+    assert others["corrected, partial credit 0.5"] == pytest.approx(0.46875 + 0.25 * 0.1)
+    assert others["human-only, partial credit 0.3"] == pytest.approx((12.5 + 0.6) / 30)
+
     # 59 costs: 46 at 0.5, 5 at 1.5, 8 at 3; the missing one is no zero.
-    assert (result.cost.n, result.cost.n_known) == (60, 59)
-    assert result.cost.mean == pytest.approx((46 * 0.5 + 5 * 1.5 + 8 * 3) / 59)
-    assert result.cost.share_over_ceiling == pytest.approx(13 / 59)
-    assert result.human_only.cost_coverage == pytest.approx(29 / 30)
+    cost = whole_panel(result)
+    assert (cost.n, cost.n_known) == (60, 59)
+    assert cost.mean == pytest.approx((46 * 0.5 + 5 * 1.5 + 8 * 3) / 59)
+    assert cost.share_above_ceiling is not None
+    assert cost.share_above_ceiling.value == pytest.approx(13 / 59)
+    # Labelled: 10 and 5 complete at 0.5 and 1.5, 5 + 1 others at 0.5, 8 at 3, one not known.
+    assert cost.per_success is not None
+    assert cost.per_success.value == pytest.approx((16 * 0.5 + 5 * 1.5 + 8 * 3) / 15)
+    assert result.human.cost_coverage == pytest.approx(29 / 30)
 
 
 def test_leaving_out_a_reviewer_keeps_what_is_adjudicated(new_world: NewWorld) -> None:
@@ -146,9 +158,12 @@ def test_without_a_ceiling_nothing_is_penalised_and_it_is_counted(new_world: New
     frame = world.store.trace_frame().sort_values("trace_id").reset_index(drop=True)
     assert trace_penalties(frame).tolist() == [0.0] * 12
     assert known_costs(frame)[:11].tolist() == pytest.approx([math.nan] * 11, nan_ok=True)
-    cost = cost_summary(frame)
+    world.label("Ann", dict.fromkeys(world.drawn, "complete"))
+    cost = whole_panel(rates_of_store(world.store))
     assert (cost.n, cost.n_known, cost.n_without_ceiling) == (12, 12, 11)
-    assert cost.share_over_ceiling == 0.0  # the one run that is held to a ceiling
+    assert cost.share_above_ceiling is not None
+    assert cost.share_above_ceiling.n == 1  # the one run that is held to a ceiling
+    assert cost.share_above_ceiling.value == 0.0
 
 
 def test_units_raise_the_ceiling(new_world: NewWorld) -> None:

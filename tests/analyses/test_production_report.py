@@ -104,7 +104,7 @@ def test_a_window_is_compared_with_the_one_of_its_length_before(tmp_path: Path) 
     assert (found.n, found.asr.value) == (100, 0.9)
     assert found.change is not None
     assert found.change.before.value == pytest.approx(0.6)
-    assert found.change.later == "2026-W41 to 2026-W41"
+    assert found.change.later == "2026-W41"
     days = report(path, since="2026-09-28", until="2026-10-04", compare_to=None)
     assert (days.n, days.change) == (100, None)
     with pytest.raises(CalibrationError, match="no run is left"):

@@ -6,9 +6,9 @@ from scipy import stats
 
 from calibration.analyses import sampling
 from calibration.analyses.agreement import analyse_agreement
-from calibration.analyses.asr import analyse_asr
 from calibration.analyses.judge import analyse_judge
 from calibration.analyses.sampling import draw_batch, draw_ids, population
+from calibration.analyses.store_rates import rates_of_store
 from calibration.errors import CalibrationError, InputError
 from calibration.records import Trace
 from tests.analyses.conftest import NewWorld
@@ -172,7 +172,7 @@ def test_an_even_draw_is_recorded_and_analysed_like_any_other(new_world: NewWorl
     assert items["trace_id"].isin(list(hotels)).sum() == 5
     drawn = World(store=world.store, batch_id=batch.batch_id, drawn=tuple(items["trace_id"]))
     drawn.label("Ann", {t: ("complete", "abandoned")[k % 2] for k, t in enumerate(drawn.drawn)})
-    assert analyse_asr(world.store, batch.batch_id).human_only.asr.value == pytest.approx(0.5)
+    assert rates_of_store(world.store, batch.batch_id).human.asr.value == pytest.approx(0.5)
 
 
 def test_the_same_draw_is_stored_once_when_that_is_asked(new_world: NewWorld) -> None:
@@ -194,6 +194,6 @@ def test_a_draw_that_hides_a_probability_is_refused(new_world: NewWorld) -> None
     hidden = world.store.add_batch(
         purpose="production", trace_ids=ids(4), inclusion_probability=None, design=batch.design
     )
-    for analyse in (analyse_asr, analyse_agreement, analyse_judge):
+    for analyse in (rates_of_store, analyse_agreement, analyse_judge):
         with pytest.raises(CalibrationError, match="with what probability 4 of its traces"):
             analyse(world.store, hidden.batch_id)

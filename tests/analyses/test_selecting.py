@@ -4,12 +4,12 @@ import io
 import pytest
 
 from calibration.analyses.agreement import analyse_agreement
-from calibration.analyses.asr import analyse_asr
 from calibration.analyses.judge import analyse_judge
 from calibration.analyses.labelled_batch import choose_batch
 from calibration.analyses.rows import unguard
 from calibration.analyses.sampling import draw_batch
 from calibration.analyses.selecting import batch_of, list_traces, traces_csv
+from calibration.analyses.store_rates import rates_of_store
 from calibration.errors import CalibrationError, InputError
 from calibration.records import Step
 from calibration.reporting import agreement as agreement_text
@@ -138,7 +138,7 @@ def test_no_rate_comes_out_of_a_selection_and_agreement_says_so(world: World) ->
         chosen.label(name, dict.fromkeys(chosen.drawn, "complete"))
     chosen.judge(dict.fromkeys(ids(12), "complete"))
     with pytest.raises(CalibrationError, match="no random sample of production"):
-        analyse_asr(world.store, batch.batch_id)
+        rates_of_store(world.store, batch.batch_id)
     judged = analyse_judge(world.store, batch.batch_id).calibration
     assert judged.headline is None
     assert "chosen" in {notice.code for notice in judged.refusals}
@@ -152,5 +152,5 @@ def test_no_rate_comes_out_of_a_selection_and_agreement_says_so(world: World) ->
 def test_a_rate_takes_the_newest_sample_and_passes_selections_over(world: World) -> None:
     newest = batch_of(world.store, FILTER)
     world.label("Ann", dict.fromkeys(world.drawn, "complete"))
-    assert analyse_asr(world.store, n_resamples=50).batch_id == world.batch_id
+    assert rates_of_store(world.store).loaded.batch.batch_id == world.batch_id
     assert choose_batch(world.store, None).batch_id == newest.batch_id

@@ -1,0 +1,100 @@
+"""What the ASR page draws, worked out once for a state of the store."""
+
+import json
+import shlex
+from dataclasses import dataclass
+
+import streamlit as st
+
+from calibration.analyses.report_options import ReportOptions
+from calibration.analyses.store_choices import ReportChoices, report_choices
+from calibration.analyses.store_report import StoreReport, report_with_work, without_models
+from calibration.reporting import asr_json
+from calibration.reporting.as_html import html
+from calibration.reporting.as_markdown import markdown
+from calibration.reporting.asr_document import document
+from calibration.reporting.document import Document
+from calibration.store import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What the page is about; everything here and nothing else decides what it shows.
+
+    Parameters
+    ----------
+    models : bool
+        Whether models may be named: reviewers who label must not know them.
+    """
+
+    path: str
+    batch_id: str
+    judge_id: str | None
+    since: str | None
+    until: str | None
+    workflow: str | None
+    models: bool
+    state: tuple[object, ...]
+
+    @property
+    def words(self) -> str:
+        """The command that prints the same, after ``asr``."""
+        said = {
+            "--batch": self.batch_id, "--judge": self.judge_id, "--from": self.since,
+            "--to": self.until, "--workflow": self.workflow,
+        }  # fmt: skip
+        return " ".join(["report", *(f"{k} {shlex.quote(v)}" for k, v in said.items() if v)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Found:
+    """The report and what it says, as the command line prints it."""
+
+    asked: Asked
+    made: StoreReport
+    document: Document
+
+    def file(self, kind: str) -> str:
+        """Return the report as ``html``, ``md`` or ``json``, as the command line writes it."""
+        if kind == "html":
+            return html(self.document)
+        if kind == "md":
+            return markdown(self.document)
+        data = asr_json.report(self.made.report)
+        return json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+@st.cache_resource(
+    show_spinner="Working out the rate: judge, resamples, weeks, work lists", max_entries=12
+)
+def reported(asked: Asked, _store: Store) -> Found:
+    """Return the report of the page.
+
+    Raises
+    ------
+    CalibrationError
+        As `report_with_work`.
+    """
+    made = report_with_work(
+        _store,
+        asked.batch_id,
+        judge_id=asked.judge_id,
+        workflow=asked.workflow,
+        options=ReportOptions(since=asked.since, until=asked.until),
+    )
+    if not asked.models:
+        made = without_models(made)
+    return Found(asked=asked, made=made, document=document(made.report))
+
+
+@st.cache_resource(show_spinner=False, max_entries=8)
+def choices(key: tuple[object, ...], batch_id: str, _store: Store) -> ReportChoices:
+    """Return what the report can be narrowed to; `key` names the store and its state.
+
+    Raises
+    ------
+    CalibrationError
+        As `report_choices`.
+    """
+    del key
+    return report_choices(_store, batch_id)

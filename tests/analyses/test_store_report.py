@@ -1,0 +1,265 @@
+"""The report on a store, part by part, against figures that can be worked out by hand."""
+
+import csv
+import io
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import count
+from typing import Any
+
+import jsonschema
+import pytest
+
+from calibration.analyses.asr_report import ProductionReport
+from calibration.analyses.report_options import ReportOptions
+from calibration.analyses.store_choices import report_choices
+from calibration.analyses.store_origin import warnings
+from calibration.analyses.store_rates import rates_of_store
+from calibration.analyses.store_report import report_on_store, report_with_work, without_models
+from calibration.analyses.store_work import work_csv
+from calibration.errors import CalibrationError, InputError
+from calibration.estimates import Estimate
+from calibration.records import REFERENCE_SOURCE, Evidence, LabelDraft
+from calibration.reporting import as_text, asr_document, asr_json
+from tests.analyses.conftest import NewWorld
+from tests.analyses.worlds import World, ids, make_trace
+
+N = 48
+WEEKS = ("2026-W40", "2026-W41")
+DAYS = (datetime(2026, 9, 29, 10, tzinfo=UTC), datetime(2026, 10, 6, 10, tzinfo=UTC))
+_tokens = count(1)
+
+
+def report(world: World, **asked: Any) -> ProductionReport:
+    """Return a report that satisfies the published schema and can be printed."""
+    workflow = asked.pop("workflow", None)
+    options = ReportOptions(**({"n_resamples": 200} | asked))
+    found = report_on_store(world.store, options=options, workflow=workflow)
+    jsonschema.Draft202012Validator(asr_json.schema()).validate(asr_json.report(found))
+    assert list(as_text.lines(asr_document.document(found)))
+    return found
+
+
+@pytest.fixture
+def two_weeks(new_world: NewWorld) -> World:
+    """Make 24 traces a week, all labelled.
+
+    First week: 12 complete, 12 abandoned. Second: 21 complete, 3 partial_minus.
+    """
+    traces = {
+        name: {
+            "started_at": DAYS[k // 24], "model": "a" if k % 2 else "b",
+            "workflow": "hotels" if k % 24 < 6 else "flights", "latency_s": float(k),
+        }
+        for k, name in enumerate(ids(N))
+    }  # fmt: skip
+    world = new_world(n=N, n_drawn=N, traces=traces)
+    world.label("Ann", {name: class_of(k) for k, name in enumerate(ids(N))})
+    return world
+
+
+def class_of(k: int) -> str:
+    if k < 24:
+        return "complete" if k % 2 else "abandoned"
+    return "partial_minus" if k >= 45 else "complete"
+
+
+def test_the_last_week_is_compared_with_the_one_before(two_weeks: World) -> None:
+    found = report(two_weeks)
+    assert found.weekly is not None
+    assert [(w.week, w.n, w.rate.value) for w in found.weekly.weeks] == [
+        (WEEKS[0], 24, 0.5),
+        (WEEKS[1], 24, 0.875),
+    ]
+    change = found.change
+    assert change is not None
+    assert (change.later, change.earlier) == (WEEKS[1], WEEKS[0])
+    assert change.asr.estimate.value == pytest.approx(0.375)
+    # complete +37.5 pp and abandoned -50 pp stand out; partial_minus +12.5 pp of 24 does not:
+    # two-proportion test of 0 and 3 in 24, p = .07.
+    assert {c.outcome for c in change.classes if c.flagged} == {"complete", "abandoned"}
+    assert {c.outcome: round(c.after - c.before, 6) for c in change.classes} == {
+        "complete": 0.375, "partial_plus": 0, "partial_minus": 0.125, "hallucinated": 0,
+        "abandoned": -0.5,
+    }  # fmt: skip
+    assert found.basis == "human labels alone"
+    assert report(two_weeks, compare_to=None).change is None
+
+
+def test_a_window_is_compared_with_the_one_of_its_length_before(two_weeks: World) -> None:
+    found = report(two_weeks, since=WEEKS[1], until=WEEKS[1])
+    assert (found.n, found.first, found.last) == (24, WEEKS[1], WEEKS[1])
+    assert found.asr.value == pytest.approx(0.875)
+    assert found.change is not None
+    assert (found.change.later, found.change.earlier) == (WEEKS[1], "the window before")
+    assert found.change.before.value == pytest.approx(0.5)
+    assert found.change.asr.estimate.value == pytest.approx(0.375)
+    assert "(2026-W41)" in found.target
+    # Nothing lies before the first week.
+    first = report(two_weeks, since=WEEKS[0], until=WEEKS[0])
+    assert first.asr.value == pytest.approx(0.5)
+    assert first.change is None
+    with pytest.raises(InputError, match="needs --to with --from"):
+        report(two_weeks, since=WEEKS[1])
+    with pytest.raises(CalibrationError, match=r"none of the 0 traces .* is labelled"):
+        report(two_weeks, since="2027-01-01", until="2027-01-02")
+    with pytest.raises(InputError, match="compares with its own past"):
+        report(two_weeks, compare_to="other.csv")
+
+
+def test_what_the_page_can_be_narrowed_to(two_weeks: World) -> None:
+    found = report_choices(two_weeks.store, two_weeks.batch_id)
+    assert found.workflows == ("flights", "hotels")
+    assert found.last_weeks(1) == (WEEKS[1], WEEKS[1])
+    assert found.last_weeks(4) == ("2026-W38", WEEKS[1])
+
+
+def test_a_workflow_alone(two_weeks: World) -> None:
+    # Of hotels, k % 24 < 6: three complete of six, then six complete of six.
+    found = report(two_weeks, workflow="hotels")
+    assert found.n == 12
+    assert found.asr.value == pytest.approx(9 / 12)
+    assert [g.name for g in found.by_workflow] == ["hotels"]
+    with pytest.raises(InputError, match="no trace has the workflow 'trains'"):
+        report(two_weeks, workflow="trains")
+
+
+def test_groups_latency_and_work_lists(two_weeks: World) -> None:
+    found = report(two_weeks)
+    assert [(g.name, g.n) for g in found.by_workflow] == [("flights", 36), ("hotels", 12)]
+    assert [g.asr.value for g in found.by_workflow] == pytest.approx([24 / 36, 9 / 12])
+    # k odd: 12 of 12 complete, then k = 45 and 47 not; k even: none of 12, then all but 46.
+    assert [(g.name, g.n) for g in found.by_model] == [("a", 24), ("b", 24)]
+    assert [g.asr.value for g in found.by_model] == pytest.approx([22 / 24, 11 / 24])
+    assert found.latency is not None
+    assert found.latency.p50 == pytest.approx(23.5)
+    lists = {one.outcome: one for one in found.work_lists}
+    assert lists["partial_minus"].by_week == ((WEEKS[0], 0), (WEEKS[1], 3))
+    assert [i.trace_id for i in lists["partial_minus"].first] == ["r045", "r046", "r047"]
+    assert (lists["abandoned"].n, lists["hallucinated"].n) == (12, 0)
+    shown = without_models(report_with_work(two_weeks.store))
+    assert shown.report.by_model == ()
+    assert {i.model for of in shown.work.values() for i in of} == {None}
+    assert "model" not in work_csv(shown.loaded, "abandoned", models=False)
+
+
+def test_a_model_or_workflow_without_a_label_says_so(new_world: NewWorld) -> None:
+    traces: dict[str, dict[str, Any]] = {name: {"model": "a"} for name in ids(12)}
+    world = new_world(traces=traces)
+    unlabelled = next(name for name in ids(12) if name not in world.drawn)
+    changed = make_trace(unlabelled, model="b", workflow="trains")
+    assert world.store.ingest([changed], take_changed=True).replaced
+    world.label("Ann", dict.fromkeys(world.drawn, "complete"))
+    found = report(world)
+    for groups, name in ((found.by_model, "b"), (found.by_workflow, "trains")):
+        (group,) = (g for g in groups if g.name == name)
+        assert group.asr.value is None
+        assert "none of its traces is labelled" in group.asr.status
+
+
+def test_undated_and_reference_traces_are_never_counted_and_said(new_world: NewWorld) -> None:
+    traces = {name: {"started_at": DAYS[1]} for name in ids(12)[2:]}
+    world = new_world(n=12, n_drawn=12, traces=traces)
+    world.store.ingest(
+        [make_trace(f"reference-{k}", source=REFERENCE_SOURCE, started_at=DAYS[1]) for k in "ab"]
+    )
+    world.label("Ann", dict.fromkeys(world.drawn, "complete"))
+    found = report(world, since=WEEKS[1], until=WEEKS[1])
+    assert found.n == 10
+    left_out = {row.reason.split(":")[0]: row.n for row in found.set_aside}
+    assert left_out["traces that do not say when they were started"] == 2
+    assert left_out["traces of the reference set"] == 2
+
+
+def label_fully(world: World, reviewer: str, trace_id: str, outcome: str, **said: Any) -> None:
+    person = world.store.add_reviewer(reviewer)
+    draft = LabelDraft(
+        client_token=f"full-{next(_tokens)}", trace_id=trace_id, reviewer_id=person.reviewer_id,
+        batch_id=world.batch_id, answers=world.store.taxonomy().answers_for(outcome), **said,
+    )  # fmt: skip
+    assert world.store.import_labels(world.batch_id, [draft]).stored == 1
+
+
+def test_tags_and_evidence_come_from_the_labels(new_world: NewWorld) -> None:
+    world = new_world(n=6, n_drawn=6)
+    first, second, third, *others = world.drawn
+    quote = Evidence(step_id="response", quote=f"Booked {first}")
+    label_fully(
+        world, "Ann", first, "hallucinated", rationale="=1+1", evidence=(quote,), tags=("Policy",)
+    )
+    label_fully(world, "Ben", first, "hallucinated", tags=("policy", "late"))
+    label_fully(world, "Ann", second, "complete", tags=("late",))
+    # Reviewers differ: in no list until it is settled.
+    label_fully(world, "Ann", third, "abandoned")
+    label_fully(world, "Ben", third, "complete")
+    world.label("Ann", dict.fromkeys(others, "complete"))
+    found = report(world)
+    assert {g.name: (g.n, g.asr.value) for g in found.by_tag} == {
+        "late": (2, 0.5), "Policy": (1, 0.0),
+    }  # fmt: skip
+    lists = {one.outcome: one for one in found.work_lists}
+    (item,) = lists["hallucinated"].first
+    assert item.trace_id == first
+    assert item.reasons == ("=1+1",)
+    assert item.evidence == (f"response: Booked {first}",)
+    assert lists["abandoned"].n == 0
+    made = report_with_work(world.store)
+    (row,) = csv.DictReader(io.StringIO(work_csv(made.loaded, "hallucinated"), newline=""))
+    assert row["reasons"] == "'=1+1"  # no spreadsheet runs it
+    assert row["evidence"] == f"response: Booked {first}"
+    world.settle(third, "abandoned")
+    assert {one.outcome: one.n for one in report(world).work_lists}["abandoned"] == 1
+
+
+def trials_world(new_world: NewWorld, n_drawn: int) -> World:
+    """Make 5 tasks of 2 trials by one agent, and 2 runs of tasks of their own by another."""
+    traces: dict[str, dict[str, Any]] = {
+        name: {"task_key": f"t/{k // 2}", "trial": k % 2, "model": "m", "agent_version": "1"}
+        for k, name in enumerate(ids(12))
+    }
+    traces |= {"r010": {"model": "other"}, "r011": {"model": "other"}}
+    return new_world(n=12, n_drawn=n_drawn, traces=traces)
+
+
+def test_repeated_trials_agent_by_agent(new_world: NewWorld) -> None:
+    # Two of five tasks pass twice, one once: pass@1 = 5/10, pass@2 = 3/5, pass^2 = 2/5.
+    world = trials_world(new_world, 12)
+    good = {"r000", "r001", "r002", "r003", "r004"}
+    world.label("Ann", {t: "complete" if t in good else "partial_plus" for t in world.drawn})
+    (of,) = report(world).passes
+    assert (of.agent, of.n_tasks, of.most_trials) == ("m 1", 5, 2)
+    one, two = of.points
+    assert (one.k, one.pass_at_k.value, one.pass_hat_k.value) == (1, 0.5, 0.5)
+    assert (two.k, two.n_tasks, two.n_too_few) == (2, 5, 0)
+    assert two.pass_at_k.value == pytest.approx(0.6)
+    assert two.pass_hat_k.value == pytest.approx(0.4)
+
+
+def test_trials_without_labels_are_not_estimable_and_counted(new_world: NewWorld) -> None:
+    world = trials_world(new_world, 12)
+    # One trial of each task is labelled.
+    world.label("Ann", dict.fromkeys(["r000", "r002", "r004", "r006", "r008"], "complete"))
+    found = report(world)
+    two = found.passes[0].points[1]
+    assert (two.n_tasks, two.n_too_few) == (0, 5)
+    assert two.pass_at_k.value is None
+    assert "no task has k labelled trials" in two.pass_at_k.status
+    text = "\n".join(as_text.lines(asr_document.document(found)))
+    assert "not estimable +" in text
+    assert "m 1, k = 2: not estimable: no task has k labelled trials of this agent" in text
+
+
+@pytest.mark.parametrize(("other", "warned"), [(0.081, False), (0.079, True), (0.126, True)])
+def test_two_intervals_that_differ_by_a_fifth_are_a_warning(
+    two_weeks: World, other: float, warned: bool
+) -> None:
+    rates = rates_of_store(two_weeks.store, options=ReportOptions(n_resamples=100))
+    ours = Estimate(value=0.5, interval=(0.4, 0.6), n=9, method="post-stratified")
+    check = Estimate(value=0.5, interval=(0.5 - other, 0.5 + other), n=9, method="bootstrap")
+    said = list(warnings(replace(rates, corrected=ours), check))
+    assert any("differ by more than 20 %" in line for line in said) is warned
+
+
+def test_a_missing_cost_is_refused_where_that_is_asked(two_weeks: World) -> None:
+    with pytest.raises(CalibrationError, match=r"48 of 48 traces have no cost \(--strict-cost\)"):
+        report(two_weeks, strict_cost=True)

@@ -1,0 +1,283 @@
+"""The ASR page: what it leads with, how it is narrowed, its work lists and its files."""
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from streamlit.testing.v1 import AppTest
+
+from app import asr_data, asr_work
+from app.asr_data import Asked, Found
+from app.session import open_store
+from calibration.cli import main
+from calibration.reporting.document import Table
+from calibration.store import Store
+from tests.analyses.worlds import World, ids, make_world
+from tests.app.conftest import OpenApp
+from tests.app.test_agreement_page import cell
+from tests.app.test_result_pages import page, texts
+
+N = 60
+MIX = ("complete", "complete", "partial_plus", "partial_minus", "hallucinated", "abandoned")
+DAYS = (datetime(2026, 9, 29, 10, tzinfo=UTC), datetime(2026, 10, 6, 10, tzinfo=UTC))
+HEADLINE = "Agent success rate, corrected for judge error"
+HOSTILE = "**b** [x](http://e.example) <i>"
+MakeStore = Callable[..., None]
+
+
+@pytest.fixture
+def filled(store_file: Path) -> MakeStore:
+    """Put two weeks of two workflows where the app looks, labelled and judged unless told not."""
+
+    def make(*, judge: bool = True, label: bool = True, **traces: Any) -> None:
+        changes = {
+            name: {
+                "started_at": DAYS[k // 30], "model": HOSTILE, "cost_usd": 0.2,
+                "workflow": "hotels" if k % 3 else HOSTILE,
+            } | traces
+            for k, name in enumerate(ids(N))
+        }  # fmt: skip
+        made = make_world(store_file, n=N, n_drawn=48, traces=changes)
+        truth = {name: MIX[k % len(MIX)] for k, name in enumerate(ids(N))}
+        if label:
+            made.label("Ann", {name: truth[name] for name in made.drawn})
+        if judge:
+            made.judge(truth)
+        add_people(made)
+        made.store.close()
+
+    return make
+
+
+def add_people(made: World) -> None:
+    made.store.add_reviewer("Lea", role="lead")
+
+
+def found_in(path: Path, **asked: Any) -> Found:
+    """Return what the page makes of the store, with the arguments of the command line."""
+    with Store.open(path) as store:
+        options = {"judge_id": "judge-1", "since": None, "until": None, "workflow": None}
+        return asr_data.reported(
+            Asked(
+                path=str(store.path), batch_id="production-001", models=True,
+                state=(*store.result_state(), "here", *map(str, asked.values())),
+                **(options | asked),
+            ),
+            store,
+        )  # fmt: skip
+
+
+def metrics(app: AppTest) -> dict[str, str]:
+    return {metric.label: metric.value for metric in app.metric}
+
+
+def listed(app: AppTest) -> list[str]:
+    (shown,) = [frame.value for frame in app.dataframe if "trace" in frame.value.columns]
+    return list(shown["trace"])
+
+
+def test_it_leads_with_the_rate_its_method_and_what_it_means(
+    filled: MakeStore, open_app: OpenApp, store_file: Path
+) -> None:
+    filled()
+    report = found_in(store_file).made.report
+    app = page(open_app(), "asr")
+    value, interval = report.asr.value, report.asr.interval
+    assert value is not None
+    assert interval is not None
+    assert metrics(app)[HEADLINE] == f"{value:.3f} [{interval[0]:.3f}, {interval[1]:.3f}]"
+    shown = texts(app)
+    assert report.target in shown
+    assert report.asr.method in shown
+    assert "48 labelled of 60 traces" in shown
+    assert report.identity in shown
+    assert "without a floor for each run, the human-only rate would be" in shown
+    headings = [e.value for e in app.subheader]
+    assert headings == [
+        "The rate", "Outcomes", "Week by week", "Cost", "Where", "Sensitivity", "Work lists",
+        "What was left out", "How it was made",
+    ]  # fmt: skip
+    assert report.origin.fingerprint in shown
+    assert "asr report --batch production-001 --judge judge-1 --store" in shown
+
+
+def test_all_that_the_report_says_is_on_the_page(
+    filled: MakeStore, open_app: OpenApp, store_file: Path
+) -> None:
+    filled()
+    found = found_in(store_file)
+    app = page(open_app(), "asr")
+    frames = [frame.value for frame in app.dataframe]
+    blocks = [block for section in found.document.sections for block in section.blocks]
+    for table in [block for block in blocks if isinstance(block, Table)]:
+        if table.rows and "trace" not in table.head:
+            assert any(list(frame.columns) == list(table.head) for frame in frames), table.title
+    (rates,) = [f for f in frames if "judge-raw, net of cost" in set(f.iloc[:, 0])]
+    assert set(rates["rate"]) >= {
+        "corrected, net of cost", "human-only, net of cost", "two-source bootstrap, a check",
+    }  # fmt: skip
+
+
+def test_a_name_from_the_data_is_never_markup(filled: MakeStore, open_app: OpenApp) -> None:
+    filled()
+    app = page(open_app(), "asr")
+    for element in [*app.markdown, *app.caption]:
+        assert "e.example" not in element.value
+    assert any(HOSTILE in set(f.value.iloc[:, 0]) for f in app.dataframe)
+
+
+def test_the_window_and_the_workflow_narrow_it(filled: MakeStore, open_app: OpenApp) -> None:
+    filled()
+    app = page(open_app(), "asr")
+    before = metrics(app)
+    app.segmented_control(key="asr_window").set_value("Last week").run()
+    assert not app.exception
+    assert "The mean score of the 30 production traces (2026-W41)" in texts(app)
+    assert "--from 2026-W41 --to 2026-W41" in texts(app)
+    app.segmented_control(key="asr_window").set_value("From - to").run()
+    app.date_input(key="asr_to").set_value(DAYS[0].date()).run()
+    assert "(2026-09-29 to 2026-09-29)" in texts(app) or "(2026-09-29)" in texts(app)
+    app.segmented_control(key="asr_window").set_value("All").run()
+    assert metrics(app) == before
+    app.selectbox(key="asr_workflow").set_value("hotels").run()
+    assert "of workflow hotels" in texts(app)
+    assert not app.exception
+
+
+def test_an_impossible_window_says_what_to_do(filled: MakeStore, open_app: OpenApp) -> None:
+    filled()
+    app = page(open_app(), "asr")
+    app.segmented_control(key="asr_window").set_value("From - to").run()
+    app.date_input(key="asr_from").set_value(datetime(2026, 10, 8, tzinfo=UTC).date()).run()
+    assert not app.exception
+    assert "is not before" in texts(app)
+    assert not app.metric
+
+
+def test_a_work_list_opens_its_traces(
+    filled: MakeStore, open_app: OpenApp, store_file: Path
+) -> None:
+    filled()
+    found = found_in(store_file)
+    app = page(open_app(reviewer="lea"), "asr")
+    expected = [item.trace_id for item in found.made.work["partial_minus"]]
+    assert expected
+    assert listed(app) == expected
+    app.segmented_control(key="asr_class").set_value("hallucinated").run()
+    expected = [item.trace_id for item in found.made.work["hallucinated"]]
+    assert listed(app) == expected
+    app.session_state["asr_trace"] = cell(1, "trace")
+    app.run()
+    assert not app.exception
+    assert f"{expected[1]} (2 of {len(expected)})" in texts(app)
+    assert "Ann: hallucinated" in texts(app)
+    # Whoever sees these labels could repeat them: that is written down.
+    app.segmented_control(key="asr_class").set_value("abandoned").run()
+    assert "Click a trace" in texts(app)
+    with Store.open(store_file) as store:
+        seen = store.exposure_frame()
+    assert set(expected) <= set(seen.loc[seen["reviewer_id"] == "lea", "trace_id"])
+
+
+def test_the_files_are_those_of_the_command_line(filled: MakeStore, store_file: Path) -> None:
+    filled()
+    asked = {"since": "2026-W40", "until": "2026-W41", "workflow": "hotels"}
+    found = found_in(store_file, **asked)
+    said = found.asked.words.split()
+    run = [*said, "--store", str(store_file)]
+
+    def printed(*options: str) -> str:
+        result = CliRunner().invoke(main, [*run, *options])
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+    assert printed("--json") == found.file("json")
+    assert json.loads(found.file("json"))["n"] == 40
+    assert printed("--markdown").strip() == found.file("md").strip()
+    out = store_file.parent / "r.html"
+    printed("--html", str(out))
+    assert out.read_text("utf-8") == found.file("html")
+    printed("--work", str(store_file.parent / "todo"))
+    with Store.open(store_file) as store:
+        shown = asr_work._csv(store, found, "abandoned", "lea")
+        assert set(store.exposure_frame()["reviewer_id"]) == {"lea"}
+    assert (store_file.parent / "todo" / "abandoned.csv").read_text("utf-8") == shown.replace(
+        "\r\n", "\n"
+    )
+
+
+def test_a_reviewer_who_labels_gets_no_model(filled: MakeStore, open_app: OpenApp) -> None:
+    filled()
+    # Ann has labelled all of the batch.
+    app = page(open_app(reviewer="ann"), "asr")
+    assert HEADLINE in metrics(app)
+    assert all("model" not in frame.value.columns for frame in app.dataframe)
+    assert any("model" in frame.value.columns for frame in page(open_app(), "asr").dataframe)
+
+
+def test_without_verdicts_the_rate_is_that_of_the_labels(
+    filled: MakeStore, open_app: OpenApp
+) -> None:
+    filled(judge=False)
+    app = page(open_app(), "asr")
+    assert "Agent success rate, human labels only, not calibrated" in metrics(app)
+    assert "asr verdicts FILE --judge NAME" in texts(app)
+
+
+def test_without_labels_it_says_where_to_label(filled: MakeStore, open_app: OpenApp) -> None:
+    filled(label=False)
+    app = page(open_app(), "asr")
+    assert "has no labels yet" in texts(app)
+    assert "asr labels import FILE" in texts(app)
+    assert not app.metric
+
+
+def test_without_times_there_are_no_weeks(filled: MakeStore, open_app: OpenApp) -> None:
+    filled(started_at=None)
+    app = page(open_app(), "asr")
+    assert "No trace says when it was started" in texts(app)
+    assert HEADLINE in metrics(app)
+
+
+def test_new_labels_are_seen_at_once(
+    filled: MakeStore, open_app: OpenApp, store_file: Path
+) -> None:
+    filled()
+    before = metrics(page(open_app(), "asr"))
+    store = open_store(store_file)
+    labelled = store.batch_items("production-001")["trace_id"].iloc[0]
+    store.add_consensus(
+        trace_id=labelled, answers=store.taxonomy().answers_for("abandoned"), adjudicator="lea"
+    )
+    assert metrics(page(open_app(), "asr")) != before
+
+
+def test_weeks_that_stand_out_and_classes_that_moved_are_said_in_words(
+    store_file: Path, open_app: OpenApp
+) -> None:
+    # Eight weeks of 10 runs, 7 or 8 complete; in the last one none is.
+    weeks, n = 8, 80
+    traces = {
+        name: {"started_at": DAYS[0] + timedelta(weeks=k // 10)} for k, name in enumerate(ids(n))
+    }
+    made = make_world(store_file, n=n, n_drawn=n, traces=traces)
+    made.label("Ann", {name: _of_week(k // 10, k % 10, weeks) for k, name in enumerate(ids(n))})
+    made.store.close()
+    app = page(open_app(), "asr")
+    assert "Ring and the word anomaly: outside what the weeks before lead one to expect" in texts(
+        app
+    )
+    (changes,) = [f.value for f in app.dataframe if "adjusted p" in f.value.columns]
+    moved = changes[changes["flag"] == "moved"]
+    assert set(moved["class"]) == {"complete", "hallucinated"}
+    weekly = next(f.value for f in app.dataframe if "expected" in f.value.columns)
+    assert list(weekly["flag"]) == ["-"] * 7 + ["anomaly"]
+
+
+def _of_week(week: int, place: int, weeks: int) -> str:
+    good = 0 if week == weeks - 1 else 7 + week % 2
+    return "complete" if place < good else "hallucinated"
