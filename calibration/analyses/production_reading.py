@@ -15,8 +15,9 @@ from calibration.analyses.weight_tables import other_tables
 from calibration.errors import CalibrationError, InputError
 from calibration.metrics.counts import RunCounts
 from calibration.metrics.frames import counts_of_frame
-from calibration.production import CreditTable, ProductionCounts, open_files, production_counts
+from calibration.production import CreditTable, ProductionCounts, production_counts
 from calibration.production.listing import Reading, columns_of, count_named
+from calibration.production.places import Place, place_of
 from calibration.production.results import Example, Notes, SetAsideRows
 from calibration.records import OUTCOMES, Workflow
 from calibration.taxonomy import Taxonomy
@@ -80,14 +81,14 @@ class ProductionRead:
 
 
 def read_production(
-    paths: Sequence[str],
+    paths: Place | Sequence[str],
     *,
     taxonomy: Taxonomy,
     options: ReportOptions,
     window: tuple[datetime | None, datetime | None] | None = None,
     named_tasks: bool = False,
 ) -> ProductionRead:
-    """Read production files; `window` instead of that of the options.
+    """Read production files, or another place; `window` instead of that of the options.
 
     With `named_tasks` the tasks of two files can be matched.
 
@@ -109,7 +110,8 @@ def read_production(
         until=until,
     )
     tables = other_tables(known)
-    with open_files(paths) as source:
+    place = place_of(paths)
+    with place.open() as source:
         columns = columns_of(source)
         n_reference = count_named(source, reading, _reference_names())
         if n_reference and not options.force:
@@ -135,7 +137,7 @@ def read_production(
         counts=counts,
         taxonomy=known,
         reading=reading,
-        sources=tuple(_source(path) for path in paths),
+        sources=tuple(_source(name, place.files) for name in place.names),
         columns=columns,
         tables=tables,
         n_reference=n_reference,
@@ -228,9 +230,9 @@ def _reference_names() -> set[tuple[str, str]]:
     return {(trace_id.rpartition("-")[0], trace_id) for trace_id in ids}
 
 
-def _source(path: str) -> Source:
+def _source(path: str, files: Sequence[str]) -> Source:
     file = Path(path)
-    if not file.is_file():
+    if path not in files or not file.is_file():
         return Source(name=path)
     size = file.stat().st_size
     if size > MOST_HASHED:

@@ -14,8 +14,11 @@ from calibration.analyses.report_options import PREVIOUS
 from calibration.analyses.store_report import report_on_store
 from calibration.cli.production_options import (
     FILE,
+    one_place,
     options_from,
+    places_from,
     taxonomy_from,
+    with_places,
     with_reading,
 )
 from calibration.cli.stores import open_to_read
@@ -53,6 +56,7 @@ def with_output(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.command()
 @click.argument("files", nargs=-1, metavar="[FILE]...")
 @with_output
+@with_places
 @with_reading
 @click.option(
     "--window",
@@ -80,6 +84,7 @@ def report(
     as_data: bool,
     as_markdown: bool,
     page: Path | None,
+    servers: dict[str, Any],
     asked: dict[str, Any],
     window: str,
     compare_to: str,
@@ -92,37 +97,41 @@ def report(
     judge_id: str | None,
     design: Design,
 ) -> None:
-    """Report the Agent Success Rate of production files, or of the store.
+    """Report the Agent Success Rate of production traces, or of the store.
 
-    With FILEs (CSV, JSONL, Parquet; patterns too) no store is needed: the outcomes are taken as
-    given. They have trace_id, workflow, outcome, cost_usd, and optionally units, started_at,
-    task_id, trial, weight, stratum, latency_s, model, status, tags.
+    With FILEs (CSV, JSONL, Parquet; patterns too), a PostgreSQL table or files that Spark reads no
+    store is needed: the outcomes are taken as given. They have trace_id, workflow, outcome,
+    cost_usd, and optionally units, started_at, task_id, trial, weight, stratum, latency_s, model,
+    tags, status, tool_calls, tool_errors, loop, max_repeats, escalated, feedback, verdict.
 
-    Without a FILE it reports on the labels and verdicts of the store: judge-raw, human-only and
+    Without any it reports on the labels and verdicts of the store: judge-raw, human-only and
     corrected.
 
     \b
     asr report traces.csv
     asr report 'traces/*.parquet' --from 2026-W40 --to 2026-W43 --html report.html
     asr report traces.jsonl --column cost_usd=price --ceiling research=1.50 --json > report.json
+    asr report --postgres postgresql://asr@db.example/traces --table public.runs
+    asr report --spark 's3a://traces/2026-11/*.parquet' --html report.html
     asr report --judge source: --json
     """
-    if files:
+    place = one_place(files, servers)
+    if place is not None:
         from calibration.analyses.production_report import report_on_files
         from calibration.analyses.work_lists import write_work_lists
 
         options = options_from(asked, compare_to=compare_to, pooled=pooled, targets=targets)
         _keep_inputs(files, page)
         result = report_on_files(
-            files, options=options, taxonomy=taxonomy_from(fork), taxonomy_path=fork
+            place, options=options, taxonomy=taxonomy_from(fork), taxonomy_path=fork
         )
         if folder is not None:
-            written = write_work_lists(files, folder, options=options, taxonomy=taxonomy_from(fork))
+            written = write_work_lists(place, folder, options=options, taxonomy=taxonomy_from(fork))
             click.echo(f"wrote {', '.join(map(str, written))}", err=True)
     else:
         for name in OF_FILES:
             if asked[name]:
-                raise InputError(f"--{name.replace('_', '-')} is for files; name one")
+                raise InputError(f"--{name.replace('_', '-')} is for files and tables; name one")
         with open_to_read(path) as store:
             result = report_on_store(
                 store,
@@ -138,9 +147,9 @@ def report(
 
 
 @click.command()
-@click.argument("a")
-@click.argument("b")
+@click.argument("files", nargs=-1, metavar="[A B]")
 @with_output
+@with_places
 @with_reading
 @click.option("--margin", type=click.FloatRange(0.01, 50), default=100 * MARGIN, show_default=True,
               help="Smallest change that matters, in percentage points.")  # fmt: skip
@@ -149,11 +158,11 @@ def report(
 @click.option("--taxonomy", "fork", type=FILE, help="Of both sides.")
 @click.option("--taxonomy-b", "other", type=FILE, help="Of the second side, if another.")
 def compare(
-    a: str,
-    b: str,
+    files: tuple[str, ...],
     as_data: bool,
     as_markdown: bool,
     page: Path | None,
+    servers: dict[str, Any],
     asked: dict[str, Any],
     margin: float,
     separate_intervals: bool,
@@ -161,23 +170,26 @@ def compare(
     fork: Path | None,
     other: Path | None,
 ) -> None:
-    """Compare the Agent Success Rates of two production files, B against A; no store is needed.
+    """Compare the Agent Success Rates of two sets of production traces, B against A.
 
-    Tasks that both have are resampled together. Exits with 0 whatever the verdict: `asr gate`
-    passes or fails.
+    A and B are files or patterns, or two --table, or two --spark; no store is needed. Tasks that
+    both have are resampled together. Exits with 0 whatever the verdict: `asr gate` passes or fails.
 
     \b
     asr compare before.csv after.csv
     asr compare before.parquet after.parquet --json
+    asr compare --postgres service=traces --table before --table after
     """
     from calibration.analyses.production_comparison import compare_files
 
-    _keep_inputs((a, b), page)
+    sides = places_from(files, servers)
+    if len(sides) != 2:
+        raise InputError(f"two sides are compared, A and B, got {len(sides)}")
+    _keep_inputs(files, page)
     rule: Rule = "separate intervals" if separate_intervals else "difference"
     paths = fork, other or fork
     result = compare_files(
-        a,
-        b,
+        *sides,
         options=options_from(asked, compare_to=None),
         taxonomies=(taxonomy_from(paths[0]), taxonomy_from(paths[1])),
         taxonomy_paths=paths,
