@@ -77,6 +77,11 @@ class ProductionRead:
         }
         if counts.tasks is not None:
             frames["tasks"] = counts.tasks
+        if counts.signals is not None:
+            # By week alone: which units fall into one group is the engine's affair.
+            sums = counts.signals.table.drop(columns=["unit", "stratum"])
+            by_week = sums.groupby("week", observed=True, dropna=False, sort=True).sum()
+            frames["signals"] = by_week.reset_index()
         return frames_digest({name: frame.round(DIGITS) for name, frame in frames.items()})
 
 

@@ -27,7 +27,7 @@ from calibration.analyses.production_reading import (
     read_production,
     said,
 )
-from calibration.analyses.production_signals import latency, signals
+from calibration.analyses.production_signals import bad_values, latency, signals, verdict_mix
 from calibration.analyses.report_options import PLACES, PREVIOUS, ReportOptions
 from calibration.analyses.report_parts import classes, literal
 from calibration.analyses.weight_tables import credit_in_words, table_in_words
@@ -131,12 +131,13 @@ class _Assembled:
             by_tag=by_tag,
             sensitivity=tuple(self._sensitivity()),
             work_lists=work_lists,
-            signals=signals(counts),
+            signals=signals(counts, self.options.confidence_level),
+            verdict_mix=verdict_mix(counts.signals, self.options.confidence_level),
             latency=latency(counts),
             set_aside=tuple(map(left_out, counts.set_aside)),
             origin=self._origin(settings),
             warnings=tuple(self._warnings()),
-            notes=said(counts.notes, counts.n_kept),
+            notes=(*said(counts.notes, counts.n_kept), *bad_values(counts.signals)),
             marks=(FORCED.format(n=read.n_reference),) if read.n_reference else (),
             details={
                 "inputs": read.inputs,

@@ -6,6 +6,7 @@ from typing import Any
 import ibis
 
 from calibration.production.columns import moment, number, text
+from calibration.production.signals import signal_columns
 from calibration.production.sources import Source
 from calibration.records import OUTCOMES
 
@@ -118,6 +119,7 @@ def check(
         reason=reason,
         row=table[source.row].cast("int64") if source.row else ibis.null("int64"),
         file=table[source.file] if source.file else ibis.null("string"),
+        **signal_columns(table, columns, where),
         **{f"said_{c}": table[columns[c]].cast("string").left(SHOWN) for _, c in shown},
     )
     value = ibis.cases(

@@ -5,6 +5,7 @@ from typing import Any
 
 from calibration.production.checks import READ
 from calibration.production.engines import Engine
+from calibration.production.signals import PREFIX
 
 COMPARED = (*READ, "at")
 REST = ("naive", "no_units", "bad_latency", "reason", "value", "row", "file")
@@ -31,7 +32,8 @@ def deduplicate(rows: Any, engine: Engine, *, n: int) -> Deduplicated | None:
     several = engine.keep(times.filter(times.times > 1).select("trace_id"), "repeated")
     doubtful = rows.semi_join(several, "trace_id")
     # The first row of each version stands for it.
-    versions = doubtful.group_by(COMPARED).aggregate(
+    signals = tuple(name for name in rows.columns if name.startswith(PREFIX))
+    versions = doubtful.group_by((*COMPARED, *signals)).aggregate(
         naive=doubtful.naive.any(),
         no_units=doubtful.no_units.any(),
         bad_latency=doubtful.bad_latency.any(),
