@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from calibration.estimates import Estimate
 from calibration.metrics.class_changes import ClassChange
 from calibration.metrics.differences import Difference
+from calibration.metrics.mix_shift import MixShift
 from calibration.metrics.pass_at_k import PassAtK
 from calibration.metrics.weekly import WeeklySeries
 
@@ -165,13 +166,48 @@ class WorkList:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signal:
-    """One monitoring signal, over all and week by week; None where nothing was recorded."""
+    """One monitoring signal, over all and week by week.
 
+    Parameters
+    ----------
+    key, name : str
+        Its name in data and in words.
+    unit : str
+        ``share``, ``score`` (-1 to 1), ``usd`` or ``s``.
+    over_all : Estimate
+        Over all runs; where nothing was recorded its status says what would record it.
+    by_week : tuple of (str, Estimate)
+        The same for each ISO week.
+    """
+
+    key: str
     name: str
     unit: str
-    value: float | None
+    over_all: Estimate
+    by_week: tuple[tuple[str, Estimate], ...] = ()
+
+    @property
+    def recorded(self) -> bool:
+        """Whether any run says anything."""
+        return self.over_all.value is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictWeek:
+    """What a judge said of one week's runs, and how far that is from the weeks before."""
+
+    week: str
     n: int
-    by_week: tuple[tuple[str, float | None], ...] = ()
+    shares: tuple[tuple[str, Estimate], ...]
+    shift: MixShift
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictMix:
+    """The verdicts of a judge week by week; `status` says why where there are none."""
+
+    status: str
+    weeks: tuple[VerdictWeek, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -341,6 +377,7 @@ class ProductionReport:
     latency: Latency | None
     set_aside: tuple[LeftOut, ...]
     origin: Origin
+    verdict_mix: VerdictMix | None = None
     judged: JudgedRates | None = None
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()

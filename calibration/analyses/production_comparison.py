@@ -16,11 +16,12 @@ from calibration.analyses.production_reading import (
     said,
 )
 from calibration.analyses.reference_traces import marks
-from calibration.analyses.report_options import ReportOptions
+from calibration.analyses.report_options import PLACES, ReportOptions
 from calibration.analyses.weight_tables import DEFAULT_WEIGHTS, credit_in_words
 from calibration.errors import InputError
 from calibration.metrics.comparison import MARGIN, Comparison, Rule, compare_runs
 from calibration.metrics.counts import RunCounts
+from calibration.production.places import Place, place_of
 from calibration.records import OUTCOMES
 from calibration.taxonomy import Taxonomy, default_taxonomy
 
@@ -70,8 +71,8 @@ class ProductionComparison:
 
 
 def compare_files(
-    a: str,
-    b: str,
+    a: str | Place,
+    b: str | Place,
     *,
     options: ReportOptions | None = None,
     taxonomies: tuple[Taxonomy | None, Taxonomy | None] = (None, None),
@@ -88,8 +89,8 @@ def compare_files(
 
     Parameters
     ----------
-    a, b : str
-        Files or patterns.
+    a, b : str or Place
+        Files or patterns, or what else holds the runs.
     options : ReportOptions, optional
         As for a report; both sides are read alike.
     taxonomies : tuple of Taxonomy, optional
@@ -112,9 +113,10 @@ def compare_files(
     """
     options = options or ReportOptions()
     known = [given or default_taxonomy() for given in taxonomies]
+    places = [place_of([side]) if isinstance(side, str) else side for side in (a, b)]
     one, other = (
-        read_production([path], taxonomy=taxonomy, options=options, named_tasks=True)
-        for path, taxonomy in zip((a, b), known, strict=True)
+        read_production(place, taxonomy=taxonomy, options=options, named_tasks=True)
+        for place, taxonomy in zip(places, known, strict=True)
     )
     _same_ceilings(one, other)
     restated = None
@@ -126,15 +128,15 @@ def compare_files(
     pairs, why_not = _pairing(one, other, paired)
     found = compare_runs(*runs, paired=pairs, margin=margin, rule=rule, **options.resampling(0))
     settings = {
-        **options.settings([a, b], taxonomy_paths[0]),
+        **options.settings(_settings(*places), taxonomy_paths[0]),
         "second_taxonomy": None if taxonomy_paths[1] is None else str(taxonomy_paths[1]),
         "margin": margin,
         "rule": rule,
         "paired": paired,
     }
     return ProductionComparison(
-        a=_side(one, a),
-        b=_side(other, b),
+        a=_side(one, places[0]),
+        b=_side(other, places[1]),
         found=found,
         credit=tuple(runs[0].credit.tolist()),
         restated=restated,
@@ -191,9 +193,19 @@ def _pairing(
     return False, None
 
 
-def _side(read: ProductionRead, name: str) -> Side:
+def _settings(a: Place, b: Place) -> dict[str, Any]:
+    """Return where both sides lie: lists of two."""
+    both = a.settings(), b.settings()
+    return {
+        key: [*one, *other] if isinstance(one, list) else [one, other]
+        for key, one in both[0].items()
+        if (other := both[1].get(key)) is not None
+    }
+
+
+def _side(read: ProductionRead, place: Place) -> Side:
     return Side(
-        name=name,
+        name=", ".join(place.names),
         n=read.counts.n_kept,
         n_tasks=read.counts.n_tasks,
         taxonomy_version=read.taxonomy.version,
@@ -228,9 +240,7 @@ def _origin(
         "kind": "comparison",
         "inputs": [one.inputs, other.inputs],
         "taxonomy": fingerprints,
-        "settings": {
-            k: v for k, v in settings.items() if k not in ("files", "taxonomy", "second_taxonomy")
-        },
+        "settings": {k: v for k, v in settings.items() if k not in (*PLACES, "second_taxonomy")},
         "version": version,
     }
     return Origin(

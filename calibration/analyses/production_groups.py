@@ -1,6 +1,6 @@
 """The report by workflow, model and tag, and the runs that somebody should look at."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -20,8 +20,9 @@ from calibration.estimates import Estimate
 from calibration.metrics.asr import AgentSuccessRate, rate_of_counts
 from calibration.metrics.breakdowns import rates_by
 from calibration.metrics.counts import RunCounts
-from calibration.production import open_files, production_counts
+from calibration.production import production_counts
 from calibration.production.listing import list_runs
+from calibration.production.places import Place
 from calibration.records import OUTCOMES
 
 MOST_TAGS = 50
@@ -97,14 +98,12 @@ def _group(name: str | None, rate: AgentSuccessRate) -> Group:
     )
 
 
-def tag_groups(
-    paths: Sequence[str], read: ProductionRead, options: ReportOptions
-) -> tuple[Group, ...]:
+def tag_groups(place: Place, read: ProductionRead, options: ReportOptions) -> tuple[Group, ...]:
     """Return the rate by tag where the files have tags; a run counts under each of its tags."""
     if "tags" not in read.columns:
         return ()
     # Counted by tag in the place of the model: a cell for every text of tags.
-    tagged = _counted_by_tags(paths, read, options)
+    tagged = _counted_by_tags(place, read, options)
     counted: dict[str, int] = {}
     labels = tagged.labels("model")
     sizes = tagged.runs * tagged.like
@@ -120,10 +119,8 @@ def tag_groups(
     return tuple(found)
 
 
-def _counted_by_tags(
-    paths: Sequence[str], read: ProductionRead, options: ReportOptions
-) -> RunCounts:
-    with open_files(paths) as source:
+def _counted_by_tags(place: Place, read: ProductionRead, options: ReportOptions) -> RunCounts:
+    with place.open() as source:
         counts = production_counts(
             source,
             taxonomy=read.taxonomy,
@@ -136,9 +133,9 @@ def _counted_by_tags(
     return runs_of(counts, read.taxonomy, stratify=options.stratify)
 
 
-def work_lists(paths: Sequence[str], read: ProductionRead) -> tuple[WorkList, ...]:
+def work_lists(place: Place, read: ProductionRead) -> tuple[WorkList, ...]:
     """Return how many runs wait in each class that somebody looks at, and the first of them."""
-    with open_files(paths) as source:
+    with place.open() as source:
         listed = list_runs(source, read.reading, outcomes=tuple(GOES_TO), first=SHOWN_RUNS)
     cells = read.counts.cells
     found = []

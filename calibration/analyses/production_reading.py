@@ -16,10 +16,11 @@ from calibration.analyses.weight_tables import other_tables
 from calibration.errors import CalibrationError, InputError
 from calibration.metrics.counts import RunCounts
 from calibration.metrics.frames import counts_of_frame
-from calibration.production import CreditTable, ProductionCounts, open_files, production_counts
+from calibration.production import CreditTable, ProductionCounts, production_counts
 from calibration.production.columns import OF_GATES
 from calibration.production.gating import GateQuery
 from calibration.production.listing import Reading, columns_of, count_named
+from calibration.production.places import Place, place_of
 from calibration.production.results import Example, Notes, SetAsideRows
 from calibration.records import OUTCOMES, Workflow
 from calibration.taxonomy import Taxonomy
@@ -77,11 +78,16 @@ class ProductionRead:
         }
         if counts.tasks is not None:
             frames["tasks"] = counts.tasks
+        if counts.signals is not None:
+            # By week alone: which units fall into one group is the engine's affair.
+            sums = counts.signals.table.drop(columns=["unit", "stratum"])
+            by_week = sums.groupby("week", observed=True, dropna=False, sort=True).sum()
+            frames["signals"] = by_week.reset_index()
         return frames_digest({name: frame.round(DIGITS) for name, frame in frames.items()})
 
 
 def read_production(
-    paths: Sequence[str],
+    paths: Place | Sequence[str],
     *,
     taxonomy: Taxonomy,
     options: ReportOptions,
@@ -89,7 +95,7 @@ def read_production(
     named_tasks: bool = False,
     gates: GateQuery | None = None,
 ) -> ProductionRead:
-    """Read production files; `window` instead of that of the options.
+    """Read production files, or another place; `window` instead of that of the options.
 
     With `named_tasks` the tasks of two files can be matched; with `gates` the counts hold what
     gates need.
@@ -113,7 +119,8 @@ def read_production(
         further=() if gates is None else OF_GATES,
     )
     tables = other_tables(known)
-    with open_files(paths) as source:
+    place = place_of(paths)
+    with place.open() as source:
         columns = columns_of(source)
         n_reference = count_named(source, reading, reference_names())
         refuse_reference(source.name, n_reference, force=options.force)
@@ -136,7 +143,7 @@ def read_production(
         counts=counts,
         taxonomy=known,
         reading=reading,
-        sources=tuple(_source(path) for path in paths),
+        sources=tuple(_source(name, place.files) for name in place.names),
         columns=columns,
         tables=tables,
         n_reference=n_reference,
@@ -223,9 +230,9 @@ def said(notes: Notes, n: int) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _source(path: str) -> Source:
+def _source(path: str, files: Sequence[str]) -> Source:
     file = Path(path)
-    if not file.is_file():
+    if path not in files or not file.is_file():
         return Source(name=path)
     size = file.stat().st_size
     if size > MOST_HASHED:

@@ -26,15 +26,16 @@ from calibration.analyses.production_reading import (
     read_production,
     said,
 )
-from calibration.analyses.production_signals import latency, signals
+from calibration.analyses.production_signals import bad_values, latency, signals, verdict_mix
 from calibration.analyses.reference_traces import marks
-from calibration.analyses.report_options import PREVIOUS, ReportOptions
+from calibration.analyses.report_options import PLACES, PREVIOUS, ReportOptions
 from calibration.analyses.report_parts import change_of, change_of_weeks, classes, literal
 from calibration.analyses.weight_tables import credit_in_words, table_in_words
 from calibration.errors import InputError
 from calibration.metrics.asr import rate_of_counts
 from calibration.metrics.comparison import compare_runs
 from calibration.metrics.weekly import WeeklySeries, weekly_series
+from calibration.production.places import Place, held, place_of
 from calibration.records import OUTCOMES
 from calibration.taxonomy import Taxonomy, default_taxonomy
 
@@ -43,7 +44,7 @@ NO_JUDGE = "none: the outcomes of the file are taken as given"
 
 
 def report_on_files(
-    paths: Sequence[str],
+    paths: Place | Sequence[str],
     *,
     options: ReportOptions | None = None,
     taxonomy: Taxonomy | None = None,
@@ -53,8 +54,8 @@ def report_on_files(
 
     Parameters
     ----------
-    paths : sequence of str
-        CSV, JSONL or Parquet files, or patterns of them.
+    paths : sequence of str, or Place
+        CSV, JSONL or Parquet files, or patterns of them; or what else holds the runs.
     options : ReportOptions, optional
         Window, comparison, resampling.
     taxonomy : Taxonomy, optional
@@ -76,13 +77,14 @@ def report_on_files(
     """
     options = options or ReportOptions()
     taxonomy = taxonomy or default_taxonomy()
-    read = read_production(paths, taxonomy=taxonomy, options=options)
-    earlier = _earlier(paths, taxonomy, options)
-    return _Assembled(read, options, earlier).report(
-        options.settings(paths, taxonomy_path),
-        tag_groups(paths, read, options),
-        work_lists(paths, read),
-    )
+    with held(place_of(paths)) as place:
+        read = read_production(place, taxonomy=taxonomy, options=options)
+        earlier = _earlier(place, taxonomy, options)
+        return _Assembled(read, options, earlier).report(
+            options.settings(place.settings(), taxonomy_path),
+            tag_groups(place, read, options),
+            work_lists(place, read),
+        )
 
 
 class _Assembled:
@@ -129,12 +131,13 @@ class _Assembled:
             by_tag=by_tag,
             sensitivity=tuple(self._sensitivity()),
             work_lists=work_lists,
-            signals=signals(counts),
+            signals=signals(counts, self.options.confidence_level),
+            verdict_mix=verdict_mix(counts.signals, self.options.confidence_level),
             latency=latency(counts),
             set_aside=tuple(map(left_out, counts.set_aside)),
             origin=self._origin(settings),
             warnings=tuple(self._warnings()),
-            notes=said(counts.notes, counts.n_kept),
+            notes=(*said(counts.notes, counts.n_kept), *bad_values(counts.signals)),
             marks=marks(read.n_reference, self.earlier.n_reference if self.earlier else 0),
             details={
                 "inputs": read.inputs,
@@ -211,7 +214,7 @@ class _Assembled:
             "inputs": read.inputs,
             "earlier": None if self.earlier is None else self.earlier.inputs,
             "taxonomy": read.taxonomy.fingerprint,
-            "settings": {k: v for k, v in settings.items() if k not in ("files", "taxonomy")},
+            "settings": {k: v for k, v in settings.items() if k not in PLACES},
             "version": version,
         }
         return Origin(
@@ -229,9 +232,7 @@ class _Assembled:
         )
 
 
-def _earlier(
-    paths: Sequence[str], taxonomy: Taxonomy, options: ReportOptions
-) -> ProductionRead | None:
+def _earlier(place: Place, taxonomy: Taxonomy, options: ReportOptions) -> ProductionRead | None:
     """Read the runs to compare with: another file, or the window of equal length before."""
     if options.compare_to is None:
         return None
@@ -245,5 +246,5 @@ def _earlier(
     if until is None:
         raise InputError("--compare-to previous needs --to with --from, to know how long before")
     return read_production(
-        paths, taxonomy=taxonomy, options=options, window=(since - (until - since), since)
+        place, taxonomy=taxonomy, options=options, window=(since - (until - since), since)
     )

@@ -1,7 +1,7 @@
 """What a report on production can be asked for, and times and columns given as text."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
@@ -22,6 +22,8 @@ OF_FILES_ALONE: Mapping[str, Any] = {
     "stratify": False,
     "force": False,
 }
+# Settings that say where things lie; a report is the same wherever they do.
+PLACES = ("files", "postgres", "table", "spark", "taxonomy")
 _WEEK = re.compile(r"\d{4}-W\d{2}")
 
 
@@ -117,10 +119,13 @@ class ReportOptions:
             "interval": self.interval,
         }
 
-    def settings(self, paths: Sequence[str], taxonomy: Path | None) -> dict[str, Any]:
-        """Return everything it takes to ask for the same report, as plain data."""
+    def settings(self, place: Mapping[str, Any], taxonomy: Path | None) -> dict[str, Any]:
+        """Return everything it takes to ask for the same report, as plain data.
+
+        `place` says what was read.
+        """
         return {
-            "files": list(paths),
+            **place,
             "taxonomy": None if taxonomy is None else str(taxonomy),
             "from": self.since,
             "to": self.until,

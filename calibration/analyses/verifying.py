@@ -12,6 +12,7 @@ from calibration.analyses.production_report import report_on_files
 from calibration.analyses.report_options import OF_FILES_ALONE, options_of
 from calibration.analyses.store_report import report_on_store
 from calibration.errors import InputError
+from calibration.production.places import place_of_settings
 from calibration.store import Store
 from calibration.taxonomy import load_taxonomy
 
@@ -129,7 +130,7 @@ def needs_store(path: Path) -> bool:
 def _on_files(settings: Mapping[str, Any]) -> ProductionReport:
     taxonomy = None if settings["taxonomy"] is None else Path(settings["taxonomy"])
     return report_on_files(
-        settings["files"],
+        place_of_settings(settings),
         options=options_of(settings),
         taxonomy=None if taxonomy is None else load_taxonomy(taxonomy),
         taxonomy_path=taxonomy,

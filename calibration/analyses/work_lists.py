@@ -9,8 +9,8 @@ from calibration.analyses.production_reading import with_ceilings
 from calibration.analyses.report_options import ReportOptions
 from calibration.analyses.report_parts import GOES_TO
 from calibration.analyses.rows import as_csv
-from calibration.production import open_files
 from calibration.production.listing import Reading, list_runs
+from calibration.production.places import Place, place_of
 from calibration.taxonomy import Taxonomy, default_taxonomy
 
 COLUMNS = (
@@ -20,7 +20,7 @@ OURS = {"at": "started_at", "task": "task_id", "cost": "cost_usd", "latency": "l
 
 
 def write_work_lists(
-    paths: Sequence[str],
+    paths: Place | Sequence[str],
     folder: Path,
     *,
     options: ReportOptions,
@@ -44,7 +44,7 @@ def write_work_lists(
         since=since,
         until=until,
     )
-    with open_files(paths) as source:
+    with place_of(paths).open() as source:
         listed = list_runs(source, reading, outcomes=tuple(GOES_TO))
     folder.mkdir(parents=True, exist_ok=True)
     written = []

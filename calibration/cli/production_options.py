@@ -1,12 +1,16 @@
-"""Options of the commands that read production files."""
+"""Options of the commands that read production traces, and where these lie.
+
+What opens them is imported where it is needed: its engine takes a second to load.
+"""
 
 import functools
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from calibration.analyses.report_options import PREVIOUS, ReportOptions
 from calibration.analyses.verdict_files import read_ceilings
@@ -14,6 +18,9 @@ from calibration.cli.terminal import Command
 from calibration.errors import InputError
 from calibration.records import OUTCOMES
 from calibration.taxonomy import Taxonomy, load_taxonomy
+
+if TYPE_CHECKING:
+    from calibration.production.places import Place
 
 FILE = click.Path(path_type=Path)
 NONE = "none"
@@ -64,6 +71,87 @@ def with_reading(command: Command) -> Command:
         return command(*args, asked=asked, **kwargs)
 
     return wrapped
+
+
+def with_places(command: Command) -> Command:
+    """Add what else than files can be read; the command gets it as `servers`."""
+
+    @click.option(
+        "--postgres",
+        metavar="DSN",
+        envvar="ASR_POSTGRES",
+        show_envvar=True,
+        help="PostgreSQL: postgresql://USER@HOST/DB, 'service=NAME' ...; the password from "
+        "PGPASSWORD, ~/.pgpass or the service file.",
+    )
+    @click.option(
+        "--table", "tables", multiple=True, metavar="NAME", help="Its table or view, SCHEMA.NAME."
+    )
+    @click.option(
+        "--spark",
+        "spark",
+        multiple=True,
+        metavar="PATH",
+        help="Files or pattern for Spark to read.",
+    )
+    @functools.wraps(command)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        servers = {name: kwargs.pop(name) for name in ("postgres", "tables", "spark")}
+        return command(*args, servers=servers, **kwargs)
+
+    return wrapped
+
+
+def places_from(files: Sequence[str], servers: dict[str, Any]) -> "list[Place]":
+    """Return what is to be read, each file, table or pattern a place of its own.
+
+    Raises
+    ------
+    InputError
+        If two kinds are named, or a table without an address.
+    """
+    dsn, tables, spark = servers["postgres"], servers["tables"], servers["spark"]
+    source = click.get_current_context().get_parameter_source("postgres")
+    if dsn and not tables and source is ParameterSource.COMMANDLINE:
+        raise InputError("--postgres needs --table NAME, or SCHEMA.NAME")
+    if tables and not dsn:
+        raise InputError("--table needs --postgres DSN, or ASR_POSTGRES in the environment")
+    if sum(map(bool, (files, tables, spark))) > 1:
+        raise InputError("name files, or --table, or --spark: one kind at a time")
+    if not (files or tables or spark):
+        return []
+    from calibration.production.places import Files, PostgresTable, SparkFiles
+    from calibration.production.servers import holds_password
+
+    if files:
+        return [Files((file,)) for file in files]
+    if spark:
+        return [SparkFiles((path,)) for path in spark]
+    if holds_password(dsn) and source is ParameterSource.COMMANDLINE:
+        click.echo(
+            "note: the password on the command line stands in the shell's history; PGPASSWORD or "
+            "~/.pgpass keep it out",
+            err=True,
+        )
+    return [PostgresTable(dsn, table) for table in tables]
+
+
+def one_place(files: Sequence[str], servers: dict[str, Any]) -> "Place | None":
+    """Return all that is to be read as one place; None where nothing is named.
+
+    Raises
+    ------
+    InputError
+        As `places_from`, or if several tables are named.
+    """
+    places = places_from(files, servers)
+    if len(servers["tables"]) > 1:
+        raise InputError("--table names one table; a view can put several into one")
+    if len(places) < 2:
+        return places[0] if places else None
+    from calibration.production.places import Files, SparkFiles
+
+    return Files(tuple(files)) if files else SparkFiles(tuple(servers["spark"]))
 
 
 def options_from(

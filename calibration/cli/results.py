@@ -15,8 +15,11 @@ from calibration.analyses.store_report import report_with_work
 from calibration.analyses.store_work import write_work
 from calibration.cli.production_options import (
     FILE,
+    one_place,
     options_from,
+    places_from,
     taxonomy_from,
+    with_places,
     with_reading,
 )
 from calibration.cli.stores import open_to_read
@@ -54,6 +57,7 @@ def with_output(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.command()
 @click.argument("files", nargs=-1, metavar="[FILE]...")
 @with_output
+@with_places
 @with_reading
 @click.option(
     "--window",
@@ -82,6 +86,7 @@ def report(
     as_data: bool,
     as_markdown: bool,
     page: Path | None,
+    servers: dict[str, Any],
     asked: dict[str, Any],
     window: str,
     compare_to: str,
@@ -95,11 +100,12 @@ def report(
     judge_id: str | None,
     design: Design,
 ) -> None:
-    """Report the Agent Success Rate of production files, or of the store.
+    """Report the Agent Success Rate of production traces, or of the store.
 
-    With FILEs (CSV, JSONL, Parquet; patterns too) no store is needed: the outcomes are taken as
-    given. They have trace_id, workflow, outcome, cost_usd, and optionally units, started_at,
-    task_id, trial, weight, stratum, latency_s, model, status, tags.
+    With FILEs (CSV, JSONL, Parquet; patterns too), a PostgreSQL table or files that Spark reads no
+    store is needed: the outcomes are taken as given. They have trace_id, workflow, outcome,
+    cost_usd, and optionally units, started_at, task_id, trial, weight, stratum, latency_s, model,
+    tags, status, tool_calls, tool_errors, loop, max_repeats, escalated, feedback, verdict.
 
     Without a FILE it reports on the labels and verdicts of the store: judge-raw, human-only and
     corrected, for all traces, a window or a workflow.
@@ -108,26 +114,29 @@ def report(
     asr report traces.csv
     asr report 'traces/*.parquet' --from 2026-W40 --to 2026-W43 --html report.html
     asr report traces.jsonl --column cost_usd=price --ceiling research=1.50 --json > report.json
+    asr report --postgres postgresql://asr@db.example/traces --table public.runs
+    asr report --spark 's3a://traces/2026-11/*.parquet' --html report.html
     asr report --judge source: --json
     asr report --from 2026-W40 --to 2026-W43 --workflow research --work todo
     """
     options = options_from(asked, compare_to=compare_to, pooled=pooled, targets=targets)
-    if files:
+    place = one_place(files, servers)
+    if place is not None:
         from calibration.analyses.production_report import report_on_files
         from calibration.analyses.work_lists import write_work_lists
 
         if workflow is not None:
-            raise InputError("--workflow is for the store; give files of one workflow")
+            raise InputError("--workflow is for the store; give runs of one workflow")
         _keep_inputs(files, page)
         result = report_on_files(
-            files, options=options, taxonomy=taxonomy_from(fork), taxonomy_path=fork
+            place, options=options, taxonomy=taxonomy_from(fork), taxonomy_path=fork
         )
         if folder is not None:
-            _wrote(write_work_lists(files, folder, options=options, taxonomy=taxonomy_from(fork)))
+            _wrote(write_work_lists(place, folder, options=options, taxonomy=taxonomy_from(fork)))
     else:
         for name, given in (*((n, asked[n]) for n in OF_FILES), ("taxonomy", fork)):
             if given:
-                raise InputError(f"--{name.replace('_', '-')} is for files; name one")
+                raise InputError(f"--{name.replace('_', '-')} is for files and tables; name one")
         with open_to_read(path) as store:
             found = report_with_work(
                 store,
@@ -146,9 +155,9 @@ def report(
 
 
 @click.command()
-@click.argument("a")
-@click.argument("b")
+@click.argument("files", nargs=-1, metavar="[A B]")
 @with_output
+@with_places
 @with_reading
 @click.option("--margin", type=click.FloatRange(0.01, 50), default=100 * MARGIN, show_default=True,
               help="Smallest change that matters, in percentage points.")  # fmt: skip
@@ -157,11 +166,11 @@ def report(
 @click.option("--taxonomy", "fork", type=FILE, help="Of both sides.")
 @click.option("--taxonomy-b", "other", type=FILE, help="Of the second side, if another.")
 def compare(
-    a: str,
-    b: str,
+    files: tuple[str, ...],
     as_data: bool,
     as_markdown: bool,
     page: Path | None,
+    servers: dict[str, Any],
     asked: dict[str, Any],
     margin: float,
     separate_intervals: bool,
@@ -169,23 +178,26 @@ def compare(
     fork: Path | None,
     other: Path | None,
 ) -> None:
-    """Compare the Agent Success Rates of two production files, B against A; no store is needed.
+    """Compare the Agent Success Rates of two sets of production traces, B against A.
 
-    Tasks that both have are resampled together. Exits with 0 whatever the verdict: `asr gate`
-    passes or fails.
+    A and B are files or patterns, or two --table, or two --spark; no store is needed. Tasks that
+    both have are resampled together. Exits with 0 whatever the verdict: `asr gate` passes or fails.
 
     \b
     asr compare before.csv after.csv
     asr compare before.parquet after.parquet --json
+    asr compare --postgres service=traces --table before --table after
     """
     from calibration.analyses.production_comparison import compare_files
 
-    _keep_inputs((a, b), page)
+    sides = places_from(files, servers)
+    if len(sides) != 2:
+        raise InputError(f"two sides are compared, A and B, got {len(sides)}")
+    _keep_inputs(files, page)
     rule: Rule = "separate intervals" if separate_intervals else "difference"
     paths = fork, other or fork
     result = compare_files(
-        a,
-        b,
+        *sides,
         options=options_from(asked, compare_to=None),
         taxonomies=(taxonomy_from(paths[0]), taxonomy_from(paths[1])),
         taxonomy_paths=paths,

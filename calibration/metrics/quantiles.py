@@ -1,6 +1,7 @@
 """A quantile of runs with the interval of its rank: latency and cost percentiles."""
 
 import numpy as np
+import pandas as pd
 from scipy import stats
 
 from calibration.estimates import OK, Estimate, not_estimable
@@ -110,3 +111,44 @@ def _share_limits(q: float, n: float, confidence_level: float) -> tuple[float, f
     tail = (1 - confidence_level) / 2
     low = float(stats.beta.ppf(tail, n * q, n * (1 - q) + 1))
     return low, float(stats.beta.ppf(1 - tail, n * q + 1, n * (1 - q)))
+
+
+def limits_of_bins(
+    bins: pd.DataFrame, q: float, effective: float, *, confidence_level: float = 0.95
+) -> tuple[float, float] | None:
+    """Return the limits of a quantile from counts of narrow bins, or None with too few runs.
+
+    As `quantile_estimate`, within a bin linear between its ends.
+
+    Parameters
+    ----------
+    bins : pandas.DataFrame
+        ``n``, ``low`` and ``high`` of each bin, in any order; no two overlap.
+    q : float
+        Share of runs at or below the quantile, in (0, 1).
+    effective : float
+        Independent runs that would know as much.
+
+    Examples
+    --------
+    A hundred runs, one in each bin, at 1 to 100:
+
+    >>> at = np.arange(1.0, 101.0)
+    >>> limits_of_bins(pd.DataFrame({"n": 1, "low": at, "high": at}), 0.5, 100)
+    (40.0, 61.0)
+    """
+    tail = (1 - confidence_level) / 2
+    if effective <= 0 or q**effective > tail or (1 - q) ** effective > tail:
+        return None
+    ordered = bins.sort_values("low")
+    n, least, most = (ordered[name].to_numpy(dtype=np.float64) for name in ("n", "low", "high"))
+    last = n.cumsum()
+
+    def at(share: float) -> float:
+        place = min(max(0.0, np.ceil(share * last[-1] - 1e-9) - 1), last[-1] - 1)
+        k = int(np.searchsorted(last, place, side="right"))
+        inside = place - (last[k] - n[k])
+        return float(least[k] + (most[k] - least[k]) * (inside / (n[k] - 1) if n[k] > 1 else 0.0))
+
+    low, high = _share_limits(q, effective, confidence_level)
+    return at(low), at(high)

@@ -42,13 +42,8 @@ from calibration.production.results import (
     SetAsideRows,
     Spread,
 )
-from calibration.production.sources import (
-    Source,
-    open_files,
-    open_frame,
-    open_postgres,
-    open_spark,
-)
+from calibration.production.servers import open_postgres, open_spark
+from calibration.production.sources import Source, open_files, open_frame
 
 __all__ = [
     "CreditTable",

@@ -6,6 +6,7 @@ from typing import Any
 import ibis
 
 from calibration.production.columns import any_text, moment, number, text
+from calibration.production.signals import signal_columns
 from calibration.production.sources import Source
 from calibration.records import OUTCOMES
 
@@ -120,6 +121,7 @@ def check(
         row=table[source.row].cast("int64") if source.row else ibis.null("int64"),
         file=table[source.file] if source.file else ibis.null("string"),
         **{c: any_text(given(c)) for c in further},
+        **signal_columns(table, columns, where),
         **{f"said_{c}": table[columns[c]].cast("string").left(SHOWN) for _, c in shown},
     )
     value = ibis.cases(

@@ -18,6 +18,7 @@ from calibration.production.engines import Engine
 REQUIRED = ("trace_id", "workflow", "outcome", "cost_usd")
 OPTIONAL = (
     "units", "started_at", "task_id", "trial", "weight", "stratum", "latency_s", "model", "status",
+    "tags", "tool_calls", "tool_errors", "loop", "max_repeats", "escalated", "feedback", "verdict",
 )  # fmt: skip
 KNOWN = (*REQUIRED, *OPTIONAL)
 OF_GATES = ("tier", "category", "loops", "data_corruption", "tags")

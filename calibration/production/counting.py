@@ -27,6 +27,7 @@ from calibration.production.refused import (
     unreadable_lines,
 )
 from calibration.production.results import CreditTable, Notes, ProductionCounts, SetAsideRows
+from calibration.production.signals import count_signals
 from calibration.production.sources import Source
 from calibration.production.spread import cost_sums, latency_sums, spread
 from calibration.production.tasks import MOST_TASKS, count_tasks
@@ -65,8 +66,8 @@ def production_counts(
         Its workflows with their ceilings, and its credits.
     columns : Mapping of str to str or None, optional
         The column of the source for each of ours: trace_id, workflow, outcome, cost_usd, and
-        units, started_at, task_id, trial, weight, stratum, latency_s, model, status if there; by
-        default those of the same name. None leaves a column out.
+        units, started_at, task_id, trial, weight, stratum, latency_s, model, status and those of
+        `signals` if there; by default those of the same name. None leaves a column out.
     credit : CreditTable, optional
         Instead of the taxonomy's credits, where workflows have their own.
     further : Mapping of str to CreditTable, optional
@@ -133,6 +134,7 @@ def production_counts(
         latency=spread(latencies, "workflow", costs=False),
         latency_weekly=spread(latencies, "week", costs=False),
         statuses=_statuses(priced, engine) if "status" in used else _no_statuses(),
+        signals=count_signals(kept, engine, used, n=facts["n"], n_tasks=tasks.n if tasks else None),
         set_aside=tuple(set_aside),
         notes=_notes(facts, costs, ceilings, used, zone),
         n_read=facts["n"] + sum(rows.n for rows in set_aside),

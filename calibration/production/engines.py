@@ -7,6 +7,7 @@ import duckdb
 import ibis
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from ibis.expr import datatypes as dt
 from numpy.typing import NDArray
 
@@ -165,7 +166,11 @@ class OtherEngine:
             # Spark's own way to pandas does not know pandas 3.
             sql = self.backend.compile(expression)
             return pd.DataFrame(self.backend._session.sql(sql).toArrow().to_pandas())
-        return pd.DataFrame(self.backend.to_pyarrow(expression).to_pandas())
+        # Ibis reads through cursors that end with their transaction; all of ours is one.
+        rows = self.backend.con.execute(self.backend.compile(expression)).fetchall()
+        kind = expression.as_table().schema().as_struct().to_pyarrow()
+        batch = pa.RecordBatch.from_struct_array(pa.array(rows, type=kind))
+        return pd.DataFrame(batch.to_pandas())
 
     def keep(self, expression: Any, name: str, *, numbered: bool = False) -> Any:
         """Return the expression: nothing is written to somebody else's database."""

@@ -7,6 +7,7 @@ from datetime import datetime
 import pandas as pd
 
 from calibration.production.gating import GateTables
+from calibration.production.signals import SignalSums
 from calibration.records import OUTCOMES
 from calibration.taxonomy import Taxonomy
 
@@ -114,10 +115,13 @@ class Spread:
         a known cost over complete ones among them).
     error : float
         Bound of the relative error of the percentiles: 0 where they are exact.
+    sums : pandas.DataFrame
+        Runs by week, workflow and narrow bin of the amount, with its least and largest.
     """
 
     table: pd.DataFrame
     error: float
+    sums: pd.DataFrame
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -139,6 +143,8 @@ class ProductionCounts:
         By workflow and by week.
     statuses : pandas.DataFrame
         week, status, n; empty without a column of statuses.
+    signals : SignalSums or None
+        What runs say of operation; None where no column does.
     set_aside : tuple of SetAsideRows
     notes : Notes
     n_read, n_kept : int
@@ -160,6 +166,7 @@ class ProductionCounts:
     latency: Spread
     latency_weekly: Spread
     statuses: pd.DataFrame
+    signals: SignalSums | None
     set_aside: tuple[SetAsideRows, ...]
     notes: Notes
     n_read: int

@@ -1,4 +1,4 @@
-"""Where the traces lie: files, a frame, PostgreSQL, Spark."""
+"""Where the traces lie: files, or a frame."""
 
 import glob
 import os
@@ -10,12 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import ibis
 import pandas as pd
-from ibis.expr import datatypes as dt
 
 from calibration.errors import InputError
-from calibration.production.engines import DuckDB, Engine, OtherEngine
+from calibration.production.engines import DuckDB, Engine
 
 KINDS = {
     ".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet",
@@ -119,69 +117,6 @@ def open_frame(
         numbered = frame.assign(asr_row=range(1, len(frame) + 1))
         engine.connection.register("traces", numbered)
         yield Source(engine=engine, table=engine.table("traces"), name=name, row="asr_row")
-
-
-@contextmanager
-def open_postgres(url: str, table: str, *, schema: str | None = None) -> Iterator[Source]:
-    """Open a table or view of a PostgreSQL database, read-only.
-
-    Raises
-    ------
-    InputError
-        If psycopg is not installed, or there is no such server or table.
-    """
-    try:
-        import psycopg
-    except ImportError as error:
-        raise InputError(
-            "PostgreSQL needs the extra: pip install asr-calibration[postgres]"
-        ) from error
-    try:
-        backend = ibis.connect(url)
-        backend.raw_sql("SET default_transaction_read_only = on").close()
-    except psycopg.Error as error:
-        raise InputError(f"PostgreSQL: {str(error).strip():.300}") from error
-    try:
-        try:
-            found = backend.table(table, database=schema)
-        except ibis.common.exceptions.TableNotFound as error:
-            raise InputError(f"PostgreSQL: there is no table {table!r:.80}") from error
-        try:
-            yield Source(engine=OtherEngine(backend), table=found, name=table)
-        except psycopg.Error as error:
-            raise InputError(f"{table}: {str(error).strip():.300}") from error
-    finally:
-        backend.disconnect()
-
-
-@contextmanager
-def open_spark(table: Any, *, session: Any = None) -> Iterator[Source]:
-    """Open a table (by name) or a DataFrame of a Spark session; the session stays open.
-
-    Raises
-    ------
-    InputError
-        If pyspark is not installed, or there is no such table.
-    """
-    try:
-        from pyspark.sql import SparkSession
-        from pyspark.sql.types import TimestampType
-    except ImportError as error:
-        raise InputError("Spark needs the extra: pip install asr-calibration[spark]") from error
-    session = session or SparkSession.builder.getOrCreate()
-    name = table if isinstance(table, str) else "asr_traces"
-    if not isinstance(table, str):
-        table.createOrReplaceTempView(name)
-    backend = ibis.pyspark.connect(session)
-    try:
-        found = backend.table(name)
-    except ibis.common.exceptions.TableNotFound as error:
-        raise InputError(f"Spark: there is no table {name!r:.80}") from error
-    # Ibis takes Spark's moments for times without a zone, which only TIMESTAMP_NTZ is.
-    moments = [f.name for f in session.table(name).schema if isinstance(f.dataType, TimestampType)]
-    utc = dt.Timestamp(timezone="UTC")
-    found = found.mutate(**{column: found[column].cast(utc) for column in moments})
-    yield Source(engine=OtherEngine(backend), table=found, name=name)
 
 
 def _paths(patterns: Sequence[str | Path]) -> tuple[list[str], str]:

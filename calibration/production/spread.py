@@ -65,7 +65,7 @@ def spread(sums: Sums, by: str, *, costs: bool) -> Spread:
         error = max(error, missed)
     table = pd.DataFrame(rows, columns=[*COLUMNS, *(COST_COLUMNS if costs else ())])
     table.index = pd.Index(names, name=by, dtype=object)
-    return Spread(table=table, error=error)
+    return Spread(table=table, error=error, sums=sums)
 
 
 def _row(part: Sums, *, costs: bool) -> tuple[dict[str, float], float]:

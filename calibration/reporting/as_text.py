@@ -61,6 +61,9 @@ def _table(block: Table) -> Iterator[str]:
     if not block.rows:
         yield f"  {block.empty}"
         return
+    if block.most_in_text == 0:
+        yield f"  {shown(block.title)}: in --json, --markdown and --html"
+        return
     yield f"  {shown(block.title)}"
     rows = [
         ["! " * row.flagged + shown(row.cells[0], most=60), *(shown(c) for c in row.cells[1:])]

@@ -11,6 +11,7 @@ from calibration.reporting import (
     asr_document_groups,
     asr_document_origin,
     asr_document_passes,
+    asr_document_signals,
 )
 from calibration.reporting.asr_words import (
     between,
@@ -59,7 +60,7 @@ def document(report: ProductionReport) -> Document:
         sections.append(Section(title="Repeated trials", blocks=trials))
     sections.append(Section(title="Sensitivity", blocks=tuple(_sensitivity(report))))
     sections.append(Section(title="Work lists", blocks=tuple(asr_document_cost.work(report))))
-    signals = tuple(asr_document_cost.signals(report))
+    signals = tuple(asr_document_signals.signals(report))
     if signals:
         sections.append(Section(title="In operation", blocks=signals))
     sections += [

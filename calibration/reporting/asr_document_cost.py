@@ -1,4 +1,4 @@
-"""What the report says of cost, of runs to look at, and of operation."""
+"""What the report says of cost, and of runs to look at."""
 
 from collections.abc import Iterator
 from math import ceil
@@ -165,51 +165,3 @@ def _a_week(item: WorkList) -> str:
 
 def _last(item: WorkList) -> str:
     return ", ".join(str(n) for _, n in item.by_week[-SHOWN_WEEKS:]) or "-"
-
-
-def signals(report: ProductionReport) -> Iterator[Block]:
-    """Yield the monitoring signals and the latency."""
-    if report.signals:
-        yield Table(
-            title="Signals",
-            head=("signal", "over all", "runs", "last weeks, oldest first"),
-            rows=tuple(
-                Row(
-                    cells=(
-                        signal.name,
-                        _amount(signal.value, signal.unit),
-                        count(signal.n),
-                        ", ".join(_amount(v, signal.unit) for _, v in signal.by_week[-SHOWN_WEEKS:])
-                        or "-",
-                    )
-                )
-                for signal in report.signals
-            ),
-        )
-    latency = report.latency
-    if latency is not None and latency.n:
-        named = (
-            ("P50", latency.p50),
-            ("P90", latency.p90),
-            ("P95", latency.p95),
-            ("P99", latency.p99),
-        )
-        yield Facts(
-            items=(
-                (
-                    "latency",
-                    ", ".join(f"{name} {_amount(v, 's')}" for name, v in named if v is not None)
-                    + f" over {latency.n:,} runs",
-                ),
-            )
-        )
-
-
-def _amount(value: float | None, unit: str) -> str:
-    if value is None:
-        return "-"
-    if unit == "share":
-        return percent(value)
-    if unit == "usd":
-        return usd(value)
-    return f"{value:,.2f} {unit}".rstrip()

@@ -8,7 +8,7 @@ from calibration.reporting.document import Block, Facts, Listing, Name, Row, Tab
 from calibration.reporting.plain import shown
 
 # Settings that stand in a line of their own.
-SAID = ("files", "seed", "resamples", "confidence_level")
+SAID = ("files", "postgres", "table", "spark", "seed", "resamples", "confidence_level")
 
 
 def left_out(report: ProductionReport) -> Iterator[Block]:

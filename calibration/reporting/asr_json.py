@@ -12,6 +12,8 @@ from calibration.analyses.asr_report import (
     Origin,
     Passes,
     ProductionReport,
+    Signal,
+    VerdictMix,
     WorkList,
 )
 from calibration.estimates import Estimate
@@ -76,16 +78,8 @@ def report(result: ProductionReport) -> Json:
             for row in result.sensitivity
         ],
         "work_lists": {item.outcome: _work(item) for item in result.work_lists},
-        "signals": [
-            {
-                "name": s.name,
-                "unit": s.unit,
-                "value": s.value,
-                "n": s.n,
-                "weekly": dict(s.by_week),
-            }
-            for s in result.signals
-        ],
+        "signals": {s.key: _signal(s) for s in result.signals},
+        "verdict_mix": None if result.verdict_mix is None else _mix(result.verdict_mix),
         "latency": _latency(result.latency),
         "set_aside": [
             {"reason": row.reason, "n": row.n, "examples": list(row.examples)}
@@ -107,6 +101,35 @@ def report(result: ProductionReport) -> Json:
         "details": dict(result.details),
         "origin": origin(result.origin),
         "fingerprint": result.origin.fingerprint,
+    }
+
+
+def _signal(signal: Signal) -> Json:
+    return {
+        "name": signal.name,
+        "unit": signal.unit,
+        "over_all": estimate(signal.over_all),
+        "weekly": {week: estimate(found) for week, found in signal.by_week},
+    }
+
+
+def _mix(mix: VerdictMix) -> Json:
+    return {
+        "status": mix.status,
+        "weekly": [
+            {
+                "week": week.week,
+                "n": week.n,
+                "shares": {name: estimate(found) for name, found in week.shares},
+                "distance_pp": _pp(week.shift.distance),
+                "by_chance_pp": _pp(week.shift.by_chance),
+                "p": week.shift.p_value,
+                "adjusted_p": week.shift.adjusted_p_value,
+                "flagged": week.shift.flagged,
+                "status": week.shift.status,
+            }
+            for week in mix.weeks
+        ],
     }
 
 

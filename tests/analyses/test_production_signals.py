@@ -1,0 +1,134 @@
+"""Signals of operation in the report: values by hand, and what was not recorded."""
+
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from calibration.analyses.asr_report import ProductionReport, Signal
+from calibration.analyses.production_report import report_on_files
+from calibration.analyses.report_options import ReportOptions
+from calibration.metrics.shares import exact_limits
+from calibration.reporting import asr_document, asr_json
+from calibration.reporting.as_html import html
+from calibration.reporting.as_markdown import markdown
+from calibration.reporting.as_text import lines
+from tests.analyses.production_files import alike, write
+
+WEEKS = ("2026-09-28T10:00:00Z", "2026-10-05T10:00:00Z")
+
+
+def report(path: str, **options: Any) -> ProductionReport:
+    return report_on_files([path], options=ReportOptions(n_resamples=100, **options))
+
+
+def two_weeks(tmp_path: Path) -> str:
+    """Return 40 runs in each of two weeks: 2 and 10 of them escalated, verdicts that move."""
+    rows = []
+    for week, (escalated, complete) in enumerate(((2, 30), (10, 10))):
+        own = alike(f"w{week}-", {"complete": 40}, started_at=WEEKS[week])
+        for k, row in enumerate(own):
+            row["escalated"] = k < escalated
+            row["verdict"] = "complete" if k < complete else "hallucinated"
+            row["latency_s"] = k + 1
+            row["feedback"] = ("up", "down", "", "")[k % 4]
+            row["tool_calls"], row["tool_errors"] = 5, int(k < 4)
+        rows += own
+    return write(tmp_path / "f.csv", rows)
+
+
+def by_key(found: ProductionReport) -> dict[str, Signal]:
+    return {s.key: s for s in found.signals}
+
+
+def test_values_and_limits_by_hand(tmp_path: Path) -> None:
+    found = by_key(report(two_weeks(tmp_path)))
+    escalated = found["escalated"]
+    assert (escalated.over_all.value, escalated.over_all.n) == (12 / 80, 80)
+    assert escalated.over_all.interval == pytest.approx(exact_limits(0.15, 79, 0.95), abs=1e-3)
+    assert [(week, e.value, e.n) for week, e in escalated.by_week] == [
+        ("2026-W40", 0.05, 40), ("2026-W41", 0.25, 40),
+    ]  # fmt: skip
+    assert (found["tool_errors"].over_all.value, found["tool_errors"].over_all.n) == (8 / 400, 400)
+    assert found["feedback_given"].over_all.value == 0.5
+    assert found["feedback"].over_all.value == 0.0
+    assert found["feedback_negative"].over_all.value == 0.5
+    # 1 to 40, twice: half way between the 40th and the 41st of 80.
+    assert found["latency_p50"].over_all.value == 20.5
+    assert found["latency_p50"].over_all.interval is not None
+    assert found["cost_p99"].over_all.value == 1.0
+    assert found["cost_p99"].over_all.status == "provisional: no interval, 80 runs are too few"
+
+
+def test_the_verdicts_of_a_week_are_held_against_those_before(tmp_path: Path) -> None:
+    mix = report(two_weeks(tmp_path)).verdict_mix
+    assert mix is not None
+    first, second = mix.weeks
+    assert dict(first.shares)["complete"].value == 0.75
+    assert dict(second.shares)["hallucinated"].value == 0.75
+    assert first.shift.distance is None
+    assert second.shift.distance == pytest.approx(0.5)
+    assert second.shift.flagged
+
+
+def test_what_is_not_recorded_is_said(tmp_path: Path) -> None:
+    found = report(write(tmp_path / "f.csv", alike("a", {"complete": 20})))
+    missing = {s.key: s.over_all.status for s in found.signals if not s.recorded}
+    assert missing["loops"] == "not_estimable: not recorded: add a column loop or max_repeats"
+    assert missing["latency_p95"] == "not_estimable: not recorded: add a column latency_s"
+    assert "cost_p50" not in missing
+    assert found.verdict_mix is not None
+    assert found.verdict_mix.status == "not recorded: add a column verdict"
+    text = "\n".join(lines(asr_document.document(found)))
+    assert "runs escalated to a person: not recorded: add a column escalated." in text
+
+
+def test_bad_values_are_counted_and_the_runs_kept(tmp_path: Path) -> None:
+    rows = alike("a", {"complete": 20}, feedback="up")
+    rows[3]["feedback"], rows[4]["feedback"] = "7", "great"
+    found = report(write(tmp_path / "f.csv", rows))
+    assert found.n == 20
+    assert by_key(found)["feedback"].over_all.n == 18
+    assert any(note.startswith("2 values count as missing: feedback") for note in found.notes)
+
+
+def test_a_column_of_another_name_is_read(tmp_path: Path) -> None:
+    rows = alike("a", {"complete": 20}, handed_over="yes")
+    path = write(tmp_path / "f.csv", rows)
+    found = by_key(report(path, columns={"escalated": "handed_over"}))
+    assert found["escalated"].over_all.value == 1.0
+
+
+def test_runs_of_a_task_widen_the_limits(tmp_path: Path) -> None:
+    rows = alike("a", {"complete": 120})
+    for k, row in enumerate(rows):
+        row |= {"task_id": k // 4, "escalated": k // 4 < 6}
+    path = write(tmp_path / "f.csv", rows)
+    whole = by_key(report(path))["escalated"].over_all
+    alone = by_key(report(path, columns={"task_id": None}))["escalated"].over_all
+    assert whole.value == alone.value == 0.2
+    assert whole.half_width is not None
+    assert alone.half_width is not None
+    assert whole.half_width > 1.8 * alone.half_width
+
+
+def test_every_shape_shows_them_and_the_schema_holds(tmp_path: Path) -> None:
+    found = report(two_weeks(tmp_path))
+    data = asr_json.report(found)
+    jsonschema.validate(data, asr_json.schema())
+    assert data["signals"]["escalated"]["weekly"]["2026-W41"]["value"] == 0.25
+    assert data["verdict_mix"]["weekly"][1]["distance_pp"] == pytest.approx(50.0)
+    shown = asr_document.document(found)
+    for made in ("\n".join(lines(shown)), markdown(shown), html(shown)):
+        assert "runs escalated to a person" in made
+        assert "15.0 % [" in made
+        assert "50.0 pp" in made
+        assert "runs that timed out" in made
+
+
+def test_signals_change_the_fingerprint(tmp_path: Path) -> None:
+    rows = alike("a", {"complete": 20}, loop="no")
+    one = report(write(tmp_path / "f.csv", rows)).origin.fingerprint
+    rows[0]["loop"] = "yes"
+    assert report(write(tmp_path / "g.csv", rows)).origin.fingerprint != one
