@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from calibration.analyses.asr import AsrAnalysis, analyse_asr
 from calibration.analyses.fingerprint import settings_digest
 from calibration.analyses.gate_analysis import GateAnalysis
 from calibration.analyses.gate_labels import CHOSEN, judge_measured, reviewed
-from calibration.analyses.labelled_batch import LabelledBatch, load_batch
-from calibration.analyses.store_report import report_of_analysis
+from calibration.analyses.report_options import ReportOptions
+from calibration.analyses.store_rates import StoreRates
+from calibration.analyses.store_report import report_with_work
 from calibration.correction.calibrate import Design
 from calibration.errors import InputError
 from calibration.estimates import OK, Estimate
@@ -76,40 +76,37 @@ def gate_store(
             f"{gates}: [ceilings] are for files; the store has those of its workflows "
             "(asr report names them)"
         )
-    found = analyse_asr(
-        store,
-        batch_id,
-        judge_id=judge_id,
-        design=design,
+    options = ReportOptions(
+        compare_to=None,
         seed=seed,
         n_resamples=n_resamples,
         confidence_level=settings.confidence_level,
     )
-    loaded = load_batch(store, found.batch_id)
-    shown = report_of_analysis(found, loaded, design=design)
-    measured = _Measured(found, loaded, settings, design, store.looping_ids())
+    made = report_with_work(store, batch_id, judge_id=judge_id, design=design, options=options)
+    shown, rates, taxonomy = made.report, made.rates, made.loaded.taxonomy
+    measured = _Measured(rates, settings, store.looping_ids())
     report = evaluate(measured.all(), settings)
     return GateAnalysis(
         report=report,
         settings=settings,
-        asr=found.headline,
-        rates=found.human_only,
-        calibrated=found.calibrated,
-        kind=f"{shown.kind}; batch {found.batch_id}, judge {found.judge_id or 'none'}",
-        n_runs=found.n_production,
-        n_tasks=int(loaded.traces["task_key"].nunique()),
+        asr=rates.headline,
+        rates=rates.human,
+        calibrated=rates.calibrated,
+        kind=f"{shown.kind}; batch {made.loaded.batch.batch_id}, judge {rates.judge_id or 'none'}",
+        n_runs=shown.n,
+        n_tasks=measured.n_tasks,
         notes=(*shown.warnings, *shown.notes),
         marks=shown.marks,
         set_aside=shown.set_aside,
         baseline=None,
         comparable=None,
-        taxonomy_version=found.taxonomy_version,
-        taxonomy_fingerprint=found.taxonomy_fingerprint,
+        taxonomy_version=taxonomy.version,
+        taxonomy_fingerprint=taxonomy.fingerprint,
         seed=seed,
         fingerprint=settings_digest(
             {
                 "kind": "gates of a store",
-                "asr": found.fingerprint,
+                "asr": shown.origin.fingerprint,
                 "gates": [repr(gate) for gate in settings.gates],
                 "partial_plus_passes": settings.partial_plus_passes,
                 "measured": repr(measured.all()),
@@ -121,17 +118,10 @@ def gate_store(
 class _Measured:
     """What the gates ask for, each from the part of the store that holds it."""
 
-    def __init__(
-        self,
-        found: AsrAnalysis,
-        loaded: LabelledBatch,
-        settings: GateFile,
-        design: Design,
-        looping: frozenset[str],
-    ) -> None:
-        self.found, self.loaded, self.settings, self.design = found, loaded, settings, design
+    def __init__(self, found: StoreRates, settings: GateFile, looping: frozenset[str]) -> None:
+        self.found, self.loaded, self.settings = found, found.loaded, settings
         self.looping, self.level = looping, settings.confidence_level
-        traces = loaded.traces
+        traces = found.loaded.traces
         codes, keys = pd.factorize(traces["task_key"])
         self.task, self.n_tasks = codes.astype(np.int64), len(keys)
 
@@ -149,7 +139,7 @@ class _Measured:
         if seconds is not None:
             rates["latency_p95"] = seconds
         review = None
-        if self.design == "production" and self.loaded.is_sample:
+        if self.found.design == "production" and self.loaded.is_sample:
             review = self._review()
         else:
             why_not["human_review"] = CHOSEN
@@ -264,8 +254,8 @@ class _Measured:
             over[:, None].astype(np.float64),
             held[:, None].astype(np.float64),
             clusters=self.task if self.n_tasks < len(frame) else None,
-            rng=np.random.default_rng([self.found.seed, OVER_PART]),
-            n_resamples=self.found.n_resamples,
+            rng=np.random.default_rng([self.found.options.seed, OVER_PART]),
+            n_resamples=self.found.options.n_resamples,
             confidence_level=self.level,
         )
         return CostMeasured(workflows=tuple(flows), share_over=share)

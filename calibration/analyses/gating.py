@@ -284,7 +284,7 @@ class _Gating:
                 "taxonomy": self.read.taxonomy.fingerprint,
                 "gates": [asdict(gate) for gate in self.settings.gates],
                 "partial_plus_passes": self.settings.partial_plus_passes,
-                "settings": self.options.settings([], None),
+                "settings": self.options.settings({}, None),
                 "baseline": None if before is None else settings_digest(baseline_data(before)),
                 "labels": frames_digest({"labels": pd.DataFrame(rows).astype(str)}),
                 "design": design,

@@ -48,7 +48,12 @@ class StoreReport:
 
     report: ProductionReport
     work: Work
-    loaded: LabelledBatch
+    rates: StoreRates
+
+    @property
+    def loaded(self) -> LabelledBatch:
+        """The traces it is about, and their labels."""
+        return self.rates.loaded
 
 
 def report_on_store(
@@ -109,7 +114,7 @@ def report_with_work(
         store, batch_id, judge_id=judge_id, design=design, workflow=workflow, options=options
     )
     made = _Assembled(store, rates, workflow)
-    return StoreReport(report=made.report(), work=made.work, loaded=rates.loaded)
+    return StoreReport(report=made.report(), work=made.work, rates=rates)
 
 
 class _Assembled:
