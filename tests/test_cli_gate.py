@@ -476,7 +476,7 @@ def test_the_rate_is_that_of_the_report_with_the_same_options(run: Run) -> None:
     assert result["n_runs"] == reported["n"] < 200
     assert any("times without a zone were read as Asia/Tokyo" in note for note in result["notes"])
     shown = run("runs.csv", *options[:2], "--from", "2027-01-01", code=2).stderr
-    assert "no run is left" in shown
+    assert "runs.csv: no run is left (none lies in the window)" in shown
 
 
 def test_reference_traces_are_refused_unless_forced_and_then_marked_everywhere(run: Run) -> None:
@@ -611,6 +611,36 @@ def test_labels_of_other_runs_are_refused(run: Run) -> None:
         "is none of complete"
         in run("runs.csv", "--labels", labels_of(found, outcome="good"), code=2).stderr
     )
+
+
+def test_what_is_wrong_with_a_file_is_said_with_what_helps(run: Run) -> None:
+    header = csv_of(rows())
+    Path("header.csv").write_text(Path(header).read_text("utf-8").splitlines()[0] + "\n", "utf-8")
+    assert "no run is left (the file holds no rows)" in run("header.csv", code=2).stderr
+    Path("empty.csv").write_text("", encoding="utf-8")
+    assert "the file is empty; it needs a header or a trace" in run("empty.csv", code=2).stderr
+    csv_of([row | {"workflow": "airline"} for row in rows()])
+    error = run("runs.csv", code=2).stderr
+    assert "--any-workflow keeps them, --ceiling NAME=USD makes a workflow known" in error
+    csv_of([{k: v for k, v in row.items() if k != "outcome"} for row in rows()])
+    assert (
+        "name the one that stands for it: --column outcome=NAME" in run("runs.csv", code=2).stderr
+    )
+    for option, match in (
+        (("--strict-cost", "--column", "cost_usd="), "200 of 200 runs have no cost"),
+        (("--batch", "b"), "--batch is for the store; leave out the FILE"),
+        (("--junit", "runs.csv"), "runs.csv: is one of the files that are read"),
+        (("--write-baseline", "gates.toml"), "gates.toml: is one of the files that are read"),
+    ):
+        assert match in run(csv_of(rows()), *option, code=2).stderr
+    assert Path("gates.toml").read_text(encoding="utf-8") == ""
+
+
+def test_a_run_that_passes_without_results_says_how_many(run: Run) -> None:
+    shown = run(csv_of(rows()), gates="allow_skipped = true").stdout
+    assert shown.startswith("GATES PASSED: 5 of 7 that must; 2 had no result, as allow_skipped")
+    gates = "defaults = false\n[gates.loops]"
+    assert run("runs.csv", gates=gates).stdout.startswith("GATES PASSED: all 1 that must")
 
 
 def test_places_that_cannot_be_written_or_read(run: Run) -> None:

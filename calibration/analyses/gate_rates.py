@@ -119,6 +119,9 @@ def cost(
                 n_known=n_known,
             )
         )
+    if not share_over.ok:
+        why = "no run has both a cost and a ceiling: set ceilings under [ceilings]"
+        share_over = not_estimable(why, method="share", confidence_level=confidence_level)
     return CostMeasured(workflows=tuple(flows), share_over=share_over)
 
 

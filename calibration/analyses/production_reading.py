@@ -153,14 +153,21 @@ def refuse(counts: ProductionCounts, name: str, options: ReportOptions) -> None:
     """
     if not counts.n_kept:
         why = "; ".join(f"{rows.n:,}: {rows.why}" for rows in counts.set_aside)
-        raise CalibrationError(
-            f"{name}: no run is left to report on ({why or 'the window is empty'})"
-        )
+        windowed = options.since is not None or options.until is not None
+        why = why or ("none lies in the window" if windowed else "the file holds no rows")
+        raise CalibrationError(f"{name}: no run is left ({why}){hint(counts.set_aside)}")
     missing = counts.notes.no_cost
     if options.strict_cost and missing:
         raise CalibrationError(
             f"{name}: {missing:,} of {counts.n_kept:,} runs have no cost (--strict-cost)"
         )
+
+
+def hint(set_aside: Sequence[SetAsideRows]) -> str:
+    """Return what brings back rows that were set aside, where an option does."""
+    if any(rows.reason == "unknown_workflow" for rows in set_aside):
+        return "; --any-workflow keeps them, --ceiling NAME=USD makes a workflow known"
+    return ""
 
 
 def runs_of(counts: ProductionCounts, taxonomy: Taxonomy, *, stratify: bool) -> RunCounts:
