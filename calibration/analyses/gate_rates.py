@@ -15,7 +15,8 @@ from calibration.metrics.counts import RunCounts
 from calibration.metrics.pass_at_k import Trials, pass_over_tasks
 from calibration.metrics.quantiles import quantile_estimate
 from calibration.metrics.sums import SquareSums, ratio_of_totals
-from calibration.production.gating import CORE, P95, GateTables, Latencies, Squares
+from calibration.production.gate_results import GateTables, Latencies, Squares
+from calibration.production.gating import CORE, P95
 from calibration.taxonomy import Taxonomy
 
 MEAN_OVER_TASKS = "mean over tasks"

@@ -34,7 +34,7 @@ from calibration.gates.measurements import Measurements
 from calibration.gates.settings import GateFile
 from calibration.metrics.asr import rate_of_counts
 from calibration.metrics.pass_at_k import advice
-from calibration.production.gating import GateQuery, GateTables
+from calibration.production.gate_results import GateQuery, GateTables
 from calibration.taxonomy import Taxonomy, default_taxonomy
 
 GIVEN = "outcomes as given, not calibrated"

@@ -18,7 +18,7 @@ from calibration.metrics.counts import RunCounts
 from calibration.metrics.frames import counts_of_frame
 from calibration.production import CreditTable, ProductionCounts, open_files, production_counts
 from calibration.production.columns import OF_GATES
-from calibration.production.gating import GateQuery
+from calibration.production.gate_results import GateQuery
 from calibration.production.listing import Reading, columns_of, count_named
 from calibration.production.results import Example, Notes, SetAsideRows
 from calibration.records import OUTCOMES, Workflow
