@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from calibration.errors import InputError
+from calibration.production.checks import one_of
 from calibration.production.columns import ones
 from calibration.production.engines import Engine
 from calibration.production.gate_results import (
@@ -105,8 +106,8 @@ def _happened(column: Any) -> Any:
     said = column.strip().lower()
     number = ibis.ifelse(said.re_search(_COUNT), said, ibis.null("string")).try_cast("float64")
     return ibis.cases(
-        (said.isin(_YES), ibis.literal(1, "int16")),
-        (said.isin(_NO), ibis.literal(0, "int16")),
+        (one_of(said, _YES), ibis.literal(1, "int16")),
+        (one_of(said, _NO), ibis.literal(0, "int16")),
         (number.notnull(), ones(number > 0)),
         else_=ibis.null("int16"),
     )
