@@ -15,7 +15,8 @@ from calibration.metrics.counts import RunCounts
 from calibration.metrics.pass_at_k import Trials, pass_over_tasks
 from calibration.metrics.quantiles import quantile_estimate
 from calibration.metrics.sums import SquareSums, ratio_of_totals
-from calibration.production.gating import CORE, P95, GateTables, Latencies, Squares
+from calibration.production.gate_results import GateTables, Latencies, Squares
+from calibration.production.gating import CORE, P95
 from calibration.taxonomy import Taxonomy
 
 MEAN_OVER_TASKS = "mean over tasks"
@@ -119,6 +120,9 @@ def cost(
                 n_known=n_known,
             )
         )
+    if not share_over.ok:
+        why = "no run has both a cost and a ceiling: set ceilings under [ceilings]"
+        share_over = not_estimable(why, method="share", confidence_level=confidence_level)
     return CostMeasured(workflows=tuple(flows), share_over=share_over)
 
 

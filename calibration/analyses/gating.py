@@ -17,6 +17,7 @@ from calibration.analyses.gate_rates import comparable_of, cost, events, latency
 from calibration.analyses.production_reading import (
     DIGITS,
     ProductionRead,
+    hint,
     left_out,
     read_production,
     said,
@@ -33,7 +34,7 @@ from calibration.gates.measurements import Measurements
 from calibration.gates.settings import GateFile
 from calibration.metrics.asr import rate_of_counts
 from calibration.metrics.pass_at_k import advice
-from calibration.production.gating import GateQuery, GateTables
+from calibration.production.gate_results import GateQuery, GateTables
 from calibration.taxonomy import Taxonomy, default_taxonomy
 
 GIVEN = "outcomes as given, not calibrated"
@@ -132,7 +133,7 @@ def _refuse_set_aside(read: ProductionRead, settings: GateFile) -> None:
         first = f"; the first: {examples[0]:.160}" if examples else ""
         raise InputError(
             f"{read.sources[0].name}: {n:,} of {n_read:,} rows were set aside ({why:.400}{first}); "
-            f"max_set_aside in the gate file allows {100 * settings.max_set_aside:g} %"
+            f"max_set_aside in the gate file allows {100 * settings.max_set_aside:g} %{hint(gone)}"
         )
 
 

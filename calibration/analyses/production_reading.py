@@ -18,7 +18,7 @@ from calibration.metrics.counts import RunCounts
 from calibration.metrics.frames import counts_of_frame
 from calibration.production import CreditTable, ProductionCounts, production_counts
 from calibration.production.columns import OF_GATES
-from calibration.production.gating import GateQuery
+from calibration.production.gate_results import GateQuery
 from calibration.production.listing import Reading, columns_of, count_named
 from calibration.production.places import Place, place_of
 from calibration.production.results import Example, Notes, SetAsideRows
@@ -160,14 +160,21 @@ def refuse(counts: ProductionCounts, name: str, options: ReportOptions) -> None:
     """
     if not counts.n_kept:
         why = "; ".join(f"{rows.n:,}: {rows.why}" for rows in counts.set_aside)
-        raise CalibrationError(
-            f"{name}: no run is left to report on ({why or 'the window is empty'})"
-        )
+        windowed = options.since is not None or options.until is not None
+        why = why or ("none lies in the window" if windowed else "the file holds no rows")
+        raise CalibrationError(f"{name}: no run is left ({why}){hint(counts.set_aside)}")
     missing = counts.notes.no_cost
     if options.strict_cost and missing:
         raise CalibrationError(
             f"{name}: {missing:,} of {counts.n_kept:,} runs have no cost (--strict-cost)"
         )
+
+
+def hint(set_aside: Sequence[SetAsideRows]) -> str:
+    """Return what brings back rows that were set aside, where an option does."""
+    if any(rows.reason == "unknown_workflow" for rows in set_aside):
+        return "; --any-workflow keeps them, --ceiling NAME=USD makes a workflow known"
+    return ""
 
 
 def runs_of(counts: ProductionCounts, taxonomy: Taxonomy, *, stratify: bool) -> RunCounts:

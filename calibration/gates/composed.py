@@ -141,7 +141,8 @@ def of_cost(gate: Setting, measured: Measurements) -> Found:
         if flow.ceiling is None:
             part = Part(
                 name=flow.name, status="not_estimable", value=mean.value, interval=mean.interval,
-                rule="<= ceiling", n=flow.n_known, why="no ceiling: set one under [ceilings]",
+                rule="<= ceiling", n=flow.n_known,
+                why="no ceiling: set one, for files under [ceilings]",
             )  # fmt: skip
         else:
             part = part_of(flow.name, mean, flow.ceiling, gate.interval_aware, at_least=False)

@@ -19,7 +19,8 @@ from calibration.production.checks import check, one_of
 from calibration.production.columns import OF_GATES, checked_zone, mapped, ones
 from calibration.production.duplicates import deduplicate
 from calibration.production.engines import Engine, week_names
-from calibration.production.gating import GateQuery, gate_tables
+from calibration.production.gate_results import GateQuery
+from calibration.production.gating import gate_tables
 from calibration.production.listing import within
 from calibration.production.refused import (
     duplicates_set_aside,

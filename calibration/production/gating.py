@@ -1,7 +1,6 @@
 """What gates need of production traces beside the counts: tasks, events, cost and latency."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import ibis
@@ -9,8 +8,16 @@ import numpy as np
 import pandas as pd
 
 from calibration.errors import InputError
+from calibration.production.checks import one_of
 from calibration.production.columns import ones
 from calibration.production.engines import Engine
+from calibration.production.gate_results import (
+    GateQuery,
+    GateTables,
+    Happened,
+    Latencies,
+    Squares,
+)
 
 CORE = "core"
 # So many tasks are told apart by name, to be paired with those of a baseline; as many as are
@@ -25,101 +32,6 @@ _COUNT = r"^[0-9]{1,9}(\.[0-9]{1,9})?$"
 _CORRUPTED = r"""(^|[,;|\["'])\s*data_corruption\s*($|[,;|\]"'])"""
 EVENTS = ("loops", "data_corruption")
 SAID = ("tier", "category", "model")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GateQuery:
-    """What to bring back: the traces of one model (None: all), and the outcomes of some traces."""
-
-    model: str | None = None
-    trace_ids: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Happened:
-    """Traces with an event, traces in which it was looked for, and the tasks of those."""
-
-    count: int
-    n: int
-    n_tasks: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Squares:
-    """Sums over independent tasks of weighted tops and bottoms, of their squares and products."""
-
-    n: int
-    top: float
-    bottom: float
-    top_squared: float
-    product: float
-    bottom_squared: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Latencies:
-    """How latencies are spread.
-
-    Parameters
-    ----------
-    table : pandas.DataFrame
-        latency, weight (sum over the traces with it), n (those), sorted by latency.
-    n : int
-        Traces with a latency.
-    below : Squares or None
-        Of the traces at or below the 95th percentile over all of them; None where traces are
-        independent and weigh the same.
-    rounded : bool
-        Latencies are rounded up, by less than 1/4096.
-    """
-
-    table: pd.DataFrame
-    n: int
-    below: Squares | None
-    rounded: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class GateTables:
-    """What gates need of the kept traces.
-
-    A task is known by workflow and task id; a trace without one is a task of its own.
-
-    Parameters
-    ----------
-    tasks : pandas.DataFrame
-        One row a task, or a kind of equal tasks: task (a name that other sources share, None where
-        it stands for several), workflow, tier, category, n, complete, partial_plus (traces of one
-        task), weight (their mean), like (tasks that it stands for).
-    named : bool
-        Rows are single tasks.
-    n_tasks : int
-    repeat : bool
-        Some task has several traces.
-    mixed : str or None
-        A task whose traces are of several models.
-    has_tier, has_category : bool
-        Whether the columns are there.
-    events : Mapping of str to Happened
-        ``loops`` and ``data_corruption``, where somebody looked.
-    cost : Mapping of str to tuple of (int, int, Squares)
-        By workflow: traces, those with a known cost, and cost over units by task.
-    latency : Latencies or None
-    outcomes : Mapping of str to str
-        Class of each trace that was asked for and is there.
-    """
-
-    tasks: pd.DataFrame
-    named: bool
-    n_tasks: int
-    repeat: bool
-    mixed: str | None
-    has_tier: bool
-    has_category: bool
-    events: Mapping[str, Happened]
-    cost: Mapping[str, tuple[int, int, Squares]]
-    latency: Latencies | None
-    outcomes: Mapping[str, str]
 
 
 def gate_tables(
@@ -194,8 +106,8 @@ def _happened(column: Any) -> Any:
     said = column.strip().lower()
     number = ibis.ifelse(said.re_search(_COUNT), said, ibis.null("string")).try_cast("float64")
     return ibis.cases(
-        (said.isin(_YES), ibis.literal(1, "int16")),
-        (said.isin(_NO), ibis.literal(0, "int16")),
+        (one_of(said, _YES), ibis.literal(1, "int16")),
+        (one_of(said, _NO), ibis.literal(0, "int16")),
         (number.notnull(), ones(number > 0)),
         else_=ibis.null("int16"),
     )

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pandas as pd
 
-from calibration.production.gating import GateTables
+from calibration.production.gate_results import GateTables
 from calibration.production.signals import SignalSums
 from calibration.records import OUTCOMES
 from calibration.taxonomy import Taxonomy

@@ -103,9 +103,12 @@ def read_looping(cursor: Cursor, part: Path, ids: list[str]) -> set[str]:
               SELECT trace_id, list_transform(
                 list_filter(
                   from_json(
-                    review::JSON -> '$.steps', '[{"tool": "VARCHAR", "arguments": "VARCHAR"}]'
+                    review::JSON -> '$.steps',
+                    '[{"tool": "VARCHAR", "arguments": "VARCHAR", "result": "VARCHAR"}]'
                   ),
+                  -- A step with a result alone is the answer to a call, not one more.
                   lambda step: step.tool IS NOT NULL
+                    AND (step.arguments IS NOT NULL OR step.result IS NULL)
                 ),
                 lambda step: [step.tool, coalesce(step.arguments, '')]
               ) AS calls

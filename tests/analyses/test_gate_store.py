@@ -124,6 +124,18 @@ def test_loops_are_equal_calls_in_a_row(
     assert world.store.looping_ids() == (frozenset({"r001"}) if loops else frozenset())
 
 
+def test_answers_to_three_calls_in_one_turn_are_no_loop(new_world: NewWorld) -> None:
+    calls = [
+        Step(step_id=f"a{k}", role="assistant", tool="find", arguments=f'{{"q": {k}}}')
+        for k in range(3)
+    ]
+    answers = [Step(step_id=f"t{k}", role="tool", tool="find", result="[]") for k in range(3)]
+    same = [Step(step_id=f"b{k}", role="assistant", tool="find", arguments="{}") for k in range(3)]
+    between = [step for pair in zip(same, answers, strict=True) for step in pair]
+    traces = {"r001": {"steps": (*calls, *answers)}, "r002": {"steps": tuple(between)}}
+    assert new_world(traces=traces).store.looping_ids() == frozenset({"r002"})
+
+
 def test_loops_are_counted_over_the_traces_that_have_steps(
     new_world: NewWorld, tmp_path: Path
 ) -> None:

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from calibration.cli import main
 from calibration.gates.gate_file import TOP, parse_gates
 from calibration.gates.settings import DEFAULTS, METRICS
-from tests.test_cli_gate import rows
+from tests.gates.runs import rows
 
 PAGE = (Path(__file__).parents[2] / "docs" / "gates.md").read_text(encoding="utf-8")
 

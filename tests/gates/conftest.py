@@ -1,0 +1,46 @@
+"""The command in a folder of its own, and a baseline for it."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from calibration.cli import main
+from tests.gates.runs import Run, csv_of, rows
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run `asr gate` in a directory of its own; an exception is a failed test."""
+    monkeypatch.chdir(tmp_path)
+    Path("gates.toml").write_text("", encoding="utf-8")
+
+    def called(*words: object, code: int = 0, gates: str | None = None) -> Result:
+        if gates is not None:
+            Path("gates.toml").write_text(gates, encoding="utf-8")
+        done = CliRunner().invoke(main, ["gate", *map(str, words), "--gates", "gates.toml"])
+        if done.exception is not None and not isinstance(done.exception, SystemExit):
+            raise done.exception
+        assert done.exit_code == code, done.output
+        if code == 2:
+            assert done.stderr.splitlines()[-1].startswith("error: "), done.stderr
+        return done
+
+    return called
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return a baseline of 40 tasks of which four fail."""
+    folder = tmp_path_factory.mktemp("saved")
+    (folder / "gates.toml").write_text("", encoding="utf-8")
+    words = [csv_of(rows(), str(folder / "runs.csv")), "--gates", str(folder / "gates.toml")]
+    done = CliRunner().invoke(main, ["gate", *words, "--write-baseline", str(folder / "b.json")])
+    assert done.exit_code == 1, done.output
+    return (folder / "b.json").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def baseline(run: Run, saved: str) -> str:
+    Path("base.json").write_text(saved, encoding="utf-8")
+    return "base.json"

@@ -1,0 +1,253 @@
+"""What `asr gate` reads as `asr report` does, what it sets aside, and what it refuses."""
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from calibration.cli import main
+from reference_dataset.loader import load_reference
+from tests.gates.runs import Run, by_name, csv_of, data, labels_of, rows
+
+
+def test_what_was_not_recorded_is_skipped_and_blocks_until_that_is_allowed(run: Run) -> None:
+    bare = [{name: row[name] for name in ("trace_id", "workflow", "outcome")} for row in rows()]
+    words = (csv_of(bare), "--column", "cost_usd=")
+    gates = by_name(run(*words, "--json", code=1))
+    assert gates["pass_at_1[core]"]["status"] == "pass"
+    assert gates["pass_hat_3[core]"]["status"] == "not_estimable"
+    assert gates["pass_hat_3[core]"]["why"] == (
+        "no task has 3 trials: run each task 3 times or more"
+    )
+    for name in ("loops", "data_corruption", "human_review", "regression", "cost", "latency_p95"):
+        assert gates[name]["status"] == "skipped"
+        assert gates[name]["why"]
+    assert gates["pass_at_1[edge]"]["why"] == "no column 'tier': all tasks are core"
+    run(*words, gates="allow_skipped = true")
+
+
+@pytest.mark.long
+def test_formats_give_the_same(run: Run) -> None:
+    found = rows()
+    prints = set()
+    frame = pd.DataFrame(found).astype({"trial": str})
+    frame.to_parquet("runs.parquet")
+    Path("runs.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in found), encoding="utf-8"
+    )
+    for name in (csv_of(found), "runs.parquet", "runs.jsonl"):
+        prints.add(data(run(name, "--json", code=1))["fingerprint"])
+    assert len(prints) == 1
+
+
+def test_labels_that_were_chosen_are_no_review(run: Run) -> None:
+    found = rows()
+    words = (csv_of(found), "--labels", labels_of(found), "--design", "reference", "--json")
+    gates = by_name(run(*words, code=1))
+    assert gates["human_review"]["status"] == "skipped"
+    assert "chosen, not drawn at random" in gates["human_review"]["why"]
+    assert gates["judge"]["status"] == "pass"
+
+
+def test_models_are_never_pooled(run: Run) -> None:
+    found = rows()
+    two = found + [row | {"trace_id": "x" + row["trace_id"], "model": "n"} for row in found]
+    gates = by_name(run(csv_of(two), "--json", code=1))
+    assert gates["pass_at_1[core]"]["status"] == "not_estimable"
+    assert "of several models" in gates["pass_at_1[core]"]["why"]
+    assert by_name(run("runs.csv", "--model", "n", "--json", code=1))["pass_at_1[core]"]["n"] == 34
+    assert "there are m, n" in run("runs.csv", "--model", "z", code=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"loops": "maybe"}, "column 'loops': 1 rows hold neither yes, no nor a number from 0 up"),
+        ({"data_corruption": "-1"}, "column 'data_corruption': 1 rows hold neither"),
+        ({"trial": 0}, "column 'trial': trial '0' of task 'task 0' is there 2 times"),
+        ({"tier": "core"}, "column 'tier': task 'task 0' is both 'core' and 'edge'"),
+        ({"category": "x"}, "column 'category': task 'task 0' is both"),
+    ],
+)
+def test_a_column_that_cannot_be_gated_is_named(
+    run: Run, change: dict[str, Any], match: str
+) -> None:
+    found = rows()
+    found[1] |= change
+    assert match in run(csv_of(found), code=2).stderr
+
+
+def test_rows_that_do_not_count_are_set_aside_as_in_the_report(run: Run) -> None:
+    found = rows()
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"outcome": ""}, "outcome is missing"),
+        ({"outcome": "won"}, "outcome is none of complete, partial_plus"),
+        ({"workflow": "cooking"}, "the workflow is none of the taxonomy"),
+        ({"cost_usd": -1}, "cost_usd is negative"),
+        ({"cost_usd": "nan"}, "cost_usd is not finite"),
+        ({"units": 0}, "units is no number above 0"),
+        ({"trace_id": ""}, "trace_id is missing"),
+    ]
+    for k, (change, _) in enumerate(wrong):
+        found[k] |= change
+    result = data(run(csv_of(found), "--json", code=1))
+    reported = CliRunner().invoke(main, ["report", "runs.csv", "--json"])
+    assert result["set_aside"] == json.loads(reported.stdout)["set_aside"]
+    assert (result["n_runs"], len(result["set_aside"])) == (193, 7)
+    shown = run("runs.csv", code=1).stdout
+    for k, (_, reason) in enumerate(wrong):
+        (aside,) = (row for row in result["set_aside"] if row["reason"].startswith(reason))
+        assert (aside["n"], f"row {k + 1}" in aside["examples"][0]) == (1, True)
+        assert f"set aside: 1 rows, {reason}" in shown
+
+
+def test_traces_that_are_there_twice(run: Run) -> None:
+    found = rows()
+    same = run(csv_of([*found, found[0]]), "--json", code=1)
+    assert (data(same)["n_runs"], data(same)["set_aside"][0]["n"]) == (200, 1)
+    other = run(csv_of([*found, found[0] | {"loops": 1}]), "--json", code=1)
+    assert (data(other)["n_runs"], data(other)["set_aside"][0]["n"]) == (199, 2)
+
+
+def test_a_file_of_which_too_much_does_not_count_is_refused(run: Run) -> None:
+    found = [row | ({"outcome": ""} if n % 10 == 0 else {}) for n, row in enumerate(rows())]
+    error = run(csv_of(found), code=2).stderr
+    assert (
+        "20 of 200 rows were set aside (20: outcome is missing; the first: runs.csv row 1" in error
+    )
+    assert "max_set_aside in the gate file allows 5 %" in error
+    run("runs.csv", code=1, gates="max_set_aside = 0.1")
+    twice = rows() * 2
+    run(csv_of(twice), code=1, gates="")
+
+
+def test_the_rate_is_that_of_the_report_with_the_same_options(run: Run) -> None:
+    found = [
+        row | {"cost_usd": 0.05 + 0.002 * n, "started_at": f"2026-11-{2 + n % 14:02d}T10:00"}
+        for n, row in enumerate(rows(failing=9))
+    ]
+    renamed = [{"price" if k == "cost_usd" else k: v for k, v in row.items()} for row in found]
+    options = (
+        "--column", "cost_usd=price", "--from", "2026-11-03", "--to", "2026-11-10", "--seed", "3",
+        "--timezone", "Asia/Tokyo", "--ceiling", "support_triage=0.2", "--resamples", "400",
+    )  # fmt: skip
+    result = data(run(csv_of(renamed), *options, "--json", code=1))
+    done = CliRunner().invoke(main, ["report", "runs.csv", *options, "--json"])
+    assert done.exit_code == 0, done.output
+    reported = json.loads(done.stdout)
+    assert result["asr"] == reported["asr"]
+    assert result["rates"]["class_shares"] == reported["class_shares"]
+    assert result["n_runs"] == reported["n"] < 200
+    assert any("times without a zone were read as Asia/Tokyo" in note for note in result["notes"])
+    shown = run("runs.csv", *options[:2], "--from", "2027-01-01", code=2).stderr
+    assert "runs.csv: no run is left (none lies in the window)" in shown
+
+
+def test_reference_traces_are_refused_unless_forced_and_then_marked_everywhere(run: Run) -> None:
+    trace_id = next(iter(load_reference().traces))
+    own = trace_id.rpartition("-")[0]
+    found = rows()
+    found[3] |= {"trace_id": trace_id, "workflow": own}
+    found = [row | {"workflow": own} for row in found]
+    error = run(csv_of(found), "--ceiling", f"{own}=1", code=2).stderr
+    assert "1 traces are of the reference set" in error
+    assert "--force" in error
+    written = ("--junit", "g.xml", "--summary", "g.md", "--write-baseline", "b.json")
+    shown = run("runs.csv", "--force", *written, code=1).stdout
+    assert shown.startswith("REFERENCE SET: 1 of these traces")
+    assert "REFERENCE SET" in Path("g.md").read_text(encoding="utf-8")
+    suite = ET.parse("g.xml").getroot()[0]
+    assert "REFERENCE SET" in str(suite.findtext("system-out"))
+    assert suite.find("properties/property[@name='mark']") is not None
+    for text in (run("runs.csv", "--force", "--json", code=1).stdout, Path("b.json").read_text()):
+        assert json.loads(text)["marks"][0].startswith("REFERENCE SET: 1 of these traces")
+
+
+def test_corruption_is_read_from_tags_where_there_are_any(run: Run) -> None:
+    said = (
+        "data_corruption", "late; Data_Corruption |x", '["late", "data_corruption"]',
+        "no data_corruption", "data_corruption_checked", "late",
+    )  # fmt: skip
+    found = [row | {"data_corruption": "", "tags": ""} for row in rows()]
+    for row, tags in zip(found, said, strict=False):
+        row["tags"] = tags
+    found[6] |= {"data_corruption": "no", "tags": "data_corruption"}
+    gate = by_name(run(csv_of(found), "--json", code=1))["data_corruption"]
+    assert (gate["n"], gate["value"]) == (7, pytest.approx(3 / 7))
+
+
+def test_lists_and_truth_values_of_parquet(run: Run) -> None:
+    found = [row | {"loops": n == 0, "tags": [["a", "data_corruption"], []][n % 2]}
+             for n, row in enumerate(rows())]  # fmt: skip
+    frame = pd.DataFrame(found).drop(columns="data_corruption").astype({"trial": str})
+    frame.to_parquet("runs.parquet")
+    gates = by_name(run("runs.parquet", "--json", code=1))
+    assert gates["loops"]["value"] == 1 / 200
+    assert (gates["data_corruption"]["value"], gates["data_corruption"]["n"]) == (0.5, 200)
+
+
+def test_some_weights_are_refused_and_all_are_used(run: Run) -> None:
+    found = rows()
+    some = csv_of([found[0] | {"weight": 2}] + [row | {"weight": ""} for row in found[1:]])
+    assert "weight is missing, or no number" in run(some, code=2).stderr
+    heavy = [row | {"weight": 9 if row["outcome"] == "complete" else 1} for row in found]
+    gates = "defaults = false\n[gates.asr]\nthreshold = 0.9\n[gates.pass_at_1]\nthreshold = 0.9"
+    found_ = by_name(run(csv_of(heavy), "--json", gates=gates))
+    assert found_["asr"]["value"] == pytest.approx(324 / 328)
+    assert found_["pass_at_1"]["value"] == pytest.approx(324 / 328)
+
+
+def test_labels_of_other_runs_are_refused(run: Run) -> None:
+    found = rows()
+    others = labels_of([row | {"trace_id": "x" + row["trace_id"]} for row in found])
+    assert (
+        "no labelled trace is among the runs"
+        in run(csv_of(found), "--labels", others, code=2).stderr
+    )
+    assert (
+        "is none of complete"
+        in run("runs.csv", "--labels", labels_of(found, outcome="good"), code=2).stderr
+    )
+
+
+@pytest.mark.long
+def test_what_is_wrong_with_a_file_is_said_with_what_helps(run: Run) -> None:
+    header = csv_of(rows())
+    Path("header.csv").write_text(Path(header).read_text("utf-8").splitlines()[0] + "\n", "utf-8")
+    assert "no run is left (the file holds no rows)" in run("header.csv", code=2).stderr
+    Path("empty.csv").write_text("", encoding="utf-8")
+    assert "the file is empty; it needs a header or a trace" in run("empty.csv", code=2).stderr
+    csv_of([row | {"workflow": "airline"} for row in rows()])
+    error = run("runs.csv", code=2).stderr
+    assert "--any-workflow keeps them, --ceiling NAME=USD makes a workflow known" in error
+    csv_of([{k: v for k, v in row.items() if k != "outcome"} for row in rows()])
+    assert (
+        "name the one that stands for it: --column outcome=NAME" in run("runs.csv", code=2).stderr
+    )
+    for option, match in (
+        (("--strict-cost", "--column", "cost_usd="), "200 of 200 runs have no cost"),
+        (("--batch", "b"), "--batch is for the store; leave out the FILE"),
+        (("--junit", "runs.csv"), "runs.csv: is one of the files that are read"),
+        (("--write-baseline", "gates.toml"), "gates.toml: is one of the files that are read"),
+    ):
+        assert match in run(csv_of(rows()), *option, code=2).stderr
+    assert Path("gates.toml").read_text(encoding="utf-8") == ""
+
+
+def test_a_run_that_passes_without_results_says_how_many(run: Run) -> None:
+    shown = run(csv_of(rows()), gates="allow_skipped = true").stdout
+    assert shown.startswith("GATES PASSED: 5 of 7 that must; 2 had no result, as allow_skipped")
+    gates = "defaults = false\n[gates.loops]"
+    assert run("runs.csv", gates=gates).stdout.startswith("GATES PASSED: all 1 that must")
+
+
+def test_places_that_cannot_be_written_or_read(run: Run) -> None:
+    csv_of(rows())
+    error = run("runs.csv", "--junit", "no/such/place.xml", code=2).stderr
+    assert "no/such/place.xml: cannot be written" in error
+    assert "missing.csv: there is no such file" in run("missing.csv", code=2).stderr
+    assert "unknown key" in run("runs.csv", gates="speed = 1", code=2).stderr
