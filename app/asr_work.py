@@ -13,13 +13,13 @@ from calibration.analyses.agreement_traces import TraceSet
 from calibration.analyses.asr_report import WorkItem
 from calibration.analyses.report_parts import GOES_TO
 from calibration.analyses.store_work import work_csv
-from calibration.reporting.asr_document_cost import reason
 from calibration.reporting.text import usd
 from calibration.store import Store
 
 # A browser table gets slow beyond; the CSV holds them all.
 MOST_ROWS = 1_000
 REASON = 200
+SPARSE = ("model", "why", "evidence")
 CLASS = ASR.key("class")
 
 
@@ -63,17 +63,19 @@ def _table(items: tuple[WorkItem, ...], what: str) -> None:
             "week": [item.week or "-" for item in items],
             "cost": [usd(item.cost_usd) for item in items],
             "model": [item.model or "" for item in items],
-            "why": [_short(reason(item)) for item in items],
+            "why": [_short(" / ".join(item.reasons)) for item in items],
+            "evidence": [_short("; ".join(item.evidence)) for item in items],
         }
     )
     # A column that says nothing takes the width from those that do.
-    cells = cells.drop(columns=[name for name in ("model", "why") if not cells[name].any()])
+    cells = cells.drop(columns=[name for name in SPARSE if not cells[name].any()])
     st.dataframe(
         cells, key=ASR.trace, hide_index=True, on_select="rerun", selection_mode="single-cell",
         alt=f"Traces {what}", width="stretch",
         column_config={
             "trace": st.column_config.TextColumn(pinned=True),
-            "why": st.column_config.TextColumn(width="large"),
+            "why": st.column_config.TextColumn(width="medium"),
+            "evidence": st.column_config.TextColumn(width="medium"),
         },
     )  # fmt: skip
 

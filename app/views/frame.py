@@ -40,6 +40,7 @@ button[kind="elementToolbar"][aria-label^="Download as CSV"] { display: none; }
 [data-testid="stLayoutWrapper"]:has(> .st-key-agreement_labels, > .st-key-judge_labels) {
   position: sticky; top: 7.5rem;
 }
+[data-testid="stLayoutWrapper"]:has(> .st-key-asr_labels) { position: sticky; top: 4.5rem; }
 .st-key-simulated {
   background: var(--asr-banner, rgba(214, 158, 46, .16));
   border-radius: 6px; padding: .3rem .8rem;

@@ -6,11 +6,14 @@ from math import ceil
 from calibration.analyses.asr_report import CostPanel, ProductionReport, WorkItem, WorkList
 from calibration.reporting.asr_words import count, money, resting, share, statuses
 from calibration.reporting.document import Block, Facts, Mark, Name, Row, Table, Words
+from calibration.reporting.plain import shown
 from calibration.reporting.text import percent, usd
 
 SHOWN_WEEKS, MOST_IN_TEXT = 8, 3
 # Multiples of the ceiling that are drawn; what lies beyond is drawn at the end.
 LEAST_TIMES, MOST_TIMES = 2, 20
+# A cell holds 200 characters, and evidence must not be cut off for a long reason.
+MOST_WHY, MOST_QUOTED = 110, 80
 
 
 def missing_cost(report: ProductionReport) -> Iterator[Block]:
@@ -154,13 +157,17 @@ def reason(run: WorkItem) -> str:
     >>> reason(WorkItem(trace_id="t", workflow="w", reasons=("No.",), evidence=("s2: 12 USD",)))
     'No. [s2: 12 USD]'
     """
-    said = " / ".join(run.reasons)
-    shown = "; ".join(run.evidence)
-    return f"{said} [{shown}]".strip() if shown else said
+    said = shown(" / ".join(run.reasons), most=MOST_WHY)
+    quoted = shown("; ".join(run.evidence), most=MOST_QUOTED)
+    return f"{said} [{quoted}]".strip() if quoted else said
 
 
 def _a_week(item: WorkList) -> str:
-    return f"{sum(n for _, n in item.by_week) / len(item.by_week):.1f}" if item.by_week else "-"
+    dated = sum(n for _, n in item.by_week)
+    if not dated:
+        return "-"
+    said = f"{dated / len(item.by_week):.1f}"
+    return said if dated == item.n else f"{said} ({dated:,} dated)"
 
 
 def _last(item: WorkList) -> str:

@@ -21,7 +21,9 @@ from calibration.errors import CalibrationError, InputError
 from calibration.estimates import Estimate
 from calibration.records import REFERENCE_SOURCE, Evidence, LabelDraft
 from calibration.reporting import as_text, asr_document, asr_json
+from calibration.reporting.as_html import html
 from tests.analyses.conftest import NewWorld
+from tests.analyses.production_files import HOSTILE
 from tests.analyses.worlds import World, ids, make_trace
 
 N = 48
@@ -187,7 +189,7 @@ def test_tags_and_evidence_come_from_the_labels(new_world: NewWorld) -> None:
     label_fully(
         world, "Ann", first, "hallucinated", rationale="=1+1", evidence=(quote,), tags=("Policy",)
     )
-    label_fully(world, "Ben", first, "hallucinated", tags=("policy", "late"))
+    label_fully(world, "Ben", first, "hallucinated", rationale=HOSTILE[0], tags=("policy", "late"))
     label_fully(world, "Ann", second, "complete", tags=("late",))
     # Reviewers differ: in no list until it is settled.
     label_fully(world, "Ann", third, "abandoned")
@@ -200,12 +202,13 @@ def test_tags_and_evidence_come_from_the_labels(new_world: NewWorld) -> None:
     lists = {one.outcome: one for one in found.work_lists}
     (item,) = lists["hallucinated"].first
     assert item.trace_id == first
-    assert item.reasons == ("=1+1",)
+    assert item.reasons == ("=1+1", HOSTILE[0])
+    assert HOSTILE[0] not in html(asr_document.document(found))
     assert item.evidence == (f"response: Booked {first}",)
     assert lists["abandoned"].n == 0
     made = report_with_work(world.store)
     (row,) = csv.DictReader(io.StringIO(work_csv(made.loaded, "hallucinated"), newline=""))
-    assert row["reasons"] == "'=1+1"  # no spreadsheet runs it
+    assert row["reasons"] == f"'=1+1\n{HOSTILE[0]}"  # no spreadsheet runs it
     assert row["evidence"] == f"response: Booked {first}"
     world.settle(third, "abandoned")
     assert {one.outcome: one.n for one in report(world).work_lists}["abandoned"] == 1
