@@ -24,6 +24,7 @@ from calibration.analyses.fingerprint import package_version
 from calibration.analyses.judge import known_costs
 from calibration.analyses.labelled_batch import LabelledBatch, load_batch
 from calibration.analyses.report_parts import GOES_TO, SHOWN_RUNS, classes, literal
+from calibration.analyses.store_signals import with_signals
 from calibration.analyses.weight_tables import credit_in_words, other_tables, table_in_words
 from calibration.correction.calibrate import Design
 from calibration.estimates import Estimate
@@ -52,7 +53,9 @@ def report_on_store(
     found = analyse_asr(
         store, batch_id, judge_id=judge_id, design=design, seed=seed, n_resamples=n_resamples
     )
-    return report_of_analysis(found, load_batch(store, found.batch_id), design=design)
+    loaded = load_batch(store, found.batch_id)
+    made = report_of_analysis(found, loaded, design=design)
+    return with_signals(made, store, loaded.traces, found.judge_id)
 
 
 def report_of_analysis(

@@ -26,6 +26,7 @@ from calibration.store import (
     label_import,
     labels,
     leases,
+    operation,
     own_labels,
     people,
     review,
@@ -148,6 +149,10 @@ class Store:
     def trace_frame(self) -> pd.DataFrame:
         """Return the index of all traces."""
         return frames.traces(self._db)
+
+    def operation_frame(self) -> pd.DataFrame:
+        """Return what every trace says of tools, loops, escalation and feedback."""
+        return operation.operation(self._db)
 
     def trace_facets(self) -> TraceFacets:
         """Return the workflows, statuses, models and tools to filter traces by."""

@@ -139,7 +139,12 @@ def engine_rows() -> pd.DataFrame:
     rows = []
     for k in range(300):
         row = alike("t", {"complete": 1}, started_at=f"2026-10-{1 + k % 28:02d}T00:00:00Z")[0]
-        row |= {"trace_id": f"t{k}", "cost_usd": 1.0, "task_id": f"k{k % 40}", "weight": 1.0 + k % 3}
+        row |= {
+            "trace_id": f"t{k}",
+            "cost_usd": 1.0,
+            "task_id": f"k{k % 40}",
+            "weight": 1.0 + k % 3,
+        }
         row |= {"status": ("ok", "Time-out", "ERROR", "")[k % 4], "tool_calls": float(k % 5)}
         row |= {"tool_errors": float(k % 3), "loop": ("yes", "no", "3", "?")[k % 4]}
         row |= {"feedback": ("up", "\U0001f44e", "0.25", "9", "")[k % 5]}
@@ -179,7 +184,10 @@ def test_spark_counts_the_same(spark: Any, tmp_path: Path) -> None:
 
 
 def test_the_json_of_a_source_of_jsonl_is_read(tmp_path: Path) -> None:
-    rows = eight(loop=[True, False, None, 1, 0, "yes", "no", 5], feedback=[1, -1, 0, None, 0.5, "up", "down", True])
+    rows = eight(
+        loop=[True, False, None, 1, 0, "yes", "no", 5],
+        feedback=[1, -1, 0, None, 0.5, "up", "down", True],
+    )
     path = tmp_path / "f.jsonl"
     path.write_text("\n".join(map(json.dumps, rows)), "utf-8")
     found = sums_of(str(path))
