@@ -337,6 +337,8 @@ class ProductionReport:
         With every missing cost at twice the ceiling, and with every one within it.
     change : Change or None
         Against the window before; None without one.
+    by_tag : tuple of Group
+        A run counts under each of its tags; `tags_left_out` rarer tags are not there.
     warnings, notes : tuple of str
         What the reader must know, and what helps to know.
     marks : tuple of str
@@ -378,6 +380,7 @@ class ProductionReport:
     set_aside: tuple[LeftOut, ...]
     origin: Origin
     verdict_mix: VerdictMix | None = None
+    tags_left_out: int = 0
     judged: JudgedRates | None = None
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()

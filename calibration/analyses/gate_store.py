@@ -22,7 +22,7 @@ from calibration.gates.evaluate import evaluate
 from calibration.gates.gate_file import read_gate_file
 from calibration.gates.measurements import CostMeasured, Events, Measurements, WorkflowCost
 from calibration.gates.settings import GateFile, Setting
-from calibration.metrics.quantiles import quantile_estimate
+from calibration.metrics.quantiles import quantile_by_task
 from calibration.metrics.ratios import ratio_estimates
 from calibration.metrics.sums import ratio_of_totals, square_sums
 from calibration.records import OUTCOMES
@@ -176,11 +176,8 @@ class _Measured:
         if not known.any():
             return None
         values, task = frame["latency_s"].to_numpy(dtype=np.float64)[known], self.task[known]
-        below = None
-        if np.unique(task).size < task.size:
-            p95 = np.quantile(values, P95, method="inverted_cdf")
-            below = square_sums(self._by_task(values <= p95, task), self._by_task(None, task))
-        return quantile_estimate(values, P95, below=below, confidence_level=self.level)
+        shared = np.unique(task).size < task.size
+        return quantile_by_task(values, P95, task if shared else None, confidence_level=self.level)
 
     def _by_task(
         self, values: NDArray[np.generic] | None, task: NDArray[np.int64]

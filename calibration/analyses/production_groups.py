@@ -1,7 +1,7 @@
 """The report by workflow, model and tag, and the runs that somebody should look at."""
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,9 +10,7 @@ import pandas as pd
 from calibration.analyses.asr_report import CostPanel, Group, WorkItem, WorkList
 from calibration.analyses.production_reading import (
     ProductionRead,
-    grouped_by_text,
     runs_of,
-    tags_of,
 )
 from calibration.analyses.report_options import ReportOptions
 from calibration.analyses.report_parts import GOES_TO, SHOWN_RUNS
@@ -23,9 +21,8 @@ from calibration.metrics.counts import RunCounts
 from calibration.production import production_counts
 from calibration.production.listing import list_runs
 from calibration.production.places import Place
+from calibration.production.tags import laid_out
 from calibration.records import OUTCOMES
-
-MOST_TAGS = 50
 
 
 def workflow_groups(read: ProductionRead, options: ReportOptions) -> Iterator[Group]:
@@ -98,39 +95,37 @@ def _group(name: str | None, rate: AgentSuccessRate) -> Group:
     )
 
 
-def tag_groups(place: Place, read: ProductionRead, options: ReportOptions) -> tuple[Group, ...]:
-    """Return the rate by tag where the files have tags; a run counts under each of its tags."""
-    if "tags" not in read.columns:
-        return ()
-    # Counted by tag in the place of the model: a cell for every text of tags.
-    tagged = _counted_by_tags(place, read, options)
-    counted: dict[str, int] = {}
-    labels = tagged.labels("model")
-    sizes = tagged.runs * tagged.like
-    for k, name in enumerate(labels.names):
-        for tag in tags_of(name):
-            counted[tag] = counted.get(tag, 0) + int(sizes[labels.codes == k].sum())
-    most = sorted(counted, key=lambda tag: (-counted[tag], tag))[:MOST_TAGS]
-    found = []
-    for tag in most:
-        runs = grouped_by_text(tagged, "model", tag)
-        if runs is not None:
-            found.append(_group(tag, rate_of_counts(runs, **options.resampling(5))))
-    return tuple(found)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TagGroups:
+    """The rate by tag, and how many rarer tags are left out."""
+
+    groups: tuple[Group, ...] = ()
+    left_out: int = 0
 
 
-def _counted_by_tags(place: Place, read: ProductionRead, options: ReportOptions) -> RunCounts:
+def tag_groups(place: Place, read: ProductionRead, options: ReportOptions) -> TagGroups:
+    """Return the rate by tag where the runs have tags; a run counts under each of its tags."""
+    conflicts = any(rows.reason == "conflicting_duplicate" for rows in read.counts.set_aside)
     with place.open() as source:
+        tagged = laid_out(source, options.columns, conflicts=conflicts)
+        if tagged is None:
+            return TagGroups()
         counts = production_counts(
-            source,
+            tagged.source,
             taxonomy=read.taxonomy,
-            columns={**options.columns, "model": "tags"},
+            columns=tagged.columns,
             known_workflows_only=not options.any_workflow,
             timezone=options.timezone,
             since=read.reading.since,
             until=read.reading.until,
         )
-    return runs_of(counts, read.taxonomy, stratify=options.stratify)
+    if not counts.n_kept:
+        return TagGroups(left_out=tagged.left_out)
+    runs = runs_of(counts, read.taxonomy, stratify=options.stratify)
+    found = groups(runs, "model", options, 5)
+    return TagGroups(
+        groups=tuple(sorted(found, key=lambda g: (-g.n, g.name or ""))), left_out=tagged.left_out
+    )
 
 
 def work_lists(place: Place, read: ProductionRead) -> tuple[WorkList, ...]:

@@ -6,8 +6,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-import numpy as np
-
 from calibration.analyses.asr_report import LeftOut, Source
 from calibration.analyses.fingerprint import frames_digest
 from calibration.analyses.reference_traces import reference_names, refuse_reference
@@ -248,23 +246,3 @@ def _source(path: str, files: Sequence[str]) -> Source:
         return Source(
             name=path, size=size, sha256=hashlib.file_digest(stream, "sha256").hexdigest()
         )
-
-
-def grouped_by_text(runs: RunCounts, by: str, text: str) -> RunCounts | None:
-    """Return the runs whose label of `by` lists a text between commas or semicolons."""
-    labels = runs.labels(by)
-    hits = [k for k, name in enumerate(labels.names) if text in tags_of(name)]
-    rows = np.isin(labels.codes, hits)
-    return runs.where(rows) if rows.any() else None
-
-
-def tags_of(text: str) -> tuple[str, ...]:
-    """Return the tags of a cell.
-
-    Examples
-    --------
-    >>> tags_of("refund; angry , refund")
-    ('refund', 'angry')
-    """
-    parts = (part.strip() for part in text.replace(";", ",").split(","))
-    return tuple(dict.fromkeys(part for part in parts if part))

@@ -7,13 +7,13 @@ from typing import Any
 from calibration.analyses.asr_report import (
     AtOtherWeights,
     Change,
-    Group,
     Origin,
     ProductionReport,
     WorkList,
 )
 from calibration.analyses.fingerprint import package_version, settings_digest
 from calibration.analyses.production_groups import (
+    TagGroups,
     cost_panel,
     groups,
     tag_groups,
@@ -21,6 +21,7 @@ from calibration.analyses.production_groups import (
     workflow_groups,
 )
 from calibration.analyses.production_reading import (
+    DIGITS,
     ProductionRead,
     left_out,
     read_production,
@@ -99,7 +100,7 @@ class _Assembled:
     def report(
         self,
         settings: dict[str, Any],
-        by_tag: tuple[Group, ...],
+        tags: TagGroups,
         work_lists: tuple[WorkList, ...],
     ) -> ProductionReport:
         read, rate, counts = self.read, self.rate, self.read.counts
@@ -128,14 +129,15 @@ class _Assembled:
             weekly=weekly,
             by_workflow=tuple(workflow_groups(read, self.options)),
             by_model=tuple(groups(read.runs, "model", self.options, 3)),
-            by_tag=by_tag,
+            by_tag=tags.groups,
+            tags_left_out=tags.left_out,
             sensitivity=tuple(self._sensitivity()),
             work_lists=work_lists,
             signals=signals(counts, self.options.confidence_level),
             verdict_mix=verdict_mix(counts.signals, self.options.confidence_level),
             latency=latency(counts),
             set_aside=tuple(map(left_out, counts.set_aside)),
-            origin=self._origin(settings),
+            origin=self._origin(settings, tags),
             warnings=tuple(self._warnings()),
             notes=(*said(counts.notes, counts.n_kept), *bad_values(counts.signals)),
             marks=marks(read.n_reference, self.earlier.n_reference if self.earlier else 0),
@@ -199,7 +201,7 @@ class _Assembled:
                 "which gives the same variance."
             )
 
-    def _origin(self, settings: dict[str, Any]) -> Origin:
+    def _origin(self, settings: dict[str, Any], tags: TagGroups) -> Origin:
         read, options = self.read, self.options
         version = package_version()
         columns = read.counts.notes.columns
@@ -213,6 +215,7 @@ class _Assembled:
         parts = {
             "inputs": read.inputs,
             "earlier": None if self.earlier is None else self.earlier.inputs,
+            "tags": [[g.name, g.n, round(g.asr.value or 0.0, DIGITS)] for g in tags.groups],
             "taxonomy": read.taxonomy.fingerprint,
             "settings": {k: v for k, v in settings.items() if k not in PLACES},
             "version": version,

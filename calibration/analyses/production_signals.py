@@ -1,6 +1,7 @@
 """Signals of operation: what runs say of errors, tools, cost, latency, verdicts, week by week."""
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -185,7 +186,7 @@ def _percentile(
     confidence_level: float,
 ) -> Estimate | None:
     # The first row is of all, under no name, which pandas does not find by label.
-    row = spread.table.iloc[0] if week is None else spread.table.loc[week]
+    row: Any = spread.table.iloc[0] if week is None else spread.table.loc[week]
     n = int(row["n_known"])
     if not n:
         return None

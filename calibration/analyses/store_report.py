@@ -29,6 +29,7 @@ from calibration.analyses.store_rates import (
     provisional,
     rates_of_store,
 )
+from calibration.analyses.store_signals import with_signals
 from calibration.analyses.store_work import Work, work_lists, work_of
 from calibration.correction.calibrate import Design
 from calibration.errors import InputError
@@ -114,7 +115,8 @@ def report_with_work(
         store, batch_id, judge_id=judge_id, design=design, workflow=workflow, options=options
     )
     made = _Assembled(store, rates, workflow)
-    return StoreReport(report=made.report(), work=made.work, rates=rates)
+    report = with_signals(made.report(), store, rates.loaded.traces, rates.judge_id)
+    return StoreReport(report=report, work=made.work, rates=rates)
 
 
 class _Assembled:

@@ -197,10 +197,12 @@ def _variance(influence: FloatArray, stratum: IntArray) -> tuple[float, float]:
     means = np.bincount(stratum, weights=influence) / np.maximum(1, sizes)
     squares = np.bincount(stratum, weights=(influence - means[stratum]) ** 2)
     freedom = float(max(1, stratum.size - np.count_nonzero(sizes)))
-    return float((sizes / np.maximum(1, sizes - 1) * squares).sum()), freedom
+    within: FloatArray = sizes / np.maximum(1, sizes - 1) * squares
+    return float(within.sum()), freedom
 
 
 def _shrunk(n: int, freedom: float, confidence_level: float) -> float:
     """Return what the effective number loses, because the variance is itself estimated."""
     tail = (1 + confidence_level) / 2
-    return float(stats.t.ppf(tail, max(1, n - 1)) / stats.t.ppf(tail, freedom)) ** 2
+    ratio = float(stats.t.ppf(tail, max(1, n - 1))) / float(stats.t.ppf(tail, freedom))
+    return ratio**2

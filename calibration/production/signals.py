@@ -26,8 +26,11 @@ VERDICTS = (*OUTCOMES, NO_VERDICT)
 LOOP = 3
 MOST_UNITS, GROUPS = 5_000, 2_000
 YES, NO = ("true", "t", "yes", "y"), ("false", "f", "no", "n")
-UP = ("up", "thumbs_up", "thumbs-up", "thumbsup", "positive", "like", "\U0001f44d")
-DOWN = ("down", "thumbs_down", "thumbs-down", "thumbsdown", "negative", "dislike", "\U0001f44e")
+UP = ("up", "true", "thumbs_up", "thumbs-up", "thumbsup", "positive", "like", "\U0001f44d")
+DOWN = (
+    "down", "false", "thumbs_down", "thumbs-down", "thumbsdown", "negative", "dislike",
+    "\U0001f44e",
+)  # fmt: skip
 NEUTRAL = ("neutral",)
 FAILED = "error|fail|exception|crash"
 TIMED_OUT = "time.?out|timed.?out|deadline"

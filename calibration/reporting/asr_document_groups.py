@@ -18,6 +18,12 @@ def groups(report: ProductionReport) -> Iterator[Block]:
     ):
         if groups:
             yield from _group_table(of, groups, report.basis)
+    if report.by_tag:
+        more = f" {report.tags_left_out:,} rarer tags are left out." if report.tags_left_out else ""
+        yield Words(
+            text=f"A run with several tags counts under each of them: these rates overlap.{more}",
+            kind="small",
+        )
 
 
 def _group_table(of: str, groups: Sequence[Group], basis: str) -> Iterator[Block]:

@@ -68,6 +68,7 @@ def report(result: ProductionReport) -> Json:
         "by_workflow": _groups(result.by_workflow),
         "by_model": _groups(result.by_model),
         "by_tag": _groups(result.by_tag),
+        "tags_left_out": result.tags_left_out,
         "passes": [_passes(of) for of in result.passes],
         "sensitivity": [
             {

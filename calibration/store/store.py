@@ -26,6 +26,7 @@ from calibration.store import (
     label_import,
     labels,
     leases,
+    operation,
     own_labels,
     people,
     review,
@@ -153,6 +154,10 @@ class Store:
     def looping_ids(self) -> frozenset[str]:
         """Return the traces that made the same tool call three times in a row or more."""
         return tools.looping(self._db)
+
+    def operation_frame(self) -> pd.DataFrame:
+        """Return what every trace says of tools, loops, escalation and feedback."""
+        return operation.operation(self._db)
 
     def trace_facets(self) -> TraceFacets:
         """Return the workflows, statuses, models and tools to filter traces by."""

@@ -2,6 +2,7 @@
 
 import gc
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ def totals(found: SignalSums) -> dict[str, tuple[float, float]]:
     return {key: (table[key].sum(), table[f"of_{key}"].sum()) for key in found.recorded}
 
 
-def eight(**columns: list[object]) -> list[dict[str, Any]]:
+def eight(**columns: Sequence[object]) -> list[dict[str, Any]]:
     rows = alike("t", {"complete": 8})
     for name, values in columns.items():
         for row, value in zip(rows, values, strict=True):
@@ -61,7 +62,7 @@ def test_every_column_by_hand(tmp_path: Path) -> None:
         loop=["true", "No", "", "2", "0", "maybe", "-1", "F"],
         escalated=["yes", "n", "true", "", "false", "False", "1", "0"],
         feedback=["up", "\U0001f44e", "0.5", "-1", "neutral", "", "7", "fine"],
-        verdict=["complete", "complete", "no_verdict", "hallucinated", "", "", "great", "abandoned"],
+        verdict=[*["complete"] * 2, "no_verdict", "hallucinated", "", "", "great", "abandoned"],
     )  # fmt: skip
     found = sums_of(write(tmp_path / "f.csv", rows))
     said = totals(found)
@@ -192,3 +193,4 @@ def test_the_json_of_a_source_of_jsonl_is_read(tmp_path: Path) -> None:
     path.write_text("\n".join(map(json.dumps, rows)), "utf-8")
     found = sums_of(str(path))
     assert totals(found)["loops"] == (4, 7)
+    assert totals(found)["feedback"] == (1 - 1 + 0 + 0.5 + 1 - 1 + 1, 7)
