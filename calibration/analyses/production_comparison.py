@@ -150,7 +150,8 @@ def _same_ceilings(one: ProductionRead, other: ProductionRead) -> None:
     first, second = (
         {w.name: w.ceiling_usd for w in side.taxonomy.workflows} for side in (one, other)
     )
-    seen = set(one.runs.by["workflow"].seen) | set(other.runs.by["workflow"].seen)
+    sides = (one, other)
+    seen = {name for side in sides for name in side.counts.cells["workflow"].cat.categories}
     differing = [name for name in sorted(seen) if first.get(name) != second.get(name)]
     if differing:
         shown = ", ".join(

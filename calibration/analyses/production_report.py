@@ -16,6 +16,7 @@ from calibration.analyses.fingerprint import package_version, settings_digest
 from calibration.analyses.production_groups import (
     cost_panel,
     groups,
+    per_success,
     tag_groups,
     work_lists,
     workflow_groups,
@@ -122,10 +123,15 @@ class _Assembled:
             rounding=rate.rounding,
             classes=classes(rate, read.taxonomy, self.options.targets),
             change=change,
-            cost=cost_panel(counts.cost.table.iloc[0], rate.share_over_ceiling, self._unlimited()),
+            cost=cost_panel(
+                counts.cost.table.iloc[0],
+                rate.share_over_ceiling,
+                per_success(read),
+                self._unlimited(),
+            ),
             weekly=weekly,
             by_workflow=tuple(workflow_groups(read, self.options)),
-            by_model=tuple(groups(read.runs, "model", self.options, 3)),
+            by_model=tuple(groups(read.by("model"), "model", self.options, 3)),
             by_tag=by_tag,
             sensitivity=tuple(self._sensitivity()),
             work_lists=work_lists,
@@ -155,15 +161,15 @@ class _Assembled:
 
     def _weekly(self) -> WeeklySeries:
         return weekly_series(
-            self.read.runs, pooled=self.options.pooled, **self.options.resampling(1)
+            self.read.by("week"), pooled=self.options.pooled, **self.options.resampling(1)
         )
 
     def _change(self, weekly: WeeklySeries) -> Change | None:
         """Compare with the earlier runs, else the last week with the one before it."""
-        runs = self.read.runs
+        runs = self.read.by("week")
         if self.earlier is not None:
             # Tasks of two files have numbers of their own here and cannot be matched.
-            found = compare_runs(self.earlier.runs, runs, **self.options.resampling(4))
+            found = compare_runs(self.earlier.runs, self.read.runs, **self.options.resampling(4))
             return change_of(found, later=self._window_words(), earlier=self._earlier_words())
         if self.options.compare_to != PREVIOUS or len(weekly.weeks) < 2:
             return None

@@ -2,7 +2,7 @@
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special
 
 from calibration.estimates import OK, Estimate, not_estimable
 from calibration.metrics.arrays import FloatArray
@@ -119,5 +119,5 @@ def _effective(
 def _share_limits(q: float, n: float, confidence_level: float) -> tuple[float, float]:
     """Return the exact limits of a share of q in n runs."""
     tail = (1 - confidence_level) / 2
-    low = float(stats.beta.ppf(tail, n * q, n * (1 - q) + 1))
-    return low, float(stats.beta.ppf(1 - tail, n * q + 1, n * (1 - q)))
+    low = float(special.betaincinv(n * q, n * (1 - q) + 1, tail))
+    return low, float(special.betaincinv(n * q + 1, n * (1 - q), 1 - tail))

@@ -126,6 +126,8 @@ class ProductionCounts:
     Parameters
     ----------
     cells, tasks : pandas.DataFrame
+    tasks_by : Mapping of str to pandas.DataFrame
+        Groups of tasks by ``week``, ``workflow`` and ``model``; empty without groups.
     n_tasks : int or None
         Distinct tasks; None without a column of tasks.
     tasks_grouped : bool
@@ -140,6 +142,10 @@ class ProductionCounts:
         week, status, n; empty without a column of statuses.
     set_aside : tuple of SetAsideRows
     notes : Notes
+    watched : bool
+        Whether a trace that was to be looked out for may be among them.
+    listed_until : Mapping of str to datetime
+        Until when the first traces of a class began, for `list_runs`.
     n_read, n_kept : int
         n_read = n_kept + those set aside.
     first, last : datetime or None
@@ -148,6 +154,7 @@ class ProductionCounts:
 
     cells: pd.DataFrame
     tasks: pd.DataFrame | None
+    tasks_by: Mapping[str, pd.DataFrame]
     n_tasks: int | None
     tasks_grouped: bool
     exact: bool
@@ -159,6 +166,8 @@ class ProductionCounts:
     statuses: pd.DataFrame
     set_aside: tuple[SetAsideRows, ...]
     notes: Notes
+    watched: bool
+    listed_until: Mapping[str, datetime]
     n_read: int
     n_kept: int
     first: datetime | None
