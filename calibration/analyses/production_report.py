@@ -1,6 +1,7 @@
 """The report on production files: from a table of runs to everything that is said about them."""
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +34,9 @@ from calibration.analyses.report_options import PREVIOUS, ReportOptions
 from calibration.analyses.report_parts import classes, literal
 from calibration.analyses.weight_tables import credit_in_words, table_in_words
 from calibration.errors import InputError
-from calibration.metrics.asr import rate_of_counts
+from calibration.metrics.asr import AgentSuccessRate, rate_of_counts
 from calibration.metrics.comparison import Comparison, compare_runs
-from calibration.metrics.weekly import WeeklySeries, weekly_series
+from calibration.metrics.weekly import WeeklySeries, calendar, weekly_series
 from calibration.records import OUTCOMES
 from calibration.taxonomy import Taxonomy, default_taxonomy
 
@@ -93,7 +94,6 @@ class _Assembled:
         self, read: ProductionRead, options: ReportOptions, earlier: ProductionRead | None
     ) -> None:
         self.read, self.options, self.earlier = read, options, earlier
-        self.rate = rate_of_counts(read.runs, **options.resampling(0))
 
     def report(
         self,
@@ -101,9 +101,17 @@ class _Assembled:
         by_tag: tuple[Group, ...],
         work_lists: tuple[WorkList, ...],
     ) -> ProductionReport:
-        read, rate, counts = self.read, self.rate, self.read.counts
-        weekly = self._weekly()
-        change = self._change(weekly)
+        read, counts = self.read, self.read.counts
+        # Parts draw from generators of their own: which of them is done first changes nothing.
+        with ThreadPoolExecutor() as pool:
+            changed = pool.submit(self._change)
+            by_week = pool.submit(self._weekly)
+            by_workflow = pool.submit(lambda: tuple(workflow_groups(read, self.options)))
+            by_model = pool.submit(
+                lambda: tuple(groups(read.by("model"), "model", self.options, 3))
+            )
+            rate = rate_of_counts(read.runs, **self.options.resampling(0))
+        change, weekly = changed.result(), by_week.result()
         return ProductionReport(
             calibrated=False,
             kind=GIVEN,
@@ -130,10 +138,10 @@ class _Assembled:
                 self._unlimited(),
             ),
             weekly=weekly,
-            by_workflow=tuple(workflow_groups(read, self.options)),
-            by_model=tuple(groups(read.by("model"), "model", self.options, 3)),
+            by_workflow=by_workflow.result(),
+            by_model=by_model.result(),
             by_tag=by_tag,
-            sensitivity=tuple(self._sensitivity()),
+            sensitivity=tuple(self._sensitivity(rate)),
             work_lists=work_lists,
             signals=signals(counts),
             latency=latency(counts),
@@ -164,26 +172,27 @@ class _Assembled:
             self.read.by("week"), pooled=self.options.pooled, **self.options.resampling(1)
         )
 
-    def _change(self, weekly: WeeklySeries) -> Change | None:
+    def _change(self) -> Change | None:
         """Compare with the earlier runs, else the last week with the one before it."""
         runs = self.read.by("week")
         if self.earlier is not None:
             # Tasks of two files have numbers of their own here and cannot be matched.
             found = compare_runs(self.earlier.runs, self.read.runs, **self.options.resampling(4))
             return change_of(found, later=self._window_words(), earlier=self._earlier_words())
-        if self.options.compare_to != PREVIOUS or len(weekly.weeks) < 2:
-            return None
-        before, after = weekly.weeks[-2:]
-        if not before.n:
-            return None
         labels = runs.labels("week")
+        seen = labels.seen
+        if self.options.compare_to != PREVIOUS or len(seen) < 2:
+            return None
+        before, after = seen[-2:]
+        if calendar(before, after) != (before, after):
+            return None
         found = compare_runs(
-            runs.where(labels.of(before.week)),
-            runs.where(labels.of(after.week)),
+            runs.where(labels.of(before)),
+            runs.where(labels.of(after)),
             paired=runs.task is not None,
             **self.options.resampling(4),
         )
-        return change_of(found, later=after.week, earlier=before.week)
+        return change_of(found, later=after, earlier=before)
 
     def _window_words(self) -> str:
         since, until = self.options.since, self.options.until
@@ -199,14 +208,12 @@ class _Assembled:
     def _unlimited(self) -> int:
         return sum(self.read.counts.notes.no_ceiling.values())
 
-    def _sensitivity(self) -> Iterator[AtOtherWeights]:
+    def _sensitivity(self, rate: AgentSuccessRate) -> Iterator[AtOtherWeights]:
         own = tuple(self.read.taxonomy.credit[name] for name in OUTCOMES)
-        yield AtOtherWeights(
-            name=f"as reported ({credit_in_words(own)})", credit=own, asr=self.rate.asr
-        )
+        yield AtOtherWeights(name=f"as reported ({credit_in_words(own)})", credit=own, asr=rate.asr)
         for name, credit in self.read.tables.items():
             words = table_in_words(name, credit)
-            yield AtOtherWeights(name=words, credit=credit, asr=self.rate.at_other_credit[name])
+            yield AtOtherWeights(name=words, credit=credit, asr=rate.at_other_credit[name])
 
     def _warnings(self) -> Iterator[str]:
         set_aside, n = self.read.counts.n_set_aside, self.read.counts.n_read

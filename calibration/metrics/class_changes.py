@@ -160,4 +160,4 @@ def _step_up(p_values: Sequence[float]) -> list[float]:
     raised = p[order] * p.size / np.arange(p.size, 0, -1)
     adjusted = np.empty_like(p)
     adjusted[order] = np.minimum(1.0, np.minimum.accumulate(raised))
-    return adjusted.tolist()
+    return [float(p) for p in adjusted]

@@ -37,7 +37,7 @@ class Labelled:
     codes: Codes
     names: tuple[str, ...]
 
-    def column(self) -> pd.Categorical:
+    def column(self) -> "pd.Categorical[Any]":
         """Return it as categories."""
         return pd.Categorical.from_codes(self.codes, pd.Index(self.names, dtype=str))
 

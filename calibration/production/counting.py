@@ -208,7 +208,8 @@ def _facts(rows: Any, engine: Engine) -> tuple[dict[int, int], dict[str, Any]]:
     good = found[found["reason"] == 0]
     if good.empty:
         return counts, dict.fromkeys(FACTS, 0) | {"first": None, "last": None}
-    row = {"timed": 0, "clocked": 0, "tasked": 0, "first": None, "last": None} | dict(good.iloc[0])
+    row: dict[str, Any] = {"timed": 0, "clocked": 0, "tasked": 0, "first": None, "last": None}
+    row |= dict(good.iloc[0])
     n = int(row["n"])
     facts = {name: int(row[name]) for name in ("n", "naive_times", "no_units", "bad_latency")}
     facts |= {

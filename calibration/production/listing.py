@@ -60,7 +60,7 @@ def list_runs(
     """
     rows = _rows(source, reading)
     rows = rows.filter(rows.reason == 0)
-    rows = rows.mutate(week=source.engine.week(rows.at))
+    rows = source.engine.view(rows.mutate(week=source.engine.week(rows.at)), "listed")
     frames = []
     # A query a class: the engine then keeps only the first ones, and need not sort them all.
     for outcome in outcomes:
