@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STORE ?= .demo/demo.duckdb
 PORT ?= 8501
 
-.PHONY: install dev engines run test test-long check fuzz simulate bench bench-agreement bench-calibration screens lock clean
+.PHONY: install dev engines run test test-long check fuzz simulate bench bench-agreement bench-calibration bench-asr screens lock clean
 
 install: $(VENV)/.installed
 
@@ -67,7 +67,7 @@ simulate: dev
 
 # The desk in a browser, twenty reviewers, 25 kills: adds to docs/benchmarks/labelling.md. Wants a
 # quiet machine for about ten minutes.
-bench: bench-agreement bench-calibration
+bench: bench-agreement bench-calibration bench-asr
 	$(BIN)/python -m benchmarks.labelling
 
 # Coefficients, intervals and resamples beside krippendorff, nltk, statsmodels and irrCAC, which are
@@ -79,6 +79,11 @@ bench-agreement: dev
 # docs/benchmarks/calibration.md.
 bench-calibration: dev
 	$(BIN)/python -m benchmarks.calibration
+
+# `asr report` on files of 100,000 to 10 million runs, beside numpy, scipy and pandas: adds to
+# docs/benchmarks/asr.md. 100 million: `make bench-asr ROWS="--rows 100000000"`.
+bench-asr: dev
+	$(BIN)/python -m benchmarks.asr $(ROWS)
 
 # Every page, full and empty, wide and narrow, light and dark: docs/screens.
 screens: dev

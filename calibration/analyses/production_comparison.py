@@ -150,7 +150,7 @@ def _same_ceilings(one: ProductionRead, other: ProductionRead) -> None:
     first, second = (
         {w.name: w.ceiling_usd for w in side.taxonomy.workflows} for side in (one, other)
     )
-    seen = set(one.runs.by["workflow"].seen) | set(other.runs.by["workflow"].seen)
+    seen = {n for s in (one, other) for n in s.counts.cells["workflow"].cat.categories}
     shown = differing_ceilings(first, second, seen)
     if shown:
         raise InputError(

@@ -15,8 +15,10 @@ from calibration.analyses.production_reading import (
 from calibration.analyses.report_options import ReportOptions
 from calibration.analyses.report_parts import GOES_TO, SHOWN_RUNS
 from calibration.estimates import Estimate
+from calibration.metrics.arrays import BoolArray
 from calibration.metrics.asr import AgentSuccessRate, rate_of_counts
 from calibration.metrics.breakdowns import rates_by
+from calibration.metrics.cost import cost_per_success
 from calibration.metrics.counts import RunCounts
 from calibration.production import production_counts
 from calibration.production.listing import list_runs
@@ -28,11 +30,17 @@ from calibration.records import OUTCOMES
 def workflow_groups(read: ProductionRead, options: ReportOptions) -> Iterator[Group]:
     """Yield the rate and the cost of every workflow."""
     known = {w.name: w for w in read.taxonomy.workflows}
-    table = read.counts.cost.table
-    for name, rate in rates_by(read.runs, "workflow", **options.resampling(2)).items():
+    table, runs = read.counts.cost.table, read.by("workflow")
+    labels = runs.labels("workflow")
+    for name, rate in rates_by(runs, "workflow", **options.resampling(2)).items():
         workflow = known.get(name)
         ceiling = None if workflow is None else workflow.ceiling_usd
-        panel = cost_panel(table.loc[name], rate.share_over_ceiling, 0 if ceiling else rate.n)
+        panel = cost_panel(
+            table.loc[name],
+            rate.share_over_ceiling,
+            per_success(read, labels.of(name)),
+            0 if ceiling else rate.n,
+        )
         # A run of several units may cost several times the ceiling of one.
         of_one = read.counts.notes.no_units == read.counts.n_kept
         p50, p90, p99 = panel.p50, panel.p90, panel.p99
@@ -46,20 +54,23 @@ def workflow_groups(read: ProductionRead, options: ReportOptions) -> Iterator[Gr
         )
 
 
-def cost_panel(row: Any, above: Estimate, n_without_ceiling: int) -> CostPanel:
-    """Return one row of a `calibration.production.Spread` of costs."""
-    n, n_known = int(row["n"]), int(row["n_known"])
-    per_success = None
-    if not np.isnan(row["cost_per_success"]):
-        per_success = Estimate(
-            value=float(row["cost_per_success"]),
-            interval=None,
-            n=n_known,
-            method="known costs over completed runs, no interval",
-        )
+def per_success(read: ProductionRead, rows: BoolArray | None = None) -> Estimate | None:
+    """Return what a completed run costs, of some rows by workflow; None where there is none."""
+    by = "" if rows is None else "workflow"
+    runs, costed = read.by(by), read.costed(by)
+    if rows is not None:
+        runs, costed = runs.where(rows), costed[rows]
+    found = cost_per_success(runs, costed=costed)
+    return None if found.value is None else found
+
+
+def cost_panel(
+    row: Any, above: Estimate, per_success: Estimate | None, n_without_ceiling: int
+) -> CostPanel:
+    """Return one row of a `calibration.production.Spread` of costs, with what was estimated."""
     return CostPanel(
-        n=n,
-        n_known=n_known,
+        n=int(row["n"]),
+        n_known=int(row["n_known"]),
         n_without_ceiling=n_without_ceiling,
         mean=_known(row["mean"]),
         p50=_known(row["p50"]),
@@ -121,7 +132,7 @@ def tag_groups(place: Place, read: ProductionRead, options: ReportOptions) -> Ta
         )
     if not counts.n_kept:
         return TagGroups(left_out=tagged.left_out)
-    runs = runs_of(counts, read.taxonomy, stratify=options.stratify)
+    runs = runs_of(counts, read.taxonomy, stratify=options.stratify, by="model")
     found = groups(runs, "model", options, 5)
     return TagGroups(
         groups=tuple(sorted(found, key=lambda g: (-g.n, g.name or ""))), left_out=tagged.left_out
@@ -131,7 +142,13 @@ def tag_groups(place: Place, read: ProductionRead, options: ReportOptions) -> Ta
 def work_lists(place: Place, read: ProductionRead) -> tuple[WorkList, ...]:
     """Return how many runs wait in each class that somebody looks at, and the first of them."""
     with place.open() as source:
-        listed = list_runs(source, read.reading, outcomes=tuple(GOES_TO), first=SHOWN_RUNS)
+        listed = list_runs(
+            source,
+            read.reading,
+            outcomes=tuple(GOES_TO),
+            first=SHOWN_RUNS,
+            until=read.counts.listed_until,
+        )
     cells = read.counts.cells
     found = []
     for outcome, goes_to in GOES_TO.items():

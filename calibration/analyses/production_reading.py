@@ -6,12 +6,17 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from calibration.analyses.asr_report import LeftOut, Source
 from calibration.analyses.fingerprint import frames_digest
 from calibration.analyses.reference_traces import reference_names, refuse_reference
 from calibration.analyses.report_options import ReportOptions
+from calibration.analyses.report_parts import GOES_TO, SHOWN_RUNS
 from calibration.analyses.weight_tables import other_tables
 from calibration.errors import CalibrationError, InputError
+from calibration.metrics.arrays import IntArray
 from calibration.metrics.counts import RunCounts
 from calibration.metrics.frames import counts_of_frame
 from calibration.production import CreditTable, ProductionCounts, production_counts
@@ -34,8 +39,9 @@ class ProductionRead:
 
     Parameters
     ----------
-    runs : RunCounts
-        By task where tasks repeat.
+    runs, runs_by : RunCounts, mapping of str to RunCounts
+        By task where tasks repeat. Where random groups of tasks stand for them, those by ``week``,
+        ``workflow`` and ``model`` are counted apart.
     counts : ProductionCounts
         Beside them: cost, latency, statuses, what was set aside.
     taxonomy : Taxonomy
@@ -53,6 +59,7 @@ class ProductionRead:
     """
 
     runs: RunCounts
+    runs_by: Mapping[str, RunCounts]
     counts: ProductionCounts
     taxonomy: Taxonomy
     reading: Reading
@@ -60,6 +67,16 @@ class ProductionRead:
     columns: tuple[str, ...]
     tables: Mapping[str, tuple[float, ...]]
     n_reference: int
+
+    def by(self, name: str) -> RunCounts:
+        """Return the runs counted by week, workflow or model."""
+        return self.runs_by.get(name, self.runs)
+
+    def costed(self, by: str) -> IntArray:
+        """Return how many runs have a known cost in each row of what `by` returns."""
+        counts = self.counts
+        frame = counts.cells if counts.tasks is None else counts.tasks_by.get(by, counts.tasks)
+        return frame["n_costed"].to_numpy(np.int64)
 
     @property
     def inputs(self) -> str:
@@ -76,6 +93,7 @@ class ProductionRead:
         }
         if counts.tasks is not None:
             frames["tasks"] = counts.tasks
+        frames |= {f"tasks by {name}": frame for name, frame in counts.tasks_by.items()}
         if counts.signals is not None:
             # By week alone: which units fall into one group is the engine's affair.
             sums = counts.signals.table.drop(columns=["unit", "stratum"])
@@ -120,8 +138,7 @@ def read_production(
     place = place_of(paths)
     with place.open() as source:
         columns = columns_of(source)
-        n_reference = count_named(source, reading, reference_names())
-        refuse_reference(source.name, n_reference, force=options.force)
+        reference = reference_names()
         counts = production_counts(
             source,
             taxonomy=known,
@@ -133,11 +150,19 @@ def read_production(
             until=until,
             named_tasks=named_tasks,
             gates=gates,
+            watch=[trace_id for _, trace_id in reference],
+            listed=dict.fromkeys(GOES_TO, SHOWN_RUNS),
         )
+        n_reference = count_named(source, reading, reference) if counts.watched else 0
         name = source.name
+    refuse_reference(name, n_reference, force=options.force)
     refuse(counts, name, options)
     return ProductionRead(
         runs=runs_of(counts, known, stratify=options.stratify),
+        runs_by={
+            name: runs_of(counts, known, stratify=options.stratify, by=name)
+            for name in counts.tasks_by
+        },
         counts=counts,
         taxonomy=known,
         reading=reading,
@@ -175,17 +200,28 @@ def hint(set_aside: Sequence[SetAsideRows]) -> str:
     return ""
 
 
-def runs_of(counts: ProductionCounts, taxonomy: Taxonomy, *, stratify: bool) -> RunCounts:
-    """Return the counts as what the statistics take."""
+def runs_of(
+    counts: ProductionCounts, taxonomy: Taxonomy, *, stratify: bool, by: str | None = None
+) -> RunCounts:
+    """Return the counts as what the statistics take; `by` where groups of tasks are counted so."""
     frame = counts.cells if counts.tasks is None else counts.tasks
-    strata = frame["stratum"].astype(object).fillna("").astype(str)
+    if by is not None and by in counts.tasks_by:
+        frame = counts.tasks_by[by]
+    strata: NDArray[np.int64] = np.asarray(frame["stratum"].cat.codes, dtype=np.int64)
     if stratify:
-        strata = strata + "\n" + frame["workflow"].astype(str)
+        if counts.tasks_grouped:
+            raise InputError(
+                f"{counts.n_tasks:,} tasks are resampled in random groups, which mix workflows: "
+                "leave --stratify out, or the column of tasks (--column task_id=)"
+            )
+        workflows = frame["workflow"].cat
+        strata = strata * len(workflows.categories) + workflows.codes.to_numpy()
     try:
         return counts_of_frame(
             frame.assign(stratum=strata),
             credit=[taxonomy.credit[name] for name in OUTCOMES],
             rounded=not counts.exact,
+            grouped_tasks=counts.n_tasks if counts.tasks_grouped and by is None else None,
         )
     except ValueError as error:
         raise InputError(f"the runs cannot be resampled: {error}") from error

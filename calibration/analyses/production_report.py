@@ -1,6 +1,7 @@
 """The report on production files: from a table of runs to everything that is said about them."""
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from calibration.analyses.production_groups import (
     TagGroups,
     cost_panel,
     groups,
+    per_success,
     tag_groups,
     work_lists,
     workflow_groups,
@@ -33,7 +35,7 @@ from calibration.analyses.report_options import PLACES, PREVIOUS, ReportOptions
 from calibration.analyses.report_parts import change_of, change_of_weeks, classes, literal
 from calibration.analyses.weight_tables import credit_in_words, table_in_words
 from calibration.errors import InputError
-from calibration.metrics.asr import rate_of_counts
+from calibration.metrics.asr import AgentSuccessRate, rate_of_counts
 from calibration.metrics.comparison import compare_runs
 from calibration.metrics.weekly import WeeklySeries, weekly_series
 from calibration.production.places import Place, held, place_of
@@ -95,7 +97,6 @@ class _Assembled:
         self, read: ProductionRead, options: ReportOptions, earlier: ProductionRead | None
     ) -> None:
         self.read, self.options, self.earlier = read, options, earlier
-        self.rate = rate_of_counts(read.runs, **options.resampling(0))
 
     def report(
         self,
@@ -103,9 +104,17 @@ class _Assembled:
         tags: TagGroups,
         work_lists: tuple[WorkList, ...],
     ) -> ProductionReport:
-        read, rate, counts = self.read, self.rate, self.read.counts
-        weekly = self._weekly()
-        change = self._change(weekly)
+        read, counts = self.read, self.read.counts
+        # Parts draw from generators of their own: which of them is done first changes nothing.
+        with ThreadPoolExecutor() as pool:
+            changed = pool.submit(self._change)
+            by_week = pool.submit(self._weekly)
+            by_workflow = pool.submit(lambda: tuple(workflow_groups(read, self.options)))
+            by_model = pool.submit(
+                lambda: tuple(groups(read.by("model"), "model", self.options, 3))
+            )
+            rate = rate_of_counts(read.runs, **self.options.resampling(0))
+        change, weekly = changed.result(), by_week.result()
         return ProductionReport(
             calibrated=False,
             kind=GIVEN,
@@ -125,13 +134,18 @@ class _Assembled:
             rounding=rate.rounding,
             classes=classes(rate, read.taxonomy, self.options.targets),
             change=change,
-            cost=cost_panel(counts.cost.table.iloc[0], rate.share_over_ceiling, self._unlimited()),
+            cost=cost_panel(
+                counts.cost.table.iloc[0],
+                rate.share_over_ceiling,
+                per_success(read),
+                self._unlimited(),
+            ),
             weekly=weekly,
-            by_workflow=tuple(workflow_groups(read, self.options)),
-            by_model=tuple(groups(read.runs, "model", self.options, 3)),
+            by_workflow=by_workflow.result(),
+            by_model=by_model.result(),
             by_tag=tags.groups,
             tags_left_out=tags.left_out,
-            sensitivity=tuple(self._sensitivity()),
+            sensitivity=tuple(self._sensitivity(rate)),
             work_lists=work_lists,
             signals=signals(counts, self.options.confidence_level),
             verdict_mix=verdict_mix(counts.signals, self.options.confidence_level),
@@ -160,19 +174,19 @@ class _Assembled:
 
     def _weekly(self) -> WeeklySeries:
         return weekly_series(
-            self.read.runs, pooled=self.options.pooled, **self.options.resampling(1)
+            self.read.by("week"), pooled=self.options.pooled, **self.options.resampling(1)
         )
 
-    def _change(self, weekly: WeeklySeries) -> Change | None:
+    def _change(self) -> Change | None:
         """Compare with the earlier runs, else the last week with the one before it."""
-        runs = self.read.runs
+        runs = self.read.by("week")
         if self.earlier is not None:
             # Tasks of two files have numbers of their own here and cannot be matched.
-            found = compare_runs(self.earlier.runs, runs, **self.options.resampling(4))
+            found = compare_runs(self.earlier.runs, self.read.runs, **self.options.resampling(4))
             return change_of(found, later=self.options.window_words, earlier=self._earlier_words())
         if self.options.compare_to != PREVIOUS:
             return None
-        return change_of_weeks(runs, weekly, self.options)
+        return change_of_weeks(runs, self.options)
 
     def _earlier_words(self) -> str:
         if self.options.compare_to == PREVIOUS:
@@ -182,14 +196,12 @@ class _Assembled:
     def _unlimited(self) -> int:
         return sum(self.read.counts.notes.no_ceiling.values())
 
-    def _sensitivity(self) -> Iterator[AtOtherWeights]:
+    def _sensitivity(self, rate: AgentSuccessRate) -> Iterator[AtOtherWeights]:
         own = tuple(self.read.taxonomy.credit[name] for name in OUTCOMES)
-        yield AtOtherWeights(
-            name=f"as reported ({credit_in_words(own)})", credit=own, asr=self.rate.asr
-        )
+        yield AtOtherWeights(name=f"as reported ({credit_in_words(own)})", credit=own, asr=rate.asr)
         for name, credit in self.read.tables.items():
             words = table_in_words(name, credit)
-            yield AtOtherWeights(name=words, credit=credit, asr=self.rate.at_other_credit[name])
+            yield AtOtherWeights(name=words, credit=credit, asr=rate.at_other_credit[name])
 
     def _warnings(self) -> Iterator[str]:
         set_aside, n = self.read.counts.n_set_aside, self.read.counts.n_read

@@ -140,7 +140,7 @@ def _percentiles(counts: ProductionCounts, confidence_level: float) -> Iterator[
         ("latency", "s", "latency_s", counts.latency_weekly),
         ("cost", "usd", "cost_usd", counts.cost_weekly),
     ):
-        bins = weekly.sums[weekly.sums["bin"].notna()]
+        bins = weekly.sums
         by_week = {str(week): part for week, part in bins.groupby("week", observed=True)}
         for level, q in LEVELS.items():
             name = f"{what}, {level.upper()}"

@@ -8,7 +8,7 @@ from calibration.estimates import Estimate
 from calibration.metrics.asr import AgentSuccessRate
 from calibration.metrics.comparison import Comparison, compare_runs
 from calibration.metrics.counts import RunCounts
-from calibration.metrics.weekly import WeeklySeries
+from calibration.metrics.weekly import calendar
 from calibration.records import OUTCOMES
 from calibration.taxonomy import Taxonomy
 
@@ -49,21 +49,21 @@ def classes(
     )
 
 
-def change_of_weeks(runs: RunCounts, weekly: WeeklySeries, options: ReportOptions) -> Change | None:
+def change_of_weeks(runs: RunCounts, options: ReportOptions) -> Change | None:
     """Compare the last week with the one before it; None where that has no runs."""
-    if len(weekly.weeks) < 2:
-        return None
-    before, after = weekly.weeks[-2:]
-    if not before.n:
-        return None
     labels = runs.labels("week")
+    if len(labels.seen) < 2:
+        return None
+    before, after = labels.seen[-2:]
+    if calendar(before, after) != (before, after):
+        return None
     found = compare_runs(
-        runs.where(labels.of(before.week)),
-        runs.where(labels.of(after.week)),
+        runs.where(labels.of(before)),
+        runs.where(labels.of(after)),
         paired=runs.task is not None,
         **options.resampling(4),
     )
-    return change_of(found, later=after.week, earlier=before.week)
+    return change_of(found, later=after, earlier=before)
 
 
 def change_of(found: Comparison, *, later: str, earlier: str) -> Change:

@@ -230,7 +230,7 @@ class _Assembled:
             return None
         since, until = self.options.window
         if since is None:
-            return change_of_weeks(self.rates.runs, self.weekly, self.options)
+            return change_of_weeks(self.rates.runs, self.options)
         if until is None:
             raise InputError(
                 "--compare-to previous needs --to with --from, to know how long before"

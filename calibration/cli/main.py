@@ -1,26 +1,38 @@
 """The group of all commands, and what their errors turn into."""
 
 import errno
+import os
+from collections import UserDict
+from importlib import import_module
 from typing import Any
 
 import click
 
-from calibration.cli import (
-    agreement,
-    calibrate,
-    data,
-    escalation,
-    gate,
-    planning,
-    reference,
-    results,
-    server,
-    traces,
-)
 from calibration.cli.terminal import print_error
 from calibration.errors import CalibrationError, InputError
 
 NOT_ALLOWED, BAD_INPUT = 1, 2
+# Where each command is: what one of them needs to load is not loaded for the others.
+MODULES = {
+    "import": "data", "verdicts": "data", "labels": "data", "reviewer": "data", "taxonomy": "data",
+    "plan": "planning", "plan-agreement": "planning", "sample": "planning",
+    "escalate": "escalation", "audit": "escalation", "traces": "traces", "agreement": "agreement",
+    "calibrate": "calibrate", "gate": "gate", "report": "results", "compare": "results",
+    "verify": "results", "serve": "server", "demo": "server", "reference": "reference",
+}  # fmt: skip
+
+
+class Loaded(UserDict[str, Any]):
+    """Commands by name, each loaded when it is asked for."""
+
+    def __getitem__(self, key: str) -> click.Command:
+        """Return a command."""
+        if MODULES[key] == "results":
+            # Its matrices are small: a second thread would only wait, on a core that is needed.
+            os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        module = import_module(f"calibration.cli.{MODULES[key]}")
+        commands = (c for c in vars(module).values() if isinstance(c, click.Command))
+        return next(command for command in commands if command.name == key)
 
 
 class Commands(click.Group):
@@ -41,22 +53,11 @@ class Commands(click.Group):
             ctx.exit(NOT_ALLOWED if error.filename is None else BAD_INPUT)
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=Commands,
+    commands=Loaded(dict.fromkeys(MODULES)),
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(package_name="asr-calibration")
 def main() -> None:
     """Turn raw agent traces into one Agent Success Rate (ASR) you can defend."""
-
-
-for command in (
-    *data.COMMANDS,
-    *planning.COMMANDS,
-    *escalation.COMMANDS,
-    *traces.COMMANDS,
-    agreement.agreement,
-    calibrate.calibrate,
-    gate.gate,
-    *results.COMMANDS,
-    *server.COMMANDS,
-    *reference.COMMANDS,
-):
-    main.add_command(command)

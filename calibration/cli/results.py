@@ -1,18 +1,16 @@
 """The commands that report the rate, compare two, and make a report again.
 
-What counts production files is imported where it is needed: its engine takes a second to load.
+What they need is imported where it is needed: stores and engines take a second to load.
 """
 
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from calibration.analyses.report_options import PREVIOUS
-from calibration.analyses.store_report import report_with_work
-from calibration.analyses.store_work import write_work
 from calibration.cli.production_options import (
     FILE,
     one_place,
@@ -22,7 +20,6 @@ from calibration.cli.production_options import (
     with_places,
     with_reading,
 )
-from calibration.cli.stores import open_to_read
 from calibration.cli.terminal import (
     print_json,
     print_lines,
@@ -31,15 +28,18 @@ from calibration.cli.terminal import (
     with_judge,
     with_store,
 )
-from calibration.correction.calibrate import Design
 from calibration.errors import CalibrationError, InputError
-from calibration.metrics.comparison import MARGIN, Rule
-from calibration.reporting import as_text, asr_comparison, asr_document, asr_json
+from calibration.reporting import as_text, asr_document, asr_json
 from calibration.reporting.as_html import html
 from calibration.reporting.as_markdown import markdown
 from calibration.reporting.document import Document
 from calibration.reporting.json_values import Json
 
+if TYPE_CHECKING:
+    from calibration.correction.calibrate import Design
+    from calibration.metrics.comparison import Rule
+
+MARGIN = 5.0
 OF_FILES = ("columns", "ceiling", "ceilings", "any_workflow", "stratify", "force")
 
 
@@ -98,7 +98,7 @@ def report(
     path: Path,
     batch_id: str | None,
     judge_id: str | None,
-    design: Design,
+    design: "Design",
 ) -> None:
     """Report the Agent Success Rate of production traces, or of the store.
 
@@ -137,6 +137,10 @@ def report(
         for name, given in (*((n, asked[n]) for n in OF_FILES), ("taxonomy", fork)):
             if given:
                 raise InputError(f"--{name.replace('_', '-')} is for files and tables; name one")
+        from calibration.analyses.store_report import report_with_work
+        from calibration.analyses.store_work import write_work
+        from calibration.cli.stores import open_to_read
+
         with open_to_read(path) as store:
             found = report_with_work(
                 store,
@@ -159,7 +163,7 @@ def report(
 @with_output
 @with_places
 @with_reading
-@click.option("--margin", type=click.FloatRange(0.01, 50), default=100 * MARGIN, show_default=True,
+@click.option("--margin", type=click.FloatRange(0.01, 50), default=MARGIN, show_default=True,
               help="Smallest change that matters, in percentage points.")  # fmt: skip
 @click.option("--separate-intervals", is_flag=True, help="Stricter: intervals must not overlap.")
 @click.option("--paired/--unpaired", default=None, help="Default: paired where tasks are shared.")
@@ -189,6 +193,7 @@ def compare(
     asr compare --postgres service=traces --table before --table after
     """
     from calibration.analyses.production_comparison import compare_files
+    from calibration.reporting import asr_comparison
 
     sides = places_from(files, servers)
     if len(sides) != 2:
@@ -230,6 +235,8 @@ def verify(report: str, folder: Path, path: Path, as_data: bool) -> None:
 
     file = find_report(report, folder)
     if needs_store(file):
+        from calibration.cli.stores import open_to_read
+
         with open_to_read(path) as store:
             found, now = verify_report(file, store)
     else:

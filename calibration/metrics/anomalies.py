@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
 from calibration.metrics.arrays import BoolArray, FloatArray
+from calibration.metrics.laws import t_quantile
 
 WINDOW, FEWEST, LEVEL = 8, 6, 0.99
 
@@ -107,7 +107,7 @@ def _predicted(
     weights = 1 / (standard_errors**2 + between[:, None])
     sums = weights.sum(axis=1)
     mean = (weights * values).sum(axis=1) / sums
-    t = float(stats.t.ppf((1 + level) / 2, n_weeks - 2))
+    t = t_quantile((1 + level) / 2, n_weeks - 2)
     return mean, between, t * np.sqrt(between + standard_error**2 + 1 / sums)
 
 

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
 from calibration.metrics.arrays import FloatArray
 from calibration.metrics.differences import Difference, difference_of
 from calibration.metrics.joint import AFTER, BEFORE
+from calibration.metrics.laws import t_chance
 from calibration.metrics.resampling import (
     MINIMUM_UNITS,
     NO_VARIANCE,
@@ -128,7 +128,7 @@ def _two_proportion_test(found: Resampled, name: str) -> float | None:
     if variance < NO_VARIANCE:
         return 1.0
     gap = counts[1] / runs[1] - counts[0] / runs[0]
-    return float(2 * stats.t.sf(abs(gap) / np.sqrt(variance), freedom))
+    return 2 * t_chance(-abs(gap) / float(np.sqrt(variance)), freedom)
 
 
 def _null_variance(influence: FloatArray, units: Units) -> tuple[float, float]:
@@ -150,5 +150,14 @@ def _benjamini_hochberg(p_values: Sequence[float | None]) -> list[float | None]:
     known = [p for p in p_values if p is not None]
     if not known:
         return [None] * len(p_values)
-    adjusted = iter(stats.false_discovery_control(known).tolist())
+    adjusted = iter(_step_up(known))
     return [None if p is None else float(next(adjusted)) for p in p_values]
+
+
+def _step_up(p_values: Sequence[float]) -> list[float]:
+    p = np.asarray(p_values, dtype=np.float64)
+    order = np.argsort(p)[::-1]
+    raised = p[order] * p.size / np.arange(p.size, 0, -1)
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.minimum(1.0, np.minimum.accumulate(raised))
+    return [float(p) for p in adjusted]

@@ -1,17 +1,21 @@
 """What a successful task costs, failures paid for too."""
 
+from dataclasses import replace
+
 import numpy as np
-from scipy import stats
 
 from calibration.estimates import Estimate, not_estimable
-from calibration.metrics.arrays import FloatArray
+from calibration.metrics.arrays import FloatArray, IntArray
 from calibration.metrics.counts import COMPLETE, RunCounts
+from calibration.metrics.laws import t_quantile
 from calibration.metrics.resampling import MINIMUM_UNITS
 
 METHOD = "total cost over complete runs, linearised on the log scale, t"
 
 
-def cost_per_success(counts: RunCounts, *, confidence_level: float = 0.95) -> Estimate:
+def cost_per_success(
+    counts: RunCounts, *, costed: IntArray | None = None, confidence_level: float = 0.95
+) -> Estimate:
     """Estimate what all runs cost for each complete one, in the currency of the costs.
 
     Runs without a known cost enter neither the cost nor the successes. Runs are independent, or
@@ -22,6 +26,9 @@ def cost_per_success(counts: RunCounts, *, confidence_level: float = 0.95) -> Es
     counts : RunCounts
         With costs, and with their squares where a row holds several runs: without them the spread
         of costs within a row is not known, and there is no interval.
+    costed : int array, shape (n_rows,), optional
+        Runs of each row whose cost is known, where a cost counts without a ceiling too; those that
+        are `known` when None.
     confidence_level : float, default 0.95
         Target coverage, strictly between 0 and 1.
 
@@ -49,7 +56,9 @@ def cost_per_success(counts: RunCounts, *, confidence_level: float = 0.95) -> Es
     """
     if not 0 < confidence_level < 1:
         raise ValueError(f"confidence_level must be in (0, 1), got {confidence_level!r}")
-    rows = counts.where(counts.known)
+    rows = counts.where(counts.known if costed is None else costed > 0)
+    if costed is not None:
+        rows = replace(rows, runs=costed[costed > 0])
     if rows.cost is None or not rows.runs.size:
         return _nothing("no cost is known: record costs", confidence_level)
     weight = rows.weight * rows.like
@@ -60,14 +69,14 @@ def cost_per_success(counts: RunCounts, *, confidence_level: float = 0.95) -> Es
     value = float(weight @ rows.cost) / successes
     n = rows.n_tasks
     status, limits, se = "ok", None, None
-    variance = _variance(rows, value * complete, successes)
+    variance = _variance(rows, value * complete, successes) if n > 1 else None
     if n < MINIMUM_UNITS:
         status = f"not_estimable: no interval from {n} runs or tasks, at least 5 are needed"
     elif variance is None:
         status = "not_estimable: no interval without the squares of the costs: count them too"
     elif value > 0:
         se = float(np.sqrt(variance))
-        reach = float(stats.t.ppf((1 + confidence_level) / 2, n - 1)) * se / value
+        reach = t_quantile((1 + confidence_level) / 2, n - 1) * se / value
         limits = value * float(np.exp(-reach)), value * float(np.exp(reach))
     return Estimate(
         value=value,

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from math import hypot, sqrt
 
 import numpy as np
-from scipy import stats
 
 from calibration.estimates import OK, Estimate, not_estimable
 from calibration.metrics.arrays import FloatArray
 from calibration.metrics.joint import AFTER, BEFORE
+from calibration.metrics.laws import normal_chance, normal_quantile, t_chance, t_quantile
 from calibration.metrics.resampling import (
     BOOTSTRAP_UNITS,
     MINIMUM_UNITS,
@@ -193,13 +193,12 @@ def _alike(value: float, n: int, level: float, power: float, null: float) -> _Li
 def _by_t(
     value: float, se: float, freedom: float, level: float, power: float, null: float
 ) -> _Limits:
-    t = stats.t(freedom)
-    reach, one_sided = float(t.ppf((1 + level) / 2)) * se, float(t.ppf(level)) * se
+    reach, one_sided = t_quantile((1 + level) / 2, freedom) * se, t_quantile(level, freedom) * se
     return _Limits(
         interval=_clipped(value - reach, value + reach),
         one_sided=_clipped(value - one_sided, value + one_sided),
-        p_value=float(2 * t.sf(abs(value - null) / se)) if se > 0 else float(value == null),
-        minimum_detectable=reach + float(t.ppf(power)) * se,
+        p_value=2 * t_chance(-abs(value - null) / se, freedom) if se > 0 else float(value == null),
+        minimum_detectable=reach + t_quantile(power, freedom) * se,
     )
 
 
@@ -214,8 +213,11 @@ def _by_draws(
 ) -> _Limits:
     level = found.confidence_level
     short = found.shortness(influence)
-    law = stats.norm if short is None else stats.t(short.freedom)
-    z = float(law.ppf((1 + level) / 2) + law.ppf(power))
+    ends = (1 + level) / 2, power
+    if short is None:
+        z = sum(map(normal_quantile, ends))
+    else:
+        z = sum(t_quantile(end, short.freedom) for end in ends)
     return _Limits(
         interval=found.between(draws, value, influence),
         one_sided=found.between(draws, value, influence, tail=1 - level),
@@ -231,11 +233,11 @@ def _added(
         return None
     down = hypot(other.value - other.interval[0], one.interval[1] - one.value)
     up = hypot(other.interval[1] - other.value, one.value - one.interval[0])
-    z, one_sided = float(stats.norm.ppf((1 + level) / 2)), float(stats.norm.ppf(level))
+    z, one_sided = normal_quantile((1 + level) / 2), normal_quantile(level)
     toward = down if value > null else up
     return _Limits(
         interval=_clipped(value - down, value + up),
         one_sided=_clipped(value - down * one_sided / z, value + up * one_sided / z),
-        p_value=float(2 * stats.norm.sf(z * abs(value - null) / toward)) if toward > 0 else 1.0,
-        minimum_detectable=(1 + float(stats.norm.ppf(power)) / z) * max(down, up),
+        p_value=2 * normal_chance(-z * abs(value - null) / toward) if toward > 0 else 1.0,
+        minimum_detectable=(1 + normal_quantile(power) / z) * max(down, up),
     )

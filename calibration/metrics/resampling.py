@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from calibration.estimates import OK, Estimate, not_estimable
 from calibration.metrics.arrays import FloatArray, IntArray
+from calibration.metrics.laws import normal_chance, normal_quantile, t_chance, t_quantile
 from calibration.metrics.units import RUNS, Units
 from calibration.metrics.variances import (
     linearised_variance,
@@ -117,7 +118,7 @@ class Resampled:
         elif entering < BOOTSTRAP_UNITS or draws is None:
             se = float(np.sqrt(variance))
             freedom = max(1, entering - np.unique(units.stratum).size)
-            reach = float(stats.t.ppf((1 + level) / 2, freedom)) * se
+            reach = t_quantile((1 + level) / 2, freedom) * se
             limits = max(0.0, value - reach), min(1.0, value + reach)
         elif np.isnan(draws).any():
             status = UNDEFINED_DRAWS
@@ -154,12 +155,12 @@ class Resampled:
         tail = (1 - self.confidence_level) / 2 if tail is None else tail
         short = self.shortness(influence)
         if short is not None:
-            tail = float(stats.norm.cdf(short.factor * stats.t.ppf(tail, short.freedom)))
+            tail = normal_chance(short.factor * t_quantile(tail, short.freedom))
         ends: FloatArray = np.array([tail, 1 - tail])
         if self.interval == "bca":
             shift, skew = self._bca(draws, value, influence)
-            z = shift + stats.norm.ppf(ends)
-            ends = stats.norm.cdf(shift + z / (1 - skew * z))
+            z = shift + special.ndtri(ends)
+            ends = special.ndtr(shift + z / (1 - skew * z))
         low, high = np.quantile(draws, ends)
         return float(low), float(high)
 
@@ -171,11 +172,11 @@ class Resampled:
         below = (fewer + 0.5) / (draws.size + 1)
         if self.interval == "bca":
             shift, skew = self._bca(draws, value, influence)
-            z = float(stats.norm.ppf(below)) - shift
-            below = float(stats.norm.cdf(z / (1 + skew * z) - shift))
+            z = normal_quantile(below) - shift
+            below = normal_chance(z / (1 + skew * z) - shift)
         short = self.shortness(influence)
         if short is not None:
-            below = float(stats.t.cdf(stats.norm.ppf(below) / short.factor, short.freedom))
+            below = t_chance(normal_quantile(below) / short.factor, short.freedom)
         return min(1.0, 2 * min(below, 1 - below))
 
     def shortness(self, influence: FloatArray) -> "Shortness | None":
@@ -198,7 +199,7 @@ class Resampled:
         # Draws equal to the value up to rounding of sums count as ties.
         ties = np.isclose(draws, value, rtol=0, atol=1e-12)
         below = np.mean((draws < value) & ~ties) + np.mean(ties) / 2
-        shift = float(stats.norm.ppf(np.clip(below, 1 / draws.size, 1 - 1 / draws.size)))
+        shift = normal_quantile(float(np.clip(below, 1 / draws.size, 1 - 1 / draws.size)))
         centred = influence - stratum_means(influence, self.units)
         multiplicity = self.units.multiplicity
         second, third = float(multiplicity @ centred**2), float(multiplicity @ centred**3)

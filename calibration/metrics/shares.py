@@ -196,9 +196,8 @@ def _variance(influence: FloatArray, stratum: IntArray) -> tuple[float, float]:
     sizes = np.bincount(stratum).astype(np.float64)
     means = np.bincount(stratum, weights=influence) / np.maximum(1, sizes)
     squares = np.bincount(stratum, weights=(influence - means[stratum]) ** 2)
-    freedom = float(max(1, stratum.size - np.count_nonzero(sizes)))
-    within: FloatArray = sizes / np.maximum(1, sizes - 1) * squares
-    return float(within.sum()), freedom
+    freedom = float(max(1, stratum.size - int(np.count_nonzero(sizes))))
+    return float((sizes / np.maximum(1, sizes - 1) * squares).sum()), freedom
 
 
 def _shrunk(n: int, freedom: float, confidence_level: float) -> float:

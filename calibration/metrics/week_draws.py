@@ -3,13 +3,13 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import stats
 
 from calibration.estimates import Estimate
 from calibration.metrics.arrays import FloatArray, IntArray
 from calibration.metrics.breakdowns import units_a_group
 from calibration.metrics.condensing import condensed
 from calibration.metrics.counts import RunCounts
+from calibration.metrics.laws import normal_quantile
 from calibration.metrics.resampling import (
     MINIMUM_UNITS,
     Interval,
@@ -164,7 +164,7 @@ def _gathered(weeks: list[tuple[Resampled, str, str]]) -> WeekDraws:
         elif estimate.se is None and estimate.half_width is not None:
             # Equal runs are no proof of a rate without error.
             level = (1 + estimate.confidence_level) / 2
-            errors[i] = estimate.half_width / float(stats.norm.ppf(level))
+            errors[i] = estimate.half_width / normal_quantile(level)
             covariance[i, i] = errors[i] ** 2
     first = weeks[0][0]
     draws = [found.ratio_draws(top, bottom) for found, top, bottom in weeks]

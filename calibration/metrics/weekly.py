@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 
 import numpy as np
-from scipy import stats
 
 from calibration.estimates import OK, Estimate, not_estimable
 from calibration.metrics.anomalies import (
@@ -16,6 +15,7 @@ from calibration.metrics.anomalies import (
 )
 from calibration.metrics.arrays import FloatArray
 from calibration.metrics.counts import RunCounts
+from calibration.metrics.laws import normal_chance, t_quantile
 from calibration.metrics.resampling import BOOTSTRAP_UNITS, MINIMUM_UNITS, NO_VARIATION, Interval
 from calibration.metrics.units import TASKS
 from calibration.metrics.week_draws import WeekDraws, draw_weeks
@@ -233,14 +233,14 @@ def _rolling(
     if draws is None or steady or fewest < BOOTSTRAP_UNITS or np.isnan(draws).any():
         parts = (weights * drawn.errors[inside]) ** 2
         freedom = parts.sum() ** 2 / (parts**2 / (drawn.entering[inside] - 1)).sum()
-        reach = float(stats.t.ppf((1 + level) / 2, freedom)) * se
+        reach = t_quantile((1 + level) / 2, freedom) * se
         limits, method = (max(0.0, value - reach), min(1.0, value + reach)), f"{kind}, t"
     else:
         tail = (1 - level) / 2
         if drawn.noun == TASKS:
             # As in `Resampled.shortness`; the same tasks may stand behind all four weeks.
-            wider = np.sqrt(fewest / (fewest - 1)) * stats.t.ppf(tail, fewest - 1)
-            tail = float(stats.norm.cdf(wider))
+            wider = float(np.sqrt(fewest / (fewest - 1))) * t_quantile(tail, fewest - 1)
+            tail = normal_chance(wider)
         low, high = np.quantile(draws, [tail, 1 - tail])
         limits, method = (float(low), float(high)), f"{kind}, {drawn.method}"
     return Estimate(

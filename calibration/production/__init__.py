@@ -16,6 +16,10 @@ outcome      int8     place in `calibration.records.OUTCOMES`
 cost_known   bool     cost and ceiling are both known
 penalty_step int16    ceil(penalty x 1024); 0: no penalty
 n            int64    traces
+n_costed     int64    those with a known cost, also where there is no ceiling
+units        float64  sum of their units
+cost         float64  sum of their costs
+cost_squared float64  sum of the squares of their costs
 penalty      float64  sum of their exact penalties
 score        float64  sum of their exact scores, max(0, credit - penalty)
 score_NAME   float64  the same under each further table of credits
@@ -28,9 +32,14 @@ exact in both.
 `ProductionCounts.tasks` is None without repeated tasks. Else it has the columns of `cells`, with
 `task` (int64) and `tasks` (int64, how many equal units the row stands for: always 1) before them,
 and `penalty_step` 1 for any penalty. Rows with the same `task` are resampled together; cells of
-one task sum to the task. Above 20,000 tasks, a `task` is a random group of tasks, by the hash of
-their id and within one design stratum: groups are independent as tasks are and mix tasks of all
-kinds, so resampling them estimates the same variance. `n_tasks` counts the tasks themselves.
+one task sum to the task. Above 20,000 tasks, a `task` is one of 5,000 random groups of tasks, by
+the hash of their id and within one design stratum: groups are independent as tasks are and mix
+tasks of all kinds, so resampling them estimates the same variance. `tasks` then has no week,
+workflow and model: `ProductionCounts.tasks_by` holds the same groups by each of these, one at a
+time. `n_tasks` counts the tasks themselves.
+
+Files and frames are first put in numbers (`coded`): one narrow table in memory, or beside it where
+it does not fit, that everything is grouped from.
 """
 
 from calibration.production.counting import production_counts

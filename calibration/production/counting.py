@@ -1,21 +1,17 @@
 """The aggregation: checks, duplicates, then counts, all in the engine that holds the traces."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 import ibis
+import numpy as np
 import pandas as pd
 
-from calibration.production.cells import (
-    GRID,
-    MOST_EXACT,
-    count_cells,
-    in_order,
-    keep_exact,
-    price,
-)
+from calibration.production.cells import GRID, MOST_EXACT, Cells, count_cells, keep_exact, price
 from calibration.production.checks import check, one_of
+from calibration.production.coded import CLASSES, Coding, coding
 from calibration.production.columns import OF_GATES, checked_zone, mapped, ones
 from calibration.production.duplicates import deduplicate
 from calibration.production.engines import Engine, week_names
@@ -30,8 +26,9 @@ from calibration.production.refused import (
 from calibration.production.results import CreditTable, Notes, ProductionCounts, SetAsideRows
 from calibration.production.signals import count_signals
 from calibration.production.sources import Source
-from calibration.production.spread import cost_sums, latency_sums, spread
-from calibration.production.tasks import MOST_TASKS, count_tasks
+from calibration.production.spread import binned, spread
+from calibration.production.tasks import MOST_TASKS, Counting, count_tasks
+from calibration.records import OUTCOMES
 from calibration.taxonomy import Taxonomy
 
 MOST_STATUSES, MAX_STATUS = 50, 40
@@ -56,6 +53,8 @@ def production_counts(
     most_tasks: int = MOST_TASKS,
     named_tasks: bool = False,
     gates: GateQuery | None = None,
+    watch: Collection[str] = (),
+    listed: Mapping[str, int] | None = None,
 ) -> ProductionCounts:
     """Count the traces of a source.
 
@@ -86,6 +85,10 @@ def production_counts(
         Keep totals by task, with names that other sources share, also where no task repeats.
     gates : GateQuery, optional
         Bring back what gates need beside the counts.
+    watch : collection of str, optional
+        Look out for these trace ids.
+    listed : mapping of str to int, optional
+        Say until when so many traces of these classes began, for `list_runs`.
 
     Returns
     -------
@@ -113,78 +116,117 @@ def production_counts(
     else:
         rows = engine.view(rows, "checked")
     rows = within(rows, since, until)
-    kept, facts, set_aside = _kept(rows, source)
-    priced = engine.view(price(kept, ceilings, engine), "priced")
-    costs, latencies = cost_sums(priced, engine), latency_sums(priced, engine)
-    exact = keep_exact(priced, engine, most_exact)
+    codes = coding(rows, engine, used, None if workflows is None else tuple(workflows))
+    kept, facts, set_aside = _kept(rows, source, ceilings, codes, watch)
+    narrow = kept.narrow
+    exact = keep_exact(narrow, engine, codes, most_exact)
+    cells = count_cells(narrow, engine, credits, codes, exact=exact)
+    costs = binned(narrow, narrow.cost, engine, codes)
+    clocked = narrow
+    if "latency_s" not in used:
+        clocked = narrow.mutate(latency=ibis.null("float64"))
+    latencies = binned(clocked, clocked.latency, engine, codes)
     tasks = None
     if "task_id" in used:
         tasks = count_tasks(
-            priced, engine, credits, n=facts["n"], no_task=facts["no_task"], most_tasks=most_tasks,
+            Counting(
+                rows=kept.rows, narrow=narrow, engine=engine, coding=codes, credits=credits,
+                n=facts["n"], no_task=facts["no_task"],
+                n_strata=np.unique(cells.stratum.codes).size,
+            ),
+            most_tasks=most_tasks,
             named=named_tasks,
         )  # fmt: skip
     return ProductionCounts(
-        cells=count_cells(priced, engine, credits, exact=exact),
+        cells=cells.frame(),
         tasks=tasks.table if tasks else None,
+        tasks_by=tasks.by if tasks else {},
         n_tasks=tasks.n if tasks else None,
         tasks_grouped=tasks.grouped if tasks else False,
         exact=exact,
         rounding=0.0 if exact else 1 / GRID,
-        cost=spread(costs, "workflow", costs=True),
-        cost_weekly=spread(costs, "week", costs=True),
-        latency=spread(latencies, "workflow", costs=False),
-        latency_weekly=spread(latencies, "week", costs=False),
-        statuses=_statuses(priced, engine) if "status" in used else _no_statuses(),
-        signals=count_signals(kept, engine, used, n=facts["n"], n_tasks=tasks.n if tasks else None),
+        cost=spread(costs, "workflow", cells),
+        cost_weekly=spread(costs, "week", cells),
+        latency=spread(latencies, "workflow"),
+        latency_weekly=spread(latencies, "week"),
+        statuses=_statuses(kept.rows, engine) if "status" in used else _no_statuses(),
+        signals=count_signals(
+            kept.rows, engine, used, n=facts["n"], n_tasks=tasks.n if tasks else None
+        ),
         set_aside=tuple(set_aside),
-        notes=_notes(facts, costs, ceilings, used, zone),
+        notes=_notes(facts, cells, ceilings, used, zone),
+        watched=kept.watched,
+        listed_until=_until(narrow, engine, listed or {}),
         n_read=facts["n"] + sum(rows.n for rows in set_aside),
         n_kept=facts["n"],
         first=_utc(facts["first"]),
         last=_utc(facts["last"]),
         for_gates=(
-            gate_tables(priced, engine, used, gates) if gates is not None and facts["n"] else None
+            gate_tables(price(kept.rows, ceilings, engine), engine, used, gates)
+            if gates is not None and facts["n"]
+            else None
         ),
     )
 
 
-def _kept(rows: Any, source: Source) -> tuple[Any, dict[str, Any], list[SetAsideRows]]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kept:
+    """The rows that count: as they were checked, and in numbers; whether a watched one may be."""
+
+    rows: Any
+    narrow: Any
+    watched: bool
+
+
+def _kept(
+    rows: Any,
+    source: Source,
+    ceilings: Mapping[str, float | None],
+    codes: Coding,
+    watch: Collection[str],
+) -> tuple[_Kept, dict[str, Any], list[SetAsideRows]]:
     """Return the rows that count, facts about them, and the others."""
     engine = source.engine
-    counts, facts = _facts(rows, engine)
+
+    def in_numbers(checked: Any) -> Any:
+        return engine.keep(codes.code(price(checked, ceilings, engine), engine), "narrow")
+
+    narrow = in_numbers(rows)
+    counts, facts = _facts(narrow, engine)
     set_aside = unreadable_lines(source)
     if set(counts) - {0}:
         set_aside += rows_set_aside(rows, source, counts)
-        rows = rows.filter(rows.reason == 0)
-    found = deduplicate(rows, engine, n=facts["n"])
-    if found is not None:
+        rows, narrow = rows.filter(rows.reason == 0), narrow.filter(narrow.reason == 0)
+    distinct, watched = engine.distinct(narrow, "id", facts["n"], watch)
+    if distinct != facts["n"]:
+        found = deduplicate(rows, engine)
         set_aside += duplicates_set_aside(found, source, rows)
         rows = engine.keep(found.rows, "kept")
-        _, facts = _facts(rows, engine)
-    return rows, facts, set_aside
+        narrow = in_numbers(rows)
+        _, facts = _facts(narrow, engine)
+    return _Kept(rows=rows, narrow=narrow, watched=watched), facts, set_aside
 
 
 def _facts(rows: Any, engine: Engine) -> tuple[dict[int, int], dict[str, Any]]:
     """Count the rows by reason, and what has to be said of those that count, in one pass."""
-    found = engine.run(
-        rows.group_by("reason").aggregate(
-            n=rows.count(),
-            naive_times=ones(rows.naive).sum(),
-            timed=rows.at.count(),
-            costed=rows.cost.count(),
-            no_units=ones(rows.no_units).sum(),
-            clocked=rows.latency.count(),
-            bad_latency=ones(rows.bad_latency).sum(),
-            tasked=rows.task.count(),
-            first=rows.at.min(),
-            last=rows.at.max(),
-        )
-    )
+    asked = {
+        "naive_times": ones(rows.naive).sum(),
+        "costed": rows.cost.count(),
+        "no_units": ones(rows.no_units).sum(),
+        "bad_latency": ones(rows.bad_latency).sum(),
+    }
+    for name, column in (("timed", "at"), ("clocked", "latency"), ("tasked", "task")):
+        if column in rows.columns:
+            asked[name] = rows[column].count()
+    if "at" in rows.columns:
+        asked |= {"first": rows["at"].min(), "last": rows["at"].max()}
+    found = engine.run(rows.group_by("reason").aggregate(n=rows.count(), **asked))
     counts = {int(k): int(n) for k, n in zip(found["reason"], found["n"], strict=True)}
     good = found[found["reason"] == 0]
     if good.empty:
         return counts, dict.fromkeys(FACTS, 0) | {"first": None, "last": None}
-    row = good.iloc[0]
+    row: dict[str, Any] = {"timed": 0, "clocked": 0, "tasked": 0, "first": None, "last": None}
+    row |= dict(good.iloc[0])
     n = int(row["n"])
     facts = {name: int(row[name]) for name in ("n", "naive_times", "no_units", "bad_latency")}
     facts |= {
@@ -196,6 +238,21 @@ def _facts(rows: Any, engine: Engine) -> tuple[dict[int, int], dict[str, Any]]:
     return counts, facts | {"first": row["first"], "last": row["last"]}
 
 
+def _until(narrow: Any, engine: Engine, listed: Mapping[str, int]) -> dict[str, datetime]:
+    """Return the time of the last one of so many first traces, where so many have a time."""
+    if "at" not in narrow.columns:
+        return {}
+    found = {}
+    for outcome, n in listed.items():
+        own = narrow.filter(narrow["tail"] // 2 % CLASSES == OUTCOMES.index(outcome))
+        first = own.filter(own["at"].notnull()).select("at").order_by("at").limit(n)
+        times = engine.run(first)["at"]
+        until = _utc(times.max()) if len(times) == n else None
+        if until is not None:
+            found[outcome] = until
+    return found
+
+
 def _utc(at: Any) -> datetime | None:
     if pd.isna(at):
         return None
@@ -205,12 +262,12 @@ def _utc(at: Any) -> datetime | None:
 
 def _notes(
     facts: Mapping[str, Any],
-    costs: pd.DataFrame,
+    cells: Cells,
     ceilings: Mapping[str, float | None],
     used: Mapping[str, str],
     zone: str,
 ) -> Notes:
-    counted = costs.groupby("workflow", observed=True)["n"].sum()
+    counted = np.bincount(cells.workflow.codes, weights=cells.sums["n"])
     said = {name: int(facts[name]) for name in FACTS if name != "n"}
     # A column that is not there at all is no note on single traces.
     if "task_id" not in used:
@@ -218,25 +275,32 @@ def _notes(
     return Notes(
         **said,
         timezone=zone,
-        no_ceiling={str(k): int(v) for k, v in counted.items() if ceilings.get(str(k)) is None},
+        no_ceiling={
+            name: int(n)
+            for name, n in zip(cells.workflow.names, counted, strict=True)
+            if ceilings.get(name) is None
+        },
         columns=dict(used),
     )
 
 
-def _statuses(priced: Any, engine: Engine) -> pd.DataFrame:
+def _statuses(rows: Any, engine: Engine) -> pd.DataFrame:
     """Count statuses by week: the most frequent ones by name, the rest as ``other``."""
-    status = priced.status.fill_null("").left(MAX_STATUS)
-    by_status = priced.group_by(status=status).aggregate(n=priced.count())
+    status = rows.status.fill_null("").left(MAX_STATUS)
+    by_status = rows.group_by(status=status).aggregate(n=rows.count())
     most = by_status.order_by(ibis.desc("n"), "status").limit(MOST_STATUSES + 1)
     names = engine.run(most)["status"].tolist()
     if not names:
         return _no_statuses()
     many = len(names) > MOST_STATUSES
     named = ibis.ifelse(one_of(status, names[:-1]), status, "other") if many else status
-    found = engine.run(priced.group_by(week=priced.week, status=named).aggregate(n=priced.count()))
+    found = engine.run(
+        rows.group_by(week=engine.week(rows.at), status=named).aggregate(n=rows.count())
+    )
     found["week"] = week_names(found["week"])
-    found["status"] = found["status"].replace("", None)
-    return in_order(found.assign(status=found["status"].astype("category")), ["week", "status"])
+    found["status"] = found["status"].replace("", None).astype("category")
+    order = np.lexsort([found[name].cat.codes for name in ("status", "week")])
+    return found.take(order).reset_index(drop=True)
 
 
 def _no_statuses() -> pd.DataFrame:

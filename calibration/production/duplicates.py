@@ -17,14 +17,12 @@ class Deduplicated:
     conflicting: Any
 
 
-def deduplicate(rows: Any, engine: Engine, *, n: int) -> Deduplicated | None:
-    """Sort out rows with the same trace_id; None where there are none, which is cheap to see.
+def deduplicate(rows: Any, engine: Engine) -> Deduplicated:
+    """Sort out rows with the same trace_id, where there are some.
 
     Rows that were set aside for another reason do not count as duplicates. Two rows are identical
     when every column that is read has the same value.
     """
-    if engine.distinct(rows, "trace_id", n) == n:
-        return None
     times = rows.group_by("trace_id").aggregate(times=rows.count())
     several = engine.keep(times.filter(times.times > 1).select("trace_id"), "repeated")
     doubtful = rows.semi_join(several, "trace_id")

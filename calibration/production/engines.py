@@ -1,6 +1,6 @@
 """The engines that hold the traces: they run the expressions and keep intermediate tables."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, Protocol
 
 import duckdb
@@ -52,16 +52,24 @@ class Engine(Protocol):
         """Return a table that stands for an expression, so that it is written out once."""
 
     def week(self, at: Any) -> Any:
-        """Return the week of a time in UTC, as `week_names` reads it."""
+        """Return the number of the week of a time in UTC, as `week_labels` reads it."""
 
     def localise(self, at: Any, zone: str) -> Any:
         """Return the moment of a time without zone that was written in a zone."""
 
-    def hash(self, text: Any) -> Any:
-        """Return a number from 0 up that is equal for equal texts."""
+    def identity(self, text: Any) -> Any:
+        """Return what stands for a text where only its being the same matters."""
 
-    def distinct(self, table: Any, column: str, n: int) -> int:
-        """Return the number of distinct values of a text column of `n` rows, none of them null."""
+    def grouped(self, identity: Any, n: int) -> Any:
+        """Return one of `n` numbers from 0 up, as chance has it, the same for an identity."""
+
+    def distinct(
+        self, table: Any, column: str, n: int, watch: Collection[str] = ()
+    ) -> tuple[int, bool]:
+        """Return the number of distinct identities in a column of `n` rows, none of them null.
+
+        And whether some texts may be among them.
+        """
 
 
 class DuckDB:
@@ -83,13 +91,12 @@ class DuckDB:
         return frame
 
     def keep(self, expression: Any, name: str, *, numbered: bool = False) -> Any:
-        """Return a table in the file of the connection, in the order of the rows."""
+        """Return a table: in memory while it fits, numbered ones in the file of the connection."""
+        sql = _duckdb_sql(expression.drop("row") if numbered else expression)
         if not numbered:
-            self.connection.execute(
-                f'CREATE OR REPLACE TABLE "{name}" AS {_duckdb_sql(expression)}'
-            )
+            self.connection.execute(f'CREATE OR REPLACE TEMP TABLE "{name}" AS {sql}')
             return self.table(name)
-        self.keep(expression.drop("row"), f"{name}_rows")
+        self.connection.execute(f'CREATE OR REPLACE TABLE "{name}_rows" AS {sql}')
         self.connection.execute(
             f'CREATE OR REPLACE VIEW "{name}" AS SELECT *, rowid + 1 AS row FROM "{name}_rows"'
         )
@@ -124,27 +131,41 @@ class DuckDB:
         """Return the moment of a time without zone."""
         return _timezone(zone, at)
 
-    def hash(self, text: Any) -> Any:
+    def identity(self, text: Any) -> Any:
         """Return the hash of a text."""
         return _duckdb_hash(text)
 
-    def distinct(self, table: Any, column: str, n: int) -> int:
-        """Count distinct values by their sorted hashes, a part of them at a time.
+    def grouped(self, identity: Any, n: int) -> Any:
+        """Return the rest of the hash."""
+        return (identity % n).cast("int64")
+
+    def distinct(
+        self, table: Any, column: str, n: int, watch: Collection[str] = ()
+    ) -> tuple[int, bool]:
+        """Count distinct hashes by sorting them, a part of them at a time.
 
         Sorting hashes takes an eighth of the time of a hash table of texts. Texts that differ have
         the same hash once in millions of tables; such a table only takes the longer way that
         compares the texts.
         """
         parts = max(1, -(-n // self.most_hashes))
-        distinct = 0
+        distinct, seen = 0, False
+        watched = self._hashes_of(watch)
         for part in range(parts):
             hashes = self._hashes(table, column, part, parts)
             hashes.sort()
             distinct += int(np.count_nonzero(hashes[1:] != hashes[:-1])) + bool(hashes.size)
-        return distinct
+            if hashes.size and not seen:
+                places = np.searchsorted(hashes, watched).clip(max=hashes.size - 1)
+                seen = bool((hashes[places] == watched).any())
+        return distinct, seen
+
+    def _hashes_of(self, texts: Collection[str]) -> NDArray[np.uint64]:
+        rows = self.connection.execute("SELECT hash(unnest($1::VARCHAR[]))", [list(texts)])
+        return np.array([row[0] for row in rows.fetchall()], dtype=np.uint64)
 
     def _hashes(self, table: Any, column: str, part: int, parts: int) -> NDArray[np.uint64]:
-        rows = table.select(h=_duckdb_hash(table[column]))
+        rows = table.select(h=table[column])
         if parts > 1:
             rows = rows.filter(rows.h % parts == part)
         return np.concatenate([np.empty(0, np.uint64), *self._batches(rows)])
@@ -181,8 +202,8 @@ class OtherEngine:
         return expression
 
     def week(self, at: Any) -> Any:
-        """Return the Monday of the week."""
-        return at.truncate("W")
+        """Return the number of the week."""
+        return ((at.epoch_seconds().cast("float64") / 86_400 - 4) / 7).floor().cast("int32")
 
     def localise(self, at: Any, zone: str) -> Any:
         """Return the moment of a time without zone."""
@@ -190,35 +211,50 @@ class OtherEngine:
             return _to_utc_timestamp(at, zone)
         return _timezone(zone, at)
 
-    def hash(self, text: Any) -> Any:
-        """Return the hash of a text."""
-        return text.hash() & 0x7FFFFFFF
+    def identity(self, text: Any) -> Any:
+        """Return the text."""
+        return text
 
-    def distinct(self, table: Any, column: str, n: int) -> int:
+    def grouped(self, identity: Any, n: int) -> Any:
+        """Return the rest of a hash."""
+        return ((identity.hash() & 0x7FFFFFFF) % n).cast("int64")
+
+    def distinct(
+        self, table: Any, column: str, n: int, watch: Collection[str] = ()
+    ) -> tuple[int, bool]:
         """Count distinct values."""
-        return int(self.run(table.aggregate(distinct=table[column].nunique()))["distinct"][0])
+        asked = {"distinct": table[column].nunique()}
+        if watch:
+            asked["seen"] = table[column].isin(tuple(watch)).any()
+        found = self.run(table.aggregate(**asked))
+        return int(found["distinct"][0]), bool(watch) and bool(found["seen"][0])
 
 
 def _duckdb_sql(expression: Any) -> str:
     return str(ibis.to_sql(expression, dialect="duckdb", pretty=False))
 
 
-def week_names(weeks: "pd.Series[Any]") -> "pd.Series[Any]":
-    """Return ISO weeks ``YYYY-Www`` as categories from what `Engine.week` returned.
+def week_labels(weeks: NDArray[np.int64]) -> list[str]:
+    """Return ISO weeks ``YYYY-Www`` from what `Engine.week` returned.
 
     Examples
     --------
-    >>> week_names(pd.Series([0, 2972])).tolist()
+    >>> week_labels(np.array([0, 2972]))
     ['1970-W02', '2026-W52']
     """
+    origin = np.datetime64("1970-01-05", "s")
+    iso = pd.DatetimeIndex(origin + weeks * np.timedelta64(7, "D")).isocalendar()
+    return [f"{y:04d}-W{w:02d}" for y, w in zip(iso["year"], iso["week"], strict=True)]
+
+
+def week_names(weeks: "pd.Series[Any]") -> "pd.Series[Any]":
+    """Return ISO weeks as categories from a column of `Engine.week`.
+
+    Examples
+    --------
+    >>> week_names(pd.Series([0, 2972, None])).tolist()
+    ['1970-W02', '2026-W52', nan]
+    """
     codes, values = pd.factorize(weeks, sort=True)
-    if pd.api.types.is_numeric_dtype(values.dtype):
-        origin = np.datetime64("1970-01-05", "s")
-        mondays = pd.DatetimeIndex(origin + values.to_numpy(np.int64) * np.timedelta64(7, "D"))
-    else:
-        mondays = pd.DatetimeIndex(pd.to_datetime(values, utc=True))
-    iso = mondays.isocalendar()
-    names = [f"{y:04d}-W{w:02d}" for y, w in zip(iso["year"], iso["week"], strict=True)]
-    return pd.Series(
-        pd.Categorical.from_codes(codes, pd.Index(names, dtype=str)), index=weeks.index
-    )
+    names = pd.Index(week_labels(np.asarray(values, dtype=np.int64)), dtype=str)
+    return pd.Series(pd.Categorical.from_codes(codes, names), index=weeks.index)

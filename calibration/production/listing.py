@@ -31,7 +31,12 @@ class Reading:
 
 
 def list_runs(
-    source: Source, reading: Reading, *, outcomes: Collection[str], first: int | None = None
+    source: Source,
+    reading: Reading,
+    *,
+    outcomes: Collection[str],
+    first: int | None = None,
+    until: Mapping[str, datetime] | None = None,
 ) -> pd.DataFrame:
     """Return the runs of some classes, each class in order of time.
 
@@ -45,6 +50,8 @@ def list_runs(
         Classes.
     first : int, optional
         So many of each class; all when None.
+    until : mapping of str to datetime, optional
+        No run of a class that is asked for began later than this, in UTC.
 
     Returns
     -------
@@ -54,11 +61,15 @@ def list_runs(
     """
     rows = _rows(source, reading)
     rows = rows.filter(rows.reason == 0)
-    rows = rows.mutate(week=source.engine.week(rows.at))
+    rows = source.engine.view(rows.mutate(week=source.engine.week(rows.at)), "listed")
     frames = []
     # A query a class: the engine then keeps only the first ones, and need not sort them all.
     for outcome in outcomes:
-        own = rows.filter(rows.outcome == outcome).select(*LISTED)
+        own = rows.filter(rows.outcome == outcome)
+        limit = (until or {}).get(outcome)
+        if limit is not None:
+            own = own.filter(own["at"] <= _moment(limit, own["at"]))
+        own = own.select(*LISTED)
         own = own.order_by(own["at"].isnull(), own["at"], own["trace_id"])
         frames.append(source.engine.run(own if first is None else own.limit(first)))
     found = pd.concat(frames, ignore_index=True)
@@ -102,9 +113,13 @@ def within(rows: Any, since: datetime | None, until: datetime | None) -> Any:
     inside = None
     for limit, later in ((since, True), (until, False)):
         if limit is not None:
-            moment = ibis.literal(limit.replace(tzinfo=None)).cast(rows.at.type())
+            moment = _moment(limit, rows.at)
             this = rows.at >= moment if later else rows.at < moment
             inside = this if inside is None else inside & this
     if inside is None:
         return rows
     return rows.filter(inside.fill_null(False) | (rows.at.isnull() & (rows.reason != 0)))
+
+
+def _moment(limit: datetime, at: Any) -> Any:
+    return ibis.literal(limit.replace(tzinfo=None)).cast(at.type())

@@ -116,7 +116,7 @@ class Spread:
     error : float
         Bound of the relative error of the percentiles: 0 where they are exact.
     sums : pandas.DataFrame
-        Runs by week, workflow and narrow bin of the amount, with its least and largest.
+        Runs with a known amount by week, workflow and narrow bin, its least and largest.
     """
 
     table: pd.DataFrame
@@ -131,6 +131,8 @@ class ProductionCounts:
     Parameters
     ----------
     cells, tasks : pandas.DataFrame
+    tasks_by : Mapping of str to pandas.DataFrame
+        Groups of tasks by ``week``, ``workflow`` and ``model``; empty without groups.
     n_tasks : int or None
         Distinct tasks; None without a column of tasks.
     tasks_grouped : bool
@@ -147,6 +149,10 @@ class ProductionCounts:
         What runs say of operation; None where no column does.
     set_aside : tuple of SetAsideRows
     notes : Notes
+    watched : bool
+        Whether a trace that was to be looked out for may be among them.
+    listed_until : Mapping of str to datetime
+        Until when the first traces of a class began, for `list_runs`.
     n_read, n_kept : int
         n_read = n_kept + those set aside.
     first, last : datetime or None
@@ -157,6 +163,7 @@ class ProductionCounts:
 
     cells: pd.DataFrame
     tasks: pd.DataFrame | None
+    tasks_by: Mapping[str, pd.DataFrame]
     n_tasks: int | None
     tasks_grouped: bool
     exact: bool
@@ -169,6 +176,8 @@ class ProductionCounts:
     signals: SignalSums | None
     set_aside: tuple[SetAsideRows, ...]
     notes: Notes
+    watched: bool
+    listed_until: Mapping[str, datetime]
     n_read: int
     n_kept: int
     first: datetime | None

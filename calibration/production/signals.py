@@ -184,7 +184,7 @@ def count_signals(
     if n_tasks is not None:
         unit = ibis.ifelse(rows.task.isnull(), "r" + rows.trace_id, "t" + rows.task)
     if units > MOST_UNITS:
-        unit = engine.hash(unit) % GROUPS
+        unit = engine.grouped(engine.identity(unit), GROUPS)
     keys = {"week": engine.week(rows.at), "unit": unit}
     if "stratum" in used:
         keys["stratum"] = rows.stratum

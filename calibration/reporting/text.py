@@ -1,11 +1,15 @@
 """Results as text for a terminal; percent and rounding appear only here."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from calibration.analyses.importing import FilesRead, ImportReport
-from calibration.analyses.selecting import TracePage, plain_rows
 from calibration.estimates import OK, Estimate
 from calibration.taxonomy import Taxonomy
+
+if TYPE_CHECKING:
+    # Reports on files have their tables from here, and no store to load.
+    from calibration.analyses.importing import FilesRead, ImportReport
+    from calibration.analyses.selecting import TracePage
 
 SIMULATED = "SIMULATED DATA: labels, verdicts and production runs are drawn at random."
 CHOSEN = "  These traces were chosen, not drawn at random: this holds for them only."
@@ -59,7 +63,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
         yield "  " + "  ".join(padded).rstrip()
 
 
-def preview(read: FilesRead) -> Iterator[str]:
+def preview(read: "FilesRead") -> Iterator[str]:
     """Yield what an import would bring in."""
     found = read.preview
     formats = ", ".join(f"{n} {name}" for name, n in found.formats.items()) or "none"
@@ -77,11 +81,13 @@ def preview(read: FilesRead) -> Iterator[str]:
         yield f"First trace   {first.trace_id}, {first.n_steps} steps: {first.prompt}"
 
 
-def trace_list(found: TracePage) -> Iterator[str]:
+def trace_list(found: "TracePage") -> Iterator[str]:
     """Yield one page of a list of traces."""
     yield f"{found.n} traces, page {found.page} of {found.pages}"
     if not found.n:
         return
+    from calibration.analyses.selecting import plain_rows
+
     head = ("trace", "workflow", "task", "trial", "status", "started", "class", "tools", "errors")
     names = (
         "trace_id", "workflow", "task_key", "trial", "status", "started_at", "class",
@@ -102,7 +108,7 @@ def trace_list(found: TracePage) -> Iterator[str]:
     yield from table(head, rows)
 
 
-def import_report(report: ImportReport) -> Iterator[str]:
+def import_report(report: "ImportReport") -> Iterator[str]:
     """Yield what an import did."""
     yield (
         f"{report.imported} imported, {report.already_there} already there, {report.changed} "

@@ -3,12 +3,14 @@
 from collections.abc import Callable, Iterator
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from calibration.estimates import Estimate
 from calibration.metrics.asr import agent_success_rate, rate_of_counts
 from calibration.metrics.cost import cost_per_success
 from calibration.metrics.counting import count_runs
+from calibration.metrics.frames import counts_of_frame
 from calibration.metrics.resampling import Interval, resample
 from calibration.metrics.units import grouped_at_random, task_units
 from tests.simulation.runs import (
@@ -174,4 +176,26 @@ def test_cost_per_success_covers(judge: Callable[..., None], tasks: int | None) 
         counts = count_runs(outcomes, costs=costs, ceilings=CEILING, clusters=clusters)
         tally.add(cost_per_success(counts))
     setting = f"{tasks} tasks x 4" if tasks else "200 runs"
+    tally.report(judge, "cost per success", setting, seed)
+
+
+@pytest.mark.parametrize("tasks", [None, 60])
+def test_cost_per_success_covers_from_sums(judge: Callable[..., None], tasks: int | None) -> None:
+    """As a report on files has them: sums over cells, or over the cells of each task."""
+    seed = 20273
+    tally = Tally(float((MIX[:, None] * COST_GIVEN_CLASS * COSTS).sum() / MIX[0]))
+    for rng in draws(seed, tasks or 0):
+        outcomes, costs, clusters = repeated(rng, rng.random(tasks or 200), 4 if tasks else 1)
+        sums = pd.DataFrame({
+            "task": clusters, "outcome": outcomes, "penalty_step": (costs > CEILING).astype(int),
+            "n": 1, "cost": costs, "cost_squared": costs**2,
+        })  # fmt: skip
+        keys = ["task", "outcome", "penalty_step"] if tasks else ["outcome", "penalty_step"]
+        cells = sums.groupby(keys, as_index=False)[["n", "cost", "cost_squared"]].sum()
+        cells = cells.assign(
+            stratum=0, weight=1.0, cost_known=True, penalty=0.0, score=0.0, **{"tasks": 1} if tasks
+            else {},
+        )  # fmt: skip
+        tally.add(cost_per_success(counts_of_frame(cells), costed=cells["n"].to_numpy()))
+    setting = f"{tasks} tasks x 4, cells of tasks" if tasks else "200 runs, cells"
     tally.report(judge, "cost per success", setting, seed)

@@ -1,0 +1,1 @@
+"""How fast `asr report` is on files of any size, beside peers: `make bench-asr`."""
