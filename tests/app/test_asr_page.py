@@ -130,6 +130,7 @@ def test_a_name_from_the_data_is_never_markup(filled: MakeStore, open_app: OpenA
     assert any(HOSTILE in set(f.value.iloc[:, 0]) for f in app.dataframe)
 
 
+@pytest.mark.long
 def test_the_window_and_the_workflow_narrow_it(filled: MakeStore, open_app: OpenApp) -> None:
     filled()
     app = page(open_app(), "asr")
@@ -158,6 +159,7 @@ def test_an_impossible_window_says_what_to_do(filled: MakeStore, open_app: OpenA
     assert not app.metric
 
 
+@pytest.mark.long
 def test_a_work_list_opens_its_traces(
     filled: MakeStore, open_app: OpenApp, store_file: Path
 ) -> None:
