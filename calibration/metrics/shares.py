@@ -196,8 +196,9 @@ def _variance(influence: FloatArray, stratum: IntArray) -> tuple[float, float]:
     sizes = np.bincount(stratum).astype(np.float64)
     means = np.bincount(stratum, weights=influence) / np.maximum(1, sizes)
     squares = np.bincount(stratum, weights=(influence - means[stratum]) ** 2)
-    freedom = float(max(1, stratum.size - np.count_nonzero(sizes)))
-    return float((sizes / np.maximum(1, sizes - 1) * squares).sum()), freedom
+    freedom = float(max(1, int(stratum.size) - int((sizes > 0).sum())))
+    parts: FloatArray = sizes / np.maximum(1, sizes - 1) * squares
+    return float(np.sum(parts)), freedom
 
 
 def _shrunk(n: int, freedom: float, confidence_level: float) -> float:
