@@ -203,5 +203,5 @@ def _variance(influence: FloatArray, stratum: IntArray) -> tuple[float, float]:
 def _shrunk(n: int, freedom: float, confidence_level: float) -> float:
     """Return what the effective number loses, because the variance is itself estimated."""
     tail = (1 + confidence_level) / 2
-    ratio = float(stats.t.ppf(tail, max(1, n - 1))) / float(stats.t.ppf(tail, freedom))
-    return ratio**2
+    known, estimated = (float(stats.t(df).ppf(tail)) for df in (float(max(1, n - 1)), freedom))
+    return (known / estimated) ** 2
