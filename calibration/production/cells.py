@@ -41,9 +41,7 @@ def price(rows: Any, ceilings: Mapping[str, float | None], engine: Engine) -> An
 def keep_exact(narrow: Any, engine: Engine, coding: Coding, most_exact: int) -> bool:
     """Return whether there are few enough distinct (workflow, outcome, penalty)."""
     texts = [name for name in coding.texts if name == "workflow"]
-    kinds = narrow.mutate(
-        workflow_code=narrow["head"] % NAMES, outcome=narrow["tail"] // 2 % CLASSES
-    )
+    kinds = narrow.mutate(workflow_code=narrow["head"] % NAMES)
     keys = ["workflow_code", "outcome", *texts]
     penalised = kinds.filter(kinds.penalty > 0).select(*keys, "penalty")
     if _n(penalised.limit(PROBED).distinct(), engine) >= most_exact:

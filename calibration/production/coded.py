@@ -23,7 +23,18 @@ NAMED = ("workflow", "model", "stratum")
 MOST_NAMES = 127
 NAMES, CLASSES, WEEK_0 = MOST_NAMES + 1, 8, 1 << 24
 HEAD_BELOW = NAMES * NAMES * CLASSES * 2
-ALWAYS = ("head", "tail", "penalty", "cost", "id", "reason", "naive", "no_units", "bad_latency")
+ALWAYS = (
+    "head",
+    "tail",
+    "outcome",
+    "penalty",
+    "cost",
+    "id",
+    "reason",
+    "naive",
+    "no_units",
+    "bad_latency",
+)
 OPTIONAL = {
     "units": "units", "weight": "weight", "latency_s": "latency", "started_at": "at",
     "task_id": "task",
@@ -71,6 +82,7 @@ class Coding:
         )
         known = ibis.ifelse(priced.cost_known, 1, 0)
         mixed = priced.mutate(
+            outcome=outcome.cast("int8"),
             head=week * NAMES + workflow,
             tail=(((model * NAMES + stratum) * CLASSES + outcome) * 2 + known).cast("int32"),
             id=engine.identity(priced.trace_id),

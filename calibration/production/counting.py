@@ -11,7 +11,7 @@ import pandas as pd
 
 from calibration.production.cells import GRID, MOST_EXACT, Cells, count_cells, keep_exact, price
 from calibration.production.checks import check, one_of
-from calibration.production.coded import CLASSES, Coding, coding
+from calibration.production.coded import Coding, coding
 from calibration.production.columns import OF_GATES, checked_zone, mapped, ones
 from calibration.production.duplicates import deduplicate
 from calibration.production.engines import Engine, week_names
@@ -244,7 +244,7 @@ def _until(narrow: Any, engine: Engine, listed: Mapping[str, int]) -> dict[str, 
         return {}
     found = {}
     for outcome, n in listed.items():
-        own = narrow.filter(narrow["tail"] // 2 % CLASSES == OUTCOMES.index(outcome))
+        own = narrow.filter(narrow.outcome == OUTCOMES.index(outcome))
         first = own.filter(own["at"].notnull()).select("at").order_by("at").limit(n)
         times = engine.run(first)["at"]
         until = _utc(times.max()) if len(times) == n else None

@@ -170,10 +170,8 @@ def _frame(
 
 
 def _score(narrow: Any, coding: Coding, table: CreditTable) -> Any:
-    outcome = narrow["tail"] // 2 % CLASSES
-
     def credit(row: tuple[float, ...]) -> Any:
-        some = [(outcome == k, ibis.literal(float(c))) for k, c in enumerate(row) if c]
+        some = [(narrow.outcome == k, ibis.literal(float(c))) for k, c in enumerate(row) if c]
         return ibis.cases(*some, else_=0.0) if some else ibis.literal(0.0)
 
     names = coding.names["workflow"]
