@@ -27,7 +27,8 @@ def test_trials_of_a_task_are_no_further_evidence(tmp_path: Path) -> None:
     assert found is not None
     assert other is not None
     # 120 USD for 80 complete runs; four equal trials a task double the error.
-    assert (found.value, other.value) == (pytest.approx(1.5), pytest.approx(1.5))
+    assert found.value == pytest.approx(1.5)
+    assert other.value == pytest.approx(1.5)
     assert (found.n, other.n) == (30, 120)
     assert found.se is not None
     assert other.se is not None
