@@ -43,7 +43,7 @@ class ProductionRead:
         By task where tasks repeat. Where random groups of tasks stand for them, those by ``week``,
         ``workflow`` and ``model`` are counted apart.
     counts : ProductionCounts
-        Beside them: cost, latency, statuses, what was set aside.
+        Beside them: cost, latency, what was set aside.
     taxonomy : Taxonomy
         With the ceilings that were used.
     reading : Reading
@@ -89,7 +89,6 @@ class ProductionRead:
             "cells": counts.cells,
             "cost": counts.cost.table.reset_index(),
             "latency": counts.latency.table.reset_index(),
-            "statuses": counts.statuses,
         }
         if counts.tasks is not None:
             frames["tasks"] = counts.tasks

@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 
 from calibration.production.cells import GRID, MOST_EXACT, Cells, count_cells, keep_exact, price
-from calibration.production.checks import check, one_of
+from calibration.production.checks import check
 from calibration.production.coded import Coding, coding
 from calibration.production.columns import OF_GATES, checked_zone, mapped, ones
 from calibration.production.duplicates import deduplicate
-from calibration.production.engines import Engine, week_names
+from calibration.production.engines import Engine
 from calibration.production.gate_results import GateQuery
 from calibration.production.gating import gate_tables
 from calibration.production.listing import within
@@ -31,7 +31,6 @@ from calibration.production.tasks import MOST_TASKS, Counting, count_tasks
 from calibration.records import OUTCOMES
 from calibration.taxonomy import Taxonomy
 
-MOST_STATUSES, MAX_STATUS = 50, 40
 SCORE = "score"
 FACTS = (
     "n", "naive_times", "no_time", "no_cost", "no_units", "no_latency", "bad_latency", "no_task",
@@ -149,7 +148,6 @@ def production_counts(
         cost_weekly=spread(costs, "week", cells),
         latency=spread(latencies, "workflow"),
         latency_weekly=spread(latencies, "week"),
-        statuses=_statuses(kept.rows, engine) if "status" in used else _no_statuses(),
         signals=count_signals(
             kept.rows, engine, used, n=facts["n"], n_tasks=tasks.n if tasks else None
         ),
@@ -282,26 +280,3 @@ def _notes(
         },
         columns=dict(used),
     )
-
-
-def _statuses(rows: Any, engine: Engine) -> pd.DataFrame:
-    """Count statuses by week: the most frequent ones by name, the rest as ``other``."""
-    status = rows.status.fill_null("").left(MAX_STATUS)
-    by_status = rows.group_by(status=status).aggregate(n=rows.count())
-    most = by_status.order_by(ibis.desc("n"), "status").limit(MOST_STATUSES + 1)
-    names = engine.run(most)["status"].tolist()
-    if not names:
-        return _no_statuses()
-    many = len(names) > MOST_STATUSES
-    named = ibis.ifelse(one_of(status, names[:-1]), status, "other") if many else status
-    found = engine.run(
-        rows.group_by(week=engine.week(rows.at), status=named).aggregate(n=rows.count())
-    )
-    found["week"] = week_names(found["week"])
-    found["status"] = found["status"].replace("", None).astype("category")
-    order = np.lexsort([found[name].cat.codes for name in ("status", "week")])
-    return found.take(order).reset_index(drop=True)
-
-
-def _no_statuses() -> pd.DataFrame:
-    return pd.DataFrame({"week": [], "status": [], "n": []})

@@ -143,8 +143,6 @@ class ProductionCounts:
         What the cells may differ from a trace's own penalty: 0, or 1/1024.
     cost, cost_weekly, latency, latency_weekly : Spread
         By workflow and by week.
-    statuses : pandas.DataFrame
-        week, status, n; empty without a column of statuses.
     signals : SignalSums or None
         What runs say of operation; None where no column does.
     set_aside : tuple of SetAsideRows
@@ -172,7 +170,6 @@ class ProductionCounts:
     cost_weekly: Spread
     latency: Spread
     latency_weekly: Spread
-    statuses: pd.DataFrame
     signals: SignalSums | None
     set_aside: tuple[SetAsideRows, ...]
     notes: Notes

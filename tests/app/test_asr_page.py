@@ -99,7 +99,7 @@ def test_it_leads_with_the_rate_its_method_and_what_it_means(
     headings = [e.value for e in app.subheader]
     assert headings == [
         "The rate", "Outcomes", "Week by week", "Cost", "Where", "Sensitivity", "Work lists",
-        "What was left out", "How it was made",
+        "In operation", "What was left out", "How it was made",
     ]  # fmt: skip
     assert report.origin.fingerprint in shown
     assert "asr report --batch production-001 --judge judge-1 --store" in shown
