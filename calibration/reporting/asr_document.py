@@ -250,9 +250,11 @@ def _weekly(series: WeeklySeries, basis: str) -> Iterator[Block]:
     if alarm is None:
         yield Words(text=f"{rule} No week has enough weeks before it to be judged.", kind="small")
     else:
+        # Simulated: a rate below that is not told from none.
+        often = f"{100 * alarm:.1f} %" if alarm >= 0.0005 else "less than 0.1 %"
         yield Words(
             text=(
-                f"{rule} With nothing changed this rule would mark {100 * alarm:.1f} % of the "
+                f"{rule} With nothing changed this rule would mark {often} of the "
                 f"{len(judged)} weeks it judged."
             ),
             kind="small",
