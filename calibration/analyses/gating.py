@@ -35,6 +35,7 @@ from calibration.gates.settings import GateFile
 from calibration.metrics.asr import rate_of_counts
 from calibration.metrics.pass_at_k import advice
 from calibration.production.gate_results import GateQuery, GateTables
+from calibration.production.places import Place, place_of
 from calibration.taxonomy import Taxonomy, default_taxonomy
 
 GIVEN = "outcomes as given, not calibrated"
@@ -43,7 +44,7 @@ PASS_PART = 20
 
 
 def gate_files(
-    paths: Sequence[str],
+    paths: Place | Sequence[str],
     gates: Path,
     *,
     options: ReportOptions | None = None,
@@ -57,8 +58,8 @@ def gate_files(
 
     Parameters
     ----------
-    paths : sequence of str
-        CSV, JSONL or Parquet files, or patterns of them.
+    paths : Place or sequence of str
+        CSV, JSONL or Parquet files, or patterns of them; or another place.
     gates : Path
         The gate file.
     options : ReportOptions, optional
@@ -101,7 +102,7 @@ def gate_files(
 
 
 def _read(
-    paths: Sequence[str], taxonomy: Taxonomy, options: ReportOptions, query: GateQuery
+    paths: Place | Sequence[str], taxonomy: Taxonomy, options: ReportOptions, query: GateQuery
 ) -> ProductionRead:
     """Read the files; whatever leaves nothing to gate is bad input here."""
     try:
@@ -118,8 +119,8 @@ def _read(
     known = every.runs.by["model"].seen
     shown = ", ".join(known[:10]) or "none named"
     raise InputError(
-        f"{paths[0]}: no run that counts is of the model {query.model!r:.80}; there are "
-        f"{shown:.200}"
+        f"{place_of(paths).names[0]}: no run that counts is of the model {query.model!r:.80}; "
+        f"there are {shown:.200}"
     )
 
 

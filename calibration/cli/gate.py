@@ -7,12 +7,19 @@ import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from calibration.analyses.gate_analysis import GateAnalysis
-from calibration.cli.production_options import FILE, options_from, taxonomy_from, with_reading
+from calibration.cli.production_options import (
+    FILE,
+    one_place,
+    options_from,
+    taxonomy_from,
+    with_places,
+    with_reading,
+)
 from calibration.cli.stores import open_to_read
 from calibration.cli.terminal import (
     print_json,
@@ -29,6 +36,9 @@ from calibration.reporting.gates import gates_data
 from calibration.reporting.gates_junit import junit
 from calibration.reporting.gates_markdown import markdown
 from calibration.reporting.json_values import as_text
+
+if TYPE_CHECKING:
+    from calibration.production.places import Place
 
 OF_FILES = (
     "since", "until", "columns", "ceiling", "ceilings", "any_workflow", "strict_cost", "stratify",
@@ -52,6 +62,7 @@ OF_STORE = ("batch_id", "judge_id")
 @click.option("--junit", "junit_file", type=FILE, help="Write JUnit XML to this file.")
 @click.option("--summary", type=FILE, help="Add a Markdown summary to this file.")
 @click.option("--write-baseline", type=FILE, help="Write what later runs are compared with.")
+@with_places
 @with_reading
 @with_json
 @with_store
@@ -63,6 +74,7 @@ def gate(
     /,
     files: tuple[str, ...],
     gates: Path,
+    servers: dict[str, Any],
     asked: dict[str, Any],
     path: Path,
     junit_file: Path | None,
@@ -73,17 +85,19 @@ def gate(
     """Hold production files, or the store, against thresholds.
 
     Exits with 0 when every must gate passed, 1 when one did not, 2 when a file is not what it must
-    be. FILEs (CSV, JSONL, Parquet; patterns too) have trace_id, workflow, outcome, cost_usd, and
-    optionally units, started_at, task_id, trial, weight, stratum, latency_s, model, tier, category,
-    loops, data_corruption, tags; they are read as `asr report` reads them, and no store is needed.
+    be. FILEs (CSV, JSONL, Parquet; patterns too), a PostgreSQL table or files that Spark reads have
+    trace_id, workflow, outcome, cost_usd, and optionally units, started_at, task_id, trial, weight,
+    stratum, latency_s, model, tier, category, loops, data_corruption, tags; they are read as `asr
+    report` reads them, and no store is needed.
 
-    Without a FILE it gates the store: the rate corrected with its labels and verdicts, the human
+    Without any it gates the store: the rate corrected with its labels and verdicts, the human
     labels, and the steps of its traces.
 
     \b
     asr gate runs.csv --gates gates.toml
     asr gate 'runs/*.parquet' --gates gates.toml --baseline main.json --junit gates.xml --json
     asr gate runs.jsonl --gates gates.toml --write-baseline main.json
+    asr gate --postgres service=traces --table runs --gates gates.toml
     asr gate --store asr.duckdb --gates gates.toml
     """
     read = [*files, gates, others["labels"]]
@@ -91,8 +105,9 @@ def gate(
     # A baseline may be replaced by the run that was held against it.
     _keep_inputs(read, [others["write_baseline"]])
     try:
-        if files:
-            result = _of_files(files, gates, asked, others)
+        place = one_place(files, servers)
+        if place is not None:
+            result = _of_runs(place, gates, asked, others)
         else:
             result = _of_store(path, gates, asked, others)
     except InputError:
@@ -112,18 +127,18 @@ def gate(
     ctx.exit(result.report.exit_code)
 
 
-def _of_files(
-    files: tuple[str, ...], gates: Path, asked: dict[str, Any], others: dict[str, Any]
+def _of_runs(
+    place: "Place", gates: Path, asked: dict[str, Any], others: dict[str, Any]
 ) -> GateAnalysis:
     from calibration.analyses.gate_baseline import PART, baseline_data
     from calibration.analyses.gating import gate_files
 
     for name in OF_STORE:
         if others[name] is not None:
-            raise InputError(f"--{name.removesuffix('_id')} is for the store; leave out the FILE")
+            raise InputError(f"--{name.removesuffix('_id')} is for the store; name no runs")
     design: Design = others["design"]
     result = gate_files(
-        files,
+        place,
         gates,
         options=options_from(asked, compare_to=None),
         baseline=others["baseline"],

@@ -230,7 +230,7 @@ def test_what_is_wrong_with_a_file_is_said_with_what_helps(run: Run) -> None:
     )
     for option, match in (
         (("--strict-cost", "--column", "cost_usd="), "200 of 200 runs have no cost"),
-        (("--batch", "b"), "--batch is for the store; leave out the FILE"),
+        (("--batch", "b"), "--batch is for the store; name no runs"),
         (("--junit", "runs.csv"), "runs.csv: is one of the files that are read"),
         (("--write-baseline", "gates.toml"), "gates.toml: is one of the files that are read"),
     ):

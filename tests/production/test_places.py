@@ -136,6 +136,13 @@ def test_a_table_gives_the_report_of_the_file(asr: Run, postgres: str, tmp_path:
     listed = asr("report", "--postgres", postgres, "--table", "few", "--work", "todo")
     assert "0.490" in listed.stdout
     assert (tmp_path / "todo" / "abandoned.csv").read_text("utf-8").count("\n") == 2
+    (tmp_path / "g.toml").write_text("")
+    few = ["--postgres", postgres, "--table", "few"]
+    of_table, of_file = (
+        json.loads(asr("gate", *runs_of, "--gates", "g.toml", "--json", code=1).stdout)
+        for runs_of in (few, [file])
+    )
+    assert of_table["gates"] == of_file["gates"]
 
 
 @pytest.mark.long
