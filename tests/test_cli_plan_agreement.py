@@ -61,6 +61,7 @@ def test_with_class_shares_it_needs_no_store(asr: Run, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 def test_it_is_said_in_words_and_the_same_every_time(asr: Run) -> None:
     first = asr(*WIDE, *GIVEN).stdout
     assert first.startswith("alpha to ±.300 (95 %), 2 reviewers a trace, alpha 0.7 expected\n")
@@ -71,6 +72,7 @@ def test_it_is_said_in_words_and_the_same_every_time(asr: Run) -> None:
     assert asr(*WIDE, *GIVEN, "--coefficient", "gwet_ac").stdout.startswith("AC1 to ±.300")
 
 
+@pytest.mark.long
 def test_the_class_shares_are_those_of_the_batch(asr: Run, tmp_path: Path) -> None:
     made = world(tmp_path / "asr.duckdb", ["complete"] * 30 + ["abandoned"] * 10)
     found = json.loads(asr(*WIDE, "--json").stdout)

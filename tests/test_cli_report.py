@@ -171,6 +171,7 @@ def test_files_have_no_workflow_option(asr: Run, tmp_path: Path) -> None:
     assert "is for the store" in asr("report", file, "--workflow", "research", code=2).stderr
 
 
+@pytest.mark.long
 def test_two_files_are_compared(asr: Run, tmp_path: Path) -> None:
     a = write(tmp_path / "a.csv", alike("a", {"complete": 70, "abandoned": 30}))
     b = write(tmp_path / "b.csv", alike("b", {"complete": 90, "abandoned": 10}))

@@ -135,6 +135,7 @@ def test_a_judge_that_is_always_right_on_mixed_classes(new_world: NewWorld) -> N
     check_shown(world, design="reference")
 
 
+@pytest.mark.long
 def test_a_judge_with_no_verdict_on_some_traces(new_world: NewWorld) -> None:
     world = new_world(n=40, n_drawn=32)
     world.label("Ann", {t: "complete" if k % 2 else "abandoned" for k, t in enumerate(world.drawn)})

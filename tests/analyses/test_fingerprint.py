@@ -3,6 +3,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from calibration.analyses.agreement import analyse_agreement
 from calibration.analyses.asr_report import ProductionReport
 from calibration.analyses.judge import analyse_judge
@@ -92,6 +94,7 @@ def test_it_changes_with_the_inputs(new_world: NewWorld) -> None:
         before = after
 
 
+@pytest.mark.long
 def test_it_changes_with_seed_judge_level_and_design(new_world: NewWorld) -> None:
     world = filled(new_world)
     world.judge(

@@ -186,6 +186,7 @@ def test_how_far_off_is_it(demo: Found, open_app: OpenApp) -> None:
     assert listed(app) == [of.trace_id for of in demo.diagnosed.disagreements]
 
 
+@pytest.mark.long
 def test_what_would_make_it_better(demo: Found, open_app: OpenApp) -> None:
     app = page(open_app(reviewer="lea"), "judge")
     said = texts(app)
@@ -301,6 +302,7 @@ def said_of(app: AppTest, trace_id: str) -> str:
     return str(shown.loc[shown["trace"] == trace_id, "humans say"].iloc[0])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("change", ["label", "verdict"])
 def test_what_comes_in_is_counted_and_drops_the_choice(
     world: NewStore, store_file: Path, open_app: OpenApp, change: str
@@ -328,6 +330,7 @@ def test_what_comes_in_is_counted_and_drops_the_choice(
 # Batches made from the page
 
 
+@pytest.mark.long
 def test_a_lead_draws_an_allocation_once_and_the_page_stays(
     demo: Found, store_file: Path, open_app: OpenApp
 ) -> None:
@@ -347,6 +350,7 @@ def test_a_lead_draws_an_allocation_once_and_the_page_stays(
     assert "For the rate: yes" in said
 
 
+@pytest.mark.long
 def test_an_escalation_is_made_and_says_how_to_audit_it(demo: Found, open_app: OpenApp) -> None:
     app = page(open_app(reviewer="lea"), "judge")
     app.number_input(key="judge_escalated_most").set_value(30)
@@ -358,6 +362,7 @@ def test_an_escalation_is_made_and_says_how_to_audit_it(demo: Found, open_app: O
     assert "asr audit --batch production-003" in said
 
 
+@pytest.mark.long
 def test_a_batch_that_cannot_be_drawn_says_why(demo: Found, open_app: OpenApp) -> None:
     app = page(open_app(reviewer="lea"), "judge")
     app.number_input(key="judge_allocated_n").set_value(3)

@@ -130,6 +130,7 @@ def test_steps_are_painted_when_they_are_needed(server: Server, page: Page) -> N
     assert page.locator("[data-step=s190].unpainted").count() == 1
 
 
+@pytest.mark.long
 def test_a_long_result_says_its_size_and_opens(server: Server, page: Page) -> None:
     opened(server, page, long_trace())
     step = page.locator("[data-step=s10]")
@@ -144,6 +145,7 @@ def test_a_long_result_says_its_size_and_opens(server: Server, page: Page) -> No
     expect(step).to_contain_text("row 212 of")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("with_highlights", [True, False])
 def test_search_opens_what_it_finds(server: Server, page: Page, with_highlights: bool) -> None:
     page.add_init_script("window.requestIdleCallback = () => 0")

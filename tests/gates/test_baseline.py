@@ -23,6 +23,7 @@ def test_a_drop_against_the_baseline_blocks(run: Run, baseline: str) -> None:
     assert " pp" in shown
 
 
+@pytest.mark.long
 def test_a_drop_in_one_category_blocks(run: Run, baseline: str) -> None:
     found = rows()
     for row in found:
@@ -100,6 +101,7 @@ def test_the_same_task_id_in_two_workflows_is_two_tasks(run: Run) -> None:
     assert [part["n"] for part in by_name(done)["regression"]["parts"]] == [20, 20]
 
 
+@pytest.mark.long
 def test_a_baseline_of_other_weights_is_restated_and_of_other_questions_refused(
     run: Run, baseline: str
 ) -> None:
@@ -125,6 +127,7 @@ def test_a_baseline_of_other_weights_is_restated_and_of_other_questions_refused(
         assert "labelled with other questions" in gates[name]["why"]
 
 
+@pytest.mark.long
 def test_too_many_categories_are_not_compared_and_that_is_said(run: Run) -> None:
     found = [row | {"category": row["task_id"]} for row in rows(n_tasks=201, trials=1)]
     run(csv_of(found), "--write-baseline", "b.json", code=1)
@@ -133,6 +136,7 @@ def test_too_many_categories_are_not_compared_and_that_is_said(run: Run) -> None
     assert any("more than 200 categories" in note for note in data(done)["notes"])
 
 
+@pytest.mark.long
 def test_a_baseline_that_failed_its_own_gates_is_named(run: Run) -> None:
     run(csv_of(rows(failing=30)), "--write-baseline", "bad.json", code=1)
     done = run(csv_of(rows(failing=30)), "--baseline", "bad.json", "--json", code=1)
