@@ -67,6 +67,7 @@ def test_leniency_is_that_of_production(world: World) -> None:
     )
 
 
+@pytest.mark.long
 def test_questions_count_as_the_calibration_does(world: World) -> None:
     found = diagnose_judge(world.store, world.batch_id)
     table = analyse_judge(world.store, world.batch_id).calibration.confusion.table

@@ -224,6 +224,7 @@ def test_two_judges_are_compared_on_the_same_traces(demo: Found, open_app: OpenA
 # What a click lists
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "row", "column", "behind"),
     [

@@ -70,7 +70,8 @@ def summed(cells: pd.DataFrame, keys: list[str]) -> dict[Any, tuple[float, ...]]
     return {k: tuple(row) for k, *row in sums.itertuples()}
 
 
-@settings(max_examples=8, deadline=None)
+@pytest.mark.long
+@settings(max_examples=20, deadline=None)
 @given(rows=st.lists(ROW, min_size=1, max_size=40))
 def test_cells_and_tasks_equal_a_plain_count(rows: list[dict[str, Any]]) -> None:
     frame = pd.DataFrame(rows).astype(
