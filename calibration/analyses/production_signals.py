@@ -170,10 +170,11 @@ def _tasks(counts: ProductionCounts) -> Mapping[str | None, int] | None:
     """Return the tasks with runs in each week, and in all; None where no task repeats."""
     if counts.tasks is None:
         return None
-    by_week = counts.tasks.groupby("week", observed=True)["task"].nunique()
-    return {None: int(counts.tasks["task"].nunique())} | {
-        str(week): int(n) for week, n in by_week.items()
-    }
+    # Where groups of tasks stand for them those of a week are fewer: on the safe side.
+    weekly = counts.tasks_by.get("week", counts.tasks)
+    by_week = weekly.groupby("week", observed=True)["task"].nunique()
+    n = counts.n_tasks if counts.tasks_grouped else int(counts.tasks["task"].nunique())
+    return {None: n or 0} | {str(week): int(tasks) for week, tasks in by_week.items()}
 
 
 def _percentile(

@@ -4,6 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+import numpy as np
+import pandas as pd
 import pytest
 
 from calibration.analyses.asr_report import ProductionReport, Signal
@@ -132,3 +134,30 @@ def test_signals_change_the_fingerprint(tmp_path: Path) -> None:
     one = report(write(tmp_path / "f.csv", rows)).origin.fingerprint
     rows[0]["loop"] = "yes"
     assert report(write(tmp_path / "g.csv", rows)).origin.fingerprint != one
+
+
+def test_groups_of_many_tasks_have_percentiles_too(tmp_path: Path) -> None:
+    """Above 20,000 tasks groups stand for them, counted by week apart."""
+    n = 20_100
+    run = np.arange(2 * n)
+    frame = pd.DataFrame(
+        {
+            "trace_id": [f"t{k}" for k in run],
+            "workflow": "research",
+            "outcome": np.where(run % 3 == 0, "abandoned", "complete"),
+            "cost_usd": 1.0,
+            "task_id": [f"k{k}" for k in run // 2],
+            "started_at": [WEEKS[k % 2] for k in run],
+            "latency_s": 1.0 + run // 2 % 1_000,
+        }
+    )
+    path = tmp_path / "many.parquet"
+    frame.to_parquet(path)
+    found = by_key(report(str(path)))["latency_p50"]
+    assert found.over_all.value == pytest.approx(500, rel=0.01)
+    assert found.over_all.method == "percentile, limits of its rank over 20,100 tasks"
+    low, high = found.over_all.interval or (0.0, 0.0)
+    # 1.96 sqrt(.25 / 20,100) of ranks, over the thousand values.
+    assert high - low == pytest.approx(2 * 6.9, abs=2)
+    assert [week for week, _ in found.by_week] == ["2026-W40", "2026-W41"]
+    assert all(e.interval is not None for _, e in found.by_week)
