@@ -140,8 +140,9 @@ def _percentiles(counts: ProductionCounts, confidence_level: float) -> Iterator[
         ("latency", "s", "latency_s", counts.latency_weekly),
         ("cost", "usd", "cost_usd", counts.cost_weekly),
     ):
-        bins = weekly.sums
-        by_week = {str(week): part for week, part in bins.groupby("week", observed=True)}
+        of_week = _merged(weekly.sums, ["week", "bin"])
+        by_week = {str(week): part for week, part in of_week.groupby("week", observed=True)}
+        bins = _merged(weekly.sums, ["bin"])
         for level, q in LEVELS.items():
             name = f"{what}, {level.upper()}"
             over_all = _percentile(weekly, None, level, q, bins, tasks, confidence_level)
@@ -177,6 +178,11 @@ def _tasks(counts: ProductionCounts) -> Mapping[str | None, int] | None:
     return {None: n or 0} | {str(week): int(tasks) for week, tasks in by_week.items()}
 
 
+def _merged(bins: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    grouped = bins.groupby(keys, observed=True)
+    return grouped.agg(n=("n", "sum"), low=("low", "min"), high=("high", "max"))
+
+
 def _percentile(
     spread: Spread,
     week: str | None,
@@ -191,10 +197,9 @@ def _percentile(
     n = int(row["n_known"])
     if not n:
         return None
-    merged = bins.groupby("bin").agg(n=("n", "sum"), low=("low", "min"), high=("high", "max"))
     # Runs of a task may be as alike as it gets: then only the tasks count.
     effective = n if tasks is None else min(n, tasks.get(week, n))
-    limits = limits_of_bins(merged, q, effective, confidence_level=confidence_level)
+    limits = limits_of_bins(bins, q, effective, confidence_level=confidence_level)
     over = f"{effective:,} {'runs' if tasks is None else 'tasks'}"
     return Estimate(
         value=float(row[level]),

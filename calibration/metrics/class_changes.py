@@ -85,7 +85,7 @@ def class_changes(
     Rao and Scott (1992), Biometrics 48. https://doi.org/10.2307/2532311
     """
     p_values = [_two_proportion_test(found, name) for name in SHARES]
-    adjusted = _benjamini_hochberg(p_values)
+    adjusted = benjamini_hochberg(p_values)
     changes = []
     for outcome, name, p, adjusted_p in zip(OUTCOMES, SHARES, p_values, adjusted, strict=True):
         before, after = (
@@ -146,7 +146,14 @@ def _null_variance(influence: FloatArray, units: Units) -> tuple[float, float]:
     return float(parts.sum()), satterthwaite(parts, sizes)
 
 
-def _benjamini_hochberg(p_values: Sequence[float | None]) -> list[float | None]:
+def benjamini_hochberg(p_values: Sequence[float | None]) -> list[float | None]:
+    """Return p-values adjusted for the false discovery rate; None stays None and does not count.
+
+    Examples
+    --------
+    >>> benjamini_hochberg([0.01, None, 0.04])
+    [0.02, None, 0.04]
+    """
     known = [p for p in p_values if p is not None]
     if not known:
         return [None] * len(p_values)

@@ -1,4 +1,4 @@
-"""Quantiles and chances of the normal and of Student's t.
+"""Quantiles and chances of the normal, of Student's t, of beta and of F.
 
 `scipy.stats` has them too, and takes longer to load than a report takes to make.
 """
@@ -36,3 +36,25 @@ def t_quantile(share: float, freedom: float) -> float:
 def t_chance(point: float, freedom: float) -> float:
     """Return the chance of Student's t to be below a point."""
     return float(special.stdtr(freedom, point))
+
+
+def beta_quantile(share: float, a: float, b: float) -> float:
+    """Return the point below which a share of the beta distribution lies.
+
+    Examples
+    --------
+    >>> beta_quantile(0.025, 7, 4)
+    0.34755
+    """
+    return float(special.betaincinv(a, b, share))
+
+
+def f_chance_above(point: float, above: float, below: float) -> float:
+    """Return the chance of F to be above a point; degrees of freedom above and below the line.
+
+    Examples
+    --------
+    >>> f_chance_above(3.49, 3, 12)
+    0.05001
+    """
+    return float(special.fdtrc(above, below, point))

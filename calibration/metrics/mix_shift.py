@@ -1,13 +1,13 @@
 """Whether a mix of classes has moved: each week against all weeks before it."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
 from calibration.estimates import OK
 from calibration.metrics.arrays import FloatArray, IntArray
+from calibration.metrics.class_changes import benjamini_hochberg
+from calibration.metrics.laws import f_chance_above
 from calibration.metrics.shares import MINIMUM_UNITS, NO_VARIANCE
 
 MOVED, LEVEL = 0.02, 0.05
@@ -103,7 +103,7 @@ def mix_shifts(
             f"{unit.shape!r} and {week.shape!r}"
         )
     tests = [_tested(counts, unit, week, number, noun) for number in range(int(week.max()) + 1)]
-    adjusted = _adjusted([test.p_value for test in tests])
+    adjusted = benjamini_hochberg([test.p_value for test in tests])
     return tuple(
         MixShift(
             distance=test.distance,
@@ -167,17 +167,9 @@ def _judged(
         return _Test(distance=distance, by_chance=0.0, p_value=1.0, status=OK)
     statistic = float((moved[occurring] ** 2 / pooled[occurring]).sum()) / mean
     freedom = mean**2 / squares
-    p = float(stats.f.sf(statistic, freedom, freedom * (units - 1)))
+    p = f_chance_above(statistic, freedom, freedom * (units - 1))
     return _Test(distance=distance, by_chance=by_chance, p_value=p, status=OK)
 
 
 def _by_unit(counts: FloatArray, unit: IntArray, n: int) -> FloatArray:
     return np.stack([np.bincount(unit, weights=c, minlength=n) for c in counts.T], axis=1)
-
-
-def _adjusted(p_values: Sequence[float | None]) -> list[float | None]:
-    known = [p for p in p_values if p is not None]
-    if not known:
-        return [None] * len(p_values)
-    adjusted = iter(stats.false_discovery_control(known).tolist())
-    return [None if p is None else float(next(adjusted)) for p in p_values]

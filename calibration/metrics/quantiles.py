@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import special
 
 from calibration.estimates import OK, Estimate, not_estimable
 from calibration.metrics.arrays import FloatArray
+from calibration.metrics.laws import beta_quantile
 from calibration.metrics.resampling import MINIMUM_UNITS
 from calibration.metrics.sums import SquareSums, square_sums
 
@@ -143,8 +143,8 @@ def _effective(q: float, n: int, below: SquareSums | None) -> float:
 def _share_limits(q: float, n: float, confidence_level: float) -> tuple[float, float]:
     """Return the exact limits of a share of q in n runs."""
     tail = (1 - confidence_level) / 2
-    low = float(special.betaincinv(n * q, n * (1 - q) + 1, tail))
-    return low, float(special.betaincinv(n * q + 1, n * (1 - q), 1 - tail))
+    low = beta_quantile(tail, n * q, n * (1 - q) + 1)
+    return low, beta_quantile(1 - tail, n * q + 1, n * (1 - q))
 
 
 def limits_of_bins(

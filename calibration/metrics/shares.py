@@ -2,10 +2,10 @@
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from calibration.estimates import OK, Estimate, not_estimable
 from calibration.metrics.arrays import FloatArray, IntArray
+from calibration.metrics.laws import beta_quantile, t_quantile
 
 MINIMUM_UNITS = 5
 NO_VARIANCE = 1e-20
@@ -154,7 +154,7 @@ def clustered_mean(
     variance, freedom = _variance((sums - mean * of)[inside] / of.sum(), _strata(stratum, inside))
     low, high = (2 * end - 1 for end in half.interval)
     if variance >= NO_VARIANCE:
-        reach = float(stats.t.ppf((1 + confidence_level) / 2, freedom)) * float(np.sqrt(variance))
+        reach = t_quantile((1 + confidence_level) / 2, freedom) * float(np.sqrt(variance))
         low, high = max(-1.0, mean - reach), min(1.0, mean + reach)
     return Estimate(
         value=mean,
@@ -174,8 +174,8 @@ def exact_limits(share: float, n: float, confidence_level: float) -> tuple[float
     (0.18709, 0.81291)
     """
     tail = (1 - confidence_level) / 2
-    low = 0.0 if share <= 0 else float(stats.beta.ppf(tail, n * share, n * (1 - share) + 1))
-    high = 1.0 if share >= 1 else float(stats.beta.ppf(1 - tail, n * share + 1, n * (1 - share)))
+    low = 0.0 if share <= 0 else beta_quantile(tail, n * share, n * (1 - share) + 1)
+    high = 1.0 if share >= 1 else beta_quantile(1 - tail, n * share + 1, n * (1 - share))
     return low, high
 
 
@@ -203,5 +203,5 @@ def _variance(influence: FloatArray, stratum: IntArray) -> tuple[float, float]:
 def _shrunk(n: int, freedom: float, confidence_level: float) -> float:
     """Return what the effective number loses, because the variance is itself estimated."""
     tail = (1 + confidence_level) / 2
-    known, estimated = (float(stats.t(df).ppf(tail)) for df in (float(max(1, n - 1)), freedom))
+    known, estimated = (t_quantile(tail, df) for df in (float(max(1, n - 1)), freedom))
     return (known / estimated) ** 2

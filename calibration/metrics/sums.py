@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from math import exp, sqrt
 
 import numpy as np
-from scipy import stats
 
 from calibration.estimates import OK, Estimate, not_estimable
 from calibration.metrics.arrays import FloatArray
+from calibration.metrics.laws import t_quantile
 from calibration.metrics.resampling import MINIMUM_UNITS, NO_VARIATION
 
 # A variance below this share of its terms is rounding error of the sums.
@@ -122,7 +122,7 @@ def ratio_of_totals(sums: SquareSums, *, confidence_level: float = 0.95) -> Esti
         status = NO_VARIATION
     else:
         se = sqrt(sums.variance)
-        reach = float(stats.t.ppf((1 + confidence_level) / 2, sums.n - 1)) * se / value
+        reach = t_quantile((1 + confidence_level) / 2, sums.n - 1) * se / value
         interval = value * exp(-reach), value * exp(reach)
     return Estimate(
         value=value,
