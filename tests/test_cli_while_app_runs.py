@@ -95,6 +95,7 @@ def test_traces_are_imported_and_drawn_from(asr: Run, tmp_path: Path) -> None:
     assert drawn["population"] == 3
 
 
+@pytest.mark.long
 def test_a_mistake_is_told_in_one_sentence(asr: Run) -> None:
     result = asr("sample", "--n", 99, "--seed", 1, code=1)
     assert result.stderr.startswith("error: ")

@@ -84,6 +84,7 @@ CHANGES: dict[str, tuple[Change, tuple[bool, bool, bool]]] = {
 }
 
 
+@pytest.mark.long
 def test_it_changes_with_the_inputs(new_world: NewWorld) -> None:
     world = filled(new_world)
     before = three(world)

@@ -115,6 +115,7 @@ def test_runs_of_a_task_widen_the_limits(tmp_path: Path) -> None:
     assert whole.half_width > 1.8 * alone.half_width
 
 
+@pytest.mark.long
 def test_every_shape_shows_them_and_the_schema_holds(tmp_path: Path) -> None:
     found = report(two_weeks(tmp_path))
     data = asr_json.report(found)

@@ -165,6 +165,7 @@ def test_how_many_traces_it_takes_is_worked_out_when_asked(
 # What a click lists
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "row", "column", "behind"),
     [
