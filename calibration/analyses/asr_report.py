@@ -73,7 +73,7 @@ class CostPanel:
         USD a run.
     share_above_ceiling : Estimate or None
         Of the runs with a cost and a ceiling.
-    per_success : Estimate or None
+    per_success : Estimate
         All known costs divided by the complete runs among those with a cost, in USD.
     of_ceiling : tuple of float or None
         P50, P90 and P99 of the cost as a multiple of the ceiling of the run, all of its units
@@ -83,12 +83,12 @@ class CostPanel:
     n: int
     n_known: int
     n_without_ceiling: int
+    per_success: Estimate
     mean: float | None = None
     p50: float | None = None
     p90: float | None = None
     p99: float | None = None
     share_above_ceiling: Estimate | None = None
-    per_success: Estimate | None = None
     of_ceiling: tuple[float, float, float] | None = None
 
     @property

@@ -54,18 +54,17 @@ def workflow_groups(read: ProductionRead, options: ReportOptions) -> Iterator[Gr
         )
 
 
-def per_success(read: ProductionRead, rows: BoolArray | None = None) -> Estimate | None:
-    """Return what a completed run costs, of some rows by workflow; None where there is none."""
+def per_success(read: ProductionRead, rows: BoolArray | None = None) -> Estimate:
+    """Return what a completed run costs, of some rows by workflow."""
     by = "" if rows is None else "workflow"
     runs, costed = read.by(by), read.costed(by)
     if rows is not None:
         runs, costed = runs.where(rows), costed[rows]
-    found = cost_per_success(runs, costed=costed)
-    return None if found.value is None else found
+    return cost_per_success(runs, costed=costed)
 
 
 def cost_panel(
-    row: Any, above: Estimate, per_success: Estimate | None, n_without_ceiling: int
+    row: Any, above: Estimate, per_success: Estimate, n_without_ceiling: int
 ) -> CostPanel:
     """Return one row of a `calibration.production.Spread` of costs, with what was estimated."""
     return CostPanel(

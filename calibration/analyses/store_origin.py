@@ -36,7 +36,7 @@ def left_out(store: Store, rates: StoreRates) -> Iterator[LeftOut]:
             yield LeftOut(reason=reason, n=n)
 
 
-def notes(rates: StoreRates) -> Iterator[str]:
+def notes(rates: StoreRates, agents_left_out: int) -> Iterator[str]:
     """Yield what helps to know."""
     if rates.loaded.open_disagreements:
         yield f"{rates.loaded.open_disagreements:,} disagreements are open: provisional."
@@ -49,6 +49,8 @@ def notes(rates: StoreRates) -> Iterator[str]:
             "Judge-raw takes every verdict as true: its interval holds the sampling of "
             "traces, not the errors of the judge."
         )
+    if agents_left_out:
+        yield f"{agents_left_out:,} further agents with repeated trials are left out."
     yield from _other_estimators(rates)
 
 

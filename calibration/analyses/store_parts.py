@@ -60,7 +60,7 @@ def cost_panel(rates: StoreRates, of: Rows, labelled: Rows) -> CostPanel:
         p99=p99,
         share_above_ceiling=above,
         of_ceiling=_percentiles(times),
-        per_success=_per_success(rates, labelled) if len(costs) and labelled.any() else None,
+        per_success=_per_success(rates, labelled),
     )
 
 
@@ -71,12 +71,14 @@ def _percentiles(times: pd.Series) -> tuple[float, float, float] | None:
     return p50, p90, p99
 
 
-def _per_success(rates: StoreRates, labelled: Rows) -> Estimate | None:
-    """Return what a complete trace costs by the labels, or None where none is known."""
+def _per_success(rates: StoreRates, labelled: Rows) -> Estimate:
+    """Return what a complete trace costs by the labels, or why that is not known."""
+    if not labelled.any():
+        return not_estimable("none of its traces is labelled: label some", method="total cost")
     loaded = rates.loaded
     frame = loaded.labelled[labelled]
     task = pd.factorize(frame["task_key"])[0]
-    found = cost_per_success(
+    return cost_per_success(
         count_runs(
             loaded.human[labelled],
             costs=frame["cost_usd"].to_numpy(dtype=np.float64),
@@ -87,7 +89,6 @@ def _per_success(rates: StoreRates, labelled: Rows) -> Estimate | None:
         ),
         confidence_level=rates.options.confidence_level,
     )
-    return found if found.ok else None
 
 
 def whole_panel(rates: StoreRates) -> CostPanel:
@@ -141,8 +142,11 @@ def model_groups(rates: StoreRates) -> Iterator[Group]:
         yield _group(rates, None, without, rate)
 
 
-def tag_groups(rates: StoreRates) -> Iterator[Group]:
-    """Yield the rate by tag of the reviewers; a trace counts under each of its tags."""
+def tag_groups(rates: StoreRates) -> tuple[tuple[Group, ...], int]:
+    """Return the rate by tag of the reviewers, and how many rarer tags are left out.
+
+    A trace counts under each of its tags.
+    """
     loaded = rates.loaded
     place = {trace_id: row for row, trace_id in enumerate(loaded.labelled["trace_id"])}
     tagged: dict[str, set[int]] = {}
@@ -150,11 +154,13 @@ def tag_groups(rates: StoreRates) -> Iterator[Group]:
     for trace_id, tags in zip(loaded.labels["trace_id"], loaded.labels["tags"], strict=True):
         for tag in json.loads(tags) if isinstance(tags, str) else ():
             tagged.setdefault(spelled.setdefault(tag.casefold(), tag), set()).add(place[trace_id])
+    groups = []
     for tag in sorted(tagged, key=lambda tag: (-len(tagged[tag]), tag))[:MOST_TAGS]:
         rows = np.zeros(len(place), dtype=bool)
         rows[list(tagged[tag])] = True
         rate = rate_of_counts(rates.runs.where(rows), **rates.options.resampling(5))
-        yield _group(rates, tag, rows, rate)
+        groups.append(_group(rates, tag, rows, rate))
+    return tuple(groups), len(tagged) - len(groups)
 
 
 def _group(
@@ -194,8 +200,8 @@ def sensitivity(rates: StoreRates) -> Iterator[AtOtherWeights]:
         yield AtOtherWeights(name=f"human-only, {words}", credit=tables[name], asr=result)
 
 
-def passes(rates: StoreRates) -> Iterator[Passes]:
-    """Yield pass@k and pass^k of every agent that ran some task more than once.
+def passes(rates: StoreRates) -> tuple[tuple[Passes, ...], int]:
+    """Return pass@k and pass^k of agents that ran some task more than once, and how many more do.
 
     From the settled labels alone: verdicts of a judge that errs make both badly biased.
     """
@@ -203,21 +209,25 @@ def passes(rates: StoreRates) -> Iterator[Passes]:
     agents = named(loaded.traces, "agent")
     tasks = loaded.traces["task_key"].to_numpy(dtype=str)
     of_label = named(loaded.labelled, "agent")
-    shown = 0
+    found: list[Passes] = []
+    left_out = 0
     for agent in sorted({name for name in agents if name is not None}):
         trials = np.unique(tasks[agents == agent], return_counts=True)[1]
-        if trials.max() < 2 or shown == MOST_AGENTS:
+        if trials.max() < 2:
             continue
-        shown += 1
-        agent_rows = of_label == agent
-        yield Passes(
-            agent=agent,
-            n_tasks=trials.size,
-            most_trials=int(trials.max()),
-            points=tuple(
-                _point(rates, agent_rows, k, trials.size, shown) for k in KS if k <= trials.max()
-            ),
+        if len(found) == MOST_AGENTS:
+            left_out += 1
+            continue
+        ks, rows, number = [k for k in KS if k <= trials.max()], of_label == agent, len(found) + 1
+        found.append(
+            Passes(
+                agent=agent,
+                n_tasks=trials.size,
+                most_trials=int(trials.max()),
+                points=tuple(_point(rates, rows, k, trials.size, number) for k in ks),
+            )
         )
+    return tuple(found), left_out
 
 
 def _point(rates: StoreRates, of_agent: Rows, k: int, n_tasks: int, number: int) -> PassAtK:

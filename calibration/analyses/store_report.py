@@ -140,6 +140,8 @@ class _Assembled:
             )
         )
         weeks = sorted(w for w in set(named(self.loaded.traces, "week")) if w is not None)
+        by_tag, tags_left_out = tag_groups(rates)
+        trials, agents_left_out = passes(rates)
         return ProductionReport(
             calibrated=rates.calibrated,
             kind=CORRECTED if rates.calibrated else HUMAN_ONLY,
@@ -163,7 +165,8 @@ class _Assembled:
             weekly=self.weekly,
             by_workflow=tuple(workflow_groups(rates, self.store.workflows())),
             by_model=tuple(model_groups(rates)),
-            by_tag=tuple(tag_groups(rates)),
+            by_tag=by_tag,
+            tags_left_out=tags_left_out,
             sensitivity=tuple(sensitivity(rates)),
             work_lists=tuple(work_lists(self.work, [w.week for w in self.weekly.weeks])),
             signals=(),
@@ -178,10 +181,10 @@ class _Assembled:
                 two_source=self.two_source,
             ),
             warnings=tuple(warnings(rates, self.two_source)),
-            notes=tuple(notes(rates)),
+            notes=tuple(notes(rates, agents_left_out)),
             marks=(SIMULATED,) if self.loaded.simulated else (),
             basis=BASIS,
-            passes=tuple(passes(rates)),
+            passes=trials,
             details={
                 "design": self.loaded.batch.design,
                 "reviewers": len(self.loaded.reviewers),

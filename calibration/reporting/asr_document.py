@@ -92,7 +92,7 @@ def _beside(report: ProductionReport) -> Iterator[tuple[str, str]]:
     if report.change is not None:
         name = resting(f"change, {report.change.later}", report.basis)
         yield name, points(report.change.asr)
-    if report.cost.per_success is not None:
+    if report.cost.per_success.value is not None:
         name = resting("cost of a completed run", report.basis)
         yield name, money(report.cost.per_success)
 

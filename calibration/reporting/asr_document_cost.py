@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from math import ceil
 
 from calibration.analyses.asr_report import CostPanel, ProductionReport, WorkItem, WorkList
+from calibration.estimates import Estimate
 from calibration.reporting.asr_words import count, money, resting, share, statuses
 from calibration.reporting.document import Block, Facts, Mark, Name, Row, Table, Words
 from calibration.reporting.plain import shown
@@ -48,16 +49,7 @@ def cost(report: ProductionReport) -> Iterator[Block]:
             ("mean cost of a run", usd(whole.mean)),
             ("P50, P90, P99", f"{usd(whole.p50)}, {usd(whole.p90)}, {usd(whole.p99)}"),
             ("above the ceiling", "-" if above is None else share(above)),
-            *(
-                ()
-                if whole.per_success is None
-                else (
-                    (
-                        resting("cost of a completed run", report.basis),
-                        money(whole.per_success),
-                    ),
-                )
-            ),
+            (resting("cost of a completed run", report.basis), _success(whole.per_success)),
         )
     )
     rows = [
@@ -172,3 +164,8 @@ def _a_week(item: WorkList) -> str:
 
 def _last(item: WorkList) -> str:
     return ", ".join(str(n) for _, n in item.by_week[-SHOWN_WEEKS:]) or "-"
+
+
+def _success(cost: Estimate) -> str:
+    """Return what a completed run costs, or why that is not known."""
+    return money(cost) if cost.value is not None else cost.status

@@ -181,7 +181,7 @@ def cost(panel: CostPanel) -> Json:
         "p90_usd": panel.p90,
         "p99_usd": panel.p99,
         "share_above_ceiling": optional(panel.share_above_ceiling),
-        "cost_per_success_usd": optional(panel.per_success),
+        "cost_per_success_usd": estimate(panel.per_success),
         "of_ceiling": None
         if panel.of_ceiling is None
         else dict(zip(("p50", "p90", "p99"), panel.of_ceiling, strict=True)),

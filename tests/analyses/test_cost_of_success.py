@@ -24,8 +24,6 @@ def test_trials_of_a_task_are_no_further_evidence(tmp_path: Path) -> None:
     alone = ReportOptions(n_resamples=200, columns={"task_id": None})
     by_task, by_run = (report_on_files([path], options=o) for o in (options, alone))
     found, other = by_task.cost.per_success, by_run.cost.per_success
-    assert found is not None
-    assert other is not None
     # 120 USD for 80 complete runs; four equal trials a task double the error.
     assert found.value == pytest.approx(1.5)
     assert other.value == pytest.approx(1.5)
@@ -51,7 +49,6 @@ def test_costs_count_with_the_weights_of_their_runs(tmp_path: Path) -> None:
         for kind, outcome, cost, weight in (("a", "complete", 1, 3), ("b", "abandoned", 5, 1))
     ]  # fmt: skip
     found = report_on_files([str(write(tmp_path / "f.csv", data))]).cost.per_success
-    assert found is not None
     assert found.value == pytest.approx((3 * 1 + 5) / 3)
 
 
@@ -62,5 +59,18 @@ def test_a_cost_without_a_ceiling_is_paid_too(tmp_path: Path) -> None:
     ]
     path = str(write(tmp_path / "f.csv", data))
     found = report_on_files([path], options=ReportOptions(any_workflow=True)).cost.per_success
-    assert found is not None
     assert (found.value, found.n) == (2.0, 9)
+
+
+def test_without_a_success_the_cost_says_why(tmp_path: Path) -> None:
+    data = [
+        {"trace_id": f"t{k}", "workflow": "research", "outcome": "abandoned", "cost_usd": 2}
+        for k in range(9)
+    ]
+    report = report_on_files([str(write(tmp_path / "f.csv", data))])
+    found = asr_json.report(report)["cost"]["cost_per_success_usd"]
+    assert (found["value"], found["interval"]) == (None, None)
+    assert "no complete run with a known cost" in found["status"]
+    assert "no complete run with a known cost" in "\n".join(
+        as_text.lines(asr_document.document(report))
+    )

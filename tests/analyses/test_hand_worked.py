@@ -87,7 +87,6 @@ def test_the_corrected_rate_is_the_one_worked_out_by_hand(new_world: NewWorld) -
     assert cost.share_above_ceiling is not None
     assert cost.share_above_ceiling.value == pytest.approx(13 / 59)
     # Labelled: 10 and 5 complete at 0.5 and 1.5, 5 + 1 others at 0.5, 8 at 3, one not known.
-    assert cost.per_success is not None
     assert cost.per_success.value == pytest.approx((16 * 0.5 + 5 * 1.5 + 8 * 3) / 15)
     assert result.human.cost_coverage == pytest.approx(29 / 30)
 

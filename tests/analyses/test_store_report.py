@@ -10,6 +10,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from calibration.analyses import store_parts
 from calibration.analyses.asr_report import ProductionReport
 from calibration.analyses.report_options import ReportOptions
 from calibration.analyses.store_choices import report_choices
@@ -266,3 +267,22 @@ def test_two_intervals_that_differ_by_a_fifth_are_a_warning(
 def test_a_missing_cost_is_refused_where_that_is_asked(two_weeks: World) -> None:
     with pytest.raises(CalibrationError, match=r"48 of 48 traces have no cost \(--strict-cost\)"):
         report(two_weeks, strict_cost=True)
+
+
+def test_rarer_tags_and_further_agents_are_left_out_and_counted(
+    new_world: NewWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_parts, "MOST_TAGS", 1)
+    monkeypatch.setattr(store_parts, "MOST_AGENTS", 1)
+    traces = {
+        name: {"task_key": f"t/{k // 4}", "trial": k, "model": f"m{k % 2}", "agent_version": "1"}
+        for k, name in enumerate(ids(40))
+    }
+    world = new_world(n=40, n_drawn=40, traces=traces)
+    for k, trace_id in enumerate(world.drawn):
+        label_fully(world, "Ann", trace_id, "complete", tags=("often", "rare")[: 1 + (k == 0)])
+    report = report_on_store(world.store, options=ReportOptions(n_resamples=100))
+    assert [tag.name for tag in report.by_tag] == ["often"]
+    assert report.tags_left_out == 1
+    assert [of.agent for of in report.passes] == ["m0 1"]
+    assert "1 further agents with repeated trials are left out." in report.notes
