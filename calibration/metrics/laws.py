@@ -18,7 +18,13 @@ def normal_quantile(share: float) -> float:
 
 
 def normal_chance(point: float) -> float:
-    """Return the chance of the standard normal to be below a point."""
+    """Return the chance of the standard normal to be below a point.
+
+    Examples
+    --------
+    >>> normal_chance(-1.95996)
+    0.02500
+    """
     return float(special.ndtr(point))
 
 
@@ -34,7 +40,13 @@ def t_quantile(share: float, freedom: float) -> float:
 
 
 def t_chance(point: float, freedom: float) -> float:
-    """Return the chance of Student's t to be below a point."""
+    """Return the chance of Student's t to be below a point.
+
+    Examples
+    --------
+    >>> t_chance(-2.77645, 4)
+    0.02500
+    """
     return float(special.stdtr(freedom, point))
 
 
