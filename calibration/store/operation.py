@@ -19,16 +19,18 @@ NOTHING = pd.DataFrame(columns=["trace_id", "part", "escalated", "feedback"], dt
 _TOOLS = """
 SELECT t.trace_id, coalesce(sum(u.calls), 0)::DOUBLE AS tool_calls,
   coalesce(sum(u.errors), 0)::DOUBLE AS tool_errors
-FROM trace t LEFT JOIN trace_tool u USING (trace_id) WHERE t.n_steps > 0 GROUP BY t.trace_id
+FROM trace t LEFT JOIN trace_tool u ON u.trace_id = t.trace_id AND NOT u.by_user
+WHERE t.n_steps > 0 GROUP BY t.trace_id
 """
 
 
 def operation(db: Database) -> pd.DataFrame:
     """Return what every trace says of operation, one row each, in the order of import.
 
-    Columns: trace_id, tool_calls, tool_errors, loop (1 where the same call was made three times in
-    a row, else 0; all three missing for a trace without steps), escalated and feedback (as the
-    file said them in fields of that name; missing: not said).
+    Columns: trace_id, tool_calls, tool_errors (those of the agent, not of a simulated user), loop
+    (1 where the same call was made three times in a row, else 0; all three missing for a trace
+    without steps), escalated and feedback (as the file said them in fields of that name; missing:
+    not said).
 
     Raises
     ------

@@ -1,6 +1,6 @@
 """Which tools the traces called and how the calls ended: an index for finding traces."""
 
-from collections import Counter
+from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -18,34 +18,51 @@ MAX_NAME = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolUse:
-    """How often one trace called a tool, and how many of the calls ended in an error."""
+    """How often one trace called a tool, and how many of the calls ended in an error.
+
+    `by_user`: the simulated user called it, not the agent.
+    """
 
     tool: str
     calls: int
     errors: int
+    by_user: bool = False
 
 
 def tool_uses(trace: Trace) -> tuple[ToolUse, ...]:
-    """Count the calls of each tool in a trace, in order of name.
+    """Count the calls of each tool in a trace, in order of name, the agent's before the user's.
+
+    A step with a result alone answers the oldest call of its tool that has no result yet; where
+    there is none, as in traces that log results only, it is a call itself.
 
     Examples
     --------
     >>> from calibration.records import Step
-    >>> steps = tuple(
-    ...     Step(step_id=f"s{k}", role="tool", tool="find", error=k == 2) for k in range(3)
+    >>> steps = (
+    ...     Step(step_id="s1", role="assistant", tool="find", arguments="{}"),
+    ...     Step(step_id="s2", role="tool", tool="find", result="no such order", error=True),
+    ...     Step(step_id="s3", role="tool", tool="find", result="found"),
     ... )
     >>> tool_uses(Trace(trace_id="t", source="x", source_id="t", workflow="w", task_id="1",
     ...     task_key="x/1", trial=0, prompt="Find it", steps=steps))
-    (ToolUse(tool='find', calls=3, errors=1),)
+    (ToolUse(tool='find', calls=2, errors=1, by_user=False),)
     """
-    calls: Counter[str] = Counter()
-    errors: Counter[str] = Counter()
+    failed: defaultdict[tuple[str, bool], list[bool]] = defaultdict(list)
+    unanswered: defaultdict[tuple[str, bool], deque[int]] = defaultdict(deque)
     for step in trace.steps:
-        if step.tool is not None:
-            name = step.tool[:MAX_NAME]
-            calls[name] += 1
-            errors[name] += step.error
-    return tuple(ToolUse(tool=t, calls=calls[t], errors=errors[t]) for t in sorted(calls))
+        if step.tool is None:
+            continue
+        use = step.tool[:MAX_NAME], step.role == "user"
+        if step.arguments is None and step.result is not None and unanswered[use]:
+            failed[use][unanswered[use].popleft()] |= step.error
+            continue
+        if step.result is None:
+            unanswered[use].append(len(failed[use]))
+        failed[use].append(step.error)
+    return tuple(
+        ToolUse(tool=tool, calls=len(calls), errors=sum(calls), by_user=by_user)
+        for (tool, by_user), calls in sorted(failed.items())
+    )
 
 
 def insert_tools(cursor: Cursor, used: Mapping[str, Sequence[ToolUse]]) -> None:
@@ -57,6 +74,7 @@ def insert_tools(cursor: Cursor, used: Mapping[str, Sequence[ToolUse]]) -> None:
             "tool": pa.array([use.tool for _, use in flat], pa.string()),
             "calls": pa.array([use.calls for _, use in flat], pa.int32()),
             "errors": pa.array([use.errors for _, use in flat], pa.int32()),
+            "by_user": pa.array([use.by_user for _, use in flat], pa.bool_()),
         }
     )
     cursor.register("incoming_tools", table)

@@ -55,7 +55,9 @@ CREATE TABLE trace_tool (
   trace_id VARCHAR NOT NULL,
   tool VARCHAR NOT NULL,
   calls INTEGER NOT NULL CHECK (calls > 0),
-  errors INTEGER NOT NULL CHECK (errors >= 0 AND errors <= calls)
+  errors INTEGER NOT NULL CHECK (errors >= 0 AND errors <= calls),
+  -- The simulated user called it, not the agent.
+  by_user BOOLEAN NOT NULL
 );
 
 -- Append-only: the newest row of a name counts, one without filters takes the name back.
