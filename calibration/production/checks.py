@@ -5,7 +5,7 @@ from typing import Any
 
 import ibis
 
-from calibration.production.columns import any_text, moment, number, text
+from calibration.production.columns import APART, any_text, moment, number, text
 from calibration.production.signals import signal_columns
 from calibration.production.sources import Source
 from calibration.records import OUTCOMES
@@ -109,7 +109,8 @@ def check(
         weight=weight.value if "weight" in columns else ibis.literal(1.0),
         stratum=words("stratum"),
         model=words("model"),
-        task=words("task_id"),
+        # Ids of tasks collide between workflows.
+        task=workflow + APART + words("task_id"),
         trial=words("trial"),
         status=words("status"),
         latency=ibis.ifelse(bad_latency, ibis.null("float64"), latency.value),

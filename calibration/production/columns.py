@@ -23,6 +23,8 @@ OPTIONAL = (
 KNOWN = (*REQUIRED, *OPTIONAL)
 OF_GATES = ("tier", "category", "loops", "data_corruption", "tags")
 LARGEST = 1e300
+# Between two texts that are one name: a workflow and its task, a run and its tag.
+APART = "\x1f"
 
 _NUMBER = r"^\s*[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,2})?\s*$"
 _NON_FINITE = (

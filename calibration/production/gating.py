@@ -9,7 +9,7 @@ import pandas as pd
 
 from calibration.errors import InputError
 from calibration.production.checks import one_of
-from calibration.production.columns import ones
+from calibration.production.columns import APART, ones
 from calibration.production.engines import Engine
 from calibration.production.gate_results import (
     GateQuery,
@@ -140,8 +140,8 @@ def _trials_once(rows: Any, engine: Engine) -> None:
     if len(found):
         row = found.iloc[0]
         raise InputError(
-            f"column 'trial': trial {row['trial']!r:.40} of task {row['task']!r:.80} is there "
-            f"{int(row['times'])} times"
+            f"column 'trial': trial {row['trial']!r:.40} of task "
+            f"{row['task'].split(APART)[-1]!r:.80} is there {int(row['times'])} times"
         )
 
 
@@ -188,7 +188,7 @@ def _differing(tasks: Any, engine: Engine, name: str) -> tuple[str, str, str]:
     last = f"{name}_last"
     differing = tasks.filter(tasks[name] != tasks[last]).order_by("workflow", "unit").limit(1)
     unit, one, other = engine.run(differing.select("unit", name, last)).iloc[0].tolist()
-    return unit[1:], one, other
+    return unit[1:].split(APART)[-1], one, other
 
 
 def _table(tasks: Any, engine: Engine, *, named: bool) -> pd.DataFrame:

@@ -8,7 +8,7 @@ import ibis
 
 from calibration.errors import InputError
 from calibration.production.checks import one_of
-from calibration.production.columns import mapped
+from calibration.production.columns import APART, mapped
 from calibration.production.listing import columns_of
 from calibration.production.signals import COLUMNS as SIGNALS
 from calibration.production.sources import Source
@@ -17,8 +17,6 @@ MOST_TAGS = 50
 # Longer ones are cut: a tag is a word, not a text.
 MAX_TAG = 80
 TAG, RUN = "asr_tag", "asr_run"
-# Between the id of a run and its tag.
-APART = "\x1f"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

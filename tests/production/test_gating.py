@@ -51,7 +51,7 @@ def tables(frame: pd.DataFrame, **query: Any) -> GateTables:
 
 
 def by_task(frame: pd.DataFrame) -> Any:
-    unit = ("t" + frame["task_id"].astype(str)).where(
+    unit = ("t" + frame["workflow"] + "\x1f" + frame["task_id"].astype(str)).where(
         frame["task_id"].notna(), "r" + frame["trace_id"]
     )
     return frame.assign(task=unit).groupby(["task", "workflow"])
