@@ -35,3 +35,11 @@ class LabelRefusedError(StoreError):
 
 class MixedDataError(StoreError):
     """Simulated and real rows would enter one number."""
+
+
+class NotAllowedError(StoreError):
+    """The role of a person does not allow this."""
+
+
+class UncertifiedReviewerError(StoreError):
+    """A batch asks for a certificate that this reviewer does not have; the message says how."""

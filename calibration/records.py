@@ -22,6 +22,8 @@ class Outcome(StrEnum):
 
 
 OUTCOMES: tuple[str, ...] = tuple(outcome.value for outcome in Outcome)
+# Each may do what those before it may.
+ROLES = ("reviewer", "lead", "admin")
 NO_VERDICT = "no_verdict"
 SOURCE_JUDGE = "source:"
 GRADES = (1, 2, 3, 4, 5)
@@ -214,7 +216,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reviewer:
-    """A person who labels."""
+    """A person who labels, leads or administers; `role` is one of `ROLES`."""
 
     reviewer_id: str
     name: str

@@ -15,14 +15,16 @@ from calibration.store.drafts import drafts as drafts_of
 from calibration.store.leases import LEASE, claim, live_leases
 from calibration.store.review import for_review
 
-PURPOSES = ("practice", "exam", "production", "repeat")
+PURPOSES = ("practice", "exam", "production", "repeat", "adjudication")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
     """Traces that are labelled together, and how they were drawn.
 
-    `labels_wanted` is the most that any trace wants; with an overlap some want fewer.
+    `labels_wanted` is the most that any trace wants; with an overlap some want fewer. `reviewer_id`
+    is the only person it is served to, `certificate` (any or private) what it demands; None: nobody
+    in particular, nothing.
     """
 
     batch_id: str
@@ -31,6 +33,8 @@ class Batch:
     n_items: int
     design: dict[str, Any]
     created_at: datetime
+    reviewer_id: str | None = None
+    certificate: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +64,8 @@ def batches(db: Database) -> list[Batch]:
     with db.read() as cursor:
         found = rows(
             cursor,
-            "SELECT batch_id, purpose, labels_wanted, design, created_at, "
+            "SELECT batch_id, purpose, labels_wanted, design, created_at, reviewer_id, "
+            "certificate, "
             "(SELECT count(*) FROM batch_item i WHERE i.batch_id = b.batch_id) AS n_items "
             "FROM batch b ORDER BY rowid DESC",
         )
@@ -79,12 +84,15 @@ def add_batch(
     item_labels: Sequence[int] | None = None,
     item_probabilities: Sequence[float] | None = None,
     item_strata: Sequence[int] | None = None,
+    reviewer_id: str | None = None,
+    certificate: str | None = None,
 ) -> Batch:
     """Store a batch in the order given; traces are served in that order.
 
     `item_labels` and `item_probabilities` say for each trace what otherwise holds for all, and
-    `item_strata` which stratum of the design it was drawn from. A batch that was stored under the
-    same `token` is returned as it is.
+    `item_strata` which stratum of the design it was drawn from. `reviewer_id` is the only person
+    it is served to, `certificate` (any or private) what it demands of everybody. A batch that was
+    stored under the same `token` is returned as it is.
 
     Raises
     ------
@@ -96,7 +104,7 @@ def add_batch(
     wanted = [labels_wanted] * n if item_labels is None else list(item_labels)
     drawn = [inclusion_probability] * n if item_probabilities is None else list(item_probabilities)
     strata = [None] * n if item_strata is None else list(item_strata)
-    _check_batch(purpose, n, labels_wanted, wanted, drawn)
+    _check_batch(purpose, n, labels_wanted, wanted, drawn, certificate)
     if len(strata) != n:
         raise InputError(f"strata must be given for each of {n} traces, got {len(strata)}")
     with db.write() as cursor:
@@ -108,9 +116,13 @@ def add_batch(
             (taken,) = cursor.execute("SELECT count(*) FROM batch").fetchone() or (0,)
             batch_id = f"{purpose}-{taken + 1:03d}"
             cursor.execute(
-                "INSERT INTO batch VALUES (?, ?, ?, ?, ?, ?)",
-                [batch_id, purpose, labels_wanted, json.dumps(design), token, utc_now()],
-            )
+                "INSERT INTO batch (batch_id, purpose, labels_wanted, design, reviewer_id, "
+                "certificate, token, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                [
+                    batch_id, purpose, labels_wanted, json.dumps(design), reviewer_id, certificate,
+                    token, utc_now(),
+                ],
+            )  # fmt: skip
             cursor.execute(
                 "INSERT INTO batch_item SELECT ?, unnest(?::VARCHAR[]), unnest(range(?)), "
                 "unnest(?::DOUBLE[]), unnest(?::INTEGER[]), unnest(?::INTEGER[])",
@@ -121,7 +133,12 @@ def add_batch(
 
 
 def _check_batch(
-    purpose: str, n: int, most: int, wanted: Sequence[int], drawn: Sequence[float | None]
+    purpose: str,
+    n: int,
+    most: int,
+    wanted: Sequence[int],
+    drawn: Sequence[float | None],
+    certificate: str | None,
 ) -> None:
     if purpose not in PURPOSES:
         raise InputError(f"purpose must be one of {', '.join(PURPOSES)}, got {purpose!r}")
@@ -134,6 +151,8 @@ def _check_batch(
             f"labels wanted and inclusion probabilities must be given for each of {n} traces, "
             f"got {len(wanted)} and {len(drawn)}"
         )
+    if certificate not in (None, "any", "private"):
+        raise InputError(f"certificate must be any or private, got {certificate!r:.40}")
     for count in wanted:
         if not 1 <= count <= most:
             raise InputError(f"labels wanted of a trace must be in [1, {most}], got {count}")

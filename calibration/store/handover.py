@@ -64,6 +64,8 @@ CALLS = {
             "item_labels": list[int] | None,
             "item_probabilities": list[float] | None,
             "item_strata": list[int] | None,
+            "reviewer_id": str | None,
+            "certificate": str | None,
         },
         Batch,
     ),

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from calibration.errors import InputError, TaxonomyError
-from calibration.records import Reviewer, Workflow
+from calibration.records import ROLES, Reviewer, Workflow
 from calibration.store.database import Database, record_audit, rows, utc_now
 from calibration.taxonomy import Taxonomy, taxonomy_from_dict
 
@@ -32,8 +32,8 @@ def add_reviewer(
     reviewer_id = _slug(name)
     if not reviewer_id or len(name) > 80:
         raise InputError(f"reviewer name must have 1 to 80 letters or digits, got {name!r}")
-    if role not in ("reviewer", "lead"):
-        raise InputError(f"role must be reviewer or lead, got {role!r}")
+    if role not in ROLES:
+        raise InputError(f"role must be one of {', '.join(ROLES)}, got {role!r}")
     with db.write() as cursor:
         cursor.execute(
             "INSERT INTO reviewer VALUES (?, ?, ?, ?, ?) ON CONFLICT (reviewer_id) DO NOTHING",

@@ -71,6 +71,8 @@ class RemoteStore(Store):
         item_labels: Sequence[int] | None = None,
         item_probabilities: Sequence[float] | None = None,
         item_strata: Sequence[int] | None = None,
+        reviewer_id: str | None = None,
+        certificate: str | None = None,
     ) -> Batch:
         """Store a batch; traces are served in the order given."""
         batch: Batch = self._hand_over(
@@ -84,6 +86,8 @@ class RemoteStore(Store):
             item_labels=None if item_labels is None else list(item_labels),
             item_probabilities=None if item_probabilities is None else list(item_probabilities),
             item_strata=None if item_strata is None else list(item_strata),
+            reviewer_id=reviewer_id,
+            certificate=certificate,
         )
         return batch
 

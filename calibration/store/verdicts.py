@@ -130,9 +130,9 @@ def add_consensus(
         if not cursor.execute("SELECT 1 FROM trace WHERE trace_id = ?", [trace_id]).fetchall():
             raise InputError(f"trace {trace_id!r} is not in the store")
         cursor.execute(
-            "INSERT INTO adjudication_event (seq, client_token, trace_id, taxonomy_version, "
+            "INSERT INTO adjudication_event (seq, kind, client_token, trace_id, taxonomy_version, "
             "answers, outcome, rationale, adjudicator, simulated, created_at) "
-            "VALUES (nextval('event_seq'), ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+            "VALUES (nextval('event_seq'), 'consensus', ?, ?, ?, ?, ?, ?, ?, ?, ?) "
             "ON CONFLICT (client_token) DO NOTHING",
             [
                 client_token or str(uuid4()), trace_id, taxonomy.version, json.dumps(answers),

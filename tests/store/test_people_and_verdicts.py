@@ -55,7 +55,7 @@ def test_any_other_name_is_kept_literally(kept_store: Store, name: str) -> None:
 
 
 def test_an_unknown_role_is_refused(store: Store) -> None:
-    with pytest.raises(InputError, match="reviewer or lead, got 'boss'"):
+    with pytest.raises(InputError, match="one of reviewer, lead, admin, got 'boss'"):
         store.add_reviewer("Ann", role="boss")
     assert store.add_reviewer("Ann", role="lead").role == "lead"
 

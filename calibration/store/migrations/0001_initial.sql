@@ -71,16 +71,52 @@ CREATE TABLE saved_query (
 CREATE TABLE reviewer (
   reviewer_id VARCHAR PRIMARY KEY,
   name VARCHAR NOT NULL,
-  role VARCHAR NOT NULL CHECK (role IN ('reviewer', 'lead')),
+  role VARCHAR NOT NULL CHECK (role IN ('reviewer', 'lead', 'admin')),
   simulated BOOLEAN NOT NULL,
   created_at TIMESTAMP NOT NULL
 );
 
+-- How people sign in, and what a store demands; the newest row of a name counts.
+CREATE TABLE setting (
+  seq BIGINT PRIMARY KEY DEFAULT nextval('event_seq'),
+  name VARCHAR NOT NULL,
+  value JSON NOT NULL,
+  created_at TIMESTAMP NOT NULL
+);
+
+-- Secrets stay in the store: the snapshot that others read has none of the next three tables.
+CREATE TABLE credential (
+  reviewer_id VARCHAR PRIMARY KEY,
+  hash VARCHAR NOT NULL,
+  created_at TIMESTAMP NOT NULL
+);
+
+CREATE TABLE sign_in (
+  seq BIGINT PRIMARY KEY DEFAULT nextval('event_seq'),
+  reviewer_id VARCHAR NOT NULL,
+  address VARCHAR NOT NULL,
+  succeeded BOOLEAN NOT NULL,
+  created_at TIMESTAMP NOT NULL
+);
+
+CREATE TABLE session (
+  token_hash VARCHAR PRIMARY KEY,
+  reviewer_id VARCHAR NOT NULL,
+  created_at TIMESTAMP NOT NULL,
+  expires_at TIMESTAMP NOT NULL
+);
+
 CREATE TABLE batch (
   batch_id VARCHAR PRIMARY KEY,
-  purpose VARCHAR NOT NULL CHECK (purpose IN ('practice', 'exam', 'production', 'repeat')),
+  purpose VARCHAR NOT NULL CHECK (
+    purpose IN ('practice', 'exam', 'production', 'repeat', 'adjudication')
+  ),
   labels_wanted INTEGER NOT NULL CHECK (labels_wanted >= 1),
   design JSON NOT NULL,
+  -- The only person it is served to; missing: everybody.
+  reviewer_id VARCHAR,
+  -- The certificate that it demands: of any form, or of a private one; missing: none.
+  certificate VARCHAR CHECK (certificate IN ('any', 'private')),
   token VARCHAR UNIQUE,
   created_at TIMESTAMP NOT NULL
 );
@@ -93,6 +129,67 @@ CREATE TABLE batch_item (
   labels_wanted INTEGER NOT NULL CHECK (labels_wanted >= 1),
   stratum INTEGER CHECK (stratum >= 0),
   PRIMARY KEY (batch_id, trace_id)
+);
+
+-- An examination is a batch of one person: the form, or the traces that top up a class.
+CREATE TABLE exam (
+  batch_id VARCHAR PRIMARY KEY,
+  seq BIGINT NOT NULL UNIQUE,
+  reviewer_id VARCHAR NOT NULL,
+  taxonomy_version VARCHAR NOT NULL,
+  form VARCHAR NOT NULL,
+  private BOOLEAN NOT NULL,
+  attempt INTEGER NOT NULL CHECK (attempt >= 1),
+  -- The form that this tops up; missing: it is the form.
+  tops_up VARCHAR,
+  created_at TIMESTAMP NOT NULL
+);
+
+-- How an examination ended, once, when its last trace was labelled.
+CREATE TABLE exam_result (
+  batch_id VARCHAR PRIMARY KEY,
+  status VARCHAR NOT NULL CHECK (status IN ('passed', 'failed', 'top_up')),
+  body JSON NOT NULL,
+  created_at TIMESTAMP NOT NULL
+);
+
+CREATE TABLE certificate (
+  seq BIGINT PRIMARY KEY,
+  batch_id VARCHAR NOT NULL UNIQUE,
+  reviewer_id VARCHAR NOT NULL,
+  taxonomy_version VARCHAR NOT NULL,
+  form VARCHAR NOT NULL,
+  private BOOLEAN NOT NULL,
+  simulated BOOLEAN NOT NULL,
+  issued_at TIMESTAMP NOT NULL,
+  expires_at TIMESTAMP NOT NULL
+);
+
+-- A lead lets somebody try once more than the rules allow.
+CREATE TABLE attempt_allowed (
+  seq BIGINT PRIMARY KEY,
+  client_token VARCHAR NOT NULL UNIQUE,
+  reviewer_id VARCHAR NOT NULL,
+  taxonomy_version VARCHAR NOT NULL,
+  allowed_by VARCHAR NOT NULL,
+  reason VARCHAR NOT NULL,
+  created_at TIMESTAMP NOT NULL
+);
+
+-- What is put between a reviewer's traces of a batch: silent gold and own repeats. Their labels
+-- lie in a batch of their own (purpose repeat) that no number is drawn from.
+CREATE TABLE inserted (
+  batch_id VARCHAR NOT NULL,
+  reviewer_id VARCHAR NOT NULL,
+  trace_id VARCHAR NOT NULL,
+  kind VARCHAR NOT NULL CHECK (kind IN ('gold', 'repeat')),
+  slot INTEGER NOT NULL CHECK (slot >= 0),
+  -- The consensus, or the own label, that it is held against: later events do not move it.
+  against UUID NOT NULL,
+  outcome VARCHAR NOT NULL,
+  seq BIGINT NOT NULL UNIQUE,
+  created_at TIMESTAMP NOT NULL,
+  PRIMARY KEY (batch_id, reviewer_id, trace_id)
 );
 
 CREATE TABLE lease (
@@ -178,18 +275,33 @@ SELECT * EXCLUDE (recency) FROM (
   FROM flag_event
 ) WHERE recency = 1 AND kind = 'flag';
 
+-- Append-only, and the only source of consensus; a withdrawal makes the trace open again.
 CREATE TABLE adjudication_event (
   event_id UUID PRIMARY KEY DEFAULT uuidv7(),
   seq BIGINT NOT NULL UNIQUE,
   client_token VARCHAR NOT NULL UNIQUE,
+  kind VARCHAR NOT NULL CHECK (kind IN ('consensus', 'withdrawal')),
   trace_id VARCHAR NOT NULL,
   taxonomy_version VARCHAR NOT NULL,
-  answers JSON NOT NULL,
-  outcome VARCHAR NOT NULL,
+  -- The batch whose labels it settles; missing: consensus that came from elsewhere.
+  batch_id VARCHAR,
+  answers JSON,
+  outcome VARCHAR,
   rationale VARCHAR,
   adjudicator VARCHAR NOT NULL,
+  cause VARCHAR CHECK (
+    cause IN ('trace_unclear', 'rubric_unclear', 'slip', 'real_judgement')
+  ),
+  -- The question at which the labels part first, and the adjudicator's class before seeing them.
+  question VARCHAR,
+  blind_outcome VARCHAR,
+  -- The labels that were settled, by event.
+  label_events UUID[],
+  -- The adjudicator had labelled the trace in the batch.
+  own_label BOOLEAN,
   simulated BOOLEAN NOT NULL,
-  created_at TIMESTAMP NOT NULL
+  created_at TIMESTAMP NOT NULL,
+  CHECK ((kind = 'consensus') = (outcome IS NOT NULL))
 );
 
 CREATE VIEW consensus AS
@@ -198,7 +310,21 @@ SELECT * EXCLUDE (recency) FROM (
     PARTITION BY trace_id, taxonomy_version ORDER BY seq DESC
   ) AS recency
   FROM adjudication_event
-) WHERE recency = 1;
+) WHERE recency = 1 AND kind = 'consensus';
+
+-- What keeps coming back in adjudication, as a sentence for the handbook; the newest row counts.
+CREATE TABLE proposal_event (
+  seq BIGINT PRIMARY KEY,
+  client_token VARCHAR NOT NULL UNIQUE,
+  proposal_id VARCHAR NOT NULL,
+  taxonomy_version VARCHAR NOT NULL,
+  question VARCHAR NOT NULL,
+  text VARCHAR NOT NULL,
+  trace_ids VARCHAR[] NOT NULL,
+  status VARCHAR NOT NULL CHECK (status IN ('open', 'accepted', 'declined')),
+  reviewer_id VARCHAR NOT NULL,
+  created_at TIMESTAMP NOT NULL
+);
 
 CREATE TABLE judge (
   judge_id VARCHAR PRIMARY KEY,

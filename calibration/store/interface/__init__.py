@@ -1,0 +1,1 @@
+"""The calls of the store, by what they are about; each says who may make it."""
