@@ -115,6 +115,8 @@ class TagGroups:
 
 def tag_groups(place: Place, read: ProductionRead, options: ReportOptions) -> TagGroups:
     """Return the rate by tag where the runs have tags; a run counts under each of its tags."""
+    if "tags" not in read.counts.notes.columns:
+        return TagGroups()
     conflicts = any(rows.reason == "conflicting_duplicate" for rows in read.counts.set_aside)
     with place.open() as source:
         tagged = laid_out(source, options.columns, conflicts=conflicts)

@@ -97,6 +97,8 @@ class _Assembled:
         self, read: ProductionRead, options: ReportOptions, earlier: ProductionRead | None
     ) -> None:
         self.read, self.options, self.earlier = read, options, earlier
+        self.inputs = read.inputs
+        self.earlier_inputs = None if earlier is None else earlier.inputs
 
     def report(
         self,
@@ -156,8 +158,8 @@ class _Assembled:
             notes=(*said(counts.notes, counts.n_kept), *bad_values(counts.signals)),
             marks=marks(read.n_reference, self.earlier.n_reference if self.earlier else 0),
             details={
-                "inputs": read.inputs,
-                "earlier_inputs": None if self.earlier is None else self.earlier.inputs,
+                "inputs": self.inputs,
+                "earlier_inputs": self.earlier_inputs,
                 "percentile_error": max(counts.cost.error, counts.latency.error),
                 "tasks_grouped": counts.tasks_grouped,
             },
@@ -225,8 +227,8 @@ class _Assembled:
         if options.stratify:
             sampling += ", resampled within workflows"
         parts = {
-            "inputs": read.inputs,
-            "earlier": None if self.earlier is None else self.earlier.inputs,
+            "inputs": self.inputs,
+            "earlier": self.earlier_inputs,
             "tags": [[g.name, g.n, round(g.asr.value or 0.0, DIGITS)] for g in tags.groups],
             "taxonomy": read.taxonomy.fingerprint,
             "settings": {k: v for k, v in settings.items() if k not in PLACES},

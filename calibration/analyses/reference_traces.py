@@ -1,6 +1,5 @@
 """Which traces are of the reference set: calibration material that ranks no agent."""
 
-from calibration.analyses import practice
 from calibration.errors import InputError
 from calibration.records import Trace
 from reference_dataset.loader import LABELS, published, rows
@@ -14,6 +13,9 @@ def is_reference(trace: Trace) -> bool:
     family, _, number = trace.trace_id.rpartition("-")
     if family not in FAMILIES or not number.isdigit():
         return False
+    # Here: practice needs the store, and a report on files does not.
+    from calibration.analyses import practice
+
     found = practice.published().traces.get(trace.trace_id)
     return found is not None and found.prompt == trace.prompt
 

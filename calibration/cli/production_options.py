@@ -13,7 +13,6 @@ import click
 from click.core import ParameterSource
 
 from calibration.analyses.report_options import PREVIOUS, ReportOptions
-from calibration.analyses.verdict_files import read_ceilings
 from calibration.cli.terminal import Command
 from calibration.errors import InputError
 from calibration.records import OUTCOMES
@@ -168,7 +167,11 @@ def options_from(
     InputError
         If a pair is none, or a number is out of its range.
     """
-    ceilings = {} if asked["ceilings"] is None else read_ceilings(asked["ceilings"])
+    ceilings = {}
+    if asked["ceilings"] is not None:
+        from calibration.analyses.verdict_files import read_ceilings
+
+        ceilings = read_ceilings(asked["ceilings"])
     ceilings |= _amounts(asked["ceiling"], "--ceiling", highest=1e6)
     aims = _amounts(targets, "--target", highest=1.0)
     for name in aims:

@@ -64,6 +64,7 @@ def rates_by(
     if not counts.repeats:
         counts = condensed(counts, grid=GRID if counts.rounded else None, by=by)
     labels = counts.labels(by)
+    seen = labels.seen
     return {
         name: rate_of_counts(
             counts.where(labels.of(name)),
@@ -71,7 +72,7 @@ def rates_by(
             n_resamples=n_resamples,
             confidence_level=confidence_level,
             interval=interval,
-            most_units=units_a_group(len(labels.seen)),
+            most_units=units_a_group(len(seen)),
         )
-        for name in labels.seen
+        for name in seen
     }

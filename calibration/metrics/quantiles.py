@@ -174,8 +174,10 @@ def limits_of_bins(
     tail = (1 - confidence_level) / 2
     if effective <= 0 or q**effective > tail or (1 - q) ** effective > tail:
         return None
-    ordered = bins.sort_values("low")
-    n, least, most = (ordered[name].to_numpy(dtype=np.float64) for name in ("n", "low", "high"))
+    # Sorted here: a frame takes as long for each of hundreds of quantiles as all the rest.
+    n, least, most = (bins[name].to_numpy(dtype=np.float64) for name in ("n", "low", "high"))
+    order = np.argsort(least, kind="stable")
+    n, least, most = n[order], least[order], most[order]
     last = n.cumsum()
 
     def at(share: float) -> float:

@@ -124,9 +124,10 @@ def weekly_series(
     labels = counts.labels("week")
     runs = counts.runs * counts.like
     without = int(runs[labels.codes < 0].sum())
-    if not labels.seen:
+    seen = labels.seen
+    if not seen:
         return WeeklySeries(weeks=(), n_without_week=without, false_alarm_rate=None, pooled=pooled)
-    names = calendar(labels.seen[0], labels.seen[-1])
+    names = calendar(seen[0], seen[-1])
     drawn = draw_weeks(
         counts,
         rng=rng,
@@ -135,11 +136,11 @@ def weekly_series(
         confidence_level=confidence_level,
         interval=interval,
     )
-    place = [labels.seen.index(name) if name in labels.seen else None for name in names]
+    place = [seen.index(name) if name in seen else None for name in names]
     errors = np.array([np.nan if i is None else drawn.errors[i] for i in place])
     values = np.array([np.nan if i is None else drawn.values[i] for i in place])
     n_runs = np.bincount(labels.codes[labels.codes >= 0], weights=runs[labels.codes >= 0])
-    sizes = {name: int(n_runs[labels.names.index(name)]) for name in labels.seen}
+    sizes = {name: int(n_runs[labels.names.index(name)]) for name in seen}
     empty = not_estimable(
         "no runs in this week", method="bootstrap", confidence_level=confidence_level
     )

@@ -123,10 +123,14 @@ def check(
         file=table[source.file] if source.file else ibis.null("string"),
         **{c: any_text(given(c)) for c in further},
         **signal_columns(table, columns, where),
-        **{f"said_{c}": table[columns[c]].cast("string").left(SHOWN) for _, c in shown},
+        **{f"said_{c}": table[columns[c]] for _, c in shown},
     )
+    # Written out inside the cases: few rows need it, and a time takes long to write.
     value = ibis.cases(
-        *((checked.reason == CODE[reason], checked[f"said_{ours}"]) for reason, ours in shown),
+        *(
+            (checked.reason == CODE[reason], checked[f"said_{ours}"].cast("string").left(SHOWN))
+            for reason, ours in shown
+        ),
         else_=ibis.null("string"),
     )
     return checked.mutate(value=value).drop(*(f"said_{ours}" for ours in {o for _, o in shown}))

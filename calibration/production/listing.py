@@ -61,15 +61,20 @@ def list_runs(
     """
     rows = _rows(source, reading)
     rows = rows.filter(rows.reason == 0)
-    rows = source.engine.view(rows.mutate(week=source.engine.week(rows.at)), "listed")
+    rows = rows.mutate(week=source.engine.week(rows.at)).select(*LISTED)
+    limits = {name: moment for name, moment in (until or {}).items() if name in outcomes}
+    if limits and len(limits) == len(outcomes):
+        # Few rows, which one pass finds.
+        early = rows.filter(rows["at"] <= _moment(max(limits.values()), rows["at"]))
+        rows = source.engine.keep(early, "listed")
+    else:
+        rows = source.engine.view(rows, "listed")
     frames = []
     # A query a class: the engine then keeps only the first ones, and need not sort them all.
     for outcome in outcomes:
         own = rows.filter(rows.outcome == outcome)
-        limit = (until or {}).get(outcome)
-        if limit is not None:
-            own = own.filter(own["at"] <= _moment(limit, own["at"]))
-        own = own.select(*LISTED)
+        if outcome in limits:
+            own = own.filter(own["at"] <= _moment(limits[outcome], own["at"]))
         own = own.order_by(own["at"].isnull(), own["at"], own["trace_id"])
         frames.append(source.engine.run(own if first is None else own.limit(first)))
     found = pd.concat(frames, ignore_index=True)
