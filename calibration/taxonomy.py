@@ -141,7 +141,7 @@ class Taxonomy:
         """
         for steps in zip(*self.paths(sorted(set(outcomes))), strict=False):
             if len(set(steps)) > 1:
-                return steps[0][0]
+                return str(steps[0][0])
         return None
 
     def path(self, answers: Mapping[str, str]) -> list[Node]:
