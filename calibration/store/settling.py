@@ -114,7 +114,7 @@ def serve_adjudication(
         if [t for t in items if t not in decided] != waiting:
             _replace(cursor, batch.batch_id, [t for t in items if t in decided] + waiting)
             db.progress.forget_plan(batch.batch_id)
-    return batch
+    return adjudication_batch(db, adjudicator, batch_id)
 
 
 def _replace(cursor: Cursor, batch_id: str, trace_ids: list[str]) -> None:
