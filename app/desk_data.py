@@ -63,10 +63,19 @@ def desk_data(
         "skip_reasons": list(SKIP_REASONS),
         "practice": practice,
         "lesson": None if shown is None else lesson_for_page(shown),
-        "handbook": handbook(),
+        "handbook": team_handbook(store),
         "state": queue.state,
         "simulated": store.is_simulated(),
     }
+
+
+def team_handbook(store: Store) -> dict[str, str]:
+    """Return the handbook by question, with the sentences that the team has added."""
+    texts = dict(handbook())
+    for question, sentences in store.handbook_additions().items():
+        added = "\n".join(f"- {sentence}" for sentence in sentences)
+        texts[question] = f"{texts.get(question, '')}\n\nAdded by your team:\n{added}".strip()
+    return texts
 
 
 def own_work(

@@ -5,7 +5,7 @@ order and are idempotent by token, so a list that is sent twice, or by a rerun t
 abandoned half way, stores each event once.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,8 @@ from calibration.errors import CalibrationError, LabelRefusedError
 from calibration.records import Draft, Evidence, LabelDraft, TraceForReview
 from calibration.store import Store
 from calibration.taxonomy import ANSWERS, Node, Taxonomy
+
+Apply = Callable[[Store, str, str, Mapping[str, Any]], None]
 
 SKIP_REASONS = (
     "Task or trace unclear",
@@ -42,9 +44,16 @@ class Receipts:
 
 
 def apply_events(
-    store: Store, reviewer_id: str, batch_id: str, events: Iterable[Any], receipts: Receipts
+    store: Store,
+    reviewer_id: str,
+    batch_id: str,
+    events: Iterable[Any],
+    receipts: Receipts,
+    apply: Apply | None = None,
 ) -> None:
     """Write the events to the store in order and note what became of each.
+
+    `apply` writes one event; default: `apply_event`.
 
     An event that the store refuses is noted and the next one is tried. When the store itself
     fails, the rest stays unacknowledged and the browser sends it again.
@@ -59,7 +68,7 @@ def apply_events(
             if event["token"] in receipts.stored:
                 continue
             try:
-                _apply(store, reviewer_id, batch_id, event)
+                (apply or apply_event)(store, reviewer_id, batch_id, event)
                 receipts.stored.add(event["token"])
             except (LabelRefusedError, ValueError) as error:
                 receipts.refused[event["token"]] = str(error)
@@ -67,7 +76,14 @@ def apply_events(
         receipts.trouble = str(error)
 
 
-def _apply(store: Store, reviewer_id: str, batch_id: str, event: Mapping[str, Any]) -> None:
+def apply_event(store: Store, reviewer_id: str, batch_id: str, event: Mapping[str, Any]) -> None:
+    """Write one event of the Label page to the store.
+
+    Raises
+    ------
+    LabelRefusedError, ValueError
+        If the store refuses it, or a part is missing or has the wrong type.
+    """
     token, kind = event["token"], event.get("kind")
     if kind == "label":
         store.record_label(label_draft(reviewer_id, batch_id, event))

@@ -29,6 +29,7 @@ page = st.navigation(
     [
         *([overview, label] if leads else [label, overview]),
         st.Page("views/agreement.py", title="Agreement"),
+        *([st.Page("views/adjudicate.py", title="Adjudicate")] if leads else []),
         st.Page("views/judge.py", title="Judge"),
         st.Page("views/asr.py", title="ASR"),
         st.Page("views/data.py", title="Data"),

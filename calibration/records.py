@@ -25,6 +25,8 @@ OUTCOMES: tuple[str, ...] = tuple(outcome.value for outcome in Outcome)
 # Each may do what those before it may.
 ROLES = ("reviewer", "lead", "admin")
 NO_VERDICT = "no_verdict"
+# Why reviewers differed on a trace.
+CAUSES = ("trace_unclear", "rubric_unclear", "slip", "real_judgement")
 SOURCE_JUDGE = "source:"
 GRADES = (1, 2, 3, 4, 5)
 REFERENCE_SOURCE = "reference"

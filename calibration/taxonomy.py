@@ -3,7 +3,7 @@
 import hashlib
 import json
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, fields
 from importlib.resources import files
 from pathlib import Path
@@ -128,6 +128,21 @@ class Taxonomy:
     def paths(self, outcomes: Sequence[str]) -> list[list[tuple[str, str]]]:
         """Return the questions and answers that lead to each class, root first."""
         return [list(self.answers_for(outcome).items()) for outcome in outcomes]
+
+    def first_parting(self, outcomes: Iterable[str]) -> str | None:
+        """Return the question at which the ways to these classes part first.
+
+        Examples
+        --------
+        >>> default_taxonomy().first_parting(["complete", "partial_plus"])
+        'all_subgoals'
+        >>> default_taxonomy().first_parting(["complete", "complete"]) is None
+        True
+        """
+        for steps in zip(*self.paths(sorted(set(outcomes))), strict=False):
+            if len(set(steps)) > 1:
+                return str(steps[0][0])
+        return None
 
     def path(self, answers: Mapping[str, str]) -> list[Node]:
         """Return the nodes that complete `answers` walk through, root first."""

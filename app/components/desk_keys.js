@@ -100,9 +100,14 @@ const nothing = () => {};
 function deskAction(view, key, event) {
   if (key === "?") return event.repeat ? nothing : () => toggleHelp(view);
   if (key === "h") return event.repeat ? nothing : () => toggleHandbook(view);
+  if (view.desk?.data.adjudication && ["l", "f"].includes(key)) return nothing;
   if (key === "l") return event.repeat ? nothing : () => openList(view);
   if (key === "f") return event.repeat || !view.trace || !view.ready ? nothing : () => pressFlag(view);
   if (view.mode === "goals") return goalsAction(view, key, event);
+  if (view.mode === "settle") {
+    const action = settleAction(view, key, event);
+    if (action) return action;
+  }
   if (view.mode === "lesson" && (key === "Enter" || key === " ")) {
     return event.repeat ? nothing : () => view.goOn();
   }

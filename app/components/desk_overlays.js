@@ -22,6 +22,15 @@ const HELP = [
   ["Escape", "close, cancel, leave a text field"],
 ];
 
+const ADJUDICATION_HELP = [
+  ["Y  N", "answer yes or no"],
+  ["U", "one question back; before the first one, take the last adjudication or skip back"],
+  ["⇧1 … ⇧9", "back to that question"],
+  ["1  2  3  4", "once the answers are shown: why they differ (trace unclear, rubric unclear, slip, real judgement)"],
+  ["Enter", "once the answers are shown: make it consensus"],
+  ...HELP.filter(([keys]) => ["S", "E", "W", "J  K", "Home  End", "X  Shift+X", "/", "H", "?", "Escape"].includes(keys)),
+];
+
 function selectionInTrace(view) {
   const owner = view.root.getSelection ? view.root : document;
   const selection = owner.getSelection();
@@ -185,7 +194,8 @@ function openHelp(view, title, ...content) {
 
 function toggleHelp(view) {
   if (view.help) return closeHelp(view);
-  openHelp(view, "Keys", el("dl", {}, ...HELP.flatMap(([keys, what]) => [
+  const help = view.desk.data.adjudication ? ADJUDICATION_HELP : HELP;
+  openHelp(view, "Keys", el("dl", {}, ...help.flatMap(([keys, what]) => [
     el("dt", {}, ...keys.split("  ").map(kbd)), el("dd", { text: what })])));
   return view.help.firstChild.classList.add("wide");
 }
@@ -194,7 +204,8 @@ function toggleHelp(view) {
 function toggleHandbook(view) {
   if (view.help) return closeHelp(view);
   const { desk } = view;
-  const node = (view.trace && desk.question(desk.workOn(view.trace.trace_id).answers))
+  const due = view.mode === "settle" && desk.settleDue();
+  const node = (due && desk.node(due.question)) || (view.trace && desk.question(desk.workOn(view.trace.trace_id).answers))
     || desk.node(desk.data.tree.root);
   const text = desk.data.handbook[node.id] || "The handbook says nothing on this question.";
   return openHelp(view, node.question, el("div", { class: "handbook", text }));

@@ -52,7 +52,7 @@ function classTitle(desk, name) {
 function renderStatus(view) {
   const { desk, parts } = view;
   const { done, skipped, total } = desk.progress();
-  const decided = view.mode === "state" || view.mode === "lesson";
+  const decided = ["state", "lesson", "settle"].includes(view.mode);
   const place = Math.min(done + skipped + (decided ? 0 : 1), total);
   parts.done.replaceChildren(
     el("strong", { text: view.mode === "state" ? `${done} of ${total} labelled` : `${place} of ${total}` }),
@@ -94,10 +94,13 @@ function renderStatus(view) {
   const who = `${desk.data.name} · ${desk.data.batch}`;
   if (parts.who.textContent !== who) parts.who.textContent = who;
   const work = view.trace ? desk.workOn(view.trace.trace_id) : null;
-  const undo = work && desk.path(work.answers).length > 0 ? "one question back" : "undo last";
+  const undo = view.mode === "settle" ? "one answer back" : work && desk.path(work.answers).length > 0 ? "one question back" : "undo last";
+  const { adjudication } = desk.data;
   const flag = ["F", view.trace && desk.flagOn(view.trace.trace_id) !== null ? "unflag" : "flag"];
   const keys = view.mode === "lesson" ? [flag] : view.trace && !decided ? [["S", "skip"], flag, ["H", "handbook"]] : [];
-  if (last) keys.push(["L", "my labels"]);
+  if (adjudication) keys.splice(0, keys.length, ...keys.filter(([key]) => key !== "F"));
+  if (view.mode === "settle") keys.push(["W", "rationale"], ["H", "handbook"]);
+  if (last && !adjudication) keys.push(["L", "my labels"]);
   keys.push(["?", "all keys"]);
   if (view.mode === "goals") keys.splice(0, keys.length, ["G", "back to the question"], ["?", "all keys"]);
   else if ((last || undo !== "undo last") && view.mode !== "lesson") keys.unshift(["U", undo]);
@@ -166,10 +169,13 @@ const STATE_TEXT = {
   waiting: ["Nothing for you right now", "Other reviewers hold what is left of this batch. It comes back here when they let go; this page looks every ten seconds."],
 };
 
+const ADJUDICATED = ["Nothing left to adjudicate", "Everything that waited for you is decided. U takes the last adjudication back. Reload this page to look for new disagreements and flags."];
+
 // No trace to label: say why.
 function renderState(view, state) {
   const empty = state === "finished" && view.desk.progress().total === 0;
-  const [title, text] = STATE_TEXT[empty ? "none" : state] || STATE_TEXT.loading;
+  const settled = state === "finished" && view.desk.data.adjudication;
+  const [title, text] = settled ? ADJUDICATED : STATE_TEXT[empty ? "none" : state] || STATE_TEXT.loading;
   view.parts.decision.replaceChildren();
   view.parts.crumbs.replaceChildren();
   view.traceArea.replaceChildren(

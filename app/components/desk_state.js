@@ -15,6 +15,7 @@ class Desk {
   constructor(data) {
     this.storageKey = `asr-desk:${encodeURIComponent(data.reviewer)}:${encodeURIComponent(data.batch)}`;
     this.outbox = [];
+    this.settling = {}; // per trace: answers, cause and rationale of an adjudication
     this.work = {}; // per trace: answers, evidence, rationale, confidence, tags, goals, seconds
     this.notice = "";
     this.currentId = null;
@@ -33,6 +34,7 @@ class Desk {
     try {
       const kept = JSON.parse(window.sessionStorage.getItem(this.storageKey) || "{}");
       if (Array.isArray(kept.outbox)) this.outbox = kept.outbox;
+      this.settling = kept.settling || {};
       for (const [id, work] of Object.entries(kept.work || {})) this.work[id] = emptyWork(work);
     } catch {
       this.notice = "This browser keeps nothing for this tab: do not reload before all is saved.";
@@ -43,7 +45,7 @@ class Desk {
     try {
       window.sessionStorage.setItem(
         this.storageKey,
-        JSON.stringify({ outbox: this.outbox, work: this.work }),
+        JSON.stringify({ outbox: this.outbox, work: this.work, settling: this.settling }),
       );
       return true;
     } catch {
@@ -57,7 +59,13 @@ class Desk {
     this.watchdog.answered();
     // The list stays until it is asked for anew: an answer to something else has none.
     const own_labels = data.own_labels ?? this.data?.own_labels ?? null;
-    this.data = { ...data, queue: this.fill(data.queue), own_labels };
+    const filled = this.fill(data.settle ? [...data.queue, data.settle.trace] : data.queue);
+    const queue = filled.slice(0, filled.length - (data.settle && this.traces.has(data.settle.trace_id) ? 1 : 0));
+    this.data = { ...data, queue, own_labels };
+    if (data.settle) {
+      const trace = this.traces.get(data.settle.trace_id);
+      this.data.settle = trace ? { ...data.settle, trace } : null;
+    }
     if (data.own_labels) this.listing = false;
     const settled = new Set(data.acked);
     const refused = new Map(data.refused.map((r) => [r.token, r.why]));
@@ -93,7 +101,7 @@ class Desk {
   }
 
   refuse(event, why) {
-    const what = { label: "A label", skip: "A skip", undo: "The undo", flag: "A flag" }[event.kind] || "An event";
+    const what = { label: "A label", skip: "A skip", undo: "The undo", flag: "A flag", settle: "The adjudication" }[event.kind] || "An event";
     this.notice = `${what} was not stored: ${why}.`;
     if (event.kind !== "label") return;
     const evidence = (event.evidence || []).map((e) => ({ node: "", ...e }));
@@ -118,6 +126,12 @@ class Desk {
     return this.data.lesson?.trace_id === id ? this.data.lesson : null;
   }
 
+  // The trace that was decided blind, with its labels; null once its settlement is on the way.
+  settleDue() {
+    const due = this.data.settle;
+    return due && !this.outbox.some((e) => e.kind === "settle" && e.trace_id === due.trace_id) ? due : null;
+  }
+
   reopening() {
     return this.outbox.some((event) => event.kind === "undo");
   }
@@ -134,10 +148,12 @@ class Desk {
 
   // What one undo would take back: {trace_id, outcome}; a skip has no outcome.
   last() {
-    const decided = this.outbox.filter((e) => e.kind === "label" || e.kind === "skip");
+    // A blind decision whose answers were shown stands: the adjudication is what is taken back.
+    const made = this.data.adjudication ? "settle" : "label";
+    const decided = this.outbox.filter((e) => e.kind === made || e.kind === "skip");
     const event = decided[decided.length - 1];
     if (!event) return this.data.last;
-    return { trace_id: event.trace_id, outcome: event.kind === "label" ? this.leaf(event.answers) : null };
+    return { trace_id: event.trace_id, outcome: event.kind === made ? this.leaf(event.answers) : null };
   }
 
   workOn(id) {

@@ -7,7 +7,7 @@ const TYPED_MS = 1000; // a rationale is kept when the typing pauses
 class View {
   constructor(root) {
     this.root = root;
-    this.mode = "state"; // answer | evidence | skip | note | goals | lesson | state
+    this.mode = "state"; // answer | evidence | skip | note | goals | lesson | settle | state
     this.trace = null;
     this.ready = false;
     this.quietUntil = 0;
@@ -65,7 +65,7 @@ class View {
 
   tick() {
     const now = performance.now();
-    const working = this.trace && this.ready && this.mode !== "lesson" && !document.hidden;
+    const working = this.trace && this.ready && !["lesson", "settle"].includes(this.mode) && !document.hidden;
     if (working && now - (this.lastActive || 0) < IDLE_MS) {
       const work = this.desk.workOn(this.trace.trace_id);
       work.seconds += 1;
@@ -97,7 +97,7 @@ class View {
     const undone = desk.receive(data);
     this.settle(undone);
     if (this.ready) this.prepare();
-    if (this.mode !== "lesson") renderFlag(this);
+    if (!["lesson", "settle"].includes(this.mode)) renderFlag(this);
     this.modal?.render?.();
     renderStatus(this);
     this.mark();
@@ -114,6 +114,7 @@ class View {
       this.showState("reopening");
       return;
     }
+    if (desk.data.adjudication && settleStep(this)) return;
     const queue = desk.openQueue();
     const same = !undone && this.trace && queue.some((t) => t.trace_id === this.trace.trace_id);
     if (same) return;
@@ -194,7 +195,7 @@ class View {
     const deciding = ["answer", "evidence"].includes(this.mode);
     this.parts.rationaleBox.hidden = !deciding;
     this.parts.marks.hidden = !deciding;
-    this.parts.crumbs.hidden = ["state", "lesson"].includes(this.mode) || !this.parts.crumbs.firstChild;
+    this.parts.crumbs.hidden = ["state", "lesson", "settle"].includes(this.mode) || !this.parts.crumbs.firstChild;
   }
 
   answer(answer) {
@@ -250,7 +251,18 @@ class View {
       desk.forget(trace.trace_id, path[path.length - 1]);
       desk.saveDraft(trace.trace_id);
       renderQuestion(this);
-    } else if (!desk.reopening() && desk.last()) {
+    } else {
+      this.takeBack();
+      return;
+    }
+    renderStatus(this);
+    this.mark();
+  }
+
+  // The last label or skip; of an adjudicator, the last adjudication or skip.
+  takeBack() {
+    const { desk, trace } = this;
+    if (!desk.reopening() && desk.last()) {
       desk.put({ kind: "undo", trace_id: trace?.trace_id || "", undoes: desk.last().trace_id });
       this.settle();
     }

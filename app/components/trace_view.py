@@ -25,6 +25,7 @@ _SCRIPTS = (
     "desk_overlays.js",
     "desk_list.js",
     "desk_lesson.js",
+    "desk_settle.js",
     "desk_keys.js",
     "trace_view.js",
 )

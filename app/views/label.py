@@ -106,7 +106,7 @@ def _desk(store: Store, reviewer: Reviewer, batch_id: str) -> None:
 
 def _page() -> None:
     store = session.require_store()
-    batches = store.batches()
+    batches = [b for b in store.batches() if b.purpose != "adjudication"]
     if not batches:
         with st.container(key="page"):
             frame.no_batch("No batch to label")

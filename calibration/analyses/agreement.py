@@ -287,7 +287,6 @@ def _disputed(
     truth: LatentTruth,
 ) -> tuple[Disputed, ...]:
     cost = {item.item: item.cost for item in found.costly}
-    paths, reviewers = loaded.taxonomy.paths(OUTCOMES), loaded.reviewers
     disputed = []
     for row, (trace_id, given) in enumerate(zip(traces["trace_id"], codes.tolist(), strict=True)):
         classes = sorted({code for code in given if code >= 0})
@@ -298,20 +297,13 @@ def _disputed(
                 trace_id=trace_id,
                 labels={
                     reviewer: OUTCOMES[code]
-                    for reviewer, code in zip(reviewers, given, strict=True)
+                    for reviewer, code in zip(loaded.reviewers, given, strict=True)
                     if code >= 0
                 },
-                question=_first_parting([paths[code] for code in classes]),
+                question=loaded.taxonomy.first_parting(OUTCOMES[code] for code in classes),
                 cost=cost.get(row, 0.0),
                 entropy=float(truth.entropy[row]),
                 adjudicated=bool(settled[row] >= 0),
             )
         )
     return tuple(sorted(disputed, key=lambda d: (d.adjudicated, -d.entropy, -d.cost)))
-
-
-def _first_parting(paths: list[list[tuple[str, str]]]) -> str | None:
-    for steps in zip(*paths, strict=False):
-        if len(set(steps)) > 1:
-            return str(steps[0][0])
-    return None

@@ -170,7 +170,7 @@ def _label_sample(
                 )
             )
         if said[0] != said[1]:
-            store.add_consensus(
+            store.adjudicate(
                 trace_id=trace_id,
                 answers=taxonomy.answers_for(OUTCOMES[true_class[trace_id]]),
                 adjudicator=lead.reviewer_id,

@@ -9,6 +9,7 @@ from calibration.store.labels import LabelReceipt
 from calibration.store.own_labels import OwnLabel
 from calibration.store.remote import RemoteStore
 from calibration.store.selection import SORTED_BY, TraceFacets
+from calibration.store.settling import Settlement
 from calibration.store.store import Store
 from calibration.store.trace_filter import CLASSES, UNLABELLED, TraceFilter
 from calibration.store.traces import IngestResult
@@ -26,6 +27,7 @@ __all__ = [
     "OwnLabel",
     "Queue",
     "RemoteStore",
+    "Settlement",
     "Store",
     "TraceFacets",
     "TraceFilter",

@@ -136,7 +136,7 @@ class Progress:
         self._reviewers: set[str] = set()
 
     def plan(self, cursor: duckdb.DuckDBPyConnection, batch_id: str) -> Plan:
-        """Return the plan of a batch; it never changes."""
+        """Return the plan of a batch, read once."""
         if batch_id not in self._plans:
             items = cursor.execute(
                 "SELECT purpose, trace_id, i.labels_wanted FROM batch b JOIN batch_item i "
@@ -148,6 +148,10 @@ class Progress:
             wanted = {trace_id: labels for _, trace_id, labels in items}
             self._plans[batch_id] = Plan(purpose=items[0][0], wanted=wanted)
         return self._plans[batch_id]
+
+    def forget_plan(self, batch_id: str) -> None:
+        """Read the plan anew when it is next asked for: an adjudicator's batch changes."""
+        self._plans.pop(batch_id, None)
 
     def check_reviewer(self, cursor: duckdb.DuckDBPyConnection, reviewer_id: str) -> None:
         """Require a reviewer of the store; nobody is ever removed."""

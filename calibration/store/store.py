@@ -9,6 +9,7 @@ from calibration.errors import StoreLockedError
 from calibration.records import Reviewer
 from calibration.store import people, snapshot
 from calibration.store.database import Database
+from calibration.store.interface.adjudication import AdjudicationCalls
 from calibration.store.interface.batches import BatchCalls
 from calibration.store.interface.judging import JudgingCalls
 from calibration.store.interface.labels import LabelCalls
@@ -18,7 +19,7 @@ from calibration.store.keeper import Keeper
 from calibration.taxonomy import Taxonomy, default_taxonomy
 
 
-class Store(PeopleCalls, TraceCalls, BatchCalls, LabelCalls, JudgingCalls):
+class Store(PeopleCalls, TraceCalls, BatchCalls, LabelCalls, JudgingCalls, AdjudicationCalls):
     """Traces, labels and verdicts of one team, in one DuckDB file.
 
     Every method opens its own cursor and may be called from any thread. Writes are

@@ -1,16 +1,14 @@
-"""Verdicts of judges and the consensus of adjudicators."""
+"""Verdicts of judges."""
 
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from uuid import uuid4
 
 import pyarrow as pa
 
 from calibration.errors import InputError
 from calibration.records import GRADES, NO_VERDICT, OUTCOMES, Verdict
 from calibration.store.database import Cursor, Database, record_audit, utc_now
-from calibration.taxonomy import Taxonomy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,39 +101,3 @@ def _insert(cursor: Cursor, fresh: list[Verdict]) -> None:
     cursor.register("incoming", table)
     cursor.execute("INSERT INTO verdict BY NAME SELECT * FROM incoming")
     cursor.unregister("incoming")
-
-
-def add_consensus(
-    db: Database,
-    taxonomy: Taxonomy,
-    *,
-    trace_id: str,
-    answers: dict[str, str],
-    adjudicator: str,
-    rationale: str | None = None,
-    simulated: bool = False,
-    client_token: str | None = None,
-) -> None:
-    """Record the adjudicated class of a trace; later events supersede earlier ones.
-
-    Raises
-    ------
-    InputError
-        If the trace is not in the store.
-    TaxonomyError
-        If the answers do not lead to a class.
-    """
-    outcome = taxonomy.outcome(answers)
-    with db.write() as cursor:
-        if not cursor.execute("SELECT 1 FROM trace WHERE trace_id = ?", [trace_id]).fetchall():
-            raise InputError(f"trace {trace_id!r} is not in the store")
-        cursor.execute(
-            "INSERT INTO adjudication_event (seq, kind, client_token, trace_id, taxonomy_version, "
-            "answers, outcome, rationale, adjudicator, simulated, created_at) "
-            "VALUES (nextval('event_seq'), 'consensus', ?, ?, ?, ?, ?, ?, ?, ?, ?) "
-            "ON CONFLICT (client_token) DO NOTHING",
-            [
-                client_token or str(uuid4()), trace_id, taxonomy.version, json.dumps(answers),
-                outcome, rationale, adjudicator, simulated, utc_now(),
-            ],
-        )  # fmt: skip

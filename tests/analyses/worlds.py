@@ -75,7 +75,7 @@ class World:
         )
 
     def settle(self, trace_id: str, outcome: str, *, simulated: bool = False) -> None:
-        self.store.add_consensus(
+        self.store.adjudicate(
             trace_id=trace_id,
             answers=self.store.taxonomy().answers_for(outcome),
             adjudicator="lead",

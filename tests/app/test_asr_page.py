@@ -252,7 +252,7 @@ def test_new_labels_are_seen_at_once(
     before = metrics(page(open_app(), "asr"))
     store = open_store(store_file)
     labelled = store.batch_items("production-001")["trace_id"].iloc[0]
-    store.add_consensus(
+    store.adjudicate(
         trace_id=labelled, answers=store.taxonomy().answers_for("abandoned"), adjudicator="lea"
     )
     assert metrics(page(open_app(), "asr")) != before

@@ -178,7 +178,7 @@ def build(path: Path, folder: Path) -> int:
                     rationale=f"{HIDDEN}-rationale",
                 )
             )
-            store.add_consensus(
+            store.adjudicate(
                 trace_id=trace_id, answers={"output": "no"}, adjudicator=HIDDEN, rationale=HIDDEN
             )
         store.add_verdicts(

@@ -42,9 +42,7 @@ def marked_store(store: Store) -> Desk:
             for judge in (f"{MARKER}-judge", f"source:{MARKER}")
         ]
     )
-    store.add_consensus(
-        trace_id=trace, answers={"output": "no"}, adjudicator=MARKER, rationale=MARKER
-    )
+    store.adjudicate(trace_id=trace, answers={"output": "no"}, adjudicator=MARKER, rationale=MARKER)
     return desk
 
 

@@ -225,7 +225,7 @@ def test_a_judge_with_one_simulated_verdict_is_simulated(desk: Desk) -> None:
 def test_the_last_adjudication_of_a_trace_is_the_consensus(desk: Desk) -> None:
     a, b, *_ = desk.traces
     for trace, answers in ((a, COMPLETE), (b, COMPLETE), (a, ABANDONED)):
-        desk.store.add_consensus(trace_id=trace, answers=answers, adjudicator="Lee")
+        desk.store.adjudicate(trace_id=trace, answers=answers, adjudicator="Lee")
     frame = desk.store.consensus_frame()
     assert dict(zip(frame["trace_id"], frame["outcome"], strict=True)) == {
         a: "abandoned", b: "complete",
@@ -235,7 +235,7 @@ def test_the_last_adjudication_of_a_trace_is_the_consensus(desk: Desk) -> None:
 
 def test_an_adjudication_sent_again_is_stored_once(desk: Desk) -> None:
     for answers in (COMPLETE, ABANDONED):
-        desk.store.add_consensus(
+        desk.store.adjudicate(
             trace_id=desk.traces[0], answers=answers, adjudicator="Lee", client_token="once"
         )
     assert desk.store.consensus_frame()["outcome"].tolist() == ["complete"]
@@ -243,14 +243,14 @@ def test_an_adjudication_sent_again_is_stored_once(desk: Desk) -> None:
 
 def test_an_adjudication_of_nothing_is_refused(desk: Desk) -> None:
     with pytest.raises(InputError, match="'t-none' is not in the store"):
-        desk.store.add_consensus(trace_id="t-none", answers=COMPLETE, adjudicator="Lee")
+        desk.store.adjudicate(trace_id="t-none", answers=COMPLETE, adjudicator="Lee")
     with pytest.raises(TaxonomyError, match="'output' needs"):
-        desk.store.add_consensus(trace_id=desk.traces[0], answers={}, adjudicator="Lee")
+        desk.store.adjudicate(trace_id=desk.traces[0], answers={}, adjudicator="Lee")
     assert len(desk.store.consensus_frame()) == 0
 
 
 def test_the_consensus_belongs_to_a_version_of_the_taxonomy(desk: Desk) -> None:
-    desk.store.add_consensus(
+    desk.store.adjudicate(
         trace_id=desk.traces[0], answers=COMPLETE, adjudicator="Lee", simulated=True
     )
     assert desk.store.consensus_frame()["simulated"].tolist() == [True]

@@ -101,7 +101,7 @@ def test_classes_are_what_humans_said(store: Store) -> None:
         for k in (0, 1, 2):
             differs = reviewer == "bob" and k in (1, 2)
             desk.label(ids[k], reviewer, answers=ABANDONED if differs else COMPLETE)
-    store.add_consensus(trace_id=ids[2], answers=ABANDONED, adjudicator="lead")
+    store.adjudicate(trace_id=ids[2], answers=ABANDONED, adjudicator="lead")
     assert found(store, classes=("complete",)) == [0]
     assert found(store, classes=("disputed",)) == [1]
     assert found(store, classes=("abandoned",)) == [2]

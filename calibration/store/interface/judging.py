@@ -1,4 +1,4 @@
-"""Verdicts of judges, and the consensus."""
+"""Verdicts of judges."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from calibration.store.interface.roles import LEAD, open_to
 
 
 class JudgingCalls(Calls):
-    """Verdicts of judges, and the consensus."""
+    """Verdicts of judges."""
 
     @open_to(LEAD)
     def add_verdicts(self, new: Sequence[Verdict]) -> verdicts.VerdictsStored:
@@ -32,31 +32,3 @@ class JudgingCalls(Calls):
     def judge_frame(self) -> pd.DataFrame:
         """Return all judges with the number of their verdicts."""
         return frames.judges(self._db)
-
-    @open_to(LEAD, oneself="adjudicator")
-    def add_consensus(
-        self,
-        *,
-        trace_id: str,
-        answers: dict[str, str],
-        adjudicator: str,
-        rationale: str | None = None,
-        simulated: bool = False,
-        client_token: str | None = None,
-    ) -> None:
-        """Record the adjudicated class of a trace; a repeated token stores nothing twice."""
-        verdicts.add_consensus(
-            self._db,
-            self._rules(),
-            trace_id=trace_id,
-            answers=answers,
-            adjudicator=adjudicator,
-            rationale=rationale,
-            simulated=simulated,
-            client_token=client_token,
-        )
-
-    @open_to(LEAD)
-    def consensus_frame(self) -> pd.DataFrame:
-        """Return every adjudicated trace."""
-        return frames.consensus(self._db, self._rules().version)

@@ -295,6 +295,8 @@ CREATE TABLE adjudication_event (
   -- The question at which the labels part first, and the adjudicator's class before seeing them.
   question VARCHAR,
   blind_outcome VARCHAR,
+  -- Nothing that others said had been shown to the adjudicator before that.
+  blind BOOLEAN,
   -- The labels that were settled, by event.
   label_events UUID[],
   -- The adjudicator had labelled the trace in the batch.
@@ -322,6 +324,7 @@ CREATE TABLE proposal_event (
   text VARCHAR NOT NULL,
   trace_ids VARCHAR[] NOT NULL,
   status VARCHAR NOT NULL CHECK (status IN ('open', 'accepted', 'declined')),
+  reason VARCHAR,
   reviewer_id VARCHAR NOT NULL,
   created_at TIMESTAMP NOT NULL
 );

@@ -1,0 +1,165 @@
+"""Adjudicate: settle what reviewers differ on, blind first, and keep where it came from."""
+
+import numpy as np
+import streamlit as st
+
+from app import adjudicate_done, adjudicate_handbook, labelling, session
+from app.adjudicating import adjudication_data, apply_adjudication
+from app.components import trace_view
+from app.views import frame
+from calibration.analyses.adjudication import (
+    AdjudicationWork,
+    adjudication_work,
+    draw_agreed,
+    serve,
+)
+from calibration.errors import CalibrationError
+from calibration.records import Reviewer
+from calibration.store import Store
+
+RECEIPTS, VIEW = "adjudicate_receipts", "adjudicate_view"
+DECIDE, DONE, HANDBOOK = "Decide", "Settled", "Handbook"
+AGREED = 10
+
+
+def _page() -> None:
+    store = session.require_store()
+    lead = session.chosen_reviewer(store)
+    if lead is None or lead.role == "reviewer":
+        with st.container(key="page"):
+            st.header("Adjudicate", anchor=False)
+            st.text("Leads settle here what reviewers differ on. You are not here as a lead.")
+            st.page_link("views/label.py", label="Go to the Label page")
+        return
+    batches = [b.batch_id for b in store.batches() if b.purpose == "production"]
+    if not batches:
+        with st.container(key="page"):
+            frame.no_batch("Adjudicate")
+        return
+    with st.container(horizontal=True, vertical_alignment="center", key="adjudicate_head"):
+        view = st.segmented_control(
+            "What to do", [DECIDE, DONE, HANDBOOK], default=DECIDE, key=VIEW, required=True,
+            label_visibility="collapsed", width="content",
+        )  # fmt: skip
+        batch_id = batches[0]
+        if len(batches) > 1:
+            labelled = (k for k, b in enumerate(batches) if not store.label_frame(b).empty)
+            batch_id = st.selectbox(
+                "Batch", batches, index=next(labelled, 0), key="adjudicate_batch",
+                label_visibility="collapsed", width=220,
+            )  # fmt: skip
+        said = st.container(width="stretch")
+    try:
+        work = adjudication_work(store, batch_id, lead.reviewer_id)
+    except CalibrationError as error:
+        st.text(str(error))
+        return
+    with said:
+        st.text(summary(work))
+    if view == DECIDE:
+        _decide(store, lead, work)
+        return
+    with st.container(key="page"):
+        if view == DONE:
+            adjudicate_done.show(store, lead, work, session.reviewer_names(store))
+        else:
+            adjudicate_handbook.show(store, lead)
+
+
+def summary(work: AdjudicationWork) -> str:
+    """Return how far the batch is, without a word on any one trace."""
+    waits = sum(of.calibrates for of in work.due if of.disputed and not of.reopened)
+    parts = [
+        f"{work.n_disputed:,} open disagreement{'s' * (work.n_disputed != 1)}"
+        + (f", {waits:,} of them hold up the corrected rate" if waits else "")
+    ]
+    if work.n_flagged:
+        parts.append(f"{work.n_flagged:,} flagged")
+    if work.n_reopened:
+        parts.append(f"{work.n_reopened:,} reopened (consensus until decided)")
+    if work.n_disputed and work.cost is not None:
+        parts.append(f"alpha {work.alpha:.3f}, without them {work.without:.3f}")
+    parts.append(f"{len(work.settled):,} settled")
+    return " · ".join(parts)
+
+
+def _decide(store: Store, lead: Reviewer, work: AdjudicationWork) -> None:
+    batch = serve(store, work, lead.reviewer_id)
+    waiting = batch is not None and batch.n_items > 0
+    if not work.due:
+        with st.container(key="page"):
+            _nothing(work)
+            _more(store, lead, work)
+        if not waiting:
+            return
+    else:
+        with st.sidebar:
+            _more(store, lead, work)
+    if batch is not None and waiting:
+        _desk(store, lead, work.batch_id, batch.batch_id)
+
+
+def _nothing(work: AdjudicationWork) -> None:
+    if not work.n_shared:
+        st.subheader("Nobody has labelled a trace twice", anchor=False)
+        st.text(
+            "There is nothing to compare until two reviewers have labelled the same trace. "
+            "Draw a batch with an overlap, or let a second reviewer label."
+        )
+        st.page_link("views/label.py", label="Go to the Label page")
+    elif work.settled:
+        st.subheader("Everything is settled", anchor=False)
+        st.text("No disagreement and no flag of this batch is open.")
+    else:
+        st.subheader("No disagreement", anchor=False)
+        st.text(f"Reviewers agree on all {work.n_shared:,} traces with two or more labels.")
+
+
+def _more(store: Store, lead: Reviewer, work: AdjudicationWork) -> None:
+    """Offer traces on which reviewers agree: settled, they can test a reviewer unseen."""
+    if not work.agreed:
+        return
+    n = min(AGREED, len(work.agreed))
+    st.button(
+        f"Also {n} agreed trace{'s' * (n != 1)}", key="adjudicate_agreed",
+        on_click=_add_agreed, args=(store, lead, work),
+        help="Traces on which reviewers agree, at random among the others: adjudicated, they can "
+        "be served again as silent gold.",
+    )  # fmt: skip
+
+
+def _add_agreed(store: Store, lead: Reviewer, work: AdjudicationWork) -> None:
+    drawn = draw_agreed(work, AGREED, rng=np.random.default_rng())
+    serve(store, work, lead.reviewer_id, also=drawn)
+
+
+def _receipts(reviewer_id: str, batch_id: str) -> labelling.Receipts:
+    kept: labelling.Receipts = st.session_state.setdefault(
+        f"{RECEIPTS}:{reviewer_id}:{batch_id}", labelling.Receipts()
+    )
+    return kept
+
+
+def _receive() -> None:
+    # As on the Label page: all session state first, the store last.
+    sent = trace_view.received()
+    reviewer, batch, events = sent.get("reviewer"), sent.get("batch"), sent.get("events")
+    if not (isinstance(reviewer, str) and isinstance(batch, str) and isinstance(events, list)):
+        return
+    receipts = _receipts(reviewer, batch)
+    held, number = sent.get("held"), sent.get("number")
+    receipts.held = {t for t in held if isinstance(t, str)} if isinstance(held, list) else set()
+    receipts.number = number if isinstance(number, int) else 0
+    labelling.apply_events(
+        session.require_store(), reviewer, batch, events, receipts, apply_adjudication
+    )
+
+
+@st.fragment
+def _desk(store: Store, lead: Reviewer, of_batch: str, batch_id: str) -> None:
+    receipts = _receipts(lead.reviewer_id, batch_id)
+    data = adjudication_data(store, lead, of_batch, batch_id, receipts)
+    trace_view.trace_view(data, on_outbox_change=_receive)
+
+
+_page()

@@ -1,0 +1,318 @@
+"""What is to be adjudicated, in which order, and what has been."""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from calibration.agreement.chance_corrected import KRIPPENDORFF_ALPHA, estimate
+from calibration.agreement.counts import count_patterns
+from calibration.agreement.dawid_skene import dawid_skene
+from calibration.agreement.influence import costly_items
+from calibration.analyses.agreement import planned_codes
+from calibration.analyses.labelled_batch import LabelledBatch, load_batch
+from calibration.analyses.sampling import is_sample
+from calibration.records import OUTCOMES
+from calibration.store import Batch, Store
+
+NO_QUESTION = "no question"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Due:
+    """A trace that waits for an adjudicator.
+
+    Parameters
+    ----------
+    trace_id : str
+    cost : float
+        What it costs alpha: alpha without it less alpha with it; 0 where reviewers agree and where
+        agreement does not count it.
+    entropy : float
+        How open its class is given everybody's labels (Dawid-Skene), in bits.
+    disputed, flagged, reopened : bool
+        Why it waits; none of them: it was asked for although reviewers agree.
+    calibrates : bool
+        Whether it is in a random sample and a judge has a verdict on it: then the corrected rate
+        waits for it.
+    own : bool
+        Whether the adjudicator has labelled it in the batch.
+    """
+
+    trace_id: str
+    cost: float
+    entropy: float
+    disputed: bool
+    flagged: bool
+    reopened: bool
+    calibrates: bool
+    own: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """A trace that has a consensus.
+
+    Parameters
+    ----------
+    trace_id, outcome, adjudicator : str
+    labels : tuple of (str, str)
+        Reviewer and class of what was settled, as it stood; empty for a consensus from elsewhere.
+    blind_outcome, question, cause, rationale : str or None
+    blind : bool
+        Whether the adjudicator had been shown nothing before they decided.
+    own : bool
+    reopened : bool
+        Whether labels have changed since; it stays consensus until somebody decides.
+    elsewhere : bool
+        Whether it came from a file: nothing is known of how it was made.
+    at : datetime
+    """
+
+    trace_id: str
+    outcome: str
+    adjudicator: str
+    labels: tuple[tuple[str, str], ...]
+    blind_outcome: str | None
+    blind: bool
+    question: str | None
+    cause: str | None
+    rationale: str | None
+    own: bool
+    reopened: bool
+    elsewhere: bool
+    at: datetime
+
+    @property
+    def changed(self) -> bool:
+        """Whether the adjudicator decided otherwise once they had seen the answers."""
+        return self.blind_outcome is not None and self.blind_outcome != self.outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdjudicationWork:
+    """The adjudication of one production batch, as one adjudicator has it before them.
+
+    Parameters
+    ----------
+    due : tuple of Due
+        In the order to decide.
+    settled : tuple of Settled
+        Newest first.
+    alpha, without : float or None
+        Krippendorff's alpha, and what it is without the disputed traces that are open.
+    n_shared : int
+        Traces with two or more labels that count.
+    agreed : tuple of str
+        Traces on which two or more reviewers agree and that nobody has settled.
+    """
+
+    batch_id: str
+    due: tuple[Due, ...]
+    settled: tuple[Settled, ...]
+    alpha: float | None
+    without: float | None
+    n_shared: int
+    agreed: tuple[str, ...]
+
+    @property
+    def n_disputed(self) -> int:
+        """Open disagreements."""
+        return sum(of.disputed and not of.reopened for of in self.due)
+
+    @property
+    def n_flagged(self) -> int:
+        """Flagged traces that wait, disputed or not."""
+        return sum(of.flagged for of in self.due)
+
+    @property
+    def n_reopened(self) -> int:
+        """Settled traces whose labels have changed since."""
+        return sum(of.reopened for of in self.settled)
+
+    @property
+    def cost(self) -> float | None:
+        """What the open disagreements together cost alpha."""
+        if self.alpha is None or self.without is None:
+            return None
+        return self.without - self.alpha
+
+    def by_cause(self) -> pd.DataFrame:
+        """Return how often each cause was given at each question: question, cause, n."""
+        counted = Counter(
+            (of.question or NO_QUESTION, of.cause) for of in self.settled if of.cause is not None
+        )
+        rows = [(question, cause, n) for (question, cause), n in sorted(counted.items())]
+        return pd.DataFrame(rows, columns=["question", "cause", "n"])
+
+
+def adjudication_work(store: Store, batch_id: str, adjudicator: str) -> AdjudicationWork:
+    """Return what is to be adjudicated in a batch, in order, and what has been.
+
+    Disagreements and flags come by what they cost alpha, then by how open their class is; before
+    the others those that a corrected rate waits for, and last those that the adjudicator has
+    labelled. Agreed traces that were asked for lie scattered between them, so that none tells
+    that reviewers agree.
+
+    Raises
+    ------
+    InputError, MixedDataError
+        As `load_batch`.
+    """
+    loaded = load_batch(store, batch_id, sample=False)
+    codes = loaded.codes()
+    trace_ids = [str(trace_id) for trace_id in loaded.labelled["trace_id"]]
+    differ = np.array([len(set(row[row >= 0].tolist())) > 1 for row in codes], dtype=bool)
+    twice = (codes >= 0).sum(axis=1) >= 2
+    settled = settled_traces(store, batch_id)
+    done = {of.trace_id: of for of in settled}
+    disputed = {t for t, one in zip(trace_ids, differ, strict=True) if one}
+    flagged = set(store.flag_frame(batch_id)["trace_id"])
+    alike = {t for t, some, one in zip(trace_ids, twice, differ, strict=True) if some and not one}
+    agreed = tuple(sorted(alike - set(done)))
+    reopened = {of.trace_id for of in settled if of.reopened}
+    asked = _asked_for(store, batch_id, adjudicator) & set(agreed)
+    waiting = (disputed | flagged) - set(done) | reopened | asked
+    judged, own = _calibrating(store), _own(loaded, adjudicator)
+    costs, entropies = _costs(loaded), _entropies(trace_ids, codes)
+    due = [
+        Due(
+            trace_id=trace_id,
+            cost=costs.get(trace_id, 0.0),
+            entropy=entropies.get(trace_id, 0.0),
+            disputed=trace_id in disputed,
+            flagged=trace_id in flagged,
+            reopened=trace_id in reopened,
+            calibrates=trace_id in judged,
+            own=trace_id in own,
+        )
+        for trace_id in waiting
+    ]
+    alpha, without = _alphas(loaded, disputed - set(done))
+    return AdjudicationWork(
+        batch_id=batch_id,
+        due=in_order(due),
+        settled=settled,
+        alpha=alpha,
+        without=without,
+        n_shared=int(twice.sum()),
+        agreed=tuple(t for t in agreed if t not in waiting),
+    )
+
+
+def in_order(due: Sequence[Due]) -> tuple[Due, ...]:
+    """Return traces in the order to decide; see `adjudication_work`."""
+
+    def key(of: Due) -> tuple[object, ...]:
+        return of.own, not of.calibrates, -of.cost, -of.entropy, of.trace_id
+
+    asked = [of for of in due if not (of.disputed or of.flagged or of.reopened)]
+    ordered = sorted((of for of in due if of not in asked), key=key)
+    n = len(ordered)
+    for of in sorted(asked, key=lambda of: _scatter(of.trace_id)):
+        ordered.insert(int(_scatter(of.trace_id) * (n + 1)), of)
+    return tuple(ordered)
+
+
+def _scatter(trace_id: str) -> float:
+    """Return a place in [0, 1) that stays the same and has nothing to do with the labels."""
+    return int.from_bytes(hashlib.sha256(trace_id.encode()).digest()[:6], "big") / 2**48
+
+
+def serve(
+    store: Store, work: AdjudicationWork, adjudicator: str, *, also: Sequence[str] = ()
+) -> Batch | None:
+    """Put what is due before its adjudicator, and `also` some traces on which reviewers agree."""
+    return store.serve_adjudication(
+        adjudicator=adjudicator,
+        batch_id=work.batch_id,
+        trace_ids=[*(of.trace_id for of in work.due), *also],
+    )
+
+
+def draw_agreed(work: AdjudicationWork, n: int, *, rng: np.random.Generator) -> list[str]:
+    """Return up to `n` of the agreed traces at random: settled, they are silent gold."""
+    size = min(n, len(work.agreed))
+    return [str(t) for t in rng.choice(np.array(work.agreed, dtype=str), size, replace=False)]
+
+
+def settled_traces(store: Store, batch_id: str) -> tuple[Settled, ...]:
+    """Return the consensus that stands in a batch, newest first."""
+    frame = store.adjudication_frame(batch_id)
+    rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    return tuple(_settled({str(name): value for name, value in row.items()}) for row in rows)
+
+
+def _settled(row: dict[str, Any]) -> Settled:
+    labels = json.loads(row["labels"] or "[]")
+    return Settled(
+        trace_id=row["trace_id"],
+        outcome=row["outcome"],
+        adjudicator=row["adjudicator"],
+        labels=tuple((label["reviewer_id"], label["outcome"]) for label in labels),
+        blind_outcome=row["blind_outcome"],
+        blind=bool(row["blind"]),
+        question=row["question"],
+        cause=row["cause"],
+        rationale=row["rationale"],
+        own=bool(row["own_label"]),
+        reopened=bool(row["reopened"]),
+        elsewhere=row["batch_id"] is None,
+        at=pd.Timestamp(row["created_at"]).to_pydatetime(),
+    )
+
+
+def _asked_for(store: Store, batch_id: str, adjudicator: str) -> set[str]:
+    """Return the traces that lie before the adjudicator already."""
+    batch = store.adjudication_batch(adjudicator, batch_id)
+    return set() if batch is None else set(store.batch_items(batch.batch_id)["trace_id"])
+
+
+def _own(loaded: LabelledBatch, adjudicator: str) -> set[str]:
+    return set(loaded.labels.loc[loaded.labels["reviewer_id"] == adjudicator, "trace_id"])
+
+
+def _calibrating(store: Store) -> set[str]:
+    """Return the traces of random samples on which a judge has said something."""
+    drawn: set[str] = set()
+    for batch in store.batches():
+        if batch.purpose == "production" and is_sample(batch):
+            drawn |= set(store.batch_items(batch.batch_id)["trace_id"])
+    judged: set[str] = set()
+    for judge_id in store.judge_frame()["judge_id"] if drawn else ():
+        judged |= set(store.verdict_frame(judge_id)["trace_id"])
+    return drawn & judged
+
+
+def _costs(loaded: LabelledBatch) -> dict[str, float]:
+    """Return what each trace costs alpha, where it costs anything."""
+    traces, codes, _ = planned_codes(loaded)
+    names = list(traces["trace_id"])
+    found = costly_items(KRIPPENDORFF_ALPHA, codes, n_classes=len(OUTCOMES), limit=len(codes))
+    return {names[item.item]: item.cost for item in found}
+
+
+def _entropies(trace_ids: list[str], codes: NDArray[np.int64]) -> dict[str, float]:
+    if not len(codes):
+        return {}
+    truth = dawid_skene(codes, n_classes=len(OUTCOMES))
+    return dict(zip(trace_ids, truth.entropy.tolist(), strict=True))
+
+
+def _alphas(loaded: LabelledBatch, waiting: set[str]) -> tuple[float | None, float | None]:
+    traces, codes, _ = planned_codes(loaded)
+    kept = ~traces["trace_id"].isin(waiting).to_numpy(dtype=bool)
+    return _alpha(codes), _alpha(codes[kept])
+
+
+def _alpha(codes: NDArray[np.int64]) -> float | None:
+    if not len(codes):
+        return None
+    return estimate(KRIPPENDORFF_ALPHA, count_patterns(codes, n_classes=len(OUTCOMES))).value

@@ -1,0 +1,447 @@
+"""Adjudication: blind first, with reasons and provenance, and never by majority."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from calibration.errors import InputError, LabelRefusedError, TaxonomyError
+from calibration.records import LabelDraft
+from calibration.store import Store
+from calibration.store.settling import Settlement
+from tests.store.builders import (
+    ABANDONED,
+    COMPLETE,
+    PARTIAL_PLUS,
+    Desk,
+    make_desk,
+    query,
+    token,
+)
+
+PARTIAL_MINUS = PARTIAL_PLUS | {"material_error": "yes"}
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A batch that Ann and Bob have labelled, and Lea who adjudicates it."""
+
+    desk: Desk
+
+    @property
+    def store(self) -> Store:
+        return self.desk.store
+
+    @property
+    def trace(self) -> str:
+        return self.desk.traces[0]
+
+    def said(self, *answers: dict[str, str], trace: str | None = None) -> None:
+        for reviewer, given in zip(("ann", "bob", "cy"), answers, strict=False):
+            self.desk.queue(reviewer, limit=5)
+            self.desk.label(trace or self.trace, reviewer, answers=given)
+
+    def serve(self, *traces: str, by: str = "lea") -> str:
+        batch = self.store.serve_adjudication(
+            adjudicator=by, batch_id=self.desk.batch, trace_ids=traces or [self.trace]
+        )
+        assert batch is not None
+        return batch.batch_id
+
+    def blind(
+        self, answers: dict[str, str], trace: str | None = None, *, by: str = "lea"
+    ) -> Settlement | None:
+        batch = self.serve(trace or self.trace, by=by)
+        self.store.queue(by, batch, limit=5)
+        self.store.record_label(
+            LabelDraft(
+                client_token=token(),
+                trace_id=trace or self.trace,
+                reviewer_id=by,
+                batch_id=batch,
+                answers=answers,
+            )
+        )
+        return self.store.settlement(by, self.desk.batch)
+
+    def settle(self, answers: dict[str, str], **more: Any) -> Any:
+        values: dict[str, Any] = {
+            "client_token": token(), "trace_id": self.trace, "adjudicator": "lea",
+            "batch_id": self.desk.batch, "cause": "slip",
+        }  # fmt: skip
+        return self.store.adjudicate(answers=answers, **(values | more))
+
+    def frame(self) -> list[dict[str, Any]]:
+        rows = self.store.adjudication_frame(self.desk.batch).to_dict("records")
+        return [{str(k): v for k, v in row.items()} for row in rows]
+
+    def reopened(self) -> list[bool]:
+        return [row["reopened"] for row in self.frame()]
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    desk = make_desk(tmp_path / "d.duckdb", labels_wanted=4, reviewers=("Ann", "Bob", "Cy"))
+    for name in ("Lea", "Leo"):
+        desk.store.add_reviewer(name, role="lead")
+    yield Bench(desk)
+    desk.store.close()
+
+
+# What an adjudication keeps
+
+
+def test_a_consensus_knows_where_it_comes_from(bench: Bench) -> None:
+    bench.said(COMPLETE, PARTIAL_PLUS)
+    assert bench.blind(COMPLETE) is not None
+    receipt = bench.settle(COMPLETE, cause="rubric_unclear")
+    (row,) = bench.frame()
+    assert (row["event_id"], row["outcome"]) == (receipt.event_id, "complete")
+    assert (row["adjudicator"], row["batch_id"]) == ("lea", bench.desk.batch)
+    assert (row["cause"], row["question"]) == ("rubric_unclear", "all_subgoals")
+    assert (row["blind_outcome"], row["blind"], row["own_label"]) == ("complete", True, False)
+    assert row["labels"] == (
+        '[{"reviewer_id":"ann","outcome":"complete"},'
+        '{"reviewer_id":"bob","outcome":"partial_plus"}]'
+    )
+    assert row["reopened"] is False
+    stored = query(bench.store, "SELECT len(label_events) FROM adjudication_event")
+    assert stored == [(2,)]
+    assert bench.store.consensus_frame()["outcome"].tolist() == ["complete"]
+
+
+def test_who_labelled_the_trace_and_adjudicates_it_is_said(bench: Bench) -> None:
+    bench.desk.queue("lea")
+    bench.desk.label(bench.trace, "lea", answers=ABANDONED)
+    bench.said(COMPLETE)
+    bench.blind(ABANDONED)
+    bench.settle(ABANDONED)
+    assert bench.frame()[0]["own_label"] is True
+
+
+def test_nothing_becomes_consensus_by_majority(bench: Bench) -> None:
+    bench.said(COMPLETE, COMPLETE, ABANDONED)
+    bench.serve()
+    assert bench.store.consensus_frame().empty
+    bench.blind(ABANDONED)
+    assert bench.store.consensus_frame().empty
+    bench.settle(ABANDONED)
+    assert bench.store.consensus_frame()["outcome"].tolist() == ["abandoned"]
+
+
+def test_a_consensus_from_elsewhere_has_no_provenance(bench: Bench) -> None:
+    bench.said(COMPLETE, ABANDONED)
+    bench.store.adjudicate(trace_id=bench.trace, answers=COMPLETE, adjudicator="a file")
+    (row,) = bench.frame()
+    assert (row["adjudicator"], row["outcome"], row["reopened"]) == ("a file", "complete", False)
+    assert all(row[name] is None for name in ("batch_id", "cause", "question", "labels"))
+
+
+# Blind first
+
+
+def test_the_answers_come_after_the_blind_decision_only(bench: Bench) -> None:
+    bench.said(COMPLETE, PARTIAL_PLUS)
+    bench.serve()
+    assert bench.store.settlement("lea", bench.desk.batch) is None
+    assert bench.store.exposure_frame().empty
+    with pytest.raises(LabelRefusedError, match="decided blind before"):
+        bench.settle(COMPLETE)
+    shown = bench.blind(PARTIAL_PLUS)
+    assert shown is not None
+    assert (shown.trace_id, shown.question) == (bench.trace, "all_subgoals")
+    assert [(of.reviewer_id, of.outcome) for of in shown.labels] == [
+        ("ann", "complete"), ("bob", "partial_plus"),
+    ]  # fmt: skip
+    assert (shown.blind.outcome, shown.blind.blind) == ("partial_plus", True)
+    seen = bench.store.exposure_frame()[["reviewer_id", "trace_id", "what"]]
+    assert seen.to_numpy().tolist() == [["lea", bench.trace, "labels"]]
+
+
+def test_a_decision_of_somebody_else_is_not_ones_own(bench: Bench) -> None:
+    bench.said(COMPLETE, ABANDONED)
+    bench.blind(COMPLETE, by="leo")
+    assert bench.store.settlement("lea", bench.desk.batch) is None
+    with pytest.raises(LabelRefusedError, match="decided blind before"):
+        bench.settle(COMPLETE)
+
+
+def test_who_had_seen_the_labels_before_is_not_blind(bench: Bench) -> None:
+    bench.said(COMPLETE, ABANDONED)
+    bench.store.record_exposure("lea", [bench.trace], "labels")
+    shown = bench.blind(COMPLETE)
+    assert shown is not None
+    assert not shown.blind.blind
+    bench.settle(COMPLETE)
+    assert bench.frame()[0]["blind"] is False
+
+
+def test_a_decision_changed_after_the_answers_is_not_the_blind_one(bench: Bench) -> None:
+    bench.said(COMPLETE, ABANDONED)
+    bench.blind(COMPLETE)
+    batch = bench.serve()
+    bench.store.record_undo(client_token=token(), reviewer_id="lea", batch_id=batch)
+    assert bench.store.settlement("lea", bench.desk.batch) is None
+    shown = bench.blind(ABANDONED)
+    assert shown is not None
+    assert (shown.blind.outcome, shown.blind.blind) == ("complete", True)
+
+
+def test_blind_decisions_are_no_labels_of_the_production_batch(bench: Bench) -> None:
+    bench.said(COMPLETE, ABANDONED)
+    before = bench.store.label_frame(bench.desk.batch)
+    bench.blind(PARTIAL_PLUS)
+    assert bench.store.label_frame(bench.desk.batch).equals(before)
+    assert len(bench.desk.queue("cy", limit=5)) == 5
+
+
+# Reasons
+
+
+def test_where_reviewers_differ_a_cause_is_needed(bench: Bench) -> None:
+    bench.said(COMPLETE, ABANDONED)
+    bench.blind(COMPLETE)
+    with pytest.raises(LabelRefusedError, match="needs a cause"):
+        bench.settle(COMPLETE, cause=None)
+    with pytest.raises(InputError, match="cause must be one of trace_unclear"):
+        bench.settle(COMPLETE, cause="mood")
+    bench.settle(COMPLETE, cause="trace_unclear")
+
+
+def test_where_they_agree_it_is_not(bench: Bench) -> None:
+    bench.said(COMPLETE, COMPLETE)
+    bench.blind(COMPLETE)
+    bench.settle(COMPLETE, cause=None)
+    assert (bench.frame()[0]["cause"], bench.frame()[0]["question"]) == (None, None)
+
+
+def test_a_class_that_nobody_gave_needs_a_rationale(bench: Bench) -> None:
+    bench.said(COMPLETE, COMPLETE)
+    bench.blind(PARTIAL_PLUS)
+    with pytest.raises(LabelRefusedError, match="no reviewer gave"):
+        bench.settle(PARTIAL_PLUS, rationale="  ")
+    bench.settle(PARTIAL_PLUS, rationale="A source is missing.")
+    assert bench.frame()[0]["question"] == "all_subgoals"
+
+
+def test_who_changes_their_mind_says_why(bench: Bench) -> None:
+    bench.said(COMPLETE, ABANDONED)
+    bench.blind(COMPLETE)
+    with pytest.raises(LabelRefusedError, match="decided otherwise before"):
+        bench.settle(ABANDONED)
+    bench.settle(ABANDONED, rationale="There is no answer, only an apology.")
+    (row,) = bench.frame()
+    assert (row["blind_outcome"], row["outcome"]) == ("complete", "abandoned")
+
+
+def test_answers_must_lead_to_a_class(bench: Bench) -> None:
+    bench.said(COMPLETE, ABANDONED)
+    bench.blind(COMPLETE)
+    with pytest.raises(TaxonomyError, match="'fabrication' needs"):
+        bench.settle({"output": "yes"})
+    assert bench.store.consensus_frame().empty
+
+
+# Once, and of what was shown
+
+
+def test_an_adjudication_that_is_sent_again_is_stored_once(bench: Bench) -> None:
+    bench.said(COMPLETE, ABANDONED)
+    bench.blind(COMPLETE)
+    first = bench.settle(COMPLETE, client_token="once")
+    again = bench.settle(COMPLETE, client_token="once")
+    assert (first.duplicate, again.duplicate) == (False, True)
+    assert first.event_id == again.event_id
+    with pytest.raises(LabelRefusedError, match="stands for something else"):
+        bench.settle(COMPLETE, client_token="once", trace_id=bench.desk.traces[1])
+    with pytest.raises(LabelRefusedError, match="stands for something else"):
+        bench.store.withdraw_consensus(client_token="once", trace_id=bench.trace, adjudicator="lea")
+
+
+def test_labels_that_changed_since_they_were_shown_are_looked_at_again(bench: Bench) -> None:
+    bench.said(COMPLETE, ABANDONED)
+    shown = bench.blind(COMPLETE)
+    assert shown is not None
+    bench.desk.undo("bob")
+    ids = [of.event_id for of in shown.labels]
+    with pytest.raises(LabelRefusedError, match="labels have changed"):
+        bench.settle(COMPLETE, label_events=ids)
+    bench.settle(COMPLETE, label_events=ids[:1])
+
+
+def test_two_leads_do_not_settle_a_trace_over_each_other(bench: Bench) -> None:
+    bench.said(COMPLETE, ABANDONED)
+    bench.blind(COMPLETE)
+    bench.blind(ABANDONED, by="leo")
+    bench.settle(COMPLETE)
+    assert bench.store.settlement("leo", bench.desk.batch) is None
+    with pytest.raises(LabelRefusedError, match="settled this trace meanwhile"):
+        bench.settle(ABANDONED, adjudicator="leo")
+    assert bench.store.consensus_frame()["outcome"].tolist() == ["complete"]
+
+
+# When labels change afterwards
+
+
+def test_a_settled_label_that_is_taken_back_reopens_the_trace(bench: Bench) -> None:
+    bench.said(COMPLETE, ABANDONED)
+    bench.blind(COMPLETE)
+    bench.settle(COMPLETE)
+    assert bench.reopened() == [False]
+    bench.desk.undo("bob")
+    assert bench.reopened() == [True]
+    # It stays consensus until the lead decides again, for whom it is waiting.
+    assert bench.store.consensus_frame()["outcome"].tolist() == ["complete"]
+    shown = bench.store.settlement("lea", bench.desk.batch)
+    assert shown is not None
+    assert shown.standing == "complete"
+    with pytest.raises(LabelRefusedError, match="meanwhile"):
+        bench.settle(COMPLETE)
+    bench.settle(COMPLETE, supersedes=shown.supersedes)
+    assert bench.reopened() == [False]
+
+
+def test_a_further_label_reopens_it_and_one_that_does_not_count_does_not(bench: Bench) -> None:
+    bench.said(COMPLETE, ABANDONED)
+    bench.blind(COMPLETE)
+    bench.settle(COMPLETE)
+    bench.desk.queue("lea")
+    bench.desk.label(bench.trace, "lea", answers=COMPLETE)
+    assert bench.reopened() == [False]  # she had seen the labels
+    bench.desk.undo("lea")
+    bench.desk.queue("cy")
+    bench.desk.label(bench.trace, "cy", answers=COMPLETE)
+    assert bench.reopened() == [True]
+
+
+def test_what_is_withdrawn_is_open_again_and_all_of_it_is_kept(bench: Bench) -> None:
+    bench.said(COMPLETE, ABANDONED)
+    bench.blind(COMPLETE)
+    bench.settle(COMPLETE)
+    for _ in range(2):
+        bench.store.withdraw_consensus(
+            client_token="w", trace_id=bench.trace, adjudicator="leo", reason="Wrong trace"
+        )
+    assert bench.store.consensus_frame().empty
+    assert bench.store.settlement("lea", bench.desk.batch) is not None
+    history = bench.store.consensus_history(bench.trace)
+    assert history[["kind", "adjudicator"]].to_numpy().tolist() == [
+        ["consensus", "lea"], ["withdrawal", "leo"],
+    ]  # fmt: skip
+    assert history["rationale"].tolist()[1] == "Wrong trace"
+    with pytest.raises(LabelRefusedError, match="no consensus to withdraw"):
+        bench.store.withdraw_consensus(
+            client_token=token(), trace_id=bench.trace, adjudicator="lea"
+        )
+
+
+def test_the_last_step_is_the_last_adjudication_or_a_later_skip(bench: Bench) -> None:
+    a, b, c, *_ = bench.desk.traces
+    assert bench.store.last_adjudication("lea", bench.desk.batch) is None
+    for trace in (a, b):
+        bench.said(COMPLETE, ABANDONED, trace=trace)
+        bench.blind(COMPLETE, trace)
+        bench.settle(COMPLETE, trace_id=trace)
+    last = bench.store.last_adjudication("lea", bench.desk.batch)
+    assert last is not None
+    assert (last.trace_id, last.outcome) == (b, "complete")
+    bench.store.withdraw_consensus(client_token=token(), trace_id=b, adjudicator="lea")
+    last = bench.store.last_adjudication("lea", bench.desk.batch)
+    assert last is not None
+    assert last.trace_id == a
+    batch = bench.serve(c)
+    bench.store.queue("lea", batch)
+    bench.store.record_skip(
+        client_token=token(), trace_id=c, reviewer_id="lea", batch_id=batch, reason="no idea"
+    )
+    last = bench.store.last_adjudication("lea", bench.desk.batch)
+    assert last is not None
+    assert (last.trace_id, last.outcome) == (c, None)
+
+
+# The adjudicator's own batch
+
+
+def test_traces_are_served_in_the_order_asked_for(bench: Bench) -> None:
+    a, b, c, d, _ = bench.desk.traces
+    batch = bench.serve(c, a)
+    assert [t.trace_id for t in bench.store.queue("lea", batch, limit=1).items] == [c]
+    assert bench.serve(c, d, b) == batch  # what is held comes first, a is gone, b and d are new
+    queue = bench.store.queue("lea", batch, limit=5)
+    assert [t.trace_id for t in queue.items] == [c, d, b]
+    assert queue.total == 3
+
+
+def test_what_is_decided_stays_in_the_batch(bench: Bench) -> None:
+    a, b, c, *_ = bench.desk.traces
+    bench.serve(a, b)
+    bench.blind(COMPLETE, a)
+    batch = bench.serve(c)
+    queue = bench.store.queue("lea", batch, limit=5)
+    assert ([t.trace_id for t in queue.items], queue.done, queue.total) == ([c], 1, 2)
+    assert bench.serve(by="lea") == batch
+
+
+def test_each_lead_has_a_batch_of_their_own(bench: Bench) -> None:
+    assert bench.serve() != bench.serve(by="leo")
+    owners = {b.reviewer_id: b.purpose for b in bench.store.batches() if b.reviewer_id}
+    assert owners == {"lea": "adjudication", "leo": "adjudication"}
+
+
+def test_only_leads_and_only_traces_of_the_batch(bench: Bench) -> None:
+    with pytest.raises(InputError, match="'ann' is no lead"):
+        bench.serve(by="ann")
+    with pytest.raises(InputError, match="'t-none' is not in batch"):
+        bench.serve("t-none")
+    own = bench.serve()
+    with pytest.raises(InputError, match="no production batch"):
+        bench.store.serve_adjudication(adjudicator="lea", batch_id=own, trace_ids=[bench.trace])
+
+
+def test_without_traces_there_is_no_batch(bench: Bench) -> None:
+    none = bench.store.serve_adjudication(
+        adjudicator="lea", batch_id=bench.desk.batch, trace_ids=[]
+    )
+    assert none is None
+    assert bench.store.adjudication_batch("lea", bench.desk.batch) is None
+
+
+# The handbook
+
+
+def decide(bench: Bench, **more: Any) -> None:
+    values: dict[str, Any] = {
+        "client_token": token(), "proposal_id": "p", "question": "output", "text": "Say no.",
+        "trace_ids": ["t"], "status": "accepted", "decided_by": "lea",
+    }  # fmt: skip
+    bench.store.decide_proposal(**(values | more))
+
+
+def test_an_accepted_sentence_is_in_the_handbook_until_it_is_declined(bench: Bench) -> None:
+    decide(bench)
+    decide(bench, proposal_id="q", text="Say yes.")
+    assert bench.store.handbook_additions() == {"output": ["Say no.", "Say yes."]}
+    decide(bench, status="declined", reason="It misleads.", client_token="d")
+    decide(bench, status="declined", reason="It misleads.", client_token="d")
+    assert bench.store.handbook_additions() == {"output": ["Say yes."]}
+    frame = bench.store.proposal_frame()
+    assert frame[["proposal_id", "status"]].to_numpy().tolist() == [
+        ["p", "declined"], ["q", "accepted"],
+    ]  # fmt: skip
+    assert query(bench.store, "SELECT count(*) FROM proposal_event") == [(3,)]
+
+
+def test_a_decision_without_what_it_needs_is_refused(bench: Bench) -> None:
+    with pytest.raises(LabelRefusedError, match="needs its sentence"):
+        decide(bench, text=" ")
+    with pytest.raises(LabelRefusedError, match="needs a reason"):
+        decide(bench, status="declined")
+    with pytest.raises(InputError, match="status must be"):
+        decide(bench, status="open")
+    with pytest.raises(InputError, match="not in the tree"):
+        decide(bench, question="mood")
+    decide(bench, client_token="t")
+    with pytest.raises(LabelRefusedError, match="something else"):
+        decide(bench, client_token="t", proposal_id="other")
