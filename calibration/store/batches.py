@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -12,7 +12,9 @@ from calibration.errors import InputError
 from calibration.records import Draft, TraceForReview
 from calibration.store.database import Cursor, Database, record_audit, rows, utc_now
 from calibration.store.drafts import drafts as drafts_of
-from calibration.store.leases import LEASE, claim, live_leases
+from calibration.store.inserted import NO_COMPANION, PutIn, companion, inserts_of
+from calibration.store.leases import claim, due_leases, live_leases
+from calibration.store.progress import DeskWork, OwnProgress
 from calibration.store.review import for_review
 
 PURPOSES = ("practice", "exam", "production", "repeat", "adjudication")
@@ -60,14 +62,14 @@ class Queue:
 
 
 def batches(db: Database) -> list[Batch]:
-    """Return all batches, newest first."""
+    """Return all batches but the companions of inserts, newest first."""
     with db.read() as cursor:
         found = rows(
             cursor,
             "SELECT batch_id, purpose, labels_wanted, design, created_at, reviewer_id, "
             "certificate, "
             "(SELECT count(*) FROM batch_item i WHERE i.batch_id = b.batch_id) AS n_items "
-            "FROM batch b ORDER BY rowid DESC",
+            f"FROM batch b WHERE {NO_COMPANION} ORDER BY rowid DESC",
         )
     return [Batch(**(row | {"design": json.loads(row["design"])})) for row in found]
 
@@ -113,7 +115,9 @@ def add_batch(
             batch_id = stored[0]
         else:
             _check_traces(cursor, trace_ids)
-            (taken,) = cursor.execute("SELECT count(*) FROM batch").fetchone() or (0,)
+            (taken,) = cursor.execute(
+                f"SELECT count(*) FROM batch WHERE {NO_COMPANION}"
+            ).fetchone() or (0,)
             batch_id = f"{purpose}-{taken + 1:03d}"
             cursor.execute(
                 "INSERT INTO batch (batch_id, purpose, labels_wanted, design, reviewer_id, "
@@ -193,11 +197,19 @@ def queue(
         plan = db.progress.plan(cursor, batch_id)
         wanted = plan.wanted
         progress = db.progress.of(cursor, batch_id, taxonomy_version)
+        put_in = PutIn.read(
+            cursor,
+            db.progress,
+            batch_id=batch_id,
+            reviewer_id=reviewer_id,
+            taxonomy_version=taxonomy_version,
+            now=now,
+        )
         leases = live_leases(cursor, batch_id, now)
         own = progress.own[reviewer_id]
-        mine = own.decided
+        work = DeskWork(own, put_in.apart)
         labels = progress.labels
-        left = [t for t, w in wanted.items() if labels.get(t, 0) < w and t not in mine]
+        left = _left(wanted, labels, own, put_in.slots)
         held = leases.pop(reviewer_id, {})
         holders = Counter(
             trace_id
@@ -205,45 +217,46 @@ def queue(
             for trace_id in traces
             if trace_id not in progress.own[holder].decided
         )
-        offered = list(
-            islice(
-                (
-                    t
-                    for t in _in_order(left, own.undone, held)
-                    if labels.get(t, 0) + holders.get(t, 0) < wanted[t]
-                ),
-                limit,
-            )
-        )
-        due = [t for t in offered if t not in held or held[t] - now < LEASE * 0.9]
+        free = [t for t in left if labels.get(t, 0) + holders.get(t, 0) < wanted[t]]
+        decisions = work.decisions
+        in_order = put_in.in_order(free, own.undone, held, left, len(decisions))
+        offered = list(islice(in_order, limit))
+        due = due_leases([t for t in offered if t not in put_in.slots], held, now)
         claim(cursor, batch_id, due, reviewer_id)
-        counts = Counter(decision.kind for decision in mine.values())
-        last, tags, pace_s, total = own.latest(), own.own_tags(), own.pace(), len(mine) + len(left)
+        put_in.claim(offered)
+        counts = Counter(decision.kind for decision in decisions)
+        last, tags, pace_s = work.latest(), work.own_tags(), work.pace()
+        total = len(decisions) + len(left) + put_in.to_come(free, left, offered)
     with db.read() as cursor:
         drafts = drafts_of(cursor, reviewer_id, batch_id)
+        apart = drafts_of(cursor, reviewer_id, companion(batch_id)) if put_in.slots else {}
+    drafts = {t: of[t] for t in offered if t in (of := apart if t in put_in.slots else drafts)}
     return Queue(
         items=tuple(for_review(db, offered)),
-        drafts={t: drafts[t] for t in offered if t in drafts},
+        drafts=drafts,
         done=counts["label"],
         skipped=counts["skip"],
         total=total,
         state="open" if offered else "waiting" if left else "finished",
         purpose=plan.purpose,
-        last=last,
+        last=None if last is None else (last[0], last[1].outcome),
         tags=tags,
         pace_s=pace_s,
     )
 
 
-def _in_order(
-    left: list[str], undone: Mapping[str, int], held: Mapping[str, datetime]
-) -> Iterator[str]:
-    """Put the traces undone last first, then those held, and keep the order of the batch."""
-    ahead = [t for t in left if t in undone or t in held]
-    ahead.sort(key=lambda t: (-undone.get(t, 0), t not in held))
-    yield from ahead
-    first = set(ahead)
-    yield from (t for t in left if t not in first)
+def _left(
+    wanted: Mapping[str, int],
+    labels: Mapping[str, int],
+    own: OwnProgress,
+    put_in: Mapping[str, int],
+) -> list[str]:
+    """Return the traces of a batch that somebody may still label for it."""
+    return [
+        t
+        for t, w in wanted.items()
+        if labels.get(t, 0) < w and t not in own.decided and t not in put_in
+    ]
 
 
 def has_open_items(db: Database, reviewer_id: str, batch_id: str, taxonomy_version: str) -> bool:
@@ -252,5 +265,6 @@ def has_open_items(db: Database, reviewer_id: str, batch_id: str, taxonomy_versi
         db.progress.check_reviewer(cursor, reviewer_id)
         wanted = db.progress.plan(cursor, batch_id).wanted
         progress = db.progress.of(cursor, batch_id, taxonomy_version)
-        mine = set(progress.own[reviewer_id].decided)
-    return any(t not in mine and progress.labels.get(t, 0) < w for t, w in wanted.items())
+        slots, pending = inserts_of(cursor, db.progress, reviewer_id, batch_id, taxonomy_version)
+        left = _left(wanted, progress.labels, progress.own[reviewer_id], slots)
+    return bool(left or pending)

@@ -6,6 +6,7 @@ from typing import Any
 
 from calibration.records import SUB_GOAL_STATES, Draft, Evidence
 from calibration.store.database import Cursor, Database, utc_now
+from calibration.store.inserted import batch_of
 from calibration.store.label_checks import (
     MAX_QUOTES,
     bounded,
@@ -19,7 +20,13 @@ MAX_SUB_GOALS, MAX_ID = 200, 200
 
 
 def save_draft(
-    db: Database, *, reviewer_id: str, trace_id: str, batch_id: str, draft: Draft
+    db: Database,
+    *,
+    reviewer_id: str,
+    trace_id: str,
+    batch_id: str,
+    taxonomy_version: str,
+    draft: Draft,
 ) -> None:
     """Keep what was decided so far, so that a reload goes on at the same question."""
     check_confidence(draft.confidence)
@@ -40,6 +47,7 @@ def save_draft(
         "seconds_active": duration(draft.seconds_active),
     }
     with db.write() as cursor:
+        batch_id = batch_of(cursor, trace_id, reviewer_id, batch_id, taxonomy_version)
         check_offered(cursor, trace_id, reviewer_id, batch_id)
         _write(cursor, trace_id, reviewer_id, batch_id, body)
 

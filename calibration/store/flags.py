@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from calibration.errors import LabelRefusedError
 from calibration.store.database import Cursor, Database, utc_now
+from calibration.store.inserted import batch_of, both
 from calibration.store.label_checks import bounded
 from calibration.store.leases import check_offered
 
@@ -17,6 +18,7 @@ def record_flag(
     trace_id: str,
     reviewer_id: str,
     batch_id: str,
+    taxonomy_version: str,
     flagged: bool,
     reason: str | None = None,
 ) -> None:
@@ -31,6 +33,7 @@ def record_flag(
     """
     kind = "flag" if flagged else "unflag"
     with db.write() as cursor:
+        batch_id = batch_of(cursor, trace_id, reviewer_id, batch_id, taxonomy_version)
         if _is_stored(cursor, client_token, (kind, trace_id, reviewer_id, batch_id)):
             return
         check_offered(cursor, trace_id, reviewer_id, batch_id)
@@ -65,7 +68,7 @@ def own_flags(
     with db.read() as cursor:
         found = cursor.execute(
             "SELECT trace_id, coalesce(reason, '') FROM flag_current WHERE reviewer_id = ? "
-            "AND batch_id = ? AND list_contains(?::VARCHAR[], trace_id)",
-            [reviewer_id, batch_id, list(trace_ids)],
+            "AND batch_id IN (?, ?) AND list_contains(?::VARCHAR[], trace_id) ORDER BY seq",
+            [reviewer_id, *both(batch_id), list(trace_ids)],
         ).fetchall()
     return dict(found)

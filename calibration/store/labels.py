@@ -10,8 +10,10 @@ from calibration.records import Draft, LabelDraft
 from calibration.store import drafts
 from calibration.store.database import Cursor, Database, rows, utc_now
 from calibration.store.drafts import draft_of
+from calibration.store.inserted import batch_of, both, companion, give_back
 from calibration.store.label_checks import bounded, check_label, clean_tags, duration
 from calibration.store.leases import check_offered, claim, end_lease
+from calibration.store.progress import DeskWork
 from calibration.taxonomy import Taxonomy
 
 
@@ -41,13 +43,14 @@ def record_label(db: Database, taxonomy: Taxonomy, draft: LabelDraft) -> LabelRe
     except (LabelRefusedError, TaxonomyError) as error:
         # What was stored stays stored, whatever has become of the tree since.
         with db.read() as cursor:
-            stored = _receipt(cursor, draft)
+            stored = _receipt(cursor, _led(cursor, taxonomy, draft))
         if stored is not None:
             return stored
         if isinstance(error, LabelRefusedError):
             raise
         raise LabelRefusedError(f"the answers do not reach a class: {error}") from error
     with db.write() as cursor:
+        draft = _led(cursor, taxonomy, draft)
         stored = _receipt(cursor, draft)
         if stored is not None:
             return stored
@@ -96,7 +99,8 @@ def record_skip(
     if not reason.strip():
         raise LabelRefusedError("a skip needs a reason")
     with db.write() as cursor:
-        if _known(cursor, client_token, "skip", reviewer_id, batch_id, trace_id):
+        batch_id = batch_of(cursor, trace_id, reviewer_id, batch_id, taxonomy.version)
+        if _known(cursor, client_token, "skip", reviewer_id, [batch_id], trace_id):
             return
         check_offered(cursor, trace_id, reviewer_id, batch_id)
         if _decided(db, cursor, taxonomy, trace_id, reviewer_id, batch_id):
@@ -123,15 +127,19 @@ def record_undo(
     questions are asked again; what else the label held is the draft then.
     """
     with db.write() as cursor:
-        done = _known(cursor, client_token, "undo", reviewer_id, batch_id)
+        done = _known(cursor, client_token, "undo", reviewer_id, both(batch_id))
         if done is not None:
             return str(done["trace_id"])
-        own = db.progress.of(cursor, batch_id, taxonomy.version).own[reviewer_id]
-        latest = own.latest()
+        latest = DeskWork(
+            *(
+                db.progress.of(cursor, of, taxonomy.version).own[reviewer_id]
+                for of in both(batch_id)
+            )
+        ).latest()
         if latest is None:
             return None
-        trace_id, _ = latest
-        event_id = own.decided[trace_id].event_id
+        trace_id, decision, put_in = latest
+        under = companion(batch_id) if put_in else batch_id
         _append(
             cursor,
             taxonomy,
@@ -139,13 +147,15 @@ def record_undo(
             client_token=client_token,
             trace_id=trace_id,
             reviewer_id=reviewer_id,
-            batch_id=batch_id,
-            supersedes=event_id,
+            batch_id=under,
+            supersedes=decision.event_id,
         )
-        if own.decided[trace_id].kind == "label":
-            held = replace(_held(cursor, event_id), answers={})
-            drafts.keep(cursor, trace_id, reviewer_id, batch_id, held)
-        claim(cursor, batch_id, [trace_id], reviewer_id)
+        if decision.kind == "label":
+            held = replace(_held(cursor, decision.event_id), answers={})
+            drafts.keep(cursor, trace_id, reviewer_id, under, held)
+        claim(cursor, under, [trace_id], reviewer_id)
+        if not put_in:
+            give_back(cursor, trace_id, reviewer_id, batch_id, taxonomy.version)
         return trace_id
 
 
@@ -171,16 +181,17 @@ def reopen(
     if not reason.strip():
         raise LabelRefusedError("reopening a label needs a reason")
     with db.write() as cursor:
-        if _known(cursor, client_token, "undo", reviewer_id, batch_id, trace_id):
+        if _known(cursor, client_token, "undo", reviewer_id, both(batch_id), trace_id):
             return
         found = cursor.execute(
-            "SELECT event_id FROM label_current WHERE reviewer_id = ? AND batch_id = ? "
-            "AND trace_id = ? AND taxonomy_version = ? AND kind = 'label'",
-            [reviewer_id, batch_id, trace_id, taxonomy.version],
+            "SELECT event_id, batch_id FROM label_current WHERE reviewer_id = ? "
+            "AND batch_id IN (?, ?) AND trace_id = ? AND taxonomy_version = ? AND kind = 'label' "
+            "ORDER BY seq DESC LIMIT 1",
+            [reviewer_id, *both(batch_id), trace_id, taxonomy.version],
         ).fetchone()
         if found is None:
             raise LabelRefusedError(f"trace {trace_id!r:.80} carries no label of yours")
-        (event_id,) = found
+        event_id, under = found
         _append(
             cursor,
             taxonomy,
@@ -188,12 +199,14 @@ def reopen(
             client_token=client_token,
             trace_id=trace_id,
             reviewer_id=reviewer_id,
-            batch_id=batch_id,
+            batch_id=under,
             reason=bounded(reason),
             supersedes=event_id,
         )
-        drafts.keep(cursor, trace_id, reviewer_id, batch_id, _held(cursor, event_id))
-        claim(cursor, batch_id, [trace_id], reviewer_id)
+        drafts.keep(cursor, trace_id, reviewer_id, under, _held(cursor, event_id))
+        claim(cursor, under, [trace_id], reviewer_id)
+        if under == batch_id:
+            give_back(cursor, trace_id, reviewer_id, batch_id, taxonomy.version)
 
 
 def _held(cursor: Cursor, event_id: str) -> Draft:
@@ -215,8 +228,8 @@ def last_label(
     with db.read() as cursor:
         return cursor.execute(
             "SELECT trace_id, outcome FROM label_current WHERE reviewer_id = ? "
-            "AND batch_id = ? AND taxonomy_version = ? ORDER BY seq DESC LIMIT 1",
-            [reviewer_id, batch_id, taxonomy.version],
+            "AND batch_id IN (?, ?) AND taxonomy_version = ? ORDER BY seq DESC LIMIT 1",
+            [reviewer_id, *both(batch_id), taxonomy.version],
         ).fetchone()
 
 
@@ -224,18 +237,24 @@ def acknowledged(db: Database, reviewer_id: str, batch_id: str, tokens: Sequence
     """Return which of these client tokens of a reviewer the store holds."""
     with db.read() as cursor:
         found = cursor.execute(
-            "SELECT client_token FROM label_event WHERE reviewer_id = $1 AND batch_id = $2 "
-            "AND list_contains($3::VARCHAR[], client_token) "
+            "SELECT client_token FROM label_event WHERE reviewer_id = $1 AND batch_id IN ($2, $3) "
+            "AND list_contains($4::VARCHAR[], client_token) "
             "UNION ALL SELECT client_token FROM flag_event WHERE reviewer_id = $1 "
-            "AND batch_id = $2 AND list_contains($3::VARCHAR[], client_token)",
-            [reviewer_id, batch_id, list(tokens)],
+            "AND batch_id IN ($2, $3) AND list_contains($4::VARCHAR[], client_token)",
+            [reviewer_id, *both(batch_id), list(tokens)],
         ).fetchall()
     return {row[0] for row in found}
 
 
+def _led(cursor: Cursor, taxonomy: Taxonomy, draft: LabelDraft) -> LabelDraft:
+    """Return a label under the batch that it is stored under."""
+    named = draft.trace_id, draft.reviewer_id, draft.batch_id
+    return replace(draft, batch_id=batch_of(cursor, *named, taxonomy.version))
+
+
 def _receipt(cursor: Cursor, draft: LabelDraft) -> LabelReceipt | None:
     event = _known(
-        cursor, draft.client_token, "label", draft.reviewer_id, draft.batch_id, draft.trace_id
+        cursor, draft.client_token, "label", draft.reviewer_id, [draft.batch_id], draft.trace_id
     )
     if event is None:
         return None
@@ -247,7 +266,7 @@ def _known(
     client_token: str,
     kind: str,
     reviewer_id: str,
-    batch_id: str,
+    batch_ids: Sequence[str],
     trace_id: str | None = None,
 ) -> dict[str, Any] | None:
     """Return the event that a token already stands for.
@@ -264,8 +283,9 @@ def _known(
     if not found:
         return None
     event = found[0]
-    meant = (kind, reviewer_id, batch_id, trace_id or event["trace_id"])
-    if (event["kind"], event["reviewer_id"], event["batch_id"], event["trace_id"]) != meant:
+    meant = (kind, reviewer_id, trace_id or event["trace_id"])
+    stands_for = (event["kind"], event["reviewer_id"], event["trace_id"])
+    if stands_for != meant or event["batch_id"] not in batch_ids:
         raise LabelRefusedError(f"the token {client_token!r} already stands for something else")
     return event
 

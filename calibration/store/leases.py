@@ -5,7 +5,7 @@ still taken in. So nothing here ever removes one.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 import pandas as pd
@@ -33,6 +33,11 @@ def live_leases(
     for reviewer_id, trace_id, expires_at in found:
         leases[reviewer_id][trace_id] = expires_at
     return leases
+
+
+def due_leases(trace_ids: Sequence[str], held: Mapping[str, datetime], now: datetime) -> list[str]:
+    """Return the traces that are not held, or not for long any more."""
+    return [t for t in trace_ids if t not in held or held[t] - now < LEASE * 0.9]
 
 
 def claim(cursor: Cursor, batch_id: str, trace_ids: Sequence[str], reviewer_id: str) -> None:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from calibration.store.database import Database, rows
+from calibration.store.inserted import both
 from calibration.store.parts import parts_directory, read_tasks
 from calibration.taxonomy import Taxonomy
 
@@ -23,14 +24,19 @@ class OwnLabel:
 def own_labels(
     db: Database, taxonomy: Taxonomy, reviewer_id: str, batch_id: str, limit: int
 ) -> list[OwnLabel]:
-    """Return the reviewer's own current labels of a batch, newest first."""
+    """Return the reviewer's own current labels of a batch, newest first.
+
+    A trace that was put in again stands there once, with its newest label.
+    """
     with db.read() as cursor:
         found = rows(
             cursor,
             "SELECT l.trace_id, outcome, l.created_at, t.part FROM label_current l "
-            "JOIN trace t USING (trace_id) WHERE reviewer_id = ? AND batch_id = ? "
-            "AND taxonomy_version = ? AND kind = 'label' ORDER BY l.seq DESC LIMIT ?",
-            [reviewer_id, batch_id, taxonomy.version, limit],
+            "JOIN trace t USING (trace_id) WHERE reviewer_id = ? AND batch_id IN (?, ?) "
+            "AND taxonomy_version = ? AND kind = 'label' "
+            "QUALIFY row_number() OVER (PARTITION BY l.trace_id ORDER BY l.seq DESC) = 1 "
+            "ORDER BY l.seq DESC LIMIT ?",
+            [reviewer_id, *both(batch_id), taxonomy.version, limit],
         )
         tasks: dict[str, str] = {}
         for part in {row["part"] for row in found}:

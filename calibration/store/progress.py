@@ -9,12 +9,14 @@ import json
 import threading
 from collections import Counter, OrderedDict, defaultdict, deque
 from dataclasses import dataclass, field
+from datetime import datetime
 from statistics import median
 from typing import Any, NamedTuple
 
 import duckdb
 
 from calibration.errors import InputError
+from calibration.reviewing.inserts import Pool
 
 PACE_LABELS, PACE_NEEDS = 20, 5
 MAX_TAGS_OFFERED = 50
@@ -23,6 +25,7 @@ MAX_TAGS_OFFERED = 50
 class Decision(NamedTuple):
     """A label or skip that stands; a skip has no class."""
 
+    seq: int
     event_id: str
     kind: str
     outcome: str | None
@@ -33,33 +36,59 @@ class OwnProgress:
     """One reviewer's work in one batch under one taxonomy version.
 
     `decided` is in the order of the decisions; `undone` holds the sequence number of the undo
-    that made a trace open again; `tags` how often a tag was given, the one given last at the
-    end; `seconds` the active seconds of the last labels, those taken back among them.
+    that made a trace open again; `tags` how often a tag was given, and when last; `seconds` the
+    active seconds of the last labels by sequence number, those taken back among them.
     """
 
     decided: dict[str, Decision] = field(default_factory=dict)
     undone: dict[str, int] = field(default_factory=dict)
-    tags: dict[str, int] = field(default_factory=dict)
-    seconds: deque[float] = field(default_factory=lambda: deque(maxlen=PACE_LABELS))
+    tags: dict[str, tuple[int, tuple[int, int]]] = field(default_factory=dict)
+    seconds: deque[tuple[int, float]] = field(default_factory=lambda: deque(maxlen=PACE_LABELS))
 
-    def latest(self) -> tuple[str, str | None] | None:
-        """Return trace and class of what one undo would take back."""
-        if not self.decided:
-            return None
-        trace_id = next(reversed(self.decided))
-        return trace_id, self.decided[trace_id].outcome
+    def latest(self) -> tuple[str, Decision] | None:
+        """Return what one undo would take back."""
+        return next(reversed(self.decided.items()), None)
+
+
+@dataclass(frozen=True, slots=True)
+class DeskWork:
+    """What one reviewer did at the desk of a batch: on its own traces, and on what was put in.
+
+    Everything that the reviewer sees of it is of both: what was put in must not stand out.
+    """
+
+    own: OwnProgress
+    apart: OwnProgress
+
+    @property
+    def decisions(self) -> list[Decision]:
+        """Every decision that stands."""
+        return [*self.own.decided.values(), *self.apart.decided.values()]
+
+    def latest(self) -> tuple[str, Decision, bool] | None:
+        """Return the last decision with its trace, and whether that was put in."""
+        found = [(w.latest(), w is self.apart) for w in (self.own, self.apart)]
+        both = [(*last, apart) for last, apart in found if last is not None]
+        return max(both, key=lambda last: last[1].seq, default=None)
 
     def own_tags(self) -> list[str]:
         """Return the tags of this reviewer, the most used first, then the one used last.
 
         Only their own: a tag of somebody else tells what they thought of a trace.
         """
-        newest_first = list(reversed(self.tags))
-        return sorted(newest_first, key=lambda tag: -self.tags[tag])[:MAX_TAGS_OFFERED]
+        counts: Counter[str] = Counter()
+        newest: dict[str, tuple[int, int]] = {}
+        for work in (self.own, self.apart):
+            for tag, (count, last) in work.tags.items():
+                counts[tag] += count
+                newest[tag] = max(last, newest.get(tag, last))
+        ranked = sorted(counts, key=lambda tag: (counts[tag], newest[tag]), reverse=True)
+        return ranked[:MAX_TAGS_OFFERED]
 
     def pace(self) -> float | None:
         """Return the median active seconds of the last 20 labels; None below five."""
-        return median(self.seconds) if len(self.seconds) >= PACE_NEEDS else None
+        both = sorted([*self.own.seconds, *self.apart.seconds])[-PACE_LABELS:]
+        return median(seconds for _, seconds in both) if len(both) >= PACE_NEEDS else None
 
 
 @dataclass(slots=True)
@@ -80,19 +109,22 @@ class BatchProgress:
         if kind == "undo":
             own.undone[trace_id] = event["seq"]
             return
-        own.decided[trace_id] = Decision(str(event["event_id"]), kind, event["outcome"])
+        seq = event["seq"]
+        own.decided[trace_id] = Decision(seq, str(event["event_id"]), kind, event["outcome"])
         if event["seconds_active"] is not None:
-            own.seconds.append(event["seconds_active"])
-        for tag in reversed(json.loads(event["tags"] or "[]")):
-            own.tags[tag] = own.tags.pop(tag, 0) + 1
+            own.seconds.append((seq, event["seconds_active"]))
+        for place, tag in enumerate(json.loads(event["tags"] or "[]")):
+            count, _ = own.tags.get(tag, (0, None))
+            own.tags[tag] = count + 1, (seq, -place)
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a batch is for, and the labels wanted of each of its traces, in its order."""
+    """What a batch is for, and labels wanted and workflow of each of its traces, in its order."""
 
     purpose: str
     wanted: dict[str, int]
+    workflows: dict[str, str]
 
 
 class Shown:
@@ -133,20 +165,26 @@ class Progress:
         self._seen = 0
         self._by_batch: defaultdict[tuple[str, str], BatchProgress] = defaultdict(BatchProgress)
         self._plans: dict[str, Plan] = {}
+        # What could be put in, by batch, reviewer and taxonomy version, and when it was counted.
+        self.pools: dict[tuple[str, str, str], tuple[datetime, Pool]] = {}
         self._reviewers: set[str] = set()
 
     def plan(self, cursor: duckdb.DuckDBPyConnection, batch_id: str) -> Plan:
         """Return the plan of a batch, read once."""
         if batch_id not in self._plans:
             items = cursor.execute(
-                "SELECT purpose, trace_id, i.labels_wanted FROM batch b JOIN batch_item i "
-                "USING (batch_id) WHERE batch_id = ? ORDER BY position",
+                "SELECT purpose, trace_id, i.labels_wanted, t.workflow FROM batch b "
+                "JOIN batch_item i USING (batch_id) LEFT JOIN trace t USING (trace_id) "
+                "WHERE batch_id = ? ORDER BY position",
                 [batch_id],
             ).fetchall()
             if not items:
                 raise InputError(f"batch {batch_id!r} is not in the store")
-            wanted = {trace_id: labels for _, trace_id, labels in items}
-            self._plans[batch_id] = Plan(purpose=items[0][0], wanted=wanted)
+            self._plans[batch_id] = Plan(
+                purpose=items[0][0],
+                wanted={trace_id: labels for _, trace_id, labels, _ in items},
+                workflows={trace_id: workflow for _, trace_id, _, workflow in items},
+            )
         return self._plans[batch_id]
 
     def forget_plan(self, batch_id: str) -> None:

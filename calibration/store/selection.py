@@ -8,6 +8,7 @@ import pandas as pd
 from calibration.errors import InputError
 from calibration.records import REFERENCE_SOURCE, SOURCE_JUDGE
 from calibration.store.database import Cursor, Database
+from calibration.store.inserted import NO_COMPANION
 from calibration.store.parts import parts_directory
 from calibration.store.trace_filter import UNLABELLED, TraceFilter
 
@@ -38,8 +39,8 @@ class TraceFacets:
 # The tags of labels that stand, in production: one row each.
 _TAGGED = (
     "SELECT trace_id, unnest(from_json(tags, '[\"VARCHAR\"]')) AS tag FROM label_current "
-    "SEMI JOIN (FROM batch WHERE purpose IN ('production', 'repeat')) USING (batch_id) "
-    "WHERE kind = 'label'"
+    "SEMI JOIN (FROM batch WHERE purpose IN ('production', 'repeat') "
+    f"AND {NO_COMPANION}) USING (batch_id) WHERE kind = 'label'"
 )
 
 
@@ -90,12 +91,13 @@ class _Query:
 
 
 # What humans said of a trace under one taxonomy; labels of practice and exams do not count.
-_SAID = """
+_SAID = f"""
 LEFT JOIN (
   SELECT trace_id, CASE WHEN count(DISTINCT outcome) > 1 THEN 'disputed' ELSE min(outcome) END
     AS outcome, count(*) AS labels
-  FROM label_current SEMI JOIN (FROM batch WHERE purpose IN ('production', 'repeat'))
-    USING (batch_id)
+  FROM label_current SEMI JOIN (
+    FROM batch WHERE purpose IN ('production', 'repeat') AND {NO_COMPANION}
+  ) USING (batch_id)
   WHERE kind = 'label' AND taxonomy_version = ? GROUP BY trace_id
 ) AS said ON said.trace_id = t.trace_id
 LEFT JOIN (

@@ -11,6 +11,7 @@ from calibration.store import people, snapshot
 from calibration.store.database import Database
 from calibration.store.interface.adjudication import AdjudicationCalls
 from calibration.store.interface.batches import BatchCalls
+from calibration.store.interface.inserted import InsertedCalls
 from calibration.store.interface.judging import JudgingCalls
 from calibration.store.interface.labels import LabelCalls
 from calibration.store.interface.people import PeopleCalls
@@ -19,7 +20,15 @@ from calibration.store.keeper import Keeper
 from calibration.taxonomy import Taxonomy, default_taxonomy
 
 
-class Store(PeopleCalls, TraceCalls, BatchCalls, LabelCalls, JudgingCalls, AdjudicationCalls):
+class Store(
+    AdjudicationCalls,
+    BatchCalls,
+    InsertedCalls,
+    JudgingCalls,
+    LabelCalls,
+    PeopleCalls,
+    TraceCalls,
+):
     """Traces, labels and verdicts of one team, in one DuckDB file.
 
     Every method opens its own cursor and may be called from any thread. Writes are

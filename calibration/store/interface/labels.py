@@ -82,7 +82,12 @@ class LabelCalls(Calls):
     def save_draft(self, *, reviewer_id: str, trace_id: str, batch_id: str, draft: Draft) -> None:
         """Keep what was decided so far."""
         drafts.save_draft(
-            self._db, reviewer_id=reviewer_id, trace_id=trace_id, batch_id=batch_id, draft=draft
+            self._db,
+            reviewer_id=reviewer_id,
+            trace_id=trace_id,
+            batch_id=batch_id,
+            taxonomy_version=self._rules().version,
+            draft=draft,
         )
 
     @open_to(REVIEWER, oneself="reviewer_id")
@@ -103,6 +108,7 @@ class LabelCalls(Calls):
             trace_id=trace_id,
             reviewer_id=reviewer_id,
             batch_id=batch_id,
+            taxonomy_version=self._rules().version,
             flagged=flagged,
             reason=reason,
         )

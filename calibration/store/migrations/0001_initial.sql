@@ -182,6 +182,7 @@ CREATE TABLE inserted (
   batch_id VARCHAR NOT NULL,
   reviewer_id VARCHAR NOT NULL,
   trace_id VARCHAR NOT NULL,
+  taxonomy_version VARCHAR NOT NULL,
   kind VARCHAR NOT NULL CHECK (kind IN ('gold', 'repeat')),
   slot INTEGER NOT NULL CHECK (slot >= 0),
   -- The consensus, or the own label, that it is held against: later events do not move it.
@@ -189,7 +190,7 @@ CREATE TABLE inserted (
   outcome VARCHAR NOT NULL,
   seq BIGINT NOT NULL UNIQUE,
   created_at TIMESTAMP NOT NULL,
-  PRIMARY KEY (batch_id, reviewer_id, trace_id)
+  PRIMARY KEY (batch_id, reviewer_id, trace_id, taxonomy_version)
 );
 
 CREATE TABLE lease (
