@@ -8,6 +8,7 @@ from typing import Any
 from calibration.errors import LabelRefusedError, TaxonomyError
 from calibration.records import Draft, LabelDraft
 from calibration.store import drafts
+from calibration.store.admission import check_may_skip, check_not_ended
 from calibration.store.database import Cursor, Database, rows, utc_now
 from calibration.store.drafts import draft_of
 from calibration.store.label_checks import bounded, check_label, clean_tags, duration
@@ -98,6 +99,7 @@ def record_skip(
     with db.write() as cursor:
         if _known(cursor, client_token, "skip", reviewer_id, batch_id, trace_id):
             return
+        check_may_skip(cursor, batch_id)
         check_offered(cursor, trace_id, reviewer_id, batch_id)
         if _decided(db, cursor, taxonomy, trace_id, reviewer_id, batch_id):
             raise LabelRefusedError(f"trace {trace_id} already carries your label or skip")
@@ -126,6 +128,7 @@ def record_undo(
         done = _known(cursor, client_token, "undo", reviewer_id, batch_id)
         if done is not None:
             return str(done["trace_id"])
+        check_not_ended(cursor, reviewer_id, batch_id, taxonomy.version)
         own = db.progress.of(cursor, batch_id, taxonomy.version).own[reviewer_id]
         latest = own.latest()
         if latest is None:
@@ -173,6 +176,7 @@ def reopen(
     with db.write() as cursor:
         if _known(cursor, client_token, "undo", reviewer_id, batch_id, trace_id):
             return
+        check_not_ended(cursor, reviewer_id, batch_id, taxonomy.version)
         found = cursor.execute(
             "SELECT event_id FROM label_current WHERE reviewer_id = ? AND batch_id = ? "
             "AND trace_id = ? AND taxonomy_version = ? AND kind = 'label'",

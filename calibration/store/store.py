@@ -10,6 +10,7 @@ from calibration.records import Reviewer
 from calibration.store import people, snapshot
 from calibration.store.database import Database
 from calibration.store.interface.batches import BatchCalls
+from calibration.store.interface.certification import CertificationCalls
 from calibration.store.interface.judging import JudgingCalls
 from calibration.store.interface.labels import LabelCalls
 from calibration.store.interface.people import PeopleCalls
@@ -18,7 +19,7 @@ from calibration.store.keeper import Keeper
 from calibration.taxonomy import Taxonomy, default_taxonomy
 
 
-class Store(PeopleCalls, TraceCalls, BatchCalls, LabelCalls, JudgingCalls):
+class Store(PeopleCalls, TraceCalls, BatchCalls, LabelCalls, JudgingCalls, CertificationCalls):
     """Traces, labels and verdicts of one team, in one DuckDB file.
 
     Every method opens its own cursor and may be called from any thread. Writes are

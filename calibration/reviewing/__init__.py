@@ -1,0 +1,1 @@
+"""Who may label what: rules on records and counts, without SQL."""
