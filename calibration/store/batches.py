@@ -10,6 +10,7 @@ from typing import Any
 
 from calibration.errors import InputError
 from calibration.records import Draft, TraceForReview
+from calibration.store.admission import check_admitted
 from calibration.store.database import Cursor, Database, record_audit, rows, utc_now
 from calibration.store.drafts import drafts as drafts_of
 from calibration.store.inserted import NO_COMPANION, PutIn, companion, inserts_of
@@ -114,26 +115,47 @@ def add_batch(
         if stored:
             batch_id = stored[0]
         else:
-            _check_traces(cursor, trace_ids)
-            (taken,) = cursor.execute(
-                f"SELECT count(*) FROM batch WHERE {NO_COMPANION}"
-            ).fetchone() or (0,)
-            batch_id = f"{purpose}-{taken + 1:03d}"
-            cursor.execute(
-                "INSERT INTO batch (batch_id, purpose, labels_wanted, design, reviewer_id, "
-                "certificate, token, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                [
-                    batch_id, purpose, labels_wanted, json.dumps(design), reviewer_id, certificate,
-                    token, utc_now(),
-                ],
+            batch_id = insert_batch(
+                cursor, purpose=purpose, trace_ids=trace_ids, labels_wanted=labels_wanted,
+                design=design, token=token, reviewer_id=reviewer_id, certificate=certificate,
+                wanted=wanted, drawn=drawn, strata=strata,
             )  # fmt: skip
-            cursor.execute(
-                "INSERT INTO batch_item SELECT ?, unnest(?::VARCHAR[]), unnest(range(?)), "
-                "unnest(?::DOUBLE[]), unnest(?::INTEGER[]), unnest(?::INTEGER[])",
-                [batch_id, list(trace_ids), n, drawn, wanted, strata],
-            )
-            record_audit(cursor, "batch", batch_id=batch_id, n=n, design=design)
     return next(b for b in batches(db) if b.batch_id == batch_id)
+
+
+def insert_batch(
+    cursor: Cursor,
+    *,
+    purpose: str,
+    trace_ids: Sequence[str],
+    labels_wanted: int,
+    design: dict[str, Any],
+    token: str | None,
+    reviewer_id: str | None,
+    certificate: str | None,
+    wanted: Sequence[int],
+    drawn: Sequence[float | None],
+    strata: Sequence[int | None],
+) -> str:
+    """Store a batch in the transaction of something else and return its id."""
+    _check_traces(cursor, trace_ids)
+    (taken,) = cursor.execute(f"SELECT count(*) FROM batch WHERE {NO_COMPANION}").fetchone() or (0,)
+    batch_id = f"{purpose}-{taken + 1:03d}"
+    cursor.execute(
+        "INSERT INTO batch (batch_id, purpose, labels_wanted, design, reviewer_id, "
+        "certificate, token, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            batch_id, purpose, labels_wanted, json.dumps(design), reviewer_id, certificate,
+            token, utc_now(),
+        ],
+    )  # fmt: skip
+    cursor.execute(
+        "INSERT INTO batch_item SELECT ?, unnest(?::VARCHAR[]), unnest(range(?)), "
+        "unnest(?::DOUBLE[]), unnest(?::INTEGER[]), unnest(?::INTEGER[])",
+        [batch_id, list(trace_ids), len(trace_ids), list(drawn), list(wanted), list(strata)],
+    )
+    record_audit(cursor, "batch", batch_id=batch_id, n=len(trace_ids), design=design)
+    return batch_id
 
 
 def _check_batch(
@@ -188,12 +210,15 @@ def queue(
     ------
     InputError
         If the batch or the reviewer is not in the store.
+    NotAllowedError, UncertifiedReviewerError
+        If the batch is served to somebody else, or asks for a certificate; see `check_admitted`.
     """
     if limit < 1:
         raise ValueError(f"limit must be at least 1, got {limit}")
     now = utc_now()
     with db.write() as cursor:
         db.progress.check_reviewer(cursor, reviewer_id)
+        check_admitted(cursor, reviewer_id, batch_id, taxonomy_version, to_label=True)
         plan = db.progress.plan(cursor, batch_id)
         wanted = plan.wanted
         progress = db.progress.of(cursor, batch_id, taxonomy_version)
@@ -260,9 +285,19 @@ def _left(
 
 
 def has_open_items(db: Database, reviewer_id: str, batch_id: str, taxonomy_version: str) -> bool:
-    """Return whether this reviewer still has traces of the batch to label."""
+    """Return whether this reviewer still has traces of the batch to label.
+
+    Somebody without the certificate that a batch asks for still has them: what others say of
+    the batch stays hidden.
+
+    Raises
+    ------
+    NotAllowedError
+        If the batch is served to somebody else.
+    """
     with db.write() as cursor:
         db.progress.check_reviewer(cursor, reviewer_id)
+        check_admitted(cursor, reviewer_id, batch_id, taxonomy_version, to_label=False)
         wanted = db.progress.plan(cursor, batch_id).wanted
         progress = db.progress.of(cursor, batch_id, taxonomy_version)
         slots, pending = inserts_of(cursor, db.progress, reviewer_id, batch_id, taxonomy_version)

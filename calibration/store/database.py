@@ -225,7 +225,9 @@ def _first_line(error: Exception) -> str:
     return str(error).splitlines()[0]
 
 
-def rows(cursor: Cursor, sql: str, values: list[Any] | None = None) -> list[dict[str, Any]]:
+def rows(
+    cursor: Cursor, sql: str, values: list[Any] | dict[str, Any] | None = None
+) -> list[dict[str, Any]]:
     """Run a query and return its rows by column name."""
     result = cursor.execute(sql, values or [])
     names = [column[0] for column in result.description or []]

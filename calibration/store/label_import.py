@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from calibration.errors import InputError
 from calibration.records import LabelDraft
+from calibration.store.admission import is_exam
 from calibration.store.database import Cursor, Database, record_audit, utc_now
 from calibration.store.label_checks import clean_tags
 from calibration.taxonomy import Taxonomy
@@ -41,6 +42,8 @@ def import_labels(
     saw the trace elsewhere.
     """
     with db.write() as cursor:
+        if is_exam(cursor, batch_id):
+            raise InputError(f"batch {batch_id!r} is an examination: nothing is imported into it")
         items = _column(cursor, "SELECT trace_id FROM batch_item WHERE batch_id = ?", [batch_id])
         tokens = _column(
             cursor, "SELECT client_token FROM label_event WHERE batch_id = ?", [batch_id]

@@ -8,6 +8,7 @@ from typing import Any
 from calibration.errors import LabelRefusedError, TaxonomyError
 from calibration.records import Draft, LabelDraft
 from calibration.store import drafts
+from calibration.store.admission import check_may_skip, check_not_ended
 from calibration.store.database import Cursor, Database, rows, utc_now
 from calibration.store.drafts import draft_of
 from calibration.store.inserted import batch_of, both, companion, give_back
@@ -102,6 +103,7 @@ def record_skip(
         batch_id = batch_of(cursor, trace_id, reviewer_id, batch_id, taxonomy.version)
         if _known(cursor, client_token, "skip", reviewer_id, [batch_id], trace_id):
             return
+        check_may_skip(cursor, batch_id)
         check_offered(cursor, trace_id, reviewer_id, batch_id)
         if _decided(db, cursor, taxonomy, trace_id, reviewer_id, batch_id):
             raise LabelRefusedError(f"trace {trace_id} already carries your label or skip")
@@ -130,6 +132,7 @@ def record_undo(
         done = _known(cursor, client_token, "undo", reviewer_id, both(batch_id))
         if done is not None:
             return str(done["trace_id"])
+        check_not_ended(cursor, reviewer_id, batch_id, taxonomy.version)
         latest = DeskWork(
             *(
                 db.progress.of(cursor, of, taxonomy.version).own[reviewer_id]
@@ -183,6 +186,7 @@ def reopen(
     with db.write() as cursor:
         if _known(cursor, client_token, "undo", reviewer_id, both(batch_id), trace_id):
             return
+        check_not_ended(cursor, reviewer_id, batch_id, taxonomy.version)
         found = cursor.execute(
             "SELECT event_id, batch_id FROM label_current WHERE reviewer_id = ? "
             "AND batch_id IN (?, ?) AND trace_id = ? AND taxonomy_version = ? AND kind = 'label' "

@@ -11,6 +11,7 @@ from calibration.store import people, snapshot
 from calibration.store.database import Database
 from calibration.store.interface.adjudication import AdjudicationCalls
 from calibration.store.interface.batches import BatchCalls
+from calibration.store.interface.certification import CertificationCalls
 from calibration.store.interface.inserted import InsertedCalls
 from calibration.store.interface.judging import JudgingCalls
 from calibration.store.interface.labels import LabelCalls
@@ -24,6 +25,7 @@ class Store(
     AdjudicationCalls,
     BatchCalls,
     InsertedCalls,
+    CertificationCalls,
     JudgingCalls,
     LabelCalls,
     PeopleCalls,

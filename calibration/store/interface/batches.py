@@ -8,7 +8,7 @@ import pandas as pd
 from calibration.store import batches, frames, leases
 from calibration.store.batches import Batch, Queue
 from calibration.store.interface.base import Calls
-from calibration.store.interface.roles import LEAD, REVIEWER, open_to
+from calibration.store.interface.roles import LEAD, REVIEWER, open_to, ranks
 
 
 class BatchCalls(Calls):
@@ -16,8 +16,11 @@ class BatchCalls(Calls):
 
     @open_to(REVIEWER)
     def batches(self) -> list[Batch]:
-        """Return all batches, newest first."""
-        return batches.batches(self._db)
+        """Return all batches, newest first; reviewers see none that is served to others only."""
+        found, actor = batches.batches(self._db), self._actor
+        if actor is None or ranks(actor, LEAD):
+            return found
+        return [b for b in found if b.reviewer_id in (None, actor.reviewer_id)]
 
     @open_to(LEAD)
     def add_batch(

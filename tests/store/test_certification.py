@@ -1,0 +1,354 @@
+"""Examinations in the store: served to one person, ended once, and what a certificate opens."""
+
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from calibration.errors import (
+    InputError,
+    LabelRefusedError,
+    NotAllowedError,
+    UncertifiedReviewerError,
+)
+from calibration.records import LabelDraft
+from calibration.store import Store, admission, certification, labels
+from calibration.store.admission import CertificateDemand
+from calibration.store.certification import Exam
+from calibration.taxonomy import default_taxonomy
+from tests.store.builders import ABANDONED, COMPLETE, Clock, Desk, make_traces, token
+
+VALID = timedelta(days=90)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    for module in (admission, certification, labels):
+        monkeypatch.setattr(module, "utc_now", made)
+    return made
+
+
+def exam(desk: Desk, reviewer: str = "ann", **changes: Any) -> Exam:
+    values: dict[str, Any] = {"form": "exam_a", "private": False, "trace_ids": desk.traces[:3]}
+    return desk.store.start_exam(reviewer_id=reviewer, **values | changes)
+
+
+def label(store: Store, batch_id: str, trace_id: str, reviewer: str = "ann") -> None:
+    store.record_label(
+        LabelDraft(
+            client_token=token(), trace_id=trace_id, reviewer_id=reviewer, batch_id=batch_id,
+            answers=COMPLETE,
+        )
+    )  # fmt: skip
+
+
+def label_all(store: Store, batch_id: str, reviewer: str = "ann") -> None:
+    while items := store.queue(reviewer, batch_id, limit=1).items:
+        label(store, batch_id, items[0].trace_id, reviewer)
+
+
+def ended(desk: Desk, status: str = "passed", reviewer: str = "ann", **changes: Any) -> Exam:
+    """Take an examination to its end."""
+    batch_id = exam(desk, reviewer, **changes).batch_id
+    label_all(desk.store, batch_id, reviewer)
+    return record(desk.store, batch_id, status, reviewer)
+
+
+def record(store: Store, batch_id: str, status: str, reviewer: str = "ann") -> Exam:
+    return store.record_result(
+        reviewer_id=reviewer, batch_id=batch_id, status=status, body={"why": status}, valid=VALID
+    )
+
+
+def test_an_examination_is_served_to_one_person(desk: Desk) -> None:
+    batch_id = exam(desk).batch_id
+    assert len(desk.store.queue("ann", batch_id).items) == 3
+    assert desk.store.has_open_items("ann", batch_id)
+    with pytest.raises(NotAllowedError, match="another reviewer only"):
+        desk.store.queue("bob", batch_id)
+    with pytest.raises(NotAllowedError, match="another reviewer only"):
+        desk.store.has_open_items("bob", batch_id)
+
+
+def test_nobody_but_leads_sees_that_others_are_examined(desk: Desk) -> None:
+    batch_id = exam(desk).batch_id
+    desk.store.add_reviewer("Lea", role="lead")
+    people = {p.reviewer_id: p for p in desk.store.reviewers()}
+
+    def listed(who: str) -> bool:
+        there = desk.store.acting_as(people[who]).batches()
+        return batch_id in [b.batch_id for b in there]
+
+    assert (listed("ann"), listed("bob"), listed("lea")) == (True, False, True)
+
+
+def test_an_open_examination_is_returned_and_no_second_one_started(desk: Desk) -> None:
+    first = exam(desk)
+    assert exam(desk, form="exam_b", trace_ids=desk.traces[3:]) == first
+    label_all(desk.store, first.batch_id)
+    record(desk.store, first.batch_id, "failed")
+    second = exam(desk, form="exam_b", trace_ids=desk.traces[3:])
+    assert (second.attempt, second.form, second.n) == (2, "exam_b", 2)
+
+
+def test_only_traces_of_the_dataset_come_into_the_store_by_an_examination(desk: Desk) -> None:
+    with pytest.raises(InputError, match="none of the reference dataset"):
+        exam(desk, traces=make_traces(9)[8:])
+    with pytest.raises(InputError, match="is not in the store"):
+        exam(desk, trace_ids=["nowhere"])
+    with pytest.raises(InputError, match="at least one trace"):
+        exam(desk, trace_ids=[])
+
+
+def test_an_examination_has_no_skips(desk: Desk) -> None:
+    batch_id = exam(desk).batch_id
+    trace = desk.store.queue("ann", batch_id).items[0].trace_id
+    with pytest.raises(LabelRefusedError, match="no skips"):
+        desk.store.record_skip(
+            client_token=token(), trace_id=trace, reviewer_id="ann", batch_id=batch_id, reason="?"
+        )
+    desk.queue()
+    desk.skip(desk.traces[0])  # elsewhere there are some
+
+
+def test_the_last_label_may_be_undone_until_the_last_trace_is_labelled(desk: Desk) -> None:
+    store, batch_id = desk.store, exam(desk).batch_id
+    traces = [t.trace_id for t in store.queue("ann", batch_id).items]
+    for trace in traces[:2]:
+        label(store, batch_id, trace)
+    undo = {"reviewer_id": "ann", "batch_id": batch_id}
+    assert store.record_undo(client_token=token(), **undo) == traces[1]
+    label(store, batch_id, traces[1])
+    store.reopen(client_token=token(), trace_id=traces[0], reason="slip", **undo)
+    label_all(store, batch_id)
+    with pytest.raises(LabelRefusedError, match="has ended"):
+        store.record_undo(client_token=token(), **undo)
+    with pytest.raises(LabelRefusedError, match="has ended"):
+        store.reopen(client_token=token(), trace_id=traces[0], reason="slip", **undo)
+
+
+def test_nothing_is_imported_into_an_examination(desk: Desk) -> None:
+    batch_id = exam(desk).batch_id
+    with pytest.raises(InputError, match="nothing is imported"):
+        desk.store.import_labels(batch_id, [])
+
+
+def test_a_result_is_recorded_once_and_only_after_the_end(desk: Desk) -> None:
+    batch_id = exam(desk).batch_id
+    with pytest.raises(NotAllowedError, match="3 traces are left"):
+        record(desk.store, batch_id, "passed")
+    label_all(desk.store, batch_id)
+    assert record(desk.store, batch_id, "failed").status == "failed"
+    again = record(desk.store, batch_id, "passed")
+    assert (again.status, again.body) == ("failed", {"why": "failed"})
+    assert desk.store.certificates() == []
+    with pytest.raises(InputError, match="no examination of"):
+        record(desk.store, batch_id, "passed", "bob")
+    with pytest.raises(InputError, match="passed, failed or top_up"):
+        record(desk.store, batch_id, "excellent")
+
+
+def test_a_pass_is_a_certificate_from_the_last_label_for_90_days(desk: Desk, clock: Clock) -> None:
+    batch_id = exam(desk).batch_id
+    label_all(desk.store, batch_id)
+    at = clock.now
+    clock.forward(hours=5)
+    record(desk.store, batch_id, "passed")
+    held = desk.store.certificate_of("ann")
+    assert held is not None
+    assert (held.issued_at, held.expires_at, held.private) == (at, at + VALID, False)
+    assert desk.store.certificate_of("ann", private=True) is None
+    assert desk.store.certificate_of("bob") is None
+    clock.forward(days=91)
+    assert desk.store.certificate_of("ann") is None
+    assert len(desk.store.certificates_of("ann")) == 1
+
+
+def test_a_certificate_ends_with_a_new_tree(desk: Desk) -> None:
+    ended(desk)
+    assert desk.store.certificate_of("ann") is not None
+    tree = default_taxonomy()
+    desk.store.set_taxonomy(type(tree)(version="2", classes=tree.classes, nodes=tree.nodes))
+    assert desk.store.certificate_of("ann") is None
+    assert exam(desk).attempt == 1
+
+
+def test_a_form_is_topped_up_once_and_only_when_its_result_says_so(desk: Desk) -> None:
+    form = ended(desk, "top_up")
+    more: dict[str, Any] = {
+        "reviewer_id": "ann",
+        "tops_up": form.batch_id,
+        "trace_ids": desk.traces[3:],
+    }
+    extra = desk.store.add_top_up(**more)
+    assert (extra.attempt, extra.tops_up, extra.n) == (form.attempt, form.batch_id, 2)
+    assert desk.store.add_top_up(**more).batch_id == extra.batch_id
+    with pytest.raises(NotAllowedError, match="is not over"):
+        desk.store.exam_traces("ann", form.batch_id, [desk.traces[0]])
+    label_all(desk.store, extra.batch_id)
+    with pytest.raises(InputError, match="tops up already"):
+        record(desk.store, extra.batch_id, "top_up")
+    record(desk.store, extra.batch_id, "passed")
+    assert desk.store.certificate_of("ann") is not None
+    shown = desk.store.exam_traces("ann", extra.batch_id, [*desk.traces, "elsewhere"])
+    assert [t.trace_id for t in shown] == list(desk.traces)
+    failed = ended(desk, "failed", "bob")
+    with pytest.raises(NotAllowedError, match="asks for no further traces"):
+        desk.store.add_top_up(reviewer_id="bob", tops_up=failed.batch_id, trace_ids=desk.traces[3:])
+
+
+@pytest.fixture
+def demanding(desk: Desk) -> dict[str | None, str]:
+    """Return production batches by what they demand."""
+    return {
+        kind: desk.store.add_batch(
+            purpose="production", trace_ids=desk.traces, certificate=kind
+        ).batch_id
+        for kind in (None, "any", "private")
+    }
+
+
+def test_a_batch_that_demands_a_certificate_is_served_to_those_who_have_it(
+    desk: Desk, demanding: dict[str | None, str]
+) -> None:
+    ended(desk)
+    ended(desk, reviewer="bob", form="own/exam_a", private=True)
+    assert desk.store.queue("ann", demanding["any"]).items
+    assert desk.store.queue("bob", demanding["any"]).items
+    assert desk.store.queue("bob", demanding["private"]).items
+    with pytest.raises(UncertifiedReviewerError, match=r"on a private form.*Certificate page"):
+        desk.store.queue("ann", demanding["private"])
+    desk.store.add_reviewer("Cy")
+    assert desk.store.queue("cy", demanding[None]).items
+    with pytest.raises(UncertifiedReviewerError, match="asks for a certificate, and"):
+        desk.store.queue("cy", demanding["any"])
+    assert desk.store.has_open_items("cy", demanding["any"])  # and stays blind
+
+
+def test_an_expired_certificate_opens_nothing(
+    desk: Desk, demanding: dict[str | None, str], clock: Clock
+) -> None:
+    ended(desk)
+    assert desk.store.queue("ann", demanding["any"]).items
+    clock.forward(days=91)
+    with pytest.raises(UncertifiedReviewerError):
+        desk.store.queue("ann", demanding["any"])
+
+
+def test_a_store_can_demand_a_private_form_everywhere(
+    desk: Desk, demanding: dict[str | None, str]
+) -> None:
+    ended(desk)
+    desk.store.add_reviewer("Ada", role="admin")
+    wanted = CertificateDemand(form="private")
+    desk.store.set_certificate_demand(wanted, by="ada")
+    assert desk.store.certificate_demand() == wanted
+    assert desk.store.queue("ann", demanding[None]).items
+    with pytest.raises(UncertifiedReviewerError, match="private form"):
+        desk.store.queue("ann", demanding["any"])
+    with pytest.raises(InputError, match="any or private"):
+        desk.store.set_certificate_demand(CertificateDemand(form="secret"), by="ada")
+
+
+def test_a_store_can_demand_a_certificate_for_every_production_batch(
+    desk: Desk, demanding: dict[str | None, str]
+) -> None:
+    ended(desk)
+    practice = desk.store.add_batch(purpose="practice", trace_ids=desk.traces).batch_id
+    desk.store.set_certificate_demand(CertificateDemand(every_batch=True), by="ada")
+    assert desk.store.queue("ann", demanding[None]).items
+    assert desk.store.queue("bob", practice).items
+    with pytest.raises(UncertifiedReviewerError):
+        desk.store.queue("bob", demanding[None])
+
+
+def test_a_lead_allows_an_attempt_with_a_reason_once_a_token(desk: Desk) -> None:
+    allow = {"reviewer_id": "ann", "by": "lea", "client_token": "1"}
+    with pytest.raises(InputError, match="needs a reason"):
+        desk.store.allow_attempt(reason=" ", **allow)
+    for _ in range(2):
+        desk.store.allow_attempt(reason="She was ill.", **allow)
+    assert len(desk.store.attempts_allowed("ann")) == 1
+    assert desk.store.attempts_allowed("bob") == []
+
+
+def test_a_practice_round_is_finished_when_every_trace_is_labelled(desk: Desk) -> None:
+    store = desk.store
+    made = store.start_practice(reviewer_id="ann", trace_ids=desk.traces[:2])
+    assert store.start_practice(reviewer_id="ann", trace_ids=desk.traces[2:]) == made
+    first, second = (t.trace_id for t in store.queue("ann", made.batch_id).items)
+    label(store, made.batch_id, first)
+    skipped = {"reviewer_id": "ann", "batch_id": made.batch_id}
+    store.record_skip(client_token=token(), trace_id=second, reason="later", **skipped)
+    assert store.practice_rounds("ann")[0].finished_at is None
+    store.record_undo(client_token=token(), **skipped)
+    label_all(store, made.batch_id)
+    assert isinstance(store.practice_rounds("ann")[0].finished_at, datetime)
+    assert store.practice_rounds("bob") == []
+    again = store.start_practice(reviewer_id="ann", trace_ids=desk.traces[:2])
+    assert again.batch_id != made.batch_id
+
+
+def test_the_first_label_counts_not_what_was_said_after_the_lesson(desk: Desk) -> None:
+    store = desk.store
+    made = store.start_practice(reviewer_id="ann", trace_ids=desk.traces[:1])
+    label_all(store, made.batch_id)
+    store.record_undo(client_token=token(), reviewer_id="ann", batch_id=made.batch_id)
+    store.record_label(
+        LabelDraft(
+            client_token=token(), trace_id=desk.traces[0], reviewer_id="ann",
+            batch_id=made.batch_id, answers=ABANDONED,
+        )
+    )  # fmt: skip
+    (given,) = store.first_labels("ann")
+    assert (given.purpose, given.outcome) == ("practice", "complete")
+    assert store.exam_labels("ann", made.batch_id) == {desk.traces[0]: "abandoned"}
+
+
+def test_an_own_form_is_drawn_from_adjudicated_traces_that_one_has_not_seen(desk: Desk) -> None:
+    store = desk.store
+    for trace, answers in zip(desk.traces, (COMPLETE, COMPLETE, COMPLETE, ABANDONED), strict=False):
+        store.add_consensus(trace_id=trace, answers=answers, adjudicator="lea", rationale="agreed")
+    store.record_exposure("ann", [desk.traces[0]], "labels")
+    wanted = {"complete": 2, "abandoned": 2}
+    drawn, there = store.draw_own_form("ann", wanted, 1)
+    assert set(drawn) == set(desk.traces[1:4])
+    assert there == {"complete": 2, "abandoned": 1}
+    assert set(store.draw_own_form("bob", {"complete": 9}, 1)[0]) == set(desk.traces[:3])
+    own = exam(desk, form="own", private=True, trace_ids=drawn)
+    with pytest.raises(NotAllowedError, match="has not ended"):
+        store.exam_key("ann", own.batch_id)
+    label_all(store, own.batch_id)
+    assert {k.outcome for k in store.exam_key("ann", own.batch_id).values()} == set(wanted)
+    with pytest.raises(InputError, match="no examination of"):
+        store.exam_key("bob", own.batch_id)
+    assert store.draw_own_form("ann", wanted, 1)[0] == []
+
+
+def test_the_class_mix_of_production_weighs_by_the_design(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "s.duckdb", create=True) as store:
+        ids = store.ingest(make_traces(40)).imported
+        store.add_reviewer("Ann")
+        assert store.production_mix() is None
+        # Half of the labelled ones were drawn with a fifth of the chance of the others.
+        batch = store.add_batch(
+            purpose="production", trace_ids=ids, labels_wanted=1,
+            item_probabilities=[0.1] * 20 + [0.5] * 20,
+        ).batch_id  # fmt: skip
+        drafts = [
+            LabelDraft(
+                client_token=token(), trace_id=trace, reviewer_id="ann", batch_id=batch,
+                answers=ABANDONED if k < 20 else COMPLETE,
+            )
+            for k, trace in enumerate(ids)
+        ]  # fmt: skip
+        store.import_labels(batch, drafts[:29])
+        assert store.production_mix() is None
+        store.import_labels(batch, drafts)
+        mix = store.production_mix()
+        assert mix is not None
+        assert (mix.batch_id, mix.n) == (batch, 40)
+        # 20 / .1 = 200 against 20 / .5 = 40.
+        assert mix.shares == pytest.approx({"abandoned": 200 / 240, "complete": 40 / 240})
