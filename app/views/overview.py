@@ -166,7 +166,7 @@ def _leases(store: Store, progress: Progress, names: dict[str, str]) -> None:
     if me is None or me.role != "lead":
         st.caption(
             "A lead can hand over what somebody who is away holds. A lead is added with: "
-            f"{session.command('reviewer NAME --lead')}"
+            f"{session.command('reviewer NAME --role lead')}"
         )
     else:
         st.caption(
