@@ -100,9 +100,12 @@ def test_a_passphrase_is_handed_over_as_a_hash_and_a_role_too(
 ) -> None:
     written: list[bytes] = []
     put = handover._put
-    monkeypatch.setattr(
-        handover, "_put", lambda p, content: (written.append(content), put(p, content))
-    )
+
+    def keep(path: Path, content: bytes) -> None:
+        written.append(content)
+        put(path, content)
+
+    monkeypatch.setattr(handover, "_put", keep)
     asr("reviewer", "Mara", "--role", "lead")
     asr("reviewer", "Mara", "--role", "admin")
     made = asr("passphrase", "Mara", "--generate").stdout.splitlines()[1]

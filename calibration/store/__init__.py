@@ -3,6 +3,7 @@
 from calibration.store.addresses import is_loopback
 from calibration.store.batches import Batch, Queue
 from calibration.store.handover import make_way
+from calibration.store.interface.roles import ranks
 from calibration.store.keeper import Keeper
 from calibration.store.label_checks import check_sub_goals, clean_tags
 from calibration.store.label_import import LabelsStored, import_token
@@ -42,5 +43,6 @@ __all__ = [
     "import_token",
     "is_loopback",
     "make_way",
+    "ranks",
     "reviewer_id_of",
 ]
