@@ -1,4 +1,4 @@
-"""The server: security headers, a health route, and a lifespan that closes the store."""
+"""The server: security headers, who is let in, and a lifespan that closes the store."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -12,7 +12,10 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.session import close_stores, open_store, store_path
-from calibration.errors import CalibrationError
+from app.sign_in import ROUTES
+from app.sign_in_door import HEALTH, Door, opened_store
+from calibration.errors import CalibrationError, NotAllowedError
+from calibration.store import Store, is_loopback
 
 CONTENT_SECURITY_POLICY = "; ".join(
     (
@@ -33,7 +36,8 @@ CONTENT_SECURITY_POLICY = "; ".join(
 HEADERS = (
     (b"content-security-policy", CONTENT_SECURITY_POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
+    # With no referrer at all a browser does not say either which page sent a form.
+    (b"referrer-policy", b"same-origin"),
 )
 
 
@@ -65,20 +69,44 @@ async def healthz(_request: Request) -> PlainTextResponse:
 
 @asynccontextmanager
 async def lifespan(_app: st.App) -> AsyncIterator[None]:
-    """Hold the store from the start, so that a second server is refused, and let it go."""
+    """Hold the store from the start, so that a second server is refused, and let it go.
+
+    Raises
+    ------
+    NotAllowedError
+        If the server listens beyond this machine before sign-in is configured.
+    """
     path = store_path()
     if path.exists():
         with suppress(CalibrationError):  # the page says what is wrong, and tries again
             open_store(path)
     try:
+        refuse_strangers(st.get_option("server.address"), opened_store())
         yield
     finally:
         close_stores()
 
 
+def refuse_strangers(address: str | None, store: Store | None) -> None:
+    """Refuse to serve other machines while anybody could be anybody.
+
+    Raises
+    ------
+    NotAllowedError
+        If that is so; no address is every address.
+    """
+    if is_loopback(address) or (store is not None and store.sign_in_is_configured()):
+        return
+    raise NotAllowedError(
+        f"the server would listen on {address or 'every address'}, and sign-in is not configured: "
+        "first `asr reviewer NAME --role admin`, `asr passphrase NAME` and `asr identities "
+        "passphrase`; or start it with --server.address=127.0.0.1"
+    )
+
+
 app = st.App(
     Path(__file__).with_name("main.py"),
     lifespan=lifespan,
-    routes=[Route("/healthz", healthz)],
-    middleware=[Middleware(SecurityHeaders)],
+    routes=[Route(HEALTH, healthz), *ROUTES],
+    middleware=[Middleware(SecurityHeaders), Middleware(Door)],
 )

@@ -1,44 +1,78 @@
-"""The entry script: title, banner, navigation."""
+"""The entry script: title, banner, navigation by role."""
 
+from collections.abc import Callable
 from urllib.parse import urlsplit
 
 import streamlit as st
 
 from app import session
 from app.views import frame
+from calibration.store import Store
+
+FOR_LEADS = ("overview", "agreement", "adjudicate", "judge", "asr", "data", "start")
+FOR_ADMINS = ("people",)
+TITLES = {"asr": "ASR", "start": "Set up"}
+
+
+def _title(name: str) -> str:
+    return TITLES.get(name, name.capitalize())
+
+
+def _closed(name: str, whom: str) -> Callable[[], None]:
+    """Return the page that stands at the address of one that is not for who is here."""
+
+    def page() -> None:
+        with st.container(key="page"):
+            st.header(_title(name), anchor=False)
+            st.text(f"This page is for {whom}.")
+            st.page_link("views/label.py", label="Go to the Label page")
+
+    return page
+
+
+def _pages(store: Store | None) -> list[st.Page]:
+    """Return the pages of who is here; of the others only the sentence whom they are for."""
+    fresh = store is None
+    lead, admin = (True, False) if store is None else (session.is_lead(store), _admin(store))
+    leads = store is not None and lead and session.chosen_reviewer(store) is not None
+    # The default page has no address of its own: a page that is asked for by name is not the
+    # default.
+    asked = urlsplit(st.context.url or "").path.strip("/")
+    overview_first = (leads or asked == "label") and asked != "overview"
+    default = "start" if fresh else "overview" if overview_first else "label"
+    label = st.Page("views/label.py", title="Label", default=default == "label")
+
+    def page(name: str, open_to_them: bool, whom: str) -> st.Page:
+        is_default = name == default
+        if open_to_them:
+            return st.Page(f"views/{name}.py", title=_title(name), default=is_default)
+        return st.Page(
+            _closed(name, whom), title=_title(name), url_path=name, default=is_default,
+            visibility="hidden",
+        )  # fmt: skip
+
+    overview, *others = (page(name, lead, "leads") for name in FOR_LEADS)
+    others += [page(name, admin, "admins") for name in FOR_ADMINS]
+    return [overview, label, *others] if leads else [label, overview, *others]
+
+
+def _admin(store: Store) -> bool:
+    return session.chosen_reviewer(store) is not None and session.is_admin(store)
+
 
 st.set_page_config(
     page_title="ASR calibration", page_icon="⚖️", layout="wide", initial_sidebar_state="collapsed"
 )
-
 frame.tighten()
-fresh = not session.store_path().exists()
-store = None if fresh else session.require_store()
+store = session.require_store() if session.store_path().exists() else None
 reviewer = None if store is None else session.chosen_reviewer(store)
-if reviewer is not None:
+if store is not None and reviewer is not None and not session.signs_in(store):
     # Every page keeps the choice in the address: a reload must not show what is hidden from them.
     session.choose_reviewer(reviewer.reviewer_id)
-leads = reviewer is not None and reviewer.role == "lead"
-# The default page has no address of its own: a page that is asked for by name is not the default.
-asked = urlsplit(st.context.url or "").path.strip("/")
-overview_first = (leads or asked == "label") and asked != "overview"
-label = st.Page("views/label.py", title="Label", default=not fresh and not overview_first)
-overview = st.Page("views/overview.py", title="Overview", default=not fresh and overview_first)
-set_up = st.Page("views/start.py", title="Set up", default=fresh)
-page = st.navigation(
-    [
-        *([overview, label] if leads else [label, overview]),
-        st.Page("views/agreement.py", title="Agreement"),
-        *([st.Page("views/adjudicate.py", title="Adjudicate")] if leads else []),
-        st.Page("views/judge.py", title="Judge"),
-        st.Page("views/asr.py", title="ASR"),
-        st.Page("views/data.py", title="Data"),
-        set_up,
-    ],
-    position="top",
-)
+page = st.navigation(_pages(store), position="top")
 if store is not None:
     frame.banner(store)
-elif page != set_up:
+    frame.who_is_here(store)
+elif page.title != _title("start"):
     session.require_store()
 page.run()

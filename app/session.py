@@ -1,4 +1,4 @@
-"""The handle on the store, and who is labelling."""
+"""The handle on the store, and who is here."""
 
 import os
 import shlex
@@ -10,13 +10,16 @@ import streamlit as st
 
 from calibration.errors import CalibrationError, StoreLockedError
 from calibration.records import Reviewer
-from calibration.store import Keeper, Store
+from calibration.store import Keeper, Store, ranks
 from calibration.taxonomy import Taxonomy
 from reference_dataset.loader import ReferenceSet
 from reference_dataset.team import layer, team_reference
 
 DEFAULT_STORE = "asr.duckdb"
-REVIEWER_KEY = "reviewer_id"
+REVIEWER_KEY, SIGNED_IN = "reviewer_id", "signed_in_as"
+COOKIE = "asr_session"
+# Where identities are open and nobody has picked one, the demo is there to be looked at.
+NOBODY = Reviewer(reviewer_id="", name="", role="lead")
 
 _opened: dict[Path, tuple[Store, Keeper]] = {}
 _opened_lock = threading.Lock()
@@ -74,7 +77,10 @@ def close_stores() -> None:
 
 
 def require_store() -> Store:
-    """Return the store, or end the page with what to do about a store that cannot be opened."""
+    """Return the store with the rights of who is here, or end the page with what to do.
+
+    Asked anew by every run of a page: a session that has ended ends what an open tab shows.
+    """
     path = store_path()
     if not path.exists():
         with st.container(key="page"):
@@ -85,7 +91,7 @@ def require_store() -> Store:
             st.page_link("views/start.py", label="Set up")
         st.stop()
     try:
-        return open_store(path)
+        return _as_whoever_is_here(open_store(path))
     except StoreLockedError as error:
         title, trouble = "The store is in use", str(error)
     except CalibrationError as error:
@@ -97,18 +103,50 @@ def require_store() -> Store:
     st.stop()
 
 
+def _as_whoever_is_here(store: Store) -> Store:
+    if not signs_in(store):
+        wanted = st.session_state.get(REVIEWER_KEY) or st.query_params.get("reviewer")
+        picked = next((r for r in store.reviewers() if r.reviewer_id == wanted), NOBODY)
+        return store.acting_as(picked)
+    bound = store.of_session(_token())
+    if bound is None or bound.actor is None:
+        _ask_to_sign_in(store)
+        st.stop()
+    if st.session_state.get(SIGNED_IN, bound.actor.reviewer_id) != bound.actor.reviewer_id:
+        # A tab that reconnects as somebody else brings what it held with it.
+        st.session_state.clear()
+    st.session_state[SIGNED_IN] = bound.actor.reviewer_id
+    return bound
+
+
+def _token() -> str:
+    return st.context.cookies.get(COOKIE, "")
+
+
+def _ask_to_sign_in(store: Store) -> None:
+    first = store.wants_first_admin()
+    with st.container(key="page"):
+        st.header("Make the first admin" if first else "You are signed out", anchor=False)
+        st.text(
+            "People sign in to this store, and nobody can yet."
+            if first
+            else "Whatever was labelled before is stored."
+        )
+        # Streamlit's own links open a tab of their own.
+        st.html(
+            f'<a href="/sign-in" target="_self">{"Make the first admin" if first else "Sign in"}</a>'
+        )
+
+
 def command(words: str) -> str:
     """Return a command line on this store, as a person would type it."""
     return f"asr {words} --store {shlex.quote(str(store_path()))}"
 
 
 def chosen_reviewer(store: Store) -> Reviewer | None:
-    """Return who is labelling: this session's choice, else the one that the address names.
-
-    The address keeps the choice over a reload, and over a restart of the server.
-    """
-    wanted = st.session_state.get(REVIEWER_KEY) or st.query_params.get("reviewer")
-    return next((r for r in store.reviewers() if r.reviewer_id == wanted), None)
+    """Return who is here; None while identities are open and nobody has picked one."""
+    actor = store.actor
+    return actor if actor is not None and actor.reviewer_id else None
 
 
 def reviewer_id(store: Store) -> str | None:
@@ -117,13 +155,39 @@ def reviewer_id(store: Store) -> str | None:
     return None if reviewer is None else reviewer.reviewer_id
 
 
+def signs_in(store: Store) -> bool:
+    """Return whether people of this store sign in; otherwise they pick who they are."""
+    return store.identities() == "passphrase"
+
+
 def choose_reviewer(reviewer_id: str | None) -> None:
-    """Remember who is labelling in this session and in the address."""
+    """Remember who was picked, in this session and in the address, which outlives a reload."""
     st.session_state[REVIEWER_KEY] = reviewer_id
     if reviewer_id is None:
         st.query_params.pop("reviewer", None)
     else:
         st.query_params["reviewer"] = reviewer_id
+
+
+def add_person(store: Store, name: str, role: str = "reviewer") -> Reviewer:
+    """Add a person: anybody may where identities are open, else an admin.
+
+    Raises
+    ------
+    InputError
+        If that is no name.
+    NotAllowedError
+        If people sign in and this is no admin.
+    """
+    # Whoever may pick to be the admin need not pick to be one first.
+    adding = store if signs_in(store) else open_store(store.path)
+    return adding.add_reviewer(name, role=role)
+
+
+def sign_out(store: Store) -> None:
+    """End the session of this browser; its other tabs are shown nothing more either."""
+    if token := _token():
+        store.end_session(token)
 
 
 def reviewer_names(store: Store) -> dict[str, str]:
@@ -138,22 +202,12 @@ def reviewer_names(store: Store) -> dict[str, str]:
 
 def is_lead(store: Store) -> bool:
     """Return whether this session may see what labelling reviewers must not know."""
-    reviewer = chosen_reviewer(store)
-    return reviewer is None or reviewer.role == "lead"
+    return store.actor is None or ranks(store.actor, "lead")
 
 
-def labels_anything(store: Store) -> bool:
-    """Return whether this session's reviewer has traces of any batch but practice to label."""
-    batches = [batch.batch_id for batch in store.batches() if batch.purpose != "practice"]
-    return any(still_labelling(store, batch_id) for batch_id in batches)
-
-
-def still_labelling(store: Store, batch_id: str) -> bool:
-    """Return whether this session's reviewer must not see yet what others answered."""
-    reviewer = chosen_reviewer(store)
-    if reviewer is None or reviewer.role == "lead":
-        return False
-    return store.has_open_items(reviewer.reviewer_id, batch_id)
+def is_admin(store: Store) -> bool:
+    """Return whether this session may decide who may do what."""
+    return store.actor is None or ranks(store.actor, "admin")
 
 
 def log_exposure(store: Store, trace_ids: Sequence[str], what: str) -> None:

@@ -41,5 +41,11 @@ class NotAllowedError(StoreError):
     """The role of a person does not allow this."""
 
 
+class SignInError(StoreError):
+    """Somebody is not let in; `wait_s` is for how long no further attempt is taken."""
+
+    wait_s: float = 0.0
+
+
 class UncertifiedReviewerError(StoreError):
     """A batch asks for a certificate that this reviewer does not have; the message says how."""

@@ -10,12 +10,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from calibration.cli import main
-from calibration.store import Store
+from calibration.store import Store, handover
 from tests.store.builders import make_traces
 
 HOLDER = """
 import sys
-from calibration.store import Store
+from calibration.store import Store, handover
 with Store.open(sys.argv[1]) as store:
     keeper = store.keeper()
     keeper.round()
@@ -93,6 +93,28 @@ def test_traces_are_imported_and_drawn_from(asr: Run, tmp_path: Path) -> None:
     assert (first["imported"], again["already_there"]) == (3, 3)
     drawn = json.loads(asr("sample", "--n", 2, "--seed", 1, "--workflow", "w", "--json").stdout)
     assert drawn["population"] == 3
+
+
+def test_a_passphrase_is_handed_over_as_a_hash_and_a_role_too(
+    asr: Run, held: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[bytes] = []
+    put = handover._put
+
+    def keep(path: Path, content: bytes) -> None:
+        written.append(content)
+        put(path, content)
+
+    monkeypatch.setattr(handover, "_put", keep)
+    asr("reviewer", "Mara", "--role", "lead")
+    asr("reviewer", "Mara", "--role", "admin")
+    made = asr("passphrase", "Mara", "--generate").stdout.splitlines()[1]
+    assert "people sign in with a passphrase" in asr("identities", "open", code=2).stderr
+    assert any(b"argon2id" in content for content in written)
+    assert not any(made.encode() in content for content in written)
+    left = [p for p in held.with_suffix(".inbox").rglob("*") if p.is_file()]
+    assert not any(b"argon2id" in p.read_bytes() for p in left)
+    assert b"argon2id" not in held.with_suffix(".snapshot.duckdb").read_bytes()
 
 
 @pytest.mark.long

@@ -60,10 +60,7 @@ def no_batch(title: str) -> None:
 
 
 def results_batch(store: Store, title: str) -> str | None:
-    """Let the lead choose a batch of production traces; None when its results may not show.
-
-    A reviewer who still has traces of the batch to label must not see what others answered.
-    """
+    """Let the lead choose a batch of production traces; None when there is none."""
     batches = [b.batch_id for b in store.batches() if b.purpose == "production"]
     if not batches:
         no_batch(title)
@@ -74,10 +71,6 @@ def results_batch(store: Store, title: str) -> str | None:
         # A batch that was just drawn has nothing to show yet.
         labelled = (k for k, b in enumerate(batches) if not store.label_frame(b).empty)
         batch_id = st.selectbox("Batch", batches, index=next(labelled, 0), key=f"batch of {title}")
-    if session.still_labelling(store, batch_id):
-        st.text("You still have traces of this batch to label.")
-        st.text("What others and the judge say stays hidden from you until you have finished.")
-        return None
     return batch_id
 
 
@@ -107,6 +100,18 @@ def plain(name: str) -> str:
 def tighten() -> None:
     """Give the page the width and height that Streamlit leaves empty."""
     st.html(_STYLE)
+
+
+def who_is_here(store: Store) -> None:
+    """Say in the sidebar who has signed in, with the way out; nothing where people pick a name."""
+    person = session.chosen_reviewer(store)
+    if person is None or not session.signs_in(store):
+        return
+    with st.sidebar:
+        st.caption("Signed in as")
+        st.text(f"{person.name} ({person.role})")
+        st.button("Sign out", key="sign_out", on_click=session.sign_out, args=(store,))
+        st.html('<a href="/passphrase" target="_self">Change passphrase</a>')
 
 
 def banner(store: Store) -> None:

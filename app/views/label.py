@@ -42,7 +42,7 @@ def _choose_person(store: Store) -> None:
 
 def _add_person(store: Store) -> None:
     try:
-        person = store.add_reviewer(st.session_state[NEW_NAME])
+        person = session.add_person(store, st.session_state[NEW_NAME])
     except CalibrationError as error:
         st.session_state[REFUSAL] = str(error)
     else:
@@ -54,11 +54,12 @@ def _current_batch(batches: list[Batch]) -> Batch:
     return next((b for b in batches if b.batch_id == wanted), batches[0])
 
 
-def _sidebar(reviewer: Reviewer, batch: Batch, batches: list[Batch]) -> None:
+def _sidebar(store: Store, reviewer: Reviewer, batch: Batch, batches: list[Batch]) -> None:
     with st.sidebar:
-        st.caption("Labelling as")
-        st.text(reviewer.name)
-        st.button("Someone else", key="switch", on_click=session.choose_reviewer, args=(None,))
+        if not session.signs_in(store):
+            st.caption("Labelling as")
+            st.text(reviewer.name)
+            st.button("Someone else", key="switch", on_click=session.choose_reviewer, args=(None,))
         if len(batches) > 1:
             names = [b.batch_id for b in batches]
             st.session_state.setdefault(BATCH, batch.batch_id)
@@ -98,7 +99,8 @@ def _receive() -> None:
 
 
 @st.fragment
-def _desk(store: Store, reviewer: Reviewer, batch_id: str) -> None:
+def _desk(reviewer: Reviewer, batch_id: str) -> None:
+    store = session.require_store()  # of this run: a fragment outlives the one that drew it
     receipts = _receipts(reviewer.reviewer_id, batch_id)
     data = desk_data(store, reviewer, batch_id, receipts)
     trace_view.trace_view(data, on_outbox_change=_receive)
@@ -109,21 +111,25 @@ def _page() -> None:
     batches = [b for b in store.batches() if b.purpose != "adjudication"]
     if not batches:
         with st.container(key="page"):
-            frame.no_batch("No batch to label")
+            if session.is_lead(store):
+                frame.no_batch("No batch to label")
+            else:
+                st.header("No batch to label", anchor=False)
+                st.text("A lead draws the traces to label. Reload this page when that is done.")
         return
     reviewer = session.chosen_reviewer(store)
     if reviewer is None:
         _choose_person(store)
         return
     batch = _current_batch(batches)
-    _sidebar(reviewer, batch, batches)
+    _sidebar(store, reviewer, batch, batches)
     batch_id = st.session_state.get(BATCH) or batch.batch_id
     if len(batches) > 1:
         st.query_params["batch"] = batch_id
     if st.session_state.plain:
         plain_view.plain_view(store, reviewer.reviewer_id, batch_id)
     else:
-        _desk(store, reviewer, batch_id)
+        _desk(reviewer, batch_id)
 
 
 _page()

@@ -24,10 +24,6 @@ from calibration.reporting.planning import enough, half_width, hours
 from calibration.store import Store
 
 TITLE = "Overview"
-HIDDEN = (
-    "You still have traces of this batch to label. Agreement, the rate and what others skipped "
-    "stay hidden from you until you have finished."
-)
 MOST_ROWS = 200
 JUDGE = "overview_judge"
 HANDED = "overview_handed_over"
@@ -156,17 +152,17 @@ def _leases(store: Store, progress: Progress, names: dict[str, str]) -> None:
                 f"{names[reviewer_id]}: {ids}{more}, until {leases[-1].expires_at:%H:%M} UTC "
                 f"({minutes} min)"
             )
-            if me is not None and me.role == "lead" and me.reviewer_id != reviewer_id:
+            if me is not None and me.reviewer_id != reviewer_id:
                 st.button(
                     f"Hand over from {frame.plain(names[reviewer_id])}",
                     key=f"hand_over_{reviewer_id}",
                     on_click=_hand_over,
                     args=(store, progress.batch_id, reviewer_id, me.reviewer_id),
                 )
-    if me is None or me.role != "lead":
+    if me is None:
         st.caption(
             "A lead can hand over what somebody who is away holds. A lead is added with: "
-            f"{session.command('reviewer NAME --lead')}"
+            f"{session.command('reviewer NAME --role lead')}"
         )
     else:
         st.caption(
@@ -236,7 +232,7 @@ def _planner(store: Store, judge_id: str | None) -> None:
 def _draw(store: Store, plan: Plan, seed: int, evenly: bool) -> None:
     """Offer a lead to draw what was planned, and everybody the command that does it."""
     me = session.chosen_reviewer(store)
-    if me is not None and me.role == "lead":
+    if me is not None:
         st.button(
             f"Draw {plan.n} traces now",
             key="draw",
@@ -300,10 +296,6 @@ def _page() -> None:
         batch_id = st.selectbox("Batch", batches, key=f"batch of {TITLE}")
     names = {r.reviewer_id: r.name for r in store.reviewers()}
     progress = batch_progress(store, batch_id)
-    if session.still_labelling(store, batch_id):
-        _figures(progress, None)
-        st.text(HIDDEN)
-        return
     try:
         judge_id = _choose_judge(store)
         results = batch_results(store, batch_id, judge_id=judge_id)
@@ -315,8 +307,7 @@ def _page() -> None:
     _enough(results)
     _people(progress, names)
     _leases(store, progress, names)
-    if session.is_lead(store):
-        _remarks("Flagged", progress.flags, names)
+    _remarks("Flagged", progress.flags, names)
     _remarks("Skipped", progress.skips, names)
     _planner(store, judge_id)
 

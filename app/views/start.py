@@ -17,8 +17,7 @@ REFUSAL, DONE = "start_refused", "start_done"
 
 
 def _store() -> Store | None:
-    path = session.store_path()
-    return session.open_store(path) if path.exists() else None
+    return session.require_store() if session.store_path().exists() else None
 
 
 def _attempt(act: Callable[[], str]) -> None:
@@ -106,7 +105,7 @@ def _traces() -> None:
 def _people() -> None:
     st.text(
         "Reviewers label; leads also see what everybody said. Two or more reviewers are needed to "
-        "measure agreement. People can also add themselves on the Label page."
+        "measure agreement."
     )
     store = _store()
     if store is None:
@@ -124,7 +123,7 @@ def _people() -> None:
         if st.form_submit_button("Add", key="start_add"):
             _attempt(
                 lambda: (
-                    f"{store.add_reviewer(name, role='lead' if lead else 'reviewer').name} "
+                    f"{session.add_person(store, name, 'lead' if lead else 'reviewer').name} "
                     "can label."
                 )
             )

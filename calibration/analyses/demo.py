@@ -61,6 +61,8 @@ def build_demo(store: Store, *, seed: int) -> float:
         raise InputError(f"seed must be 0 or more, got {seed}")
     if not store.trace_frame().empty:
         raise CalibrationError(f"{store.path}: the demo needs an empty store")
+    if any(one.has_passphrase for one in store.access()):
+        raise CalibrationError(f"{store.path}: people sign in here; the demo needs another store")
     rng = np.random.default_rng(seed)
     taxonomy = store.taxonomy()
     dataset = load_reference()
@@ -76,6 +78,7 @@ def build_demo(store: Store, *, seed: int) -> float:
     true_class = {run.trace_id: int(k) for run, k in zip(runs, truth, strict=True)}
     _label_sample(store, taxonomy, true_class, seed, rng)
     add_practice(store, dataset)
+    store.set_identities("open")
     frame = store.trace_frame().set_index("trace_id").loc[[run.trace_id for run in runs]]
     credit = tuple(taxonomy.credit[name] for name in OUTCOMES)
     return float(scores(truth, trace_penalties(frame), credit=credit).mean())

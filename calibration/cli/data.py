@@ -1,4 +1,4 @@
-"""Commands that bring traces, verdicts, labels and people in, and labels out."""
+"""Commands that bring traces, verdicts and labels in, and labels out."""
 
 import csv
 import io
@@ -234,25 +234,6 @@ def import_labels(file: Path, path: Path, batch_id: str | None, as_data: bool) -
 
 
 @click.command()
-@click.argument("name")
-@click.option("--lead", is_flag=True, help="Make them a lead.")
-@with_store
-@with_json
-def reviewer(name: str, lead: bool, path: Path, as_data: bool) -> None:
-    """Add a reviewer.
-
-    \b
-    asr reviewer "Mara Lind"
-    """
-    with open_to_write(path) as store:
-        added = store.add_reviewer(name, role="lead" if lead else "reviewer")
-    if as_data:
-        print_json({"reviewer_id": added.reviewer_id, "name": added.name, "role": added.role})
-    else:
-        print_lines([f"{added.name} ({added.role}) can label as {added.reviewer_id!r}"])
-
-
-@click.command()
 @click.argument("file", required=False, type=EXISTING)
 @with_store
 @with_json
@@ -277,4 +258,4 @@ def taxonomy(file: Path | None, path: Path, as_data: bool) -> None:
         print_lines(text.taxonomy(shown))
 
 
-COMMANDS = (import_, verdicts, labels, reviewer, taxonomy)
+COMMANDS = (import_, verdicts, labels, taxonomy)

@@ -15,7 +15,8 @@ from calibration.errors import CalibrationError, InputError
 NOT_ALLOWED, BAD_INPUT = 1, 2
 # Where each command is: what one of them needs to load is not loaded for the others.
 MODULES = {
-    "import": "data", "verdicts": "data", "labels": "data", "reviewer": "data", "taxonomy": "data",
+    "import": "data", "verdicts": "data", "labels": "data", "taxonomy": "data",
+    "reviewer": "people", "passphrase": "people", "identities": "people",
     "plan": "planning", "plan-agreement": "planning", "sample": "planning",
     "escalate": "escalation", "audit": "escalation", "traces": "traces", "agreement": "agreement",
     "calibrate": "calibrate", "gate": "gate", "report": "results", "compare": "results",

@@ -13,8 +13,11 @@ from calibration.analyses import demo as demonstration
 from calibration.cli.terminal import EXISTING, print_json, print_lines, with_json, with_store
 from calibration.errors import InputError
 from calibration.reporting import as_json, as_text, asr_document
-from calibration.store import Store
+from calibration.store import Store, is_loopback
 
+NO_SIGN_IN = (
+    "first `asr reviewer NAME --role admin`, `asr passphrase NAME` and `asr identities passphrase`"
+)
 PORT = click.IntRange(1, 65535)
 
 
@@ -47,6 +50,7 @@ def demo(path: Path | None, port: int, host: str, seed: int, no_serve: bool, as_
     """
     if not no_serve:
         path = path or Path("asr-demo.duckdb")
+        _check_host(path, host)
         if not path.exists() or _is_empty_demo(path):
             click.echo("Building the demo (simulated data) ...", err=True)
             _demo_report(path, seed, as_data)
@@ -74,11 +78,23 @@ def _demo_report(path: Path, seed: int, as_data: bool) -> None:
         click.echo(f"true agent success rate of the simulated production: {result.truth:.4f}")
 
 
+def _check_host(path: Path, host: str) -> None:
+    """Refuse to let other machines in before sign-in is configured."""
+    configured = False
+    if path.exists():
+        with Store.open(path) as store:  # its errors are told here, not in a browser
+            configured = store.sign_in_is_configured()
+    if not configured and not is_loopback(host):
+        raise InputError(
+            f"host {host!r} lets other machines in, and sign-in is not configured: {NO_SIGN_IN}; "
+            "or leave --host out"
+        )
+
+
 def _serve(path: Path, port: int, host: str) -> None:
     """Become the server process, so that a signal to this one reaches it."""
-    if path.exists():
-        Store.open(path).close()  # errors are told here, not in a browser
-    else:
+    _check_host(path, host)
+    if not path.exists():
         click.echo(f"{path}: there is no store yet; the Set up page makes one", err=True)
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -31,6 +31,9 @@ CONFIG: dict[str, str | bool | int | float | list[str]] = {
 }
 
 
+# Only the process that has the store reads these tables.
+SECRET = frozenset({"credential", "session", "sign_in"})
+
 # One lock a file, not an object: DuckDB lets one process open a file twice.
 _write_locks: dict[Path, threading.Lock] = {}
 
@@ -134,7 +137,7 @@ class Database:
                 raise
 
     def copy_to(self, path: Path) -> None:
-        """Copy every table, as of one moment, to a new file."""
+        """Copy every table but the secret ones, as of one moment, to a new file."""
         with self._connection.cursor() as cursor:
             (name,) = cursor.execute("SELECT current_database()").fetchone() or ("",)
             place = str(path.absolute()).replace("'", "''")
@@ -142,7 +145,21 @@ class Database:
             cursor.execute(f"ATTACH '{place}' AS snapshot (STORAGE_VERSION '{version}')")
             try:
                 quoted = name.replace('"', '""')
-                cursor.execute(f'COPY FROM DATABASE "{quoted}" TO snapshot')
+                # What was copied and then deleted would still stand in the file.
+                cursor.begin()
+                cursor.execute(f'COPY FROM DATABASE "{quoted}" TO snapshot (SCHEMA)')
+                found = cursor.execute(
+                    "SELECT table_name FROM duckdb_tables() WHERE database_name = ?", [name]
+                ).fetchall()
+                for table in sorted({row[0] for row in found} - SECRET):
+                    cursor.execute(
+                        f'INSERT INTO snapshot."{table}" SELECT * FROM "{quoted}"."{table}"'
+                    )
+                cursor.commit()
+            except BaseException:
+                with suppress(duckdb.TransactionException):
+                    cursor.rollback()
+                raise
             finally:
                 cursor.execute("DETACH snapshot")
 

@@ -49,6 +49,10 @@ CALLS = {
     "set_taxonomy": Call(None, {"taxonomy": Taxonomy}, None),
     "set_workflow": Call(None, {"workflow": Workflow}, None),
     "add_reviewer": Call(None, {"name": str, "role": str, "simulated": bool}, Reviewer),
+    # The passphrase itself is never written down.
+    "store_hash": Call(None, {"reviewer_id": str, "hash": str}, None),
+    "set_identities": Call(None, {"wanted": str}, None),
+    "set_role": Call(None, {"reviewer_id": str, "role": str}, Reviewer),
     "ingest_written": Call(
         "index", {"index": list[IndexRow], "take_changed": bool}, IngestResult
     ),

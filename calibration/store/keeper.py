@@ -6,7 +6,7 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from calibration.store import batches, label_import, people, traces, verdicts
+from calibration.store import batches, label_import, people, sign_in, traces, verdicts
 from calibration.store.database import Database
 from calibration.store.handover import beat, take_in
 from calibration.store.snapshot import publish
@@ -74,6 +74,12 @@ class Keeper(threading.Thread):
                 return batches.add_batch(db, **arguments)
             case "add_reviewer":
                 return people.add_reviewer(db, **arguments)
+            case "store_hash":
+                return sign_in.store_hash(db, **arguments)
+            case "set_identities":
+                return sign_in.set_identities(db, **arguments)
+            case "set_role":
+                return sign_in.set_role(db, **arguments)
             case "set_workflow":
                 return people.set_workflow(db, **arguments)
             case "set_taxonomy":

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from calibration.errors import InputError, TaxonomyError
 from calibration.records import ROLES, Reviewer, Workflow
-from calibration.store.database import Database, record_audit, rows, utc_now
+from calibration.store.database import Cursor, Database, record_audit, rows, utc_now
 from calibration.taxonomy import Taxonomy, taxonomy_from_dict
 
 
@@ -28,26 +28,31 @@ def add_reviewer(
     db: Database, name: str, *, role: str = "reviewer", simulated: bool = False
 ) -> Reviewer:
     """Add a reviewer, or return the one who already has this name."""
+    with db.write() as cursor:
+        return put_reviewer(cursor, name, role=role, simulated=simulated)
+
+
+def put_reviewer(cursor: Cursor, name: str, *, role: str, simulated: bool) -> Reviewer:
+    """Add a reviewer in a transaction of the caller's, or return who already has this name."""
     name = " ".join(name.split())
-    reviewer_id = _slug(name)
+    reviewer_id = reviewer_id_of(name)
     if not reviewer_id or len(name) > 80:
         raise InputError(f"reviewer name must have 1 to 80 letters or digits, got {name!r}")
     if role not in ROLES:
         raise InputError(f"role must be one of {', '.join(ROLES)}, got {role!r}")
-    with db.write() as cursor:
-        cursor.execute(
-            "INSERT INTO reviewer VALUES (?, ?, ?, ?, ?) ON CONFLICT (reviewer_id) DO NOTHING",
-            [reviewer_id, name, role, simulated, utc_now()],
-        )
-        stored = rows(
-            cursor,
-            "SELECT reviewer_id, name, role, simulated FROM reviewer WHERE reviewer_id = ?",
-            [reviewer_id],
-        )
+    cursor.execute(
+        "INSERT INTO reviewer VALUES (?, ?, ?, ?, ?) ON CONFLICT (reviewer_id) DO NOTHING",
+        [reviewer_id, name, role, simulated, utc_now()],
+    )
+    stored = rows(
+        cursor,
+        "SELECT reviewer_id, name, role, simulated FROM reviewer WHERE reviewer_id = ?",
+        [reviewer_id],
+    )
     return Reviewer(**stored[0])
 
 
-def _slug(name: str) -> str:
+def reviewer_id_of(name: str) -> str:
     """Return an id that "Zoë B." and "zoe b" share; other scripts keep letters and marks.
 
     Only Latin letters lose their accents: elsewhere a mark is a vowel or another letter, and

@@ -11,6 +11,7 @@ from calibration.store import snapshot, traces
 from calibration.store.batches import Batch
 from calibration.store.handover import hand_over, is_attended
 from calibration.store.label_import import LabelsStored
+from calibration.store.passphrases import hashed
 from calibration.store.store import Store
 from calibration.store.verdicts import VerdictsStored
 from calibration.taxonomy import Taxonomy
@@ -50,6 +51,19 @@ class RemoteStore(Store):
         """Add a reviewer, or return the one who has this name."""
         added: Reviewer = self._hand_over("add_reviewer", name=name, role=role, simulated=simulated)
         return added
+
+    def set_passphrase(self, reviewer_id: str, passphrase: str) -> None:
+        """Give a person a passphrase; only its hash is handed over."""
+        self._hand_over("store_hash", reviewer_id=reviewer_id, hash=hashed(passphrase))
+
+    def set_identities(self, wanted: str) -> None:
+        """Choose how people say who they are."""
+        self._hand_over("set_identities", wanted=wanted)
+
+    def set_role(self, reviewer_id: str, role: str) -> Reviewer:
+        """Give a person another role."""
+        changed: Reviewer = self._hand_over("set_role", reviewer_id=reviewer_id, role=role)
+        return changed
 
     def ingest(self, new: Sequence[Trace], *, take_changed: bool = False) -> traces.IngestResult:
         """Write the text of traces here; the app adds those that are new to its index."""

@@ -7,7 +7,7 @@ from typing import Self
 
 from calibration.errors import StoreLockedError
 from calibration.records import Reviewer
-from calibration.store import people, snapshot
+from calibration.store import people, sessions, snapshot
 from calibration.store.database import Database
 from calibration.store.interface.adjudication import AdjudicationCalls
 from calibration.store.interface.batches import BatchCalls
@@ -16,6 +16,7 @@ from calibration.store.interface.inserted import InsertedCalls
 from calibration.store.interface.judging import JudgingCalls
 from calibration.store.interface.labels import LabelCalls
 from calibration.store.interface.people import PeopleCalls
+from calibration.store.interface.sign_in import SignInCalls
 from calibration.store.interface.traces import TraceCalls
 from calibration.store.keeper import Keeper
 from calibration.taxonomy import Taxonomy, default_taxonomy
@@ -24,11 +25,12 @@ from calibration.taxonomy import Taxonomy, default_taxonomy
 class Store(
     AdjudicationCalls,
     BatchCalls,
-    InsertedCalls,
     CertificationCalls,
+    InsertedCalls,
     JudgingCalls,
     LabelCalls,
     PeopleCalls,
+    SignInCalls,
     TraceCalls,
 ):
     """Traces, labels and verdicts of one team, in one DuckDB file.
@@ -99,5 +101,23 @@ class Store(
     def acting_as(self, person: Reviewer) -> Self:
         """Return this store as a person may use it: what their role does not allow is refused."""
         bound = copy(self)
-        bound._actor = person
+        bound._actor, bound._lasts = person, None
+        return bound
+
+    @property
+    def actor(self) -> Reviewer | None:
+        """The person whose rights this store goes by, None for whoever holds the file."""
+        return self._actor
+
+    def of_session(self, token: str) -> Self | None:
+        """Return this store as the person of a session may use it, None if it has ended.
+
+        When it ends, or the person gets another role, calls are refused from then on: a page
+        may still be open.
+        """
+        person = sessions.person_of_session(self._db, token)
+        if person is None:
+            return None
+        bound = self.acting_as(person)
+        bound._lasts = sessions.lasting(self._db, token, person)
         return bound

@@ -8,6 +8,7 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from app import session
+from calibration.store import sign_in
 
 MAIN = Path(__file__).parents[2] / "app" / "main.py"
 OpenApp = Callable[..., AppTest]
@@ -17,6 +18,7 @@ OpenApp = Callable[..., AppTest]
 def store_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     path = tmp_path / "store.duckdb"
     monkeypatch.setenv("ASR_STORE", str(path))
+    monkeypatch.setattr(sign_in, "DEFAULT", sign_in.OPEN)
     yield path
     session.close_stores()
     st.cache_resource.clear()

@@ -130,7 +130,7 @@ def test_nobody_but_a_lead_can_hand_over(team: Path, open_app: OpenApp) -> None:
     app = overview(open_app())
     assert "Held right now (2)" in texts(app)
     assert not [b for b in app.button if b.key and b.key.startswith("hand_over")]
-    assert any("reviewer NAME --lead" in c.value for c in app.caption)
+    assert any("reviewer NAME --role lead" in c.value for c in app.caption)
 
 
 def test_the_overview_of_a_finished_batch_says_what_more_would_give(

@@ -8,10 +8,14 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+
+from calibration.errors import CalibrationError
+from calibration.store import Store
 
 APP = Path(__file__).parents[2] / "app" / "asgi.py"
 NOT_RUN = "NOT RUN: browser (no chromium)"
@@ -64,10 +68,13 @@ def page(context: BrowserContext) -> Page:
 
 
 class Server:
-    """The app in a process of its own, on one port, so that it can be stopped and started."""
+    """The app in a process of its own, on one port, so that it can be stopped and started.
 
-    def __init__(self, store: Path) -> None:
-        self.store = store
+    `identities` is how people of the store say who they are; None leaves it as it is.
+    """
+
+    def __init__(self, store: Path, identities: str | None = "open") -> None:
+        self.store, self.identities = store, identities
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = int(probe.getsockname()[1])
@@ -75,6 +82,9 @@ class Server:
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
+        if self.identities is not None and self.store.exists():
+            with suppress(CalibrationError), Store.open(self.store) as store:
+                store.set_identities(self.identities)
         with self.store.with_suffix(".log").open("ab") as log:
             self.process = subprocess.Popen(
                 [

@@ -11,7 +11,7 @@ from calibration.records import ROLES, LabelDraft, Reviewer
 from calibration.store.store import Store
 
 # Of whoever holds the file, and not calls of a person.
-OF_THE_HOLDER = {"open", "open_to_read", "keeper", "close", "path", "acting_as"}
+OF_THE_HOLDER = {"open", "open_to_read", "keeper", "close", "path", "acting_as", "of_session"}
 CALLS = sorted(
     name
     for name, _ in inspect.getmembers(Store, inspect.isfunction)

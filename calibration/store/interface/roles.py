@@ -35,6 +35,8 @@ def open_to(role: str, *, oneself: str | None = None, or_lead: bool = False) -> 
         @functools.wraps(call)
         def checked(self: Calls, *args: Any, **kwargs: Any) -> Any:
             actor = self._actor
+            if self._lasts is not None and not self._lasts():
+                raise NotAllowedError("your session has ended; sign in again")
             if actor is not None:
                 if not ranks(actor, role):
                     raise NotAllowedError(f"{call.__name__}: this is for {role}s and above")

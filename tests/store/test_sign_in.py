@@ -1,0 +1,417 @@
+"""Passphrases, sessions, roles: each rule keeping its word and being broken."""
+
+import statistics
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from calibration.errors import InputError, NotAllowedError, SignInError
+from calibration.store import Store, generated_passphrase, passphrases, sessions, sign_in
+from calibration.store.snapshot import publish
+from tests.store.builders import Clock, empty_store, query
+
+GOOD = "correct horse battery"
+OTHER = "another good phrase"
+HERE, THERE = "192.0.2.7", "198.51.100.9"
+
+
+@pytest.fixture
+def turned(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(sign_in, "utc_now", made)
+    monkeypatch.setattr(sessions, "utc_now", made)
+    return made
+
+
+@pytest.fixture
+def team(store: Store) -> Store:
+    """A store with an admin, a lead and a reviewer; the first two have passphrases."""
+    store.add_reviewer("Ada", role="admin")
+    store.add_reviewer("Lea", role="lead")
+    store.add_reviewer("Rea")
+    store.set_passphrase("ada", GOOD)
+    store.set_passphrase("lea", OTHER)
+    return store
+
+
+@pytest.fixture(scope="module")
+def kept_team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    with empty_store(tmp_path_factory.mktemp("kept") / "team.duckdb") as store:
+        store.add_reviewer("Ada", role="admin")
+        yield store
+
+
+def fail(store: Store, name: str = "Ada", address: str = HERE) -> float:
+    """Sign in with a wrong passphrase; return for how long no further attempt is taken."""
+    with pytest.raises(SignInError) as refused:
+        store.verify_sign_in(name, "not this passphrase", address)
+    return refused.value.wait_s
+
+
+# Identities
+
+
+def test_a_new_store_asks_for_passphrases(store: Store) -> None:
+    assert store.identities() == "passphrase"
+    store.set_identities("open")
+    assert store.identities() == "open"
+    store.set_identities("passphrase")
+    assert store.identities() == "passphrase"
+    assert query(store, "SELECT count(*) FROM audit WHERE what = 'setting'") == [(2,)]
+
+
+def test_identities_are_not_opened_over_the_heads_of_people_who_sign_in(team: Store) -> None:
+    with pytest.raises(InputError, match="2 of this store's people sign in with a passphrase"):
+        team.set_identities("open")
+    with pytest.raises(InputError, match="open or passphrase, got 'none'"):
+        team.set_identities("none")
+    assert team.identities() == "passphrase"
+
+
+def test_a_demo_is_closed_only_when_an_admin_can_sign_in(store: Store) -> None:
+    store.set_identities("open")
+    store.add_reviewer("Lea", role="lead")
+    store.set_passphrase("lea", GOOD)
+    with pytest.raises(InputError, match="no admin has a passphrase yet"):
+        store.set_identities("passphrase")
+    store.set_role("lea", "admin")
+    store.set_identities("passphrase")
+    assert store.sign_in_is_configured()
+
+
+def test_sign_in_is_configured_once_an_admin_has_a_passphrase(store: Store) -> None:
+    assert not store.sign_in_is_configured()
+    store.add_reviewer("Lea", role="lead")
+    store.set_passphrase("lea", GOOD)
+    assert not store.sign_in_is_configured()
+    store.add_reviewer("Ada", role="admin")
+    assert not store.sign_in_is_configured()
+    store.set_passphrase("ada", GOOD)
+    assert store.sign_in_is_configured()
+
+
+# Passphrases
+
+
+@pytest.mark.parametrize(
+    ("passphrase", "why"),
+    [
+        ("", "12 to 200 characters, got 0"),
+        ("eleven char", "12 to 200 characters, got 11"),
+        ("ab " * 67, "12 to 200 characters, got 201"),
+        ("abcabcabcabcabc", "5 different characters or more"),
+    ],
+)
+def test_a_weak_passphrase_is_refused(kept_team: Store, passphrase: str, why: str) -> None:
+    with pytest.raises(InputError, match=why):
+        kept_team.set_passphrase("ada", passphrase)
+    assert not kept_team.access()[0].has_passphrase
+
+
+@pytest.mark.parametrize("passphrase", ["twelve chars", "abcde" * 40, "ünïcödé pässwörd ✓"])
+def test_a_good_passphrase_lets_its_owner_in(store: Store, passphrase: str) -> None:
+    store.add_reviewer("Ada", role="admin")
+    store.set_passphrase("ada", passphrase)
+    token = store.verify_sign_in("  ADA ", passphrase, HERE)
+    person = store.person_of_session(token)
+    assert person is not None
+    assert (person.reviewer_id, person.role) == ("ada", "admin")
+
+
+def test_a_passphrase_typed_in_another_normal_form_is_the_same(store: Store) -> None:
+    store.add_reviewer("Ada")
+    store.set_passphrase("ada", "pa\u0308sswo\u0308rter hier")
+    assert store.verify_sign_in("Ada", "p\u00e4ssw\u00f6rter hier", HERE)
+
+
+def test_nobody_has_no_passphrase(store: Store) -> None:
+    with pytest.raises(InputError, match="there is nobody called 'zoe'"):
+        store.set_passphrase("zoe", GOOD)
+
+
+def test_a_generated_passphrase_is_good_and_never_the_same() -> None:
+    made = {generated_passphrase() for _ in range(50)}
+    assert len(made) == 50
+    assert all(len(passphrases.hashed(p)) > 50 for p in list(made)[:2])
+
+
+def test_what_is_no_hash_is_not_stored(team: Store) -> None:
+    with pytest.raises(InputError, match="no Argon2 hash"):
+        sign_in.store_hash(team._db, "rea", GOOD)
+
+
+def test_wrong_and_unknown_are_told_in_the_same_words(team: Store) -> None:
+    said = set()
+    for name, passphrase in (("Ada", OTHER), ("Nobody", GOOD), ("Rea", GOOD), ("", ""),
+                             ("Ada", "x" * 5_000)):  # fmt: skip
+        with pytest.raises(SignInError) as refused:
+            team.verify_sign_in(name, passphrase, HERE)
+        said.add(str(refused.value))
+    assert said == {"This name and passphrase do not belong together."}
+
+
+def test_an_unknown_name_takes_as_long_as_a_known_one(team: Store) -> None:
+    fail(team, "warm up", THERE)
+
+    def seconds(name: str) -> float:
+        taken = []
+        for number in range(5):
+            before = time.perf_counter()
+            fail(team, name, f"203.0.113.{number}")
+            taken.append(time.perf_counter() - before)
+        return statistics.median(taken)
+
+    known, unknown = seconds("Ada"), seconds("Nobody")
+    assert 0.4 < known / unknown < 2.5
+
+
+def test_a_name_that_is_nobodys_is_not_written_down(team: Store) -> None:
+    fail(team, "my secret passphrase")
+    stored = str(query(team, "SELECT * FROM sign_in"))
+    assert "secret" not in stored
+
+
+# Waiting
+
+
+def test_the_fifth_wrong_passphrase_makes_wait_and_the_wait_ends(
+    team: Store, turned: Clock
+) -> None:
+    assert [fail(team) for _ in range(4)] == [0, 0, 0, 0]
+    assert fail(team) == 15 * 60
+    with pytest.raises(SignInError, match=r"Too many attempts\. Try again in 15 minutes\."):
+        team.verify_sign_in("Ada", GOOD, HERE)  # right, and not looked at
+    turned.forward(minutes=14, seconds=59)
+    with pytest.raises(SignInError, match=r"Try again in 1 minute\."):
+        team.verify_sign_in("Ada", GOOD, HERE)
+    turned.forward(seconds=1)
+    assert team.verify_sign_in("Ada", GOOD, HERE)
+    assert fail(team) == 0  # after a success the count begins anew
+
+
+def test_the_wait_grows(team: Store, turned: Clock) -> None:
+    for _ in range(5):
+        fail(team)
+    waits = []
+    for _ in range(6):
+        turned.forward(hours=5)
+        waits.append(fail(team) / 60)
+    # A day later the first ones no longer count.
+    assert waits[:4] == [30, 60, 120, 240]
+
+
+def test_somebody_elsewhere_or_another_name_need_not_wait(team: Store, turned: Clock) -> None:
+    for _ in range(5):
+        fail(team)
+    assert team.verify_sign_in("Ada", GOOD, THERE)
+    assert team.verify_sign_in("Lea", OTHER, HERE)
+
+
+def test_a_name_of_nobody_is_made_to_wait_too(team: Store, turned: Clock) -> None:
+    assert [fail(team, "Nobody") for _ in range(5)] == [0, 0, 0, 0, 900]
+
+
+def test_the_wait_survives_a_restart(tmp_path: Path) -> None:
+    path = tmp_path / "s.duckdb"
+    with empty_store(path) as store:
+        store.add_reviewer("Ada", role="admin")
+        store.set_passphrase("ada", GOOD)
+        for _ in range(5):
+            fail(store)
+    with Store.open(path) as store, pytest.raises(SignInError, match="Too many attempts"):
+        store.verify_sign_in("Ada", GOOD, HERE)
+
+
+def test_attempts_at_the_same_time_are_all_counted(team: Store) -> None:
+    def attempt(_number: int) -> str:
+        with pytest.raises(SignInError) as refused:
+            team.verify_sign_in("Ada", "not this passphrase", HERE)
+        return str(refused.value)
+
+    with ThreadPoolExecutor(20) as pool:
+        said = list(pool.map(attempt, range(20)))
+    assert sum(words.startswith("Too many") for words in said) == 15
+
+
+def test_one_address_does_not_try_many_names(
+    team: Store, turned: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("calibration.store.sign_in_limits.FREE_OF_ADDRESS", 6)
+    assert [fail(team, f"name {k}", "2001:db8::1") for k in range(6)][-1] == 900
+    with pytest.raises(SignInError, match="Too many"):
+        team.verify_sign_in("Ada", GOOD, "2001:db8::2")  # the same network
+    assert team.verify_sign_in("Ada", GOOD, "2001:db8:0:1::2")
+
+
+def test_many_addresses_do_not_try_one_name_nor_lock_its_owner_out(
+    team: Store, turned: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("calibration.store.sign_in_limits.FREE_OF_NAME", 6)
+    assert team.verify_sign_in("Ada", GOOD, HERE)
+    for k in range(6):
+        fail(team, "Ada", f"203.0.113.{k}")
+    with pytest.raises(SignInError, match="Too many"):
+        team.verify_sign_in("Ada", GOOD, THERE)
+    assert team.verify_sign_in("Ada", GOOD, HERE)
+
+
+# Sessions
+
+
+def test_a_session_ends_when_it_is_not_used(team: Store, turned: Clock) -> None:
+    token = team.verify_sign_in("Lea", OTHER, HERE)
+    turned.forward(hours=11, minutes=59)
+    assert team.person_of_session(token) is not None  # which moves its end
+    turned.forward(hours=11, minutes=59)
+    assert team.person_of_session(token) is not None
+    turned.forward(hours=12)
+    assert team.person_of_session(token) is None
+
+
+def test_a_session_ends_after_a_week_whatever_happens(team: Store, turned: Clock) -> None:
+    token = team.verify_sign_in("Lea", OTHER, HERE)
+    for _ in range(6 * 24 + 23):
+        turned.forward(hours=1)
+        assert team.person_of_session(token) is not None
+    turned.forward(hours=1)
+    assert team.person_of_session(token) is None
+
+
+@pytest.mark.parametrize("token", ["", "x", "ada", "é" * 40])
+def test_what_is_no_token_is_nobody(kept_team: Store, token: str) -> None:
+    assert kept_team.person_of_session(token) is None
+    assert kept_team.of_session(token) is None
+
+
+def test_signing_out_ends_this_session_and_no_other(team: Store) -> None:
+    one, other = (team.verify_sign_in("Lea", OTHER, HERE) for _ in range(2))
+    team.end_session(one)
+    assert team.person_of_session(one) is None
+    assert team.person_of_session(other) is not None
+
+
+@pytest.mark.parametrize("by", ["new passphrase", "taken"])
+def test_sessions_end_with_the_passphrase_and_an_open_page_can_no_more(
+    team: Store, by: str
+) -> None:
+    token = team.verify_sign_in("Lea", OTHER, HERE)
+    page = team.of_session(token)
+    assert page is not None
+    assert page.trace_frame().empty
+    if by == "taken":
+        team.take_passphrase("lea")
+    else:
+        team.set_passphrase("lea", GOOD)
+    assert team.person_of_session(token) is None
+    with pytest.raises(NotAllowedError, match="your session has ended; sign in again"):
+        page.trace_frame()
+    if by == "taken":
+        fail(team, "Lea")
+
+
+def test_a_changed_role_holds_for_an_open_page_too(team: Store) -> None:
+    token = team.verify_sign_in("Lea", OTHER, HERE)
+    page = team.of_session(token)
+    assert page is not None
+    team.set_role("lea", "reviewer")
+    with pytest.raises(NotAllowedError):
+        page.trace_frame()
+    again = team.of_session(token)
+    assert again is not None
+    assert again.actor is not None
+    assert again.actor.role == "reviewer"
+
+
+def test_an_open_page_ends_with_time(team: Store, turned: Clock) -> None:
+    page = team.of_session(team.verify_sign_in("Lea", OTHER, HERE))
+    assert page is not None
+    turned.forward(hours=13)
+    with pytest.raises(NotAllowedError, match="your session has ended"):
+        page.batches()
+
+
+def test_one_changes_ones_own_passphrase_knowing_the_old_one(team: Store) -> None:
+    before = team.verify_sign_in("Lea", OTHER, HERE)
+    page = team.of_session(before)
+    assert page is not None
+    with pytest.raises(SignInError):
+        page.change_passphrase("lea", "not this one", GOOD, HERE)
+    with pytest.raises(NotAllowedError, match="only in one's own name"):
+        page.change_passphrase("ada", GOOD, OTHER, HERE)
+    token = page.change_passphrase("lea", OTHER, GOOD, HERE)
+    assert team.person_of_session(before) is None
+    assert team.person_of_session(token) is not None
+    assert team.verify_sign_in("Lea", GOOD, HERE)
+
+
+# Roles
+
+
+def test_the_first_admin_is_made_once(store: Store) -> None:
+    assert store.wants_first_admin()
+    with pytest.raises(InputError, match="12 to 200"):
+        store.make_first_admin("Ada", "short")
+    assert store.reviewers() == []
+    token = store.make_first_admin("Ada", GOOD)
+    person = store.person_of_session(token)
+    assert person is not None
+    assert person.role == "admin"
+    assert not store.wants_first_admin()
+    with pytest.raises(NotAllowedError, match="has its admins already"):
+        store.make_first_admin("Eve", OTHER)
+    assert [p.name for p in store.reviewers()] == ["Ada"]
+
+
+def test_an_open_store_makes_no_first_admin(store: Store) -> None:
+    store.set_identities("open")
+    with pytest.raises(NotAllowedError):
+        store.make_first_admin("Ada", GOOD)
+
+
+def test_the_last_admin_who_can_sign_in_stays_one(team: Store) -> None:
+    team.add_reviewer("Abe", role="admin")  # without a passphrase
+    for act in (lambda: team.set_role("ada", "lead"), lambda: team.take_passphrase("ada")):
+        with pytest.raises(NotAllowedError, match="ada is the only admin"):
+            act()
+    assert team.set_role("abe", "reviewer").role == "reviewer"
+    team.set_role("lea", "admin")
+    assert team.set_role("ada", "lead").role == "lead"
+    assert query(team, "SELECT count(*) FROM audit WHERE what = 'role'") == [(3,)]
+
+
+def test_a_role_is_one_of_three_and_of_somebody(team: Store) -> None:
+    with pytest.raises(InputError, match="role must be one of"):
+        team.set_role("rea", "boss")
+    with pytest.raises(InputError, match="there is nobody"):
+        team.set_role("zoe", "lead")
+
+
+def test_people_are_listed_with_how_they_come_in(team: Store, turned: Clock) -> None:
+    team.verify_sign_in("Lea", OTHER, HERE)
+    fail(team, "Ada")
+    listed = [(a.person.name, a.has_passphrase, a.last_sign_in) for a in team.access()]
+    assert listed == [("Ada", True, None), ("Lea", True, turned.now), ("Rea", False, None)]
+
+
+# Secrets
+
+
+def test_nothing_secret_is_stored_as_it_is_or_reaches_the_snapshot(team: Store) -> None:
+    token = team.verify_sign_in("Ada", GOOD, HERE)
+    ((hash,),) = query(team, "SELECT hash FROM credential WHERE reviewer_id = 'ada'")
+    ((digest,),) = query(team, "SELECT token_hash FROM session")
+    everything = str([query(team, f"SELECT * FROM {t}") for t in ("credential", "session",
+                                                                  "sign_in", "audit")])  # fmt: skip
+    assert hash.startswith("$argon2id$")
+    assert GOOD not in everything
+    assert token not in everything
+    copy = publish(team._db).read_bytes()
+    team.close()
+    kept = team.path.read_bytes()
+    for secret in (hash, digest, HERE):
+        assert secret.encode() in kept
+        assert secret.encode() not in copy
+    assert b"Rea" in copy
