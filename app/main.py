@@ -19,6 +19,7 @@ if reviewer is not None:
     # Every page keeps the choice in the address: a reload must not show what is hidden from them.
     session.choose_reviewer(reviewer.reviewer_id)
 leads = reviewer is not None and reviewer.role == "lead"
+adjudicates = reviewer is not None and reviewer.role != "reviewer"
 # The default page has no address of its own: a page that is asked for by name is not the default.
 asked = urlsplit(st.context.url or "").path.strip("/")
 overview_first = (leads or asked == "label") and asked != "overview"
@@ -29,7 +30,7 @@ page = st.navigation(
     [
         *([overview, label] if leads else [label, overview]),
         st.Page("views/agreement.py", title="Agreement"),
-        *([st.Page("views/adjudicate.py", title="Adjudicate")] if leads else []),
+        *([st.Page("views/adjudicate.py", title="Adjudicate")] if adjudicates else []),
         st.Page("views/judge.py", title="Judge"),
         st.Page("views/asr.py", title="ASR"),
         st.Page("views/data.py", title="Data"),

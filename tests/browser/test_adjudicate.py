@@ -131,7 +131,7 @@ class Bench(Desk):
 def batch(server: Server) -> Iterator[str]:
     batch_id = build(server.store)
     server.start()
-    yield batch_id
+    return batch_id
 
 
 @pytest.fixture
