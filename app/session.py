@@ -144,7 +144,11 @@ def is_lead(store: Store) -> bool:
 
 def labels_anything(store: Store) -> bool:
     """Return whether this session's reviewer has traces of any batch but practice to label."""
-    batches = [batch.batch_id for batch in store.batches() if batch.purpose != "practice"]
+    batches = [
+        batch.batch_id
+        for batch in store.batches()
+        if batch.purpose not in ("practice", "adjudication")
+    ]
     return any(still_labelling(store, batch_id) for batch_id in batches)
 
 

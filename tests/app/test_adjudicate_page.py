@@ -11,6 +11,9 @@ from streamlit.testing.v1 import AppTest
 from app import adjudicating, session
 from app.desk_data import team_handbook
 from app.labelling import Receipts, apply_events
+from calibration.analyses.adjudication import adjudication_work
+from calibration.analyses.handbook_proposals import handbook_proposals
+from calibration.errors import NotAllowedError
 from calibration.records import Reviewer
 from calibration.store import Store
 from tests.analyses.worlds import World, make_world
@@ -305,6 +308,26 @@ def test_only_the_last_step_is_taken_back(bench: BenchDesk) -> None:
     bench.send(**settled(bench.data()["settle"]))
     assert "no such adjudication" in bench.send(kind="undo", undoes=first)
     assert bench.send(kind="undo", undoes=second) == ""
+
+
+def test_the_rights_of_a_lead_are_enough(bench: BenchDesk) -> None:
+    bench.store = bench.store.acting_as(LEA)
+    trace = bench.data()["queue"][0]["trace_id"]
+    assert bench.send(kind="label", trace_id=trace, answers={"output": "no"}) == ""
+    assert bench.send(**settled(bench.data()["settle"])) == ""
+    assert bench.send(kind="undo", undoes=trace) == ""
+    assert adjudication_work(bench.store, bench.of_batch, "lea").n_disputed == 2
+    assert handbook_proposals(bench.store) == ()
+
+
+def test_nobody_adjudicates_in_the_name_of_somebody_else(bench: BenchDesk) -> None:
+    trace = bench.data()["queue"][0]["trace_id"]
+    bench.send(kind="label", trace_id=trace, answers={"output": "no"})
+    due = bench.data()["settle"]
+    bench.store = bench.store.acting_as(Reviewer(reviewer_id="leo", name="Leo", role="lead"))
+    assert "only in one's own name" in bench.send(**settled(due))
+    with pytest.raises(NotAllowedError):
+        bench.data()
 
 
 def test_the_events_of_another_batch_settle_nothing(bench: BenchDesk) -> None:
