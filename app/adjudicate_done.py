@@ -72,13 +72,13 @@ def _table(work: AdjudicationWork, names: Mapping[str, str]) -> Settled | None:
         {
             "trace": [of.trace_id for of in work.settled],
             "consensus": [of.outcome for of in work.settled],
+            "state": ["reopened" if of.reopened else "stands" for of in work.settled],
             "labels": [_labels(of, names) for of in work.settled],
             "decided blind": [_blind(of) for of in work.settled],
             "parted at": [of.question or "-" for of in work.settled],
             "cause": [cause_title(of.cause) for of in work.settled],
             "by": [names.get(of.adjudicator, of.adjudicator) for of in work.settled],
             "when": [of.at for of in work.settled],
-            "state": ["reopened" if of.reopened else "stands" for of in work.settled],
         }
     )
     picked = st.dataframe(

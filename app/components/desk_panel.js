@@ -89,7 +89,7 @@ function renderStatus(view) {
     ...(last
       ? [el("span", { class: "detail", text: "Last: " }),
          el("span", { text: last.outcome ? classTitle(desk, last.outcome) : "skipped" })]
-      : [el("span", { class: "detail", text: "Nothing labelled yet" })]),
+      : [el("span", { class: "detail", text: desk.data.adjudication ? "Nothing adjudicated yet" : "Nothing labelled yet" })]),
   );
   const who = `${desk.data.name} · ${desk.data.batch}`;
   if (parts.who.textContent !== who) parts.who.textContent = who;
@@ -99,7 +99,7 @@ function renderStatus(view) {
   const flag = ["F", view.trace && desk.flagOn(view.trace.trace_id) !== null ? "unflag" : "flag"];
   const keys = view.mode === "lesson" ? [flag] : view.trace && !decided ? [["S", "skip"], flag, ["H", "handbook"]] : [];
   if (adjudication) keys.splice(0, keys.length, ...keys.filter(([key]) => key !== "F"));
-  if (view.mode === "settle") keys.push(["W", "rationale"], ["H", "handbook"]);
+  if (view.mode === "settle") keys.push(["Enter", "make it consensus"], ["W", "rationale"], ["H", "handbook"]);
   if (last && !adjudication) keys.push(["L", "my labels"]);
   keys.push(["?", "all keys"]);
   if (view.mode === "goals") keys.splice(0, keys.length, ["G", "back to the question"], ["?", "all keys"]);

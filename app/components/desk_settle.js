@@ -105,8 +105,8 @@ function givenBox(desk, label) {
     el("div", { class: "given-head" },
       el("b", { text: `Reviewer ${label.who}${label.own ? " (you)" : ""}` }),
       el("b", { class: `class-${label.outcome}`, text: classTitle(desk, label.outcome) })),
-    el("div", { class: "detail", text: path }),
-    el("div", { text: label.rationale || "No rationale." }),
+    el("div", { class: "detail", text: label.rationale ? path : `${path}; no rationale` }),
+    label.rationale && el("div", { text: label.rationale }),
     label.evidence.length > 0 && el("ul", { class: "evidence-list" }, ...label.evidence.map((item) =>
       el("li", {}, el("span", { class: "mono", text: item.step_id }), el("span", { text: ` “${item.quote}”` })))));
 }
@@ -140,7 +140,7 @@ function causeBox(view, due, work) {
       type: "button", class: work.cause === cause ? "chosen" : "", title: meaning,
       "aria-pressed": String(work.cause === cause), "aria-keyshortcuts": String(index + 1),
       onclick: () => setCause(view, index),
-    }, kbd(String(index + 1)), el("span", { text: title }), el("span", { class: "detail", text: meaning }))));
+    }, kbd(String(index + 1)), el("span", { text: title }))));
 }
 
 function renderSettle(view, due) {
@@ -168,13 +168,11 @@ function renderSettle(view, due) {
   say();
   const changed = due.standing
     && `Labels have changed since it was settled as ${classTitle(desk, due.standing)}. It stays so until you decide.`;
-  const blind = due.blind ? "You decided blind"
-    : "You decided, but had been shown its labels before: this is kept as not blind";
+  const blind = due.blind ? "You decided blind: "
+    : "You had been shown its labels before, so this is kept as not blind: ";
   parts.decision.replaceChildren(...[
     changed && el("div", { class: "notice", role: "alert", text: changed }),
-    el("div", { class: "question-box verdict" },
-      el("div", { class: "eyebrow", text: blind }),
-      el("div", { class: "asked", text: classTitle(desk, due.outcome) })),
+    el("div", { class: "said" }, el("span", { class: "detail", text: blind }), el("b", { text: classTitle(desk, due.outcome) })),
     partingBox(desk, due),
     el("ol", { class: "given-list", "aria-label": "What the reviewers said" }, ...due.given.map((label) => givenBox(desk, label))),
     ...due.flags.map((reason) => el("p", { class: "rule", text: `Flagged: ${reason || "no reason given"}` })),
@@ -202,6 +200,7 @@ function setCause(view, index) {
   if (!due || !labelsDiffer(due)) return;
   settlingOn(view.desk, due).cause = CAUSES[index][0];
   redrawSettle(view);
+  view.parts.decision.querySelector(".primary").scrollIntoView({ block: "nearest" });
 }
 
 function settleAnswer(view, answer) {

@@ -78,7 +78,8 @@ class View {
   clicked(event) {
     const button = event.target.closest("button");
     if (!button) return;
-    const key = button.dataset.answer ? button.dataset.answer[0] : button.dataset.key?.toLowerCase();
+    const named = button.dataset.key === "Enter" ? "Enter" : button.dataset.key?.toLowerCase();
+    const key = button.dataset.answer ? button.dataset.answer[0] : named;
     if (!key) return;
     const action = this.help ? null : deskAction(this, key, { repeat: false, timeStamp: event.timeStamp });
     this.active();

@@ -17,7 +17,7 @@ from calibration.errors import CalibrationError
 from calibration.records import Reviewer
 from calibration.store import Store
 
-RECEIPTS, VIEW = "adjudicate_receipts", "adjudicate_view"
+RECEIPTS, VIEW, COUNTED = "adjudicate_receipts", "adjudicate_view", "adjudicate_counted"
 DECIDE, DONE, HANDBOOK = "Decide", "Settled", "Handbook"
 AGREED = 10
 
@@ -155,10 +155,20 @@ def _receive() -> None:
     )
 
 
+def _refresh(store: Store, batch_id: str) -> None:
+    """Count anew what is open, once: the desk alone ran while the traces were decided."""
+    state = (batch_id, *store.label_state())
+    if st.session_state.get(COUNTED) != state:
+        st.session_state[COUNTED] = state
+        st.rerun()
+
+
 @st.fragment
 def _desk(store: Store, lead: Reviewer, of_batch: str, batch_id: str) -> None:
     receipts = _receipts(lead.reviewer_id, batch_id)
     data = adjudication_data(store, lead, of_batch, batch_id, receipts)
+    if data["state"] == "finished" and data["settle"] is None:
+        _refresh(store, batch_id)
     trace_view.trace_view(data, on_outbox_change=_receive)
 
 

@@ -2,7 +2,6 @@
 
 import re
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -84,11 +83,14 @@ class Bench(Desk):
 
     def open(self, name: str = "lea") -> None:
         self.page.on("websocket", self._listen)
-        self.page.on("response", self.answers.append)
+        self.page.on("response", self._body)
         self.page.goto(f"{self.url}/adjudicate?reviewer={name}")
 
     def _listen(self, socket: WebSocket) -> None:
         socket.on("framereceived", self._keep)
+
+    def _body(self, answer: Response) -> None:
+        self.answers.append(answer)
 
     def _keep(self, data: str | bytes) -> None:
         self.frames.append(data.encode() if isinstance(data, str) else data)
@@ -128,10 +130,10 @@ class Bench(Desk):
 
 
 @pytest.fixture
-def batch(server: Server) -> Iterator[str]:
+def batch(server: Server) -> str:
     batch_id = build(server.store)
     server.start()
-    yield batch_id
+    return batch_id
 
 
 @pytest.fixture
@@ -178,6 +180,7 @@ def test_a_disagreement_born_at_each_question_is_settled_by_keyboard(
         if waiting:
             bench.wait_painted(before)
     bench.wait_state("finished")
+    expect(bench.page.get_by_text("Everything is settled")).to_be_visible()
     assert [name for name in NAMES if name.lower() in bench.heard().lower()] == []
     found = settled(server, batch)
     assert len(found) == 4

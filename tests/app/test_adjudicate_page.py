@@ -1,0 +1,346 @@
+"""The adjudicate page: what is open, what is settled, what the handbook learns; and its desk."""
+
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app import adjudicating, session
+from app.desk_data import team_handbook
+from app.labelling import Receipts, apply_events
+from calibration.analyses.adjudication import adjudication_work
+from calibration.analyses.handbook_proposals import handbook_proposals
+from calibration.errors import NotAllowedError
+from calibration.records import Reviewer
+from calibration.store import Store
+from tests.analyses.worlds import World, make_world
+from tests.app.conftest import OpenApp
+from tests.app.test_result_pages import page, texts
+from tests.browser.samples import sample_trace
+
+_tokens = count(1)
+VIEW = Path(__file__).parents[2] / "app" / "views" / "adjudicate.py"
+LEA = Reviewer(reviewer_id="lea", name="Lea", role="lead")
+C, P, A = "complete", "partial_plus", "abandoned"
+NewStore = Callable[..., None]
+
+
+@pytest.fixture
+def world(store_file: Path) -> NewStore:
+    """Put a small store where the app looks."""
+
+    def make(fill: Callable[[World], None] = lambda _: None) -> None:
+        made = make_world(store_file)
+        made.store.add_reviewer("Lea", role="lead")
+        fill(made)
+        made.store.close()
+
+    return make
+
+
+def differ(world: World) -> None:
+    for who, classes in (("Ann", (C, C, C, A)), ("Ben", (P, A, C, A))):
+        world.label(who, dict(zip(world.drawn, classes, strict=False)))
+
+
+def settle(world: World, trace_id: str, outcome: str, **more: Any) -> None:
+    """Let Lea decide a trace blind and settle it, by the events that the desk sends."""
+    store = world.store
+    batch = store.serve_adjudication(
+        adjudicator="lea", batch_id=world.batch_id, trace_ids=[trace_id]
+    )
+    assert batch is not None
+    desk = BenchDesk(store, world.batch_id, batch.batch_id)
+    desk.data()
+    answers = store.taxonomy().answers_for(outcome)
+    desk.send(kind="label", trace_id=trace_id, answers=answers)
+    due = desk.data()["settle"]
+    desk.send(**settled(due, answers=answers, **more))
+    assert not desk.receipts.refused
+
+
+def settled(due: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """Return the event that settles what the desk shows."""
+    shown = {name: due[name] for name in ("trace_id", "answers", "supersedes", "label_events")}
+    return {"kind": "settle", "cause": "rubric_unclear", "rationale": "Why not"} | shown | more
+
+
+class BenchDesk:
+    """The desk of Lea without a browser."""
+
+    def __init__(self, store: Store, of_batch: str, batch_id: str) -> None:
+        self.store, self.of_batch, self.batch_id = store, of_batch, batch_id
+        self.receipts = Receipts()
+
+    def data(self) -> dict[str, Any]:
+        return adjudicating.adjudication_data(
+            self.store, LEA, self.of_batch, self.batch_id, self.receipts
+        )
+
+    def send(self, **event: Any) -> str:
+        """Send an event; return why it was refused, or an empty text."""
+        token = f"event-{next(_tokens)}"
+        self.again(token, **event)
+        return self.receipts.refused.get(token, self.receipts.trouble)
+
+    def again(self, token: str, **event: Any) -> None:
+        events = [{"token": token} | event]
+        apply_events(
+            self.store, "lea", self.batch_id, events, self.receipts,
+            adjudicating.apply_adjudication,
+        )  # fmt: skip
+
+
+@pytest.fixture
+def bench(store_file: Path) -> BenchDesk:
+    made = make_world(store_file)
+    made.store.add_reviewer("Lea", role="lead")
+    differ(made)
+    batch = made.store.serve_adjudication(
+        adjudicator="lea", batch_id=made.batch_id, trace_ids=made.drawn[:2]
+    )
+    assert batch is not None
+    return BenchDesk(made.store, made.batch_id, batch.batch_id)
+
+
+# States of the page
+
+
+def test_without_a_batch_the_page_says_what_to_do(store_file: Path, open_app: OpenApp) -> None:
+    with Store.open(store_file, create=True) as store:
+        store.ingest([sample_trace(0)])
+        store.add_reviewer("Lea", role="lead")
+    assert "asr sample --n 40 --seed 1" in texts(page(open_app(reviewer="lea"), "adjudicate"))
+
+
+def test_with_nobody_twice_on_a_trace_there_is_nothing_to_compare(
+    world: NewStore, open_app: OpenApp
+) -> None:
+    world(lambda w: w.label("Ann", dict.fromkeys(w.drawn, C)))
+    said = texts(page(open_app(reviewer="lea"), "adjudicate"))
+    assert "Nobody has labelled a trace twice" in said
+
+
+def test_no_disagreement_is_good_news(world: NewStore, open_app: OpenApp) -> None:
+    def agree(w: World) -> None:
+        for who in ("Ann", "Ben"):
+            w.label(who, dict.fromkeys(w.drawn[:4], C))
+
+    world(agree)
+    app = page(open_app(reviewer="lea"), "adjudicate")
+    assert "Reviewers agree on all 4 traces with two or more labels." in texts(app)
+    assert app.button(key="adjudicate_agreed").label == "Also 4 agreed traces"
+
+
+def test_agreed_traces_are_put_before_the_lead_on_request(
+    world: NewStore, open_app: OpenApp, store_file: Path
+) -> None:
+    world(differ)
+    app = page(open_app(reviewer="lea"), "adjudicate")
+    app.button(key="adjudicate_agreed").click().run()
+    assert not app.exception
+    session.close_stores()
+    with Store.open(store_file) as store:
+        (batch,) = [b for b in store.batches() if b.purpose == "adjudication"]
+    assert batch.n_items == 4
+
+
+def test_the_head_says_what_is_open_and_nothing_of_any_one_trace(
+    world: NewStore, open_app: OpenApp
+) -> None:
+    world(differ)
+    app = page(open_app(reviewer="lea"), "adjudicate")
+    said = texts(app)
+    # Of eight labels 4, 1 and 3 are of a class: alpha is 1 - .5 / (38/56).
+    assert "2 open disagreements · alpha 0.263, without them 1.000 · 0 settled" in said
+    assert not app.dataframe
+    for secret in ("Ann", "Ben", "all_subgoals", "abandoned"):
+        assert secret not in said
+
+
+def test_what_is_settled_is_listed_with_where_it_comes_from(
+    world: NewStore, open_app: OpenApp
+) -> None:
+    def fill(w: World) -> None:
+        differ(w)
+        settle(w, w.drawn[0], P, cause="slip")
+
+    world(fill)
+    app = page(open_app(reviewer="lea"), "adjudicate")
+    app.session_state["adjudicate_view"] = "Settled"
+    app.run()
+    assert not app.exception
+    causes, listed = (frame.value for frame in app.dataframe)
+    assert causes.to_numpy().tolist() == [["all_subgoals", 1, 1]]
+    (row,) = listed.to_dict("records")
+    assert (row["labels"], row["consensus"]) == ("Ann: complete, Ben: partial_plus", P)
+    assert (row["decided blind"], row["cause"], row["by"]) == (P, "slip", "Lea")
+    assert "1 of 1 decided blind" in texts(app)
+
+
+def test_a_consensus_can_be_withdrawn(world: NewStore, open_app: OpenApp, store_file: Path) -> None:
+    def fill(w: World) -> None:
+        differ(w)
+        settle(w, w.drawn[0], P)
+
+    world(fill)
+    app = page(open_app(reviewer="lea"), "adjudicate")
+    app.session_state["adjudicate_view"] = "Settled"
+    app.run()
+    app.session_state["adjudicate_done"] = {"selection": {"rows": [0], "columns": [], "cells": []}}
+    app.run()
+    assert "Labels settled: Ann: complete, Ben: partial_plus" in texts(app)
+    app.button(key="adjudicate_withdraw").click().run()
+    assert not app.exception
+    assert "Nothing has been adjudicated in this batch yet." in texts(app)
+
+
+def test_a_proposal_is_edited_and_accepted(
+    world: NewStore, open_app: OpenApp, store_file: Path
+) -> None:
+    def fill(w: World) -> None:
+        traces = dict.fromkeys(w.drawn[:3], C)
+        w.label("Ann", traces)
+        w.label("Ben", dict.fromkeys(traces, P))
+        for trace in traces:
+            settle(w, trace, P)
+
+    world(fill)
+    app = page(open_app(reviewer="lea"), "adjudicate")
+    app.session_state["adjudicate_view"] = "Handbook"
+    app.run()
+    (text,) = app.text_area
+    text.input("A missing source is a missing sub-goal.")
+    next(b for b in app.button if b.label == "Decline").click().run()
+    assert "needs a reason" in texts(app)
+    next(b for b in app.button if b.label == "Accept").click().run()
+    assert not app.exception
+    assert "- A missing source is a missing sub-goal." in texts(app)
+    session.close_stores()
+    with Store.open(store_file) as store:
+        read = team_handbook(store)["all_subgoals"]
+    assert read.endswith("Added by your team:\n- A missing source is a missing sub-goal.")
+
+
+def test_the_page_is_for_leads(world: NewStore) -> None:
+    world(differ)
+    app = AppTest.from_file(VIEW, default_timeout=20)
+    app.session_state["reviewer_id"] = "ann"
+    app.run()
+    assert "You are not here as a lead." in texts(app)
+
+
+# The desk
+
+
+def test_nothing_of_the_labels_is_in_the_data_before_the_blind_decision(bench: BenchDesk) -> None:
+    data = bench.data()
+    assert data["settle"] is None
+    assert [trace["trace_id"] for trace in data["queue"]] != []
+    assert bench.store.exposure_frame().empty
+
+
+def test_then_they_come_under_letters(bench: BenchDesk) -> None:
+    trace = bench.data()["queue"][0]["trace_id"]
+    assert bench.send(kind="label", trace_id=trace, answers={"output": "no"}) == ""
+    due = bench.data()["settle"]
+    assert (due["trace_id"], due["outcome"], due["blind"]) == (trace, A, True)
+    assert [(label["who"], label["outcome"]) for label in due["given"]] == [("A", C), ("B", P)]
+    assert "ann" not in str(due["given"])
+    assert list(bench.store.exposure_frame()["what"]) == ["labels"]
+
+
+def test_a_settlement_sent_twice_is_stored_once_and_undone_once(bench: BenchDesk) -> None:
+    trace = bench.data()["queue"][0]["trace_id"]
+    bench.send(kind="label", trace_id=trace, answers={"output": "no"})
+    due = bench.data()["settle"]
+    for _ in range(2):
+        bench.receipts.stored.clear()
+        bench.again("once", **settled(due))
+    assert len(bench.store.consensus_frame()) == 1
+    assert bench.data()["settle"] is None
+    assert bench.data()["last"] == {"trace_id": trace, "outcome": A}
+    for _ in range(2):
+        bench.receipts.stored.clear()
+        bench.again("back", kind="undo", undoes=trace)
+    assert not bench.receipts.refused
+    assert bench.store.consensus_frame().empty
+    assert bench.data()["settle"]["trace_id"] == trace
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"cause": None}, "needs a cause"),
+        ({"cause": "mood"}, "cause must be one of"),
+        ({"rationale": ""}, "no reviewer gave"),
+        ({"answers": {"output": "perhaps"}}, "answers must be yes or no"),
+        ({"answers": {"output": "yes"}}, "'fabrication' needs"),
+        ({"label_events": ["other"]}, "labels have changed"),
+        ({"label_events": None}, "label_events must be"),
+        ({"trace_id": "r999"}, "not in the store"),
+        ({"trace_id": None}, "trace_id must be a text"),
+    ],
+)
+def test_what_is_incomplete_is_refused_and_the_desk_goes_on(
+    bench: BenchDesk, change: dict[str, Any], why: str
+) -> None:
+    trace = bench.data()["queue"][0]["trace_id"]
+    bench.send(kind="label", trace_id=trace, answers={"output": "no"})
+    due = bench.data()["settle"]
+    assert why in bench.send(**settled(due, **change))
+    assert bench.store.consensus_frame().empty
+    assert bench.send(**settled(due)) == ""
+
+
+def test_only_the_last_step_is_taken_back(bench: BenchDesk) -> None:
+    first, second = (trace["trace_id"] for trace in bench.data()["queue"])
+    assert "no such adjudication" in bench.send(kind="undo", undoes=first)
+    bench.send(kind="skip", trace_id=first, reason="unclear")
+    assert bench.data()["last"] == {"trace_id": first, "outcome": None}
+    bench.send(kind="label", trace_id=second, answers={"output": "no"})
+    # The answers to the second are shown by now: its blind decision stands.
+    bench.data()
+    assert "settle the trace" in bench.send(kind="undo", undoes=first)
+    bench.send(**settled(bench.data()["settle"]))
+    assert "no such adjudication" in bench.send(kind="undo", undoes=first)
+    assert bench.send(kind="undo", undoes=second) == ""
+
+
+def test_the_rights_of_a_lead_are_enough(bench: BenchDesk) -> None:
+    bench.store = bench.store.acting_as(LEA)
+    trace = bench.data()["queue"][0]["trace_id"]
+    assert bench.send(kind="label", trace_id=trace, answers={"output": "no"}) == ""
+    assert bench.send(**settled(bench.data()["settle"])) == ""
+    assert bench.send(kind="undo", undoes=trace) == ""
+    assert adjudication_work(bench.store, bench.of_batch, "lea").n_disputed == 2
+    assert handbook_proposals(bench.store) == ()
+
+
+def test_nobody_adjudicates_in_the_name_of_somebody_else(bench: BenchDesk) -> None:
+    trace = bench.data()["queue"][0]["trace_id"]
+    bench.send(kind="label", trace_id=trace, answers={"output": "no"})
+    due = bench.data()["settle"]
+    bench.store = bench.store.acting_as(Reviewer(reviewer_id="leo", name="Leo", role="lead"))
+    assert "only in one's own name" in bench.send(**settled(due))
+    with pytest.raises(NotAllowedError):
+        bench.data()
+
+
+def test_the_events_of_another_batch_settle_nothing(bench: BenchDesk) -> None:
+    bench.batch_id = bench.of_batch
+    assert "is not for adjudication" in bench.send(kind="undo", undoes="r001")
+
+
+def test_an_adjudication_batch_is_not_on_the_label_page(world: NewStore, open_app: OpenApp) -> None:
+    def fill(w: World) -> None:
+        differ(w)
+        settle(w, w.drawn[0], P)
+
+    world(fill)
+    app = open_app(reviewer="ann", plain="true")
+    assert "adjudication-" not in texts(app)
+    assert not [box for box in app.selectbox if box.label == "Batch"]
