@@ -31,6 +31,7 @@ page = st.navigation(
         st.Page("views/agreement.py", title="Agreement"),
         st.Page("views/judge.py", title="Judge"),
         st.Page("views/asr.py", title="ASR"),
+        *([st.Page("views/reviewers.py", title="Reviewers")] if leads else []),
         st.Page("views/data.py", title="Data"),
         set_up,
     ],

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import special
 
 from calibration.estimates import Estimate, not_estimable
 from calibration.two_way import wilson_interval
@@ -41,8 +42,8 @@ class Drift:
     marked_at : int or None
         Number of the check, counted from 1, at which the sum first exceeded the limit.
     since : int or None
-        Number of the check from which the fall probably began: the first after the sum last stood
-        at zero. None where nothing is marked.
+        Number of the check with which the fall most likely began: where the checks are most
+        likely two shares of hits, the second lower. None where nothing is marked.
     overall, before, recent, change : Estimate
         Share of hits among all checks, among those before the recent ones, and among the last 30
         (fewer while fewer followed the baseline); recent less before.
@@ -147,10 +148,7 @@ def drift(
     )  # fmt: skip
     above = np.flatnonzero(path > limit)
     marked = int(above[0]) if above.size else None
-    since = None
-    if marked is not None:
-        zeros = np.flatnonzero(path[:marked] == 0)
-        since = baseline + (int(zeros[-1]) + 1 if zeros.size else 0) + 1
+    since = None if marked is None else _began(array)
     n_recent = min(RECENT, n - baseline)
     before = share(int(array[: n - n_recent].sum()), n - n_recent, confidence_level)
     recent = share(int(array[n - n_recent :].sum()), n_recent, confidence_level)
@@ -168,6 +166,21 @@ def drift(
         change=difference(before, recent),
         status=STEADY if marked is None else MARKED,
     )
+
+
+def _began(hits: BoolArray) -> int | None:
+    """Return the number of the check with which a fall most likely began."""
+    n = np.arange(1, hits.size)
+    before = np.cumsum(hits)[:-1]
+    after, rest = hits.sum() - before, hits.size - n
+    fell = before / n > after / rest
+    if not fell.any():
+        return None
+    likely = sum(
+        special.xlogy(k, k / of) + special.xlogy(of - k, 1 - k / of)
+        for k, of in ((before, n), (after, rest))
+    )
+    return int(np.where(fell, likely, -np.inf).argmax()) + 2
 
 
 def _check(baseline: int, fall: float, false_alarms: float) -> None:
