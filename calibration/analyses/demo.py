@@ -30,6 +30,8 @@ N_PRODUCTION = 2_000
 N_LABELLED = 300
 CLASS_MIX = (0.52, 0.14, 0.14, 0.11, 0.09)
 REVIEWER_ACCURACY = (0.97, 0.95, 0.93)
+# Second labels of each reviewer; from the given one on the last reviewer is less careful.
+N_REPEATS, DRIFTS_AT, DRIFTED_ACCURACY = 130, 60, 0.62
 
 # Rows: true class; columns: verdict. A lenient judge, as real ones are: it lets wrong and
 # invented answers pass as complete far more often than it fails good ones.
@@ -77,6 +79,7 @@ def build_demo(store: Store, *, seed: int) -> float:
     store.add_verdicts([_verdict(run, int(k), rng) for run, k in zip(runs, truth, strict=True)])
     true_class = {run.trace_id: int(k) for run, k in zip(runs, truth, strict=True)}
     _label_sample(store, taxonomy, true_class, seed, rng)
+    _check_reviewers(store, taxonomy, true_class, seed)
     add_practice(store, dataset)
     store.set_identities("open")
     frame = store.trace_frame().set_index("trace_id").loc[[run.trace_id for run in runs]]
@@ -181,6 +184,42 @@ def _label_sample(
                 simulated=True,
             )
     store.import_labels(batch.batch_id, drafts)
+
+
+def _check_reviewers(
+    store: Store, taxonomy: Taxonomy, true_class: dict[str, int], seed: int
+) -> None:
+    """Have each reviewer repeat own labels, and label settled traces; the last one drifts."""
+    # Randomness of its own: the rates of the demo do not depend on what is checked.
+    rng = np.random.default_rng([seed, 9])
+    (batch,) = store.batches()
+    given = store.label_frame(batch.batch_id)
+    settled = list(store.consensus_frame()["trace_id"])
+    people = [r for r in store.reviewers() if r.role == "reviewer"]
+    drafts = []
+    for person, accuracy in zip(people, REVIEWER_ACCURACY, strict=True):
+        own = given[given["reviewer_id"] == person.reviewer_id].set_index("trace_id")["outcome"]
+        gold = [trace_id for trace_id in settled if trace_id not in own.index]
+        repeats = rng.choice(own.index.to_numpy(), size=N_REPEATS, replace=False).tolist()
+        drifts = person is people[-1]
+        for number, trace_id in enumerate([*repeats, *gold]):
+            now = DRIFTED_ACCURACY if drifts and number >= DRIFTS_AT else accuracy
+            first = own.get(trace_id, OUTCOMES[true_class[trace_id]])
+            name = OUTCOMES[_human_class(OUTCOMES.index(first), now, rng)]
+            drafts.append(
+                LabelDraft(
+                    client_token=import_token(
+                        f"{batch.batch_id} again", taxonomy.version, person.reviewer_id, trace_id,
+                        name,
+                    ),
+                    trace_id=trace_id,
+                    reviewer_id=person.reviewer_id,
+                    batch_id=batch.batch_id,
+                    answers=taxonomy.answers_for(name),
+                    seconds_active=round(float(rng.lognormal(4.4, 0.5)), 1),
+                )
+            )  # fmt: skip
+    store.import_inserts(batch.batch_id, drafts)
 
 
 def _human_class(outcome: int, accuracy: float, rng: np.random.Generator) -> int:

@@ -98,8 +98,8 @@ def expected(
     Examples
     --------
     >>> pool = {("gold", "w"): 30}
-    >>> expected(np.array([0.5, 0.01, 0.5, 0.02, 0.03]), 0, ["w", "w", "w"], pool, [])
-    2
+    >>> expected(np.array([0.5, 0.01, 0.5, 0.5, 0.03]), 0, ["w", "w", "w"], pool, [])
+    1
     """
     free = Counter(dict(pool))
     free.subtract(Counter(used))

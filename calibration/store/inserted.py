@@ -95,6 +95,15 @@ def companion(batch_id: str) -> str:
     return f"{batch_id}{SUFFIX}"
 
 
+def add_companion(cursor: Cursor, batch_id: str, now: datetime) -> None:
+    """Store the companion of a batch, if it is not there yet."""
+    cursor.execute(
+        "INSERT INTO batch (batch_id, purpose, labels_wanted, design, created_at) "
+        "VALUES (?, 'repeat', 1, ?, ?) ON CONFLICT DO NOTHING",
+        [companion(batch_id), json.dumps({"inserts_of": batch_id}), now],
+    )
+
+
 def both(batch_id: str) -> tuple[str, str]:
     """Return a batch and its companion; of a companion, which nobody may name, two of nothing."""
     named = "" if batch_id.endswith(SUFFIX) else batch_id
@@ -276,11 +285,7 @@ class PutIn:
         return chosen
 
     def _store(self, chosen: dict[str, Any], kind: str) -> None:
-        self.cursor.execute(
-            "INSERT INTO batch (batch_id, purpose, labels_wanted, design, created_at) "
-            "VALUES (?, 'repeat', 1, ?, ?) ON CONFLICT DO NOTHING",
-            [companion(self.batch_id), json.dumps({"inserts_of": self.batch_id}), self.now],
-        )
+        add_companion(self.cursor, self.batch_id, self.now)
         self.cursor.execute(
             "INSERT INTO inserted (batch_id, reviewer_id, trace_id, taxonomy_version, kind, slot, "
             "against, outcome, seq, created_at) "

@@ -78,7 +78,7 @@ def import_labels(
             else:
                 changed.append(key)
         simulated = [people[d.reviewer_id] or traces[d.trace_id] for d, _ in fresh.values()]
-        _insert(cursor, taxonomy, batch_id, list(fresh.values()), simulated)
+        insert_labels(cursor, taxonomy, batch_id, list(fresh.values()), simulated)
         if fresh:
             record_audit(cursor, "labels imported", batch_id=batch_id, stored=len(fresh))
     return LabelsStored(
@@ -93,13 +93,14 @@ def _column(cursor: Cursor, sql: str, values: list[str]) -> set[str]:
     return {row[0] for row in cursor.execute(sql, values).fetchall()}
 
 
-def _insert(
+def insert_labels(
     cursor: Cursor,
     taxonomy: Taxonomy,
     batch_id: str,
     fresh: list[tuple[LabelDraft, str]],
     simulated: list[bool],
 ) -> None:
+    """Append labels, all of one moment."""
     if not fresh:
         return
     drafts = [draft for draft, _ in fresh]

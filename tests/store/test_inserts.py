@@ -584,10 +584,11 @@ def test_later_events_do_not_move_what_an_insert_is_held_against(world: World) -
 
 
 def test_pools_say_what_could_be_put_in(world: World) -> None:
-    pools = world.store.insert_pools(world.desk.batch).set_index("reviewer_id")
-    assert pools.loc["ann", ["gold", "repeats"]].tolist() == [N_GOLD, N_OWN]
-    assert pools.loc["lea", ["gold", "repeats"]].tolist() == [0, 0]
-    first = pools.loc["ann", "repeats_from"]
+    rows = world.store.insert_pools(world.desk.batch).to_dict("records")
+    found = {row["reviewer_id"]: row for row in rows}
+    assert (found["ann"]["gold"], found["ann"]["repeats"]) == (N_GOLD, N_OWN)
+    assert (found["lea"]["gold"], found["lea"]["repeats"]) == (0, 0)
+    first = found["ann"]["repeats_from"].to_pydatetime()
     assert abs(first - (utc_now() - timedelta(days=1))) < timedelta(minutes=5)
 
 

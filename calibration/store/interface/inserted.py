@@ -1,8 +1,11 @@
 """What was put between the traces of reviewers, for leads."""
 
+from collections.abc import Sequence
+
 import pandas as pd
 
-from calibration.store import inserted
+from calibration.records import LabelDraft
+from calibration.store import insert_import, inserted
 from calibration.store.interface.base import Calls
 from calibration.store.interface.roles import LEAD, open_to
 
@@ -19,3 +22,8 @@ class InsertedCalls(Calls):
     def insert_pools(self, batch_id: str) -> pd.DataFrame:
         """Return what could be put in, by reviewer and workflow of a batch."""
         return inserted.insert_pools(self._db, self._rules().version, batch_id)
+
+    @open_to(LEAD)
+    def import_inserts(self, batch_id: str, drafts: Sequence[LabelDraft]) -> int:
+        """Store checks of reviewers that were made elsewhere; return how many are new."""
+        return insert_import.import_inserts(self._db, self._rules(), batch_id, drafts)
