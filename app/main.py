@@ -28,6 +28,7 @@ set_up = st.Page("views/start.py", title="Set up", default=fresh)
 page = st.navigation(
     [
         *([overview, label] if leads else [label, overview]),
+        st.Page("views/certify.py", title="Certificate"),
         st.Page("views/agreement.py", title="Agreement"),
         st.Page("views/judge.py", title="Judge"),
         st.Page("views/asr.py", title="ASR"),

@@ -144,7 +144,12 @@ def is_lead(store: Store) -> bool:
 
 def labels_anything(store: Store) -> bool:
     """Return whether this session's reviewer has traces of any batch but practice to label."""
-    batches = [batch.batch_id for batch in store.batches() if batch.purpose != "practice"]
+    who = reviewer_id(store)
+    batches = [
+        batch.batch_id
+        for batch in store.batches()
+        if batch.purpose != "practice" and batch.reviewer_id in (None, who)
+    ]
     return any(still_labelling(store, batch_id) for batch_id in batches)
 
 

@@ -6,7 +6,7 @@ from app import labelling, session
 from app.components import plain_view, trace_view
 from app.desk_data import desk_data
 from app.views import frame
-from calibration.errors import CalibrationError
+from calibration.errors import CalibrationError, UncertifiedReviewerError
 from calibration.records import Reviewer
 from calibration.store import Batch, Store
 
@@ -98,10 +98,23 @@ def _receive() -> None:
 
 
 @st.fragment
-def _desk(store: Store, reviewer: Reviewer, batch_id: str) -> None:
-    receipts = _receipts(reviewer.reviewer_id, batch_id)
-    data = desk_data(store, reviewer, batch_id, receipts)
+def _desk(store: Store, reviewer: Reviewer, batch: Batch) -> None:
+    receipts = _receipts(reviewer.reviewer_id, batch.batch_id)
+    try:
+        data = desk_data(store, reviewer, batch.batch_id, receipts)
+    except UncertifiedReviewerError as error:
+        _certificate_first(error)
+        return
+    if batch.purpose == "exam" and data["state"] == "finished":
+        st.page_link("views/certify.py", label="See your result on the Certificate page")
     trace_view.trace_view(data, on_outbox_change=_receive)
+
+
+def _certificate_first(error: UncertifiedReviewerError) -> None:
+    with st.container(key="page"):
+        st.header("This batch asks for a certificate", anchor=False)
+        st.text(str(error))
+        st.page_link("views/certify.py", label="Go to the Certificate page")
 
 
 def _page() -> None:
@@ -115,15 +128,22 @@ def _page() -> None:
     if reviewer is None:
         _choose_person(store)
         return
+    batches = [b for b in batches if b.reviewer_id in (None, reviewer.reviewer_id)]
+    if not batches:
+        with st.container(key="page"):
+            frame.no_batch("No batch to label")
+        return
+    _sidebar(reviewer, _current_batch(batches), batches)
     batch = _current_batch(batches)
-    _sidebar(reviewer, batch, batches)
-    batch_id = st.session_state.get(BATCH) or batch.batch_id
     if len(batches) > 1:
-        st.query_params["batch"] = batch_id
-    if st.session_state.plain:
-        plain_view.plain_view(store, reviewer.reviewer_id, batch_id)
-    else:
-        _desk(store, reviewer, batch_id)
+        st.query_params["batch"] = batch.batch_id
+    if not st.session_state.plain:
+        _desk(store, reviewer, batch)
+        return
+    try:
+        plain_view.plain_view(store, reviewer.reviewer_id, batch.batch_id)
+    except UncertifiedReviewerError as error:
+        _certificate_first(error)
 
 
 _page()
