@@ -43,7 +43,7 @@ def chance(points: tuple[OperatingPoint, ...]) -> None:
                 alt.Tooltip("chance:Q", title="passes, %", format=".1f"),
             ],
         )
-        .properties(height=210)
+        .properties(height=300)
     )  # fmt: skip
     said = "; ".join(f"{p.accuracy:.0%} right: {p.whole:.0%}" for p in points)
     st.altair_chart(chart, width="stretch", alt=f"Chance to pass one examination: {said}")

@@ -134,8 +134,8 @@ def _examination(store: Store, by: Examiner, reviewer: Reviewer, stands: Standin
     )
     st.text(
         f"You pass when the lower limit of AC1 against the canonical labels is {rule.ac1:.2f} or "
-        f"more (about 84 % right) and every class is shown. {often.attempts} attempts on this "
-        f"decision tree, {often.apart.days * 24} hours and a practice round apart."
+        f"more (about 84 % of 70 traces right) and every class is shown. {often.attempts} attempts "
+        f"on this decision tree, {often.apart.days * 24} hours and a practice round apart."
     )
     if stands.exam is not None or stands.next.may:
         _go(
@@ -152,7 +152,7 @@ def _examination(store: Store, by: Examiner, reviewer: Reviewer, stands: Standin
 
 def _go(label: str, key: str, start: Callable[[], Exam | PracticeRound]) -> None:
     """Draw a button that opens the Label page on a batch."""
-    if not st.button(label, key=key, type="primary" if key == "certificate_exam" else "secondary"):
+    if not st.button(label, key=key):
         return
     try:
         batch_id = start().batch_id

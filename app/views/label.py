@@ -141,9 +141,12 @@ def _page() -> None:
         _desk(store, reviewer, batch)
         return
     try:
-        plain_view.plain_view(store, reviewer.reviewer_id, batch.batch_id)
+        # A fragment shows its own errors: whether it may be drawn is asked before.
+        store.queue(reviewer.reviewer_id, batch.batch_id, limit=1)
     except UncertifiedReviewerError as error:
         _certificate_first(error)
+    else:
+        plain_view.plain_view(store, reviewer.reviewer_id, batch.batch_id)
 
 
 _page()

@@ -1,6 +1,5 @@
 """The Certificate page in every state that somebody can be in."""
 
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,20 +14,16 @@ from reference_dataset.loader import load_reference
 from tests.analyses.examinees import ME, Examinee, set_clock
 from tests.app.conftest import OpenApp
 
-Opened = Callable[..., AppTest]
-
 
 @pytest.fixture
-def anna(
-    store_file: Path, open_app: OpenApp, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Examinee]:
+def anna(store_file: Path, open_app: OpenApp, monkeypatch: pytest.MonkeyPatch) -> Examinee:
     clock = set_clock(monkeypatch)
     monkeypatch.setattr(certificate_data, "now", clock)
     Store.open(store_file, create=True).close()
     store = session.open_store(session.store_path())
     store.add_reviewer("Anna")
     store.add_reviewer("Lea", role="lead")
-    yield Examinee(store, Examiner(dataset=load_reference(), private=frozenset()), clock)
+    return Examinee(store, Examiner(dataset=load_reference(), private=frozenset()), clock)
 
 
 def page(open_app: OpenApp, who: str = ME) -> AppTest:
@@ -189,4 +184,6 @@ def test_nobody_is_shown_the_examination_of_somebody_else(
 ) -> None:
     exam = anna.start()
     app = open_app(reviewer="lea", batch=exam.batch_id)
+    app.switch_page("views/label.py").run()
+    assert not app.exception
     assert "No batch to label" in words(app)
