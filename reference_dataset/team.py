@@ -36,16 +36,18 @@ def layer(store: Path) -> Path:
     return store.with_suffix(".reference")
 
 
-def team_reference(store: Path, taxonomy: Taxonomy) -> ReferenceSet:
-    """Return the published dataset with the sets and the decisions of a team on top."""
+def team_reference(store: Path, taxonomy: Taxonomy, *, to_examine: bool = False) -> ReferenceSet:
+    """Return the published dataset with the sets and the decisions of a team on top.
+
+    The labels of private sets are left out unless it is `to_examine` by.
+    """
     base = load_reference()
     traces, labels, forms = dict(base.traces), dict(base.labels), dict(base.forms)
     for folder in _sets(store):
         own = load_reference(folder)
-        hidden = (folder / PRIVATE).exists()
         traces |= own.traces
         # A private set is for examining: its labels are shown to nobody who practises.
-        labels |= {} if hidden else own.labels
+        labels |= own.labels if to_examine or not _hidden(folder) else {}
         for form in FORMS:
             if own.forms[form]:
                 forms[f"{folder.name}/{form}"] = own.forms[form]
@@ -59,6 +61,15 @@ def team_reference(store: Path, taxonomy: Taxonomy) -> ReferenceSet:
                 overridden=override.reason,
             )
     return replace(base, traces=traces, labels=labels, forms=forms)
+
+
+def private_traces(store: Path) -> frozenset[str]:
+    """Return the traces of a team's private sets."""
+    return frozenset(i for s in _sets(store) if _hidden(s) for i in load_reference(s).traces)
+
+
+def _hidden(folder: Path) -> bool:
+    return (folder / PRIVATE).exists()
 
 
 def _sets(store: Path) -> list[Path]:

@@ -6,7 +6,7 @@ from app import labelling, session
 from app.components import plain_view, trace_view
 from app.desk_data import desk_data
 from app.views import frame
-from calibration.errors import CalibrationError
+from calibration.errors import CalibrationError, UncertifiedReviewerError
 from calibration.records import Reviewer
 from calibration.store import Batch, Store
 
@@ -99,16 +99,35 @@ def _receive() -> None:
 
 
 @st.fragment
-def _desk(reviewer: Reviewer, batch_id: str) -> None:
+def _desk(reviewer: Reviewer, batch: Batch) -> None:
     store = session.require_store()  # of this run: a fragment outlives the one that drew it
-    receipts = _receipts(reviewer.reviewer_id, batch_id)
-    data = desk_data(store, reviewer, batch_id, receipts)
+    receipts = _receipts(reviewer.reviewer_id, batch.batch_id)
+    try:
+        data = desk_data(store, reviewer, batch.batch_id, receipts)
+    except UncertifiedReviewerError as error:
+        _certificate_first(error)
+        return
+    if batch.purpose == "exam" and data["state"] == "finished":
+        st.page_link("views/certify.py", label="See your result on the Certificate page")
     trace_view.trace_view(data, on_outbox_change=_receive)
+
+
+def _certificate_first(error: UncertifiedReviewerError) -> None:
+    with st.container(key="page"):
+        st.header("This batch asks for a certificate", anchor=False)
+        st.text(str(error))
+        st.page_link("views/certify.py", label="Go to the Certificate page")
 
 
 def _page() -> None:
     store = session.require_store()
-    batches = [b for b in store.batches() if b.purpose != "adjudication"]
+    reviewer = session.chosen_reviewer(store)
+    batches = [
+        b
+        for b in store.batches()
+        if b.purpose != "adjudication"
+        and (b.reviewer_id is None or (reviewer and b.reviewer_id == reviewer.reviewer_id))
+    ]
     if not batches:
         with st.container(key="page"):
             if session.is_lead(store):
@@ -117,19 +136,23 @@ def _page() -> None:
                 st.header("No batch to label", anchor=False)
                 st.text("A lead draws the traces to label. Reload this page when that is done.")
         return
-    reviewer = session.chosen_reviewer(store)
     if reviewer is None:
         _choose_person(store)
         return
+    _sidebar(store, reviewer, _current_batch(batches), batches)
     batch = _current_batch(batches)
-    _sidebar(store, reviewer, batch, batches)
-    batch_id = st.session_state.get(BATCH) or batch.batch_id
     if len(batches) > 1:
-        st.query_params["batch"] = batch_id
-    if st.session_state.plain:
-        plain_view.plain_view(store, reviewer.reviewer_id, batch_id)
+        st.query_params["batch"] = batch.batch_id
+    if not st.session_state.plain:
+        _desk(reviewer, batch)
+        return
+    try:
+        # A fragment shows its own errors: whether it may be drawn is asked before.
+        store.queue(reviewer.reviewer_id, batch.batch_id, limit=1)
+    except UncertifiedReviewerError as error:
+        _certificate_first(error)
     else:
-        _desk(reviewer, batch_id)
+        plain_view.plain_view(store, reviewer.reviewer_id, batch.batch_id)
 
 
 _page()

@@ -3,8 +3,13 @@
 from dataclasses import dataclass
 from functools import cache
 
+import numpy as np
+
+from calibration.analyses.exam_forms import PRACTICE_FORM, exams_under_this_tree, seed_of
 from calibration.errors import InputError
+from calibration.reviewing import practice_aims
 from calibration.store import Batch, Store
+from calibration.store.certification import FAILED, PASSED, PracticeRound
 from reference_dataset.loader import ReferenceSet, load_reference
 from reference_dataset.records import CanonicalLabel
 
@@ -27,14 +32,17 @@ def lesson(
 
     None before the first label, after a skip, for a trace that has no canonical label, and
     in every batch that is not for practice: nothing canonical leaves the dataset before the
-    reviewer's own label is stored.
+    reviewer's own label is stored. None also while an examination of theirs is open: it may hold
+    traces that others practise on.
     """
     purpose = {batch.batch_id: batch.purpose for batch in store.batches()}.get(batch_id)
     last = store.last_label(reviewer_id, batch_id)
     if purpose != "practice" or last is None or last[1] is None:
         return None
     label = dataset.labels.get(last[0])
-    if label is None:
+    if label is None or any(
+        exam.ended_at is None for exam in exams_under_this_tree(store, reviewer_id)
+    ):
         return None
     return Lesson(label=label, yours=store.taxonomy().answers_for(last[1]), your_outcome=last[1])
 
@@ -68,3 +76,54 @@ def add_practice(store: Store, dataset: ReferenceSet, *, form: str = "practice")
         labels_wanted=EVERYBODY,
         design={"kind": "form of the reference dataset", "form": form},
     )
+
+
+def start_practice(store: Store, dataset: ReferenceSet, reviewer_id: str) -> PracticeRound:
+    """Start a practice round aimed at where this reviewer errs, or return the open one.
+
+    `dataset` holds what may be shown: private labels are not in it.
+    """
+    for found in store.practice_rounds(reviewer_id):
+        if found.finished_at is None:
+            return found
+    seen = store.seen_traces(reviewer_id)
+    names = [n for n in dataset.forms if n.endswith(PRACTICE_FORM)]
+    ids = [i for name in names for i in dataset.forms[name] if i in dataset.labels]
+    pool = [
+        practice_aims.PracticeTrace(
+            trace_id=i,
+            outcome=dataset.labels[i].outcome,
+            nearest_wrong=dataset.labels[i].nearest_wrong,
+            seen=seen[i].timestamp() if i in seen else None,
+        )
+        for i in ids
+    ]
+    number = len(store.practice_rounds(reviewer_id))
+    seed = seed_of("practice", reviewer_id, store.taxonomy().version, number)
+    chosen = practice_aims.practice_round(
+        store.taxonomy(), pool, _own_answers(store, dataset, reviewer_id),
+        rng=np.random.default_rng(seed),
+    )  # fmt: skip
+    return store.start_practice(
+        reviewer_id=reviewer_id,
+        trace_ids=chosen,
+        traces=[dataset.traces[i] for i in chosen],
+        design={"kind": "practice round", "seed": seed},
+    )
+
+
+def weak_nodes(
+    store: Store, dataset: ReferenceSet, reviewer_id: str
+) -> tuple[practice_aims.NodeWeakness, ...]:
+    """Return how often a reviewer erred at each question so far, the weakest first."""
+    return practice_aims.weaknesses(store.taxonomy(), _own_answers(store, dataset, reviewer_id))
+
+
+def _own_answers(store: Store, dataset: ReferenceSet, reviewer_id: str) -> list[tuple[str, str]]:
+    """Return canonical and given class of what was practised, and of examinations that are over."""
+    going_on = {e.batch_id for e in store.exams_of(reviewer_id) if e.status not in (PASSED, FAILED)}
+    return [
+        (dataset.labels[given.trace_id].outcome, given.outcome)
+        for given in store.first_labels(reviewer_id)
+        if given.trace_id in dataset.labels and given.batch_id not in going_on
+    ]

@@ -1,0 +1,47 @@
+"""What the Certificate page works on, read again only when it changes."""
+
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import streamlit as st
+
+from calibration.analyses.exam_forms import Examiner, examiner
+from calibration.analyses.operating_curve import OperatingPoint, operating_curve
+from calibration.store import Store
+from calibration.taxonomy import Taxonomy
+from reference_dataset.team import layer
+
+SEED = 9
+
+
+def by(store: Store) -> Examiner:
+    """Return what this team examines by; its private labels stay in this process."""
+    own = layer(store.path)
+    changed = max((p.stat().st_mtime for p in [own, *own.rglob("*")] if p.exists()), default=0.0)
+    return _examiner(str(store.path), store.taxonomy().fingerprint, changed, store.taxonomy())
+
+
+@st.cache_resource(show_spinner=False, max_entries=2)
+def _examiner(path: str, tree: str, changed: float, _taxonomy: Taxonomy) -> Examiner:
+    return examiner(Path(path), _taxonomy)
+
+
+def curve(store: Store, found: Examiner) -> tuple[OperatingPoint, ...]:
+    """Return the chance to pass by true accuracy, on a form like the first shipped one."""
+    labels = found.dataset.labels
+    counts = Counter(labels[i].outcome for i in found.dataset.forms["exam_a"])
+    return _curve(store.taxonomy().fingerprint, tuple(sorted(counts.items())), store.taxonomy())
+
+
+@st.cache_resource(show_spinner=False, max_entries=4)
+def _curve(
+    tree: str, counts: tuple[tuple[str, int], ...], _taxonomy: Taxonomy
+) -> tuple[OperatingPoint, ...]:
+    return operating_curve(_taxonomy, dict(counts), rng=np.random.default_rng(SEED))
+
+
+def now() -> datetime:
+    """Return the time as the store keeps it: UTC without zone."""
+    return datetime.now(UTC).replace(tzinfo=None)

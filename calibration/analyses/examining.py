@@ -1,0 +1,241 @@
+"""Examining a reviewer: where they stand, starting, topping up, and what decides in the end."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+
+from calibration.agreement.against_key import AgainstKey, against_key
+from calibration.analyses.exam_forms import (
+    OWN_FORM,
+    Examiner,
+    choose_form,
+    exams_under_this_tree,
+    further_traces,
+    own_form,
+    seed_of,
+)
+from calibration.errors import NotAllowedError
+from calibration.records import OUTCOMES
+from calibration.reviewing.attempts import Attempt, AttemptRule, Verdict, next_attempt
+from calibration.reviewing.certification import (
+    FAILED,
+    PASSED,
+    TOP_UP,
+    ClassCount,
+    Decision,
+    PassRule,
+    decide,
+)
+from calibration.store import Store
+from calibration.store.certification import Certificate, Exam, PracticeRound
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """Where a reviewer stands under the taxonomy in force.
+
+    `next` says whether an examination may be started and what has to happen first, `certificate`
+    is the one that holds, `exam` is open (a form or what tops one up), `practice` is a round that
+    is not finished, `last` is the last examination that is over.
+    """
+
+    next: Verdict
+    certificate: Certificate | None
+    exam: Exam | None
+    practice: PracticeRound | None
+    last: Exam | None
+    private_demanded: bool
+
+
+def standing(
+    store: Store, reviewer_id: str, *, now: datetime, rule: AttemptRule | None = None
+) -> Standing:
+    """Say where a reviewer stands; `now` is UTC without zone, as the store keeps time."""
+    exams = exams_under_this_tree(store, reviewer_id)
+    rounds = store.practice_rounds(reviewer_id)
+    held = store.certificate_of(reviewer_id)
+    version = store.taxonomy().version
+    past = [c for c in store.certificates_of(reviewer_id) if c.taxonomy_version == version]
+    private = store.certificate_demand().form == "private"
+    over = [e for e in exams if e.status in (PASSED, FAILED)]
+    return Standing(
+        next=next_attempt(
+            now,
+            [_attempt(e, exams) for e in exams if e.tops_up is None],
+            rounds=[r.finished_at for r in rounds if r.finished_at is not None],
+            allowed=store.attempts_allowed(reviewer_id),
+            # A certificate that is not enough here keeps nobody from earning one that is.
+            certified_until=max(
+                (c.expires_at for c in past if c.private or not private), default=None
+            ),
+            rule=rule,
+        ),
+        certificate=held,
+        exam=next((e for e in exams if e.status is None), None),
+        practice=next((r for r in rounds if r.finished_at is None), None),
+        last=over[-1] if over else None,
+        private_demanded=private,
+    )
+
+
+def _attempt(form: Exam, exams: Sequence[Exam]) -> Attempt:
+    """Return a form and what tops it up as one attempt: it ends with its last trace."""
+    whole = [e for e in exams if form.batch_id in (e.batch_id, e.tops_up)]
+    over = any(e.status in (PASSED, FAILED) for e in whole)
+    ends = [e.ended_at for e in whole if e.ended_at is not None]
+    return Attempt(started_at=form.started_at, ended_at=max(ends) if over else None)
+
+
+def start_exam(
+    store: Store, by: Examiner, reviewer_id: str, *, now: datetime, rule: AttemptRule | None = None
+) -> Exam:
+    """Start an examination, or return the one that is open.
+
+    A private form goes first, then one that this reviewer was not examined on since the attempts
+    count. Traces that they have seen since then are left out.
+
+    Raises
+    ------
+    NotAllowedError
+        If another attempt is not due yet, or there is no form left; the message says what to do.
+    """
+    stands = standing(store, reviewer_id, now=now, rule=rule)
+    if stands.exam is not None:
+        return stands.exam
+    if not stands.next.may:
+        raise NotAllowedError(f"no examination yet: {stands.next.why}")
+    number = 1 + sum(e.tops_up is None for e in exams_under_this_tree(store, reviewer_id))
+    seed = seed_of(reviewer_id, store.taxonomy().version, number)
+    if stands.next.own_form:
+        form, trace_ids = OWN_FORM, own_form(store, by, reviewer_id, seed)
+    else:
+        form, trace_ids = choose_form(
+            store, by, reviewer_id, since=stands.next.counted_from,
+            private_demanded=stands.private_demanded,
+        )  # fmt: skip
+    rng = np.random.default_rng(seed)
+    return store.start_exam(
+        reviewer_id=reviewer_id,
+        form=form,
+        private=by.is_private(form),
+        trace_ids=[trace_ids[k] for k in rng.permutation(len(trace_ids))],
+        traces=[by.dataset.traces[i] for i in trace_ids if i in by.dataset.traces],
+        design={"kind": "examination", "form": form, "seed": seed},
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marked:
+    """Labels of an examination beside their key: class by trace, of the form and of the rest."""
+
+    form: dict[str, tuple[str, str]]
+    further: dict[str, tuple[str, str]]
+
+    def against_key(self, rule: PassRule) -> AgainstKey:
+        """Compare the form with its key."""
+        code = {name: k for k, name in enumerate(OUTCOMES)}
+        pairs = list(self.form.values())
+        return against_key(
+            np.array([[code[given]] for _, given in pairs], dtype=int).reshape(-1, 1),
+            np.array([code[due] for due, _ in pairs], dtype=int),
+            n_classes=len(OUTCOMES),
+            confidence_level=rule.confidence_level,
+        )[0]
+
+    def counts(self, topped_up: Collection[str]) -> list[ClassCount]:
+        """Count hits by class; of a class topped up on all its traces, else on the form."""
+        found = []
+        for name in OUTCOMES:
+            pairs = [*self.form.values(), *(self.further.values() if name in topped_up else ())]
+            given = [g for due, g in pairs if due == name]
+            found.append(ClassCount(outcome=name, hits=given.count(name), n=len(given)))
+        return found
+
+
+def marked(store: Store, by: Examiner, form: Exam, further: Exam | None) -> Marked:
+    """Put labels beside the key; traces whose key was withdrawn are left out."""
+
+    def pairs(exam: Exam | None) -> dict[str, tuple[str, str]]:
+        if exam is None:
+            return {}
+        given = store.exam_labels(exam.reviewer_id, exam.batch_id)
+        due = key(store, by, exam)
+        return {i: (due[i], outcome) for i, outcome in given.items() if i in due}
+
+    return Marked(form=pairs(form), further=pairs(further))
+
+
+def key(store: Store, by: Examiner, exam: Exam) -> dict[str, str]:
+    """Return the canonical classes of an examination that has ended."""
+    settled = store.exam_key(exam.reviewer_id, exam.batch_id)
+    if exam.form == OWN_FORM:
+        return {trace_id: found.outcome for trace_id, found in settled.items()}
+    return {trace_id: label.outcome for trace_id, label in by.dataset.labels.items()}
+
+
+def settle(
+    store: Store,
+    by: Examiner,
+    reviewer_id: str,
+    *,
+    rule: PassRule | None = None,
+    attempts: AttemptRule | None = None,
+) -> None:
+    """Record the result of every examination that has ended, and give what tops it up.
+
+    The result follows from the labels and the key; repeating this changes nothing.
+    """
+    rule, valid = rule or PassRule(), (attempts or AttemptRule()).valid
+    for exam in exams_under_this_tree(store, reviewer_id):
+        if exam.status is None and exam.ended_at is not None:
+            decision, body = _decided(store, by, exam, rule)
+            exam = store.record_result(
+                reviewer_id=reviewer_id, batch_id=exam.batch_id, status=decision.status,
+                body=body, valid=valid,
+            )  # fmt: skip
+        if exam.status == TOP_UP:
+            _top_up(store, by, exam, rule)
+
+
+def _decided(
+    store: Store, by: Examiner, exam: Exam, rule: PassRule
+) -> tuple[Decision, dict[str, object]]:
+    exams = exams_under_this_tree(store, exam.reviewer_id)
+    form = next(e for e in exams if e.batch_id == (exam.tops_up or exam.batch_id))
+    further = None if exam.tops_up is None else exam
+    pairs = marked(store, by, form, further)
+    ac1 = pairs.against_key(rule).gwet_ac
+    limit = None if ac1.interval is None else ac1.interval[0]
+    counts = pairs.counts(topped_up(form))
+    decision = decide(limit, counts, topped_up=OUTCOMES if further else (), rule=rule)
+    if decision.status == TOP_UP and not further_traces(store, by, form, decision.short, rule):
+        decision = decide(limit, counts, topped_up=OUTCOMES, rule=rule)
+    return decision, {
+        "ac1_lower_limit": limit,
+        "classes": {c.outcome: [c.hits, c.n] for c in decision.classes},
+        "short": list(decision.short),
+        "reasons": list(decision.reasons),
+    }
+
+
+def topped_up(form: Exam) -> tuple[str, ...]:
+    """Return the classes of which a form was topped up."""
+    return tuple((form.body or {}).get("short", ())) if form.status == TOP_UP else ()
+
+
+def _top_up(store: Store, by: Examiner, form: Exam, rule: PassRule) -> None:
+    theirs = exams_under_this_tree(store, form.reviewer_id)
+    if any(e.tops_up == form.batch_id for e in theirs):
+        return
+    trace_ids = further_traces(store, by, form, topped_up(form), rule)
+    rng = np.random.default_rng(seed_of(form.batch_id, form.reviewer_id))
+    store.add_top_up(
+        reviewer_id=form.reviewer_id,
+        tops_up=form.batch_id,
+        trace_ids=[trace_ids[k] for k in rng.permutation(len(trace_ids))],
+        traces=[by.dataset.traces[i] for i in trace_ids if i in by.dataset.traces],
+        # Not which classes: who knows them knows the answers.
+        design={"kind": "further traces", "form": form.form},
+    )

@@ -1,0 +1,189 @@
+"""The Certificate page in every state that somebody can be in."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app import certificate_data, session
+from calibration.analyses.exam_forms import Examiner
+from calibration.store import Store
+from calibration.store.admission import CertificateDemand
+from reference_dataset.loader import load_reference
+from tests.analyses.examinees import ME, Examinee, set_clock
+from tests.app.conftest import OpenApp
+
+
+@pytest.fixture
+def anna(store_file: Path, open_app: OpenApp, monkeypatch: pytest.MonkeyPatch) -> Examinee:
+    clock = set_clock(monkeypatch)
+    monkeypatch.setattr(certificate_data, "now", clock)
+    Store.open(store_file, create=True).close()
+    store = session.open_store(session.store_path())
+    store.add_reviewer("Anna")
+    store.add_reviewer("Lea", role="lead")
+    return Examinee(store, Examiner(dataset=load_reference(), private=frozenset()), clock)
+
+
+def page(open_app: OpenApp, who: str = ME) -> AppTest:
+    app = open_app(reviewer=who)
+    app.switch_page("views/certify.py").run()
+    assert not app.exception
+    return app
+
+
+def words(app: AppTest) -> str:
+    shown = [*app.header, *app.subheader, *app.text, *app.markdown, *app.caption]
+    return "\n".join(str(e.value) for e in shown)
+
+
+def title(app: AppTest) -> str:
+    return str(app.subheader[0].value)
+
+
+def keys(app: AppTest) -> set[str]:
+    return {str(b.key) for b in app.button}
+
+
+def test_without_a_person_it_asks_who_it_is(anna: Examinee, open_app: OpenApp) -> None:
+    app = open_app()
+    app.switch_page("views/certify.py").run()
+    assert "say who you are" in words(app)
+
+
+def test_before_the_first_attempt(anna: Examinee, open_app: OpenApp) -> None:
+    app = page(open_app)
+    assert title(app) == "You have not been examined yet"
+    assert {"certificate_practise", "certificate_exam"} <= keys(app)
+    assert "No feedback, no skips" in words(app)
+    assert app.dataframe[0].value["right"].tolist()[:2] == ["75%", "78%"]
+    assert "Others" not in words(app)
+
+
+def test_the_examination_opens_on_the_label_page(anna: Examinee, open_app: OpenApp) -> None:
+    app = page(open_app)
+    app.button(key="certificate_exam").click().run()
+    assert not app.exception
+    (exam,) = anna.store.exams_of(ME)
+    assert app.session_state["label_batch"] == exam.batch_id
+    app = page(open_app)
+    assert title(app) == "Your examination is open"
+    assert "0 of 70 traces labelled" in words(app)
+    assert "certificate_practise" not in keys(app)
+    app.button(key="certificate_exam").click().run()
+    assert len(anna.store.exams_of(ME)) == 1
+
+
+def test_a_practice_round_is_started_and_gone_on_with(anna: Examinee, open_app: OpenApp) -> None:
+    app = page(open_app)
+    app.button(key="certificate_practise").click().run()
+    assert not app.exception
+    assert len(anna.store.practice_rounds(ME)) == 1
+    app = page(open_app)
+    assert "A practice round is open: 0 of 12 labelled." in words(app)
+    assert app.button(key="certificate_practise").label == "Go on practising"
+
+
+def test_passed_on_a_public_form(anna: Examinee, open_app: OpenApp) -> None:
+    exam = anna.start()
+    anna.label(exam.batch_id, lambda i: "complete" if i == "research-001" else anna.due(i))
+    app = page(open_app)  # which settles it
+    assert title(app) == "You are certified"
+    shown = words(app)
+    assert "It was earned on a public form" in shown
+    assert "it holds until 01 April 2026" in shown
+    assert "You can renew it from 18 March 2026 on." in shown
+    assert "certificate_exam" not in keys(app)
+    assert "Leniency" in shown
+
+
+def test_failed_says_what_next_and_when(anna: Examinee, open_app: OpenApp) -> None:
+    anna.fail()
+    app = page(open_app)
+    assert title(app) == "You did not pass yet"
+    shown = words(app)
+    assert "Next: 24 hours must pass between two attempts, and a practice round" in shown
+    assert "From 02 January 2026, 12:00 UTC on." in shown
+    assert "0.70 is asked for" in shown
+    assert "certificate_exam" not in keys(app)
+
+
+def test_a_confused_trace_opens_with_the_canonical_reasons(
+    anna: Examinee, open_app: OpenApp
+) -> None:
+    anna.fail()
+    app = page(open_app)
+    assert "canonical" not in set(anna.store.exposure_frame()["what"])
+    app.selectbox(key="certificate_trace").select_index(0).run()
+    assert not app.exception
+    (seen,) = anna.store.exposure_frame()["trace_id"]
+    assert anna.by.dataset.labels[seen].rationale in words(app)
+
+
+def test_further_traces_are_open_and_nothing_is_told_of_the_form(
+    anna: Examinee, open_app: OpenApp
+) -> None:
+    exam = anna.start()
+    anna.sit(exam, anna.wrong(exam, "abandoned", "partial_plus", 3))
+    app = page(open_app)
+    assert title(app) == "Further traces are open"
+    shown = words(app)
+    assert "of several classes" in shown
+    for told in ("Abandoned", "abandoned", "AC1 against canonical", "Fingerprint"):
+        assert told not in shown
+    assert not app.metric
+    assert "certificate_exam" in keys(app)
+
+
+def test_a_certificate_that_has_ended(anna: Examinee, open_app: OpenApp) -> None:
+    anna.sit(anna.start())
+    anna.later(days=91)
+    app = page(open_app)
+    assert title(app) == "Your certificate has ended"
+    assert "certificate_exam" in keys(app)
+
+
+def test_a_private_form_that_is_demanded_and_not_there(anna: Examinee, open_app: OpenApp) -> None:
+    anna.store.set_certificate_demand(CertificateDemand(form="private"), by="lea")
+    app = page(open_app)
+    app.button(key="certificate_exam").click().run()
+    assert "asr reference add FOLDER --name NAME --private" in words(app)
+
+
+def test_a_lead_sees_others_and_allows_an_attempt(anna: Examinee, open_app: OpenApp) -> None:
+    for _ in range(2):
+        anna.fail()
+        anna.later(hours=25)
+        anna.practise()
+    app = page(open_app, "lea")
+    assert "Others" in words(app)
+    app.button(key="certificate_allow_it").click().run()
+    assert "needs a reason" in words(app)
+    app.text_input(key="certificate_reason").input("She was ill.")
+    app.button(key="certificate_allow_it").click().run()
+    assert not app.exception
+    assert len(anna.store.attempts_allowed(ME)) == 1
+    assert "Another attempt is allowed." in words(app)
+
+
+def test_the_label_page_says_what_to_do_without_a_certificate(
+    anna: Examinee, open_app: OpenApp
+) -> None:
+    some = next(iter(anna.by.dataset.traces.values()))
+    ids = anna.store.ingest([replace(some, trace_id="own", source_id="own")]).imported
+    anna.store.add_batch(purpose="production", trace_ids=ids, certificate="any")
+    for query in ({}, {"plain": "true"}):
+        app = open_app(reviewer=ME, **query)
+        assert "This batch asks for a certificate" in words(app)
+        assert "take the examination on the Certificate page" in words(app)
+
+
+def test_nobody_is_shown_the_examination_of_somebody_else(
+    anna: Examinee, open_app: OpenApp
+) -> None:
+    exam = anna.start()
+    app = open_app(reviewer="lea", batch=exam.batch_id)
+    app.switch_page("views/label.py").run()
+    assert not app.exception
+    assert "No batch to label" in words(app)
