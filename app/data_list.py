@@ -27,13 +27,13 @@ COLUMNS = {
 }  # fmt: skip
 
 
-def show(store: Store, *, lead: bool) -> None:
+def show(store: Store) -> None:
     """Show filters, the traces that they find, and what can be done with them."""
-    _saved_queries(store, lead=lead)
-    _filters(store, lead=lead)
+    _saved_queries(store)
+    _filters(store)
     try:
         chosen = _chosen()
-        found = _page_of(store, chosen, lead=lead)
+        found = _page_of(store, chosen)
     except CalibrationError as error:
         st.text(str(error))
         return
@@ -43,13 +43,13 @@ def show(store: Store, *, lead: bool) -> None:
         st.button("Clear all filters", key="data_clear_none", on_click=_fill, args=(TraceFilter(),))
         return
     _table(found)
-    _use(store, chosen, found.n, lead=lead)
+    _use(store, chosen, found.n)
 
 
 # Filters
 
 
-def _filters(store: Store, *, lead: bool) -> None:
+def _filters(store: Store) -> None:
     facets = store.trace_facets()
     first, second, third, fourth = st.columns(4)
     first.text_input("Text in the task", key=KEY + "text")
@@ -63,8 +63,6 @@ def _filters(store: Store, *, lead: bool) -> None:
     fourth.date_input("Started up to (UTC)", value=None, key=KEY + "to")
     first, second, third, fourth = st.columns(4)
     _one(first, "Batch", "batch_id", tuple(b.batch_id for b in store.batches()))
-    if not lead:
-        return
     second.multiselect("Class (humans)", CLASSES, key=KEY + "classes")
     judges = tuple(store.judge_frame()["judge_id"])
     if sum(name.startswith(SOURCE_JUDGE) for name in judges) > 1:
@@ -139,21 +137,20 @@ def _fill(chosen: TraceFilter) -> None:
 # Saved queries
 
 
-def _saved_queries(store: Store, *, lead: bool) -> None:
-    saved = {n: q for n, q in store.saved_queries().items() if lead or not q.for_leads}
+def _saved_queries(store: Store) -> None:
+    saved = store.saved_queries()
     pick, name, save, forget, clear = st.columns([4, 4, 2, 2, 2], vertical_alignment="bottom")
     now = st.session_state.get(PICK)
     pick.selectbox(
         "Saved query", list(saved), index=None, key=PICK, on_change=_pick, args=(saved,),
         placeholder="None saved yet" if not saved else "Choose one",
     )  # fmt: skip
-    if lead:
-        name.text_input("Save these filters as", key=SAVE_AS, max_chars=80)
-        save.button("Save", key="data_save", on_click=_save, args=(store,), width="stretch")
-        forget.button(
-            "Forget", key="data_forget", on_click=_forget, args=(store,), disabled=now is None,
-            width="stretch", help="Take the chosen query off the list",
-        )  # fmt: skip
+    name.text_input("Save these filters as", key=SAVE_AS, max_chars=80)
+    save.button("Save", key="data_save", on_click=_save, args=(store,), width="stretch")
+    forget.button(
+        "Forget", key="data_forget", on_click=_forget, args=(store,), disabled=now is None,
+        width="stretch", help="Take the chosen query off the list",
+    )  # fmt: skip
     clear.button("Clear", key="data_clear", on_click=_fill, args=(TraceFilter(),), width="stretch")
     if said := st.session_state.pop(SAID, ""):
         st.text(said)
@@ -185,14 +182,14 @@ def _forget(store: Store) -> None:
 # The list
 
 
-def _page_of(store: Store, chosen: TraceFilter, *, lead: bool) -> TracePage:
+def _page_of(store: Store, chosen: TraceFilter) -> TracePage:
     state = st.session_state
     # Other filters have other pages: what was found is shown from its beginning.
     if state.get("data_last") != chosen:
         state["data_last"] = chosen
         state[KEY + "page"] = 1
     return list_traces(
-        store, chosen, for_leads=lead, sort=state.get(KEY + "sort", "imported"),
+        store, chosen, for_leads=True, sort=state.get(KEY + "sort", "imported"),
         descending=state.get(KEY + "descending", False), page=state.get(KEY + "page", 1),
         seen_by=_seen_by(store),
     )  # fmt: skip
@@ -223,12 +220,11 @@ def _table(found: TracePage) -> None:
 # What can be done with it
 
 
-def _use(store: Store, chosen: TraceFilter, n: int, *, lead: bool) -> None:
-    if lead:
-        _batch(store, chosen, n)
+def _use(store: Store, chosen: TraceFilter, n: int) -> None:
+    _batch(store, chosen, n)
     st.download_button(
         f"Export all {n:,} as CSV",
-        data=partial(traces_csv, store, chosen, for_leads=lead, seen_by=_seen_by(store)),
+        data=partial(traces_csv, store, chosen, for_leads=True, seen_by=_seen_by(store)),
         file_name="traces.csv", mime="text/csv", on_click="ignore", key="data_export",
     )  # fmt: skip
 

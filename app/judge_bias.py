@@ -25,14 +25,10 @@ SLOPES = {
 }
 
 
-def leniency_tables(found: Found, *, lead: bool) -> tuple[Table, ...]:
-    """Return leniency by agent, which only leads see, and by workflow."""
+def leniency_tables(found: Found) -> tuple[Table, ...]:
+    """Return leniency by agent and by workflow."""
     by = found.diagnosed.leniency_by
-    return tuple(
-        _leniency(found, kind, rows)
-        for kind, rows in by.items()
-        if len(rows) > 1 and (lead or kind != "agent")
-    )
+    return tuple(_leniency(found, kind, rows) for kind, rows in by.items() if len(rows) > 1)
 
 
 def _leniency(found: Found, by: str, rows: tuple[Leniency, ...]) -> Table:

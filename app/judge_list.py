@@ -21,7 +21,7 @@ REASON = 200
 REASONS = ("humans say", "judge says")
 
 
-def show(store: Store, found: Found, names: Mapping[str, str], *, lead: bool) -> None:
+def show(store: Store, found: Found, names: Mapping[str, str]) -> None:
     """Draw the list."""
     st.subheader("On which traces?", anchor="traces")
     chosen = JUDGE.active() or differing(found.traces)
@@ -34,7 +34,7 @@ def show(store: Store, found: Found, names: Mapping[str, str], *, lead: bool) ->
         st.text(f"The first {MOST_ROWS:,} are shown; the CSV holds all.")
     trace_list.log(JUDGE, store, shown, "labels", "verdicts")
     known = {of.trace_id: of for of in found.traces.labelled}
-    _table(shown, known, names, lead=lead)
+    _table(shown, known, names)
     st.caption(
         "Moves: what the corrected rate would change were the judge right and the humans wrong, "
         "the credit between them times what the trace stands for."
@@ -67,14 +67,11 @@ def _table(
     chosen: TraceSet,
     known: Mapping[str, JudgedTrace],
     names: Mapping[str, str],
-    *,
-    lead: bool,
 ) -> None:
     rows = [_row(trace_id, known.get(trace_id), names) for trace_id in chosen.trace_ids]
     cells = pd.DataFrame(rows)
-    hidden = [] if lead else ["agent"]
     # Reasons take the width of a screen: without any there is no column for them.
-    hidden += [name for name in REASONS if not cells[name].fillna("").any()]
+    hidden = [name for name in REASONS if not cells[name].fillna("").any()]
     cells = cells.drop(columns=hidden)
     st.dataframe(
         cells, key=JUDGE.trace, hide_index=True, on_select="rerun",

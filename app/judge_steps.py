@@ -18,7 +18,7 @@ from calibration.store import Store
 Written = Callable[[Store, Found], str]
 
 
-def show(store: Store, found: Found, *, lead: bool) -> None:
+def show(store: Store, found: Found) -> None:
     """Draw the section."""
     st.subheader("What would make it better?", anchor="steps")
     for place, step in enumerate(found.steps, 1):
@@ -29,9 +29,9 @@ def show(store: Store, found: Found, *, lead: bool) -> None:
             st.text(step.why)
             if step.kind == "labels" and step.half_width is not None:
                 _how_many(store, found, step.half_width)
-            if lead and step.kind == "allocate":
+            if step.kind == "allocate":
                 judge_draw.allocation(store, found, step)
-            if lead and step.kind == "escalate":
+            if step.kind == "escalate":
                 judge_draw.escalation(store, found, step)
             if step.command is not None:
                 st.code(session.command(step.command), language=None, wrap_lines=True)
@@ -68,7 +68,7 @@ def _how_many(store: Store, found: Found, half_width: float) -> None:
     st.text(f"\u00b1{wanted:g}: {'; '.join(said)}. There are {have:,}.")
 
 
-def export(store: Store, found: Found, *, lead: bool) -> None:
+def export(store: Store, found: Found) -> None:
     """Draw the buttons to take the result away."""
     st.markdown("#### Take it away")
     reviewer = session.chosen_reviewer(store)
@@ -76,7 +76,7 @@ def export(store: Store, found: Found, *, lead: bool) -> None:
     files: dict[str, tuple[str, str, Written]] = {
         "Calibration as JSON": ("calibration.json", "application/json", as_json)
     }
-    if lead and found.result.calibration.headline is not None:
+    if found.result.calibration.headline is not None:
         files["Calibrated labels as CSV"] = ("calibrated-labels.csv", "text/csv", labels)
     with st.container(horizontal=True):
         for label, (name, mime, make) in files.items():

@@ -23,12 +23,12 @@ LISTED = ("agent", "workflow")
 LONGEST = 60
 
 
-def chosen(store: Store, found: Found, *, lead: bool) -> JudgeGroups | None:
+def chosen(store: Store, found: Found) -> JudgeGroups | None:
     """Return the groups of the kind that is chosen; None where no rate can be given of any."""
     if not found.is_sample:
         return None
     by = st.session_state.get(GROUPING) or "workflow"
-    return judge_data.grouped(found.asked, by if lead or by in FOR_ALL else "workflow", store)
+    return judge_data.grouped(found.asked, by, store)
 
 
 def table(found: Found, groups: JudgeGroups) -> Table:
@@ -61,19 +61,17 @@ def table(found: Found, groups: JudgeGroups) -> Table:
     )
 
 
-def show(found: Found, groups: JudgeGroups | None, rates: Table | None, *, lead: bool) -> None:
+def show(found: Found, groups: JudgeGroups | None, rates: Table | None) -> None:
     """Draw the section."""
     st.subheader("For what?", anchor="what")
     _classes(found)
     if groups is not None and rates is not None:
-        _groups(groups, rates, lead=lead)
+        _groups(groups, rates)
 
 
-def _groups(groups: JudgeGroups, rates: Table, *, lead: bool) -> None:
+def _groups(groups: JudgeGroups, rates: Table) -> None:
     st.markdown("#### The rate of parts of production")
-    st.segmented_control(
-        "By", BY if lead else FOR_ALL, key=GROUPING, default=groups.by, required=True
-    )
+    st.segmented_control("By", BY, key=GROUPING, default=groups.by, required=True)
     # Why the others have none stands below the table.
     known = [of for of in groups.groups if of.net.estimate.ok]
     rows = [(_short(of.name), of.net.estimate) for of in known]

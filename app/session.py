@@ -133,9 +133,7 @@ def _ask_to_sign_in(store: Store) -> None:
             else "Whatever was labelled before is stored."
         )
         # Streamlit's own links open a tab of their own.
-        st.html(
-            f'<a href="/sign-in" target="_self">{"Make the first admin" if first else "Sign in"}</a>'
-        )
+        st.html('<a href="/sign-in" target="_self">Go on to sign in</a>')
 
 
 def command(words: str) -> str:

@@ -224,8 +224,8 @@ def _next(asked: str | None) -> str:
 
     Examples
     --------
-    >>> _next("/agreement"), _next("//evil.test"), _next("/\\\\evil.test"), _next("https://evil.test")
-    ('/agreement', '/', '/', '/')
+    >>> [_next(asked) for asked in ("/agreement", "//evil.test", "https://evil.test", None)]
+    ['/agreement', '/', '/', '/']
     """
     wanted = (asked or "/")[:200]
     fine = wanted.startswith("/") and all(c.isalnum() or c in "/_-." for c in wanted)

@@ -49,7 +49,7 @@ class Door:
 
 
 def _is_harmless(scope: Scope) -> bool:
-    return scope["type"] == "http" and scope["path"] == HEALTH
+    return bool(scope["type"] == "http" and scope["path"] == HEALTH)
 
 
 def _entry(visit: HTTPConnection) -> Entry:

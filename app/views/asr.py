@@ -63,7 +63,7 @@ def _choose(store: Store, batch_id: str) -> Asked:
         since=since,
         until=until,
         workflow=None if workflow == EVERY else workflow,
-        models=session.is_lead(store),
+        models=True,
         state=state,
     )
 

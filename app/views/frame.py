@@ -14,6 +14,7 @@ _STYLE = """<style>
 }
 /* The table's own download does not guard cells against being run as formulas; ours do. */
 button[kind="elementToolbar"][aria-label^="Download as CSV"] { display: none; }
+[data-testid="stHtml"] a { color: light-dark(#2f5d8a, #86b4e0); }
 .st-key-page { max-width: 62rem; margin: 1.5rem auto 0; }
 /* Streamlit's own grey of captions is too faint for small letters. */
 [data-testid="stCaptionContainer"] { opacity: 1; }

@@ -90,20 +90,20 @@ def _page() -> None:
 @st.fragment
 def _explore(store: Store, found: Found) -> None:
     """Draw all that can be clicked: a fragment, so that a click works nothing out again."""
-    lead, names = session.is_lead(store), session.reviewer_names(store)
-    groups = judge_use.chosen(store, found, lead=lead)
+    names = session.reviewer_names(store)
+    groups = judge_use.chosen(store, found)
     rates = None if groups is None else judge_use.table(found, groups)
     off = judge_off.tables(found)
-    leniency = judge_bias.leniency_tables(found, lead=lead)
+    leniency = judge_bias.leniency_tables(found)
     tables = [*([] if rates is None else [rates]), *off, *leniency]
     JUDGE.settle(tables, {}, found.result.fingerprint)
     trace_list.chip(JUDGE)
-    judge_use.show(found, groups, rates, lead=lead)
+    judge_use.show(found, groups, rates)
     judge_off.show(found, *off)
     judge_bias.show(store, found, leniency)
-    judge_list.show(store, found, names, lead=lead)
-    judge_steps.show(store, found, lead=lead)
-    judge_steps.export(store, found, lead=lead)
+    judge_list.show(store, found, names)
+    judge_steps.show(store, found)
+    judge_steps.export(store, found)
 
 
 with st.container(key="page"):

@@ -15,6 +15,8 @@ from calibration.store.sign_in_limits import name_key, note_attempt, seconds_to_
 
 OPEN, PASSPHRASE = IDENTITIES = ("open", "passphrase")
 DEFAULT = PASSPHRASE
+# Nobody becomes the first admin from elsewhere.
+FIRST_FROM = "127.0.0.1"
 WRONG = "This name and passphrase do not belong together."
 
 
@@ -222,6 +224,8 @@ def make_first_admin(db: Database, name: str, passphrase: str) -> str:
                        [person.reviewer_id])  # fmt: skip
         _put_hash(cursor, person.reviewer_id, hash)
         record_audit(cursor, "first admin", reviewer_id=person.reviewer_id)
+        attempt = note_attempt(cursor, person.reviewer_id, FIRST_FROM, utc_now())
+        cursor.execute("UPDATE sign_in SET succeeded = true WHERE seq = ?", [attempt])
         return start_session(cursor, person.reviewer_id, utc_now())
 
 

@@ -212,15 +212,6 @@ def test_the_files_are_those_of_the_command_line(filled: MakeStore, store_file: 
     )
 
 
-def test_a_reviewer_who_labels_gets_no_model(filled: MakeStore, open_app: OpenApp) -> None:
-    filled()
-    # Ann has labelled all of the batch.
-    app = page(open_app(reviewer="ann"), "asr")
-    assert HEADLINE in metrics(app)
-    assert all("model" not in frame.value.columns for frame in app.dataframe)
-    assert any("model" in frame.value.columns for frame in page(open_app(), "asr").dataframe)
-
-
 def test_without_verdicts_the_rate_is_that_of_the_labels(
     filled: MakeStore, open_app: OpenApp
 ) -> None:

@@ -11,7 +11,6 @@ from calibration.records import LabelDraft, Verdict
 from calibration.store import Store, TraceFilter
 from tests.app.conftest import OpenApp
 from tests.app.test_result_pages import page, texts
-from tests.browser.samples import build_store
 from tests.store.builders import make_trace
 from tests.store.test_selection import calls
 
@@ -121,36 +120,6 @@ def test_many_traces_are_paged_and_sorted(store_file: Path, open_app: OpenApp) -
 
 
 # Who may see what
-
-
-def test_a_reviewer_with_traces_to_label_sees_nothing(store_file: Path, open_app: OpenApp) -> None:
-    build_store(store_file, 3)
-    with Store.open(store_file) as store:
-        store.add_reviewer("Anna")
-    app = data_page(open_app, reviewer="anna")
-    assert "You still have traces to label." in texts(app)
-    assert not app.dataframe
-    assert not [*app.selectbox, *app.multiselect, *app.text_input, *app.tabs]
-
-
-def test_a_reviewer_never_gets_classes_verdicts_models_or_costs(
-    filled: Path, open_app: OpenApp
-) -> None:
-    with Store.open(filled) as store:
-        store.ingest([make_trace(20, cost_usd=98.7654, model="secret-model")])
-        store.add_verdicts(
-            [Verdict(judge_id="secret-judge", trace_id=ids(0)[0], outcome="complete")]
-        )
-        store.save_query("secret-query", TraceFilter(models=("secret-model",)))
-        store.save_query("open query", TraceFilter(tool="pay"))
-    lead = everything(data_page(open_app, reviewer="lea"))
-    secrets = ("secret-model", "98.76", "secret-judge", "secret-query", "unlabelled")
-    assert [name for name in secrets if name not in lead] == []
-    app = data_page(open_app, reviewer="rea")
-    assert [name for name in secrets if name in everything(app)] == []
-    assert app.selectbox(key="data_pick").options == ["open query"]
-    assert not app.tabs
-    assert len(shown(app)) == 6
 
 
 # Batches

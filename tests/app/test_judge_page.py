@@ -494,24 +494,6 @@ def test_what_a_person_is_shown_is_written_down_and_no_more(
     assert set(seen["trace_id"]) == {of.trace_id for of in demo.diagnosed.disagreements}
 
 
-def test_a_reviewer_sees_no_models_and_makes_no_batches(
-    world: NewStore, store_file: Path, open_app: OpenApp
-) -> None:
-    def fill(made: World) -> None:
-        judged(made)
-
-    secret = {t: {"model": "secret-model"} for t in ids(24)}
-    world(fill, n=24, n_drawn=20, traces=secret)
-    app = page(open_app(reviewer="ann"), "judge")
-    assert app.metric
-    assert list(app.segmented_control(key="judge_by").options) == ["workflow", "week"]
-    assert not [b for b in app.button if b.key in ("judge_allocated_submit",)]
-    shown = [str(frame.value) for frame in app.dataframe]
-    assert "secret-model" not in texts(app) + "".join(shown)
-    lead = page(open_app(), "judge")
-    assert "secret-model" in "".join(str(frame.value) for frame in lead.dataframe)
-
-
 def test_what_judge_and_traces_say_is_shown_as_it_is(world: NewStore, open_app: OpenApp) -> None:
     evil = "![x](http://evil.test/x.png) **trace**"
 

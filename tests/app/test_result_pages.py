@@ -33,15 +33,3 @@ def test_without_a_batch_the_page_says_what_to_do(
 def test_without_labels_the_page_says_so(store_file: Path, open_app: OpenApp, name: str) -> None:
     build_store(store_file, 3)
     assert "label" in texts(page(open_app(), name)).lower()
-
-
-@pytest.mark.parametrize("name", ["agreement", "asr", "judge"])
-def test_a_reviewer_with_open_traces_sees_no_results(
-    store_file: Path, open_app: OpenApp, name: str
-) -> None:
-    build_store(store_file, 3)
-    with Store.open(store_file) as store:
-        store.add_reviewer("Anna")
-    app = page(open_app(reviewer="anna"), name)
-    assert "stays hidden from you until you have finished" in texts(app)
-    assert not app.metric

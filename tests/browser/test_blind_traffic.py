@@ -215,20 +215,113 @@ def _bytes(data: str | bytes) -> bytes:
     return data.encode() if isinstance(data, str) else data
 
 
+def seen_of_every_format(text: str) -> list[str]:
+    """Return the formats of which a reviewer has read nothing: the search would find them."""
+    formats = ("tau-bench", "tau2", "jsonl-1", "csv-1", "transcript")
+    return [name for name in formats if f"{SEEN} ({name})" not in text]
+
+
+def found_signs(text: str, *more: str) -> list[str]:
+    """Return what is in the traffic and must not be."""
+    return [sign for sign in (HIDDEN, str(COST), "4711", "2019-08", *more) if sign in text]
+
+
 def test_nothing_hidden_goes_over_the_wire(server: Server, page: Page, tmp_path: Path) -> None:
     n = build(server.store, tmp_path)
     server.start()
     heard = listen(page)
     desk = Desk(page, server.url)
     desk.open("Anna B.")
-    for _ in range(n - 1):
+    for _ in range(n):
         desk.label("complete")
-    # One trace is left: the pages with results keep silent.
-    for name in ("Agreement", "ASR"):
-        page.get_by_role("link", name=name, exact=True).click()
-        page.get_by_text("stays hidden from you until you have finished").wait_for()
+    # Who has finished is shown no results either.
+    for name in ("agreement", "asr"):
+        page.goto(f"{server.url}/{name}?reviewer=anna-b")
+        page.get_by_text("This page is for leads.").wait_for()
     text = heard()
-    # The search would find them: what a reviewer reads of each format is in the traffic.
-    formats = ("tau-bench", "tau2", "jsonl-1", "csv-1", "transcript")
-    assert [name for name in formats if f"{SEEN} ({name})" not in text] == []
-    assert [sign for sign in (HIDDEN, str(COST), "4711", "2019-08") if sign in text] == []
+    assert seen_of_every_format(text) == []
+    assert found_signs(text) == []
+
+
+GOOD = "correct horse battery"
+PAGES = ("overview", "agreement", "judge", "asr", "data", "start", "people")
+OTHERS = f"{HIDDEN}-colleague"
+
+
+def team(path: Path) -> None:
+    """Let a reviewer, a lead and an admin sign in; a colleague with a marked name has flagged."""
+    with Store.open(path) as store:
+        for name, role in (("Rea", "reviewer"), ("Lea", "lead"), ("Ada", "admin")):
+            store.set_passphrase(store.add_reviewer(name, role=role).reviewer_id, GOOD)
+        marked = store.add_reviewer(OTHERS)
+        batch = store.batches()[0].batch_id
+        store.queue(marked.reviewer_id, batch)
+        for trace_id in store.trace_frame()["trace_id"]:
+            store.record_flag(
+                client_token=f"flag-{trace_id}", trace_id=trace_id, batch_id=batch,
+                reviewer_id="colleague", flagged=True, reason=f"{HIDDEN}-flag",
+            )  # fmt: skip
+
+
+def enter(page: Page, url: str, name: str) -> None:
+    page.goto(url)
+    page.get_by_label("Name").fill(name)
+    page.get_by_label("Passphrase").fill(GOOD)
+    page.get_by_role("button", name="Sign in").click()
+
+
+def test_a_visitor_receives_nothing_of_the_store(
+    server: Server, page: Page, tmp_path: Path
+) -> None:
+    build(server.store, tmp_path)
+    team(server.store)
+    server.identities = None
+    server.start()
+    heard = listen(page)
+    for name in ("", *PAGES, "_stcore/host-config", "media/x", "_stcore/agent/openapi.json"):
+        page.goto(f"{server.url}/{name}?reviewer=ada")
+    page.get_by_label("Name").or_(page.get_by_text("Sign in first.")).first.wait_for()
+    text = heard()
+    assert found_signs(text, SEEN, "Lea", "Colleague", "production-001") == []
+    assert page.context.cookies() == []
+
+
+def test_a_signed_in_reviewer_receives_nothing_of_others(
+    server: Server, page: Page, tmp_path: Path
+) -> None:
+    n = build(server.store, tmp_path)
+    team(server.store)
+    server.identities = None
+    server.start()
+    heard = listen(page)
+    enter(page, server.url, "Rea")
+    desk = Desk(page, server.url)
+    desk.wait_painted("")
+    for _ in range(n):
+        desk.label("complete")
+    for name in PAGES:
+        page.goto(f"{server.url}/{name}?reviewer=ada")
+        page.get_by_text("This page is for ").wait_for()
+    text = heard()
+    assert seen_of_every_format(text) == []
+    assert found_signs(text, "Colleague", "Lea", "Ada", "$argon2") == []
+
+
+@pytest.mark.parametrize("name", ["Lea", "Ada"])
+def test_no_role_receives_a_secret(server: Server, page: Page, tmp_path: Path, name: str) -> None:
+    build(server.store, tmp_path)
+    team(server.store)
+    server.identities = None
+    server.start()
+    heard = listen(page)
+    enter(page, server.url, name)
+    page.get_by_role("heading", name="Overview").wait_for()
+    for address in ("agreement", "data", "people"):
+        page.goto(f"{server.url}/{address}")
+        page.get_by_test_id("stHeading").first.wait_for()
+        page.wait_for_timeout(1_500)
+    text = heard()
+    (cookie,) = (c for c in page.context.cookies() if c["name"] == "asr_session")
+    assert [s for s in ("$argon2", GOOD, cookie["value"]) if s in text] == []
+    # What leads are shown of others is in the traffic, so the search above would find it too.
+    assert "Colleague" in text

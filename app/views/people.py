@@ -1,0 +1,219 @@
+"""People: who there is, what they may, and how they sign in."""
+
+from collections.abc import Callable
+from datetime import datetime
+
+import pandas as pd
+import streamlit as st
+
+from app import session
+from app.views import frame
+from calibration.errors import CalibrationError
+from calibration.records import ROLES
+from calibration.store import Access, Store, generated_passphrase
+
+SAID, REFUSED, MADE = "people_said", "people_refused", "people_made"
+MAY = {
+    "reviewer": "labels, and sees nothing of what others said",
+    "lead": "sees every result, draws batches, decides disagreements",
+    "admin": "also adds people, roles and passphrases",
+}
+HOW = {
+    "open": (
+        "Identities are open: whoever opens the app picks who they are, and the server lets in "
+        "only this machine. Fit for a demo."
+    ),
+    "passphrase": (
+        "People sign in with a name and a passphrase. Five wrong ones make a name wait, longer "
+        "every time; a session ends after 12 hours without use."
+    ),
+}
+
+
+def _attempt(act: Callable[[], str]) -> None:
+    """Do what a button asks for; say what became of it on the next run."""
+    try:
+        st.session_state[SAID] = act()
+    except CalibrationError as error:
+        st.session_state[REFUSED] = str(error)
+
+
+def _outcome() -> None:
+    for key in (REFUSED, SAID):
+        if said := st.session_state.pop(key, ""):
+            st.text(said)
+    if made := st.session_state.pop(MADE, None):
+        name, passphrase = made
+        st.text(f"The passphrase of {name}. It is shown this once; hand it over in person:")
+        st.code(passphrase, language=None)
+
+
+def _list(people: list[Access]) -> None:
+    if not people:
+        st.text("Nobody yet. Add yourself first, as an admin.")
+        return
+    st.table(
+        pd.DataFrame(
+            {
+                "name": [a.person.name for a in people],
+                "role": [a.person.role for a in people],
+                "passphrase": ["set" if a.has_passphrase else "none" for a in people],
+                "last signed in (UTC)": [_when(a.last_sign_in) for a in people],
+            }
+        ),
+        hide_index=True,
+        alt="People of this store, with role and how they sign in",
+    )
+
+
+def _when(at: datetime | None) -> str:
+    return "never" if at is None else f"{at:%d %b %Y %H:%M}"
+
+
+def _add(store: Store) -> None:
+    st.subheader("Add somebody", anchor=False)
+    with st.form("people_add", border=False, clear_on_submit=True):
+        name, role, press = st.columns([4, 3, 2], vertical_alignment="bottom")
+        name.text_input("Name", key="people_name", max_chars=80)
+        role.selectbox("Role", ROLES, key="people_role", format_func=str)
+        press.form_submit_button(
+            "Add", key="people_add_now", on_click=_add_now, args=(store,), width="stretch"
+        )
+    st.caption(" ".join(f"{role.capitalize()}: {may}." for role, may in MAY.items()))
+
+
+def _add_now(store: Store) -> None:
+    name, role = st.session_state["people_name"], st.session_state["people_role"]
+
+    def act() -> str:
+        before = {a.person.reviewer_id for a in store.access()}
+        person = store.add_reviewer(name, role=role)
+        if person.reviewer_id in before:
+            return f"{person.name} is there already, as {person.role}; change the role below."
+        return f"{person.name} is added, as {person.role}. A passphrase lets them sign in."
+
+    _attempt(act)
+
+
+def _one(store: Store, people: list[Access]) -> None:
+    st.subheader("Change somebody", anchor=False)
+    by_id = {a.person.reviewer_id: a for a in people}
+    names = {a.person.reviewer_id: a.person.name for a in people}
+    who = st.selectbox("Who", list(by_id), key="people_who", format_func=names.__getitem__)
+    chosen = by_id[who]
+    passphrase, role = st.columns(2, gap="large")
+    with passphrase:
+        _passphrase(store, chosen)
+    with role:
+        _role(store, chosen)
+
+
+def _passphrase(store: Store, chosen: Access) -> None:
+    person = chosen.person
+    st.markdown("#### Passphrase")
+    st.button(
+        "Make one up and show it once", key="people_generate", on_click=_generate,
+        args=(store, person.reviewer_id, person.name),
+    )  # fmt: skip
+    with st.form("people_typed", border=False, clear_on_submit=True):
+        st.text_input(
+            "Or type one, 12 characters or more", type="password", key="people_typed_passphrase",
+            max_chars=200, autocomplete="new-password",
+        )  # fmt: skip
+        st.form_submit_button(
+            "Set it", key="people_set", on_click=_set, args=(store, person.reviewer_id, person.name)
+        )
+    if chosen.has_passphrase:
+        st.button(
+            "Let them sign in no more", key="people_take", on_click=_take,
+            args=(store, person.reviewer_id, person.name),
+            help="What they labelled stays. A new passphrase brings them back.",
+        )  # fmt: skip
+
+
+def _generate(store: Store, reviewer_id: str, name: str) -> None:
+    made = generated_passphrase()
+    st.session_state[MADE] = name, made
+    try:
+        store.set_passphrase(reviewer_id, made)
+    except CalibrationError as error:
+        st.session_state[MADE] = None
+        st.session_state[REFUSED] = str(error)
+
+
+def _set(store: Store, reviewer_id: str, name: str) -> None:
+    typed = st.session_state["people_typed_passphrase"]
+
+    def act() -> str:
+        store.set_passphrase(reviewer_id, typed)
+        return f"{name} has a new passphrase. Sessions that they had have ended."
+
+    _attempt(act)
+
+
+def _take(store: Store, reviewer_id: str, name: str) -> None:
+    def act() -> str:
+        store.take_passphrase(reviewer_id)
+        return f"{name} cannot sign in any more. A new passphrase brings them back."
+
+    _attempt(act)
+
+
+def _role(store: Store, chosen: Access) -> None:
+    person = chosen.person
+    st.markdown("#### Role")
+    key = f"people_role_of_{person.reviewer_id}"
+    wanted = st.radio("Role", ROLES, index=ROLES.index(person.role), key=key,
+                      captions=[MAY[role] for role in ROLES],
+                      label_visibility="collapsed")  # fmt: skip
+    st.button(
+        f"Make {frame.plain(person.name)} {'an admin' if wanted == 'admin' else f'a {wanted}'}",
+        key="people_role_now", on_click=_role_now, args=(store, person.reviewer_id, wanted),
+        disabled=wanted == person.role,
+    )  # fmt: skip
+
+
+def _role_now(store: Store, reviewer_id: str, role: str) -> None:
+    def act() -> str:
+        person = store.set_role(reviewer_id, role)
+        return f"{person.name} is {person.role} now; open pages follow at once."
+
+    _attempt(act)
+
+
+def _identities(store: Store) -> None:
+    st.subheader("How people say who they are", anchor=False)
+    now = store.identities()
+    st.text(HOW[now])
+    if now == "open":
+        st.button(
+            "Ask for a passphrase from now on", key="people_close", on_click=_close, args=(store,)
+        )
+        st.caption("Give an admin a passphrase first, or the first visitor becomes the admin.")
+    if store.sign_in_is_configured():
+        st.text("An admin can sign in: the server may also listen beyond this machine.")
+        st.code(session.command("serve --host 0.0.0.0"), language=None, wrap_lines=True)
+
+
+def _close(store: Store) -> None:
+    def act() -> str:
+        store.set_identities("passphrase")
+        return "People sign in from now on."
+
+    _attempt(act)
+
+
+def _page() -> None:
+    store = session.require_store()
+    st.header("People", anchor=False)
+    _outcome()
+    people = store.access()
+    _list(people)
+    _add(store)
+    if people:
+        _one(store, people)
+    _identities(store)
+
+
+with st.container(key="page"):
+    _page()

@@ -1,0 +1,173 @@
+"""Who is shown which page, whether identities are open or people sign in."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app import session
+from calibration.store import Store, sign_in
+from tests.app.conftest import OpenApp
+from tests.app.test_result_pages import texts
+from tests.browser.samples import build_store
+
+LEADS = ["overview", "agreement", "judge", "asr", "data", "start"]
+GOOD = "correct horse battery"
+
+SignIn = Callable[[str], str]
+
+
+@pytest.fixture
+def team(store_file: Path) -> Path:
+    build_store(store_file, 3)
+    with Store.open(store_file) as store:
+        for name, role in (("Rea", "reviewer"), ("Lea", "lead"), ("Ada", "admin")):
+            store.add_reviewer(name, role=role)
+    return store_file
+
+
+@pytest.fixture
+def signed_in(team: Path, quick_hashes: None, monkeypatch: pytest.MonkeyPatch) -> SignIn:
+    """Let people of the team sign in; the cookie of the browser is the last one's."""
+    monkeypatch.setattr(sign_in, "DEFAULT", sign_in.PASSPHRASE)
+    monkeypatch.setattr(session, "_token", lambda: "")
+
+    def signed_in(name: str) -> str:
+        store = session.open_store(team)
+        store.set_passphrase(name.lower(), GOOD)
+        token = store.verify_sign_in(name, GOOD, "127.0.0.1")
+        monkeypatch.setattr(session, "_token", lambda: token)
+        return token
+
+    return signed_in
+
+
+def at(app: AppTest, name: str) -> str:
+    """Open the page at an address; return what it says."""
+    app.switch_page(f"views/{name}.py").run()
+    assert not app.exception
+    return texts(app)
+
+
+def asked(app: AppTest, name: str) -> str:
+    """Ask for a page that one may not open, by its address."""
+    pages = {
+        str(info["url_pathname"]): page_hash for page_hash, info in app._registered_pages.items()
+    }
+    app._page_hash = pages[name]
+    app.run()
+    assert not app.exception
+    return texts(app)
+
+
+@pytest.mark.parametrize("name", [*LEADS, "people"])
+@pytest.mark.parametrize("how", ["picked", "signed in"])
+def test_a_reviewer_has_the_label_page_only(
+    team: Path, open_app: OpenApp, signed_in: SignIn, how: str, name: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    if how == "signed in":
+        signed_in("Rea")
+        app = open_app()
+    else:
+        monkeypatch.setattr(sign_in, "DEFAULT", sign_in.OPEN)
+        app = open_app(reviewer="rea")
+    said = asked(app, name)
+    assert "This page is for " in said
+    assert not [*app.metric, *app.dataframe, *app.table, *app.code]
+
+
+@pytest.mark.parametrize("name", LEADS)
+def test_a_lead_has_the_pages_with_results(
+    team: Path, open_app: OpenApp, signed_in: SignIn, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    signed_in("Lea")
+    app = open_app()
+    assert "Overview" in texts(app)
+    assert "This page is for" not in at(app, name)
+    assert "This page is for admins." in asked(app, "people")
+
+
+def test_an_admin_has_people_too(team: Path, open_app: OpenApp, signed_in: SignIn) -> None:
+    signed_in("Ada")
+    app = open_app()
+    assert "Overview" in texts(app)
+    assert "This page is for" not in at(app, "people")
+
+
+def test_nobody_is_shown_anything_before_they_sign_in(
+    team: Path, open_app: OpenApp, signed_in: SignIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "Make the first admin" in texts(open_app())
+    signed_in("Ada")
+    monkeypatch.setattr(session, "_token", lambda: "no such token")
+    for app in (open_app(), open_app(reviewer="lea")):
+        assert "You are signed out" in texts(app)
+        assert not [*app.metric, *app.button, *app.sidebar.text]
+
+
+def test_an_address_names_nobody_else_where_people_sign_in(
+    team: Path, open_app: OpenApp, signed_in: SignIn
+) -> None:
+    signed_in("Rea")
+    app = open_app(reviewer="ada", plain="true")
+    assert "Rea (reviewer)" in [t.value for t in app.sidebar.text]
+    app.session_state[session.REVIEWER_KEY] = "ada"
+    app.run()
+    assert "Rea (reviewer)" in [t.value for t in app.sidebar.text]
+    app.button(key="answer_no").click().run()
+    store = session.open_store(team)
+    assert set(store.label_frame("production-001")["reviewer_id"]) == {"rea"}
+
+
+def test_nobody_adds_themselves_where_people_sign_in(
+    team: Path, open_app: OpenApp, signed_in: SignIn
+) -> None:
+    signed_in("Rea")
+    app = open_app()
+    assert not [w for w in app.text_input if w.key == "label_new_name"]
+    assert not [b for b in app.button if b.key == "switch"]
+
+
+def test_signing_out_ends_what_an_open_tab_shows(
+    team: Path, open_app: OpenApp, signed_in: SignIn
+) -> None:
+    signed_in("Rea")
+    app = open_app(plain="true")
+    app.button(key="sign_out").click().run()
+    assert "You are signed out" in texts(app)
+    assert not app.button
+
+
+def test_a_click_in_a_tab_whose_session_has_ended_does_nothing(
+    team: Path, open_app: OpenApp, signed_in: SignIn
+) -> None:
+    token = signed_in("Rea")
+    app = open_app(plain="true")
+    session.open_store(team).end_session(token)
+    app.button(key="answer_no").click().run()
+    assert session.open_store(team).label_frame("production-001").empty
+
+
+def test_what_a_tab_held_is_gone_when_somebody_else_signs_in(
+    team: Path, open_app: OpenApp, signed_in: SignIn
+) -> None:
+    signed_in("Lea")
+    app = open_app()
+    app.session_state["kept"] = "of Lea"
+    signed_in("Rea")
+    app.run()
+    assert "kept" not in app.session_state
+    assert "Rea (reviewer)" in [t.value for t in app.sidebar.text]
+
+
+def test_where_identities_are_open_one_picks_and_looks_around(
+    team: Path, open_app: OpenApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = open_app()
+    assert "Who is labelling?" in texts(app)
+    assert "This page is for" not in at(app, "agreement")
+    app = open_app()
+    app.button(key="person_rea").click().run()
+    assert "This page is for leads." in asked(app, "agreement")

@@ -1,0 +1,413 @@
+"""The server as requests meet it: who is let in, the forms, the cookie, what is refused."""
+
+import asyncio
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.routing import Mount, Route, WebSocketRoute
+from starlette.websockets import WebSocket
+
+from app import asgi, session
+from app.sign_in import ROUTES
+from app.sign_in_door import Door
+from calibration.errors import NotAllowedError
+from calibration.store import Store, sign_in
+
+GOOD, OTHER = "correct horse battery", "another good phrase"
+SECRET = "inside of the app"
+
+
+async def inside(_request: Request) -> PlainTextResponse:
+    return PlainTextResponse(SECRET)
+
+
+async def stream(socket: WebSocket) -> None:
+    await socket.accept()
+    await socket.send_text(SECRET)
+    await socket.close()
+
+
+APP = Starlette(
+    routes=[
+        Route(asgi.HEALTH, asgi.healthz),
+        *ROUTES,
+        WebSocketRoute("/{path:path}", stream),
+        Mount("/", Route("/{path:path}", inside, methods=["GET", "POST", "PUT", "DELETE"])),
+    ],
+    middleware=[Middleware(asgi.SecurityHeaders), Middleware(Door)],
+)
+
+
+@dataclass
+class Answer:
+    status: int = 0
+    headers: dict[str, str] = field(default_factory=dict)
+    body: str = ""
+
+    @property
+    def cookie(self) -> str:
+        """The value of the session's cookie that came with the answer."""
+        given = self.headers.get("set-cookie", "").partition(f"{session.COOKIE}=")[2]
+        return given.partition(";")[0]
+
+
+def ask(
+    method: str,
+    path: str,
+    form: dict[str, str] | bytes | None = None,
+    *,
+    client: str | None = "127.0.0.1",
+    host: str = "localhost:8501",
+    origin: str | None = "http://localhost:8501",
+    cookie: str = "",
+    kind: str = "http",
+    scheme: str = "http",
+    **more: str,
+) -> Answer:
+    """Send one request to the app as an ASGI server would."""
+    content = form if isinstance(form, bytes) else urlencode(form or {}).encode()
+    path, _, query = path.partition("?")
+    headers = {"host": host, "content-type": "application/x-www-form-urlencoded"}
+    headers |= {"origin": origin} if origin else {}
+    headers |= {"cookie": f"{session.COOKIE}={cookie}"} if cookie else {}
+    headers |= {name.replace("_", "-"): value for name, value in more.items()}
+    scope: dict[str, Any] = {
+        "type": kind, "method": method, "path": path, "raw_path": path.encode(), "scheme": scheme,
+        "query_string": query.encode(), "root_path": "", "http_version": "1.1",
+        "headers": [(n.encode(), v.encode()) for n, v in headers.items()],
+        "client": None if client is None else (client, 5), "server": ("localhost", 8501),
+        "subprotocols": [],
+    }  # fmt: skip
+    answer = Answer()
+    waiting = [{"type": "http.request", "body": content, "more_body": False}]
+    if kind == "websocket":
+        waiting = [{"type": "websocket.connect"}]
+
+    async def receive() -> Any:
+        return waiting.pop(0) if waiting else {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            answer.status = message["status"]
+            answer.headers = {n.decode(): v.decode() for n, v in message["headers"]}
+        elif message["type"] == "websocket.accept":
+            answer.status = 101
+        elif message["type"] == "websocket.close" and not answer.status:
+            answer.status = 403
+        answer.body += message.get("body", b"").decode() + message.get("text", "")
+
+    asyncio.run(APP(scope, receive, send))
+    return answer
+
+
+@pytest.fixture
+def served(store_file: Path, quick_hashes: None, monkeypatch: pytest.MonkeyPatch) -> Store:
+    """Return the store of the server: people sign in, and nobody can yet."""
+    monkeypatch.setattr(sign_in, "DEFAULT", sign_in.PASSPHRASE)
+    Store.open(store_file, create=True).close()
+    return session.open_store(store_file)
+
+
+@pytest.fixture
+def team(served: Store) -> Store:
+    served.add_reviewer("Ada", role="admin")
+    served.add_reviewer("Rea")
+    served.set_passphrase("ada", GOOD)
+    return served
+
+
+def sign(name: str = "Ada", passphrase: str = GOOD, **more: str) -> Answer:
+    return ask("POST", "/sign-in", {"name": name, "passphrase": passphrase}, **more)
+
+
+# Without a session
+
+
+@pytest.mark.parametrize(
+    ("path", "to"),
+    [
+        ("/", "/sign-in"),
+        ("/agreement", "/sign-in?next=%2Fagreement"),
+        ("//evil.test", "/sign-in?next=%2F%2Fevil.test"),
+        ("/passphrase", "/sign-in?next=%2Fpassphrase"),
+    ],
+)
+def test_a_page_leads_to_the_form(team: Store, path: str, to: str) -> None:
+    answer = ask("GET", path)
+    assert (answer.status, answer.headers["location"]) == (303, to)
+    assert answer.headers["cache-control"] == "no-store"
+    assert SECRET not in answer.body
+
+
+def test_parts_of_the_app_are_refused(team: Store) -> None:
+    parts = (
+        "/_stcore/health", "/_stcore/host-config", "/_stcore/metrics", "/_stcore/stream",
+        "/_stcore/agent/openapi.json", "/_stcore/bidi-components/x", "/media/abc.csv",
+        "/component/x/index.html", "/app/static/x",
+    )  # fmt: skip
+    for path in parts:
+        for cookie in ("", "no-such-token"):
+            answer = ask("GET", path, cookie=cookie)
+            assert (path, answer.status, SECRET in answer.body) == (path, 403, False)
+
+
+def test_nothing_is_taken_from_strangers(team: Store) -> None:
+    for path in ("/_stcore/upload_file/a/b", "/_stcore/agent/interact", "/", "/x"):
+        for method in ("POST", "PUT", "DELETE"):
+            assert (path, ask(method, path, b"x" * 100).status) == (path, 403)
+
+
+def test_no_connection_is_opened_to_strangers(team: Store) -> None:
+    for path in ("/_stcore/stream", "/static/x", "/sign-in", "/healthz"):
+        answer = ask("GET", path, kind="websocket")
+        assert (path, answer.status, answer.body) == (path, 403, "")
+
+
+def test_the_static_files_and_the_health_route_stay_open(team: Store) -> None:
+    for path in ("/static/js/index.js", "/favicon.png", "/healthz"):
+        assert ask("GET", path, client="192.0.2.7", host="asr.example").status == 200
+    assert ask("POST", "/static/js/index.js").status == 403
+
+
+# Signing in and out
+
+
+def test_whoever_knows_the_passphrase_is_let_in_until_they_sign_out(team: Store) -> None:
+    form = ask("GET", "/sign-in?next=/agreement")
+    assert 'name="next" value="/agreement"' in form.body
+    answer = ask("POST", "/sign-in", {"name": "ada", "passphrase": GOOD, "next": "/agreement"})
+    assert (answer.status, answer.headers["location"]) == (303, "/agreement")
+    token = answer.cookie
+    for path in ("/", "/_stcore/health", "/media/abc.csv"):
+        assert SECRET in ask("GET", path, cookie=token).body
+    assert ask("GET", "/_stcore/stream", kind="websocket", cookie=token).body == SECRET
+    assert ask("GET", "/sign-in", cookie=token).headers["location"] == "/"
+    out = ask("POST", "/sign-out", cookie=token)
+    assert (out.status, out.headers["location"]) == (303, "/sign-in")
+    assert "max-age=0" in out.headers["set-cookie"].lower()
+    assert ask("GET", "/_stcore/stream", kind="websocket", cookie=token).status == 403
+    assert ask("GET", "/media/abc.csv", cookie=token).status == 403
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_the_cookie_is_for_this_server_and_no_script(team: Store, scheme: str) -> None:
+    set_cookie = sign(scheme=scheme).headers["set-cookie"].lower()
+    flags = {part.strip() for part in set_cookie.split(";")[1:]}
+    assert {"httponly", "samesite=strict", "path=/", "max-age=604800"} <= flags
+    assert ("secure" in flags) is (scheme == "https")
+
+
+def test_a_wrong_passphrase_gives_no_cookie_and_the_same_words_for_nobody(team: Store) -> None:
+    wrong, nobody = sign(passphrase=OTHER), sign(name="Zoe")
+    assert wrong.status == nobody.status == 403
+    assert "set-cookie" not in wrong.headers
+    assert wrong.body.replace('value="Ada"', "") == nobody.body.replace('value="Zoe"', "")
+    assert 'role="alert"' in wrong.body
+    assert GOOD not in wrong.body
+    assert OTHER not in wrong.body
+
+
+def test_after_five_the_form_says_how_long_to_wait(team: Store) -> None:
+    for _ in range(5):
+        answer = sign(passphrase=OTHER)
+    assert (answer.status, answer.headers["retry-after"]) == (429, "900")
+    assert "Try again in 15 minutes." in answer.body
+    assert sign().status == 429
+    assert sign(client="192.0.2.7").status == 303
+
+
+def test_what_was_typed_comes_back_as_text(team: Store) -> None:
+    answer = sign(name='"><script>alert(1)</script>')
+    assert "<script" not in answer.body
+    assert "&lt;script&gt;" in answer.body
+
+
+@pytest.mark.parametrize("to", ["//evil.test", "https://evil.test", "/\\evil.test", "/sign-in", ""])
+def test_signing_in_leads_nowhere_else(team: Store, to: str) -> None:
+    answer = ask("POST", "/sign-in", {"name": "Ada", "passphrase": GOOD, "next": to})
+    assert answer.headers["location"] == "/"
+
+
+@pytest.mark.parametrize(
+    "origin", [None, "null", "http://evil.test", "http://localhost:9999", "http://localhost"]
+)
+@pytest.mark.parametrize("path", ["/sign-in", "/sign-out", "/passphrase"])
+def test_a_form_of_another_page_is_not_taken(team: Store, path: str, origin: str | None) -> None:
+    token = sign().cookie
+    form = {"name": "Ada", "passphrase": GOOD, "new": OTHER, "again": OTHER}
+    answer = ask("POST", path, form, origin=origin, cookie=token)
+    assert (answer.status, "set-cookie" in answer.headers) == (403, False)
+    assert team.person_of_session(token) is not None
+
+
+@pytest.mark.parametrize(
+    ("sent", "kind"),
+    [
+        (b"name=" + b"a" * 9_000, "application/x-www-form-urlencoded"),
+        (b'{"name": "Ada"}', "application/json"),
+        (b"a=1&" * 50, "application/x-www-form-urlencoded"),
+        (b"\xff\xfe%ff=", "application/x-www-form-urlencoded"),
+    ],
+)
+def test_what_is_no_form_lets_nobody_in(team: Store, sent: bytes, kind: str) -> None:
+    answer = ask("POST", "/sign-in", sent, content_type=kind)
+    assert answer.status in (403, 413)
+    assert "set-cookie" not in answer.headers
+
+
+def test_the_forms_can_be_filled_in_by_browsers_and_readers(team: Store) -> None:
+    body = ask("GET", "/sign-in").body
+    for needed in (
+        '<label for="name">Name</label>', 'autocomplete="username"', 'lang="en"',
+        '<label for="passphrase">Passphrase</label>', 'autocomplete="current-password"',
+        'name="viewport"', "<title>Sign in - ASR calibration</title>",
+    ):  # fmt: skip
+        assert needed in body
+    assert "<script" not in body
+    assert "style=" not in body
+
+
+def test_the_headers_stand_on_the_form_too(team: Store) -> None:
+    headers = ask("GET", "/sign-in").headers
+    assert headers["content-security-policy"] == asgi.CONTENT_SECURITY_POLICY
+    assert headers["referrer-policy"] == "same-origin"  # or the origin of a form would be null
+    assert headers["cache-control"] == "no-store"
+
+
+def test_ones_own_passphrase_is_changed(team: Store) -> None:
+    token = sign().cookie
+    assert "Ada, wherever you have signed in" in ask("GET", "/passphrase", cookie=token).body
+    form = {"passphrase": GOOD, "new": OTHER, "again": OTHER}
+    assert "not the same" in ask("POST", "/passphrase", form | {"again": "x"}, cookie=token).body
+    short = ask("POST", "/passphrase", form | {"new": "x", "again": "x"}, cookie=token)
+    assert "12 to 200 characters" in short.body
+    assert ask("POST", "/passphrase", form | {"passphrase": "no"}, cookie=token).status == 403
+    # Whoever gets there has given the right one, which ends what else was open.
+    token = sign().cookie
+    changed = ask("POST", "/passphrase", form, cookie=token)
+    assert changed.status == 303
+    assert team.person_of_session(token) is None
+    assert team.person_of_session(changed.cookie) is not None
+    assert sign(passphrase=OTHER).status == 303
+
+
+# The first admin
+
+FIRST = {"form": "first", "name": "Ada", "new": GOOD, "again": GOOD}
+
+
+def test_the_first_visitor_of_this_machine_becomes_the_admin_and_no_second(served: Store) -> None:
+    assert "Make the first admin" in ask("GET", "/sign-in").body
+    assert "not the same" in ask("POST", "/sign-in", FIRST | {"again": OTHER}).body
+    assert "12 to 200" in ask("POST", "/sign-in", FIRST | {"new": "x", "again": "x"}).body
+    made = ask("POST", "/sign-in", FIRST)
+    person = served.person_of_session(made.cookie)
+    assert person is not None
+    assert (made.status, person.name, person.role) == (303, "Ada", "admin")
+    second = ask("POST", "/sign-in", FIRST | {"name": "Eve"})
+    assert "has its admins already" in second.body
+    assert "set-cookie" not in second.headers
+    assert [p.name for p in served.reviewers()] == ["Ada"]
+
+
+@pytest.mark.parametrize(
+    "visit",
+    [
+        {"client": "192.0.2.7"},
+        {"client": None},
+        {"host": "asr.example", "origin": "http://asr.example"},
+        {"x_forwarded_for": "127.0.0.1"},
+        {"via": "1.1 proxy"},
+    ],
+)
+def test_nobody_else_becomes_the_first_admin(served: Store, visit: dict[str, Any]) -> None:
+    assert "Nobody can sign in yet" in ask("GET", "/sign-in", **visit).body
+    answer = ask("POST", "/sign-in", FIRST, **visit)
+    assert (answer.status, "set-cookie" in answer.headers) == (403, False)
+    assert served.reviewers() == []
+
+
+# Open identities
+
+Visit = dict[str, Any]
+ELSEWHERE: list[Visit] = [
+    {"client": "192.0.2.7"},
+    {"client": None},
+    {"client": "192.0.2.7", "host": "192.0.2.1:8501"},
+    {"host": "evil.test:8501"},
+    {"host": "localhost.evil.test"},
+    {"host": ""},
+]
+
+
+@pytest.mark.parametrize("visit", ELSEWHERE)
+def test_where_identities_are_open_only_this_machine_is_let_in(served: Store, visit: Visit) -> None:
+    served.set_identities("open")
+    for path in ("/", "/_stcore/health", "/static/x", "/sign-in", "/media/x"):
+        answer = ask("GET", path, **visit)
+        assert (path, answer.status, SECRET in answer.body) == (path, 403, False)
+    assert ask("GET", "/_stcore/stream", kind="websocket", **visit).status == 403
+
+
+@pytest.mark.parametrize("host", ["localhost:8501", "127.0.0.1:8501", "[::1]:8501", "LOCALHOST"])
+def test_this_machine_is_let_in_by_its_own_names(served: Store, host: str) -> None:
+    client = "::ffff:127.0.0.1" if host == "LOCALHOST" else "127.0.0.1"
+    served.set_identities("open")
+    assert ask("GET", "/", host=host, client=client).body == SECRET
+    assert ask("GET", "/_stcore/stream", kind="websocket", host=host, client=client).status == 101
+    assert ask("GET", "/sign-in", host=host, client=client).headers["location"] == "/"
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_before_there_is_a_store_only_this_machine_is_let_in(store_file: Path, there: bool) -> None:
+    if there:
+        store_file.write_text("no store")
+    assert ask("GET", "/").body == SECRET
+    assert ask("GET", "/", client="192.0.2.7").status == 403
+
+
+# Where the server listens
+
+OPEN_ADDRESSES = [None, "", "0.0.0.0", "::", "192.0.2.7", "asr.example", "unix:///tmp/asr"]
+
+
+@pytest.mark.parametrize("address", OPEN_ADDRESSES)
+def test_the_server_does_not_listen_beyond_this_machine_without_sign_in(
+    served: Store, address: str | None
+) -> None:
+    for store in (None, served):
+        with pytest.raises(NotAllowedError, match="sign-in is not configured: first"):
+            asgi.refuse_strangers(address, store)
+    served.add_reviewer("Ada", role="admin")
+    served.set_passphrase("ada", GOOD)
+    asgi.refuse_strangers(address, served)
+
+
+def test_the_lifespan_refuses_and_lets_the_store_go(
+    served: Store, store_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(address: str | None) -> None:
+        monkeypatch.setattr("streamlit.get_option", lambda _name: address)
+
+        async def run() -> None:
+            async with asgi.lifespan(asgi.app):
+                pass
+
+        asyncio.run(run())
+
+    start("127.0.0.1")
+    with pytest.raises(NotAllowedError):
+        start(None)
+    Store.open(store_file).close()
+
+
+def test_the_address_is_this_machine_unless_somebody_says_otherwise() -> None:
+    config = (Path(asgi.__file__).parent / ".streamlit" / "config.toml").read_text()
+    assert 'address = "127.0.0.1"' in config

@@ -1,0 +1,180 @@
+"""People sign in: the first admin, whom they add, and what a reviewer is then shown."""
+
+import re
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+
+from tests.browser.conftest import NOT_RUN, Server
+from tests.browser.desk import Desk
+from tests.browser.samples import build_store
+
+pytestmark = pytest.mark.browser
+
+GOOD, OTHER = "correct horse battery", "another good phrase"
+
+
+@pytest.fixture
+def closed(server: Server) -> Server:
+    """Return a server on a new store, as it is for somebody's own traces."""
+    build_store(server.store, 3)
+    server.identities = None
+    server.start()
+    return server
+
+
+def make_first_admin(page: Page, url: str) -> None:
+    page.goto(url)
+    page.get_by_label("Name").fill("Ada")
+    page.get_by_label("Passphrase, 12 characters or more").fill(GOOD)
+    page.get_by_label("The same once more").fill(GOOD)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Overview")).to_be_visible()
+
+
+def sign_in(page: Page, url: str, name: str, passphrase: str) -> None:
+    page.goto(url)
+    expect(page).to_have_url(re.compile("/sign-in"))
+    page.get_by_label("Name").fill(name)
+    page.get_by_label("Passphrase").fill(passphrase)
+    page.keyboard.press("Enter")
+
+
+def pages(page: Page) -> list[str]:
+    """Return what the navigation offers."""
+    shown = page.get_by_test_id("stTopNavLink")
+    return [text.strip() for text in shown.all_inner_texts()]
+
+
+def add(page: Page, name: str, role: str) -> str:
+    """Add somebody on the People page and return the passphrase that was made up for them."""
+    page.get_by_label("Name", exact=True).fill(name)
+    page.get_by_role("combobox", name="Role").click()
+    page.get_by_role("option", name=role).click()
+    page.get_by_role("button", name="Add", exact=True).click()
+    expect(page.get_by_text(f"{name} is added, as {role}.")).to_be_visible()
+    page.get_by_role("combobox", name="Who").click()
+    page.get_by_role("option", name=name).click()
+    page.get_by_role("button", name="Make one up and show it once").click()
+    page.get_by_text(f"The passphrase of {name}.").wait_for()
+    return page.get_by_test_id("stCode").first.inner_text().strip()
+
+
+def sign_out(page: Page) -> None:
+    button = page.get_by_role("button", name="Sign out")
+    if not button.is_visible():
+        page.get_by_test_id("stExpandSidebarButton").click()
+    button.click()
+    expect(page.get_by_role("heading", name="You are signed out")).to_be_visible()
+
+
+def test_the_first_admin_adds_people_and_each_sees_what_is_theirs(
+    closed: Server, browser: Browser | None, page: Page
+) -> None:
+    if browser is None:
+        pytest.skip(NOT_RUN)
+    make_first_admin(page, closed.url)
+    assert pages(page)[-1] == "People"
+    page.get_by_role("link", name="People").click()
+    lead_phrase = add(page, "Lea", "lead")
+    reviewer_phrase = add(page, "Rea", "reviewer")
+
+    desk_page = other(browser)
+    sign_in(desk_page, closed.url, "rea", reviewer_phrase)
+    desk = Desk(desk_page, closed.url)
+    desk.wait_painted("")
+    assert pages(desk_page) in ([], ["Label"])  # Streamlit leaves a navigation of one page out
+    desk.label("abandoned")
+    desk.wait_saved()
+    for name in ("overview", "agreement", "people"):
+        desk_page.goto(f"{closed.url}/{name}")
+        desk_page.get_by_text("This page is for ").wait_for()
+    desk_page.goto(f"{closed.url}/?reviewer=ada")
+    desk.wait_painted("")
+    sign_out(desk_page)
+    desk_page.reload()
+    expect(desk_page).to_have_url(re.compile("/sign-in"))
+
+    lead_page = other(browser)
+    sign_in(lead_page, f"{closed.url}/agreement", "Lea", lead_phrase)
+    expect(lead_page.get_by_role("heading", name="Agreement").first).to_be_visible()
+    assert "People" not in pages(lead_page)
+
+
+def other(browser: Browser) -> Page:
+    return browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
+
+
+def test_an_open_tab_ends_with_the_session(
+    closed: Server, browser: Browser | None, page: Page, context: BrowserContext
+) -> None:
+    make_first_admin(page, closed.url)
+    page.get_by_role("link", name="Label").click()
+    desk = Desk(page, closed.url)
+    desk.wait_painted("")
+    second = context.new_page()
+    second.goto(f"{closed.url}/people")
+    second.get_by_role("heading", name="People").wait_for()
+    sign_out(second)
+    page.keyboard.press("n")
+    expect(page.get_by_role("heading", name="You are signed out")).to_be_visible()
+    # The cookie stayed, and is worth nothing.
+    page.goto(closed.url)
+    expect(page).to_have_url(re.compile("/sign-in"))
+
+
+def test_a_passphrase_is_changed_from_the_sidebar(closed: Server, page: Page) -> None:
+    make_first_admin(page, closed.url)
+    page.get_by_test_id("stExpandSidebarButton").click()
+    page.get_by_role("link", name="Change passphrase").click()
+    page.get_by_label("Passphrase until now").fill(GOOD)
+    page.get_by_label("New passphrase").fill(OTHER)
+    page.get_by_label("The same once more").fill(OTHER)
+    page.get_by_role("button", name="Change it").click()
+    expect(page.get_by_role("heading", name="Overview")).to_be_visible()
+    page.context.clear_cookies()
+    sign_in(page, closed.url, "Ada", GOOD)
+    expect(page.get_by_role("alert")).to_have_text(
+        "This name and passphrase do not belong together."
+    )
+    sign_in(page, closed.url, "Ada", OTHER)
+    expect(page.get_by_role("heading", name="Overview")).to_be_visible()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_form_has_no_barriers_and_fits_a_phone(
+    closed: Server, browser: Browser | None, scheme: str, tmp_path: Path
+) -> None:
+    if browser is None:
+        pytest.skip(NOT_RUN)
+    page = browser.new_context(
+        viewport={"width": 390, "height": 800},
+        color_scheme="dark" if scheme == "dark" else "light",
+        java_script_enabled=True,
+    ).new_page()
+    page.goto(closed.url)
+    for _ in range(2):
+        found = Axe().run(page).response["violations"]
+        assert [(v["id"], v["nodes"][0]["html"]) for v in found] == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        page.get_by_label("Name").fill("Ada")
+        page.get_by_label("Passphrase, 12 characters or more").fill(GOOD)
+        page.get_by_label("The same once more").fill(OTHER)
+        page.get_by_role("button").click()
+        page.get_by_role("alert").wait_for()
+
+
+def test_signing_in_needs_no_script(closed: Server, browser: Browser | None) -> None:
+    if browser is None:
+        pytest.skip(NOT_RUN)
+    page = browser.new_context(java_script_enabled=False).new_page()
+    page.goto(closed.url)
+    page.get_by_label("Name").fill("Ada")
+    page.get_by_label("Passphrase, 12 characters or more").fill(GOOD)
+    page.get_by_label("The same once more").fill(GOOD)
+    page.get_by_role("button", name="Make me the admin").click()
+    expect(page).to_have_url(f"{closed.url}/")
+    (cookie,) = (c for c in page.context.cookies() if c["name"] == "asr_session")
+    assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
