@@ -9,7 +9,7 @@ from app import session
 from app.views import frame
 from calibration.store import Store
 
-FOR_LEADS = ("overview", "agreement", "adjudicate", "judge", "asr", "data", "start")
+FOR_LEADS = ("overview", "agreement", "adjudicate", "reviewers", "judge", "asr", "data", "start")
 FOR_ADMINS = ("people",)
 TITLES = {"asr": "ASR", "start": "Set up"}
 
@@ -53,7 +53,10 @@ def _pages(store: Store | None) -> list[st.Page]:
 
     overview, *others = (page(name, lead, "leads") for name in FOR_LEADS)
     others += [page(name, admin, "admins") for name in FOR_ADMINS]
-    return [overview, label, *others] if leads else [label, overview, *others]
+    certificate = st.Page("views/certify.py", title="Certificate")
+    if leads:
+        return [overview, label, certificate, *others]
+    return [label, certificate, overview, *others]
 
 
 def _admin(store: Store) -> bool:

@@ -106,7 +106,7 @@ def own_traces(anna: Examinee, n: int) -> None:
     ]
     tree = anna.store.taxonomy()
     for k, trace_id in enumerate(anna.store.ingest(made).imported):
-        anna.store.add_consensus(
+        anna.store.adjudicate(
             trace_id=trace_id, answers=tree.answers_for(OUTCOMES[k % 5]), adjudicator="lea",
             rationale="Settled.",
         )  # fmt: skip

@@ -310,7 +310,7 @@ def test_the_first_label_counts_not_what_was_said_after_the_lesson(desk: Desk) -
 def test_an_own_form_is_drawn_from_adjudicated_traces_that_one_has_not_seen(desk: Desk) -> None:
     store = desk.store
     for trace, answers in zip(desk.traces, (COMPLETE, COMPLETE, COMPLETE, ABANDONED), strict=False):
-        store.add_consensus(trace_id=trace, answers=answers, adjudicator="lea", rationale="agreed")
+        store.adjudicate(trace_id=trace, answers=answers, adjudicator="lea", rationale="agreed")
     store.record_exposure("ann", [desk.traces[0]], "labels")
     wanted = {"complete": 2, "abandoned": 2}
     drawn, there = store.draw_own_form("ann", wanted, 1)

@@ -74,7 +74,7 @@ def label_all(store: Store, batch: str, traces: tuple[str, ...], *reviewers: str
 
 def settle(store: Store, traces: tuple[str, ...], by: str = "lea") -> None:
     for trace in traces:
-        store.add_consensus(trace_id=trace, answers=COMPLETE, adjudicator=by)
+        store.adjudicate(trace_id=trace, answers=COMPLETE, adjudicator=by)
 
 
 def age(store: Store, batch: str, days: float) -> None:
@@ -579,7 +579,7 @@ def test_later_events_do_not_move_what_an_insert_is_held_against(world: World) -
     world.work()
     settled = [t for t, kind in world.put_in().items() if kind == "gold"]
     for trace in settled:
-        world.store.add_consensus(trace_id=trace, answers=ABANDONED, adjudicator="lea")
+        world.store.adjudicate(trace_id=trace, answers=ABANDONED, adjudicator="lea")
     assert set(world.frame()["against"]) == {"complete"}
 
 
