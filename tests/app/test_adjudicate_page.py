@@ -344,3 +344,17 @@ def test_an_adjudication_batch_is_not_on_the_label_page(world: NewStore, open_ap
     app = open_app(reviewer="ann", plain="true")
     assert "adjudication-" not in texts(app)
     assert not [box for box in app.selectbox if box.label == "Batch"]
+
+
+def test_nobody_filters_traces_by_what_waits_for_adjudication(
+    world: NewStore, open_app: OpenApp
+) -> None:
+    def fill(w: World) -> None:
+        differ(w)
+        settle(w, w.drawn[0], P)
+
+    world(fill)
+    app = page(open_app(reviewer="lea"), "data")
+    (batches,) = [box.options for box in app.selectbox if box.label == "Batch"]
+    assert "production-001" in str(batches)
+    assert "adjudication" not in str(batches)
