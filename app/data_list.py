@@ -62,7 +62,12 @@ def _filters(store: Store) -> None:
     third.date_input("Started from (UTC)", value=None, key=KEY + "from")
     fourth.date_input("Started up to (UTC)", value=None, key=KEY + "to")
     first, second, third, fourth = st.columns(4)
-    _one(first, "Batch", "batch_id", tuple(b.batch_id for b in store.batches()))
+    _one(
+        first,
+        "Batch",
+        "batch_id",
+        tuple(b.batch_id for b in store.batches() if b.purpose != "adjudication"),
+    )
     second.multiselect("Class (humans)", CLASSES, key=KEY + "classes")
     judges = tuple(store.judge_frame()["judge_id"])
     if sum(name.startswith(SOURCE_JUDGE) for name in judges) > 1:

@@ -55,7 +55,7 @@ function renderStatus(view) {
   const decided = ["state", "lesson", "settle"].includes(view.mode);
   const place = Math.min(done + skipped + (decided ? 0 : 1), total);
   parts.done.replaceChildren(
-    el("strong", { text: view.mode === "state" ? `${done} of ${total} labelled` : `${place} of ${total}` }),
+    el("strong", { text: view.mode === "state" ? `${done} of ${total} ${desk.data.adjudication ? "decided" : "labelled"}` : `${place} of ${total}` }),
     skipped > 0 && el("span", { class: "detail", text: ` ${skipped} skipped` }) || "",
   );
   parts.bar.setAttribute("aria-valuemin", "0");

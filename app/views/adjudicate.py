@@ -54,8 +54,10 @@ def _page() -> None:
     except CalibrationError as error:
         st.text(str(error))
         return
-    with said:
-        st.text(summary(work))
+    with said, st.container(horizontal=True, vertical_alignment="center"):
+        st.caption(summary(work), width="stretch")
+        if view == DECIDE:
+            _more(store, lead, work)
     if view == DECIDE:
         _decide(store, lead, work)
         return
@@ -71,14 +73,14 @@ def summary(work: AdjudicationWork) -> str:
     waits = sum(of.calibrates for of in work.due if of.disputed and not of.reopened)
     parts = [
         f"{work.n_disputed:,} open disagreement{'s' * (work.n_disputed != 1)}"
-        + (f", {waits:,} of them hold up the corrected rate" if waits else "")
+        + (f", {waits:,} hold up the corrected rate" if waits else "")
     ]
     if work.n_flagged:
         parts.append(f"{work.n_flagged:,} flagged")
     if work.n_reopened:
         parts.append(f"{work.n_reopened:,} reopened (consensus until decided)")
     if work.n_disputed and work.cost is not None:
-        parts.append(f"alpha {work.alpha:.3f}, without them {work.without:.3f}")
+        parts.append(f"alpha {work.alpha:.3f}, without {work.without:.3f}")
     parts.append(f"{len(work.settled):,} settled")
     return " · ".join(parts)
 
@@ -86,17 +88,11 @@ def summary(work: AdjudicationWork) -> str:
 def _decide(store: Store, lead: Reviewer, work: AdjudicationWork) -> None:
     batch = serve(store, work, lead.reviewer_id)
     waiting = batch is not None and batch.n_items > 0
-    if not work.due:
-        with st.container(key="page"):
-            _nothing(work)
-            _more(store, lead, work)
-        if not waiting:
-            return
-    else:
-        with st.sidebar:
-            _more(store, lead, work)
     if batch is not None and waiting:
         _desk(store, lead, work.batch_id, batch.batch_id)
+        return
+    with st.container(key="page"):
+        _nothing(work)
 
 
 def _nothing(work: AdjudicationWork) -> None:
@@ -121,7 +117,7 @@ def _more(store: Store, lead: Reviewer, work: AdjudicationWork) -> None:
         return
     n = min(AGREED, len(work.agreed))
     st.button(
-        f"Also {n} agreed trace{'s' * (n != 1)}", key="adjudicate_agreed",
+        f"Also {n} agreed", key="adjudicate_agreed", type="tertiary",
         on_click=_add_agreed, args=(store, lead, work),
         help="Traces on which reviewers agree, at random among the others: adjudicated, they can "
         "be served again as silent gold.",

@@ -132,7 +132,7 @@ def test_no_disagreement_is_good_news(world: NewStore, open_app: OpenApp) -> Non
     world(agree)
     app = page(open_app(reviewer="lea"), "adjudicate")
     assert "Reviewers agree on all 4 traces with two or more labels." in texts(app)
-    assert app.button(key="adjudicate_agreed").label == "Also 4 agreed traces"
+    assert app.button(key="adjudicate_agreed").label == "Also 4 agreed"
 
 
 def test_agreed_traces_are_put_before_the_lead_on_request(
@@ -153,9 +153,9 @@ def test_the_head_says_what_is_open_and_nothing_of_any_one_trace(
 ) -> None:
     world(differ)
     app = page(open_app(reviewer="lea"), "adjudicate")
-    said = texts(app)
+    said = "\n".join([texts(app), *(caption.value for caption in app.caption)])
     # Of eight labels 4, 1 and 3 are of a class: alpha is 1 - .5 / (38/56).
-    assert "2 open disagreements · alpha 0.263, without them 1.000 · 0 settled" in said
+    assert "2 open disagreements · alpha 0.263, without 1.000 · 0 settled" in said
     assert not app.dataframe
     for secret in ("Ann", "Ben", "all_subgoals", "abandoned"):
         assert secret not in said
@@ -344,3 +344,17 @@ def test_an_adjudication_batch_is_not_on_the_label_page(world: NewStore, open_ap
     app = open_app(reviewer="ann", plain="true")
     assert "adjudication-" not in texts(app)
     assert not [box for box in app.selectbox if box.label == "Batch"]
+
+
+def test_nobody_filters_traces_by_what_waits_for_adjudication(
+    world: NewStore, open_app: OpenApp
+) -> None:
+    def fill(w: World) -> None:
+        differ(w)
+        settle(w, w.drawn[0], P)
+
+    world(fill)
+    app = page(open_app(reviewer="lea"), "data")
+    (batches,) = [box.options for box in app.selectbox if box.label == "Batch"]
+    assert "production-001" in str(batches)
+    assert "adjudication" not in str(batches)
