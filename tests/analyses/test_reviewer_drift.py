@@ -79,7 +79,7 @@ def numbers(store: Store, old: str, new: str) -> dict[str, Any]:
         "batches": [(b.batch_id, b.n_items) for b in store.batches()],
         "overlap": [len(store.label_frame(batch)) for batch in (old, new)],
         "judge": analyse_judge(store, new).fingerprint,
-        "list": store.trace_list(TraceFilter(), for_leads=True).to_json(),
+        "list": store.trace_list(TraceFilter(), for_leads=True).to_csv(),
         "tags": store.count_traces(TraceFilter(tags=("seen",))),
     }
 
