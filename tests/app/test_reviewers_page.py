@@ -1,0 +1,144 @@
+"""The Reviewers page, and what the desk sends of an insert."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app import session
+from app.desk_data import desk_data
+from app.labelling import Receipts, apply_events
+from calibration.analyses.demo import build_demo
+from calibration.records import Reviewer
+from calibration.reviewing import inserts
+from calibration.store import Store
+from tests.app.conftest import OpenApp
+from tests.app.test_result_pages import page, texts
+from tests.browser.samples import build_store
+from tests.store.builders import COMPLETE
+from tests.store.test_inserts import World, make_world
+
+VIEW = Path(__file__).parents[2] / "app" / "views" / "reviewers.py"
+
+
+@pytest.fixture(scope="module")
+def demo_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("demo") / "demo.duckdb"
+    with Store.open(path, create=True) as store:
+        build_demo(store, seed=1)
+        store.add_reviewer("Lea", role="lead")
+        store.add_reviewer("Ann")
+    return path
+
+
+@pytest.fixture
+def demo(demo_file: Path, store_file: Path) -> Path:
+    shutil.copy(demo_file, store_file)
+    shutil.copytree(demo_file.with_suffix(".traces"), store_file.with_suffix(".traces"))
+    return store_file
+
+
+def test_a_lead_sees_who_should_be_examined_again(demo: Path, open_app: OpenApp) -> None:
+    app = page(open_app(reviewer="lea"), "reviewers")
+    shown = texts(app)
+    assert "Examine Cleo (simulated) again." in shown
+    assert "Self-agreement fell from" in shown
+    table = app.dataframe[0].value
+    assert table["reviewer"].iloc[0] == "Cleo (simulated)"
+    assert table["repeat_drift"].iloc[0].startswith("marked at")
+    assert table["gold_drift"].iloc[0].startswith("needs")
+    missed = app.dataframe[1].value
+    assert (missed["held against"] != missed["given"]).all()
+
+
+def test_what_a_lead_was_shown_of_missed_checks_is_written_down(
+    demo: Path, open_app: OpenApp
+) -> None:
+    app = page(open_app(reviewer="lea"), "reviewers")
+    shown = set(app.dataframe[1].value["trace"])
+    frame = session.open_store(demo).exposure_frame()
+    mine = frame[frame["reviewer_id"] == "lea"]
+    assert shown <= set(mine["trace_id"])
+
+
+def test_a_reviewer_sees_nothing_of_it(demo: Path) -> None:
+    app = AppTest.from_file(VIEW, default_timeout=20)
+    app.query_params["reviewer"] = "ann"
+    app.run()
+    assert not app.dataframe
+    assert "Cleo" not in texts(app)
+
+
+def test_without_labels_the_page_says_why_and_what_will_be(
+    store_file: Path, open_app: OpenApp
+) -> None:
+    build_store(store_file, 3)
+    with Store.open(store_file) as store:
+        store.add_reviewer("Lea", role="lead")
+    app = page(open_app(reviewer="lea"), "reviewers")
+    assert "Nobody has labelled a production batch yet." in texts(app)
+    assert (app.dataframe[0].value["gold"] == 0).all()
+
+
+# What the desk sends of an insert.
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    monkeypatch.setattr(inserts, "GOLD_RATE", 0.25)
+    monkeypatch.setattr(inserts, "REPEAT_RATE", 0.25)
+    made = make_world(tmp_path / "world.duckdb")
+    yield made
+    made.store.close()
+
+
+def shape(value: Any) -> Any:
+    """Return what a value is made of, without what it says."""
+    if isinstance(value, dict):
+        return {key: shape(of) for key, of in value.items()}
+    if isinstance(value, list):
+        return [shape(of) for of in value[:1]]
+    return type(value).__name__
+
+
+def test_what_is_sent_of_an_insert_is_what_is_sent_of_every_trace(world: World) -> None:
+    """The whole traffic of a batch, answer by answer: inserts and traces look and count alike."""
+    ann, batch, receipts = Reviewer(reviewer_id="ann", name="Ann"), world.desk.batch, Receipts()
+    traces: dict[str, Any] = {}
+    answers: list[dict[str, Any]] = []
+    number = 0
+    while True:
+        receipts.listing = True
+        sent = desk_data(world.store, ann, batch, receipts)
+        if not sent["queue"]:
+            break
+        answers.append(sent)
+        traces |= {trace["trace_id"]: shape(trace) for trace in sent["queue"]}
+        (first, *_) = (trace["trace_id"] for trace in sent["queue"])
+        number += 1
+        event = {
+            "token": f"t{number}", "kind": "label", "trace_id": first, "answers": COMPLETE,
+            "seconds_active": 30.0, "tags": ["late"] if number > 5 else [],
+        }  # fmt: skip
+        apply_events(world.store, "ann", batch, [event], receipts)
+        assert not receipts.refused
+        assert desk_data(world.store, ann, batch, receipts)["acked"] == [event["token"]]
+    put_in = world.put_in()
+    assert len(put_in) > 10
+    assert len({str(of) for of in traces.values()}) == 1
+    for place, sent in enumerate(answers):
+        # Nothing but the number of decisions tells one answer from the next.
+        assert sent["progress"] == {"done": place, "skipped": 0, "total": len(answers)}
+        assert sent["batch"] == batch
+        assert (sent["last"] is None) is (place == 0)
+        assert len(sent["own_labels"] or []) == place
+        assert sent["tags"] == (["late"] if place > 5 else [])
+        assert sent["pace_s"] == (30.0 if place >= 5 else None)
+        assert sent["state"] == "open"
+        assert not sent["practice"]
+    said = repr(answers)
+    for word in ("inserted", "gold", "repeat", "production-001", "production-002"):
+        assert word not in said
