@@ -299,3 +299,10 @@ def test_everything_works_with_the_rights_of_a_reviewer(anna: Examinee) -> None:
         bound.store.exams_of("ben")
     with pytest.raises(NotAllowedError, match="only in one's own name"):
         replace(bound, who="ben").start()
+
+
+def test_a_practice_round_of_one_person_is_not_the_practice_of_all(anna: Examinee) -> None:
+    made = start_practice(anna.store, anna.by.dataset, ME)
+    shared = add_practice(anna.store, anna.by.dataset)
+    assert shared.batch_id != made.batch_id
+    assert (shared.reviewer_id, shared.n_items) == (None, 60)
