@@ -41,6 +41,8 @@ def _nothing_left(queue: Queue) -> None:
     if queue.state == "finished":
         st.subheader("All done")
         st.text("You have labelled everything in this batch that is yours to label.")
+        if queue.purpose == "exam":
+            st.page_link("views/certify.py", label="See your result on the Certificate page")
     else:
         st.subheader("Nothing for you right now")
         st.text("Other reviewers hold what is left of this batch. Reload later.")

@@ -142,7 +142,8 @@ def _practice() -> None:
         return
     forms = [name for name in session.reference_set(store).forms if name.endswith("practice")]
     form = st.selectbox("Reference set", forms, key="start_form")
-    there = [b for b in store.batches() if b.purpose == "practice" and b.design.get("form") == form]
+    shared = [b for b in store.batches() if b.purpose == "practice" and b.reviewer_id is None]
+    there = [b for b in shared if b.design.get("form") == form]
     if there:
         st.text(f"{there[0].n_items} traces to practise on are in the store ({there[0].batch_id}).")
     st.button(

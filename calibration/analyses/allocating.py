@@ -41,6 +41,7 @@ def draw_allocated(
     labels_wanted: int = 2,
     overlap: float = 1.0,
     once: bool = False,
+    certificate: str | None = None,
 ) -> Batch:
     """Draw `n` traces at random within strata of verdict x workflow.
 
@@ -102,6 +103,7 @@ def draw_allocated(
         labels_wanted=labels_wanted,
         overlap=overlap,
         once=once,
+        certificate=certificate,
     )
 
 
@@ -116,6 +118,7 @@ def store_stratified(
     labels_wanted: int,
     overlap: float = 1.0,
     once: bool = False,
+    certificate: str | None = None,
 ) -> Batch:
     """Draw `drawn` traces of each stratum at random and store them in random order."""
     chosen = draw_within(of_trace, drawn, seed=seed)
@@ -130,6 +133,7 @@ def store_stratified(
         item_labels=shuffled_labels(labels, seed=seed),
         design=design,
         token=token_of(design, labels_wanted) if once else None,
+        certificate=certificate,
     )
 
 

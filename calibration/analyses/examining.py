@@ -18,7 +18,7 @@ from calibration.analyses.exam_forms import (
 )
 from calibration.errors import NotAllowedError
 from calibration.records import OUTCOMES
-from calibration.reviewing.attempts import Attempt, AttemptRule, Verdict, next_attempt
+from calibration.reviewing.attempts import Attempt, AttemptRule, NextAttempt, next_attempt
 from calibration.reviewing.certification import (
     FAILED,
     PASSED,
@@ -41,7 +41,7 @@ class Standing:
     is not finished, `last` is the last examination that is over.
     """
 
-    next: Verdict
+    next: NextAttempt
     certificate: Certificate | None
     exam: Exam | None
     practice: PracticeRound | None
@@ -237,5 +237,6 @@ def _top_up(store: Store, by: Examiner, form: Exam, rule: PassRule) -> None:
         trace_ids=[trace_ids[k] for k in rng.permutation(len(trace_ids))],
         traces=[by.dataset.traces[i] for i in trace_ids if i in by.dataset.traces],
         # Not which classes: who knows them knows the answers.
-        design={"kind": "further traces", "form": form.form},
+        # They come from several forms: the split that is furthest from being learnt from.
+        design={"kind": "further traces", "form": "exam_b"},
     )

@@ -67,7 +67,8 @@ def add_practice(store: Store, dataset: ReferenceSet, *, form: str = "practice")
     if not trace_ids:
         raise InputError(f"the dataset has no form {form!r}; there are {sorted(dataset.forms)}")
     for batch in store.batches():
-        if batch.purpose == "practice" and batch.design.get("form") == form:
+        everybodys = batch.purpose == "practice" and batch.reviewer_id is None
+        if everybodys and batch.design.get("form") == form:
             return batch
     store.ingest([dataset.traces[trace_id] for trace_id in trace_ids])
     return store.add_batch(
@@ -108,7 +109,7 @@ def start_practice(store: Store, dataset: ReferenceSet, reviewer_id: str) -> Pra
         reviewer_id=reviewer_id,
         trace_ids=chosen,
         traces=[dataset.traces[i] for i in chosen],
-        design={"kind": "practice round", "seed": seed},
+        design={"kind": "practice round", "form": PRACTICE_FORM, "seed": seed},
     )
 
 

@@ -26,6 +26,7 @@ def draw_batch(
     by_workflow: bool = False,
     once: bool = False,
     token: str | None = None,
+    certificate: str | None = None,
 ) -> Batch:
     """Draw `n` traces without replacement, each with the same probability.
 
@@ -33,7 +34,8 @@ def draw_batch(
     are themselves a random sample. With `overlap` below one only a random share of the traces
     wants `labels_wanted` labels and the others one. With `by_workflow` every workflow gets its
     share of the draw, to the nearest trace, see `draw_evenly`. With `once` the same draw from the
-    same traces is stored once, however often it is asked for.
+    same traces is stored once, however often it is asked for. `certificate` (any or private) is
+    what the batch demands of those who label it.
 
     Raises
     ------
@@ -72,6 +74,7 @@ def draw_batch(
         item_labels=shuffled_labels(labels, seed=seed),
         design=design,
         token=token_of(design, labels_wanted) if once else token,
+        certificate=certificate,
     )
 
 

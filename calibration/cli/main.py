@@ -21,6 +21,7 @@ MODULES = {
     "escalate": "escalation", "audit": "escalation", "traces": "traces", "agreement": "agreement",
     "calibrate": "calibrate", "gate": "gate", "report": "results", "compare": "results",
     "verify": "results", "serve": "server", "demo": "server", "reference": "reference",
+    "certify": "certify",
 }  # fmt: skip
 
 

@@ -172,6 +172,11 @@ def _class_shares(given: str | None, path: Path, batch_id: str | None) -> ClassS
 )
 @click.option("--judge", "judge_id", help="Judge whose verdicts --allocate uses.")
 @click.option("--basis", help="Batch whose labels say how scores vary; default: a recent one.")
+@click.option(
+    "--certificate",
+    type=click.Choice(["any", "private"]),
+    help="Serve it to certified reviewers only; private: on a form that is not public.",
+)
 @with_store
 @with_json
 def sample(
@@ -184,6 +189,7 @@ def sample(
     allocation: Allocation | None,
     judge_id: str | None,
     basis: str | None,
+    certificate: str | None,
     path: Path,
     as_data: bool,
 ) -> None:
@@ -196,6 +202,7 @@ def sample(
     asr sample --n 40 --seed 1
     asr sample --n 200 --seed 1 --labels-wanted 2 --overlap 0.25 --by-workflow
     asr sample --n 200 --seed 1 --allocate neyman --judge judge-1
+    asr sample --n 200 --seed 1 --certificate any
     """
     if allocation is None and (judge_id is not None or basis is not None):
         raise InputError("--judge and --basis are for --allocate; add it or leave them out")
@@ -211,6 +218,7 @@ def sample(
                 labels_wanted=labels_wanted,
                 overlap=overlap,
                 by_workflow=by_workflow,
+                certificate=certificate,
             )
         else:
             batch = draw_allocated(
@@ -223,6 +231,7 @@ def sample(
                 workflow=workflow,
                 labels_wanted=labels_wanted,
                 overlap=overlap,
+                certificate=certificate,
             )
         items = store.batch_items(batch.batch_id)
     if as_data:

@@ -40,7 +40,7 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class NextAttempt:
     """Whether an examination may be started, and if not, what has to happen first.
 
     `step` is ``start``, ``go_on`` (one is open), ``certified`` (none is needed), ``wait``,
@@ -70,7 +70,7 @@ def next_attempt(
     allowed: Sequence[datetime] = (),
     certified_until: datetime | None = None,
     rule: AttemptRule | None = None,
-) -> Verdict:
+) -> NextAttempt:
     """Say whether somebody may start an examination now.
 
     Parameters
@@ -88,7 +88,7 @@ def next_attempt(
 
     Returns
     -------
-    Verdict
+    NextAttempt
 
     Examples
     --------
@@ -109,20 +109,20 @@ def next_attempt(
     counted = [a for a in attempts if since is None or a.started_at >= since]
     used = len(counted)
     if any(attempt.ended_at is None for attempt in attempts):
-        return Verdict(
+        return NextAttempt(
             step=GO_ON, why="an examination is open: finish it", used=used, counted_from=since
         )
     started = [a.started_at for a in attempts]
     # A decision is used up by the attempt that follows it.
     lead_says = any(not started or at > max(started) for at in allowed)
     if certified_until is not None and since is None and not lead_says:
-        return Verdict(
+        return NextAttempt(
             step=CERTIFIED, at=certified_until - rule.renewal, used=used,
             why=f"the certificate holds; it may be renewed {_days(rule.renewal)} before its end",
         )  # fmt: skip
     own_form = used >= rule.attempts
     if own_form and not lead_says:
-        return Verdict(
+        return NextAttempt(
             step=LEAD, used=used, counted_from=since, own_form=True,
             why=f"all {rule.attempts} attempts on this decision tree are used: a lead has to "
             "allow another one, on traces that this team has adjudicated",
@@ -138,7 +138,7 @@ def _after_a_while(
     *,
     own_form: bool,
     since: datetime | None,
-) -> Verdict:
+) -> NextAttempt:
     used, step, why = len(counted), START, "an examination may be started"
     at = None
     last = max((a.ended_at for a in counted if a.ended_at is not None), default=None)
@@ -152,7 +152,7 @@ def _after_a_while(
         elif not practised:
             step = PRACTISE
             why = "a practice round must be finished between two attempts: every trace labelled"
-    return Verdict(step=step, why=why, at=at, own_form=own_form, used=used, counted_from=since)
+    return NextAttempt(step=step, why=why, at=at, own_form=own_form, used=used, counted_from=since)
 
 
 def _days(time: timedelta) -> str:

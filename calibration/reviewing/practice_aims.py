@@ -131,7 +131,9 @@ def practice_round(
     if size < 1:
         raise ValueError(f"size must be at least 1, got {size!r}")
     if not pool:
-        raise InputError("there is no trace to practise on: `asr reference practice` adds some")
+        raise InputError(
+            "there is no trace to practise on: `asr reference add FOLDER --name NAME` adds some"
+        )
     shuffled = [pool[k] for k in rng.permutation(len(pool))]
     new = [t for t in shuffled if t.seen is None]
     again = sorted((t for t in shuffled if t.seen is not None), key=lambda t: t.seen or 0.0)

@@ -24,6 +24,7 @@ from cattrs.preconf.json import make_converter
 from calibration import errors
 from calibration.errors import CalibrationError, StoreError, StoreLockedError
 from calibration.records import LabelDraft, Reviewer, Verdict, Workflow
+from calibration.store.admission import CertificateDemand
 from calibration.store.batches import Batch
 from calibration.store.label_import import LabelsStored
 from calibration.store.traces import IndexRow, IngestResult
@@ -74,6 +75,7 @@ CALLS = {
         Batch,
     ),
     "import_labels": Call("drafts", {"batch_id": str, "drafts": list[LabelDraft]}, LabelsStored),
+    "set_certificate_demand": Call(None, {"wanted": CertificateDemand, "by": str}, None),
     "add_verdicts": Call("new", {"new": list[Verdict]}, VerdictsStored),
 }  # fmt: skip
 _convert = make_converter()

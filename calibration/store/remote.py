@@ -8,6 +8,7 @@ from uuid import uuid4
 from calibration.errors import StoreLockedError
 from calibration.records import LabelDraft, Reviewer, Trace, Verdict, Workflow
 from calibration.store import snapshot, traces
+from calibration.store.admission import CertificateDemand
 from calibration.store.batches import Batch
 from calibration.store.handover import hand_over, is_attended
 from calibration.store.label_import import LabelsStored
@@ -116,6 +117,10 @@ class RemoteStore(Store):
         """Store verdicts; none is ever overwritten."""
         done: VerdictsStored = self._hand_over("add_verdicts", new=list(new))
         return done
+
+    def set_certificate_demand(self, wanted: CertificateDemand, *, by: str) -> None:
+        """Demand certificates from now on."""
+        self._hand_over("set_certificate_demand", wanted=wanted, by=by)
 
     def _hand_over(self, call: str, **arguments: Any) -> Any:
         path = self.path

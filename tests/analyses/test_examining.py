@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from calibration.analyses.certification import exam_report, examined_trace
 from calibration.analyses.exam_forms import Examiner
 from calibration.analyses.examining import settle, standing
 from calibration.analyses.practice import add_practice, lesson, start_practice, weak_nodes
@@ -272,3 +273,36 @@ def test_by_the_queue_to_the_end(anna: Examinee) -> None:
             anna.label(exam.batch_id, lambda i: anna.due(i) if i != items[-1] else "abandoned")
     settle(anna.store, anna.by, ME)
     assert anna.store.exams_of(ME)[0].status == "passed"
+
+
+def test_everything_works_with_the_rights_of_a_reviewer(anna: Examinee) -> None:
+    (person,) = anna.store.reviewers()
+    bound = replace(anna, store=anna.store.acting_as(person))
+    made = start_practice(bound.store, anna.by.dataset, ME)
+    give(bound.store, ME, made.batch_id, bound.store.queue(ME, made.batch_id).items[0], "complete")
+    assert lesson(bound.store, anna.by.dataset, reviewer_id=ME, batch_id=made.batch_id) is not None
+    exam = bound.start()
+    errors = anna.wrong(exam, "abandoned", "complete", 3)
+    anna.label(exam.batch_id, lambda i: errors.get(i, anna.due(i)))
+    settle(bound.store, anna.by, ME)
+    further = standing(bound.store, ME, now=anna.clock.now).exam
+    assert further is not None
+    anna.label(further.batch_id, anna.due)
+    settle(bound.store, anna.by, ME)
+    assert bound.store.certificate_of(ME) is not None
+    report = exam_report(bound.store, anna.by, ME, exam.batch_id)
+    (trace_id, *_) = report.confusions[0].trace_ids
+    shown = examined_trace(bound.store, anna.by, ME, exam.batch_id, trace_id)
+    assert shown.canonical == "abandoned"
+    assert weak_nodes(bound.store, anna.by.dataset, ME)[0].n
+    with pytest.raises(NotAllowedError, match="only in one's own name"):
+        bound.store.exams_of("ben")
+    with pytest.raises(NotAllowedError, match="only in one's own name"):
+        replace(bound, who="ben").start()
+
+
+def test_a_practice_round_of_one_person_is_not_the_practice_of_all(anna: Examinee) -> None:
+    made = start_practice(anna.store, anna.by.dataset, ME)
+    shared = add_practice(anna.store, anna.by.dataset)
+    assert shared.batch_id != made.batch_id
+    assert (shared.reviewer_id, shared.n_items) == (None, 60)

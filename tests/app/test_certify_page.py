@@ -179,6 +179,16 @@ def test_the_label_page_says_what_to_do_without_a_certificate(
         assert "take the examination on the Certificate page" in words(app)
 
 
+def test_after_the_last_trace_the_label_page_leads_to_the_result(
+    anna: Examinee, open_app: OpenApp
+) -> None:
+    exam = anna.start()
+    assert not open_app(reviewer=ME, plain="true").get("page_link")
+    anna.label(exam.batch_id, anna.due)
+    (link,) = open_app(reviewer=ME, plain="true").get("page_link")
+    assert link.proto.label == "See your result on the Certificate page"
+
+
 def test_nobody_is_shown_the_examination_of_somebody_else(
     anna: Examinee, open_app: OpenApp
 ) -> None:

@@ -1,0 +1,78 @@
+"""`asr certify`, and batches that ask for a certificate."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from calibration.analyses.exam_forms import Examiner
+from calibration.cli import main
+from calibration.errors import UncertifiedReviewerError
+from calibration.store import Store
+from calibration.store.admission import CertificateDemand
+from reference_dataset.loader import load_reference
+from tests.analyses.examinees import Examinee, set_clock
+from tests.store.builders import make_traces
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "store.duckdb"
+    with Store.open(path, create=True) as store:
+        store.ingest(make_traces(4))
+        store.add_reviewer("Anna")
+    return path
+
+
+@pytest.fixture
+def asr(path: Path) -> Run:
+    def asr(*arguments: object, code: int = 0) -> Result:
+        result = CliRunner().invoke(main, [*map(str, arguments), "--store", str(path)])
+        assert result.exit_code == code, result.output
+        return result
+
+    return asr
+
+
+def test_nobody_is_certified_yet(asr: Run) -> None:
+    assert "nobody is certified yet" in asr("certify", "list").stdout
+    assert json.loads(asr("certify", "list", "--json").stdout) == []
+
+
+def test_certificates_are_listed(asr: Run, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Store.open(path) as store:
+        by = Examiner(dataset=load_reference(), private=frozenset())
+        anna = Examinee(store, by, set_clock(monkeypatch))
+        anna.sit(anna.start())
+    assert (
+        "Anna: public form exam_a, tree 1.0, 2026-01-01 to 2026-04-01"
+        in asr("certify", "list").stdout
+    )
+    (row,) = json.loads(asr("certify", "list", "--json").stdout)
+    assert (row["reviewer_id"], row["private"]) == ("anna", False)
+
+
+def test_a_store_asks_for_certificates_until_it_is_told_otherwise(asr: Run, path: Path) -> None:
+    said = asr("certify", "demand", "--form", "private", "--every-batch").stdout
+    assert "every production batch asks for a certificate: one on a private form" in said
+    with Store.open(path) as store:
+        assert store.certificate_demand() == CertificateDemand(form="private", every_batch=True)
+    assert "batches that say so ask" in asr("certify", "demand").stdout
+    with Store.open(path) as store:
+        assert store.certificate_demand() == CertificateDemand()
+    asr("certify", "demand", "--form", "secret", code=2)
+
+
+def test_a_batch_is_drawn_for_the_certified(asr: Run, path: Path) -> None:
+    asr("sample", "--n", 2, "--seed", 1, "--certificate", "any")
+    asr("sample", "--n", 2, "--seed", 1)
+    with Store.open(path) as store:
+        plain, asking = store.batches()
+        assert (plain.certificate, asking.certificate) == (None, "any")
+        assert store.queue("anna", plain.batch_id).items
+        with pytest.raises(UncertifiedReviewerError):
+            store.queue("anna", asking.batch_id)
