@@ -57,8 +57,8 @@ def add(page: Page, name: str, role: str) -> str:
     expect(page.get_by_text(f"{name} is added, as {role}.")).to_be_visible()
     page.get_by_role("combobox", name="Who").click()
     page.get_by_role("option", name=name).click()
-    page.get_by_role("button", name="Make one up and show it once").click()
-    page.get_by_text(f"The passphrase of {name}.").wait_for()
+    page.get_by_role("button", name=f"Make one up for {name}").click()
+    page.get_by_text(f"The passphrase of {name},").wait_for()
     return page.get_by_test_id("stCode").first.inner_text().strip()
 
 
@@ -116,7 +116,7 @@ def test_an_open_tab_ends_with_the_session(
     desk.wait_painted("")
     second = context.new_page()
     second.goto(f"{closed.url}/people")
-    second.get_by_role("heading", name="People").wait_for()
+    second.get_by_role("heading", name="People", exact=True).wait_for()
     sign_out(second)
     page.keyboard.press("n")
     expect(page.get_by_role("heading", name="You are signed out")).to_be_visible()
