@@ -177,8 +177,8 @@ def _role(store: Store, chosen: Access) -> None:
                       label_visibility="collapsed")  # fmt: skip
     st.button(
         f"Make {frame.plain(person.name)} {'an admin' if wanted == 'admin' else f'a {wanted}'}",
-        key=f"people_role_now_{person.reviewer_id}", on_click=_role_now, args=(store, person.reviewer_id, wanted),
-        disabled=wanted == person.role,
+        key=f"people_role_now_{person.reviewer_id}", on_click=_role_now,
+        args=(store, person.reviewer_id, wanted), disabled=wanted == person.role,
     )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from starlette.websockets import WebSocket
 
 from app import asgi, session
 from app.sign_in import ROUTES
-from app.sign_in_door import Door
+from app.sign_in_door import HEALTH, Door
 from calibration.errors import NotAllowedError
 from calibration.store import Store, sign_in
 
@@ -36,7 +36,7 @@ async def stream(socket: WebSocket) -> None:
 
 APP = Starlette(
     routes=[
-        Route(asgi.HEALTH, asgi.healthz),
+        Route(HEALTH, asgi.healthz),
         *ROUTES,
         WebSocketRoute("/{path:path}", stream),
         Mount("/", Route("/{path:path}", inside, methods=["GET", "POST", "PUT", "DELETE"])),

@@ -259,7 +259,7 @@ OTHERS = f"{HIDDEN}-colleague"
 def team(path: Path) -> None:
     """Let a reviewer, a lead and an admin sign in; a colleague with a marked name has flagged."""
     with Store.open(path) as store:
-        for name, role in (("Rea", "reviewer"), ("Lea", "lead"), ("Ada", "admin")):
+        for name, role in (("Rea", "reviewer"), ("Leandra", "lead"), ("Adelheid", "admin")):
             store.set_passphrase(store.add_reviewer(name, role=role).reviewer_id, GOOD)
         store.add_reviewer(OTHERS)
         batch = store.batches()[0].batch_id
@@ -288,10 +288,10 @@ def test_a_visitor_receives_nothing_of_the_store(
     heard = listen(page)
     for name in ("", *PAGES, "_stcore/host-config", "media/x", "_stcore/agent/openapi.json"):
         heard()
-        page.goto(f"{server.url}/{name}?reviewer=ada")
+        page.goto(f"{server.url}/{name}?reviewer=adelheid")
     page.get_by_label("Name").or_(page.get_by_text("Sign in first.")).first.wait_for()
     text = heard()
-    assert found_signs(text, SEEN, "Lea", "Colleague", "production-001") == []
+    assert found_signs(text, SEEN, "Leandra", "Colleague", "production-001") == []
     assert page.context.cookies() == []
 
 
@@ -310,14 +310,14 @@ def test_a_signed_in_reviewer_receives_nothing_of_others(
         desk.label("complete")
     for name in PAGES:
         heard()
-        page.goto(f"{server.url}/{name}?reviewer=ada")
+        page.goto(f"{server.url}/{name}?reviewer=adelheid")
         page.get_by_text("This page is for ").wait_for()
     text = heard()
     assert seen_of_every_format(text) == []
-    assert found_signs(text, "Colleague", "Lea", "Ada", "$argon2") == []
+    assert found_signs(text, "Colleague", "Leandra", "Adelheid", "$argon2") == []
 
 
-@pytest.mark.parametrize("name", ["Lea", "Ada"])
+@pytest.mark.parametrize("name", ["Leandra", "Adelheid"])
 def test_no_role_receives_a_secret(server: Server, page: Page, tmp_path: Path, name: str) -> None:
     build(server.store, tmp_path)
     team(server.store)
