@@ -42,10 +42,16 @@ def _outcome() -> None:
     for key in (REFUSED, SAID):
         if said := st.session_state.pop(key, ""):
             st.text(said)
-    if made := st.session_state.pop(MADE, None):
+    if made := st.session_state.get(MADE):
         name, passphrase = made
-        st.text(f"The passphrase of {name}. It is shown this once; hand it over in person:")
-        st.code(passphrase, language=None)
+        with st.container(border=True):
+            st.text(f"The passphrase of {name}, which nobody can look up later:")
+            st.code(passphrase, language=None)
+            st.button("Noted, hide it", key="people_noted", on_click=_forget)
+
+
+def _forget() -> None:
+    st.session_state[MADE] = None
 
 
 def _list(people: list[Access]) -> None:
@@ -110,22 +116,25 @@ def _one(store: Store, people: list[Access]) -> None:
 
 def _passphrase(store: Store, chosen: Access) -> None:
     person = chosen.person
+    # Every button names whom it is about: a fast click must not meet somebody else.
+    who, name = person.reviewer_id, frame.plain(person.name)
     st.markdown("#### Passphrase")
     st.button(
-        "Make one up and show it once", key="people_generate", on_click=_generate,
+        f"Make one up for {name}", key=f"people_generate_{who}", on_click=_generate,
         args=(store, person.reviewer_id, person.name),
     )  # fmt: skip
-    with st.form("people_typed", border=False, clear_on_submit=True):
+    with st.form(f"people_typed_{who}", border=False, clear_on_submit=True):
         st.text_input(
-            "Or type one, 12 characters or more", type="password", key="people_typed_passphrase",
-            max_chars=200, autocomplete="new-password",
+            "Or type one, 12 characters or more", type="password",
+            key=f"people_typed_passphrase_{who}", max_chars=200, autocomplete="new-password",
         )  # fmt: skip
         st.form_submit_button(
-            "Set it", key="people_set", on_click=_set, args=(store, person.reviewer_id, person.name)
-        )
+            f"Set it for {name}", key=f"people_set_{who}", on_click=_set,
+            args=(store, person.reviewer_id, person.name),
+        )  # fmt: skip
     if chosen.has_passphrase:
         st.button(
-            "Let them sign in no more", key="people_take", on_click=_take,
+            f"Let {name} sign in no more", key=f"people_take_{who}", on_click=_take,
             args=(store, person.reviewer_id, person.name),
             help="What they labelled stays. A new passphrase brings them back.",
         )  # fmt: skip
@@ -142,7 +151,7 @@ def _generate(store: Store, reviewer_id: str, name: str) -> None:
 
 
 def _set(store: Store, reviewer_id: str, name: str) -> None:
-    typed = st.session_state["people_typed_passphrase"]
+    typed = st.session_state[f"people_typed_passphrase_{reviewer_id}"]
 
     def act() -> str:
         store.set_passphrase(reviewer_id, typed)
@@ -168,8 +177,8 @@ def _role(store: Store, chosen: Access) -> None:
                       label_visibility="collapsed")  # fmt: skip
     st.button(
         f"Make {frame.plain(person.name)} {'an admin' if wanted == 'admin' else f'a {wanted}'}",
-        key="people_role_now", on_click=_role_now, args=(store, person.reviewer_id, wanted),
-        disabled=wanted == person.role,
+        key=f"people_role_now_{person.reviewer_id}", on_click=_role_now,
+        args=(store, person.reviewer_id, wanted), disabled=wanted == person.role,
     )  # fmt: skip
 
 

@@ -8,18 +8,14 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Download, Page, expect
 
-from calibration.analyses.importing import read_files, store_files
-from calibration.importers import ImportSettings
 from calibration.store import Store, TraceFilter
 from tests.browser.conftest import Server
-from tests.browser.samples import build_store
 
 pytestmark = pytest.mark.browser
 
 # The first page of a server is slow on a busy machine.
 SLOW_MS = 30_000
 EVIL = "=1+1 ![x](http://evil.test/x.png) <img src='http://evil.test/y.png'>"
-MARKERS = ("marker-model", "marker-file", "7654.25")
 
 
 def runs(path: Path) -> Path:
@@ -93,35 +89,3 @@ def test_files_become_a_batch(server: Server, page: Page, tmp_path: Path) -> Non
         assert list(store.batch_items(batch.batch_id)["trace_id"]) == ["r1"]
         assert TraceFilter.from_dict(batch.design["filters"]).tool_ended == "error"
         assert store.workflows()[EVIL].ceiling_usd == 0.5
-
-
-@pytest.mark.parametrize("busy", [True, False])
-def test_a_reviewer_is_sent_nothing_hidden(
-    server: Server, page: Page, busy: bool, tmp_path: Path
-) -> None:
-    batch = build_store(server.store, 2)
-    with Store.open(server.store) as store:
-        settings = ImportSettings()
-        store_files(store, read_files([runs(tmp_path / "marker-file.jsonl")], settings), settings)
-        rea = store.add_reviewer("Rea").reviewer_id
-        for trace in [t.trace_id for t in store.queue(rea, batch, limit=2).items if not busy]:
-            store.record_skip(
-                client_token=trace, trace_id=trace, reviewer_id=rea, batch_id=batch, reason="x"
-            )
-    frames: list[bytes] = []
-    page.on("websocket", lambda ws: ws.on("framereceived", lambda f: frames.append(_bytes(f))))
-    server.start()
-    page.goto(f"{server.url}/data?reviewer=rea")
-    if busy:
-        expect(page.get_by_text("You still have traces to label.")).to_be_visible(timeout=SLOW_MS)
-    else:
-        expect(page.get_by_role("heading", name="5 traces")).to_be_visible(timeout=SLOW_MS)
-    page.wait_for_timeout(500)
-    sent = b"".join(frames)
-    assert b"Data" in sent
-    for marker in (*MARKERS, "hidden-model"):
-        assert marker.encode() not in sent
-
-
-def _bytes(frame: str | bytes) -> bytes:
-    return frame.encode() if isinstance(frame, str) else frame

@@ -1,0 +1,103 @@
+"""The People page: who is added, what they may, how they sign in."""
+
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app import session
+from calibration.store import Store, sign_in
+from tests.app.conftest import OpenApp
+from tests.app.test_result_pages import page, texts
+
+GOOD = "correct horse battery"
+
+
+@pytest.fixture
+def store(store_file: Path, quick_hashes: None) -> Store:
+    with Store.open(store_file, create=True) as made:
+        made.add_reviewer("Ada", role="admin")
+        made.add_reviewer("Rea")
+    return session.open_store(store_file)
+
+
+@pytest.fixture
+def people(store: Store, open_app: OpenApp) -> AppTest:
+    return page(open_app(reviewer="ada"), "people")
+
+
+def press(app: AppTest, key: str) -> AppTest:
+    app.button(key=key).click().run()
+    assert not app.exception
+    return app
+
+
+def choose(app: AppTest, who: str) -> AppTest:
+    app.selectbox(key="people_who").select(who).run()
+    return app
+
+
+def test_people_are_listed_with_how_they_sign_in(people: AppTest) -> None:
+    rows = people.table[0].value.to_numpy().tolist()
+    assert rows == [["Ada", "admin", "none", "never"], ["Rea", "reviewer", "none", "never"]]
+
+
+def test_somebody_is_added_with_a_role_and_a_bad_name_is_refused(
+    people: AppTest, store: Store
+) -> None:
+    people.text_input(key="people_name").input("Lea ![x](http://evil.test/x.png)")
+    people.selectbox(key="people_role").select("lead")
+    press(people, "people_add_now")
+    assert "is added, as lead." in texts(people)
+    people.text_input(key="people_name").input("!!!")
+    press(people, "people_add_now")
+    assert "reviewer name must have" in texts(people)
+    people.text_input(key="people_name").input("rea")
+    press(people, "people_add_now")
+    assert "Rea is there already, as reviewer" in texts(people)
+    assert len(store.reviewers()) == 3
+
+
+def test_a_passphrase_is_made_up_and_stays_until_it_is_noted(people: AppTest, store: Store) -> None:
+    press(choose(people, "rea"), "people_generate_rea")
+    assert "The passphrase of Rea, which nobody can look up later:" in texts(people)
+    made = people.code[0].value
+    assert store.verify_sign_in("Rea", made, "127.0.0.1")
+    choose(people, "ada")
+    assert people.code[0].value == made
+    press(people, "people_noted")
+    assert made not in texts(people)
+
+
+def test_a_typed_passphrase_is_set_or_refused_and_never_shown(
+    people: AppTest, store: Store
+) -> None:
+    for typed, said in (("short", "12 to 200 characters, got 5"), (GOOD, "has a new passphrase")):
+        choose(people, "rea").text_input(key="people_typed_passphrase_rea").input(typed)
+        press(people, "people_set_rea")
+        assert said in texts(people)
+        assert typed not in texts(people)
+    assert store.verify_sign_in("Rea", GOOD, "127.0.0.1")
+    press(people, "people_take_rea")
+    assert "Rea cannot sign in any more." in texts(people)
+    assert not any(a.has_passphrase for a in store.access())
+
+
+def test_a_role_is_changed_and_the_last_admin_keeps_it(people: AppTest, store: Store) -> None:
+    choose(people, "rea").radio(key="people_role_of_rea").set_value("admin").run()
+    press(people, "people_role_now_rea")
+    assert "Rea is admin now" in texts(people)
+    store.set_role("rea", "reviewer")
+    choose(people, "ada").radio(key="people_role_of_ada").set_value("lead").run()
+    press(people, "people_role_now_ada")
+    assert "ada is the only admin" in texts(people)
+
+
+def test_identities_are_closed_from_the_page(
+    people: AppTest, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "_token", lambda: "")
+    assert "whoever opens the app picks who they are" in texts(people)
+    press(people, "people_close")
+    assert store.identities() == sign_in.PASSPHRASE
+    assert "nobody can yet" in texts(people)
