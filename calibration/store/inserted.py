@@ -166,6 +166,7 @@ class PutIn:
     """
 
     cursor: Cursor
+    progress: Progress
     plan: Plan
     batch_id: str
     reviewer_id: str
@@ -194,7 +195,7 @@ class PutIn:
         """Read what was put in so far; batches of other purposes have nothing."""
         plan = progress.plan(cursor, batch_id)
         apart = progress.of(cursor, companion(batch_id), taxonomy_version).own[reviewer_id]
-        put_in = cls(cursor, plan, batch_id, reviewer_id, taxonomy_version, apart, now)
+        put_in = cls(cursor, progress, plan, batch_id, reviewer_id, taxonomy_version, apart, now)
         if plan.purpose != "production":
             return put_in
         found = cursor.execute(
@@ -206,7 +207,7 @@ class PutIn:
         put_in.used = [(kind, workflow) for _, _, kind, workflow in found]
         put_in.pending = [t for t in put_in.slots if t not in apart.decided]
         put_in.live = live_leases(cursor, companion(batch_id), now)[reviewer_id]
-        put_in.pool = put_in._count(progress)
+        put_in.pool = put_in._count()
         if put_in.pool:
             given = cursor.execute(
                 "SELECT trace_id FROM lease WHERE batch_id = ? AND reviewer_id = ?",
@@ -215,15 +216,15 @@ class PutIn:
             put_in.shown = {row[0] for row in given}
         return put_in
 
-    def _count(self, progress: Progress) -> Pool:
+    def _count(self) -> Pool:
         key = self.batch_id, self.reviewer_id, self.taxonomy_version
-        at, pool = progress.pools.get(key, (None, {}))
+        at, pool = self.progress.pools.get(key, (None, {}))
         if at is None or not timedelta(0) <= self.now - at < COUNTED_EVERY:
             workflows = set(self.plan.workflows.values())
             pool = Counter(self.used)
             for kind in (GOLD, REPEAT):
                 pool.update((kind, c["workflow"]) for c in self._candidates(kind, workflows))
-            progress.pools[key] = self.now, pool
+            self.progress.pools[key] = self.now, pool
         return pool
 
     def in_order(
@@ -265,7 +266,7 @@ class PutIn:
         """Put a trace in at the next slot, where one is due and there is one."""
         if not self.pool or self.next_slot in self.slots.values():
             return None
-        secret = _secret(self.cursor)
+        secret = self._secret()
         number = float(draws(secret, self.batch_id, self.reviewer_id, self.next_slot + 1)[-1])
         kind = kind_at(number, workflow, self.pool)
         if kind is None:
@@ -312,12 +313,24 @@ class PutIn:
         fresh += [t for t in left if t not in known and t not in ahead]
         longest = self.next_slot + len(fresh) + max(0, sum(self.pool.values()) - len(self.used))
         return len(self.pending) + expected(
-            draws(_secret(self.cursor), self.batch_id, self.reviewer_id, longest),
+            draws(self._secret(), self.batch_id, self.reviewer_id, longest),
             self.next_slot,
             [self.plan.workflows[t] for t in fresh],
             self.pool,
             self.used,
         )
+
+    def _secret(self) -> str:
+        """Return what makes the slots of this store unlike those of every other one."""
+        if self.progress.secret is None:
+            found = self.cursor.execute(
+                "SELECT value FROM setting WHERE name = ? ORDER BY seq DESC LIMIT 1", [SECRET]
+            ).fetchone()
+            if found is None:
+                # Not kept in memory before it is stored: a rollback could not be followed.
+                return set_secret(self.cursor, secrets.token_hex(16))
+            self.progress.secret = str(json.loads(found[0]))
+        return self.progress.secret
 
     def _candidates(self, kind: str, workflows: set[str]) -> list[dict[str, Any]]:
         return candidates(
@@ -346,16 +359,6 @@ def candidates(
     if kind == REPEAT:
         named |= {"batch": batch, "cutoff": now - REPEAT_AFTER}
     return rows(cursor, _CANDIDATES[kind], named)
-
-
-def _secret(cursor: Cursor) -> str:
-    """Return what makes the slots of this store unlike those of every other one."""
-    found = cursor.execute(
-        "SELECT value FROM setting WHERE name = ? ORDER BY seq DESC LIMIT 1", [SECRET]
-    ).fetchone()
-    if found is not None:
-        return str(json.loads(found[0]))
-    return set_secret(cursor, secrets.token_hex(16))
 
 
 def set_secret(cursor: Cursor, secret: str) -> str:
