@@ -13,22 +13,18 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-import pandas as pd
-
 from calibration.errors import LabelRefusedError
-from calibration.records import REFERENCE_SOURCE
 from calibration.reviewing.inserts import (
     GOLD,
-    GOLD_REVIEWERS,
     REPEAT,
-    REPEAT_AFTER,
     Pool,
     draws,
     expected,
     kind_at,
     pick,
 )
-from calibration.store.database import Cursor, Database, rows, utc_now
+from calibration.store.database import Cursor, utc_now
+from calibration.store.insert_candidates import candidates
 from calibration.store.leases import claim, due_leases, live_leases
 from calibration.store.progress import OwnProgress, Plan, Progress
 
@@ -38,56 +34,6 @@ SECRET = "insert_secret"
 NO_COMPANION = "json_extract(design, '$.inserts_of') IS NULL"
 # Pools are counted anew now and then: progress must not move with what the reviewer does.
 COUNTED_EVERY = timedelta(minutes=10)
-
-# Nobody is put a trace in that they know, or that will come to them by itself.
-_OPEN_TO = """
-  SELECT i.trace_id FROM batch_item i JOIN batch b USING (batch_id)
-  LEFT JOIN (
-    SELECT batch_id, trace_id, count(*) AS labels, bool_or(reviewer_id = $reviewer) AS mine
-    FROM label_current WHERE taxonomy_version = $version AND kind = 'label'
-    GROUP BY batch_id, trace_id
-  ) AS l ON l.batch_id = i.batch_id AND l.trace_id = i.trace_id
-  WHERE b.purpose = 'production' AND coalesce(labels, 0) < i.labels_wanted
-  AND NOT coalesce(mine, false)
-"""
-_JUDGED_BY = """
-  SELECT trace_id FROM exposure WHERE reviewer_id = $reviewer
-  UNION ALL SELECT trace_id FROM adjudication_event WHERE adjudicator = $reviewer
-  UNION ALL SELECT trace_id FROM flag_event WHERE reviewer_id = $reviewer
-"""
-_GOLD = f"""
-SELECT c.trace_id, t.workflow, c.event_id AS against, c.outcome, false AS here
-FROM consensus c JOIN trace t USING (trace_id) JOIN (
-  SELECT trace_id FROM label_current SEMI JOIN (FROM batch WHERE purpose = 'production')
-    USING (batch_id)
-  WHERE kind = 'label' AND taxonomy_version = $version
-  GROUP BY trace_id HAVING count(DISTINCT reviewer_id) >= {GOLD_REVIEWERS}
-) USING (trace_id)
-WHERE c.taxonomy_version = $version AND t.source <> '{REFERENCE_SOURCE}'
-AND list_contains($workflows::VARCHAR[], t.workflow)
-AND c.trace_id NOT IN (
-  SELECT trace_id FROM label_event WHERE reviewer_id = $reviewer
-  UNION ALL SELECT trace_id FROM lease WHERE reviewer_id = $reviewer
-  UNION ALL {_JUDGED_BY}
-)
-AND c.trace_id NOT IN ({_OPEN_TO})
-"""
-_REPEAT = f"""
-SELECT l.trace_id, t.workflow, l.event_id AS against, l.outcome, l.batch_id = $batch AS here
-FROM label_current l SEMI JOIN (FROM batch WHERE purpose = 'production') USING (batch_id)
-JOIN trace t USING (trace_id)
-WHERE l.reviewer_id = $reviewer AND l.kind = 'label' AND l.taxonomy_version = $version
-AND t.source <> '{REFERENCE_SOURCE}' AND list_contains($workflows::VARCHAR[], t.workflow)
-AND l.trace_id NOT IN (
-  SELECT trace_id FROM label_event WHERE reviewer_id = $reviewer AND created_at > $cutoff
-  UNION ALL SELECT trace_id FROM lease WHERE reviewer_id = $reviewer AND expires_at > $cutoff
-  UNION ALL SELECT trace_id FROM inserted WHERE reviewer_id = $reviewer
-  UNION ALL {_JUDGED_BY}
-)
-AND l.trace_id NOT IN ({_OPEN_TO})
-QUALIFY row_number() OVER (PARTITION BY l.trace_id ORDER BY l.seq DESC) = 1
-"""
-_CANDIDATES = {GOLD: _GOLD, REPEAT: _REPEAT}
 
 
 def companion(batch_id: str) -> str:
@@ -166,6 +112,7 @@ class PutIn:
     """
 
     cursor: Cursor
+    progress: Progress
     plan: Plan
     batch_id: str
     reviewer_id: str
@@ -194,7 +141,7 @@ class PutIn:
         """Read what was put in so far; batches of other purposes have nothing."""
         plan = progress.plan(cursor, batch_id)
         apart = progress.of(cursor, companion(batch_id), taxonomy_version).own[reviewer_id]
-        put_in = cls(cursor, plan, batch_id, reviewer_id, taxonomy_version, apart, now)
+        put_in = cls(cursor, progress, plan, batch_id, reviewer_id, taxonomy_version, apart, now)
         if plan.purpose != "production":
             return put_in
         found = cursor.execute(
@@ -206,7 +153,7 @@ class PutIn:
         put_in.used = [(kind, workflow) for _, _, kind, workflow in found]
         put_in.pending = [t for t in put_in.slots if t not in apart.decided]
         put_in.live = live_leases(cursor, companion(batch_id), now)[reviewer_id]
-        put_in.pool = put_in._count(progress)
+        put_in.pool = put_in._count()
         if put_in.pool:
             given = cursor.execute(
                 "SELECT trace_id FROM lease WHERE batch_id = ? AND reviewer_id = ?",
@@ -215,15 +162,15 @@ class PutIn:
             put_in.shown = {row[0] for row in given}
         return put_in
 
-    def _count(self, progress: Progress) -> Pool:
+    def _count(self) -> Pool:
         key = self.batch_id, self.reviewer_id, self.taxonomy_version
-        at, pool = progress.pools.get(key, (None, {}))
+        at, pool = self.progress.pools.get(key, (None, {}))
         if at is None or not timedelta(0) <= self.now - at < COUNTED_EVERY:
             workflows = set(self.plan.workflows.values())
             pool = Counter(self.used)
             for kind in (GOLD, REPEAT):
                 pool.update((kind, c["workflow"]) for c in self._candidates(kind, workflows))
-            progress.pools[key] = self.now, pool
+            self.progress.pools[key] = self.now, pool
         return pool
 
     def in_order(
@@ -265,7 +212,7 @@ class PutIn:
         """Put a trace in at the next slot, where one is due and there is one."""
         if not self.pool or self.next_slot in self.slots.values():
             return None
-        secret = _secret(self.cursor)
+        secret = self._secret()
         number = float(draws(secret, self.batch_id, self.reviewer_id, self.next_slot + 1)[-1])
         kind = kind_at(number, workflow, self.pool)
         if kind is None:
@@ -312,12 +259,24 @@ class PutIn:
         fresh += [t for t in left if t not in known and t not in ahead]
         longest = self.next_slot + len(fresh) + max(0, sum(self.pool.values()) - len(self.used))
         return len(self.pending) + expected(
-            draws(_secret(self.cursor), self.batch_id, self.reviewer_id, longest),
+            draws(self._secret(), self.batch_id, self.reviewer_id, longest),
             self.next_slot,
             [self.plan.workflows[t] for t in fresh],
             self.pool,
             self.used,
         )
+
+    def _secret(self) -> str:
+        """Return what makes the slots of this store unlike those of every other one."""
+        if self.progress.secret is None:
+            found = self.cursor.execute(
+                "SELECT value FROM setting WHERE name = ? ORDER BY seq DESC LIMIT 1", [SECRET]
+            ).fetchone()
+            if found is None:
+                # Not kept in memory before it is stored: a rollback could not be followed.
+                return set_secret(self.cursor, secrets.token_hex(16))
+            self.progress.secret = str(json.loads(found[0]))
+        return self.progress.secret
 
     def _candidates(self, kind: str, workflows: set[str]) -> list[dict[str, Any]]:
         return candidates(
@@ -331,33 +290,6 @@ class PutIn:
         )
 
 
-def candidates(
-    cursor: Cursor,
-    kind: str,
-    *,
-    reviewer: str,
-    version: str,
-    batch: str,
-    workflows: list[str],
-    now: datetime,
-) -> list[dict[str, Any]]:
-    """Return trace_id, workflow, against, outcome and here of what may be put in."""
-    named: Any = {"reviewer": reviewer, "version": version, "workflows": workflows}
-    if kind == REPEAT:
-        named |= {"batch": batch, "cutoff": now - REPEAT_AFTER}
-    return rows(cursor, _CANDIDATES[kind], named)
-
-
-def _secret(cursor: Cursor) -> str:
-    """Return what makes the slots of this store unlike those of every other one."""
-    found = cursor.execute(
-        "SELECT value FROM setting WHERE name = ? ORDER BY seq DESC LIMIT 1", [SECRET]
-    ).fetchone()
-    if found is not None:
-        return str(json.loads(found[0]))
-    return set_secret(cursor, secrets.token_hex(16))
-
-
 def set_secret(cursor: Cursor, secret: str) -> str:
     """Store the secret that the slots are drawn from."""
     cursor.execute(
@@ -365,73 +297,3 @@ def set_secret(cursor: Cursor, secret: str) -> str:
         [SECRET, json.dumps(secret), utc_now()],
     )
     return secret
-
-
-def insert_frame(db: Database, taxonomy_version: str) -> pd.DataFrame:
-    """Return every insert that was decided, in the order of the decisions.
-
-    Columns: reviewer_id, trace_id, workflow, batch_id, kind (gold or repeat), slot, against
-    (class of the consensus, or of the first label), given (class; missing: a skip), blind (nobody
-    showed the reviewer meanwhile what others said), flag (reason or an empty text; missing: not
-    flagged), simulated, at, week (ISO, for instance 2026-W07).
-    """
-    with db.read() as cursor:
-        return cursor.execute(
-            "SELECT i.reviewer_id, i.trace_id, t.workflow, i.batch_id, i.kind, i.slot, "
-            "i.outcome AS against, l.outcome AS given, NOT EXISTS (SELECT 1 FROM exposure e "
-            "WHERE e.reviewer_id = i.reviewer_id AND e.trace_id = i.trace_id AND e.seq < l.seq) "
-            "AS blind, CASE WHEN f.seq IS NOT NULL THEN coalesce(f.reason, '') END AS flag, "
-            "l.simulated, l.created_at AS at, strftime(l.created_at, '%G-W%V') AS week "
-            "FROM inserted i JOIN trace t USING (trace_id) JOIN label_current l "
-            "ON l.batch_id = i.batch_id || ? AND l.reviewer_id = i.reviewer_id "
-            "AND l.trace_id = i.trace_id AND l.taxonomy_version = i.taxonomy_version "
-            "LEFT JOIN flag_current f ON f.batch_id = l.batch_id "
-            "AND f.reviewer_id = l.reviewer_id AND f.trace_id = l.trace_id "
-            "WHERE i.taxonomy_version = ? ORDER BY l.seq",
-            [SUFFIX, taxonomy_version],
-        ).df()
-
-
-def insert_pools(db: Database, taxonomy_version: str, batch_id: str) -> pd.DataFrame:
-    """Return what could be put in, by reviewer and workflow of a batch.
-
-    Columns: reviewer_id, workflow, gold, repeats (traces) and repeats_from (when the first own
-    label is old enough; missing: there is none).
-    """
-    now, found = utc_now(), []
-    with db.read() as cursor:
-        named = cursor.execute(
-            "SELECT DISTINCT t.workflow FROM batch_item JOIN trace t USING (trace_id) "
-            "WHERE batch_id = ? ORDER BY 1",
-            [batch_id],
-        ).fetchall()
-        first = cursor.execute(
-            "SELECT reviewer_id, workflow, min(l.created_at) FROM label_current l "
-            "SEMI JOIN (FROM batch WHERE purpose = 'production') USING (batch_id) "
-            "JOIN trace t USING (trace_id) WHERE kind = 'label' AND taxonomy_version = ? "
-            "GROUP BY ALL",
-            [taxonomy_version],
-        ).fetchall()
-        begun = {(who, workflow): at + REPEAT_AFTER for who, workflow, at in first}
-        workflows = [row[0] for row in named]
-        people = cursor.execute("SELECT reviewer_id FROM reviewer ORDER BY 1").fetchall()
-        for (reviewer,) in people:
-            by_kind = {
-                kind: candidates(
-                    cursor, kind, reviewer=reviewer, version=taxonomy_version, batch=batch_id,
-                    workflows=workflows, now=now,
-                )
-                for kind in (GOLD, REPEAT)
-            }  # fmt: skip
-            found += [
-                {
-                    "reviewer_id": reviewer,
-                    "workflow": name,
-                    "gold": sum(c["workflow"] == name for c in by_kind[GOLD]),
-                    "repeats": sum(c["workflow"] == name for c in by_kind[REPEAT]),
-                    "repeats_from": begun.get((reviewer, name)),
-                }
-                for name in workflows
-            ]
-    columns = ["reviewer_id", "workflow", "gold", "repeats", "repeats_from"]
-    return pd.DataFrame(found, columns=columns)

@@ -167,6 +167,8 @@ class Progress:
         self._plans: dict[str, Plan] = {}
         # What could be put in, by batch, reviewer and taxonomy version, and when it was counted.
         self.pools: dict[tuple[str, str, str], tuple[datetime, Pool]] = {}
+        # What the slots of inserts are drawn from, once it is stored.
+        self.secret: str | None = None
         self._reviewers: set[str] = set()
 
     def plan(self, cursor: duckdb.DuckDBPyConnection, batch_id: str) -> Plan:

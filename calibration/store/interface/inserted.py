@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from calibration.records import LabelDraft
-from calibration.store import insert_import, inserted
+from calibration.store import insert_frames, insert_import
 from calibration.store.interface.base import Calls
 from calibration.store.interface.roles import LEAD, open_to
 
@@ -16,12 +16,12 @@ class InsertedCalls(Calls):
     @open_to(LEAD)
     def insert_frame(self) -> pd.DataFrame:
         """Return every silent gold and own repeat that was decided, against what it is held."""
-        return inserted.insert_frame(self._db, self._rules().version)
+        return insert_frames.insert_frame(self._db, self._rules().version)
 
     @open_to(LEAD)
     def insert_pools(self, batch_id: str) -> pd.DataFrame:
         """Return what could be put in, by reviewer and workflow of a batch."""
-        return inserted.insert_pools(self._db, self._rules().version, batch_id)
+        return insert_frames.insert_pools(self._db, self._rules().version, batch_id)
 
     @open_to(LEAD)
     def import_inserts(self, batch_id: str, drafts: Sequence[LabelDraft]) -> int:
