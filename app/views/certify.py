@@ -13,7 +13,8 @@ from calibration.records import Reviewer
 from calibration.reviewing.attempts import AttemptRule
 from calibration.reviewing.certification import PassRule
 from calibration.store import Store
-from calibration.store.certification import Certificate, Exam, PracticeRound
+from calibration.store.certification import Certificate, Exam
+from calibration.store.personal import PracticeRound
 
 TITLE = "Certificate"
 # What the Label page reads its batch from.

@@ -29,7 +29,8 @@ from calibration.reviewing.certification import (
     decide,
 )
 from calibration.store import Store
-from calibration.store.certification import Certificate, Exam, PracticeRound
+from calibration.store.certification import Certificate, Exam
+from calibration.store.personal import PracticeRound
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

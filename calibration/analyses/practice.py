@@ -9,7 +9,8 @@ from calibration.analyses.exam_forms import PRACTICE_FORM, exams_under_this_tree
 from calibration.errors import InputError
 from calibration.reviewing import practice_aims
 from calibration.store import Batch, Store
-from calibration.store.certification import FAILED, PASSED, PracticeRound
+from calibration.store.certification import FAILED, PASSED
+from calibration.store.personal import PracticeRound
 from reference_dataset.loader import ReferenceSet, load_reference
 from reference_dataset.records import CanonicalLabel
 

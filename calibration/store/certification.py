@@ -1,4 +1,4 @@
-"""Examinations, their results, certificates, and practice rounds of one person."""
+"""Examinations, their results, and certificates."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -7,12 +7,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from calibration.errors import InputError, NotAllowedError
-from calibration.records import REFERENCE_SOURCE, Trace, TraceForReview
+from calibration.records import Trace, TraceForReview
 from calibration.store.admission import open_traces, valid_certificates
-from calibration.store.batches import insert_batch
 from calibration.store.database import Cursor, Database, record_audit, rows, utc_now
+from calibration.store.personal import personal_batch, take_in
 from calibration.store.review import for_review
-from calibration.store.traces import ingest
 
 PASSED, FAILED, TOP_UP = "passed", "failed", "top_up"
 MAX_REASON = 2_000
@@ -53,16 +52,6 @@ class Certificate:
     simulated: bool
     issued_at: datetime
     expires_at: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PracticeRound:
-    """A practice batch of one person; finished when every trace is labelled."""
-
-    batch_id: str
-    n: int
-    labelled: int
-    finished_at: datetime | None
 
 
 _EXAMS = """
@@ -126,7 +115,7 @@ def start_exam(
     InputError
         If a trace is none of the reference dataset, or one is not in the store.
     """
-    _take_in(db, traces)
+    take_in(db, traces)
     with db.write() as cursor:
         db.progress.check_reviewer(cursor, reviewer_id)
         theirs = [e for e in _exams(cursor, reviewer_id) if e.taxonomy_version == version]
@@ -159,7 +148,7 @@ def add_top_up(
     NotAllowedError
         If its result asks for no further traces.
     """
-    _take_in(db, traces)
+    take_in(db, traces)
     with db.write() as cursor:
         form = _exam(cursor, reviewer_id, tops_up)
         for exam in _exams(cursor, reviewer_id):
@@ -174,15 +163,6 @@ def add_top_up(
         return _exam(cursor, reviewer_id, batch_id)
 
 
-def _take_in(db: Database, traces: Sequence[Trace]) -> None:
-    for trace in traces:
-        # A reviewer's call: what it may add to the store is the dataset, nothing else.
-        if trace.source != REFERENCE_SOURCE:
-            raise InputError(f"trace {trace.trace_id!r:.80} is none of the reference dataset")
-    if traces:
-        ingest(db, traces)
-
-
 def _insert(
     cursor: Cursor,
     version: str,
@@ -194,29 +174,12 @@ def _insert(
     trace_ids: Sequence[str],
     design: Mapping[str, Any],
 ) -> str:
-    batch_id = _personal(cursor, "exam", reviewer_id, trace_ids, design)
+    batch_id = personal_batch(cursor, "exam", reviewer_id, trace_ids, design)
     cursor.execute(
         "INSERT INTO exam SELECT ?, nextval('event_seq'), ?, ?, ?, ?, ?, ?, ?",
         [batch_id, reviewer_id, version, form, private, attempt, tops_up, utc_now()],
     )
     return batch_id
-
-
-def _personal(
-    cursor: Cursor,
-    purpose: str,
-    reviewer_id: str,
-    trace_ids: Sequence[str],
-    design: Mapping[str, Any],
-) -> str:
-    n = len(trace_ids)
-    if n == 0:
-        raise InputError("a batch needs at least one trace")
-    return insert_batch(
-        cursor, purpose=purpose, trace_ids=trace_ids, labels_wanted=1, design=dict(design),
-        token=None, reviewer_id=reviewer_id, certificate=None, wanted=[1] * n, drawn=[None] * n,
-        strata=[None] * n,
-    )  # fmt: skip
 
 
 def record_result(
@@ -325,52 +288,6 @@ def attempts_allowed(db: Database, version: str, reviewer_id: str) -> list[datet
             [reviewer_id, version],
         ).fetchall()
     return [row[0] for row in found]
-
-
-def start_practice(
-    db: Database,
-    version: str,
-    *,
-    reviewer_id: str,
-    trace_ids: Sequence[str],
-    traces: Sequence[Trace],
-    design: Mapping[str, Any],
-) -> PracticeRound:
-    """Give a person a practice round; one that is not finished is returned instead."""
-    _take_in(db, traces)
-    with db.write() as cursor:
-        db.progress.check_reviewer(cursor, reviewer_id)
-        for found in _rounds(cursor, version, reviewer_id):
-            if found.finished_at is None:
-                return found
-        batch_id = _personal(cursor, "practice", reviewer_id, trace_ids, design)
-        return next(r for r in _rounds(cursor, version, reviewer_id) if r.batch_id == batch_id)
-
-
-def practice_rounds(db: Database, version: str, reviewer_id: str) -> list[PracticeRound]:
-    """Return the practice rounds of a person, oldest first."""
-    with db.read() as cursor:
-        return _rounds(cursor, version, reviewer_id)
-
-
-def _rounds(cursor: Cursor, version: str, reviewer_id: str) -> list[PracticeRound]:
-    found = rows(
-        cursor,
-        "SELECT b.batch_id, "
-        "(SELECT count(*) FROM batch_item i WHERE i.batch_id = b.batch_id) AS n, "
-        "count(c.trace_id) AS labelled, max(c.created_at) AS finished_at FROM batch b "
-        "LEFT JOIN label_current c ON c.batch_id = b.batch_id AND c.reviewer_id = $who "
-        "AND c.taxonomy_version = $version AND c.kind = 'label' "
-        "WHERE b.purpose = 'practice' AND b.reviewer_id = $who "
-        "GROUP BY b.batch_id, b.rowid ORDER BY b.rowid",
-        {"who": reviewer_id, "version": version},
-    )
-    return [
-        PracticeRound(
-            **row | {"finished_at": row["finished_at"] if row["labelled"] == row["n"] else None}
-        )
-        for row in found
-    ]
 
 
 def exam_traces(

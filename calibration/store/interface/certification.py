@@ -5,11 +5,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from calibration.records import Trace, TraceForReview
-from calibration.store import admission, certification, examined
+from calibration.store import admission, certification, examined, personal
 from calibration.store.admission import CertificateDemand
-from calibration.store.certification import Certificate, Exam, PracticeRound
+from calibration.store.certification import Certificate, Exam
 from calibration.store.interface.base import Calls
 from calibration.store.interface.roles import ADMIN, LEAD, REVIEWER, open_to
+from calibration.store.personal import PracticeRound
 
 
 class CertificationCalls(Calls):
@@ -133,7 +134,7 @@ class CertificationCalls(Calls):
         design: Mapping[str, Any] | None = None,
     ) -> PracticeRound:
         """Give a person a practice round; one that is not finished is returned instead."""
-        return certification.start_practice(
+        return personal.start_practice(
             self._db,
             self._rules().version,
             reviewer_id=reviewer_id,
@@ -145,7 +146,7 @@ class CertificationCalls(Calls):
     @open_to(REVIEWER, oneself="reviewer_id", or_lead=True)
     def practice_rounds(self, reviewer_id: str) -> list[PracticeRound]:
         """Return the practice rounds of a person, oldest first."""
-        return certification.practice_rounds(self._db, self._rules().version, reviewer_id)
+        return personal.practice_rounds(self._db, self._rules().version, reviewer_id)
 
     @open_to(LEAD)
     def certificates(self) -> list[Certificate]:
