@@ -1,5 +1,6 @@
 """Silent gold and own repeats: every rule, and that neither reviewers nor numbers notice."""
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -113,11 +114,21 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inserts, "REPEAT_RATE", 0.25)
 
 
-@pytest.fixture
-def world(tmp_path: Path, often: None) -> Iterator[World]:
-    made = make_world(tmp_path / "world.duckdb")
-    yield made
+@pytest.fixture(scope="module")
+def first_world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """Return a world that is closed again: the others are copies of its files."""
+    made = make_world(tmp_path_factory.mktemp("world") / "world.duckdb")
     made.store.close()
+    return made
+
+
+@pytest.fixture
+def world(first_world: World, tmp_path: Path, often: None) -> Iterator[World]:
+    source = first_world.store.path
+    shutil.copytree(source.parent, tmp_path, dirs_exist_ok=True)
+    with Store.open(tmp_path / source.name) as store:
+        desk = replace(first_world.desk, store=store)
+        yield replace(first_world, store=store, desk=desk)
 
 
 def served(world: World, kind: str, reviewer: str = "ann") -> set[str]:
@@ -138,6 +149,7 @@ def test_gold_and_repeats_come_between_the_traces(world: World) -> None:
     assert order[-1] == world.new[-1]  # an insert stands before a trace, never alone at the end
 
 
+@pytest.mark.long
 def test_the_same_store_puts_the_same_in_at_the_same_slots(tmp_path: Path, often: None) -> None:
     orders = []
     for k in range(2):
@@ -264,6 +276,7 @@ def test_a_trace_that_may_still_come_is_not_put_in(world: World) -> None:
     assert put_in
 
 
+@pytest.mark.long
 def test_gold_comes_once_to_a_reviewer(world: World) -> None:
     first = served(world, "gold")
     again = world.store.add_batch(purpose="production", trace_ids=world.new, labels_wanted=2)
@@ -285,6 +298,7 @@ def test_a_repeat_is_an_own_label(world: World) -> None:
     assert served(world, "repeat", "bob") == set()
 
 
+@pytest.mark.long
 def test_a_repeat_comes_once(world: World) -> None:
     first = served(world, "repeat")
     again = world.store.add_batch(purpose="production", trace_ids=world.new, labels_wanted=2)
@@ -358,6 +372,7 @@ def test_a_new_trace_only_ever_comes_last(world: World) -> None:
         before = after
 
 
+@pytest.mark.long
 def test_undo_and_restart_keep_the_order(world: World) -> None:
     order = world.work()
     for trace in reversed(order[-25:]):
@@ -373,6 +388,7 @@ def test_undo_and_restart_keep_the_order(world: World) -> None:
     assert totals == {len(order)}
 
 
+@pytest.mark.long
 def test_a_pause_longer_than_the_lease_keeps_the_order(
     tmp_path: Path, often: None, clock: Clock
 ) -> None:

@@ -1,0 +1,157 @@
+"""The whole way of a new reviewer: sign in, practise, fail, practise, pass, label; by keyboard."""
+
+import re
+import time
+from pathlib import Path
+
+import duckdb
+import pytest
+from playwright.sync_api import Page, expect
+
+from calibration.store import Store
+from reference_dataset.loader import ReferenceSet, load_reference
+from tests.browser.conftest import Server
+from tests.browser.test_blind_traffic import build, enter, found_signs, team
+from tests.browser.test_practice import Practice, Traffic
+
+pytestmark = [pytest.mark.browser, pytest.mark.long]
+
+
+def certified_batch(path: Path) -> str:
+    """Add a batch for the certified, of traces that others have labelled, judged and settled."""
+    with Store.open(path) as store:
+        batch = store.add_batch(
+            purpose="production",
+            trace_ids=list(store.trace_frame()["trace_id"]),
+            labels_wanted=2,
+            certificate="any",
+        )
+    return batch.batch_id
+
+
+class Way(Practice):
+    """One person at one keyboard, from page to page."""
+
+    dataset: ReferenceSet
+
+    def go(self, address: str) -> None:
+        self.page.goto(f"{self.url}/{address}")
+
+    def certificate(self, button: str = "") -> None:
+        self.go("certify")
+        expect(self.page.get_by_role("heading", name="Certificate", exact=True)).to_be_visible()
+        if button:
+            self.page.get_by_role("button", name=button).click()
+            self.wait_painted("")
+
+    def right(self, trace_id: str) -> tuple[str, str]:
+        """Return the canonical class of a trace, and a quote that stands in it."""
+        label = self.dataset.labels[trace_id]
+        return label.outcome, next((e.quote for e in label.evidence if e.key), "")
+
+    def practise(self) -> list[str]:
+        """Label a practice round, each trace rightly, and read each lesson."""
+        done = []
+        while self.get("state") != "finished":
+            trace = self.get("trace")
+            self.answer(*self.right(trace))
+            self.wait_lesson()
+            done.append(trace)
+            self.page.keyboard.press("Enter")
+            self.wait_next(trace)
+        return done
+
+    def examine(self, *, well: bool) -> list[str]:
+        """Answer every trace of an examination and return them."""
+        done = []
+        while self.get("state") != "finished":
+            trace = self.get("trace")
+            self.answer(*(self.right(trace) if well else ("abandoned", "")))
+            done.append(trace)
+            self.wait_next(trace)
+        self.wait_saved()
+        return done
+
+    def wait_next(self, before: str) -> None:
+        self.page.wait_for_function(
+            """(before) => {
+              const host = document.querySelector('[data-testid=stBidiComponentIsolated]');
+              const desk = host?.shadowRoot?.querySelector('.desk');
+              return desk && desk.dataset.trace !== before
+                && (desk.dataset.ready === 'true' || desk.dataset.state === 'finished');
+            }""",
+            arg=before,
+            timeout=60_000,
+        )
+        time.sleep(0.23)
+
+    def says(self, text: str) -> None:
+        expect(self.page.get_by_text(text).first).to_be_visible(timeout=60_000)
+
+
+def a_day_later(store: Path) -> None:
+    """Let everything of the examinations have happened 25 hours ago."""
+    with duckdb.connect(str(store)) as connection:
+        for table in ("exam", "exam_result", "label_event"):
+            connection.execute(
+                f"UPDATE {table} SET created_at = created_at - INTERVAL 25 HOUR "
+                "WHERE batch_id IN (SELECT batch_id FROM exam)"
+            )
+
+
+def test_from_sign_in_to_a_certified_batch(server: Server, page: Page, tmp_path: Path) -> None:
+    build(server.store, tmp_path)
+    team(server.store)
+    batch = certified_batch(server.store)
+    server.identities = None
+    server.start()
+    traffic = Traffic(page)
+    enter(page, server.url, "Rea", lambda: "")
+    way = Way(page, server.url)
+    way.dataset = load_reference()
+    way.says("This batch asks for a certificate")
+
+    way.certificate("Start a practice round")
+    assert len(way.practise()) == 12
+
+    way.certificate("Start the examination")
+    exam = way.examine(well=False)
+    # All answers are given, and nothing canonical of any of them has been on the wire.
+    assert len(exam) == 70
+    assert [i for i in exam if traffic.tells(way.dataset.labels[i])] == []
+    way.certificate()
+    way.says("You did not pass yet")
+    expect(page.get_by_role("button", name="Start the examination")).to_have_count(0)
+    assert re.search(r"practice round|hours|From \d", page.locator("body").inner_text())
+
+    # A day alone is not enough, and neither is a practice round alone: both are needed.
+    server.stop()
+    a_day_later(server.store)
+    server.start()
+    way.certificate()
+    expect(page.get_by_role("button", name="Start the examination")).to_have_count(0)
+    way.certificate("Start a practice round")
+    assert len(way.practise()) == 12
+
+    way.certificate("Start the examination")
+    again = way.examine(well=True)
+    assert not set(exam) & set(again)
+    assert [i for i in again if traffic.tells(way.dataset.labels[i])] == []
+    way.certificate()
+    way.says("You are certified")
+    way.says("It was earned on a public form")
+
+    way.go(f"label?batch={batch}")
+    way.wait_painted("")
+    trace = way.label("complete")
+    way.wait_saved()
+    text = b"\n".join(traffic.frames).decode("utf-8", "replace")
+    assert found_signs(text, "Leandra", "Adelheid", "$argon2") == []
+    server.stop()
+    with Store.open(server.store) as store:
+        frame = store.label_frame(batch, trace)
+        (rea,) = frame[frame["reviewer_id"] == "rea"].to_dict("records")
+        assert rea["outcome"] == "complete"
+        held = store.certificate_of("rea")
+        assert held is not None
+        assert not held.private
