@@ -42,7 +42,7 @@ test: dev
 
 # Minutes at the browser and under load; CI runs them after the others.
 test-long: dev
-	$(BIN)/python -m pytest -q -m long
+	$(BIN)/python -m pytest -q -m long -n 2 --dist loadfile
 
 check: dev
 	$(BIN)/ruff check .

@@ -36,6 +36,8 @@ AND list_contains($workflows::VARCHAR[], t.workflow)
 AND c.trace_id NOT IN (
   SELECT trace_id FROM label_event WHERE reviewer_id = $reviewer
   UNION ALL SELECT trace_id FROM lease WHERE reviewer_id = $reviewer
+  -- Put in a moment ago for the same answer, and so not claimed yet.
+  UNION ALL SELECT trace_id FROM inserted WHERE reviewer_id = $reviewer
   UNION ALL {_JUDGED_BY}
 )
 AND c.trace_id NOT IN ({_OPEN_TO})

@@ -84,6 +84,7 @@ def numbers(store: Store, old: str, new: str) -> dict[str, Any]:
     }
 
 
+@pytest.mark.long
 def test_no_number_differs_with_and_without_inserts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -104,6 +104,7 @@ def shape(value: Any) -> Any:
     return type(value).__name__
 
 
+@pytest.mark.long
 def test_what_is_sent_of_an_insert_is_what_is_sent_of_every_trace(world: World) -> None:
     """The whole traffic of a batch, answer by answer: inserts and traces look and count alike."""
     ann, batch, receipts = Reviewer(reviewer_id="ann", name="Ann"), world.desk.batch, Receipts()

@@ -200,6 +200,7 @@ def test_a_disagreement_born_at_each_question_is_settled_by_keyboard(
     assert causes == {"trace_unclear", "rubric_unclear", "slip", "real_judgement"}
 
 
+@pytest.mark.long
 def test_who_changes_their_mind_writes_why(bench: Bench, server: Server, batch: str) -> None:
     trace = bench.get("trace")
     bench.decide("complete")
@@ -219,6 +220,7 @@ def test_who_changes_their_mind_writes_why(bench: Bench, server: Server, batch: 
     assert (row["cause"], row["rationale"]) == ("rubric_unclear", "It only says sorry")
 
 
+@pytest.mark.long
 def test_the_last_adjudication_is_taken_back_with_one_key(
     bench: Bench, server: Server, batch: str
 ) -> None:
@@ -239,6 +241,7 @@ def test_the_last_adjudication_is_taken_back_with_one_key(
     assert settled(server, batch) == {}
 
 
+@pytest.mark.long
 def test_a_reload_comes_back_to_the_trace_that_is_being_settled(bench: Bench) -> None:
     trace = bench.get("trace")
     bench.decide("complete")
@@ -249,6 +252,7 @@ def test_a_reload_comes_back_to_the_trace_that_is_being_settled(bench: Bench) ->
     expect(bench.page.locator(".causes .chosen")).to_contain_text("Real judgement")
 
 
+@pytest.mark.long
 def test_a_skip_leaves_the_trace_open_and_is_taken_back(bench: Bench) -> None:
     trace = bench.get("trace")
     bench.press("s", gap=0.2)

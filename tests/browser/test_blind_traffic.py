@@ -278,6 +278,7 @@ def enter(page: Page, url: str, name: str, heard: Callable[[], str]) -> None:
     page.get_by_role("button", name="Sign in").click()
 
 
+@pytest.mark.long
 def test_a_visitor_receives_nothing_of_the_store(
     server: Server, page: Page, tmp_path: Path
 ) -> None:
@@ -317,6 +318,7 @@ def test_a_signed_in_reviewer_receives_nothing_of_others(
     assert found_signs(text, "Colleague", "Leandra", "Adelheid", "$argon2") == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["Leandra", "Adelheid"])
 def test_no_role_receives_a_secret(server: Server, page: Page, tmp_path: Path, name: str) -> None:
     build(server.store, tmp_path)

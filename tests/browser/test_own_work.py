@@ -212,6 +212,7 @@ def test_the_crumbs_lead_back_by_key_and_by_click(desk: Desk, page: Page) -> Non
     expect(page.locator(".crumbs.path")).to_be_hidden()
 
 
+@pytest.mark.long
 def test_items_and_minutes_left_and_idle_time(desk: Desk, server: Server, page: Page) -> None:
     left = page.locator(".left")
     expect(left).to_have_text("8 left")
@@ -226,6 +227,7 @@ def test_items_and_minutes_left_and_idle_time(desk: Desk, server: Server, page: 
     assert max(seconds) < 30
 
 
+@pytest.mark.long
 def test_time_without_a_sign_of_life_is_not_counted(server: Server, page: Page) -> None:
     build_store(server.store, 2)
     server.start()

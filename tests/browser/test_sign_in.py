@@ -105,6 +105,7 @@ def other(browser: Browser) -> Page:
     return browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
 
 
+@pytest.mark.long
 def test_an_open_tab_ends_with_the_session(
     closed: Server, browser: Browser | None, page: Page, context: BrowserContext
 ) -> None:
@@ -123,6 +124,7 @@ def test_an_open_tab_ends_with_the_session(
     expect(page).to_have_url(re.compile("/sign-in"))
 
 
+@pytest.mark.long
 def test_a_passphrase_is_changed_from_the_sidebar(closed: Server, page: Page) -> None:
     make_first_admin(page, closed.url)
     page.get_by_test_id("stExpandSidebarButton").click()
@@ -163,6 +165,7 @@ def test_the_form_has_no_barriers_and_fits_a_phone(
         page.get_by_role("alert").wait_for()
 
 
+@pytest.mark.long
 def test_signing_in_needs_no_script(closed: Server, browser: Browser | None) -> None:
     if browser is None:
         pytest.skip(NOT_RUN)

@@ -13,7 +13,7 @@ import pytest
 from calibration.errors import InputError, LabelRefusedError
 from calibration.records import Draft, LabelDraft
 from calibration.reviewing import inserts
-from calibration.store import Store
+from calibration.store import Store, inserted
 from calibration.store.database import utc_now
 from tests.store.builders import (
     ABANDONED,
@@ -164,6 +164,16 @@ def test_the_same_store_puts_the_same_in_at_the_same_slots(tmp_path: Path, often
     assert orders[0] == orders[1]
 
 
+def test_two_of_one_answer_are_two_traces(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the draw: the first of the pool is picked each time, at every slot."""
+    monkeypatch.setattr(inserts, "GOLD_RATE", 1.0)
+    monkeypatch.setattr(inserts, "REPEAT_RATE", 0.0)
+    monkeypatch.setattr(inserted, "pick", lambda *args: min(args[-1], default=None))
+    given = world.desk.queue("ann")
+    assert len(given) == len(set(given)) == 3
+    assert set(given) <= set(world.gold)
+
+
 def test_another_secret_puts_in_at_other_slots() -> None:
     one, two = (inserts.draws(secret, "b", "ann", 400) < 0.05 for secret in "ab")
     assert one.any()
@@ -248,6 +258,7 @@ def test_an_own_label_in_any_batch_is_no_gold(world: World) -> None:
     assert served(world, "gold")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("what", ["labels", "verdicts", "canonical"])
 def test_what_was_shown_is_no_gold(world: World, what: str) -> None:
     world.store.record_exposure("ann", world.gold[:30], what)
@@ -312,6 +323,7 @@ def test_what_was_seen_since_is_no_repeat(world: World) -> None:
     assert served(world, "repeat") <= set(world.own[30:])
 
 
+@pytest.mark.long
 def test_what_was_flagged_is_no_repeat(world: World) -> None:
     desk = replace(world.desk, batch=world.own_batch)
     with world.store._db.write() as cursor:
@@ -352,6 +364,7 @@ def test_progress_does_not_move_when_an_insert_is_served(world: World) -> None:
     assert queue.state == "finished"
 
 
+@pytest.mark.long
 def test_a_small_pool_does_not_move_progress_either(tmp_path: Path, often: None) -> None:
     made = make_world(tmp_path / "few.duckdb", settled=7)
     totals = set()
@@ -362,6 +375,7 @@ def test_a_small_pool_does_not_move_progress_either(tmp_path: Path, often: None)
     made.store.close()
 
 
+@pytest.mark.long
 def test_a_new_trace_only_ever_comes_last(world: World) -> None:
     before = world.desk.queue()
     while before:
@@ -514,6 +528,7 @@ def test_the_companion_cannot_be_named(world: World) -> None:
         )
 
 
+@pytest.mark.long
 def test_the_next_batch_is_numbered_as_if_there_were_no_inserts(world: World) -> None:
     world.work()
     more = world.store.add_batch(purpose="production", trace_ids=world.new[:3])
@@ -591,6 +606,7 @@ def test_what_was_shown_between_serving_and_labelling_is_not_blind(world: World)
     assert not world.frame().set_index("trace_id").loc[trace, "blind"]
 
 
+@pytest.mark.long
 def test_later_events_do_not_move_what_an_insert_is_held_against(world: World) -> None:
     world.work()
     settled = [t for t, kind in world.put_in().items() if kind == "gold"]
