@@ -60,7 +60,8 @@ def desk_data(
         "number": receipts.number,
         "progress": {"done": queue.done, "skipped": queue.skipped, "total": queue.total},
         "last": queue.last and {"trace_id": queue.last[0], "outcome": queue.last[1]},
-        "skip_reasons": list(SKIP_REASONS),
+        # None to choose from: there is no skipping.
+        "skip_reasons": [] if queue.purpose == "exam" else list(SKIP_REASONS),
         "practice": practice,
         "lesson": None if shown is None else lesson_for_page(shown),
         "handbook": team_handbook(store),

@@ -128,6 +128,7 @@ function openEvidence(view, answer = null) {
 
 function openSkip(view) {
   const reasons = view.desk.data.skip_reasons;
+  if (reasons.length === 0) return; // an examination has no skips
   const close = () => {
     view.mode = "answer";
     view.overlay = null;
@@ -194,7 +195,8 @@ function openHelp(view, title, ...content) {
 
 function toggleHelp(view) {
   if (view.help) return closeHelp(view);
-  const help = view.desk.data.adjudication ? ADJUDICATION_HELP : HELP;
+  const skips = view.desk.data.skip_reasons.length > 0;
+  const help = (view.desk.data.adjudication ? ADJUDICATION_HELP : HELP).filter(([key]) => skips || key !== "S");
   openHelp(view, "Keys", el("dl", {}, ...help.flatMap(([keys, what]) => [
     el("dt", {}, ...keys.split("  ").map(kbd)), el("dd", { text: what })])));
   return view.help.firstChild.classList.add("wide");

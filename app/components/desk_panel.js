@@ -98,6 +98,7 @@ function renderStatus(view) {
   const { adjudication } = desk.data;
   const flag = ["F", view.trace && desk.flagOn(view.trace.trace_id) !== null ? "unflag" : "flag"];
   const keys = view.mode === "lesson" ? [flag] : view.trace && !decided ? [["S", "skip"], flag, ["H", "handbook"]] : [];
+  if (desk.data.skip_reasons.length === 0 && keys[0]?.[0] === "S") keys.shift();
   if (adjudication) keys.splice(0, keys.length, ...keys.filter(([key]) => key !== "F"));
   if (view.mode === "settle") keys.push(["Enter", "make it consensus"], ["W", "rationale"], ["H", "handbook"]);
   if (last && !adjudication) keys.push(["L", "my labels"]);

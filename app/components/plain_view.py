@@ -112,14 +112,15 @@ def _panel(store: Store, reviewer_id: str, batch_id: str, queue: Queue) -> None:
         max_chars=1000,
     )
     _undo_button(store, reviewer_id, batch_id, draft, trace.trace_id)
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        st.selectbox("Reason to skip", labelling.SKIP_REASONS, key=SKIP_REASON)
-        st.button(
-            "Skip",
-            key="skip",
-            on_click=_skip,
-            args=(store, reviewer_id, batch_id, trace.trace_id, _token()),
-        )
+    if queue.purpose != "exam":
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            st.selectbox("Reason to skip", labelling.SKIP_REASONS, key=SKIP_REASON)
+            st.button(
+                "Skip",
+                key="skip",
+                on_click=_skip,
+                args=(store, reviewer_id, batch_id, trace.trace_id, _token()),
+            )
     for outcome in taxonomy.classes:
         st.text(f"{outcome.title}: {outcome.meaning}")
 

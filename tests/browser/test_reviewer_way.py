@@ -63,6 +63,9 @@ class Way(Practice):
 
     def examine(self, *, well: bool) -> list[str]:
         """Answer every trace of an examination and return them."""
+        expect(self.page.locator(".keys")).not_to_contain_text("skip")
+        self.press("s")
+        expect(self.page.get_by_text("Why skip this trace?")).to_have_count(0)
         done = []
         while self.get("state") != "finished":
             trace = self.get("trace")
