@@ -3,7 +3,7 @@
 import numpy as np
 import streamlit as st
 
-from app import adjudicate_done, adjudicate_handbook, labelling, session
+from app import adjudicate_done, adjudicate_handbook, outbox, session
 from app.adjudicating import adjudication_data, apply_adjudication
 from app.components import trace_view
 from app.views import frame
@@ -17,7 +17,7 @@ from calibration.errors import CalibrationError
 from calibration.records import Reviewer
 from calibration.store import Store
 
-RECEIPTS, VIEW, COUNTED = "adjudicate_receipts", "adjudicate_view", "adjudicate_counted"
+PAGE, VIEW, COUNTED = "adjudicate", "adjudicate_view", "adjudicate_counted"
 DECIDE, DONE, HANDBOOK = "Decide", "Settled", "Handbook"
 AGREED = 10
 
@@ -129,26 +129,8 @@ def _add_agreed(store: Store, lead: Reviewer, work: AdjudicationWork) -> None:
     serve(store, work, lead.reviewer_id, also=drawn)
 
 
-def _receipts(reviewer_id: str, batch_id: str) -> labelling.Receipts:
-    kept: labelling.Receipts = st.session_state.setdefault(
-        f"{RECEIPTS}:{reviewer_id}:{batch_id}", labelling.Receipts()
-    )
-    return kept
-
-
 def _receive() -> None:
-    # As on the Label page: all session state first, the store last.
-    sent = trace_view.received()
-    reviewer, batch, events = sent.get("reviewer"), sent.get("batch"), sent.get("events")
-    if not (isinstance(reviewer, str) and isinstance(batch, str) and isinstance(events, list)):
-        return
-    receipts = _receipts(reviewer, batch)
-    held, number = sent.get("held"), sent.get("number")
-    receipts.held = {t for t in held if isinstance(t, str)} if isinstance(held, list) else set()
-    receipts.number = number if isinstance(number, int) else 0
-    labelling.apply_events(
-        session.require_store(), reviewer, batch, events, receipts, apply_adjudication
-    )
+    outbox.receive(PAGE, apply_adjudication)
 
 
 def _refresh(store: Store, batch_id: str) -> None:
@@ -161,7 +143,7 @@ def _refresh(store: Store, batch_id: str) -> None:
 
 @st.fragment
 def _desk(store: Store, lead: Reviewer, of_batch: str, batch_id: str) -> None:
-    receipts = _receipts(lead.reviewer_id, batch_id)
+    receipts = outbox.receipts(PAGE, lead.reviewer_id, batch_id)
     data = adjudication_data(store, lead, of_batch, batch_id, receipts)
     if data["state"] == "finished" and data["settle"] is None:
         _refresh(store, batch_id)

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from app import labelling, session
+from app import outbox, session
 from app.components import plain_view, trace_view
 from app.desk_data import desk_data
 from app.views import frame
@@ -10,7 +10,7 @@ from calibration.errors import CalibrationError, UncertifiedReviewerError
 from calibration.records import Reviewer
 from calibration.store import Batch, Store
 
-RECEIPTS = "label_receipts"
+PAGE = "label"
 BATCH = "label_batch"
 NEW_NAME = "label_new_name"
 REFUSAL = "label_name_refused"
@@ -75,33 +75,14 @@ def _sidebar(store: Store, reviewer: Reviewer, batch: Batch, batches: list[Batch
         )
 
 
-def _receipts(reviewer_id: str, batch_id: str) -> labelling.Receipts:
-    kept: labelling.Receipts = st.session_state.setdefault(
-        f"{RECEIPTS}:{reviewer_id}:{batch_id}", labelling.Receipts()
-    )
-    return kept
-
-
 def _receive() -> None:
-    # All session state first, the store last: Streamlit may abandon this run at any access
-    # to session state, and the browser then sends the same events again.
-    sent = trace_view.received()
-    reviewer, batch, events = sent.get("reviewer"), sent.get("batch"), sent.get("events")
-    if not (isinstance(reviewer, str) and isinstance(batch, str) and isinstance(events, list)):
-        return
-    receipts = _receipts(reviewer, batch)
-    held = sent.get("held")
-    receipts.held = {t for t in held if isinstance(t, str)} if isinstance(held, list) else set()
-    number = sent.get("number")
-    receipts.number = number if isinstance(number, int) else 0
-    receipts.listing = sent.get("listing") is True
-    labelling.apply_events(session.require_store(), reviewer, batch, events, receipts)
+    outbox.receive(PAGE)
 
 
 @st.fragment
 def _desk(reviewer: Reviewer, batch: Batch) -> None:
     store = session.require_store()  # of this run: a fragment outlives the one that drew it
-    receipts = _receipts(reviewer.reviewer_id, batch.batch_id)
+    receipts = outbox.receipts(PAGE, reviewer.reviewer_id, batch.batch_id)
     try:
         data = desk_data(store, reviewer, batch.batch_id, receipts)
     except UncertifiedReviewerError as error:
