@@ -515,6 +515,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Path
     return json.loads(done.stdout), folder / "demo.duckdb"
 
 
+@pytest.mark.long
 def test_the_demo_reports_beside_the_truth(demo: tuple[dict[str, Any], Path]) -> None:
     shown, _ = demo
     assert shown.keys() >= {"raw", "human_only", "corrected", "truth", "simulated"}

@@ -85,6 +85,7 @@ def test_what_a_command_writes_is_there_for_the_next_one(
     assert asr("labels", "export").stdout.count("complete") == 5
 
 
+@pytest.mark.long
 def test_traces_are_imported_and_drawn_from(asr: Run, tmp_path: Path) -> None:
     rows = [{"trace_id": f"own-{k}", "workflow": "w", "prompt": "p"} for k in range(3)]
     (tmp_path / "own.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n", encoding="utf-8")
@@ -95,6 +96,7 @@ def test_traces_are_imported_and_drawn_from(asr: Run, tmp_path: Path) -> None:
     assert drawn["population"] == 3
 
 
+@pytest.mark.long
 def test_a_passphrase_is_handed_over_as_a_hash_and_a_role_too(
     asr: Run, held: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -100,7 +100,7 @@ function renderStatus(view) {
   const keys = view.mode === "lesson" ? [flag] : view.trace && !decided ? [["S", "skip"], flag, ["H", "handbook"]] : [];
   if (desk.data.skip_reasons.length === 0 && keys[0]?.[0] === "S") keys.shift();
   if (adjudication) keys.splice(0, keys.length, ...keys.filter(([key]) => key !== "F"));
-  if (view.mode === "settle") keys.push(["Enter", "make it consensus"], ["W", "rationale"], ["H", "handbook"]);
+  if (view.mode === "settle") keys.push(["1 … 4", "why they differ"], ["Enter", "make it consensus"], ["W", "rationale"], ["H", "handbook"]);
   if (last && !adjudication) keys.push(["L", "my labels"]);
   keys.push(["?", "all keys"]);
   if (view.mode === "goals") keys.splice(0, keys.length, ["G", "back to the question"], ["?", "all keys"]);

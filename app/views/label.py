@@ -96,7 +96,8 @@ def _desk(reviewer: Reviewer, batch: Batch) -> None:
 def _certificate_first(error: UncertifiedReviewerError) -> None:
     with st.container(key="page"):
         st.header("This batch asks for a certificate", anchor=False)
-        st.text(str(error))
+        said = str(error)
+        st.text(f"{said[0].upper()}{said[1:]}.")
         st.page_link("views/certify.py", label="Go to the Certificate page")
 
 

@@ -119,6 +119,7 @@ def test_what_is_no_key_is_refused(key: Any, match: str) -> None:
         against_key([[0], [1]], key, n_classes=2)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("knows", "n_items"), [(0.6, 50), (0.85, 100)])
 def test_the_interval_of_kappa_covers(knows: float, n_items: int) -> None:
     """A rater who knows with probability k and else draws from the key's mix has kappa k."""

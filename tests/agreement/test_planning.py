@@ -51,6 +51,7 @@ def test_it_is_near_what_kappasize_says(n_raters: int, published: int) -> None:
     assert 0.85 * published < found.assured.n < 1.15 * published
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("coefficient", "missing"),
     [(KRIPPENDORFF_ALPHA, 0.0), (KRIPPENDORFF_ALPHA, 0.3), (GWET_AC, 0.3)],

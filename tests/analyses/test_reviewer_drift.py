@@ -159,6 +159,7 @@ def test_skips_and_what_was_not_blind_do_not_count(made: tuple[Store, str, str])
     assert (ann.gold.drift.n, ann.gold.n_not_blind, ann.gold.n_skipped) == (1, 1, 0)
 
 
+@pytest.mark.long
 def test_who_drifts_comes_first_and_is_to_be_examined_again(tmp_path: Path) -> None:
     with Store.open(tmp_path / "demo.duckdb", create=True) as store:
         build_demo(store, seed=1)

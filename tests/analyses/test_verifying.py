@@ -63,6 +63,7 @@ def test_changed_inputs_are_named(saved: Path) -> None:
     assert "asr: 0.49" in text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("keys", "to", "why"),
     [

@@ -118,6 +118,7 @@ def test_nobody_but_a_lead_can_hand_over(team: Path, open_app: OpenApp) -> None:
     assert any("reviewer NAME --role lead" in c.value for c in app.caption)
 
 
+@pytest.mark.long
 def test_the_overview_of_a_finished_batch_says_what_more_would_give(
     demo: Path, open_app: OpenApp
 ) -> None:

@@ -41,6 +41,7 @@ def demo(demo_file: Path, store_file: Path) -> Path:
     return store_file
 
 
+@pytest.mark.long
 def test_a_lead_sees_who_should_be_examined_again(demo: Path, open_app: OpenApp) -> None:
     app = page(open_app(reviewer="lea"), "reviewers")
     shown = texts(app)

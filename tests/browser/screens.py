@@ -13,11 +13,15 @@ from calibration.analyses.demo import build_demo
 from calibration.store import Store
 from reference_dataset.loader import load_reference
 from tests.browser.conftest import CHROMIUM_ARGS, Server
+from tests.browser.screens_reviewing import take_adjudication, take_certificates, take_sign_in
 
 OUT = Path(__file__).parents[2] / "docs" / "screens"
 SIZES = {"1440": (1440, 900), "1024": (1024, 768)}
 SCHEMES = ("light", "dark")
 MOST_HEIGHT = 8_000
+EMPTY = (
+    "agreement", "adjudicate", "reviewers", "judge", "asr", "overview", "data", "start",
+)  # fmt: skip
 
 
 def take(browser: Browser, server: Server, name: str, path: str, *, whole: bool) -> None:
@@ -41,6 +45,15 @@ def take_desk(browser: Browser, server: Server, name: str, act: Callable[[Page],
         page = _sign_in(browser, server, width, scheme, name)
         act(page)
         page.wait_for_timeout(700)
+        page.screenshot(path=OUT / f"{name}-{width}-{scheme}.png")
+        page.context.close()
+
+
+def take_state(browser: Browser, name: str, act: Callable[[Page], None]) -> None:
+    """Photograph what an act leads to, once wide and light and once narrow and dark."""
+    for width, scheme in (("1440", "light"), ("1024", "dark")):
+        page = _page(browser, *SIZES[width], scheme)
+        act(page)
         page.screenshot(path=OUT / f"{name}-{width}-{scheme}.png")
         page.context.close()
 
@@ -115,7 +128,7 @@ def main() -> None:
             build_demo(store, seed=1)
             store.add_reviewer("Lea", role="lead")
         empty.start()
-        for name in ("label", "agreement", "judge", "asr", "overview", "data", "start"):
+        for name in ("label", *EMPTY):
             take(browser, empty, f"{name}-empty", name if name != "label" else "", whole=False)
         empty.stop()
         demo.start()
@@ -125,6 +138,7 @@ def main() -> None:
         take(browser, demo, "agreement", "agreement", whole=True)
         take(browser, demo, "judge", "judge?reviewer=lea", whole=True)
         take(browser, demo, "asr", "asr", whole=True)
+        take(browser, demo, "reviewers", "reviewers?reviewer=lea", whole=True)
         take_desk(browser, demo, "label-help", press("?"))
         take_desk(browser, demo, "practice-handbook", press("y", "h"))
         take_desk(browser, demo, "practice-fabrication", _lesson)
@@ -141,6 +155,8 @@ def main() -> None:
             page.screenshot(path=OUT / f"label-{width}-{scheme}.png")
             page.context.close()
         demo.stop()
+        for state in (take_sign_in, take_adjudication, take_certificates):
+            state(browser, Path(folder), take, take_state)
         browser.close()
 
 

@@ -75,6 +75,7 @@ def expect_marked(page: Page) -> None:
     expect(page.locator(".goals-sum")).to_have_text("1 done, 1 not done, 1 unclear")
 
 
+@pytest.mark.long
 def test_marks_survive_a_killed_server_and_a_new_tab(
     desk: Desk, server: Server, page: Page
 ) -> None:
@@ -121,6 +122,7 @@ def test_marks_survive_a_killed_server_and_a_new_tab(
     assert json.loads(second_label[3]) == ["policy"]
 
 
+@pytest.mark.long
 def test_a_flag_comes_before_or_after_the_label_and_is_taken_off_again(
     desk: Desk, server: Server, page: Page
 ) -> None:
@@ -194,6 +196,7 @@ def test_a_label_is_reopened_from_the_list_with_a_reason(
     ]  # fmt: skip
 
 
+@pytest.mark.long
 def test_the_crumbs_lead_back_by_key_and_by_click(desk: Desk, page: Page) -> None:
     crumbs = page.locator(".crumbs.path li")
     question = page.locator(".question-box")

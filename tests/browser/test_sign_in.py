@@ -143,6 +143,7 @@ def test_a_passphrase_is_changed_from_the_sidebar(closed: Server, page: Page) ->
     expect(page.get_by_role("heading", name="Overview")).to_be_visible()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_form_has_no_barriers_and_fits_a_phone(
     closed: Server, browser: Browser | None, scheme: str, tmp_path: Path

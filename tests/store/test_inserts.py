@@ -136,6 +136,7 @@ def served(world: World, kind: str, reviewer: str = "ann") -> set[str]:
     return {trace for trace, of in world.put_in(reviewer).items() if of == kind}
 
 
+@pytest.mark.long
 def test_gold_and_repeats_come_between_the_traces(world: World) -> None:
     order = world.work()
     put_in = world.put_in()
@@ -203,6 +204,7 @@ def test_nothing_to_put_in_puts_nothing_in(tmp_path: Path, often: None) -> None:
     made.store.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("purpose", ["practice", "exam", "repeat", "adjudication"])
 def test_only_production_batches_have_inserts(world: World, purpose: str) -> None:
     other = world.store.add_batch(purpose=purpose, trace_ids=world.new, labels_wanted=1)
@@ -213,12 +215,14 @@ def test_only_production_batches_have_inserts(world: World, purpose: str) -> Non
 # What may be gold.
 
 
+@pytest.mark.long
 def test_gold_needs_a_consensus(tmp_path: Path, often: None) -> None:
     made = make_world(tmp_path / "some.duckdb", settled=12)
     assert served(made, "gold") <= set(made.gold[:12])
     made.store.close()
 
 
+@pytest.mark.long
 def test_gold_needs_labels_of_two_reviewers(world: World) -> None:
     alone = world.store.add_batch(
         purpose="production", trace_ids=world.new[:20], labels_wanted=1
@@ -232,6 +236,7 @@ def test_gold_needs_labels_of_two_reviewers(world: World) -> None:
     assert served(world, "gold").isdisjoint(world.new[:20])
 
 
+@pytest.mark.long
 def test_a_withdrawn_consensus_is_no_gold(world: World) -> None:
     with world.store._db.write() as cursor:
         cursor.execute(
@@ -251,6 +256,7 @@ def test_gold_is_of_the_workflow_of_its_batch(world: World) -> None:
     assert world.work() == list(traces)
 
 
+@pytest.mark.long
 def test_an_own_label_in_any_batch_is_no_gold(world: World) -> None:
     practice = world.store.add_batch(purpose="practice", trace_ids=world.gold[:30])
     label_all(world.store, practice.batch_id, world.gold[:30], "ann")
@@ -298,6 +304,7 @@ def test_gold_comes_once_to_a_reviewer(world: World) -> None:
 # What may be a repeat.
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("days", "some"), [(6.99, False), (7.01, True)])
 def test_repeats_are_seven_days_old(tmp_path: Path, often: None, days: float, some: bool) -> None:
     made = make_world(tmp_path / "days.duckdb", days=days)
@@ -318,6 +325,7 @@ def test_a_repeat_comes_once(world: World) -> None:
     assert served(world, "repeat", "ann").isdisjoint(first)
 
 
+@pytest.mark.long
 def test_what_was_seen_since_is_no_repeat(world: World) -> None:
     world.store.record_exposure("ann", world.own[:30], "labels")
     assert served(world, "repeat") <= set(world.own[30:])
@@ -340,6 +348,7 @@ def test_what_was_flagged_is_no_repeat(world: World) -> None:
     assert served(world, "repeat") <= set(world.own[30:])
 
 
+@pytest.mark.long
 def test_a_label_taken_back_is_no_repeat(world: World) -> None:
     desk = replace(world.desk, batch=world.own_batch)
     for _ in range(10):
@@ -350,6 +359,7 @@ def test_a_label_taken_back_is_no_repeat(world: World) -> None:
 # What the reviewer sees.
 
 
+@pytest.mark.long
 def test_progress_does_not_move_when_an_insert_is_served(world: World) -> None:
     totals, done = set(), 0
     while True:
@@ -493,6 +503,7 @@ def test_every_call_of_the_desk_takes_an_insert_for_a_trace_of_the_batch(world: 
     assert store.has_open_items("ann", batch)
 
 
+@pytest.mark.long
 def test_an_insert_that_is_left_keeps_the_batch_open(world: World) -> None:
     world.work()
     assert not world.store.has_open_items("ann", world.desk.batch)
@@ -586,6 +597,7 @@ def test_who_takes_the_first_label_back_gives_it_again_and_is_not_asked_twice(
 # What leads see, and what no number sees.
 
 
+@pytest.mark.long
 def test_the_frame_says_what_was_given_against_what(world: World) -> None:
     world.work(answers=ABANDONED)
     frame = world.frame()
@@ -624,6 +636,7 @@ def test_pools_say_what_could_be_put_in(world: World) -> None:
     assert abs(first - (utc_now() - timedelta(days=1))) < timedelta(minutes=5)
 
 
+@pytest.mark.long
 def test_no_frame_of_any_batch_holds_what_was_put_in(world: World) -> None:
     batches = [world.gold_batch, world.own_batch, world.desk.batch]
     before = [world.store.label_frame(batch) for batch in batches[:2]]

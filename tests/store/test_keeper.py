@@ -273,6 +273,7 @@ def test_an_app_that_falls_silent_leaves_the_request_for_later(held: Store) -> N
     assert [person.name for person in held.reviewers()] == ["Mara"]
 
 
+@pytest.mark.long
 def test_a_command_lets_the_app_go_first_and_only_then(held: Store, keeper: Keeper) -> None:
     nice = "import os, sys; from calibration.store import make_way; from pathlib import Path; "
     nice += "make_way(Path(sys.argv[1])); print(os.nice(0))"
