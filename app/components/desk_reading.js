@@ -4,6 +4,7 @@ const PAINTED_FIRST = 8; // steps; with the task they fill a screen, the others 
 const OWN_SCROLL_MS = 300;
 const HOLD_MS = 800;
 const HOLD_FRAMES = 8;
+const GIVE_UP_MS = 15_000;
 
 const whenIdle = window.requestIdleCallback
   ? (work) => window.requestIdleCallback(work, { timeout: 500 })
@@ -89,6 +90,7 @@ class Transcript {
 
   // Scrolls now, and again for a while: steps that come into view are laid out only then and may
   // push the place away, on a slow machine some frames later. The reader's own scrolling ends it.
+  // `put` returns false as long as the place is not there to be scrolled to.
   keepInView(put, wanted) {
     this.holding?.abort();
     const letGo = this.holding = new AbortController();
@@ -100,16 +102,18 @@ class Transcript {
     }
     const end = performance.now() + HOLD_MS;
     let frames = 0;
+    let placed = put();
     const again = () => {
-      if ((performance.now() > end && ++frames > HOLD_FRAMES) || !wanted() || this.stopped) letGo.abort();
+      const now = performance.now();
+      const atRest = now > end && placed !== false && ++frames > HOLD_FRAMES;
+      if (atRest || now > end + GIVE_UP_MS || !wanted() || this.stopped) letGo.abort();
       if (letGo.signal.aborted) return;
       this.ownScroll = Math.max(this.ownScroll, performance.now() + 100);
       const before = this.area.scrollTop;
-      put();
+      placed = put();
       if (this.area.scrollTop !== before) frames = 0; // pushed away: not at rest yet
       requestAnimationFrame(again);
     };
-    put();
     requestAnimationFrame(again);
   }
 
