@@ -53,6 +53,11 @@ button[kind="elementToolbar"][aria-label^="Download as CSV"] { display: none; }
 def no_batch(title: str) -> None:
     """Say what to do while there is no batch of production traces."""
     st.header(title, anchor=False)
+    how_to_draw()
+
+
+def how_to_draw() -> None:
+    """Say how a batch comes about."""
     st.text("Traces are labelled in batches. Draw one, for example 40 traces at random:")
     st.code(session.command("sample --n 40 --seed 1"), language=None, wrap_lines=True)
     st.text("If there are no traces in the store yet, import them first:")

@@ -12,6 +12,7 @@ from calibration.analyses.reviewer_drift import (
     Checks,
     PoolOfReviewer,
     ReviewerChecks,
+    held_certificates,
     pools,
     reviewer_checks,
 )
@@ -30,11 +31,15 @@ def _page() -> None:
         st.text("How reviewers do is for leads.")
         st.page_link("views/label.py", label="Go to the Label page")
         return
-    found = reviewer_checks(store)
+    found = reviewer_checks(store, certificates=held_certificates(store))
     if not found:
         st.text("Nobody has labelled a production batch yet.")
-        _waiting(store)
-        return
+    else:
+        _all(store, found)
+    _waiting(store)
+
+
+def _all(store: Store, found: tuple[ReviewerChecks, ...]) -> None:
     _suggestions(found)
     _table(found)
     st.caption(
@@ -48,7 +53,6 @@ def _page() -> None:
         _one(store, checked)
     else:
         st.subheader("No checks yet", anchor=False)
-    _waiting(store)
 
 
 def _suggestions(found: tuple[ReviewerChecks, ...]) -> None:
@@ -206,7 +210,7 @@ def _waiting(store: Store) -> None:
     """Say what could be put in now, and why it may be little."""
     batches = [b.batch_id for b in store.batches() if b.purpose == "production"]
     if not batches:
-        frame.no_batch("No production batch")
+        frame.how_to_draw()
         return
     people = {r.reviewer_id: r for r in store.reviewers()}
     found = pools(store, batches[0])
@@ -233,7 +237,7 @@ def _pool(of: PoolOfReviewer, person: Reviewer) -> dict[str, object]:
         "reviewer": person.name,
         "workflow": of.workflow,
         "gold": of.gold,
-        "rate of gold": 0.05 * of.gold_share,
+        "rate of gold": of.gold_rate,
         "repeats": of.repeats,
         "repeats begin": None if of.repeats_from is None else of.repeats_from.date(),
     }

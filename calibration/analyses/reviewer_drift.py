@@ -12,7 +12,7 @@ from calibration.analyses.labelled_batch import CODE
 from calibration.estimates import Estimate, not_estimable
 from calibration.records import OUTCOMES
 from calibration.reviewing.drift import MARKED, Drift, blocks, drift
-from calibration.reviewing.inserts import FULL_POOL, GOLD, REPEAT
+from calibration.reviewing.inserts import GOLD, REPEAT, gold_rate
 from calibration.store import Store
 
 KINDS = (GOLD, REPEAT)
@@ -108,12 +108,14 @@ class ReviewerChecks:
     def recertify(self) -> tuple[str, ...]:
         """Why this reviewer should be examined again; empty: no reason."""
         return tuple(
-            f"{what} fell from {100 * _value(of.drift.before):.0f} % to "
-            f"{100 * _value(of.drift.recent):.0f} % in the last {of.drift.recent.n} checks; the "
+            f"{what} fell from {100 * of.drift.before.value:.0f} % to "
+            f"{100 * of.drift.recent.value:.0f} % in the last {of.drift.recent.n} checks; the "
             f"sum passed its limit at check {of.drift.marked_at}, and the fall probably began "
             f"about check {of.drift.since}"
             for what, of in (("Accuracy on gold", self.gold), ("Self-agreement", self.repeats))
             if of.drift.status == MARKED
+            and of.drift.before.value is not None
+            and of.drift.recent.value is not None
         )
 
 
@@ -126,8 +128,8 @@ class PoolOfReviewer:
     reviewer_id, workflow : str
     gold, repeats : int
         Traces.
-    gold_share : float
-        Share of the full rate of gold that the pool allows, 0 to 1.
+    gold_rate : float
+        Share of the slots that carry gold, as far as the pool allows.
     repeats_from : datetime or None
         When the first own label is or was old enough; None without a label.
     """
@@ -136,7 +138,7 @@ class PoolOfReviewer:
     workflow: str
     gold: int
     repeats: int
-    gold_share: float
+    gold_rate: float
     repeats_from: datetime | None
 
 
@@ -190,6 +192,12 @@ def reviewer_checks(
     return tuple(sorted(found, key=lambda of: (not of.recertify, of.name)))
 
 
+def held_certificates(store: Store) -> dict[str, tuple[datetime, datetime]]:
+    """Return when the newest certificate of each reviewer was issued, and when it ends, UTC."""
+    oldest_first = sorted(store.certificates(), key=lambda held: held.issued_at)
+    return {held.reviewer_id: (held.issued_at, held.expires_at) for held in oldest_first}
+
+
 def pools(store: Store, batch_id: str) -> tuple[PoolOfReviewer, ...]:
     """Return what could be put in for each reviewer, by workflow of a batch."""
     return tuple(
@@ -198,7 +206,7 @@ def pools(store: Store, batch_id: str) -> tuple[PoolOfReviewer, ...]:
             workflow=row["workflow"],
             gold=int(row["gold"]),
             repeats=int(row["repeats"]),
-            gold_share=min(1.0, row["gold"] / FULL_POOL),
+            gold_rate=gold_rate(row["gold"]),
             repeats_from=(
                 None if pd.isna(row["repeats_from"]) else row["repeats_from"].to_pydatetime()
             ),
@@ -270,7 +278,3 @@ def _missed(checks: pd.DataFrame) -> tuple[MissedCheck, ...]:
         )
         for row in missed.iloc[::-1].to_dict("records")
     )
-
-
-def _value(estimate: Estimate) -> float:
-    return estimate.value if estimate.value is not None else float("nan")

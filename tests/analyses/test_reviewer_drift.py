@@ -181,8 +181,8 @@ def test_who_drifts_comes_first_and_is_to_be_examined_again(tmp_path: Path) -> N
 def test_pools_tell_the_share_of_the_rate_that_they_allow(made: tuple[Store, str, str]) -> None:
     store, _, new = made
     found = {of.reviewer_id: of for of in pools(store, new)}
-    assert (found["ann"].gold, found["ann"].gold_share) == (30, 1.0)
-    assert (found["ben"].gold, found["ben"].gold_share) == (0, 0.0)
+    assert (found["ann"].gold, found["ann"].gold_rate) == (30, 0.05)
+    assert (found["ben"].gold, found["ben"].gold_rate) == (0, 0.0)
     assert found["ann"].repeats == 0
     assert found["ann"].repeats_from is not None
     assert found["lea"].repeats_from is None

@@ -8,7 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from calibration.reviewing.drift import BASELINE, FALSE_ALARMS, FloatArray, alarm_limit, sums
+from calibration.reviewing.drift import (
+    BASELINE,
+    FALSE_ALARMS,
+    RECENT,
+    FloatArray,
+    alarm_limit,
+    difference,
+    share,
+    sums,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -70,6 +79,37 @@ def test_false_alarms_of_both_kinds_together(judge: Callable[..., None]) -> None
         seed=SEED,
         half_width=0.0,
         band=(0.0, 0.05),
+    )
+
+
+@pytest.mark.parametrize(("before", "after", "n_before"), [
+    (0.75, 0.75, 40), (0.85, 0.70, 40), (0.85, 0.85, 100), (0.95, 0.80, 60), (0.95, 0.95, 30),
+])  # fmt: skip
+def test_the_change_covers(
+    judge: Callable[..., None], before: float, after: float, n_before: int
+) -> None:
+    """Of reviewers whether marked or not: for those chosen by the test the fall looks larger."""
+    rng = np.random.default_rng([SEED, 4, int(100 * before), int(100 * after), n_before])
+    covered, widths = 0, []
+    for first, then in zip(
+        rng.binomial(n_before, before, REPETITIONS).tolist(),
+        rng.binomial(RECENT, after, REPETITIONS).tolist(),
+        strict=True,
+    ):
+        found = difference(share(first, n_before), share(then, RECENT))
+        assert found.interval is not None
+        low, high = found.interval
+        covered += low <= after - before <= high
+        widths.append((high - low) / 2)
+    judge(
+        "change of a reviewer, Newcombe",
+        f"{before} in {n_before} checks, then {after} in {RECENT}",
+        covered=covered,
+        repetitions=REPETITIONS,
+        seed=SEED,
+        half_width=float(np.mean(widths)),
+        # Near one with so few checks it is too wide, never too narrow.
+        band=(0.93, 1.0),
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from calibration.errors import CalibrationError, NotAllowedError
+from calibration.errors import NotAllowedError
 from calibration.records import ROLES, LabelDraft, Reviewer
 from calibration.store.store import Store
 
@@ -17,6 +17,29 @@ CALLS = sorted(
     for name, _ in inspect.getmembers(Store, inspect.isfunction)
     if not name.startswith("_") and name not in OF_THE_HOLDER
 )
+# Written out, not read off the calls: whoever opens one wider has to say so here too. What is in
+# neither is for leads and above.
+FOR_REVIEWERS = {
+    # In one's own name.
+    "acknowledged", "add_top_up", "change_passphrase", "draw_own_form", "last_label", "own_flags",
+    "own_labels", "queue", "record_exposure", "record_flag", "record_label", "record_result",
+    "record_skip", "record_undo", "reopen", "save_draft", "start_exam", "start_practice",
+    # Of oneself; leads may ask about others.
+    "attempts_allowed", "certificate_of", "certificates_of", "exam_key", "exam_labels",
+    "exam_traces", "exams_of", "first_labels", "has_open_items", "practice_rounds", "seen_traces",
+    # Of nobody.
+    "batches", "certificate_demand", "end_session", "handbook_additions", "identities",
+    "is_simulated", "production_mix", "taxonomy", "workflows",
+}  # fmt: skip
+FOR_ADMINS = {
+    "access", "add_reviewer", "make_first_admin", "person_of_session", "set_certificate_demand",
+    "set_identities", "set_passphrase", "set_role", "set_taxonomy", "sign_in_is_configured",
+    "take_passphrase", "verify_sign_in", "wants_first_admin",
+}  # fmt: skip
+NOT_IN_ONES_NAME = {
+    "batches", "certificate_demand", "end_session", "handbook_additions", "identities",
+    "is_simulated", "production_mix", "taxonomy", "workflows",
+}  # fmt: skip
 ANN = Reviewer(reviewer_id="ann", name="Ann")
 
 
@@ -57,7 +80,10 @@ def test_every_call_says_who_may_make_it(call: str) -> None:
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("call", CALLS)
 def test_the_matrix_of_roles_and_calls(store: Store, call: str, role: str) -> None:
-    lowest, oneself, or_lead = getattr(Store, call).opened_to
+    _, oneself, or_lead = getattr(Store, call).opened_to
+    lowest = "reviewer" if call in FOR_REVIEWERS else "admin" if call in FOR_ADMINS else "lead"
+    if lowest == "reviewer":
+        assert (oneself is not None) is (call not in NOT_IN_ONES_NAME)
     person = Reviewer(reviewer_id=f"the-{role}", name=f"the {role}", role=role)
     bound = store.acting_as(person)
     may = ROLES.index(role) >= ROLES.index(lowest)
@@ -72,8 +98,8 @@ def refused(store: Store, call: str, named: str) -> bool:
         attempt(store, call, named)
     except NotAllowedError:
         return True
-    except (CalibrationError, AttributeError, TypeError, ValueError, Exception):  # noqa: BLE001
-        return False  # it got past the door with names that stand for nothing
+    except Exception:  # noqa: BLE001  it got past the door with names that stand for nothing
+        return False
     return False
 
 
