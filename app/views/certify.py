@@ -23,7 +23,6 @@ PUBLIC = (
     "It was earned on a public form: the traces and their answers come with this tool, and anybody "
     "can have read them before."
 )
-MINUTES_A_TRACE = 2
 FULL_FORM = 40
 
 
@@ -127,9 +126,8 @@ def _examination(store: Store, by: Examiner, reviewer: Reviewer, stands: Standin
     rule, often = PassRule(), AttemptRule()
     n = 70 if stands.exam is None else stands.exam.n
     st.text(
-        f"About {n} traces, {n * MINUTES_A_TRACE // 60} to {n * MINUTES_A_TRACE * 2 // 60} hours; "
-        "stop and go on whenever you like. No feedback, no skips, and your last label can be "
-        "undone until the last trace is labelled."
+        f"About {n} traces; stop and go on whenever you like. No feedback, no skips, and your "
+        "last label can be undone until the last trace is labelled."
         if n >= FULL_FORM
         else f"{n} further traces; no feedback, no skips."
     )

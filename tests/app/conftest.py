@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 import streamlit as st
-from argon2 import PasswordHasher
 from streamlit.testing.v1 import AppTest
 
 from app import session
-from calibration.store import passphrases, sign_in
+from calibration.store import sign_in
 
 MAIN = Path(__file__).parents[2] / "app" / "main.py"
 OpenApp = Callable[..., AppTest]
@@ -23,13 +22,6 @@ def store_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path
     yield path
     session.close_stores()
     st.cache_resource.clear()
-
-
-@pytest.fixture
-def quick_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hash passphrases with little effort: what is tested is not how hard they are to guess."""
-    quick = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)
-    monkeypatch.setattr(passphrases, "_hasher", quick)
 
 
 @pytest.fixture

@@ -13,6 +13,8 @@ from calibration.store.passphrases import verified
 from calibration.store.snapshot import publish
 from tests.store.builders import Clock, empty_store, query
 
+pytestmark = pytest.mark.usefixtures("quick_hashes")
+
 GOOD = "correct horse battery"
 OTHER = "another good phrase"
 HERE, THERE = "192.0.2.7", "198.51.100.9"
