@@ -1,8 +1,10 @@
 """Who is let into a batch, and what may still be taken back there."""
 
 import json
+from collections import Counter
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from calibration.errors import (
@@ -12,6 +14,7 @@ from calibration.errors import (
     UncertifiedReviewerError,
 )
 from calibration.store.database import Cursor, Database, record_audit, rows, utc_now
+from calibration.store.progress import Plan
 
 SETTING = "certificate"
 ANY, PRIVATE = "any", "private"
@@ -31,12 +34,24 @@ class CertificateDemand:
     every_batch: bool = False
 
 
+# How often this process has set a demand, by store: one process may open a file twice.
+_times_set: Counter[Path] = Counter()
+
+
 def demand(cursor: Cursor) -> CertificateDemand:
     """Return what the store demands."""
+    return _demanded(_stored(cursor))
+
+
+def _stored(cursor: Cursor) -> str | None:
     found = cursor.execute(
         "SELECT value FROM setting WHERE name = ? ORDER BY seq DESC LIMIT 1", [SETTING]
     ).fetchone()
-    return CertificateDemand() if found is None else CertificateDemand(**json.loads(found[0]))
+    return None if found is None else str(found[0])
+
+
+def _demanded(stored: str | None) -> CertificateDemand:
+    return CertificateDemand() if stored is None else CertificateDemand(**json.loads(stored))
 
 
 def set_demand(db: Database, wanted: CertificateDemand, *, by: str) -> None:
@@ -56,12 +71,30 @@ def set_demand(db: Database, wanted: CertificateDemand, *, by: str) -> None:
                 [SETTING, json.dumps(asdict(wanted)), utc_now()],
             )
             record_audit(cursor, "certificate demand", by=by, demand=asdict(wanted))
+            _times_set[db.path.resolve()] += 1
+
+
+def _kept_demand(db: Database, cursor: Cursor) -> CertificateDemand:
+    """Return what the store demands; the queue asks on every label, and it hardly ever changes."""
+    times_set, kept = _times_set[db.path.resolve()], db.progress.demand
+    if kept is None or kept[0] != times_set:
+        kept = db.progress.demand = times_set, _stored(cursor)
+    return _demanded(kept[1])
 
 
 def check_admitted(
-    cursor: Cursor, reviewer_id: str, batch_id: str, taxonomy_version: str, *, to_label: bool
+    db: Database,
+    cursor: Cursor,
+    plan: Plan,
+    *,
+    reviewer_id: str,
+    batch_id: str,
+    taxonomy_version: str,
+    to_label: bool,
 ) -> None:
     """Require that a batch is served to this reviewer, and, to label, that they are certified.
+
+    Must be called under the write lock.
 
     Raises
     ------
@@ -70,27 +103,35 @@ def check_admitted(
     UncertifiedReviewerError
         If the batch, or the store, demands a certificate that the reviewer does not have.
     """
-    found = cursor.execute(
-        "SELECT reviewer_id, certificate, purpose FROM batch WHERE batch_id = ?", [batch_id]
-    ).fetchone()
-    if found is None:
-        raise InputError(f"batch {batch_id!r} is not in the store")
-    served_to, asked, purpose = found
-    if served_to is not None and served_to != reviewer_id:
+    if plan.served_to not in (None, reviewer_id):
         raise NotAllowedError(f"batch {batch_id!r} is served to another reviewer only")
     # Practice and examinations are how a certificate is earned.
-    if not to_label or purpose in ("practice", "exam"):
+    if not to_label or plan.purpose in ("practice", "exam"):
         return
-    store = demand(cursor)
-    if asked is None and not (store.every_batch and purpose == "production"):
+    store = _kept_demand(db, cursor)
+    if plan.certificate is None and not (store.every_batch and plan.purpose == "production"):
         return
-    private = PRIVATE in (asked, store.form)
-    if not valid_certificates(cursor, reviewer_id, taxonomy_version, utc_now(), private=private):
+    private = PRIVATE in (plan.certificate, store.form)
+    if not _certified(db, cursor, reviewer_id, taxonomy_version, private=private):
         kind = " on a private form" if private else ""
         raise UncertifiedReviewerError(
             f"batch {batch_id} asks for a certificate{kind}, and you have none that holds: take "
             "the examination on the Certificate page, then come back here"
         )
+
+
+def _certified(
+    db: Database, cursor: Cursor, reviewer_id: str, taxonomy_version: str, *, private: bool
+) -> bool:
+    """Return whether somebody has a certificate that holds; none is ever taken back."""
+    now, who = utc_now(), (reviewer_id, taxonomy_version, private)
+    until = db.progress.certified.get(who)
+    if until is not None and now < until:
+        return True
+    found = valid_certificates(cursor, reviewer_id, taxonomy_version, now, private=private)
+    if found:
+        db.progress.certified[who] = max(one["expires_at"] for one in found)
+    return bool(found)
 
 
 def valid_certificates(

@@ -14,8 +14,8 @@ from calibration.store.admission import check_admitted
 from calibration.store.database import Cursor, Database, record_audit, rows, utc_now
 from calibration.store.drafts import drafts as drafts_of
 from calibration.store.inserted import NO_COMPANION, PutIn, companion, inserts_of
-from calibration.store.leases import claim, due_leases, live_leases
-from calibration.store.progress import DeskWork, OwnProgress
+from calibration.store.leases import Leases, claim, due_leases
+from calibration.store.progress import BatchProgress, DeskWork, Plan
 from calibration.store.review import for_review
 
 PURPOSES = ("practice", "exam", "production", "repeat", "adjudication")
@@ -217,45 +217,41 @@ def queue(
         raise ValueError(f"limit must be at least 1, got {limit}")
     now = utc_now()
     with db.write() as cursor:
-        db.progress.check_reviewer(cursor, reviewer_id)
-        check_admitted(cursor, reviewer_id, batch_id, taxonomy_version, to_label=True)
-        plan = db.progress.plan(cursor, batch_id)
-        wanted = plan.wanted
+        plan = _admitted_plan(db, cursor, reviewer_id, batch_id, taxonomy_version, to_label=True)
         progress = db.progress.of(cursor, batch_id, taxonomy_version)
+        own = progress.own[reviewer_id]
+        leases = Leases.read(
+            cursor,
+            db.progress,
+            batch_id=batch_id,
+            companion_id=companion(batch_id),
+            reviewer_id=reviewer_id,
+            now=now,
+        )
         put_in = PutIn.read(
             cursor,
             db.progress,
+            leases,
             batch_id=batch_id,
             reviewer_id=reviewer_id,
             taxonomy_version=taxonomy_version,
             now=now,
         )
-        leases = live_leases(cursor, batch_id, now)
-        own = progress.own[reviewer_id]
         work = DeskWork(own, put_in.apart)
-        labels = progress.labels
-        left = _left(wanted, labels, own, put_in.slots)
-        held = leases.pop(reviewer_id, {})
-        holders = Counter(
-            trace_id
-            for holder, traces in leases.items()
-            for trace_id in traces
-            if trace_id not in progress.own[holder].decided
-        )
-        free = [t for t in left if labels.get(t, 0) + holders.get(t, 0) < wanted[t]]
-        decisions = work.decisions
-        in_order = put_in.in_order(free, own.undone, held, left, len(decisions))
+        left = _left(progress.left(plan.wanted, reviewer_id), put_in.slots)
+        taken = _taken(progress, plan, leases.others)
+        counts = work.kinds
+        decided = counts.total()
+        in_order = put_in.in_order(left, taken, own.undone, decided)
         offered = list(islice(in_order, limit))
-        due = due_leases([t for t in offered if t not in put_in.slots], held, now)
+        due = due_leases([t for t in offered if t not in put_in.slots], leases.held, now)
         claim(cursor, batch_id, due, reviewer_id)
         put_in.claim(offered)
-        counts = Counter(decision.kind for decision in decisions)
         last, tags, pace_s = work.latest(), work.own_tags(), work.pace()
-        total = len(decisions) + len(left) + put_in.to_come(free, left, offered)
+        total = decided + len(left) + put_in.to_come(left, taken, offered)
     with db.read() as cursor:
-        drafts = drafts_of(cursor, reviewer_id, batch_id)
-        apart = drafts_of(cursor, reviewer_id, companion(batch_id)) if put_in.slots else {}
-    drafts = {t: of[t] for t in offered if t in (of := apart if t in put_in.slots else drafts)}
+        under = {t: companion(batch_id) if t in put_in.slots else batch_id for t in offered}
+        drafts = drafts_of(cursor, reviewer_id, under)
     return Queue(
         items=tuple(for_review(db, offered)),
         drafts=drafts,
@@ -270,18 +266,42 @@ def queue(
     )
 
 
-def _left(
-    wanted: Mapping[str, int],
-    labels: Mapping[str, int],
-    own: OwnProgress,
-    put_in: Mapping[str, int],
-) -> list[str]:
-    """Return the traces of a batch that somebody may still label for it."""
-    return [
-        t
-        for t, w in wanted.items()
-        if labels.get(t, 0) < w and t not in own.decided and t not in put_in
-    ]
+def _admitted_plan(
+    db: Database,
+    cursor: Cursor,
+    reviewer_id: str,
+    batch_id: str,
+    taxonomy_version: str,
+    *,
+    to_label: bool,
+) -> Plan:
+    """Return the plan of a batch that a reviewer is let into."""
+    db.progress.check_reviewer(cursor, reviewer_id)
+    plan = db.progress.plan(cursor, batch_id)
+    check_admitted(
+        db,
+        cursor,
+        plan,
+        reviewer_id=reviewer_id,
+        batch_id=batch_id,
+        taxonomy_version=taxonomy_version,
+        to_label=to_label,
+    )
+    return plan
+
+
+def _left(left: Mapping[str, None], put_in: Mapping[str, int]) -> Mapping[str, None]:
+    """Return what is left of a batch without what is put in."""
+    if left.keys().isdisjoint(put_in):
+        return left
+    return {t: None for t in left if t not in put_in}
+
+
+def _taken(progress: BatchProgress, plan: Plan, others: Sequence[tuple[str, str]]) -> set[str]:
+    """Return the traces that get all the labels they want from those who hold them."""
+    holders = Counter(t for who, t in others if t not in progress.own[who].decided)
+    labels, wanted = progress.labels, plan.wanted
+    return {t for t, n in holders.items() if labels.get(t, 0) + n >= wanted.get(t, 0)}
 
 
 def has_open_items(db: Database, reviewer_id: str, batch_id: str, taxonomy_version: str) -> bool:
@@ -296,10 +316,8 @@ def has_open_items(db: Database, reviewer_id: str, batch_id: str, taxonomy_versi
         If the batch is served to somebody else.
     """
     with db.write() as cursor:
-        db.progress.check_reviewer(cursor, reviewer_id)
-        check_admitted(cursor, reviewer_id, batch_id, taxonomy_version, to_label=False)
-        wanted = db.progress.plan(cursor, batch_id).wanted
+        plan = _admitted_plan(db, cursor, reviewer_id, batch_id, taxonomy_version, to_label=False)
         progress = db.progress.of(cursor, batch_id, taxonomy_version)
         slots, pending = inserts_of(cursor, db.progress, reviewer_id, batch_id, taxonomy_version)
-        left = _left(wanted, progress.labels, progress.own[reviewer_id], slots)
+        left = _left(progress.left(plan.wanted, reviewer_id), slots)
     return bool(left or pending)

@@ -17,7 +17,8 @@ from typing import Any, Self
 import duckdb
 
 from calibration.errors import InputError, StoreError, StoreLockedError
-from calibration.store.progress import Progress, Shown
+from calibration.store.progress import Progress
+from calibration.store.shown import Shown
 
 Cursor = duckdb.DuckDBPyConnection
 

@@ -1,6 +1,7 @@
 """What a reviewer has decided so far: kept on every answer, gone with the label."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -65,13 +66,14 @@ def drop(cursor: Cursor, trace_id: str, reviewer_id: str, batch_id: str) -> None
     )
 
 
-def drafts(cursor: Cursor, reviewer_id: str, batch_id: str) -> dict[str, Draft]:
-    """Return the drafts of one reviewer by trace."""
+def drafts(cursor: Cursor, reviewer_id: str, under: Mapping[str, str]) -> dict[str, Draft]:
+    """Return the drafts of one reviewer by trace; `under` says of which batch for each."""
     found = cursor.execute(
-        "SELECT trace_id, body FROM draft WHERE batch_id = ? AND reviewer_id = ?",
-        [batch_id, reviewer_id],
+        "SELECT batch_id, trace_id, body FROM draft WHERE reviewer_id = ? "
+        "AND list_contains(?::VARCHAR[], trace_id)",
+        [reviewer_id, list(under)],
     ).fetchall()
-    return {trace_id: draft_of(json.loads(body)) for trace_id, body in found}
+    return {t: draft_of(json.loads(body)) for batch, t, body in found if under[t] == batch}
 
 
 def draft_of(body: dict[str, Any]) -> Draft:

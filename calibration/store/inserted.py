@@ -8,10 +8,14 @@ companion here.
 import json
 import secrets
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from calibration.errors import LabelRefusedError
 from calibration.reviewing.inserts import (
@@ -25,7 +29,7 @@ from calibration.reviewing.inserts import (
 )
 from calibration.store.database import Cursor, utc_now
 from calibration.store.insert_candidates import candidates
-from calibration.store.leases import claim, due_leases, live_leases
+from calibration.store.leases import Leases, claim, due_leases
 from calibration.store.progress import OwnProgress, Plan, Progress
 
 SUFFIX = "-inserted"
@@ -81,8 +85,11 @@ def batch_of(
 def inserts_of(
     cursor: Cursor, progress: Progress, reviewer_id: str, batch_id: str, taxonomy_version: str
 ) -> tuple[dict[str, int], list[str]]:
-    """Return the slots of a reviewer's inserts by trace, and those that are not decided yet."""
-    apart = progress.of(cursor, companion(batch_id), taxonomy_version).own[reviewer_id]
+    """Return the slots of a reviewer's inserts by trace, and those that are not decided yet.
+
+    `progress` must have been read before.
+    """
+    apart = progress.at(companion(batch_id), taxonomy_version).own[reviewer_id]
     found = cursor.execute(
         "SELECT trace_id, slot FROM inserted WHERE batch_id = ? AND reviewer_id = ? "
         "AND taxonomy_version = ? ORDER BY slot",
@@ -107,8 +114,8 @@ def give_back(
 class PutIn:
     """What is put between the traces of one reviewer in one batch, as the queue serves it.
 
-    `slots` has every insert, `pending` those not decided yet, `live` those held, and `shown`
-    the batch's own traces that the reviewer was ever given: no insert comes before one of them.
+    `slots` has every insert, `pending` those not decided yet. No insert comes before one of the
+    batch's own traces that was ever given to the reviewer.
     """
 
     cursor: Cursor
@@ -118,12 +125,11 @@ class PutIn:
     reviewer_id: str
     taxonomy_version: str
     apart: OwnProgress
+    leases: Leases
     now: datetime
     slots: dict[str, int] = field(default_factory=dict)
     used: list[tuple[str, str]] = field(default_factory=list)
     pending: list[str] = field(default_factory=list)
-    live: dict[str, datetime] = field(default_factory=dict)
-    shown: set[str] = field(default_factory=set)
     pool: Pool = field(default_factory=dict)
     next_slot: int = 0
 
@@ -132,34 +138,34 @@ class PutIn:
         cls,
         cursor: Cursor,
         progress: Progress,
+        leases: Leases,
         *,
         batch_id: str,
         reviewer_id: str,
         taxonomy_version: str,
         now: datetime,
     ) -> "PutIn":
-        """Read what was put in so far; batches of other purposes have nothing."""
+        """Read what was put in so far; batches of other purposes have nothing.
+
+        `progress` must have been read before.
+        """
         plan = progress.plan(cursor, batch_id)
-        apart = progress.of(cursor, companion(batch_id), taxonomy_version).own[reviewer_id]
-        put_in = cls(cursor, progress, plan, batch_id, reviewer_id, taxonomy_version, apart, now)
+        apart = progress.at(companion(batch_id), taxonomy_version).own[reviewer_id]
+        put_in = cls(
+            cursor, progress, plan, batch_id, reviewer_id, taxonomy_version, apart, leases, now
+        )
         if plan.purpose != "production":
             return put_in
         found = cursor.execute(
-            "SELECT trace_id, slot, kind, t.workflow FROM inserted JOIN trace t USING (trace_id) "
+            "SELECT trace_id, slot, kind FROM inserted "
             "WHERE batch_id = ? AND reviewer_id = ? AND taxonomy_version = ? ORDER BY slot",
             [batch_id, reviewer_id, taxonomy_version],
         ).fetchall()
-        put_in.slots = {trace_id: slot for trace_id, slot, _, _ in found}
-        put_in.used = [(kind, workflow) for _, _, kind, workflow in found]
+        workflows = progress.workflows_of(cursor, [trace_id for trace_id, _, _ in found])
+        put_in.slots = {trace_id: slot for trace_id, slot, _ in found}
+        put_in.used = [(kind, workflows[trace_id]) for trace_id, _, kind in found]
         put_in.pending = [t for t in put_in.slots if t not in apart.decided]
-        put_in.live = live_leases(cursor, companion(batch_id), now)[reviewer_id]
         put_in.pool = put_in._count()
-        if put_in.pool:
-            given = cursor.execute(
-                "SELECT trace_id FROM lease WHERE batch_id = ? AND reviewer_id = ?",
-                [batch_id, reviewer_id],
-            ).fetchall()
-            put_in.shown = {row[0] for row in given}
         return put_in
 
     def _count(self) -> Pool:
@@ -175,31 +181,33 @@ class PutIn:
 
     def in_order(
         self,
-        free: list[str],
+        left: Mapping[str, None],
+        taken: Set[str],
         undone: Mapping[str, int],
-        held: Mapping[str, datetime],
-        left: Iterable[str],
         decided: int,
     ) -> Iterator[str]:
         """Put the traces undone last first, then those held, and keep the order of the batch.
 
         An insert comes at its slot, and is made when its place is reached.
         """
-        back = {t: undone[t] for t in free if t in undone}
+        held, shown = self.leases.held, self.leases.shown
+        back = {t: seq for t, seq in undone.items() if t in left and t not in taken}
         back |= {t: self.apart.undone[t] for t in self.pending if t in self.apart.undone}
-        self.next_slot = decided + len(self.pending) + sum(t in self.shown for t in left)
+        self.next_slot = decided + len(self.pending) + len(left.keys() & shown)
         yield from sorted(back, key=lambda t: -back[t])
         place = decided + len(back)
         waiting = [t for t in self.pending if t not in back]
-        ahead = [t for t in free if t in held and t not in back]
-        for trace_id in [*ahead, *(t for t in free if t not in held and t not in back)]:
+        ahead = [t for t in held if t in left and t not in taken and t not in back]
+        ahead.sort(key=self.plan.places.__getitem__)
+        rest = (t for t in left if t not in held and t not in taken and t not in back)
+        for trace_id in chain(ahead, rest):
             while waiting and (
                 self.slots[waiting[0]] <= place
-                or (waiting[0] in self.live and trace_id not in held)
+                or (waiting[0] in self.leases.apart and trace_id not in held)
             ):
                 yield waiting.pop(0)
                 place += 1
-            if trace_id not in self.shown:
+            if trace_id not in shown:
                 while (new := self._make(self.plan.workflows[trace_id])) is not None:
                     yield new
                     place += 1
@@ -213,7 +221,7 @@ class PutIn:
         if not self.pool or self.next_slot in self.slots.values():
             return None
         secret = self._secret()
-        number = float(draws(secret, self.batch_id, self.reviewer_id, self.next_slot + 1)[-1])
+        number = float(self._draws(self.next_slot + 1)[self.next_slot])
         kind = kind_at(number, workflow, self.pool)
         if kind is None:
             return None
@@ -246,25 +254,32 @@ class PutIn:
     def claim(self, offered: list[str]) -> None:
         """Give the inserts among the traces offered to the reviewer, or renew them."""
         inserts = [t for t in offered if t in self.slots]
-        due = due_leases(inserts, self.live, self.now)
+        due = due_leases(inserts, self.leases.apart, self.now)
         claim(self.cursor, companion(self.batch_id), due, self.reviewer_id)
 
-    def to_come(self, free: list[str], left: list[str], offered: list[str]) -> int:
+    def to_come(self, left: Mapping[str, None], taken: Set[str], offered: Sequence[str]) -> int:
         """Return how many inserts are pending, or will be put in before the traces left."""
         if not self.pool:
             return len(self.pending)
-        known = self.shown.union(offered)
-        ahead = set(free)
-        fresh = [t for t in free if t not in known]
-        fresh += [t for t in left if t not in known and t not in ahead]
+        # What others hold comes last.
+        known = self.leases.shown.union(offered, taken)
+        workflows = self.plan.workflows
+        fresh = [workflows[t] for t in left if t not in known]
+        last = (taken & left.keys()) - self.leases.shown.union(offered)
+        fresh += [workflows[t] for t in sorted(last, key=self.plan.places.__getitem__)]
         longest = self.next_slot + len(fresh) + max(0, sum(self.pool.values()) - len(self.used))
-        return len(self.pending) + expected(
-            draws(self._secret(), self.batch_id, self.reviewer_id, longest),
-            self.next_slot,
-            [self.plan.workflows[t] for t in fresh],
-            self.pool,
-            self.used,
-        )
+        numbers = self._draws(longest)
+        return len(self.pending) + expected(numbers, self.next_slot, fresh, self.pool, self.used)
+
+    def _draws(self, n: int) -> NDArray[np.float64]:
+        """Return the numbers of the first `n` slots, drawn once."""
+        key = self.batch_id, self.reviewer_id
+        drawn = self.progress.drawn.get(key)
+        if drawn is None or len(drawn) < n:
+            drawn = draws(self._secret(), *key, 2 * n)
+            if self.progress.secret is not None:
+                self.progress.drawn[key] = drawn
+        return drawn[:n]
 
     def _secret(self) -> str:
         """Return what makes the slots of this store unlike those of every other one."""

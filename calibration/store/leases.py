@@ -4,16 +4,18 @@ A lease that has ended stays: it proves that the trace was shown, and a label th
 still taken in. So nothing here ever removes one.
 """
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 import pandas as pd
 
 from calibration.errors import InputError, LabelRefusedError
 from calibration.store.database import Cursor, Database, record_audit, utc_now
+from calibration.store.progress import Progress
 
 LEASE = timedelta(minutes=15)
+LONG_AGO = datetime(1970, 1, 1)  # noqa: DTZ001  the store keeps UTC without zone
 # A lease binds nobody any more once its reviewer has labelled or skipped the trace.
 _UNDECIDED = (
     "NOT EXISTS (SELECT 1 FROM label_current c WHERE c.batch_id = l.batch_id "
@@ -21,18 +23,53 @@ _UNDECIDED = (
 )
 
 
-def live_leases(
-    cursor: Cursor, batch_id: str, now: datetime
-) -> defaultdict[str, dict[str, datetime]]:
-    """Return when each live lease ends, by reviewer and trace."""
-    leases: defaultdict[str, dict[str, datetime]] = defaultdict(dict)
-    found = cursor.execute(
-        "SELECT reviewer_id, trace_id, expires_at FROM lease WHERE batch_id = ? AND expires_at > ?",
-        [batch_id, now],
-    ).fetchall()
-    for reviewer_id, trace_id, expires_at in found:
-        leases[reviewer_id][trace_id] = expires_at
-    return leases
+@dataclass(slots=True)
+class Leases:
+    """What is held of a batch, as the queue of one reviewer sees it.
+
+    `held` and `apart` say until when this reviewer holds traces of the batch, and of its
+    companion; `others` what every other one holds of the batch. `shown` are the traces of the
+    batch that this reviewer was ever given.
+    """
+
+    held: dict[str, datetime] = field(default_factory=dict)
+    apart: dict[str, datetime] = field(default_factory=dict)
+    others: list[tuple[str, str]] = field(default_factory=list)
+    shown: set[str] = field(default_factory=set)
+
+    @classmethod
+    def read(
+        cls,
+        cursor: Cursor,
+        progress: Progress,
+        *,
+        batch_id: str,
+        companion_id: str,
+        reviewer_id: str,
+        now: datetime,
+    ) -> "Leases":
+        """Read what is held now, and what this reviewer was given since it was last asked."""
+        since, given = progress.given.get((batch_id, reviewer_id), (LONG_AGO, set[str]()))
+        if since > now:
+            since, given = LONG_AGO, set()
+        leases = cls(shown=given)
+        # Whatever is done to a lease, it then ends at that moment or later.
+        found = cursor.execute(
+            "SELECT batch_id, reviewer_id, trace_id, expires_at FROM lease "
+            "WHERE batch_id IN ($1, $2) "
+            "AND (expires_at > $3 OR (expires_at >= $4 AND reviewer_id = $5))",
+            [batch_id, companion_id, now, since, reviewer_id],
+        ).fetchall()
+        for of, who, trace_id, expires_at in found:
+            if who != reviewer_id:
+                leases.others += [(who, trace_id)] if of == batch_id else []
+                continue
+            if of == batch_id:
+                given.add(trace_id)
+            if expires_at > now:
+                (leases.held if of == batch_id else leases.apart)[trace_id] = expires_at
+        progress.given[batch_id, reviewer_id] = now, given
+        return leases
 
 
 def due_leases(trace_ids: Sequence[str], held: Mapping[str, datetime], now: datetime) -> list[str]:
@@ -42,12 +79,27 @@ def due_leases(trace_ids: Sequence[str], held: Mapping[str, datetime], now: date
 
 def claim(cursor: Cursor, batch_id: str, trace_ids: Sequence[str], reviewer_id: str) -> None:
     """Give traces to a reviewer, or renew what they hold."""
-    if trace_ids:
+    if not trace_ids:
+        return
+    ends = utc_now() + LEASE
+    # ON CONFLICT would join the whole table: four times as long as to look first.
+    found = cursor.execute(
+        "SELECT trace_id FROM lease WHERE batch_id = ? AND reviewer_id = ? "
+        "AND list_contains(?::VARCHAR[], trace_id)",
+        [batch_id, reviewer_id, list(trace_ids)],
+    ).fetchall()
+    known = [row[0] for row in found]
+    fresh = [t for t in dict.fromkeys(trace_ids) if t not in known]
+    if known:
         cursor.execute(
-            "INSERT INTO lease SELECT ?, unnest(?::VARCHAR[]), ?, ? "
-            "ON CONFLICT (batch_id, trace_id, reviewer_id) "
-            "DO UPDATE SET expires_at = excluded.expires_at",
-            [batch_id, list(trace_ids), reviewer_id, utc_now() + LEASE],
+            "UPDATE lease SET expires_at = ? WHERE batch_id = ? AND reviewer_id = ? "
+            "AND list_contains(?::VARCHAR[], trace_id)",
+            [ends, batch_id, reviewer_id, known],
+        )
+    if fresh:
+        cursor.execute(
+            f"INSERT INTO lease VALUES {', '.join(['(?, ?, ?, ?)'] * len(fresh))}",
+            [value for t in fresh for value in (batch_id, t, reviewer_id, ends)],
         )
 
 

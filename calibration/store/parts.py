@@ -2,7 +2,9 @@
 
 import json
 import os
+from collections.abc import Iterable
 from dataclasses import asdict
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 
@@ -62,21 +64,46 @@ def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def read_part(cursor: Cursor, part: Path, ids: list[str]) -> dict[str, str]:
-    """Return what reviewers may see of these traces of a part, as JSON text by id."""
-    marks = ", ".join("?" * len(ids))
+def read_part(part: Path, ids: Iterable[str]) -> dict[str, str]:
+    """Return what reviewers may see of these traces of a part, as JSON text by id.
+
+    Every label asks for a trace or two: only the row groups that may hold them are read.
+    """
+    wanted = set(ids)
+    found: dict[str, str] = {}
     try:
-        found = cursor.execute(
-            f"SELECT trace_id, review FROM read_parquet(?) WHERE trace_id IN ({marks})",
-            [str(part), *ids],
-        ).fetchall()
-    except duckdb.Error as error:
+        foot, spans = _layout(part)
+        groups = [k for k, (low, high) in enumerate(spans) if any(low <= i <= high for i in wanted)]
+        with pq.ParquetFile(part, metadata=foot) as file:
+            for group in groups:
+                table = file.read_row_group(
+                    group, columns=["trace_id", "review"], use_threads=False
+                )
+                for row, trace_id in enumerate(table["trace_id"].to_pylist()):
+                    if trace_id in wanted:
+                        found[trace_id] = table["review"][row].as_py()
+    except (OSError, pa.ArrowException) as error:
         raise StoreError(
             f"{part}: the text of the traces cannot be read; bring back the file from a backup"
         ) from error
-    if len(found) < len(ids):
-        raise StoreError(f"{part}: lacks the text of trace {(set(ids) - set(dict(found))).pop()!r}")
-    return dict(found)
+    if missing := wanted - found.keys():
+        raise StoreError(f"{part}: lacks the text of trace {missing.pop()!r}")
+    return found
+
+
+@lru_cache(maxsize=64)
+def _layout(part: Path) -> tuple[pq.FileMetaData, list[tuple[str, str]]]:
+    """Return the foot of a part, which never changes, and first and last id of its row groups."""
+    foot = pq.read_metadata(part)
+    columns = [foot.row_group(group).column(0) for group in range(foot.num_row_groups)]
+    # Without statistics every row group may hold a trace.
+    spans = [
+        (column.statistics.min, column.statistics.max)
+        if column.is_stats_set and column.statistics.has_min_max
+        else ("", chr(0x10FFFF))
+        for column in columns
+    ]
+    return foot, spans
 
 
 def read_tasks(cursor: Cursor, part: Path, ids: list[str], most: int) -> dict[str, str]:

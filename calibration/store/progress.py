@@ -1,4 +1,4 @@
-"""What the queue keeps in memory: how far each batch is, and the traces shown last.
+"""What the queue keeps in memory: how far each batch is.
 
 The queue asks for this on every label, and a query over all events takes longer the more of
 them there are. Events are only ever appended and their sequence numbers are drawn under the
@@ -6,14 +6,16 @@ write lock, so what was added up stays right and only the events after it have t
 """
 
 import json
-import threading
-from collections import Counter, OrderedDict, defaultdict, deque
+from collections import Counter, defaultdict, deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from statistics import median
 from typing import Any, NamedTuple
 
 import duckdb
+import numpy as np
+from numpy.typing import NDArray
 
 from calibration.errors import InputError
 from calibration.reviewing.inserts import Pool
@@ -37,13 +39,17 @@ class OwnProgress:
 
     `decided` is in the order of the decisions; `undone` holds the sequence number of the undo
     that made a trace open again; `tags` how often a tag was given, and when last; `seconds` the
-    active seconds of the last labels by sequence number, those taken back among them.
+    active seconds of the last labels by sequence number, those taken back among them; `kinds`
+    how many decisions are labels and skips. `left` are the traces that the batch still wants
+    this reviewer to label, in its order; None: nobody asked, or they have to be found anew.
     """
 
     decided: dict[str, Decision] = field(default_factory=dict)
     undone: dict[str, int] = field(default_factory=dict)
     tags: dict[str, tuple[int, tuple[int, int]]] = field(default_factory=dict)
     seconds: deque[tuple[int, float]] = field(default_factory=lambda: deque(maxlen=PACE_LABELS))
+    kinds: Counter[str] = field(default_factory=Counter)
+    left: dict[str, None] | None = None
 
     def latest(self) -> tuple[str, Decision] | None:
         """Return what one undo would take back."""
@@ -61,9 +67,9 @@ class DeskWork:
     apart: OwnProgress
 
     @property
-    def decisions(self) -> list[Decision]:
-        """Every decision that stands."""
-        return [*self.own.decided.values(), *self.apart.decided.values()]
+    def kinds(self) -> Counter[str]:
+        """How many of the decisions that stand are labels, and how many skips."""
+        return self.own.kinds + self.apart.kinds
 
     def latest(self) -> tuple[str, Decision, bool] | None:
         """Return the last decision with its trace, and whether that was put in."""
@@ -95,20 +101,46 @@ class DeskWork:
 class BatchProgress:
     """Decisions on the traces of one batch under one taxonomy version.
 
-    `labels` counts how many reviewers have labelled a trace.
+    `labels` counts how many reviewers have labelled a trace, `wanted` says how many should.
     """
 
     own: defaultdict[str, OwnProgress] = field(default_factory=lambda: defaultdict(OwnProgress))
     labels: Counter[str] = field(default_factory=Counter)
+    wanted: Mapping[str, int] = field(default_factory=dict)
+
+    def left(self, wanted: Mapping[str, int], reviewer_id: str) -> Mapping[str, None]:
+        """Return the traces that somebody may still label for the batch, in its order."""
+        if wanted is not self.wanted:
+            self.wanted = wanted
+            self._forget_left()
+        own = self.own[reviewer_id]
+        if own.left is None:
+            own.left = {
+                t: None
+                for t, w in wanted.items()
+                if self.labels.get(t, 0) < w and t not in own.decided
+            }
+        return own.left
+
+    def _forget_left(self) -> None:
+        for own in self.own.values():
+            own.left = None
 
     def add(self, event: dict[str, Any]) -> None:
         """Take in the next event."""
         own, trace_id, kind = self.own[event["reviewer_id"]], event["trace_id"], event["kind"]
         before = own.decided.pop(trace_id, None)
-        self.labels[trace_id] += (kind == "label") - (before is not None and before.kind == "label")
+        if before is not None:
+            own.kinds[before.kind] -= 1
+            self.labels[trace_id] -= before.kind == "label"
+            # What is open again has a place in the order: rare enough to find them all anew.
+            self._forget_left()
         if kind == "undo":
             own.undone[trace_id] = event["seq"]
             return
+        own.kinds[kind] += 1
+        self.labels[trace_id] += kind == "label"
+        self._take_out(own, trace_id)
         seq = event["seq"]
         own.decided[trace_id] = Decision(seq, str(event["event_id"]), kind, event["outcome"])
         if event["seconds_active"] is not None:
@@ -117,45 +149,27 @@ class BatchProgress:
             count, _ = own.tags.get(tag, (0, None))
             own.tags[tag] = count + 1, (seq, -place)
 
+    def _take_out(self, own: OwnProgress, trace_id: str) -> None:
+        """Leave a trace no more to those who have decided it, or to anybody if it has enough."""
+        full = self.labels[trace_id] >= self.wanted.get(trace_id, 0)
+        for other in self.own.values() if full else (own,):
+            if other.left is not None:
+                other.left.pop(trace_id, None)
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a batch is for, and labels wanted and workflow of each of its traces, in its order."""
+    """What never changes of a batch, and labels wanted and workflow of each of its traces.
 
-    purpose: str
-    wanted: dict[str, int]
-    workflows: dict[str, str]
-
-
-class Shown:
-    """The traces that were shown last, at most so many and of so much text; any thread may ask.
-
-    Twenty reviewers with three traces each ask for sixty in turn: fewer than that kept, and
-    every answer would read them all from the disk again.
+    `places` has their order; `served_to` and `certificate` are as in `Batch`.
     """
 
-    def __init__(self, size: int = 256, characters: int = 64_000_000) -> None:
-        self._size, self._characters = size, characters
-        self._lengths: dict[tuple[str, str], int] = {}
-        self._lock = threading.Lock()
-        self._kept: OrderedDict[tuple[str, str], dict[str, Any]] = OrderedDict()
-
-    def get(self, key: tuple[str, str]) -> dict[str, Any] | None:
-        """Return a trace that is kept; others must not change it."""
-        with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-            return self._kept.get(key)
-
-    def put(self, key: tuple[str, str], body: dict[str, Any], characters: int) -> None:
-        """Keep a trace instead of those asked for longest ago."""
-        with self._lock:
-            self._kept[key], self._lengths[key] = body, characters
-            while len(self._kept) > self._size or (
-                len(self._kept) > 1 and sum(self._lengths.values()) > self._characters
-            ):
-                oldest, _ = self._kept.popitem(last=False)
-                del self._lengths[oldest]
+    purpose: str
+    served_to: str | None
+    certificate: str | None
+    wanted: dict[str, int]
+    workflows: dict[str, str]
+    places: dict[str, int]
 
 
 class Progress:
@@ -167,25 +181,38 @@ class Progress:
         self._plans: dict[str, Plan] = {}
         # What could be put in, by batch, reviewer and taxonomy version, and when it was counted.
         self.pools: dict[tuple[str, str, str], tuple[datetime, Pool]] = {}
-        # What the slots of inserts are drawn from, once it is stored.
+        # What the slots of inserts are drawn from, once it is stored, and what was drawn.
         self.secret: str | None = None
+        self.drawn: dict[tuple[str, str], NDArray[np.float64]] = {}
+        # The workflow of traces that were put in.
+        self.workflows: dict[str, str] = {}
+        # What a reviewer was ever given of a batch, and until when that was looked up.
+        self.given: dict[tuple[str, str], tuple[datetime, set[str]]] = {}
+        # What the store demands of its reviewers, and how often that had been set then.
+        self.demand: tuple[int, str | None] | None = None
+        # Until when a reviewer has a certificate: by taxonomy version, and whether private.
+        self.certified: dict[tuple[str, str, bool], datetime] = {}
         self._reviewers: set[str] = set()
 
     def plan(self, cursor: duckdb.DuckDBPyConnection, batch_id: str) -> Plan:
         """Return the plan of a batch, read once."""
         if batch_id not in self._plans:
             items = cursor.execute(
-                "SELECT purpose, trace_id, i.labels_wanted, t.workflow FROM batch b "
-                "JOIN batch_item i USING (batch_id) LEFT JOIN trace t USING (trace_id) "
-                "WHERE batch_id = ? ORDER BY position",
+                "SELECT trace_id, i.labels_wanted, t.workflow, purpose, reviewer_id, certificate "
+                "FROM batch b JOIN batch_item i USING (batch_id) "
+                "LEFT JOIN trace t USING (trace_id) WHERE batch_id = ? ORDER BY position",
                 [batch_id],
             ).fetchall()
             if not items:
                 raise InputError(f"batch {batch_id!r} is not in the store")
+            purpose, served_to, certificate = items[0][3:]
             self._plans[batch_id] = Plan(
-                purpose=items[0][0],
-                wanted={trace_id: labels for _, trace_id, labels, _ in items},
-                workflows={trace_id: workflow for _, trace_id, _, workflow in items},
+                purpose=purpose,
+                served_to=served_to,
+                certificate=certificate,
+                wanted={item[0]: item[1] for item in items},
+                workflows={item[0]: item[2] for item in items},
+                places={item[0]: place for place, item in enumerate(items)},
             )
         return self._plans[batch_id]
 
@@ -201,10 +228,25 @@ class Progress:
         if reviewer_id not in self._reviewers:
             raise InputError(f"reviewer {reviewer_id!r} is not in the store")
 
+    def workflows_of(
+        self, cursor: duckdb.DuckDBPyConnection, trace_ids: Sequence[str]
+    ) -> Mapping[str, str]:
+        """Return the workflows of these traces, read once: one with a label is never replaced."""
+        missing = [t for t in trace_ids if t not in self.workflows]
+        if missing:
+            found = cursor.execute(
+                "SELECT trace_id, workflow FROM trace WHERE list_contains(?::VARCHAR[], trace_id)",
+                [missing],
+            ).fetchall()
+            self.workflows.update(found)
+        return self.workflows
+
     def of(
         self, cursor: duckdb.DuckDBPyConnection, batch_id: str, taxonomy_version: str
     ) -> BatchProgress:
         """Read the events since the last call and return the progress of a batch.
+
+        `at` returns that of another one as of then.
 
         Must be called before the transaction of `cursor` appends an event: a rollback could
         not be followed.
@@ -219,4 +261,8 @@ class Progress:
             event = dict(zip(names, row, strict=True))
             self._by_batch[event["batch_id"], event["taxonomy_version"]].add(event)
             self._seen = event["seq"]
+        return self.at(batch_id, taxonomy_version)
+
+    def at(self, batch_id: str, taxonomy_version: str) -> BatchProgress:
+        """Return the progress of a batch as of the last call of `of`."""
         return self._by_batch[batch_id, taxonomy_version]
