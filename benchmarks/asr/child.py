@@ -63,6 +63,11 @@ def report(path: Path, *, resamples: int) -> Run:
     )
 
 
+def floor(name: str, path: Path) -> Run:
+    """Run one of `benchmarks.asr.floors` on a file."""
+    return run([sys.executable, "-m", "benchmarks.asr.floors", name, str(path)])
+
+
 def peer(name: str, path: Path, *arguments: object) -> Run:
     """Run one of `benchmarks.asr.peers` on a file."""
     return run(
