@@ -20,8 +20,8 @@ FROM read_parquet(?)
 """
 # Weeks as numbers, from Monday on: quicker than to cut a date.
 GROUP = """
-SELECT (epoch_us(started_at) + 259_200_000_000) // 604_800_000_000 AS week, workflow, model, outcome,
-  count(*) AS n, sum(cost_usd) AS cost
+SELECT (epoch_us(started_at) + 259_200_000_000) // 604_800_000_000 AS week,
+  workflow, model, outcome, count(*) AS n, sum(cost_usd) AS cost
 FROM read_parquet(?) GROUP BY ALL
 """
 

@@ -11,8 +11,9 @@ from calibration.agreement.against_key import against_key
 from calibration.analyses.labelled_batch import CODE
 from calibration.estimates import Estimate, not_estimable
 from calibration.records import OUTCOMES
-from calibration.reviewing.drift import MARKED, Drift, blocks, drift
+from calibration.reviewing.drift import MARKED, Drift, drift
 from calibration.reviewing.inserts import GOLD, REPEAT, gold_rate
+from calibration.reviewing.shares import blocks
 from calibration.store import Store
 
 KINDS = (GOLD, REPEAT)

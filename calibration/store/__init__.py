@@ -1,7 +1,7 @@
 """The DuckDB store: the only place with SQL on labels."""
 
 from calibration.store.addresses import is_loopback
-from calibration.store.batches import Batch, Queue
+from calibration.store.batches import Batch
 from calibration.store.handover import make_way
 from calibration.store.interface.roles import ranks
 from calibration.store.keeper import Keeper
@@ -11,6 +11,7 @@ from calibration.store.labels import LabelReceipt
 from calibration.store.own_labels import OwnLabel
 from calibration.store.passphrases import generated_passphrase
 from calibration.store.people import reviewer_id_of
+from calibration.store.queue import Queue
 from calibration.store.remote import RemoteStore
 from calibration.store.selection import SORTED_BY, TraceFacets
 from calibration.store.settling import Settlement

@@ -1,22 +1,14 @@
-"""Batches and the queue: which trace a reviewer is given next."""
+"""Batches: traces that are labelled together."""
 
 import json
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
 from typing import Any
 
 from calibration.errors import InputError
-from calibration.records import Draft, TraceForReview
-from calibration.store.admission import check_admitted
+from calibration.store.companions import NO_COMPANION
 from calibration.store.database import Cursor, Database, record_audit, rows, utc_now
-from calibration.store.drafts import drafts as drafts_of
-from calibration.store.inserted import NO_COMPANION, PutIn, companion, inserts_of
-from calibration.store.leases import Leases, claim, due_leases
-from calibration.store.progress import BatchProgress, DeskWork, Plan
-from calibration.store.review import for_review
 
 PURPOSES = ("practice", "exam", "production", "repeat", "adjudication")
 
@@ -38,28 +30,6 @@ class Batch:
     created_at: datetime
     reviewer_id: str | None = None
     certificate: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Queue:
-    """What one reviewer is given now: the current trace first, then the ones after it.
-
-    `state` is ``open``, ``waiting`` (others hold what is left; it may come back) or
-    ``finished`` (nothing is left for this reviewer). `last` is trace and class (None: a skip) of
-    what one undo would take back, `tags` are the reviewer's own, the most used first, and
-    `pace_s` is the median active time of their last labels.
-    """
-
-    items: tuple[TraceForReview, ...]
-    drafts: dict[str, Draft]
-    done: int
-    skipped: int
-    total: int
-    state: str
-    purpose: str
-    last: tuple[str, str | None] | None
-    tags: list[str]
-    pace_s: float | None
 
 
 def batches(db: Database) -> list[Batch]:
@@ -196,128 +166,3 @@ def _check_traces(cursor: Cursor, trace_ids: Sequence[str]) -> None:
         if trace_id in seen:
             raise InputError(f"trace {trace_id!r} is named twice; a batch holds a trace once")
         seen.add(trace_id)
-
-
-def queue(
-    db: Database, reviewer_id: str, batch_id: str, taxonomy_version: str, limit: int
-) -> Queue:
-    """Claim the next traces for a reviewer and return them.
-
-    A trace that was undone comes first, then what the reviewer already holds, then the order
-    of the batch. What other reviewers hold counts as taken until their lease expires.
-
-    Raises
-    ------
-    InputError
-        If the batch or the reviewer is not in the store.
-    NotAllowedError, UncertifiedReviewerError
-        If the batch is served to somebody else, or asks for a certificate; see `check_admitted`.
-    """
-    if limit < 1:
-        raise ValueError(f"limit must be at least 1, got {limit}")
-    now = utc_now()
-    with db.write() as cursor:
-        plan = _admitted_plan(db, cursor, reviewer_id, batch_id, taxonomy_version, to_label=True)
-        progress = db.progress.of(cursor, batch_id, taxonomy_version)
-        own = progress.own[reviewer_id]
-        leases = Leases.read(
-            cursor,
-            db.progress,
-            batch_id=batch_id,
-            companion_id=companion(batch_id),
-            reviewer_id=reviewer_id,
-            now=now,
-        )
-        put_in = PutIn.read(
-            cursor,
-            db.progress,
-            leases,
-            batch_id=batch_id,
-            reviewer_id=reviewer_id,
-            taxonomy_version=taxonomy_version,
-            now=now,
-        )
-        work = DeskWork(own, put_in.apart)
-        left = _left(progress.left(plan.wanted, reviewer_id), put_in.slots)
-        taken = _taken(progress, plan, leases.others)
-        counts = work.kinds
-        decided = counts.total()
-        in_order = put_in.in_order(left, taken, own.undone, decided)
-        offered = list(islice(in_order, limit))
-        due = due_leases([t for t in offered if t not in put_in.slots], leases.held, now)
-        claim(cursor, batch_id, due, reviewer_id)
-        put_in.claim(offered)
-        last, tags, pace_s = work.latest(), work.own_tags(), work.pace()
-        total = decided + len(left) + put_in.to_come(left, taken, offered)
-    with db.read() as cursor:
-        under = {t: companion(batch_id) if t in put_in.slots else batch_id for t in offered}
-        drafts = drafts_of(cursor, reviewer_id, under)
-    return Queue(
-        items=tuple(for_review(db, offered)),
-        drafts=drafts,
-        done=counts["label"],
-        skipped=counts["skip"],
-        total=total,
-        state="open" if offered else "waiting" if left else "finished",
-        purpose=plan.purpose,
-        last=None if last is None else (last[0], last[1].outcome),
-        tags=tags,
-        pace_s=pace_s,
-    )
-
-
-def _admitted_plan(
-    db: Database,
-    cursor: Cursor,
-    reviewer_id: str,
-    batch_id: str,
-    taxonomy_version: str,
-    *,
-    to_label: bool,
-) -> Plan:
-    """Return the plan of a batch that a reviewer is let into."""
-    db.progress.check_reviewer(cursor, reviewer_id)
-    plan = db.progress.plan(cursor, batch_id)
-    check_admitted(
-        db,
-        cursor,
-        plan,
-        reviewer_id=reviewer_id,
-        batch_id=batch_id,
-        taxonomy_version=taxonomy_version,
-        to_label=to_label,
-    )
-    return plan
-
-
-def _left(left: Mapping[str, None], put_in: Mapping[str, int]) -> Mapping[str, None]:
-    """Return what is left of a batch without what is put in."""
-    if left.keys().isdisjoint(put_in):
-        return left
-    return {t: None for t in left if t not in put_in}
-
-
-def _taken(progress: BatchProgress, plan: Plan, others: Sequence[tuple[str, str]]) -> set[str]:
-    """Return the traces that get all the labels they want from those who hold them."""
-    holders = Counter(t for who, t in others if t not in progress.own[who].decided)
-    labels, wanted = progress.labels, plan.wanted
-    return {t for t, n in holders.items() if labels.get(t, 0) + n >= wanted.get(t, 0)}
-
-
-def has_open_items(db: Database, reviewer_id: str, batch_id: str, taxonomy_version: str) -> bool:
-    """Return whether this reviewer still has traces of the batch to label.
-
-    Somebody without the certificate that a batch asks for still has them: what others say of
-    the batch stays hidden.
-
-    Raises
-    ------
-    NotAllowedError
-        If the batch is served to somebody else.
-    """
-    with db.write() as cursor:
-        plan = _admitted_plan(db, cursor, reviewer_id, batch_id, taxonomy_version, to_label=False)
-        progress = db.progress.of(cursor, batch_id, taxonomy_version)
-        slots, pending = inserts_of(cursor, db.progress, reviewer_id, batch_id, taxonomy_version)
-        left = _left(progress.left(plan.wanted, reviewer_id), slots)
-    return bool(left or pending)

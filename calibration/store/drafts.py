@@ -6,8 +6,8 @@ from dataclasses import asdict
 from typing import Any
 
 from calibration.records import SUB_GOAL_STATES, Draft, Evidence
+from calibration.store.companions import batch_of
 from calibration.store.database import Cursor, Database, utc_now
-from calibration.store.inserted import batch_of
 from calibration.store.label_checks import (
     MAX_QUOTES,
     bounded,

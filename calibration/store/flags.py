@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from calibration.errors import LabelRefusedError
+from calibration.store.companions import batch_of, both
 from calibration.store.database import Cursor, Database, utc_now
-from calibration.store.inserted import batch_of, both
 from calibration.store.label_checks import bounded
 from calibration.store.leases import check_offered
 

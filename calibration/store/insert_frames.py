@@ -3,9 +3,9 @@
 import pandas as pd
 
 from calibration.reviewing.inserts import GOLD, REPEAT, REPEAT_AFTER
+from calibration.store.companions import SUFFIX
 from calibration.store.database import Database, utc_now
 from calibration.store.insert_candidates import candidates
-from calibration.store.inserted import SUFFIX
 
 
 def insert_frame(db: Database, taxonomy_version: str) -> pd.DataFrame:

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from calibration.errors import InputError
 from calibration.records import LabelDraft
 from calibration.reviewing.inserts import GOLD, REPEAT
+from calibration.store.companions import add_companion, companion
 from calibration.store.database import Cursor, Database, record_audit, utc_now
-from calibration.store.inserted import add_companion, companion
 from calibration.store.label_import import insert_labels
 from calibration.taxonomy import Taxonomy
 

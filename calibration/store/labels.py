@@ -6,15 +6,13 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from calibration.errors import LabelRefusedError, TaxonomyError
-from calibration.records import Draft, LabelDraft
+from calibration.records import LabelDraft
 from calibration.store import drafts
-from calibration.store.admission import check_may_skip, check_not_ended
+from calibration.store.admission import check_may_skip
+from calibration.store.companions import batch_of, both
 from calibration.store.database import Cursor, Database, rows, utc_now
-from calibration.store.drafts import draft_of
-from calibration.store.inserted import batch_of, both, companion, give_back
 from calibration.store.label_checks import bounded, check_label, clean_tags, duration
-from calibration.store.leases import check_offered, claim, end_lease
-from calibration.store.progress import DeskWork
+from calibration.store.leases import check_offered, end_lease
 from calibration.taxonomy import Taxonomy
 
 
@@ -61,7 +59,7 @@ def record_label(db: Database, taxonomy: Taxonomy, draft: LabelDraft) -> LabelRe
                 f"trace {draft.trace_id} already carries your label or skip; "
                 "undo it before labelling again"
             )
-        event_id = _append(
+        event_id = append(
             cursor,
             taxonomy,
             kind="label",
@@ -101,13 +99,13 @@ def record_skip(
         raise LabelRefusedError("a skip needs a reason")
     with db.write() as cursor:
         batch_id = batch_of(cursor, trace_id, reviewer_id, batch_id, taxonomy.version)
-        if _known(cursor, client_token, "skip", reviewer_id, [batch_id], trace_id):
+        if known(cursor, client_token, "skip", reviewer_id, [batch_id], trace_id):
             return
         check_may_skip(cursor, batch_id)
         check_offered(cursor, trace_id, reviewer_id, batch_id)
         if _decided(db, cursor, taxonomy, trace_id, reviewer_id, batch_id):
             raise LabelRefusedError(f"trace {trace_id} already carries your label or skip")
-        _append(
+        append(
             cursor,
             taxonomy,
             kind="skip",
@@ -118,123 +116,6 @@ def record_skip(
             reason=bounded(reason),
         )
         end_lease(cursor, batch_id, trace_id, reviewer_id)
-
-
-def record_undo(
-    db: Database, taxonomy: Taxonomy, *, client_token: str, reviewer_id: str, batch_id: str
-) -> str | None:
-    """Take back the reviewer's latest label or skip of the batch; return its trace.
-
-    Returns None when there is nothing to take back. The event stays: an undo is one more. The
-    questions are asked again; what else the label held is the draft then.
-    """
-    with db.write() as cursor:
-        done = _known(cursor, client_token, "undo", reviewer_id, both(batch_id))
-        if done is not None:
-            return str(done["trace_id"])
-        check_not_ended(cursor, reviewer_id, batch_id, taxonomy.version)
-        latest = DeskWork(
-            *(
-                db.progress.of(cursor, of, taxonomy.version).own[reviewer_id]
-                for of in both(batch_id)
-            )
-        ).latest()
-        if latest is None:
-            return None
-        trace_id, decision, put_in = latest
-        under = companion(batch_id) if put_in else batch_id
-        _append(
-            cursor,
-            taxonomy,
-            kind="undo",
-            client_token=client_token,
-            trace_id=trace_id,
-            reviewer_id=reviewer_id,
-            batch_id=under,
-            supersedes=decision.event_id,
-        )
-        if decision.kind == "label":
-            held = replace(_held(cursor, decision.event_id), answers={})
-            drafts.keep(cursor, trace_id, reviewer_id, under, held)
-        claim(cursor, under, [trace_id], reviewer_id)
-        if not put_in:
-            give_back(cursor, trace_id, reviewer_id, batch_id, taxonomy.version)
-        return trace_id
-
-
-def reopen(
-    db: Database,
-    taxonomy: Taxonomy,
-    *,
-    client_token: str,
-    reviewer_id: str,
-    batch_id: str,
-    trace_id: str,
-    reason: str,
-) -> None:
-    """Take back one's label of a trace, with the reason; what it held is the draft then.
-
-    The trace comes first in the queue, under a new lease.
-
-    Raises
-    ------
-    LabelRefusedError
-        If there is no reason, or no label of this reviewer on the trace.
-    """
-    if not reason.strip():
-        raise LabelRefusedError("reopening a label needs a reason")
-    with db.write() as cursor:
-        if _known(cursor, client_token, "undo", reviewer_id, both(batch_id), trace_id):
-            return
-        check_not_ended(cursor, reviewer_id, batch_id, taxonomy.version)
-        found = cursor.execute(
-            "SELECT event_id, batch_id FROM label_current WHERE reviewer_id = ? "
-            "AND batch_id IN (?, ?) AND trace_id = ? AND taxonomy_version = ? AND kind = 'label' "
-            "ORDER BY seq DESC LIMIT 1",
-            [reviewer_id, *both(batch_id), trace_id, taxonomy.version],
-        ).fetchone()
-        if found is None:
-            raise LabelRefusedError(f"trace {trace_id!r:.80} carries no label of yours")
-        event_id, under = found
-        _append(
-            cursor,
-            taxonomy,
-            kind="undo",
-            client_token=client_token,
-            trace_id=trace_id,
-            reviewer_id=reviewer_id,
-            batch_id=under,
-            reason=bounded(reason),
-            supersedes=event_id,
-        )
-        drafts.keep(cursor, trace_id, reviewer_id, under, _held(cursor, event_id))
-        claim(cursor, under, [trace_id], reviewer_id)
-        if under == batch_id:
-            give_back(cursor, trace_id, reviewer_id, batch_id, taxonomy.version)
-
-
-def _held(cursor: Cursor, event_id: str) -> Draft:
-    """Return what a label holds beside its class, as a draft."""
-    (label,) = rows(
-        cursor,
-        "SELECT answers, rationale, evidence, confidence, tags, sub_goals FROM label_event "
-        "WHERE event_id = ?",
-        [event_id],
-    )
-    empty = {"answers": "{}", "evidence": "[]", "tags": "[]", "sub_goals": "{}"}
-    return draft_of(label | {name: json.loads(label[name] or none) for name, none in empty.items()})
-
-
-def last_label(
-    db: Database, taxonomy: Taxonomy, reviewer_id: str, batch_id: str
-) -> tuple[str, str | None] | None:
-    """Return trace and class (None: a skip) of what one undo would take back."""
-    with db.read() as cursor:
-        return cursor.execute(
-            "SELECT trace_id, outcome FROM label_current WHERE reviewer_id = ? "
-            "AND batch_id IN (?, ?) AND taxonomy_version = ? ORDER BY seq DESC LIMIT 1",
-            [reviewer_id, *both(batch_id), taxonomy.version],
-        ).fetchone()
 
 
 def acknowledged(db: Database, reviewer_id: str, batch_id: str, tokens: Sequence[str]) -> set[str]:
@@ -257,7 +138,7 @@ def _led(cursor: Cursor, taxonomy: Taxonomy, draft: LabelDraft) -> LabelDraft:
 
 
 def _receipt(cursor: Cursor, draft: LabelDraft) -> LabelReceipt | None:
-    event = _known(
+    event = known(
         cursor, draft.client_token, "label", draft.reviewer_id, [draft.batch_id], draft.trace_id
     )
     if event is None:
@@ -265,7 +146,7 @@ def _receipt(cursor: Cursor, draft: LabelDraft) -> LabelReceipt | None:
     return LabelReceipt(event_id=str(event["event_id"]), outcome=event["outcome"], duplicate=True)
 
 
-def _known(
+def known(
     cursor: Cursor,
     client_token: str,
     kind: str,
@@ -306,7 +187,7 @@ def _decided(
     return trace_id in progress.own[reviewer_id].decided
 
 
-def _append(cursor: Cursor, taxonomy: Taxonomy, **values: Any) -> str:
+def append(cursor: Cursor, taxonomy: Taxonomy, **values: Any) -> str:
     """Append one event; its place in time is a sequence number, for clocks go backwards."""
     values |= {"taxonomy_version": taxonomy.version, "created_at": utc_now()}
     names = ", ".join(values)

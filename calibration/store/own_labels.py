@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from calibration.store.companions import both
 from calibration.store.database import Database, rows
-from calibration.store.inserted import both
 from calibration.store.parts import parts_directory, read_tasks
 from calibration.taxonomy import Taxonomy
 

@@ -7,8 +7,8 @@ import pandas as pd
 
 from calibration.errors import InputError
 from calibration.records import REFERENCE_SOURCE, SOURCE_JUDGE
+from calibration.store.companions import NO_COMPANION
 from calibration.store.database import Cursor, Database
-from calibration.store.inserted import NO_COMPANION
 from calibration.store.parts import parts_directory
 from calibration.store.trace_filter import UNLABELLED, TraceFilter
 

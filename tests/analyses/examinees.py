@@ -21,6 +21,7 @@ from calibration.store import (
     label_import,
     labels,
     leases,
+    queue,
 )
 from calibration.store.certification import Exam
 from tests.store.builders import Clock
@@ -30,7 +31,16 @@ ME = "anna"
 
 def set_clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    for module in (admission, batches, certification, exposure, label_import, labels, leases):
+    for module in (
+        admission,
+        batches,
+        certification,
+        exposure,
+        label_import,
+        labels,
+        leases,
+        queue,
+    ):
         monkeypatch.setattr(module, "utc_now", made)
     return made
 

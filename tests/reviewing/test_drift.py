@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from calibration.reviewing.drift import alarm_limit, blocks, difference, drift, share, sums
+from calibration.reviewing.drift import alarm_limit, drift, sums
+from calibration.reviewing.shares import blocks, difference, share
 
 
 def found(hits: list[bool], **options: Any) -> Any:

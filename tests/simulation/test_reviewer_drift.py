@@ -14,10 +14,9 @@ from calibration.reviewing.drift import (
     RECENT,
     FloatArray,
     alarm_limit,
-    difference,
-    share,
     sums,
 )
+from calibration.reviewing.shares import difference, share
 
 pytestmark = pytest.mark.slow
 

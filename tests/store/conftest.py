@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from calibration.store import Store, batches, leases
+from calibration.store import Store, leases, queue
 from tests.store.builders import Clock, Desk, empty_store, make_desk
 
 
@@ -54,6 +54,6 @@ def shared_desk(tmp_path: Path) -> Iterator[Desk]:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr(batches, "utc_now", made)
+    monkeypatch.setattr(queue, "utc_now", made)
     monkeypatch.setattr(leases, "utc_now", made)
     return made

@@ -18,7 +18,7 @@ from hypothesis.stateful import (
 )
 
 from calibration.errors import LabelRefusedError
-from calibration.store import Store, batches, leases
+from calibration.store import Store, leases, queue
 from tests.store.builders import ABANDONED, COMPLETE, PARTIAL_PLUS, Clock, Desk, make_desk
 
 REVIEWERS = ("ann", "bob", "cy")
@@ -122,7 +122,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.model = Model(self.desk.traces, wanted)
         self.clock = Clock()
         self.patch = pytest.MonkeyPatch()
-        self.patch.setattr(batches, "utc_now", self.clock)
+        self.patch.setattr(queue, "utc_now", self.clock)
         self.patch.setattr(leases, "utc_now", self.clock)
         self.sent: list[tuple[str, str, str, str]] = []
         self.tokens = 0

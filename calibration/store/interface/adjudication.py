@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from calibration.store import adjudication, frames, proposals, settling
+from calibration.store import adjudication, adjudication_frames, frames, proposals, settling
 from calibration.store.batches import Batch
 from calibration.store.interface.base import Calls
 from calibration.store.interface.roles import LEAD, REVIEWER, open_to
@@ -66,12 +66,12 @@ class AdjudicationCalls(Calls):
     @open_to(LEAD)
     def consensus_history(self, trace_id: str) -> pd.DataFrame:
         """Return every adjudication and withdrawal of a trace, oldest first."""
-        return adjudication.consensus_history(self._db, trace_id)
+        return adjudication_frames.consensus_history(self._db, trace_id)
 
     @open_to(LEAD)
     def adjudication_frame(self, batch_id: str) -> pd.DataFrame:
         """Return the consensus that stands of each trace of a batch, and whether it is reopened."""
-        return adjudication.adjudication_frame(self._db, self._rules().version, batch_id)
+        return adjudication_frames.adjudication_frame(self._db, self._rules().version, batch_id)
 
     @open_to(LEAD, oneself="adjudicator")
     def serve_adjudication(

@@ -5,10 +5,11 @@ from typing import Any
 
 import pandas as pd
 
-from calibration.store import batches, frames, leases
-from calibration.store.batches import Batch, Queue
+from calibration.store import batches, frames, leases, queue
+from calibration.store.batches import Batch
 from calibration.store.interface.base import Calls
 from calibration.store.interface.roles import LEAD, REVIEWER, open_to, ranks
+from calibration.store.queue import Queue
 
 
 class BatchCalls(Calls):
@@ -62,13 +63,13 @@ class BatchCalls(Calls):
     @open_to(REVIEWER, oneself="reviewer_id")
     def queue(self, reviewer_id: str, batch_id: str, *, limit: int = 3) -> Queue:
         """Claim and return the next traces for a reviewer."""
-        return batches.queue(self._db, reviewer_id, batch_id, self._rules().version, limit)
+        return queue.queue(self._db, reviewer_id, batch_id, self._rules().version, limit)
 
     @open_to(REVIEWER, oneself="reviewer_id", or_lead=True)
     def has_open_items(self, reviewer_id: str, batch_id: str) -> bool:
         """Return whether this reviewer still has traces of the batch to label."""
         version = self._rules().version
-        return batches.has_open_items(self._db, reviewer_id, batch_id, version)
+        return queue.has_open_items(self._db, reviewer_id, batch_id, version)
 
     @open_to(LEAD)
     def lease_frame(self, batch_id: str) -> pd.DataFrame:

@@ -13,6 +13,7 @@ from calibration.store import (
     label_import,
     labels,
     own_labels,
+    undo,
 )
 from calibration.store.interface.base import Calls
 from calibration.store.interface.roles import LEAD, REVIEWER, open_to
@@ -50,7 +51,7 @@ class LabelCalls(Calls):
     @open_to(REVIEWER, oneself="reviewer_id")
     def record_undo(self, *, client_token: str, reviewer_id: str, batch_id: str) -> str | None:
         """Take back the reviewer's latest label or skip; return its trace."""
-        return labels.record_undo(
+        return undo.record_undo(
             self._db,
             self._rules(),
             client_token=client_token,
@@ -61,14 +62,14 @@ class LabelCalls(Calls):
     @open_to(REVIEWER, oneself="reviewer_id")
     def last_label(self, reviewer_id: str, batch_id: str) -> tuple[str, str | None] | None:
         """Return trace and class of what one undo would take back."""
-        return labels.last_label(self._db, self._rules(), reviewer_id, batch_id)
+        return undo.last_label(self._db, self._rules(), reviewer_id, batch_id)
 
     @open_to(REVIEWER, oneself="reviewer_id")
     def reopen(
         self, *, client_token: str, trace_id: str, reviewer_id: str, batch_id: str, reason: str
     ) -> None:
         """Take back one's label of a trace, with the reason; what it held is the draft then."""
-        labels.reopen(
+        undo.reopen(
             self._db,
             self._rules(),
             client_token=client_token,
