@@ -14,7 +14,6 @@ from calibration.store.personal import personal_batch, take_in
 from calibration.store.review import for_review
 
 PASSED, FAILED, TOP_UP = "passed", "failed", "top_up"
-MAX_REASON = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,38 +255,6 @@ def certificate_of(
     with db.read() as cursor:
         found = valid_certificates(cursor, reviewer_id, version, utc_now(), private=private)
     return Certificate(**found[0]) if found else None
-
-
-def allow_attempt(
-    db: Database, version: str, *, client_token: str, reviewer_id: str, by: str, reason: str
-) -> None:
-    """Let somebody try once more than the rules allow; a lead says why. Once a token.
-
-    Raises
-    ------
-    InputError
-        If there is no reason or no such reviewer.
-    """
-    if not reason.strip():
-        raise InputError("allowing another attempt needs a reason")
-    with db.write() as cursor:
-        db.progress.check_reviewer(cursor, reviewer_id)
-        cursor.execute(
-            "INSERT INTO attempt_allowed SELECT nextval('event_seq'), ?, ?, ?, ?, ?, ? "
-            "ON CONFLICT (client_token) DO NOTHING",
-            [client_token, reviewer_id, version, by, reason.strip()[:MAX_REASON], utc_now()],
-        )
-
-
-def attempts_allowed(db: Database, version: str, reviewer_id: str) -> list[datetime]:
-    """Return when a lead allowed this person another attempt on this taxonomy version."""
-    with db.read() as cursor:
-        found = cursor.execute(
-            "SELECT created_at FROM attempt_allowed WHERE reviewer_id = ? "
-            "AND taxonomy_version = ? ORDER BY seq",
-            [reviewer_id, version],
-        ).fetchall()
-    return [row[0] for row in found]
 
 
 def exam_traces(

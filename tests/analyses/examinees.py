@@ -15,6 +15,7 @@ from calibration.records import Evidence, LabelDraft, TraceForReview
 from calibration.store import (
     Store,
     admission,
+    attempts,
     batches,
     certification,
     exposure,
@@ -33,6 +34,7 @@ def set_clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
     for module in (
         admission,
+        attempts,
         batches,
         certification,
         exposure,

@@ -13,7 +13,7 @@ from calibration.errors import (
     UncertifiedReviewerError,
 )
 from calibration.records import LabelDraft
-from calibration.store import Store, admission, certification, labels
+from calibration.store import Store, admission, attempts, certification, labels
 from calibration.store.admission import CertificateDemand
 from calibration.store.certification import Exam
 from calibration.taxonomy import default_taxonomy
@@ -25,7 +25,7 @@ VALID = timedelta(days=90)
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    for module in (admission, certification, labels):
+    for module in (admission, attempts, certification, labels):
         monkeypatch.setattr(module, "utc_now", made)
     return made
 

@@ -1,10 +1,15 @@
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from calibration.errors import InputError, LabelRefusedError
+from calibration.errors import InputError, LabelRefusedError, UncertifiedReviewerError
 from calibration.records import Draft, LabelDraft, Workflow
 from calibration.store import Store, drafts
+from calibration.store.admission import CertificateDemand
+from calibration.store.database import Cursor, Database
 from tests.store.builders import ABANDONED, Clock, Desk, make_trace, make_traces, query
 
 
@@ -312,3 +317,82 @@ def test_the_queue_shows_the_workflow_without_its_ceiling(desk: Desk) -> None:
     assert first.workflow == "research"
     assert "12.3456" not in repr(first)
     assert make_trace(0).trace_id == first.trace_id
+
+
+class Counted:
+    """A cursor that counts its statements."""
+
+    def __init__(self, cursor: Cursor, statements: list[str]) -> None:
+        self._cursor, self._statements = cursor, statements
+
+    def execute(self, sql: str, *values: Any) -> Any:
+        self._statements.append(sql)
+        return self._cursor.execute(sql, *values)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cursor, name)
+
+
+@pytest.fixture
+def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the statements that the store sends from here on."""
+    sent: list[str] = []
+
+    def counting(opened: Any) -> Any:
+        @contextmanager
+        def counted(db: Database) -> Iterator[Any]:
+            with opened(db) as cursor:
+                yield Counted(cursor, sent)
+
+        return counted
+
+    for name in ("read", "write"):
+        monkeypatch.setattr(Database, name, counting(getattr(Database, name)))
+    return sent
+
+
+def test_an_answer_takes_eight_statements_however_much_is_done(
+    desk: Desk, statements: list[str]
+) -> None:
+    for trace in desk.traces[:2]:
+        desk.queue()
+        desk.label(trace)
+        statements.clear()
+        desk.queue()
+        # Events, leases, inserts, what is claimed was not held, claimed now, drafts, traces.
+        assert len(statements) <= 8, statements
+
+
+def test_a_trace_that_was_undone_keeps_its_place_for_everybody(shared_desk: Desk) -> None:
+    desk = shared_desk
+    for reviewer in ("ann", "bob", "cy"):
+        assert desk.queue(reviewer, limit=1) == [desk.traces[0 if reviewer != "cy" else 1]]
+    desk.label(desk.traces[0], "ann")
+    desk.label(desk.traces[0], "bob")
+    assert desk.queue("cy", limit=5)[0] == desk.traces[1]
+    assert desk.store.queue("cy", desk.batch).total == 4
+    assert desk.undo("bob") == desk.traces[0]
+    assert desk.store.queue("cy", desk.batch).total == 5
+    desk.skip(desk.traces[0], "bob")
+    assert desk.queue("cy", limit=5) == [*desk.traces[1:], desk.traces[0]]
+    assert desk.store.queue("bob", desk.batch).total == 5
+
+
+def test_a_demand_that_another_handle_sets_holds_at_once(desk: Desk) -> None:
+    desk.queue()
+    with Store.open(desk.store.path) as other:
+        other.set_certificate_demand(CertificateDemand(every_batch=True), by="ada")
+    with pytest.raises(UncertifiedReviewerError):
+        desk.queue()
+    desk.store.set_certificate_demand(CertificateDemand(), by="ada")
+    assert desk.queue(limit=1) == [desk.traces[0]]
+
+
+def test_leases_are_seen_when_the_clock_goes_back(desk: Desk, clock: Clock) -> None:
+    first, second = desk.queue(limit=2)
+    desk.label(first)
+    clock.forward(hours=-3)
+    assert desk.queue(limit=1) == [second]
+    clock.forward(minutes=20)
+    assert desk.queue(limit=1) == [second]
+    assert desk.queue("bob", limit=1) == [desk.traces[2]]

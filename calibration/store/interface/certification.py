@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from calibration.records import Trace, TraceForReview
-from calibration.store import admission, certification, examined, personal
+from calibration.store import admission, attempts, certification, examined, personal
 from calibration.store.admission import CertificateDemand
 from calibration.store.certification import Certificate, Exam
 from calibration.store.interface.base import Calls
@@ -168,7 +168,7 @@ class CertificationCalls(Calls):
     @open_to(LEAD, oneself="by")
     def allow_attempt(self, *, client_token: str, reviewer_id: str, by: str, reason: str) -> None:
         """Let somebody try once more than the rules allow."""
-        certification.allow_attempt(
+        attempts.allow_attempt(
             self._db,
             self._rules().version,
             client_token=client_token,
@@ -180,7 +180,7 @@ class CertificationCalls(Calls):
     @open_to(REVIEWER, oneself="reviewer_id", or_lead=True)
     def attempts_allowed(self, reviewer_id: str) -> list[datetime]:
         """Return when a lead allowed this person another attempt."""
-        return certification.attempts_allowed(self._db, self._rules().version, reviewer_id)
+        return attempts.attempts_allowed(self._db, self._rules().version, reviewer_id)
 
     @open_to(REVIEWER)
     def certificate_demand(self) -> CertificateDemand:
