@@ -67,8 +67,15 @@ def own_flags(
     """Return which of these traces a reviewer has flagged, with the reason or an empty text."""
     with db.read() as cursor:
         found = cursor.execute(
-            "SELECT trace_id, coalesce(reason, '') FROM flag_current WHERE reviewer_id = ? "
-            "AND batch_id IN (?, ?) AND list_contains(?::VARCHAR[], trace_id) ORDER BY seq",
+            "SELECT trace_id, batch_id, kind, coalesce(reason, '') FROM flag_event "
+            "WHERE reviewer_id = ? AND batch_id IN (?, ?) "
+            "AND list_contains(?::VARCHAR[], trace_id) ORDER BY seq",
             [reviewer_id, *both(batch_id), list(trace_ids)],
         ).fetchall()
-    return dict(found)
+    # Every label asks, and few are flagged: the view of those that stand costs twice as much.
+    standing: dict[tuple[str, str], str] = {}
+    for trace_id, of, kind, reason in found:
+        standing.pop((trace_id, of), None)
+        if kind == "flag":
+            standing[trace_id, of] = reason
+    return {trace_id: reason for (trace_id, _), reason in standing.items()}

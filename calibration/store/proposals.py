@@ -84,12 +84,17 @@ def handbook_additions(db: Database, version: str) -> dict[str, list[str]]:
     """Return the accepted sentences by question, the one accepted first at the start."""
     with db.read() as cursor:
         found = cursor.execute(
-            "SELECT question, text FROM (SELECT *, row_number() OVER (PARTITION BY proposal_id "
-            "ORDER BY seq DESC) AS recency FROM proposal_event WHERE taxonomy_version = ?) "
-            "WHERE recency = 1 AND status = 'accepted' ORDER BY seq",
+            "SELECT proposal_id, status, question, text FROM proposal_event "
+            "WHERE taxonomy_version = ? ORDER BY seq",
             [version],
         ).fetchall()
+    # Every label asks: ranking them in the query costs twice as much.
+    accepted: dict[str, tuple[str, str]] = {}
+    for proposal_id, status, question, text in found:
+        accepted.pop(proposal_id, None)
+        if status == "accepted":
+            accepted[proposal_id] = question, text
     additions: dict[str, list[str]] = {}
-    for question, text in found:
+    for question, text in accepted.values():
         additions.setdefault(question, []).append(text)
     return additions
