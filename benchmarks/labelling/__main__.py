@@ -8,6 +8,7 @@ import click
 
 from benchmarks.labelling.keys import chromium, desk_times, fragment_times
 from benchmarks.labelling.load import Load, load
+from benchmarks.labelling.path import path_times
 from benchmarks.labelling.report import HEAD
 from benchmarks.report import add_section, run_head, table
 from tests.browser.conftest import Server
@@ -35,6 +36,20 @@ def keys_part(folder: Path, port: int, n: int) -> str:
         f"design notes): {POTATO_MS[0]:.0f} / {POTATO_MS[1]:.0f}; the desk takes "
         f"{desks[0].p50 / POTATO_MS[0]:.2f} / {desks[0].p95 / POTATO_MS[1]:.2f} of that.\n"
     )
+
+
+def path_part(folder: Path, n: int) -> str:
+    """Time the server's part of a label by the size of the batch and the number of reviewers."""
+    rows: list[list[object]] = []
+    for items in (300, 3_000, 20_000):
+        for people in (1, 20):
+            for times in path_times(folder, items=items, people=people, n=n):
+                rows.append([f"{items:,}", people, times.what, times.n, times.p50, times.p95])
+    return (
+        "### The server's part of a label\n\nProcessor time, without browser and Streamlit; a "
+        "third of the batch was labelled before.\n\n"
+        + table(["items", "reviewers", "what", "n", "p50", "p95"], rows)
+    )  # fmt: skip
 
 
 def load_part(done: Load) -> str:
@@ -69,7 +84,9 @@ def crash_part(folder: Path, rounds: int, seed: int) -> str:
 
 
 @click.command()
-@click.option("--part", "parts", multiple=True, type=click.Choice(["keys", "load", "crash"]))
+@click.option(
+    "--part", "parts", multiple=True, type=click.Choice(["path", "keys", "load", "crash"])
+)
 @click.option("--seed", default=1, show_default=True)
 @click.option("--labels", default=100, show_default=True, help="Labels a length.")
 @click.option("--people", default=20, show_default=True)
@@ -90,11 +107,13 @@ def main(
     output: Path,
 ) -> None:
     """Measure and write the page."""
-    chosen = parts or ("keys", "load", "crash")
+    chosen = parts or ("path", "keys", "load", "crash")
     busy = os.getloadavg()[0]
     found = []
     with tempfile.TemporaryDirectory() as directory:
         folder = Path(directory)
+        if "path" in chosen:
+            found.append(path_part(folder, labels))
         if "keys" in chosen:
             found.append(keys_part(folder, port, labels))
         if "load" in chosen:
