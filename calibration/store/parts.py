@@ -82,7 +82,7 @@ def read_part(part: Path, ids: Iterable[str]) -> dict[str, str]:
                 for row, trace_id in enumerate(table["trace_id"].to_pylist()):
                     if trace_id in wanted:
                         found[trace_id] = table["review"][row].as_py()
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         raise StoreError(
             f"{part}: the text of the traces cannot be read; bring back the file from a backup"
         ) from error
