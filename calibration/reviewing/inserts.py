@@ -103,11 +103,12 @@ def expected(
     """
     free = Counter(dict(pool))
     free.subtract(Counter(used))
+    unused = sum(n for n in free.values() if n > 0)
     put_in = 0
     calls = (numbers[slot:] < GOLD_RATE) | (numbers[slot:] >= 1 - REPEAT_RATE)
     for ahead in np.flatnonzero(calls).tolist():
         place = ahead - put_in
-        if place >= len(workflows):
+        if place >= len(workflows) or put_in == unused:
             break
         kind = kind_at(float(numbers[slot + ahead]), workflows[place], pool)
         if kind is not None and free[kind, workflows[place]] > 0:

@@ -187,10 +187,11 @@ class PutIn:
         if not self.pool:
             return len(self.pending)
         # What others hold comes last.
-        known = self.leases.shown.union(offered, taken)
+        shown = (left.keys() & self.leases.shown).union(offered)
+        last = (taken & left.keys()) - shown
+        known = shown | last
         workflows = self.plan.workflows
         fresh = [workflows[t] for t in left if t not in known]
-        last = (taken & left.keys()) - self.leases.shown.union(offered)
         fresh += [workflows[t] for t in sorted(last, key=self.plan.places.__getitem__)]
         longest = self.next_slot + len(fresh) + max(0, sum(self.pool.values()) - len(self.used))
         numbers = self._draws(longest)

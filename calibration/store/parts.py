@@ -2,6 +2,7 @@
 
 import json
 import os
+from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import asdict
 from functools import lru_cache
@@ -72,10 +73,11 @@ def read_part(part: Path, ids: Iterable[str]) -> dict[str, str]:
     wanted = set(ids)
     found: dict[str, str] = {}
     try:
-        foot, spans = _layout(part)
-        groups = [k for k, (low, high) in enumerate(spans) if any(low <= i <= high for i in wanted)]
+        foot, firsts = _layout(part)
+        # Ids are sorted; without statistics any row group may hold a trace.
+        groups = {max(0, bisect_right(firsts, i) - 1) for i in wanted} if firsts else None
         with pq.ParquetFile(part, metadata=foot) as file:
-            for group in groups:
+            for group in range(foot.num_row_groups) if groups is None else sorted(groups):
                 table = file.read_row_group(
                     group, columns=["trace_id", "review"], use_threads=False
                 )
@@ -92,18 +94,13 @@ def read_part(part: Path, ids: Iterable[str]) -> dict[str, str]:
 
 
 @lru_cache(maxsize=64)
-def _layout(part: Path) -> tuple[pq.FileMetaData, list[tuple[str, str]]]:
-    """Return the foot of a part, which never changes, and first and last id of its row groups."""
+def _layout(part: Path) -> tuple[pq.FileMetaData, list[str]]:
+    """Return the foot of a part, which never changes, and the first id of each row group."""
     foot = pq.read_metadata(part)
     columns = [foot.row_group(group).column(0) for group in range(foot.num_row_groups)]
-    # Without statistics every row group may hold a trace.
-    spans = [
-        (column.statistics.min, column.statistics.max)
-        if column.is_stats_set and column.statistics.has_min_max
-        else ("", chr(0x10FFFF))
-        for column in columns
-    ]
-    return foot, spans
+    if all(column.is_stats_set and column.statistics.has_min_max for column in columns):
+        return foot, [column.statistics.min for column in columns]
+    return foot, []
 
 
 def read_tasks(cursor: Cursor, part: Path, ids: list[str], most: int) -> dict[str, str]:
