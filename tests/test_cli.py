@@ -18,6 +18,8 @@ from click.testing import CliRunner, Result
 from calibration.cli import main
 from calibration.store import Store
 
+pytestmark = pytest.mark.usefixtures("few_draws")
+
 FIXTURES = Path(__file__).parent / "fixtures" / "importers"
 ASR = [sys.executable, "-c", "from calibration.cli import main; main()"]
 

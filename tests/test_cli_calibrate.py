@@ -11,6 +11,8 @@ from click.testing import CliRunner, Result
 
 from calibration.cli import main
 
+pytestmark = pytest.mark.usefixtures("few_draws")
+
 HERE = Path(__file__).parent
 TABLES = json.loads((HERE / "golden" / "judge_tables.json").read_text(encoding="utf-8"))
 CASE_A, CASE_B = TABLES["case_a"], TABLES["case_b"]
@@ -474,7 +476,7 @@ def test_the_text_answers_the_questions(run: Run) -> None:
         assert line in shown
 
 
-def test_the_worked_example_of_the_docs(run: Run) -> None:
+def test_the_worked_example_of_the_docs(run: Run, full_draws: None) -> None:
     docs = (HERE.parent / "docs" / "methods" / "calibration.md").read_text(encoding="utf-8")
     block = docs.split("```json\n")[1].split("```")[0]
     shown = run("--counts", counted(block)).stdout
