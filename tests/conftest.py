@@ -1,7 +1,9 @@
 """What all tests share: how Hypothesis searches, and less effort for what is not tested."""
 
+import os
 from collections.abc import Iterator
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from calibration.correction import bayesian
 from calibration.correction.posterior import Draws, draw_posterior
 from calibration.production import engines
 from calibration.store import passphrases
+from tests.stores import built_in
 
 # The same examples in every run of the suite, others in `make fuzz`: a suite that draws new
 # examples each time may fail on a commit that it passed an hour before.
@@ -57,3 +60,12 @@ def few_draws(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 
     if "full_draws" not in request.fixturenames:
         monkeypatch.setattr(bayesian, "draw_posterior", few)
+
+
+@pytest.fixture(scope="session")
+def built_demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the demo of seed 1, to be copied and not to be opened."""
+    own = tmp_path_factory.mktemp("demo")
+    base = tmp_path_factory.getbasetemp()
+    of_all = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    return built_in(of_all / "built-demo", own)

@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import re
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from app.components.charts import figure
 from app.judge_data import Asked, Found
 from calibration.analyses import judge_traces as traces
 from calibration.analyses.agreement_traces import TraceSet
-from calibration.analyses.demo import JUDGE, build_demo
+from calibration.analyses.demo import JUDGE
 from calibration.analyses.sampling import SELECTION
 from calibration.records import Evidence, LabelDraft, Verdict
 from calibration.reporting import judge_csv
@@ -28,16 +27,16 @@ from tests.analyses.worlds import World, ids, make_world
 from tests.app.conftest import OpenApp
 from tests.app.test_agreement_page import cell, table
 from tests.app.test_result_pages import page, texts
+from tests.stores import copy_store
 
 MIX = ("complete", "partial_plus", "partial_minus", "hallucinated", "abandoned")
 NewStore = Callable[..., None]
 
 
 @pytest.fixture(scope="module")
-def demo_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("demo") / "demo.duckdb"
-    with Store.open(path, create=True) as store:
-        build_demo(store, seed=1)
+def demo_store(built_demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = copy_store(built_demo, tmp_path_factory.mktemp("demo") / "demo.duckdb")
+    with Store.open(path) as store:
         store.add_reviewer("Lea", role="lead")
         store.add_reviewer("Rea")
     return path
@@ -45,8 +44,7 @@ def demo_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def demo(demo_store: Path, store_file: Path) -> Found:
-    shutil.copy(demo_store, store_file)
-    shutil.copytree(demo_store.with_suffix(".traces"), store_file.with_suffix(".traces"))
+    copy_store(demo_store, store_file)
     with Store.open(store_file) as store:
         return found_in(store, JUDGE)
 
