@@ -1,10 +1,20 @@
-"""What all tests share: how Hypothesis searches, and hashes of little effort."""
+"""What all tests share: how Hypothesis searches, and less effort for what is not tested."""
+
+import os
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
 
 import pytest
 from argon2 import PasswordHasher
 from hypothesis import settings
 
+from calibration.correction import bayesian
+from calibration.correction.posterior import Draws, draw_posterior
+from calibration.production import engines
 from calibration.store import passphrases
+from tests.stores import built_in
 
 # The same examples in every run of the suite, others in `make fuzz`: a suite that draws new
 # examples each time may fail on a commit that it passed an hour before.
@@ -20,3 +30,42 @@ def quick_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(passphrases, "_hasher", quick)
     # A hash of nobody's made with another effort would tell names of nobody from others.
     monkeypatch.setattr(passphrases, "_nobodys_hash", [])
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _known_sql() -> Iterator[None]:
+    """Write the SQL of an expression once: hundreds of small files ask for the same counts."""
+    written = engines._duckdb_sql
+
+    @lru_cache(2_000)
+    def known(operation: Any) -> str:
+        return written(operation.to_expr())
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engines, "_duckdb_sql", lambda expression: known(expression.op()))
+        yield
+
+
+@pytest.fixture
+def full_draws() -> None:
+    """Draw from the posterior as in the field, where a figure of it is looked at."""
+
+
+@pytest.fixture
+def few_draws(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw a tenth from the posterior: that its figures are right is tested in correction."""
+
+    def few(*tables: Any, wanted: int, **options: Any) -> Draws:
+        return draw_posterior(*tables, wanted=wanted // 10, **options)
+
+    if "full_draws" not in request.fixturenames:
+        monkeypatch.setattr(bayesian, "draw_posterior", few)
+
+
+@pytest.fixture(scope="session")
+def built_demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the demo of seed 1, to be copied and not to be opened."""
+    own = tmp_path_factory.mktemp("demo")
+    base = tmp_path_factory.getbasetemp()
+    of_all = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    return built_in(of_all / "built-demo", own)

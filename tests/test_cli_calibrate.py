@@ -1,77 +1,26 @@
 """`asr calibrate` on tables, files and the store: outside values, the contract, and refusals."""
 
-import json
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
 
-from calibration.cli import main
+from tests.cli_tables import (
+    CASE_A,
+    CASE_B,
+    HERE,
+    TABLES,
+    Run,
+    check,
+    content,
+    counted,
+    data,
+    labelled_files,
+    run,
+    three,
+    written,
+)
 
-HERE = Path(__file__).parent
-TABLES = json.loads((HERE / "golden" / "judge_tables.json").read_text(encoding="utf-8"))
-CASE_A, CASE_B = TABLES["case_a"], TABLES["case_b"]
-FIXTURES = HERE / "fixtures"
-
-Run = Callable[..., Result]
-
-
-@pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run `asr calibrate` in a directory of its own; an exception is a failed test."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("ASR_STORE", raising=False)
-
-    def called(*words: object, code: int = 0) -> Result:
-        done = CliRunner().invoke(main, ["calibrate", *map(str, words)])
-        if done.exception is not None and not isinstance(done.exception, SystemExit):
-            raise done.exception
-        assert done.exit_code == code, done.output
-        if code:
-            assert done.stderr.splitlines()[-1].lower().startswith("error: "), done.stderr
-        return done
-
-    return called
-
-
-def data(done: Result) -> Any:
-    def refuse(constant: str) -> None:
-        raise AssertionError(constant)
-
-    return json.loads(done.stdout, parse_constant=refuse)
-
-
-def content(case: str = "b", **changes: Any) -> dict[str, Any]:
-    """Return a five-class table as the file of tables has it; None takes a field away."""
-    of_a = case == "a"
-    fields = {
-        "design": "reference" if of_a else "production",
-        "classes": TABLES["classes"],
-        "credit": TABLES["credit"],
-        "confusion": CASE_A["reference_confusion_true_x_judge"]
-        if of_a
-        else CASE_B["production_labelled_true_x_judge"],
-        "production_judge_counts": CASE_A["production_judge_counts"]
-        if of_a
-        else CASE_B["production_judge_counts_all_incl_labelled"],
-    } | changes
-    return {name: value for name, value in fields.items() if value is not None}
-
-
-def counted(fields: object, name: str = "tables.json") -> Path:
-    path = Path(name)
-    path.write_text(fields if isinstance(fields, str) else json.dumps(fields), encoding="utf-8")
-    return path
-
-
-def three(estimate: dict[str, Any]) -> list[float]:
-    return [estimate["value"], *estimate["interval"]]
-
-
-# Outside values
+__all__ = ["run"]
+pytestmark = pytest.mark.usefixtures("few_draws")
 
 
 def test_a_reference_set(run: Run) -> None:
@@ -135,28 +84,6 @@ def test_real_agent_traces(run: Run) -> None:
         [0.26576576576576577, 0.2072054224986167, 0.3243261090329148], abs=1e-6
     )
     assert found["judge"]["kappa"]["value"] == pytest.approx(0.6537381719871062, abs=1e-6)
-
-
-# The contract
-
-
-def check(item: object) -> int:
-    """Count the estimates; each is null with a status, or a value inside its interval."""
-    if isinstance(item, list):
-        return sum(map(check, item))
-    if not isinstance(item, dict):
-        return 0
-    if {"value", "status"} <= item.keys():
-        assert {"value", "interval", "se", "method", "status"} <= item.keys()
-        if item["value"] is None:
-            assert item["interval"] is None
-            assert item["se"] is None
-            assert item["status"].startswith("not_estimable: ")
-        elif item["interval"] is not None:
-            low, high = item["interval"]
-            assert low - 1e-12 <= item["value"] <= high + 1e-12
-        return 1
-    return sum(map(check, item.values()))
 
 
 @pytest.mark.parametrize("case", ["a", "b"])
@@ -231,169 +158,6 @@ def test_confidence_seed_and_a_field_that_means_nothing(run: Run) -> None:
     assert found["judge"]["kappa"]["interval"][0] > wide["judge"]["kappa"]["interval"][0]
     assert high - low > 0
     assert "fields that mean nothing here: source" in found["notes"]
-
-
-# Malformed tables
-
-
-ROW = [1, 2, 3, 4, 5]
-BAD: list[tuple[object, str]] = [
-    ("", "is not JSON"),
-    ("{", "is not JSON"),
-    ("[1]", "must hold one JSON object"),
-    ("[" * 100_000, "nested too deeply"),
-    ('{"design": NaN}', "field 'classes' is missing"),
-    (content(design=None), "field 'design' is missing"),
-    (content(classes=None), "field 'classes' is missing"),
-    (content(credit=None), "field 'credit' is missing"),
-    (content(confusion=None), "field 'confusion' is missing"),
-    (content(production_judge_counts=None), "field 'production_judge_counts' is missing"),
-    (content(design="random"), "field 'design': must be one of production, reference"),
-    (content(design=1), "field 'design': must be one of"),
-    (content(classes=["a"]), "field 'classes': must be a list of 2"),
-    (content(classes="abcde"), "field 'classes': must be a list"),
-    (content(classes=["a", "b", "c", "d", 5]), "field 'classes': must be a list"),
-    (content(classes=["a", "b", "c", "d", " "]), "field 'classes': must be a list"),
-    (content(classes=["a", "b", "c", "d", "a"]), "field 'classes': must be a list of 2 to 200"),
-    (content(credit=[1, 0]), "field 'credit': must be a list of 5"),
-    (content(credit=[1, 0, 0, 0, 1.5]), "field 'credit': must be at most 1, got 1.5"),
-    (content(credit=[1, 0, 0, 0, -1]), "field 'credit': must be a number >= 0"),
-    (content(credit=[1, 0, 0, 0, True]), "field 'credit': must be a number"),
-    (content(credit=[1, 0, 0, 0, None]), "field 'credit': that of 'abandoned' is missing"),
-    (content(credit="1,0,0,0,0"), "field 'credit': must be a list"),
-    (content(confusion=[ROW] * 4), "field 'confusion': must be a list of 5, one a class of the h"),
-    (
-        content(confusion=[ROW] * 4 + [[1]]),
-        "field 'confusion': must be a list of 5, one a class of",
-    ),
-    (content(confusion=[ROW] * 4 + [3]), "field 'confusion': must be a list of 5"),
-    (content(confusion=[ROW] * 4 + [[1, 2, 3, 4, -5]]), "field 'confusion': must be a number >= 0"),
-    (content(confusion=[ROW] * 4 + [[1, 2, 3, 4, 0.5]]), "field 'confusion': must be a whole"),
-    (content(confusion=[ROW] * 4 + [[1, 2, 3, 4, "5"]]), "field 'confusion': must be a number"),
-    (content(confusion=[ROW] * 4 + [[1, 2, 3, 4, None]]), "field 'confusion': the count of"),
-    (content(confusion=[ROW] * 4 + [[1, 2, 3, 4, 10**9]]), "must sum to at most 10,000,000 labels"),
-    (content(production_judge_counts=[1, 2, 3, 4]), "field 'production_judge_counts': must be a"),
-    (content(production_judge_counts=[9e99] * 5), "field 'production_judge_counts': must be at"),
-    (content(production_judge_counts=[10**30] * 5), "field 'production_judge_counts': must be at"),
-    (content(production_judge_counts={"a": 1}), "'a' is no class of the judge"),
-    (
-        content(production_judge_counts=[5980, 1820, 930, 900, 6]),
-        "field 'production_judge_counts': for design 'production' it includes the labelled traces, "
-        "but 'abandoned' has 6 and 7 are labelled",
-    ),
-    (content(judge_classes=[*TABLES["classes"][:4], "x"]), "'abandoned' is not there"),
-    (content(judge_classes=[*TABLES["classes"], "x"]), "field 'confusion': must be a list of 6"),
-    (content(judge_classes=3), "field 'judge_classes': must be a list"),
-    (
-        json.dumps(content()).replace("5980", "NaN"),
-        "field 'production_judge_counts': must be a num",
-    ),
-    (json.dumps(content()).replace("5980", "Infinity"), "field 'production_judge_counts'"),
-]
-
-
-@pytest.mark.parametrize(("fields", "says"), BAD, ids=lambda v: str(v)[:60])
-def test_a_malformed_table_names_file_and_field(run: Run, fields: object, says: str) -> None:
-    stderr = run("--counts", counted(fields), code=2).stderr
-    assert stderr.startswith("error: tables.json: ")
-    assert says in stderr
-    assert stderr.count("\n") == 1
-
-
-def test_a_table_that_cannot_be_read(run: Run, tmp_path: Path) -> None:
-    assert "cannot be read" in run("--counts", "none.json", code=2).stderr
-    assert "cannot be read" in run("--counts", tmp_path, code=2).stderr
-    Path("binary").write_bytes(bytes(range(256)))
-    assert "is not UTF-8" in run("--counts", "binary", code=2).stderr
-
-
-# What the data do not allow
-
-
-@pytest.mark.parametrize("design", ["production", "reference"])
-@pytest.mark.parametrize(
-    "confusion",
-    [
-        [[0, 0], [0, 0]],
-        [[1, 0], [0, 0]],
-        [[0, 0], [10, 20]],
-        [[40, 0], [0, 0]],
-        [[20, 20], [20, 20]],
-        [[0, 30], [30, 0]],
-        [[50, 0], [0, 50]],
-    ],
-)
-@pytest.mark.parametrize("counts", [[0, 0], [50, 60], [10**9, 10**9]])
-def test_every_small_table_has_an_answer(
-    run: Run, design: str, confusion: list[list[int]], counts: list[int]
-) -> None:
-    labelled = [sum(column) for column in zip(*confusion, strict=True)]
-    if design == "production":
-        counts = [max(pair) for pair in zip(counts, labelled, strict=True)]
-    fields = {
-        "design": design, "classes": ["pass", "fail"], "credit": [1, 0], "confusion": confusion,
-        "production_judge_counts": counts,
-    }  # fmt: skip
-    path = str(counted(fields))
-    done = CliRunner().invoke(main, ["calibrate", "--counts", path, "--json"])
-    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-    found = data(done)
-    check(found)
-    assert done.exit_code == (1 if found["headline"] is None else 0)
-    if counts[0] == 50:
-        shown = CliRunner().invoke(main, ["calibrate", "--counts", path])
-        assert shown.exit_code == done.exit_code
-        assert "nan" not in shown.stdout.lower().split()
-    one_class = sum(map(any, confusion)) == 1
-    assert ("one_class_only" in {n["code"] for n in found["refusals"]}) == one_class
-    if one_class:
-        assert found["headline"] is None
-
-
-def test_labels_of_failures_only_show_recall_and_no_rate(run: Run) -> None:
-    words = [
-        "--human", FIXTURES / "failures_only_labels.csv",
-        "--verdicts", FIXTURES / "failures_only_verdicts.csv", "--credit", "success=1,failure=0",
-    ]  # fmt: skip
-    found = data(run(*words, "--json", code=1))
-    assert found["headline"] is None
-    assert {"one_class_only", "not_a_sample"} <= {n["code"] for n in found["refusals"]}
-    assert {n for n, e in found["estimates"].items() if e["value"] is not None} == {"judge_raw"}
-    assert three(found["judge"]["per_class"]["failure"]["recall"])[1] == pytest.approx(
-        0.757, abs=1e-3
-    )
-    assert found["label_worth"]["value"] is None
-    assert "of the human class failure" in found["label_worth"]["status"]
-    assert len(found["set_aside"]) == 2
-    shown = run(*words, code=1)
-    for line in (
-        "for the rate: no",
-        "only known of failure: 1.000 [0.758, 1.000]",
-        "all 12 labelled traces are of the human class failure",
-        "if they were chosen by their verdict, recall is 1 or 0 by construction",
-        "line 14, 15: the trace has no row in the verdict file",
-    ):
-        assert line in shown.stdout
-    assert (
-        shown.stderr == "error: no corrected rate can be given; the refusals say what would help\n"
-    )
-
-
-# Files through the command
-
-
-def written(name: str, *lines: str) -> Path:
-    Path(name).write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return Path(name)
-
-
-def labelled_files() -> list[object]:
-    """Write 50 labelled and 60 other traces of two workflows, each run at 0.30 USD."""
-    said = [f"t{k},{'ab'[k % 2]},{['x', 'y'][k % 3 == 0]},0.3" for k in range(110)]
-    labels = [f"t{k},{'ab'[(k + (k % 7 == 0)) % 2]}" for k in range(50)]
-    human = written("h.csv", "trace_id,outcome", *labels)
-    verdicts = written("v.csv", "trace_id,outcome,workflow,cost_usd", *said)
-    return ["--human", human, "--verdicts", verdicts, "--credit", "a=1,b=.4"]
 
 
 def test_ceilings_by_option_and_by_file(run: Run) -> None:
@@ -474,7 +238,7 @@ def test_the_text_answers_the_questions(run: Run) -> None:
         assert line in shown
 
 
-def test_the_worked_example_of_the_docs(run: Run) -> None:
+def test_the_worked_example_of_the_docs(run: Run, full_draws: None) -> None:
     docs = (HERE.parent / "docs" / "methods" / "calibration.md").read_text(encoding="utf-8")
     block = docs.split("```json\n")[1].split("```")[0]
     shown = run("--counts", counted(block)).stdout

@@ -15,6 +15,8 @@ from calibration.cli import main
 from calibration.records import OUTCOMES, Workflow
 from tests.analyses.worlds import World, ids, make_world
 
+pytestmark = pytest.mark.usefixtures("few_draws")
+
 Run = Callable[..., Result]
 N = 200
 NAMED = "=1+1"  # a workflow that a spreadsheet would run

@@ -16,6 +16,8 @@ from calibration.errors import CalibrationError, InputError
 from calibration.records import Verdict
 from tests.analyses.worlds import World, ids, make_world
 
+pytestmark = pytest.mark.usefixtures("few_draws")
+
 Run = Callable[..., Result]
 N = 1000
 RNG = np.random.default_rng(11)

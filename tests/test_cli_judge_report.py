@@ -13,6 +13,8 @@ from calibration.cli import main
 from calibration.records import OUTCOMES, Verdict
 from tests.analyses.worlds import World, ids, make_world
 
+pytestmark = pytest.mark.usefixtures("few_draws")
+
 FIXTURES = Path(__file__).parent / "fixtures"
 C, P, M, H, A = OUTCOMES
 TAU = ["--human", FIXTURES / "tau_labels.csv", "--verdicts", FIXTURES / "tau_verdicts.csv"]
@@ -252,7 +254,9 @@ def test_labels_of_failures_only(run: Run, tmp_path: Path) -> None:
 # Forty real runs of tau-bench and tau2-bench, drawn from 334, and the grades of the benchmarks
 
 
-def test_the_example_of_the_docs(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_example_of_the_docs(
+    run: Run, monkeypatch: pytest.MonkeyPatch, full_draws: None
+) -> None:
     """All but the last line: the fingerprint goes with the version."""
     root = Path(__file__).parents[1]
     monkeypatch.chdir(root)

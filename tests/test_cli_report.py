@@ -13,6 +13,8 @@ from calibration.cli import main
 from tests.analyses.production_files import MIXED10, alike, runs, write
 from tests.analyses.worlds import ids, make_world
 
+pytestmark = pytest.mark.usefixtures("few_draws")
+
 Run = Callable[..., Result]
 
 

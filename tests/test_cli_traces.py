@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from calibration.store import Store, TraceFilter
-from tests.test_cli import Run, asr, data, record, write
+from tests.cli_runs import Run, asr, data, record, write
 
 __all__ = ["asr"]
 

@@ -21,3 +21,8 @@ def new_world(tmp_path: Path) -> Iterator[NewWorld]:
     yield make
     for world in worlds:
         world.store.close()
+
+
+@pytest.fixture(autouse=True)
+def _few_draws(few_draws: None) -> None:
+    """Spare every analysis most of the posterior."""

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from calibration.analyses.agreement import analyse_agreement
-from calibration.analyses.demo import build_demo
 from calibration.analyses.judge import analyse_judge
 from calibration.analyses.report_options import ReportOptions
 from calibration.analyses.reviewer_drift import pools, reviewer_checks
@@ -22,6 +21,7 @@ from calibration.store import Store, TraceFilter
 from calibration.store.database import utc_now
 from tests.analyses.worlds import drawn_ids, ids, make_trace
 from tests.store.test_inserts import label_all, settle
+from tests.stores import copy_store
 
 NEW = tuple(drawn_ids(60, 30))
 OLD = tuple(t for t in ids(60) if t not in NEW)
@@ -160,9 +160,10 @@ def test_skips_and_what_was_not_blind_do_not_count(made: tuple[Store, str, str])
 
 
 @pytest.mark.long
-def test_who_drifts_comes_first_and_is_to_be_examined_again(tmp_path: Path) -> None:
-    with Store.open(tmp_path / "demo.duckdb", create=True) as store:
-        build_demo(store, seed=1)
+def test_who_drifts_comes_first_and_is_to_be_examined_again(
+    built_demo: Path, tmp_path: Path
+) -> None:
+    with Store.open(copy_store(built_demo, tmp_path / "demo.duckdb")) as store:
         first, *others = reviewer_checks(store)
         assert first.name == "Cleo (simulated)"
         (why,) = first.recertify

@@ -15,7 +15,7 @@ OpenApp = Callable[..., AppTest]
 
 
 @pytest.fixture
-def store_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def store_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few_draws: None) -> Iterator[Path]:
     path = tmp_path / "store.duckdb"
     monkeypatch.setenv("ASR_STORE", str(path))
     monkeypatch.setattr(sign_in, "DEFAULT", sign_in.OPEN)

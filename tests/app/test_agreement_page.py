@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import shutil
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -16,31 +15,29 @@ from app import agreement_steps, session
 from app.components.charts import figure
 from calibration.analyses import agreement_traces as traces
 from calibration.analyses.agreement import AgreementAnalysis, analyse_agreement
-from calibration.analyses.demo import build_demo
 from calibration.analyses.next_steps import next_steps
 from calibration.reporting import agreement_csv
 from calibration.store import Store, database
 from tests.analyses.worlds import World, make_world
 from tests.app.conftest import OpenApp
 from tests.app.test_result_pages import page, texts
+from tests.stores import copy_store
 
 MIX = ("complete", "partial_plus", "partial_minus", "hallucinated", "abandoned")
 NewStore = Callable[..., None]
 
 
 @pytest.fixture(scope="module")
-def demo_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("demo") / "demo.duckdb"
-    with Store.open(path, create=True) as store:
-        build_demo(store, seed=1)
+def demo_store(built_demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = copy_store(built_demo, tmp_path_factory.mktemp("demo") / "demo.duckdb")
+    with Store.open(path) as store:
         store.add_reviewer("Lea", role="lead")
     return path
 
 
 @pytest.fixture
 def demo(demo_store: Path, store_file: Path) -> AgreementAnalysis:
-    shutil.copy(demo_store, store_file)
-    shutil.copytree(demo_store.with_suffix(".traces"), store_file.with_suffix(".traces"))
+    copy_store(demo_store, store_file)
     with Store.open(store_file) as store:
         return analyse_agreement(store)
 

@@ -1,30 +1,19 @@
-import shutil
 from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import session
-from calibration.analyses.demo import build_demo
 from calibration.store import Store
 from tests.app.conftest import OpenApp
 from tests.app.test_result_pages import texts
 from tests.browser.samples import build_store, sample_trace
-
-
-@pytest.fixture(scope="module")
-def demo_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("demo") / "demo.duckdb"
-    with Store.open(path, create=True) as store:
-        build_demo(store, seed=1)
-    return path
+from tests.stores import copy_store
 
 
 @pytest.fixture
-def demo(demo_store: Path, store_file: Path) -> Path:
-    shutil.copy(demo_store, store_file)
-    shutil.copytree(demo_store.with_suffix(".traces"), store_file.with_suffix(".traces"))
-    return store_file
+def demo(built_demo: Path, store_file: Path) -> Path:
+    return copy_store(built_demo, store_file)
 
 
 @pytest.fixture

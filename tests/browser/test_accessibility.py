@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
-from calibration.analyses.demo import build_demo
-from calibration.store import Store
 from tests.browser.conftest import NOT_RUN, Server
 from tests.browser.desk import Desk
+from tests.stores import copy_store
 
 pytestmark = pytest.mark.browser
 
@@ -27,11 +26,8 @@ PAGES = {
 
 
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("axe") / "demo.duckdb"
-    with Store.open(path, create=True) as store:
-        build_demo(store, seed=1)
-    return path
+def demo(built_demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return copy_store(built_demo, tmp_path_factory.mktemp("axe") / "demo.duckdb")
 
 
 def violations(page: Page) -> list[str]:

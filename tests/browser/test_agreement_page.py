@@ -9,10 +9,10 @@ from playwright.sync_api import Locator, Page, expect
 
 from calibration.analyses.agreement import AgreementAnalysis, analyse_agreement
 from calibration.analyses.agreement_traces import confused
-from calibration.analyses.demo import build_demo
 from calibration.store import Store
 from tests.browser.conftest import Server
 from tests.browser.test_accessibility import violations
+from tests.stores import copy_store
 
 pytestmark = pytest.mark.browser
 
@@ -21,9 +21,8 @@ SLOW_MS = 60_000
 
 
 @pytest.fixture
-def result(server: Server) -> AgreementAnalysis:
-    with Store.open(server.store, create=True) as store:
-        build_demo(store, seed=1)
+def result(server: Server, built_demo: Path) -> AgreementAnalysis:
+    with Store.open(copy_store(built_demo, server.store)) as store:
         store.add_reviewer("Lea", role="lead")
         return analyse_agreement(store)
 

@@ -2,11 +2,12 @@
 
 import csv
 import io
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from calibration.analyses.demo import JUDGE, build_demo
+from calibration.analyses.demo import JUDGE
 from calibration.analyses.report_options import ReportOptions
 from calibration.analyses.store_report import StoreReport, report_with_work
 from calibration.reporting.as_html import html
@@ -15,15 +16,15 @@ from calibration.store import Store
 from tests.browser.conftest import Server
 from tests.browser.test_accessibility import settle, violations
 from tests.browser.test_agreement_page import SLOW_MS, click_cell, grid
+from tests.stores import copy_store
 
 pytestmark = pytest.mark.browser
 WINDOW = ReportOptions(since="2026-W32", until="2026-W35")
 
 
 @pytest.fixture
-def expected(server: Server) -> StoreReport:
-    with Store.open(server.store, create=True) as store:
-        build_demo(store, seed=1)
+def expected(server: Server, built_demo: Path) -> StoreReport:
+    with Store.open(copy_store(built_demo, server.store)) as store:
         store.add_reviewer("Lea", role="lead")
         return report_with_work(
             store, "production-001", judge_id=JUDGE, workflow="research", options=WINDOW

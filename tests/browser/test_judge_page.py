@@ -3,25 +3,25 @@
 import csv
 import io
 import json
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from calibration.analyses.demo import build_demo
 from calibration.analyses.judge_diagnostics import diagnose_judge
 from calibration.analyses.judge_traces import JudgedTraces, in_cell, judged_traces
 from calibration.store import Store
 from tests.browser.conftest import Server
 from tests.browser.test_accessibility import settle, violations
 from tests.browser.test_agreement_page import SLOW_MS, click_cell, grid
+from tests.stores import copy_store
 
 pytestmark = pytest.mark.browser
 
 
 @pytest.fixture
-def traces(server: Server) -> JudgedTraces:
-    with Store.open(server.store, create=True) as store:
-        build_demo(store, seed=1)
+def traces(server: Server, built_demo: Path) -> JudgedTraces:
+    with Store.open(copy_store(built_demo, server.store)) as store:
         store.add_reviewer("Lea", role="lead")
         return judged_traces(store, diagnose_judge(store))
 

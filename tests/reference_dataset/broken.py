@@ -1,0 +1,50 @@
+"""What a break of one rule is, and the rows that most of them change."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from tests.reference_dataset.copies import Copy, Row
+
+
+class Broken(NamedTuple):
+    """What the validator must say: file and line, the rule, words of the message.
+
+    `also` names rules that cannot but break with it; `seal` is false when the checksums
+    themselves are what is broken.
+    """
+
+    rule: str
+    file: str
+    line: int | None
+    says: str
+    also: tuple[str, ...] = ()
+    seal: bool = True
+
+
+Break = Callable[[Copy], Broken]
+
+
+class Breaks(dict[str, Break]):
+    """Breaks by what they are called."""
+
+    def named(self, test: Break) -> Break:
+        """Take in a break by the name of its function."""
+        self[test.__name__] = test
+        return test
+
+
+def outcome_is(outcome: str) -> Callable[[Row, Row], bool]:
+    return lambda trace, label: label["outcome"] == outcome
+
+
+def complete(copy: Copy) -> tuple[Row, Row]:
+    """Return a complete trace of ordinary length and cost in the middle of its file."""
+    return copy.find(
+        lambda t, label: label["outcome"] == "complete" and not t["trace_id"].endswith("001")
+    )
+
+
+def hallucinated(copy: Copy) -> tuple[Row, Row, Row]:
+    """Return an invented trace, its label and the evidence that holds the key."""
+    trace, label = copy.find(outcome_is("hallucinated"))
+    return trace, label, next(item for item in label["evidence"] if "key" in item)

@@ -1,0 +1,33 @@
+"""Whole stores as files: the demo, built once by whoever needs it first, and copies."""
+
+import os
+import shutil
+from pathlib import Path
+
+from calibration.analyses.demo import build_demo
+from calibration.store import Store
+from calibration.store.parts import parts_directory
+
+NAME = "demo.duckdb"
+
+
+def copy_store(store: Path, to: Path) -> Path:
+    """Copy a closed store with the text of its traces."""
+    shutil.copy(store, to)
+    shutil.copytree(parts_directory(store), parts_directory(to))
+    return to
+
+
+def built_in(shared: Path, own: Path) -> Path:
+    """Return the demo that lies in a folder of all processes; build it in an own one if none does.
+
+    Of two that build it at the same time the later one keeps its own.
+    """
+    if not (shared / NAME).exists():
+        with Store.open(own / NAME, create=True) as store:
+            build_demo(store, seed=1)
+        try:
+            os.rename(own, shared)
+        except OSError:
+            return own / NAME
+    return shared / NAME

@@ -1,0 +1,82 @@
+"""`asr demo`: a store like any other, marked as simulated."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from calibration.store import Store
+from tests.cli_runs import ASR, Run, asr, data, record, write, write_runs
+from tests.stores import copy_store
+
+__all__ = ["asr"]
+pytestmark = pytest.mark.usefixtures("few_draws")
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Path]:
+    """Run the demonstration once, as a command of its own."""
+    folder = tmp_path_factory.mktemp("demo")
+    done = subprocess.run(
+        [*ASR, "demo", "--no-serve", "--json", "--seed", "2", "--store", "demo.duckdb"],
+        cwd=folder, capture_output=True, text=True, timeout=300, check=True,
+    )  # fmt: skip
+    assert done.stderr == ""
+    return json.loads(done.stdout), folder / "demo.duckdb"
+
+
+@pytest.mark.long
+def test_the_demo_reports_beside_the_truth(demo: tuple[dict[str, Any], Path]) -> None:
+    shown, _ = demo
+    assert shown.keys() >= {"raw", "human_only", "corrected", "truth", "simulated"}
+    assert shown["simulated"] is True
+    assert 0 < shown["truth"] < 1
+    for name in ("raw", "human_only", "corrected"):
+        low, high = shown[name]["interval"]
+        assert 0 <= low < shown[name]["value"] < high <= 1
+    assert abs(shown["corrected"]["value"] - shown["truth"]) < 0.06
+
+
+@pytest.mark.long
+def test_the_reference_labels_of_the_demo_lead_to_the_truth(
+    asr: Run, demo: tuple[dict[str, Any], Path]
+) -> None:
+    shown, path = demo
+    reference = data(asr("calibrate", "--store", path, "--design", "reference", "--json"))
+    low, high = reference["estimates"]["inversion"]["interval"]
+    assert low < shown["truth"] < high
+
+
+@pytest.fixture
+def copied(built_demo: Path, tmp_path: Path) -> Path:
+    return copy_store(built_demo, tmp_path / "demo.duckdb")
+
+
+def test_the_demo_store_is_a_store_like_any_other(asr: Run, copied: Path) -> None:
+    reported = asr("report", "--store", copied)
+    assert reported.stdout.startswith("SIMULATED DATA")
+    reference = data(asr("calibrate", "--store", copied, "--design", "reference", "--json"))
+    assert reference["headline"] == "inversion"
+    assert reference["simulated"] is True
+    assert reference["estimates"]["post_stratified"]["value"] is None
+    assert asr("agreement", "--store", copied).stdout.startswith("SIMULATED DATA")
+    result = asr("demo", "--no-serve", "--store", copied, code=1)
+    assert "the demo needs an empty store" in result.stderr
+
+
+def test_real_labels_are_not_mixed_into_the_demo(asr: Run, tmp_path: Path, copied: Path) -> None:
+    asr("import", write_runs(tmp_path / "f.jsonl", 3), "--store", copied, "--yes")
+    asr("report", "--store", copied)  # later traces are no part of the batch
+    asr("sample", "--n", 30, "--seed", 1, "--store", copied)
+    result = asr("report", "--store", copied, code=1)
+    assert "keep the demo in a store of its own" in result.stderr
+
+
+def test_a_demo_that_was_cut_off_is_not_served(asr: Run, tmp_path: Path) -> None:
+    file = write(tmp_path / "f.jsonl", record("run-0001", simulated=True))
+    asr("import", file, "--yes", "--store", "half.duckdb")
+    with Store.open(tmp_path / "half.duckdb") as store, store._db.write() as cursor:
+        cursor.execute("UPDATE trace SET task_key = 'demo/run-0001'")
+    assert "was cut off" in asr("demo", "--store", "half.duckdb", code=1).stderr

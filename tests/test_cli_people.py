@@ -1,0 +1,86 @@
+"""Reviewers, roles, passphrases and who may come in from other machines."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from calibration.cli import main
+from calibration.store import Store
+from tests.cli_runs import Run, asr, data, filled, template
+
+__all__ = ["asr", "filled", "template"]
+pytestmark = pytest.mark.usefixtures("quick_hashes")
+
+GOOD = "correct horse battery"
+
+
+def test_reviewers_are_added_once(asr: Run, filled: list[str]) -> None:
+    assert data(asr("reviewer", "Mara Lind", "--role", "lead", "--json")) == {
+        "reviewer_id": "mara-lind", "name": "Mara Lind", "role": "lead",
+    }  # fmt: skip
+    assert "Mara Lind (lead) can label as 'mara-lind'" in asr("reviewer", "mara  lind").stdout
+    for name in ("", "  ", "!!!", "x" * 81):
+        asr("reviewer", name, code=2)
+
+
+def test_somebody_gets_another_role_and_the_last_admin_keeps_it(
+    asr: Run, filled: list[str]
+) -> None:
+    assert data(asr("reviewer", "Mara", "--role", "admin", "--json"))["role"] == "admin"
+    assert data(asr("reviewer", "Mara", "--json"))["role"] == "admin"
+    assert "only admin" in asr("reviewer", "Mara", "--role", "lead", code=1).stderr
+    asr("reviewer", "Nia", "--role", "admin")
+    assert data(asr("reviewer", "Mara", "--role", "lead", "--json"))["role"] == "lead"
+
+
+def type_in(*lines: str, name: str = "Mara") -> Result:
+    return CliRunner().invoke(main, ["passphrase", name], input="".join(f"{x}\n" for x in lines))
+
+
+def test_a_passphrase_is_asked_for_and_not_shown(asr: Run, filled: list[str]) -> None:
+    asr("reviewer", "Mara", "--role", "admin")
+    done = type_in(GOOD, GOOD)
+    assert done.exit_code == 0
+    assert "Mara (admin) has a new passphrase" in done.output
+    assert GOOD not in done.output
+    with Store.open("asr.duckdb") as store:
+        assert store.verify_sign_in("Mara", GOOD, "127.0.0.1")
+    short = type_in("short", "short")
+    assert (short.exit_code, "12 to 200 characters, got 5" in short.stderr) == (2, True)
+    nobody = type_in(GOOD, GOOD, name="Zoe")
+    assert (nobody.exit_code, "there is nobody called 'Zoe'" in nobody.stderr) == (2, True)
+
+
+def test_a_passphrase_is_made_up_and_printed_once(asr: Run, filled: list[str]) -> None:
+    asr("reviewer", "Mara", "--role", "admin")
+    made = asr("passphrase", "Mara", "--generate").stdout.splitlines()[1]
+    with Store.open("asr.duckdb") as store:
+        assert store.verify_sign_in("Mara", made, "127.0.0.1")
+
+
+def test_identities_are_shown_and_chosen(asr: Run, filled: list[str]) -> None:
+    assert asr("identities").stdout == "passphrase\n"
+    asr("identities", "open")
+    assert asr("identities").stdout == "open\n"
+    asr("reviewer", "Mara")
+    assert "nobody is asked" in asr("passphrase", "Mara", "--generate").stdout
+    assert "no admin has a passphrase" in asr("identities", "passphrase", code=2).stderr
+    assert "1 of this store's people" in asr("identities", "open", code=2).stderr
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.7", "my-machine"])
+def test_other_machines_are_let_in_only_when_sign_in_is_configured(
+    asr: Run, filled: list[str], host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for command in (["serve"], ["serve", "--store", "none.duckdb"], ["demo"]):
+        said = asr(*command, "--host", host, code=2).stderr
+        assert "lets other machines in, and sign-in is not configured: first `asr reviewer" in said
+    assert not Path("asr-demo.duckdb").exists()
+    asr("reviewer", "Mara", "--role", "admin")
+    asr("passphrase", "Mara", "--generate")
+    started: list[list[str]] = []
+    monkeypatch.setattr("os.execv", lambda _program, words: started.append(words))
+    monkeypatch.setattr("socket.socket.bind", lambda _socket, _address: None)
+    asr("serve", "--host", host)
+    assert f"--server.address={host}" in started[0]
