@@ -9,7 +9,8 @@ import streamlit as st
 from app import session
 from app.components.plain_view import trace_as_text
 from app.desk_data import bounded_text
-from calibration.analyses.adjudication import AdjudicationWork, Settled
+from calibration.analyses.adjudication import AdjudicationWork
+from calibration.analyses.settled import Settled
 from calibration.errors import CalibrationError
 from calibration.records import CAUSES, Reviewer
 from calibration.store import Store

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from calibration.analyses.adjudication import Settled, settled_traces
+from calibration.analyses.settled import Settled, settled_traces
 from calibration.store import Store
 from calibration.taxonomy import Taxonomy
 
