@@ -94,7 +94,7 @@ def summary(work: AdjudicationWork) -> str:
 
 def _alpha(work: AdjudicationWork) -> None:
     """Tell the whole of alpha, and what if the open disagreements were not there."""
-    with st.popover("Alpha", type="tertiary"):
+    with st.popover("About alpha", type="tertiary"):
         st.text("Krippendorff's alpha of the labels, n in traces with two or more:")
         st.text(str(work.alpha), width="content")
         st.caption("It is about the labels as they were given: settling does not raise it.")
