@@ -1,4 +1,4 @@
-"""Reviewers: how well each one does on silent gold and own repeats, and whether that falls."""
+"""Reviewers: how well each one does on silent gold and own repeats, and beside the others."""
 
 import pandas as pd
 import streamlit as st
@@ -16,12 +16,25 @@ from calibration.analyses.reviewer_drift import (
     pools,
     reviewer_checks,
 )
+from calibration.analyses.reviewers import agreement_with_others
+from calibration.estimates import Estimate
 from calibration.records import Reviewer
+from calibration.reporting.text import notes
 from calibration.reviewing.inserts import FULL_POOL, REPEAT_AFTER
 from calibration.store import Store
 
 CHOSEN, MISSED = "reviewers_chosen", "reviewers_missed"
+NO_PART = (
+    "no label that agreement is about: on traces planned for two reviewers, given blind; let them "
+    "label some"
+)
 KINDS = {"gold": "gold", "repeat": "own repeat"}
+
+
+@st.cache_resource(show_spinner=False, max_entries=4)
+def _beside(path: str, state: tuple[int, ...], _store: Store) -> dict[str, Estimate]:
+    """Return agreement with the others; it changes with the labels only."""
+    return agreement_with_others(_store)
 
 
 def _page() -> None:
@@ -41,7 +54,9 @@ def _page() -> None:
 
 def _all(store: Store, found: tuple[ReviewerChecks, ...]) -> None:
     _suggestions(found)
-    _table(found)
+    beside = _beside(str(store.path), store.label_state(), store)
+    _table(found, beside)
+    _about_agreement(found, beside)
     st.caption(
         "About one trace in twenty that a reviewer is given is silent gold (another one's trace "
         "with an adjudicated class), and one in twenty repeats an own label of at least "
@@ -68,10 +83,29 @@ def _suggestions(found: tuple[ReviewerChecks, ...]) -> None:
                 )
 
 
-def _table(found: tuple[ReviewerChecks, ...]) -> None:
+def _about_agreement(found: tuple[ReviewerChecks, ...], beside: dict[str, Estimate]) -> None:
+    """Say by which method, and why some have none."""
+    known = [(of.name, beside[of.reviewer_id]) for of in found if of.reviewer_id in beside]
+    said = [line.removeprefix("  + ") for line in notes(known)]
+    if without := [of.name for of in found if of.reviewer_id not in beside]:
+        said.append(f"{', '.join(without)}: {NO_PART}")
+    if said:
+        st.text("Agreement with the others\n" + "\n".join(said))
+    method = next((value.method for _, value in known if value.interval is not None), "")
+    st.caption(
+        "Agrees with others: on each trace shared with others, the share of them who gave the same "
+        "class; n is the shared traces of all production batches"
+        + (f", 95 % intervals: {method}" if method else "")
+        + ". Who differs may be right: only settled traces tell."
+    )
+    st.page_link("views/agreement.py", label="Agreement, batch by batch")
+
+
+def _table(found: tuple[ReviewerChecks, ...], beside: dict[str, Estimate]) -> None:
     columns: dict[str, list[object]] = {
         "reviewer": [of.name for of in found],
         "labels": [of.n_labels for of in found],
+        "beside": [_agrees(beside.get(of.reviewer_id)) for of in found],
         "pace": [of.pace_s for of in found],
         "gold": [_hits(of.gold) for of in found],
         "gold_drift": [_drift(of.gold) for of in found],
@@ -88,6 +122,10 @@ def _table(found: tuple[ReviewerChecks, ...]) -> None:
             "pace": st.column_config.NumberColumn(
                 "pace, s", format="%.0f", help="Median active seconds of the last 20 labels"
             ),
+            "beside": st.column_config.TextColumn(
+                "agrees with others",
+                help="Share of the others who gave the same class to a shared trace; 95 %",
+            ),
             "gold": st.column_config.TextColumn(
                 "accuracy on gold", help="Silent gold given the adjudicated class; 95 %, Wilson"
             ),
@@ -101,6 +139,12 @@ def _table(found: tuple[ReviewerChecks, ...]) -> None:
             "until": st.column_config.DateColumn("certificate until"),
         },
     )  # fmt: skip
+
+
+def _agrees(beside: Estimate | None) -> str:
+    if beside is None or not beside.ok:
+        return "not estimable"
+    return f"{figure(beside, 2)}, n = {beside.n:,}"
 
 
 def _hits(checks: Checks) -> str | None:

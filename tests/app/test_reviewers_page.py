@@ -15,6 +15,7 @@ from calibration.analyses.demo import build_demo
 from calibration.records import Reviewer
 from calibration.reviewing import inserts
 from calibration.store import Store
+from tests.analyses.worlds import make_world as make_small
 from tests.app.conftest import OpenApp
 from tests.app.test_result_pages import page, texts
 from tests.browser.samples import build_store
@@ -53,6 +54,26 @@ def test_a_lead_sees_who_should_be_examined_again(demo: Path, open_app: OpenApp)
     assert table["gold_drift"].iloc[0].startswith("needs")
     missed = app.dataframe[1].value
     assert (missed["held against"] != missed["given"]).all()
+
+
+def test_a_lead_sees_how_each_one_agrees_with_the_others(
+    store_file: Path, open_app: OpenApp
+) -> None:
+    made = make_small(store_file)
+    made.store.add_reviewer("Lea", role="lead")
+    given = dict.fromkeys(made.drawn[:4], "complete")
+    made.label("Ann", given)
+    made.label("Ben", given | {made.drawn[0]: "abandoned"})
+    made.label("Cy", {made.drawn[5]: "complete"})
+    made.store.close()
+    app = page(open_app(reviewer="lea"), "reviewers")
+    table = app.dataframe[0].value.set_index("reviewer")
+    assert table["beside"]["Ann"].startswith("0.75 [")
+    assert table["beside"]["Ann"].endswith("], n = 4")
+    assert table["beside"]["Cy"] == "not estimable"
+    assert "Cy: not estimable: this rater shared no item with another" in texts(app)
+    said = "\n".join(caption.value for caption in app.caption)
+    assert "95 % intervals: delete-one jackknife, Fisher z" in said
 
 
 def test_what_a_lead_was_shown_of_missed_checks_is_written_down(
