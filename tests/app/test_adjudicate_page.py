@@ -228,6 +228,9 @@ def test_a_proposal_is_edited_and_accepted(
     app = page(open_app(reviewer="lea"), "adjudicate")
     app.session_state["adjudicate_view"] = "Handbook"
     app.run()
+    assert "Are all sub-goals satisfied and the spec met?\nBetween Completed and" in texts(app)
+    next(b for b in app.button if b.label == "Accept").click().run()
+    assert "the sentence still has its blank (when ...)" in texts(app)
     (text,) = app.text_area
     text.input("A missing source is a missing sub-goal.")
     next(b for b in app.button if b.label == "Decline").click().run()
