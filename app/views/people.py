@@ -13,7 +13,7 @@ from calibration.errors import CalibrationError
 from calibration.records import ROLES
 from calibration.store import Access, Store, generated_passphrase
 
-FEW = 15
+FEW, ON_A_BUTTON = 15, 28
 SAID, REFUSED, MADE = "people_said", "people_refused", "people_made"
 MAY = {
     "reviewer": "labels, and sees nothing of what others said",
@@ -131,7 +131,7 @@ def _one(store: Store, people: list[Access]) -> None:
 def _passphrase(store: Store, chosen: Access) -> None:
     person = chosen.person
     # Every button names whom it is about: a fast click must not meet somebody else.
-    who, name = person.reviewer_id, frame.plain(person.name)
+    who, name = person.reviewer_id, frame.plain(_short(person.name))
     st.markdown("#### Passphrase")
     st.button(
         f"Make one up for {name}", key=f"people_generate_{who}", on_click=_generate,
@@ -154,6 +154,11 @@ def _passphrase(store: Store, chosen: Access) -> None:
         )  # fmt: skip
         if who == session.reviewer_id(store) and session.signs_in(store):
             st.caption("This is you: you are signed out at once, and cannot come back alone.")
+
+
+def _short(name: str) -> str:
+    """Return a name that fits on a button; who is meant stands above it in full."""
+    return name if len(name) <= ON_A_BUTTON else f"{name[: ON_A_BUTTON - 1].rstrip()}…"
 
 
 def _generate(store: Store, reviewer_id: str, name: str) -> None:
@@ -196,8 +201,9 @@ def _role(store: Store, chosen: Access) -> None:
             "This is your own role: this page closes for you, and another admin has to give it "
             "back."
         )
+    name = frame.plain(_short(person.name))
     st.button(
-        f"Make {frame.plain(person.name)} {'an admin' if wanted == 'admin' else f'a {wanted}'}",
+        f"Make {name} {'an admin' if wanted == 'admin' else f'a {wanted}'}",
         key=f"people_role_now_{person.reviewer_id}", on_click=_role_now,
         args=(store, person.reviewer_id, wanted), disabled=wanted == person.role,
     )  # fmt: skip

@@ -120,7 +120,7 @@ def test_a_third_attempt_is_on_the_teams_own_adjudicated_traces(anna: Examinee) 
         anna.practise()
     anna.store.allow_attempt(client_token="1", reviewer_id=ME, by="lea", reason="once more")
     own_traces(anna, 20)
-    with pytest.raises(NotAllowedError, match=r"needs 40 adjudicated traces.*4 complete") as found:
+    with pytest.raises(NotAllowedError, match=r"needs 40 adjudicated traces.*4 Completed") as found:
         anna.start()
     # The lead is told the same before they decide.
     assert no_own_form(anna.store, anna.by, ME) == str(found.value)

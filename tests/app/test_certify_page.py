@@ -213,6 +213,8 @@ def test_an_attempt_that_is_allowed_waits_for_enough_traces(
     app = page(open_app)
     assert "A further attempt needs 40 adjudicated traces" in words(app)
     assert "certificate_exam" not in keys(app)
+    (row,) = others(page(open_app, "lea"), "Anna")
+    assert row["next"] == "allowed; too few adjudicated traces"
 
 
 def test_others_are_told_of_an_ended_certificate(anna: Examinee, open_app: OpenApp) -> None:

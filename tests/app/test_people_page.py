@@ -131,5 +131,7 @@ def test_the_longest_name_is_taken_and_a_longer_one_refused(people: AppTest, sto
     store.add_reviewer("N" * 80)
     choose(people.run(), "n" * 80)
     assert not people.exception
+    made = people.button(key=f"people_generate_{'n' * 80}").label
+    assert made == f"Make one up for {'N' * 27}\\…"
     with pytest.raises(InputError, match="1 to 80"):
         store.add_reviewer("N" * 200)

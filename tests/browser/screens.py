@@ -81,7 +81,9 @@ def _sign_in(browser: Browser, server: Server, width: str, scheme: str, name: st
 
 def _settle(page: Page) -> None:
     page.wait_for_selector("[data-testid=stMain]")
-    page.wait_for_timeout(3_500)
+    page.wait_for_timeout(2_500)
+    page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]")
+    page.wait_for_timeout(1_500)
 
 
 def press(*keys: str) -> Callable[[Page], None]:

@@ -65,7 +65,35 @@ def take_sign_in(browser: Browser, folder: Path, take: Take, take_state: TakeSta
         page.wait_for_timeout(1_500)
 
     take_state(browser, "sign-in-wrong", wrong)
+
+    def own_role(page: Page) -> None:
+        people(page)
+        page.get_by_role("radiogroup").get_by_text("lead", exact=True).click()
+        page.wait_for_timeout(1_500)
+        page.get_by_text("This is your own role").scroll_into_view_if_needed()
+        page.wait_for_timeout(1_000)
+
     take_state(browser, "people", people)
+    take_state(browser, "people-own-role", own_role)
+    server.stop()
+    with Store.open(server.store) as store:
+        store.add_reviewer(
+            "A very long name, as long as a name in this store may be: eighty letters"
+        )
+        for number in range(55):
+            store.add_reviewer(f"Reviewer {number + 1}")
+    server.start()
+    take_state(browser, "people-many", people)
+
+    def long_name(page: Page) -> None:
+        people(page)
+        page.get_by_label("Who").fill("A very")
+        page.keyboard.press("Enter")
+        page.wait_for_timeout(2_500)
+        page.get_by_role("button", name="Make one up").scroll_into_view_if_needed()
+        page.wait_for_timeout(1_000)
+
+    take_state(browser, "people-long-name", long_name)
     server.stop()
 
 
@@ -140,12 +168,8 @@ def take_third_attempt(browser: Browser, folder: Path, take: Take, take_state: T
 
     take_state(browser, "certificate-third-allowed", allow)
 
-    def start(page: Page) -> None:
-        page.goto(f"{server.url}/certify?reviewer=tom")
-        page.get_by_role("button", name="Start the examination").click()
-        page.wait_for_timeout(3_000)
-
-    take_state(browser, "certificate-third-too-few", start)
+    path = "certify?reviewer=tom"
+    take(browser, server, "certificate-third-too-few", path, whole=False)
     server.stop()
 
 
@@ -208,7 +232,7 @@ def take_proposals(browser: Browser, folder: Path, take: Take, take_state: TakeS
             page.get_by_role("radio", name=view).or_(page.get_by_role("button", name=view)).click()
             page.wait_for_timeout(3_000)
             page.set_viewport_size({"width": page.evaluate("innerWidth"), "height": 1_300})
-            page.wait_for_timeout(1_000)
+            page.wait_for_timeout(3_000)
 
         take_state(browser, f"adjudicate-{view.lower()}-full", show)
     server.stop()
