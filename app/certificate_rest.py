@@ -16,9 +16,11 @@ from calibration.analyses.operating_curve import OperatingPoint
 from calibration.analyses.reviewer_drift import held_certificates
 from calibration.errors import CalibrationError
 from calibration.records import Reviewer
+from calibration.reviewing.attempts import AttemptRule
 from calibration.store import Store
 
 Others = list[tuple[Reviewer, Standing]]
+AGAIN = " (certified: would be examined again)"
 TOO_FEW = "allowed; too few adjudicated traces"
 WHOLE, TWICE = "one examination", "within two attempts"
 WHO, REASON, TOKEN, SAID = (f"certificate_{name}" for name in ("who", "reason", "token", "said"))
@@ -125,19 +127,39 @@ def for_leads(store: Store, by: Examiner, lead: Reviewer, everybody: Others) -> 
         ),
         hide_index=True, alt="Certificates of all reviewers",
     )  # fmt: skip
-    stuck = [r.reviewer_id for r, _ in _stuck(everybody, lead)]
     if said := st.session_state.pop(SAID, ""):
         st.text(said)
+    stuck = _stuck(everybody, lead)
+    certified = [
+        (r, s)
+        for r, s in everybody
+        if s.next.step == "certified" and r.reviewer_id != lead.reviewer_id
+    ]
     if not stuck:
         st.text("Nobody waits for a lead to allow another attempt.")
-        return
+    if stuck or certified:
+        _decide(store, by, lead, [*stuck, *certified], waiting=bool(stuck))
+
+
+def _decide(store: Store, by: Examiner, lead: Reviewer, of: Others, *, waiting: bool) -> None:
+    """Let a lead allow another attempt: who is certified may be examined again, after drift say."""
+    names, stands = session.reviewer_names(store), {r.reviewer_id: s for r, s in of}
+
+    def called(who: str) -> str:
+        return names[who] + (AGAIN if stands[who].next.step == "certified" else "")
+
     st.session_state.setdefault(TOKEN, uuid4().hex)
-    with st.container(border=True, key="certificate_allow"):
+    with (
+        st.container(border=True, key="certificate_allow")
+        if waiting
+        else st.expander("Examine somebody again who is certified")
+    ):
         who = st.selectbox(
-            "Allow another attempt, on traces this team has adjudicated", stuck, key=WHO,
-            format_func=lambda who: names[who],
+            "Allow another attempt to", list(stands), key=WHO, format_func=called,
+            help="After two attempts it is on traces that this team has adjudicated.",
         )  # fmt: skip
-        if lacks := no_own_form(store, by, who):
+        own = stands[who].next.used >= AttemptRule().attempts
+        if lacks := no_own_form(store, by, who) if own else "":
             st.text(
                 f"{names[who]} could not start yet: {lacks}. You can allow it all the same; it "
                 "holds until they start."

@@ -72,6 +72,13 @@ def _where(stands: Standing) -> tuple[str, list[str]]:
     enough = stands.certificate is not None and (
         stands.certificate.private or not stands.private_demanded
     )
+    if enough and stands.next.step != "certified":
+        lines.append(
+            "A lead lets you be examined again; this certificate holds all the same."
+            if stands.next.counted_from is None
+            else "It can be renewed now: an examination begins a new one."
+        )
+        lines += _next(stands)
     if enough:
         return "You are certified", lines
     if stands.certificate is not None:
@@ -91,11 +98,15 @@ def _where(stands: Standing) -> tuple[str, list[str]]:
         lines.append(
             f"A practice round is open: {stands.practice.labelled} of {stands.practice.n} labelled."
         )
-    if not stands.next.may:
-        lines.append(f"Next: {stands.next.why}.")
+    return title, [*lines, *_next(stands)]
+
+
+def _next(stands: Standing) -> list[str]:
+    """Return what has to happen before an examination, and from when on; nothing: it may be."""
+    lines = [] if stands.next.may else [f"Next: {stands.next.why}."]
     if stands.next.at is not None:
         lines.append(f"From {stands.next.at:%d %B %Y, %H:%M} UTC on.")
-    return title, lines
+    return lines
 
 
 def _held(stands: Standing, held: Certificate) -> list[str]:

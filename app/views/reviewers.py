@@ -73,8 +73,11 @@ def _suggestions(found: tuple[ReviewerChecks, ...]) -> None:
                     st.text(f"{why}.")
                 st.caption(
                     "Read the missed checks below together first: a fall may also come from harder "
-                    "traces, or from gold that is wrong. A new certificate begins the checks anew."
+                    "traces, or from gold that is wrong. Whoever is certified may be examined "
+                    "again once a lead allows it: under Others on the Certificate page. A new "
+                    "certificate begins the checks anew."
                 )
+                st.page_link("views/certify.py", label="Go to the Certificate page")
 
 
 @st.fragment

@@ -205,6 +205,27 @@ def test_a_reason_for_one_is_not_kept_for_the_next(anna: Examinee, open_app: Ope
     assert app.text_input(key="certificate_reason").value == ""
 
 
+def test_who_is_certified_can_be_examined_again(anna: Examinee, open_app: OpenApp) -> None:
+    anna.sit(anna.start())
+    anna.later(hours=2)
+    app = page(open_app, "lea")
+    assert "Nobody waits for a lead to allow another attempt." in words(app)
+    (who,) = app.selectbox(key="certificate_who").options
+    assert who == "Anna (certified: would be examined again)"
+    assert "could not start yet" not in words(app)
+    app.text_input(key="certificate_reason").input("Fell on silent gold.")
+    app.button(key="certificate_allow_it").click().run()
+    assert not app.exception
+    shown = words(page(open_app))
+    assert "A lead lets you be examined again" in shown
+    assert "Next: 24 hours must pass between two attempts" in shown
+    anna.later(hours=25)
+    anna.practise()
+    app = page(open_app)
+    assert title(app) == "You are certified"
+    assert "certificate_exam" in keys(app)
+
+
 def test_an_attempt_that_is_allowed_waits_for_enough_traces(
     anna: Examinee, open_app: OpenApp
 ) -> None:
