@@ -98,6 +98,8 @@ def _where(stands: Standing) -> tuple[str, list[str]]:
         lines.append(
             f"A practice round is open: {stands.practice.labelled} of {stands.practice.n} labelled."
         )
+    if stands.next.own_form and stands.next.step != "lead":
+        lines.append("A lead has allowed you another attempt.")
     return title, [*lines, *_next(stands)]
 
 

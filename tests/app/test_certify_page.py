@@ -232,7 +232,7 @@ def test_an_attempt_that_is_allowed_waits_for_enough_traces(
     use_up(anna)
     anna.store.allow_attempt(client_token="1", reviewer_id=ME, by="lea", reason="once more")
     app = page(open_app)
-    assert "A further attempt needs 40 adjudicated traces" in words(app)
+    assert "A lead has allowed you another attempt.\nA further attempt needs 40" in words(app)
     assert "certificate_exam" not in keys(app)
     (row,) = others(page(open_app, "lea"), "Anna")
     assert row["next"] == "allowed; too few adjudicated traces"
