@@ -68,7 +68,7 @@ def _open(store: Store, lead: Reviewer, of: Proposal) -> None:
         st.text_area("Sentence for the handbook", value=of.text, key=text, max_chars=600)
         with st.container(horizontal=True, vertical_alignment="bottom"):
             st.button(
-                "Accept", key=f"accept_{of.proposal_id}", type="primary",
+                "Accept", key=f"accept_{of.proposal_id}",
                 on_click=_decide, args=(store, lead.reviewer_id, of, ACCEPTED),
             )  # fmt: skip
             st.text_input(

@@ -215,8 +215,8 @@ def take_proposals(browser: Browser, folder: Path, take: Take, take_state: TakeS
     for trace_id, (_, final, cause) in zip(world.drawn, due, strict=False):
         settle_as_lea(world, trace_id, final, cause=cause)
     decided = [
-        ("accepted", "A fact that no step shows is invented, also where it is right.", None),
-        ("declined", "A missing date is no material error.", "The handbook says so on page 2."),
+        ("accepted", "A missing date is left out; a wrong one is a material error.", None),
+        ("declined", "What no step shows is invented.", "The handbook says so on page 2."),
     ]
     for of, (status, text, reason) in zip(handbook_proposals(store)[1:], decided, strict=True):
         store.decide_proposal(
