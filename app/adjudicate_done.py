@@ -9,7 +9,8 @@ import streamlit as st
 from app import session
 from app.components.plain_view import trace_as_text
 from app.desk_data import bounded_text
-from calibration.analyses.adjudication import AdjudicationWork, Settled
+from calibration.analyses.adjudication import AdjudicationWork
+from calibration.analyses.settled import Settled
 from calibration.errors import CalibrationError
 from calibration.records import CAUSES, Reviewer
 from calibration.store import Store
@@ -84,7 +85,9 @@ def _table(work: AdjudicationWork, names: Mapping[str, str]) -> Settled | None:
     picked = st.dataframe(
         cells, key=LIST, hide_index=True, on_select="rerun", selection_mode="single-row",
         alt="Settled traces",
-        column_config={"when": st.column_config.DatetimeColumn(format="YYYY-MM-DD HH:mm")},
+        column_config={
+            "when": st.column_config.DatetimeColumn("when (UTC)", format="YYYY-MM-DD HH:mm")
+        },
     )  # fmt: skip
     rows = picked["selection"]["rows"]
     return work.settled[rows[0]] if rows and rows[0] < len(work.settled) else None
@@ -131,7 +134,7 @@ def _history(store: Store, of: Settled, names: Mapping[str, str]) -> None:
     for event in events:
         who = names.get(event["adjudicator"], event["adjudicator"])
         what = event["outcome"] if event["kind"] == "consensus" else "withdrawn"
-        st.text(f"{event['created_at']:%Y-%m-%d %H:%M} {who}: {what}")
+        st.text(f"{event['created_at']:%Y-%m-%d %H:%M} UTC, {who}: {what}")
 
 
 def _withdraw(store: Store, adjudicator: str, trace_id: str) -> None:

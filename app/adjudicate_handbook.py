@@ -8,6 +8,7 @@ from app.adjudicate_done import cause_title
 from calibration.analyses.handbook_proposals import (
     ACCEPTED,
     AT_LEAST,
+    BLANK,
     OPEN,
     Proposal,
     handbook_proposals,
@@ -18,6 +19,7 @@ from calibration.store import Store
 
 TIMES = "adjudicate_times"
 REFUSED = "adjudicate_proposal_refused"
+SHOWN = 12
 
 
 def show(store: Store, lead: Reviewer) -> None:
@@ -41,24 +43,33 @@ def show(store: Store, lead: Reviewer) -> None:
     if declined:
         st.subheader("Declined", anchor=False)
         for of in declined:
-            st.text(f"{of.question}: {of.text}\nWhy not: {of.reason}")
+            asked = store.taxonomy().node(of.question).question
+            st.text(f"{asked}\n{of.text}\nWhy not: {of.reason}")
 
 
 def _open(store: Store, lead: Reviewer, of: Proposal) -> None:
     text, reason = f"proposal_{of.proposal_id}", f"proposal_why_{of.proposal_id}"
     with st.container(border=True):
-        between = f", between {' and '.join(of.classes)}" if of.classes else ""
-        st.text(f"{of.question}{between}: {len(of.trace_ids):,} adjudications")
+        taxonomy = store.taxonomy()
+        titles = {c.name: c.title for c in taxonomy.classes}
+        between = " and ".join(titles[name] for name in of.classes)
+        st.text(
+            f"{taxonomy.node(of.question).question}\n"
+            + (f"Between {between}: " if between else "Rubric unclear: ")
+            + f"{len(of.trace_ids):,} adjudications"
+        )
         causes = ", ".join(f"{cause_title(cause)} {n:,}" for cause, n in of.causes.items())
-        st.text(f"Causes: {causes}. Traces: {', '.join(of.trace_ids[:12])}")
+        more = len(of.trace_ids) - SHOWN
+        named = ", ".join(of.trace_ids[:SHOWN]) + (f" and {more:,} more" if more > 0 else "")
+        st.text(f"Causes: {causes}. Traces, to be read under Settled: {named}")
         if of.n_new:
             st.text(f"It was {'declined' if of.reason else 'accepted'} before; "
                     f"{of.n_new:,} more have come since.")  # fmt: skip
         st.text_area("Sentence for the handbook", value=of.text, key=text, max_chars=600)
         with st.container(horizontal=True, vertical_alignment="bottom"):
             st.button(
-                "Accept", key=f"accept_{of.proposal_id}", type="primary",
-                on_click=_decide, args=(store, lead.reviewer_id, of, "accepted"),
+                "Accept", key=f"accept_{of.proposal_id}",
+                on_click=_decide, args=(store, lead.reviewer_id, of, ACCEPTED),
             )  # fmt: skip
             st.text_input(
                 "Why not", key=reason, max_chars=300, label_visibility="collapsed",
@@ -71,12 +82,19 @@ def _open(store: Store, lead: Reviewer, of: Proposal) -> None:
 
 
 def _decide(store: Store, decided_by: str, of: Proposal, status: str) -> None:
+    text = st.session_state[f"proposal_{of.proposal_id}"]
+    if status == ACCEPTED and BLANK in text:
+        st.session_state[REFUSED] = (
+            f"Not stored: the sentence still has its blank ({BLANK}): write what decides, for "
+            "reviewers read it as it stands."
+        )
+        return
     try:
         store.decide_proposal(
             client_token=str(uuid4()),
             proposal_id=of.proposal_id,
             question=of.question,
-            text=st.session_state[f"proposal_{of.proposal_id}"],
+            text=text,
             trace_ids=of.trace_ids,
             status=status,
             decided_by=decided_by,

@@ -1,5 +1,6 @@
 """Beside one's own standing: the chance to pass, and what leads decide on others."""
 
+from datetime import datetime
 from uuid import uuid4
 
 import altair as alt
@@ -8,12 +9,19 @@ import streamlit as st
 
 from app import certificate_data, session
 from app.components.charts import BLUE, ORANGE, ink
-from calibration.analyses.examining import standing
+from app.views.frame import plain
+from calibration.analyses.exam_forms import Examiner, no_own_form
+from calibration.analyses.examining import Standing, standing
 from calibration.analyses.operating_curve import OperatingPoint
+from calibration.analyses.reviewer_drift import held_certificates
 from calibration.errors import CalibrationError
 from calibration.records import Reviewer
+from calibration.reviewing.attempts import AttemptRule
 from calibration.store import Store
 
+Others = list[tuple[Reviewer, Standing]]
+AGAIN = " (certified: would be examined again)"
+TOO_FEW = "allowed; too few adjudicated traces"
 WHOLE, TWICE = "one examination", "within two attempts"
 WHO, REASON, TOKEN, SAID = (f"certificate_{name}" for name in ("who", "reason", "token", "said"))
 
@@ -66,59 +74,140 @@ def chance(points: tuple[OperatingPoint, ...]) -> None:
         )
 
 
-def for_leads(store: Store, lead: Reviewer) -> None:
+def others(store: Store) -> Others:
+    """Return where everybody stands, by name; of the last minute, for it takes 40 ms a person."""
+    minute = certificate_data.now().replace(second=0, microsecond=0)
+    return _others(str(store.path), store.label_state(), minute, store)
+
+
+@st.cache_resource(show_spinner=False, max_entries=4)
+def _others(path: str, labels: tuple[int, ...], minute: datetime, _store: Store) -> Others:
+    people = sorted((r for r in _store.reviewers() if not r.simulated), key=lambda r: r.name)
+    now = certificate_data.now()
+    return [(r, standing(_store, r.reviewer_id, now=now)) for r in people]
+
+
+def _stuck(everybody: Others, lead: Reviewer) -> Others:
+    """Return those who wait for a lead; nobody allows it to themselves."""
+    return [
+        (r, s) for r, s in everybody if s.next.step == "lead" and r.reviewer_id != lead.reviewer_id
+    ]
+
+
+def who_waits(everybody: Others, lead: Reviewer) -> None:
+    """Say at the top of the page that somebody waits for a lead."""
+    if stuck := _stuck(everybody, lead):
+        who = (
+            f"{stuck[0][0].name} has used up both attempts and waits"
+            if len(stuck) == 1
+            else f"{len(stuck)} people have used up both attempts and wait"
+        )
+        st.text(f"{who} for a lead's decision: see Others, at the end of this page.")
+
+
+def for_leads(store: Store, by: Examiner, lead: Reviewer, everybody: Others) -> None:
     """Draw who is certified, and let a lead allow another attempt."""
     st.subheader("Others", anchor=False)
     st.caption("For leads: who is certified, and who has used up their attempts.")
     names = session.reviewer_names(store)
-    people = [r for r in store.reviewers() if not r.simulated]
-    stands = {
-        r.reviewer_id: standing(store, r.reviewer_id, now=certificate_data.now()) for r in people
-    }
-    rows = [
-        (names[who], s.certificate, s.next.used, s.next.why) for who, s in sorted(stands.items())
-    ]
+    ended = {who: until for who, (_, until) in held_certificates(store).items()}
     st.dataframe(
         pd.DataFrame(
             {
-                "reviewer": [name for name, *_ in rows],
-                "certificate": [
-                    "none" if c is None else f"until {c.expires_at:%d %b %Y}" for _, c, *_ in rows
+                "reviewer": [names[r.reviewer_id] for r, _ in everybody],
+                "certificate": [_held(s, ended.get(r.reviewer_id)) for r, s in everybody],
+                "attempts": [s.next.used for _, s in everybody],
+                "next": [
+                    TOO_FEW
+                    if s.next.may and s.next.own_form and no_own_form(store, by, r.reviewer_id)
+                    else _next(s)
+                    for r, s in everybody
                 ],
-                "form": [
-                    "" if c is None else "private" if c.private else "public" for _, c, *_ in rows
-                ],
-                "attempts": [used for _, _, used, _ in rows],
-                "next": [why for *_, why in rows],
             }
         ),
         hide_index=True, alt="Certificates of all reviewers",
     )  # fmt: skip
-    stuck = [who for who, s in stands.items() if s.next.step == "lead" and who != lead.reviewer_id]
     if said := st.session_state.pop(SAID, ""):
         st.text(said)
+    stuck = _stuck(everybody, lead)
+    certified = [
+        (r, s)
+        for r, s in everybody
+        if s.next.step == "certified" and r.reviewer_id != lead.reviewer_id
+    ]
     if not stuck:
         st.text("Nobody waits for a lead to allow another attempt.")
-        return
+    if stuck or certified:
+        _decide(store, by, lead, [*stuck, *certified], waiting=bool(stuck))
+
+
+def _decide(store: Store, by: Examiner, lead: Reviewer, of: Others, *, waiting: bool) -> None:
+    """Let a lead allow another attempt: who is certified may be examined again, after drift say."""
+    names, stands = session.reviewer_names(store), {r.reviewer_id: s for r, s in of}
+
+    def called(who: str) -> str:
+        return names[who] + (AGAIN if stands[who].next.step == "certified" else "")
+
     st.session_state.setdefault(TOKEN, uuid4().hex)
-    with st.form("certificate_allow", border=True):
-        st.selectbox(
-            "Allow another attempt, on traces this team has adjudicated", stuck, key=WHO,
-            format_func=lambda who: names[who],
+    with (
+        st.container(border=True, key="certificate_allow")
+        if waiting
+        else st.expander("Examine somebody again who is certified")
+    ):
+        who = st.selectbox(
+            "Allow another attempt to", list(stands), key=WHO, format_func=called,
+            help="After two attempts it is on traces that this team has adjudicated.",
         )  # fmt: skip
-        st.text_input("Why", key=REASON, max_chars=500)
-        st.form_submit_button(
-            "Allow it", key="certificate_allow_it", on_click=_allow, args=(store, lead)
-        )
+        own = stands[who].next.used >= AttemptRule().attempts
+        if lacks := no_own_form(store, by, who) if own else "":
+            st.text(
+                f"{names[who]} could not start yet: {lacks}. You can allow it all the same; it "
+                "holds until they start."
+            )
+        with st.form("certificate_why", border=False):
+            st.text_input("Why", key=REASON, max_chars=500)
+            st.form_submit_button(
+                f"Allow it to {plain(names[who])}", key="certificate_allow_it",
+                on_click=_allow, args=(store, lead, who, names[who]),
+            )  # fmt: skip
 
 
-def _allow(store: Store, lead: Reviewer) -> None:
+def _held(stands: Standing, ended: datetime | None) -> str:
+    held = stands.certificate
+    if held is not None:
+        form = "private form" if held.private else "public form"
+        less = stands.private_demanded and not held.private
+        return f"until {held.expires_at:%d %b %Y}, {form}{': not enough here' if less else ''}"
+    if ended is None:
+        return "none"
+    if ended < certificate_data.now():
+        return f"ended {ended:%d %b %Y}"
+    return "ended with another decision tree"
+
+
+def _next(stands: Standing) -> str:
+    """Say in a few words what comes next."""
+    at = "" if stands.next.at is None else f"{stands.next.at:%d %b %Y, %H:%M} UTC"
+    return {
+        "start": "may start an examination",
+        "go_on": "an examination is open",
+        "certified": f"may renew it from {at}",
+        "wait": f"waits until {at}",
+        "practise": "a practice round first",
+        "lead": "waits for a lead",
+    }[stands.next.step]
+
+
+def _allow(store: Store, lead: Reviewer, who: str, name: str) -> None:
     state = st.session_state
-    who, reason, token = state[WHO], state[REASON], state[TOKEN]
+    reason, token = state[REASON], state[TOKEN]
     try:
         store.allow_attempt(client_token=token, reviewer_id=who, by=lead.reviewer_id, reason=reason)
     except CalibrationError as error:
         state[SAID] = f"Not allowed yet: {error}."
     else:
-        state[SAID] = "Another attempt is allowed."
+        state[SAID] = f"{name} is allowed another attempt. Their Certificate page says so."
+        _others.clear()
+        # The reason is about this one person.
+        state[REASON] = ""
         state.pop(TOKEN, None)

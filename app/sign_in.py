@@ -21,6 +21,7 @@ MOST_BYTES = 8_192
 KEPT_S = 7 * 24 * 3600
 UNKEPT = {"cache-control": "no-store"}
 DIFFERENT = "The two passphrases are not the same."
+LOST = "No passphrase, or forgotten? An admin makes a new one on the People page."
 
 Fields: TypeAlias = dict[str, str]
 
@@ -142,6 +143,7 @@ def _form(store: Store, request: Request, to: str, trouble: str = "", name: str 
         parts = [
             html.form(SIGN_IN, "Sign in", (who, html.PASSPHRASE), kept={"next": to},
                       trouble=trouble),
+            html.hint(LOST),
         ]  # fmt: skip
         if request.headers.get("sec-fetch-site") == "cross-site":
             # A strict cookie stays at home when a link on another site was followed.

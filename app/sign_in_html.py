@@ -17,7 +17,7 @@ h1 { font-size: 1.6rem; line-height: 1.25; margin: 0 0 .75rem; }
 p { margin: 0 0 1rem; }
 .product { font-weight: 600; margin: 0 0 .25rem; }
 label { display: block; font-weight: 600; margin: 0 0 .25rem; }
-.hint { font-weight: 400; }
+.hint { font-size: .9rem; margin-top: 1.25rem; }
 input { width: 100%; font: inherit; color: inherit; background: var(--field);
   border: 1px solid var(--line); border-radius: 6px; padding: .5rem .65rem; margin: 0 0 1rem; }
 button { font: inherit; font-weight: 600; color: var(--on-act); background: var(--act);
@@ -62,6 +62,11 @@ def said(text: str) -> str:
     return f"<p>{escape(text)}</p>"
 
 
+def hint(text: str) -> str:
+    """Return a paragraph in small letters, for what stands under a form."""
+    return f'<p class="hint">{escape(text)}</p>'
+
+
 def command(text: str) -> str:
     """Return a line for a terminal."""
     return f"<p><code>{escape(text)}</code></p>"
@@ -81,9 +86,9 @@ def form(
         f'<input type="hidden" name="{escape(name)}" value="{escape(value)}">'
         for name, value in kept.items()
     )
-    shown = "".join(
-        _field(field, first=k == 0, wrong=bool(trouble)) for k, field in enumerate(fields)
-    )
+    # Where there is still something to type.
+    first = next((field for field in fields if not field.value), fields[0])
+    shown = "".join(_field(field, first=field is first, wrong=bool(trouble)) for field in fields)
     return (
         f'{alert}<form method="post" action="{escape(action)}">{hidden}{shown}'
         f'<button type="submit">{escape(button)}</button></form>'

@@ -24,6 +24,7 @@ function panelSkeleton() {
       el("div", { class: "hint", text: "Write it before the last answer. Enter or Escape leaves the field." }),
     ),
     legend: el("dl", { class: "legend", "aria-label": "The five classes" }),
+    dock: el("div", { class: "dock" }),
     last: el("div", { class: "last" }),
     who: el("div", { class: "who detail" }),
     keys: el("div", { class: "keys" }),
@@ -40,7 +41,7 @@ function panelElement(parts) {
     parts.rationaleBox,
     parts.marks,
     parts.legend,
-    el("footer", {}, el("div", { class: "foot-line" }, parts.last, parts.who), parts.keys),
+    el("footer", {}, parts.dock, el("div", { class: "foot-line" }, parts.last, parts.who), parts.keys),
   );
 }
 
@@ -100,7 +101,8 @@ function renderStatus(view) {
   const keys = view.mode === "lesson" ? [flag] : view.trace && !decided ? [["S", "skip"], flag, ["H", "handbook"]] : [];
   if (desk.data.skip_reasons.length === 0 && keys[0]?.[0] === "S") keys.shift();
   if (adjudication) keys.splice(0, keys.length, ...keys.filter(([key]) => key !== "F"));
-  if (view.mode === "settle") keys.push(["1 … 4", "why they differ"], ["Enter", "make it consensus"], ["W", "rationale"], ["H", "handbook"]);
+  if (view.mode === "settle") keys.push(["W", "rationale"], ["H", "handbook"]);
+  else parts.dock.replaceChildren();
   if (last && !adjudication) keys.push(["L", "my labels"]);
   keys.push(["?", "all keys"]);
   if (view.mode === "goals") keys.splice(0, keys.length, ["G", "back to the question"], ["?", "all keys"]);

@@ -75,10 +75,13 @@ function renderSettleWaiting(view) {
   view.mode = "settle";
   view.settleShown = "";
   view.parts.legend.replaceChildren();
+  view.parts.dock.replaceChildren();
   view.parts.decision.replaceChildren(el("div", { class: "question-box" },
     el("div", { class: "rule", role: "status", text: "Saving your decision, then the reviewers' answers come …" })));
 }
 
+// A question in a word or two; its whole text is the title.
+const inShort = (node) => node.id.replaceAll("_", " ");
 const answerText = (answer) => ANSWER_TEXT[answer] || "not asked";
 
 // Who answered what at the question where the labels part.
@@ -100,7 +103,7 @@ function partingBox(desk, due) {
 }
 
 function givenBox(desk, label) {
-  const path = desk.path(label.answers).map((node) => `${node.id} ${label.answers[node.id]}`).join(" → ");
+  const path = desk.path(label.answers).map((node) => `${inShort(node)} ${label.answers[node.id]}`).join(" → ");
   return el("li", { class: "given" },
     el("div", { class: "given-head" },
       el("b", { text: `Reviewer ${label.who}${label.own ? " (you)" : ""}` }),
@@ -117,9 +120,9 @@ function finalBox(view, due, work) {
   const node = outcome ? null : desk.question(work.answers);
   const crumbs = desk.path(work.answers).map((asked, index) =>
     el("li", {}, el("button", {
-      type: "button", class: "crumb", title: "Back to this question", "aria-keyshortcuts": `Shift+${index + 1}`,
+      type: "button", class: "crumb", title: `Back to: ${asked.question}`, "aria-keyshortcuts": `Shift+${index + 1}`,
       onclick: () => settleBackTo(view, index),
-    }, kbd(`⇧${index + 1}`), el("span", { class: "asked", text: asked.question }),
+    }, kbd(`⇧${index + 1}`), el("span", { class: "asked", text: inShort(asked) }),
     el("b", { class: work.answers[asked.id], text: answerText(work.answers[asked.id]) }))));
   const button = (answer, key) =>
     el("button", { type: "button", class: `answer ${answer}`, "data-answer": answer, "aria-keyshortcuts": key },
@@ -146,6 +149,7 @@ function causeBox(view, due, work) {
 function renderSettle(view, due) {
   const { desk, parts } = view;
   const work = settlingOn(desk, due);
+  const outcome = desk.leaf(work.answers);
   const field = el("textarea", {
     class: "rationale", id: "settle-rationale", rows: "2", maxlength: "1000", autocomplete: "off",
     placeholder: "Why this class",
@@ -153,7 +157,7 @@ function renderSettle(view, due) {
   field.value = work.rationale;
   const missing = el("div", { class: "hint missing", role: "status", "aria-live": "polite" });
   const confirm = el("button", { type: "button", class: "primary", onclick: () => confirmSettle(view) },
-    el("span", { text: "Make it consensus" }), kbd("Enter"));
+    el("span", { text: outcome ? `Make it consensus: ${classTitle(desk, outcome)}` : "Make it consensus" }), kbd("Enter"));
   const say = () => {
     missing.textContent = settleMissing(desk, due);
   };
@@ -177,22 +181,34 @@ function renderSettle(view, due) {
     el("ol", { class: "given-list", "aria-label": "What the reviewers said" }, ...due.given.map((label) => givenBox(desk, label))),
     ...due.flags.map((reason) => el("p", { class: "rule", text: `Flagged: ${reason || "no reason given"}` })),
     finalBox(view, due, work),
-    causeBox(view, due, work),
     el("div", { class: "rationale-box" },
       el("label", { for: "settle-rationale" }, el("span", { text: "Rationale" }), kbd("W")), field),
-    missing,
-    el("div", { class: "row" }, confirm),
+  ].filter(Boolean));
+  // In the foot, for what is still to do must be in sight however much the reviewers wrote.
+  parts.dock.replaceChildren(...[
+    causeBox(view, due, work), missing, el("div", { class: "row" }, confirm),
   ].filter(Boolean));
   parts.legend.replaceChildren();
 }
 
 function redrawSettle(view) {
   const due = view.desk.settleDue();
-  if (due) renderSettle(view, due);
+  if (!due) return;
+  renderSettle(view, due);
   view.desk.keep();
   view.focusTrace();
+  if (!view.desk.leaf(settlingOn(view.desk, due).answers)) {
+    view.parts.decision.querySelector(".final").scrollIntoView({ block: "nearest" });
+  }
   renderStatus(view);
   view.mark();
+}
+
+// The browser brings a field that gets the focus into the panel, but not out from behind its foot.
+function settleWrite(view) {
+  const field = view.parts.decision.querySelector("#settle-rationale");
+  field?.focus();
+  field?.scrollIntoView({ block: "nearest" });
 }
 
 function setCause(view, index) {
@@ -200,7 +216,6 @@ function setCause(view, index) {
   if (!due || !labelsDiffer(due)) return;
   settlingOn(view.desk, due).cause = CAUSES[index][0];
   redrawSettle(view);
-  view.parts.decision.querySelector(".primary").scrollIntoView({ block: "nearest" });
 }
 
 function settleAnswer(view, answer) {
@@ -232,9 +247,8 @@ function confirmSettle(view) {
   if (!due) return;
   const missing = settleMissing(desk, due);
   if (missing) {
-    view.parts.decision.querySelector(".missing")?.scrollIntoView({ block: "nearest" });
-    view.parts.decision.querySelector(".missing")?.classList.add("bad");
-    if (missing.includes("(W)")) view.parts.decision.querySelector("#settle-rationale").focus();
+    view.parts.dock.querySelector(".missing")?.classList.add("bad");
+    if (missing.includes("(W)")) settleWrite(view);
     return;
   }
   const work = settlingOn(desk, due);
@@ -258,7 +272,7 @@ function settleAction(view, key, event) {
     y: () => settleAnswer(view, "yes"), n: () => settleAnswer(view, "no"), u: () => settleBack(view),
     1: () => setCause(view, 0), 2: () => setCause(view, 1), 3: () => setCause(view, 2), 4: () => setCause(view, 3),
     Enter: () => confirmSettle(view),
-    w: () => view.parts.decision.querySelector("#settle-rationale")?.focus(),
+    w: () => settleWrite(view),
   }[key] || (back >= 0 ? () => settleBackTo(view, back) : null);
   if (!action) return null;
   return view.desk.settleDue() && counts(view, key, event) ? action : nothing;

@@ -6,6 +6,7 @@ import streamlit as st
 from app import adjudicate_done, adjudicate_handbook, outbox, session
 from app.adjudicating import adjudication_data, apply_adjudication
 from app.components import trace_view
+from app.components.charts import figure
 from app.views import frame
 from calibration.analyses.adjudication import (
     AdjudicationWork,
@@ -56,6 +57,8 @@ def _page() -> None:
         return
     with said, st.container(horizontal=True, vertical_alignment="center"):
         st.caption(summary(work), width="stretch")
+        if work.n_shared:
+            _alpha(work)
         if view == DECIDE:
             _more(store, lead, work)
     if view == DECIDE:
@@ -79,10 +82,33 @@ def summary(work: AdjudicationWork) -> str:
         parts.append(f"{work.n_flagged:,} flagged")
     if work.n_reopened:
         parts.append(f"{work.n_reopened:,} reopened (consensus until decided)")
-    if work.n_disputed and work.cost is not None:
-        parts.append(f"alpha {work.alpha:.3f}, without {work.without:.3f}")
     parts.append(f"{len(work.settled):,} settled")
+    if work.n_shared:
+        parts.append(
+            f"alpha {figure(work.alpha)}, n = {work.alpha.n:,}"
+            if work.alpha.ok
+            else "alpha not estimable"
+        )
     return " · ".join(parts)
+
+
+def _alpha(work: AdjudicationWork) -> None:
+    """Tell the whole of alpha, and what if the open disagreements were not there."""
+    with st.popover("About alpha", type="tertiary"):
+        st.text("Krippendorff's alpha of the labels, n in traces with two or more:")
+        st.text(str(work.alpha), width="content")
+        st.caption("It is about the labels as they were given: settling does not raise it.")
+        if work.n_disputed:
+            st.text(
+                f"What if the {work.n_disputed:,} open disagreement"
+                f"{'s were' if work.n_disputed > 1 else ' was'} left out:"
+            )
+            st.text(str(work.without), width="content")
+            st.caption(
+                "Not an agreement, and not to be reported as one. What is left out is where "
+                "reviewers differ, so it comes out higher whoever the reviewers are, and as 1 "
+                "until a first disagreement is settled. It shows how much hangs on these traces."
+            )
 
 
 def _decide(store: Store, lead: Reviewer, work: AdjudicationWork) -> None:

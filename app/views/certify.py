@@ -6,7 +6,7 @@ import streamlit as st
 
 from app import certificate_data, certificate_rest, certificate_result, session
 from calibration.analyses.exam_forms import Examiner
-from calibration.analyses.examining import Standing, settle, standing, start_exam
+from calibration.analyses.examining import Standing, no_form, settle, standing, start_exam
 from calibration.analyses.practice import start_practice, weak_nodes
 from calibration.errors import CalibrationError
 from calibration.records import Reviewer
@@ -42,19 +42,25 @@ def _page() -> None:
     stands = standing(store, reviewer.reviewer_id, now=certificate_data.now())
     title, lines = _where(stands)
     st.subheader(title, anchor=False)
-    for line in lines:
+    # Once nothing else keeps them, whether there are traces for it is told before they press.
+    due = stands.exam is None and stands.next.step != "certified"
+    lacks = no_form(store, by, reviewer.reviewer_id, stands) if due else ""
+    for line in [*lines, *([f"{lacks[0].upper()}{lacks[1:]}."] if lacks else [])]:
         st.text(line)
+    lead = session.is_lead(store)
+    others = certificate_rest.others(store) if lead else []
+    certificate_rest.who_waits(others, reviewer)
     left, right = st.columns(2, gap="large")
     with left:
         _practice(store, reviewer, stands)
     with right:
-        _examination(store, by, reviewer, stands)
+        _examination(store, by, reviewer, stands, lacks=lacks)
     st.markdown("#### Chance to pass")
     certificate_rest.chance(certificate_data.curve(store, by))
     if stands.last is not None:
         _result(store, stands.last)
-    if session.is_lead(store):
-        certificate_rest.for_leads(store, reviewer)
+    if lead:
+        certificate_rest.for_leads(store, by, reviewer, others)
 
 
 def _where(stands: Standing) -> tuple[str, list[str]]:
@@ -63,23 +69,46 @@ def _where(stands: Standing) -> tuple[str, list[str]]:
     if stands.exam is not None:
         title = "Further traces are open" if stands.exam.tops_up else "Your examination is open"
         return title, [*_open(stands.exam), *lines]
-    if stands.certificate is not None:
+    enough = stands.certificate is not None and (
+        stands.certificate.private or not stands.private_demanded
+    )
+    if enough and stands.next.step != "certified":
+        lines.append(
+            "A lead lets you be examined again; this certificate holds all the same."
+            if stands.next.counted_from is None
+            else "It can be renewed now: an examination begins a new one."
+        )
+        lines += _next(stands)
+    if enough:
         return "You are certified", lines
-    if stands.last is None:
+    if stands.certificate is not None:
+        title = "Your certificate is not enough here"
+    elif stands.last is None:
         title = "You have not been examined yet"
     elif stands.last.status == "passed":
         title = "Your certificate has ended"
     else:
         title = "You did not pass yet"
+    if stands.private_demanded and stands.certificate is None:
+        lines.append(
+            "This team asks for a certificate on a private form: traces of its own, whose answers "
+            "did not come with this tool."
+        )
     if stands.practice is not None:
         lines.append(
             f"A practice round is open: {stands.practice.labelled} of {stands.practice.n} labelled."
         )
-    if not stands.next.may:
-        lines.append(f"Next: {stands.next.why}.")
+    if stands.next.own_form and stands.next.step != "lead":
+        lines.append("A lead has allowed you another attempt.")
+    return title, [*lines, *_next(stands)]
+
+
+def _next(stands: Standing) -> list[str]:
+    """Return what has to happen before an examination, and from when on; nothing: it may be."""
+    lines = [] if stands.next.may else [f"Next: {stands.next.why}."]
     if stands.next.at is not None:
         lines.append(f"From {stands.next.at:%d %B %Y, %H:%M} UTC on.")
-    return title, lines
+    return lines
 
 
 def _held(stands: Standing, held: Certificate) -> list[str]:
@@ -114,14 +143,17 @@ def _practice(store: Store, reviewer: Reviewer, stands: Standing) -> None:
     dataset = session.reference_set(store)
     weak = [w for w in weak_nodes(store, dataset, reviewer.reviewer_id) if w.n]
     if weak:
-        st.text("So far: " + "; ".join(f"{w.node} {w.errors} of {w.n} wrong" for w in weak) + ".")
+        told = (f"{w.node.replace('_', ' ')} {w.errors} of {w.n} wrong" for w in weak)
+        st.text("So far: " + "; ".join(told) + ".")
     _go(
         "Go on practising" if stands.practice else "Start a practice round", "certificate_practise",
         lambda: start_practice(store, dataset, reviewer.reviewer_id),
     )  # fmt: skip
 
 
-def _examination(store: Store, by: Examiner, reviewer: Reviewer, stands: Standing) -> None:
+def _examination(
+    store: Store, by: Examiner, reviewer: Reviewer, stands: Standing, *, lacks: str
+) -> None:
     st.markdown("#### Examination")
     rule, often = PassRule(), AttemptRule()
     n = 70 if stands.exam is None else stands.exam.n
@@ -136,7 +168,7 @@ def _examination(store: Store, by: Examiner, reviewer: Reviewer, stands: Standin
         f"more (about 84 % of 70 traces right) and every class is shown. {often.attempts} attempts "
         f"on this decision tree, {often.apart.days * 24} hours and a practice round apart."
     )
-    if stands.exam is not None or stands.next.may:
+    if stands.exam is not None or (stands.next.may and not lacks):
         _go(
             "Start the examination" if stands.exam is None else "Go on with it",
             "certificate_exam",
@@ -146,7 +178,7 @@ def _examination(store: Store, by: Examiner, reviewer: Reviewer, stands: Standin
             ),
         )
     else:
-        st.text(f"Not now: {stands.next.why}.")
+        st.text("Not now: what comes first is said above.")
 
 
 def _go(label: str, key: str, start: Callable[[], Exam | PracticeRound]) -> None:

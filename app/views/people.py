@@ -1,5 +1,6 @@
 """People: who there is, what they may, and how they sign in."""
 
+from collections import Counter
 from collections.abc import Callable
 from datetime import datetime
 
@@ -12,6 +13,7 @@ from calibration.errors import CalibrationError
 from calibration.records import ROLES
 from calibration.store import Access, Store, generated_passphrase
 
+FEW, ON_A_BUTTON = 15, 28
 SAID, REFUSED, MADE = "people_said", "people_refused", "people_made"
 MAY = {
     "reviewer": "labels, and sees nothing of what others said",
@@ -58,18 +60,27 @@ def _list(people: list[Access]) -> None:
     if not people:
         st.text("Nobody yet. Add yourself first, as an admin.")
         return
-    st.table(
-        pd.DataFrame(
-            {
-                "name": [a.person.name for a in people],
-                "role": [a.person.role for a in people],
-                "passphrase": ["set" if a.has_passphrase else "none" for a in people],
-                "last signed in (UTC)": [_when(a.last_sign_in) for a in people],
-            }
-        ),
-        hide_index=True,
-        alt="People of this store, with role and how they sign in",
+    listed = pd.DataFrame(
+        {
+            "name": [a.person.name for a in people],
+            "role": [a.person.role for a in people],
+            "passphrase": ["set" if a.has_passphrase else "none" for a in people],
+            "last signed in (UTC)": [_when(a.last_sign_in) for a in people],
+        }
     )
+    alt = "People of this store, with role and how they sign in"
+    if len(people) <= FEW:
+        st.table(listed, hide_index=True, alt=alt)
+        return
+    # Of many one looks for somebody: this one can be searched and sorted, and does not push
+    # everything else off the page.
+    roles = Counter(a.person.role for a in people)
+    counted = ", ".join(f"{roles[role]} {role}{'s' * (roles[role] != 1)}" for role in ROLES)
+    st.text(f"{len(people)} people: {counted}.")
+    st.dataframe(
+        listed, hide_index=True, alt=alt,
+        column_config={"name": st.column_config.TextColumn("name", width="large")},
+    )  # fmt: skip
 
 
 def _when(at: datetime | None) -> str:
@@ -95,7 +106,10 @@ def _add_now(store: Store) -> None:
         before = {a.person.reviewer_id for a in store.access()}
         person = store.add_reviewer(name, role=role)
         if person.reviewer_id in before:
-            return f"{person.name} is there already, as {person.role}; change the role below."
+            return (
+                f"{person.name} is there already, as {person.role}; change the role below. "
+                "Somebody else of that name needs a name of their own: add an initial."
+            )
         return f"{person.name} is added, as {person.role}. A passphrase lets them sign in."
 
     _attempt(act)
@@ -104,7 +118,7 @@ def _add_now(store: Store) -> None:
 def _one(store: Store, people: list[Access]) -> None:
     st.subheader("Change somebody", anchor=False)
     by_id = {a.person.reviewer_id: a for a in people}
-    names = {a.person.reviewer_id: a.person.name for a in people}
+    names = session.reviewer_names(store)
     who = st.selectbox("Who", list(by_id), key="people_who", format_func=names.__getitem__)
     chosen = by_id[who]
     passphrase, role = st.columns(2, gap="large")
@@ -117,7 +131,7 @@ def _one(store: Store, people: list[Access]) -> None:
 def _passphrase(store: Store, chosen: Access) -> None:
     person = chosen.person
     # Every button names whom it is about: a fast click must not meet somebody else.
-    who, name = person.reviewer_id, frame.plain(person.name)
+    who, name = person.reviewer_id, frame.plain(_short(person.name))
     st.markdown("#### Passphrase")
     st.button(
         f"Make one up for {name}", key=f"people_generate_{who}", on_click=_generate,
@@ -138,6 +152,13 @@ def _passphrase(store: Store, chosen: Access) -> None:
             args=(store, person.reviewer_id, person.name),
             help="What they labelled stays. A new passphrase brings them back.",
         )  # fmt: skip
+        if who == session.reviewer_id(store) and session.signs_in(store):
+            st.caption("This is you: you are signed out at once, and cannot come back alone.")
+
+
+def _short(name: str) -> str:
+    """Return a name that fits on a button; who is meant stands above it in full."""
+    return name if len(name) <= ON_A_BUTTON else f"{name[: ON_A_BUTTON - 1].rstrip()}…"
 
 
 def _generate(store: Store, reviewer_id: str, name: str) -> None:
@@ -175,8 +196,14 @@ def _role(store: Store, chosen: Access) -> None:
     wanted = st.radio("Role", ROLES, index=ROLES.index(person.role), key=key,
                       captions=[MAY[role] for role in ROLES],
                       label_visibility="collapsed")  # fmt: skip
+    if person.reviewer_id == session.reviewer_id(store) and wanted != person.role == "admin":
+        st.text(
+            "This is your own role: this page closes for you, and another admin has to give it "
+            "back."
+        )
+    name = frame.plain(_short(person.name))
     st.button(
-        f"Make {frame.plain(person.name)} {'an admin' if wanted == 'admin' else f'a {wanted}'}",
+        f"Make {name} {'an admin' if wanted == 'admin' else f'a {wanted}'}",
         key=f"people_role_now_{person.reviewer_id}", on_click=_role_now,
         args=(store, person.reviewer_id, wanted), disabled=wanted == person.role,
     )  # fmt: skip

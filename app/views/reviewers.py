@@ -1,9 +1,9 @@
-"""Reviewers: how well each one does on silent gold and own repeats, and whether that falls."""
+"""Reviewers: how well each one does on silent gold and own repeats, and beside the others."""
 
 import pandas as pd
 import streamlit as st
 
-from app import session
+from app import reviewers_table, session
 from app.components.charts import figure
 from app.components.drift_charts import checks_chart
 from app.components.plain_view import trace_as_text
@@ -16,12 +16,20 @@ from calibration.analyses.reviewer_drift import (
     pools,
     reviewer_checks,
 )
+from calibration.analyses.reviewers import agreement_with_others
+from calibration.estimates import Estimate
 from calibration.records import Reviewer
 from calibration.reviewing.inserts import FULL_POOL, REPEAT_AFTER
 from calibration.store import Store
 
 CHOSEN, MISSED = "reviewers_chosen", "reviewers_missed"
 KINDS = {"gold": "gold", "repeat": "own repeat"}
+
+
+@st.cache_resource(show_spinner=False, max_entries=4)
+def _beside(path: str, state: tuple[int, ...], _store: Store) -> dict[str, Estimate]:
+    """Return agreement with the others; it changes with the labels only."""
+    return agreement_with_others(_store)
 
 
 def _page() -> None:
@@ -41,7 +49,8 @@ def _page() -> None:
 
 def _all(store: Store, found: tuple[ReviewerChecks, ...]) -> None:
     _suggestions(found)
-    _table(found)
+    beside = _beside(str(store.path), store.label_state(), store)
+    reviewers_table.show(store, found, beside)
     st.caption(
         "About one trace in twenty that a reviewer is given is silent gold (another one's trace "
         "with an adjudicated class), and one in twenty repeats an own label of at least "
@@ -64,60 +73,11 @@ def _suggestions(found: tuple[ReviewerChecks, ...]) -> None:
                     st.text(f"{why}.")
                 st.caption(
                     "Read the missed checks below together first: a fall may also come from harder "
-                    "traces, or from gold that is wrong. A new certificate begins the checks anew."
+                    "traces, or from gold that is wrong. Whoever is certified may be examined "
+                    "again once a lead allows it: under Others on the Certificate page. A new "
+                    "certificate begins the checks anew."
                 )
-
-
-def _table(found: tuple[ReviewerChecks, ...]) -> None:
-    columns: dict[str, list[object]] = {
-        "reviewer": [of.name for of in found],
-        "labels": [of.n_labels for of in found],
-        "pace": [of.pace_s for of in found],
-        "gold": [_hits(of.gold) for of in found],
-        "gold_drift": [_drift(of.gold) for of in found],
-        "repeats": [_hits(of.repeats) for of in found],
-        "ac1": [_ac1(of.repeats) for of in found],
-        "repeat_drift": [_drift(of.repeats) for of in found],
-    }
-    if any(of.certificate_until for of in found):
-        columns["until"] = [of.certificate_until and of.certificate_until.date() for of in found]
-    st.dataframe(
-        pd.DataFrame(columns), hide_index=True, alt="Reviewers and their checks", placeholder="-",
-        column_config={
-            "reviewer": st.column_config.TextColumn("reviewer", pinned=True),
-            "pace": st.column_config.NumberColumn(
-                "pace, s", format="%.0f", help="Median active seconds of the last 20 labels"
-            ),
-            "gold": st.column_config.TextColumn(
-                "accuracy on gold", help="Silent gold given the adjudicated class; 95 %, Wilson"
-            ),
-            "gold_drift": st.column_config.TextColumn("drift"),
-            "repeats": st.column_config.TextColumn(
-                "self-agreement",
-                help="Own repeats given the class of the first time; 95 %, Wilson",
-            ),
-            "ac1": st.column_config.TextColumn("AC1", help="Self-agreement beyond chance"),
-            "repeat_drift": st.column_config.TextColumn("drift "),
-            "until": st.column_config.DateColumn("certificate until"),
-        },
-    )  # fmt: skip
-
-
-def _hits(checks: Checks) -> str | None:
-    drift = checks.drift
-    return f"{figure(drift.overall, 2)}, {drift.n_hits}/{drift.n}" if drift.n else None
-
-
-def _ac1(checks: Checks) -> str | None:
-    return figure(checks.gwet_ac, 2) if checks.gwet_ac.ok else None
-
-
-def _drift(checks: Checks) -> str:
-    """Say in a word or two how a kind of checks stands."""
-    drift = checks.drift
-    if drift.marked_at is not None:
-        return f"marked at {drift.marked_at}"
-    return _needs(drift.status).removesuffix(" checks")
+                st.page_link("views/certify.py", label="Go to the Certificate page")
 
 
 @st.fragment
@@ -130,7 +90,12 @@ def _one(store: Store, found: list[ReviewerChecks]) -> None:
     )
     of = by_id[chosen]
     if of.checked_from is not None:
-        st.text(f"Since the certificate of {of.checked_from:%Y-%m-%d}.")
+        st.text(f"Since the certificate of {of.checked_from:%d %b %Y}.")
+    st.text(
+        "The median active time of the last 20 labels is not known: there are too few."
+        if of.pace_s is None
+        else f"Median active time of the last 20 labels: {of.pace_s:.0f} s."
+    )
     left, right = st.columns(2, gap="medium")
     for place, title, checks in (
         (left, "Silent gold: given the adjudicated class", of.gold),
@@ -150,23 +115,20 @@ def _one(store: Store, found: list[ReviewerChecks]) -> None:
 
 def _words(checks: Checks) -> list[str]:
     drift = checks.drift
-    words = []
+    words = [f"Beyond chance (AC1): {checks.gwet_ac}."] if drift.n else []
     if drift.change.value is not None:
         words.append(
             f"Before {figure(drift.before, 2)}, last {drift.recent.n} checks "
             f"{figure(drift.recent, 2)}: change {figure(drift.change, 2)}."
         )
     elif drift.n:
-        words.append(f"The test begins after {drift.baseline} checks; it {_needs(drift.status)}.")
+        needs = reviewers_table.needs(drift.status)
+        words.append(f"The test begins after {drift.baseline} checks; it {needs}.")
     if checks.n_skipped:
         words.append(f"{checks.n_skipped} skipped.")
     if checks.n_not_blind:
         words.append(f"{checks.n_not_blind} left out: labels of others were shown meanwhile.")
     return words
-
-
-def _needs(status: str) -> str:
-    return status.removeprefix("not_estimable: ")
 
 
 def _missed(store: Store, of: ReviewerChecks) -> None:
@@ -186,11 +148,11 @@ def _missed(store: Store, of: ReviewerChecks) -> None:
                 "held against": [m.against for m in of.missed],
                 "given": [m.given for m in of.missed],
                 "at": [m.at for m in of.missed],
-                "flagged": [m.flag if m.flag != "" else "without a reason" for m in of.missed],
+                "flagged": [_flag(m.flag) for m in of.missed],
             }
         ),
         key=f"{MISSED}_{of.reviewer_id}", hide_index=True, on_select="rerun",
-        selection_mode="single-row", alt=f"Checks that {of.name} missed", placeholder="-",
+        selection_mode="single-row", alt=f"Checks that {of.name} missed",
         column_config={
             "at": st.column_config.DatetimeColumn("at (UTC)", format="YYYY-MM-DD HH:mm")
         },
@@ -204,6 +166,10 @@ def _missed(store: Store, of: ReviewerChecks) -> None:
         st.text(f"{chosen.trace_id}: {chosen.given}, held against {chosen.against}")
         for trace in store.for_review([chosen.trace_id]):
             trace_as_text(trace)
+
+
+def _flag(reason: str | None) -> str:
+    return "no" if reason is None else reason or "without a reason"
 
 
 def _waiting(store: Store) -> None:

@@ -1,12 +1,9 @@
 """What is to be adjudicated, in which order, and what has been."""
 
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,10 +16,13 @@ from calibration.agreement.influence import costly_items
 from calibration.analyses.agreement import planned_codes
 from calibration.analyses.labelled_batch import LabelledBatch, load_batch
 from calibration.analyses.sampling import is_sample
+from calibration.analyses.settled import Settled, settled_traces
+from calibration.estimates import Estimate, not_estimable
 from calibration.records import OUTCOMES
 from calibration.store import Batch, Store
 
 NO_QUESTION = "no question"
+ALL_OPEN = "every trace with two labels is an open disagreement: settle some, or label more"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +33,9 @@ class Due:
     ----------
     trace_id : str
     cost : float
-        What it costs alpha: alpha without it less alpha with it; 0 where reviewers agree and where
-        agreement does not count it.
+        What it costs alpha, in points of alpha: alpha without it less alpha with it. It describes
+        the labels at hand and orders the work, without an interval; 0 where reviewers agree and
+        where agreement does not count it.
     entropy : float
         How open its class is given everybody's labels (Dawid-Skene), in bits.
     disputed, flagged, reopened : bool
@@ -57,46 +58,6 @@ class Due:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settled:
-    """A trace that has a consensus.
-
-    Parameters
-    ----------
-    trace_id, outcome, adjudicator : str
-    labels : tuple of (str, str)
-        Reviewer and class of what was settled, as it stood; empty for a consensus from elsewhere.
-    blind_outcome, question, cause, rationale : str or None
-    blind : bool
-        Whether the adjudicator had been shown nothing before they decided.
-    own : bool
-    reopened : bool
-        Whether labels have changed since; it stays consensus until somebody decides.
-    elsewhere : bool
-        Whether it came from a file: nothing is known of how it was made.
-    at : datetime
-    """
-
-    trace_id: str
-    outcome: str
-    adjudicator: str
-    labels: tuple[tuple[str, str], ...]
-    blind_outcome: str | None
-    blind: bool
-    question: str | None
-    cause: str | None
-    rationale: str | None
-    own: bool
-    reopened: bool
-    elsewhere: bool
-    at: datetime
-
-    @property
-    def changed(self) -> bool:
-        """Whether the adjudicator decided otherwise once they had seen the answers."""
-        return self.blind_outcome is not None and self.blind_outcome != self.outcome
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AdjudicationWork:
     """The adjudication of one production batch, as one adjudicator has it before them.
 
@@ -106,8 +67,11 @@ class AdjudicationWork:
         In the order to decide.
     settled : tuple of Settled
         Newest first.
-    alpha, without : float or None
-        Krippendorff's alpha, and what it is without the disputed traces that are open.
+    alpha : Estimate
+        Krippendorff's alpha of the labels, settled or not.
+    without : Estimate
+        What if: alpha of the labels without the traces whose disagreement is open. No agreement of
+        anybody, for it leaves out where reviewers differ: 1 until a first disagreement is settled.
     n_shared : int
         Traces with two or more labels that count.
     agreed : tuple of str
@@ -117,8 +81,8 @@ class AdjudicationWork:
     batch_id: str
     due: tuple[Due, ...]
     settled: tuple[Settled, ...]
-    alpha: float | None
-    without: float | None
+    alpha: Estimate
+    without: Estimate
     n_shared: int
     agreed: tuple[str, ...]
 
@@ -136,13 +100,6 @@ class AdjudicationWork:
     def n_reopened(self) -> int:
         """Settled traces whose labels have changed since."""
         return sum(of.reopened for of in self.settled)
-
-    @property
-    def cost(self) -> float | None:
-        """What the open disagreements together cost alpha."""
-        if self.alpha is None or self.without is None:
-            return None
-        return self.without - self.alpha
 
     def by_cause(self) -> pd.DataFrame:
         """Return how often each cause was given at each question: question, cause, n."""
@@ -243,32 +200,6 @@ def draw_agreed(work: AdjudicationWork, n: int, *, rng: np.random.Generator) -> 
     return [str(t) for t in rng.choice(np.array(work.agreed, dtype=str), size, replace=False)]
 
 
-def settled_traces(store: Store, batch_id: str) -> tuple[Settled, ...]:
-    """Return the consensus that stands in a batch, newest first."""
-    frame = store.adjudication_frame(batch_id)
-    rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
-    return tuple(_settled({str(name): value for name, value in row.items()}) for row in rows)
-
-
-def _settled(row: dict[str, Any]) -> Settled:
-    labels = json.loads(row["labels"] or "[]")
-    return Settled(
-        trace_id=row["trace_id"],
-        outcome=row["outcome"],
-        adjudicator=row["adjudicator"],
-        labels=tuple((label["reviewer_id"], label["outcome"]) for label in labels),
-        blind_outcome=row["blind_outcome"],
-        blind=bool(row["blind"]),
-        question=row["question"],
-        cause=row["cause"],
-        rationale=row["rationale"],
-        own=bool(row["own_label"]),
-        reopened=bool(row["reopened"]),
-        elsewhere=row["batch_id"] is None,
-        at=pd.Timestamp(row["created_at"]).to_pydatetime(),
-    )
-
-
 def _asked_for(store: Store, batch_id: str, adjudicator: str) -> set[str]:
     """Return the traces that lie before the adjudicator already."""
     batch = store.adjudication_batch(adjudicator, batch_id)
@@ -306,13 +237,12 @@ def _entropies(trace_ids: list[str], codes: NDArray[np.int64]) -> dict[str, floa
     return dict(zip(trace_ids, truth.entropy.tolist(), strict=True))
 
 
-def _alphas(loaded: LabelledBatch, waiting: set[str]) -> tuple[float | None, float | None]:
+def _alphas(loaded: LabelledBatch, waiting: set[str]) -> tuple[Estimate, Estimate]:
+    """Return alpha, and what it would be if the traces that wait were not there."""
     traces, codes, _ = planned_codes(loaded)
     kept = ~traces["trace_id"].isin(waiting).to_numpy(dtype=bool)
-    return _alpha(codes), _alpha(codes[kept])
-
-
-def _alpha(codes: NDArray[np.int64]) -> float | None:
-    if not len(codes):
-        return None
-    return estimate(KRIPPENDORFF_ALPHA, count_patterns(codes, n_classes=len(OUTCOMES))).value
+    alpha = estimate(KRIPPENDORFF_ALPHA, count_patterns(codes, n_classes=len(OUTCOMES)))
+    left = codes[kept]
+    if alpha.ok and not ((left >= 0).sum(axis=1) >= 2).any():
+        return alpha, not_estimable(ALL_OPEN, method=alpha.method)
+    return alpha, estimate(KRIPPENDORFF_ALPHA, count_patterns(left, n_classes=len(OUTCOMES)))

@@ -98,14 +98,32 @@ def own_form(store: Store, by: Examiner, reviewer_id: str, seed: int) -> list[st
     labels = by.dataset.labels
     wanted = Counter(labels[i].outcome for i in by.dataset.forms["exam_a"])
     drawn, there = store.draw_own_form(reviewer_id, wanted, seed)
-    if not _is_enough(Counter({k: min(n, wanted[k]) for k, n in there.items()})):
-        have = ", ".join(f"{there.get(name, 0)} {name}" for name in OUTCOMES)
-        raise NotAllowedError(
-            f"a further attempt needs {FEWEST} adjudicated traces that you have not seen, "
-            f"{FEWEST_OF_A_CLASS} of each class or more; there are {have}. The lead adjudicates "
-            "more on the Adjudicate page"
-        )
+    if few := _too_few(store.taxonomy(), there, wanted):
+        raise NotAllowedError(few)
     return drawn
+
+
+def no_own_form(store: Store, by: Examiner, reviewer_id: str) -> str:
+    """Return why there is no form of the team's own traces for a person; empty: there is one.
+
+    For leads, who decide on a further attempt; nobody draws the traces of somebody else.
+    """
+    labels = by.dataset.labels
+    wanted = Counter(labels[i].outcome for i in by.dataset.forms["exam_a"])
+    seen, settled = set(store.seen_traces(reviewer_id)), store.consensus_frame()
+    left = settled.loc[~settled["trace_id"].isin(seen), "outcome"]
+    return _too_few(store.taxonomy(), Counter(left.tolist()), wanted)
+
+
+def _too_few(taxonomy: Taxonomy, there: Mapping[str, int], wanted: Mapping[str, int]) -> str:
+    if _is_enough({k: min(there.get(k, 0), n) for k, n in wanted.items()}):
+        return ""
+    have = ", ".join(f"{there.get(c.name, 0)} {c.title}" for c in taxonomy.classes)
+    return (
+        f"a further attempt needs {FEWEST} adjudicated traces that its reviewer has not seen, "
+        f"{FEWEST_OF_A_CLASS} of each class or more; there are {have}. A lead adjudicates "
+        "more on the Adjudicate page"
+    )
 
 
 def _is_enough(counts: Mapping[str, int]) -> bool:

@@ -107,15 +107,7 @@ def start_exam(
         return stands.exam
     if not stands.next.may:
         raise NotAllowedError(f"no examination yet: {stands.next.why}")
-    number = 1 + sum(e.tops_up is None for e in exams_under_this_tree(store, reviewer_id))
-    seed = seed_of(reviewer_id, store.taxonomy().version, number)
-    if stands.next.own_form:
-        form, trace_ids = OWN_FORM, own_form(store, by, reviewer_id, seed)
-    else:
-        form, trace_ids = choose_form(
-            store, by, reviewer_id, since=stands.next.counted_from,
-            private_demanded=stands.private_demanded,
-        )  # fmt: skip
+    form, trace_ids, seed = _form_for(store, by, reviewer_id, stands)
     rng = np.random.default_rng(seed)
     return store.start_exam(
         reviewer_id=reviewer_id,
@@ -125,6 +117,33 @@ def start_exam(
         traces=[by.dataset.traces[i] for i in trace_ids if i in by.dataset.traces],
         design={"kind": "examination", "form": form, "seed": seed},
     )
+
+
+def _form_for(
+    store: Store, by: Examiner, reviewer_id: str, stands: Standing
+) -> tuple[str, list[str], int]:
+    """Return the next form of a reviewer, its traces, and the seed of their order."""
+    number = 1 + sum(e.tops_up is None for e in exams_under_this_tree(store, reviewer_id))
+    seed = seed_of(reviewer_id, store.taxonomy().version, number)
+    if stands.next.own_form:
+        return OWN_FORM, own_form(store, by, reviewer_id, seed), seed
+    form, trace_ids = choose_form(
+        store, by, reviewer_id, since=stands.next.counted_from,
+        private_demanded=stands.private_demanded,
+    )  # fmt: skip
+    return form, trace_ids, seed
+
+
+def no_form(store: Store, by: Examiner, reviewer_id: str, stands: Standing) -> str:
+    """Return why the next examination has nothing to be made of; empty: there is a form.
+
+    Who is told only by `start_exam` has practised and waited for nothing.
+    """
+    try:
+        _form_for(store, by, reviewer_id, stands)
+    except NotAllowedError as error:
+        return str(error)
+    return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,13 +4,15 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from calibration.analyses.adjudication import Settled, settled_traces
+from calibration.analyses.settled import Settled, settled_traces
 from calibration.store import Store
 from calibration.taxonomy import Taxonomy
 
 AT_LEAST = 3
 OPEN, ACCEPTED = "open", "accepted"
 RUBRIC = "rubric_unclear"
+# What a drafted sentence leaves for the lead to fill in.
+BLANK = "when ..."
 # They say nothing about the rubric.
 NOT_OF_THE_RUBRIC = ("slip", "trace_unclear")
 
@@ -126,7 +128,7 @@ def _draft(
     asked = taxonomy.node(question).question
     between = f"Between {titles[pair[0]]} and {titles[pair[1]]}: " if pair else ""
     answer = taxonomy.answers_for(final).get(question)
-    then = f"answer {answer} when ..." if answer else f"decide for {titles[final]} when ..."
+    then = f"answer {answer} {BLANK}" if answer else f"decide for {titles[final]} {BLANK}"
     return f"{asked} {between}{then} ({n} of {len(group)} were settled as {titles[final]}.)"
 
 

@@ -8,9 +8,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from calibration.agreement.against_key import AgainstKey, against_key
-from calibration.agreement.leave_one_out import LeftOut
+from calibration.agreement.leave_one_out import LeftOut, leave_one_out
 from calibration.analyses.labelled_batch import CODE, LabelledBatch
 from calibration.analyses.practice import published
+from calibration.estimates import Estimate
 from calibration.records import OUTCOMES
 from calibration.store import Store
 
@@ -39,6 +40,66 @@ class ReviewerProfile:
     beside: LeftOut
     consensus: AgainstKey | None
     canonical: AgainstKey | None
+
+
+def agreement_with_others(store: Store, *, confidence_level: float = 0.95) -> dict[str, Estimate]:
+    """Estimate how often each reviewer agrees with the others, over all production batches.
+
+    As in `leave_one_out`: on each trace that a reviewer shared with others the share of them who
+    gave the same class, and its mean. Who was given one trace in two batches enters with the first
+    label. Of a batch that was planned with an overlap only that part counts, as for its
+    agreement. Labels of the demo are held against labels of the demo only.
+
+    Parameters
+    ----------
+    store : Store
+    confidence_level : float, default 0.95
+        Target coverage, strictly between 0 and 1.
+
+    Returns
+    -------
+    dict of Estimate
+        By reviewer: everybody with a label that counts; ``not_estimable`` for who shared no
+        trace. n = shared traces.
+
+    Raises
+    ------
+    ValueError
+        If `confidence_level` is outside (0, 1).
+    """
+    labels = _planned_labels(store)
+    found: dict[str, Estimate] = {}
+    for _, given in labels.groupby("simulated"):
+        wide = given.pivot(index="trace_id", columns="reviewer_id", values="code")
+        beside = leave_one_out(
+            wide.fillna(-1).to_numpy(dtype=np.int64),
+            n_classes=len(OUTCOMES),
+            confidence_level=confidence_level,
+        )
+        found |= {
+            str(wide.columns[of.rater]): of.agreement_with_others for of in beside.raters
+        }  # fmt: skip
+    return found
+
+
+def _planned_labels(store: Store) -> pd.DataFrame:
+    """Return the blind labels of all production batches that agreement is about, oldest first."""
+    frames = [pd.DataFrame(columns=["trace_id", "reviewer_id", "code", "simulated"])]
+    for batch in store.batches():
+        if batch.purpose != "production":
+            continue
+        labels = store.label_frame(batch.batch_id)
+        labels = labels[(labels["kind"] == "label") & ~labels["exposed"].astype(bool)]
+        items = store.batch_items(batch.batch_id)
+        planned = items.loc[items["labels_wanted"] >= 2, "trace_id"]
+        if len(planned):
+            labels = labels[labels["trace_id"].isin(planned)]
+        if not labels.empty:
+            frames.append(labels.assign(code=labels["outcome"].map(CODE)))
+    every = pd.concat(frames[1:] or frames)
+    if len(frames) > 1:
+        every = every.sort_values("created_at", kind="stable")
+    return every.drop_duplicates(["trace_id", "reviewer_id"])
 
 
 def settled_codes(loaded: LabelledBatch, traces: pd.DataFrame) -> NDArray[np.int64]:

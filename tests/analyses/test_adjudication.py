@@ -96,10 +96,35 @@ def test_the_dearest_disagreement_comes_first(world: World) -> None:
     found = work(world)
     assert [of.trace_id for of in found.due] == [names["four"], names["five"]]
     assert [of.cost for of in found.due] == pytest.approx([10 / 17 - 1 / 3, 8 / 15 - 1 / 3])
-    assert found.alpha == pytest.approx(1 / 3)
-    assert found.without == pytest.approx(1)
-    assert found.cost == pytest.approx(2 / 3)
+    assert found.alpha.value == pytest.approx(1 / 3)
+    assert found.alpha.interval is not None
+    assert (found.alpha.n, found.alpha.method) == (5, "delete-one jackknife, Fisher z")
     assert (found.n_disputed, found.n_shared) == (2, 5)
+
+
+def test_without_the_open_disagreements_it_is_one_until_one_is_settled(world: World) -> None:
+    names = five(world)
+    found = work(world)
+    assert (found.without.value, found.without.n) == (1.0, 3)
+    assert found.without.status == "no disagreement seen"
+    settle(world, names["four"], C)
+    # Of the labels that are left 5 are complete and 3 abandoned.
+    found = work(world)
+    assert found.without.value == pytest.approx(8 / 15)
+    assert found.alpha.value == pytest.approx(1 / 3)
+
+
+def test_where_every_trace_is_disputed_nothing_is_left_to_compare(world: World) -> None:
+    said(world, one=(C, A), two=(C, H))
+    found = work(world)
+    assert found.alpha.ok
+    assert found.without.value is None
+    assert found.without.status.startswith("not_estimable: every trace with two labels is an open")
+
+
+def test_the_rest_of_one_class_has_no_alpha(world: World) -> None:
+    said(world, one=(C, C), two=(C, C), three=(C, A))
+    assert "every rating names one class" in work(world).without.status
 
 
 def test_what_the_corrected_rate_waits_for_comes_first(world: World) -> None:
@@ -214,7 +239,7 @@ def test_a_blind_decision_alone_settles_nothing(world: World) -> None:
         )
     )  # fmt: skip
     assert names["four"] in order(world)
-    assert work(world).alpha == pytest.approx(1 / 3)
+    assert work(world).alpha.value == pytest.approx(1 / 3)
 
 
 def test_agreed_traces_can_be_asked_for(world: World) -> None:
@@ -238,7 +263,9 @@ def test_agreed_traces_can_be_asked_for(world: World) -> None:
 
 def test_nothing_to_do(world: World) -> None:
     assert work(world).due == ()
-    assert work(world).alpha is None
+    assert str(work(world).alpha) == (
+        "not estimable: no ratings: have two reviewers label the same items"
+    )
     said(world, one=(C, C))
     assert work(world).due == ()
 

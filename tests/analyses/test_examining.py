@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from calibration.analyses.certification import exam_report, examined_trace
-from calibration.analyses.exam_forms import Examiner
+from calibration.analyses.exam_forms import Examiner, no_own_form
 from calibration.analyses.examining import settle, standing
 from calibration.analyses.practice import add_practice, lesson, start_practice, weak_nodes
 from calibration.errors import NotAllowedError
@@ -120,9 +120,12 @@ def test_a_third_attempt_is_on_the_teams_own_adjudicated_traces(anna: Examinee) 
         anna.practise()
     anna.store.allow_attempt(client_token="1", reviewer_id=ME, by="lea", reason="once more")
     own_traces(anna, 20)
-    with pytest.raises(NotAllowedError, match=r"needs 40 adjudicated traces.*4 complete"):
+    with pytest.raises(NotAllowedError, match=r"needs 40 adjudicated traces.*4 Completed") as found:
         anna.start()
+    # The lead is told the same before they decide.
+    assert no_own_form(anna.store, anna.by, ME) == str(found.value)
     own_traces(anna, 120)
+    assert no_own_form(anna.store, anna.by, ME) == ""
     third = anna.start()
     assert (third.form, third.private, third.attempt) == ("own", True, 3)
     settled = dict(anna.store.consensus_frame()[["trace_id", "outcome"]].to_numpy())

@@ -147,24 +147,102 @@ def test_a_certificate_that_has_ended(anna: Examinee, open_app: OpenApp) -> None
 def test_a_private_form_that_is_demanded_and_not_there(anna: Examinee, open_app: OpenApp) -> None:
     anna.store.set_certificate_demand(CertificateDemand(form="private"), by="lea")
     app = page(open_app)
-    app.button(key="certificate_exam").click().run()
     assert "asr reference add FOLDER --name NAME --private" in words(app)
+    assert "This team asks for a certificate on a private form" in words(app)
+    assert "certificate_exam" not in keys(app)
 
 
-def test_a_lead_sees_others_and_allows_an_attempt(anna: Examinee, open_app: OpenApp) -> None:
+def test_a_public_certificate_where_a_private_one_is_demanded(
+    anna: Examinee, open_app: OpenApp
+) -> None:
+    anna.sit(anna.start())
+    anna.store.set_certificate_demand(CertificateDemand(form="private"), by="lea")
+    app = page(open_app)
+    assert title(app) == "Your certificate is not enough here"
+    assert "Next: 24 hours must pass between two attempts" in words(app)
+    (row,) = others(page(open_app, "lea"), "Anna")
+    assert row["certificate"] == "until 01 Apr 2026, public form: not enough here"
+
+
+def others(app: AppTest, name: str) -> list[dict[str, object]]:
+    table = next(d.value for d in app.dataframe if "next" in d.value)
+    found = table[table["reviewer"] == name].to_dict("records")
+    return [{str(column): value for column, value in row.items()} for row in found]
+
+
+def use_up(anna: Examinee) -> None:
     for _ in range(2):
         anna.fail()
         anna.later(hours=25)
         anna.practise()
+
+
+def test_a_lead_sees_others_and_allows_an_attempt(anna: Examinee, open_app: OpenApp) -> None:
+    use_up(anna)
     app = page(open_app, "lea")
-    assert "Others" in words(app)
+    assert "Anna has used up both attempts and waits for a lead" in words(app)
+    assert "Anna could not start yet: a further attempt needs 40 adjudicated" in words(app)
+    (row,) = others(app, "Anna")
+    assert (row["attempts"], row["next"]) == (2, "waits for a lead")
     app.button(key="certificate_allow_it").click().run()
     assert "needs a reason" in words(app)
     app.text_input(key="certificate_reason").input("She was ill.")
     app.button(key="certificate_allow_it").click().run()
     assert not app.exception
     assert len(anna.store.attempts_allowed(ME)) == 1
-    assert "Another attempt is allowed." in words(app)
+    assert "Anna is allowed another attempt." in words(app)
+
+
+def test_a_reason_for_one_is_not_kept_for_the_next(anna: Examinee, open_app: OpenApp) -> None:
+    anna.store.add_reviewer("Ben")
+    use_up(anna)
+    use_up(replace(anna, who="ben"))
+    app = page(open_app, "lea")
+    assert "2 people have used up both attempts" in words(app)
+    app.text_input(key="certificate_reason").input("She was ill.")
+    app.button(key="certificate_allow_it").click().run()
+    assert app.selectbox(key="certificate_who").value == "ben"
+    assert app.text_input(key="certificate_reason").value == ""
+
+
+def test_who_is_certified_can_be_examined_again(anna: Examinee, open_app: OpenApp) -> None:
+    anna.sit(anna.start())
+    anna.later(hours=2)
+    app = page(open_app, "lea")
+    assert "Nobody waits for a lead to allow another attempt." in words(app)
+    (who,) = app.selectbox(key="certificate_who").options
+    assert who == "Anna (certified: would be examined again)"
+    assert "could not start yet" not in words(app)
+    app.text_input(key="certificate_reason").input("Fell on silent gold.")
+    app.button(key="certificate_allow_it").click().run()
+    assert not app.exception
+    shown = words(page(open_app))
+    assert "A lead lets you be examined again" in shown
+    assert "Next: 24 hours must pass between two attempts" in shown
+    anna.later(hours=25)
+    anna.practise()
+    app = page(open_app)
+    assert title(app) == "You are certified"
+    assert "certificate_exam" in keys(app)
+
+
+def test_an_attempt_that_is_allowed_waits_for_enough_traces(
+    anna: Examinee, open_app: OpenApp
+) -> None:
+    use_up(anna)
+    anna.store.allow_attempt(client_token="1", reviewer_id=ME, by="lea", reason="once more")
+    app = page(open_app)
+    assert "A lead has allowed you another attempt.\nA further attempt needs 40" in words(app)
+    assert "certificate_exam" not in keys(app)
+    (row,) = others(page(open_app, "lea"), "Anna")
+    assert row["next"] == "allowed; too few adjudicated traces"
+
+
+def test_others_are_told_of_an_ended_certificate(anna: Examinee, open_app: OpenApp) -> None:
+    anna.sit(anna.start())
+    anna.later(days=91)
+    (row,) = others(page(open_app, "lea"), "Anna")
+    assert (row["certificate"], row["next"]) == ("ended 01 Apr 2026", "may start an examination")
 
 
 def test_the_label_page_says_what_to_do_without_a_certificate(

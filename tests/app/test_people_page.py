@@ -6,6 +6,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import session
+from calibration.errors import InputError
 from calibration.store import Store, sign_in
 from tests.app.conftest import OpenApp
 from tests.app.test_result_pages import page, texts
@@ -101,3 +102,36 @@ def test_identities_are_closed_from_the_page(
     press(people, "people_close")
     assert store.identities() == sign_in.PASSPHRASE
     assert "nobody can yet" in texts(people)
+
+
+def test_an_admin_is_told_before_they_give_up_their_own_role(people: AppTest, store: Store) -> None:
+    assert "This is your own role" not in texts(people)
+    choose(people, "rea").radio(key="people_role_of_rea").set_value("lead").run()
+    assert "This is your own role" not in texts(people)
+    store.add_reviewer("Eva", role="admin")
+    choose(people, "ada").radio(key="people_role_of_ada").set_value("lead").run()
+    assert "This is your own role: this page closes for you" in texts(people)
+    people.button(key="people_role_now_ada").click().run()
+    assert not people.exception
+    assert [r.role for r in store.reviewers() if r.reviewer_id == "ada"] == ["lead"]
+    assert "Change somebody" not in [h.value for h in people.subheader]
+
+
+def test_many_people_are_counted_and_do_not_fill_the_page(store: Store, open_app: OpenApp) -> None:
+    for number in range(58):
+        store.add_reviewer(f"Person {number:02d}")
+    people = page(open_app(reviewer="ada"), "people")
+    assert "60 people: 59 reviewers, 0 leads, 1 admin." in texts(people)
+    assert not people.table
+    assert len(people.dataframe[0].value) == 60
+
+
+def test_the_longest_name_is_taken_and_a_longer_one_refused(people: AppTest, store: Store) -> None:
+    assert people.text_input(key="people_name").proto.max_chars == 80
+    store.add_reviewer("N" * 80)
+    choose(people.run(), "n" * 80)
+    assert not people.exception
+    made = people.button(key=f"people_generate_{'n' * 80}").label
+    assert made == f"Make one up for {'N' * 27}\\…"
+    with pytest.raises(InputError, match="1 to 80"):
+        store.add_reviewer("N" * 200)

@@ -8,13 +8,17 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import session
+from app import certificate_data, session
 from app.desk_data import desk_data
 from app.labelling import Receipts, apply_events
 from calibration.analyses.demo import build_demo
+from calibration.analyses.exam_forms import Examiner
 from calibration.records import Reviewer
 from calibration.reviewing import inserts
 from calibration.store import Store
+from reference_dataset.loader import load_reference
+from tests.analyses.examinees import Examinee, set_clock
+from tests.analyses.worlds import make_world as make_small
 from tests.app.conftest import OpenApp
 from tests.app.test_result_pages import page, texts
 from tests.browser.samples import build_store
@@ -53,6 +57,53 @@ def test_a_lead_sees_who_should_be_examined_again(demo: Path, open_app: OpenApp)
     assert table["gold_drift"].iloc[0].startswith("needs")
     missed = app.dataframe[1].value
     assert (missed["held against"] != missed["given"]).all()
+
+
+def test_a_lead_sees_how_each_one_agrees_with_the_others(
+    store_file: Path, open_app: OpenApp
+) -> None:
+    made = make_small(store_file)
+    made.store.add_reviewer("Lea", role="lead")
+    given = dict.fromkeys(made.drawn[:4], "complete")
+    made.label("Ann", given)
+    made.label("Ben", given | {made.drawn[0]: "abandoned"})
+    made.label("Cy", {made.drawn[5]: "complete"})
+    made.store.close()
+    app = page(open_app(reviewer="lea"), "reviewers")
+    table = app.dataframe[0].value.set_index("reviewer")
+    assert table["beside"]["Ann"].startswith("0.75 [")
+    assert table["beside"]["Ann"].endswith("], n = 4")
+    assert table["beside"]["Cy"] == "not estimable"
+    assert "Cy: not estimable: this rater shared no item with another" in texts(app)
+    said = "\n".join(caption.value for caption in app.caption)
+    assert "95 % intervals: delete-one jackknife, Fisher z" in said
+
+
+def test_a_lead_sees_what_certificate_each_one_has(
+    store_file: Path, open_app: OpenApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = set_clock(monkeypatch)
+    monkeypatch.setattr(certificate_data, "now", clock)
+    made = make_small(store_file)
+    made.store.add_reviewer("Lea", role="lead")
+    for name in ("Ann", "Ben", "Cy", "Di"):
+        made.label(name, dict.fromkeys(made.drawn[:4], "complete"))
+    by = Examiner(dataset=load_reference(), private=frozenset())
+    ann, ben, cy = (Examinee(made.store, by, clock, who=who) for who in ("ann", "ben", "cy"))
+    ben.sit(ben.start())
+    clock.forward(days=85)
+    ann.sit(ann.start())
+    clock.forward(days=10)
+    ben.start()
+    cy.start()
+    made.store.close()
+    app = page(open_app(reviewer="lea"), "reviewers")
+    table = app.dataframe[0].value.set_index("reviewer")
+    assert table["certificate"].to_dict() == {
+        "Ann": "until 25 Jun 2026", "Ben": "ended 01 Apr 2026; being examined",
+        "Cy": "being examined", "Di": "none",
+    }  # fmt: skip
+    assert table["gold"]["Di"] == "no check yet"
 
 
 def test_what_a_lead_was_shown_of_missed_checks_is_written_down(

@@ -1,6 +1,7 @@
 """The server as requests meet it: who is let in, the forms, the cookie, what is refused."""
 
 import asyncio
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -212,6 +213,14 @@ def test_a_wrong_passphrase_gives_no_cookie_and_the_same_words_for_nobody(team: 
     assert 'role="alert"' in wrong.body
     assert GOOD not in wrong.body
     assert OTHER not in wrong.body
+
+
+def test_after_a_wrong_passphrase_one_goes_on_typing_and_knows_whom_to_ask(team: Store) -> None:
+    before, after = ask("GET", "/sign-in").body, sign(passphrase="not this one").body
+    for body, name in ((before, "name"), (after, "passphrase")):
+        (focused,) = re.findall(r'<input id="(\w+)"[^>]* autofocus', body)
+        assert focused == name
+        assert "An admin makes a new one on the People page." in body
 
 
 def test_after_five_the_form_says_how_long_to_wait(team: Store) -> None:

@@ -1,8 +1,11 @@
 """Take the screenshots under docs/screens: every page, full and empty, in every look.
 
-Run with `make screens`; look at what comes out.
+Run with `make screens`; look at what comes out. Some of them only:
+`SCREENS=/tmp/looked-at python -m tests.browser.screens certificates reviewers`.
 """
 
+import os
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -13,12 +16,13 @@ from calibration.analyses.demo import build_demo
 from calibration.store import Store
 from reference_dataset.loader import load_reference
 from tests.browser.conftest import CHROMIUM_ARGS, Server
-from tests.browser.screens_reviewing import take_adjudication, take_certificates, take_sign_in
+from tests.browser.screens_reviewing import STATES
 
-OUT = Path(__file__).parents[2] / "docs" / "screens"
+OUT = Path(os.environ.get("SCREENS") or Path(__file__).parents[2] / "docs" / "screens")
 SIZES = {"1440": (1440, 900), "1024": (1024, 768)}
 SCHEMES = ("light", "dark")
 MOST_HEIGHT = 8_000
+PAGES = "pages"
 EMPTY = (
     "agreement", "adjudicate", "reviewers", "judge", "asr", "overview", "data", "start",
 )  # fmt: skip
@@ -77,7 +81,9 @@ def _sign_in(browser: Browser, server: Server, width: str, scheme: str, name: st
 
 def _settle(page: Page) -> None:
     page.wait_for_selector("[data-testid=stMain]")
-    page.wait_for_timeout(3_500)
+    page.wait_for_timeout(2_500)
+    page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]")
+    page.wait_for_timeout(1_500)
 
 
 def press(*keys: str) -> Callable[[Page], None]:
@@ -114,51 +120,61 @@ def _lesson(page: Page) -> None:
     page.wait_for_timeout(1_500)
 
 
-def main() -> None:
-    """Build an empty and a demo store and photograph the app on each."""
+def take_pages(browser: Browser, folder: Path) -> None:
+    """Photograph every page of an empty and of a demo store, and the states of the desk."""
+    empty = Server(folder / "empty.duckdb")
+    Store.open(empty.store, create=True).close()
+    demo = Server(folder / "demo.duckdb")
+    with Store.open(demo.store, create=True) as store:
+        build_demo(store, seed=1)
+        store.add_reviewer("Lea", role="lead")
+    empty.start()
+    for name in ("label", *EMPTY):
+        take(browser, empty, f"{name}-empty", name if name != "label" else "", whole=False)
+    empty.stop()
+    demo.start()
+    take(browser, demo, "label-who", "", whole=False)
+    take(browser, demo, "overview", "overview?reviewer=lea", whole=True)
+    take(browser, demo, "data", "data?reviewer=lea", whole=False)
+    take(browser, demo, "agreement", "agreement", whole=True)
+    take(browser, demo, "judge", "judge?reviewer=lea", whole=True)
+    take(browser, demo, "asr", "asr", whole=True)
+    take_desk(browser, demo, "label-help", press("?"))
+    take_desk(browser, demo, "practice-handbook", press("y", "h"))
+    take_desk(browser, demo, "practice-fabrication", _lesson)
+    take_desk(browser, demo, "label-skip", press("s"))
+    take_desk(browser, demo, "label-sub-goals", press("y", "g"))
+    take_desk(browser, demo, "label-search", press("/", "t", "h", "e", "Enter"))
+    take_desk(browser, demo, "label-own", press("n", "Enter", "l"))
+    take_desk(browser, demo, "label-evidence", press("y", "y"))
+    take_desk(browser, demo, "label-finished", _finish)
+    for width, scheme in ((w, s) for w in SIZES for s in SCHEMES):
+        page = _sign_in(browser, demo, width, scheme, scheme)
+        press("y", "n")(page)
+        page.wait_for_timeout(900)
+        page.screenshot(path=OUT / f"label-{width}-{scheme}.png")
+        page.context.close()
+    demo.stop()
+
+
+def main(wanted: list[str]) -> None:
+    """Photograph the app in its states, or in those that are `wanted`."""
+    if unknown := set(wanted) - {PAGES, *STATES}:
+        sys.exit(
+            f"no screens of {', '.join(sorted(unknown))}; there are {', '.join([PAGES, *STATES])}"
+        )
     OUT.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path="/usr/bin/chromium", args=CHROMIUM_ARGS
         )
-        empty = Server(Path(folder) / "empty.duckdb")
-        Store.open(empty.store, create=True).close()
-        demo = Server(Path(folder) / "demo.duckdb")
-        with Store.open(demo.store, create=True) as store:
-            build_demo(store, seed=1)
-            store.add_reviewer("Lea", role="lead")
-        empty.start()
-        for name in ("label", *EMPTY):
-            take(browser, empty, f"{name}-empty", name if name != "label" else "", whole=False)
-        empty.stop()
-        demo.start()
-        take(browser, demo, "label-who", "", whole=False)
-        take(browser, demo, "overview", "overview?reviewer=lea", whole=True)
-        take(browser, demo, "data", "data?reviewer=lea", whole=False)
-        take(browser, demo, "agreement", "agreement", whole=True)
-        take(browser, demo, "judge", "judge?reviewer=lea", whole=True)
-        take(browser, demo, "asr", "asr", whole=True)
-        take(browser, demo, "reviewers", "reviewers?reviewer=lea", whole=True)
-        take_desk(browser, demo, "label-help", press("?"))
-        take_desk(browser, demo, "practice-handbook", press("y", "h"))
-        take_desk(browser, demo, "practice-fabrication", _lesson)
-        take_desk(browser, demo, "label-skip", press("s"))
-        take_desk(browser, demo, "label-sub-goals", press("y", "g"))
-        take_desk(browser, demo, "label-search", press("/", "t", "h", "e", "Enter"))
-        take_desk(browser, demo, "label-own", press("n", "Enter", "l"))
-        take_desk(browser, demo, "label-evidence", press("y", "y"))
-        take_desk(browser, demo, "label-finished", _finish)
-        for width, scheme in ((w, s) for w in SIZES for s in SCHEMES):
-            page = _sign_in(browser, demo, width, scheme, scheme)
-            press("y", "n")(page)
-            page.wait_for_timeout(900)
-            page.screenshot(path=OUT / f"label-{width}-{scheme}.png")
-            page.context.close()
-        demo.stop()
-        for state in (take_sign_in, take_adjudication, take_certificates):
-            state(browser, Path(folder), take, take_state)
+        if not wanted or PAGES in wanted:
+            take_pages(browser, Path(folder))
+        for name, state in STATES.items():
+            if not wanted or name in wanted:
+                state(browser, Path(folder), take, take_state)
         browser.close()
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -1,16 +1,25 @@
 """The screens of how reviewers are calibrated: sign-in, certificates, adjudication, checks."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from calibration.analyses.demo import build_demo
 from calibration.analyses.exam_forms import Examiner
+from calibration.analyses.handbook_proposals import handbook_proposals
+from calibration.records import LabelDraft
 from calibration.store import Store
+from calibration.store.admission import CertificateDemand
 from calibration.store.database import utc_now
 from reference_dataset.loader import load_reference
-from tests.analyses.examinees import Examinee
+from tests.analyses.examinees import Examinee, set_clock
+from tests.analyses.test_adjudication import settle as settle_as_lea
+from tests.analyses.worlds import make_world
 from tests.browser.conftest import Server
 from tests.browser.desk import KEYS
 from tests.browser.test_adjudicate import build as build_disputes
@@ -56,7 +65,35 @@ def take_sign_in(browser: Browser, folder: Path, take: Take, take_state: TakeSta
         page.wait_for_timeout(1_500)
 
     take_state(browser, "sign-in-wrong", wrong)
+
+    def own_role(page: Page) -> None:
+        people(page)
+        page.get_by_role("radiogroup").get_by_text("lead", exact=True).click()
+        page.wait_for_timeout(1_500)
+        page.get_by_text("This is your own role").scroll_into_view_if_needed()
+        page.wait_for_timeout(1_000)
+
     take_state(browser, "people", people)
+    take_state(browser, "people-own-role", own_role)
+    server.stop()
+    with Store.open(server.store) as store:
+        store.add_reviewer(
+            "A very long name, as long as a name in this store may be: eighty letters"
+        )
+        for number in range(55):
+            store.add_reviewer(f"Reviewer {number + 1}")
+    server.start()
+    take_state(browser, "people-many", people)
+
+    def long_name(page: Page) -> None:
+        people(page)
+        page.get_by_label("Who").fill("A very")
+        page.keyboard.press("Enter")
+        page.wait_for_timeout(2_500)
+        page.get_by_role("button", name="Make one up").scroll_into_view_if_needed()
+        page.wait_for_timeout(1_000)
+
+    take_state(browser, "people-long-name", long_name)
     server.stop()
 
 
@@ -85,6 +122,154 @@ def take_certificates(browser: Browser, folder: Path, take: Take, take_state: Ta
     for who in ("new", "fay", "pat", "open", "tia", "lea"):
         take(browser, server, f"certificate-{who}", f"certify?reviewer={who}", whole=True)
     take(browser, server, "label-certificate-first", "label?reviewer=new", whole=False)
+    server.stop()
+
+
+@contextmanager
+def days_ago(days: float) -> Iterator[Clock]:
+    """Let the store believe that it is so many days ago."""
+    with pytest.MonkeyPatch.context() as patched:
+        clock = set_clock(patched)
+        clock.now = utc_now() - timedelta(days=days)
+        yield clock
+
+
+def examinee(store: Store, clock: Clock, who: str) -> Examinee:
+    """Return somebody who is examined on the shipped forms."""
+    return Examinee(store, Examiner(dataset=load_reference(), private=frozenset()), clock, who=who)
+
+
+def take_third_attempt(browser: Browser, folder: Path, take: Take, take_state: TakeState) -> None:
+    """Photograph who has used up both attempts, and the lead who decides on it."""
+    server = Server(folder / "third.duckdb")
+    with Store.open(server.store, create=True) as store:
+        for name in ("Tom", "Una"):
+            store.add_reviewer(name)
+        store.add_reviewer("Lea", role="lead")
+        with days_ago(5) as clock:
+            for who in ("tom", "una"):
+                person = examinee(store, clock, who)
+                person.fail()
+                person.later(hours=25)
+                person.practise()
+                person.fail()
+                person.later(hours=25)
+                person.practise()
+    server.start()
+    for who in ("tom", "lea"):
+        take(browser, server, f"certificate-third-{who}", f"certify?reviewer={who}", whole=True)
+
+    def allow(page: Page) -> None:
+        page.goto(f"{server.url}/certify?reviewer=lea")
+        page.get_by_label("Why").fill("Was ill that day.")
+        page.get_by_role("button", name="Allow it").click()
+        page.wait_for_timeout(3_000)
+        page.get_by_text("another attempt", exact=False).first.scroll_into_view_if_needed()
+
+    take_state(browser, "certificate-third-allowed", allow)
+
+    path = "certify?reviewer=tom"
+    take(browser, server, "certificate-third-too-few", path, whole=False)
+    server.stop()
+
+
+def take_private_demand(browser: Browser, folder: Path, take: Take, take_state: TakeState) -> None:
+    """Photograph a store that demands a private form and has none."""
+    server = Server(folder / "private.duckdb")
+    with Store.open(server.store, create=True) as store:
+        for name in ("New", "Pat"):
+            store.add_reviewer(name)
+        store.add_reviewer("Lea", role="lead")
+        with days_ago(5) as clock:
+            pat = examinee(store, clock, "pat")
+            pat.sit(pat.start())
+            some = next(iter(pat.by.dataset.traces.values()))
+        own = replace(some, trace_id="own", source="own", source_id="own")
+        store.add_batch(
+            purpose="production", trace_ids=store.ingest([own]).imported, certificate="any"
+        )
+        store.set_certificate_demand(CertificateDemand(form="private", every_batch=True), by="lea")
+    server.start()
+    for who in ("new", "pat", "lea"):
+        take(browser, server, f"certificate-private-{who}", f"certify?reviewer={who}", whole=True)
+    take(browser, server, "label-certificate-private", "label?reviewer=pat", whole=False)
+    server.stop()
+
+
+def take_proposals(browser: Browser, folder: Path, take: Take, take_state: TakeState) -> None:
+    """Photograph what adjudication proposes for the handbook: open, accepted, declined."""
+    server = Server(folder / "proposals.duckdb")
+    world = make_world(server.store, n=24, n_drawn=24)
+    store = world.store
+    store.add_reviewer("Lea", role="lead")
+    mixed = {
+        ("complete", "partial_plus", "rubric_unclear"): 5,
+        ("partial_plus", "partial_minus", "real_judgement"): 4,
+        ("hallucinated", "complete", "rubric_unclear"): 3,
+        ("abandoned", "complete", "slip"): 2,
+    }
+    due = [said for said, n in mixed.items() for _ in range(n)]
+    for place, name in enumerate(("Ann", "Ben")):
+        given = zip(world.drawn, due, strict=False)
+        world.label(name, {trace_id: said[place] for trace_id, said in given})
+    for trace_id, (_, final, cause) in zip(world.drawn, due, strict=False):
+        settle_as_lea(world, trace_id, final, cause=cause)
+    decided = [
+        ("accepted", "A missing date is left out; a wrong one is a material error.", None),
+        ("declined", "What no step shows is invented.", "The handbook says so on page 2."),
+    ]
+    for of, (status, text, reason) in zip(handbook_proposals(store)[1:], decided, strict=True):
+        store.decide_proposal(
+            client_token=status, proposal_id=of.proposal_id, question=of.question, text=text,
+            trace_ids=of.trace_ids, status=status, decided_by="lea", reason=reason,
+        )  # fmt: skip
+    store.close()
+    server.start()
+    for view in ("Handbook", "Settled"):
+
+        def show(page: Page, view: str = view) -> None:
+            page.goto(f"{server.url}/adjudicate?reviewer=lea")
+            page.get_by_role("radio", name=view).or_(page.get_by_role("button", name=view)).click()
+            page.wait_for_timeout(3_000)
+            page.set_viewport_size({"width": page.evaluate("innerWidth"), "height": 1_300})
+            page.wait_for_timeout(3_000)
+
+        take_state(browser, f"adjudicate-{view.lower()}-full", show)
+    server.stop()
+
+
+def take_reviewers(browser: Browser, folder: Path, take: Take, take_state: TakeState) -> None:
+    """Photograph a drifting reviewer beside steady ones: certified, examined, and no more."""
+    server = Server(folder / "reviewers.duckdb")
+    with Store.open(server.store, create=True) as store:
+        build_demo(store, seed=1)
+        store.add_reviewer("Lea", role="lead")
+        steady, ended, drifting = (
+            r.reviewer_id for r in store.reviewers() if r.simulated and r.role == "reviewer"
+        )
+        examined = store.add_reviewer("Dora (simulated)", simulated=True).reviewer_id
+        (batch,) = [b.batch_id for b in store.batches() if b.purpose == "production"]
+        given = store.label_frame(batch)
+        rows = given[given["reviewer_id"] == steady].head(15).to_dict("records")
+        store.import_labels(
+            batch,
+            [
+                LabelDraft(
+                    client_token=f"dora-{row['trace_id']}", trace_id=row["trace_id"],
+                    reviewer_id=examined, batch_id=batch,
+                    answers=store.taxonomy().answers_for(row["outcome"]),
+                )
+                for row in rows
+            ],
+        )  # fmt: skip
+        for who, days in ((ended, 100), (steady, 30), (drifting, 20)):
+            with days_ago(days) as clock:
+                person = examinee(store, clock, who)
+                person.sit(person.start())
+        with days_ago(1) as clock:
+            examinee(store, clock, examined).start()
+    server.start()
+    take(browser, server, "reviewers", "reviewers?reviewer=lea", whole=True)
     server.stop()
 
 
@@ -128,3 +313,14 @@ def take_adjudication(browser: Browser, folder: Path, take: Take, take_state: Ta
 
         take_state(browser, f"adjudicate-{view.lower()}", show)
     server.stop()
+
+
+STATES: dict[str, Callable[[Browser, Path, Take, TakeState], None]] = {
+    "sign-in": take_sign_in,
+    "adjudication": take_adjudication,
+    "proposals": take_proposals,
+    "certificates": take_certificates,
+    "third-attempt": take_third_attempt,
+    "private-demand": take_private_demand,
+    "reviewers": take_reviewers,
+}

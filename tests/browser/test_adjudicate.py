@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, Response, WebSocket, expect
+from playwright.sync_api import Locator, Page, Response, WebSocket, expect
 
 from calibration.records import Evidence, LabelDraft, Trace
 from calibration.store import Store
@@ -198,6 +198,35 @@ def test_a_disagreement_born_at_each_question_is_settled_by_keyboard(
         assert row["blind"]
     causes = {str(row["cause"]) for row in found.values()}
     assert causes == {"trace_unclear", "rubric_unclear", "slip", "real_judgement"}
+
+
+def test_what_is_to_be_done_is_in_sight_on_a_small_screen(bench: Bench) -> None:
+    bench.page.set_viewport_size({"width": 1024, "height": 768})
+    bench.decide("complete")
+    panel = bench.page.locator(".panel")
+    assert panel.evaluate("e => e.scrollHeight > e.clientHeight")  # there is more than fits
+    seen = ["Trace unclear", "Rubric unclear", "Slip", "Real judgement", "Make it consensus"]
+    for name in seen:
+        assert on_top(bench.page.locator(".dock").get_by_role("button", name=name))
+    bench.press("w", gap=0.3)
+    assert on_top(bench.page.locator("#settle-rationale"))
+    bench.page.keyboard.press("Escape")
+    bench.press("u", gap=0.3)
+    assert on_top(bench.page.locator(".final .question"))
+
+
+def on_top(found: Locator) -> bool:
+    """Return whether the whole of an element can be seen: nothing lies over its corners."""
+    return bool(
+        found.evaluate(
+            """e => {
+              const box = e.getBoundingClientRect();
+              const ys = [box.top + 4, box.bottom - 4], x = box.left + box.width / 2;
+              const root = e.getRootNode();
+              return ys.every((y) => y < innerHeight && e.contains(root.elementFromPoint(x, y)));
+            }"""
+        )
+    )
 
 
 @pytest.mark.long
