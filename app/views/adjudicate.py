@@ -93,22 +93,11 @@ def summary(work: AdjudicationWork) -> str:
 
 
 def _alpha(work: AdjudicationWork) -> None:
-    """Tell the whole of alpha, and what if the open disagreements were not there."""
+    """Tell the whole of alpha."""
     with st.popover("About alpha", type="tertiary"):
         st.text("Krippendorff's alpha of the labels, n in traces with two or more:")
         st.text(str(work.alpha), width="content")
         st.caption("It is about the labels as they were given: settling does not raise it.")
-        if work.n_disputed:
-            st.text(
-                f"What if the {work.n_disputed:,} open disagreement"
-                f"{'s were' if work.n_disputed > 1 else ' was'} left out:"
-            )
-            st.text(str(work.without), width="content")
-            st.caption(
-                "Not an agreement, and not to be reported as one. What is left out is where "
-                "reviewers differ, so it comes out higher whoever the reviewers are, and as 1 "
-                "until a first disagreement is settled. It shows how much hangs on these traces."
-            )
 
 
 def _decide(store: Store, lead: Reviewer, work: AdjudicationWork) -> None:

@@ -32,6 +32,14 @@ def _beside(path: str, state: tuple[int, ...], _store: Store) -> dict[str, Estim
     return agreement_with_others(_store)
 
 
+@st.cache_resource(show_spinner=False, max_entries=4, ttl=60)
+def _pools(
+    path: str, state: tuple[int, ...], _store: Store, batch_id: str
+) -> tuple[PoolOfReviewer, ...]:
+    """Return what could be put in; what was shown to somebody may be a minute late."""
+    return pools(_store, batch_id)
+
+
 def _page() -> None:
     store = session.require_store()
     st.header("Reviewers", anchor=False)
@@ -179,7 +187,7 @@ def _waiting(store: Store) -> None:
         frame.how_to_draw()
         return
     people = {r.reviewer_id: r for r in store.reviewers()}
-    found = pools(store, batches[0])
+    found = _pools(str(store.path), store.label_state(), store, batches[0])
     with st.expander(f"What can be put into {batches[0]}", expanded=not any(
         of.gold or of.repeats for of in found
     )):  # fmt: skip

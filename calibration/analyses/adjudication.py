@@ -17,12 +17,11 @@ from calibration.analyses.agreement import planned_codes
 from calibration.analyses.labelled_batch import LabelledBatch, load_batch
 from calibration.analyses.sampling import is_sample
 from calibration.analyses.settled import Settled, settled_traces
-from calibration.estimates import Estimate, not_estimable
+from calibration.estimates import Estimate
 from calibration.records import OUTCOMES
 from calibration.store import Batch, Store
 
 NO_QUESTION = "no question"
-ALL_OPEN = "every trace with two labels is an open disagreement: settle some, or label more"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,9 +68,6 @@ class AdjudicationWork:
         Newest first.
     alpha : Estimate
         Krippendorff's alpha of the labels, settled or not.
-    without : Estimate
-        What if: alpha of the labels without the traces whose disagreement is open. No agreement of
-        anybody, for it leaves out where reviewers differ: 1 until a first disagreement is settled.
     n_shared : int
         Traces with two or more labels that count.
     agreed : tuple of str
@@ -82,7 +78,6 @@ class AdjudicationWork:
     due: tuple[Due, ...]
     settled: tuple[Settled, ...]
     alpha: Estimate
-    without: Estimate
     n_shared: int
     agreed: tuple[str, ...]
 
@@ -152,13 +147,11 @@ def adjudication_work(store: Store, batch_id: str, adjudicator: str) -> Adjudica
         )
         for trace_id in waiting
     ]
-    alpha, without = _alphas(loaded, disputed - set(done))
     return AdjudicationWork(
         batch_id=batch_id,
         due=in_order(due),
         settled=settled,
-        alpha=alpha,
-        without=without,
+        alpha=_alpha(loaded),
         n_shared=int(twice.sum()),
         agreed=tuple(t for t in agreed if t not in waiting),
     )
@@ -237,12 +230,6 @@ def _entropies(trace_ids: list[str], codes: NDArray[np.int64]) -> dict[str, floa
     return dict(zip(trace_ids, truth.entropy.tolist(), strict=True))
 
 
-def _alphas(loaded: LabelledBatch, waiting: set[str]) -> tuple[Estimate, Estimate]:
-    """Return alpha, and what it would be if the traces that wait were not there."""
-    traces, codes, _ = planned_codes(loaded)
-    kept = ~traces["trace_id"].isin(waiting).to_numpy(dtype=bool)
-    alpha = estimate(KRIPPENDORFF_ALPHA, count_patterns(codes, n_classes=len(OUTCOMES)))
-    left = codes[kept]
-    if alpha.ok and not ((left >= 0).sum(axis=1) >= 2).any():
-        return alpha, not_estimable(ALL_OPEN, method=alpha.method)
-    return alpha, estimate(KRIPPENDORFF_ALPHA, count_patterns(left, n_classes=len(OUTCOMES)))
+def _alpha(loaded: LabelledBatch) -> Estimate:
+    _, codes, _ = planned_codes(loaded)
+    return estimate(KRIPPENDORFF_ALPHA, count_patterns(codes, n_classes=len(OUTCOMES)))

@@ -100,31 +100,13 @@ def test_the_dearest_disagreement_comes_first(world: World) -> None:
     assert found.alpha.interval is not None
     assert (found.alpha.n, found.alpha.method) == (5, "delete-one jackknife, Fisher z")
     assert (found.n_disputed, found.n_shared) == (2, 5)
-
-
-def test_without_the_open_disagreements_it_is_one_until_one_is_settled(world: World) -> None:
-    names = five(world)
-    found = work(world)
-    assert (found.without.value, found.without.n) == (1.0, 3)
-    assert found.without.status == "no disagreement seen"
     settle(world, names["four"], C)
-    # Of the labels that are left 5 are complete and 3 abandoned.
-    found = work(world)
-    assert found.without.value == pytest.approx(8 / 15)
-    assert found.alpha.value == pytest.approx(1 / 3)
+    assert work(world).alpha.value == pytest.approx(1 / 3)
 
 
-def test_where_every_trace_is_disputed_nothing_is_left_to_compare(world: World) -> None:
-    said(world, one=(C, A), two=(C, H))
-    found = work(world)
-    assert found.alpha.ok
-    assert found.without.value is None
-    assert found.without.status.startswith("not_estimable: every trace with two labels is an open")
-
-
-def test_the_rest_of_one_class_has_no_alpha(world: World) -> None:
-    said(world, one=(C, C), two=(C, C), three=(C, A))
-    assert "every rating names one class" in work(world).without.status
+def test_labels_of_one_class_have_no_alpha(world: World) -> None:
+    said(world, one=(C, C), two=(C, C))
+    assert "every rating names one class" in work(world).alpha.status
 
 
 def test_what_the_corrected_rate_waits_for_comes_first(world: World) -> None:
