@@ -10,6 +10,7 @@ import pytest
 from argon2 import PasswordHasher
 from hypothesis import settings
 
+from calibration.cli import data as import_command
 from calibration.correction import bayesian
 from calibration.correction.posterior import Draws, draw_posterior
 from calibration.production import engines
@@ -43,6 +44,14 @@ def _known_sql() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(engines, "_duckdb_sql", lambda expression: known(expression.op()))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _ours_first() -> Iterator[None]:
+    """Keep imports in this process from putting it, and so all tests after them, behind others."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(import_command, "make_way", lambda store: None)
         yield
 
 

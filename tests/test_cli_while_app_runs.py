@@ -66,6 +66,7 @@ def test_a_question_is_answered_from_the_snapshot_which_says_so(asr: Run) -> Non
     assert "read from its snapshot" in result.stderr
 
 
+@pytest.mark.long
 def test_what_a_command_writes_is_there_for_the_next_one(
     asr: Run, held: Path, tmp_path: Path
 ) -> None:

@@ -276,6 +276,7 @@ def test_standard_errors_equal_those_of_the_bootstrap(coefficient: Coefficient, 
     assert estimate(coefficient, patterns, weights=weights).se == pytest.approx(spread, rel=0.05)
 
 
+@pytest.mark.long
 def test_the_standard_error_of_conger_equals_that_of_the_bootstrap() -> None:
     table, rng = ratings_of_300(), np.random.default_rng(7)
     resampled = [

@@ -102,6 +102,7 @@ def test_a_column_of_another_name_is_read(tmp_path: Path) -> None:
     assert found["escalated"].over_all.value == 1.0
 
 
+@pytest.mark.long
 def test_runs_of_a_task_widen_the_limits(tmp_path: Path) -> None:
     rows = alike("a", {"complete": 120})
     for k, row in enumerate(rows):

@@ -34,6 +34,7 @@ def asked(*words: str) -> tuple[int, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("entry", entries(*NAMES))
+@pytest.mark.long
 def test_the_command_gives_the_outside_value(entry: dict[str, Any], tmp_path: Path) -> None:
     codes, _ = codes_of(entry)
     classes = [str(c).replace(",", " ") for c in classes_of(entry)]

@@ -148,6 +148,7 @@ def test_what_to_do(demo: AgreementAnalysis, open_app: OpenApp) -> None:
     assert listed(app) == list(traces.confused(demo, 0, 2).trace_ids)
 
 
+@pytest.mark.long
 def test_how_many_traces_it_takes_is_worked_out_when_asked(
     demo: AgreementAnalysis, open_app: OpenApp
 ) -> None:

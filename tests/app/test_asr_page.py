@@ -185,6 +185,7 @@ def test_a_work_list_opens_its_traces(
     assert set(expected) <= set(seen.loc[seen["reviewer_id"] == "lea", "trace_id"])
 
 
+@pytest.mark.long
 def test_the_files_are_those_of_the_command_line(filled: MakeStore, store_file: Path) -> None:
     filled()
     asked = {"since": "2026-W40", "until": "2026-W41", "workflow": "hotels"}

@@ -151,6 +151,7 @@ def settled(server: Server, batch: str) -> dict[str, dict[str, object]]:
     return {str(row["trace_id"]): {str(k): v for k, v in row.items()} for row in rows}
 
 
+@pytest.mark.long
 def test_a_disagreement_born_at_each_question_is_settled_by_keyboard(
     bench: Bench, server: Server, batch: str
 ) -> None:

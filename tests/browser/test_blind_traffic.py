@@ -296,6 +296,7 @@ def test_a_visitor_receives_nothing_of_the_store(
     assert page.context.cookies() == []
 
 
+@pytest.mark.long
 def test_a_signed_in_reviewer_receives_nothing_of_others(
     server: Server, page: Page, tmp_path: Path
 ) -> None:

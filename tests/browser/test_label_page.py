@@ -126,6 +126,7 @@ def test_thirty_traces_by_keyboard_are_thirty_labels(server: Server, page: Page)
     assert labelled_after_reload <= painted
 
 
+@pytest.mark.long
 def test_a_killed_server_loses_no_acknowledged_label(server: Server, page: Page) -> None:
     batch = build_store(server.store, 14)
     server.start()
@@ -174,6 +175,7 @@ def test_hostile_trace_text_stays_text(server: Server, page: Page) -> None:
     assert page.evaluate("window.pwned") is None
 
 
+@pytest.mark.long
 def test_two_reviewers_do_not_see_each_other(server: Server, context: BrowserContext) -> None:
     build_store(server.store, 3)
     server.start()

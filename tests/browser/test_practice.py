@@ -201,6 +201,7 @@ def test_practice_by_keyboard(server: Server, page: Page) -> None:
     assert (kinds.count("label"), kinds.count("undo"), kinds.count("skip")) == (4, 1, 0)
 
 
+@pytest.mark.long
 def test_no_lesson_before_the_label_is_stored(server: Server, page: Page) -> None:
     dataset = load_reference()
     batch = practice_store(server.store, three(dataset)[1:])

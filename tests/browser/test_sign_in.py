@@ -68,6 +68,7 @@ def sign_out(page: Page) -> None:
     expect(page.get_by_role("heading", name="You are signed out")).to_be_visible()
 
 
+@pytest.mark.long
 def test_the_first_admin_adds_people_and_each_sees_what_is_theirs(
     closed: Server, browser: Browser | None, page: Page
 ) -> None:

@@ -30,6 +30,7 @@ def rng(seed: int = 0) -> np.random.Generator:
     ],
     ids=["square", "no_verdict", "no_verdict and split"],
 )
+@pytest.mark.long
 def test_the_sampler_equals_weighting_draws_of_the_prior(
     table: list[list[int]], counts: list[int]
 ) -> None:

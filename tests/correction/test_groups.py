@@ -238,6 +238,7 @@ def test_shuffling_keeps_the_class() -> None:
     assert right.statistic is None
 
 
+@pytest.mark.long
 def test_permutation_p_values_are_uniform_when_rates_are_equal() -> None:
     rng = np.random.default_rng(11)
     rejected = 0

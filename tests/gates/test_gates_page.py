@@ -49,6 +49,7 @@ def commands() -> list[list[str]]:
     return written + [line for line in words if "--baseline" in line]
 
 
+@pytest.mark.long
 def test_the_jobs_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first run has no baseline, so its regression is skipped; those after it pass."""
     monkeypatch.chdir(tmp_path)

@@ -24,6 +24,7 @@ def at_once(work: Callable[[Any], object], items: Iterable[Any]) -> list[Any]:
         return list(pool.map(run, items))
 
 
+@pytest.mark.long
 def test_twenty_threads_with_the_same_hundred_tokens_store_a_hundred_labels(
     tmp_path: Path,
 ) -> None:

@@ -122,6 +122,7 @@ def test_a_snapshot_is_written_after_changes_only(held: Store) -> None:
 # Handing over
 
 
+@pytest.mark.long
 def test_every_write_of_a_command_is_carried_out(held: Store, keeper: Keeper) -> None:
     far = remote(held)
     far.set_workflow(Workflow(name="w", ceiling_usd=0.3, unit="ticket"))
