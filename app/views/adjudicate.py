@@ -29,8 +29,7 @@ def _page() -> None:
     if lead is None or lead.role == "reviewer":
         with st.container(key="page"):
             st.header("Adjudicate", anchor=False)
-            st.text("Leads settle here what reviewers differ on. You are not here as a lead.")
-            st.page_link("views/label.py", label="Go to the Label page")
+            _who_settles(lead)
         return
     batches = [b.batch_id for b in store.batches() if b.purpose == "production"]
     if not batches:
@@ -90,6 +89,18 @@ def summary(work: AdjudicationWork) -> str:
             else "alpha not estimable"
         )
     return " · ".join(parts)
+
+
+def _who_settles(person: Reviewer | None) -> None:
+    if person is None:
+        st.text(
+            "Leads settle here what reviewers differ on, and each decision keeps their name. "
+            "Choose the name of a lead on the Label page. A lead is added, or made, with:"
+        )
+        st.code(session.command('reviewer "NAME" --role lead'), language=None)
+    else:
+        st.text("Leads settle here what reviewers differ on. You are not here as a lead.")
+    st.page_link("views/label.py", label="Go to the Label page")
 
 
 def _alpha(work: AdjudicationWork) -> None:

@@ -249,6 +249,13 @@ def test_the_page_is_for_leads(world: NewStore) -> None:
     assert "You are not here as a lead." in texts(app)
 
 
+def test_whoever_settles_needs_a_name(world: NewStore, open_app: OpenApp) -> None:
+    world(differ)
+    app = page(open_app(), "adjudicate")
+    assert "Choose the name of a lead on the Label page." in texts(app)
+    assert 'asr reviewer "NAME" --role lead' in app.code[0].value
+
+
 # The desk
 
 
