@@ -49,7 +49,8 @@ check: dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -q --doctest-modules calibration reference_dataset
+	$(BIN)/python -m pytest -q --doctest-modules calibration reference_dataset app \
+	  --ignore=app/views --ignore=app/main.py --ignore=app/asgi.py
 
 # Random tables against the coefficients' properties and the krippendorff package, other ones in
 # every run: adds to docs/fuzz/agreement.md. A run is repeated with `make fuzz SEED=...`.

@@ -1,5 +1,7 @@
 """What every page has around it: margins and the banner for simulated data."""
 
+from string import punctuation
+
 import streamlit as st
 
 from app import session
@@ -100,7 +102,8 @@ def choose_judge(store: Store, key: str) -> str | None:
 
 def plain(name: str) -> str:
     """Return a name for a button: its label is markdown, and a name must stay a name."""
-    return "".join(c if c.isalnum() or c in " .,'-" else f"\\{c}" for c in name)
+    # Before anything else a backslash would be shown.
+    return "".join(f"\\{c}" if c in punctuation and c not in ".,'-" else c for c in name)
 
 
 def tighten() -> None:

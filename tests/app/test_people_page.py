@@ -6,6 +6,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import session
+from app.views import frame
 from calibration.errors import InputError
 from calibration.store import Store, sign_in
 from tests.app.conftest import OpenApp
@@ -135,3 +136,14 @@ def test_the_longest_name_is_taken_and_a_longer_one_refused(people: AppTest, sto
     assert made == f"Make one up for {'N' * 27}\\…"
     with pytest.raises(InputError, match="1 to 80"):
         store.add_reviewer("N" * 200)
+
+
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [
+        ("Zoë O'Hara-Lind …", "Zoë O'Hara-Lind …"),
+        ("*a* [b](c) :d: \\", r"\*a\* \[b\]\(c\) \:d\: \\"),
+    ],
+)
+def test_a_name_on_a_button_stays_a_name(name: str, label: str) -> None:
+    assert frame.plain(name) == label
