@@ -100,6 +100,7 @@ def test_a_table_that_cannot_be_read(run: Run, tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("counts", [[0, 0], [50, 60], [10**9, 10**9]])
+@pytest.mark.long
 def test_every_small_table_has_an_answer(
     run: Run, design: str, confusion: list[list[int]], counts: list[int]
 ) -> None:

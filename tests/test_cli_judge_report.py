@@ -127,6 +127,7 @@ def test_brief_leaves_the_diagnostics_out(world: World, run: Run) -> None:
     assert "How far off is it?" in shown
 
 
+@pytest.mark.long
 def test_what_cannot_be_computed_hides_no_calibration(world: World, run: Run) -> None:
     made = world.store
     made.add_verdicts([Verdict(judge_id="v3", trace_id="r001", outcome=C)])

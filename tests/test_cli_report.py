@@ -130,6 +130,7 @@ def labelled(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.long
 def test_a_store_is_narrowed_and_its_report_verified(
     asr: Run, tmp_path: Path, labelled: Path
 ) -> None:

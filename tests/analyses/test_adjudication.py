@@ -194,6 +194,7 @@ def test_a_reopened_trace_waits_again_and_stays_settled(world: World) -> None:
     assert [of.trace_id for of in found.settled] == [names["four"]]
 
 
+@pytest.mark.long
 def test_the_rate_is_provisional_until_the_last_one_is_settled(world: World) -> None:
     names = five(world)
     world.judge(dict.fromkeys(world.drawn, "complete"))

@@ -204,6 +204,7 @@ def check_shown_without_interval(world: World) -> tuple[StoreRates, str]:
     return result, printed
 
 
+@pytest.mark.long
 def test_open_disagreements_make_the_headline_provisional(new_world: NewWorld) -> None:
     world = new_world(n=40, n_drawn=32)
     world.label("Ann", {t: "complete" if k % 2 else "abandoned" for k, t in enumerate(world.drawn)})

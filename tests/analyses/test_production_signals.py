@@ -131,6 +131,7 @@ def test_every_shape_shows_them_and_the_schema_holds(tmp_path: Path) -> None:
         assert "runs that timed out" in made
 
 
+@pytest.mark.long
 def test_signals_change_the_fingerprint(tmp_path: Path) -> None:
     rows = alike("a", {"complete": 20}, loop="no")
     one = report(write(tmp_path / "f.csv", rows)).origin.fingerprint

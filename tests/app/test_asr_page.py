@@ -237,6 +237,7 @@ def test_without_times_there_are_no_weeks(filled: MakeStore, open_app: OpenApp) 
     assert HEADLINE in metrics(app)
 
 
+@pytest.mark.long
 def test_new_labels_are_seen_at_once(
     filled: MakeStore, open_app: OpenApp, store_file: Path
 ) -> None:

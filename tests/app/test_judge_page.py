@@ -177,6 +177,7 @@ def test_a_click_lists_the_traces_behind_a_number(
     assert len(listed(app)) == 54
 
 
+@pytest.mark.long
 def test_a_click_works_nothing_out_again(
     demo: Found, open_app: OpenApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:

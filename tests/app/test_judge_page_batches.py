@@ -176,6 +176,7 @@ def test_calibrated_labels_are_of_every_trace(demo: Found, store_file: Path) -> 
 # Who may see what
 
 
+@pytest.mark.long
 def test_what_a_person_is_shown_is_written_down_and_no_more(
     demo: Found, store_file: Path, open_app: OpenApp
 ) -> None:

@@ -79,6 +79,7 @@ def test_a_reviewer_has_the_label_page_only(
 
 
 @pytest.mark.parametrize("name", LEADS)
+@pytest.mark.long
 def test_a_lead_has_the_pages_with_results(
     team: Path, open_app: OpenApp, signed_in: SignIn, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

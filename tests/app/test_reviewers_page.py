@@ -106,6 +106,7 @@ def test_a_lead_sees_what_certificate_each_one_has(
     assert table["gold"]["Di"] == "no check yet"
 
 
+@pytest.mark.long
 def test_what_a_lead_was_shown_of_missed_checks_is_written_down(
     demo: Path, open_app: OpenApp
 ) -> None:

@@ -114,6 +114,7 @@ def check_lesson(desk: Practice, label: CanonicalLabel, mine: str) -> None:
     expect(page.locator(".trace mark").first).to_be_in_viewport()
 
 
+@pytest.mark.long
 def test_practice_by_keyboard(server: Server, page: Page) -> None:
     dataset = load_reference()
     batch = practice_store(server.store, three(dataset))

@@ -36,6 +36,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.long
 def test_it_fits_and_asks_for_nothing(
     browser: Browser | None, file: Path, width: int, scheme: str
 ) -> None:

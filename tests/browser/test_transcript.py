@@ -239,6 +239,7 @@ def test_diff_lines_and_step_ids(server: Server, page: Page) -> None:
     expect(page.locator("#quote-found")).to_contain_text("Found in step s16 and")
 
 
+@pytest.mark.long
 def test_hostile_texts_are_shown_indented_and_searched_as_text(server: Server, page: Page) -> None:
     evil = '<img src=http://evil.test/a.png onerror="window.pwned=1">'
     hostile = replace(

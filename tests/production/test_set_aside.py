@@ -52,6 +52,7 @@ def count_jsonl(folder: Path, rows: list[dict[str, object]]) -> ProductionCounts
 
 
 @pytest.mark.parametrize("reason", BAD)
+@pytest.mark.long
 def test_each_reason(reason: str, tmp_path: Path) -> None:
     field, wrong, right = BAD[reason]
     rows: list[dict[str, object]] = [dict(GOOD)]
