@@ -7,6 +7,7 @@ what others said of the same traces.
 import csv
 import io
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ pytestmark = pytest.mark.browser
 
 HIDDEN = "XHIDDENX"
 COST = 0.7654321
+TRIAL = 974_711
 SEEN = "what the reviewer reads"
 
 
@@ -100,7 +102,7 @@ def tau2() -> Any:
 
 HIDDEN_OF_RECORD = {
     "task_id": f"{HIDDEN}-task",
-    "trial": 4711,
+    "trial": TRIAL,
     "model": f"{HIDDEN}-model",
     "agent_version": f"{HIDDEN}-version",
     "cost_usd": COST,
@@ -230,7 +232,9 @@ def seen_of_every_format(text: str) -> list[str]:
 
 def found_signs(text: str, *more: str) -> list[str]:
     """Return what is in the traffic and must not be."""
-    return [sign for sign in (HIDDEN, str(COST), "4711", "2019-08", *more) if sign in text]
+    found = [sign for sign in (HIDDEN, str(COST), "2019-08", *more) if sign in text]
+    # As a number of its own: identifiers and times hold any digits by chance.
+    return found + re.findall(rf"(?<![\w.-]){TRIAL}(?![\w.-])", text)
 
 
 def test_nothing_hidden_goes_over_the_wire(server: Server, page: Page, tmp_path: Path) -> None:
