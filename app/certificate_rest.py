@@ -189,7 +189,7 @@ def _next(stands: Standing) -> str:
     """Say in a few words what comes next."""
     at = "" if stands.next.at is None else f"{stands.next.at:%d %b %Y, %H:%M} UTC"
     return {
-        "start": "may start an examination",
+        "start": "an examination",
         "go_on": "an examination is open",
         "certified": f"may renew it from {at}",
         "wait": f"waits until {at}",

@@ -196,7 +196,8 @@ def _role(store: Store, chosen: Access) -> None:
     wanted = st.radio("Role", ROLES, index=ROLES.index(person.role), key=key,
                       captions=[MAY[role] for role in ROLES],
                       label_visibility="collapsed")  # fmt: skip
-    if person.reviewer_id == session.reviewer_id(store) and wanted != person.role == "admin":
+    own = person.reviewer_id == session.reviewer_id(store)
+    if own and person.role == "admin" and wanted != "admin":
         st.text(
             "This is your own role: this page closes for you, and another admin has to give it "
             "back."

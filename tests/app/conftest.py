@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import streamlit as st
@@ -9,9 +10,11 @@ from streamlit.testing.v1 import AppTest
 
 from app import session
 from calibration.store import sign_in
+from tests.analyses.worlds import World, make_world
 
 MAIN = Path(__file__).parents[2] / "app" / "main.py"
 OpenApp = Callable[..., AppTest]
+NewStore = Callable[..., None]
 
 
 @pytest.fixture
@@ -35,3 +38,15 @@ def open_app(store_file: Path) -> OpenApp:
         return app
 
     return open_app
+
+
+@pytest.fixture
+def world(store_file: Path) -> NewStore:
+    """Put a small store where the app looks."""
+
+    def make(fill: Callable[[World], None], **options: Any) -> None:
+        made = make_world(store_file, **options)
+        fill(made)
+        made.store.close()
+
+    return make

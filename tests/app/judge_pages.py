@@ -1,9 +1,7 @@
 """The judge page on the demo and on small stores, and what its tests look at."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -13,12 +11,11 @@ from app.judge_data import Asked, Found
 from calibration.analyses.demo import JUDGE
 from calibration.records import Evidence, Verdict
 from calibration.store import Store
-from tests.analyses.worlds import World, ids, make_world
+from tests.analyses.worlds import World, ids
 from tests.app.test_agreement_page import cell
 from tests.stores import copy_store
 
 MIX = ("complete", "partial_plus", "partial_minus", "hallucinated", "abandoned")
-NewStore = Callable[..., None]
 
 
 @pytest.fixture(scope="module")
@@ -35,18 +32,6 @@ def demo(demo_store: Path, store_file: Path) -> Found:
     copy_store(demo_store, store_file)
     with Store.open(store_file) as store:
         return found_in(store, JUDGE)
-
-
-@pytest.fixture
-def world(store_file: Path) -> NewStore:
-    """Put a small store where the app looks."""
-
-    def make(fill: Callable[[World], None], **options: Any) -> None:
-        made = make_world(store_file, **options)
-        fill(made)
-        made.store.close()
-
-    return make
 
 
 def found_in(store: Store, judge_id: str) -> Found:

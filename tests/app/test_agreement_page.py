@@ -18,13 +18,12 @@ from calibration.analyses.agreement import AgreementAnalysis, analyse_agreement
 from calibration.analyses.next_steps import next_steps
 from calibration.reporting import agreement_csv
 from calibration.store import Store, database
-from tests.analyses.worlds import World, make_world
-from tests.app.conftest import OpenApp
+from tests.analyses.worlds import World
+from tests.app.conftest import NewStore, OpenApp
 from tests.app.test_result_pages import page, texts
 from tests.stores import copy_store
 
 MIX = ("complete", "partial_plus", "partial_minus", "hallucinated", "abandoned")
-NewStore = Callable[..., None]
 
 
 @pytest.fixture(scope="module")
@@ -40,18 +39,6 @@ def demo(demo_store: Path, store_file: Path) -> AgreementAnalysis:
     copy_store(demo_store, store_file)
     with Store.open(store_file) as store:
         return analyse_agreement(store)
-
-
-@pytest.fixture
-def world(store_file: Path) -> NewStore:
-    """Put a small store where the app looks."""
-
-    def make(fill: Callable[[World], None], **options: Any) -> None:
-        made = make_world(store_file, **options)
-        fill(made)
-        made.store.close()
-
-    return make
 
 
 def cell(row: int, column: str) -> dict[str, dict[str, list[object]]]:

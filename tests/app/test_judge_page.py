@@ -17,10 +17,9 @@ from calibration.reporting.calibration import use
 from calibration.reporting.text import number
 from calibration.store import Store
 from tests.analyses.worlds import World, ids
-from tests.app.conftest import OpenApp
+from tests.app.conftest import NewStore, OpenApp
 from tests.app.judge_pages import (
     MIX,
-    NewStore,
     chip,
     click,
     demo,
@@ -28,12 +27,11 @@ from tests.app.judge_pages import (
     described,
     judged,
     listed,
-    world,
 )
 from tests.app.test_agreement_page import table
 from tests.app.test_result_pages import page, texts
 
-__all__ = ["demo", "demo_store", "world"]
+__all__ = ["demo", "demo_store"]
 
 
 def test_can_i_use_this_judge(demo: Found, open_app: OpenApp) -> None:

@@ -17,12 +17,12 @@ from calibration.records import Verdict
 from calibration.reporting import judge_csv
 from calibration.store import Store
 from tests.analyses.worlds import World, ids
-from tests.app.conftest import OpenApp
-from tests.app.judge_pages import NewStore, click, demo, demo_store, found_in, judged, listed, world
+from tests.app.conftest import NewStore, OpenApp
+from tests.app.judge_pages import click, demo, demo_store, found_in, judged, listed
 from tests.app.test_agreement_page import table
 from tests.app.test_result_pages import page, texts
 
-__all__ = ["demo", "demo_store", "world"]
+__all__ = ["demo", "demo_store"]
 
 
 @pytest.mark.long
