@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from calibration.analyses.demo import JUDGE
 from calibration.store import Store
 from tests.cli_runs import ASR, Run, asr, data, record, write, write_runs
 from tests.stores import copy_store
@@ -37,6 +38,16 @@ def test_the_demo_reports_beside_the_truth(demo: tuple[dict[str, Any], Path]) ->
         low, high = shown[name]["interval"]
         assert 0 <= low < shown[name]["value"] < high <= 1
     assert abs(shown["corrected"]["value"] - shown["truth"]) < 0.06
+
+
+@pytest.mark.long
+def test_the_demo_and_the_report_on_its_store_show_the_same_limits(
+    asr: Run, demo: tuple[dict[str, Any], Path]
+) -> None:
+    shown, path = demo
+    reported = data(asr("report", "--store", path, "--judge", JUDGE, "--json"))
+    assert reported["judged"]["human_only"] == shown["human_only"]
+    assert reported["fingerprint"] == shown["fingerprint"]
 
 
 @pytest.mark.long
