@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from calibration.cli import main
+from calibration.cli import main, production_options
 from tests.analyses.production_files import MIXED10, alike, runs, write
 from tests.analyses.worlds import ids, make_world
 
@@ -201,3 +201,39 @@ def test_a_report_is_verified(asr: Run, tmp_path: Path) -> None:
     changed = asr("verify", "r.json", code=1)
     assert "has changed" in changed.stdout
     asr("verify", "f.csv", code=2)
+
+
+def test_the_memory_of_files_is_no_part_of_a_report(
+    asr: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = write(tmp_path / "f.csv", runs(MIXED10))
+    printed = asr("report", file, "--memory", "128 mb", "--json").stdout
+    assert printed == asr("report", file, "--json").stdout
+    (tmp_path / "r.json").write_text(printed, "utf-8")
+    assert asr("verify", "r.json", "--memory", "1GB").stdout.startswith("the same")
+    # It was handed on: that little is never enough.
+    monkeypatch.setattr(production_options, "LEAST_MB", 0)
+    for command in (["report", file], ["verify", "r.json"], ["compare", file, file]):
+        refused = asr(*command, "--memory", "1MB", code=2).stderr
+        assert "1MB of memory is not enough to read it; give more with --memory" in refused
+    monkeypatch.setenv("ASR_MEMORY", "1MB")
+    assert "is not enough" in asr("report", file, code=2).stderr
+
+
+@pytest.mark.parametrize("size", ["lots", "4", "-1GB", "0GB", "63MB", "4GBs", "50%", ""])
+def test_what_is_no_size_of_memory_is_refused(asr: Run, tmp_path: Path, size: str) -> None:
+    file = write(tmp_path / "f.csv", runs(MIXED10))
+    refused = asr("report", file, "--memory", size, code=2).stderr
+    assert "--memory: must be a size of 64MB or more such as 512MB or 4GB" in refused
+
+
+def test_memory_is_for_files(
+    asr: Run, labelled: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    more = ["report", "--store", labelled, "--json"]
+    assert "--memory is for files" in asr(*more, "--memory", "4GB", code=2).stderr
+    monkeypatch.setenv("ASR_MEMORY", "4GB")
+    (tmp_path / "s.json").write_text(asr(*more).stdout, "utf-8")
+    of_store = ["verify", "s.json", "--store", labelled]
+    asr(*of_store)
+    assert "--memory is for files" in asr(*of_store, "--memory", "4GB", code=2).stderr

@@ -13,6 +13,7 @@ from calibration.analyses.report_options import OF_FILES_ALONE, options_of
 from calibration.analyses.store_report import report_on_store
 from calibration.errors import InputError
 from calibration.production.places import place_of_settings
+from calibration.production.sources import DEFAULT_MEMORY
 from calibration.store import Store
 from calibration.taxonomy import load_taxonomy
 
@@ -77,7 +78,9 @@ def find_report(named: str, folder: Path) -> Path:
     return found[0]
 
 
-def verify_report(path: Path, store: Store | None = None) -> tuple[Verification, ProductionReport]:
+def verify_report(
+    path: Path, store: Store | None = None, *, memory: str = DEFAULT_MEMORY
+) -> tuple[Verification, ProductionReport]:
     """Make a report again and compare.
 
     Parameters
@@ -86,6 +89,8 @@ def verify_report(path: Path, store: Store | None = None) -> tuple[Verification,
         What `asr report --json` printed.
     store : Store, optional
         The store that it was made from, if it was one.
+    memory : str
+        What reading files may hold, as in `open_files`.
 
     Returns
     -------
@@ -103,7 +108,10 @@ def verify_report(path: Path, store: Store | None = None) -> tuple[Verification,
         fingerprint = str(said["fingerprint"])
         for name in NUMBERS:
             _checked(said[name])
-        now = _on_store(settings, store) if "batch" in settings else _on_files(settings)
+        if "batch" in settings:
+            now = _on_store(settings, store)
+        else:
+            now = _on_files(settings, memory)
     except (KeyError, TypeError) as error:
         raise InputError(f"{path}: is no report that can be made again; {error}") from error
     differences = tuple(_differences(said, origin, now))
@@ -127,10 +135,10 @@ def needs_store(path: Path) -> bool:
     return isinstance(settings, dict) and "batch" in settings
 
 
-def _on_files(settings: Mapping[str, Any]) -> ProductionReport:
+def _on_files(settings: Mapping[str, Any], memory: str) -> ProductionReport:
     taxonomy = None if settings["taxonomy"] is None else Path(settings["taxonomy"])
     return report_on_files(
-        place_of_settings(settings),
+        place_of_settings(settings, memory),
         options=options_of(settings),
         taxonomy=None if taxonomy is None else load_taxonomy(taxonomy),
         taxonomy_path=taxonomy,

@@ -5,6 +5,7 @@ What opens them is imported where it is needed: its engine takes a second to loa
 
 import functools
 import math
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 
 FILE = click.Path(path_type=Path)
 NONE = "none"
+# Below this DuckDB cannot begin.
+LEAST_MB = 64
+_SIZE = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)\s?([MGT])B", re.IGNORECASE)
+_MB = {"M": 1, "G": 1000, "T": 1_000_000}
 
 
 def with_reading(command: Command) -> Command:
@@ -73,8 +78,9 @@ def with_reading(command: Command) -> Command:
 
 
 def with_places(command: Command) -> Command:
-    """Add what else than files can be read; the command gets it as `servers`."""
+    """Add what else than files can be read, and the memory of files; in the command `servers`."""
 
+    @with_memory
     @click.option(
         "--postgres",
         metavar="DSN",
@@ -95,10 +101,46 @@ def with_places(command: Command) -> Command:
     )
     @functools.wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        servers = {name: kwargs.pop(name) for name in ("postgres", "tables", "spark")}
+        servers = {name: kwargs.pop(name) for name in ("postgres", "tables", "spark", "memory")}
         return command(*args, servers=servers, **kwargs)
 
     return wrapped
+
+
+def with_memory(command: Command) -> Command:
+    """Add what reading files may hold; `memory_from` reads it."""
+    return click.option(
+        "--memory",
+        metavar="SIZE",
+        envvar="ASR_MEMORY",
+        show_envvar=True,
+        help="Most that reading files may hold, such as 4GB; more goes to disk, which takes "
+        "longer.  [default: half of the memory]",
+    )(command)
+
+
+def memory_from(asked: str | None, *, files: bool) -> str:
+    """Return what DuckDB may hold.
+
+    Raises
+    ------
+    InputError
+        If it is no size, or was asked for where no files are read.
+    """
+    from calibration.production.sources import DEFAULT_MEMORY
+
+    source = click.get_current_context().get_parameter_source("memory")
+    if not files and source is ParameterSource.COMMANDLINE:
+        raise InputError("--memory is for files; name one")
+    if asked is None:
+        return DEFAULT_MEMORY
+    size = _SIZE.fullmatch(asked.strip())
+    if size is None or float(size[1]) * _MB[size[2].upper()] < LEAST_MB:
+        raise InputError(
+            f"--memory: must be a size of {LEAST_MB}MB or more such as 512MB or 4GB, got "
+            f"{asked!r:.80}"
+        )
+    return "".join(size.groups()) + "B"
 
 
 def places_from(files: Sequence[str], servers: dict[str, Any]) -> "list[Place]":
@@ -117,13 +159,14 @@ def places_from(files: Sequence[str], servers: dict[str, Any]) -> "list[Place]":
         raise InputError("--table needs --postgres DSN, or ASR_POSTGRES in the environment")
     if sum(map(bool, (files, tables, spark))) > 1:
         raise InputError("name files, or --table, or --spark: one kind at a time")
+    memory = memory_from(servers["memory"], files=bool(files))
     if not (files or tables or spark):
         return []
     from calibration.production.places import Files, PostgresTable, SparkFiles
     from calibration.production.servers import holds_password
 
     if files:
-        return [Files((file,)) for file in files]
+        return [Files((file,), memory) for file in files]
     if spark:
         return [SparkFiles((path,)) for path in spark]
     if holds_password(dsn) and source is ParameterSource.COMMANDLINE:
@@ -150,7 +193,9 @@ def one_place(files: Sequence[str], servers: dict[str, Any]) -> "Place | None":
         return places[0] if places else None
     from calibration.production.places import Files, SparkFiles
 
-    return Files(tuple(files)) if files else SparkFiles(tuple(servers["spark"]))
+    if files:
+        return Files(tuple(files), memory_from(servers["memory"], files=True))
+    return SparkFiles(tuple(servers["spark"]))
 
 
 def options_from(

@@ -13,10 +13,12 @@ import click
 from calibration.analyses.report_options import PREVIOUS
 from calibration.cli.production_options import (
     FILE,
+    memory_from,
     one_place,
     options_from,
     places_from,
     taxonomy_from,
+    with_memory,
     with_places,
     with_reading,
 )
@@ -219,8 +221,9 @@ def compare(
 @click.argument("report")
 @click.option("--in", "folder", type=FILE, default=Path(), help="Where reports lie; default: here.")
 @with_store
+@with_memory
 @with_json
-def verify(report: str, folder: Path, path: Path, as_data: bool) -> None:
+def verify(report: str, folder: Path, path: Path, memory: str | None, as_data: bool) -> None:
     """Make a report again and say whether it comes out the same.
 
     REPORT is what `asr report --json` printed, or its fingerprint. Exits with 1 if something
@@ -234,13 +237,15 @@ def verify(report: str, folder: Path, path: Path, as_data: bool) -> None:
     from calibration.analyses.verifying import find_report, needs_store, verify_report
 
     file = find_report(report, folder)
-    if needs_store(file):
+    of_store = needs_store(file)
+    limit = memory_from(memory, files=not of_store)
+    if of_store:
         from calibration.cli.stores import open_to_read
 
         with open_to_read(path) as store:
             found, now = verify_report(file, store)
     else:
-        found, now = verify_report(file)
+        found, now = verify_report(file, memory=limit)
     if as_data:
         print_json(
             {

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from calibration.errors import InputError
 from calibration.production.servers import open_postgres, open_spark_files, safe_address
-from calibration.production.sources import Source, open_files
+from calibration.production.sources import DEFAULT_MEMORY, Source, open_files
 
 
 class Place(Protocol):
@@ -30,9 +30,13 @@ class Place(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """CSV, JSONL or Parquet files, or patterns of them, read by DuckDB in this process."""
+    """CSV, JSONL or Parquet files, or patterns of them, read by DuckDB in this process.
+
+    How much memory it may hold is no setting of a report: it changes last digits at most.
+    """
 
     patterns: tuple[str, ...]
+    memory: str = DEFAULT_MEMORY
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -46,7 +50,7 @@ class Files:
 
     def open(self) -> AbstractContextManager[Source]:
         """Open the files."""
-        return open_files(self.patterns)
+        return open_files(self.patterns, memory_limit=self.memory)
 
     def settings(self) -> dict[str, Any]:
         """Return the patterns."""
@@ -146,8 +150,8 @@ def held(place: Place) -> Iterator[Place]:
         yield _Held(place, source)
 
 
-def place_of_settings(settings: Mapping[str, Any]) -> Place:
-    """Return the place that a report was made from.
+def place_of_settings(settings: Mapping[str, Any], memory: str = DEFAULT_MEMORY) -> Place:
+    """Return the place that a report was made from; reading files may hold so much `memory`.
 
     Raises
     ------
@@ -156,7 +160,8 @@ def place_of_settings(settings: Mapping[str, Any]) -> Place:
     """
     if "postgres" in settings:
         return PostgresTable(str(settings["postgres"]), str(settings["table"]))
-    for key, kind in (("files", Files), ("spark", SparkFiles)):
-        if isinstance(settings.get(key), list):
-            return kind(tuple(map(str, settings[key])))
+    if isinstance(settings.get("files"), list):
+        return Files(tuple(map(str, settings["files"])), memory)
+    if isinstance(settings.get("spark"), list):
+        return SparkFiles(tuple(map(str, settings["spark"])))
     raise InputError("the settings of the report name nothing to read")

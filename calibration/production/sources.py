@@ -19,7 +19,9 @@ KINDS = {
     ".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet",
 }  # fmt: skip
 DELIMITERS = ",;\t|"
-DEFAULT_MEMORY = "1GB"
+# Of the machine or its container. Only large files need so much; the rest goes to disk, which takes
+# half as long again.
+DEFAULT_MEMORY = "50%"
 # Eight bytes each: what the search for duplicates holds at a time.
 MOST_HASHES = 32_000_000
 
@@ -72,8 +74,9 @@ def open_files(
     ----------
     patterns : sequence of str or Path
         All of one kind; .csv, .tsv, .jsonl and .ndjson may be compressed (.gz, .zst).
-    memory_limit : str, default "1GB"
-        What DuckDB may hold; beyond that it writes to `temporary`.
+    memory_limit : str, default "50%"
+        What DuckDB may hold, as ``4GB`` or a share of the memory of this machine; beyond that it
+        writes to `temporary`.
     threads : int, optional
         All cores when None.
     temporary : Path, optional
@@ -97,7 +100,7 @@ def open_files(
             yield _read(engine, paths, kind, shown)
         except duckdb.OutOfMemoryException as error:
             raise InputError(
-                f"{shown}: {memory_limit} of memory are not enough; give more with --memory"
+                f"{shown}: {_words(memory_limit)} is not enough to read it; give more with --memory"
             ) from error
         except (duckdb.IOException, duckdb.InvalidInputException, duckdb.BinderException) as error:
             first = str(error).splitlines()[0]
@@ -233,6 +236,10 @@ def _first_line(engine: DuckDB, path: str) -> str:
         "escape='', columns={'line': 'VARCHAR'}, ignore_errors=true, strict_mode=false) LIMIT 1"
     ).fetchall()
     return "" if not lines else str(lines[0][0])
+
+
+def _words(memory_limit: str) -> str:
+    return f"{memory_limit} of {'the ' if memory_limit.endswith('%') else ''}memory"
 
 
 def _quoted(text: str) -> str:
