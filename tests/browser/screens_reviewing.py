@@ -229,7 +229,7 @@ def take_proposals(browser: Browser, folder: Path, take: Take, take_state: TakeS
 
         def show(page: Page, view: str = view) -> None:
             page.goto(f"{server.url}/adjudicate?reviewer=lea")
-            page.get_by_role("radio", name=view).or_(page.get_by_role("button", name=view)).click()
+            page.get_by_role("radio", name=view).click()
             page.wait_for_timeout(3_000)
             page.set_viewport_size({"width": page.evaluate("innerWidth"), "height": 1_300})
             page.wait_for_timeout(3_000)
@@ -308,7 +308,7 @@ def take_adjudication(browser: Browser, folder: Path, take: Take, take_state: Ta
 
         def show(page: Page, view: str = view) -> None:
             page.goto(f"{server.url}/adjudicate?reviewer=lea")
-            page.get_by_role("radio", name=view).or_(page.get_by_role("button", name=view)).click()
+            page.get_by_role("radio", name=view).click()
             page.wait_for_timeout(2_000)
 
         take_state(browser, f"adjudicate-{view.lower()}", show)

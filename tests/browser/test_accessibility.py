@@ -5,10 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
+from calibration.store import Store
 from tests.browser.conftest import NOT_RUN, Server
 from tests.browser.desk import Desk
+from tests.browser.test_data_page import runs
 from tests.stores import copy_store
 
 pytestmark = pytest.mark.browser
@@ -22,12 +24,18 @@ PAGES = {
     "start": "Store and ceilings",
     "overview": "When it is enough",
     "data": "2,000 traces",
+    "certify?reviewer=lea": "For leads: who is certified",
+    "adjudicate?reviewer=lea": "open disagreements",
+    "reviewers": "Agrees with others",
 }
 
 
 @pytest.fixture(scope="module")
 def demo(built_demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return copy_store(built_demo, tmp_path_factory.mktemp("axe") / "demo.duckdb")
+    path = copy_store(built_demo, tmp_path_factory.mktemp("axe") / "demo.duckdb")
+    with Store.open(path) as store:
+        store.add_reviewer("Lea", role="lead")
+    return path
 
 
 def violations(page: Page) -> list[str]:
@@ -54,7 +62,9 @@ def settle(page: Page) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_page_has_a_serious_violation(browser: Browser | None, demo: Path, scheme: Any) -> None:
+def test_no_page_has_a_serious_violation(
+    browser: Browser | None, demo: Path, tmp_path: Path, scheme: Any
+) -> None:
     if browser is None:
         pytest.skip(NOT_RUN)
     server = Server(demo)
@@ -68,6 +78,16 @@ def test_no_page_has_a_serious_violation(browser: Browser | None, demo: Path, sc
             page.get_by_text(waits_for).first.wait_for()
             settle(page)
             found[name] = violations(page)
+        page.goto(f"{server.url}/data")
+        page.get_by_role("tab", name="Import files").click()
+        page.locator("input[type=file]").set_input_files(runs(tmp_path / "runs.jsonl"))
+        page.get_by_role("button", name="Read the files").click()
+        page.get_by_text("What the files hold").wait_for()
+        page.get_by_label("Ceiling, USD a unit").fill("0.5")
+        page.get_by_label("Ceiling, USD a unit").press("Enter")
+        expect(page.get_by_role("button", name="Import 3 traces")).to_be_enabled()
+        settle(page)
+        found["import"] = violations(page)
         page.goto(server.url)
         page.get_by_label("name").wait_for()
         found["who"] = violations(page)
