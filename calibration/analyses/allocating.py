@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from calibration.analyses.judge import choose_judge, refuse_mixture, trace_penalties
+from calibration.analyses.judge import choose_judge, refuse_mixture
+from calibration.analyses.judged_population import trace_penalties
 from calibration.analyses.labelled_batch import LabelledBatch
 from calibration.analyses.planning import earlier_batch
 from calibration.analyses.sampling import (

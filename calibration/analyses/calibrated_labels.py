@@ -6,13 +6,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from calibration.analyses.judge import (
-    JudgeAnalysis,
-    choose_judge,
-    judge_of,
-    judged_population,
-    refuse_mixture,
-)
+from calibration.analyses.judge import JudgeAnalysis, choose_judge, judge_of, refuse_mixture
+from calibration.analyses.judged_population import judged_population
 from calibration.analyses.labelled_batch import LabelledBatch, load_batch
 from calibration.correction.calibrated_labels import ClassProbabilities, class_probabilities
 from calibration.errors import CalibrationError

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibration.analyses.asr_report import ProductionReport
-from calibration.analyses.judge import trace_penalties
+from calibration.analyses.judged_population import trace_penalties
 from calibration.analyses.practice import add_practice
 from calibration.analyses.report_options import ReportOptions
 from calibration.analyses.sampling import draw_batch

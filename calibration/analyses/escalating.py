@@ -8,12 +8,8 @@ from numpy.typing import NDArray
 
 from calibration.analyses.allocating import store_stratified
 from calibration.analyses.doubt import SIGNALS, THRESHOLD, WORDS, Signal, doubts
-from calibration.analyses.judge import (
-    analyse_judge,
-    choose_judge,
-    judged_population,
-    refuse_mixture,
-)
+from calibration.analyses.judge import analyse_judge, choose_judge, refuse_mixture
+from calibration.analyses.judged_population import judged_population
 from calibration.analyses.labelled_batch import LabelledBatch, load_batch
 from calibration.analyses.planning import earlier_batch
 from calibration.analyses.sampling import design_of, drawn_from

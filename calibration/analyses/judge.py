@@ -18,8 +18,17 @@ from calibration.analyses.calibrated import (
 from calibration.analyses.calibration_checks import Objection, checked_claims, refused
 from calibration.analyses.fingerprint import fingerprint
 from calibration.analyses.judge_alpha import judge_alpha
-from calibration.analyses.labelled_batch import CODE, LabelledBatch, choose_batch, load_batch
-from calibration.analyses.nonresponse import standing_in
+from calibration.analyses.judged_population import (
+    INPUT_COLUMNS,
+    VERDICT_NAMES,
+    JudgedPopulation,
+    drawn_frame,
+    human_frame,
+    judged_population,
+    labelled_rows,
+    labelled_sample,
+)
+from calibration.analyses.labelled_batch import LabelledBatch, choose_batch, load_batch
 from calibration.correction.calibrate import (
     ESTIMATORS,
     HEADLINE,
@@ -30,18 +39,14 @@ from calibration.correction.calibrate import (
 )
 from calibration.errors import CalibrationError, InputError, MixedDataError
 from calibration.estimates import Estimate, not_estimable
-from calibration.metrics.score import cost_penalties
-from calibration.records import NO_VERDICT, OUTCOMES, SOURCE_JUDGE
+from calibration.records import OUTCOMES, SOURCE_JUDGE
 from calibration.store import Store
 
-VERDICT_NAMES = (*OUTCOMES, NO_VERDICT)
 CHOSEN = Objection(
     code="chosen",
     why="the labelled traces were chosen and not drawn at random: no rate follows from them",
     mend="label at least 100 traces drawn at random from production",
 )
-# What a number depends on of each trace, beside labels and verdicts.
-INPUT_COLUMNS = ["trace_id", "workflow", "task_key", "cost_usd", "units", "ceiling_usd"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,15 +56,6 @@ class JudgeAnalysis(Calibrated):
     batch_id: str
     judge_id: str
     simulated: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgedPopulation:
-    """Verdict codes and penalties of every trace that the estimate speaks about."""
-
-    verdicts: NDArray[np.int64]
-    penalties: NDArray[np.float64]
-    row: dict[str, int]
 
 
 def choose_judge(store: Store, judge_id: str | None) -> str:
@@ -154,7 +150,7 @@ def judge_of(
             checked_claims(result, production_counts=counts, verdict_names=names, classes=OUTCOMES),
             [CHOSEN],
         )
-    at = _rows(loaded, population)
+    at = labelled_rows(loaded, population)
     return JudgeAnalysis(
         batch_id=loaded.batch.batch_id,
         judge_id=judge_id,
@@ -190,69 +186,6 @@ def judge_of(
     )
 
 
-def judged_population(loaded: LabelledBatch, verdicts: pd.DataFrame) -> JudgedPopulation:
-    """Join the population with the verdicts; a trace without a valid one is `no_verdict`."""
-    frame = loaded.traces.merge(verdicts[["trace_id", "outcome"]], on="trace_id", how="left")
-    codes = np.asarray(frame["outcome"].map(CODE).fillna(len(OUTCOMES)), dtype=np.int64)
-    return JudgedPopulation(
-        verdicts=codes,
-        penalties=trace_penalties(frame),
-        row={trace_id: row for row, trace_id in enumerate(frame["trace_id"])},
-    )
-
-
-def trace_penalties(frame: pd.DataFrame) -> NDArray[np.float64]:
-    """Return the penalty of each trace; without a cost or a ceiling it is zero (and counted)."""
-    costs = known_costs(frame)
-    ceilings = frame["ceiling_usd"].fillna(1.0).to_numpy(dtype=np.float64)
-    return cost_penalties(costs, ceilings, frame["units"].to_numpy(dtype=np.float64))
-
-
-def known_costs(frame: pd.DataFrame) -> NDArray[np.float64]:
-    """Return the cost of each trace, NaN where it or the ceiling it is held to is missing."""
-    costs = frame["cost_usd"].to_numpy(dtype=np.float64)
-    return np.where(frame["ceiling_usd"].isna().to_numpy(), np.nan, costs)
-
-
-def labelled_sample(
-    loaded: LabelledBatch,
-    population: JudgedPopulation,
-    human: NDArray[np.float64],
-    design: Design,
-) -> LabelledSample:
-    """Return the labelled traces that `human` has a class for."""
-    at = _rows(loaded, population)
-    has_label = human.sum(axis=1) > 0
-    clusters = pd.factorize(loaded.labelled["task_key"])[0]
-    repeated = len(np.unique(clusters)) < len(clusters)
-    weights = loaded.weights
-    if design == "production":
-        weights = _for_skipped(loaded, population, at)
-    return LabelledSample(
-        human=human[has_label],
-        verdicts=population.verdicts[at][has_label],
-        penalties=population.penalties[at][has_label],
-        weights=None if weights is None else weights[has_label],
-        clusters=clusters[has_label] if repeated else None,
-    )
-
-
-def _for_skipped(
-    loaded: LabelledBatch, population: JudgedPopulation, at: NDArray[np.int64]
-) -> NDArray[np.float64] | None:
-    """Return weights by which labelled traces stand in for the skipped ones like them."""
-    skipped = [population.row[trace_id] for trace_id in loaded.skipped_ids]
-    asked = np.concatenate([at, np.array(skipped, dtype=np.int64)])
-    workflow = dict(zip(loaded.traces["trace_id"], loaded.traces["workflow"], strict=True))
-    names = [*loaded.labelled["trace_id"], *loaded.skipped_ids]
-    return standing_in(
-        population.verdicts[asked].tolist(),
-        [workflow[trace_id] for trace_id in names],
-        np.arange(asked.size) < at.size,
-        loaded.weights_of_asked(),
-    )
-
-
 def rate_at_credit(
     loaded: LabelledBatch,
     population: JudgedPopulation,
@@ -283,7 +216,7 @@ def _calibrate(
 ) -> Calibration:
     counted = np.ones(len(population.verdicts), dtype=bool)
     if choices.design == "reference":
-        counted[_rows(loaded, population)] = False
+        counted[labelled_rows(loaded, population)] = False
     return calibrate(
         sample,
         production_verdicts=population.verdicts[counted],
@@ -312,10 +245,6 @@ def _human_side(loaded: LabelledBatch, population: JudgedPopulation) -> HumanSid
 
 def _n_verdicts(population: JudgedPopulation) -> int:
     return len(OUTCOMES) + int((population.verdicts == len(OUTCOMES)).any())
-
-
-def _rows(loaded: LabelledBatch, population: JudgedPopulation) -> NDArray[np.int64]:
-    return np.asarray(loaded.labelled["trace_id"].map(population.row), dtype=np.int64)
 
 
 def _without_each_reviewer(
@@ -364,18 +293,6 @@ def _disagreements(
             }
         )
     return tuple(listed)
-
-
-def human_frame(loaded: LabelledBatch) -> pd.DataFrame:
-    """Return the human side of each labelled trace, for the fingerprint."""
-    return pd.DataFrame(loaded.human).assign(
-        trace_id=loaded.labelled["trace_id"].to_numpy(), adjudicated=loaded.adjudicated
-    )
-
-
-def drawn_frame(loaded: LabelledBatch) -> pd.DataFrame:
-    """Return how probable the draw of each labelled trace was, for the fingerprint."""
-    return loaded.labelled[["trace_id", "inclusion_probability"]]
 
 
 def refuse_mixture(store: Store, judge_id: str, loaded: LabelledBatch) -> None:

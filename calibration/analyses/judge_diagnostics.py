@@ -11,9 +11,14 @@ from calibration.analyses.agreement import planned_codes
 from calibration.analyses.both_sides import BothSides, group_names
 from calibration.analyses.diagnosing import Diagnostics, Leniency, diagnose
 from calibration.analyses.fingerprint import fingerprint
-from calibration.analyses.judge import INPUT_COLUMNS, VERDICT_NAMES, drawn_frame, human_frame
 from calibration.analyses.judge_disagreements import disagreements, heard_in_store
 from calibration.analyses.judged import Judged, read_judged
+from calibration.analyses.judged_population import (
+    INPUT_COLUMNS,
+    VERDICT_NAMES,
+    drawn_frame,
+    human_frame,
+)
 from calibration.correction.calibrate import Design
 from calibration.correction.retest import MISSING
 from calibration.records import OUTCOMES

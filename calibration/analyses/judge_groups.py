@@ -9,8 +9,13 @@ from numpy.typing import NDArray
 from calibration.analyses.both_sides import BY, UNKNOWN, BothSides, group_names
 from calibration.analyses.diagnosing import leniency_of
 from calibration.analyses.fingerprint import fingerprint
-from calibration.analyses.judge import INPUT_COLUMNS, VERDICT_NAMES, drawn_frame, human_frame
 from calibration.analyses.judged import Judged, read_judged
+from calibration.analyses.judged_population import (
+    INPUT_COLUMNS,
+    VERDICT_NAMES,
+    drawn_frame,
+    human_frame,
+)
 from calibration.correction.comparisons import (
     Comparison,
     compare_groups,

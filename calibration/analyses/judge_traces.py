@@ -7,7 +7,6 @@ import numpy as np
 
 from calibration.analyses.agreement_traces import TraceSet
 from calibration.analyses.both_sides import group_names
-from calibration.analyses.judge import VERDICT_NAMES
 from calibration.analyses.judge_diagnostics import JudgeDiagnostics
 from calibration.analyses.judge_disagreements import (
     Disagreement,
@@ -17,6 +16,7 @@ from calibration.analyses.judge_disagreements import (
     text_at,
 )
 from calibration.analyses.judged import read_judged
+from calibration.analyses.judged_population import VERDICT_NAMES
 from calibration.records import NO_VERDICT, OUTCOMES
 from calibration.store import Store
 

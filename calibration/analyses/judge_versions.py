@@ -7,13 +7,8 @@ import pandas as pd
 
 from calibration.analyses.drift import Drift, SameTraces, drift_of
 from calibration.analyses.fingerprint import fingerprint
-from calibration.analyses.judge import (
-    VERDICT_NAMES,
-    choose_judge,
-    drawn_frame,
-    human_frame,
-    refuse_mixture,
-)
+from calibration.analyses.judge import choose_judge, refuse_mixture
+from calibration.analyses.judged_population import VERDICT_NAMES, drawn_frame, human_frame
 from calibration.analyses.labelled_batch import LabelledBatch, load_batch
 from calibration.analyses.sampling import production_traces
 from calibration.errors import CalibrationError, InputError, MixedDataError

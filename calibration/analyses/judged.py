@@ -5,12 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.analyses.judge import (
+from calibration.analyses.judge import choose_judge, refuse_mixture
+from calibration.analyses.judged_population import (
     JudgedPopulation,
-    choose_judge,
     judged_population,
     labelled_sample,
-    refuse_mixture,
 )
 from calibration.analyses.labelled_batch import LabelledBatch, choose_batch, load_batch
 from calibration.correction.calibrate import Design, LabelledSample

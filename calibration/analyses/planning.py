@@ -6,13 +6,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from calibration.analyses.judge import (
-    choose_judge,
-    judged_population,
-    refuse_mixture,
-    trace_penalties,
-)
+from calibration.analyses.judge import choose_judge, refuse_mixture
 from calibration.analyses.judge_worth import JudgeWorth, Needed, judge_worth, needed_for
+from calibration.analyses.judged_population import judged_population, trace_penalties
 from calibration.analyses.labelled_batch import CODE, LabelledBatch, choose_batch, load_batch
 from calibration.analyses.sampling import labels_per_trace, production_traces
 from calibration.correction.effective_size import Gain, effective_gain

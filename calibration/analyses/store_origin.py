@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from calibration.analyses.asr_report import LeftOut, Origin
 from calibration.analyses.fingerprint import fingerprint, package_version
-from calibration.analyses.judge import INPUT_COLUMNS, drawn_frame, human_frame
+from calibration.analyses.judged_population import INPUT_COLUMNS, drawn_frame, human_frame
 from calibration.analyses.store_rates import StoreRates
 from calibration.correction.results import HEADLINE
 from calibration.estimates import Estimate

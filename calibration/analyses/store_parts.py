@@ -15,7 +15,8 @@ from calibration.analyses.asr_report import (
     Latency,
     Passes,
 )
-from calibration.analyses.judge import judged_population, rate_at_credit
+from calibration.analyses.judge import rate_at_credit
+from calibration.analyses.judged_population import judged_population
 from calibration.analyses.labelled_batch import LabelledBatch
 from calibration.analyses.store_rates import (
     StoreRates,

@@ -7,14 +7,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from calibration.analyses.both_sides import UNKNOWN, group_names
-from calibration.analyses.judge import (
-    JudgeAnalysis,
-    choose_judge,
-    judge_of,
-    judged_population,
-    known_costs,
-    refuse_mixture,
-)
+from calibration.analyses.judge import JudgeAnalysis, choose_judge, judge_of, refuse_mixture
+from calibration.analyses.judged_population import judged_population, known_costs
 from calibration.analyses.labelled_batch import LabelledBatch, Part, load_batch
 from calibration.analyses.report_options import ReportOptions
 from calibration.analyses.weight_tables import other_tables

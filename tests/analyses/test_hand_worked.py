@@ -6,7 +6,8 @@ import pytest
 from scipy import stats
 
 from calibration.analyses.agreement import analyse_agreement
-from calibration.analyses.judge import analyse_judge, known_costs, trace_penalties
+from calibration.analyses.judge import analyse_judge
+from calibration.analyses.judged_population import known_costs, trace_penalties
 from calibration.analyses.store_parts import sensitivity, whole_panel
 from calibration.analyses.store_rates import rates_of_store
 from tests.analyses.conftest import NewWorld
