@@ -1,93 +1,19 @@
 """Adjudication: blind first, with reasons and provenance, and never by majority."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from calibration.errors import InputError, LabelRefusedError, TaxonomyError
-from calibration.records import LabelDraft
-from calibration.store import Store
-from calibration.store.settling import Settlement
+from tests.store.benches import Bench, bench
 from tests.store.builders import (
     ABANDONED,
     COMPLETE,
     PARTIAL_PLUS,
-    Desk,
-    make_desk,
     query,
     token,
 )
 
+__all__ = ["bench"]
 PARTIAL_MINUS = PARTIAL_PLUS | {"material_error": "yes"}
-
-
-@dataclass(frozen=True)
-class Bench:
-    """A batch that Ann and Bob have labelled, and Lea who adjudicates it."""
-
-    desk: Desk
-
-    @property
-    def store(self) -> Store:
-        return self.desk.store
-
-    @property
-    def trace(self) -> str:
-        return self.desk.traces[0]
-
-    def said(self, *answers: dict[str, str], trace: str | None = None) -> None:
-        for reviewer, given in zip(("ann", "bob", "cy"), answers, strict=False):
-            self.desk.queue(reviewer, limit=5)
-            self.desk.label(trace or self.trace, reviewer, answers=given)
-
-    def serve(self, *traces: str, by: str = "lea") -> str:
-        batch = self.store.serve_adjudication(
-            adjudicator=by, batch_id=self.desk.batch, trace_ids=traces or [self.trace]
-        )
-        assert batch is not None
-        return batch.batch_id
-
-    def blind(
-        self, answers: dict[str, str], trace: str | None = None, *, by: str = "lea"
-    ) -> Settlement | None:
-        batch = self.serve(trace or self.trace, by=by)
-        self.store.queue(by, batch, limit=5)
-        self.store.record_label(
-            LabelDraft(
-                client_token=token(),
-                trace_id=trace or self.trace,
-                reviewer_id=by,
-                batch_id=batch,
-                answers=answers,
-            )
-        )
-        return self.store.settlement(by, self.desk.batch)
-
-    def settle(self, answers: dict[str, str], **more: Any) -> Any:
-        values: dict[str, Any] = {
-            "client_token": token(), "trace_id": self.trace, "adjudicator": "lea",
-            "batch_id": self.desk.batch, "cause": "slip",
-        }  # fmt: skip
-        return self.store.adjudicate(answers=answers, **(values | more))
-
-    def frame(self) -> list[dict[str, Any]]:
-        rows = self.store.adjudication_frame(self.desk.batch).to_dict("records")
-        return [{str(k): v for k, v in row.items()} for row in rows]
-
-    def reopened(self) -> list[bool]:
-        return [row["reopened"] for row in self.frame()]
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    desk = make_desk(tmp_path / "d.duckdb", labels_wanted=4, reviewers=("Ann", "Bob", "Cy"))
-    for name in ("Lea", "Leo"):
-        desk.store.add_reviewer(name, role="lead")
-    yield Bench(desk)
-    desk.store.close()
 
 
 # What an adjudication keeps
@@ -359,89 +285,3 @@ def test_the_last_step_is_the_last_adjudication_or_a_later_skip(bench: Bench) ->
     last = bench.store.last_adjudication("lea", bench.desk.batch)
     assert last is not None
     assert (last.trace_id, last.outcome) == (c, None)
-
-
-# The adjudicator's own batch
-
-
-def test_traces_are_served_in_the_order_asked_for(bench: Bench) -> None:
-    a, b, c, d, _ = bench.desk.traces
-    batch = bench.serve(c, a)
-    assert [t.trace_id for t in bench.store.queue("lea", batch, limit=1).items] == [c]
-    assert bench.serve(c, d, b) == batch  # what is held comes first, a is gone, b and d are new
-    queue = bench.store.queue("lea", batch, limit=5)
-    assert [t.trace_id for t in queue.items] == [c, d, b]
-    assert queue.total == 3
-
-
-def test_what_is_decided_stays_in_the_batch(bench: Bench) -> None:
-    a, b, c, *_ = bench.desk.traces
-    bench.serve(a, b)
-    bench.blind(COMPLETE, a)
-    batch = bench.serve(c)
-    queue = bench.store.queue("lea", batch, limit=5)
-    assert ([t.trace_id for t in queue.items], queue.done, queue.total) == ([c], 1, 2)
-    assert bench.serve(by="lea") == batch
-
-
-def test_each_lead_has_a_batch_of_their_own(bench: Bench) -> None:
-    assert bench.serve() != bench.serve(by="leo")
-    owners = {b.reviewer_id: b.purpose for b in bench.store.batches() if b.reviewer_id}
-    assert owners == {"lea": "adjudication", "leo": "adjudication"}
-
-
-def test_only_leads_and_only_traces_of_the_batch(bench: Bench) -> None:
-    with pytest.raises(InputError, match="'ann' is no lead"):
-        bench.serve(by="ann")
-    with pytest.raises(InputError, match="'t-none' is not in batch"):
-        bench.serve("t-none")
-    own = bench.serve()
-    with pytest.raises(InputError, match="no production batch"):
-        bench.store.serve_adjudication(adjudicator="lea", batch_id=own, trace_ids=[bench.trace])
-
-
-def test_without_traces_there_is_no_batch(bench: Bench) -> None:
-    none = bench.store.serve_adjudication(
-        adjudicator="lea", batch_id=bench.desk.batch, trace_ids=[]
-    )
-    assert none is None
-    assert bench.store.adjudication_batch("lea", bench.desk.batch) is None
-
-
-# The handbook
-
-
-def decide(bench: Bench, **more: Any) -> None:
-    values: dict[str, Any] = {
-        "client_token": token(), "proposal_id": "p", "question": "output", "text": "Say no.",
-        "trace_ids": ["t"], "status": "accepted", "decided_by": "lea",
-    }  # fmt: skip
-    bench.store.decide_proposal(**(values | more))
-
-
-def test_an_accepted_sentence_is_in_the_handbook_until_it_is_declined(bench: Bench) -> None:
-    decide(bench)
-    decide(bench, proposal_id="q", text="Say yes.")
-    assert bench.store.handbook_additions() == {"output": ["Say no.", "Say yes."]}
-    decide(bench, status="declined", reason="It misleads.", client_token="d")
-    decide(bench, status="declined", reason="It misleads.", client_token="d")
-    assert bench.store.handbook_additions() == {"output": ["Say yes."]}
-    frame = bench.store.proposal_frame()
-    assert frame[["proposal_id", "status"]].to_numpy().tolist() == [
-        ["p", "declined"], ["q", "accepted"],
-    ]  # fmt: skip
-    assert query(bench.store, "SELECT count(*) FROM proposal_event") == [(3,)]
-
-
-def test_a_decision_without_what_it_needs_is_refused(bench: Bench) -> None:
-    with pytest.raises(LabelRefusedError, match="needs its sentence"):
-        decide(bench, text=" ")
-    with pytest.raises(LabelRefusedError, match="needs a reason"):
-        decide(bench, status="declined")
-    with pytest.raises(InputError, match="status must be"):
-        decide(bench, status="open")
-    with pytest.raises(InputError, match="not in the tree"):
-        decide(bench, question="mood")
-    decide(bench, client_token="t")
-    with pytest.raises(LabelRefusedError, match="something else"):
-        decide(bench, client_token="t", proposal_id="other")
