@@ -174,12 +174,15 @@ def _app(case: Case) -> AppTest:
 
 
 def dump(app: AppTest, store: Path, *, reading: bool) -> str:
-    """Return all that a page shows, in its order: the main part, then the sidebar."""
+    """Return all that a page shows, in its order: the main part, then the sidebar.
+
+    On a page for `reading` traces no day is taken for one of now.
+    """
     lines = [line for part in (app.main, app.sidebar) for line in _block(part, 0)]
     lines.append(f"address: {json.dumps(app.query_params, sort_keys=True, default=str)}")
-    text = normalised("\n".join(lines) + "\n", store)
-    # A trace may tell of any day.
-    return text if reading else undated(text)
+    if not reading:
+        lines = [undated(line) for line in lines]
+    return normalised("\n".join(lines) + "\n", store)
 
 
 def _block(node: Any, depth: int) -> Iterator[str]:
@@ -284,7 +287,7 @@ def _table(frame: Any) -> list[str]:
     if not isinstance(frame, pd.DataFrame):
         frame = pd.DataFrame(frame)
     index = not isinstance(frame.index, pd.RangeIndex)
-    text = undated(frame.to_csv(index=index, float_format="%.12g", lineterminator="\n"))
+    text = undated_cells(frame.to_csv(index=index, float_format="%.12g", lineterminator="\n"))
     lines = [f"| {line}" for line in text.splitlines()]
     if len(lines) > MOST_ROWS:
         lines[KEPT_ROWS + 1 :] = [f"| ... {len(frame)} rows, {_short_hash(text)}"]
@@ -302,24 +305,50 @@ def normalised(text: str, store: Path) -> str:
     return re.sub(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "UUID", text)
 
 
-def undated(text: str) -> str:
-    """Return a text without what comes from the clock: the store was filled just now."""
-    for word, form in _days():
-        text = text.replace(form, word)
-    text = re.sub(r"TODAY[T ,]+\d\d:\d\d(:\d\d)?(\.\d+)?(Z|\+00:00)?", "NOW", text)
+# A cell of a table that is nothing but a day, a week or a time.
+_CELL = re.compile(
+    r"(?m)(?:(?<=,)|^)(\d{4}-\d\d-\d\d|\d{4}-W\d\d|\d\d [A-Z][a-z]+(?: \d{4})?)"
+    r"([T ,]+\d\d:\d\d[^,\n]*)?(?=,|$)"
+)
+
+
+def undated_cells(text: str) -> str:
+    """Return a table without what comes from the clock: the store was filled just now.
+
+    Days within a cell stay: the text of a trace may tell of any day.
+    """
+
+    def said(found: re.Match[str]) -> str:
+        word = _days().get(found[1])
+        if word is None:
+            return found[0]
+        return "NOW" if found[2] else word
+
+    text = _CELL.sub(said, text)
     return re.sub(r"(?m)(?<=,)(now|\d+ min ago|\d+ h ago)(?=,\d+$)", "LATELY", text)
 
 
+def undated(line: str) -> str:
+    """Return what a page says without the days of now; of a chart or table only whole values."""
+    quote = '"' if line.lstrip().startswith("|") else ""
+    for form, word in _days().items():
+        line = line.replace(f"{quote}{form}{quote}", f"{quote}{word}{quote}")
+    return line
+
+
 @cache
-def _days() -> list[tuple[str, str]]:
-    """Return how the days from yesterday on are written, and what is put in their place."""
-    now, found = datetime.now(UTC), []
+def _days() -> dict[str, str]:
+    """Return what is put in the place of the days from yesterday on, by how they are written."""
+    now, found = datetime.now(UTC), {}
     for days in range(-1, 120):
         day, word = now + timedelta(days=days), "TODAY" if days < 2 else "LATER"
-        found += [(word, day.strftime(form)) for form in ("%Y-%m-%d", "%d %B %Y", "%d %b %Y")]
+        for form in ("%Y-%m-%d", "%d %B %Y", "%d %b %Y"):
+            found[day.strftime(form)] = word
         if days < 2:
-            found.append((word, day.strftime("%d %b")))
-            found.append(("THIS-WEEK", day.strftime("%G-W%V")))
+            found[day.strftime("%G-W%V")] = "THIS-WEEK"
+    for days in (-1, 0, 1):
+        # Last, as it is the beginning of others.
+        found[(now + timedelta(days=days)).strftime("%d %b")] = "TODAY"
     return found
 
 
