@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STORE ?= .demo/demo.duckdb
 PORT ?= 8501
 
-.PHONY: install dev engines run test test-long check fuzz simulate bench bench-agreement bench-calibration bench-asr screens lock clean
+.PHONY: install dev engines run test test-long snapshots check fuzz simulate bench bench-agreement bench-calibration bench-asr screens lock clean
 
 install: $(VENV)/.installed
 
@@ -43,6 +43,10 @@ test: dev
 # Minutes at the browser and under load; CI runs them after the others.
 test-long: dev
 	$(BIN)/python -m pytest -q -m long -n 2 --dist loadfile
+
+# What every command prints and writes, anew: for a change that is meant; look at the difference.
+snapshots: dev
+	ASR_SNAPSHOTS=write $(BIN)/python -m pytest -q tests/test_snapshots.py
 
 check: dev
 	$(BIN)/ruff check .
