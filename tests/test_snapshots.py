@@ -71,12 +71,10 @@ CASES = (
         "report-demo-workflow-work",
         f"report {DEMO} --workflow research --work todo --compare-to none --markdown",
     ),
-    reads("report-demo-reference", f"report {DEMO} --design reference --seed 3 --resamples 200"),
     reads("report-two-judge", f"report {TWO} --judge judge-2 --interval bca --pooled"),
     reads("report-two-unnamed", f"report {TWO}", code=2),
     reads("report-own-text", f"report {OWN} --judge judge-1 --work todo"),
     reads("report-own-json", f"report {OWN} --judge judge-2 --target complete=0.7 --json"),
-    reads("report-own-html", f"report {OWN} --judge judge-1 --html page.html --markdown"),
     reads(
         "report-own-window-json",
         f"report {OWN} --judge judge-1 --from 2025-03-10 --to 2025-04-06 --workflow flights --json",
@@ -86,7 +84,7 @@ CASES = (
     reads("report-no-store", "report --store none.duckdb", code=2),
     reads("report-window-empty", f"report {DEMO} --from 2031-W01 --to 2031-W02", code=1),
     # The rate of files
-    reads("report-file-full", "report full.csv --html page.html --json --work todo"),
+    reads("report-file-full", "report full.csv --html page.html --json"),
     reads("report-file-text", "report runs.csv --stratify workflow --ceilings run-ceilings.csv"),
     reads(
         "report-file-markdown",
@@ -98,7 +96,6 @@ CASES = (
         "report-file-any-workflow",
         "report runs.csv --any-workflow --taxonomy fork.toml --compare-to none --json",
     ),
-    reads("report-jsonl", "report after.jsonl --seed 5 --compare-to none --resamples 100"),
     reads("report-weighted", "report weighted.parquet --html weighted.html --json"),
     reads(
         "report-file-columns",
@@ -133,7 +130,6 @@ CASES = (
     ),
     reads("verify-nothing", "verify 1098f1357550", code=2),
     # Gates
-    reads("gate-text", "gate gate-runs.csv --gates gates.toml", code=1),
     reads("gate-json", "gate gate-runs.csv --gates gates.toml --json", code=1),
     reads(
         "gate-passed-all-shapes",
@@ -342,7 +338,7 @@ CASES = (
     writes("import-no-format", "", "import gates-own.toml", code=2),
     writes("taxonomy-forked", "own", f"taxonomy fork.toml {OWN}", f"taxonomy {OWN} --json"),
     writes("taxonomy-broken", "", "taxonomy broken.toml", code=2),
-    writes("demo", "", "demo --no-serve --seed 2"),
+    reads("demo-filled", f"demo --no-serve {DEMO}", code=1),
     writes("demo-seed", "", "demo --no-serve --seed -1", code=2),
     reads("serve-host", f"serve {DEMO} --host 0.0.0.0", code=2),
     # The reference dataset
@@ -361,7 +357,7 @@ CASES = (
         "own",
         "reference export mine",
         "reference validate --set mine --own --json",
-        f"reference add ours --name ours {OWN}",
+        f"reference add mine --name ours {OWN}",
         f'reference override research-003 partial_minus --reason "Not for us." {OWN}',
         f"reference show research-003 {OWN}",
         f"reference practise {OWN}",
