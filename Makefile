@@ -46,7 +46,7 @@ test-long: dev
 
 # What every command prints and writes, anew: for a change that is meant; look at the difference.
 snapshots: dev
-	ASR_SNAPSHOTS=write $(BIN)/python -m pytest -q tests/test_snapshots.py
+	ASR_SNAPSHOTS=write $(BIN)/python -m pytest -q tests/test_snapshots.py tests/test_page_snapshots.py tests/test_public_names.py
 
 check: dev
 	$(BIN)/ruff check .

@@ -25,7 +25,7 @@ from calibration.store import Store
 from tests.stores import copy_store
 
 HERE = Path(__file__).parent
-KEPT = HERE / "snapshots"
+KEPT = HERE / "snapshots" / "commands"
 INPUTS = (HERE / "fixtures" / "snapshots", HERE / "fixtures" / "importers")
 WRITE = os.environ.get("ASR_SNAPSHOTS") == "write"
 SHOWN = 60  # lines of a difference
