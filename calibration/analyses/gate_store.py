@@ -25,10 +25,11 @@ from calibration.gates.settings import GateFile, Setting
 from calibration.metrics.quantiles import quantile_by_task
 from calibration.metrics.ratios import ratio_estimates
 from calibration.metrics.sums import ratio_of_totals, square_sums
+from calibration.production.gating import CORE, P95
 from calibration.records import OUTCOMES
 from calibration.store import Store
 
-CORE, CORRUPTED, P95 = "core", "data_corruption", 0.95
+CORRUPTED = "data_corruption"
 COMPLETE = OUTCOMES.index("complete")
 OVER_PART = 24
 NO_BASELINE = (

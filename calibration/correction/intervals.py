@@ -2,7 +2,7 @@
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -19,12 +19,12 @@ def check_confidence_level(confidence_level: float) -> None:
 
 def two_sided_z(confidence_level: float) -> float:
     """Return the standard normal quantile of a two-sided interval."""
-    return float(stats.norm.ppf((1 + confidence_level) / 2))
+    return float(special.ndtri((1 + confidence_level) / 2))
 
 
 def two_sided_t(confidence_level: float, df: float) -> float:
     """Return the t quantile of a two-sided interval with `df` degrees of freedom."""
-    return float(stats.t.ppf((1 + confidence_level) / 2, df))
+    return float(special.stdtrit(df, (1 + confidence_level) / 2))
 
 
 def clipped(lower: float, upper: float) -> tuple[float, float]:

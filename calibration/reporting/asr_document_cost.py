@@ -5,12 +5,13 @@ from math import ceil
 
 from calibration.analyses.asr_report import CostPanel, ProductionReport, WorkItem, WorkList
 from calibration.estimates import Estimate
+from calibration.reporting.asr_document_signals import SHOWN_WEEKS
 from calibration.reporting.asr_words import count, money, resting, share, statuses
 from calibration.reporting.document import Block, Facts, Mark, Name, Row, Table, Words
 from calibration.reporting.plain import shown
 from calibration.reporting.text import percent, usd
 
-SHOWN_WEEKS, MOST_IN_TEXT = 8, 3
+MOST_IN_TEXT = 3
 # Multiples of the ceiling that are drawn; what lies beyond is drawn at the end.
 LEAST_TIMES, MOST_TIMES = 2, 20
 # A cell holds 200 characters, and evidence must not be cut off for a long reason.
