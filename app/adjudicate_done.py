@@ -9,14 +9,16 @@ import streamlit as st
 from app import session
 from app.components.plain_view import trace_as_text
 from app.desk_data import bounded_text
-from calibration.analyses.adjudication import AdjudicationWork
-from calibration.analyses.settled import Settled
+from calibration.analyses.evidence.consensus import Settled
+from calibration.analyses.reviewers.adjudication import AdjudicationWork
 from calibration.errors import CalibrationError
 from calibration.records import CAUSES, Reviewer
 from calibration.store import Store
 
 LIST = "adjudicate_done"
+
 REASON = "adjudicate_withdraw_reason"
+
 REFUSED = "adjudicate_withdraw_refused"
 
 

@@ -5,7 +5,7 @@ from uuid import uuid4
 import streamlit as st
 
 from app.adjudicate_done import cause_title
-from calibration.analyses.handbook_proposals import (
+from calibration.analyses.reviewers.adjudication import (
     ACCEPTED,
     AT_LEAST,
     BLANK,
@@ -18,7 +18,9 @@ from calibration.records import Reviewer
 from calibration.store import Store
 
 TIMES = "adjudicate_times"
+
 REFUSED = "adjudicate_proposal_refused"
+
 SHOWN = 12
 
 

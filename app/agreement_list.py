@@ -8,9 +8,9 @@ import streamlit as st
 
 from app import trace_list
 from app.picking import AGREEMENT
-from calibration.analyses.agreement import AgreementAnalysis
-from calibration.analyses.agreement_traces import TraceSet, disputed_traces, rated_traces
-from calibration.reporting import agreement_csv
+from calibration.analyses.agreement.analysis import AgreementAnalysis
+from calibration.analyses.agreement.traces import TraceSet, disputed_traces, rated_traces
+from calibration.reporting import csv_exports
 from calibration.store import Store
 
 MOST_WITHOUT_SCROLLING = 5
@@ -32,7 +32,7 @@ def show(store: Store, result: AgreementAnalysis, names: Mapping[str, str]) -> N
     )
     st.download_button(
         f"Download these {len(found.trace_ids):,} as CSV",
-        data=partial(agreement_csv.traces, result, found),
+        data=partial(csv_exports.agreement_traces_csv, result, found),
         file_name="agreement-traces.csv", mime="text/csv", on_click="ignore",
         key=AGREEMENT.key("traces_csv"),
     )  # fmt: skip

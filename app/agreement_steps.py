@@ -8,16 +8,16 @@ import streamlit as st
 
 from app import session
 from app.picking import AGREEMENT
-from calibration.analyses.agreement import AgreementAnalysis
-from calibration.analyses.agreement_planning import (
+from calibration.analyses.agreement.analysis import AgreementAnalysis
+from calibration.analyses.agreement.recommendations import NextStep, WantedInterval
+from calibration.analyses.agreement.sample_size import (
     PlannedAgreement,
     plan_agreement,
     shares_of_batch,
 )
-from calibration.analyses.agreement_traces import shared_traces
-from calibration.analyses.next_steps import NextStep, WantedInterval
+from calibration.analyses.agreement.traces import shared_traces
 from calibration.errors import CalibrationError
-from calibration.reporting import agreement_csv, agreement_json
+from calibration.reporting import csv_exports, to_json
 from calibration.store import Store
 
 Written = Callable[[AgreementAnalysis], str]
@@ -79,8 +79,8 @@ def export(store: Store, result: AgreementAnalysis) -> None:
     who = None if reviewer is None else reviewer.reviewer_id
     files: Mapping[str, tuple[str, str, Written]] = {
         "Result as JSON": ("agreement.json", "application/json", as_json),
-        "Every estimate as CSV": ("agreement.csv", "text/csv", agreement_csv.estimates),
-        "Ratings as CSV": ("ratings.csv", "text/csv", agreement_csv.ratings),
+        "Every estimate as CSV": ("agreement.csv", "text/csv", csv_exports.estimates),
+        "Ratings as CSV": ("ratings.csv", "text/csv", csv_exports.ratings),
     }
     with st.container(horizontal=True):
         for label, (name, mime, make) in files.items():
@@ -96,9 +96,7 @@ def export(store: Store, result: AgreementAnalysis) -> None:
 
 def as_json(result: AgreementAnalysis) -> str:
     """Return the result as ``asr agreement --json`` prints it."""
-    return json.dumps(
-        agreement_json.agreement(result), indent=2, ensure_ascii=False, allow_nan=False
-    )
+    return json.dumps(to_json.agreement(result), indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def written(store: Store, result: AgreementAnalysis, who: str | None, make: Written) -> str:

@@ -7,15 +7,16 @@ import streamlit as st
 
 from app.components.charts import figure, interval_chart, share_bar, trend_chart
 from app.picking import AGREEMENT, Table
-from calibration.agreement.chance_corrected import GWET_AC, KRIPPENDORFF_ALPHA, PERCENT_AGREEMENT
+from calibration.agreement.coefficients import GWET_AC, KRIPPENDORFF_ALPHA, PERCENT_AGREEMENT
 from calibration.agreement.study import RELY, TENTATIVE
-from calibration.analyses.agreement import AgreementAnalysis
-from calibration.analyses.agreement_traces import in_week
-from calibration.estimates import OK, Estimate
-from calibration.reporting.agreement import COEFFICIENTS, benchmark, chance
-from calibration.reporting.text import exposed
+from calibration.analyses.agreement.analysis import AgreementAnalysis
+from calibration.analyses.agreement.traces import in_week
+from calibration.reporting.render_text import exposed
+from calibration.reporting.sections.agreement import COEFFICIENTS, benchmark, chance
+from calibration.statistics.estimate import OK, Estimate
 
 THRESHOLDS = [("tentative from .667", TENTATIVE), ("rely from .8", RELY)]
+
 WEEKS = "weeks"
 
 

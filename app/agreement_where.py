@@ -5,8 +5,8 @@ import streamlit as st
 
 from app.components.charts import figure
 from app.picking import AGREEMENT, Table
-from calibration.analyses.agreement import AgreementAnalysis
-from calibration.analyses.agreement_traces import (
+from calibration.analyses.agreement.analysis import AgreementAnalysis
+from calibration.analyses.agreement.traces import (
     TraceSet,
     confused,
     contested,

@@ -7,11 +7,9 @@ import streamlit as st
 
 from app.components.charts import counts_in_colour, figure
 from app.picking import AGREEMENT, Table, cell_of
-from calibration.agreement.against_key import AgainstKey
-from calibration.agreement.equal_margins import MarginDifference
-from calibration.agreement.pairs import PairAgreement
-from calibration.analyses.agreement import AgreementAnalysis
-from calibration.analyses.agreement_traces import (
+from calibration.agreement.annotators import AgainstKey, MarginDifference, PairAgreement
+from calibration.analyses.agreement.analysis import AgreementAnalysis
+from calibration.analyses.agreement.traces import (
     TraceSet,
     apart_from_others,
     apart_from_settled,
@@ -24,8 +22,11 @@ from calibration.analyses.agreement_traces import (
 )
 
 PAIR, SEEN = AGREEMENT.key("pair"), AGREEMENT.key("pair_seen")
+
 PAIRS = AGREEMENT.key("pairs")
+
 SIGNIFICANT = 0.05
+
 CONSENSUS, CANONICAL = "settled", "canonical"
 
 

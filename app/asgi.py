@@ -33,6 +33,7 @@ CONTENT_SECURITY_POLICY = "; ".join(
     )
 )
 
+
 HEADERS = (
     (b"content-security-policy", CONTENT_SECURITY_POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),

@@ -6,14 +6,19 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from calibration.analyses.report_options import ReportOptions
-from calibration.analyses.store_choices import ReportChoices, report_choices
-from calibration.analyses.store_report import StoreReport, report_with_work, without_models
-from calibration.reporting import asr_json
-from calibration.reporting.as_html import html
-from calibration.reporting.as_markdown import markdown
-from calibration.reporting.asr_document import document
+from calibration.analyses.success_rate.from_store import (
+    ReportChoices,
+    StoreReport,
+    report_choices,
+    report_with_work,
+    without_models,
+)
+from calibration.analyses.success_rate.report import ReportOptions
+from calibration.reporting import to_json
 from calibration.reporting.document import Document
+from calibration.reporting.render_html import html
+from calibration.reporting.render_markdown import markdown
+from calibration.reporting.sections.success_rate import document
 from calibration.store import Store
 
 
@@ -60,7 +65,7 @@ class Found:
             return html(self.document)
         if kind == "md":
             return markdown(self.document)
-        data = asr_json.report(self.made.report)
+        data = to_json.report(self.made.report)
         return json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 

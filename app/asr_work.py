@@ -9,17 +9,19 @@ import streamlit as st
 from app import session, trace_list
 from app.asr_data import Found
 from app.picking import ASR
-from calibration.analyses.agreement_traces import TraceSet
-from calibration.analyses.asr_report import WorkItem
-from calibration.analyses.report_parts import GOES_TO
-from calibration.analyses.store_work import work_csv
-from calibration.reporting.text import usd
+from calibration.analyses.agreement.traces import TraceSet
+from calibration.analyses.success_rate.from_store import work_csv
+from calibration.analyses.success_rate.report import GOES_TO, WorkItem
+from calibration.reporting.render_text import usd
 from calibration.store import Store
 
 # A browser table gets slow beyond; the CSV holds them all.
 MOST_ROWS = 1_000
+
 REASON = 200
+
 SPARSE = ("model", "why", "evidence")
+
 CLASS = ASR.key("class")
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import streamlit as st
 
-from calibration.analyses.exam_forms import Examiner, examiner
-from calibration.analyses.operating_curve import OperatingPoint, operating_curve
+from calibration.analyses.reviewers.exam_report import OperatingPoint, operating_curve
+from calibration.analyses.reviewers.examinations import Examiner, examiner
 from calibration.store import Store
 from calibration.taxonomy import Taxonomy
 from reference_dataset.team import layer

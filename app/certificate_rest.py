@@ -10,19 +10,22 @@ import streamlit as st
 from app import certificate_data, session
 from app.components.charts import BLUE, ORANGE, ink
 from app.views.frame import plain
-from calibration.analyses.exam_forms import Examiner, no_own_form
-from calibration.analyses.examining import Standing, standing
-from calibration.analyses.operating_curve import OperatingPoint
-from calibration.analyses.reviewer_drift import held_certificates
+from calibration.analyses.reviewers.drift import held_certificates
+from calibration.analyses.reviewers.exam_report import OperatingPoint
+from calibration.analyses.reviewers.examinations import Examiner, Standing, no_own_form, standing
 from calibration.errors import CalibrationError
 from calibration.records import Reviewer
-from calibration.reviewing.attempts import AttemptRule
+from calibration.reviewers.certification import AttemptRule
 from calibration.store import Store
 
 Others = list[tuple[Reviewer, Standing]]
+
 AGAIN = " (certified: would be examined again)"
+
 TOO_FEW = "allowed; too few adjudicated traces"
+
 WHOLE, TWICE = "one examination", "within two attempts"
+
 WHO, REASON, TOKEN, SAID = (f"certificate_{name}" for name in ("who", "reason", "token", "said"))
 
 

@@ -8,14 +8,10 @@ from app.components.charts import figure, interval_chart
 from app.components.plain_view import trace_as_text
 from app.desk_data import bounded_text
 from app.trace_list import quotes
-from calibration.analyses.certification import (
-    ExamReport,
-    exam_report,
-    examined_trace,
-)
+from calibration.analyses.reviewers.exam_report import ExamReport, exam_report, examined_trace
 from calibration.errors import CalibrationError
-from calibration.estimates import Estimate
-from calibration.reviewing.certification import PassRule
+from calibration.reviewers.certification import PassRule
+from calibration.statistics.estimate import Estimate
 from calibration.store import Store
 from calibration.store.certification import Exam
 from calibration.taxonomy import Taxonomy

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from calibration.analyses.importing import (
+from calibration.analyses.imports import (
     FileRead,
     FilesRead,
     ImportReport,
@@ -19,18 +19,21 @@ from calibration.analyses.importing import (
     store_files,
 )
 from calibration.errors import CalibrationError, InputError
-from calibration.importers import ImportSettings, WorkflowRule
-from calibration.importers.transcript import NO_WORKFLOW
 from calibration.records import SetAside
-from calibration.reporting import text
+from calibration.reporting import render_text
 from calibration.store import Store
+from calibration.trace_formats import ImportSettings, WorkflowRule
+from calibration.trace_formats.own_records import NO_WORKFLOW
 
 WORK, UPLOAD, PATH, ZONE, ALL = (
     "import_work", "import_upload", "import_path", "import_zone", "import_all",
 )  # fmt: skip
+
 CHANGED = "import_changed"
+
 # More rows or names than a person can look through are for the file and the mapping file.
 MOST_ROWS, MOST_WORKFLOWS = 1000, 30
+
 MAX_NAME = 120
 
 
@@ -130,7 +133,7 @@ def _read(work: Work, uploads: list[Any], asked: tuple[Any, ...]) -> None:
         try:
             settings = ImportSettings(timezone=asked[2] or None, workflow=asked[3] or None)
             read = read_files(paths, settings, told=lambda n, runs: _tell(bar, n, len(paths), runs))
-            work.lines = tuple(_here(line, folder) for line in text.preview(read))
+            work.lines = tuple(_here(line, folder) for line in render_text.preview(read))
             # Only what is shown is kept: the runs are read again when they are stored.
             work.read = replace(
                 read,

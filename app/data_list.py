@@ -8,18 +8,29 @@ from typing import Any, cast
 import streamlit as st
 
 from app import session
-from calibration.analyses.selecting import PAGE, TracePage, batch_of, list_traces, traces_csv
+from calibration.analyses.sampling.selection import (
+    PAGE,
+    TracePage,
+    batch_of,
+    list_traces,
+    traces_csv,
+)
 from calibration.errors import CalibrationError
 from calibration.records import NO_VERDICT, OUTCOMES, SOURCE_JUDGE
 from calibration.store import CLASSES, SORTED_BY, Store, TraceFilter
 
 KEY = "data_"
+
 ENDED = {"error": "a call ended in an error", "ok": "every call ended well"}
+
 PICK, SAVE_AS, SAID, MADE = "data_pick", "data_save_as", "data_said", "data_made"
+
 MANY = ("workflows", "statuses", "classes", "tags", "verdicts", "models")
+
 AHEAD = (
     "trace_id", "workflow", "task", "class", "verdict", "status", "tool_calls", "tool_errors",
 )  # fmt: skip
+
 COLUMNS = {
     "trace_id": "trace", "task_key": "task key", "n_steps": "steps", "started_at": "started (UTC)",
     "latency_s": "latency s", "tool_calls": "tool calls", "tool_errors": "tool errors",

@@ -8,13 +8,14 @@ from typing import Any
 
 from app import session
 from app.labelling import SKIP_REASONS, Receipts
-from calibration.analyses.practice import Lesson, lesson
+from calibration.analyses.reviewers.practice import Lesson, lesson
 from calibration.records import Reviewer, Step, TraceForReview
 from calibration.store import Queue, Store
 from calibration.taxonomy import Taxonomy
 from reference_dataset.handbook import handbook
 
 PREFETCHED = 3
+
 SHOWN_CHARACTERS = 100_000
 
 

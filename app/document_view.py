@@ -9,21 +9,16 @@ import pandas as pd
 import streamlit as st
 
 from app.components.report_charts import mark_chart, series_chart
-from calibration.reporting.document import (
-    Block,
-    Facts,
-    Listing,
-    Section,
-    Table,
-    Trend,
-    Words,
-)
-from calibration.reporting.plain import shown
+from calibration.reporting.document import Block, Facts, Listing, Section, Table, Trend, Words
+from calibration.text import shown
 
 # Tables that say little more than their chart does are folded away below it.
 SAID_BY_CHART = 4
+
 LONGEST_CELL = 400
+
 MOST_OPEN = 30
+
 AXES = {"%": "share of the runs", "pp": "change in percentage points", "x": "multiple of ceiling"}
 
 

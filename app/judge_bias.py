@@ -7,18 +7,20 @@ from app import judge_data
 from app.components.charts import figure
 from app.judge_data import Found
 from app.picking import JUDGE, Table
-from calibration.analyses.agreement_traces import TraceSet
-from calibration.analyses.judge_diagnostics import Leniency
-from calibration.analyses.judge_traces import changed, in_group
-from calibration.analyses.judge_versions import JudgeDrift
-from calibration.correction.means import MeanAgainstZero
+from calibration.analyses.agreement.traces import TraceSet
+from calibration.analyses.judge.diagnostics import Leniency
+from calibration.analyses.judge.drift import JudgeDrift
+from calibration.analyses.judge.traces import changed, in_group
 from calibration.errors import CalibrationError
 from calibration.records import SOURCE_JUDGE
-from calibration.reporting.text import number, percent
+from calibration.reporting.render_text import number, percent
+from calibration.statistics.means import MeanAgainstZero
 from calibration.store import Store
 
 OTHER = JUDGE.key("other")
+
 NOBODY = "nobody"
+
 SLOPES = {
     "response": "for each doubling of the length of the response",
     "steps": "for each doubling of the number of steps",

@@ -4,15 +4,15 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from calibration.analyses.judge import CHOSEN, JudgeAnalysis, analyse_judge
-from calibration.analyses.judge_diagnostics import JudgeDiagnostics, diagnose_judge
-from calibration.analyses.judge_groups import JudgeGroups, analyse_groups
-from calibration.analyses.judge_steps import JudgeStep, half_width_wanted, judge_steps
-from calibration.analyses.judge_traces import JudgedTraces, judged_traces
-from calibration.analyses.judge_versions import JudgeDrift, compare_judges
-from calibration.analyses.planning import Plan, plan_batch
-from calibration.correction.results import Design
+from calibration.analyses.judge.calibration import CHOSEN, JudgeAnalysis, analyse_judge
+from calibration.analyses.judge.diagnostics import JudgeDiagnostics, diagnose_judge
+from calibration.analyses.judge.drift import JudgeDrift, compare_judges
+from calibration.analyses.judge.groups import JudgeGroups, analyse_groups
+from calibration.analyses.judge.recommendations import JudgeStep, half_width_wanted, judge_steps
+from calibration.analyses.judge.traces import JudgedTraces, judged_traces
+from calibration.analyses.sampling.planning import Plan, plan_batch
 from calibration.errors import CalibrationError
+from calibration.judge_calibration.samples import Design
 from calibration.store import Store
 from calibration.taxonomy import Taxonomy
 

@@ -8,16 +8,16 @@ import streamlit as st
 from app import session
 from app.judge_data import Found
 from app.picking import JUDGE
-from calibration.analyses.allocating import ALLOCATIONS, draw_allocated
-from calibration.analyses.doubt import WORDS
-from calibration.analyses.escalating import escalate
-from calibration.analyses.judge_steps import JudgeStep
-from calibration.correction.planning import FEWEST_LABELS
+from calibration.analyses.judge.recommendations import JudgeStep
+from calibration.analyses.sampling.escalation import WORDS, escalate
+from calibration.analyses.sampling.stratified import ALLOCATIONS, draw_allocated
 from calibration.errors import CalibrationError
-from calibration.reporting.planning import batch_lines
+from calibration.judge_calibration.label_planning import FEWEST_LABELS
+from calibration.reporting.sections.plans import batch_lines
 from calibration.store import Batch, Store
 
 ALLOCATED, ESCALATED = "allocated", "escalated"
+
 HOW = {
     "proportional": "by the size of each stratum",
     "neyman": "by size and by how much scores vary",

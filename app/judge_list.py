@@ -10,14 +10,16 @@ from app import session, trace_list
 from app.desk_data import bounded_text
 from app.judge_data import Found
 from app.picking import JUDGE
-from calibration.analyses.agreement_traces import TraceSet
-from calibration.analyses.judge_traces import JudgedTrace, differing
-from calibration.reporting import judge_csv
+from calibration.analyses.agreement.traces import TraceSet
+from calibration.analyses.judge.traces import JudgedTrace, differing
+from calibration.reporting import csv_exports
 from calibration.store import Store
 
 # A browser table gets slow beyond; the CSV holds them all.
 MOST_ROWS = 1_000
+
 REASON = 200
+
 REASONS = ("humans say", "judge says")
 
 
@@ -60,7 +62,7 @@ def _csv(store: Store, found: Found, chosen: TraceSet, who: str | None) -> str:
     if who is not None:
         for kind in ("labels", "verdicts"):
             store.record_exposure(who, chosen.trace_ids, kind)
-    return judge_csv.traces(found.traces, chosen)
+    return csv_exports.judge_traces_csv(found.traces, chosen)
 
 
 def _table(
@@ -93,7 +95,7 @@ def _row(trace_id: str, of: JudgedTrace | None, names: Mapping[str, str]) -> dic
     return {
         "trace": trace_id,
         "moves": None if differs is None else differs.moves,
-        "human": None if of is None else judge_csv.human_side(of),
+        "human": None if of is None else csv_exports.human_side(of),
         "judge": None if of is None else of.verdict,
         "parts at": None if differs is None else differs.question,
         "humans say": _short(" / ".join(said)),

@@ -7,8 +7,8 @@ from app.components.charts import counts_in_colour, figure, interval_chart
 from app.judge_data import Found
 from app.judge_trust import limits, metric
 from app.picking import JUDGE, Table
-from calibration.analyses.agreement_traces import TraceSet
-from calibration.analyses.judge_traces import (
+from calibration.analyses.agreement.traces import TraceSet
+from calibration.analyses.judge.traces import (
     in_cell,
     missed,
     of_class,
@@ -16,13 +16,10 @@ from calibration.analyses.judge_traces import (
     with_verdict,
     wrongly,
 )
-from calibration.reporting.judge_diagnostics import (
-    COEFFICIENTS,
-    NO_VERDICT_GIVEN,
-    beside_humans,
-)
+from calibration.reporting.sections.judge import COEFFICIENTS, NO_VERDICT_GIVEN, beside_humans
 
 BEGIN = "errors begin here"
+
 PANEL, OUTSIDER = "human with human", "judge with human"
 
 

@@ -9,10 +9,10 @@ import streamlit as st
 from app import judge_data, judge_draw, session
 from app.judge_data import Found
 from app.picking import JUDGE
-from calibration.analyses.calibrated_labels import calibrated_labels
-from calibration.analyses.judge_steps import JudgeStep
-from calibration.reporting import calibration_json
-from calibration.reporting.calibrated_labels import labels_csv
+from calibration.analyses.judge.class_probabilities import calibrated_labels
+from calibration.analyses.judge.recommendations import JudgeStep
+from calibration.reporting import to_json
+from calibration.reporting.csv_exports import labels_csv
 from calibration.store import Store
 
 Written = Callable[[Store, Found], str]
@@ -93,9 +93,7 @@ def export(store: Store, found: Found) -> None:
 
 def as_json(_: Store, found: Found) -> str:
     """Return the calibration as ``asr calibrate --json`` prints it."""
-    return json.dumps(
-        calibration_json.result(found.result), indent=2, ensure_ascii=False, allow_nan=False
-    )
+    return json.dumps(to_json.result(found.result), indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def labels(store: Store, found: Found) -> str:

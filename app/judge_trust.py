@@ -7,14 +7,15 @@ from streamlit.delta_generator import DeltaGenerator
 
 from app.components.charts import figure, interval_chart
 from app.judge_data import Found
-from calibration.analyses.judge import JudgeAnalysis
-from calibration.correction.refusals import Notice
-from calibration.correction.results import HEADLINE
-from calibration.estimates import OK, Estimate
-from calibration.reporting import calibration as words
-from calibration.reporting import judge_verdict
+from calibration.analyses.judge.calibration import JudgeAnalysis
+from calibration.judge_calibration.refusals import Notice
+from calibration.judge_calibration.samples import HEADLINE
+from calibration.reporting.sections import judge
+from calibration.reporting.sections import judge as words
+from calibration.statistics.estimate import OK, Estimate
 
 RAW = "judge_raw"
+
 NAMES = {
     RAW: "judge-raw, every verdict taken as true",
     "human_only": "human-only, the labels alone",
@@ -26,10 +27,10 @@ def show(found: Found, names: Mapping[str, str]) -> None:
     result = found.result
     st.subheader("Can I use this judge?", anchor="use")
     with st.container(key="judge_verdict"):
-        st.text(judge_verdict.for_the_rate(result))
+        st.text(judge.for_the_rate(result))
     alpha = found.diagnosed.ceiling["krippendorff_alpha"]
-    st.text(judge_verdict.for_single_traces(result, alpha))
-    st.text(judge_verdict.ELSEWHERE)
+    st.text(judge.for_single_traces(result, alpha))
+    st.text(judge.ELSEWHERE)
     _figures(found)
     _about(result)
     _rates(result)

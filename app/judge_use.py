@@ -7,19 +7,22 @@ from app import judge_data
 from app.components.charts import figure, interval_chart
 from app.judge_data import Found
 from app.picking import JUDGE, Table
-from calibration.analyses.agreement_traces import TraceSet
-from calibration.analyses.both_sides import BY
-from calibration.analyses.judge_groups import GroupPair, JudgeGroups
-from calibration.analyses.judge_traces import in_group
-from calibration.estimates import Estimate
-from calibration.reporting.judge_comparisons import errs_alike
-from calibration.reporting.text import notes, percent
+from calibration.analyses.agreement.traces import TraceSet
+from calibration.analyses.evidence.data import BY
+from calibration.analyses.judge.groups import GroupPair, JudgeGroups
+from calibration.analyses.judge.traces import in_group
+from calibration.reporting.render_text import notes, percent
+from calibration.reporting.sections.judge import errs_alike
+from calibration.statistics.estimate import Estimate
 from calibration.store import Store
 
 GROUPING = JUDGE.key("by")
+
 # Models are hidden from who labels.
 FOR_ALL = ("workflow", "week")
+
 LISTED = ("agent", "workflow")
+
 LONGEST = 60
 
 

@@ -10,7 +10,9 @@ from app.views import frame
 from calibration.store import Store
 
 FOR_LEADS = ("overview", "agreement", "adjudicate", "reviewers", "judge", "asr", "data", "start")
+
 FOR_ADMINS = ("people",)
+
 TITLES = {"asr": "ASR", "start": "Set up"}
 
 
@@ -66,16 +68,23 @@ def _admin(store: Store) -> bool:
 st.set_page_config(
     page_title="ASR calibration", page_icon="⚖️", layout="wide", initial_sidebar_state="collapsed"
 )
+
 frame.tighten()
+
 store = session.require_store() if session.store_path().exists() else None
+
 reviewer = None if store is None else session.chosen_reviewer(store)
+
 if store is not None and reviewer is not None and not session.signs_in(store):
     # Every page keeps the choice in the address: a reload must not show what is hidden from them.
     session.choose_reviewer(reviewer.reviewer_id)
+
 page = st.navigation(_pages(store), position="top")
+
 if store is not None:
     frame.banner(store)
     frame.who_is_here(store)
 elif page.title != _title("start"):
     session.require_store()
+
 page.run()

@@ -11,11 +11,12 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from calibration.analyses.agreement_traces import TraceSet
-from calibration.estimates import Estimate
-from calibration.reporting.text import notes
+from calibration.analyses.agreement.traces import TraceSet
+from calibration.reporting.render_text import notes
+from calibration.statistics.estimate import Estimate
 
 NOTHING: dict[str, Any] = {"selection": {"rows": [], "columns": [], "cells": []}}
+
 
 Behind = Callable[[int, str], TraceSet | None]
 

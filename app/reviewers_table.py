@@ -5,10 +5,10 @@ import streamlit as st
 
 from app import certificate_data
 from app.components.charts import figure
-from calibration.analyses.exam_forms import exams_under_this_tree
-from calibration.analyses.reviewer_drift import Checks, ReviewerChecks
-from calibration.estimates import Estimate
-from calibration.reporting.text import notes
+from calibration.analyses.reviewers.drift import Checks, ReviewerChecks
+from calibration.analyses.reviewers.examinations import exams_under_this_tree
+from calibration.reporting.render_text import notes
+from calibration.statistics.estimate import Estimate
 from calibration.store import Store
 
 NO_PART = (

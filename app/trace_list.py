@@ -8,8 +8,8 @@ from app import session
 from app.components.plain_view import trace_as_text
 from app.desk_data import bounded_text
 from app.picking import NOTHING, Picks, cell_of
-from calibration.analyses.agreement_traces import TraceSet
-from calibration.analyses.trace_labels import GivenLabel, labelled_trace
+from calibration.analyses.agreement.traces import TraceSet
+from calibration.analyses.evidence.consensus import GivenLabel, labelled_trace
 from calibration.errors import CalibrationError
 from calibration.store import Store
 

@@ -1,7 +1,7 @@
 """Errors that the command line and the app turn into a sentence for the user.
 
 A bad argument of a library function raises `ValueError`. What the data cannot support is
-no error but a result with a `not_estimable` status (see `calibration.estimates`).
+no error but a result with a `not_estimable` status (see `calibration.statistics.estimate`).
 """
 
 

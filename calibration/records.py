@@ -22,18 +22,28 @@ class Outcome(StrEnum):
 
 
 OUTCOMES: tuple[str, ...] = tuple(outcome.value for outcome in Outcome)
+
 # Each may do what those before it may.
 ROLES = ("reviewer", "lead", "admin")
+
 NO_VERDICT = "no_verdict"
+
 # Why reviewers differed on a trace.
 CAUSES = ("trace_unclear", "rubric_unclear", "slip", "real_judgement")
+
 SOURCE_JUDGE = "source:"
+
 GRADES = (1, 2, 3, 4, 5)
+
 REFERENCE_SOURCE = "reference"
 
+
 CONFIDENCES = (1, 2, 3)
+
 MAX_TAGS = 8
+
 MAX_TAG = 40
+
 SUB_GOAL_STATES = ("done", "not_done", "unclear")
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from calibration.errors import InputError
-from calibration.importers import ImportSettings, Parsed, read_traces
 from calibration.records import REFERENCE_SOURCE, Trace
+from calibration.trace_formats import ImportSettings, Parsed, read_traces
 from reference_dataset.records import (
     FORMS,
     CanonicalEvidence,

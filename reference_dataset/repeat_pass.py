@@ -5,12 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibration.agreement.coefficients import krippendorff_alpha, percent_agreement
-from calibration.agreement.counts import IntArray, count_patterns
-from calibration.agreement.gwet import gwet_ac1
-from calibration.agreement.recoding import answers_at, one_against_rest
-from calibration.estimates import Estimate
+from calibration.agreement.coefficients import gwet_ac1, krippendorff_alpha, percent_agreement
+from calibration.agreement.ratings import answers_at, count_patterns, one_against_rest
 from calibration.records import OUTCOMES
+from calibration.statistics.estimate import Estimate
+from calibration.statistics.validation import IntArray
 from calibration.taxonomy import Taxonomy
 from reference_dataset.loader import ReferenceSet
 from reference_dataset.records import DECISIONS

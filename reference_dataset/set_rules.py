@@ -45,6 +45,7 @@ CLASS_MIX = {
     "hallucinated": 0.14,
     "abandoned": 0.10,
 }
+
 SetRule = Callable[[Rows], Iterator[tuple[Row | str, str]]]
 
 

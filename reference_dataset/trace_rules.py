@@ -10,8 +10,10 @@ from reference_dataset.records import PRICE_IN, PRICE_OUT
 from reference_dataset.words import places, visible, words
 
 Rule = Callable[[dict[str, Any], dict[str, Any], Taxonomy], Iterator[str]]
+
 # An address needs a name before its @: in code, @name.call is none.
 DOMAIN = re.compile(r"(?:https?://|(?<=[\w.+-])@)([A-Za-z0-9][A-Za-z0-9.-]*[A-Za-z0-9])")
+
 EXAMPLE = re.compile(
     r"(?:^|\.)(?:example\.(?:com|org|net)|example|test|invalid|localhost)$|^127(?:\.\d+){3}$",
     re.IGNORECASE,
@@ -142,4 +144,5 @@ TRACE_RULES: dict[str, Rule] = {
     "rationale": rationale_is_short,
     "domains": domains_are_examples,
 }
+
 LABEL_RULES = frozenset({"answers", "quotes", "fabrication", "rationale"})

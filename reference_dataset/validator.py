@@ -26,6 +26,7 @@ from reference_dataset.set_rules import Rows, set_problems
 from reference_dataset.trace_rules import LABEL_RULES, TRACE_RULES
 
 CHECKSUMS = "SHA256SUMS"
+
 # What the labels of any set depend on; the other rules are about how ours is composed.
 OWN_RULES = frozenset(
     {"files", "schema", "answers", "steps", "quotes", "fabrication", "ids", "labels", "forms"}

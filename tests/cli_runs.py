@@ -13,7 +13,9 @@ from click.testing import CliRunner, Result
 from calibration.cli import main
 
 FIXTURES = Path(__file__).parent / "fixtures" / "importers"
+
 ASR = [sys.executable, "-c", "from calibration.cli import main; main()"]
+
 Run = Callable[..., Result]
 
 

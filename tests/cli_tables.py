@@ -11,9 +11,13 @@ from click.testing import CliRunner, Result
 from calibration.cli import main
 
 HERE = Path(__file__).parent
+
 TABLES = json.loads((HERE / "golden" / "judge_tables.json").read_text(encoding="utf-8"))
+
 CASE_A, CASE_B = TABLES["case_a"], TABLES["case_b"]
+
 FIXTURES = HERE / "fixtures"
+
 Run = Callable[..., Result]
 
 

@@ -11,16 +11,18 @@ from argon2 import PasswordHasher
 from hypothesis import settings
 
 from calibration.cli import data as import_command
-from calibration.correction import bayesian
-from calibration.correction.posterior import Draws, draw_posterior
-from calibration.production import engines
-from calibration.store import passphrases
+from calibration.judge_calibration import bayesian
+from calibration.judge_calibration.bayesian import Draws, draw_posterior
+from calibration.runs import engines
+from calibration.store import sign_in
 from tests.stores import built_in
 
 # The same examples in every run of the suite, others in `make fuzz`: a suite that draws new
 # examples each time may fail on a commit that it passed an hour before.
 settings.register_profile("suite", derandomize=True, database=None)
+
 settings.register_profile("fuzz", max_examples=2000, print_blob=True)
+
 settings.load_profile("suite")
 
 
@@ -28,9 +30,9 @@ settings.load_profile("suite")
 def quick_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hash passphrases with little effort: what is tested is not how hard they are to guess."""
     quick = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)
-    monkeypatch.setattr(passphrases, "_hasher", quick)
+    monkeypatch.setattr(sign_in, "_hasher", quick)
     # A hash of nobody's made with another effort would tell names of nobody from others.
-    monkeypatch.setattr(passphrases, "_nobodys_hash", [])
+    monkeypatch.setattr(sign_in, "_nobodys_hash", [])
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -25,9 +25,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+
 PACKAGES = ("calibration", "app", "reference_dataset")
 
+
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
 Item = tuple[str, str]
 
 

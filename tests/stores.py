@@ -6,7 +6,7 @@ from pathlib import Path
 
 from calibration.analyses.demo import build_demo
 from calibration.store import Store
-from calibration.store.parts import parts_directory
+from calibration.store.traces import parts_directory
 
 NAME = "demo.duckdb"
 

@@ -20,6 +20,7 @@ from tests.cli_tables import (
 )
 
 __all__ = ["run"]
+
 pytestmark = pytest.mark.usefixtures("few_draws")
 
 

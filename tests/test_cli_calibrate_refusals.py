@@ -10,9 +10,12 @@ from calibration.cli import main
 from tests.cli_tables import FIXTURES, TABLES, Run, check, content, counted, data, run, three
 
 __all__ = ["run"]
+
 pytestmark = pytest.mark.usefixtures("few_draws")
 
+
 ROW = [1, 2, 3, 4, 5]
+
 BAD: list[tuple[object, str]] = [
     ("", "is not JSON"),
     ("{", "is not JSON"),

@@ -9,16 +9,19 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 
-from calibration.analyses.calibrated_labels import COLUMNS, calibrated_labels
-from calibration.analyses.judge import analyse_judge
+from calibration.analyses.judge.calibration import analyse_judge
+from calibration.analyses.judge.class_probabilities import COLUMNS, calibrated_labels
 from calibration.cli import main
 from calibration.records import OUTCOMES, Workflow
 from tests.analyses.worlds import World, ids, make_world
 
 pytestmark = pytest.mark.usefixtures("few_draws")
 
+
 Run = Callable[..., Result]
+
 N = 200
+
 NAMED = "=1+1"  # a workflow that a spreadsheet would run
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from calibration.analyses.exam_forms import Examiner
+from calibration.analyses.reviewers.examinations import Examiner
 from calibration.cli import main
 from calibration.errors import UncertifiedReviewerError
 from calibration.store import Store
-from calibration.store.admission import CertificateDemand
+from calibration.store.leases import CertificateDemand
 from reference_dataset.loader import load_reference
 from tests.analyses.examinees import Examinee, set_clock
 from tests.store.builders import make_traces

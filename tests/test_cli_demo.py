@@ -13,6 +13,7 @@ from tests.cli_runs import ASR, Run, asr, data, record, write, write_runs
 from tests.stores import copy_store
 
 __all__ = ["asr"]
+
 pytestmark = pytest.mark.usefixtures("few_draws")
 
 

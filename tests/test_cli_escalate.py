@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from calibration.analyses.escalating import audit, escalate
-from calibration.analyses.report_options import ReportOptions
-from calibration.analyses.store_rates import rates_of_store
+from calibration.analyses.sampling.escalation import audit, escalate
+from calibration.analyses.success_rate.from_store import rates_of_store
+from calibration.analyses.success_rate.report import ReportOptions
 from calibration.cli import main
 from calibration.errors import CalibrationError, InputError
 from calibration.records import Verdict
@@ -18,13 +18,20 @@ from tests.analyses.worlds import World, ids, make_world
 
 pytestmark = pytest.mark.usefixtures("few_draws")
 
+
 Run = Callable[..., Result]
+
 N = 1000
+
 RNG = np.random.default_rng(11)
+
 # The judge says complete of all; a fifth failed, and on half of those its samples disagree.
 FAILED = set(RNG.choice(ids(N), 200, replace=False).tolist())
+
 DOUBTFUL = set(sorted(FAILED)[::2]) | set(sorted(set(ids(N)) - FAILED)[:20])
+
 TRUTH = {name: "abandoned" if name in FAILED else "complete" for name in ids(N)}
+
 RATE, ACCEPTED_WRONG = 0.8, 100 / 880
 
 

@@ -15,9 +15,13 @@ from tests.analyses.worlds import World, ids, make_world
 
 pytestmark = pytest.mark.usefixtures("few_draws")
 
+
 FIXTURES = Path(__file__).parent / "fixtures"
+
 C, P, M, H, A = OUTCOMES
+
 TAU = ["--human", FIXTURES / "tau_labels.csv", "--verdicts", FIXTURES / "tau_verdicts.csv"]
+
 IN_ORDER = (
     "What do the humans reach themselves?",
     "Can this judge be used?",
@@ -34,6 +38,7 @@ IN_ORDER = (
     "Agent success rate by model",
     "What would make it better?",
 )
+
 
 Run = Callable[..., Result]
 

@@ -10,7 +10,9 @@ from calibration.store import Store
 from tests.cli_runs import Run, asr, data, filled, template
 
 __all__ = ["asr", "filled", "template"]
+
 pytestmark = pytest.mark.usefixtures("quick_hashes")
+
 
 GOOD = "correct horse battery"
 

@@ -13,8 +13,10 @@ from calibration.records import OUTCOMES
 from tests.analyses.worlds import World, make_world
 
 Run = Callable[..., Result]
+
 # Wide enough to be found in a second.
 WIDE = ["--half-width", "0.3", "--alpha", "0.7"]
+
 GIVEN = ["--class-shares", ".3,.2,.2,.17,.13"]
 
 

@@ -15,6 +15,7 @@ from tests.cli_runs import ASR, Run, asr, data, record, write, write_csv, write_
 
 __all__ = ["asr"]
 
+
 COMMANDS = [
     ["sample", "--n", "1", "--seed", "1"],
     ["verdicts", "x.csv", "--judge", "j"],

@@ -15,6 +15,7 @@ from tests.analyses.worlds import ids, make_world
 
 pytestmark = pytest.mark.usefixtures("few_draws")
 
+
 Run = Callable[..., Result]
 
 

@@ -10,12 +10,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from calibration.cli import main
-from calibration.store import Store, handover
+from calibration.store import Store, sharing
 from tests.store.builders import make_traces
 
 HOLDER = """
 import sys
-from calibration.store import Store, handover
+from calibration.store import Store, sharing
 with Store.open(sys.argv[1]) as store:
     keeper = store.keeper()
     keeper.round()
@@ -24,6 +24,7 @@ with Store.open(sys.argv[1]) as store:
     sys.stdin.read()
     keeper.stop()
 """
+
 
 Run = Callable[..., Result]
 
@@ -102,13 +103,13 @@ def test_a_passphrase_is_handed_over_as_a_hash_and_a_role_too(
     asr: Run, held: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written: list[bytes] = []
-    put = handover._put
+    put = sharing._put
 
     def keep(path: Path, content: bytes) -> None:
         written.append(content)
         put(path, content)
 
-    monkeypatch.setattr(handover, "_put", keep)
+    monkeypatch.setattr(sharing, "_put", keep)
     asr("reviewer", "Mara", "--role", "lead")
     asr("reviewer", "Mara", "--role", "admin")
     made = asr("passphrase", "Mara", "--generate").stdout.splitlines()[1]

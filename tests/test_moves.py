@@ -30,6 +30,7 @@ class Box:
     def open(self) -> None:
         self.lid = first(1)
 '''
+
 TWO = "Row = dict[str, int]\n\n\ndef second():\n    return 2\n"
 
 

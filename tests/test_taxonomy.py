@@ -22,6 +22,7 @@ from calibration.taxonomy import (
 
 DEFAULT_TOML = files("calibration").joinpath("taxonomy.toml").read_text(encoding="utf-8")
 
+
 PATHS = {
     "abandoned": {"output": "no"},
     "hallucinated": {"output": "yes", "fabrication": "yes"},

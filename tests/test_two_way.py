@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from calibration.two_way import table_kappa, wilson_interval
+from calibration.statistics.contingency import table_kappa, wilson_interval
 from tests.agreement.golden import codes_of, entries, weights_of
 
 

@@ -5,8 +5,8 @@ import pandas as pd
 import streamlit as st
 
 from app.components.charts import BLUE, GREY, ORANGE, figure, ink
-from calibration.analyses.reviewer_drift import Checks
-from calibration.estimates import Estimate
+from calibration.analyses.reviewers.drift import Checks
+from calibration.statistics.estimate import Estimate
 
 
 def checks_chart(checks: Checks, *, title: str) -> None:

@@ -11,10 +11,12 @@ import streamlit as st
 
 from app.components.charts import BLUE, GREY, ORANGE, ROW_HEIGHT, ink
 from calibration.reporting.document import Table, Trend
-from calibration.reporting.plain import shown
+from calibration.text import shown
 
 LONGEST = 44
+
 LETTERS = 12
+
 PERCENT, POINTS, TIMES = ".0%", "+.0f", ".1f"
 
 

@@ -12,6 +12,7 @@ import streamlit as st
 
 KEY = "desk"
 
+
 _SCRIPTS = (
     "desk_watch.js",
     "desk_state.js",

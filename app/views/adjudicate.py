@@ -8,7 +8,7 @@ from app.adjudicating import adjudication_data, apply_adjudication
 from app.components import trace_view
 from app.components.charts import figure
 from app.views import frame
-from calibration.analyses.adjudication import (
+from calibration.analyses.reviewers.adjudication import (
     AdjudicationWork,
     adjudication_work,
     draw_agreed,
@@ -19,7 +19,9 @@ from calibration.records import Reviewer
 from calibration.store import Store
 
 PAGE, VIEW, COUNTED = "adjudicate", "adjudicate_view", "adjudicate_counted"
+
 DECIDE, DONE, HANDBOOK = "Decide", "Settled", "Handbook"
+
 AGREED = 10
 
 

@@ -13,9 +13,9 @@ from app import (
 )
 from app.picking import AGREEMENT
 from app.views import frame
-from calibration.analyses.agreement import AgreementAnalysis, analyse_agreement
-from calibration.analyses.agreement_traces import in_week
-from calibration.analyses.next_steps import NextStep, next_steps
+from calibration.analyses.agreement.analysis import AgreementAnalysis, analyse_agreement
+from calibration.analyses.agreement.recommendations import NextStep, next_steps
+from calibration.analyses.agreement.traces import in_week
 from calibration.errors import CalibrationError
 from calibration.store import Store
 

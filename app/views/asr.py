@@ -10,15 +10,19 @@ from app.asr_data import Asked, Found
 from app.components.charts import figure
 from app.picking import ASR
 from app.views import frame
-from calibration.analyses.store_choices import ReportChoices
+from calibration.analyses.success_rate.from_store import ReportChoices
 from calibration.errors import CalibrationError
 from calibration.reporting.document import Section
 from calibration.store import Store
 
 TITLE = "Agent success rate"
+
 WEEK, MONTH, ALL, DAYS = "Last week", "Last 4 weeks", "All", "From - to"
+
 EVERY = "All workflows"
+
 WORK = "Work lists"
+
 FILES = (("HTML", "html", "text/html"), ("Markdown", "md", "text/markdown"),
          ("JSON", "json", "application/json"))  # fmt: skip
 

@@ -5,24 +5,32 @@ from collections.abc import Callable
 import streamlit as st
 
 from app import certificate_data, certificate_rest, certificate_result, session
-from calibration.analyses.exam_forms import Examiner
-from calibration.analyses.examining import Standing, no_form, settle, standing, start_exam
-from calibration.analyses.practice import start_practice, weak_nodes
+from calibration.analyses.reviewers.examinations import (
+    Examiner,
+    Standing,
+    no_form,
+    settle,
+    standing,
+    start_exam,
+)
+from calibration.analyses.reviewers.practice import start_practice, weak_nodes
 from calibration.errors import CalibrationError
 from calibration.records import Reviewer
-from calibration.reviewing.attempts import AttemptRule
-from calibration.reviewing.certification import PassRule
+from calibration.reviewers.certification import AttemptRule, PassRule
 from calibration.store import Store
+from calibration.store.batches import PracticeRound
 from calibration.store.certification import Certificate, Exam
-from calibration.store.personal import PracticeRound
 
 TITLE = "Certificate"
+
 # What the Label page reads its batch from.
 BATCH = "label_batch"
+
 PUBLIC = (
     "It was earned on a public form: the traces and their answers come with this tool, and anybody "
     "can have read them before."
 )
+
 FULL_FORM = 40
 
 

@@ -18,8 +18,8 @@ from app import (
 from app.judge_data import Asked, Found
 from app.picking import JUDGE
 from app.views import frame
-from calibration.correction.results import Design
 from calibration.errors import CalibrationError
+from calibration.judge_calibration.samples import Design
 from calibration.store import Store
 
 DESIGNS = {

@@ -8,7 +8,7 @@ import streamlit as st
 from app import session
 from app.components.charts import day_chart, figure
 from app.views import frame
-from calibration.analyses.overview import (
+from calibration.analyses.reviewers.progress import (
     Lease,
     Progress,
     Remark,
@@ -16,17 +16,21 @@ from calibration.analyses.overview import (
     batch_progress,
     batch_results,
 )
-from calibration.analyses.planning import Plan, plan_batch
-from calibration.analyses.sampling import draw_batch
+from calibration.analyses.sampling.draw import draw_batch
+from calibration.analyses.sampling.planning import Plan, plan_batch
 from calibration.errors import CalibrationError
 from calibration.records import SOURCE_JUDGE
-from calibration.reporting.planning import enough, half_width, hours
+from calibration.reporting.sections.plans import enough, half_width, hours
 from calibration.store import Store
 
 TITLE = "Overview"
+
 MOST_ROWS = 200
+
 JUDGE = "overview_judge"
+
 HANDED = "overview_handed_over"
+
 DRAWN = "overview_drawn"
 
 

@@ -14,12 +14,15 @@ from calibration.records import ROLES
 from calibration.store import Access, Store, generated_passphrase
 
 FEW, ON_A_BUTTON = 15, 28
+
 SAID, REFUSED, MADE = "people_said", "people_refused", "people_made"
+
 MAY = {
     "reviewer": "labels, and sees nothing of what others said",
     "lead": "sees every result, draws batches, decides disagreements",
     "admin": "also adds people, roles and passphrases",
 }
+
 HOW = {
     "open": (
         "Identities are open: whoever opens the app picks who they are, and the server lets in "

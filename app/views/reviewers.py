@@ -8,7 +8,8 @@ from app.components.charts import figure
 from app.components.drift_charts import checks_chart
 from app.components.plain_view import trace_as_text
 from app.views import frame
-from calibration.analyses.reviewer_drift import (
+from calibration.analyses.agreement.analysis import agreement_with_others
+from calibration.analyses.reviewers.drift import (
     Checks,
     PoolOfReviewer,
     ReviewerChecks,
@@ -16,13 +17,13 @@ from calibration.analyses.reviewer_drift import (
     pools,
     reviewer_checks,
 )
-from calibration.analyses.reviewers import agreement_with_others
-from calibration.estimates import Estimate
 from calibration.records import Reviewer
-from calibration.reviewing.inserts import FULL_POOL, REPEAT_AFTER
+from calibration.reviewers.quality_checks import FULL_POOL, REPEAT_AFTER
+from calibration.statistics.estimate import Estimate
 from calibration.store import Store
 
 CHOSEN, MISSED = "reviewers_chosen", "reviewers_missed"
+
 KINDS = {"gold": "gold", "repeat": "own repeat"}
 
 

@@ -6,13 +6,14 @@ import pandas as pd
 import streamlit as st
 
 from app import session
-from calibration.analyses.practice import add_practice
-from calibration.analyses.sampling import draw_batch, production_traces
+from calibration.analyses.reviewers.practice import add_practice
+from calibration.analyses.sampling.draw import draw_batch, production_traces
 from calibration.errors import CalibrationError
 from calibration.records import Workflow
 from calibration.store import Store
 
 STEP = "step"
+
 REFUSAL, DONE = "start_refused", "start_done"
 
 

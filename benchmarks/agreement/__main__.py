@@ -15,9 +15,10 @@ from benchmarks.agreement.data import CLASSES, RATERS, Codes, ratings
 from benchmarks.agreement.ours import Times, calls, four
 from benchmarks.agreement.peers import Environment, environments, measure
 from benchmarks.report import add_section, run_head, table
-from calibration.agreement.counts import count_patterns
+from calibration.agreement.ratings import count_patterns
 
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks" / "agreement.md"
+
 HEAD = """# Agreement, measured
 
 `make bench-agreement` measures and adds a section here, newest first. Times are in milliseconds
@@ -28,8 +29,11 @@ of triples) is not timed. Ours is with the interval, and so is irrCAC's; the oth
 value alone. Values must equal the peer's to 1e-9, or the run stops. What is measured and how is
 said in `benchmarks/agreement/`.
 """
+
 SAME = 1e-9
+
 AIM_FOUR_MS = 100
+
 GROWTH = 10_000, 100_000, 1_000_000
 
 

@@ -8,13 +8,14 @@ import numpy as np
 from benchmarks.agreement.data import CLASSES, RATERS, Codes, ratings
 from benchmarks.agreement.ours import FOUR, Times
 from benchmarks.report import table
-from calibration.agreement.chance_corrected import PERCENT_AGREEMENT
-from calibration.agreement.counts import count_patterns
-from calibration.agreement.resampling import Resampled, resample, resample_conger
-from calibration.agreement.specific import specific_coefficient
+from calibration.agreement.coefficients import PERCENT_AGREEMENT, specific_coefficient
+from calibration.agreement.inference import Resampled, resample, resample_conger
+from calibration.agreement.ratings import count_patterns
 
 RESAMPLES = 1000
+
 AIM_MS = 500
+
 # Of a standard deviation from 1,000 draws: 2.2 % is one standard error.
 NEAR = 0.1
 

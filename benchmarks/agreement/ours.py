@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 
 from benchmarks.agreement.data import CLASSES, Codes
-from calibration.agreement.chance_corrected import (
+from calibration.agreement.coefficients import (
     BRENNAN_PREDIGER,
     FLEISS_KAPPA,
     GWET_AC,
@@ -16,7 +16,7 @@ from calibration.agreement.chance_corrected import (
     Coefficient,
     estimate,
 )
-from calibration.agreement.counts import CountPatterns, count_patterns, patterns_from_counts
+from calibration.agreement.ratings import CountPatterns, count_patterns, patterns_from_counts
 
 FOUR = {
     "alpha": KRIPPENDORFF_ALPHA,

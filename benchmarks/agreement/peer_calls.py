@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 CLASSES = 5
+
 Call = tuple[Callable[[], Any], Callable[[Any], float]]
 
 

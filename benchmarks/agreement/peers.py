@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 CALLS = Path(__file__).with_name("peer_calls.py")
+
 # irrCAC pins scipy 1.12 and so needs an environment of its own.
 TOGETHER = ("krippendorff", "nltk", "statsmodels")
+
 ALONE = "irrCAC==0.4.4"
 
 

@@ -15,6 +15,7 @@ from benchmarks.asr.floors import FLOORS
 from benchmarks.report import add_section, run_head, table
 
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks" / "asr.md"
+
 HEAD = """# The report on production files, measured
 
 `make bench-asr` measures and adds a section here, newest first. A time is that of the whole
@@ -22,11 +23,16 @@ command `asr report FILE --json`, from the start of Python to the printed report
 their intervals, 1,000 resamples. Wall time depends on what else the machine does; the time on
 processors, user and system, does so less. What is measured and how is said in `benchmarks/asr/`.
 """
+
 RESAMPLES = 1_000
+
 # The aims of the project, in seconds and GB on two cores.
 AIMS = {10_000_000: (3.0, 1.5), 100_000_000: (20.0, None)}
+
 COMPARED, TIMES_FASTER = 2_000_000, 5.0
+
 TASKS = 4
+
 SAME = 1e-6
 
 

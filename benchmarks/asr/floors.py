@@ -11,13 +11,16 @@ from pathlib import Path
 
 # What `asr report` loads of others' code.
 LIBRARIES = ("numpy", "pandas", "ibis", "ibis.backends.duckdb", "scipy.special", "duckdb")
+
 THREADS = 2
+
 # Every column of the file that the report uses is looked at once.
 READ = """
 SELECT count(*), bit_xor(hash(trace_id)), sum(strlen(workflow)), sum(strlen(outcome)),
   sum(strlen(model)), sum(cost_usd), count(cost_usd), sum(latency_s), max(epoch_us(started_at))
 FROM read_parquet(?)
 """
+
 # Weeks as numbers, from Monday on: quicker than to cut a date.
 GROUP = """
 SELECT (epoch_us(started_at) + 259_200_000_000) // 604_800_000_000 AS week,

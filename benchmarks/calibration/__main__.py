@@ -16,18 +16,15 @@ from benchmarks.agreement.peers import environment
 from benchmarks.calibration.data import CREDIT, Traces, traces
 from benchmarks.calibration.plain import plain_loop
 from benchmarks.report import add_section, run_head, table
-from calibration.correction.calibrate import (
-    ESTIMATORS,
-    Calibration,
-    Design,
-    LabelledSample,
-    calibrate,
-)
-from calibration.correction.results import HEADLINE
+from calibration.judge_calibration.calibrate import Calibration, calibrate
+from calibration.judge_calibration.samples import ESTIMATORS, HEADLINE, Design, LabelledSample
 
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks" / "calibration.md"
+
 CALLS = Path(__file__).with_name("peer_calls.py")
+
 PEER = "ppi-python==0.2.3"
+
 HEAD = """# Calibration, measured
 
 `make bench-calibration` measures and adds a section here, newest first. Times are in milliseconds
@@ -37,8 +34,11 @@ intervals and class shares; ppi_py is given the proxies ready-made, and one targ
 equal ppi_py's to 1e-9 and the spread of the plain bootstrap ours within a quarter, or the run
 stops. What is measured and how is said in `benchmarks/calibration/`.
 """
+
 RESAMPLES = 2_000
+
 SAME = 1e-9
+
 NEAR = 0.25
 
 

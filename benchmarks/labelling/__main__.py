@@ -15,6 +15,7 @@ from tests.browser.conftest import Server
 from tests.load.crash import crash
 
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks" / "labelling.md"
+
 # At 20 steps, measured the same way on a machine like this one (July 2026).
 POTATO_MS = 184.0, 272.0
 

@@ -10,12 +10,13 @@ from pathlib import Path
 from random import Random
 
 from benchmarks.labelling.report import Times
-from calibration.store.snapshot import snapshot_path
+from calibration.store.sharing import snapshot_path
 from tests.browser.conftest import Server
 from tests.load.crash import build_team_store, doubled, look, lost
 from tests.load.reviewers import Reviewer, Taken, team
 
 Span = tuple[float, float]
+
 COMMAND = [sys.executable, "-c", "from calibration.cli import main; main()"]
 
 

@@ -14,6 +14,7 @@ from calibration.store import Store
 from tests.load.crash import build_team_store
 
 ANSWERS = {"output": "no"}
+
 # A third of the batch is labelled before: what is done must not make the next label slower.
 DONE = 3
 

@@ -6,34 +6,51 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibration.agreement.chance_corrected import (
+from calibration.agreement.annotators import (
+    EqualMargins,
+    LeftOut,
+    PairAgreement,
+    equal_margins,
+    leave_one_out,
+    pairwise_agreement,
+)
+from calibration.agreement.coefficients import (
     GWET_AC,
     KRIPPENDORFF_ALPHA,
     KRIPPENDORFF_ORDINAL,
     PERCENT_AGREEMENT,
+    Agreement,
+    agreement,
+    class_kappas,
     estimate,
+    specific_coefficient,
 )
-from calibration.agreement.clusters import clusters_of
-from calibration.agreement.coefficients import Agreement, agreement
-from calibration.agreement.counts import (
+from calibration.agreement.disagreement import (
+    Prevalence,
+    Share,
+    class_pairs,
+    disagreement_shares,
+    prevalence,
+)
+from calibration.agreement.inference import (
+    Costly,
+    Resampled,
+    agreement_panel,
+    clusters_of,
+    costly_items,
+    resample,
+)
+from calibration.agreement.ratings import (
     CountPatterns,
-    IntArray,
+    Path,
+    answers_at,
     count_patterns,
+    parting_questions,
     patterns_of_items,
     validated_codes,
 )
-from calibration.agreement.equal_margins import EqualMargins, equal_margins
-from calibration.agreement.influence import Costly, costly_items
-from calibration.agreement.intervals import FloatArray
-from calibration.agreement.leave_one_out import LeftOut, leave_one_out
-from calibration.agreement.pairs import PairAgreement, pairwise_agreement
-from calibration.agreement.panel import agreement_panel
-from calibration.agreement.prevalence import Prevalence, prevalence
-from calibration.agreement.recoding import Path, answers_at, parting_questions
-from calibration.agreement.resampling import Resampled, resample
-from calibration.agreement.shares import Share, class_pairs, disagreement_shares
-from calibration.agreement.specific import class_kappas, specific_coefficient
-from calibration.estimates import Estimate
+from calibration.statistics.estimate import Estimate
+from calibration.statistics.validation import FloatArray, IntArray
 
 # Krippendorff's bounds: rely on the labels from .8, tentative conclusions from .667.
 RELY, TENTATIVE = 0.8, 0.667

@@ -11,27 +11,33 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.analyses.asr_report import ProductionReport
-from calibration.analyses.judged_population import trace_penalties
-from calibration.analyses.practice import add_practice
-from calibration.analyses.report_options import ReportOptions
-from calibration.analyses.sampling import draw_batch
-from calibration.analyses.store_report import report_on_store
+from calibration.analyses.evidence.from_store import trace_penalties
+from calibration.analyses.reviewers.practice import add_practice
+from calibration.analyses.sampling.draw import draw_batch
+from calibration.analyses.success_rate.from_store import report_on_store
+from calibration.analyses.success_rate.report import ProductionReport, ReportOptions
 from calibration.errors import CalibrationError, InputError
-from calibration.metrics.score import scores
 from calibration.records import OUTCOMES, LabelDraft, Trace, Verdict
 from calibration.store import Store, import_token
+from calibration.success_rate.scoring import scores
 from calibration.taxonomy import Taxonomy
 from reference_dataset.loader import load_reference
 
 JUDGE = "demo-judge"
+
 REVIEWERS = ("Ada (simulated)", "Ben (simulated)", "Cleo (simulated)")
+
 N_PRODUCTION = 2_000
+
 N_LABELLED = 300
+
 CLASS_MIX = (0.52, 0.14, 0.14, 0.11, 0.09)
+
 REVIEWER_ACCURACY = (0.97, 0.95, 0.93)
+
 # Second labels of each reviewer; from the given one on the last reviewer is less careful.
 N_REPEATS, DRIFTS_AT, DRIFTED_ACCURACY = 130, 60, 0.62
+
 
 # Rows: true class; columns: verdict. A lenient judge, as real ones are: it lets wrong and
 # invented answers pass as complete far more often than it fails good ones.
@@ -44,6 +50,7 @@ JUDGE_RATES = np.array(
         [0.01, 0.02, 0.02, 0.00, 0.95],
     ]
 )
+
 # Dear runs are more often bad ones, so cost and class depend on each other.
 COST_FACTOR = (1.0, 1.1, 1.2, 1.1, 1.6)
 

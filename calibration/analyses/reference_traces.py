@@ -14,7 +14,7 @@ def is_reference(trace: Trace) -> bool:
     if family not in FAMILIES or not number.isdigit():
         return False
     # Here: practice needs the store, and a report on files does not.
-    from calibration.analyses import practice
+    from calibration.analyses.reviewers import practice
 
     found = practice.published().traces.get(trace.trace_id)
     return found is not None and found.prompt == trace.prompt

@@ -5,17 +5,17 @@ from pathlib import Path
 
 import click
 
-from calibration.agreement.panel import INTERVALS
+from calibration.agreement.inference import INTERVALS
 from calibration.agreement.study import Options
-from calibration.analyses.agreement import CLUSTERS, analyse_agreement
-from calibration.analyses.rating_files import NAMES, agreement_on, read_ratings, weights_of
+from calibration.analyses.agreement.analysis import CLUSTERS, analyse_agreement
+from calibration.analyses.agreement.ratings import NAMES, agreement_on, read_ratings, weights_of
 from calibration.cli.stores import open_to_read
 from calibration.cli.terminal import print_json, print_lines, with_batch, with_json, with_store
 from calibration.errors import CalibrationError, InputError
-from calibration.estimates import Estimate
 from calibration.records import OUTCOMES
-from calibration.reporting import agreement as text
-from calibration.reporting import agreement_json as as_json
+from calibration.reporting import to_json as as_json
+from calibration.reporting.sections import agreement as text
+from calibration.statistics.estimate import Estimate
 
 WEEK = "week"
 

@@ -6,22 +6,21 @@ from pathlib import Path
 
 import click
 
-from calibration.analyses.both_sides import BY
-from calibration.analyses.calibrated import Choices
-from calibration.analyses.calibration_tables import read_tables
-from calibration.analyses.joined_files import Ceilings
-from calibration.analyses.judge_report import (
+from calibration.analyses.evidence.data import BY
+from calibration.analyses.evidence.from_files import Ceilings
+from calibration.analyses.judge.calibration import Choices, read_tables
+from calibration.analyses.judge.report import (
     Wanted,
     report_on_files,
     report_on_store,
     report_on_tables,
 )
-from calibration.analyses.verdict_files import read_ceilings, read_human_labels, read_verdicts
 from calibration.cli.stores import open_to_read
 from calibration.cli.terminal import print_json, print_lines, with_batch, with_json, with_store
-from calibration.correction.calibrate import Design
 from calibration.errors import CalibrationError, InputError
-from calibration.reporting import judge_report as text
+from calibration.judge_calibration.samples import Design
+from calibration.reporting.sections import judge as text
+from calibration.tables.labels import read_ceilings, read_human_labels, read_verdicts
 
 FILE = click.Path(path_type=Path)
 

@@ -6,7 +6,7 @@ import click
 
 from calibration.cli.stores import open_to_read, open_to_write
 from calibration.cli.terminal import print_json, print_lines, with_json, with_store
-from calibration.store.admission import CertificateDemand
+from calibration.store.leases import CertificateDemand
 
 HOLDER = "command line"
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
-from calibration.analyses import importing, label_files
-from calibration.analyses.calibrated_labels import calibrated_labels
-from calibration.analyses.labelled_batch import choose_batch
+from calibration.analyses import imports
+from calibration.analyses.evidence.from_store import choose_batch
+from calibration.analyses.judge.class_probabilities import calibrated_labels
 from calibration.cli.stores import open_to_read, open_to_write
 from calibration.cli.terminal import (
     EXISTING,
@@ -20,11 +20,11 @@ from calibration.cli.terminal import (
     with_store,
 )
 from calibration.errors import CalibrationError, InputError
-from calibration.importers import ImportSettings, load_settings
-from calibration.reporting import as_json, text
-from calibration.reporting.calibrated_labels import FORMATS, write_labels
+from calibration.reporting import render_text, to_json
+from calibration.reporting.csv_exports import FORMATS, write_labels
 from calibration.store import Store, make_way
 from calibration.taxonomy import Taxonomy, default_taxonomy, load_taxonomy
+from calibration.trace_formats import ImportSettings, load_settings
 
 
 @click.command(name="import")
@@ -61,18 +61,18 @@ def import_(
     make_way(path)
     settings = _settings(mapping, workflow, ceiling, unit, timezone)
     rules = None if taxonomy is None else load_taxonomy(taxonomy)
-    read = importing.read_files(paths, settings)
+    read = imports.read_files(paths, settings)
     if not as_data:
-        print_lines(text.preview(read))
+        print_lines(render_text.preview(read))
         asks = not yes and sys.stdin.isatty() and sys.stdout.isatty()
         if asks and read.parsed and not click.confirm(f"Import into {path}?", default=True):
             raise click.Abort
     with _open_for_import(path, rules) as store:
-        report = importing.store_files(store, read, settings, take_changed=take_changed)
+        report = imports.store_files(store, read, settings, take_changed=take_changed)
     if as_data:
-        print_json(as_json.import_report(report))
+        print_json(to_json.import_report(report))
     else:
-        print_lines(text.import_report(report))
+        print_lines(render_text.import_report(report))
     if not read.parsed:
         raise CalibrationError("no trace could be read from these files")
 
@@ -126,7 +126,7 @@ def verdicts(file: Path, judge_id: str, path: Path, as_data: bool) -> None:
     asr verdicts judge.csv --judge gpt-x-prompt-3
     """
     with open_to_write(path) as store:
-        done = importing.import_verdicts(store, file, judge_id=judge_id)
+        done = imports.import_verdicts(store, file, judge_id=judge_id)
     if as_data:
         print_json(
             {
@@ -161,9 +161,9 @@ def export_labels(path: Path, batch_id: str | None, output: Path | None) -> None
     if output is not None and path.exists() and output.exists() and output.samefile(path):
         raise InputError(f"{output}: is the store itself; choose another file for --output")
     with open_to_read(path) as store:
-        rows = label_files.label_rows(store, choose_batch(store, batch_id).batch_id)
+        rows = imports.label_rows(store, choose_batch(store, batch_id).batch_id)
     text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, fieldnames=label_files.LABEL_COLUMNS)
+    writer = csv.DictWriter(text, fieldnames=imports.LABEL_COLUMNS)
     writer.writeheader()
     writer.writerows(rows)
     if output is None:
@@ -193,9 +193,9 @@ def calibrated(path: Path, batch_id: str | None, judge_id: str | None, out: Path
     with open_to_read(path) as store:
         found = calibrated_labels(store, batch_id, judge_id=judge_id)
     beside = write_labels(found, out)
-    print_lines([text.SIMULATED] if found.simulated else [])
+    print_lines([render_text.SIMULATED] if found.simulated else [])
     print_lines([f"{len(found.frame):,} calibrated labels in {out}, what they are in {beside}"])
-    print_lines([f"  the rate is {text.number(found.headline)}"])
+    print_lines([f"  the rate is {render_text.number(found.headline)}"])
     print_lines([f"  note: {found.note}"] if found.note else [])
 
 
@@ -212,7 +212,7 @@ def import_labels(file: Path, path: Path, batch_id: str | None, as_data: bool) -
     """
     with open_to_write(path) as store:
         batch = choose_batch(store, batch_id)
-        done = label_files.import_labels(store, file, batch_id=batch.batch_id)
+        done = imports.import_labels(store, file, batch_id=batch.batch_id)
     if as_data:
         print_json(
             {
@@ -255,7 +255,7 @@ def taxonomy(file: Path | None, path: Path, as_data: bool) -> None:
     if as_data:
         print_json(shown.to_dict() | {"fingerprint": shown.fingerprint})
     else:
-        print_lines(text.taxonomy(shown))
+        print_lines(render_text.taxonomy(shown))
 
 
 COMMANDS = (import_, verdicts, labels, taxonomy)

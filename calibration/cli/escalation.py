@@ -4,11 +4,10 @@ from pathlib import Path
 
 import click
 
-from calibration.analyses.doubt import SIGNALS, Signal
-from calibration.analyses.escalating import audit, escalate
+from calibration.analyses.sampling.escalation import SIGNALS, Signal, audit, escalate
 from calibration.cli.stores import open_to_read, open_to_write
 from calibration.cli.terminal import print_json, print_lines, with_json, with_store
-from calibration.reporting import planning
+from calibration.reporting.sections import plans
 
 
 @click.command("escalate")
@@ -66,9 +65,9 @@ def escalation(
         )
         items = store.batch_items(batch.batch_id)
     if as_data:
-        print_json(planning.batch_data(batch, items))
+        print_json(plans.batch_data(batch, items))
     else:
-        print_lines(planning.batch_lines(batch, items))
+        print_lines(plans.batch_lines(batch, items))
         click.echo(f"Label them: asr serve --store {path}; then asr audit --batch {batch.batch_id}")
 
 
@@ -85,9 +84,9 @@ def audit_command(batch_id: str, path: Path, as_data: bool) -> None:
     with open_to_read(path) as store:
         found = audit(store, batch_id)
     if as_data:
-        print_json(planning.audit_data(found))
+        print_json(plans.audit_data(found))
     else:
-        print_lines(planning.audit_lines(found))
+        print_lines(plans.audit_lines(found))
 
 
 COMMANDS = (escalation, audit_command)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from calibration.analyses.gate_analysis import GateAnalysis
+from calibration.analyses.gates.run import GateAnalysis
 from calibration.cli.production_options import (
     FILE,
     one_place,
@@ -29,21 +29,23 @@ from calibration.cli.terminal import (
     with_judge,
     with_store,
 )
-from calibration.correction.calibrate import Design
 from calibration.errors import CalibrationError, InputError
-from calibration.reporting.gates import gates as text
-from calibration.reporting.gates import gates_data
-from calibration.reporting.gates_junit import junit
-from calibration.reporting.gates_markdown import markdown
-from calibration.reporting.json_values import as_text
+from calibration.judge_calibration.samples import Design
+from calibration.reporting.junit import junit
+from calibration.reporting.render_markdown import gates_markdown
+from calibration.reporting.sections.gates import gates as text
+from calibration.reporting.sections.gates import gates_data
+from calibration.reporting.to_json import as_text
 
 if TYPE_CHECKING:
-    from calibration.production.places import Place
+    from calibration.runs.sources import Place
+
 
 OF_FILES = (
     "since", "until", "columns", "ceiling", "ceilings", "any_workflow", "strict_cost", "stratify",
     "force",
 )  # fmt: skip
+
 OF_STORE = ("batch_id", "judge_id")
 
 
@@ -119,7 +121,7 @@ def gate(
         _write(junit_file, junit(result, at=datetime.now(UTC)))
     if summary is not None:
         # A job's steps share one summary: what is there stays.
-        _write(summary, "".join(f"{line}\n" for line in markdown(result)), mode="a")
+        _write(summary, "".join(f"{line}\n" for line in gates_markdown(result)), mode="a")
     if as_data:
         print_json(gates_data(result))
     else:
@@ -130,8 +132,8 @@ def gate(
 def _of_runs(
     place: "Place", gates: Path, asked: dict[str, Any], others: dict[str, Any]
 ) -> GateAnalysis:
-    from calibration.analyses.gate_baseline import PART, baseline_data
-    from calibration.analyses.gating import gate_files
+    from calibration.analyses.gates.baseline import PART, baseline_data
+    from calibration.analyses.gates.run import gate_files
 
     for name in OF_STORE:
         if others[name] is not None:
@@ -157,7 +159,7 @@ def _of_runs(
 def _of_store(
     path: Path, gates: Path, asked: dict[str, Any], others: dict[str, Any]
 ) -> GateAnalysis:
-    from calibration.analyses.gate_store import gate_store
+    from calibration.analyses.gates.run import gate_store
 
     given = [name for name in OF_FILES if asked[name]]
     given += [

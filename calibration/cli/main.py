@@ -13,6 +13,7 @@ from calibration.cli.terminal import print_error
 from calibration.errors import CalibrationError, InputError
 
 NOT_ALLOWED, BAD_INPUT = 1, 2
+
 # Where each command is: what one of them needs to load is not loaded for the others.
 MODULES = {
     "import": "data", "verdicts": "data", "labels": "data", "taxonomy": "data",

@@ -4,20 +4,20 @@ from pathlib import Path
 
 import click
 
-from calibration.analyses.agreement_planning import (
+from calibration.analyses.agreement.sample_size import (
     COEFFICIENTS,
     ClassShares,
     Planned,
     plan_agreement,
     shares_of_batch,
 )
-from calibration.analyses.allocating import ALLOCATIONS, Allocation, draw_allocated
-from calibration.analyses.planning import plan_batch
-from calibration.analyses.sampling import draw_batch
+from calibration.analyses.sampling.draw import draw_batch
+from calibration.analyses.sampling.planning import plan_batch
+from calibration.analyses.sampling.stratified import ALLOCATIONS, Allocation, draw_allocated
 from calibration.cli.stores import open_to_read, open_to_write
 from calibration.cli.terminal import print_json, print_lines, with_batch, with_json, with_store
 from calibration.errors import CalibrationError, InputError
-from calibration.reporting import planning
+from calibration.reporting.sections import plans
 
 
 @click.command()
@@ -74,9 +74,9 @@ def plan(
             hourly_rate=hourly_rate,
         )
     if as_data:
-        print_json(planning.plan_data(found))
+        print_json(plans.plan_data(found))
     else:
-        print_lines(planning.plan_lines(found))
+        print_lines(plans.plan_lines(found))
 
 
 @click.command("plan-agreement")
@@ -129,9 +129,9 @@ def agreement_plan(
         seed=seed,
     )
     if as_data:
-        print_json(planning.agreement_plan_data(found))
+        print_json(plans.agreement_plan_data(found))
     else:
-        print_lines(planning.agreement_plan_lines(found))
+        print_lines(plans.agreement_plan_lines(found))
     if found.plan.typical.n is None:
         raise CalibrationError("no number of traces can be given; the status says what would help")
 
@@ -235,9 +235,9 @@ def sample(
             )
         items = store.batch_items(batch.batch_id)
     if as_data:
-        print_json(planning.batch_data(batch, items))
+        print_json(plans.batch_data(batch, items))
     else:
-        print_lines(planning.batch_lines(batch, items))
+        print_lines(plans.batch_lines(batch, items))
         click.echo(f"Label them: asr serve --store {path}")
 
 

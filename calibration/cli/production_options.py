@@ -13,20 +13,25 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from calibration.analyses.report_options import PREVIOUS, ReportOptions
+from calibration.analyses.success_rate.report import PREVIOUS, ReportOptions
 from calibration.cli.terminal import Command
 from calibration.errors import InputError
 from calibration.records import OUTCOMES
 from calibration.taxonomy import Taxonomy, load_taxonomy
 
 if TYPE_CHECKING:
-    from calibration.production.places import Place
+    from calibration.runs.sources import Place
+
 
 FILE = click.Path(path_type=Path)
+
 NONE = "none"
+
 # Below this DuckDB cannot begin.
 LEAST_MB = 64
+
 _SIZE = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)\s?([MGT])B", re.IGNORECASE)
+
 _MB = {"M": 1, "G": 1000, "T": 1_000_000}
 
 
@@ -127,7 +132,7 @@ def memory_from(asked: str | None, *, files: bool) -> str:
     InputError
         If it is no size, or was asked for where no files are read.
     """
-    from calibration.production.sources import DEFAULT_MEMORY
+    from calibration.runs.sources import DEFAULT_MEMORY
 
     source = click.get_current_context().get_parameter_source("memory")
     if not files and source is ParameterSource.COMMANDLINE:
@@ -162,8 +167,7 @@ def places_from(files: Sequence[str], servers: dict[str, Any]) -> "list[Place]":
     memory = memory_from(servers["memory"], files=bool(files))
     if not (files or tables or spark):
         return []
-    from calibration.production.places import Files, PostgresTable, SparkFiles
-    from calibration.production.servers import holds_password
+    from calibration.runs.sources import Files, PostgresTable, SparkFiles, holds_password
 
     if files:
         return [Files((file,), memory) for file in files]
@@ -191,7 +195,7 @@ def one_place(files: Sequence[str], servers: dict[str, Any]) -> "Place | None":
         raise InputError("--table names one table; a view can put several into one")
     if len(places) < 2:
         return places[0] if places else None
-    from calibration.production.places import Files, SparkFiles
+    from calibration.runs.sources import Files, SparkFiles
 
     if files:
         return Files(tuple(files), memory_from(servers["memory"], files=True))
@@ -214,7 +218,7 @@ def options_from(
     """
     ceilings = {}
     if asked["ceilings"] is not None:
-        from calibration.analyses.verdict_files import read_ceilings
+        from calibration.tables.labels import read_ceilings
 
         ceilings = read_ceilings(asked["ceilings"])
     ceilings |= _amounts(asked["ceiling"], "--ceiling", highest=1e6)

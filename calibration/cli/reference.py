@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from calibration.analyses.practice import add_practice
+from calibration.analyses.reviewers.practice import add_practice
 from calibration.cli.stores import open_to_read, open_to_write
 from calibration.cli.terminal import (
     EXISTING,
@@ -16,7 +16,7 @@ from calibration.cli.terminal import (
     with_store,
 )
 from calibration.errors import CalibrationError, InputError
-from calibration.reporting import reference as shown
+from calibration.reporting.sections import reference as shown
 from calibration.taxonomy import default_taxonomy
 from reference_dataset import team
 from reference_dataset.loader import ReferenceSet, load_reference, published

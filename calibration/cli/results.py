@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from calibration.analyses.report_options import PREVIOUS
+from calibration.analyses.success_rate.report import PREVIOUS
 from calibration.cli.production_options import (
     FILE,
     memory_from,
@@ -31,17 +31,20 @@ from calibration.cli.terminal import (
     with_store,
 )
 from calibration.errors import CalibrationError, InputError
-from calibration.reporting import as_text, asr_document, asr_json
-from calibration.reporting.as_html import html
-from calibration.reporting.as_markdown import markdown
+from calibration.reporting import render_text, to_json
 from calibration.reporting.document import Document
-from calibration.reporting.json_values import Json
+from calibration.reporting.render_html import html
+from calibration.reporting.render_markdown import markdown
+from calibration.reporting.sections import success_rate
+from calibration.reporting.to_json import Json
 
 if TYPE_CHECKING:
-    from calibration.correction.calibrate import Design
-    from calibration.metrics.comparison import Rule
+    from calibration.judge_calibration.samples import Design
+    from calibration.success_rate.comparison import Rule
+
 
 MARGIN = 5.0
+
 OF_FILES = ("columns", "ceiling", "ceilings", "any_workflow", "stratify", "force")
 
 
@@ -124,8 +127,7 @@ def report(
     options = options_from(asked, compare_to=compare_to, pooled=pooled, targets=targets)
     place = one_place(files, servers)
     if place is not None:
-        from calibration.analyses.production_report import report_on_files
-        from calibration.analyses.work_lists import write_work_lists
+        from calibration.analyses.success_rate.from_runs import report_on_files, write_work_lists
 
         if workflow is not None:
             raise InputError("--workflow is for the store; give runs of one workflow")
@@ -139,8 +141,7 @@ def report(
         for name, given in (*((n, asked[n]) for n in OF_FILES), ("taxonomy", fork)):
             if given:
                 raise InputError(f"--{name.replace('_', '-')} is for files and tables; name one")
-        from calibration.analyses.store_report import report_with_work
-        from calibration.analyses.store_work import write_work
+        from calibration.analyses.success_rate.from_store import report_with_work, write_work
         from calibration.cli.stores import open_to_read
 
         with open_to_read(path) as store:
@@ -155,7 +156,7 @@ def report(
         result = found.report
         if folder is not None:
             _wrote(write_work(found.loaded, folder))
-    _show(result, asr_json.report, asr_document.document, as_data, as_markdown, page)
+    _show(result, to_json.report, success_rate.document, as_data, as_markdown, page)
     if not result.asr.ok:
         raise CalibrationError("no rate can be given; the status says what would help")
 
@@ -194,8 +195,8 @@ def compare(
     asr compare before.parquet after.parquet --json
     asr compare --postgres service=traces --table before --table after
     """
-    from calibration.analyses.production_comparison import compare_files
-    from calibration.reporting import asr_comparison
+    from calibration.analyses.success_rate.comparison import compare_files
+    from calibration.reporting.sections import success_rate
 
     sides = places_from(files, servers)
     if len(sides) != 2:
@@ -212,7 +213,7 @@ def compare(
         rule=rule,
         paired=paired,
     )
-    _show(result, asr_comparison.data, asr_comparison.document, as_data, as_markdown, page)
+    _show(result, success_rate.data, success_rate.comparison_document, as_data, as_markdown, page)
     if not result.found.asr.estimate.ok:
         raise CalibrationError("no difference can be given; the status says what would help")
 
@@ -234,7 +235,7 @@ def verify(report: str, folder: Path, path: Path, memory: str | None, as_data: b
     asr verify 1098f1357550 --in reports
     asr verify report.json --store asr.duckdb
     """
-    from calibration.analyses.verifying import find_report, needs_store, verify_report
+    from calibration.analyses.success_rate.verify import find_report, needs_store, verify_report
 
     file = find_report(report, folder)
     of_store = needs_store(file)
@@ -254,7 +255,7 @@ def verify(report: str, folder: Path, path: Path, memory: str | None, as_data: b
                 "fingerprint": found.said,
                 "recomputed": found.found,
                 "differences": list(found.differences),
-                "asr": asr_json.report(now)["asr"],
+                "asr": to_json.report(now)["asr"],
             }
         )
     else:
@@ -286,7 +287,7 @@ def _show(
     elif as_markdown:
         print_lines(markdown(document(result)).splitlines())
     elif page is None:
-        print_lines(as_text.lines(document(result)))
+        print_lines(render_text.lines(document(result)))
 
 
 def _wrote(files: Sequence[Path]) -> None:

@@ -12,12 +12,14 @@ import click
 from calibration.analyses import demo as demonstration
 from calibration.cli.terminal import EXISTING, print_json, print_lines, with_json, with_store
 from calibration.errors import InputError
-from calibration.reporting import as_json, as_text, asr_document
+from calibration.reporting import render_text, to_json
+from calibration.reporting.sections import success_rate
 from calibration.store import Store, is_loopback
 
 NO_SIGN_IN = (
     "first `asr reviewer NAME --role admin`, `asr passphrase NAME` and `asr identities passphrase`"
 )
+
 PORT = click.IntRange(1, 65535)
 
 
@@ -72,9 +74,9 @@ def _demo_report(path: Path, seed: int, as_data: bool) -> None:
     with Store.open(path, create=True) as store:
         result = demonstration.run_demo(store, seed=seed)
     if as_data:
-        print_json(as_json.demo(result))
+        print_json(to_json.demo(result))
     else:
-        print_lines(as_text.lines(asr_document.document(result.report)))
+        print_lines(render_text.lines(success_rate.document(result.report)))
         click.echo(f"true agent success rate of the simulated production: {result.truth:.4f}")
 
 

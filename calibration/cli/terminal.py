@@ -9,9 +9,10 @@ from typing import Any
 
 import click
 
-from calibration.reporting.plain import visible
+from calibration.text import visible
 
 EXISTING = click.Path(path_type=Path)
+
 
 Command = Callable[..., Any]
 

@@ -6,11 +6,11 @@ from typing import Literal
 
 import click
 
-from calibration.analyses.selecting import PAGE, list_traces, plain_rows
+from calibration.analyses.sampling.selection import PAGE, list_traces, plain_rows
 from calibration.cli.stores import open_to_read
 from calibration.cli.terminal import print_json, print_lines, with_json, with_store
 from calibration.errors import InputError
-from calibration.reporting import text
+from calibration.reporting import render_text
 from calibration.store import SORTED_BY, TraceFilter
 
 DAY = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"])
@@ -106,7 +106,7 @@ def traces(
             }
         )
     else:
-        print_lines(text.trace_list(found))
+        print_lines(render_text.trace_list(found))
 
 
 def _end(end: datetime | None) -> datetime | None:

@@ -1,13 +1,23 @@
-"""Hold what was measured against the thresholds. Pure: measurements in, results out."""
+"""Evaluate measurements against gates: thresholds, composed conditions, results."""
 
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
-from calibration.estimates import Estimate
-from calibration.gates.composed import of_cost, of_judge, of_non_inferior, of_regression
-from calibration.gates.held import ROUNDING, Found, held
-from calibration.gates.measurements import Events, Measurements
-from calibration.gates.results import GateReport, GateResult, Status
-from calibration.gates.settings import GateFile, Setting
+from scipy import stats
+
+from calibration.gates.gate_file import GateFile, Level, Setting
+from calibration.statistics.estimate import Estimate
+
+PASSED, FAILED = 0, 1
+
+
+# A value that equals its threshold but for rounding meets it.
+ROUNDING = 1e-9
+
+
+ONE_SIDED = 0.95
+
 
 NOT_RECORDED = {
     "loops": "no column 'loops': record the runs that repeat a call three times",
@@ -19,6 +29,427 @@ NOT_RECORDED = {
     "latency_p95": "no latency was recorded",
     "cost": "no cost was recorded",
 }
+
+
+Status = Literal["pass", "fail", "skipped", "not_estimable"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One of several conditions of a gate: a class, a category, a workflow."""
+
+    name: str
+    status: Status
+    value: float | None
+    interval: tuple[float, float] | None
+    rule: str
+    n: int
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateResult:
+    """One gate.
+
+    Parameters
+    ----------
+    name : str
+        As in the gate file.
+    level : {"must", "should"}
+        Whether it can fail the run.
+    status : {"pass", "fail", "skipped", "not_estimable"}
+        `skipped` when it was not recorded, `not_estimable` when there is too little of it.
+    value, interval : float, tuple of float or None
+        What was measured.
+    threshold : float or None
+        What it was held to; None where the parts have their own.
+    rule : str
+        The condition in words.
+    n : int
+        Units behind the value.
+    method : str
+        Estimator and interval.
+    why : str
+        Why it has this status, and what would help.
+    blocks : bool
+        Whether it fails the run: a must gate that failed, or has no result and may not.
+    parts : tuple of Part
+        The conditions it is made of, where there are several.
+    """
+
+    name: str
+    level: Level
+    status: Status
+    value: float | None
+    interval: tuple[float, float] | None
+    threshold: float | None
+    rule: str
+    n: int
+    method: str
+    why: str
+    blocks: bool
+    parts: tuple[Part, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateReport:
+    """All gates of a run."""
+
+    gates: tuple[GateResult, ...]
+    confidence_level: float
+
+    @property
+    def blocking(self) -> tuple[GateResult, ...]:
+        """The gates that fail the run."""
+        return tuple(gate for gate in self.gates if gate.blocks)
+
+    @property
+    def exit_code(self) -> int:
+        """0 when nothing blocks, else 1."""
+        return FAILED if self.blocking else PASSED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A result before level and `allow_skipped` are looked at."""
+
+    status: Status
+    rule: str
+    why: str = ""
+    value: float | None = None
+    interval: tuple[float, float] | None = None
+    threshold: float | None = None
+    n: int = 0
+    method: str = ""
+    parts: tuple[Part, ...] = ()
+
+
+def held(
+    estimate: Estimate, threshold: float, *, at_least: bool, interval_aware: bool
+) -> tuple[Status, str]:
+    """Hold an estimate against a threshold, the point or the whole interval."""
+    value, interval = estimate.value, estimate.interval
+    if value is None or estimate.status.startswith("not_estimable"):
+        return "not_estimable", estimate.status.removeprefix("not_estimable: ")
+    sign = 1 if at_least else -1
+    met = sign * (value - threshold) >= -ROUNDING
+    if interval is None:
+        if interval_aware:
+            return "not_estimable", f"no interval, which interval_aware needs ({estimate.status})"
+        return ("pass" if met else "fail"), estimate.status if estimate.status != "ok" else ""
+    best, worst = (interval[1], interval[0]) if at_least else interval
+    if met:
+        sure = sign * (worst - threshold) >= -ROUNDING
+        return "pass", "" if sure else "the interval reaches beyond the threshold"
+    reached = sign * (best - threshold) >= -ROUNDING
+    if reached and interval_aware:
+        return "pass", "beyond the threshold, but its interval still holds it"
+    return "fail", "the interval still holds the threshold" if reached else ""
+
+
+def part_of(
+    name: str, estimate: Estimate, threshold: float, interval_aware: bool, *, at_least: bool = True
+) -> Part:
+    """Hold one of several estimates of a gate."""
+    status, why = held(estimate, threshold, at_least=at_least, interval_aware=interval_aware)
+    return Part(
+        name=name, status=status, value=estimate.value, interval=estimate.interval,
+        rule=f"{'>=' if at_least else '<='} {threshold:g}", n=estimate.n, why=why,
+    )  # fmt: skip
+
+
+def together(parts: Sequence[Part]) -> tuple[Status, str]:
+    """One failed part fails the gate; else one without a result leaves it without."""
+    for status in ("fail", "not_estimable"):
+        named = [part.name for part in parts if part.status == status]
+        if named:
+            shown = ", ".join(named[:5]) + (f" and {len(named) - 5} more" if named[5:] else "")
+            what = "failed" if status == "fail" else "not estimable"
+            return ("fail" if status == "fail" else "not_estimable"), f"{what}: {shown}"
+    return "pass", ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Events:
+    """Runs in which something happened that must not.
+
+    Parameters
+    ----------
+    count, n : int
+        Runs with it, and runs in which it was looked for.
+    n_tasks : int
+        Tasks of those runs; n when no task repeats.
+    """
+
+    count: int
+    n: int
+    n_tasks: int
+
+    def interval(self, confidence_level: float) -> tuple[float, float]:
+        """Return the exact interval of the share; of no event at all its one-sided upper bound.
+
+        Runs are independent.
+
+        References
+        ----------
+        Clopper and Pearson (1934), Biometrika 26. https://doi.org/10.1093/biomet/26.4.404
+
+        Examples
+        --------
+        None of 500: 1 - .05^(1/500).
+
+        >>> Events(count=0, n=500, n_tasks=500).interval(0.95)
+        (0.0, 0.0059736)
+        """
+        tail = 1 - confidence_level if self.count == 0 else (1 - confidence_level) / 2
+        low = 0.0 if self.count == 0 else _quantile(self.count, self.n - self.count + 1, tail)
+        if self.count == self.n:
+            return low, 1.0
+        return low, _quantile(self.count + 1, self.n - self.count, 1 - tail)
+
+    def bound_by_task(self, confidence_level: float) -> float:
+        """Return the upper bound when the runs of a task count once, after no event at all."""
+        return float(1 - (1 - confidence_level) ** (1 / self.n_tasks))
+
+
+def _quantile(a: float, b: float, q: float) -> float:
+    return float(stats.beta.ppf(q, a, b))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A rate now less that of the baseline, in [-1, 1].
+
+    Parameters
+    ----------
+    estimate : Estimate
+        The difference, as a fraction; n counts tasks (or runs when none repeats).
+    lower : float or None
+        One-sided 95 % lower limit.
+    p_below : float or None
+        One-sided p-value of "the change is not below the drop that the gate allows".
+    note : str
+        What a reader must know: tasks left out, weights restated.
+    """
+
+    estimate: Estimate
+    lower: float | None = None
+    p_below: float | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeMeasured:
+    """A judge against the human labels: agreement, kappa, and recall of each class with its n."""
+
+    agreement: Estimate
+    kappa: Estimate
+    recall: Mapping[str, Estimate]
+    n: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowCost:
+    """What a workflow costs per unit, beside its ceiling; USD.
+
+    `n` counts its runs, `n_known` those whose cost is known.
+    """
+
+    name: str
+    ceiling: float | None
+    mean_per_unit: Estimate
+    n: int
+    n_known: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostMeasured:
+    """Every workflow, and the share of runs above their ceiling."""
+
+    workflows: tuple[WorkflowCost, ...]
+    share_over: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurements:
+    """Everything the gates may ask for; what is missing was not recorded.
+
+    Parameters
+    ----------
+    rates : mapping of str to Estimate
+        By gate: ``pass_at_1[core]`` and its like, ``asr``, ``latency_p95``.
+    events : mapping of str to Events
+        ``loops`` and ``data_corruption``.
+    review : Estimate, optional
+        Share of acceptable transcripts among those drawn at random and reviewed.
+    judge : JudgeMeasured, optional
+        The judge against the labels.
+    changes : mapping of str to Change
+        ``asr`` and ``pass_at_1`` against the baseline.
+    by_category : mapping of str to Change
+        pass@1 of every category against the baseline.
+    cost : CostMeasured, optional
+        What runs cost.
+    why_not : mapping of str to str
+        By gate: why it was not measured, and what would help.
+    """
+
+    rates: Mapping[str, Estimate] = field(default_factory=dict)
+    events: Mapping[str, Events] = field(default_factory=dict)
+    review: Estimate | None = None
+    judge: JudgeMeasured | None = None
+    changes: Mapping[str, Change] = field(default_factory=dict)
+    by_category: Mapping[str, Change] = field(default_factory=dict)
+    cost: CostMeasured | None = None
+    why_not: Mapping[str, str] = field(default_factory=dict)
+
+
+def of_judge(gate: Setting, measured: Measurements) -> Found:
+    """Hold a judge against everything that an always-pass judge would fail."""
+    numbers = gate.numbers
+    least = int(numbers["minimum_labels"])
+    rule = (
+        f"agreement >= {numbers['agreement']:g}, kappa >= {numbers['kappa']:g} with lower limit "
+        f">= {numbers['kappa_lower']:g}, recall >= {numbers['recall']:g} of every class with "
+        f"{least} labels"
+    )
+    judge = measured.judge
+    if judge is None:
+        return Found(status="skipped", rule=rule)
+    aware = gate.interval_aware
+    parts = [
+        part_of("agreement", judge.agreement, numbers["agreement"], aware),
+        part_of("kappa", judge.kappa, numbers["kappa"], aware),
+        _kappa_lower(judge.kappa, numbers["kappa_lower"]),
+    ]
+    for name, recall in judge.recall.items():
+        if recall.n >= least:
+            parts.append(part_of(f"recall of {name}", recall, numbers["recall"], aware))
+    few = [f"{name} ({recall.n})" for name, recall in judge.recall.items() if recall.n < least]
+    status, why = together(parts)
+    if few:
+        why = "; ".join(filter(None, [why, f"too few labels to check {', '.join(few)}"]))
+    return Found(
+        status=status, rule=rule, why=why, value=judge.kappa.value,
+        interval=judge.kappa.interval, threshold=numbers["kappa"], n=judge.n,
+        method=f"kappa, {judge.kappa.method}", parts=tuple(parts),
+    )  # fmt: skip
+
+
+def _kappa_lower(kappa: Estimate, threshold: float) -> Part:
+    """Hold the lower limit, which is an interval's whatever the mode."""
+    low = None if kappa.interval is None else kappa.interval[0]
+    status: Status = "not_estimable"
+    if low is not None:
+        status = "pass" if low >= threshold - ROUNDING else "fail"
+    return Part(
+        name="lower limit of kappa", status=status, value=low, interval=None,
+        rule=f">= {threshold:g}", n=kappa.n, why=kappa.status if low is None else "",
+    )  # fmt: skip
+
+
+def of_non_inferior(gate: Setting, measured: Measurements) -> Found:
+    """Ask whether the rate is shown to be no worse than the baseline less the margin."""
+    margin = gate.numbers["margin_pp"] / 100
+    rule = f"ASR lower limit (one-sided {100 * ONE_SIDED:g} %) above baseline - {100 * margin:g} pp"
+    change = measured.changes.get("asr")
+    if change is None:
+        return Found(status="skipped", rule=rule, threshold=-margin)
+    estimate, lower = change.estimate, change.lower
+    if lower is None:
+        status: Status = "not_estimable"
+        why = estimate.status.removeprefix("not_estimable: ")
+    elif lower > -margin - ROUNDING:
+        status, why = "pass", f"lower limit {100 * lower:+.1f} pp"
+    else:
+        status, why = "fail", f"not shown: lower limit {100 * lower:+.1f} pp"
+        upper = None if estimate.interval is None else estimate.interval[1]
+        if gate.interval_aware and upper is not None and upper >= -margin:
+            status, why = "pass", f"{why}, but not shown to be inferior either"
+    return Found(
+        status=status, rule=rule, why="; ".join(filter(None, [why, change.note])),
+        value=estimate.value, interval=estimate.interval, threshold=-margin, n=estimate.n,
+        method=estimate.method,
+    )  # fmt: skip
+
+
+def of_regression(gate: Setting, measured: Measurements, confidence_level: float) -> Found:
+    """Ask whether pass@1 dropped, over all tasks and in any category."""
+    drop = gate.numbers["max_drop_pp"] / 100
+    rule = f"pass@1 not more than {100 * drop:g} pp below the baseline"
+    change = measured.changes.get("pass_at_1")
+    if change is None:
+        return Found(status="skipped", rule=rule, threshold=-drop)
+    estimate = change.estimate
+    status, why = held(estimate, -drop, at_least=True, interval_aware=gate.interval_aware)
+    parts = _categories(measured, drop, 1 - confidence_level)
+    worse = [part.name for part in parts if part.status == "fail"]
+    if worse:
+        shown = ", ".join(worse[:5]) + (f" and {len(worse) - 5} more" if worse[5:] else "")
+        status, why = "fail", "; ".join(filter(None, [why, f"category {shown} (Holm)"]))
+    return Found(
+        status=status, rule=rule, why="; ".join(filter(None, [why, change.note])),
+        value=estimate.value, interval=estimate.interval, threshold=-drop, n=estimate.n,
+        method=estimate.method, parts=parts,
+    )  # fmt: skip
+
+
+def _categories(measured: Measurements, drop: float, alpha: float) -> tuple[Part, ...]:
+    """Fail the categories that are shown to have dropped by more, at `alpha` over all (Holm).
+
+    A category that cannot be tested neither fails nor passes: the gate rests on all tasks.
+    """
+    p_values = {name: change.p_below for name, change in measured.by_category.items()}
+    tested = sorted((p, name) for name, p in p_values.items() if p is not None)
+    rejected: set[str] = set()
+    for rank, (smallest, name) in enumerate(tested):
+        if smallest > alpha / (len(tested) - rank):
+            break
+        rejected.add(name)
+    parts = []
+    for name, change in measured.by_category.items():
+        p, estimate = p_values[name], change.estimate
+        status: Status = "not_estimable" if p is None else "fail" if name in rejected else "pass"
+        why = estimate.status.removeprefix("not_estimable: ") if p is None else f"p = {p:.2g}"
+        parts.append(
+            Part(
+                name=name, status=status, value=estimate.value, interval=estimate.interval,
+                rule=f">= {-100 * drop:g} pp (Holm)", n=estimate.n, why=why,
+            )
+        )  # fmt: skip
+    return tuple(parts)
+
+
+def of_cost(gate: Setting, measured: Measurements) -> Found:
+    """Hold every workflow against its ceiling, and the share of runs above theirs."""
+    most, least = gate.numbers["max_share_over"], gate.numbers["minimum_coverage"]
+    rule = f"mean per unit <= ceiling in every workflow, <= {100 * most:g} % of runs above"
+    cost = measured.cost
+    if cost is None:
+        return Found(status="skipped", rule=rule, threshold=most)
+    parts = [part_of("runs above their ceiling", cost.share_over, most, gate.interval_aware,
+                   at_least=False)]  # fmt: skip
+    for flow in cost.workflows:
+        mean, coverage = flow.mean_per_unit, flow.n_known / flow.n if flow.n else 0.0
+        if flow.ceiling is None:
+            part = Part(
+                name=flow.name, status="not_estimable", value=mean.value, interval=mean.interval,
+                rule="<= ceiling", n=flow.n_known,
+                why="no ceiling: set one, for files under [ceilings]",
+            )  # fmt: skip
+        else:
+            part = part_of(flow.name, mean, flow.ceiling, gate.interval_aware, at_least=False)
+        # What is cheap among the runs that say what they cost proves nothing of the others.
+        if coverage < least - ROUNDING and part.status == "pass":
+            why = f"cost known of {flow.n_known:,} of {flow.n:,} runs, {100 * least:g} % are needed"
+            part = replace(part, status="not_estimable", why=why)
+        parts.append(part)
+    status, why = together(parts)
+    share = cost.share_over
+    return Found(
+        status=status, rule=rule, why=why, value=share.value, interval=share.interval,
+        threshold=most, n=share.n, method=share.method, parts=tuple(parts),
+    )  # fmt: skip
 
 
 def evaluate(measured: Measurements, gates: GateFile) -> GateReport:
@@ -41,7 +472,7 @@ def evaluate(measured: Measurements, gates: GateFile) -> GateReport:
 
     Examples
     --------
-    >>> from calibration.gates.settings import default_gates
+    >>> from calibration.gates.gate_file import default_gates
     >>> report = evaluate(Measurements(), default_gates())
     >>> {gate.status for gate in report.gates}, report.exit_code
     ({'skipped'}, 1)

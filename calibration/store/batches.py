@@ -1,16 +1,98 @@
-"""Batches: traces that are labelled together."""
+"""Batches: traces that are labelled together, in production, practice and examinations.
+
+No page lists it and no number is drawn from it. The desk knows the production batch only: its
+calls are led to the companion here.
+"""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from calibration.errors import InputError
-from calibration.store.companions import NO_COMPANION
+from calibration.errors import InputError, LabelRefusedError
+from calibration.records import REFERENCE_SOURCE, Trace
 from calibration.store.database import Cursor, Database, record_audit, rows, utc_now
+from calibration.store.progress import Progress
+from calibration.store.traces import ingest
+
+SUFFIX = "-inserted"
+
+# The batches that people know of.
+NO_COMPANION = "json_extract(design, '$.inserts_of') IS NULL"
+
 
 PURPOSES = ("practice", "exam", "production", "repeat", "adjudication")
+
+
+def companion(batch_id: str) -> str:
+    """Return the batch under which what is said of the inserts of a batch is stored."""
+    return f"{batch_id}{SUFFIX}"
+
+
+def add_companion(cursor: Cursor, batch_id: str, now: datetime) -> None:
+    """Store the companion of a batch, if it is not there yet."""
+    cursor.execute(
+        "INSERT INTO batch (batch_id, purpose, labels_wanted, design, created_at) "
+        "VALUES (?, 'repeat', 1, ?, ?) ON CONFLICT DO NOTHING",
+        [companion(batch_id), json.dumps({"inserts_of": batch_id}), now],
+    )
+
+
+def both(batch_id: str) -> tuple[str, str]:
+    """Return a batch and its companion; of a companion, which nobody may name, two of nothing."""
+    named = "" if batch_id.endswith(SUFFIX) else batch_id
+    return named, named and companion(named)
+
+
+def batch_of(
+    cursor: Cursor, trace_id: str, reviewer_id: str, batch_id: str, taxonomy_version: str
+) -> str:
+    """Return the batch under which what a reviewer says of a trace is stored.
+
+    Raises
+    ------
+    LabelRefusedError
+        If a companion is named: its name must not tell what was put in.
+    """
+    if batch_id.endswith(SUFFIX):
+        raise LabelRefusedError(
+            f"trace {trace_id!r} was not given to {reviewer_id!r} in batch {batch_id!r}"
+        )
+    found = cursor.execute(
+        "SELECT 1 FROM inserted WHERE batch_id = ? AND reviewer_id = ? AND trace_id = ? "
+        "AND taxonomy_version = ?",
+        [batch_id, reviewer_id, trace_id, taxonomy_version],
+    ).fetchone()
+    return batch_id if found is None else companion(batch_id)
+
+
+def inserts_of(
+    cursor: Cursor, progress: Progress, reviewer_id: str, batch_id: str, taxonomy_version: str
+) -> tuple[dict[str, int], list[str]]:
+    """Return the slots of a reviewer's inserts by trace, and those that are not decided yet.
+
+    `progress` must have been read before.
+    """
+    apart = progress.at(companion(batch_id), taxonomy_version).own[reviewer_id]
+    found = cursor.execute(
+        "SELECT trace_id, slot FROM inserted WHERE batch_id = ? AND reviewer_id = ? "
+        "AND taxonomy_version = ? ORDER BY slot",
+        [batch_id, reviewer_id, taxonomy_version],
+    ).fetchall()
+    slots = dict(found)
+    return slots, [trace_id for trace_id in slots if trace_id not in apart.decided]
+
+
+def give_back(
+    cursor: Cursor, trace_id: str, reviewer_id: str, batch_id: str, taxonomy_version: str
+) -> None:
+    """Put a trace in no more whose first label, of the same batch, was taken back meanwhile."""
+    cursor.execute(
+        "DELETE FROM inserted WHERE batch_id = ? AND reviewer_id = ? AND trace_id = ? "
+        "AND taxonomy_version = ?",
+        [batch_id, reviewer_id, trace_id, taxonomy_version],
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,3 +248,93 @@ def _check_traces(cursor: Cursor, trace_ids: Sequence[str]) -> None:
         if trace_id in seen:
             raise InputError(f"trace {trace_id!r} is named twice; a batch holds a trace once")
         seen.add(trace_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PracticeRound:
+    """A practice batch of one person; finished when every trace is labelled."""
+
+    batch_id: str
+    n: int
+    labelled: int
+    finished_at: datetime | None
+
+
+def take_in(db: Database, traces: Sequence[Trace]) -> None:
+    """Add traces of the reference dataset that the store may lack.
+
+    Raises
+    ------
+    InputError
+        If a trace is none of it.
+    """
+    for trace in traces:
+        # A reviewer's call: what it may add to the store is the dataset, nothing else.
+        if trace.source != REFERENCE_SOURCE:
+            raise InputError(f"trace {trace.trace_id!r:.80} is none of the reference dataset")
+    if traces:
+        ingest(db, traces)
+
+
+def personal_batch(
+    cursor: Cursor,
+    purpose: str,
+    reviewer_id: str,
+    trace_ids: Sequence[str],
+    design: Mapping[str, Any],
+) -> str:
+    """Store a batch that is served to one person only, and return its id."""
+    n = len(trace_ids)
+    if n == 0:
+        raise InputError("a batch needs at least one trace")
+    return insert_batch(
+        cursor, purpose=purpose, trace_ids=trace_ids, labels_wanted=1, design=dict(design),
+        token=None, reviewer_id=reviewer_id, certificate=None, wanted=[1] * n, drawn=[None] * n,
+        strata=[None] * n,
+    )  # fmt: skip
+
+
+def start_practice(
+    db: Database,
+    version: str,
+    *,
+    reviewer_id: str,
+    trace_ids: Sequence[str],
+    traces: Sequence[Trace],
+    design: Mapping[str, Any],
+) -> PracticeRound:
+    """Give a person a practice round; one that is not finished is returned instead."""
+    take_in(db, traces)
+    with db.write() as cursor:
+        db.progress.check_reviewer(cursor, reviewer_id)
+        for found in _rounds(cursor, version, reviewer_id):
+            if found.finished_at is None:
+                return found
+        batch_id = personal_batch(cursor, "practice", reviewer_id, trace_ids, design)
+        return next(r for r in _rounds(cursor, version, reviewer_id) if r.batch_id == batch_id)
+
+
+def practice_rounds(db: Database, version: str, reviewer_id: str) -> list[PracticeRound]:
+    """Return the practice rounds of a person, oldest first."""
+    with db.read() as cursor:
+        return _rounds(cursor, version, reviewer_id)
+
+
+def _rounds(cursor: Cursor, version: str, reviewer_id: str) -> list[PracticeRound]:
+    found = rows(
+        cursor,
+        "SELECT b.batch_id, "
+        "(SELECT count(*) FROM batch_item i WHERE i.batch_id = b.batch_id) AS n, "
+        "count(c.trace_id) AS labelled, max(c.created_at) AS finished_at FROM batch b "
+        "LEFT JOIN label_current c ON c.batch_id = b.batch_id AND c.reviewer_id = $who "
+        "AND c.taxonomy_version = $version AND c.kind = 'label' "
+        "WHERE b.purpose = 'practice' AND b.reviewer_id = $who "
+        "GROUP BY b.batch_id, b.rowid ORDER BY b.rowid",
+        {"who": reviewer_id, "version": version},
+    )
+    return [
+        PracticeRound(
+            **row | {"finished_at": row["finished_at"] if row["labelled"] == row["n"] else None}
+        )
+        for row in found
+    ]

@@ -1,4 +1,4 @@
-"""One DuckDB file, its lock, its migrations.
+"""One DuckDB file: lock, migrations, settings.
 
 One connection a process and a cursor an operation: a connection shared by threads returns
 wrong answers. Writes go through one in-process lock, in explicit transactions.
@@ -17,10 +17,14 @@ from typing import Any, Self
 import duckdb
 
 from calibration.errors import InputError, StoreError, StoreLockedError
-from calibration.store.progress import Progress
-from calibration.store.shown import Shown
+from calibration.store.progress import Progress, Shown
+
+# What DuckDB says on Unix and on Windows when another process has the file open.
+_LOCKED = ("Could not set lock", "being used by another process")
+
 
 Cursor = duckdb.DuckDBPyConnection
+
 
 # Files stay readable by DuckDB 1.5, and a Python variable never stands in for a missing table.
 # Many people send short statements: handing each out to several threads takes longer than it
@@ -34,6 +38,7 @@ CONFIG: dict[str, str | bool | int | float | list[str]] = {
 
 # Only the process that has the store reads these tables.
 SECRET = frozenset({"credential", "session", "sign_in"})
+
 
 # One lock a file, not an object: DuckDB lets one process open a file twice.
 _write_locks: dict[Path, threading.Lock] = {}
@@ -206,10 +211,6 @@ def migrations() -> list[tuple[int, str, str]]:
     return sorted(found)
 
 
-# What DuckDB says on Unix and on Windows when another process has the file open.
-_LOCKED = ("Could not set lock", "being used by another process")
-
-
 def _make_directory(path: Path) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -258,3 +259,23 @@ def record_audit(cursor: Cursor, what: str, **detail: object) -> None:
         "INSERT INTO audit (what, detail, created_at) VALUES (?, ?, ?)",
         [what, json.dumps(detail, default=str), utc_now()],
     )
+
+
+def setting(cursor: Cursor, name: str) -> Any:
+    """Return the value of a setting, None if it was never set."""
+    row = cursor.execute(
+        "SELECT value FROM setting WHERE name = ? ORDER BY seq DESC LIMIT 1", [name]
+    ).fetchone()
+    return None if row is None else json.loads(row[0])
+
+
+def put_setting(cursor: Cursor, name: str, value: Any, *, by: str | None) -> None:
+    """Set a value and write down who did, None for whoever holds the file."""
+    before = setting(cursor, name)
+    if before == value:
+        return
+    cursor.execute(
+        "INSERT INTO setting (name, value, created_at) VALUES (?, ?, ?)",
+        [name, json.dumps(value), utc_now()],
+    )
+    record_audit(cursor, "setting", name=name, before=before, after=value, by=by)

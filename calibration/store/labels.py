@@ -1,19 +1,241 @@
-"""Label events: appended, never changed; undo and correction are further events."""
+"""Label events: appended, never changed; drafts, flags, undo, import and exposure."""
 
+import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from typing import Any
 
-from calibration.errors import LabelRefusedError, TaxonomyError
-from calibration.records import LabelDraft
-from calibration.store import drafts
-from calibration.store.admission import check_may_skip
-from calibration.store.companions import batch_of, both
-from calibration.store.database import Cursor, Database, rows, utc_now
-from calibration.store.label_checks import bounded, check_label, clean_tags, duration
-from calibration.store.leases import check_offered, end_lease
+import pandas as pd
+import pyarrow as pa
+
+from calibration.errors import InputError, LabelRefusedError, TaxonomyError
+from calibration.records import (
+    CONFIDENCES,
+    MAX_TAG,
+    MAX_TAGS,
+    SUB_GOAL_STATES,
+    Draft,
+    Evidence,
+    LabelDraft,
+    TraceForReview,
+)
+from calibration.store.batches import batch_of, both, companion, give_back
+from calibration.store.database import Cursor, Database, record_audit, rows, utc_now
+from calibration.store.leases import (
+    check_may_skip,
+    check_not_ended,
+    check_offered,
+    claim,
+    end_lease,
+    is_exam,
+)
+from calibration.store.progress import DeskWork
+from calibration.store.traces import for_review, parts_directory, read_tasks
 from calibration.taxonomy import Taxonomy
+
+MAX_TEXT = 4_000
+
+MAX_QUOTES = 20
+
+
+MAX_SUB_GOALS, MAX_ID = 200, 200
+
+
+MAX_REASON = 300
+
+
+FIRST_WORDS = 120
+
+
+def check_label(db: Database, taxonomy: Taxonomy, draft: LabelDraft) -> None:
+    """Require evidence where the tree asks for it, and only sub-goals that the trace has.
+
+    Raises
+    ------
+    LabelRefusedError
+        If something of this is missing or too much.
+    """
+    check_confidence(draft.confidence)
+    needed = [
+        node.id
+        for node in taxonomy.path(draft.answers)
+        if node.evidence_on == draft.answers[node.id]
+    ]
+    if needed and not draft.evidence:
+        raise LabelRefusedError(
+            f"the answer to {needed[0]!r} needs a step and a quoted span as evidence"
+        )
+    if len(draft.evidence) > MAX_QUOTES:
+        raise LabelRefusedError(
+            f"a label has at most {MAX_QUOTES} quotes, got {len(draft.evidence)}"
+        )
+    if not draft.evidence and not draft.sub_goals:
+        return
+    shown = for_review(db, [draft.trace_id])
+    for item in draft.evidence:
+        if not item.quote.strip() or not _stands(item, _texts(shown, item)):
+            raise LabelRefusedError(
+                f"the quoted span does not stand in step {item.step_id!r}; quote it literally"
+            )
+    check_sub_goals(draft.sub_goals, {goal.id for trace in shown for goal in trace.sub_goals})
+
+
+def _stands(item: Evidence, texts: list[str]) -> bool:
+    """Compare literally, but for the line ends that a browser selection rewrites."""
+    quote = item.quote.replace("\r\n", "\n")
+    return any(quote in text.replace("\r\n", "\n") for text in texts)
+
+
+def _texts(shown: list[TraceForReview], item: Evidence) -> list[str]:
+    if not shown:
+        return []
+    if item.step_id == "response":
+        return [shown[0].response or ""]
+    return [
+        text
+        for step in shown[0].steps
+        if step.step_id == item.step_id
+        for text in (step.content, step.arguments, step.result)
+        if text
+    ]
+
+
+def check_confidence(confidence: int | None) -> None:
+    """Require 1, 2, 3 or nothing."""
+    if confidence is not None and confidence not in CONFIDENCES:
+        raise LabelRefusedError(f"confidence must be 1, 2 or 3, got {confidence!r:.80}")
+
+
+def check_sub_goals(sub_goals: Mapping[str, str], known: Iterable[str]) -> None:
+    """Require known sub-goals, each done, not_done or unclear."""
+    for goal, state in sub_goals.items():
+        if goal not in known:
+            raise LabelRefusedError(f"the trace has no sub-goal {goal!r:.80}")
+        if state not in SUB_GOAL_STATES:
+            raise LabelRefusedError(
+                f"sub-goal {goal!r:.80} must be one of {', '.join(SUB_GOAL_STATES)}, "
+                f"got {state!r:.80}"
+            )
+
+
+def clean_tags(tags: Iterable[str]) -> tuple[str, ...]:
+    """Return tags as they are stored: white space closed up, each one once.
+
+    A semicolon parts tags in a file, so that it parts them here too.
+
+    Raises
+    ------
+    LabelRefusedError
+        If there are more than eight, or one is longer than 40 characters.
+
+    Examples
+    --------
+    >>> clean_tags(["policy  gap", "Policy gap", "refund; late"])
+    ('policy gap', 'refund', 'late')
+    """
+    found: dict[str, str] = {}
+    for text in tags:
+        for part in text.split(";"):
+            tag = " ".join(part.encode(errors="replace").decode().split())
+            if len(tag) > MAX_TAG:
+                raise LabelRefusedError(f"a tag has at most {MAX_TAG} characters, got {tag!r:.60}")
+            if tag:
+                found.setdefault(tag.casefold(), tag)
+    if len(found) > MAX_TAGS:
+        raise LabelRefusedError(f"a label has at most {MAX_TAGS} tags, got {len(found)}")
+    return tuple(found.values())
+
+
+def bounded(text: str | None, most: int = MAX_TEXT) -> str | None:
+    """Cut a text to what is kept of it, without what UTF-8 cannot hold."""
+    if text is None:
+        return None
+    return text.strip()[:most].encode(errors="replace").decode().strip() or None
+
+
+def duration(seconds: float | None) -> float | None:
+    """Drop a time that no clock measured: a label is not refused for it."""
+    return seconds if seconds is not None and 0 <= seconds < float("inf") else None
+
+
+def save_draft(
+    db: Database,
+    *,
+    reviewer_id: str,
+    trace_id: str,
+    batch_id: str,
+    taxonomy_version: str,
+    draft: Draft,
+) -> None:
+    """Keep what was decided so far, so that a reload goes on at the same question."""
+    check_confidence(draft.confidence)
+    body = {
+        "answers": draft.answers,
+        "rationale": bounded(draft.rationale),
+        "evidence": [
+            {"step_id": item.step_id[:MAX_ID], "quote": bounded(item.quote) or ""}
+            for item in draft.evidence[:MAX_QUOTES]
+        ],
+        "confidence": draft.confidence,
+        "tags": list(clean_tags(draft.tags)),
+        "sub_goals": {
+            goal[:MAX_ID]: state
+            for goal, state in list(draft.sub_goals.items())[:MAX_SUB_GOALS]
+            if state in SUB_GOAL_STATES
+        },
+        "seconds_active": duration(draft.seconds_active),
+    }
+    with db.write() as cursor:
+        batch_id = batch_of(cursor, trace_id, reviewer_id, batch_id, taxonomy_version)
+        check_offered(cursor, trace_id, reviewer_id, batch_id)
+        _write(cursor, trace_id, reviewer_id, batch_id, body)
+
+
+def keep(cursor: Cursor, trace_id: str, reviewer_id: str, batch_id: str, draft: Draft) -> None:
+    """Write a draft in the transaction of something else."""
+    _write(cursor, trace_id, reviewer_id, batch_id, asdict(draft))
+
+
+def drop(cursor: Cursor, trace_id: str, reviewer_id: str, batch_id: str) -> None:
+    """Remove the draft of a trace that is decided."""
+    cursor.execute(
+        "DELETE FROM draft WHERE batch_id = ? AND trace_id = ? AND reviewer_id = ?",
+        [batch_id, trace_id, reviewer_id],
+    )
+
+
+def drafts(cursor: Cursor, reviewer_id: str, under: Mapping[str, str]) -> dict[str, Draft]:
+    """Return the drafts of one reviewer by trace; `under` says of which batch for each."""
+    found = cursor.execute(
+        "SELECT batch_id, trace_id, body FROM draft WHERE reviewer_id = ? "
+        "AND list_contains(?::VARCHAR[], trace_id)",
+        [reviewer_id, list(under)],
+    ).fetchall()
+    return {t: draft_of(json.loads(body)) for batch, t, body in found if under[t] == batch}
+
+
+def draft_of(body: dict[str, Any]) -> Draft:
+    """Return the draft that a stored body describes."""
+    return Draft(
+        **body
+        | {
+            "evidence": tuple(Evidence(**item) for item in body["evidence"]),
+            "tags": tuple(body["tags"]),
+        }
+    )
+
+
+def _write(
+    cursor: Cursor, trace_id: str, reviewer_id: str, batch_id: str, body: dict[str, Any]
+) -> None:
+    cursor.execute(
+        "INSERT INTO draft VALUES (?, ?, ?, ?, ?) "
+        "ON CONFLICT (batch_id, trace_id, reviewer_id) "
+        "DO UPDATE SET body = excluded.body, updated_at = excluded.updated_at",
+        [batch_id, trace_id, reviewer_id, json.dumps(body), utc_now()],
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +298,7 @@ def record_label(db: Database, taxonomy: Taxonomy, draft: LabelDraft) -> LabelRe
             sub_goals=json.dumps(draft.sub_goals),
             seconds_active=duration(draft.seconds_active),
         )
-        drafts.drop(cursor, draft.trace_id, draft.reviewer_id, draft.batch_id)
+        drop(cursor, draft.trace_id, draft.reviewer_id, draft.batch_id)
         end_lease(cursor, draft.batch_id, draft.trace_id, draft.reviewer_id)
     return LabelReceipt(event_id=event_id, outcome=outcome, duplicate=False)
 
@@ -203,3 +425,379 @@ def append(cursor: Cursor, taxonomy: Taxonomy, **values: Any) -> str:
             f"no reviewer {values['reviewer_id']!r} or no trace {values['trace_id']!r} in the store"
         )
     return str(stored[0])
+
+
+def record_undo(
+    db: Database, taxonomy: Taxonomy, *, client_token: str, reviewer_id: str, batch_id: str
+) -> str | None:
+    """Take back the reviewer's latest label or skip of the batch; return its trace.
+
+    Returns None when there is nothing to take back. The event stays: an undo is one more. The
+    questions are asked again; what else the label held is the draft then.
+    """
+    with db.write() as cursor:
+        done = known(cursor, client_token, "undo", reviewer_id, both(batch_id))
+        if done is not None:
+            return str(done["trace_id"])
+        check_not_ended(cursor, reviewer_id, batch_id, taxonomy.version)
+        latest = DeskWork(
+            *(
+                db.progress.of(cursor, of, taxonomy.version).own[reviewer_id]
+                for of in both(batch_id)
+            )
+        ).latest()
+        if latest is None:
+            return None
+        trace_id, decision, put_in = latest
+        under = companion(batch_id) if put_in else batch_id
+        append(
+            cursor,
+            taxonomy,
+            kind="undo",
+            client_token=client_token,
+            trace_id=trace_id,
+            reviewer_id=reviewer_id,
+            batch_id=under,
+            supersedes=decision.event_id,
+        )
+        if decision.kind == "label":
+            held = replace(_held(cursor, decision.event_id), answers={})
+            keep(cursor, trace_id, reviewer_id, under, held)
+        claim(cursor, under, [trace_id], reviewer_id)
+        if not put_in:
+            give_back(cursor, trace_id, reviewer_id, batch_id, taxonomy.version)
+        return trace_id
+
+
+def reopen(
+    db: Database,
+    taxonomy: Taxonomy,
+    *,
+    client_token: str,
+    reviewer_id: str,
+    batch_id: str,
+    trace_id: str,
+    reason: str,
+) -> None:
+    """Take back one's label of a trace, with the reason; what it held is the draft then.
+
+    The trace comes first in the queue, under a new lease.
+
+    Raises
+    ------
+    LabelRefusedError
+        If there is no reason, or no label of this reviewer on the trace.
+    """
+    if not reason.strip():
+        raise LabelRefusedError("reopening a label needs a reason")
+    with db.write() as cursor:
+        if known(cursor, client_token, "undo", reviewer_id, both(batch_id), trace_id):
+            return
+        check_not_ended(cursor, reviewer_id, batch_id, taxonomy.version)
+        found = cursor.execute(
+            "SELECT event_id, batch_id FROM label_current WHERE reviewer_id = ? "
+            "AND batch_id IN (?, ?) AND trace_id = ? AND taxonomy_version = ? AND kind = 'label' "
+            "ORDER BY seq DESC LIMIT 1",
+            [reviewer_id, *both(batch_id), trace_id, taxonomy.version],
+        ).fetchone()
+        if found is None:
+            raise LabelRefusedError(f"trace {trace_id!r:.80} carries no label of yours")
+        event_id, under = found
+        append(
+            cursor,
+            taxonomy,
+            kind="undo",
+            client_token=client_token,
+            trace_id=trace_id,
+            reviewer_id=reviewer_id,
+            batch_id=under,
+            reason=bounded(reason),
+            supersedes=event_id,
+        )
+        keep(cursor, trace_id, reviewer_id, under, _held(cursor, event_id))
+        claim(cursor, under, [trace_id], reviewer_id)
+        if under == batch_id:
+            give_back(cursor, trace_id, reviewer_id, batch_id, taxonomy.version)
+
+
+def _held(cursor: Cursor, event_id: str) -> Draft:
+    """Return what a label holds beside its class, as a draft."""
+    (label,) = rows(
+        cursor,
+        "SELECT answers, rationale, evidence, confidence, tags, sub_goals FROM label_event "
+        "WHERE event_id = ?",
+        [event_id],
+    )
+    empty = {"answers": "{}", "evidence": "[]", "tags": "[]", "sub_goals": "{}"}
+    return draft_of(label | {name: json.loads(label[name] or none) for name, none in empty.items()})
+
+
+def last_label(
+    db: Database, taxonomy: Taxonomy, reviewer_id: str, batch_id: str
+) -> tuple[str, str | None] | None:
+    """Return trace and class (None: a skip) of what one undo would take back."""
+    with db.read() as cursor:
+        return cursor.execute(
+            "SELECT trace_id, outcome FROM label_current WHERE reviewer_id = ? "
+            "AND batch_id IN (?, ?) AND taxonomy_version = ? ORDER BY seq DESC LIMIT 1",
+            [reviewer_id, *both(batch_id), taxonomy.version],
+        ).fetchone()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelsStored:
+    """What became of imported labels; `changed` lists (trace, reviewer) labelled otherwise."""
+
+    stored: int
+    already_there: int
+    changed: tuple[tuple[str, str], ...]
+    not_in_batch: tuple[str, ...]
+
+
+def import_token(
+    batch_id: str, taxonomy_version: str, reviewer_id: str, trace_id: str, outcome: str
+) -> str:
+    """Return the client token of an imported label: the same row is the same label."""
+    key = json.dumps([batch_id, taxonomy_version, reviewer_id, trace_id, outcome])
+    return "import-" + hashlib.sha256(key.encode()).hexdigest()[:24]
+
+
+def import_labels(
+    db: Database, taxonomy: Taxonomy, batch_id: str, drafts: Sequence[LabelDraft]
+) -> LabelsStored:
+    """Store labels of a batch once each; a label that is already there is never overwritten.
+
+    Unlike a label from the Label page these need no lease and no evidence: whoever made them
+    saw the trace elsewhere.
+    """
+    with db.write() as cursor:
+        if is_exam(cursor, batch_id):
+            raise InputError(f"batch {batch_id!r} is an examination: nothing is imported into it")
+        items = _column(cursor, "SELECT trace_id FROM batch_item WHERE batch_id = ?", [batch_id])
+        tokens = _column(
+            cursor, "SELECT client_token FROM label_event WHERE batch_id = ?", [batch_id]
+        )
+        people = dict(cursor.execute("SELECT reviewer_id, simulated FROM reviewer").fetchall())
+        traces = dict(cursor.execute("SELECT trace_id, simulated FROM trace").fetchall())
+        current = {
+            (trace_id, reviewer_id): outcome
+            for trace_id, reviewer_id, outcome in cursor.execute(
+                "SELECT trace_id, reviewer_id, outcome FROM label_current "
+                "WHERE batch_id = ? AND taxonomy_version = ? AND kind = 'label'",
+                [batch_id, taxonomy.version],
+            ).fetchall()
+        }
+        fresh: dict[tuple[str, str], tuple[LabelDraft, str]] = {}
+        changed, missing, already = [], [], 0
+        for draft in drafts:
+            key = (draft.trace_id, draft.reviewer_id)
+            outcome = taxonomy.outcome(draft.answers)
+            stored = current.get(key) or (fresh[key][1] if key in fresh else None)
+            if draft.trace_id not in items:
+                missing.append(draft.trace_id)
+            elif draft.reviewer_id not in people:
+                raise InputError(f"reviewer {draft.reviewer_id!r} is not in the store; add them")
+            # Also a label that was taken back since: importing it again does not undo that.
+            elif stored is None and draft.client_token in tokens:
+                already += 1
+            elif stored is None:
+                fresh[key] = (draft, outcome)
+            elif stored == outcome:
+                already += 1
+            else:
+                changed.append(key)
+        simulated = [people[d.reviewer_id] or traces[d.trace_id] for d, _ in fresh.values()]
+        insert_labels(cursor, taxonomy, batch_id, list(fresh.values()), simulated)
+        if fresh:
+            record_audit(cursor, "labels imported", batch_id=batch_id, stored=len(fresh))
+    return LabelsStored(
+        stored=len(fresh),
+        already_there=already,
+        changed=tuple(changed),
+        not_in_batch=tuple(dict.fromkeys(missing)),
+    )
+
+
+def _column(cursor: Cursor, sql: str, values: list[str]) -> set[str]:
+    return {row[0] for row in cursor.execute(sql, values).fetchall()}
+
+
+def insert_labels(
+    cursor: Cursor,
+    taxonomy: Taxonomy,
+    batch_id: str,
+    fresh: list[tuple[LabelDraft, str]],
+    simulated: list[bool],
+) -> None:
+    """Append labels, all of one moment."""
+    if not fresh:
+        return
+    drafts = [draft for draft, _ in fresh]
+    text = pa.string()
+    table = pa.table(
+        {
+            "client_token": [draft.client_token for draft in drafts],
+            "trace_id": [draft.trace_id for draft in drafts],
+            "reviewer_id": [draft.reviewer_id for draft in drafts],
+            "answers": [json.dumps(draft.answers) for draft in drafts],
+            "outcome": [outcome for _, outcome in fresh],
+            "rationale": pa.array([draft.rationale for draft in drafts], text),
+            "evidence": [json.dumps([asdict(e) for e in draft.evidence]) for draft in drafts],
+            "confidence": pa.array([draft.confidence for draft in drafts], pa.int32()),
+            "tags": [json.dumps(clean_tags(draft.tags)) for draft in drafts],
+            "sub_goals": [json.dumps(draft.sub_goals) for draft in drafts],
+            "seconds_active": pa.array([d.seconds_active for d in drafts], pa.float64()),
+            "simulated": simulated,
+        }
+    )
+    cursor.register("incoming", table)
+    cursor.execute(
+        "INSERT INTO label_event BY NAME SELECT *, nextval('event_seq') AS seq, 'label' AS kind, "
+        "?::VARCHAR AS batch_id, ?::VARCHAR AS taxonomy_version, ?::TIMESTAMP AS created_at "
+        "FROM incoming",
+        [batch_id, taxonomy.version, utc_now()],
+    )
+    cursor.unregister("incoming")
+
+
+def record_flag(
+    db: Database,
+    *,
+    client_token: str,
+    trace_id: str,
+    reviewer_id: str,
+    batch_id: str,
+    taxonomy_version: str,
+    flagged: bool,
+    reason: str | None = None,
+) -> None:
+    """Raise or lower a reviewer's flag on a trace once, however often it is sent.
+
+    It may come before the label, after it, or without one.
+
+    Raises
+    ------
+    LabelRefusedError
+        If the trace was never given to this reviewer, or the token stands for something else.
+    """
+    kind = "flag" if flagged else "unflag"
+    with db.write() as cursor:
+        batch_id = batch_of(cursor, trace_id, reviewer_id, batch_id, taxonomy_version)
+        if _is_stored(cursor, client_token, (kind, trace_id, reviewer_id, batch_id)):
+            return
+        check_offered(cursor, trace_id, reviewer_id, batch_id)
+        cursor.execute(
+            "INSERT INTO flag_event (seq, client_token, kind, trace_id, reviewer_id, batch_id, "
+            "reason, simulated, created_at) SELECT nextval('event_seq'), ?, ?, trace_id, "
+            "reviewer_id, ?, ?, r.simulated OR t.simulated, ? "
+            "FROM reviewer r, trace t WHERE reviewer_id = ? AND trace_id = ?",
+            [
+                client_token, kind, batch_id, bounded(reason, MAX_REASON) if flagged else None,
+                utc_now(), reviewer_id, trace_id,
+            ],
+        )  # fmt: skip
+
+
+def _is_stored(cursor: Cursor, token: str, meant: tuple[str, str, str, str]) -> bool:
+    found = cursor.execute(
+        "SELECT kind, trace_id, reviewer_id, batch_id FROM flag_event WHERE client_token = $1 "
+        "UNION ALL SELECT kind, trace_id, reviewer_id, batch_id FROM label_event "
+        "WHERE client_token = $1",
+        [token],
+    ).fetchall()
+    if found and found[0] != meant:
+        raise LabelRefusedError(f"the token {token!r:.80} already stands for something else")
+    return bool(found)
+
+
+def own_flags(
+    db: Database, reviewer_id: str, batch_id: str, trace_ids: Sequence[str]
+) -> dict[str, str]:
+    """Return which of these traces a reviewer has flagged, with the reason or an empty text."""
+    with db.read() as cursor:
+        found = cursor.execute(
+            "SELECT trace_id, batch_id, kind, coalesce(reason, '') FROM flag_event "
+            "WHERE reviewer_id = ? AND batch_id IN (?, ?) "
+            "AND list_contains(?::VARCHAR[], trace_id) ORDER BY seq",
+            [reviewer_id, *both(batch_id), list(trace_ids)],
+        ).fetchall()
+    # Every label asks, and few are flagged: the view of those that stand costs twice as much.
+    standing: dict[tuple[str, str], str] = {}
+    for trace_id, of, kind, reason in found:
+        standing.pop((trace_id, of), None)
+        if kind == "flag":
+            standing[trace_id, of] = reason
+    return {trace_id: reason for (trace_id, _), reason in standing.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnLabel:
+    """One current label of a reviewer, with the first words of its task."""
+
+    trace_id: str
+    outcome: str
+    created_at: datetime
+    task: str
+
+
+def own_labels(
+    db: Database, taxonomy: Taxonomy, reviewer_id: str, batch_id: str, limit: int
+) -> list[OwnLabel]:
+    """Return the reviewer's own current labels of a batch, newest first.
+
+    A trace that was put in again stands there once, with its newest label.
+    """
+    with db.read() as cursor:
+        found = rows(
+            cursor,
+            "SELECT l.trace_id, outcome, l.created_at, t.part FROM label_current l "
+            "JOIN trace t USING (trace_id) WHERE reviewer_id = ? AND batch_id IN (?, ?) "
+            "AND taxonomy_version = ? AND kind = 'label' "
+            "QUALIFY row_number() OVER (PARTITION BY l.trace_id ORDER BY l.seq DESC) = 1 "
+            "ORDER BY l.seq DESC LIMIT ?",
+            [reviewer_id, *both(batch_id), taxonomy.version, limit],
+        )
+        tasks: dict[str, str] = {}
+        for part in {row["part"] for row in found}:
+            ids = [row["trace_id"] for row in found if row["part"] == part]
+            tasks |= read_tasks(cursor, parts_directory(db.path) / part, ids, 4 * FIRST_WORDS)
+    return [
+        OwnLabel(
+            trace_id=row["trace_id"],
+            outcome=row["outcome"],
+            created_at=row["created_at"],
+            task=" ".join(tasks.get(row["trace_id"], "").split())[:FIRST_WORDS],
+        )
+        for row in found
+    ]
+
+
+def record_exposure(db: Database, reviewer_id: str, trace_ids: Sequence[str], what: str) -> None:
+    """Write down that a reviewer is shown something about traces; the first time counts.
+
+    `what` is what the page shows: ``labels``, ``verdicts``, ``canonical``. A label that the
+    reviewer gives to the trace later is not blind any more.
+    """
+    asked = list(dict.fromkeys(trace_ids))
+    with db.read() as cursor:
+        known = cursor.execute(
+            "SELECT trace_id FROM exposure WHERE reviewer_id = ? AND what = ? "
+            "AND list_contains(?::VARCHAR[], trace_id)",
+            [reviewer_id, what, asked],
+        ).fetchall()
+    new = sorted(set(asked) - {row[0] for row in known})
+    if new:
+        with db.write() as cursor:
+            cursor.execute(
+                "INSERT INTO exposure SELECT ?, unnest(?::VARCHAR[]), ?, nextval('event_seq'), ? "
+                "ON CONFLICT (reviewer_id, trace_id, what) DO NOTHING",
+                [reviewer_id, new, what, utc_now()],
+            )
+
+
+def exposures(db: Database) -> pd.DataFrame:
+    """Return reviewer_id, trace_id, what and created_at of every exposure, oldest first."""
+    with db.read() as cursor:
+        return cursor.execute(
+            "SELECT reviewer_id, trace_id, what, created_at FROM exposure ORDER BY seq"
+        ).df()

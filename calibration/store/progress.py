@@ -1,4 +1,4 @@
-"""What the queue keeps in memory: how far each batch is.
+"""Progress of each batch and the last shown traces, kept in memory.
 
 The queue asks for this on every label, and a query over all events takes longer the more of
 them there are. Events are only ever appended and their sequence numbers are drawn under the
@@ -6,7 +6,8 @@ write lock, so what was added up stays right and only the events after it have t
 """
 
 import json
-from collections import Counter, defaultdict, deque
+import threading
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -18,9 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibration.errors import InputError
-from calibration.reviewing.inserts import Pool
+from calibration.reviewers.quality_checks import Pool
 
 PACE_LABELS, PACE_NEEDS = 20, 5
+
 MAX_TAGS_OFFERED = 50
 
 
@@ -266,3 +268,34 @@ class Progress:
     def at(self, batch_id: str, taxonomy_version: str) -> BatchProgress:
         """Return the progress of a batch as of the last call of `of`."""
         return self._by_batch[batch_id, taxonomy_version]
+
+
+class Shown:
+    """The traces that were shown last, at most so many and of so much text; any thread may ask.
+
+    Twenty reviewers with three traces each ask for sixty in turn: fewer than that kept, and
+    every answer would read them all from the disk again.
+    """
+
+    def __init__(self, size: int = 256, characters: int = 64_000_000) -> None:
+        self._size, self._characters = size, characters
+        self._lengths: dict[tuple[str, str], int] = {}
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[tuple[str, str], dict[str, Any]] = OrderedDict()
+
+    def get(self, key: tuple[str, str]) -> dict[str, Any] | None:
+        """Return a trace that is kept; others must not change it."""
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+            return self._kept.get(key)
+
+    def put(self, key: tuple[str, str], body: dict[str, Any], characters: int) -> None:
+        """Keep a trace instead of those asked for longest ago."""
+        with self._lock:
+            self._kept[key], self._lengths[key] = body, characters
+            while len(self._kept) > self._size or (
+                len(self._kept) > 1 and sum(self._lengths.values()) > self._characters
+            ):
+                oldest, _ = self._kept.popitem(last=False)
+                del self._lengths[oldest]

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from itertools import islice
 
 from calibration.records import Draft, TraceForReview
-from calibration.store.admission import check_admitted
-from calibration.store.companions import companion, inserts_of
+from calibration.store.batches import companion, inserts_of
 from calibration.store.database import Cursor, Database, utc_now
-from calibration.store.drafts import drafts as drafts_of
-from calibration.store.inserted import PutIn
-from calibration.store.leases import Leases, claim, due_leases
+from calibration.store.labels import drafts as drafts_of
+from calibration.store.leases import Leases, check_admitted, claim, due_leases
 from calibration.store.progress import BatchProgress, DeskWork, Plan
-from calibration.store.review import for_review
+from calibration.store.quality_checks import PutIn
+from calibration.store.traces import for_review
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,12 +7,12 @@ from uuid import uuid4
 
 from calibration.errors import StoreLockedError
 from calibration.records import LabelDraft, Reviewer, Trace, Verdict, Workflow
-from calibration.store import snapshot, traces
-from calibration.store.admission import CertificateDemand
+from calibration.store import sharing, traces
 from calibration.store.batches import Batch
-from calibration.store.handover import hand_over, is_attended
-from calibration.store.label_import import LabelsStored
-from calibration.store.passphrases import hashed
+from calibration.store.labels import LabelsStored
+from calibration.store.leases import CertificateDemand
+from calibration.store.sharing import hand_over, is_attended
+from calibration.store.sign_in import hashed
 from calibration.store.store import Store
 from calibration.store.verdicts import VerdictsStored
 from calibration.taxonomy import Taxonomy
@@ -36,7 +36,7 @@ class RemoteStore(Store):
         if not is_attended(path):
             raise locked
         self._locked, self._waiting = locked, waiting
-        super().__init__(snapshot.open_snapshot(path, locked))
+        super().__init__(sharing.open_snapshot(path, locked))
 
     def set_taxonomy(self, taxonomy: Taxonomy) -> None:
         """Put a taxonomy in force."""
@@ -126,5 +126,5 @@ class RemoteStore(Store):
         path = self.path
         result = hand_over(path, call, arguments, waiting=self._waiting)
         self._db.close()
-        self._db = snapshot.open_snapshot(path, self._locked)
+        self._db = sharing.open_snapshot(path, self._locked)
         return result

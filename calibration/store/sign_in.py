@@ -1,23 +1,312 @@
-"""How people of a store say who they are: identities to pick, or names with a passphrase."""
+"""Sign-in: names and passphrases, waiting times, sessions, local addresses.
 
+Every attempt is stored as failed before the passphrase is looked at, and marked once it has
+succeeded: attempts made at the same time count like attempts made one after the other, and
+a restart forgets none.
+"""
+
+import hashlib
+import ipaddress
+import secrets
+import threading
+import unicodedata
+from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+
+from argon2 import PasswordHasher, extract_parameters
+from argon2.exceptions import InvalidHashError, VerificationError
 
 from calibration.errors import InputError, NotAllowedError, SignInError
 from calibration.records import ROLES, Reviewer
 from calibration.store import people
-from calibration.store.addresses import address_key
-from calibration.store.database import Cursor, Database, record_audit, rows, utc_now
-from calibration.store.passphrases import check_hash, hashed, is_outdated, of_nobody, verified
-from calibration.store.sessions import end_sessions_of, start_session
-from calibration.store.settings import put_setting, setting
-from calibration.store.sign_in_limits import name_key, note_attempt, seconds_to_wait
+from calibration.store.database import (
+    Cursor,
+    Database,
+    put_setting,
+    record_audit,
+    rows,
+    setting,
+    utc_now,
+)
+
+SHORTEST_PASSPHRASE, LONGEST_PASSPHRASE = 12, 200
+
+FEWEST_CHARACTERS = 5
+
+LEGIBLE = "abcdefghjkmnpqrstuvwxyz23456789"
+
 
 OPEN, PASSPHRASE = IDENTITIES = ("open", "passphrase")
-DEFAULT = PASSPHRASE
+
 # Nobody becomes the first admin from elsewhere.
 FIRST_FROM = "127.0.0.1"
+
 WRONG = "This name and passphrase do not belong together."
+
+
+def is_loopback(host: str | None) -> bool:
+    """Return whether an address or a name of a host is this machine and can be no other one.
+
+    Examples
+    --------
+    >>> [is_loopback(h) for h in ("127.0.0.1", "::1", "localhost", "::ffff:127.0.0.1")]
+    [True, True, True, True]
+    >>> [is_loopback(h) for h in ("0.0.0.0", "::", "192.0.2.7", "localhost.evil.test", "", None)]
+    [False, False, False, False, False, False]
+    """
+    if host is None:
+        return False
+    if host.lower().rstrip(".") == "localhost":
+        return True
+    parsed = _parsed(host)
+    return parsed is not None and parsed.is_loopback
+
+
+def address_key(address: str) -> str:
+    """Return what an address counts as; of IPv6 the network, which one household shares.
+
+    Examples
+    --------
+    >>> address_key("::ffff:192.0.2.7"), address_key("2001:db8:1:2:3::4")
+    ('192.0.2.7', '2001:db8:1:2::/64')
+    """
+    parsed = _parsed(address)
+    if parsed is None:
+        return address[:80]
+    if isinstance(parsed, ipaddress.IPv4Address):
+        return str(parsed)
+    return str(ipaddress.ip_network((parsed, 64), strict=False))
+
+
+def _parsed(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return None
+    mapped = getattr(parsed, "ipv4_mapped", None)
+    return mapped or parsed
+
+
+_hasher = PasswordHasher()
+
+# A hash takes 64 MiB: many attempts at once wait for each other, not for memory.
+_hashing = threading.BoundedSemaphore(2)
+
+_nobodys_hash: list[str] = []
+
+
+def generated_passphrase() -> str:
+    """Return a passphrase of 99 random bits, in groups that can be read out."""
+    return "-".join("".join(secrets.choice(LEGIBLE) for _ in range(5)) for _ in range(4))
+
+
+def hashed(passphrase: str) -> str:
+    """Return the Argon2 hash of a passphrase that is good enough.
+
+    Raises
+    ------
+    InputError
+        If it is too short, too long, or made of too few different characters.
+    """
+    text = _normal(passphrase)
+    if not SHORTEST_PASSPHRASE <= len(text) <= LONGEST_PASSPHRASE:
+        raise InputError(
+            f"a passphrase must have {SHORTEST_PASSPHRASE} to {LONGEST_PASSPHRASE} characters, "
+            f"got {len(text)}"
+        )
+    if len(set(text)) < FEWEST_CHARACTERS:
+        raise InputError(f"a passphrase must have {FEWEST_CHARACTERS} different characters or more")
+    with _hashing:
+        return _hasher.hash(text)
+
+
+def _normal(passphrase: str) -> str:
+    return unicodedata.normalize("NFKC", passphrase)
+
+
+def check_hash(hash: str) -> None:
+    """Refuse what is no hash of ours.
+
+    Raises
+    ------
+    InputError
+        If it is none.
+    """
+    try:
+        extract_parameters(hash)
+    except InvalidHashError:
+        raise InputError("this is no Argon2 hash") from None
+
+
+def is_outdated(hash: str) -> bool:
+    """Return whether passphrases are hashed with more effort today."""
+    return _hasher.check_needs_rehash(hash)
+
+
+def of_nobody() -> str:
+    """Return a hash that no passphrase has, so that a name of nobody takes as long as another."""
+    if not _nobodys_hash:
+        _nobodys_hash.append(_hasher.hash(secrets.token_hex(32)))
+    return _nobodys_hash[0]
+
+
+def verified(hash: str, passphrase: str) -> bool:
+    """Return whether a passphrase has this hash."""
+    with _hashing:
+        try:
+            return _hasher.verify(hash, _normal(passphrase)[: LONGEST_PASSPHRASE + 1])
+        except (VerificationError, InvalidHashError):
+            return False
+
+
+IDLE, LONGEST_SESSION = timedelta(hours=12), timedelta(days=7)
+
+# The end of a session moves with its use; writing it down more often would serve nobody.
+MOVED_EVERY = timedelta(minutes=10)
+
+
+def start_session(cursor: Cursor, reviewer_id: str, now: datetime) -> str:
+    """Store a new session and return its token, which is kept nowhere."""
+    token = secrets.token_urlsafe(32)
+    cursor.execute("DELETE FROM session WHERE expires_at < ?", [now])
+    cursor.execute(
+        "INSERT INTO session VALUES (?, ?, ?, ?)", [_digest(token), reviewer_id, now, now + IDLE]
+    )
+    return token
+
+
+def end_session(db: Database, token: str) -> None:
+    """End a session; one that is over already stays over."""
+    with db.write() as cursor:
+        cursor.execute("DELETE FROM session WHERE token_hash = ?", [_digest(token)])
+
+
+def end_sessions_of(cursor: Cursor, reviewer_id: str) -> None:
+    """End every session of a person."""
+    cursor.execute("DELETE FROM session WHERE reviewer_id = ?", [reviewer_id])
+
+
+def person_of_session(db: Database, token: str) -> Reviewer | None:
+    """Return whose session a token is; None when it is nobody's or has ended."""
+    now = utc_now()
+    with db.read() as cursor:
+        found = rows(
+            cursor,
+            "SELECT r.reviewer_id, r.name, r.role, r.simulated, s.created_at, s.expires_at "
+            "FROM session s JOIN reviewer r ON r.reviewer_id = s.reviewer_id "
+            "WHERE s.token_hash = ? AND s.expires_at > ?",
+            [_digest(token), now],
+        )
+    if not found:
+        return None
+    started, ends = found[0].pop("created_at"), found[0].pop("expires_at")
+    later = min(now + IDLE, started + LONGEST_SESSION)
+    if later - ends > MOVED_EVERY:
+        with db.write() as cursor:
+            cursor.execute(
+                "UPDATE session SET expires_at = ? WHERE token_hash = ?", [later, _digest(token)]
+            )
+    return Reviewer(**found[0])
+
+
+def lasting(db: Database, token: str, person: Reviewer) -> Callable[[], bool]:
+    """Return a question that is cheap to ask: whether that is still a session of this person."""
+    known, until = -1, utc_now()
+
+    def lasts() -> bool:
+        nonlocal known, until
+        changes, now = db.changes, utc_now()
+        # Sessions end by a change of this process, or by time.
+        if changes != known or now >= until:
+            if person_of_session(db, token) != person:
+                return False
+            known, until = changes, now + timedelta(seconds=30)
+        return True
+
+    return lasts
+
+
+def _digest(token: str) -> str:
+    return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
+
+
+# Of one name from one address: the wait doubles with every further failure.
+FREE, WAIT, LONGEST_WAIT = 5, timedelta(minutes=15), timedelta(hours=4)
+
+# Of one address with any names, and of one name from addresses it never signed in from.
+FREE_OF_ADDRESS, HOUR = 50, timedelta(hours=1)
+
+FREE_OF_NAME, DAY = 100, timedelta(days=1)
+
+KEPT = timedelta(days=30)
+
+
+def name_key(reviewer_id: str, *, known: bool) -> str:
+    """Return what a name counts as; of one that is nobody's the digest, for it may be a secret."""
+    return reviewer_id if known else "-" + hashlib.sha256(reviewer_id.encode()).hexdigest()
+
+
+def seconds_to_wait(cursor: Cursor, name: str, address: str, now: datetime) -> float:
+    """Return for how long no attempt of this name from this address is taken; 0: try."""
+    ends = [
+        _of_pair(cursor, name, address, now),
+        _of_many(cursor, "address = ?", [address], FREE_OF_ADDRESS, now - HOUR),
+    ]
+    known_here = cursor.execute(
+        "SELECT 1 FROM sign_in WHERE reviewer_id = ? AND address = ? AND succeeded LIMIT 1",
+        [name, address],
+    ).fetchone()
+    if known_here is None:  # or strangers could lock a person out of their own desk
+        ends.append(_of_many(cursor, "reviewer_id = ?", [name], FREE_OF_NAME, now - DAY))
+    return max(0.0, *((end - now).total_seconds() for end in ends if end is not None), 0.0)
+
+
+def _of_pair(cursor: Cursor, name: str, address: str, now: datetime) -> datetime | None:
+    n, last = _failures(
+        cursor,
+        "reviewer_id = ? AND address = ? AND seq > coalesce((SELECT max(seq) FROM sign_in "
+        "WHERE reviewer_id = ? AND address = ? AND succeeded), 0)",
+        [name, address, name, address],
+        now - DAY,
+    )
+    if last is None or n < FREE:
+        return None
+    return last + min(LONGEST_WAIT, WAIT * (1 << min(n - FREE, 10)))
+
+
+def _of_many(
+    cursor: Cursor, where: str, values: list[str], free: int, since: datetime
+) -> datetime | None:
+    n, last = _failures(cursor, where, values, since)
+    if last is None or n < free:
+        return None
+    return last + WAIT
+
+
+def _failures(
+    cursor: Cursor, where: str, values: list[str], since: datetime
+) -> tuple[int, datetime | None]:
+    row = cursor.execute(
+        f"SELECT count(*), max(created_at) FROM sign_in "
+        f"WHERE NOT succeeded AND created_at > ? AND {where}",
+        [since, *values],
+    ).fetchone()
+    return (0, None) if row is None else (int(row[0]), row[1])
+
+
+def note_attempt(cursor: Cursor, name: str, address: str, now: datetime) -> int:
+    """Store an attempt as failed, forget old failures, and return its number."""
+    cursor.execute("DELETE FROM sign_in WHERE NOT succeeded AND created_at < ?", [now - KEPT])
+    row = cursor.execute(
+        "INSERT INTO sign_in (reviewer_id, address, succeeded, created_at) "
+        "VALUES (?, ?, false, ?) RETURNING seq",
+        [name, address, now],
+    ).fetchone()
+    return 0 if row is None else int(row[0])
+
+
+DEFAULT = PASSPHRASE
 
 
 @dataclass(frozen=True, slots=True)

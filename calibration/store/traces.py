@@ -1,21 +1,277 @@
 """Traces in the store: an index row each, and the text in immutable Parquet parts."""
 
+import json
+import os
 import string
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from bisect import bisect_right
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
+from functools import lru_cache
+from hashlib import sha256
 from itertools import count, product
 from pathlib import Path
 from typing import Any
 
+import duckdb
+import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-from calibration.errors import InputError
-from calibration.records import SOURCE_JUDGE, Trace
-from calibration.store.database import Cursor, Database, record_audit, utc_now
-from calibration.store.parts import parts_directory, write_part
-from calibration.store.tools import ToolUse, forget_tools, insert_tools, tool_uses
+from calibration.errors import InputError, StoreError
+from calibration.records import SOURCE_JUDGE, Attachment, Step, SubGoal, Trace, TraceForReview
+from calibration.store.database import Cursor, Database, record_audit, rows, utc_now
+
+# Small row groups of sorted ids: reading one trace touches one of them, whatever the part holds.
+ROW_GROUP = 64
+
+REVIEW_FIELDS = ("prompt", "inputs", "sub_goals", "steps", "response")
+
+
+# So many equal calls in a row are a loop.
+LOOP = 3
+
+# A name comes from a file of a stranger; longer ones are cut here and whole in the transcript.
+MAX_NAME = 200
+
+
+_SAID = """
+SELECT trace_id, hidden::JSON ->> '$.metadata.escalated' AS escalated,
+  hidden::JSON ->> '$.metadata.feedback' AS feedback
+FROM read_parquet(?)
+"""
+
+_TOOLS = """
+SELECT t.trace_id, coalesce(sum(u.calls), 0)::DOUBLE AS tool_calls,
+  coalesce(sum(u.errors), 0)::DOUBLE AS tool_errors
+FROM trace t LEFT JOIN trace_tool u ON u.trace_id = t.trace_id AND NOT u.by_user
+WHERE t.n_steps > 0 GROUP BY t.trace_id
+"""
+
+
+def parts_directory(store: Path) -> Path:
+    """Return where the text of the traces of a store lies."""
+    return store.with_suffix(".traces")
+
+
+def write_part(store: Path, traces: list[Trace]) -> str:
+    """Write one Parquet part under a name made from its content, atomically."""
+    ordered = sorted(traces, key=lambda trace: trace.trace_id)
+    review, hidden = [], []
+    for trace in ordered:
+        everything = asdict(trace)
+        review.append(_json({name: everything[name] for name in REVIEW_FIELDS}))
+        hidden.append(_json({name: everything[name] for name in ("success_criteria", "metadata")}))
+    ids = [trace.trace_id for trace in ordered]
+    name = sha256("\n".join([*ids, *review, *hidden]).encode()).hexdigest()[:16] + ".parquet"
+    directory = parts_directory(store)
+    directory.mkdir(exist_ok=True)
+    temporary = directory / f".{name}.{os.getpid()}"
+    # The task once more in a column of its own: a search reads nothing else.
+    tasks = [trace.prompt for trace in ordered]
+    table = pa.table({"trace_id": ids, "task": tasks, "review": review, "hidden": hidden})
+    pq.write_table(table, temporary, row_group_size=ROW_GROUP, compression="zstd")
+    with temporary.open("rb") as handle:
+        os.fsync(handle.fileno())
+    temporary.replace(directory / name)
+    _sync_directory(directory)
+    return name
+
+
+def _sync_directory(directory: Path) -> None:
+    """Make a rename survive a power cut; Windows has no such call and needs none."""
+    if os.name == "posix":
+        handle = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def read_part(part: Path, ids: Iterable[str]) -> dict[str, str]:
+    """Return what reviewers may see of these traces of a part, as JSON text by id.
+
+    Every label asks for a trace or two: only the row groups that may hold them are read.
+    """
+    wanted = set(ids)
+    found: dict[str, str] = {}
+    try:
+        foot, firsts = _layout(part)
+        # Ids are sorted; without statistics any row group may hold a trace.
+        groups = {max(0, bisect_right(firsts, i) - 1) for i in wanted} if firsts else None
+        with pq.ParquetFile(part, metadata=foot) as file:
+            for group in range(foot.num_row_groups) if groups is None else sorted(groups):
+                table = file.read_row_group(
+                    group, columns=["trace_id", "review"], use_threads=False
+                )
+                for row, trace_id in enumerate(table["trace_id"].to_pylist()):
+                    if trace_id in wanted:
+                        found[trace_id] = table["review"][row].as_py()
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
+        raise StoreError(
+            f"{part}: the text of the traces cannot be read; bring back the file from a backup"
+        ) from error
+    if missing := wanted - found.keys():
+        raise StoreError(f"{part}: lacks the text of trace {missing.pop()!r}")
+    return found
+
+
+@lru_cache(maxsize=64)
+def _layout(part: Path) -> tuple[pq.FileMetaData, list[str]]:
+    """Return the foot of a part, which never changes, and the first id of each row group."""
+    foot = pq.read_metadata(part)
+    columns = [foot.row_group(group).column(0) for group in range(foot.num_row_groups)]
+    if all(column.is_stats_set and column.statistics.has_min_max for column in columns):
+        return foot, [column.statistics.min for column in columns]
+    return foot, []
+
+
+def read_tasks(cursor: Cursor, part: Path, ids: list[str], most: int) -> dict[str, str]:
+    """Return the first characters of the tasks of these traces of a part, by id."""
+    try:
+        found = cursor.execute(
+            "SELECT trace_id, left(review::JSON ->> '$.prompt', ?) FROM read_parquet(?) "
+            "WHERE list_contains(?::VARCHAR[], trace_id)",
+            [most, str(part), ids],
+        ).fetchall()
+    except duckdb.Error as error:
+        raise StoreError(
+            f"{part}: the text of the traces cannot be read; bring back the file from a backup"
+        ) from error
+    return {trace_id: task or "" for trace_id, task in found}
+
+
+def read_looping(cursor: Cursor, part: Path, ids: list[str]) -> set[str]:
+    """Return which of these traces of a part made three equal calls in a row."""
+    try:
+        found = cursor.execute(
+            """
+            WITH called AS (
+              SELECT trace_id, list_transform(
+                list_filter(
+                  from_json(
+                    review::JSON -> '$.steps',
+                    '[{"tool": "VARCHAR", "arguments": "VARCHAR", "result": "VARCHAR"}]'
+                  ),
+                  -- A step with a result alone is the answer to a call, not one more.
+                  lambda step: step.tool IS NOT NULL
+                    AND (step.arguments IS NOT NULL OR step.result IS NULL)
+                ),
+                lambda step: [step.tool, coalesce(step.arguments, '')]
+              ) AS calls
+              FROM read_parquet(?) WHERE list_contains(?::VARCHAR[], trace_id)
+            )
+            SELECT trace_id FROM called WHERE len(list_filter(
+              range(1, len(calls) - 1),
+              lambda k: calls[k] = calls[k + 1] AND calls[k] = calls[k + 2]
+            )) > 0
+            """,
+            [str(part), ids],
+        ).fetchall()
+    except duckdb.Error as error:
+        raise StoreError(
+            f"{part}: the text of the traces cannot be read; bring back the file from a backup"
+        ) from error
+    return {trace_id for (trace_id,) in found}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolUse:
+    """How often one trace called a tool, and how many of the calls ended in an error.
+
+    `by_user`: the simulated user called it, not the agent.
+    """
+
+    tool: str
+    calls: int
+    errors: int
+    by_user: bool = False
+
+
+def tool_uses(trace: Trace) -> tuple[ToolUse, ...]:
+    """Count the calls of each tool in a trace, in order of name, the agent's before the user's.
+
+    A step with a result alone answers the oldest call of its tool that has no result yet; where
+    there is none, as in traces that log results only, it is a call itself.
+
+    Examples
+    --------
+    >>> from calibration.records import Step
+    >>> steps = (
+    ...     Step(step_id="s1", role="assistant", tool="find", arguments="{}"),
+    ...     Step(step_id="s2", role="tool", tool="find", result="no such order", error=True),
+    ...     Step(step_id="s3", role="tool", tool="find", result="found"),
+    ... )
+    >>> tool_uses(Trace(trace_id="t", source="x", source_id="t", workflow="w", task_id="1",
+    ...     task_key="x/1", trial=0, prompt="Find it", steps=steps))
+    (ToolUse(tool='find', calls=2, errors=1, by_user=False),)
+    """
+    failed: defaultdict[tuple[str, bool], list[bool]] = defaultdict(list)
+    unanswered: defaultdict[tuple[str, bool], deque[int]] = defaultdict(deque)
+    for step in trace.steps:
+        if step.tool is None:
+            continue
+        use = step.tool[:MAX_NAME], step.role == "user"
+        if step.arguments is None and step.result is not None and unanswered[use]:
+            failed[use][unanswered[use].popleft()] |= step.error
+            continue
+        if step.result is None:
+            unanswered[use].append(len(failed[use]))
+        failed[use].append(step.error)
+    return tuple(
+        ToolUse(tool=tool, calls=len(calls), errors=sum(calls), by_user=by_user)
+        for (tool, by_user), calls in sorted(failed.items())
+    )
+
+
+def insert_tools(cursor: Cursor, used: Mapping[str, Sequence[ToolUse]]) -> None:
+    """Add what new traces called, by trace id."""
+    flat = [(trace_id, use) for trace_id, uses in used.items() for use in uses]
+    table = pa.table(
+        {
+            "trace_id": pa.array([trace_id for trace_id, _ in flat], pa.string()),
+            "tool": pa.array([use.tool for _, use in flat], pa.string()),
+            "calls": pa.array([use.calls for _, use in flat], pa.int32()),
+            "errors": pa.array([use.errors for _, use in flat], pa.int32()),
+            "by_user": pa.array([use.by_user for _, use in flat], pa.bool_()),
+        }
+    )
+    cursor.register("incoming_tools", table)
+    cursor.execute("INSERT INTO trace_tool BY NAME SELECT * FROM incoming_tools")
+    cursor.unregister("incoming_tools")
+
+
+def forget_tools(cursor: Cursor, trace_ids: list[str]) -> None:
+    """Remove what traces called that are replaced."""
+    cursor.execute(
+        "DELETE FROM trace_tool WHERE list_contains(?::VARCHAR[], trace_id)", [trace_ids]
+    )
+
+
+def looping(db: Database) -> frozenset[str]:
+    """Return the traces that called one tool with the same arguments three times in a row or more.
+
+    Other calls between them end a row, words do not.
+    """
+    with db.read() as cursor:
+        # The index of tools leaves few transcripts to be read.
+        found = cursor.execute(
+            "SELECT DISTINCT trace_id, part FROM trace_tool JOIN trace USING (trace_id) "
+            "WHERE calls >= ? ORDER BY ALL",
+            [LOOP],
+        ).fetchall()
+        by_part: dict[str, list[str]] = {}
+        for trace_id, part in found:
+            by_part.setdefault(part, []).append(trace_id)
+        ids: set[str] = set()
+        for part, inside in by_part.items():
+            ids |= read_looping(cursor, parts_directory(db.path) / part, inside)
+    return frozenset(ids)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -296,3 +552,92 @@ def _agent_tags(cursor: Cursor, index: Iterable[IndexRow]) -> dict[tuple[str, st
 def _next_tag(taken: set[str]) -> str:
     letters = (p for length in count(1) for p in product(string.ascii_lowercase, repeat=length))
     return next(tag for p in letters if (tag := "agent-" + "".join(p)) not in taken)
+
+
+def for_review(db: Database, trace_ids: Sequence[str]) -> list[TraceForReview]:
+    """Return what a labelling reviewer may see of these traces, in the order asked for."""
+    if not trace_ids:
+        return []
+    with db.read() as cursor:
+        heads = rows(
+            cursor,
+            "SELECT trace_id, workflow, status, agent_tag, latency_s, part FROM trace "
+            "WHERE list_contains(?, trace_id)",
+            [list(trace_ids)],
+        )
+    found: dict[str, TraceForReview] = {}
+    for part in {head["part"] for head in heads}:
+        ids = [head["trace_id"] for head in heads if head["part"] == part]
+        bodies = _bodies(db, part, ids)
+        for head in heads:
+            if head["part"] == part:
+                found[head["trace_id"]] = _review(head, bodies[head["trace_id"]])
+    return [found[trace_id] for trace_id in trace_ids if trace_id in found]
+
+
+def _bodies(db: Database, part: str, ids: list[str]) -> dict[str, dict[str, Any]]:
+    """Return the text of traces of a part, from memory if it was just shown.
+
+    The queue asks for the same few traces after every answer. A part never changes: its name
+    is made from its content.
+    """
+    found = {i: body for i in ids if (body := db.shown.get((part, i))) is not None}
+    missing = [i for i in ids if i not in found]
+    if missing:
+        for trace_id, text in read_part(parts_directory(db.path) / part, missing).items():
+            found[trace_id] = json.loads(text)
+            db.shown.put((part, trace_id), found[trace_id], len(text))
+    return found
+
+
+def _review(head: dict[str, Any], body: dict[str, Any]) -> TraceForReview:
+    return TraceForReview(
+        trace_id=head["trace_id"],
+        workflow=head["workflow"],
+        status=head["status"],
+        agent=head["agent_tag"],
+        latency_s=head["latency_s"],
+        prompt=body["prompt"],
+        inputs=tuple(Attachment(**item) for item in body["inputs"]),
+        sub_goals=tuple(SubGoal(**item) for item in body["sub_goals"]),
+        steps=tuple(Step(**item) for item in body["steps"]),
+        response=body["response"],
+    )
+
+
+NOTHING = pd.DataFrame(columns=["trace_id", "part", "escalated", "feedback"], dtype="object")
+
+
+def operation(db: Database) -> pd.DataFrame:
+    """Return what every trace says of operation, one row each, in the order of import.
+
+    Columns: trace_id, tool_calls, tool_errors (those of the agent, not of a simulated user), loop
+    (1 where the same call was made three times in a row, else 0; all three missing for a trace
+    without steps), escalated and feedback (as the file said them in fields of that name; missing:
+    not said).
+
+    Raises
+    ------
+    StoreError
+        If the text of the traces cannot be read.
+    """
+    looped = looping(db)
+    with db.read() as cursor:
+        index = cursor.execute("SELECT trace_id, part FROM trace ORDER BY seq").df()
+        tools = cursor.execute(_TOOLS).df()
+        said = [_said(cursor, parts_directory(db.path) / p, p) for p in sorted(set(index["part"]))]
+    # A part may still hold a trace that has since been replaced: the index says which part counts.
+    found = index.merge(pd.concat([NOTHING, *said]), on=["trace_id", "part"], how="left")
+    found = found.merge(tools, on="trace_id", how="left")
+    loop = found["trace_id"].isin(looped).astype("float64")
+    found["loop"] = loop.where(found["tool_calls"].notna())
+    return found[["trace_id", "tool_calls", "tool_errors", "loop", "escalated", "feedback"]]
+
+
+def _said(cursor: Cursor, path: Path, part: str) -> pd.DataFrame:
+    try:
+        return cursor.execute(_SAID, [str(path)]).df().assign(part=part)
+    except duckdb.Error as error:
+        raise StoreError(
+            f"{path}: the text of the traces cannot be read; bring back the file from a backup"
+        ) from error

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from calibration.agreement.weights import WEIGHTS, weight_matrix
+from calibration.agreement.ratings import WEIGHTS, weight_matrix
 
 CODES = NDArray[np.int64]
+
 FILE = Path(__file__).parents[1] / "golden" / "agreement.json"
+
 ENTRIES: list[dict[str, Any]] = json.loads(FILE.read_text(encoding="utf-8"))
 
 

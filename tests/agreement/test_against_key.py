@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from calibration.agreement.against_key import AgainstKey, against_key
-from calibration.agreement.counts import count_patterns
-from calibration.agreement.gwet import gwet_ac1
-from calibration.two_way import wilson_interval
+from calibration.agreement.annotators import AgainstKey, against_key
+from calibration.agreement.coefficients import gwet_ac1
+from calibration.agreement.ratings import count_patterns
+from calibration.statistics.contingency import wilson_interval
 from tests.agreement.golden import codes_of, entries, weights_of
 
 

@@ -12,17 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calibration.agreement.chance_corrected import (
-    KRIPPENDORFF_ALPHA,
-    KRIPPENDORFF_ORDINAL,
-    estimate,
-)
-from calibration.agreement.counts import count_patterns
-from calibration.analyses.rating_files import weights_of
+from calibration.agreement.coefficients import KRIPPENDORFF_ALPHA, KRIPPENDORFF_ORDINAL, estimate
+from calibration.agreement.ratings import count_patterns
+from calibration.analyses.agreement.ratings import weights_of
 from tests.agreement.conftest import Tally
 from tests.agreement.tables import Table, likely_tables, tables
 
 Metric = Literal["nominal", "ordinal", "interval", "ratio"]
+
 TOLERANCE = 1e-10
 
 

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from calibration.agreement.by_rater import conger_kappa
-from calibration.agreement.chance_corrected import (
+from calibration.agreement.coefficients import (
     BELOW_THE_SCALE,
     BRENNAN_PREDIGER,
     FLEISS_KAPPA,
@@ -17,12 +16,13 @@ from calibration.agreement.chance_corrected import (
     PERCENT_AGREEMENT,
     SCOTT_PI,
     Coefficient,
+    cohen_kappa,
+    conger_kappa,
     estimate,
 )
-from calibration.agreement.counts import count_patterns
-from calibration.agreement.intervals import FloatArray
-from calibration.agreement.linearised import GWET, gwet_conger, gwet_interval, linearised_se
-from calibration.agreement.two_raters import cohen_kappa
+from calibration.agreement.inference import GWET, gwet_conger, gwet_interval, linearised_se
+from calibration.agreement.ratings import count_patterns
+from calibration.statistics.validation import FloatArray
 from tests.agreement.golden import codes_of, entries, weights_of
 
 COEFFICIENTS = {
@@ -34,6 +34,7 @@ COEFFICIENTS = {
     "scott_pi": SCOTT_PI,
     "randolph_kappa": BRENNAN_PREDIGER,
 }
+
 AT_NODE = {f"{name}_at_node": c for name, c in COEFFICIENTS.items()}
 
 

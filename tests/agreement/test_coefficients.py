@@ -10,14 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from calibration.agreement.coefficients import agreement, krippendorff_alpha, percent_agreement
-from calibration.agreement.counts import CountPatterns, count_patterns, patterns_from_counts
-from calibration.agreement.gwet import gwet_ac1
-from calibration.agreement.specific import specific_agreement
+from calibration.agreement.coefficients import (
+    agreement,
+    gwet_ac1,
+    krippendorff_alpha,
+    percent_agreement,
+    specific_agreement,
+)
+from calibration.agreement.ratings import CountPatterns, count_patterns, patterns_from_counts
 
 GOLDEN = json.loads(
     (Path(__file__).parents[1] / "golden" / "agreement.json").read_text(encoding="utf-8")
 )
+
 CODES = NDArray[np.int64]
 
 

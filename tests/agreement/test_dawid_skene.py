@@ -10,10 +10,17 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
 
-from calibration.agreement.dawid_skene import LatentTruth, dawid_skene, dawid_skene_from_counts
-from calibration.agreement.latent_classes import MAXIMUM_LIKELIHOOD, WEAK_PRIOR, DirichletPrior
+from calibration.agreement.dawid_skene import (
+    MAXIMUM_LIKELIHOOD,
+    WEAK_PRIOR,
+    DirichletPrior,
+    LatentTruth,
+    dawid_skene,
+    dawid_skene_from_counts,
+)
 
 PRIORS = [MAXIMUM_LIKELIHOOD, WEAK_PRIOR, DirichletPrior(diagonal=4.0, off_diagonal=0.1)]
+
 
 # Two ratings of the first rater on some items, none of the second on others, a row thrice.
 COUNTS = np.array(

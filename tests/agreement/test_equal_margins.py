@@ -7,11 +7,12 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binomtest
 
-from calibration.agreement.equal_margins import EqualMargins, equal_margins
-from calibration.agreement.margins import bhapkar, mcnemar
+from calibration.agreement.annotators import EqualMargins, equal_margins
+from calibration.statistics.contingency import bhapkar, mcnemar
 from tests.agreement.golden import codes_of, entries
 
 CODES = NDArray[np.int64]
+
 MODERATE = (0.30, 0.20, 0.20, 0.17, 0.13)
 
 

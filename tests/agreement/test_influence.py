@@ -5,23 +5,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from calibration.agreement.by_rater import light_kappa
-from calibration.agreement.chance_corrected import (
+from calibration.agreement.annotators import pairwise_agreement
+from calibration.agreement.coefficients import (
     GWET_AC,
     KRIPPENDORFF_ALPHA,
+    class_kappas,
+    cohen_kappa,
     estimate,
+    light_kappa,
+    specific_agreement,
 )
-from calibration.agreement.counts import count_patterns
-from calibration.agreement.differences import change, difference
-from calibration.agreement.influence import costly_items
-from calibration.agreement.intervals import NO_VARIATION
-from calibration.agreement.linearised import gwet_interval
-from calibration.agreement.pairs import pairwise_agreement
-from calibration.agreement.recoding import parting_questions
-from calibration.agreement.shares import class_pairs, disagreement_shares
-from calibration.agreement.specific import class_kappas, specific_agreement
-from calibration.agreement.two_raters import cohen_kappa
-from calibration.agreement.weights import weight_matrix
+from calibration.agreement.disagreement import class_pairs, disagreement_shares
+from calibration.agreement.inference import change, costly_items, difference, gwet_interval
+from calibration.agreement.ratings import count_patterns, parting_questions, weight_matrix
+from calibration.statistics.intervals import NO_ITEM_VARIATION
 from tests.agreement.golden import classes_of, codes_of, entries
 from tests.agreement.test_resampling import ratings
 
@@ -153,7 +150,7 @@ def test_all_disagreement_at_one_pair_keeps_an_exact_bound() -> None:
     )
     whole = shares[0].observed
     assert whole.value == 1
-    assert whole.status == NO_VARIATION
+    assert whole.status == NO_ITEM_VARIATION
     assert whole.interval is not None
     assert whole.interval[0] == pytest.approx(0.025 ** (1 / 5))
 

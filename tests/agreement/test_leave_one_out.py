@@ -6,13 +6,17 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from calibration.agreement.chance_corrected import KRIPPENDORFF_ALPHA, estimate
-from calibration.agreement.coefficients import krippendorff_alpha, percent_agreement
-from calibration.agreement.counts import count_patterns
-from calibration.agreement.leave_one_out import leave_one_out
-from calibration.agreement.weights import weight_matrix
+from calibration.agreement.annotators import leave_one_out
+from calibration.agreement.coefficients import (
+    KRIPPENDORFF_ALPHA,
+    estimate,
+    krippendorff_alpha,
+    percent_agreement,
+)
+from calibration.agreement.ratings import count_patterns, weight_matrix
 
 CODES = NDArray[np.int64]
+
 SHARES = np.array([0.5, 0.3, 0.2])
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from calibration.agreement.margins import bhapkar, bowker, holm, mcnemar, stuart_maxwell
+from calibration.statistics.contingency import bhapkar, bowker, holm, mcnemar, stuart_maxwell
 from tests.agreement.golden import entries
 
 OF = {

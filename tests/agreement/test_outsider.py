@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from calibration.agreement.chance_corrected import (
+from calibration.agreement.annotators import outsider_beside_panel
+from calibration.agreement.coefficients import (
     GWET_AC,
     KRIPPENDORFF_ALPHA,
     PERCENT_AGREEMENT,
     estimate,
 )
-from calibration.agreement.counts import count_patterns
-from calibration.agreement.outsider import outsider_beside_panel
+from calibration.agreement.ratings import count_patterns
 
 FAMILY = (PERCENT_AGREEMENT, KRIPPENDORFF_ALPHA, GWET_AC)
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from calibration.agreement.annotators import pairwise_agreement
 from calibration.agreement.coefficients import agreement
-from calibration.agreement.pairs import pairwise_agreement
 
 
 def test_tables_count_shared_items_by_the_classes_of_both() -> None:

@@ -5,14 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from calibration.agreement.chance_corrected import (
-    GWET_AC,
-    KRIPPENDORFF_ALPHA,
-    Coefficient,
-    estimate,
-)
-from calibration.agreement.counts import count_patterns, patterns_from_counts
-from calibration.agreement.planning import (
+from calibration.agreement.coefficients import GWET_AC, KRIPPENDORFF_ALPHA, Coefficient, estimate
+from calibration.agreement.ratings import count_patterns, patterns_from_counts
+from calibration.agreement.sample_size import (
     MOST_ITEMS,
     AgreementPlan,
     _pattern_probabilities,

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from calibration.agreement.prevalence import BY_PREVALENCE, BY_UNUSED, prevalence
-from calibration.agreement.two_raters import cohen_kappa
+from calibration.agreement.coefficients import cohen_kappa
+from calibration.agreement.disagreement import BY_PREVALENCE, BY_UNUSED, prevalence
 from tests.agreement.golden import CODES, codes_of, entries
 
 

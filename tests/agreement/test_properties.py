@@ -9,8 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from calibration.agreement.by_rater import conger_kappa
-from calibration.agreement.chance_corrected import (
+from calibration.agreement.coefficients import (
     BRENNAN_PREDIGER,
     FLEISS_KAPPA,
     GWET_AC,
@@ -19,18 +18,20 @@ from calibration.agreement.chance_corrected import (
     PERCENT_AGREEMENT,
     SCOTT_PI,
     Coefficient,
+    cohen_kappa,
+    conger_kappa,
     estimate,
 )
-from calibration.agreement.counts import count_patterns
-from calibration.agreement.intervals import EXACT
-from calibration.agreement.linearised import linearised_se
-from calibration.agreement.two_raters import cohen_kappa
-from calibration.agreement.weights import WEIGHTS, weight_matrix
-from calibration.estimates import Estimate
+from calibration.agreement.inference import linearised_se
+from calibration.agreement.ratings import WEIGHTS, count_patterns, weight_matrix
+from calibration.statistics.estimate import Estimate
+from calibration.statistics.intervals import EXACT
 from tests.agreement.tables import Table, tables
 
 Matrix = NDArray[np.float64]
+
 OfTable = Callable[[Table, Matrix | None], Estimate]
+
 fuzzed = settings(deadline=None)
 
 
@@ -49,14 +50,22 @@ def cohen(table: Table, weights: Matrix | None) -> Estimate:
 
 
 ALPHA = partial(of_counts, KRIPPENDORFF_ALPHA)
+
 AC = partial(of_counts, GWET_AC)
+
 FLEISS = partial(of_counts, FLEISS_KAPPA)
+
 BP = partial(of_counts, BRENNAN_PREDIGER)
+
 PERCENT = partial(of_counts, PERCENT_AGREEMENT)
+
 SCOTT = partial(of_counts, SCOTT_PI)
+
 ALL: tuple[OfTable, ...] = (PERCENT, ALPHA, AC, FLEISS, BP, SCOTT, conger)
+
 # Observed and expected disagreement both grow with the distances, so that their ratio does not.
 RATIOS: tuple[OfTable, ...] = (ALPHA, FLEISS, BP, SCOTT, conger, cohen)
+
 IN_PAIRS: tuple[OfTable, ...] = (PERCENT, ALPHA, SCOTT, cohen)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from calibration.agreement.recoding import answers_at, one_against_rest
+from calibration.agreement.ratings import answers_at, one_against_rest
 from calibration.records import OUTCOMES
 from calibration.taxonomy import default_taxonomy
 

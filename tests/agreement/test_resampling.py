@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from calibration.agreement.chance_corrected import (
+from calibration.agreement.coefficients import (
     BRENNAN_PREDIGER,
     FLEISS_KAPPA,
     GWET_AC,
@@ -13,10 +13,8 @@ from calibration.agreement.chance_corrected import (
     PERCENT_AGREEMENT,
     estimate,
 )
-from calibration.agreement.clusters import clusters_of
-from calibration.agreement.counts import count_patterns, patterns_of_items
-from calibration.agreement.linearised import linearised_se
-from calibration.agreement.resampling import resample
+from calibration.agreement.inference import clusters_of, linearised_se, resample
+from calibration.agreement.ratings import count_patterns, patterns_of_items
 from tests.agreement.golden import codes_of, entries
 
 ALL = (PERCENT_AGREEMENT, KRIPPENDORFF_ALPHA, GWET_AC, FLEISS_KAPPA, BRENNAN_PREDIGER)

@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from calibration.agreement.counts import count_patterns
-from calibration.agreement.panel import INTERVALS, agreement_panel
+from calibration.agreement.inference import INTERVALS, agreement_panel
+from calibration.agreement.ratings import count_patterns, weight_matrix
 from calibration.agreement.study import Options, study
-from calibration.agreement.weights import weight_matrix
 from tests.agreement.test_resampling import ratings
 
 PATHS = [

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from calibration.agreement.chance_corrected import (
+from calibration.agreement.coefficients import (
     FLEISS_KAPPA,
     GWET_AC,
     KRIPPENDORFF_ALPHA,
@@ -9,15 +9,17 @@ from calibration.agreement.chance_corrected import (
     Coefficient,
     estimate,
 )
-from calibration.agreement.clusters import clusters_of, estimate_by_cluster
-from calibration.agreement.counts import count_patterns, patterns_of_items
-from calibration.agreement.weighted import estimate_weighted
+from calibration.agreement.inference import clusters_of, estimate_by_cluster, estimate_weighted
+from calibration.agreement.ratings import count_patterns, patterns_of_items
 
 ALL = [PERCENT_AGREEMENT, KRIPPENDORFF_ALPHA, GWET_AC, FLEISS_KAPPA]
+
 RNG = np.random.default_rng(5)
+
 CODES = np.where(
     RNG.random((60, 3)) < 0.7, RNG.integers(0, 3, (60, 1)), RNG.integers(0, 3, (60, 3))
 )
+
 CODES[RNG.random((60, 3)) < 0.2] = -1
 
 

@@ -6,16 +6,14 @@ from typing import Any
 
 import pytest
 
-from calibration.analyses.calibrated import Choices
-from calibration.analyses.calibration_files import (
-    FileCalibration,
-    calibrate_on_files,
-)
-from calibration.analyses.verdict_files import read_human_labels, read_verdicts
-from calibration.correction.calibrate import Design
+from calibration.analyses.judge.calibration import Choices, FileCalibration, calibrate_on_files
+from calibration.judge_calibration.samples import Design
+from calibration.tables.labels import read_human_labels, read_verdicts
 
 TWO = {"pass": 1.0, "fail": 0.0}
+
 COUNTS = [[24, 6], [2, 18]]
+
 Write = Callable[[str, str], Path]
 
 

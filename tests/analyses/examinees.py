@@ -8,22 +8,10 @@ from uuid import uuid4
 
 import pytest
 
-from calibration.analyses.exam_forms import Examiner
-from calibration.analyses.examining import settle, start_exam
-from calibration.analyses.practice import start_practice
+from calibration.analyses.reviewers.examinations import Examiner, settle, start_exam
+from calibration.analyses.reviewers.practice import start_practice
 from calibration.records import Evidence, LabelDraft, TraceForReview
-from calibration.store import (
-    Store,
-    admission,
-    attempts,
-    batches,
-    certification,
-    exposure,
-    label_import,
-    labels,
-    leases,
-    queue,
-)
+from calibration.store import Store, batches, certification, labels, leases, queue
 from calibration.store.certification import Exam
 from tests.store.builders import Clock
 
@@ -33,12 +21,12 @@ ME = "anna"
 def set_clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
     for module in (
-        admission,
-        attempts,
+        leases,
+        certification,
         batches,
         certification,
-        exposure,
-        label_import,
+        labels,
+        labels,
         labels,
         leases,
         queue,
@@ -81,7 +69,7 @@ class Examinee:
             for trace_id in self.store.batch_items(batch_id)["trace_id"]
             if trace_id not in labelled
         ]  # fmt: skip
-        with patch.object(label_import, "is_exam", return_value=False):
+        with patch.object(labels, "is_exam", return_value=False):
             self.store.import_labels(batch_id, drafts)
 
     def wrong(self, exam: Exam, due: str, given: str, n: int) -> dict[str, str]:

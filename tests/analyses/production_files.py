@@ -18,6 +18,7 @@ MIXED10 = (
     ("hallucinated", 5.0),
     ("abandoned", 8.0),
 )
+
 HOSTILE = (
     "<script>alert(1)</script>",
     '"><img src=x onerror=alert(1)>',

@@ -8,20 +8,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from calibration.analyses.adjudication import (
+from calibration.analyses.judge.calibration import analyse_judge
+from calibration.analyses.reviewers.adjudication import (
     AdjudicationWork,
     Due,
     adjudication_work,
     draw_agreed,
+    handbook_proposals,
     in_order,
     serve,
 )
-from calibration.analyses.handbook_proposals import handbook_proposals
-from calibration.analyses.judge import analyse_judge
 from calibration.records import LabelDraft
 from tests.analyses.worlds import World, make_world
 
 _tokens = count(1)
+
 C, P, M, H, A = "complete", "partial_plus", "partial_minus", "hallucinated", "abandoned"
 
 

@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 
 from calibration.agreement.study import Options
-from calibration.analyses.agreement import (
+from calibration.analyses.agreement.analysis import (
     AgreementAnalysis,
     analyse_agreement,
     credit_weights,
 )
-from calibration.analyses.practice import add_practice, published
-from calibration.analyses.sampling import draw_batch
+from calibration.analyses.reviewers.practice import add_practice, published
+from calibration.analyses.sampling.draw import draw_batch
 from calibration.errors import InputError
-from calibration.store import label_import
+from calibration.store import labels
 from calibration.taxonomy import default_taxonomy
 from tests.analyses.conftest import NewWorld
 from tests.analyses.worlds import World, ids
@@ -92,7 +92,7 @@ def test_weeks_are_those_of_the_last_label(
 
     def on(day: int) -> None:
         moment = datetime(2026, 11, day, 12, tzinfo=UTC)
-        monkeypatch.setattr(label_import, "utc_now", lambda: moment)
+        monkeypatch.setattr(labels, "utc_now", lambda: moment)
 
     on(3)
     world.label("Ann", dict(zip(world.drawn, [*CLASSES, *CLASSES[:3]], strict=True)))

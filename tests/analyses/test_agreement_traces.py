@@ -2,11 +2,12 @@
 
 import pytest
 
-from calibration.analyses import agreement_traces as traces
-from calibration.analyses.agreement import AgreementAnalysis, analyse_agreement
+from calibration.analyses.agreement import traces
+from calibration.analyses.agreement.analysis import AgreementAnalysis, analyse_agreement
 from tests.analyses.conftest import NewWorld
 
 NAMES = ("Ann", "Ben", "Cem")
+
 # Trace by trace: what Ann, Ben and Cem say; "" is no label.
 SAID = (
     ("complete", "complete", "complete"),

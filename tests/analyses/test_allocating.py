@@ -6,26 +6,27 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from calibration.analyses.agreement import analyse_agreement
-from calibration.analyses.allocating import draw_allocated
-from calibration.analyses.judge import analyse_judge
-from calibration.analyses.labelled_batch import load_batch
-from calibration.analyses.planning import plan_batch
-from calibration.analyses.report_options import ReportOptions
-from calibration.analyses.sampling import draw_within
-from calibration.analyses.store_rates import rates_of_store
-from calibration.analyses.verdict_strata import verdict_strata
+from calibration.analyses.agreement.analysis import analyse_agreement
+from calibration.analyses.evidence.from_store import load_batch
+from calibration.analyses.judge.calibration import analyse_judge
+from calibration.analyses.sampling.draw import draw_within
+from calibration.analyses.sampling.planning import plan_batch
+from calibration.analyses.sampling.stratified import draw_allocated, verdict_strata
+from calibration.analyses.success_rate.from_store import rates_of_store
+from calibration.analyses.success_rate.report import ReportOptions
 from calibration.errors import CalibrationError, InputError
-from calibration.reporting import agreement as reporting
-from calibration.reporting import agreement_json
+from calibration.reporting import to_json
+from calibration.reporting.sections import agreement as reporting
 from calibration.store import Batch
 from tests.analyses.conftest import NewWorld
 from tests.analyses.worlds import World, ids
 
 N = 400
+
 # Of 400 traces 300 have the verdict complete, of which 15 failed, and 100 hallucinated, of which
 # 50 succeeded: 335 successes.
 VERDICT = dict(zip(ids(N), ["complete"] * 300 + ["hallucinated"] * 100, strict=True))
+
 TRUTH = dict(
     zip(
         ids(N),
@@ -33,7 +34,9 @@ TRUTH = dict(
         strict=True,
     )
 )
+
 RATE = 335 / 400
+
 HOTELS = {name: {"workflow": "hotels"} for name in ids(N)[::4]}
 
 
@@ -209,7 +212,7 @@ def test_agreement_is_given_for_the_batch_and_weighted_to_production(judged: Wor
     assert weighted.value > of_batch + 0.05
     assert result.weighted["krippendorff_alpha"].interval is not None
     assert any("weighted to production" in line for line in reporting.agreement(result))
-    assert agreement_json.agreement(result)["weighted_to_production"]["gwet_ac"]["value"]
+    assert to_json.agreement(result)["weighted_to_production"]["gwet_ac"]["value"]
     plain = draw_allocated(judged.store, n=80, seed=4, allocation="proportional")
     of(judged, plain).label("Ann", {name: TRUTH[name] for name in of(judged, plain).drawn})
     assert analyse_agreement(judged.store, plain.batch_id).weighted == {}

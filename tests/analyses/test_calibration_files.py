@@ -7,21 +7,25 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from calibration.analyses.calibrated import Choices
-from calibration.analyses.calibration_files import (
+from calibration.analyses.evidence.from_files import Ceilings
+from calibration.analyses.evidence.from_store import standing_in
+from calibration.analyses.judge.calibration import (
+    Choices,
     calibrate_on_files,
+    calibrate_on_tables,
+    judge_alpha,
+    read_tables,
 )
-from calibration.analyses.calibration_tables import calibrate_on_tables, read_tables
-from calibration.analyses.joined_files import Ceilings
-from calibration.analyses.judge_alpha import judge_alpha
-from calibration.analyses.nonresponse import standing_in
-from calibration.analyses.verdict_files import read_ceilings, read_human_labels, read_verdicts
-from calibration.correction.calibrate import Design, LabelledSample
-from calibration.correction.confusion import confusion_from_table
-from calibration.correction.quality import cohen_kappa
 from calibration.errors import CalibrationError, InputError
-from calibration.metrics.score import DEFAULT_CREDIT
+from calibration.judge_calibration.samples import (
+    Design,
+    LabelledSample,
+    cohen_kappa,
+    confusion_from_table,
+)
 from calibration.records import OUTCOMES
+from calibration.success_rate.scoring import DEFAULT_CREDIT
+from calibration.tables.labels import read_ceilings, read_human_labels, read_verdicts
 from tests.analyses.calibration_inputs import (
     COUNTS,
     TWO,

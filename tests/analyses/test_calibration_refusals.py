@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from calibration.analyses.verdict_files import read_ceilings
 from calibration.errors import InputError
+from calibration.tables.labels import read_ceilings
 from tests.analyses.calibration_inputs import (
     COUNTS,
     TWO,

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from calibration.analyses.certification import ExamReport, exam_report, examined_trace
-from calibration.analyses.exam_forms import Examiner
+from calibration.analyses.reviewers.exam_report import ExamReport, exam_report, examined_trace
+from calibration.analyses.reviewers.examinations import Examiner
 from calibration.errors import NotAllowedError
 from calibration.records import OUTCOMES
 from calibration.store import Store

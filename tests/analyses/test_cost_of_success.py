@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from calibration.analyses.production_report import report_on_files
-from calibration.analyses.report_options import ReportOptions
-from calibration.reporting import as_text, asr_document, asr_json, asr_words
+from calibration.analyses.success_rate.from_runs import report_on_files
+from calibration.analyses.success_rate.report import ReportOptions
+from calibration.reporting import render_text, to_json
+from calibration.reporting.sections import success_rate
 from tests.analyses.production_files import write
 
 
@@ -36,9 +37,9 @@ def test_trials_of_a_task_are_no_further_evidence(tmp_path: Path) -> None:
     assert low * high == pytest.approx(1.5**2)
     assert by_task.by_workflow[0].cost is not None
     assert by_task.by_workflow[0].cost.per_success == found
-    assert asr_json.report(by_task)["cost"]["cost_per_success_usd"]["interval"] == [low, high]
-    text = "\n".join(as_text.lines(asr_document.document(by_task)))
-    assert asr_words.money(found) in text
+    assert to_json.report(by_task)["cost"]["cost_per_success_usd"]["interval"] == [low, high]
+    text = "\n".join(render_text.lines(success_rate.document(by_task)))
+    assert success_rate.money(found) in text
 
 
 def test_costs_count_with_the_weights_of_their_runs(tmp_path: Path) -> None:
@@ -68,9 +69,9 @@ def test_without_a_success_the_cost_says_why(tmp_path: Path) -> None:
         for k in range(9)
     ]
     report = report_on_files([str(write(tmp_path / "f.csv", data))])
-    found = asr_json.report(report)["cost"]["cost_per_success_usd"]
+    found = to_json.report(report)["cost"]["cost_per_success_usd"]
     assert (found["value"], found["interval"]) == (None, None)
     assert "no complete run with a known cost" in found["status"]
     assert "no complete run with a known cost" in "\n".join(
-        as_text.lines(asr_document.document(report))
+        render_text.lines(success_rate.document(report))
     )

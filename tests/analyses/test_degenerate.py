@@ -8,20 +8,21 @@ from typing import Any
 import jsonschema
 import pytest
 
-from calibration.analyses.agreement import analyse_agreement
-from calibration.analyses.judge import JudgeAnalysis, analyse_judge
-from calibration.analyses.report_options import ReportOptions
-from calibration.analyses.store_rates import StoreRates, rates_of_store
-from calibration.analyses.store_report import report_on_store
+from calibration.analyses.agreement.analysis import analyse_agreement
+from calibration.analyses.judge.calibration import JudgeAnalysis, analyse_judge
+from calibration.analyses.success_rate.from_store import StoreRates, rates_of_store, report_on_store
+from calibration.analyses.success_rate.report import ReportOptions
 from calibration.errors import CalibrationError, InputError, MixedDataError
 from calibration.records import OUTCOMES
-from calibration.reporting import agreement as agreement_text
-from calibration.reporting import agreement_json, as_text, asr_document, asr_json, calibration_json
-from calibration.reporting import calibration as calibration_text
+from calibration.reporting import render_text, to_json
+from calibration.reporting.sections import agreement as agreement_text
+from calibration.reporting.sections import judge as calibration_text
+from calibration.reporting.sections import success_rate
 from tests.analyses.conftest import NewWorld
 from tests.analyses.worlds import World, ids
 
 FEW = ReportOptions(n_resamples=100)
+
 UNDEFINED = re.compile(r"\b(?:[Nn]a[Nn]|inf|None)\b")
 
 
@@ -30,11 +31,11 @@ def check_shown(world: World, **options: Any) -> tuple[StoreRates, JudgeAnalysis
     agreed = analyse_agreement(world.store)
     result = rates_of_store(world.store, options=FEW, **options)
     printed = [*agreement_text.agreement(agreed), *shown(world)]
-    data = [agreement_json.agreement(agreed), as_data(world)]
+    data = [to_json.agreement(agreed), as_data(world)]
     judged = result.judge
     if judged is not None:
         printed += calibration_text.result(judged)
-        data.append(calibration_json.of_store(judged))
+        data.append(to_json.of_store(judged))
     for line in printed:
         assert not UNDEFINED.search(line), line
     for item in data:
@@ -44,13 +45,13 @@ def check_shown(world: World, **options: Any) -> tuple[StoreRates, JudgeAnalysis
 
 def as_data(world: World) -> Any:
     """Return the report as JSON that satisfies the published schema."""
-    data = asr_json.report(report_on_store(world.store, options=FEW))
-    jsonschema.Draft202012Validator(asr_json.schema()).validate(data)
+    data = to_json.report(report_on_store(world.store, options=FEW))
+    jsonschema.Draft202012Validator(to_json.schema()).validate(data)
     return data
 
 
 def shown(world: World) -> list[str]:
-    return list(as_text.lines(asr_document.document(report_on_store(world.store, options=FEW))))
+    return list(render_text.lines(success_rate.document(report_on_store(world.store, options=FEW))))
 
 
 def check_json(item: object) -> None:
@@ -84,7 +85,7 @@ def test_no_labels(new_world: NewWorld) -> None:
             analyse(world.store)
     agreed = analyse_agreement(world.store)
     assert agreed.study.overall.alpha.value is None
-    json.dumps(agreement_json.agreement(agreed), allow_nan=False)
+    json.dumps(to_json.agreement(agreed), allow_nan=False)
     assert not any(UNDEFINED.search(line) for line in agreement_text.agreement(agreed))
 
 

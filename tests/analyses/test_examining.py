@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from calibration.analyses.certification import exam_report, examined_trace
-from calibration.analyses.exam_forms import Examiner, no_own_form
-from calibration.analyses.examining import settle, standing
-from calibration.analyses.practice import add_practice, lesson, start_practice, weak_nodes
+from calibration.analyses.reviewers.exam_report import exam_report, examined_trace
+from calibration.analyses.reviewers.examinations import Examiner, no_own_form, settle, standing
+from calibration.analyses.reviewers.practice import add_practice, lesson, start_practice, weak_nodes
 from calibration.errors import NotAllowedError
 from calibration.records import OUTCOMES
 from calibration.store import Store
-from calibration.store.admission import CertificateDemand
+from calibration.store.leases import CertificateDemand
 from reference_dataset.loader import ReferenceSet, load_reference
 from tests.analyses.examinees import ME, Examinee, give, set_clock
 

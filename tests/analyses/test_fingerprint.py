@@ -5,18 +5,18 @@ from typing import Any
 
 import pytest
 
-from calibration.analyses.agreement import analyse_agreement
-from calibration.analyses.asr_report import ProductionReport
-from calibration.analyses.judge import analyse_judge
-from calibration.analyses.report_options import ReportOptions
-from calibration.analyses.store_report import report_on_store
+from calibration.analyses.agreement.analysis import analyse_agreement
+from calibration.analyses.judge.calibration import analyse_judge
+from calibration.analyses.success_rate.from_store import report_on_store
+from calibration.analyses.success_rate.report import ProductionReport, ReportOptions
 from calibration.records import Workflow
-from calibration.reporting import asr_json
+from calibration.reporting import to_json
 from calibration.taxonomy import load_taxonomy
 from tests.analyses.conftest import NewWorld
 from tests.analyses.worlds import World, ids, make_trace
 
 Change = Callable[[World], object]
+
 TRACES = {name: {"cost_usd": 0.5, "task_key": f"t/{int(name[1:]) // 2}"} for name in ids(40)}
 
 
@@ -35,7 +35,7 @@ def report(world: World) -> ProductionReport:
 
 
 def as_data(world: World) -> Any:
-    return asr_json.report(report(world))
+    return to_json.report(report(world))
 
 
 def three(world: World) -> tuple[str, str, str]:

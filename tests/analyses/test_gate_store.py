@@ -8,18 +8,18 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from calibration.analyses.gate_analysis import GateAnalysis
-from calibration.analyses.gate_store import gate_store
-from calibration.analyses.practice import add_practice
-from calibration.analyses.store_report import report_on_store
+from calibration.analyses.gates.run import GateAnalysis, gate_store
+from calibration.analyses.reviewers.practice import add_practice
+from calibration.analyses.success_rate.from_store import report_on_store
 from calibration.cli import main
 from calibration.errors import CalibrationError, InputError
-from calibration.gates.results import GateResult
+from calibration.gates.evaluate import GateResult
 from calibration.records import LabelDraft, Step
 from reference_dataset.loader import load_reference
 from tests.analyses.worlds import World, drawn_ids, ids
 
 NewWorld = Callable[..., World]
+
 CALL = Step(step_id="c", role="tool", tool="find", arguments='{"q": 1}')
 
 

@@ -5,11 +5,10 @@ import math
 import pytest
 from scipy import stats
 
-from calibration.analyses.agreement import analyse_agreement
-from calibration.analyses.judge import analyse_judge
-from calibration.analyses.judged_population import known_costs, trace_penalties
-from calibration.analyses.store_parts import sensitivity, whole_panel
-from calibration.analyses.store_rates import rates_of_store
+from calibration.analyses.agreement.analysis import analyse_agreement
+from calibration.analyses.evidence.from_store import known_costs, trace_penalties
+from calibration.analyses.judge.calibration import analyse_judge
+from calibration.analyses.success_rate.from_store import rates_of_store, sensitivity, whole_panel
 from tests.analyses.conftest import NewWorld
 from tests.analyses.worlds import drawn_ids, ids
 

@@ -5,21 +5,23 @@ from typing import Any
 
 import pytest
 
-from calibration.analyses.importing import (
+from calibration.analyses.imports import (
+    import_labels,
     import_verdicts,
+    label_rows,
     read_files,
     set_aside_csv,
     store_files,
 )
-from calibration.analyses.label_files import import_labels, label_rows
 from calibration.errors import CalibrationError, InputError
-from calibration.importers import ImportSettings
 from calibration.records import SetAside, Workflow
 from calibration.store import Store
+from calibration.trace_formats import ImportSettings
 from tests.analyses.conftest import NewWorld
 from tests.analyses.worlds import World, ids
 
 SETTINGS = ImportSettings()
+
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "importers"
 
 

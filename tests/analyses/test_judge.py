@@ -2,8 +2,8 @@
 
 import pytest
 
-from calibration.analyses.judge import analyse_judge
-from calibration.correction.calibrate import calibrate_tables
+from calibration.analyses.judge.calibration import analyse_judge
+from calibration.judge_calibration.calibrate import calibrate_tables
 from tests.analyses.conftest import NewWorld
 from tests.analyses.worlds import World, ids
 

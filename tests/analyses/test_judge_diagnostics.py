@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from calibration.analyses.judge import analyse_judge
-from calibration.analyses.judge_diagnostics import diagnose_judge
+from calibration.analyses.judge.calibration import analyse_judge
+from calibration.analyses.judge.diagnostics import diagnose_judge
 from calibration.errors import CalibrationError
 from calibration.records import Evidence, LabelDraft, Step, Verdict
 from tests.analyses.conftest import NewWorld

@@ -6,19 +6,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from calibration.analyses.both_sides import group_names
-from calibration.analyses.judge_groups import analyse_groups
-from calibration.correction.confusion import confusion_from_table
-from calibration.correction.inversion import invert
-from calibration.correction.production import production_sums_from_counts
+from calibration.analyses.evidence.data import group_names
+from calibration.analyses.judge.groups import analyse_groups
 from calibration.errors import InputError
+from calibration.judge_calibration.confusion_inversion import invert
+from calibration.judge_calibration.samples import confusion_from_table, production_sums_from_counts
 from calibration.records import OUTCOMES
 from calibration.taxonomy import default_taxonomy
 from tests.analyses.conftest import NewWorld
 from tests.analyses.worlds import World, drawn_ids, ids
 
 C, P, M, H, A = OUTCOMES
+
 N, N_DRAWN = 420, 210
+
 START = datetime(2026, 1, 5, 12)  # noqa: DTZ001  a Monday; the store keeps UTC without zone
 
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from click.testing import CliRunner
 
-from calibration.analyses.judge import JudgeAnalysis, analyse_judge
-from calibration.analyses.judge_diagnostics import diagnose_judge
-from calibration.analyses.judge_steps import JudgeStep, half_width_wanted, judge_steps
-from calibration.analyses.judge_traces import (
+from calibration.analyses.judge.calibration import JudgeAnalysis, analyse_judge
+from calibration.analyses.judge.diagnostics import diagnose_judge
+from calibration.analyses.judge.recommendations import JudgeStep, half_width_wanted, judge_steps
+from calibration.analyses.judge.traces import (
     differing,
     in_cell,
     in_group,
@@ -20,15 +20,16 @@ from calibration.analyses.judge_traces import (
     with_verdict,
     wrongly,
 )
-from calibration.analyses.planning import plan_batch
-from calibration.analyses.sampling import SELECTION
+from calibration.analyses.sampling.draw import SELECTION
+from calibration.analyses.sampling.planning import plan_batch
 from calibration.cli import main
-from calibration.correction.refusals import Notice
+from calibration.judge_calibration.refusals import Notice
 from calibration.records import Verdict
 from tests.analyses.conftest import NewWorld
 from tests.analyses.worlds import World, ids
 
 C, P, M, H, A = "complete", "partial_plus", "partial_minus", "hallucinated", "abandoned"
+
 MIX = (C, P, M, H, A)
 
 

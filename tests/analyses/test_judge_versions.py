@@ -2,12 +2,13 @@
 
 import pytest
 
-from calibration.analyses.judge_versions import compare_judges
+from calibration.analyses.judge.drift import compare_judges
 from calibration.errors import CalibrationError, InputError, MixedDataError
 from tests.analyses.conftest import NewWorld
 from tests.analyses.worlds import World, ids
 
 C, P, M, A = "complete", "partial_plus", "partial_minus", "abandoned"
+
 NO = "no_verdict"
 
 

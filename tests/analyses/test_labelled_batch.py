@@ -1,7 +1,7 @@
 import pytest
 
-from calibration.analyses.labelled_batch import choose_batch, load_batch
-from calibration.analyses.sampling import draw_batch
+from calibration.analyses.evidence.from_store import choose_batch, load_batch
+from calibration.analyses.sampling.draw import draw_batch
 from calibration.errors import CalibrationError, InputError, MixedDataError
 from calibration.records import OUTCOMES
 from calibration.store import Store

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 from click.testing import CliRunner
 
-from calibration.analyses.agreement import AgreementAnalysis, analyse_agreement
-from calibration.analyses.agreement_traces import parting_at
-from calibration.analyses.next_steps import NextStep, next_steps
+from calibration.analyses.agreement.analysis import AgreementAnalysis, analyse_agreement
+from calibration.analyses.agreement.recommendations import NextStep, next_steps
+from calibration.analyses.agreement.traces import parting_at
 from calibration.cli import main
-from calibration.estimates import Estimate
+from calibration.statistics.estimate import Estimate
 from tests.analyses.conftest import NewWorld
 from tests.analyses.worlds import World
 

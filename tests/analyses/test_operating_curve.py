@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
-from calibration.agreement.against_key import against_key
-from calibration.analyses.operating_curve import ac1_lower_limits, operating_curve
-from calibration.reviewing.certification import PassRule
+from calibration.agreement.annotators import against_key
+from calibration.analyses.reviewers.exam_report import ac1_lower_limits, operating_curve
+from calibration.reviewers.certification import PassRule
 from calibration.taxonomy import default_taxonomy
 
 TREE = default_taxonomy()
+
 FORM = dict(zip(TREE.credit, (26, 16, 11, 11, 6), strict=True))
 
 

@@ -2,9 +2,9 @@ from datetime import timedelta
 
 import pytest
 
-from calibration.analyses.overview import batch_progress, batch_results
+from calibration.analyses.reviewers.progress import batch_progress, batch_results
 from calibration.records import LabelDraft
-from calibration.reporting.planning import enough
+from calibration.reporting.sections.plans import enough
 from tests.analyses.conftest import NewWorld
 from tests.analyses.worlds import World
 

@@ -4,8 +4,8 @@ import pytest
 from click.testing import CliRunner
 from scipy import stats
 
-from calibration.analyses.planning import plan_batch
-from calibration.analyses.sampling import draw_batch
+from calibration.analyses.sampling.draw import draw_batch
+from calibration.analyses.sampling.planning import plan_batch
 from calibration.cli import main
 from calibration.errors import CalibrationError, InputError, MixedDataError
 from tests.analyses.conftest import NewWorld

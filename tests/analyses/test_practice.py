@@ -8,13 +8,14 @@ import pytest
 
 from app.desk_data import desk_data
 from app.labelling import Receipts
-from calibration.analyses.practice import add_practice, lesson
+from calibration.analyses.reviewers.practice import add_practice, lesson
 from calibration.errors import InputError
 from calibration.records import LabelDraft, Trace
 from calibration.store import Store
 from reference_dataset.loader import ReferenceSet, load_reference
 
 Answers = Callable[..., None]
+
 ME, OTHER = "anna", "ben"
 
 

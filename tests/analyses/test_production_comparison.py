@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from calibration.analyses.production_comparison import ProductionComparison, compare_files
-from calibration.analyses.report_options import ReportOptions
+from calibration.analyses.success_rate.comparison import ProductionComparison, compare_files
+from calibration.analyses.success_rate.report import ReportOptions
 from calibration.errors import InputError
-from calibration.reporting import asr_comparison
+from calibration.reporting.sections import success_rate
 from calibration.taxonomy import Taxonomy, default_taxonomy
 from tests.analyses.production_files import alike, write
 
@@ -27,7 +27,7 @@ def pair(tmp_path: Path) -> tuple[str, str]:
 
 
 def test_twenty_points_more(pair: tuple[str, str]) -> None:
-    data = asr_comparison.data(compare(*pair))
+    data = success_rate.data(compare(*pair))
     difference = data["difference"]
     assert difference["value_pp"] == pytest.approx(20.0)
     low, high = difference["interval"]
@@ -39,13 +39,13 @@ def test_twenty_points_more(pair: tuple[str, str]) -> None:
     assert data["verdict"] == "better"
     assert data["a"]["asr"]["value"] == pytest.approx(0.7)
     assert data["class_shares"]["abandoned"]["flagged"] is True
-    assert asr_comparison.data(compare(*pair[::-1]))["verdict"] == "worse"
+    assert success_rate.data(compare(*pair[::-1]))["verdict"] == "worse"
 
 
 def test_the_same_file_twice_is_equivalent_or_inconclusive_but_never_better(
     pair: tuple[str, str],
 ) -> None:
-    data = asr_comparison.data(compare(pair[0], pair[0]))
+    data = success_rate.data(compare(pair[0], pair[0]))
     assert data["difference"]["value_pp"] == 0
     assert data["verdict"] in ("equivalent", "inconclusive")
 

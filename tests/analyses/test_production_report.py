@@ -6,10 +6,8 @@ from typing import Any
 
 import pytest
 
-from calibration.analyses.asr_report import ProductionReport
-from calibration.analyses.production_report import report_on_files
-from calibration.analyses.report_options import ReportOptions
-from calibration.analyses.work_lists import write_work_lists
+from calibration.analyses.success_rate.from_runs import report_on_files, write_work_lists
+from calibration.analyses.success_rate.report import ProductionReport, ReportOptions
 from calibration.errors import CalibrationError, InputError
 from calibration.records import OUTCOMES
 from calibration.taxonomy import Taxonomy, default_taxonomy

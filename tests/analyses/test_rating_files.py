@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from calibration.analyses.rating_files import agreement_on, read_ratings
+from calibration.analyses.agreement.ratings import agreement_on, read_ratings
 from calibration.cli.main import main
 from calibration.errors import InputError
 from tests.agreement.golden import classes_of, codes_of, entries
@@ -18,7 +18,9 @@ NAMES = (
     "percent_agreement", "krippendorff_alpha", "gwet_ac", "fleiss_kappa", "conger_kappa",
     "brennan_prediger", "scott_pi", "cohen_kappa",
 )  # fmt: skip
+
 WIDE = "item,ann,bob,cy\na,x,x,\nb,y,x,y\nc,,,y\nd,,,\n"
+
 LONG = "item,rater,label\na,ann,x\na,bob,x\nb,ann,y\nb,bob,x\nb,cy,y\nc,cy,y\nd,ann,\n"
 
 

@@ -7,24 +7,26 @@ from typing import Any
 
 import pytest
 
-from calibration.analyses.agreement import analyse_agreement
-from calibration.analyses.judge import analyse_judge
-from calibration.analyses.report_options import ReportOptions
-from calibration.analyses.reviewer_drift import pools, reviewer_checks
-from calibration.analyses.sampling import draw_batch
-from calibration.analyses.store_report import report_on_store
+from calibration.analyses.agreement.analysis import analyse_agreement
+from calibration.analyses.judge.calibration import analyse_judge
+from calibration.analyses.reviewers.drift import pools, reviewer_checks
+from calibration.analyses.sampling.draw import draw_batch
+from calibration.analyses.success_rate.from_store import report_on_store
+from calibration.analyses.success_rate.report import ReportOptions
 from calibration.errors import InputError
 from calibration.records import LabelDraft, Verdict
-from calibration.reporting import asr_json
-from calibration.reviewing import inserts
+from calibration.reporting import to_json
+from calibration.reviewers import quality_checks
 from calibration.store import Store, TraceFilter
 from calibration.store.database import utc_now
 from tests.analyses.worlds import drawn_ids, ids, make_trace
-from tests.store.test_inserts import label_all, settle
+from tests.store.inserts import label_all, settle
 from tests.stores import copy_store
 
 NEW = tuple(drawn_ids(60, 30))
+
 OLD = tuple(t for t in ids(60) if t not in NEW)
+
 CLASSES = ("complete", "partial_plus", "abandoned")
 
 
@@ -72,7 +74,7 @@ def numbers(store: Store, old: str, new: str) -> dict[str, Any]:
     report = report_on_store(store, batch_id=new, options=ReportOptions(n_resamples=100))
     agreement = [analyse_agreement(store, batch) for batch in (old, new)]
     return {
-        "asr": asr_json.report(report),
+        "asr": to_json.report(report),
         "fingerprint": report.origin.fingerprint,
         "alpha": [str(a.study.overall.alpha) for a in agreement],
         "agreement": [a.fingerprint for a in agreement],
@@ -90,8 +92,8 @@ def test_no_number_differs_with_and_without_inserts(
 ) -> None:
     found = []
     for rate in (0.0, 0.3):
-        monkeypatch.setattr(inserts, "GOLD_RATE", rate)
-        monkeypatch.setattr(inserts, "REPEAT_RATE", 0.0)
+        monkeypatch.setattr(quality_checks, "GOLD_RATE", rate)
+        monkeypatch.setattr(quality_checks, "REPEAT_RATE", 0.0)
         store, old, new = make_store(tmp_path / f"{rate}.duckdb")
         for who in ("ann", "ben"):
             work(store, new, who)

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from calibration.analyses.agreement import analyse_agreement
-from calibration.analyses.reviewers import agreement_with_others
+from calibration.analyses.agreement.analysis import agreement_with_others, analyse_agreement
 from tests.analyses.worlds import World, make_world
 
 C, A = "complete", "abandoned"

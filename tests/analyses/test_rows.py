@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calibration.analyses.rows import guard, read_rows, unguard
 from calibration.errors import InputError
+from calibration.tables.rows import guard, read_rows, unguard
 
 FIELDS = ("trace_id", "outcome")
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from calibration.analyses import sampling
-from calibration.analyses.agreement import analyse_agreement
-from calibration.analyses.judge import analyse_judge
-from calibration.analyses.sampling import draw_batch, draw_ids, population
-from calibration.analyses.store_rates import rates_of_store
+from calibration.analyses.agreement.analysis import analyse_agreement
+from calibration.analyses.judge.calibration import analyse_judge
+from calibration.analyses.sampling import draw
+from calibration.analyses.sampling.draw import draw_batch, draw_ids, population
+from calibration.analyses.success_rate.from_store import rates_of_store
 from calibration.errors import CalibrationError, InputError
 from calibration.records import Trace
 from tests.analyses.conftest import NewWorld
@@ -109,7 +109,7 @@ def test_an_even_draw_gives_every_trace_the_same_chance_and_every_workflow_its_s
     names = np.array(ids(20))
     workflows = np.array(["flights"] * 11 + ["hotels"] * 8 + ["taxis"])
     drawn = np.array(
-        [sampling.draw_evenly(names, workflows, n=n_drawn, seed=s) for s in range(n_seeds)]
+        [draw.draw_evenly(names, workflows, n=n_drawn, seed=s) for s in range(n_seeds)]
     )
     assert all(len(set(row)) == n_drawn for row in drawn)
     # Each count is Binomial(2000, 7/20), in the first place of the batch 1/20; 40 tests.
@@ -127,8 +127,8 @@ def test_an_even_draw_gives_every_trace_the_same_chance_and_every_workflow_its_s
 
 def test_an_even_draw_does_not_depend_on_the_order_of_the_traces() -> None:
     names, workflows = np.array(ids(9)), np.array(["a", "b", "c"] * 3)
-    turned = sampling.draw_evenly(names[::-1], workflows[::-1], n=4, seed=3)
-    assert turned == sampling.draw_evenly(names, workflows, n=4, seed=3)
+    turned = draw.draw_evenly(names[::-1], workflows[::-1], n=4, seed=3)
+    assert turned == draw.draw_evenly(names, workflows, n=4, seed=3)
 
 
 def test_an_overlap_wants_two_labels_of_a_random_share(new_world: NewWorld) -> None:

@@ -3,24 +3,27 @@ import io
 
 import pytest
 
-from calibration.analyses.agreement import analyse_agreement
-from calibration.analyses.judge import analyse_judge
-from calibration.analyses.labelled_batch import choose_batch
-from calibration.analyses.rows import unguard
-from calibration.analyses.sampling import draw_batch
-from calibration.analyses.selecting import batch_of, list_traces, traces_csv
-from calibration.analyses.store_rates import rates_of_store
+from calibration.analyses.agreement.analysis import analyse_agreement
+from calibration.analyses.evidence.from_store import choose_batch
+from calibration.analyses.judge.calibration import analyse_judge
+from calibration.analyses.sampling.draw import draw_batch
+from calibration.analyses.sampling.selection import batch_of, list_traces, traces_csv
+from calibration.analyses.success_rate.from_store import rates_of_store
 from calibration.errors import CalibrationError, InputError
 from calibration.records import Step
-from calibration.reporting import agreement as agreement_text
-from calibration.reporting import agreement_json
+from calibration.reporting import to_json
+from calibration.reporting.sections import agreement as agreement_text
 from calibration.store import Batch, Store, TraceFilter
+from calibration.tables.rows import unguard
 from tests.analyses.conftest import NewWorld
 from tests.analyses.worlds import World, ids, make_trace
 
 FAILED = (Step(step_id="s1", role="tool", tool="pay", result="no", error=True),)
+
 HOTELS = {name: {"workflow": "hotels"} for name in ids(12)[:5]}
+
 PAID = {name: {"steps": FAILED, "task_key": "t/1"} for name in ids(12)[3:9]}
+
 FILTER = TraceFilter(tool="pay", tool_ended="error", task_key="t/1")
 
 
@@ -146,7 +149,7 @@ def test_no_rate_comes_out_of_a_selection_and_agreement_says_so(world: World) ->
     assert agreement.study.overall.n_items == 6
     assert not agreement.is_sample
     assert any("not drawn at random" in line for line in agreement_text.agreement(agreement))
-    assert agreement_json.agreement(agreement)["random_sample_of_production"] is False
+    assert to_json.agreement(agreement)["random_sample_of_production"] is False
 
 
 def test_a_rate_takes_the_newest_sample_and_passes_selections_over(world: World) -> None:

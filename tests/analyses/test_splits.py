@@ -3,8 +3,8 @@ from collections import Counter
 import pytest
 from scipy import stats
 
-from calibration.analyses.practice import add_practice, published
-from calibration.analyses.splits import SHARES, SPLITS, labelled_splits, split_of_task
+from calibration.analyses.reviewers.practice import add_practice, published
+from calibration.analyses.sampling.splits import SHARES, SPLITS, labelled_splits, split_of_task
 from tests.analyses.conftest import NewWorld
 from tests.analyses.worlds import World, ids
 

@@ -10,26 +10,33 @@ from typing import Any
 import jsonschema
 import pytest
 
-from calibration.analyses import store_parts
-from calibration.analyses.asr_report import ProductionReport
-from calibration.analyses.report_options import ReportOptions
-from calibration.analyses.store_choices import report_choices
-from calibration.analyses.store_origin import warnings
-from calibration.analyses.store_rates import rates_of_store
-from calibration.analyses.store_report import report_on_store, report_with_work, without_models
-from calibration.analyses.store_work import work_csv
+from calibration.analyses.success_rate import from_store
+from calibration.analyses.success_rate.from_store import (
+    rates_of_store,
+    report_choices,
+    report_on_store,
+    report_with_work,
+    warnings,
+    without_models,
+    work_csv,
+)
+from calibration.analyses.success_rate.report import ProductionReport, ReportOptions
 from calibration.errors import CalibrationError, InputError
-from calibration.estimates import Estimate
 from calibration.records import REFERENCE_SOURCE, Evidence, LabelDraft
-from calibration.reporting import as_text, asr_document, asr_json
-from calibration.reporting.as_html import html
+from calibration.reporting import render_text, to_json
+from calibration.reporting.render_html import html
+from calibration.reporting.sections import success_rate
+from calibration.statistics.estimate import Estimate
 from tests.analyses.conftest import NewWorld
 from tests.analyses.production_files import HOSTILE
 from tests.analyses.worlds import World, ids, make_trace
 
 N = 48
+
 WEEKS = ("2026-W40", "2026-W41")
+
 DAYS = (datetime(2026, 9, 29, 10, tzinfo=UTC), datetime(2026, 10, 6, 10, tzinfo=UTC))
+
 _tokens = count(1)
 
 
@@ -38,8 +45,8 @@ def report(world: World, **asked: Any) -> ProductionReport:
     workflow = asked.pop("workflow", None)
     options = ReportOptions(**({"n_resamples": 200} | asked))
     found = report_on_store(world.store, options=options, workflow=workflow)
-    jsonschema.Draft202012Validator(asr_json.schema()).validate(asr_json.report(found))
-    assert list(as_text.lines(asr_document.document(found)))
+    jsonschema.Draft202012Validator(to_json.schema()).validate(to_json.report(found))
+    assert list(render_text.lines(success_rate.document(found)))
     return found
 
 
@@ -204,7 +211,7 @@ def test_tags_and_evidence_come_from_the_labels(new_world: NewWorld) -> None:
     (item,) = lists["hallucinated"].first
     assert item.trace_id == first
     assert item.reasons == ("=1+1", HOSTILE[0])
-    assert HOSTILE[0] not in html(asr_document.document(found))
+    assert HOSTILE[0] not in html(success_rate.document(found))
     assert item.evidence == (f"response: Booked {first}",)
     assert lists["abandoned"].n == 0
     made = report_with_work(world.store)
@@ -248,7 +255,7 @@ def test_trials_without_labels_are_not_estimable_and_counted(new_world: NewWorld
     assert (two.n_tasks, two.n_too_few) == (0, 5)
     assert two.pass_at_k.value is None
     assert "no task has k labelled trials" in two.pass_at_k.status
-    text = "\n".join(as_text.lines(asr_document.document(found)))
+    text = "\n".join(render_text.lines(success_rate.document(found)))
     assert "not estimable +" in text
     assert "m 1, k = 2: not estimable: no task has k labelled trials of this agent" in text
 
@@ -272,8 +279,8 @@ def test_a_missing_cost_is_refused_where_that_is_asked(two_weeks: World) -> None
 def test_rarer_tags_and_further_agents_are_left_out_and_counted(
     new_world: NewWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store_parts, "MOST_TAGS", 1)
-    monkeypatch.setattr(store_parts, "MOST_AGENTS", 1)
+    monkeypatch.setattr(from_store, "MOST_TAGS", 1)
+    monkeypatch.setattr(from_store, "MOST_AGENTS", 1)
     traces = {
         name: {"task_key": f"t/{k // 4}", "trial": k, "model": f"m{k % 2}", "agent_version": "1"}
         for k, name in enumerate(ids(40))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from calibration.analyses.store_signals import StoreSignals, signals_of_store
+from calibration.analyses.success_rate.from_store import StoreSignals, signals_of_store
 from calibration.records import Step, Trace, Verdict
 from calibration.store import Store
 from tests.analyses.worlds import make_trace

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from calibration.agreement.annotators import pairwise_agreement
 from calibration.agreement.coefficients import agreement
-from calibration.agreement.pairs import pairwise_agreement
 from calibration.records import OUTCOMES
 
 LABELS = Path(__file__).parents[1] / "fixtures" / "tau_labels.csv"

@@ -1,7 +1,7 @@
 import pytest
 
-from calibration.analyses.sampling import draw_batch
-from calibration.analyses.trace_labels import labelled_trace
+from calibration.analyses.evidence.consensus import labelled_trace
+from calibration.analyses.sampling.draw import draw_batch
 from calibration.errors import InputError
 from calibration.records import Evidence, LabelDraft, Workflow
 from tests.analyses.conftest import NewWorld

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from calibration.analyses.production_report import report_on_files
-from calibration.analyses.report_options import ReportOptions
-from calibration.analyses.verifying import find_report, verify_report
+from calibration.analyses.success_rate.from_runs import report_on_files
+from calibration.analyses.success_rate.report import ReportOptions
+from calibration.analyses.success_rate.verify import find_report, verify_report
 from calibration.errors import InputError
-from calibration.reporting import asr_json
+from calibration.reporting import to_json
 from tests.analyses.production_files import MIXED10, runs, write
 
 
@@ -20,7 +20,7 @@ def saved(tmp_path: Path) -> Path:
     options = ReportOptions(n_resamples=100, targets={"complete": 0.7})
     made = report_on_files([path], options=options)
     file = tmp_path / "report.json"
-    file.write_text(json.dumps(asr_json.report(made)), encoding="utf-8")
+    file.write_text(json.dumps(to_json.report(made)), encoding="utf-8")
     return file
 
 

@@ -3,18 +3,19 @@
 import numpy as np
 import pytest
 
-from calibration.analyses.allocating import draw_allocated
-from calibration.analyses.diagnosing import WEIGHED
-from calibration.analyses.judge import analyse_judge
-from calibration.analyses.judge_diagnostics import diagnose_judge
-from calibration.analyses.judge_groups import analyse_groups
-from calibration.analyses.judge_versions import compare_judges
+from calibration.analyses.judge.calibration import analyse_judge
+from calibration.analyses.judge.diagnostics import WEIGHED, diagnose_judge
+from calibration.analyses.judge.drift import compare_judges
+from calibration.analyses.judge.groups import analyse_groups
+from calibration.analyses.sampling.stratified import draw_allocated
 from tests.analyses.conftest import NewWorld
 from tests.analyses.worlds import World, ids
 
 N = 400
+
 # The judge passes 300 of 400 traces, of which 15 failed; of the 100 others 50 succeeded.
 SAID = dict(zip(ids(N), ["complete"] * 300 + ["hallucinated"] * 100, strict=True))
+
 TRUTH = dict(
     zip(
         ids(N),
@@ -22,7 +23,9 @@ TRUTH = dict(
         strict=True,
     )
 )
+
 GAP = {name: float(SAID[name] == "complete") - float(TRUTH[name] == "complete") for name in SAID}
+
 LENIENCY = (15 - 50) / N
 
 

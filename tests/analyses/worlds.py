@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from calibration.analyses.sampling import draw_batch, draw_ids
+from calibration.analyses.sampling.draw import draw_batch, draw_ids
 from calibration.records import LabelDraft, Trace, Verdict, Workflow
 from calibration.store import Store
 

@@ -13,7 +13,9 @@ from calibration.store import sign_in
 from tests.analyses.worlds import World, make_world
 
 MAIN = Path(__file__).parents[2] / "app" / "main.py"
+
 OpenApp = Callable[..., AppTest]
+
 NewStore = Callable[..., None]
 
 

@@ -11,8 +11,7 @@ from streamlit.testing.v1 import AppTest
 from app import adjudicating, session
 from app.desk_data import team_handbook
 from app.labelling import Receipts, apply_events
-from calibration.analyses.adjudication import adjudication_work
-from calibration.analyses.handbook_proposals import handbook_proposals
+from calibration.analyses.reviewers.adjudication import adjudication_work, handbook_proposals
 from calibration.errors import NotAllowedError
 from calibration.records import Reviewer
 from calibration.store import Store
@@ -22,9 +21,13 @@ from tests.app.test_result_pages import page, texts
 from tests.browser.samples import sample_trace
 
 _tokens = count(1)
+
 VIEW = Path(__file__).parents[2] / "app" / "views" / "adjudicate.py"
+
 LEA = Reviewer(reviewer_id="lea", name="Lea", role="lead")
+
 C, P, A = "complete", "partial_plus", "abandoned"
+
 NewStore = Callable[..., None]
 
 

@@ -13,10 +13,10 @@ from streamlit.testing.v1 import AppTest
 
 from app import agreement_steps, session
 from app.components.charts import figure
-from calibration.analyses import agreement_traces as traces
-from calibration.analyses.agreement import AgreementAnalysis, analyse_agreement
-from calibration.analyses.next_steps import next_steps
-from calibration.reporting import agreement_csv
+from calibration.analyses.agreement import traces
+from calibration.analyses.agreement.analysis import AgreementAnalysis, analyse_agreement
+from calibration.analyses.agreement.recommendations import next_steps
+from calibration.reporting import csv_exports
 from calibration.store import Store, database
 from tests.analyses.worlds import World
 from tests.app.conftest import NewStore, OpenApp
@@ -246,7 +246,7 @@ def test_weeks_are_compared_once_there_are_two(
         for days, drawn in ((0, made.drawn[:10]), (14, made.drawn[10:])):
             now = database.utc_now() - timedelta(days=days)
             with monkeypatch.context() as earlier:
-                earlier.setattr("calibration.store.label_import.utc_now", lambda now=now: now)
+                earlier.setattr("calibration.store.labels.utc_now", lambda now=now: now)
                 for name, shift in (("Ann", 0), ("Ben", 1)):
                     made.label(
                         name, {t: MIX[(k + shift * (k < 3)) % 5] for k, t in enumerate(drawn)}
@@ -326,7 +326,7 @@ def test_the_files_parse_and_who_takes_them_is_written_down(
         written = agreement_steps.written(store, demo, "lea", agreement_steps.as_json)
         assert json.loads(written)["next_steps"]
         assert len(store.exposure_frame()) == 300
-        rows = agreement_steps.written(store, demo, None, agreement_csv.ratings)
+        rows = agreement_steps.written(store, demo, None, csv_exports.ratings)
         parsed = list(csv.DictReader(io.StringIO(rows, newline="")))
         assert list(parsed[0]) == ["item", "rater", "label"]
         assert len(parsed) == 600

@@ -22,10 +22,15 @@ from tests.app.test_agreement_page import cell
 from tests.app.test_result_pages import page, texts
 
 N = 60
+
 MIX = ("complete", "complete", "partial_plus", "partial_minus", "hallucinated", "abandoned")
+
 DAYS = (datetime(2026, 9, 29, 10, tzinfo=UTC), datetime(2026, 10, 6, 10, tzinfo=UTC))
+
 HEADLINE = "Agent success rate, corrected for judge error"
+
 HOSTILE = "**b** [x](http://e.example) <i>"
+
 MakeStore = Callable[..., None]
 
 

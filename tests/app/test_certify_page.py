@@ -7,9 +7,9 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import certificate_data, session
-from calibration.analyses.exam_forms import Examiner
+from calibration.analyses.reviewers.examinations import Examiner
 from calibration.store import Store
-from calibration.store.admission import CertificateDemand
+from calibration.store.leases import CertificateDemand
 from reference_dataset.loader import load_reference
 from tests.analyses.examinees import ME, Examinee, set_clock
 from tests.app.conftest import OpenApp

@@ -9,25 +9,16 @@ from streamlit.testing.v1 import AppTest
 from app import judge_data, session
 from app.components.charts import figure
 from app.judge_data import Found
-from calibration.analyses import judge_traces as traces
-from calibration.analyses.agreement_traces import TraceSet
+from calibration.analyses.agreement.traces import TraceSet
 from calibration.analyses.demo import JUDGE
+from calibration.analyses.judge import traces
 from calibration.records import LabelDraft, Verdict
-from calibration.reporting.calibration import use
-from calibration.reporting.text import number
+from calibration.reporting.render_text import number
+from calibration.reporting.sections.judge import use
 from calibration.store import Store
 from tests.analyses.worlds import World, ids
 from tests.app.conftest import NewStore, OpenApp
-from tests.app.judge_pages import (
-    MIX,
-    chip,
-    click,
-    demo,
-    demo_store,
-    described,
-    judged,
-    listed,
-)
+from tests.app.judge_pages import MIX, chip, click, demo, demo_store, described, judged, listed
 from tests.app.test_agreement_page import table
 from tests.app.test_result_pages import page, texts
 

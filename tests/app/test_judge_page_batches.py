@@ -10,11 +10,11 @@ import pytest
 
 from app import judge_list, judge_steps, session
 from app.judge_data import Found
-from calibration.analyses import judge_traces as traces
 from calibration.analyses.demo import JUDGE
-from calibration.analyses.sampling import SELECTION
+from calibration.analyses.judge import traces
+from calibration.analyses.sampling.draw import SELECTION
 from calibration.records import Verdict
-from calibration.reporting import judge_csv
+from calibration.reporting import csv_exports
 from calibration.store import Store
 from tests.analyses.worlds import World, ids
 from tests.app.conftest import NewStore, OpenApp
@@ -159,11 +159,13 @@ def test_the_files_parse_guard_formulas_and_write_down_who_takes_them(
         seen = store.exposure_frame()
         assert set(seen["what"]) == {"labels", "verdicts"}
         chosen = traces.differing(found.traces)
-        rows = list(csv.DictReader(io.StringIO(judge_csv.traces(found.traces, chosen))))
+        rows = list(csv.DictReader(io.StringIO(csv_exports.judge_traces_csv(found.traces, chosen))))
         assert [row["trace_id"] for row in rows] == list(chosen.trace_ids)
         assert {row["judge_reason"] for row in rows} == {"'=1+1 looks partial_plus"}
         assert rows[0]["class of ann"] == "partial_plus"
-        assert judge_list._csv(store, found, chosen, None) == judge_csv.traces(found.traces, chosen)
+        assert judge_list._csv(store, found, chosen, None) == csv_exports.judge_traces_csv(
+            found.traces, chosen
+        )
 
 
 def test_calibrated_labels_are_of_every_trace(demo: Found, store_file: Path) -> None:

@@ -4,7 +4,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import session
-from calibration.analyses.sampling import draw_batch
+from calibration.analyses.sampling.draw import draw_batch
 from calibration.store import Store
 from tests.app.conftest import OpenApp
 from tests.browser.samples import build_store, sample_trace

@@ -13,7 +13,9 @@ from tests.app.test_result_pages import texts
 from tests.browser.samples import build_store
 
 LEADS = ["overview", "agreement", "judge", "asr", "data", "start"]
+
 GOOD = "correct horse battery"
+
 
 SignIn = Callable[[str], str]
 

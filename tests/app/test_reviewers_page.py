@@ -12,9 +12,9 @@ from app import certificate_data, session
 from app.desk_data import desk_data
 from app.labelling import Receipts, apply_events
 from calibration.analyses.demo import build_demo
-from calibration.analyses.exam_forms import Examiner
+from calibration.analyses.reviewers.examinations import Examiner
 from calibration.records import Reviewer
-from calibration.reviewing import inserts
+from calibration.reviewers import quality_checks
 from calibration.store import Store
 from reference_dataset.loader import load_reference
 from tests.analyses.examinees import Examinee, set_clock
@@ -23,7 +23,7 @@ from tests.app.conftest import OpenApp
 from tests.app.test_result_pages import page, texts
 from tests.browser.samples import build_store
 from tests.store.builders import COMPLETE
-from tests.store.test_inserts import World, make_world
+from tests.store.inserts import World, make_world
 
 VIEW = Path(__file__).parents[2] / "app" / "views" / "reviewers.py"
 
@@ -141,8 +141,8 @@ def test_without_labels_the_page_says_why_and_what_will_be(
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    monkeypatch.setattr(inserts, "GOLD_RATE", 0.25)
-    monkeypatch.setattr(inserts, "REPEAT_RATE", 0.25)
+    monkeypatch.setattr(quality_checks, "GOLD_RATE", 0.25)
+    monkeypatch.setattr(quality_checks, "REPEAT_RATE", 0.25)
     made = make_world(tmp_path / "world.duckdb")
     yield made
     made.store.close()

@@ -22,6 +22,7 @@ from calibration.errors import NotAllowedError
 from calibration.store import Store, sign_in
 
 GOOD, OTHER = "correct horse battery", "another good phrase"
+
 SECRET = "inside of the app"
 
 
@@ -346,6 +347,7 @@ def test_nobody_else_becomes_the_first_admin(served: Store, visit: dict[str, Any
 # Open identities
 
 Visit = dict[str, Any]
+
 ELSEWHERE: list[Visit] = [
     {"client": "192.0.2.7"},
     {"client": None},

@@ -13,7 +13,9 @@ KEYS = {
     "hallucinated": "yy",
     "abandoned": "n",
 }
+
 QUOTE = "arrives on Tuesday"
+
 QUIET_S = 0.23
 
 

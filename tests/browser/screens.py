@@ -19,10 +19,15 @@ from tests.browser.conftest import CHROMIUM_ARGS, Server
 from tests.browser.screens_reviewing import STATES
 
 OUT = Path(os.environ.get("SCREENS") or Path(__file__).parents[2] / "docs" / "screens")
+
 SIZES = {"1440": (1440, 900), "1024": (1024, 768)}
+
 SCHEMES = ("light", "dark")
+
 MOST_HEIGHT = 8_000
+
 PAGES = "pages"
+
 EMPTY = (
     "agreement", "adjudicate", "reviewers", "judge", "asr", "overview", "data", "start",
 )  # fmt: skip

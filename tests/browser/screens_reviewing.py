@@ -10,12 +10,12 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from calibration.analyses.demo import build_demo
-from calibration.analyses.exam_forms import Examiner
-from calibration.analyses.handbook_proposals import handbook_proposals
+from calibration.analyses.reviewers.adjudication import handbook_proposals
+from calibration.analyses.reviewers.examinations import Examiner
 from calibration.records import LabelDraft
 from calibration.store import Store
-from calibration.store.admission import CertificateDemand
 from calibration.store.database import utc_now
+from calibration.store.leases import CertificateDemand
 from reference_dataset.loader import load_reference
 from tests.analyses.examinees import Examinee, set_clock
 from tests.analyses.test_adjudication import settle as settle_as_lea
@@ -26,7 +26,9 @@ from tests.browser.test_adjudicate import build as build_disputes
 from tests.store.builders import Clock
 
 PHRASE = "correct horse battery"
+
 Take = Callable[..., None]
+
 TakeState = Callable[[Browser, str, Callable[[Page], None]], None]
 
 

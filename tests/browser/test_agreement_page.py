@@ -7,14 +7,15 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from calibration.analyses.agreement import AgreementAnalysis, analyse_agreement
-from calibration.analyses.agreement_traces import confused
+from calibration.analyses.agreement.analysis import AgreementAnalysis, analyse_agreement
+from calibration.analyses.agreement.traces import confused
 from calibration.store import Store
 from tests.browser.conftest import Server
 from tests.browser.test_accessibility import violations
 from tests.stores import copy_store
 
 pytestmark = pytest.mark.browser
+
 
 # The first page of a server is slow on a busy machine.
 SLOW_MS = 60_000

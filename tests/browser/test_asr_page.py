@@ -8,10 +8,10 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from calibration.analyses.demo import JUDGE
-from calibration.analyses.report_options import ReportOptions
-from calibration.analyses.store_report import StoreReport, report_with_work
-from calibration.reporting.as_html import html
-from calibration.reporting.asr_document import document
+from calibration.analyses.success_rate.from_store import StoreReport, report_with_work
+from calibration.analyses.success_rate.report import ReportOptions
+from calibration.reporting.render_html import html
+from calibration.reporting.sections.success_rate import document
 from calibration.store import Store
 from tests.browser.conftest import Server
 from tests.browser.test_accessibility import settle, violations
@@ -19,6 +19,7 @@ from tests.browser.test_agreement_page import SLOW_MS, click_cell, grid
 from tests.stores import copy_store
 
 pytestmark = pytest.mark.browser
+
 WINDOW = ReportOptions(since="2026-W32", until="2026-W35")
 
 

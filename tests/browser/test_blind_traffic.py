@@ -15,18 +15,22 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, Response, WebSocket
 
-from calibration.analyses.importing import read_files, store_files
-from calibration.importers import ImportSettings
+from calibration.analyses.imports import read_files, store_files
 from calibration.records import LabelDraft, Verdict
 from calibration.store import Store
+from calibration.trace_formats import ImportSettings
 from tests.browser.conftest import Server
 from tests.browser.desk import Desk
 
 pytestmark = pytest.mark.browser
 
+
 HIDDEN = "XHIDDENX"
+
 COST = 0.7654321
+
 TRIAL = 974_711
+
 SEEN = "what the reviewer reads"
 
 
@@ -256,7 +260,9 @@ def test_nothing_hidden_goes_over_the_wire(server: Server, page: Page, tmp_path:
 
 
 GOOD = "correct horse battery"
+
 PAGES = ("overview", "agreement", "judge", "asr", "data", "start", "people")
+
 OTHERS = f"{HIDDEN}-colleague"
 
 

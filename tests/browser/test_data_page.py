@@ -13,8 +13,10 @@ from tests.browser.conftest import Server
 
 pytestmark = pytest.mark.browser
 
+
 # The first page of a server is slow on a busy machine.
 SLOW_MS = 30_000
+
 EVIL = "=1+1 ![x](http://evil.test/x.png) <img src='http://evil.test/y.png'>"
 
 

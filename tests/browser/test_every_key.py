@@ -16,8 +16,11 @@ from tests.browser.test_transcript import LINES, here, opened
 
 pytestmark = pytest.mark.browser
 
+
 Check = Callable[[Desk], None]
+
 CHECKS: dict[str, Check] = {}
+
 ERRORS = (4, 12)
 
 

@@ -16,6 +16,7 @@ from tests.browser.samples import build_store
 
 pytestmark = pytest.mark.browser
 
+
 # Run by a process of its own: the server must have let the file go.
 READ_BACK = """
 import json, sys, duckdb

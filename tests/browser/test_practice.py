@@ -17,6 +17,7 @@ from tests.browser.test_label_page import labels, read_back
 
 pytestmark = pytest.mark.browser
 
+
 TITLES = {
     "complete": "Completed",
     "partial_plus": "Partial-correct",

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, Request
 
-from calibration.analyses.production_report import report_on_files
-from calibration.analyses.report_options import ReportOptions
-from calibration.reporting.as_html import html
-from calibration.reporting.asr_document import document
+from calibration.analyses.success_rate.from_runs import report_on_files
+from calibration.analyses.success_rate.report import ReportOptions
+from calibration.reporting.render_html import html
+from calibration.reporting.sections.success_rate import document
 from tests.analyses.production_files import HOSTILE, alike, write
 from tests.browser.conftest import NOT_RUN
 from tests.browser.test_accessibility import AXE

@@ -13,6 +13,7 @@ from tests.browser.test_accessibility import violations
 
 pytestmark = pytest.mark.browser
 
+
 GOOD, OTHER = "correct horse battery", "another good phrase"
 
 

@@ -13,6 +13,7 @@ from tests.browser.test_label_page import read_back
 
 pytestmark = pytest.mark.browser
 
+
 N = 40
 
 

@@ -4,22 +4,21 @@ from typing import Any
 
 import pytest
 
-from calibration.correction.confusion import confusion_from_table
-from calibration.correction.quality import judge_quality
-from calibration.estimates import Estimate, not_estimable
-from calibration.gates.evaluate import evaluate
-from calibration.gates.measurements import (
+from calibration.gates.evaluate import (
     Change,
     CostMeasured,
     Events,
+    GateResult,
     JudgeMeasured,
     Measurements,
     WorkflowCost,
+    evaluate,
 )
-from calibration.gates.results import GateResult
-from calibration.gates.settings import GateFile, setting
+from calibration.gates.gate_file import GateFile, setting
+from calibration.judge_calibration.samples import confusion_from_table, judge_quality
 from calibration.records import OUTCOMES
-from tests.metrics.test_pass_at_k import entries
+from calibration.statistics.estimate import Estimate, not_estimable
+from tests.success_rate.test_pass_at_k import entries
 
 NONE = not_estimable("too little of it: add runs", method="m")
 
@@ -68,7 +67,9 @@ NUMBERS: dict[str, dict[str, float]] = {
     "pass_at_1[edge]": {"threshold": 0.6},
     "asr": {"threshold": 0.6},
 }
+
 GOOD_JUDGE, WEAK_JUDGE = [[80, 2], [3, 15]], [[60, 20], [10, 10]]
+
 MEASURED: dict[str, tuple[Measurements, Measurements, Measurements]] = {
     name: (
         Measurements(rates={name: of(0.9)}),
@@ -261,7 +262,7 @@ def test_the_estimator_of_pass_hat_is_the_exact_one(
     given: dict[str, int], expected: dict[str, float]
 ) -> None:
     """A homogeneous 80 % agent fails pass^3 >= .5 by the exact ratio, not by the plug-in."""
-    from calibration.metrics.pass_at_k import pass_hat_k
+    from calibration.success_rate.pass_at_k import pass_hat_k
 
     value = pass_hat_k(given["n"], given["c"], 3)
     assert value == pytest.approx(expected["hyper"])

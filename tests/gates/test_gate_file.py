@@ -9,8 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calibration.errors import InputError
-from calibration.gates.gate_file import parse_gates, read_gate_file
-from calibration.gates.settings import DEFAULTS, METRICS, default_gates, parse_name, setting
+from calibration.gates.gate_file import (
+    DEFAULTS,
+    METRICS,
+    default_gates,
+    parse_gates,
+    parse_name,
+    read_gate_file,
+    setting,
+)
 
 
 def test_an_empty_file_is_the_default_table() -> None:
@@ -140,10 +147,13 @@ def test_any_text_is_a_gate_file_or_an_input_error(text: str) -> None:
 scalars = (
     st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.lists(st.integers())
 )
+
 names = st.sampled_from([*DEFAULTS, "asr", "pass_at_3", "speed", "gates"]) | st.text(max_size=8)
+
 keys = st.sampled_from(
     ["level", "threshold", "allow_skipped", "interval_aware", "minimum_n", "kappa", "margin_pp"]
 )
+
 tops = st.sampled_from(
     ["defaults", "interval_aware", "allow_skipped", "confidence_level", "ceilings"]
 )

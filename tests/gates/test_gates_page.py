@@ -9,8 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from calibration.cli import main
-from calibration.gates.gate_file import TOP, parse_gates
-from calibration.gates.settings import DEFAULTS, METRICS
+from calibration.gates.gate_file import DEFAULTS, METRICS, TOP, parse_gates
 from tests.gates.runs import rows
 
 PAGE = (Path(__file__).parents[2] / "docs" / "gates.md").read_text(encoding="utf-8")

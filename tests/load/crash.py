@@ -10,7 +10,7 @@ from random import Random
 import duckdb
 
 from calibration.store import Store
-from calibration.store.parts import parts_directory
+from calibration.store.traces import parts_directory
 from tests.browser.conftest import Server
 from tests.browser.samples import even, sample_trace
 from tests.load.reviewers import Reviewer, team

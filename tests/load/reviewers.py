@@ -20,6 +20,7 @@ from websockets.exceptions import WebSocketException
 from websockets.typing import Subprotocol
 
 RESEND_S = 1.5
+
 PATHS = (
     {"output": "no"},
     {"output": "yes", "fabrication": "no", "all_subgoals": "yes"},

@@ -30,7 +30,9 @@ def bad_trace(rule: str, change: Callable[[Row], Any], says: str) -> Break:
 
 
 NOWHERE = "words that stand nowhere"
+
 SEVEN = "One. Two. Three. Four. Five. Six. Seven."
+
 
 BREAKS |= {
     "answers lead elsewhere": bad_label(

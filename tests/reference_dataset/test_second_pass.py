@@ -7,12 +7,7 @@ import pytest
 from calibration.records import OUTCOMES
 from calibration.taxonomy import default_taxonomy
 from reference_dataset.loader import ReferenceSet, load_reference
-from reference_dataset.records import (
-    CanonicalLabel,
-    Row,
-    SecondReading,
-    Settlement,
-)
+from reference_dataset.records import CanonicalLabel, Row, SecondReading, Settlement
 from reference_dataset.repeat_pass import repeat_pass
 from reference_dataset.set_rules import (
     Rows,
@@ -21,7 +16,9 @@ from reference_dataset.set_rules import (
 )
 
 TAXONOMY = default_taxonomy()
+
 TRACE = {"trace_id": "research-001", "prompt": "Find it.", "response": "It is red."}
+
 LABEL = {"trace_id": "research-001", "outcome": "complete", "difficulty": "clear"}
 
 

@@ -18,6 +18,7 @@ from tests.reference_dataset.copies import Copy, plain
 
 # A second reading quotes the text and is held against the class, so it breaks when they do.
 AGAIN = {"second-pass", "settlements"}
+
 BREAKS = {**breaks_of_form.BREAKS, **breaks_of_traces.BREAKS, **breaks_of_sets.BREAKS}
 
 

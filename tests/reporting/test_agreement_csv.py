@@ -8,15 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from calibration.analyses.agreement import AgreementAnalysis, analyse_agreement
-from calibration.analyses.agreement_traces import disputed_traces
-from calibration.analyses.rating_files import agreement_on, read_ratings
-from calibration.analyses.rows import unguard
-from calibration.reporting import agreement as text
-from calibration.reporting import agreement_csv, agreement_json
+from calibration.analyses.agreement.analysis import AgreementAnalysis, analyse_agreement
+from calibration.analyses.agreement.ratings import agreement_on, read_ratings
+from calibration.analyses.agreement.traces import disputed_traces
+from calibration.reporting import csv_exports, to_json
+from calibration.reporting.sections import agreement as text
+from calibration.tables.rows import unguard
 from tests.analyses.worlds import make_trace, make_world
 
 MIX = ("complete", "partial_plus", "partial_minus", "hallucinated", "abandoned")
+
 EVIL = "=1+1"
 
 
@@ -40,7 +41,7 @@ def test_the_ratings_give_the_same_alpha_when_they_are_read_again(
     result: AgreementAnalysis, tmp_path: Path
 ) -> None:
     path = tmp_path / "ratings.csv"
-    path.write_text(agreement_csv.ratings(result), encoding="utf-8", newline="")
+    path.write_text(csv_exports.ratings(result), encoding="utf-8", newline="")
     again = agreement_on(read_ratings(path, layout="long", classes=list(result.classes)))
     for name, value in result.study.coefficients.items():
         other = again.study.coefficients[name]
@@ -53,14 +54,14 @@ def test_the_ratings_give_the_same_alpha_when_they_are_read_again(
 def test_no_cell_of_an_export_is_a_formula(result: AgreementAnalysis) -> None:
     found = disputed_traces(result)
     assert EVIL in found.trace_ids
-    for written in (agreement_csv.ratings(result), agreement_csv.traces(result, found)):
+    for written in (csv_exports.ratings(result), csv_exports.agreement_traces_csv(result, found)):
         ids = [row.get("item") or row["trace_id"] for row in cells(written)]
         assert f"'{EVIL}" in ids
         assert EVIL not in ids
 
 
 def test_the_traces_are_those_of_the_list_in_its_order(result: AgreementAnalysis) -> None:
-    rows = cells(agreement_csv.traces(result, disputed_traces(result)))
+    rows = cells(csv_exports.agreement_traces_csv(result, disputed_traces(result)))
     assert [unguard(row["trace_id"]) for row in rows] == [of.trace_id for of in result.disputed]
     (row,) = [row for row in rows if row["trace_id"] == f"'{EVIL}"]
     assert row["class by ben"] == "complete"
@@ -68,8 +69,8 @@ def test_the_traces_are_those_of_the_list_in_its_order(result: AgreementAnalysis
 
 
 def test_every_estimate_of_the_json_is_a_row_of_the_csv(result: AgreementAnalysis) -> None:
-    rows = {row["what"]: row for row in cells(agreement_csv.estimates(result))}
-    written = json.loads(json.dumps(agreement_json.agreement(result), allow_nan=False))
+    rows = {row["what"]: row for row in cells(csv_exports.estimates(result))}
+    written = json.loads(json.dumps(to_json.agreement(result), allow_nan=False))
     alpha = written["coefficients"]["krippendorff_alpha"]
     row = rows["coefficients/krippendorff_alpha"]
     assert float(row["value"]) == alpha["value"]
@@ -79,12 +80,12 @@ def test_every_estimate_of_the_json_is_a_row_of_the_csv(result: AgreementAnalysi
     assert "per_node/output/disagreement/share" in rows
     assert "equal_use_of_classes/differences/ann+complete/difference" in rows
     # No two rows are about the same.
-    assert len(rows) == agreement_csv.estimates(result).count("\n") - 1
+    assert len(rows) == csv_exports.estimates(result).count("\n") - 1
 
 
 def test_text_and_json_say_the_same_next_steps(result: AgreementAnalysis) -> None:
     lines = list(text.agreement(result))
-    steps = agreement_json.agreement(result)["next_steps"]
+    steps = to_json.agreement(result)["next_steps"]
     assert steps[0]["kind"] == "settle"
     assert f"  1. {steps[0]['what']}" in lines
     assert f"     {steps[-1]['why']}" in lines

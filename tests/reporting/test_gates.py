@@ -11,18 +11,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calibration.analyses.asr_report import LeftOut
-from calibration.analyses.gate_analysis import GateAnalysis
-from calibration.gates.results import GateReport, GateResult, Part, Status
-from calibration.gates.settings import Level, default_gates
-from calibration.metrics.asr import agent_success_rate
-from calibration.reporting.gates import gates
-from calibration.reporting.gates_junit import junit
-from calibration.reporting.gates_markdown import markdown, plain
+from calibration.analyses.gates.run import GateAnalysis
+from calibration.analyses.success_rate.report import LeftOut
+from calibration.gates.evaluate import GateReport, GateResult, Part, Status
+from calibration.gates.gate_file import Level, default_gates
+from calibration.reporting.junit import junit
+from calibration.reporting.render_markdown import gates_markdown, plain
+from calibration.reporting.sections.gates import gates
+from calibration.success_rate.rate import agent_success_rate
 from tests.analyses.production_files import HOSTILE
 
 AT = datetime(2026, 11, 2, 9, 30, tzinfo=UTC)
+
 RATES = agent_success_rate([0] * 30 + [4] * 10, rng=np.random.default_rng(1))
+
 # What the schema of Jenkins' xunit plugin (junit-10.xsd) and the older one of Ant both take: by
 # element the attributes that must be there, those that may, and the children in order.
 SCHEMA: dict[str, tuple[set[str], set[str], tuple[str, ...]]] = {
@@ -151,7 +153,7 @@ def test_any_name_is_text_in_markdown(name: str) -> None:
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_names_make_no_markup_in_the_summary(name: str) -> None:
-    lines = list(markdown(analysis(every_gate(name, name), name)))
+    lines = list(gates_markdown(analysis(every_gate(name, name), name)))
     text = "\n".join(lines)
     for active in ("<script", "<img", "](", "`", "\x1b", "http:", "https:", "@everyone", "${"):
         assert active not in text
@@ -167,7 +169,7 @@ def test_marks_come_first_and_what_was_set_aside_is_said_everywhere() -> None:
     assert next(iter(gates(made))) == "MARKED: of the reference set"
     text = "\n".join(gates(made))
     assert "set aside: 3 rows, outcome is missing (the first: MARKED" in text
-    summary = "\n".join(markdown(made))
+    summary = "\n".join(gates_markdown(made))
     assert summary.index("**MARKED&#58;") < summary.index("| gate |")
     assert "Set aside: 3 rows, outcome is missing" in summary
     suite = suite_of(junit(made, at=AT))

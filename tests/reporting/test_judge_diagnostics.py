@@ -5,17 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from calibration.analyses.judge_diagnostics import diagnose_judge
-from calibration.analyses.judge_groups import analyse_groups
-from calibration.analyses.judge_versions import compare_judges
-from calibration.correction.ordinal import ordinal_agreement
+from calibration.analyses.judge.diagnostics import diagnose_judge
+from calibration.analyses.judge.drift import compare_judges
+from calibration.analyses.judge.groups import analyse_groups
+from calibration.judge_calibration.bias import ordinal_agreement
 from calibration.records import Evidence, Verdict
-from calibration.reporting import judge_comparisons as comparisons
-from calibration.reporting import judge_diagnostics as text
-from calibration.reporting import judge_diagnostics_json as as_json
+from calibration.reporting import to_json as as_json
+from calibration.reporting.sections import judge as comparisons
+from calibration.reporting.sections import judge as text
 from tests.analyses.worlds import World, ids, make_world
 
 C, P, M, A = "complete", "partial_plus", "partial_minus", "abandoned"
+
 HOSTILE = "\x1b[31mred\n\u202eturned" + "x" * 5000
 
 

@@ -10,16 +10,15 @@ import jsonschema
 import pytest
 from markdown_it import MarkdownIt
 
-from calibration.analyses.asr_report import ProductionReport
-from calibration.analyses.production_report import report_on_files
-from calibration.analyses.report_options import ReportOptions
-from calibration.reporting import asr_document, asr_json
-from calibration.reporting.as_html import POLICY, html
-from calibration.reporting.as_markdown import escaped, markdown
-from calibration.reporting.as_text import lines
+from calibration.analyses.success_rate.from_runs import report_on_files
+from calibration.analyses.success_rate.report import ProductionReport, ReportOptions
+from calibration.reporting import to_json
 from calibration.reporting.document import Name
-from calibration.reporting.plain import shown
-from calibration.reporting.svg import nice_scale
+from calibration.reporting.render_html import POLICY, html, nice_scale
+from calibration.reporting.render_markdown import escaped, markdown
+from calibration.reporting.render_text import lines
+from calibration.reporting.sections import success_rate
+from calibration.text import shown
 from tests.analyses.production_files import HOSTILE, MIXED10, alike, runs, write
 
 
@@ -62,7 +61,7 @@ class Page(HTMLParser):
 
 
 def test_the_page_has_no_tag_of_a_name(hostile: ProductionReport) -> None:
-    page = html(asr_document.document(hostile))
+    page = html(success_rate.document(hostile))
     found = Page(page)
     assert found.tags <= {
         "html", "head", "meta", "title", "style", "body", "main", "header", "h1", "h2", "h3", "p",
@@ -83,7 +82,7 @@ def test_the_page_has_no_tag_of_a_name(hostile: ProductionReport) -> None:
 
 
 def test_markdown_obeys_no_name(hostile: ProductionReport) -> None:
-    text = markdown(asr_document.document(hostile))
+    text = markdown(success_rate.document(hostile))
     made = MarkdownIt("commonmark").enable("table").render(text)
     found = Page(made)
     assert not found.tags & {"script", "img", "a", "b", "iframe", "svg"}
@@ -97,14 +96,14 @@ def test_markdown_obeys_no_name(hostile: ProductionReport) -> None:
 
 
 def test_the_terminal_is_not_steered(hostile: ProductionReport) -> None:
-    for line in lines(asr_document.document(hostile)):
+    for line in lines(success_rate.document(hostile)):
         assert not re.search("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]", line)
         assert len(line) < 1_500
 
 
 def test_hostile_names_satisfy_the_schema(hostile: ProductionReport) -> None:
-    data = json.loads(json.dumps(asr_json.report(hostile), allow_nan=False))
-    jsonschema.Draft202012Validator(asr_json.schema()).validate(data)
+    data = json.loads(json.dumps(to_json.report(hostile), allow_nan=False))
+    jsonschema.Draft202012Validator(to_json.schema()).validate(data)
     # Programs get names as they are.
     assert "<script>alert(1)</script>" in data["by_model"]
 
@@ -123,23 +122,23 @@ def test_every_report_satisfies_the_published_schema(
     tmp_path: Path, rows: list[dict[str, Any]]
 ) -> None:
     found = report(write(tmp_path / "f.csv", rows))
-    data = json.loads(json.dumps(asr_json.report(found), allow_nan=False))
-    jsonschema.Draft202012Validator.check_schema(asr_json.schema())
-    jsonschema.Draft202012Validator(asr_json.schema()).validate(data)
+    data = json.loads(json.dumps(to_json.report(found), allow_nan=False))
+    jsonschema.Draft202012Validator.check_schema(to_json.schema())
+    jsonschema.Draft202012Validator(to_json.schema()).validate(data)
     assert data.keys() >= {
         "asr", "asr_gross", "asr_literal", "asr_without_abandoned", "pass_rate", "class_shares",
         "cost", "weekly", "by_workflow", "calibrated", "set_aside",
     }  # fmt: skip
     assert data["calibrated"] is False
     assert data["asr"]["value"] == found.asr.value  # full precision
-    made = asr_document.document(found)
+    made = success_rate.document(found)
     for text in ("\n".join(lines(made)), markdown(made), html(made)):
         assert not re.search(r"\b(?:nan|inf|None)\b", text), text
 
 
 def test_the_schema_refuses_what_is_no_report(tmp_path: Path) -> None:
-    data = asr_json.report(report(write(tmp_path / "f.csv", runs(MIXED10))))
-    check = jsonschema.Draft202012Validator(asr_json.schema())
+    data = to_json.report(report(write(tmp_path / "f.csv", runs(MIXED10))))
+    check = jsonschema.Draft202012Validator(to_json.schema())
     for broken in (
         {k: v for k, v in data.items() if k != "asr"},
         data | {"surprise": 1},
@@ -151,7 +150,7 @@ def test_the_schema_refuses_what_is_no_report(tmp_path: Path) -> None:
 
 def test_all_shapes_say_the_same_number(tmp_path: Path) -> None:
     found = report(write(tmp_path / "f.csv", runs(MIXED10)))
-    made = asr_document.document(found)
+    made = success_rate.document(found)
     text = list(lines(made))
     assert text[0].startswith("Agent Success Rate (ASR) 0.490 [0.152, 0.828] (± 0.338)")
     assert "outcomes taken as given, not calibrated" in text[0]
@@ -167,7 +166,7 @@ def test_all_shapes_say_the_same_number(tmp_path: Path) -> None:
 
 def test_a_status_is_said_under_its_table(tmp_path: Path) -> None:
     found = report(write(tmp_path / "f.csv", runs([("complete", 1.0)] * 3)))
-    text = "\n".join(lines(asr_document.document(found)))
+    text = "\n".join(lines(success_rate.document(found)))
     assert "no interval from 3 runs, at least 5 are needed" in text
 
 

@@ -2,11 +2,11 @@ import json
 
 import pytest
 
-from calibration.analyses.importing import FilesRead, ImportReport
-from calibration.estimates import Estimate, not_estimable
-from calibration.importers import preview
+from calibration.analyses.imports import FilesRead, ImportReport
 from calibration.records import SetAside
-from calibration.reporting import as_json, json_values, text
+from calibration.reporting import render_text, to_json
+from calibration.statistics.estimate import Estimate, not_estimable
+from calibration.trace_formats import preview
 
 
 def estimate(value: float | None = 0.5, **changes: object) -> Estimate:
@@ -15,39 +15,39 @@ def estimate(value: float | None = 0.5, **changes: object) -> Estimate:
 
 
 def test_a_number_is_shown_with_its_interval_and_its_reservation() -> None:
-    assert text.number(estimate()) == "0.500 [0.250, 0.750]"
-    assert text.number(estimate(), digits=1) == "0.5 [0.2, 0.8]"
-    assert text.number(estimate(interval=None)) == "0.500"
-    shown = text.number(estimate(status="provisional: 2 open disagreements"))
+    assert render_text.number(estimate()) == "0.500 [0.250, 0.750]"
+    assert render_text.number(estimate(), digits=1) == "0.5 [0.2, 0.8]"
+    assert render_text.number(estimate(interval=None)) == "0.500"
+    shown = render_text.number(estimate(status="provisional: 2 open disagreements"))
     assert shown == "0.500 [0.250, 0.750]  (provisional: 2 open disagreements)"
 
 
 def test_what_cannot_be_given_is_said_in_words_without_a_digit() -> None:
     refused = not_estimable("no labels: label some traces", method="bootstrap")
-    assert text.number(refused) == "not estimable: no labels: label some traces"
-    assert (text.percent(None), text.usd(None)) == ("-", "-")
+    assert render_text.number(refused) == "not estimable: no labels: label some traces"
+    assert (render_text.percent(None), render_text.usd(None)) == ("-", "-")
 
 
 @pytest.mark.parametrize(
     ("amount", "shown"), [(0.0, "$0.0000"), (0.0123, "$0.0123"), (0.1, "$0.10"), (12.5, "$12.50")]
 )
 def test_money(amount: float, shown: str) -> None:
-    assert text.usd(amount) == shown
+    assert render_text.usd(amount) == shown
 
 
 def test_a_table_is_aligned() -> None:
-    lines = list(text.table(["a", "number"], [["long name", "1"], ["b", "22"]]))
+    lines = list(render_text.table(["a", "number"], [["long name", "1"], ["b", "22"]]))
     assert lines == ["  a          number", "  long name       1", "  b              22"]
-    assert list(text.table(["a"], [])) == ["  a"]
+    assert list(render_text.table(["a"], [])) == ["  a"]
 
 
 def test_full_precision_and_null_in_json() -> None:
     third = 1 / 3
-    written = json.loads(json.dumps(json_values.estimate(estimate(third, interval=None))))
+    written = json.loads(json.dumps(to_json.estimate(estimate(third, interval=None))))
     assert written["value"] == third
     assert written["interval"] is None
-    assert json_values.estimate(estimate())["interval"] == [0.25, 0.75]
-    refused = json_values.estimate(not_estimable("why: do this", method="m"))
+    assert to_json.estimate(estimate())["interval"] == [0.25, 0.75]
+    refused = to_json.estimate(not_estimable("why: do this", method="m"))
     assert (refused["value"], refused["interval"], refused["se"]) == (None, None, None)
     assert refused["status"] == "not_estimable: why: do this"
 
@@ -60,10 +60,10 @@ def test_rows_set_aside_are_all_shown() -> None:
             SetAside(file="dir", line=None, reason="no index"),
         ),
     )  # fmt: skip
-    lines = list(text.import_report(report))
+    lines = list(render_text.import_report(report))
     assert lines[0] == "2 imported, 0 already there, 0 changed, 2 set aside, 0 grades kept"
     assert lines[2:] == ["  set aside: f.jsonl, line 3: is not JSON", "  set aside: dir: no index"]
-    assert as_json.import_report(report)["set_aside"] == [
+    assert to_json.import_report(report)["set_aside"] == [
         {"file": "f.jsonl", "line": 3, "reason": "is not JSON"},
         {"file": "dir", "line": None, "reason": "no index"},
     ]
@@ -71,6 +71,6 @@ def test_rows_set_aside_are_all_shown() -> None:
 
 def test_an_import_of_nothing_is_previewed() -> None:
     read = FilesRead(paths=(), files=(), parsed=(), set_aside=(), preview=preview([]))
-    lines = list(text.preview(read))
+    lines = list(render_text.preview(read))
     assert lines[0] == "Traces        0 in 0 files (none)"
     assert not any("First trace" in line for line in lines)

@@ -6,15 +6,20 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.correction.production import ProductionSums, production_sums_from_counts
-from calibration.estimates import Estimate
+from calibration.judge_calibration.samples import ProductionSums, production_sums_from_counts
+from calibration.statistics.estimate import Estimate
 
 CREDIT = np.array([1.0, 0.7, 0.3, 0.0, 0.0])
+
 PRODUCTION = np.array([0.55, 0.18, 0.09, 0.12, 0.06])
+
 REFERENCE = np.array([0.25, 0.20, 0.20, 0.20, 0.15])
+
 NAMES = ("complete", "partial+", "partial-", "hallucinated", "abandoned")
+
 # Penalty distribution by class: abandoned and hallucinated runs are long and dear.
 PENALTIES = np.array([0.0, 0.2, 0.5, 1.0])
+
 PENALTY_GIVEN_CLASS = np.array(
     [
         [0.85, 0.08, 0.05, 0.02],
@@ -24,7 +29,9 @@ PENALTY_GIVEN_CLASS = np.array(
         [0.10, 0.20, 0.30, 0.40],
     ]
 )
+
 TRUE_SCORE = float(PRODUCTION @ CREDIT)
+
 TRUE_NET = float(
     (
         PRODUCTION[:, None]
@@ -32,7 +39,9 @@ TRUE_NET = float(
         * np.maximum(0, CREDIT[:, None] - PENALTIES[None, :])
     ).sum()
 )
+
 Array = NDArray[np.int64]
+
 Judge = Callable[..., None]
 
 

@@ -3,12 +3,16 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.metrics.asr import DEFAULT_CREDIT
+from calibration.success_rate.scoring import DEFAULT_CREDIT
 
 MIX = np.array([0.55, 0.18, 0.09, 0.12, 0.06])
+
 COSTS = np.array([1.0, 2.4, 3.0, 5.0])
+
 PENALTIES = np.array([0.0, 0.2, 0.5, 1.0])
+
 CEILING = 2.0
+
 COST_GIVEN_CLASS = np.array(
     [
         [0.85, 0.08, 0.05, 0.02],
@@ -18,8 +22,11 @@ COST_GIVEN_CLASS = np.array(
         [0.10, 0.20, 0.30, 0.40],
     ]
 )
+
 KEPT = np.maximum(0.0, np.array(DEFAULT_CREDIT)[:, None] - PENALTIES)
+
 CUMULATIVE = COST_GIVEN_CLASS.cumsum(axis=1)
+
 # Share of a task's runs that all have the task's own class, so that runs correlate with .33.
 TOGETHER = float(np.sqrt(0.33))
 

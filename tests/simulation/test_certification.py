@@ -15,28 +15,32 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from calibration.agreement.against_key import against_key
-from calibration.analyses.operating_curve import (
+from calibration.agreement.annotators import against_key
+from calibration.analyses.reviewers.exam_report import (
     ACCURACIES,
     OperatingPoint,
     ac1_lower_limits,
     operating_curve,
 )
 from calibration.records import OUTCOMES
-from calibration.reviewing.certification import ClassCount, decide
-from calibration.reviewing.leniency import leniency, leniency_on_mix
+from calibration.reviewers.certification import ClassCount, decide
+from calibration.reviewers.leniency import leniency, leniency_on_mix
 from calibration.taxonomy import default_taxonomy
 from reference_dataset.loader import load_reference
 
 pytestmark = pytest.mark.slow
 
+
 REPETITIONS, SEED = 20_000, 9
+
 BEGIN, END = "<!-- operating curve -->\n", "<!-- end of operating curve -->\n"
+
 HEAD = (
     "| right | AC1 part | AC1 part, recall .6 seen | whole rule, topped up "
     "| within two attempts |\n"
     "|---|---|---|---|---|\n"
 )
+
 TREE = default_taxonomy()
 
 

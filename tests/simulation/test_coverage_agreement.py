@@ -16,8 +16,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from calibration.agreement.by_rater import conger_kappa
-from calibration.agreement.chance_corrected import (
+from calibration.agreement.coefficients import (
     BRENNAN_PREDIGER,
     FLEISS_KAPPA,
     GWET_AC,
@@ -25,20 +24,25 @@ from calibration.agreement.chance_corrected import (
     KRIPPENDORFF_ORDINAL,
     PERCENT_AGREEMENT,
     SCOTT_PI,
+    cohen_kappa,
+    conger_kappa,
     estimate,
 )
-from calibration.agreement.counts import CountPatterns, count_patterns
-from calibration.agreement.two_raters import cohen_kappa
-from calibration.agreement.weights import weight_matrix
-from calibration.estimates import Estimate
+from calibration.agreement.ratings import CountPatterns, count_patterns, weight_matrix
+from calibration.statistics.estimate import Estimate
 
 pytestmark = pytest.mark.slow
 
+
 Codes = NDArray[np.int64]
+
 SEED, REPETITIONS, Q = 20261, 4000, 5
+
 QUADRATIC = weight_matrix("quadratic", Q)
+
 # Bands of docs/methods/agreement.md: wider below at 30 items, where few disagreements are seen.
 LARGE, SMALL = (0.93, 0.97), (0.91, 0.97)
+
 # Squared distances where one class has 85 %: the few items on which far-apart classes meet carry
 # the whole disagreement, and the interval is too short. These rows are there to say by how much.
 SHORT = {
@@ -46,8 +50,11 @@ SHORT = {
     ("alpha, quadratic", "85 % in one class-0.56-100x5"): (0.90, 0.97),
     ("AC2, quadratic", "85 % in one class-0.85-100x5"): (0.90, 0.97),
 }
+
 N_RESAMPLES = 1000
+
 METHOD = "jackknife Fisher z"
+
 METHODS = {"Cohen": "Fleiss-Cohen-Everitt, Fisher z"}
 
 
@@ -91,9 +98,13 @@ class Setting:
 
 
 MODERATE = partial(Setting, "moderate", (0.30, 0.20, 0.20, 0.17, 0.13))
+
 SKEWED = partial(Setting, "85 % in one class", (0.85, 0.05, 0.04, 0.03, 0.03))
+
 REFERENCE = partial(Setting, "reference set", (0.38, 0.22, 0.16, 0.14, 0.10))
+
 OfTable = Callable[[Codes, CountPatterns], Estimate]
+
 
 COEFFICIENTS: dict[str, OfTable] = {
     "alpha": lambda _, patterns: estimate(KRIPPENDORFF_ALPHA, patterns),
@@ -108,6 +119,7 @@ COEFFICIENTS: dict[str, OfTable] = {
     "percent agreement": lambda _, patterns: estimate(PERCENT_AGREEMENT, patterns),
     "Conger": lambda codes, _: conger_kappa(codes, n_classes=Q),
 }
+
 OF_TWO: dict[str, OfTable] = {
     "Scott": lambda _, patterns: estimate(SCOTT_PI, patterns),
     "Cohen": lambda codes, _: cohen_kappa(codes, n_classes=Q),

@@ -6,13 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from calibration.estimates import Estimate
-from calibration.metrics.asr import agent_success_rate, rate_of_counts
-from calibration.metrics.cost import cost_per_success
-from calibration.metrics.counting import count_runs
-from calibration.metrics.frames import counts_of_frame
-from calibration.metrics.resampling import Interval, resample
-from calibration.metrics.units import grouped_at_random, task_units
+from calibration.statistics.estimate import Estimate
+from calibration.success_rate.cost import cost_per_success
+from calibration.success_rate.rate import agent_success_rate, rate_of_counts
+from calibration.success_rate.resampling import Interval, grouped_at_random, resample, task_units
+from calibration.success_rate.runs import count_runs, counts_of_frame
 from tests.simulation.runs import (
     CEILING,
     COST_GIVEN_CLASS,
@@ -28,7 +26,9 @@ from tests.simulation.runs import (
 
 pytestmark = pytest.mark.slow
 
+
 BAND = (0.93, 0.97)
+
 REPETITIONS = 2000
 
 

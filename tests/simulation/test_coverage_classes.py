@@ -10,10 +10,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from calibration.agreement.by_rater import light_kappa
-from calibration.agreement.counts import count_patterns
-from calibration.agreement.specific import class_kappas, specific_agreement
-from calibration.estimates import Estimate
+from calibration.agreement.coefficients import class_kappas, light_kappa, specific_agreement
+from calibration.agreement.ratings import count_patterns
+from calibration.statistics.estimate import Estimate
 from tests.simulation.test_coverage_agreement import (
     LARGE,
     MODERATE,
@@ -28,7 +27,9 @@ from tests.simulation.test_coverage_resampling import Judge, judge_all
 
 pytestmark = pytest.mark.slow
 
+
 METHOD, SHORT = "jackknife Fisher z", ", known to be short"
+
 FEW = (0.80, 0.97)
 
 

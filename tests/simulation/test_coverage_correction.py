@@ -9,11 +9,13 @@ from itertools import product
 import numpy as np
 import pytest
 
-from calibration.correction.class_shares import post_stratified_shares
-from calibration.correction.inversion import Inversion, invert
-from calibration.correction.post_stratified import post_stratified
-from calibration.correction.production import ProductionSums
-from calibration.correction.refusals import inversion_refusals
+from calibration.judge_calibration.confusion_inversion import Inversion, invert
+from calibration.judge_calibration.post_stratification import (
+    post_stratified,
+    post_stratified_shares,
+)
+from calibration.judge_calibration.refusals import inversion_refusals
+from calibration.judge_calibration.samples import ProductionSums
 from tests.simulation.judged import (
     CREDIT,
     NAMES,
@@ -33,10 +35,15 @@ from tests.simulation.judged import (
 
 pytestmark = pytest.mark.slow
 
+
 REPETITIONS = 2000
+
 GRID = list(product((0.70, 0.85, 0.95), (200, 400, 600), (10_000, 100_000)))
+
 WEAK = [(accuracy, 400, 10_000) for accuracy in (0.50, 0.60)]
+
 WITH_COST = [(accuracy, n, 20_000) for accuracy in (0.70, 0.85, 0.95) for n in (200, 400)]
+
 BELOW = 0.7
 
 

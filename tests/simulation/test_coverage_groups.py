@@ -6,15 +6,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from calibration.correction.comparisons import compare_groups
-from calibration.correction.groups import Group
-from calibration.correction.inversion import invert
-from calibration.correction.production import (
+from calibration.judge_calibration.bias import slope_within_class
+from calibration.judge_calibration.confusion_inversion import invert
+from calibration.judge_calibration.groups import Group, compare_groups
+from calibration.judge_calibration.samples import (
     ProductionSums,
     production_sums,
     production_sums_from_counts,
 )
-from calibration.correction.slopes import slope_within_class
 from tests.simulation.judged import (
     CREDIT,
     PENALTIES,
@@ -27,11 +26,17 @@ from tests.simulation.judged import (
 
 pytestmark = pytest.mark.slow
 
+
 NAMES = ("a", "b", "c", "d", "e")
+
 FIRST = np.array([0.55, 0.18, 0.09, 0.12, 0.06])
+
 SECOND = np.array([0.45, 0.20, 0.13, 0.14, 0.08])
+
 OTHERS = np.array([0.35, 0.20, 0.20, 0.15, 0.10])
+
 Mix = NDArray[np.float64]
+
 Cells = NDArray[np.int64]
 
 

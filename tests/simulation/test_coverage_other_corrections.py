@@ -3,16 +3,19 @@
 import numpy as np
 import pytest
 
-from calibration.correction.bayesian import bayesian
-from calibration.correction.bootstrap import bootstrap_post_stratified
-from calibration.correction.bootstrap_inversion import bootstrap_inversion
-from calibration.correction.calibrate import LabelledSample, calibrate, calibrate_tables
-from calibration.correction.lee import lee
-from calibration.correction.post_stratified import post_stratified
-from calibration.correction.ppi_plus_plus import ppi_plus_plus
-from calibration.correction.production import production_sums_from_counts
-from calibration.correction.proxies import score_proxies, score_sums
-from calibration.correction.transport import transport_gap
+from calibration.judge_calibration.bayesian import bayesian
+from calibration.judge_calibration.calibrate import calibrate, calibrate_tables, transport_gap
+from calibration.judge_calibration.confusion_inversion import bootstrap_inversion, lee
+from calibration.judge_calibration.post_stratification import (
+    bootstrap_post_stratified,
+    post_stratified,
+)
+from calibration.judge_calibration.prediction_powered import (
+    ppi_plus_plus,
+    score_proxies,
+    score_sums,
+)
+from calibration.judge_calibration.samples import LabelledSample, production_sums_from_counts
 from tests.simulation.judged import (
     CREDIT,
     PRODUCTION,
@@ -30,10 +33,14 @@ from tests.simulation.judged import (
 
 pytestmark = pytest.mark.slow
 
+
 REPETITIONS = 2000
+
 # Where every repetition draws by itself.
 FEWER = 1000
+
 N = 10_000
+
 SETTINGS = [(0.70, 200, False), (0.85, 400, False), (0.95, 200, False), (0.70, 400, True)]
 
 

@@ -5,21 +5,30 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from calibration.estimates import Estimate
-from calibration.metrics.pass_at_k import Trials, pass_over_tasks
-from calibration.metrics.pass_posterior import pass_of_one_task, pass_of_tasks
+from calibration.statistics.estimate import Estimate
+from calibration.success_rate.pass_at_k import (
+    Trials,
+    pass_of_one_task,
+    pass_of_tasks,
+    pass_over_tasks,
+)
 
 pytestmark = pytest.mark.slow
 
+
 K, SEED = 3, 20268
+
 # Chances of tasks: spread out, mostly good, and two kinds that no Beta describes.
 MIXES: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
     "Beta(2, 1)": lambda rng, n: rng.beta(2, 1, n),
     "Beta(8, 2)": lambda rng, n: rng.beta(8, 2, n),
     "half .9, half .3": lambda rng, n: rng.choice([0.9, 0.3], n),
 }
+
 HAT = {"Beta(2, 1)": 2 / 5, "Beta(8, 2)": 8 * 9 * 10 / (10 * 11 * 12), "half .9, half .3": 0.378}
+
 BAND = (0.93, 0.975)
+
 # Of two kinds of task the Beta is the wrong family, and the hierarchy is a little short or long.
 WRONG_FAMILY = (0.90, 0.99)
 

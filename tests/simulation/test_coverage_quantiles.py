@@ -5,12 +5,14 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from calibration.metrics.quantiles import quantile_estimate
-from calibration.metrics.sums import square_sums
+from calibration.statistics.means import square_sums
+from calibration.statistics.quantiles import quantile_estimate
 
 pytestmark = pytest.mark.slow
 
+
 SEED, REPETITIONS = 20269, 2000
+
 # Log-normal with standard deviation 1 in the logarithm.
 TRUTH = float(np.exp(1.6448536269514722))
 

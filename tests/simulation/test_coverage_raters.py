@@ -11,19 +11,24 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binomtest
 
-from calibration.agreement.against_key import against_key
-from calibration.agreement.equal_margins import equal_margins
-from calibration.agreement.leave_one_out import leave_one_out
+from calibration.agreement.annotators import against_key, equal_margins, leave_one_out
 
 pytestmark = pytest.mark.slow
 
+
 MODERATE = (0.30, 0.20, 0.20, 0.17, 0.13)
+
 SKEWED = (0.85, 0.05, 0.04, 0.03, 0.03)
+
 HABIT = (0.10, 0.10, 0.10, 0.10, 0.60)
+
 MIXES = {"moderate": MODERATE, "85 % in one class": SKEWED}
+
 REPETITIONS = 4000
+
 # A margin of a rare class rests on few items that differ, and errs on the wide side.
 WIDE, SMALL = (0.93, 0.99), (0.91, 0.98)
+
 Judge = Callable[..., None]
 
 

@@ -10,14 +10,11 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-from calibration.agreement.chance_corrected import GWET_AC, KRIPPENDORFF_ALPHA, estimate
-from calibration.agreement.clusters import clusters_of
-from calibration.agreement.counts import count_patterns, patterns_of_items
-from calibration.agreement.differences import change, difference
-from calibration.agreement.linearised import gwet_interval
-from calibration.agreement.resampling import resample
-from calibration.agreement.shares import class_pairs, disagreement_shares
-from calibration.estimates import Estimate
+from calibration.agreement.coefficients import GWET_AC, KRIPPENDORFF_ALPHA, estimate
+from calibration.agreement.disagreement import class_pairs, disagreement_shares
+from calibration.agreement.inference import change, clusters_of, difference, gwet_interval, resample
+from calibration.agreement.ratings import count_patterns, patterns_of_items
+from calibration.statistics.estimate import Estimate
 from tests.simulation.test_coverage_agreement import (
     LARGE,
     MODERATE,
@@ -32,7 +29,9 @@ from tests.simulation.test_coverage_agreement import (
 
 pytestmark = pytest.mark.slow
 
+
 REPETITIONS = 2000
+
 Judge = Callable[..., None]
 
 

@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from calibration.metrics.mix_shift import mix_shifts
-from calibration.metrics.shares import clustered_share
+from calibration.statistics.means import clustered_share
+from calibration.success_rate.trend import mix_shifts
 
 pytestmark = pytest.mark.slow
 
+
 REPETITIONS = 2000
+
 # Exact limits are on the safe side where few events are expected.
 BAND = (0.94, 1.0)
 

@@ -5,11 +5,13 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from calibration.metrics.sums import ratio_of_totals, square_sums
+from calibration.statistics.means import ratio_of_totals, square_sums
 
 pytestmark = pytest.mark.slow
 
+
 SEED, REPETITIONS = 20301, 2000
+
 # Log-normal with standard deviation .8 in the logarithm; tasks handle 1 to 4 units.
 TRUTH = float(np.exp(0.32))
 

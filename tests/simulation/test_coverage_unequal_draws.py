@@ -6,23 +6,30 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from calibration.agreement.chance_corrected import GWET_AC, KRIPPENDORFF_ALPHA, estimate
-from calibration.agreement.counts import count_patterns
-from calibration.agreement.weighted import estimate_weighted
-from calibration.analyses.sampling import draw_within
-from calibration.correction.allocation import allocate, stratum_sds
-from calibration.correction.audit import audit_size, error_rate
-from calibration.correction.class_shares import post_stratified_shares
-from calibration.correction.effective_size import effective_gain
-from calibration.correction.means import mean_against_zero
-from calibration.correction.post_stratified import post_stratified
-from calibration.correction.single_source import human_only
-from calibration.correction.slopes import slope_within_class
+from calibration.agreement.coefficients import GWET_AC, KRIPPENDORFF_ALPHA, estimate
+from calibration.agreement.inference import estimate_weighted
+from calibration.agreement.ratings import count_patterns
+from calibration.analyses.sampling.draw import draw_within
+from calibration.judge_calibration.bias import slope_within_class
+from calibration.judge_calibration.label_planning import (
+    allocate,
+    audit_size,
+    error_rate,
+    stratum_sds,
+)
+from calibration.judge_calibration.label_worth import effective_gain
+from calibration.judge_calibration.post_stratification import (
+    post_stratified,
+    post_stratified_shares,
+)
+from calibration.statistics.means import human_only, mean_against_zero
 from tests.simulation.judged import CREDIT, PRODUCTION, lenient_judge
 
 pytestmark = pytest.mark.slow
 
+
 N, SEED = 20_000, 20291
+
 Array = NDArray[np.int64]
 
 

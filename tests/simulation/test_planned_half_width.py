@@ -4,21 +4,25 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from calibration.correction.planning import (
+from calibration.judge_calibration.label_planning import (
     Spread,
     measured_spread,
     planned_human_only,
     planned_post_stratified,
     worst_spread,
 )
-from calibration.correction.post_stratified import post_stratified
-from calibration.correction.single_source import human_only
+from calibration.judge_calibration.post_stratification import post_stratified
+from calibration.statistics.means import human_only
 
 pytestmark = pytest.mark.slow
 
+
 SEED, REPETITIONS, N_PRODUCTION = 20281, 400, 20_000
+
 CREDIT = np.array([1.0, 0.7, 0.3, 0.0, 0.0])
+
 MIX = np.array([0.52, 0.14, 0.14, 0.11, 0.09])
+
 JUDGES = {
     "good": np.eye(5) * 0.8 + 0.04,
     "lenient": np.array(
@@ -32,6 +36,7 @@ JUDGES = {
     ),
     "blind": np.full((5, 5), 0.2),
 }
+
 Production = tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]
 
 

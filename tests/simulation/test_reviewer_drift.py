@@ -8,21 +8,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from calibration.reviewing.drift import (
-    BASELINE,
-    FALSE_ALARMS,
-    RECENT,
-    FloatArray,
-    alarm_limit,
-    sums,
-)
-from calibration.reviewing.shares import difference, share
+from calibration.reviewers.drift import BASELINE, FALSE_ALARMS, RECENT, alarm_limit, sums
+from calibration.statistics.intervals import difference, share
+from calibration.statistics.validation import FloatArray
 
 pytestmark = pytest.mark.slow
 
+
 SEED = 20300
+
 REPETITIONS = 4_000
+
 LIMIT_SIMULATIONS = 4_000
+
 LONGEST = 600
 
 

@@ -7,17 +7,21 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from calibration.metrics.class_changes import class_changes
-from calibration.metrics.counting import count_runs
-from calibration.metrics.counts import RunCounts
-from calibration.metrics.differences import Difference, difference_of
-from calibration.metrics.joint import side_by_side
-from calibration.metrics.resampling import resample
+from calibration.success_rate.comparison import (
+    Difference,
+    class_changes,
+    difference_of,
+    side_by_side,
+)
+from calibration.success_rate.resampling import resample
+from calibration.success_rate.runs import RunCounts, count_runs
 from tests.simulation.runs import CEILING, MIX, independent, repeated, shifted
 
 pytestmark = pytest.mark.slow
 
+
 REPETITIONS = 2000
+
 # What the methodology's default report shows.
 PRINTED_MIX = np.array([0.58, 0.12, 0.08, 0.04, 0.18])
 

@@ -5,14 +5,15 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from calibration.metrics.anomalies import false_alarm_rate
-from calibration.metrics.counting import count_runs
-from calibration.metrics.weekly import weekly_series
+from calibration.success_rate.runs import count_runs
+from calibration.success_rate.trend import false_alarm_rate, weekly_series
 from tests.simulation.runs import CEILING, TRUTH, independent, repeated, shifted
 
 pytestmark = pytest.mark.slow
 
+
 REPETITIONS = 2000
+
 WEEKS = tuple(f"2026-W{week:02d}" for week in range(1, 10))
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from calibration.records import LabelDraft
 from calibration.store import Store
-from calibration.store.settling import Settlement
+from calibration.store.adjudication import Settlement
 from tests.store.builders import Desk, make_desk, token
 
 

@@ -11,14 +11,18 @@ from typing import Any
 
 from calibration.records import Evidence, LabelDraft, Step, Trace, trace_identity
 from calibration.store import LabelReceipt, Store
-from calibration.store.parts import parts_directory
+from calibration.store.traces import parts_directory
 
 ABANDONED = {"output": "no"}
+
 COMPLETE = {"output": "yes", "fabrication": "no", "all_subgoals": "yes"}
+
 PARTIAL_PLUS = {
     "output": "yes", "fabrication": "no", "all_subgoals": "no", "material_error": "no",
 }  # fmt: skip
+
 HALLUCINATED = {"output": "yes", "fabrication": "yes"}
+
 
 _numbers = count(1)
 

@@ -9,16 +9,9 @@ from typing import Any
 import pytest
 
 from calibration.records import LabelDraft
-from calibration.reviewing import inserts
+from calibration.reviewers import quality_checks
 from calibration.store import Store
-from tests.store.builders import (
-    COMPLETE,
-    Desk,
-    empty_store,
-    make_trace,
-    query,
-    token,
-)
+from tests.store.builders import COMPLETE, Desk, empty_store, make_trace, query, token
 
 N_GOLD, N_OWN, N_NEW = 40, 40, 40
 
@@ -104,8 +97,8 @@ def make_world(path: Path, *, days: float = 8, settled: int = N_GOLD) -> World:
 @pytest.fixture
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Put something in at every second slot or so."""
-    monkeypatch.setattr(inserts, "GOLD_RATE", 0.25)
-    monkeypatch.setattr(inserts, "REPEAT_RATE", 0.25)
+    monkeypatch.setattr(quality_checks, "GOLD_RATE", 0.25)
+    monkeypatch.setattr(quality_checks, "REPEAT_RATE", 0.25)
 
 
 @pytest.fixture(scope="module")

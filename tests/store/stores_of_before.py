@@ -15,26 +15,23 @@ from typing import Any
 
 import duckdb
 
-from calibration.records import (
-    Draft,
-    Evidence,
-    LabelDraft,
-    Step,
-    SubGoal,
-    Trace,
-    Verdict,
-    Workflow,
-)
+from calibration.records import Draft, Evidence, LabelDraft, Step, SubGoal, Trace, Verdict, Workflow
 from calibration.store import Store, TraceFilter
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "stores"
+
 STORE = "store.duckdb"
+
 PASSPHRASE = "correct horse battery"
+
 COMPLETE = {"output": "yes", "fabrication": "no", "all_subgoals": "yes"}
+
 PARTIAL_PLUS = {
     "output": "yes", "fabrication": "no", "all_subgoals": "no", "material_error": "no",
 }  # fmt: skip
+
 HALLUCINATED = {"output": "yes", "fabrication": "yes"}
+
 ABANDONED = {"output": "no"}
 
 

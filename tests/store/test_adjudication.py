@@ -4,15 +4,10 @@ import pytest
 
 from calibration.errors import InputError, LabelRefusedError, TaxonomyError
 from tests.store.benches import Bench, bench
-from tests.store.builders import (
-    ABANDONED,
-    COMPLETE,
-    PARTIAL_PLUS,
-    query,
-    token,
-)
+from tests.store.builders import ABANDONED, COMPLETE, PARTIAL_PLUS, query, token
 
 __all__ = ["bench"]
+
 PARTIAL_MINUS = PARTIAL_PLUS | {"material_error": "yes"}
 
 

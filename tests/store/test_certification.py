@@ -13,9 +13,9 @@ from calibration.errors import (
     UncertifiedReviewerError,
 )
 from calibration.records import LabelDraft
-from calibration.store import Store, admission, attempts, certification, labels
-from calibration.store.admission import CertificateDemand
+from calibration.store import Store, certification, labels, leases
 from calibration.store.certification import Exam
+from calibration.store.leases import CertificateDemand
 from calibration.taxonomy import default_taxonomy
 from tests.store.builders import ABANDONED, COMPLETE, Clock, Desk, make_traces, token
 
@@ -25,7 +25,7 @@ VALID = timedelta(days=90)
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    for module in (admission, attempts, certification, labels):
+    for module in (leases, certification, certification, labels):
         monkeypatch.setattr(module, "utc_now", made)
     return made
 

@@ -9,11 +9,7 @@ from calibration.errors import InputError, LabelRefusedError
 from calibration.records import Draft
 from calibration.store import Store
 from calibration.store.database import utc_now
-from tests.store.builders import (
-    ABANDONED,
-    Clock,
-    token,
-)
+from tests.store.builders import ABANDONED, Clock, token
 from tests.store.inserts import (
     N_NEW,
     World,

@@ -5,10 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.store.builders import (
-    make_trace,
-    token,
-)
+from tests.store.builders import make_trace, token
 from tests.store.inserts import (
     World,
     first_world,

@@ -13,14 +13,21 @@ import pytest
 
 from calibration.errors import InputError, StoreError, StoreLockedError, TaxonomyError
 from calibration.records import Verdict, Workflow
-from calibration.store import Keeper, RemoteStore, Store, handover, make_way, traces
-from calibration.store.handover import SILENT, inbox, is_attended
-from calibration.store.parts import parts_directory
-from calibration.store.snapshot import open_snapshot, publish, snapshot_path
+from calibration.store import Keeper, RemoteStore, Store, make_way, sharing, traces
+from calibration.store.sharing import (
+    SILENT,
+    inbox,
+    is_attended,
+    open_snapshot,
+    publish,
+    snapshot_path,
+)
+from calibration.store.traces import parts_directory
 from calibration.taxonomy import default_taxonomy, taxonomy_from_dict
 from tests.store.builders import make_trace, make_traces
 
 LOCKED = StoreLockedError("the app holds it")
+
 IDS = [trace.trace_id for trace in make_traces(30)]
 
 
@@ -224,7 +231,7 @@ def test_a_long_request_keeps_the_app_alive_in_the_eyes_of_others(
     held: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A request that takes longer than silence may last is not given up."""
-    monkeypatch.setattr(handover, "SILENT", 2.5)
+    monkeypatch.setattr(sharing, "SILENT", 2.5)
     keeper = held.keeper()
     keeper.round()
     far = remote(held)

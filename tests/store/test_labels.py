@@ -6,7 +6,7 @@ import pytest
 from calibration.errors import LabelRefusedError
 from calibration.records import Evidence, LabelDraft
 from calibration.store import import_token
-from calibration.store.label_checks import MAX_TEXT
+from calibration.store.labels import MAX_TEXT
 from tests.store.builders import (
     ABANDONED,
     COMPLETE,

@@ -9,20 +9,16 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    precondition,
-    rule,
-)
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from calibration.errors import LabelRefusedError
 from calibration.store import Store, leases, queue
 from tests.store.builders import ABANDONED, COMPLETE, PARTIAL_PLUS, Clock, Desk, make_desk
 
 REVIEWERS = ("ann", "bob", "cy")
+
 OUTCOMES = {"complete": COMPLETE, "abandoned": ABANDONED, "partial_plus": PARTIAL_PLUS}
+
 LEASE = timedelta(minutes=15)
 
 
@@ -108,6 +104,7 @@ class Model:
 
 
 reviewers = st.sampled_from(REVIEWERS)
+
 positions = st.integers(0, 4)
 
 
@@ -225,4 +222,5 @@ StoreMachine.TestCase.settings = settings(
     phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
     suppress_health_check=list(HealthCheck),
 )
+
 TestStoreAgainstModel = StoreMachine.TestCase

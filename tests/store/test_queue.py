@@ -7,9 +7,9 @@ import pytest
 
 from calibration.errors import InputError, LabelRefusedError, UncertifiedReviewerError
 from calibration.records import Draft, LabelDraft, Workflow
-from calibration.store import Store, drafts
-from calibration.store.admission import CertificateDemand
+from calibration.store import Store, labels
 from calibration.store.database import Cursor, Database
+from calibration.store.leases import CertificateDemand
 from tests.store.builders import ABANDONED, Clock, Desk, make_trace, make_traces, query
 
 
@@ -211,7 +211,7 @@ def test_a_label_that_was_rolled_back_does_not_move_the_queue(
 
     (trace, *_) = desk.queue()
     with monkeypatch.context() as patch:
-        patch.setattr(drafts, "drop", cut_off)
+        patch.setattr(labels, "drop", cut_off)
         with pytest.raises(KeyboardInterrupt):
             desk.label(trace)
     assert desk.queue()[0] == trace

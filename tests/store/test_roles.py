@@ -12,11 +12,13 @@ from calibration.store.store import Store
 
 # Of whoever holds the file, and not calls of a person.
 OF_THE_HOLDER = {"open", "open_to_read", "keeper", "close", "path", "acting_as", "of_session"}
+
 CALLS = sorted(
     name
     for name, _ in inspect.getmembers(Store, inspect.isfunction)
     if not name.startswith("_") and name not in OF_THE_HOLDER
 )
+
 # Written out, not read off the calls: whoever opens one wider has to say so here too. What is in
 # neither is for leads and above.
 FOR_REVIEWERS = {
@@ -31,15 +33,18 @@ FOR_REVIEWERS = {
     "batches", "certificate_demand", "end_session", "handbook_additions", "identities",
     "is_simulated", "production_mix", "taxonomy", "workflows",
 }  # fmt: skip
+
 FOR_ADMINS = {
     "access", "add_reviewer", "make_first_admin", "person_of_session", "set_certificate_demand",
     "set_identities", "set_passphrase", "set_role", "set_taxonomy", "sign_in_is_configured",
     "take_passphrase", "verify_sign_in", "wants_first_admin",
 }  # fmt: skip
+
 NOT_IN_ONES_NAME = {
     "batches", "certificate_demand", "end_session", "handbook_additions", "identities",
     "is_simulated", "production_mix", "taxonomy", "workflows",
 }  # fmt: skip
+
 ANN = Reviewer(reviewer_id="ann", name="Ann")
 
 

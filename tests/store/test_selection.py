@@ -9,8 +9,8 @@ import pytest
 
 from calibration.errors import InputError, StoreError
 from calibration.records import REFERENCE_SOURCE, Step, Trace, Verdict
-from calibration.store import Keeper, Store, TraceFilter, saved_queries
-from calibration.store.parts import parts_directory
+from calibration.store import Keeper, Store, TraceFilter, trace_search
+from calibration.store.traces import parts_directory
 from tests.store.builders import ABANDONED, COMPLETE, Desk, empty_store, make_trace, query
 from tests.store.test_keeper import remote, until
 
@@ -36,7 +36,9 @@ CHANGES: dict[int, dict[str, Any]] = {
     4: {"workflow": "hotels", "started_at": datetime(2026, 1, 3, tzinfo=UTC), "steps": ()},
     5: {"source": REFERENCE_SOURCE, "steps": calls(secret="o")},
 }  # fmt: skip
+
 TRACES = [make_trace(k, **CHANGES[k]) for k in CHANGES]
+
 NUMBER = {trace.trace_id: k for k, trace in enumerate(TRACES)}
 
 
@@ -274,8 +276,8 @@ def test_a_query_without_a_name_is_refused(store: Store, name: str) -> None:
 
 
 def test_a_query_of_another_version_is_left_out(store: Store) -> None:
-    saved_queries._append(store._db, "old", {"colour": "red"})
-    saved_queries._append(store._db, "bad", {"classes": ["none such"]})
+    trace_search._append(store._db, "old", {"colour": "red"})
+    trace_search._append(store._db, "bad", {"classes": ["none such"]})
     store.save_query("good", TraceFilter())
     assert list(store.saved_queries()) == ["good"]
 

@@ -8,15 +8,18 @@ import pytest
 from argon2 import Parameters, extract_parameters
 
 from calibration.errors import InputError, NotAllowedError, SignInError
-from calibration.store import Store, generated_passphrase, passphrases, sessions, sign_in
-from calibration.store.passphrases import verified
-from calibration.store.snapshot import publish
+from calibration.store import Store, generated_passphrase, sign_in
+from calibration.store.sharing import publish
+from calibration.store.sign_in import verified
 from tests.store.builders import Clock, empty_store, query
 
 pytestmark = pytest.mark.usefixtures("quick_hashes")
 
+
 GOOD = "correct horse battery"
+
 OTHER = "another good phrase"
+
 HERE, THERE = "192.0.2.7", "198.51.100.9"
 
 
@@ -24,7 +27,7 @@ HERE, THERE = "192.0.2.7", "198.51.100.9"
 def turned(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
     monkeypatch.setattr(sign_in, "utc_now", made)
-    monkeypatch.setattr(sessions, "utc_now", made)
+    monkeypatch.setattr(sign_in, "utc_now", made)
     return made
 
 
@@ -137,7 +140,7 @@ def test_nobody_has_no_passphrase(store: Store) -> None:
 def test_a_generated_passphrase_is_good_and_never_the_same() -> None:
     made = {generated_passphrase() for _ in range(50)}
     assert len(made) == 50
-    assert all(len(passphrases.hashed(p)) > 50 for p in list(made)[:2])
+    assert all(len(sign_in.hashed(p)) > 50 for p in list(made)[:2])
 
 
 def test_what_is_no_hash_is_not_stored(team: Store) -> None:
@@ -243,7 +246,7 @@ def test_attempts_at_the_same_time_are_all_counted(team: Store) -> None:
 def test_one_address_does_not_try_many_names(
     team: Store, turned: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("calibration.store.sign_in_limits.FREE_OF_ADDRESS", 6)
+    monkeypatch.setattr("calibration.store.sign_in.FREE_OF_ADDRESS", 6)
     assert [fail(team, f"name {k}", "2001:db8::1") for k in range(6)][-1] == 900
     with pytest.raises(SignInError, match="Too many"):
         team.verify_sign_in("Ada", GOOD, "2001:db8::2")  # the same network
@@ -253,7 +256,7 @@ def test_one_address_does_not_try_many_names(
 def test_many_addresses_do_not_try_one_name_nor_lock_its_owner_out(
     team: Store, turned: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("calibration.store.sign_in_limits.FREE_OF_NAME", 6)
+    monkeypatch.setattr("calibration.store.sign_in.FREE_OF_NAME", 6)
     assert team.verify_sign_in("Ada", GOOD, HERE)
     for k in range(6):
         fail(team, "Ada", f"203.0.113.{k}")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from calibration.records import Step
 from calibration.store.store import Store
-from calibration.store.tools import ToolUse, tool_uses
+from calibration.store.traces import ToolUse, tool_uses
 from tests.store.builders import make_trace
 
 STEPS = (

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from calibration.errors import InputError, StoreError
 from calibration.records import Attachment, Step, SubGoal, Verdict
-from calibration.store import Store, parts, traces
-from calibration.store.parts import parts_directory
+from calibration.store import Store, traces
+from calibration.store.traces import parts_directory
 from tests.store.builders import Desk, make_trace, make_traces, query
 
 
@@ -78,7 +78,7 @@ def test_a_trace_labelled_while_its_replacement_is_written_is_kept(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (first, *_) = desk.queue()
-    write = parts.write_part
+    write = traces.write_part
 
     def label_meanwhile(*arguments: Any) -> str:
         desk.label(first)

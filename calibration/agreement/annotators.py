@@ -1,0 +1,961 @@
+"""Each rater: pairs, agreement with the others and with a key, use of the classes.
+
+Raters see different items, so their shares of a class differ even when they rate alike. Every
+comparison is therefore made within the item: what a rater gave, less the mean of what the others
+gave on the same item.
+
+A vote of the others would be a moving target, and the closer to a rater the more of them there
+are of the same mind; so each pair of ratings is compared by itself.
+"""
+
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special, stats
+
+from calibration.agreement.coefficients import (
+    GWET_AC,
+    KRIPPENDORFF_ALPHA,
+    ONE_CLASS_LEFT,
+    PERCENT_AGREEMENT,
+    Coefficient,
+    cohen_kappa_of_table,
+    distances_of,
+    estimate,
+    from_features,
+)
+from calibration.agreement.inference import DIFFERENCE, difference_of_parts, jackknife_difference
+from calibration.agreement.ratings import (
+    MISSING,
+    CountPatterns,
+    checked_weights,
+    class_counts,
+    count_patterns,
+    patterns_from_counts,
+    validated_codes,
+)
+from calibration.statistics.contingency import TestResult, bhapkar, holm, wilson_interval
+from calibration.statistics.estimate import OK, Estimate, not_estimable
+from calibration.statistics.intervals import METHOD, NO_SPREAD
+from calibration.statistics.validation import FloatArray, IntArray, check_confidence_level
+
+WALD = "item-clustered Wald test, Hotelling's F over the items on which raters differ"
+
+PAIRED = "difference within items, Bonett-Price"
+
+NEVER_DIFFER = "undefined: the raters never differ"
+
+ALWAYS_ALIKE = "undefined: the raters differ on every item in the same way; it needs no test"
+
+# With fewer items that differ for a degree of freedom too many false alarms are raised.
+ITEMS_PER_DF = 5
+
+LEAST_DIFFERING = 10
+
+# Directions in which the scores of items vary less than this, beside the most, are rounding.
+RANK_TOLERANCE = 1e-9
+
+
+SHARED_NOTHING = "this rater shared no item with another: give some of the same items to both"
+
+UNCHANGED = "no interval: no item changes alpha by this rater; rate more items"
+
+
+WILSON = "Wilson"
+
+FLEISS_COHEN_EVERITT = "Fleiss-Cohen-Everitt, Fisher z"
+
+NO_KEY = "this rater rated no item of the key: give some of them to this rater"
+
+NOTHING_SHARED = "no item has two ratings of the panel and one from outside: give some to two"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarginDifference:
+    """How often one rater gives a class, beside the others on the same items.
+
+    Parameters
+    ----------
+    rater, class_code : int
+        Column of the ratings and position of the class.
+    share, share_of_others : float or None
+        Share of the class in the rater's ratings, and the mean over the same items of its share
+        in the others' ratings; None when the rater shared no item.
+    difference : Estimate
+        `share` less `share_of_others`, n = items that the rater shared with another.
+    p_value, p_holm : float or None
+        Two-sided, alone and adjusted for all raters and classes compared; None where nothing
+        was compared.
+    """
+
+    rater: int
+    class_code: int
+    share: float | None
+    share_of_others: float | None
+    difference: Estimate
+    p_value: float | None
+    p_holm: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EqualMargins:
+    """Whether raters use the classes alike, and who does not.
+
+    Parameters
+    ----------
+    test : TestResult
+        Of all raters and classes at once; n = items with two or more ratings.
+    differences : tuple of MarginDifference
+        In the order of raters, then classes; classes that nobody used are left out.
+    n_differing : int
+        Items with two or more ratings that do not all agree: all that the test rests on.
+    """
+
+    test: TestResult
+    differences: tuple[MarginDifference, ...]
+    n_differing: int
+
+
+def equal_margins(
+    codes: ArrayLike, *, n_classes: int, confidence_level: float = 0.95
+) -> EqualMargins:
+    """Test that all raters use the classes alike, and estimate who differs by how much.
+
+    The hypothesis: on the items that a rater shared with others, each class is expected as often
+    from this rater as from the others. Items are a random sample and independent; raters are
+    fixed; who rates an item may depend on the item, but not on what would be said of it beyond
+    that. Raters may be of different reliability.
+
+    Parameters
+    ----------
+    codes : array-like of int, shape (n_items, n_raters)
+        Position of the class in the declared list, -1 where the rater gave no rating.
+    n_classes : int
+        Declared number of classes, used or not.
+    confidence_level : float, default 0.95
+        Target coverage, strictly between 0 and 1.
+
+    Returns
+    -------
+    EqualMargins
+        The test's df is the rank of the covariance: (raters - 1) x (classes - 1), less what never
+        varies, and at most one for 5 items on which raters differ: with fewer the test is
+        ``provisional`` and looks at the ways of differing in which they vary most. No statistic
+        with one rater, without an item rated twice, or when raters differ on fewer than 10 items.
+        Intervals are not adjusted for their number, p_holm is.
+
+    Raises
+    ------
+    ValueError
+        As `count_patterns`, or if `confidence_level` is outside (0, 1).
+
+    Notes
+    -----
+    An item adds the score s = rating less mean of the others' ratings, for each rater and class.
+    Summed, W = n m' V^- m, with m the mean and V the covariance of the n scores, is a Wald
+    statistic with an item-clustered sandwich covariance; for two raters it is Bhapkar's. With
+    u = W / (1 + W / n), Stuart-Maxwell's form, items without a difference drop out, and
+    F = (u / df) (k - df) / (k - u) is Hotelling's on the k items that are left. Referring W to
+    chi-square instead calls 11 to 17 of 100 equal panels different with five raters, five classes
+    and 100 items. Where the test looks at fewer directions than the rank, they are the leading
+    ones of the sum of s s', which does not depend on the direction in which raters differ.
+    Cochran's Q is another statistic: it takes raters to be exchangeable, not only equal in their
+    margins.
+
+    The interval of a difference adds one item on which only the rater gives the class, and one
+    on which only the others do.
+
+    References
+    ----------
+    Bhapkar (1966), J. Amer. Statist. Assoc. 61. https://doi.org/10.1080/01621459.1966.10502021
+    Hotelling (1931), Ann. Math. Statist. 2. https://doi.org/10.1214/aoms/1177732979
+    Bonett and Price (2012), "Adjusted Wald confidence interval for a difference of binomial
+    proportions based on paired data", J. Educ. Behav. Stat. 37.
+    https://doi.org/10.3102/1076998611411915
+
+    Examples
+    --------
+    The table [[10, 6], [2, 10]], for which Bhapkar's statistic is 2.15385; the first rater gives
+    class 0 in 16 of 28 items, the second in 12:
+
+    >>> codes = [[0, 0]] * 10 + [[0, 1]] * 6 + [[1, 0]] * 2 + [[1, 1]] * 10
+    >>> found = equal_margins(codes + [[0, 1]] * 2 + [[1, 0]] * 2, n_classes=2)
+    >>> found.n_differing, found.test.df
+    (12, 1)
+    >>> found.test.statistic  # (8 - 4)^2 / 12 = 4/3, and 4/3 / (1 - 4/3 / 32)
+    1.3913
+    >>> found.differences[0].difference.value  # 18/32 - 14/32
+    0.125
+    """
+    check_confidence_level(confidence_level)
+    array = validated_codes(codes, n_classes=n_classes)
+    array = array[(array != MISSING).sum(axis=1) >= 2]
+    given = (array[:, :, None] == np.arange(n_classes)).astype(np.float64)
+    rated = (array != MISSING).astype(np.float64)
+    others = (given.sum(axis=1)[:, None, :] - given) * rated[:, :, None]
+    others /= np.maximum(rated.sum(axis=1) - 1, 1)[:, None, None]
+    scores = given - others
+    differing = np.abs(scores).sum(axis=(1, 2)) > RANK_TOLERANCE
+    return EqualMargins(
+        test=_test(scores[differing], n=len(array)),
+        differences=_differences(given, others, rated, confidence_level),
+        n_differing=int(differing.sum()),
+    )
+
+
+def _test(scores: FloatArray, *, n: int) -> TestResult:
+    """Test that the scores are zero in the mean, from those of the items that differ."""
+    if n == 0:
+        return _undefined(
+            0, "undefined: no item has two ratings: give some items to two or more reviewers"
+        )
+    if len(scores) == 0:
+        return _undefined(n, NEVER_DIFFER)
+    k, flat = len(scores), scores.reshape(len(scores), -1)
+    variances, directions = (part[..., ::-1] for part in np.linalg.eigh(flat.T @ flat))
+    rank = int((variances > RANK_TOLERANCE * variances[0]).sum())
+    if k < LEAST_DIFFERING:
+        why = f"raters differ on {k} items, {LEAST_DIFFERING} are needed: rate more items"
+        return _undefined(n, f"undefined: {why}")
+    df = _directions(variances[:rank], k)
+    along = flat.sum(axis=0) @ directions[:, :df]
+    score_form = float((along**2 / variances[:df]).sum())
+    if score_form > n * (1 - RANK_TOLERANCE):
+        return _undefined(n, ALWAYS_ALIKE, df=df)
+    status = OK
+    if df < rank:
+        status = (
+            f"provisional: raters differ on {k} items, which carry {df} of {rank} degrees of "
+            f"freedom: rate more items"
+        )
+    # Hotelling's F in the form that stays finite when all that differ differ alike; no smaller
+    # than what k items can show by their signs.
+    p_value = float(stats.beta.sf(min(1.0, score_form / k), df / 2, (k - df) / 2))
+    p_value = max(p_value, 2.0 ** (1 - k))
+    statistic = score_form / (1 - score_form / n)
+    return TestResult(statistic=statistic, p_value=p_value, df=df, n=n, method=WALD, status=status)
+
+
+def _directions(variances: FloatArray, k: int) -> int:
+    """Return how many leading directions `k` items carry, without parting equal variances."""
+    df = rank = len(variances)
+    if k < ITEMS_PER_DF * rank:
+        df = k // ITEMS_PER_DF
+        while df > 1 and variances[df - 1] - variances[df] < RANK_TOLERANCE * variances[0]:
+            df -= 1
+    return df
+
+
+def _undefined(n: int, status: str, *, df: int = 0) -> TestResult:
+    return TestResult(statistic=None, p_value=None, df=df, n=n, method=WALD, status=status)
+
+
+def _differences(
+    given: FloatArray, others: FloatArray, rated: FloatArray, confidence_level: float
+) -> tuple[MarginDifference, ...]:
+    shared = rated.sum(axis=0)
+    own, theirs = given.sum(axis=0), others.sum(axis=0)
+    # One item more at 1 and one at -1.
+    n = shared[:, None] + 2
+    centre = (own - theirs) / n
+    se = np.sqrt((((given - others) ** 2).sum(axis=0) + 2 - n * centre**2) / n**2)
+    p_values = 2 * special.ndtr(-np.abs(centre) / se)
+    reach = special.ndtri((1 + confidence_level) / 2) * se
+    used = np.flatnonzero(own.sum(axis=0) > 0).tolist()
+    adjusted = holm(
+        {(g, k): float(p_values[g, k]) for g in np.flatnonzero(shared).tolist() for k in used}
+    )
+
+    def compared(g: int, k: int) -> MarginDifference:
+        if not shared[g]:
+            return _nothing_shared(g, k, confidence_level)
+        return MarginDifference(
+            rater=g,
+            class_code=k,
+            share=float(own[g, k] / shared[g]),
+            share_of_others=float(theirs[g, k] / shared[g]),
+            difference=Estimate(
+                value=float((own[g, k] - theirs[g, k]) / shared[g]),
+                interval=(
+                    max(-1.0, float(centre[g, k] - reach[g, k])),
+                    min(1.0, float(centre[g, k] + reach[g, k])),
+                ),
+                n=int(shared[g]),
+                method=PAIRED,
+                confidence_level=confidence_level,
+                se=float(se[g, k]),
+            ),
+            p_value=float(p_values[g, k]),
+            p_holm=adjusted[g, k],
+        )
+
+    return tuple(compared(g, k) for g in range(len(shared)) for k in used)
+
+
+def _nothing_shared(rater: int, class_code: int, confidence_level: float) -> MarginDifference:
+    why = "this rater shared no item with another: give some of the same items to both"
+    return MarginDifference(
+        rater=rater,
+        class_code=class_code,
+        share=None,
+        share_of_others=None,
+        difference=not_estimable(why, method=PAIRED, confidence_level=confidence_level),
+        p_value=None,
+        p_holm=None,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """One rater beside the others.
+
+    Parameters
+    ----------
+    rater : int
+        Column of the ratings.
+    agreement_with_others : Estimate
+        Mean over the items that the rater shared with others of the share of the others who gave
+        the same class (of the agreement weight, where weights are given).
+    alpha_without : Estimate
+        Krippendorff's alpha of the other raters.
+    change : Estimate
+        `alpha_without` less alpha of all: above 0 where agreement is better without the rater.
+    p_holm : float or None
+        Two-sided p-value that there is no change, adjusted for all raters; None without an error.
+    """
+
+    rater: int
+    agreement_with_others: Estimate
+    alpha_without: Estimate
+    change: Estimate
+    p_holm: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaveOneOut:
+    """Alpha of all raters, and each of them beside the others."""
+
+    alpha: Estimate
+    raters: tuple[LeftOut, ...]
+
+
+def leave_one_out(
+    codes: ArrayLike,
+    *,
+    n_classes: int,
+    weights: ArrayLike | None = None,
+    confidence_level: float = 0.95,
+) -> LeaveOneOut:
+    """Estimate each rater's agreement with the others, and alpha without each rater.
+
+    Items are a random sample and independent, raters fixed, ratings missing at random. One who
+    differs from the others may be wrong or right: only a key tells.
+
+    Parameters
+    ----------
+    codes : array-like of int, shape (n_items, n_raters)
+        Position of the class in the declared list, -1 where the rater gave no rating.
+    n_classes : int
+        Declared number of classes, used or not.
+    weights : array-like of float, shape (n_classes, n_classes), optional
+        Agreement weights, 1 on the diagonal; default: classes agree or do not.
+    confidence_level : float, default 0.95
+        Target coverage, strictly between 0 and 1.
+
+    Returns
+    -------
+    LeaveOneOut
+        Agreement and alpha with jackknife Fisher-z intervals; the change with a jackknife t
+        interval over the same items, n = items with two or more ratings. ``not_estimable`` for
+        a rater who shared nothing, and without two others who share an item.
+
+    Raises
+    ------
+    ValueError
+        As `count_patterns`, if the weights are none, or `confidence_level` is outside (0, 1).
+
+    References
+    ----------
+    Gwet (2016), "Testing the difference of correlated agreement coefficients", Educ. Psychol.
+    Meas. 76. https://doi.org/10.1177/0013164415596420
+
+    Examples
+    --------
+    The third differs from both others on one of four items; they never differ. With 5 and 7 of
+    12 ratings of the two classes alpha of all is 1 - (2/12) / (70/132), without the third it is 1:
+
+    >>> found = leave_one_out([[0, 0, 0], [1, 1, 1], [0, 0, 1], [1, 1, 1]], n_classes=2)
+    >>> third = found.raters[2]
+    >>> third.agreement_with_others.value, third.alpha_without.value
+    (0.75, 1.0)
+    >>> third.change.value
+    0.314286
+    """
+    check_confidence_level(confidence_level)
+    array = validated_codes(codes, n_classes=n_classes)
+    similar = np.eye(n_classes)
+    if weights is not None:
+        similar = checked_weights(weights, n_classes=n_classes)
+    counts = (array[:, :, None] == np.arange(n_classes)).sum(axis=1)
+    alpha = estimate(
+        KRIPPENDORFF_ALPHA, patterns_from_counts(counts),
+        weights=similar, confidence_level=confidence_level,
+    )  # fmt: skip
+    raters = [
+        _beside_others(rater, array[:, rater], counts, similar, alpha)
+        for rater in range(array.shape[1])
+    ]
+    adjusted = holm({of.rater: p for of in raters if (p := _p_value(of.change)) is not None})
+    return LeaveOneOut(
+        alpha=alpha,
+        raters=tuple(replace(of, p_holm=adjusted.get(of.rater)) for of in raters),
+    )
+
+
+def _p_value(change: Estimate) -> float | None:
+    if change.value is None or change.se is None:
+        return None
+    return float(2 * stats.t.sf(abs(change.value) / change.se, change.n - 1))
+
+
+def _beside_others(
+    rater: int, given: IntArray, counts: IntArray, similar: FloatArray, alpha: Estimate
+) -> LeftOut:
+    # Items alike in the counts of all and in this rater's class are one pattern.
+    alike = patterns_from_counts(np.column_stack([counts, given + 1]))
+    items, own, of_all = alike.multiplicity, alike.counts[:, -1] - 1, alike.counts[:, :-1]
+    others = of_all - (own[:, None] == np.arange(len(similar)))
+    shared = (own != MISSING) & (others.sum(axis=1) > 0)
+    rest = CountPatterns(
+        counts=others, multiplicity=items, n_items=alike.n_items,
+        n_ratings=int(items @ others.sum(axis=1)),
+    )  # fmt: skip
+    level = alpha.confidence_level
+    without = estimate(KRIPPENDORFF_ALPHA, rest, weights=similar, confidence_level=level)
+    if shared.any():
+        change = _change(alpha, without, of_all, others, items, 1 - similar)
+    else:
+        change = not_estimable(SHARED_NOTHING, method=DIFFERENCE, n=alpha.n, confidence_level=level)
+    return LeftOut(
+        rater=rater,
+        agreement_with_others=_with_others(
+            own[shared], others[shared], items[shared], similar, level
+        ),
+        alpha_without=without,
+        change=change,
+        p_holm=None,
+    )
+
+
+_WITH_OTHERS = Coefficient(
+    "agreement_with_others",
+    0.0,
+    lambda counts, _distances: counts,  # made from the rater's own ratings instead
+    lambda totals, _distances: (totals[..., 1] / totals[..., 0], np.ones_like(totals[..., 0])),
+    pairable_only=True,
+)
+
+
+def _with_others(
+    own: IntArray,
+    others: IntArray,
+    items: IntArray,
+    similar: FloatArray,
+    confidence_level: float,
+) -> Estimate:
+    if not len(own):
+        return not_estimable(SHARED_NOTHING, method=METHOD, confidence_level=confidence_level)
+    differing = 1 - (similar[own] * others).sum(axis=1) / others.sum(axis=1)
+    return from_features(
+        _WITH_OTHERS,
+        np.column_stack([np.ones_like(differing), differing]),
+        items,
+        1 - similar,
+        n=int(items.sum()),
+        alike=bool(np.ptp(differing) < NO_SPREAD),
+        confidence_level=confidence_level,
+    )
+
+
+def _change(
+    alpha: Estimate,
+    without: Estimate,
+    of_all: IntArray,
+    others: IntArray,
+    items: IntArray,
+    distances: FloatArray,
+) -> Estimate:
+    n, level = alpha.n, alpha.confidence_level
+    if alpha.value is None or without.value is None:
+        why = (alpha if alpha.value is None else without).status
+        why = "without this rater: " * (alpha.value is not None) + why
+        why = why.replace("not_estimable: ", "")
+        return not_estimable(why, method=DIFFERENCE, n=n, confidence_level=level)
+    value = without.value - alpha.value
+    if without.n == 1:
+        return Estimate(
+            value=value, interval=None, n=n, method=DIFFERENCE, confidence_level=level,
+            status="no interval: without this rater one item with two or more ratings is left",
+        )  # fmt: skip
+    twice = of_all.sum(axis=1) >= 2
+    of_all, others, items = of_all[twice], others[twice], items[twice]
+    return jackknife_difference(
+        value,
+        _left_out(others, items, distances) - _left_out(of_all, items, distances),
+        items,
+        n=n,
+        confidence_level=level,
+        one_class=ONE_CLASS_LEFT,
+        unchanged=UNCHANGED,
+    )
+
+
+def _left_out(counts: IntArray, items: IntArray, distances: FloatArray) -> FloatArray:
+    """Return alpha without an item of each pattern; items rated once or never leave it be."""
+    keep = counts.sum(axis=1) >= 2
+    part = KRIPPENDORFF_ALPHA.features(counts[keep].astype(np.float64), distances)
+    features = np.zeros((len(counts), part.shape[1]))
+    features[keep] = part
+    return KRIPPENDORFF_ALPHA.value(items @ features - features, distances)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassAgainstKey:
+    """How well one rater finds one class.
+
+    Parameters
+    ----------
+    class_code : int
+        Position of the class.
+    recall : Estimate
+        Share of the items of this class in the key to which the rater gave it.
+    precision : Estimate
+        Share of the items to which the rater gave this class that have it in the key; other than
+        recall it depends on the class mix of the key.
+    """
+
+    class_code: int
+    recall: Estimate
+    precision: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgainstKey:
+    """One rater against the key.
+
+    Parameters
+    ----------
+    rater : int
+        Column of the ratings.
+    n : int
+        Items with a rating and a key.
+    table : tuple of tuple of int, shape (n_classes, n_classes)
+        Items by their class in the key (rows) and the class that the rater gave (columns).
+    accuracy : Estimate
+        Share of items with the key's class, with or without weights.
+    cohen_kappa, gwet_ac : Estimate
+        Agreement beyond chance, weighted where weights are given; AC1 (or AC2) is the figure to
+        pass by.
+    per_class : tuple of ClassAgainstKey, length n_classes
+    """
+
+    rater: int
+    n: int
+    table: tuple[tuple[int, ...], ...]
+    accuracy: Estimate
+    cohen_kappa: Estimate
+    gwet_ac: Estimate
+    per_class: tuple[ClassAgainstKey, ...]
+
+
+def against_key(
+    codes: ArrayLike,
+    key: ArrayLike,
+    *,
+    n_classes: int,
+    weights: ArrayLike | None = None,
+    confidence_level: float = 0.95,
+) -> tuple[AgainstKey, ...]:
+    """Compare each rater with a key: canonical or adjudicated classes.
+
+    Items are a random sample and independent, and the key is taken as true: errors in it count
+    as the rater's. A key that was made from these ratings flatters those who made it.
+
+    Parameters
+    ----------
+    codes : array-like of int, shape (n_items, n_raters)
+        Position of the class in the declared list, -1 where the rater gave no rating.
+    key : array-like of int, shape (n_items,)
+        The true class of each item, -1 where it is not known.
+    n_classes : int
+        Declared number of classes, used or not.
+    weights : array-like of float, shape (n_classes, n_classes), optional
+        Agreement weights, 1 on the diagonal; default: classes agree or do not.
+    confidence_level : float, default 0.95
+        Target coverage, strictly between 0 and 1.
+
+    Returns
+    -------
+    tuple of AgainstKey
+        One entry a rater. Shares have Wilson intervals; kappa a Fisher-z interval from the
+        Fleiss-Cohen-Everitt standard error, t with n - 1 df; AC1 that of `gwet_ac1`. Where the
+        two never differ kappa's lower limit is the exact bound; where one of them uses a single
+        class kappa has no interval. ``not_estimable`` where there is nothing to compare.
+
+    Raises
+    ------
+    ValueError
+        As `count_patterns`, if the key has another length or holds no codes, if the weights are
+        none, or `confidence_level` is outside (0, 1).
+
+    Notes
+    -----
+    With 30 to 100 items the normal interval kappa -+ 1.96 SE covers .88 to .94, on the Fisher
+    scale .93 to .97.
+
+    References
+    ----------
+    Fleiss, Cohen and Everitt (1969), Psychol. Bull. 72. https://doi.org/10.1037/h0028106
+    Wilson (1927), J. Amer. Statist. Assoc. 22. https://doi.org/10.2307/2276774
+
+    Examples
+    --------
+    Of three items of class 0 the rater finds two, and gives class 0 to three items:
+
+    >>> codes = [[0], [0], [1], [1], [0], [1]]
+    >>> found, = against_key(codes, [0, 0, 0, 1, 1, -1], n_classes=2)
+    >>> found.table, found.n, found.accuracy.value
+    (((2, 1), (1, 1)), 5, 0.6)
+    >>> found.per_class[0].recall.value, found.per_class[1].precision.value
+    (0.66667, 0.5)
+    """
+    check_confidence_level(confidence_level)
+    array = validated_codes(codes, n_classes=n_classes)
+    truth = np.asarray(key)
+    if truth.shape != array.shape[:1]:
+        raise ValueError(f"key must have shape ({array.shape[0]},), got {truth.shape!r}")
+    truth = validated_codes(truth[:, None], n_classes=n_classes)[:, 0]
+    matrix = None if weights is None else checked_weights(weights, n_classes=n_classes)
+    return tuple(
+        _against(rater, truth, array[:, rater], n_classes, matrix, confidence_level)
+        for rater in range(array.shape[1])
+    )
+
+
+def _against(
+    rater: int,
+    truth: IntArray,
+    given: IntArray,
+    n_classes: int,
+    weights: ArrayLike | None,
+    confidence_level: float,
+) -> AgainstKey:
+    both = np.column_stack([truth, given])[(truth != MISSING) & (given != MISSING)]
+    cells = both[:, 0] * n_classes + both[:, 1]
+    table = np.bincount(cells, minlength=n_classes**2).reshape(n_classes, n_classes)
+    patterns = count_patterns(both, n_classes=n_classes)
+    ac = kappa = not_estimable(NO_KEY, method=METHOD, confidence_level=confidence_level)
+    if len(both):
+        ac = estimate(GWET_AC, patterns, weights=weights, confidence_level=confidence_level)
+        kappa = cohen_kappa_of_table(table, weights=weights, confidence_level=confidence_level)
+    return AgainstKey(
+        rater=rater,
+        n=len(both),
+        table=tuple(tuple(row) for row in table.tolist()),
+        accuracy=_share(int(np.trace(table)), len(both), confidence_level, NO_KEY),
+        cohen_kappa=kappa,
+        gwet_ac=ac,
+        per_class=tuple(_of_class(table, k, confidence_level) for k in range(n_classes)),
+    )
+
+
+def _of_class(table: IntArray, k: int, confidence_level: float) -> ClassAgainstKey:
+    hits, in_key, given = int(table[k, k]), int(table[k].sum()), int(table[:, k].sum())
+    no_key = "no item of this class in the key that the rater rated: add some"
+    not_given = "the rater gave this class to no item of the key: add items"
+    return ClassAgainstKey(
+        class_code=k,
+        recall=_share(hits, in_key, confidence_level, no_key),
+        precision=_share(hits, given, confidence_level, not_given),
+    )
+
+
+def _share(hits: int, n: int, confidence_level: float, nothing: str) -> Estimate:
+    if n == 0:
+        return not_estimable(nothing, method=WILSON, confidence_level=confidence_level)
+    return Estimate(
+        value=hits / n,
+        interval=wilson_interval(hits, n, confidence_level=confidence_level),
+        n=n,
+        method=WILSON,
+        confidence_level=confidence_level,
+    )
+
+
+COEFFICIENTS = (PERCENT_AGREEMENT, KRIPPENDORFF_ALPHA, GWET_AC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BesidePanel:
+    """One coefficient, among the panel and of the outsider with it, on the same items.
+
+    Parameters
+    ----------
+    panel : Estimate
+        Of the panel among themselves: the ceiling.
+    outsider : Estimate
+        Of the outsider with one of them.
+    difference : Estimate
+        `outsider` less `panel`: below zero where the outsider agrees less with them than they do.
+    """
+
+    panel: Estimate
+    outsider: Estimate
+    difference: Estimate
+
+    @property
+    def within(self) -> bool | None:
+        """Whether the outsider may agree as well as they do; None without an interval."""
+        limits = self.difference.interval
+        return None if limits is None else limits[1] >= 0
+
+
+def outsider_beside_panel(
+    codes: ArrayLike,
+    outsider: ArrayLike,
+    *,
+    n_classes: int,
+    confidence_level: float = 0.95,
+) -> dict[str, BesidePanel]:
+    """Compare the agreement of an outsider with the panel to that among the panel.
+
+    Items are a random sample and independent, raters fixed, ratings missing at random. Only items
+    with two or more ratings of the panel and one of the outsider enter, on both sides.
+
+    Parameters
+    ----------
+    codes : array-like of int, shape (n_items, n_raters)
+        Classes that the panel gave, -1 for none.
+    outsider : array-like of int, shape (n_items,)
+        Classes that the outsider gave, -1 for none.
+    n_classes : int
+        Declared classes, those of the outsider included.
+    confidence_level : float, default 0.95
+        Target coverage, strictly between 0 and 1.
+
+    Returns
+    -------
+    dict of str to BesidePanel
+        ``percent_agreement``, ``krippendorff_alpha`` and ``gwet_ac``; the difference with a
+        jackknife t interval over the items, so that one which is hard for all cancels.
+
+    Raises
+    ------
+    ValueError
+        As `count_patterns`, or if the two have different numbers of items.
+
+    Notes
+    -----
+    The outsider's coefficient is that of the pairs (outsider, member): each item's part in the sums
+    is the mean over its pairs for percent agreement and AC1, and half their sum for alpha, so that
+    an item weighs on both sides the same, and with one class mix for all raters an outsider who
+    rates as a member does has the panel's value. Agreeing with a panel is no more than being right
+    as often as one of them is; where they err together an outsider who is right falls below.
+
+    References
+    ----------
+    Gwet (2016), Educ. Psychol. Meas. 76. https://doi.org/10.1177/0013164415596420
+
+    Examples
+    --------
+    Two members agree on three of four items, the outsider with the first on all four:
+
+    >>> codes = [[0, 0], [1, 1], [0, 1], [1, 1]]
+    >>> found = outsider_beside_panel(codes, [0, 1, 0, 1], n_classes=2)["percent_agreement"]
+    >>> found.panel.value, found.outsider.value, found.difference.value
+    (0.75, 0.875, 0.125)
+    """
+    check_confidence_level(confidence_level)
+    counts = class_counts(codes, n_classes=n_classes)
+    given = np.asarray(outsider)
+    if given.shape != counts.shape[:1]:
+        raise ValueError(f"outsider must have shape ({len(counts)},), got {given.shape!r}")
+    other = class_counts(given[:, None], n_classes=n_classes)
+    keep = (counts.sum(axis=1) >= 2) & (other.sum(axis=1) == 1)
+    alike = patterns_from_counts(np.hstack([counts[keep], other[keep]]))
+    panel = CountPatterns(
+        counts=alike.counts[:, :n_classes],
+        multiplicity=alike.multiplicity,
+        n_items=alike.n_items,
+        n_ratings=int(counts[keep].sum()),
+    )
+    own = alike.counts[:, n_classes:].argmax(axis=1)
+    return {
+        coefficient.name: _beside(coefficient, panel, own, confidence_level)
+        for coefficient in COEFFICIENTS
+    }
+
+
+def _beside(
+    coefficient: Coefficient,
+    panel: CountPatterns,
+    own: NDArray[np.int64],
+    confidence_level: float,
+) -> BesidePanel:
+    if panel.n_items == 0:
+        nothing = [
+            not_estimable(NOTHING_SHARED, method=method, confidence_level=confidence_level)
+            for method in (METHOD, METHOD, DIFFERENCE)
+        ]
+        return BesidePanel(panel=nothing[0], outsider=nothing[1], difference=nothing[2])
+    n_classes = panel.counts.shape[1]
+    distances = distances_of(None, n_classes)
+    counts = panel.counts.astype(np.float64)
+    of_panel = coefficient.features(counts, distances)
+    of_outsider = _pair_features(coefficient, counts, own, distances)
+    apart = 1 - counts[np.arange(len(own)), own] / counts.sum(axis=1)
+    return BesidePanel(
+        panel=estimate(coefficient, panel, confidence_level=confidence_level),
+        outsider=from_features(
+            coefficient, of_outsider, panel.multiplicity, distances, n=panel.n_items,
+            alike=bool(np.ptp(apart) < NO_SPREAD), confidence_level=confidence_level,
+        ),
+        difference=difference_of_parts(
+            ((coefficient, of_outsider, distances), (coefficient, of_panel, distances)),
+            panel.multiplicity, panel.n_items, confidence_level,
+        ),
+    )  # fmt: skip
+
+
+def _pair_features(
+    coefficient: Coefficient,
+    counts: FloatArray,
+    own: NDArray[np.int64],
+    distances: FloatArray,
+) -> FloatArray:
+    """Return each pattern's part in the sums over the pairs of the outsider and a member."""
+    n_classes = counts.shape[1]
+    one = np.eye(n_classes)
+    pairs = (one[:, None] + one[None, :]).reshape(-1, n_classes)
+    parts = coefficient.features(pairs, distances).reshape(n_classes, n_classes, -1)
+    summed = np.einsum("pc,pcf->pf", counts, parts[own])
+    scale = 0.5 if coefficient is KRIPPENDORFF_ALPHA else 1 / counts.sum(axis=1, keepdims=True)
+    return np.asarray(summed * scale)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairAgreement:
+    """Agreement of two reviewers on the items that both rated.
+
+    Parameters
+    ----------
+    first, second : int
+        Columns of the ratings, ``first < second``.
+    n_shared : int
+        Items that both rated.
+    table : tuple of tuple of int, shape (n_classes, n_classes)
+        Items by the class of `first` (rows) and the class of `second` (columns).
+    percent_agreement, alpha, kappa : Estimate
+        Agreement of the two on their shared items; Cohen's kappa.
+    margins : TestResult
+        Bhapkar's test that the two use the classes alike, unweighted.
+    """
+
+    first: int
+    second: int
+    n_shared: int
+    table: tuple[tuple[int, ...], ...]
+    percent_agreement: Estimate
+    alpha: Estimate
+    kappa: Estimate
+    margins: TestResult
+
+
+def pairwise_agreement(
+    codes: ArrayLike,
+    *,
+    n_classes: int,
+    weights: ArrayLike | None = None,
+    confidence_level: float = 0.95,
+) -> tuple[PairAgreement, ...]:
+    """Estimate the agreement of every two reviewers on the items they share.
+
+    Parameters
+    ----------
+    codes : array-like of int, shape (n_items, n_raters)
+        Position of the class in the declared list, -1 where the rater gave no rating.
+    n_classes : int
+        Declared number of classes, used or not.
+    weights : array-like of float, shape (n_classes, n_classes), optional
+        Agreement weights, 1 on the diagonal; default: classes agree or do not.
+    confidence_level : float, default 0.95
+        Target coverage, strictly between 0 and 1.
+
+    Returns
+    -------
+    tuple of PairAgreement
+        One entry a pair in the order (0, 1), (0, 2), ...; pairs that share nothing are kept, with
+        ``not_estimable`` estimates.
+
+    Raises
+    ------
+    ValueError
+        As `count_patterns`, if the weights are none, or `confidence_level` is outside (0, 1).
+
+    Notes
+    -----
+    One product of the one-hot ratings gives the tables of all pairs at once.
+
+    Examples
+    --------
+    >>> pair, = pairwise_agreement([[0, 0], [1, 1], [0, 1], [1, -1]], n_classes=2)
+    >>> pair.table, pair.n_shared, pair.percent_agreement.value
+    (((1, 1), (0, 1)), 3, 0.66667)
+    """
+    check_confidence_level(confidence_level)
+    array = validated_codes(codes, n_classes=n_classes)
+    n_items, n_raters = array.shape
+    one_hot = (array[:, :, None] == np.arange(n_classes)).reshape(n_items, n_raters * n_classes)
+    # Products of 0 and 1 are exact in floating point, and far faster there than on integers.
+    wide = one_hot.astype(np.float64)
+    gram = np.rint(wide.T @ wide).astype(np.int64)
+    tables = gram.reshape(n_raters, n_classes, n_raters, n_classes)
+    return tuple(
+        _pair(first, second, tables[first, :, second, :], weights, confidence_level)
+        for first, second in combinations(range(n_raters), 2)
+    )
+
+
+def _pair(
+    first: int, second: int, table: IntArray, weights: ArrayLike | None, confidence_level: float
+) -> PairAgreement:
+    patterns = _table_patterns(table)
+    percent, alpha = (
+        estimate(c, patterns, weights=weights, confidence_level=confidence_level)
+        for c in (PERCENT_AGREEMENT, KRIPPENDORFF_ALPHA)
+    )
+    return PairAgreement(
+        first=first,
+        second=second,
+        n_shared=patterns.n_items,
+        table=tuple(tuple(row) for row in table.tolist()),
+        percent_agreement=percent,
+        alpha=alpha,
+        kappa=cohen_kappa_of_table(table, weights=weights, confidence_level=confidence_level),
+        margins=bhapkar(table),
+    )
+
+
+def _table_patterns(table: IntArray) -> CountPatterns:
+    """Return the count patterns of a two-way table: class a with class b is the row e_a + e_b."""
+    identity = np.eye(table.shape[0], dtype=np.int64)
+    rows, columns = np.nonzero(table)
+    multiplicity = table[rows, columns]
+    return CountPatterns(
+        counts=identity[rows] + identity[columns],
+        multiplicity=multiplicity,
+        n_items=int(multiplicity.sum()),
+        n_ratings=2 * int(multiplicity.sum()),
+    )

@@ -1,0 +1,1 @@
+"""Inter-annotator agreement of a batch or a file of ratings."""

@@ -1,0 +1,462 @@
+"""Inter-annotator agreement of one batch, as a whole and by reviewer."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from calibration.agreement.annotators import AgainstKey, LeftOut, against_key, leave_one_out
+from calibration.agreement.coefficients import (
+    GWET_AC,
+    KRIPPENDORFF_ALPHA,
+    KRIPPENDORFF_ORDINAL,
+    PERCENT_AGREEMENT,
+    estimate,
+)
+from calibration.agreement.dawid_skene import LatentTruth, dawid_skene
+from calibration.agreement.inference import (
+    clusters_of,
+    difference,
+    estimate_by_cluster,
+    estimate_weighted,
+)
+from calibration.agreement.ratings import count_patterns, partial_order_weights, patterns_of_items
+from calibration.agreement.study import Options, Study, study
+from calibration.analyses.evidence.from_store import CODE, LabelledBatch, load_batch
+from calibration.analyses.fingerprint import fingerprint
+from calibration.analyses.reviewers.practice import published
+from calibration.errors import InputError
+from calibration.records import OUTCOMES
+from calibration.statistics.estimate import Estimate
+from calibration.statistics.validation import FloatArray
+from calibration.store import Store
+from calibration.taxonomy import Taxonomy
+
+CLUSTERS = ("trace", "task")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewerProfile:
+    """One reviewer of a batch.
+
+    Parameters
+    ----------
+    reviewer_id : str
+    n_labels : int
+        Labels in the batch that count.
+    beside : LeftOut
+        Agreement with the others, and alpha without this reviewer.
+    consensus : AgainstKey or None
+        Against the adjudicated classes of the batch; None where nothing is adjudicated.
+    canonical : AgainstKey or None
+        Against the canonical labels of the reference traces that the reviewer practised on,
+        before any of them was shown; None without practice. The reference mix of classes is not
+        that of production: compare reviewers by it, not with the batch.
+    """
+
+    reviewer_id: str
+    n_labels: int
+    beside: LeftOut
+    consensus: AgainstKey | None
+    canonical: AgainstKey | None
+
+
+def agreement_with_others(store: Store, *, confidence_level: float = 0.95) -> dict[str, Estimate]:
+    """Estimate how often each reviewer agrees with the others, over all production batches.
+
+    As in `leave_one_out`: on each trace that a reviewer shared with others the share of them who
+    gave the same class, and its mean. Who was given one trace in two batches enters with the first
+    label. Of a batch that was planned with an overlap only that part counts, as for its
+    agreement. Labels of the demo are held against labels of the demo only.
+
+    Parameters
+    ----------
+    store : Store
+    confidence_level : float, default 0.95
+        Target coverage, strictly between 0 and 1.
+
+    Returns
+    -------
+    dict of Estimate
+        By reviewer: everybody with a label that counts; ``not_estimable`` for who shared no
+        trace. n = shared traces.
+
+    Raises
+    ------
+    ValueError
+        If `confidence_level` is outside (0, 1).
+    """
+    labels = _planned_labels(store)
+    found: dict[str, Estimate] = {}
+    for _, given in labels.groupby("simulated"):
+        wide = given.pivot(index="trace_id", columns="reviewer_id", values="code")
+        beside = leave_one_out(
+            wide.fillna(-1).to_numpy(dtype=np.int64),
+            n_classes=len(OUTCOMES),
+            confidence_level=confidence_level,
+        )
+        found |= {
+            str(wide.columns[of.rater]): of.agreement_with_others for of in beside.raters
+        }  # fmt: skip
+    return found
+
+
+def _planned_labels(store: Store) -> pd.DataFrame:
+    """Return the blind labels of all production batches that agreement is about, oldest first."""
+    frames = [pd.DataFrame(columns=["trace_id", "reviewer_id", "code", "simulated"])]
+    for batch in store.batches():
+        if batch.purpose != "production":
+            continue
+        labels = store.label_frame(batch.batch_id)
+        labels = labels[(labels["kind"] == "label") & ~labels["exposed"].astype(bool)]
+        items = store.batch_items(batch.batch_id)
+        planned = items.loc[items["labels_wanted"] >= 2, "trace_id"]
+        if len(planned):
+            labels = labels[labels["trace_id"].isin(planned)]
+        if not labels.empty:
+            frames.append(labels.assign(code=labels["outcome"].map(CODE)))
+    every = pd.concat(frames[1:] or frames)
+    if len(frames) > 1:
+        every = every.sort_values("created_at", kind="stable")
+    return every.drop_duplicates(["trace_id", "reviewer_id"])
+
+
+def settled_codes(loaded: LabelledBatch, traces: pd.DataFrame) -> NDArray[np.int64]:
+    """Return the adjudicated class of each trace, -1 where there is none."""
+    done = dict(zip(loaded.labelled["trace_id"], loaded.adjudicated, strict=True))
+    found = dict(zip(loaded.labelled["trace_id"], loaded.human.argmax(axis=1), strict=True))
+    return np.array([found[t] if done[t] else -1 for t in traces["trace_id"]], dtype=np.int64)
+
+
+def reviewer_profiles(
+    store: Store,
+    loaded: LabelledBatch,
+    codes: NDArray[np.int64],
+    settled: NDArray[np.int64],
+    beside: Sequence[LeftOut],
+    *,
+    confidence_level: float,
+) -> tuple[ReviewerProfile, ...]:
+    """Describe each reviewer of a batch from the traces and classes that agreement is about."""
+    reviewers = loaded.reviewers
+    consensus = _profiles(codes, settled, confidence_level)
+    practised, canonical_key = _practice(store, reviewers)
+    canonical = _profiles(practised, canonical_key, confidence_level)
+    return tuple(
+        ReviewerProfile(
+            reviewer_id=reviewer,
+            n_labels=int((codes[:, k] >= 0).sum()),
+            beside=beside[k],
+            consensus=consensus.get(k),
+            canonical=canonical.get(k),
+        )
+        for k, reviewer in enumerate(reviewers)
+    )
+
+
+def _profiles(
+    codes: NDArray[np.int64], key: NDArray[np.int64], confidence_level: float
+) -> dict[int, AgainstKey]:
+    if not (key >= 0).any():
+        return {}
+    found = against_key(codes, key, n_classes=len(OUTCOMES), confidence_level=confidence_level)
+    return {of.rater: of for of in found if of.n}
+
+
+def _practice(store: Store, reviewers: list[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return blind labels on reference traces, traces x reviewers, and their canonical classes."""
+    frames = [
+        store.label_frame(batch.batch_id)
+        for batch in store.batches()
+        if batch.purpose == "practice"
+    ]
+    given = pd.concat(frames) if frames else pd.DataFrame()
+    if given.empty:
+        return np.zeros((0, len(reviewers)), dtype=np.int64), np.zeros(0, dtype=np.int64)
+    given = given[(given["kind"] == "label") & ~given["exposed"]]
+    canonical = {trace_id: label.outcome for trace_id, label in published().labels.items()}
+    given = given[given["trace_id"].isin(list(canonical))]
+    wide = given.assign(code=given["outcome"].map(CODE)).pivot_table(
+        index="trace_id", columns="reviewer_id", values="code", aggfunc="first"
+    )
+    codes = wide.reindex(columns=reviewers).fillna(-1).to_numpy(dtype=np.int64)
+    key = np.array([CODE[canonical[str(t)]] for t in wide.index], dtype=np.int64)
+    return codes, key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disputed:
+    """A trace on which reviewers differ.
+
+    Parameters
+    ----------
+    trace_id : str
+    labels : dict of str
+        Class by reviewer.
+    question : str or None
+        Where the paths of the labels part first.
+    cost : float
+        What the trace costs alpha: alpha without it less alpha with it.
+    entropy : float
+        How open its class is given everybody's labels (Dawid-Skene), in bits.
+    adjudicated : bool
+        Whether it has a consensus.
+    """
+
+    trace_id: str
+    labels: dict[str, str]
+    question: str | None
+    cost: float
+    entropy: float
+    adjudicated: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AgreementAnalysis:
+    """Agreement of the reviewers of a batch: over all, and where, who, and on which traces.
+
+    Parameters
+    ----------
+    trace_ids : tuple of str
+        The traces that agreement is about, in batch order.
+    codes : int array, shape (n_traces, n_reviewers)
+        Class that each reviewer gave, by position in `classes`; -1 where none.
+    settled : int array, shape (n_traces,)
+        The adjudicated class, -1 where there is none.
+    weeks : tuple of str
+        ISO week of the last label of each trace.
+    near : Estimate
+        Alpha that counts classes of close credit as close.
+    near_misses : Estimate
+        `near` less plain alpha: how much of the disagreement is between classes that are close.
+    by_task : Estimate or None
+        Alpha with the task as the unit, where a task has several labelled traces.
+    weighted : dict of Estimate
+        Agreement in production, each trace weighing by how improbable its draw was; empty where
+        all were equally probable. Everything else is about the traces of the batch.
+    profiles : tuple of ReviewerProfile
+        In the order of `reviewers`.
+    truth : LatentTruth
+        Of Dawid and Skene, rows in the order of the traces: for the order of adjudication, never
+        the reliability of the labels.
+    disputed : tuple of Disputed
+        In the order to adjudicate: the most open class first.
+    unplanned : int
+        Traces left out: they were planned for one label and got more.
+    exposed : int
+        Labels left out because they were not blind any more.
+    """
+
+    batch_id: str
+    reviewers: tuple[str, ...]
+    classes: tuple[str, ...]
+    trace_ids: tuple[str, ...]
+    codes: NDArray[np.int64]
+    settled: NDArray[np.int64]
+    weeks: tuple[str, ...]
+    study: Study
+    near: Estimate
+    near_misses: Estimate
+    by_task: Estimate | None
+    weighted: dict[str, Estimate]
+    profiles: tuple[ReviewerProfile, ...]
+    truth: LatentTruth
+    disputed: tuple[Disputed, ...]
+    unplanned: int
+    exposed: int
+    simulated: bool
+    is_sample: bool
+    cluster: str
+    taxonomy: Taxonomy
+    taxonomy_version: str
+    taxonomy_fingerprint: str
+    fingerprint: str
+
+
+def analyse_agreement(
+    store: Store,
+    batch_id: str | None = None,
+    *,
+    options: Options | None = None,
+    cluster: str = "trace",
+) -> AgreementAnalysis:
+    """Measure agreement on the traces that the plan gave to two or more reviewers.
+
+    Inference is to traces like these; the reviewers are taken as they are. A batch of traces
+    that were chosen by filters speaks about those traces only (`is_sample` is False).
+
+    Raises
+    ------
+    InputError
+        If `cluster` is none of `CLUSTERS`, or as `load_batch`.
+    """
+    if cluster not in CLUSTERS:
+        raise InputError(f"cluster must be one of {', '.join(CLUSTERS)}, got {cluster!r}")
+    loaded = load_batch(store, batch_id, sample=False)
+    return _agreement_of(store, loaded, options=options or Options(), cluster=cluster)
+
+
+def planned_codes(loaded: LabelledBatch) -> tuple[pd.DataFrame, NDArray[np.int64], int]:
+    """Return the traces planned for two or more labels, their classes, and how many are left out.
+
+    A trace planned for one label has a second because somebody flagged it or was late: such
+    traces are no random part of the batch. Where nothing was planned for two, all are taken.
+    """
+    planned = (loaded.labelled["labels_wanted"] >= 2).to_numpy(dtype=bool)
+    codes = loaded.codes()
+    if not planned.any():
+        return loaded.labelled, codes, 0
+    left_out = int(((codes[~planned] >= 0).sum(axis=1) >= 2).sum())
+    return loaded.labelled[planned], codes[planned], left_out
+
+
+def _agreement_of(
+    store: Store, loaded: LabelledBatch, *, options: Options, cluster: str
+) -> AgreementAnalysis:
+    traces, codes, unplanned = planned_codes(loaded)
+    level, taxonomy = options.confidence_level, loaded.taxonomy
+    tasks = traces["task_key"].fillna(traces["trace_id"]).to_numpy(dtype=str)
+    by_credit = credit_weights(taxonomy)
+    patterns = count_patterns(codes, n_classes=len(OUTCOMES))
+    weeks = _weeks(traces, loaded.labels)
+    settled = settled_codes(loaded, traces)
+    found = study(
+        codes,
+        n_classes=len(OUTCOMES),
+        options=options,
+        paths=taxonomy.paths(OUTCOMES),
+        cluster=tasks if cluster == "task" else None,
+        group=weeks,
+        costly=len(codes),
+    )
+    truth = dawid_skene(codes, n_classes=len(OUTCOMES))
+    return AgreementAnalysis(
+        batch_id=loaded.batch.batch_id,
+        reviewers=tuple(loaded.reviewers),
+        classes=OUTCOMES,
+        trace_ids=tuple(traces["trace_id"]),
+        codes=codes,
+        settled=settled,
+        weeks=tuple(weeks),
+        study=found,
+        near=estimate(KRIPPENDORFF_ALPHA, patterns, weights=by_credit, confidence_level=level),
+        near_misses=difference(
+            KRIPPENDORFF_ALPHA, KRIPPENDORFF_ALPHA, patterns, first_weights=by_credit,
+            confidence_level=level,
+        ),
+        by_task=_by_task(codes, tasks, options),
+        weighted=_weighted(loaded, traces, codes, tasks if cluster == "task" else None, options),
+        profiles=reviewer_profiles(
+            store, loaded, codes, settled, found.beside, confidence_level=level
+        ),
+        truth=truth,
+        disputed=_disputed(traces, codes, settled, loaded, found, truth),
+        unplanned=unplanned,
+        exposed=loaded.exposed,
+        simulated=loaded.simulated,
+        is_sample=loaded.is_sample,
+        cluster=cluster,
+        taxonomy=taxonomy,
+        taxonomy_version=taxonomy.version,
+        taxonomy_fingerprint=taxonomy.fingerprint,
+        fingerprint=fingerprint(
+            taxonomy=taxonomy.fingerprint,
+            settings={"kind": "agreement", "cluster": cluster, **_plain(options)},
+            labels=loaded.labels[["trace_id", "reviewer_id", "outcome"]],
+            drawn=traces[["trace_id", "inclusion_probability"]],
+        ),
+    )  # fmt: skip
+
+
+def credit_weights(taxonomy: Taxonomy) -> FloatArray:
+    """Return weights under which a class stands above those that get less credit.
+
+    Classes of equal credit cannot be compared; between them a disagreement stays a whole one.
+    """
+    credit = [taxonomy.credit[name] for name in OUTCOMES]
+    above = [[k for k, other in enumerate(credit) if other > mine] for mine in credit]
+    return partial_order_weights(above)
+
+
+def _plain(options: Options) -> dict[str, object]:
+    weights = None if options.weights is None else options.weights.tolist()
+    return asdict(replace(options, weights=None)) | {"weights": weights}
+
+
+def _weeks(traces: pd.DataFrame, labels: pd.DataFrame) -> list[str]:
+    """Return the ISO week of the last label of each trace: when its agreement could be seen."""
+    last = labels.groupby("trace_id")["created_at"].max().reindex(traces["trace_id"])
+    return [f"{when:%G-W%V}" for when in last]
+
+
+def _by_task(
+    codes: NDArray[np.int64], tasks: NDArray[np.str_], options: Options
+) -> Estimate | None:
+    twice = (codes >= 0).sum(axis=1) >= 2
+    if np.unique(tasks[twice]).size == twice.sum():
+        return None
+    patterns, of_item = patterns_of_items(codes, n_classes=len(OUTCOMES))
+    return estimate_by_cluster(
+        KRIPPENDORFF_ALPHA,
+        patterns,
+        clusters_of(of_item, tasks, n_patterns=len(patterns.counts)),
+        weights=options.weights,
+        confidence_level=options.confidence_level,
+    )
+
+
+def _weighted(
+    loaded: LabelledBatch,
+    traces: pd.DataFrame,
+    codes: NDArray[np.int64],
+    tasks: NDArray[np.str_] | None,
+    options: Options,
+) -> dict[str, Estimate]:
+    if loaded.weights is None:
+        return {}
+    alpha = KRIPPENDORFF_ORDINAL if options.ordinal else KRIPPENDORFF_ALPHA
+    return {
+        coefficient.name: estimate_weighted(
+            coefficient,
+            codes,
+            1 / traces["inclusion_probability"].to_numpy(dtype=np.float64),
+            n_classes=len(OUTCOMES),
+            weights=options.weights,
+            cluster=tasks,
+            confidence_level=options.confidence_level,
+        )
+        for coefficient in (PERCENT_AGREEMENT, alpha, GWET_AC)
+    }
+
+
+def _disputed(
+    traces: pd.DataFrame,
+    codes: NDArray[np.int64],
+    settled: NDArray[np.int64],
+    loaded: LabelledBatch,
+    found: Study,
+    truth: LatentTruth,
+) -> tuple[Disputed, ...]:
+    cost = {item.item: item.cost for item in found.costly}
+    disputed = []
+    for row, (trace_id, given) in enumerate(zip(traces["trace_id"], codes.tolist(), strict=True)):
+        classes = sorted({code for code in given if code >= 0})
+        if len(classes) < 2:
+            continue
+        disputed.append(
+            Disputed(
+                trace_id=trace_id,
+                labels={
+                    reviewer: OUTCOMES[code]
+                    for reviewer, code in zip(loaded.reviewers, given, strict=True)
+                    if code >= 0
+                },
+                question=loaded.taxonomy.first_parting(OUTCOMES[code] for code in classes),
+                cost=cost.get(row, 0.0),
+                entropy=float(truth.entropy[row]),
+                adjudicated=bool(settled[row] >= 0),
+            )
+        )
+    return tuple(sorted(disputed, key=lambda d: (d.adjudicated, -d.entropy, -d.cost)))

@@ -1,0 +1,274 @@
+"""Agreement on a file of ratings made anywhere: CSV, JSONL or Parquet, long or wide."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibration.agreement.inference import ORDINAL
+from calibration.agreement.ratings import MISSING, WEIGHTS, checked_weights, weight_matrix
+from calibration.agreement.study import Options, Study, study
+from calibration.errors import InputError
+from calibration.records import OUTCOMES
+from calibration.tables.rows import Row, any_rows, said_as_text
+from calibration.taxonomy import default_taxonomy
+
+LONG = ("item", "rater", "label")
+
+BY_VALUE = ("krippendorff_interval", "krippendorff_ratio")
+
+NAMES = (*WEIGHTS, "krippendorff_nominal", ORDINAL, *BY_VALUE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ratings:
+    """Ratings of a file: `codes` has an item a row and a rater a column, -1 for none.
+
+    `columns` holds for each further column asked for its value on every item.
+    """
+
+    items: tuple[str, ...]
+    raters: tuple[str, ...]
+    classes: tuple[str, ...]
+    codes: NDArray[np.int64]
+    columns: dict[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RatingsAgreement:
+    """Agreement of the raters of a file; questions of the tree where its classes are ours."""
+
+    ratings: Ratings
+    weights: str
+    cluster: str | None
+    study: Study
+
+
+def read_ratings(
+    path: Path,
+    *,
+    layout: str | None = None,
+    classes: Sequence[str] | None = None,
+    item_columns: Sequence[str] = (),
+) -> Ratings:
+    """Read ratings.
+
+    Parameters
+    ----------
+    path : Path
+        CSV, JSONL or Parquet.
+    layout : str, optional
+        ``long`` (columns item, rater, label) or ``wide`` (first column the item, then one a
+        rater); an empty label is a missing rating in both. Default: long when it has those columns.
+    classes : sequence of str, optional
+        Every class that could have been given, in order. Default: those that occur, numbers in
+        order of value; coefficients that count the classes then depend on what occurs.
+    item_columns : sequence of str, optional
+        Columns that say something of the item, such as its cluster or week; no raters.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, names an item or rating twice, holds a label that is no
+        declared class, or a column of items is not there, empty or differs within an item.
+    """
+    rows = list(any_rows(path, required=()))
+    if not rows:
+        raise InputError(f"{path}: holds no ratings")
+    columns = list(dict.fromkeys(name for _, row in rows for name in row))
+    if layout is None:
+        layout = "long" if set(LONG) <= set(columns) else "wide"
+    for name in item_columns:
+        if name not in columns:
+            raise InputError(f"{path}: has no column {name!r:.80}")
+    columns = [name for name in columns if name not in item_columns]
+    read = _long_cells if layout == "long" else _wide_cells
+    cells = list(read(path, rows, columns))
+    ratings = _coded(path, cells, None if classes is None else [c.strip() for c in classes])
+    item = LONG[0] if layout == "long" else columns[0]
+    said = {name: _of_items(path, rows, item, name, ratings.items) for name in item_columns}
+    return replace(ratings, columns=said)
+
+
+def _of_items(
+    path: Path, rows: list[tuple[int, Row]], item: str, name: str, items: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Return a column's value on every item; the rows of an item must say the same."""
+    said: dict[str, str] = {}
+    for line, row in rows:
+        value = said_as_text(row.get(name))
+        if not value:
+            raise InputError(f"{path}, line {line}: field {name!r:.80} is missing")
+        if said.setdefault(said_as_text(row.get(item)), value) != value:
+            raise InputError(
+                f"{path}, line {line}: {name!r:.80} of item {said_as_text(row.get(item))!r:.80} is "
+                f"{value!r:.80} here and another before"
+            )
+    return tuple(said[name] for name in items)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    line: int
+    item: str
+    rater: str
+    label: str
+
+
+def _long_cells(path: Path, rows: Iterable[tuple[int, Row]], columns: list[str]) -> Iterator[_Cell]:
+    for name in LONG:
+        if name not in columns:
+            raise InputError(f"{path}: a long file needs the columns {', '.join(LONG)}")
+    for line, row in rows:
+        item, rater, label = (said_as_text(row.get(name)) for name in LONG)
+        for name, value in (("item", item), ("rater", rater)):
+            if not value:
+                raise InputError(f"{path}, line {line}: field {name!r} is missing")
+        yield _Cell(line, item, rater, label)
+
+
+def _wide_cells(path: Path, rows: Iterable[tuple[int, Row]], columns: list[str]) -> Iterator[_Cell]:
+    first, *raters = columns
+    if not raters:
+        raise InputError(f"{path}: a wide file needs a column a rater after the item")
+    for line, row in rows:
+        item = said_as_text(row.get(first))
+        if not item:
+            raise InputError(f"{path}, line {line}: field {first!r} is missing; it names the item")
+        for rater in raters:
+            yield _Cell(line, item, rater, said_as_text(row.get(rater)))
+
+
+def _coded(path: Path, cells: list[_Cell], classes: list[str] | None) -> Ratings:
+    items = {name: k for k, name in enumerate(dict.fromkeys(cell.item for cell in cells))}
+    raters = {name: k for k, name in enumerate(dict.fromkeys(cell.rater for cell in cells))}
+    if classes is None:
+        classes = in_order({cell.label for cell in cells if cell.label})
+    if len(set(classes)) != len(classes) or "" in classes:
+        raise InputError(f"classes must be named, each once, got {', '.join(classes)!r:.200}")
+    place = {name: k for k, name in enumerate(classes)}
+    codes = np.full((len(items), len(raters)), MISSING, dtype=np.int64)
+    seen: set[tuple[int, int]] = set()
+    for cell in cells:
+        at = items[cell.item], raters[cell.rater]
+        if at in seen:
+            raise InputError(
+                f"{path}, line {cell.line}: item {cell.item!r:.80} has a second rating of "
+                f"{cell.rater!r:.80}"
+            )
+        seen.add(at)
+        if cell.label and cell.label not in place:
+            raise InputError(
+                f"{path}, line {cell.line}: {cell.label!r:.80} is none of the classes "
+                f"{', '.join(classes):.200}"
+            )
+        codes[at] = place[cell.label] if cell.label else MISSING
+    return Ratings(
+        items=tuple(items),
+        raters=tuple(raters),
+        classes=tuple(classes),
+        codes=codes,
+        columns={},
+    )
+
+
+def in_order(names: set[str]) -> list[str]:
+    """Return names of classes sorted, numbers by value."""
+    try:
+        return sorted(names, key=float)
+    except ValueError:
+        return sorted(names)
+
+
+def weights_of(name: str, classes: Sequence[str]) -> NDArray[np.float64] | None:
+    """Return the weights that a name or a file stands for; None for Krippendorff's ordinal.
+
+    Raises
+    ------
+    InputError
+        If it is neither a name nor a file with a matrix, or classes are no numbers where their
+        value counts.
+    """
+    q = max(2, len(classes))
+    if name in WEIGHTS:
+        return weight_matrix(name, q)
+    if name == "krippendorff_nominal":
+        return np.eye(q)
+    if name == ORDINAL:
+        return None
+    if name in BY_VALUE:
+        return _by_value(name, classes)
+    path = Path(name)
+    if not path.is_file():
+        raise InputError(f"--weights must be a CSV file or one of {', '.join(NAMES)}, got {name!r}")
+    try:
+        return checked_weights(np.loadtxt(path, delimiter=",", ndmin=2), n_classes=q)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: is no matrix of weights ({error})") from error
+
+
+def _by_value(name: str, classes: Sequence[str]) -> NDArray[np.float64]:
+    try:
+        value = np.array([float(c) for c in classes])
+    except ValueError as error:
+        raise InputError(f"--weights {name} needs classes that are numbers ({error})") from error
+    if len(value) < 2:
+        return np.eye(2)
+    apart, together = value[:, None] - value, value[:, None] + value
+    if name == "krippendorff_ratio":
+        if (value < 0).any():
+            raise InputError(f"--weights {name} needs classes from 0 up")
+        apart = apart / np.where(together == 0, 1, together)
+    distance = apart**2
+    try:
+        return checked_weights(1 - distance / distance.max(), n_classes=len(value))
+    except ValueError as error:
+        raise InputError(
+            f"--weights {name}: the classes {', '.join(classes):.200} are not all told apart "
+            f"by their numbers ({error})"
+        ) from error
+
+
+def agreement_on(
+    ratings: Ratings,
+    *,
+    weights: str = "identity",
+    options: Options | None = None,
+    cluster: str | None = None,
+    group: str | None = None,
+) -> RatingsAgreement:
+    """Measure agreement on ratings from a file.
+
+    Parameters
+    ----------
+    ratings : Ratings
+        From `read_ratings`.
+    weights : str, default "identity"
+        A name or a file, as `weights_of` takes it.
+    options : Options, optional
+        Interval and resamples; its weights are those named.
+    cluster, group : str, optional
+        Columns of `ratings`.
+
+    Raises
+    ------
+    InputError
+        As `weights_of`.
+    """
+    matrix = weights_of(weights, ratings.classes)
+    of_tree = set(ratings.classes) == set(OUTCOMES)
+    return RatingsAgreement(
+        ratings=ratings,
+        weights=weights,
+        cluster=cluster,
+        study=study(
+            ratings.codes,
+            n_classes=max(2, len(ratings.classes)),
+            options=replace(options or Options(), weights=matrix, ordinal=matrix is None),
+            paths=default_taxonomy().paths(ratings.classes) if of_tree else None,
+            cluster=None if cluster is None else ratings.columns[cluster],
+            group=None if group is None else ratings.columns[group],
+        ),
+    )

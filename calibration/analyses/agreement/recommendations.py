@@ -1,0 +1,309 @@
+"""What to do about agreement: the steps that follow from a result, each with its reason."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from calibration.agreement.annotators import LeftOut, MarginDifference
+from calibration.agreement.coefficients import KRIPPENDORFF_ALPHA
+from calibration.agreement.study import RELY, TENTATIVE, Confusion
+from calibration.analyses.agreement.analysis import AgreementAnalysis
+from calibration.analyses.agreement.traces import (
+    TraceSet,
+    apart_from_others,
+    confused,
+    open_traces,
+    parting_at,
+    using_apart,
+)
+from calibration.statistics.estimate import Estimate
+
+# Below this a share of all disagreement is one trace or two, and nothing to mend a rule for.
+FEWEST_TRACES = 3
+
+NAMED_TRACES = 3
+
+SIGNIFICANT = 0.05
+
+# An interval narrower than this is not planned for: it would take tens of thousands of traces.
+NARROWEST = 0.01
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantedInterval:
+    """What `plan_agreement` is asked for: the interval that would settle the matter."""
+
+    half_width: float
+    alpha: float
+    n_raters: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextStep:
+    """One thing to do.
+
+    Parameters
+    ----------
+    kind : str
+        ``label``, ``settle``, ``question``, ``classes``, ``reviewer``, ``more_traces``,
+        ``relabel`` or ``use``.
+    what : str
+        The step, as a sentence.
+    why : str
+        Its reason, with the numbers.
+    traces : TraceSet or None
+        The traces that it is about.
+    command : str or None
+        What to type, without ``asr``.
+    plan : WantedInterval or None
+        What the command plans.
+    """
+
+    kind: str
+    what: str
+    why: str
+    traces: TraceSet | None = None
+    command: str | None = None
+    plan: WantedInterval | None = None
+
+
+def next_steps(
+    result: AgreementAnalysis, names: Mapping[str, str] | None = None
+) -> tuple[NextStep, ...]:
+    """Return what to do, in the order to do it.
+
+    Parameters
+    ----------
+    result : AgreementAnalysis
+    names : mapping of str, optional
+        What reviewers are called, by id; default: their ids.
+    """
+    called = [(names or {}).get(who, who) for who in result.reviewers]
+    if not result.study.overall.n_items:
+        return (_first_labels(result, called),)
+    steps = [
+        *_settle(result),
+        *_question(result),
+        *_classes(result),
+        *_reviewers(result, called),
+        *_more(result),
+    ]
+    return tuple(steps)
+
+
+def _first_labels(result: AgreementAnalysis, called: list[str]) -> NextStep:
+    n = len(result.trace_ids)
+    if not called:
+        return NextStep(
+            kind="label",
+            what="Have two reviewers label the batch on the Label page.",
+            why="Nobody has labelled it yet.",
+        )
+    if len(called) == 1:
+        return NextStep(
+            kind="label",
+            what="Have a second reviewer label the same traces on the Label page.",
+            why=f"Only {called[0]} has labelled, {_traces(n)}: nothing can be compared.",
+        )
+    return NextStep(
+        kind="label",
+        what="Have a second reviewer label traces that already have a label.",
+        why=f"{len(called)} reviewers labelled {_traces(n)}, and none of them has two labels.",
+    )
+
+
+def _settle(result: AgreementAnalysis) -> Iterator[NextStep]:
+    todo = open_traces(result)
+    if not todo.trace_ids:
+        return
+    n, first = len(todo.trace_ids), todo.trace_ids[0]
+    top = next(of for of in result.disputed if of.trace_id == first)
+    yield NextStep(
+        kind="settle",
+        what=f"Settle the {n:,} disputed traces, starting with {first}."
+        if n > 1
+        else f"Settle the one disputed trace, {first}.",
+        why=f"Reviewers differ on {'them' if n > 1 else 'it'} and nobody has decided. The class of "
+        f"{first} is the most open ({top.entropy:.2f} bits); it costs alpha {top.cost:.4f}.",
+        traces=todo,
+    )
+
+
+def _question(result: AgreementAnalysis) -> Iterator[NextStep]:
+    nodes = [(k, v) for k, v in result.study.nodes.items() if v.share.observed.value is not None]
+    if not nodes:
+        return
+    name, node = max(nodes, key=lambda item: item[1].share.observed.value or 0.0)
+    if node.share.n_items < FEWEST_TRACES:
+        return
+    asked = result.taxonomy.node(name).question
+    alpha = "" if node.alpha.value is None else f", where alpha is {_number(node.alpha)}"
+    yield NextStep(
+        kind="question",
+        what=f"Sharpen the rule and the examples of \u201c{asked}\u201d ({name}).",
+        why=f"{_percent(node.share.observed)} of all disagreement is born there, on "
+        f"{_traces(node.share.n_items)}{alpha}: no question has more.",
+        traces=parting_at(result, name),
+    )
+
+
+def _classes(result: AgreementAnalysis) -> Iterator[NextStep]:
+    if not result.study.confusions:
+        return
+    worst = result.study.confusions[0]
+    if worst.share.n_items < FEWEST_TRACES:
+        return
+    found = confused(result, worst.first, worst.second)
+    shown = ", ".join(found.trace_ids[:NAMED_TRACES])
+    yield NextStep(
+        kind="classes",
+        what=f"Talk over {_pair(result, worst)} with all reviewers: {shown}.",
+        why=f"{_percent(worst.share.observed)} of all disagreement lies between these two, on "
+        f"{_traces(worst.share.n_items)}: no other two are confused more often.",
+        traces=found,
+    )
+
+
+def _reviewers(result: AgreementAnalysis, called: list[str]) -> Iterator[NextStep]:
+    told = set()
+    largest: dict[int, MarginDifference] = {}
+    for d in result.study.margins.differences:
+        if d.p_holm is not None and d.p_holm < SIGNIFICANT:
+            held = largest.get(d.rater)
+            if held is None or abs(d.difference.value or 0) > abs(held.difference.value or 0):
+                largest[d.rater] = d
+    for rater, d in largest.items():
+        told.add(rater)
+        yield _uses_apart(result, d, called[rater])
+    worst = [k for k, of in enumerate(result.profiles) if _better_without(of.beside)]
+    if not worst:
+        return
+    k = max(worst, key=lambda k: result.profiles[k].beside.change.value or 0.0)
+    if k not in told:
+        yield _agrees_least(result, k, called[k])
+
+
+def _better_without(beside: LeftOut) -> bool:
+    return (beside.change.value or 0.0) > 0 and (beside.p_holm or 1.0) < SIGNIFICANT
+
+
+def _uses_apart(result: AgreementAnalysis, d: MarginDifference, name: str) -> NextStep:
+    outcome = result.classes[d.class_code]
+    value, interval = d.difference.value or 0.0, d.difference.interval
+    reach = "" if interval is None else f" [{100 * interval[0]:+.1f}, {100 * interval[1]:+.1f}]"
+    return NextStep(
+        kind="reviewer",
+        what=f"Go through traces together with {name}: when is it {outcome}?",
+        why=f"{name} gives {outcome} {100 * value:+.1f} pp{reach} against the others on the same "
+        f"traces (Holm p = {d.p_holm:.2g}).",
+        traces=using_apart(result, d.rater, d.class_code, name),
+    )
+
+
+def _agrees_least(result: AgreementAnalysis, k: int, name: str) -> NextStep:
+    beside = result.profiles[k].beside
+    return NextStep(
+        kind="reviewer",
+        what=f"Go through the traces on which {name} differs from the others, together.",
+        why=f"Without {name} alpha would be {_number(beside.alpha_without)}, a change of "
+        f"{_number(beside.change, signed=True)} (Holm p = {beside.p_holm:.2g}). "
+        "Who differs may be right: settled traces tell.",
+        traces=apart_from_others(result, k, name),
+    )
+
+
+def _more(result: AgreementAnalysis) -> Iterator[NextStep]:
+    alpha = result.study.coefficients[KRIPPENDORFF_ALPHA.name]
+    if alpha.value is None or alpha.interval is None:
+        yield NextStep(
+            kind="more_traces",
+            what="Have two reviewers label more traces.",
+            why=alpha.status.replace("_", " ", 1).capitalize() + ".",
+        )
+        return
+    low = alpha.interval[0]
+    if low >= RELY:
+        yield NextStep(
+            kind="use",
+            what="Rely on these labels: go on to the agent success rate."
+            if result.is_sample
+            else "Rely on these labels, for these traces: they were chosen, not drawn at random.",
+            why=f"The lower limit of alpha is {low:.3f}, at least .8.",
+            command=f"report --batch {result.batch_id}" if result.is_sample else None,
+        )
+        return
+    if alpha.value < TENTATIVE:
+        yield NextStep(
+            kind="relabel",
+            what="Then have fresh traces labelled by two reviewers, and look here again.",
+            why=f"Alpha is {_number(alpha)}, below .667: more traces of the same labelling only "
+            "make that surer. Sharper rules show on traces that nobody has discussed.",
+        )
+        return
+    bound = RELY if alpha.value >= RELY else TENTATIVE
+    if low >= bound:
+        yield NextStep(
+            kind="relabel",
+            what="Keep to tentative conclusions; to rely on labels, mend the above first.",
+            why=f"Alpha is {_number(alpha)}: its lower limit is above .667, and alpha itself below "
+            ".8, so that more traces alone do not lift it.",
+        )
+        return
+    yield _plan(result, alpha.value, alpha.interval, bound)
+
+
+def _plan(
+    result: AgreementAnalysis, value: float, interval: tuple[float, float], bound: float
+) -> NextStep:
+    """Ask for the interval whose lower limit reaches a bound if alpha stays as it is."""
+    low, high = interval
+    # The interval reaches further down than up; the planner asks for half of it.
+    wanted = (value - bound) * (high - low) / 2 / (value - low)
+    said = f"{bound:.3f}".lstrip("0").rstrip("0")
+    overall = result.study.overall
+    step = NextStep(
+        kind="more_traces",
+        what=f"Have more traces labelled by two or more, to bring the lower limit to {said}.",
+        why=f"Alpha is {value:.3f}, above {said}, and its lower limit {low:.3f} on "
+        f"{_traces(overall.n_items)}: too few to tell.",
+    )
+    if wanted < NARROWEST:
+        return replace(
+            step,
+            what="Mend the above first: more traces alone would have to be very many.",
+            why=f"Alpha is {value:.3f}, hardly above {said}, and its lower limit {low:.3f}.",
+        )
+    plan = WantedInterval(
+        half_width=round(wanted, 3),
+        alpha=round(value, 2),
+        n_raters=max(2, round(overall.n_ratings / overall.n_items)),
+    )
+    return replace(
+        step,
+        plan=plan,
+        command=f"plan-agreement --half-width {plan.half_width} --alpha {plan.alpha} "
+        f"--raters {plan.n_raters} --batch {result.batch_id}",
+    )
+
+
+def _pair(result: AgreementAnalysis, c: Confusion) -> str:
+    return f"{result.classes[c.first]} and {result.classes[c.second]}"
+
+
+def _traces(n: int) -> str:
+    return f"{n:,} trace{'s' * (n != 1)}"
+
+
+def _percent(share: Estimate) -> str:
+    text = f"{100 * (share.value or 0.0):.0f} %"
+    if share.interval is None:
+        return text
+    return f"{text} [{100 * share.interval[0]:.0f}, {100 * share.interval[1]:.0f}]"
+
+
+def _number(of: Estimate, *, signed: bool = False) -> str:
+    if of.value is None:
+        return "not estimable"
+    form = "+.3f" if signed else ".3f"
+    if of.interval is None:
+        return f"{of.value:{form}}"
+    return f"{of.value:{form}} [{of.interval[0]:{form}}, {of.interval[1]:{form}}]"

@@ -1,0 +1,137 @@
+"""How many traces reviewers must label for agreement to be known as closely as wanted."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from calibration.agreement.coefficients import GWET_AC, KRIPPENDORFF_ALPHA
+from calibration.agreement.sample_size import AgreementPlan, ItemsNeeded, plan_items
+from calibration.analyses.evidence.from_store import load_batch
+from calibration.errors import CalibrationError, InputError
+from calibration.records import OUTCOMES
+from calibration.store import Store
+
+Planned = Literal["krippendorff_alpha", "gwet_ac"]
+
+COEFFICIENTS = {"krippendorff_alpha": KRIPPENDORFF_ALPHA, "gwet_ac": GWET_AC}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassShares:
+    """Shares of the classes to plan with, and where they are from.
+
+    Parameters
+    ----------
+    shares : tuple of float
+    classes : tuple of str
+        Their names; empty when the shares were given.
+    batch_id : str or None
+        Batch whose labels they are those of.
+    n_labels : int
+        Labels they were counted on; 0 when they were given.
+    simulated : bool
+    """
+
+    shares: tuple[float, ...]
+    classes: tuple[str, ...] = ()
+    batch_id: str | None = None
+    n_labels: int = 0
+    simulated: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedAgreement:
+    """A plan, where its class shares are from, and what is assumed, in sentences."""
+
+    plan: AgreementPlan
+    basis: ClassShares
+    notes: tuple[str, ...]
+
+    def labels(self, part: ItemsNeeded) -> int | None:
+        """Return the labels that the traces of a part are expected to get."""
+        if part.n is None:
+            return None
+        return round(part.n * self.plan.n_raters * (1 - self.plan.missing))
+
+
+def shares_of_batch(store: Store, batch_id: str | None = None) -> ClassShares:
+    """Return how often the labels of a batch name each class.
+
+    Raises
+    ------
+    InputError
+        If there is no batch of that name.
+    CalibrationError
+        If there is no batch, or its labels name fewer than two classes.
+    """
+    loaded = load_batch(store, batch_id, sample=False)
+    counts = np.bincount(loaded.labels["code"].to_numpy(dtype=np.int64), minlength=len(OUTCOMES))
+    if (counts > 0).sum() < 2:
+        seen = "no labels yet" if counts.sum() == 0 else "labels of one class only"
+        raise CalibrationError(
+            f"batch {loaded.batch.batch_id!r} has {seen}, so there are no class shares to plan "
+            "with; give --class-shares"
+        )
+    return ClassShares(
+        shares=tuple((counts / counts.sum()).tolist()),
+        classes=OUTCOMES,
+        batch_id=loaded.batch.batch_id,
+        n_labels=int(counts.sum()),
+        simulated=loaded.simulated,
+    )
+
+
+def plan_agreement(
+    basis: ClassShares | Sequence[float],
+    *,
+    alpha: float,
+    n_raters: int,
+    half_width: float,
+    missing: float = 0.0,
+    coefficient: Planned = "krippendorff_alpha",
+    confidence_level: float = 0.95,
+    seed: int = 0,
+) -> PlannedAgreement:
+    """Plan how many traces make the interval of a coefficient as narrow as wanted.
+
+    Raises
+    ------
+    InputError
+        If an argument is outside its range; the message names it.
+    """
+    if not isinstance(basis, ClassShares):
+        basis = ClassShares(shares=tuple(basis))
+    if seed < 0:
+        raise InputError(f"seed must not be negative, got {seed}")
+    try:
+        plan = plan_items(
+            basis.shares,
+            alpha=alpha,
+            n_raters=n_raters,
+            half_width=half_width,
+            missing=missing,
+            confidence_level=confidence_level,
+            coefficient=COEFFICIENTS[coefficient],
+            rng=np.random.default_rng(seed),
+        )
+    except ValueError as error:
+        raise InputError(str(error)) from error
+    return PlannedAgreement(plan=plan, basis=basis, notes=_notes(plan, basis))
+
+
+def _notes(plan: AgreementPlan, basis: ClassShares) -> tuple[str, ...]:
+    notes = []
+    if basis.batch_id is not None:
+        notes.append(
+            f"class shares are those of {basis.n_labels:,} labels of {basis.batch_id}; the new "
+            "traces are assumed to be alike"
+        )
+    notes.append(
+        "reviewers are assumed to err independently of each other; shared errors take more traces"
+    )
+    notes.append(
+        f"{plan.typical.repetitions:,} simulated samples of each size tried; traces to about 1 %"
+    )
+    return tuple(notes)

@@ -1,0 +1,241 @@
+"""The traces behind each number of an agreement analysis, and what was said of them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibration.agreement.ratings import answers_at, parting_questions
+from calibration.analyses.agreement.analysis import AgreementAnalysis
+
+Chosen = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceSet:
+    """Some traces of an analysis.
+
+    Parameters
+    ----------
+    what : str
+        What they have in common; completes "traces ...".
+    trace_ids : tuple of str
+        In the order to adjudicate: disputed traces first, the most open class first.
+    """
+
+    what: str
+    trace_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RatedTrace:
+    """A trace with everybody's class.
+
+    Parameters
+    ----------
+    trace_id, week : str
+    labels : dict of str
+        Class by reviewer.
+    question : str or None
+        Where the paths of the labels part first; None where they do not.
+    entropy : float
+        How open its class is given everybody's labels, in bits.
+    cost : float or None
+        What a disputed trace costs alpha; None for another.
+    settled : str or None
+        The adjudicated class.
+    """
+
+    trace_id: str
+    week: str
+    labels: dict[str, str]
+    question: str | None
+    entropy: float
+    cost: float | None
+    settled: str | None
+
+
+def rated_traces(result: AgreementAnalysis, chosen: TraceSet) -> tuple[RatedTrace, ...]:
+    """Return what was said of some traces, in their order."""
+    row_of = {trace_id: row for row, trace_id in enumerate(result.trace_ids)}
+    disputed = {of.trace_id: of for of in result.disputed}
+    found = []
+    for trace_id in chosen.trace_ids:
+        row, known = row_of[trace_id], disputed.get(trace_id)
+        given = zip(result.reviewers, result.codes[row].tolist(), strict=True)
+        settled = int(result.settled[row])
+        found.append(
+            RatedTrace(
+                trace_id=trace_id,
+                week=result.weeks[row],
+                labels={who: result.classes[code] for who, code in given if code >= 0},
+                question=None if known is None else known.question,
+                entropy=float(result.truth.entropy[row]),
+                cost=None if known is None else known.cost,
+                settled=None if settled < 0 else result.classes[settled],
+            )
+        )
+    return tuple(found)
+
+
+def disputed_traces(result: AgreementAnalysis) -> TraceSet:
+    """Return the traces on which reviewers differ."""
+    return _set(result, "on which reviewers differ", _disputed(result))
+
+
+def open_traces(result: AgreementAnalysis) -> TraceSet:
+    """Return the disputed traces that nobody has settled."""
+    chosen = _disputed(result) & (result.settled < 0)
+    return _set(result, "on which reviewers differ and nobody has settled it", chosen)
+
+
+def shared_traces(result: AgreementAnalysis) -> TraceSet:
+    """Return the traces that have two or more labels."""
+    return _set(result, "with two or more labels", _shared(result))
+
+
+def parting_at(result: AgreementAnalysis, question: str) -> TraceSet:
+    """Return the traces on which the paths of two labels part at a question."""
+    parts = parting_questions(result.taxonomy.paths(result.classes))
+    chosen = np.zeros(len(result.codes), dtype=bool)
+    for first, row in enumerate(parts):
+        for second in range(first):
+            if row[second] == question:
+                chosen |= _gave(result, first) & _gave(result, second)
+    return _set(result, f"whose labels part at {question}", chosen)
+
+
+def reaching(result: AgreementAnalysis, question: str) -> TraceSet:
+    """Return the traces on which two or more labels come to a question."""
+    paths = result.taxonomy.paths(result.classes)
+    arrived = answers_at(result.codes, node=question, paths=paths) >= 0
+    return _set(result, f"on which two labels come to {question}", arrived.sum(axis=1) >= 2)
+
+
+def given(result: AgreementAnalysis, class_code: int) -> TraceSet:
+    """Return the traces to which somebody gave a class."""
+    what = f"that somebody calls {result.classes[class_code]}"
+    return _set(result, what, _gave(result, class_code))
+
+
+def naming(result: AgreementAnalysis, class_code: int) -> TraceSet:
+    """Return the traces with two or more labels of which one names a class."""
+    chosen = _gave(result, class_code) & _shared(result)
+    return _set(result, f"with two labels, one of them {result.classes[class_code]}", chosen)
+
+
+def contested(result: AgreementAnalysis, class_code: int) -> TraceSet:
+    """Return the traces on which one reviewer names a class and another does not."""
+    chosen = _gave(result, class_code) & _disputed(result)
+    name = result.classes[class_code]
+    return _set(result, f"that one reviewer calls {name} and another does not", chosen)
+
+
+def confused(result: AgreementAnalysis, first: int, second: int) -> TraceSet:
+    """Return the traces to which one reviewer gave one class and another the other."""
+    chosen = _gave(result, first) & _gave(result, second)
+    what = f"where {result.classes[first]} and {result.classes[second]} are confused"
+    return _set(result, what, chosen)
+
+
+def labelled_by(result: AgreementAnalysis, reviewer: int, name: str) -> TraceSet:
+    """Return the traces that a reviewer labelled."""
+    return _set(result, f"that {name} labelled", result.codes[:, reviewer] >= 0)
+
+
+def shared_by(result: AgreementAnalysis, reviewer: int, name: str) -> TraceSet:
+    """Return the traces that a reviewer and somebody else labelled."""
+    chosen = (result.codes[:, reviewer] >= 0) & _shared(result)
+    return _set(result, f"that {name} and somebody else labelled", chosen)
+
+
+def apart_from_others(result: AgreementAnalysis, reviewer: int, name: str) -> TraceSet:
+    """Return the traces on which a reviewer differs from one of the others."""
+    own = result.codes[:, [reviewer]]
+    chosen = ((own >= 0) & (result.codes >= 0) & (own != result.codes)).any(axis=1)
+    return _set(result, f"where {name} differs from another", chosen)
+
+
+def settled_with(result: AgreementAnalysis, reviewer: int, name: str) -> TraceSet:
+    """Return the settled traces that a reviewer labelled."""
+    chosen = (result.codes[:, reviewer] >= 0) & (result.settled >= 0)
+    return _set(result, f"that are settled and {name} labelled", chosen)
+
+
+def apart_from_settled(result: AgreementAnalysis, reviewer: int, name: str) -> TraceSet:
+    """Return the settled traces to which a reviewer gave another class."""
+    own = result.codes[:, reviewer]
+    chosen = (own >= 0) & (result.settled >= 0) & (own != result.settled)
+    return _set(result, f"settled otherwise than {name} said", chosen)
+
+
+def using_apart(result: AgreementAnalysis, reviewer: int, class_code: int, name: str) -> TraceSet:
+    """Return the traces that tell a reviewer's use of a class from that of the others.
+
+    On these, the reviewer gave the class and another did not, or the other way round.
+    """
+    own = result.codes[:, [reviewer]]
+    is_class = result.codes == class_code
+    differs = (own >= 0) & (result.codes >= 0) & ((own == class_code) != is_class)
+    what = f"where {name} and another differ over {result.classes[class_code]}"
+    return _set(result, what, differs.any(axis=1))
+
+
+def shared_by_pair(
+    result: AgreementAnalysis, first: int, second: int, names: tuple[str, str]
+) -> TraceSet:
+    """Return the traces that both of two reviewers labelled."""
+    chosen = (result.codes[:, first] >= 0) & (result.codes[:, second] >= 0)
+    return _set(result, f"that {names[0]} and {names[1]} both labelled", chosen)
+
+
+def apart_in_pair(
+    result: AgreementAnalysis, first: int, second: int, names: tuple[str, str]
+) -> TraceSet:
+    """Return the traces on which two reviewers differ."""
+    one, other = result.codes[:, first], result.codes[:, second]
+    chosen = (one >= 0) & (other >= 0) & (one != other)
+    return _set(result, f"where {names[0]} and {names[1]} differ", chosen)
+
+
+def in_cell(
+    result: AgreementAnalysis,
+    reviewers: tuple[int, int],
+    classes: tuple[int, int],
+    names: tuple[str, str],
+) -> TraceSet:
+    """Return the traces of one cell of the two-way table of two reviewers."""
+    said = result.codes[:, list(reviewers)] == np.array(classes)
+    chosen = said[:, 0] & said[:, 1]
+    both = [f"{n} said {result.classes[k]}" for n, k in zip(names, classes, strict=True)]
+    return _set(result, f"where {both[0]} and {both[1]}", chosen)
+
+
+def in_week(result: AgreementAnalysis, week: str) -> TraceSet:
+    """Return the traces with two or more labels, the last of them in a week."""
+    chosen = np.array([of == week for of in result.weeks], dtype=bool) & _shared(result)
+    return _set(result, f"with two labels, the last in {week}", chosen)
+
+
+def _gave(result: AgreementAnalysis, class_code: int) -> Chosen:
+    found: Chosen = (result.codes == class_code).any(axis=1)
+    return found
+
+
+def _shared(result: AgreementAnalysis) -> Chosen:
+    found: Chosen = (result.codes >= 0).sum(axis=1) >= 2
+    return found
+
+
+def _disputed(result: AgreementAnalysis) -> Chosen:
+    ids = {of.trace_id for of in result.disputed}
+    return np.array([trace_id in ids for trace_id in result.trace_ids], dtype=bool)
+
+
+def _set(result: AgreementAnalysis, what: str, chosen: Chosen) -> TraceSet:
+    """Return the chosen traces, disputed ones first and as they are to be adjudicated."""
+    picked = [t for t, taken in zip(result.trace_ids, chosen.tolist(), strict=True) if taken]
+    among = set(picked)
+    first = [of.trace_id for of in result.disputed if of.trace_id in among]
+    done = set(first)
+    return TraceSet(what=what, trace_ids=(*first, *(t for t in picked if t not in done)))

@@ -1,0 +1,1 @@
+"""Labels and verdicts as calibration data, from a store or from files."""

@@ -1,0 +1,888 @@
+"""Measure what a gate file asks for, on files or a store, and decide."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from calibration.analyses.fingerprint import frames_digest, package_version, settings_digest
+from calibration.analyses.gates.baseline import (
+    MOST_CATEGORIES,
+    Against,
+    Comparable,
+    TaskRates,
+    against,
+    baseline_data,
+    read_baseline,
+    tree_fingerprint,
+)
+from calibration.analyses.reference_traces import marks
+from calibration.analyses.success_rate.from_store import StoreRates, report_with_work
+from calibration.analyses.success_rate.report import LeftOut, ReportOptions
+from calibration.analyses.success_rate.runs import (
+    DIGITS,
+    ProductionRead,
+    hint,
+    left_out,
+    read_production,
+    runs_of,
+    said,
+)
+from calibration.errors import CalibrationError, InputError
+from calibration.gates.evaluate import (
+    CostMeasured,
+    Events,
+    GateReport,
+    JudgeMeasured,
+    Measurements,
+    WorkflowCost,
+    evaluate,
+)
+from calibration.gates.gate_file import GateFile, Setting, read_gate_file
+from calibration.judge_calibration.samples import Design, JudgeQuality, confusion, judge_quality
+from calibration.records import OUTCOMES
+from calibration.runs.gate_counts import CORE, P95
+from calibration.runs.results import GateQuery, GateTables, Latencies, Squares
+from calibration.runs.sources import Place, place_of
+from calibration.statistics.contingency import wilson_interval
+from calibration.statistics.estimate import OK, Estimate, not_estimable
+from calibration.statistics.means import SquareSums, ratio_of_totals, square_sums
+from calibration.statistics.quantiles import quantile_by_task, quantile_estimate
+from calibration.statistics.validation import FloatArray
+from calibration.store import Store
+from calibration.success_rate.pass_at_k import Trials, advice, pass_over_tasks
+from calibration.success_rate.rate import AgentSuccessRate, rate_of_counts
+from calibration.success_rate.resampling import ratio_estimates
+from calibration.success_rate.runs import RunCounts
+from calibration.tables.labels import LabelFile, LabelRow, read_human_labels
+from calibration.taxonomy import Taxonomy, default_taxonomy
+
+ACCEPTABLE = ("complete", "partial_plus")
+
+CHOSEN = "the labelled runs were chosen, not drawn at random (--design reference)"
+
+NO_RUN = "labels of traces that are not among the runs"
+
+EXAMPLES = 5
+
+
+MEAN_OVER_TASKS = "mean over tasks"
+
+
+GIVEN = "outcomes as given, not calibrated"
+
+HARMLESS = "identical_duplicate"
+
+PASS_PART = 20
+
+
+CORRUPTED = "data_corruption"
+
+OVER_PART = 24
+
+NO_BASELINE = (
+    "a store is not compared with a baseline; `asr gate FILE --baseline` compares files of runs"
+)
+
+NO_TIER = "the store knows no tiers: all tasks are core"
+
+ONLY_ONE = (
+    "labels of a sample of runs do not hold k trials of a task, and verdicts are not corrected for "
+    "it; gate a file of labelled trials"
+)
+
+PARTIAL_TOO = (
+    "with partial_plus_passes no corrected share is estimated; gate a file of labelled runs, or "
+    "leave it out"
+)
+
+NO_STEPS = "no trace of the store has steps"
+
+NO_TAG = "no label of the batch has a tag, so nobody looked"
+
+NO_JUDGE = "the store holds no verdicts to hold against the labels"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateAnalysis:
+    """The gates of one set of runs, and everything a report on them names.
+
+    Parameters
+    ----------
+    report : GateReport
+    settings : GateFile
+    asr : Estimate
+        The rate that is gated.
+    rates : AgentSuccessRate
+        Everything it splits into; of a store, of the labelled sample.
+    calibrated : bool
+        Whether `asr` is corrected for the errors of a judge.
+    kind : str
+        What it is, in words.
+    n_runs, n_tasks : int
+    notes, marks : tuple of str
+        What must be said, and what before everything else.
+    set_aside : tuple of LeftOut
+        Rows that do not count, by reason.
+    baseline : Comparable or None
+        What was compared with.
+    comparable : Comparable or None
+        What later runs may be compared with; None of a store.
+    """
+
+    report: GateReport
+    settings: GateFile
+    asr: Estimate
+    rates: AgentSuccessRate
+    calibrated: bool
+    kind: str
+    n_runs: int
+    n_tasks: int
+    notes: tuple[str, ...]
+    marks: tuple[str, ...]
+    set_aside: tuple[LeftOut, ...]
+    baseline: Comparable | None
+    comparable: Comparable | None
+    taxonomy_version: str
+    taxonomy_fingerprint: str
+    seed: int
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Labelled:
+    """What the labels say: of the transcripts, and of the outcomes in the file of runs."""
+
+    review: Estimate | None
+    judge: JudgeMeasured
+    set_aside: tuple[LeftOut, ...]
+
+
+def hold_against_labels(
+    outcomes: Mapping[str, str], labels: LabelFile, *, design: Design, confidence_level: float
+) -> Labelled:
+    """Cross the outcomes of runs, by trace, with human labels.
+
+    Of several reviewers the adjudicated class counts, else each one's share. The share of
+    acceptable transcripts is a figure of production only when they were drawn at random.
+
+    Raises
+    ------
+    InputError
+        If a label is no class, or no labelled trace is among the runs.
+    """
+    said: list[int] = []
+    shares: list[list[float]] = []
+    weights: list[float | None] = []
+    missing: list[str] = []
+    for trace_id, rows in labels.rows.items():
+        given = [row for row in rows if row.outcome]
+        for row in given:
+            if row.outcome not in OUTCOMES:
+                raise InputError(
+                    f"{labels.path}, line {row.line}, field 'outcome': {row.outcome!r:.80} is none "
+                    f"of {', '.join(OUTCOMES)}"
+                )
+        if trace_id not in outcomes:
+            missing += [f"{labels.path.name} line {row.line}: {trace_id}" for row in rows]
+        elif given:
+            said.append(OUTCOMES.index(outcomes[trace_id]))
+            shares.append(_shares(given))
+            weights.append(given[0].weight)
+    if not said:
+        raise InputError(
+            f"{labels.path}: no labelled trace is among the runs; the trace_id must be the same"
+        )
+    if any(w is None for w in weights) and any(w is not None for w in weights):
+        raise InputError(f"{labels.path}: some labels have a weight and some have none")
+    human = np.array(shares)
+    weight = None if weights[0] is None else np.array(weights, dtype=np.float64)
+    table = confusion(
+        human, np.array(said, dtype=np.int64), n_verdicts=len(OUTCOMES), weights=weight
+    )
+    quality = judge_quality(table, confidence_level=confidence_level)
+    return Labelled(
+        review=(
+            reviewed(human, weight, confidence_level=confidence_level)
+            if design == "production"
+            else None
+        ),
+        judge=judge_measured(quality),
+        set_aside=(
+            (LeftOut(reason=NO_RUN, n=len(missing), examples=tuple(missing[:EXAMPLES])),)
+            if missing
+            else ()
+        ),
+    )
+
+
+def judge_measured(quality: JudgeQuality) -> JudgeMeasured:
+    """Return the quality of a judge as the gates take it."""
+    return JudgeMeasured(
+        agreement=quality.accuracy,
+        kappa=quality.kappa,
+        recall={name: one.recall for name, one in zip(OUTCOMES, quality.per_class, strict=True)},
+        n=quality.n,
+    )
+
+
+def _shares(rows: list[LabelRow]) -> list[float]:
+    settled = [row.outcome for row in rows if row.adjudicated][:1]
+    said = settled or [row.outcome for row in rows]
+    return [said.count(name) / len(said) for name in OUTCOMES]
+
+
+def reviewed(human: FloatArray, weights: FloatArray | None, *, confidence_level: float) -> Estimate:
+    """Return the share of acceptable transcripts: a row of class shares each.
+
+    With weights, over the effective number of them (Kish).
+    """
+    weight = np.ones(len(human)) if weights is None else weights
+    acceptable = human[:, [OUTCOMES.index(name) for name in ACCEPTABLE]].sum(axis=1)
+    share = float(weight @ acceptable / weight.sum())
+    effective = float(weight.sum() ** 2 / (weight @ weight))
+    return Estimate(
+        value=share,
+        interval=wilson_interval(share * effective, effective, confidence_level=confidence_level),
+        n=len(human),
+        method="wilson",
+        confidence_level=confidence_level,
+    )
+
+
+def passed_of(tables: GateTables, *, partial_plus_passes: bool) -> NDArray[np.int64]:
+    """Return how many trials of each task passed."""
+    tasks = tables.tasks
+    complete = tasks["complete"].to_numpy(dtype=np.int64)
+    partial = tasks["partial_plus"].to_numpy(dtype=np.int64)
+    return complete + partial if partial_plus_passes else complete
+
+
+def mixed_words(task: str) -> str:
+    """Say which task has trials of several models."""
+    return (
+        f"trials of task {task!r:.60} are of several models, which are never pooled: choose one "
+        "with --model"
+    )
+
+
+def pass_rate(
+    tables: GateTables,
+    gate: Setting,
+    *,
+    partial_plus_passes: bool,
+    rng: np.random.Generator,
+    n_resamples: int,
+    confidence_level: float,
+) -> Estimate | str:
+    """Return pass@k or pass^k of a gate's tier, or why it is skipped."""
+    if tables.mixed is not None:
+        return not_estimable(
+            mixed_words(tables.mixed), method=MEAN_OVER_TASKS, confidence_level=confidence_level
+        )
+    tasks = tables.tasks
+    inside = np.ones(len(tasks), dtype=np.bool_)
+    if gate.tier and not tables.has_tier and gate.tier != CORE:
+        return f"no column 'tier': all tasks are {CORE}"
+    if gate.tier and tables.has_tier:
+        inside = (tasks["tier"] == gate.tier).to_numpy()
+    if not inside.any():
+        tiers = ", ".join(sorted(set(tasks["tier"]))[:10])
+        return f"no task is of tier {gate.tier!r:.60}; there are {tiers:.200}"
+    weights = tasks["weight"].to_numpy(dtype=np.float64)
+    n = tasks["n"].to_numpy(dtype=np.int64)
+    passed = passed_of(tables, partial_plus_passes=partial_plus_passes)
+    found = pass_over_tasks(
+        Trials(tasks=np.flatnonzero(inside), n=n[inside], c=passed[inside]),
+        gate.k,
+        weights=weights[inside],
+        like=tasks["like"].to_numpy(dtype=np.int64)[inside],
+        rng=rng,
+        n_resamples=n_resamples,
+        confidence_level=confidence_level,
+    )
+    return found.pass_at_k if gate.metric == "pass_at" else found.pass_hat_k
+
+
+def events(tables: GateTables) -> dict[str, Events]:
+    """Return the events that somebody looked for."""
+    return {
+        name: Events(count=found.count, n=found.n, n_tasks=found.n_tasks)
+        for name, found in tables.events.items()
+    }
+
+
+def latency(found: Latencies | None, *, confidence_level: float) -> Estimate | None:
+    """Return the 95th percentile of the known latencies."""
+    if found is None:
+        return None
+    made = quantile_estimate(
+        found.table["latency"].to_numpy(dtype=np.float64),
+        P95,
+        weights=found.table["weight"].to_numpy(dtype=np.float64),
+        n=found.n,
+        below=None if found.below is None else sums_of(found.below),
+        confidence_level=confidence_level,
+    )
+    if not found.rounded:
+        return made
+    return replace(made, method=f"{made.method}, rounded up by less than .03 %")
+
+
+def cost(
+    tables: GateTables, taxonomy: Taxonomy, share_over: Estimate, *, confidence_level: float
+) -> CostMeasured | None:
+    """Return the mean cost per unit of every workflow, and the share of runs above theirs."""
+    if not any(n_known for _, n_known, _ in tables.cost.values()):
+        return None
+    ceilings = {w.name: w.ceiling_usd for w in taxonomy.workflows}
+    flows = []
+    for name, (n, n_known, sums) in tables.cost.items():
+        mean = ratio_of_totals(sums_of(sums), confidence_level=confidence_level)
+        flows.append(
+            WorkflowCost(
+                name=name,
+                ceiling=ceilings.get(name),
+                mean_per_unit=replace(mean, method=f"USD per unit, {mean.method}"),
+                n=n,
+                n_known=n_known,
+            )
+        )
+    if not share_over.ok:
+        why = "no run has both a cost and a ceiling: set ceilings under [ceilings]"
+        share_over = not_estimable(why, method="share", confidence_level=confidence_level)
+    return CostMeasured(workflows=tuple(flows), share_over=share_over)
+
+
+def sums_of(found: Squares) -> SquareSums:
+    """Return sums of the engine as what the statistics take."""
+    return SquareSums(
+        n=found.n,
+        top=found.top,
+        bottom=found.bottom,
+        top_squared=found.top_squared,
+        product=found.product,
+        bottom_squared=found.bottom_squared,
+    )
+
+
+def comparable_of(
+    read: ProductionRead, tables: GateTables, *, partial_plus_passes: bool, stratify: bool
+) -> Comparable:
+    """Return what a later run can be compared with."""
+    known = {w.name: w.ceiling_usd for w in read.taxonomy.workflows}
+    tasks: TaskRates | str = f"trials of task {tables.mixed!r:.60} are of several models"
+    if tables.mixed is None:
+        tasks = _task_rates(tables, partial_plus_passes=partial_plus_passes)
+    return Comparable(
+        taxonomy=read.taxonomy.fingerprint,
+        tree=tree_fingerprint(read.taxonomy),
+        ceilings={name: known.get(name) for name in tables.cost},
+        partial_plus_passes=partial_plus_passes,
+        runs=runs_by_task(read, stratify=stratify),
+        tasks=tasks,
+    )
+
+
+def runs_by_task(read: ProductionRead, *, stratify: bool) -> RunCounts:
+    """Return the runs, with tasks known by workflow and task id: ids collide between workflows."""
+    counts = read.counts
+    if counts.tasks is None or counts.tasks_grouped:
+        return read.runs
+    frame = counts.tasks.assign(task=_key(counts.tasks["task"], counts.tasks["workflow"]))
+    return runs_of(replace(counts, tasks=frame), read.taxonomy, stratify=stratify)
+
+
+def _key(tasks: "pd.Series[str]", workflows: "pd.Series[str]") -> "pd.Series[str]":
+    return tasks.astype(str) + "\n" + workflows.astype(str)
+
+
+def _task_rates(tables: GateTables, *, partial_plus_passes: bool) -> TaskRates:
+    tasks = tables.tasks
+    names = None
+    if tables.named:
+        names = _key(tasks["task"], tasks["workflow"]).to_numpy(dtype=np.str_)
+    category = "category" if tables.has_category else "workflow"
+    return TaskRates(
+        names=names,
+        categories=tasks[category].to_numpy(dtype=np.str_),
+        n=tasks["n"].to_numpy(dtype=np.int64),
+        passed=passed_of(tables, partial_plus_passes=partial_plus_passes),
+        like=tasks["like"].to_numpy(dtype=np.int64),
+        weights=tasks["weight"].to_numpy(dtype=np.float64),
+    )
+
+
+def gate_files(
+    paths: Place | Sequence[str],
+    gates: Path,
+    *,
+    options: ReportOptions | None = None,
+    baseline: Path | None = None,
+    labels: Path | None = None,
+    design: Design = "production",
+    taxonomy: Taxonomy | None = None,
+    model: str | None = None,
+) -> GateAnalysis:
+    """Read production files as `asr report` does, a gate file and what goes with them, and decide.
+
+    Parameters
+    ----------
+    paths : Place or sequence of str
+        CSV, JSONL or Parquet files, or patterns of them; or another place.
+    gates : Path
+        The gate file.
+    options : ReportOptions, optional
+        How files are read and resampled; the gate file has its own confidence level, and its
+        ceilings go before those of the taxonomy and behind those of the options.
+    baseline : Path, optional
+        What `--write-baseline` wrote.
+    labels : Path, optional
+        Human labels of some of the runs.
+    design : str, default "production"
+        Whether the labelled runs were drawn at random or chosen (``"reference"``).
+    taxonomy : Taxonomy, optional
+        That of the package when None.
+    model : str, optional
+        Look at the runs of this model only.
+
+    Raises
+    ------
+    InputError
+        If a file or an option is not what it must be, too many rows are set aside, or no run is
+        left.
+    """
+    settings = read_gate_file(gates)
+    options = options or ReportOptions()
+    options = replace(
+        options,
+        confidence_level=settings.confidence_level,
+        ceilings={**settings.ceilings, **options.ceilings},
+    )
+    before = None if baseline is None else read_baseline(baseline)
+    labelled = None if labels is None else read_human_labels(labels)
+    read = _read(
+        paths,
+        taxonomy or default_taxonomy(),
+        options,
+        GateQuery(model=model, trace_ids=() if labelled is None else tuple(labelled.rows)),
+    )
+    _refuse_set_aside(read, settings)
+    return _Gating(read, settings, options).analysis(before, labelled, design)
+
+
+def _read(
+    paths: Place | Sequence[str], taxonomy: Taxonomy, options: ReportOptions, query: GateQuery
+) -> ProductionRead:
+    """Read the files; whatever leaves nothing to gate is bad input here."""
+    try:
+        return read_production(
+            paths, taxonomy=taxonomy, options=options, named_tasks=True, gates=query
+        )
+    except InputError:
+        raise
+    except CalibrationError as error:
+        if query.model is None:
+            raise InputError(str(error)) from error
+    # Without the model its name may be found among those that are there.
+    every = read_production(paths, taxonomy=taxonomy, options=options)
+    known = every.runs.by["model"].seen
+    shown = ", ".join(known[:10]) or "none named"
+    raise InputError(
+        f"{place_of(paths).names[0]}: no run that counts is of the model {query.model!r:.80}; "
+        f"there are {shown:.200}"
+    )
+
+
+def _refuse_set_aside(read: ProductionRead, settings: GateFile) -> None:
+    """Refuse a file of which too much does not count: what is left may be the better part."""
+    gone = [rows for rows in read.counts.set_aside if rows.reason != HARMLESS]
+    n, n_read = sum(rows.n for rows in gone), read.counts.n_read
+    if n > settings.max_set_aside * n_read:
+        why = "; ".join(f"{rows.n:,}: {rows.why}" for rows in gone)
+        examples = left_out(gone[0]).examples[:1]
+        first = f"; the first: {examples[0]:.160}" if examples else ""
+        raise InputError(
+            f"{read.sources[0].name}: {n:,} of {n_read:,} rows were set aside ({why:.400}{first}); "
+            f"max_set_aside in the gate file allows {100 * settings.max_set_aside:g} %{hint(gone)}"
+        )
+
+
+class _Gating:
+    """The parts of the analysis, each from what the engine counted."""
+
+    def __init__(self, read: ProductionRead, settings: GateFile, options: ReportOptions) -> None:
+        tables = read.counts.for_gates
+        if tables is None:
+            raise TypeError("the files must be read with what gates need")
+        self.read, self.settings, self.options = read, settings, options
+        self.tables: GateTables = tables
+        self.comparable = comparable_of(
+            read,
+            tables,
+            partial_plus_passes=settings.partial_plus_passes,
+            stratify=options.stratify,
+        )
+        self.rate = rate_of_counts(self.comparable.runs, **options.resampling(0))
+
+    def analysis(
+        self, before: Comparable | None, labels: LabelFile | None, design: Design
+    ) -> GateAnalysis:
+        read, options = self.read, self.options
+        held = None
+        if labels is not None:
+            held = hold_against_labels(
+                self.tables.outcomes,
+                labels,
+                design=design,
+                confidence_level=options.confidence_level,
+            )
+        report = evaluate(self._measured(before, held), self.settings)
+        aside = tuple(map(left_out, read.counts.set_aside))
+        return GateAnalysis(
+            report=report,
+            settings=self.settings,
+            asr=self.rate.asr,
+            rates=self.rate,
+            calibrated=False,
+            kind=GIVEN,
+            n_runs=read.counts.n_kept,
+            n_tasks=self.tables.n_tasks,
+            notes=tuple(self._notes(before)),
+            marks=marks(read.n_reference),
+            set_aside=aside + (() if held is None else held.set_aside),
+            baseline=before,
+            comparable=replace(
+                self.comparable, failed=tuple(gate.name for gate in report.blocking)
+            ),
+            taxonomy_version=read.taxonomy.version,
+            taxonomy_fingerprint=read.taxonomy.fingerprint,
+            seed=options.seed,
+            fingerprint=self._fingerprint(before, labels, design),
+        )
+
+    def _measured(self, before: Comparable | None, held: Labelled | None) -> Measurements:
+        level = self.options.confidence_level
+        rates, why_not = self._pass_rates()
+        rates["asr"] = self.rate.asr
+        seconds = latency(self.tables.latency, confidence_level=level)
+        if seconds is not None:
+            rates["latency_p95"] = seconds
+        if held is not None and held.review is None:
+            why_not["human_review"] = CHOSEN
+        drop = [gate for gate in self.settings.gates if gate.metric == "regression"]
+        versus = Against()
+        if before is not None:
+            most = drop[0].numbers["max_drop_pp"] / 100 if drop else 0.0
+            versus = against(self.comparable, before, options=self.options, max_drop=most)
+        return Measurements(
+            rates=rates,
+            events=events(self.tables),
+            review=None if held is None else held.review,
+            judge=None if held is None else held.judge,
+            changes=versus.changes,
+            by_category=versus.by_category,
+            cost=cost(
+                self.tables,
+                self.read.taxonomy,
+                self.rate.share_over_ceiling,
+                confidence_level=level,
+            ),
+            why_not=why_not,
+        )
+
+    def _pass_rates(self) -> tuple[dict[str, Estimate], dict[str, str]]:
+        rates: dict[str, Estimate] = {}
+        why_not: dict[str, str] = {}
+        for gate in self.settings.gates:
+            if gate.metric not in ("pass_at", "pass_hat"):
+                continue
+            found = pass_rate(
+                self.tables,
+                gate,
+                partial_plus_passes=self.settings.partial_plus_passes,
+                # One stream for all: a gate more does not move the others.
+                rng=np.random.default_rng([self.options.seed, PASS_PART]),
+                n_resamples=self.options.n_resamples,
+                confidence_level=self.options.confidence_level,
+            )
+            if isinstance(found, str):
+                why_not[gate.name] = found
+            else:
+                rates[gate.name] = found
+        return rates, why_not
+
+    def _notes(self, before: Comparable | None) -> Iterator[str]:
+        counts, rate = self.read.counts, self.rate
+        notes = counts.notes
+        if self.options.window == (None, None):
+            # Without a window nothing here asks for the time of a run.
+            notes = replace(notes, no_time=0, naive_times=0)
+        yield from said(notes, counts.n_kept)
+        if rate.n_missing_cost:
+            low, high = rate.asr_range
+            yield (
+                f"ASR lies between {low:.3f} and {high:.3f}, depending on what the "
+                f"{rate.n_missing_cost:,} runs without a cost or a ceiling cost."
+            )
+        if self.tables.repeat and advice(self.tables.n_tasks):
+            yield advice(self.tables.n_tasks)
+        if before is None:
+            return
+        tasks = self.comparable.tasks
+        if not isinstance(tasks, str) and np.unique(tasks.categories).size > MOST_CATEGORIES:
+            yield (
+                f"more than {MOST_CATEGORIES} categories: they are not held against the baseline "
+                "one by one; give a coarser column 'category'"
+            )
+        failed = sorted(set(before.failed) - {"regression", "non_inferior"})
+        if failed:
+            yield f"the baseline did not pass its own gates ({', '.join(failed):.300})"
+
+    def _fingerprint(
+        self, before: Comparable | None, labels: LabelFile | None, design: Design
+    ) -> str:
+        tables = self.tables
+        frames = {"tasks": tables.tasks.fillna({"task": ""}).round(DIGITS)}
+        if tables.latency is not None:
+            frames["latency"] = tables.latency.table.round(DIGITS)
+        rows = [] if labels is None else [asdict(r) for rows in labels.rows.values() for r in rows]
+        return settings_digest(
+            {
+                "kind": "gates",
+                "inputs": self.read.inputs,
+                "tables": frames_digest(frames),
+                "events": {name: asdict(found) for name, found in tables.events.items()},
+                "taxonomy": self.read.taxonomy.fingerprint,
+                "gates": [asdict(gate) for gate in self.settings.gates],
+                "partial_plus_passes": self.settings.partial_plus_passes,
+                "settings": self.options.settings({}, None),
+                "baseline": None if before is None else settings_digest(baseline_data(before)),
+                "labels": frames_digest({"labels": pd.DataFrame(rows).astype(str)}),
+                "design": design,
+                "version": package_version(),
+            }
+        )
+
+
+COMPLETE = OUTCOMES.index("complete")
+
+
+def gate_store(
+    store: Store,
+    gates: Path,
+    batch_id: str | None = None,
+    *,
+    judge_id: str | None = None,
+    design: Design = "production",
+    seed: int = 0,
+    n_resamples: int = 1000,
+) -> GateAnalysis:
+    """Gate the traces that a batch was drawn from, with the rate that the report on it gives.
+
+    What was not recorded is skipped with the reason. Traces of the reference set are never among
+    them.
+
+    Raises
+    ------
+    InputError
+        If the gate file is none, or has ceilings, which a store has itself.
+    CalibrationError
+        If the batch cannot be reported on.
+    """
+    settings = read_gate_file(gates)
+    if settings.ceilings:
+        raise InputError(
+            f"{gates}: [ceilings] are for files; the store has those of its workflows "
+            "(asr report names them)"
+        )
+    options = ReportOptions(
+        compare_to=None,
+        seed=seed,
+        n_resamples=n_resamples,
+        confidence_level=settings.confidence_level,
+    )
+    made = report_with_work(store, batch_id, judge_id=judge_id, design=design, options=options)
+    shown, rates, taxonomy = made.report, made.rates, made.loaded.taxonomy
+    measured = _Measured(rates, settings, store.looping_ids())
+    report = evaluate(measured.all(), settings)
+    return GateAnalysis(
+        report=report,
+        settings=settings,
+        asr=rates.headline,
+        rates=rates.human,
+        calibrated=rates.calibrated,
+        kind=f"{shown.kind}; batch {made.loaded.batch.batch_id}, judge {rates.judge_id or 'none'}",
+        n_runs=shown.n,
+        n_tasks=measured.n_tasks,
+        notes=(*shown.warnings, *shown.notes),
+        marks=shown.marks,
+        set_aside=shown.set_aside,
+        baseline=None,
+        comparable=None,
+        taxonomy_version=taxonomy.version,
+        taxonomy_fingerprint=taxonomy.fingerprint,
+        seed=seed,
+        fingerprint=settings_digest(
+            {
+                "kind": "gates of a store",
+                "asr": shown.origin.fingerprint,
+                "gates": [repr(gate) for gate in settings.gates],
+                "partial_plus_passes": settings.partial_plus_passes,
+                "measured": repr(measured.all()),
+            }
+        ),
+    )
+
+
+class _Measured:
+    """What the gates ask for, each from the part of the store that holds it."""
+
+    def __init__(self, found: StoreRates, settings: GateFile, looping: frozenset[str]) -> None:
+        self.found, self.loaded, self.settings = found, found.loaded, settings
+        self.looping, self.level = looping, settings.confidence_level
+        traces = found.loaded.traces
+        codes, keys = pd.factorize(traces["task_key"])
+        self.task, self.n_tasks = codes.astype(np.int64), len(keys)
+
+    def all(self) -> Measurements:
+        found, rates = self.found, {"asr": self.found.headline}
+        why_not = dict.fromkeys(("non_inferior", "regression"), NO_BASELINE)
+        for gate in self.settings.gates:
+            if gate.metric in ("pass_at", "pass_hat"):
+                made = self._pass_rate(gate)
+                if isinstance(made, str):
+                    why_not[gate.name] = made
+                else:
+                    rates[gate.name] = made
+        seconds = self._latency()
+        if seconds is not None:
+            rates["latency_p95"] = seconds
+        review = None
+        if self.found.design == "production" and self.loaded.is_sample:
+            review = self._review()
+        else:
+            why_not["human_review"] = CHOSEN
+        events = dict(self._events())
+        for name, why in (("loops", NO_STEPS), (CORRUPTED, NO_TAG)):
+            if name not in events:
+                why_not[name] = why
+        if found.judge is None:
+            why_not["judge"] = NO_JUDGE
+        return Measurements(
+            rates=rates,
+            events=events,
+            review=review,
+            judge=None if found.judge is None else judge_measured(found.judge.calibration.judge),
+            cost=self._cost(),
+            why_not=why_not,
+        )
+
+    def _pass_rate(self, gate: Setting) -> Estimate | str:
+        """Return pass@1: the corrected share of complete runs, else that of the labelled ones."""
+        if gate.k > 1:
+            return ONLY_ONE
+        if gate.tier not in ("", CORE):
+            return NO_TIER
+        if self.settings.partial_plus_passes:
+            return PARTIAL_TOO
+        made = self.found.class_shares[COMPLETE]
+        kind = "corrected" if self.found.calibrated else "of the labelled sample"
+        return replace(made, method=f"share of complete runs, {kind}, {made.method}")
+
+    def _latency(self) -> Estimate | None:
+        frame = self.loaded.traces
+        known = frame["latency_s"].notna().to_numpy()
+        if not known.any():
+            return None
+        values, task = frame["latency_s"].to_numpy(dtype=np.float64)[known], self.task[known]
+        shared = np.unique(task).size < task.size
+        return quantile_by_task(values, P95, task if shared else None, confidence_level=self.level)
+
+    def _by_task(
+        self, values: NDArray[np.generic] | None, task: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Return the sum over the runs of each task, or how many there are."""
+        return np.bincount(task, weights=values, minlength=self.n_tasks).astype(np.float64)
+
+    def _review(self) -> Estimate:
+        loaded = self.loaded
+        made = reviewed(loaded.human, loaded.weights, confidence_level=self.level)
+        if loaded.open_disagreements and made.status == OK:
+            status = f"provisional: {loaded.open_disagreements} open disagreements"
+            return replace(made, status=status)
+        return made
+
+    def _events(self) -> Iterator[tuple[str, Events]]:
+        frame = self.loaded.traces
+        stepped = (frame["n_steps"] > 0).to_numpy()
+        if stepped.any():
+            looped = frame["trace_id"].isin(self.looping).to_numpy() & stepped
+            yield (
+                "loops",
+                Events(
+                    count=int(looped.sum()),
+                    n=int(stepped.sum()),
+                    n_tasks=int(np.unique(self.task[stepped]).size),
+                ),
+            )
+        tags = self.loaded.labels["tags"].map(_tags)
+        if tags.map(bool).any():
+            labelled = self.loaded.labelled
+            marked = set(
+                self.loaded.labels.loc[tags.map(lambda said: CORRUPTED in said), "trace_id"]
+            )
+            yield (
+                CORRUPTED,
+                Events(
+                    count=int(labelled["trace_id"].isin(marked).sum()),
+                    n=len(labelled),
+                    n_tasks=int(labelled["task_key"].nunique()),
+                ),
+            )
+
+    def _cost(self) -> CostMeasured | None:
+        frame = self.loaded.traces
+        known = frame["cost_usd"].notna().to_numpy()
+        if not known.any():
+            return None
+        costs = frame["cost_usd"].fillna(0.0).to_numpy(dtype=np.float64)
+        units = np.where(known, frame["units"].to_numpy(dtype=np.float64), 0.0)
+        ceilings = frame["ceiling_usd"].to_numpy(dtype=np.float64)
+        flows = []
+        for name in sorted(set(frame["workflow"])):
+            rows = (frame["workflow"] == name).to_numpy()
+            task = self.task[rows]
+            sums = square_sums(self._by_task(costs[rows], task), self._by_task(units[rows], task))
+            mean = ratio_of_totals(sums, confidence_level=self.level)
+            ceiling = float(ceilings[rows][0])
+            flows.append(
+                WorkflowCost(
+                    name=str(name),
+                    ceiling=None if np.isnan(ceiling) else ceiling,
+                    mean_per_unit=replace(mean, method=f"USD per unit, {mean.method}"),
+                    n=int(rows.sum()),
+                    n_known=int(known[rows].sum()),
+                )
+            )
+        held = known & ~np.isnan(ceilings)
+        over = held & (costs > np.nan_to_num(ceilings) * units)
+        (share,) = ratio_estimates(
+            over[:, None].astype(np.float64),
+            held[:, None].astype(np.float64),
+            clusters=self.task if self.n_tasks < len(frame) else None,
+            rng=np.random.default_rng([self.found.options.seed, OVER_PART]),
+            n_resamples=self.found.options.n_resamples,
+            confidence_level=self.level,
+        )
+        return CostMeasured(workflows=tuple(flows), share_over=share)
+
+
+def _tags(text: object) -> frozenset[str]:
+    """Return the tags of a label."""
+    found = json.loads(text) if isinstance(text, str) else []
+    return frozenset(str(tag).casefold() for tag in found or [])

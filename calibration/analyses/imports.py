@@ -1,0 +1,414 @@
+"""Import traces, verdicts and labels from files into the store, and export labels."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from calibration.analyses.reference_traces import is_reference
+from calibration.errors import CalibrationError, InputError, LabelRefusedError
+from calibration.records import (
+    CONFIDENCES,
+    GRADES,
+    NO_VERDICT,
+    OUTCOMES,
+    SOURCE_JUDGE,
+    Evidence,
+    LabelDraft,
+    SetAside,
+    Verdict,
+    Workflow,
+)
+from calibration.store import (
+    IngestResult,
+    LabelsStored,
+    Store,
+    VerdictsStored,
+    check_sub_goals,
+    clean_tags,
+    import_token,
+)
+from calibration.tables.rows import (
+    Row,
+    as_csv,
+    evidence_fields,
+    guard,
+    outcome_field,
+    read_rows,
+    text_field,
+)
+from calibration.taxonomy import Taxonomy
+from calibration.trace_formats import ImportSettings, Parsed, Preview, detect, preview, read_traces
+
+REFERENCE = (
+    "a trace of the reference dataset; those are for practice and no part of a rate: "
+    "`asr reference practise` puts them in front of reviewers"
+)
+
+TELL_EVERY = 500
+
+
+LABEL_COLUMNS = (
+    "trace_id", "reviewer", "outcome", "rationale", "evidence_step", "evidence_quote",
+    "confidence", "tags", "sub_goals",
+)  # fmt: skip
+
+TAG_SEPARATOR = "; "
+
+NO_EVIDENCE = {"step_id": "", "quote": ""}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileRead:
+    """What one file holds, and the format it was recognised as."""
+
+    path: Path
+    format: str
+    traces: int
+    set_aside: int
+
+
+# Told how many files are read and how many runs were found so far.
+Told = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesRead:
+    """Everything that some files hold, read to the end, nothing stored yet."""
+
+    paths: tuple[Path, ...]
+    files: tuple[FileRead, ...]
+    parsed: tuple[Parsed, ...]
+    set_aside: tuple[SetAside, ...]
+    preview: Preview
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportReport:
+    """What an import did; `changed` runs are also listed under `set_aside` with the reason."""
+
+    files: int
+    imported: int
+    already_there: int
+    changed: int
+    possible_duplicates: int
+    verdicts: int
+    set_aside: tuple[SetAside, ...]
+
+
+def read_files(
+    paths: Sequence[Path], settings: ImportSettings, *, told: Told | None = None
+) -> FilesRead:
+    """Read trace files to the end; a file that is no trace file stops the import.
+
+    `told` is called after every file, and within a long one every 500 runs.
+
+    Raises
+    ------
+    InputError
+        If a path does not exist or holds nothing that can be read.
+    """
+    files = [file for path in paths for file in _expand(path)]
+    parsed: list[Parsed] = []
+    set_aside: list[SetAside] = []
+    read: list[FileRead] = []
+    for number, file in enumerate(files):
+        before = len(parsed), len(set_aside)
+        for item in read_traces(file, settings):
+            runs = len(parsed) + len(set_aside)
+            if told is not None and runs % TELL_EVERY == 0:
+                told(number, runs)
+            if not isinstance(item, Parsed):
+                set_aside.append(item)
+            elif is_reference(item.trace):
+                set_aside.append(SetAside(file=item.file, line=item.line, reason=REFERENCE))
+            else:
+                parsed.append(item)
+        read.append(
+            FileRead(
+                path=file,
+                format=detect(file).title,
+                traces=len(parsed) - before[0],
+                set_aside=len(set_aside) - before[1],
+            )
+        )
+    if told is not None:
+        told(len(files), len(parsed) + len(set_aside))
+    return FilesRead(
+        paths=tuple(files),
+        files=tuple(read),
+        parsed=tuple(parsed),
+        set_aside=tuple(set_aside),
+        preview=preview([*parsed, *set_aside]),
+    )
+
+
+def _expand(path: Path) -> list[Path]:
+    """Return the files of a folder; a folder that is one run is a file to its importer."""
+    if not path.exists():
+        raise InputError(f"{path}: there is no such file")
+    if path.is_file() or (path / "results.json").exists():
+        return [path]
+    found = sorted(p for p in path.iterdir() if p.suffix in (".json", ".jsonl", ".csv"))
+    if not found:
+        raise InputError(f"{path}: the folder holds no .json, .jsonl or .csv file")
+    return found
+
+
+def store_files(
+    store: Store, read: FilesRead, settings: ImportSettings, *, take_changed: bool = False
+) -> ImportReport:
+    """Store what was read, with workflows and the grades that the files carry.
+
+    A grade becomes a verdict of a judge of its own (``source:...``), out of sight of reviewers.
+    """
+    known = store.workflows()
+    for name in read.preview.workflows:
+        # What the settings do not say stays as it is stored.
+        old = known.get(name)
+        said = settings if old is None else _with_defaults(settings, old)
+        store.set_workflow(said.workflow_record(name))
+    done = store.ingest([item.trace for item in read.parsed], take_changed=take_changed)
+    stored = store.add_verdicts(list(_grades(read, done)))
+    origin = {item.trace.trace_id: item for item in read.parsed}
+    aside = [
+        (trace_id, f"is stored with other content; {done.why_kept(trace_id)}")
+        for trace_id in done.changed
+    ]
+    aside += [
+        (trace_id, "is stored with another grade, which stays") for trace_id in stored.changed
+    ]
+    changed = [
+        SetAside(
+            file=origin[trace_id].file,
+            line=origin[trace_id].line,
+            reason=f"changed: {trace_id} {why}",
+        )
+        for trace_id, why in aside
+    ]
+    return ImportReport(
+        files=len(read.paths),
+        imported=len(done.imported),
+        already_there=len(done.already_there),
+        changed=len(done.changed),
+        possible_duplicates=len(done.possible_duplicates),
+        verdicts=stored.stored,
+        set_aside=(*read.set_aside, *changed),
+    )
+
+
+def set_aside_csv(rows: Sequence[SetAside]) -> str:
+    """Return the rows that were not taken in as CSV that no spreadsheet runs as formulas."""
+    columns = ["file", "line", "reason"]
+    return as_csv(columns, ({"file": r.file, "line": r.line, "reason": r.reason} for r in rows))
+
+
+def _with_defaults(settings: ImportSettings, stored: Workflow) -> ImportSettings:
+    ceiling = stored.ceiling_usd if settings.ceiling_usd is None else settings.ceiling_usd
+    return replace(settings, ceiling_usd=ceiling, unit=settings.unit or stored.unit)
+
+
+def _grades(read: FilesRead, done: IngestResult) -> Iterator[Verdict]:
+    """Yield the grades of the runs that were taken in: a grade goes with the content it rates."""
+    fresh, kept = set(done.imported), set(done.changed)
+    for item in read.parsed:
+        trace_id = item.trace.trace_id
+        # Of two versions in one import the first is stored.
+        if trace_id not in kept or trace_id in fresh:
+            fresh.discard(trace_id)
+            if item.verdict is not None:
+                yield item.verdict
+
+
+def import_verdicts(store: Store, path: Path, *, judge_id: str) -> VerdictsStored:
+    """Store the verdicts of a CSV or JSONL file.
+
+    Columns: trace_id, outcome; optional reason, sample, grade (1 to 5), and what the judge quotes:
+    evidence_step and evidence_quote, or in JSONL `evidence`, a list of {step_id, quote}.
+
+    Raises
+    ------
+    InputError
+        If a row is not what it must be: nothing of the file is stored then.
+    CalibrationError
+        If no verdict is for a trace of the store.
+    """
+    if not judge_id.strip() or judge_id.startswith(SOURCE_JUDGE):
+        raise InputError(
+            f"judge must be a name that does not begin with {SOURCE_JUDGE!r} (the grades that came "
+            f"with the traces), got {judge_id!r}"
+        )
+    verdicts = []
+    for line, row in read_rows(path, required=("trace_id", "outcome")):
+        verdicts.append(
+            Verdict(
+                judge_id=judge_id.strip(),
+                trace_id=str(row["trace_id"]).strip(),
+                outcome=outcome_field(row, (*OUTCOMES, NO_VERDICT), path=path, line=line),
+                sample=_whole(row.get("sample"), path, line),
+                reason=text_field(row, "reason", path=path, line=line),
+                evidence=evidence_fields(row, path=path, line=line),
+                grade=_grade(row.get("grade"), path, line),
+            )
+        )
+    done = store.add_verdicts(verdicts)
+    if verdicts and len(done.unknown_traces) == len(verdicts):
+        raise CalibrationError(
+            f"{path}: none of its {len(verdicts)} verdicts is for a trace of this store; "
+            "import the traces first"
+        )
+    return done
+
+
+def _grade(value: Any, path: Path, line: int) -> int | None:
+    if value is None or value == "":
+        return None
+    if isinstance(value, bool) or str(value) not in map(str, GRADES):
+        raise InputError(
+            f"{path}, line {line}, field 'grade': must be a whole number from 1 to 5, got "
+            f"{value!r:.80}"
+        )
+    return int(value)
+
+
+def _whole(value: Any, path: Path, line: int) -> int:
+    if value is None or value == "":
+        return 0
+    if not isinstance(value, bool | float):
+        try:
+            number = int(value)
+        except (TypeError, ValueError):
+            number = -1
+        if 0 <= number < 2**31:
+            return number
+    raise InputError(
+        f"{path}, line {line}, field 'sample': must be a whole number from 0 up, got {value!r:.80}"
+    )
+
+
+def import_labels(store: Store, path: Path, *, batch_id: str) -> LabelsStored:
+    """Store the labels of a CSV or JSONL file: trace_id, reviewer, outcome, optional rest.
+
+    Tags are parted by semicolons; `sub_goals` is a JSON object of states by sub-goal id.
+
+    Raises
+    ------
+    InputError
+        If a row is not what it must be: nothing of the file is stored then.
+    CalibrationError
+        If no label is for a trace of the batch.
+    """
+    taxonomy = store.taxonomy()
+    rows = list(read_rows(path, required=LABEL_COLUMNS[:3]))
+    checked = [_checked(path, line, row) for line, row in rows]
+    people: dict[str, str] = {}
+    for (line, _), row in zip(rows, checked, strict=True):
+        name = str(row["reviewer"])
+        if name not in people:
+            try:
+                people[name] = store.add_reviewer(name).reviewer_id
+            except InputError as error:
+                raise InputError(f"{path}, line {line}, field 'reviewer': {error}") from error
+    drafts = [_draft(taxonomy, batch_id, people[str(row["reviewer"])], row) for row in checked]
+    done = store.import_labels(batch_id, drafts)
+    if drafts and not (done.stored or done.already_there or done.changed):
+        raise CalibrationError(
+            f"{path}: none of its {len(drafts)} labels is for a trace of batch {batch_id!r}; "
+            "name the batch with --batch"
+        )
+    return done
+
+
+def _checked(path: Path, line: int, row: Row) -> Row:
+    """Return a row with every field as it will be stored."""
+    texts = {
+        name: text_field(row, name, path=path, line=line)
+        for name in ("rationale", "evidence_step", "evidence_quote")
+    }
+    name = " ".join(str(row["reviewer"]).split())
+    if not any(map(str.isalnum, name)) or len(name) > 80:
+        raise InputError(
+            f"{path}, line {line}, field 'reviewer': must have 1 to 80 letters or digits, "
+            f"got {name!r:.100}"
+        )
+    outcome = outcome_field(row, OUTCOMES, path=path, line=line)
+    return (
+        {"trace_id": str(row["trace_id"]).strip(), "reviewer": name, "outcome": outcome}
+        | texts
+        | _checked_marks(path, line, row)
+    )
+
+
+def _checked_marks(path: Path, line: int, row: Row) -> Row:
+    """Return confidence, tags and sub-goals of a row; a list or an object may stand as itself."""
+    tags, given = row.get("tags") or (), row.get("sub_goals") or "{}"
+    at = "confidence"
+    try:
+        confidence = _confidence(row.get(at))
+        at = "tags"
+        cleaned = clean_tags([tags] if isinstance(tags, str) else list(map(str, tags)))
+        at = "sub_goals"
+        sub_goals = json.loads(given) if isinstance(given, str) else given
+        if not isinstance(sub_goals, dict):
+            raise ValueError(f"must be an object, got {given!r:.80}")
+        check_sub_goals(sub_goals, sub_goals)
+    except (LabelRefusedError, ValueError, TypeError) as error:
+        raise InputError(f"{path}, line {line}, field {at!r}: {error}") from error
+    return {"confidence": confidence, "tags": cleaned, "sub_goals": sub_goals}
+
+
+def _confidence(value: Any) -> int | None:
+    if value is None or value == "":
+        return None
+    if isinstance(value, bool) or str(value) not in map(str, CONFIDENCES):
+        raise ValueError(f"must be 1, 2 or 3, got {value!r:.80}")
+    return int(value)
+
+
+def _draft(taxonomy: Taxonomy, batch_id: str, reviewer_id: str, row: Row) -> LabelDraft:
+    evidence = Evidence(step_id=row["evidence_step"] or "", quote=row["evidence_quote"] or "")
+    return LabelDraft(
+        client_token=import_token(
+            batch_id, taxonomy.version, reviewer_id, row["trace_id"], row["outcome"]
+        ),
+        trace_id=row["trace_id"],
+        reviewer_id=reviewer_id,
+        batch_id=batch_id,
+        answers=taxonomy.answers_for(row["outcome"]),
+        rationale=row["rationale"],
+        evidence=(evidence,) if evidence.quote else (),
+        confidence=row["confidence"],
+        tags=row["tags"],
+        sub_goals=row["sub_goals"],
+    )
+
+
+def label_rows(store: Store, batch_id: str) -> list[dict[str, str]]:
+    """Return the current labels of a batch as rows that `import_labels` reads back."""
+    names = {r.reviewer_id: r.name for r in store.reviewers()}
+    frame = store.label_frame(batch_id)
+    rows = []
+    for label in frame[frame["kind"] == "label"].to_dict("records"):
+        evidence = (json.loads(_text(label["evidence"]) or "[]") or [NO_EVIDENCE])[0]
+        values = (
+            label["trace_id"], names[label["reviewer_id"]], label["outcome"],
+            _text(label["rationale"]), evidence["step_id"], evidence["quote"],
+            "" if pd.isna(label["confidence"]) else int(label["confidence"]),
+            TAG_SEPARATOR.join(json.loads(_text(label["tags"]) or "[]")),
+            _sub_goals_text(label["sub_goals"]),
+        )  # fmt: skip
+        rows.append(dict(zip(LABEL_COLUMNS, map(guard, map(str, values)), strict=True)))
+    return sorted(rows, key=lambda row: (row["trace_id"], row["reviewer"]))
+
+
+def _sub_goals_text(value: object) -> str:
+    sub_goals = json.loads(_text(value) or "{}")
+    return json.dumps(sub_goals, ensure_ascii=False) if sub_goals else ""
+
+
+def _text(value: object) -> str:
+    """Return a text of a frame; missing ones (None or NaN) are empty."""
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,327 @@
+"""What would make a judge better: the steps that follow from a calibration, with their reasons."""
+
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from calibration.analyses.agreement.traces import TraceSet
+from calibration.analyses.judge.calibration import CHOSEN, JudgeAnalysis
+from calibration.analyses.judge.diagnostics import JudgeDiagnostics
+from calibration.analyses.judge.traces import (
+    JudgedTraces,
+    of_class,
+    open_ones,
+    parting_at,
+    without_verdict,
+)
+from calibration.analyses.sampling.escalation import FEWEST_JUDGES, Signal
+from calibration.analyses.sampling.planning import Plan
+from calibration.judge_calibration.label_planning import FEWEST_LABELS
+from calibration.judge_calibration.refusals import CLASS_LABELS_MIN, Notice
+from calibration.judge_calibration.samples import HEADLINE
+from calibration.taxonomy import Taxonomy
+
+# Half-widths that people ask for; the next one is at most this part of what there is.
+WANTED = (0.1, 0.075, 0.05, 0.04, 0.03, 0.02, 0.015, 0.01)
+
+NARROWER = 0.9
+
+RANDOM_LABELS = 100
+
+# Below this the errors at a question are one trace or two, and nothing to mend a prompt for.
+FEWEST_ERRORS = 3
+
+NEEDS_RANDOM = (
+    CHOSEN.code,
+    "few_labels",
+    "no_probability_sample",
+    "classes_not_separated",
+    "judge_too_weak",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeStep:
+    """One thing to do.
+
+    Parameters
+    ----------
+    kind : str
+        ``settle``, ``refused``, ``warned``, ``labels``, ``allocate``, ``escalate``, ``unjudged``,
+        ``again``, ``question``, ``classes`` or ``use``.
+    what, why : str
+        The step, and its reason with the numbers.
+    traces : TraceSet or None
+        The traces that it is about.
+    command : str or None
+        What to type, without ``asr``.
+    n : int or None
+        Traces that an allocation would draw.
+    half_width : float or None
+        What more labels are to bring the interval to.
+    signals : tuple of str
+        Signs of doubt that an escalation can go by.
+    """
+
+    kind: str
+    what: str
+    why: str
+    traces: TraceSet | None = None
+    command: str | None = None
+    n: int | None = None
+    half_width: float | None = None
+    signals: tuple[Signal, ...] = ()
+
+
+def half_width_wanted(now: float | None) -> float:
+    """Return the next half-width to plan for, well below the one there is.
+
+    Examples
+    --------
+    >>> half_width_wanted(0.036), half_width_wanted(None), half_width_wanted(0.004)
+    (0.03, 0.05, 0.0036)
+    """
+    if now is None:
+        return 0.05
+    return next((w for w in WANTED if w <= NARROWER * now), NARROWER * now)
+
+
+def judge_steps(
+    result: JudgeAnalysis,
+    diagnosed: JudgeDiagnostics,
+    traces: JudgedTraces,
+    taxonomy: Taxonomy,
+    *,
+    plan: Plan | None = None,
+    n_judges: int = 1,
+) -> tuple[JudgeStep, ...]:
+    """Return what would make the judge, or what is known of it, better, in the order to do it.
+
+    Parameters
+    ----------
+    result, diagnosed, traces
+        Of the same judge and batch.
+    taxonomy : Taxonomy
+    plan : Plan, optional
+        With a half-width and the judge: what more labels would give.
+    n_judges : int, default 1
+        Judges that have verdicts in the store.
+    """
+    steps = [
+        *_settle(traces),
+        *_refused(result),
+        *_warned(result),
+        *_labels(result, plan),
+        *_allocate(result, plan),
+        *_escalate(result, diagnosed, n_judges),
+        *_unjudged(result, traces),
+        *_again(diagnosed),
+        *_question(diagnosed, traces, taxonomy),
+        *_classes(result, traces),
+    ]
+    return (*steps, *_use(result, steps))
+
+
+def _settle(traces: JudgedTraces) -> Iterator[JudgeStep]:
+    todo = open_ones(traces)
+    n = len(todo.trace_ids)
+    if n:
+        yield JudgeStep(
+            kind="settle",
+            what=f"Settle the {n:,} open disagreements among the reviewers."
+            if n > 1
+            else "Settle the one open disagreement among the reviewers.",
+            why=f"On {_traces(n)} of the calibration sample nobody has decided; until then every "
+            "corrected number is provisional.",
+            traces=todo,
+        )
+
+
+def _refused(result: JudgeAnalysis) -> Iterator[JudgeStep]:
+    mine = [n for n in result.calibration.refusals if n.estimator == HEADLINE[result.design]]
+    yield from (_notice("refused", notice) for notice in mine)
+
+
+def _warned(result: JudgeAnalysis) -> Iterator[JudgeStep]:
+    calibration = result.calibration
+    for notice in calibration.warnings:
+        if notice.estimator == calibration.headline and notice.code != "class_few_labels":
+            yield _notice("warned", notice)
+
+
+def _notice(kind: str, notice: Notice) -> JudgeStep:
+    mend, why = notice.mend, notice.why
+    return JudgeStep(
+        kind=kind,
+        what=mend[0].upper() + mend[1:] + ".",
+        why=f"{notice.estimator}: {why}.",
+        command=f"sample --n {RANDOM_LABELS} --seed 1" if notice.code in NEEDS_RANDOM else None,
+    )
+
+
+def _labels(result: JudgeAnalysis, plan: Plan | None) -> Iterator[JudgeStep]:
+    head = result.calibration.headline_estimate
+    now = None if head is None else head.net.half_width
+    if plan is None or plan.needed is None or now is None or result.design != "production":
+        return
+    needed, n = plan.needed, result.calibration.n_labels
+    wanted = needed.half_width
+    here = f"Now \u00b1{now:.3f} on {_traces(n)}."
+    enough = needed.with_judge
+    if enough is None or enough > plan.population:
+        yield JudgeStep(
+            kind="labels",
+            what=f"Import more traces before asking for \u00b1{wanted:g}.",
+            why=f"{here} No number of labels on these {plan.population:,} traces gives it.",
+            command="import FILES",
+            half_width=wanted,
+        )
+    elif enough > n:
+        alone = needed.without_judge
+        without = "no number gives it" if alone is None else _traces(alone)
+        yield JudgeStep(
+            kind="labels",
+            what=f"Label {enough:,} random traces of one batch for \u00b1{wanted:g}, "
+            f"{enough - n:,} more than there are.",
+            why=f"{here} \u00b1{wanted:g} takes {_traces(enough)} with the judge; without it "
+            f"{without}. Each batch is a calibration of its own: go on with this one while it has "
+            "traces left to label, else draw one as large.",
+            command=f"plan --half-width {wanted:g} {_names(result)}",
+            half_width=wanted,
+        )
+
+
+def _allocate(result: JudgeAnalysis, plan: Plan | None) -> Iterator[JudgeStep]:
+    n, of = result.calibration.n_labels, result.calibration.n_production
+    chosen = any(notice.code == CHOSEN.code for notice in result.calibration.refusals)
+    if chosen or n >= of or result.design != "production":
+        return
+    size = RANDOM_LABELS
+    if plan is not None and plan.needed is not None and plan.needed.with_judge is not None:
+        size = max(size, plan.needed.with_judge)
+    size = min(size, of)
+    measured = n >= FEWEST_LABELS
+    how = "neyman" if measured else "proportional"
+    basis = f" --basis {shlex.quote(result.batch_id)}" if measured else ""
+    yield JudgeStep(
+        kind="allocate",
+        what=f"Draw a batch of {size:,} traces over verdict x workflow.",
+        why="Each verdict of each workflow then gets its traces"
+        + (", more where scores vary more" if measured else "")
+        + ": no rare verdict is left to chance. The probability of each trace is stored, and every "
+        "estimate weighs by it.",
+        command=f"sample --n {size} --seed 1 --allocate {how} "
+        f"--judge {shlex.quote(result.judge_id)}{basis}",
+        n=size,
+    )
+
+
+def _escalate(
+    result: JudgeAnalysis, diagnosed: JudgeDiagnostics, n_judges: int
+) -> Iterator[JudgeStep]:
+    signals: list[Signal] = []
+    if diagnosed.retest.most_asked > 1:
+        signals.append("samples")
+    if result.calibration.headline is not None and result.design == "production":
+        signals.append("probability")
+    if n_judges >= FEWEST_JUDGES:
+        signals.append("judges")
+    if signals:
+        yield JudgeStep(
+            kind="escalate",
+            what="Have people decide where the judge is doubtful, and audit the rest.",
+            why="Doubtful verdicts go to people; a random part of the others is labelled too, for "
+            "judges err where they are sure as well, and only that part shows how often.",
+            command=f"escalate --by {signals[0]} --judge {shlex.quote(result.judge_id)} "
+            f"--basis {shlex.quote(result.batch_id)} --most {RANDOM_LABELS} --seed 1",
+            signals=tuple(signals),
+        )
+
+
+def _unjudged(result: JudgeAnalysis, traces: JudgedTraces) -> Iterator[JudgeStep]:
+    todo = without_verdict(traces)
+    n = len(todo.trace_ids)
+    if not n:
+        return
+    known = {t.trace_id for t in traces.labelled}
+    labelled = sum(trace_id in known for trace_id in todo.trace_ids)
+    yield JudgeStep(
+        kind="unjudged",
+        what=f"Run the judge on the {_traces(n)} that have no verdict, and bring in what it says.",
+        why=f"{labelled:,} of them are labelled. They count as a verdict of their own that says "
+        "nothing, and stand first in the list.",
+        traces=todo,
+        command=f"verdicts FILE --judge {shlex.quote(result.judge_id)}",
+    )
+
+
+def _again(diagnosed: JudgeDiagnostics) -> Iterator[JudgeStep]:
+    if not diagnosed.retest.changed.ok:
+        yield JudgeStep(
+            kind="again",
+            what="Ask the judge again about some traces.",
+            why="No trace has two verdicts of it, so nobody knows whether it says the same twice.",
+        )
+
+
+def _question(
+    diagnosed: JudgeDiagnostics, traces: JudgedTraces, taxonomy: Taxonomy
+) -> Iterator[JudgeStep]:
+    found = [(count, name) for name, count in diagnosed.errors.items() if name is not None]
+    if not found:
+        return
+    count, name = max(found)
+    if count < FEWEST_ERRORS:
+        return
+    total = sum(diagnosed.errors.values())
+    asked = taxonomy.node(name).question
+    yield JudgeStep(
+        kind="question",
+        what=f"Mend what the judge is told about \u201c{asked}\u201d ({name}).",
+        why=f"{100 * count / total:.0f} % of its errors begin there ({count:g} of {total:g}): no "
+        "question has more. A judge that is told otherwise is another judge, and needs a "
+        "calibration of its own.",
+        traces=parting_at(traces, name),
+    )
+
+
+def _classes(result: JudgeAnalysis, traces: JudgedTraces) -> Iterator[JudgeStep]:
+    qualities = zip(result.classes, result.calibration.judge.per_class, strict=True)
+    rare = [(name, of.n_human) for name, of in qualities if of.n_human < CLASS_LABELS_MIN]
+    if not rare:
+        return
+    ids = [t for name, _ in rare for t in of_class(traces, name).trace_ids]
+    few = ", ".join(f"{name} ({n:g})" for name, n in rare)
+    yield JudgeStep(
+        kind="classes",
+        what=f"Label more traces of the classes with fewer than {CLASS_LABELS_MIN}: {few}.",
+        why="So few do not show how often the judge finds the class, and its own share gets no "
+        "interval.",
+        traces=TraceSet(
+            what=f"of classes with fewer than {CLASS_LABELS_MIN} labels",
+            trace_ids=tuple(dict.fromkeys(ids)),
+        )
+        if ids
+        else None,
+    )
+
+
+def _use(result: JudgeAnalysis, steps: Sequence[JudgeStep]) -> Iterator[JudgeStep]:
+    if result.calibration.headline is None or result.design != "production":
+        return
+    if not any(step.kind in ("settle", "refused", "warned") for step in steps):
+        yield JudgeStep(
+            kind="use",
+            what="Use the corrected rate: nothing above stands against it.",
+            why="The estimator of the headline is neither refused nor warned of, and every "
+            "disagreement among reviewers is settled.",
+            command=f"report {_names(result)}",
+        )
+
+
+def _names(result: JudgeAnalysis) -> str:
+    return f"--judge {shlex.quote(result.judge_id)} --batch {shlex.quote(result.batch_id)}"
+
+
+def _traces(n: int) -> str:
+    return f"{n:,} trace{'s' * (n != 1)}"

@@ -1,0 +1,1 @@
+"""Examinations, practice, drift and adjudication."""

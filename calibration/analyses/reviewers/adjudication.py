@@ -1,0 +1,405 @@
+"""The adjudication queue, its progress, and handbook sentences from recurring causes."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from calibration.agreement.coefficients import KRIPPENDORFF_ALPHA, estimate
+from calibration.agreement.dawid_skene import dawid_skene
+from calibration.agreement.inference import costly_items
+from calibration.agreement.ratings import count_patterns
+from calibration.analyses.agreement.analysis import planned_codes
+from calibration.analyses.evidence.consensus import Settled, settled_traces
+from calibration.analyses.evidence.from_store import LabelledBatch, load_batch
+from calibration.analyses.sampling.draw import is_sample
+from calibration.records import OUTCOMES
+from calibration.statistics.estimate import Estimate
+from calibration.store import Batch, Store
+from calibration.taxonomy import Taxonomy
+
+NO_QUESTION = "no question"
+
+
+AT_LEAST = 3
+
+OPEN, ACCEPTED = "open", "accepted"
+
+RUBRIC = "rubric_unclear"
+
+# What a drafted sentence leaves for the lead to fill in.
+BLANK = "when ..."
+
+# They say nothing about the rubric.
+NOT_OF_THE_RUBRIC = ("slip", "trace_unclear")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Due:
+    """A trace that waits for an adjudicator.
+
+    Parameters
+    ----------
+    trace_id : str
+    cost : float
+        What it costs alpha, in points of alpha: alpha without it less alpha with it. It describes
+        the labels at hand and orders the work, without an interval; 0 where reviewers agree and
+        where agreement does not count it.
+    entropy : float
+        How open its class is given everybody's labels (Dawid-Skene), in bits.
+    disputed, flagged, reopened : bool
+        Why it waits; none of them: it was asked for although reviewers agree.
+    calibrates : bool
+        Whether it is in a random sample and a judge has a verdict on it: then the corrected rate
+        waits for it.
+    own : bool
+        Whether the adjudicator has labelled it in the batch.
+    """
+
+    trace_id: str
+    cost: float
+    entropy: float
+    disputed: bool
+    flagged: bool
+    reopened: bool
+    calibrates: bool
+    own: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdjudicationWork:
+    """The adjudication of one production batch, as one adjudicator has it before them.
+
+    Parameters
+    ----------
+    due : tuple of Due
+        In the order to decide.
+    settled : tuple of Settled
+        Newest first.
+    alpha : Estimate
+        Krippendorff's alpha of the labels, settled or not.
+    n_shared : int
+        Traces with two or more labels that count.
+    agreed : tuple of str
+        Traces on which two or more reviewers agree and that nobody has settled.
+    """
+
+    batch_id: str
+    due: tuple[Due, ...]
+    settled: tuple[Settled, ...]
+    alpha: Estimate
+    n_shared: int
+    agreed: tuple[str, ...]
+
+    @property
+    def n_disputed(self) -> int:
+        """Open disagreements."""
+        return sum(of.disputed and not of.reopened for of in self.due)
+
+    @property
+    def n_flagged(self) -> int:
+        """Flagged traces that wait, disputed or not."""
+        return sum(of.flagged for of in self.due)
+
+    @property
+    def n_reopened(self) -> int:
+        """Settled traces whose labels have changed since."""
+        return sum(of.reopened for of in self.settled)
+
+    def by_cause(self) -> pd.DataFrame:
+        """Return how often each cause was given at each question: question, cause, n."""
+        counted = Counter(
+            (of.question or NO_QUESTION, of.cause) for of in self.settled if of.cause is not None
+        )
+        rows = [(question, cause, n) for (question, cause), n in sorted(counted.items())]
+        return pd.DataFrame(rows, columns=["question", "cause", "n"])
+
+
+def adjudication_work(store: Store, batch_id: str, adjudicator: str) -> AdjudicationWork:
+    """Return what is to be adjudicated in a batch, in order, and what has been.
+
+    Disagreements and flags come by what they cost alpha, then by how open their class is; before
+    the others those that a corrected rate waits for, and last those that the adjudicator has
+    labelled. Agreed traces that were asked for lie scattered between them, so that none tells
+    that reviewers agree.
+
+    Raises
+    ------
+    InputError, MixedDataError
+        As `load_batch`.
+    """
+    loaded = load_batch(store, batch_id, sample=False)
+    codes = loaded.codes()
+    trace_ids = [str(trace_id) for trace_id in loaded.labelled["trace_id"]]
+    differ = np.array([len(set(row[row >= 0].tolist())) > 1 for row in codes], dtype=bool)
+    twice = (codes >= 0).sum(axis=1) >= 2
+    settled = settled_traces(store, batch_id)
+    done = {of.trace_id: of for of in settled}
+    disputed = {t for t, one in zip(trace_ids, differ, strict=True) if one}
+    flagged = set(store.flag_frame(batch_id)["trace_id"])
+    alike = {t for t, some, one in zip(trace_ids, twice, differ, strict=True) if some and not one}
+    agreed = tuple(sorted(alike - set(done)))
+    reopened = {of.trace_id for of in settled if of.reopened}
+    asked = _asked_for(store, batch_id, adjudicator) & set(agreed)
+    waiting = (disputed | flagged) - set(done) | reopened | asked
+    judged, own = _calibrating(store), _own(loaded, adjudicator)
+    costs, entropies = _costs(loaded), _entropies(trace_ids, codes)
+    due = [
+        Due(
+            trace_id=trace_id,
+            cost=costs.get(trace_id, 0.0),
+            entropy=entropies.get(trace_id, 0.0),
+            disputed=trace_id in disputed,
+            flagged=trace_id in flagged,
+            reopened=trace_id in reopened,
+            calibrates=trace_id in judged,
+            own=trace_id in own,
+        )
+        for trace_id in waiting
+    ]
+    return AdjudicationWork(
+        batch_id=batch_id,
+        due=in_order(due),
+        settled=settled,
+        alpha=_alpha(loaded),
+        n_shared=int(twice.sum()),
+        agreed=tuple(t for t in agreed if t not in waiting),
+    )
+
+
+def in_order(due: Sequence[Due]) -> tuple[Due, ...]:
+    """Return traces in the order to decide; see `adjudication_work`."""
+
+    def key(of: Due) -> tuple[object, ...]:
+        return of.own, not of.calibrates, -of.cost, -of.entropy, of.trace_id
+
+    asked = [of for of in due if not (of.disputed or of.flagged or of.reopened)]
+    ordered = sorted((of for of in due if of not in asked), key=key)
+    n = len(ordered)
+    for of in sorted(asked, key=lambda of: _scatter(of.trace_id)):
+        ordered.insert(int(_scatter(of.trace_id) * (n + 1)), of)
+    return tuple(ordered)
+
+
+def _scatter(trace_id: str) -> float:
+    """Return a place in [0, 1) that stays the same and has nothing to do with the labels."""
+    return int.from_bytes(hashlib.sha256(trace_id.encode()).digest()[:6], "big") / 2**48
+
+
+def serve(
+    store: Store, work: AdjudicationWork, adjudicator: str, *, also: Sequence[str] = ()
+) -> Batch | None:
+    """Put what is due before its adjudicator, and `also` some traces on which reviewers agree."""
+    return store.serve_adjudication(
+        adjudicator=adjudicator,
+        batch_id=work.batch_id,
+        trace_ids=[*(of.trace_id for of in work.due), *also],
+    )
+
+
+def draw_agreed(work: AdjudicationWork, n: int, *, rng: np.random.Generator) -> list[str]:
+    """Return up to `n` of the agreed traces at random: settled, they are silent gold."""
+    size = min(n, len(work.agreed))
+    return [str(t) for t in rng.choice(np.array(work.agreed, dtype=str), size, replace=False)]
+
+
+def _asked_for(store: Store, batch_id: str, adjudicator: str) -> set[str]:
+    """Return the traces that lie before the adjudicator already."""
+    batch = store.adjudication_batch(adjudicator, batch_id)
+    return set() if batch is None else set(store.batch_items(batch.batch_id)["trace_id"])
+
+
+def _own(loaded: LabelledBatch, adjudicator: str) -> set[str]:
+    return set(loaded.labels.loc[loaded.labels["reviewer_id"] == adjudicator, "trace_id"])
+
+
+def _calibrating(store: Store) -> set[str]:
+    """Return the traces of random samples on which a judge has said something."""
+    drawn: set[str] = set()
+    for batch in store.batches():
+        if batch.purpose == "production" and is_sample(batch):
+            drawn |= set(store.batch_items(batch.batch_id)["trace_id"])
+    judged: set[str] = set()
+    for judge_id in store.judge_frame()["judge_id"] if drawn else ():
+        judged |= set(store.verdict_frame(judge_id)["trace_id"])
+    return drawn & judged
+
+
+def _costs(loaded: LabelledBatch) -> dict[str, float]:
+    """Return what each trace costs alpha, where it costs anything."""
+    traces, codes, _ = planned_codes(loaded)
+    names = list(traces["trace_id"])
+    found = costly_items(KRIPPENDORFF_ALPHA, codes, n_classes=len(OUTCOMES), limit=len(codes))
+    return {names[item.item]: item.cost for item in found}
+
+
+def _entropies(trace_ids: list[str], codes: NDArray[np.int64]) -> dict[str, float]:
+    if not len(codes):
+        return {}
+    truth = dawid_skene(codes, n_classes=len(OUTCOMES))
+    return dict(zip(trace_ids, truth.entropy.tolist(), strict=True))
+
+
+def _alpha(loaded: LabelledBatch) -> Estimate:
+    _, codes, _ = planned_codes(loaded)
+    return estimate(KRIPPENDORFF_ALPHA, count_patterns(codes, n_classes=len(OUTCOMES)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """A question that the handbook should say more about.
+
+    Parameters
+    ----------
+    proposal_id, question : str
+    classes : tuple of str
+        The two classes that reviewers mixed up; empty where it is about the question as a whole.
+    trace_ids : tuple of str
+        The adjudicated traces that it comes from.
+    causes : dict of int
+        How often each cause was given.
+    text : str
+        The sentence: a draft while it is open, else what the lead decided about.
+    status : str
+        ``open``, ``accepted`` or ``declined``.
+    reason, decided_by : str or None
+        Of the decision.
+    n_new : int
+        Traces that came after the decision; so many as make a proposal open it again.
+    """
+
+    proposal_id: str
+    question: str
+    classes: tuple[str, ...]
+    trace_ids: tuple[str, ...]
+    causes: dict[str, int]
+    text: str
+    status: str = OPEN
+    reason: str | None = None
+    decided_by: str | None = None
+    n_new: int = 0
+
+
+def handbook_proposals(store: Store, *, at_least: int = AT_LEAST) -> tuple[Proposal, ...]:
+    """Return the proposals under the taxonomy in force, open ones with the most traces first.
+
+    Either the rubric was called unclear `at_least` times at one question, or one pair of classes
+    was mixed up there so often, for another cause than a slip or an unclear trace.
+
+    Raises
+    ------
+    ValueError
+        If `at_least` is below 2.
+    """
+    if at_least < 2:
+        raise ValueError(f"'at_least' must be 2 or more, got {at_least}")
+    seen: dict[str, Settled] = {}
+    for batch in store.batches():
+        if batch.purpose == "production":
+            seen |= {of.trace_id: of for of in settled_traces(store, batch.batch_id)}
+    found = recurring(list(seen.values()), store.taxonomy(), at_least=at_least)
+    decided = {
+        row["proposal_id"]: row for row in store.proposal_frame().to_dict("records")
+    }  # fmt: skip
+    current = [_with_decision(of, decided.pop(of.proposal_id, None), at_least) for of in found]
+    # What was accepted stays in the handbook, also when its adjudications are taken back.
+    kept = [_decided_only(row) for row in decided.values()]
+    return tuple(
+        sorted(
+            [*current, *kept],
+            key=lambda of: (of.status != OPEN, -len(of.trace_ids), of.proposal_id),
+        )
+    )
+
+
+def recurring(
+    settled: Sequence[Settled], taxonomy: Taxonomy, *, at_least: int
+) -> tuple[Proposal, ...]:
+    """Return the open proposals that adjudications give rise to."""
+    groups: dict[tuple[str, tuple[str, ...]], list[Settled]] = {}
+    for of in settled:
+        if of.question is None or of.cause is None:
+            continue
+        if of.cause == RUBRIC:
+            groups.setdefault((of.question, ()), []).append(of)
+        pair = tuple(sorted({outcome for _, outcome in of.labels}))
+        if len(pair) == 2 and of.cause not in NOT_OF_THE_RUBRIC:
+            groups.setdefault((of.question, pair), []).append(of)
+    often = {key: group for key, group in groups.items() if len(group) >= at_least}
+    proposals = []
+    for (question, pair), group in sorted(often.items()):
+        traces = {of.trace_id for of in group}
+        whole = {of.trace_id for of in often.get((question, ()), [])}
+        # Traces of one pair alone are told best by their pair.
+        pairs = [{o.trace_id for o in g} for (q, p), g in often.items() if q == question and p]
+        if (pair and traces < whole) or (not pair and any(traces <= other for other in pairs)):
+            continue
+        proposals.append(
+            Proposal(
+                proposal_id=f"{taxonomy.version}/{question}/{'-'.join(pair) or 'rubric'}",
+                question=question,
+                classes=pair,
+                trace_ids=tuple(sorted(traces)),
+                causes=dict(Counter(str(of.cause) for of in group)),
+                text=_draft(question, pair, group, taxonomy),
+            )
+        )
+    return tuple(proposals)
+
+
+def _draft(
+    question: str, pair: tuple[str, ...], group: Sequence[Settled], taxonomy: Taxonomy
+) -> str:
+    """Return a sentence to edit: how the traces were settled, and where the rule is missing."""
+    titles = {c.name: c.title for c in taxonomy.classes}
+    ((final, n), *_) = Counter(of.outcome for of in group).most_common(1)
+    asked = taxonomy.node(question).question
+    between = f"Between {titles[pair[0]]} and {titles[pair[1]]}: " if pair else ""
+    answer = taxonomy.answers_for(final).get(question)
+    then = f"answer {answer} {BLANK}" if answer else f"decide for {titles[final]} {BLANK}"
+    return f"{asked} {between}{then} ({n} of {len(group)} were settled as {titles[final]}.)"
+
+
+def _with_decision(of: Proposal, row: dict[object, object] | None, at_least: int) -> Proposal:
+    if row is None:
+        return of
+    known = {str(trace_id) for trace_id in _texts(row["trace_ids"])}
+    n_new = len(set(of.trace_ids) - known)
+    return Proposal(
+        proposal_id=of.proposal_id,
+        question=of.question,
+        classes=of.classes,
+        trace_ids=of.trace_ids,
+        causes=of.causes,
+        text=str(row["text"]),
+        status=OPEN if n_new >= at_least else str(row["status"]),
+        reason=_optional(row["reason"]),
+        decided_by=str(row["decided_by"]),
+        n_new=n_new,
+    )
+
+
+def _decided_only(row: dict[object, object]) -> Proposal:
+    return Proposal(
+        proposal_id=str(row["proposal_id"]),
+        question=str(row["question"]),
+        classes=(),
+        trace_ids=tuple(_texts(row["trace_ids"])),
+        causes={},
+        text=str(row["text"]),
+        status=str(row["status"]),
+        reason=_optional(row["reason"]),
+        decided_by=str(row["decided_by"]),
+    )
+
+
+def _texts(values: object) -> list[str]:
+    return [str(value) for value in values] if hasattr(values, "__iter__") else []
+
+
+def _optional(value: object) -> str | None:
+    return value if isinstance(value, str) else None

@@ -1,0 +1,283 @@
+"""How well each reviewer does on silent gold and repeats their own labels, over time."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+import pandas as pd
+
+from calibration.agreement.annotators import against_key
+from calibration.analyses.evidence.from_store import CODE
+from calibration.records import OUTCOMES
+from calibration.reviewers.drift import MARKED, Drift, drift
+from calibration.reviewers.quality_checks import GOLD, REPEAT, gold_rate
+from calibration.statistics.estimate import Estimate, not_estimable
+from calibration.statistics.intervals import blocks
+from calibration.store import Store
+
+KINDS = (GOLD, REPEAT)
+
+SEED = 1
+
+PACE_LABELS, PACE_NEEDS = 20, 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MissedCheck:
+    """An insert that the reviewer gave another class than before, or than the consensus.
+
+    Parameters
+    ----------
+    trace_id, workflow : str
+    kind : str
+        ``"gold"`` or ``"repeat"``.
+    number : int
+        Which check of its kind this was, counted from 1.
+    against, given : str
+        The class it is held against, and the reviewer's.
+    at : datetime
+        When it was labelled, UTC.
+    flag : str or None
+        What the reviewer said when flagging it, maybe nothing; None: not flagged.
+    """
+
+    trace_id: str
+    workflow: str
+    kind: str
+    number: int
+    against: str
+    given: str
+    at: datetime
+    flag: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checks:
+    """The checks of one kind of one reviewer.
+
+    Parameters
+    ----------
+    drift : Drift
+        Hits in order, the sum, its limit, and what became of them.
+    blocks : tuple
+        First and last check and share of hits, ten checks a block.
+    gwet_ac, kappa : Estimate
+        Agreement beyond chance with what the checks are held against.
+    n_skipped, n_not_blind : int
+        Inserts without a class, and those left out because the reviewer was shown meanwhile what
+        others said.
+    """
+
+    drift: Drift
+    blocks: tuple[tuple[int, int, Estimate], ...]
+    gwet_ac: Estimate
+    kappa: Estimate
+    n_skipped: int
+    n_not_blind: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewerChecks:
+    """One reviewer.
+
+    Parameters
+    ----------
+    reviewer_id, name : str
+    n_labels : int
+        Labels that stand in production batches; inserts are none of them.
+    pace_s : float or None
+        Median active seconds of the last 20 of those; None below five.
+    certificate_until : datetime or None
+        As the caller says.
+    checked_from : datetime or None
+        Checks before this do not count: a new certificate begins anew.
+    gold, repeats : Checks
+    missed : tuple of MissedCheck
+        Newest first.
+    """
+
+    reviewer_id: str
+    name: str
+    n_labels: int
+    pace_s: float | None
+    certificate_until: datetime | None
+    checked_from: datetime | None
+    gold: Checks
+    repeats: Checks
+    missed: tuple[MissedCheck, ...]
+
+    @property
+    def recertify(self) -> tuple[str, ...]:
+        """Why this reviewer should be examined again; empty: no reason."""
+        return tuple(
+            f"{what} fell from {100 * of.drift.before.value:.0f} % to "
+            f"{100 * of.drift.recent.value:.0f} % in the last {of.drift.recent.n} checks; the "
+            f"sum passed its limit at check {of.drift.marked_at}, and the fall probably began "
+            f"about check {of.drift.since}"
+            for what, of in (("Accuracy on gold", self.gold), ("Self-agreement", self.repeats))
+            if of.drift.status == MARKED
+            and of.drift.before.value is not None
+            and of.drift.recent.value is not None
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolOfReviewer:
+    """What could be put in for one reviewer, in one workflow of a batch.
+
+    Parameters
+    ----------
+    reviewer_id, workflow : str
+    gold, repeats : int
+        Traces.
+    gold_rate : float
+        Share of the slots that carry gold, as far as the pool allows.
+    repeats_from : datetime or None
+        When the first own label is or was old enough; None without a label.
+    """
+
+    reviewer_id: str
+    workflow: str
+    gold: int
+    repeats: int
+    gold_rate: float
+    repeats_from: datetime | None
+
+
+def reviewer_checks(
+    store: Store,
+    *,
+    certificates: Mapping[str, tuple[datetime, datetime]] | None = None,
+    confidence_level: float = 0.95,
+    seed: int = SEED,
+) -> tuple[ReviewerChecks, ...]:
+    """Describe everybody who has labelled in production, those to examine again first.
+
+    Parameters
+    ----------
+    store : Store
+    certificates : mapping, optional
+        When the certificate of a reviewer was issued, and when it ends, UTC. Checks from before
+        it was issued do not count.
+    confidence_level : float
+        Of every interval.
+    seed : int
+        For the limits of the drift test.
+    """
+    frame, issued = store.insert_frame(), certificates or {}
+    labels = _production_labels(store)
+    found = []
+    for person in store.reviewers():
+        own = labels[labels["reviewer_id"] == person.reviewer_id]
+        checks = frame[frame["reviewer_id"] == person.reviewer_id]
+        since, until = issued.get(person.reviewer_id, (None, None))
+        if since is not None:
+            checks = checks[checks["at"] >= since]
+        if own.empty and checks.empty:
+            continue
+        gold, repeats = (
+            _checks(checks[checks["kind"] == kind], confidence_level, seed) for kind in KINDS
+        )
+        found.append(
+            ReviewerChecks(
+                reviewer_id=person.reviewer_id,
+                name=person.name,
+                n_labels=len(own),
+                pace_s=_pace(own),
+                certificate_until=until,
+                checked_from=since,
+                gold=gold,
+                repeats=repeats,
+                missed=_missed(checks),
+            )
+        )
+    return tuple(sorted(found, key=lambda of: (not of.recertify, of.name)))
+
+
+def held_certificates(store: Store) -> dict[str, tuple[datetime, datetime]]:
+    """Return when the newest certificate of each reviewer was issued, and when it ends, UTC."""
+    oldest_first = sorted(store.certificates(), key=lambda held: held.issued_at)
+    return {held.reviewer_id: (held.issued_at, held.expires_at) for held in oldest_first}
+
+
+def pools(store: Store, batch_id: str) -> tuple[PoolOfReviewer, ...]:
+    """Return what could be put in for each reviewer, by workflow of a batch."""
+    return tuple(
+        PoolOfReviewer(
+            reviewer_id=row["reviewer_id"],
+            workflow=row["workflow"],
+            gold=int(row["gold"]),
+            repeats=int(row["repeats"]),
+            gold_rate=gold_rate(row["gold"]),
+            repeats_from=(
+                None if pd.isna(row["repeats_from"]) else row["repeats_from"].to_pydatetime()
+            ),
+        )
+        for row in store.insert_pools(batch_id).to_dict("records")
+    )
+
+
+def _production_labels(store: Store) -> pd.DataFrame:
+    frames = [
+        store.label_frame(batch.batch_id)
+        for batch in store.batches()
+        if batch.purpose == "production"
+    ]
+    if not frames:
+        return pd.DataFrame(columns=["reviewer_id", "kind", "created_at", "seconds_active"])
+    given = pd.concat([frame for frame in frames if not frame.empty] or frames[:1])
+    return given[given["kind"] == "label"].sort_values("created_at", kind="stable")
+
+
+def _pace(own: pd.DataFrame) -> float | None:
+    seconds = own["seconds_active"].dropna().tail(PACE_LABELS)
+    return float(seconds.median()) if len(seconds) >= PACE_NEEDS else None
+
+
+def _counted(checks: pd.DataFrame) -> pd.DataFrame:
+    """Return the checks that count: with a class, and blind."""
+    return checks[checks["given"].notna() & checks["blind"]]
+
+
+def _checks(found: pd.DataFrame, confidence_level: float, seed: int) -> Checks:
+    counted = _counted(found)
+    hits = (counted["given"] == counted["against"]).tolist()
+    # One seed for everybody: who has the same checks has the same limit.
+    result = drift(hits, rng=np.random.default_rng(seed), confidence_level=confidence_level)
+    none = not_estimable("no checks yet", method="Gwet AC1")
+    agreement = none, none
+    if len(counted):
+        given = counted["given"].map(CODE).to_numpy(dtype=np.int64)
+        key = counted["against"].map(CODE).to_numpy(dtype=np.int64)
+        (of,) = against_key(
+            given[:, None], key, n_classes=len(OUTCOMES), confidence_level=confidence_level
+        )
+        agreement = of.gwet_ac, of.cohen_kappa
+    return Checks(
+        drift=result,
+        blocks=blocks(hits, confidence_level=confidence_level),
+        gwet_ac=agreement[0],
+        kappa=agreement[1],
+        n_skipped=int(found["given"].isna().sum()),
+        n_not_blind=int((found["given"].notna() & ~found["blind"].astype(bool)).sum()),
+    )
+
+
+def _missed(checks: pd.DataFrame) -> tuple[MissedCheck, ...]:
+    counted = _counted(checks)
+    numbered = counted.assign(number=counted.groupby("kind").cumcount() + 1)
+    missed = numbered[numbered["given"] != numbered["against"]]
+    return tuple(
+        MissedCheck(
+            trace_id=row["trace_id"],
+            workflow=row["workflow"],
+            kind=row["kind"],
+            number=int(row["number"]),
+            against=row["against"],
+            given=row["given"],
+            at=row["at"].to_pydatetime(),
+            flag=None if pd.isna(row["flag"]) else str(row["flag"]),
+        )
+        for row in missed.iloc[::-1].to_dict("records")
+    )

@@ -1,0 +1,446 @@
+"""Results of an examination, and the probability of passing by accuracy."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+from scipy import special
+
+from calibration.agreement.annotators import WILSON
+from calibration.analyses.fingerprint import package_version, settings_digest
+from calibration.analyses.reviewers.examinations import (
+    OWN_FORM,
+    Examiner,
+    Marked,
+    marked,
+    topped_up,
+)
+from calibration.errors import NotAllowedError
+from calibration.records import OUTCOMES, TraceForReview
+from calibration.reviewers.certification import (
+    FAILED,
+    PASSED,
+    ClassShown,
+    Decision,
+    PassRule,
+    decide,
+    hits_needed,
+)
+from calibration.reviewers.leniency import leniency, leniency_on_mix
+from calibration.statistics.contingency import wilson_interval
+from calibration.statistics.estimate import Estimate, not_estimable
+from calibration.statistics.intervals import NO_SPREAD, unseen_share_bound
+from calibration.statistics.validation import FloatArray, IntArray
+from calibration.store import Store
+from calibration.store.certification import Exam
+from calibration.taxonomy import Taxonomy
+from reference_dataset.records import CanonicalLabel
+
+NO_MIX = (
+    "the class mix of production is not known: a production batch with 30 labelled traces gives it"
+)
+
+
+ACCURACIES = (0.75, 0.78, 0.80, 0.82, 0.84, 0.86, 0.88, 0.90, 0.92, 0.95, 0.97)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassResult:
+    """One class: recall with its interval, whether it is shown, and whether it was topped up."""
+
+    decision: ClassShown
+    recall: Estimate
+    topped_up: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeResult:
+    """One question on the form, where both the canonical path and the reviewer came to it.
+
+    `table` counts by the canonical answer (rows: yes, no) and the reviewer's; off its diagonal
+    stand the errors that are born here.
+    """
+
+    node: str
+    question: str
+    agreement: Estimate
+    table: tuple[tuple[int, int], tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confusion:
+    """A canonical class and the class given instead, and the traces on which that happened."""
+
+    canonical: str
+    given: str
+    trace_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExamReport:
+    """What an examination says of a reviewer; of the form but for classes topped up.
+
+    `leniency` is in ASR points on the class mix of the form, `leniency_in_production` on the mix
+    that `mix` names.
+    """
+
+    form: Exam
+    exam: Exam
+    decision: Decision
+    n: int
+    n_further: int
+    ac1: Estimate
+    accuracy: Estimate
+    classes: tuple[ClassResult, ...]
+    nodes: tuple[NodeResult, ...]
+    confusions: tuple[Confusion, ...]
+    leniency: Estimate
+    leniency_in_production: Estimate
+    mix: str
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExaminedTrace:
+    """A trace of an examination that is over, with one's own class and the canonical reasons."""
+
+    trace: TraceForReview
+    given: str
+    canonical: str
+    label: CanonicalLabel | None
+    rationale: str | None
+
+
+def exam_report(
+    store: Store,
+    by: Examiner,
+    reviewer_id: str,
+    batch_id: str,
+    *,
+    mix: Mapping[str, float] | None = None,
+    rule: PassRule | None = None,
+) -> ExamReport:
+    """Report on an examination that is over.
+
+    Parameters
+    ----------
+    store : Store
+    by : Examiner
+    reviewer_id, batch_id : str
+        The examination, or what topped it up: both are one.
+    mix : mapping of str to float, optional
+        Share of each class in production; default: that of the newest production batch with 30
+        labelled traces.
+    rule : PassRule, optional
+
+    Returns
+    -------
+    ExamReport
+
+    Raises
+    ------
+    NotAllowedError
+        If it is not over: nothing canonical is told before.
+    """
+    rule = rule or PassRule()
+    form, exam = _whole(store, reviewer_id, batch_id)
+    further = exam if exam.tops_up is not None else None
+    pairs = marked(store, by, form, further)
+    found = pairs.against_key(rule)
+    more = topped_up(form)
+    limit = None if found.gwet_ac.interval is None else found.gwet_ac.interval[0]
+    decision = decide(limit, pairs.counts(more), topped_up=OUTCOMES, rule=rule)
+    taxonomy = store.taxonomy()
+    production, of = _production(store, taxonomy, pairs, mix)
+    return ExamReport(
+        form=form,
+        exam=exam,
+        decision=decision,
+        n=len(pairs.form),
+        n_further=len(pairs.further),
+        ac1=found.gwet_ac,
+        accuracy=found.accuracy,
+        classes=tuple(
+            ClassResult(
+                decision=c,
+                recall=_share(c.hits, c.n, f"no trace of {c.outcome} on the form"),
+                topped_up=c.outcome in more,
+            )
+            for c in decision.classes
+        ),
+        nodes=_nodes(taxonomy, pairs),
+        confusions=_confusions(pairs),
+        leniency=leniency(*_credits(taxonomy, pairs)),
+        leniency_in_production=production,
+        mix=of,
+        fingerprint=settings_digest(
+            {
+                "version": package_version(), "taxonomy": taxonomy.fingerprint,
+                "rule": asdict(rule), "form": pairs.form, "further": pairs.further, "mix": of,
+            }
+        ),
+    )  # fmt: skip
+
+
+def _whole(store: Store, reviewer_id: str, batch_id: str) -> tuple[Exam, Exam]:
+    """Return the form and what decided: itself or what topped it up."""
+    exams = {e.batch_id: e for e in store.exams_of(reviewer_id)}
+    asked = exams.get(batch_id)
+    if asked is None or asked.taxonomy_version != store.taxonomy().version:
+        raise NotAllowedError(f"{batch_id!r:.80} is no examination of yours on this decision tree")
+    form = exams[asked.tops_up or batch_id]
+    last = next((e for e in exams.values() if e.tops_up == form.batch_id), form)
+    if last.status not in (PASSED, FAILED):
+        raise NotAllowedError(f"{batch_id!r} is not over: its result comes after the last trace")
+    return form, last
+
+
+def _credits(taxonomy: Taxonomy, pairs: Marked) -> tuple[list[float], list[float]]:
+    given = [taxonomy.credit[g] for _, g in pairs.form.values()]
+    return given, [taxonomy.credit[due] for due, _ in pairs.form.values()]
+
+
+def _production(
+    store: Store, taxonomy: Taxonomy, pairs: Marked, mix: Mapping[str, float] | None
+) -> tuple[Estimate, str]:
+    of = "the mix that was given"
+    if mix is None:
+        found = store.production_mix()
+        if found is None:
+            return not_estimable(NO_MIX, method="", n=len(pairs.form)), "not known"
+        mix = found.shares
+        of = f"the human labels of {found.batch_id} ({found.n:,} traces)"
+    due = [c for c, _ in pairs.form.values()]
+    return leniency_on_mix(*_credits(taxonomy, pairs), due, mix), of
+
+
+def _nodes(taxonomy: Taxonomy, pairs: Marked) -> tuple[NodeResult, ...]:
+    answers = {name: taxonomy.answers_for(name) for name in OUTCOMES}
+    found = []
+    for node in taxonomy.nodes:
+        counts = {(a, b): 0 for a in ("yes", "no") for b in ("yes", "no")}
+        for due, given in pairs.form.values():
+            if node.id in answers[due] and node.id in answers[given]:
+                counts[answers[due][node.id], answers[given][node.id]] += 1
+        same, n = counts["yes", "yes"] + counts["no", "no"], sum(counts.values())
+        found.append(
+            NodeResult(
+                node=node.id,
+                question=node.question,
+                agreement=_share(same, n, "neither came to this question on any trace"),
+                table=(
+                    (counts["yes", "yes"], counts["yes", "no"]),
+                    (counts["no", "yes"], counts["no", "no"]),
+                ),
+            )
+        )
+    return tuple(found)
+
+
+def _confusions(pairs: Marked) -> tuple[Confusion, ...]:
+    wrong: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for trace_id, (due, given) in (pairs.form | pairs.further).items():
+        if due != given:
+            wrong[due, given].append(trace_id)
+    ordered = sorted(wrong.items(), key=lambda item: (-len(item[1]), item[0]))
+    return tuple(
+        Confusion(canonical=due, given=given, trace_ids=tuple(sorted(ids)))
+        for (due, given), ids in ordered
+    )
+
+
+def _share(hits: int, n: int, nothing: str) -> Estimate:
+    if n == 0:
+        return not_estimable(nothing, method=WILSON)
+    return Estimate(
+        value=hits / n, interval=wilson_interval(hits, n, confidence_level=0.95), n=n, method=WILSON
+    )
+
+
+def examined_trace(
+    store: Store, by: Examiner, reviewer_id: str, batch_id: str, trace_id: str
+) -> ExaminedTrace:
+    """Return a trace of an examination that is over with the canonical reasons.
+
+    That the reviewer saw them is written down first: no later label of the trace is blind.
+
+    Raises
+    ------
+    NotAllowedError
+        If the examination is not over or has no such trace.
+    """
+    form, exam = _whole(store, reviewer_id, batch_id)
+    of = next((e for e in (form, exam) if trace_id in _labels(store, e)), None)
+    if of is None:
+        raise NotAllowedError(f"{trace_id!r:.80} is no trace of this examination")
+    store.record_exposure(reviewer_id, [trace_id], "canonical")
+    settled = store.exam_key(reviewer_id, of.batch_id).get(trace_id)
+    label = None if form.form == OWN_FORM else by.dataset.labels.get(trace_id)
+    canonical = label.outcome if label is not None else settled.outcome if settled else "withdrawn"
+    (trace,) = store.exam_traces(reviewer_id, exam.batch_id, [trace_id])
+    return ExaminedTrace(
+        trace=trace,
+        given=_labels(store, of)[trace_id],
+        canonical=canonical,
+        label=label,
+        rationale=label.rationale if label else settled.rationale if settled else None,
+    )
+
+
+def _labels(store: Store, exam: Exam) -> dict[str, str]:
+    return store.exam_labels(exam.reviewer_id, exam.batch_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatingPoint:
+    """Chances to pass for one accuracy.
+
+    `agreement` by AC1 alone, `with_floor` if every class is also found with at least the recall
+    of the rule, `whole` by the whole rule with topping up, `twice` within two attempts.
+    """
+
+    accuracy: float
+    agreement: float
+    with_floor: float
+    whole: float
+    twice: float
+
+
+def operating_curve(
+    taxonomy: Taxonomy,
+    class_counts: Mapping[str, int],
+    *,
+    rng: np.random.Generator,
+    accuracies: Sequence[float] = ACCURACIES,
+    rule: PassRule | None = None,
+    n_draws: int = 4_000,
+) -> tuple[OperatingPoint, ...]:
+    """Simulate examinations of reviewers who are right so often, in every class alike.
+
+    A reviewer who errs does so at one question of the path, each as likely as the others, and
+    ends in any class on its other side. Traces are independent; so are the two attempts.
+
+    Parameters
+    ----------
+    taxonomy : Taxonomy
+    class_counts : mapping of str to int
+        Traces of each class on the form.
+    rng : numpy.random.Generator
+    accuracies : sequence of float
+        In [0, 1].
+    rule : PassRule, optional
+    n_draws : int, default 4,000
+        Examinations for each accuracy; the error of a chance is at most .008.
+
+    Returns
+    -------
+    tuple of OperatingPoint
+
+    Examples
+    --------
+    Who never errs always passes, and who always errs never:
+
+    >>> from calibration.taxonomy import default_taxonomy
+    >>> form = dict.fromkeys(default_taxonomy().credit, 14)
+    >>> curve = operating_curve(
+    ...     default_taxonomy(), form, rng=np.random.default_rng(1), accuracies=(0, 1), n_draws=9)
+    >>> [point.whole for point in curve]
+    [0.0, 1.0]
+    """
+    rule = rule or PassRule()
+    names = list(taxonomy.credit)
+    sizes = np.array([class_counts.get(name, 0) for name in names])
+    spread = _neighbours(taxonomy, names)
+    points = []
+    for accuracy in accuracies:
+        rates = accuracy * np.eye(len(names)) + (1 - accuracy) * spread
+        tables = np.stack(
+            [rng.multinomial(n, p, size=n_draws) for n, p in zip(sizes, rates, strict=True)], axis=1
+        )
+        points.append(_point(accuracy, tables, rule, rng))
+    return tuple(points)
+
+
+def _point(
+    accuracy: float, tables: IntArray, rule: PassRule, rng: np.random.Generator
+) -> OperatingPoint:
+    agrees = ac1_lower_limits(tables, confidence_level=rule.confidence_level) >= rule.ac1
+    sizes = tables[0].sum(axis=1)
+    there = sizes > 0
+    hits = np.diagonal(tables, axis1=1, axis2=2)[:, there]
+    sizes = sizes[there]
+    needed, more = (
+        np.array([hits_needed(int(n) + extra, rule) for n in sizes]) for extra in (0, rule.top_up)
+    )
+    topped = hits + rng.binomial(rule.top_up, accuracy, size=hits.shape)
+    shown = (hits >= needed) | (topped >= more)
+    whole = float((agrees & shown.all(axis=1)).mean())
+    return OperatingPoint(
+        accuracy=accuracy,
+        agreement=float(agrees.mean()),
+        with_floor=float((agrees & (hits >= rule.recall * sizes).all(axis=1)).mean()),
+        whole=whole,
+        twice=1 - (1 - whole) ** 2,
+    )
+
+
+def _neighbours(taxonomy: Taxonomy, names: Sequence[str]) -> FloatArray:
+    """Return where errors go, rows by the true class: a question of its path, then its far side."""
+    paths = dict(zip(names, taxonomy.paths(names), strict=True))
+    spread = np.zeros((len(names), len(names)))
+    for row, name in enumerate(names):
+        for place, (node, answer) in enumerate(paths[name]):
+            before = paths[name][:place]
+            across = [
+                column
+                for column, other in enumerate(names)
+                if paths[other][:place] == before and dict(paths[other]).get(node, answer) != answer
+            ]
+            spread[row, across] += 1 / (len(paths[name]) * len(across))
+    return spread
+
+
+def ac1_lower_limits(tables: IntArray, *, confidence_level: float = 0.95) -> FloatArray:
+    """Return the lower limit of AC1 for many two-way tables at once.
+
+    Parameters
+    ----------
+    tables : int array, shape (n_tables, n_classes, n_classes)
+        Items by the class of the key and the class given; each holds the same number, two or more.
+    confidence_level : float, default 0.95
+
+    Returns
+    -------
+    float array, shape (n_tables,)
+        What `calibration.agreement.annotators` gives one by one: jackknife, Fisher z; where both
+        never differ, the exact bound.
+
+    Examples
+    --------
+    Ten items in each of two classes, all agreed: 1 - .16843 / (1 - 1/2).
+
+    >>> ac1_lower_limits(np.array([[[10, 0], [0, 10]]]))
+    array([0.66313])
+    """
+    n_tables, q, _ = tables.shape
+    cells = tables.reshape(n_tables, q * q).astype(float)
+    n = float(cells[0].sum())
+    used = (tables.sum(axis=1) + tables.sum(axis=2)) / 2
+    differ = 1 - np.eye(q).ravel()
+    apart = cells @ differ
+    squares = (used**2).sum(axis=1)
+    expected = 1 - (1 - squares / n**2) / (q - 1)
+    value = 1 - apart / n / expected
+    i, j = np.divmod(np.arange(q * q), q)
+    # Without an item of cell (i, j) the uses of i and j fall by half each.
+    left = squares[:, None] - used[:, i] - used[:, j] + np.where(i == j, 1.0, 0.5)
+    left_expected = 1 - (1 - left / (n - 1) ** 2) / (q - 1)
+    left_out = 1 - (apart[:, None] - differ) / (n - 1) / left_expected
+    mean = (cells * left_out).sum(axis=1) / n
+    se = np.sqrt((n - 1) / n * (cells * (left_out - mean[:, None]) ** 2).sum(axis=1))
+    agreed = apart == 0
+    inside = np.clip(value, -1 + NO_SPREAD, 1 - NO_SPREAD)
+    reach = special.stdtrit(n - 1, (1 + confidence_level) / 2) * se / (1 - inside**2)
+    bound = 1 - unseen_share_bound(int(n), confidence_level=confidence_level) / expected
+    return np.asarray(np.where(agreed, bound, np.tanh(np.arctanh(inside) - reach)))

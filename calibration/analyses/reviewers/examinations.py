@@ -1,0 +1,422 @@
+"""Examinations: forms, starting, further traces, and the decision."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import numpy as np
+
+from calibration.agreement.annotators import AgainstKey, against_key
+from calibration.errors import NotAllowedError
+from calibration.records import OUTCOMES
+from calibration.reviewers.certification import (
+    FAILED,
+    PASSED,
+    TOP_UP,
+    Attempt,
+    AttemptRule,
+    ClassCount,
+    Decision,
+    NextAttempt,
+    PassRule,
+    decide,
+    next_attempt,
+)
+from calibration.store import Store
+from calibration.store.batches import PracticeRound
+from calibration.store.certification import Certificate, Exam
+from calibration.taxonomy import Taxonomy
+from reference_dataset.loader import ReferenceSet
+from reference_dataset.team import private_traces, team_reference
+
+OWN_FORM = "own"
+
+FEWEST, FEWEST_OF_A_CLASS = 40, 3
+
+PRACTICE_FORM = "practice"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examiner:
+    """What examinations are made of: the dataset with every label, and which traces are private."""
+
+    dataset: ReferenceSet
+    private: frozenset[str]
+
+    def is_private(self, form: str) -> bool:
+        """Return whether every trace of a form is private; a form of our own always is."""
+        return form == OWN_FORM or set(self.dataset.forms[form]) <= self.private
+
+
+def examiner(store: Path, taxonomy: Taxonomy) -> Examiner:
+    """Read what a team examines by, the labels of its private sets included."""
+    return Examiner(
+        dataset=team_reference(store, taxonomy, to_examine=True), private=private_traces(store)
+    )
+
+
+def exams_under_this_tree(store: Store, reviewer_id: str) -> list[Exam]:
+    """Return the examinations of a reviewer on the decision tree in force, oldest first."""
+    version = store.taxonomy().version
+    return [e for e in store.exams_of(reviewer_id) if e.taxonomy_version == version]
+
+
+def choose_form(
+    store: Store, by: Examiner, reviewer_id: str, *, since: datetime | None, private_demanded: bool
+) -> tuple[str, list[str]]:
+    """Return the next form of a reviewer and its traces, without those seen since a time.
+
+    Raises
+    ------
+    NotAllowedError
+        If there is none; the message says what a lead can do.
+    """
+    used = {
+        e.form
+        for e in exams_under_this_tree(store, reviewer_id)
+        if since is None or e.started_at >= since
+    }
+    seen = {
+        trace_id
+        for trace_id, at in store.seen_traces(reviewer_id).items()
+        if since is None or at >= since
+    }
+    names = [f for f in by.dataset.forms if not f.endswith(PRACTICE_FORM) and f not in used]
+    for form in sorted(names, key=lambda f: (not by.is_private(f), f)):
+        if private_demanded and not by.is_private(form):
+            continue
+        left = [i for i in by.dataset.forms[form] if i not in seen]
+        if _is_enough(Counter(by.dataset.labels[i].outcome for i in left)):
+            return form, left
+    if private_demanded:
+        raise NotAllowedError(
+            f"this team asks for a private form and has none that you have not seen (of {FEWEST} "
+            f"traces, {FEWEST_OF_A_CLASS} of each class, or more); a lead adds a set with "
+            "`asr reference add FOLDER --name NAME --private`"
+        )
+    raise NotAllowedError(
+        "there is no form left of which you have not seen too many traces; a lead adds a set of "
+        "its own with `asr reference add FOLDER --name NAME --private`"
+    )
+
+
+def own_form(store: Store, by: Examiner, reviewer_id: str, seed: int) -> list[str]:
+    """Return a form made of the team's own adjudicated traces.
+
+    Raises
+    ------
+    NotAllowedError
+        If there are too few that the reviewer has not seen.
+    """
+    labels = by.dataset.labels
+    wanted = Counter(labels[i].outcome for i in by.dataset.forms["exam_a"])
+    drawn, there = store.draw_own_form(reviewer_id, wanted, seed)
+    if few := _too_few(store.taxonomy(), there, wanted):
+        raise NotAllowedError(few)
+    return drawn
+
+
+def no_own_form(store: Store, by: Examiner, reviewer_id: str) -> str:
+    """Return why there is no form of the team's own traces for a person; empty: there is one.
+
+    For leads, who decide on a further attempt; nobody draws the traces of somebody else.
+    """
+    labels = by.dataset.labels
+    wanted = Counter(labels[i].outcome for i in by.dataset.forms["exam_a"])
+    seen, settled = set(store.seen_traces(reviewer_id)), store.consensus_frame()
+    left = settled.loc[~settled["trace_id"].isin(seen), "outcome"]
+    return _too_few(store.taxonomy(), Counter(left.tolist()), wanted)
+
+
+def _too_few(taxonomy: Taxonomy, there: Mapping[str, int], wanted: Mapping[str, int]) -> str:
+    if _is_enough({k: min(there.get(k, 0), n) for k, n in wanted.items()}):
+        return ""
+    have = ", ".join(f"{there.get(c.name, 0)} {c.title}" for c in taxonomy.classes)
+    return (
+        f"a further attempt needs {FEWEST} adjudicated traces that its reviewer has not seen, "
+        f"{FEWEST_OF_A_CLASS} of each class or more; there are {have}. A lead adjudicates "
+        "more on the Adjudicate page"
+    )
+
+
+def _is_enough(counts: Mapping[str, int]) -> bool:
+    return sum(counts.values()) >= FEWEST and all(
+        counts.get(name, 0) >= FEWEST_OF_A_CLASS for name in OUTCOMES
+    )
+
+
+def seed_of(*parts: object) -> int:
+    """Return a seed that is another one for each person and attempt, and the same tomorrow."""
+    return int.from_bytes(hashlib.sha256(repr(parts).encode()).digest()[:6])
+
+
+def further_traces(
+    store: Store, by: Examiner, form: Exam, short: Sequence[str], rule: PassRule
+) -> list[str]:
+    """Return further traces of the classes not shown, with half as many of the others among them.
+
+    Eight traces of one class would tell their answer. Empty when no class can be topped up.
+    """
+    wanted = dict.fromkeys(short, rule.top_up)
+    others = [name for name in OUTCOMES if name not in short]
+    veils = -(-rule.top_up * len(short) // 2)
+    for k in range(veils if others else 0):
+        wanted[others[k % len(others)]] = wanted.get(others[k % len(others)], 0) + 1
+    if form.form == OWN_FORM:
+        drawn, there = store.draw_own_form(form.reviewer_id, wanted, seed_of(form.batch_id))
+        return drawn if all(there[name] for name in short) else []
+    pool = _pool(store, by, form)
+    found: dict[str, list[str]] = {name: [] for name in wanted}
+    for trace_id in pool:
+        outcome = by.dataset.labels[trace_id].outcome
+        if outcome in found and len(found[outcome]) < wanted[outcome]:
+            found[outcome].append(trace_id)
+    return [i for ids in found.values() for i in ids] if all(found[name] for name in short) else []
+
+
+def _pool(store: Store, by: Examiner, form: Exam) -> list[str]:
+    """Return the traces never seen, those first that cost no later examination."""
+    seen = set(store.seen_traces(form.reviewer_id))
+    private_only = store.certificate_demand().form == "private"
+    practice = set(by.dataset.forms[PRACTICE_FORM])
+    rng = np.random.default_rng(seed_of("pool", form.batch_id))
+    ids = sorted(set(by.dataset.labels) - seen)
+    drawn = [ids[k] for k in rng.permutation(len(ids))]
+    if private_only:
+        drawn = [i for i in drawn if i in by.private]
+    elif not form.private:
+        # Private traces are kept for private forms.
+        drawn = [i for i in drawn if i not in by.private]
+    return sorted(drawn, key=lambda i: (i not in by.private, i not in practice))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """Where a reviewer stands under the taxonomy in force.
+
+    `next` says whether an examination may be started and what has to happen first, `certificate`
+    is the one that holds, `exam` is open (a form or what tops one up), `practice` is a round that
+    is not finished, `last` is the last examination that is over.
+    """
+
+    next: NextAttempt
+    certificate: Certificate | None
+    exam: Exam | None
+    practice: PracticeRound | None
+    last: Exam | None
+    private_demanded: bool
+
+
+def standing(
+    store: Store, reviewer_id: str, *, now: datetime, rule: AttemptRule | None = None
+) -> Standing:
+    """Say where a reviewer stands; `now` is UTC without zone, as the store keeps time."""
+    exams = exams_under_this_tree(store, reviewer_id)
+    rounds = store.practice_rounds(reviewer_id)
+    held = store.certificate_of(reviewer_id)
+    version = store.taxonomy().version
+    past = [c for c in store.certificates_of(reviewer_id) if c.taxonomy_version == version]
+    private = store.certificate_demand().form == "private"
+    over = [e for e in exams if e.status in (PASSED, FAILED)]
+    return Standing(
+        next=next_attempt(
+            now,
+            [_attempt(e, exams) for e in exams if e.tops_up is None],
+            rounds=[r.finished_at for r in rounds if r.finished_at is not None],
+            allowed=store.attempts_allowed(reviewer_id),
+            # A certificate that is not enough here keeps nobody from earning one that is.
+            certified_until=max(
+                (c.expires_at for c in past if c.private or not private), default=None
+            ),
+            rule=rule,
+        ),
+        certificate=held,
+        exam=next((e for e in exams if e.status is None), None),
+        practice=next((r for r in rounds if r.finished_at is None), None),
+        last=over[-1] if over else None,
+        private_demanded=private,
+    )
+
+
+def _attempt(form: Exam, exams: Sequence[Exam]) -> Attempt:
+    """Return a form and what tops it up as one attempt: it ends with its last trace."""
+    whole = [e for e in exams if form.batch_id in (e.batch_id, e.tops_up)]
+    over = any(e.status in (PASSED, FAILED) for e in whole)
+    ends = [e.ended_at for e in whole if e.ended_at is not None]
+    return Attempt(started_at=form.started_at, ended_at=max(ends) if over else None)
+
+
+def start_exam(
+    store: Store, by: Examiner, reviewer_id: str, *, now: datetime, rule: AttemptRule | None = None
+) -> Exam:
+    """Start an examination, or return the one that is open.
+
+    A private form goes first, then one that this reviewer was not examined on since the attempts
+    count. Traces that they have seen since then are left out.
+
+    Raises
+    ------
+    NotAllowedError
+        If another attempt is not due yet, or there is no form left; the message says what to do.
+    """
+    stands = standing(store, reviewer_id, now=now, rule=rule)
+    if stands.exam is not None:
+        return stands.exam
+    if not stands.next.may:
+        raise NotAllowedError(f"no examination yet: {stands.next.why}")
+    form, trace_ids, seed = _form_for(store, by, reviewer_id, stands)
+    rng = np.random.default_rng(seed)
+    return store.start_exam(
+        reviewer_id=reviewer_id,
+        form=form,
+        private=by.is_private(form),
+        trace_ids=[trace_ids[k] for k in rng.permutation(len(trace_ids))],
+        traces=[by.dataset.traces[i] for i in trace_ids if i in by.dataset.traces],
+        design={"kind": "examination", "form": form, "seed": seed},
+    )
+
+
+def _form_for(
+    store: Store, by: Examiner, reviewer_id: str, stands: Standing
+) -> tuple[str, list[str], int]:
+    """Return the next form of a reviewer, its traces, and the seed of their order."""
+    number = 1 + sum(e.tops_up is None for e in exams_under_this_tree(store, reviewer_id))
+    seed = seed_of(reviewer_id, store.taxonomy().version, number)
+    if stands.next.own_form:
+        return OWN_FORM, own_form(store, by, reviewer_id, seed), seed
+    form, trace_ids = choose_form(
+        store, by, reviewer_id, since=stands.next.counted_from,
+        private_demanded=stands.private_demanded,
+    )  # fmt: skip
+    return form, trace_ids, seed
+
+
+def no_form(store: Store, by: Examiner, reviewer_id: str, stands: Standing) -> str:
+    """Return why the next examination has nothing to be made of; empty: there is a form.
+
+    Who is told only by `start_exam` has practised and waited for nothing.
+    """
+    try:
+        _form_for(store, by, reviewer_id, stands)
+    except NotAllowedError as error:
+        return str(error)
+    return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marked:
+    """Labels of an examination beside their key: class by trace, of the form and of the rest."""
+
+    form: dict[str, tuple[str, str]]
+    further: dict[str, tuple[str, str]]
+
+    def against_key(self, rule: PassRule) -> AgainstKey:
+        """Compare the form with its key."""
+        code = {name: k for k, name in enumerate(OUTCOMES)}
+        pairs = list(self.form.values())
+        return against_key(
+            np.array([[code[given]] for _, given in pairs], dtype=int).reshape(-1, 1),
+            np.array([code[due] for due, _ in pairs], dtype=int),
+            n_classes=len(OUTCOMES),
+            confidence_level=rule.confidence_level,
+        )[0]
+
+    def counts(self, topped_up: Collection[str]) -> list[ClassCount]:
+        """Count hits by class; of a class topped up on all its traces, else on the form."""
+        found = []
+        for name in OUTCOMES:
+            pairs = [*self.form.values(), *(self.further.values() if name in topped_up else ())]
+            given = [g for due, g in pairs if due == name]
+            found.append(ClassCount(outcome=name, hits=given.count(name), n=len(given)))
+        return found
+
+
+def marked(store: Store, by: Examiner, form: Exam, further: Exam | None) -> Marked:
+    """Put labels beside the key; traces whose key was withdrawn are left out."""
+
+    def pairs(exam: Exam | None) -> dict[str, tuple[str, str]]:
+        if exam is None:
+            return {}
+        given = store.exam_labels(exam.reviewer_id, exam.batch_id)
+        due = key(store, by, exam)
+        return {i: (due[i], outcome) for i, outcome in given.items() if i in due}
+
+    return Marked(form=pairs(form), further=pairs(further))
+
+
+def key(store: Store, by: Examiner, exam: Exam) -> dict[str, str]:
+    """Return the canonical classes of an examination that has ended."""
+    settled = store.exam_key(exam.reviewer_id, exam.batch_id)
+    if exam.form == OWN_FORM:
+        return {trace_id: found.outcome for trace_id, found in settled.items()}
+    return {trace_id: label.outcome for trace_id, label in by.dataset.labels.items()}
+
+
+def settle(
+    store: Store,
+    by: Examiner,
+    reviewer_id: str,
+    *,
+    rule: PassRule | None = None,
+    attempts: AttemptRule | None = None,
+) -> None:
+    """Record the result of every examination that has ended, and give what tops it up.
+
+    The result follows from the labels and the key; repeating this changes nothing.
+    """
+    rule, valid = rule or PassRule(), (attempts or AttemptRule()).valid
+    for exam in exams_under_this_tree(store, reviewer_id):
+        if exam.status is None and exam.ended_at is not None:
+            decision, body = _decided(store, by, exam, rule)
+            exam = store.record_result(
+                reviewer_id=reviewer_id, batch_id=exam.batch_id, status=decision.status,
+                body=body, valid=valid,
+            )  # fmt: skip
+        if exam.status == TOP_UP:
+            _top_up(store, by, exam, rule)
+
+
+def _decided(
+    store: Store, by: Examiner, exam: Exam, rule: PassRule
+) -> tuple[Decision, dict[str, object]]:
+    exams = exams_under_this_tree(store, exam.reviewer_id)
+    form = next(e for e in exams if e.batch_id == (exam.tops_up or exam.batch_id))
+    further = None if exam.tops_up is None else exam
+    pairs = marked(store, by, form, further)
+    ac1 = pairs.against_key(rule).gwet_ac
+    limit = None if ac1.interval is None else ac1.interval[0]
+    counts = pairs.counts(topped_up(form))
+    decision = decide(limit, counts, topped_up=OUTCOMES if further else (), rule=rule)
+    if decision.status == TOP_UP and not further_traces(store, by, form, decision.short, rule):
+        decision = decide(limit, counts, topped_up=OUTCOMES, rule=rule)
+    return decision, {
+        "ac1_lower_limit": limit,
+        "classes": {c.outcome: [c.hits, c.n] for c in decision.classes},
+        "short": list(decision.short),
+        "reasons": list(decision.reasons),
+    }
+
+
+def topped_up(form: Exam) -> tuple[str, ...]:
+    """Return the classes of which a form was topped up."""
+    return tuple((form.body or {}).get("short", ())) if form.status == TOP_UP else ()
+
+
+def _top_up(store: Store, by: Examiner, form: Exam, rule: PassRule) -> None:
+    theirs = exams_under_this_tree(store, form.reviewer_id)
+    if any(e.tops_up == form.batch_id for e in theirs):
+        return
+    trace_ids = further_traces(store, by, form, topped_up(form), rule)
+    rng = np.random.default_rng(seed_of(form.batch_id, form.reviewer_id))
+    store.add_top_up(
+        reviewer_id=form.reviewer_id,
+        tops_up=form.batch_id,
+        trace_ids=[trace_ids[k] for k in rng.permutation(len(trace_ids))],
+        traces=[by.dataset.traces[i] for i in trace_ids if i in by.dataset.traces],
+        # Not which classes: who knows them knows the answers.
+        # They come from several forms: the split that is furthest from being learnt from.
+        design={"kind": "further traces", "form": "exam_b"},
+    )

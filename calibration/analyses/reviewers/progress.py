@@ -1,0 +1,217 @@
+"""How a batch is getting on: who labelled what, what is left, and when it is enough."""
+
+from dataclasses import dataclass
+from datetime import date, datetime
+
+import pandas as pd
+
+from calibration.agreement.coefficients import Agreement, agreement
+from calibration.analyses.agreement.analysis import planned_codes
+from calibration.analyses.evidence.from_store import LabelledBatch, load_batch
+from calibration.analyses.sampling.planning import expected_half_width, median_seconds
+from calibration.analyses.success_rate.from_store import rates_of_store
+from calibration.errors import CalibrationError
+from calibration.records import OUTCOMES
+from calibration.statistics.estimate import Estimate, not_estimable
+from calibration.store import Store
+
+# Steps that are worth deciding on, as shares of what is labelled.
+FURTHER = (0.25, 0.5, 1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewerProgress:
+    """What one reviewer has done in the batch; `holds` counts the traces they hold now."""
+
+    reviewer_id: str
+    labels: int
+    skips: int
+    median_seconds: float | None
+    last_active: datetime | None
+    holds: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """A trace that a reviewer holds until a time (UTC)."""
+
+    reviewer_id: str
+    trace_id: str
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remark:
+    """A trace that a reviewer passed over or flagged, and why."""
+
+    trace_id: str
+    reviewer_id: str
+    reason: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Further:
+    """The half-width that `more` labelled traces would give."""
+
+    more: int
+    half_width: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """What may be shown to everybody: how far the batch is, and nothing of what was answered.
+
+    `items_open` counts traces with fewer labels than wanted, `labels_left` what they lack.
+    `days` holds the labels of each day on which there were any. `flags` are for leads only.
+    """
+
+    batch_id: str
+    n_items: int
+    items_open: int
+    labels: int
+    labels_left: int
+    seconds_per_label: float | None
+    hours_left: float | None
+    reviewers: tuple[ReviewerProgress, ...]
+    days: tuple[tuple[date, int], ...]
+    leases: tuple[Lease, ...]
+    skips: tuple[Remark, ...]
+    flags: tuple[Remark, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Results:
+    """What a reviewer who still labels must not see.
+
+    `headline` is the rate that the report leads with, `further` what labels more would make of
+    its half-width, and `enough` says so in a sentence.
+    """
+
+    agreement: Agreement | None
+    alpha: Estimate
+    headline: Estimate
+    calibrated: bool
+    further: tuple[Further, ...]
+    simulated: bool
+
+
+def batch_progress(store: Store, batch_id: str) -> Progress:
+    """Count labels, skips, leases and what is left of a batch."""
+    items = store.batch_items(batch_id)
+    events = store.label_frame(batch_id)
+    labels = events[events["kind"] == "label"]
+    skips = events[events["kind"] == "skip"]
+    leases = store.lease_frame(batch_id)
+    got = items["trace_id"].map(labels.groupby("trace_id").size()).fillna(0)
+    lacking = (items["labels_wanted"] - got).clip(lower=0)
+    left = int(lacking.sum())
+    seconds = median_seconds(labels)
+    per_day = labels["created_at"].dt.date.value_counts().sort_index()
+    return Progress(
+        batch_id=batch_id,
+        n_items=len(items),
+        items_open=int((lacking > 0).sum()),
+        labels=len(labels),
+        labels_left=left,
+        seconds_per_label=seconds,
+        hours_left=None if seconds is None else left * seconds / 3600,
+        reviewers=tuple(_reviewers(events, leases)),
+        days=tuple(zip(per_day.index.tolist(), per_day.tolist(), strict=True)),
+        leases=tuple(
+            Lease(reviewer_id=by, trace_id=trace, expires_at=until.to_pydatetime())
+            for by, trace, until in leases.itertuples(index=False)
+        ),
+        skips=_remarks(skips),
+        flags=_remarks(store.flag_frame(batch_id)),
+    )
+
+
+def _remarks(rows: pd.DataFrame) -> tuple[Remark, ...]:
+    columns = rows[["trace_id", "reviewer_id", "reason", "created_at"]]
+    return tuple(
+        Remark(
+            trace_id=trace,
+            reviewer_id=by,
+            reason="" if pd.isna(reason) else str(reason),
+            at=at.to_pydatetime(),
+        )
+        for trace, by, reason, at in columns.itertuples(index=False)
+    )
+
+
+def _reviewers(events: pd.DataFrame, leases: pd.DataFrame) -> list[ReviewerProgress]:
+    """Return everybody who decided or holds something, who did most first."""
+    held = leases.groupby("reviewer_id").size()
+    rows = []
+    for reviewer_id in sorted({*events["reviewer_id"], *leases["reviewer_id"]}):
+        mine = events[events["reviewer_id"] == reviewer_id]
+        labels = mine[mine["kind"] == "label"]
+        rows.append(
+            ReviewerProgress(
+                reviewer_id=reviewer_id,
+                labels=len(labels),
+                skips=len(mine) - len(labels),
+                median_seconds=median_seconds(labels),
+                last_active=None if mine.empty else mine["created_at"].max().to_pydatetime(),
+                holds=int(held.get(reviewer_id, 0)),
+            )
+        )
+    return sorted(rows, key=lambda row: -row.labels)
+
+
+def batch_results(store: Store, batch_id: str, *, judge_id: str | None = None) -> Results:
+    """Return agreement so far, the headline rate so far, and what more labels would give."""
+    loaded = load_batch(store, batch_id)
+    if loaded.labelled.empty:
+        why = not_estimable("nobody has labelled this batch yet", method="none")
+        return Results(
+            agreement=None,
+            alpha=why,
+            headline=why,
+            calibrated=False,
+            further=(),
+            simulated=loaded.simulated,
+        )
+    agreed = agreement(planned_codes(loaded)[1], n_classes=len(OUTCOMES))
+    try:
+        rate = rates_of_store(store, batch_id, judge_id=judge_id)
+        headline, calibrated, judge = rate.headline, rate.calibrated, rate.judge_id
+    except CalibrationError as error:
+        headline, calibrated, judge = not_estimable(str(error), method="none"), False, None
+    further = _further(store, loaded, headline, judge if calibrated else None)
+    return Results(
+        agreement=agreed,
+        alpha=agreed.alpha,
+        headline=headline,
+        calibrated=calibrated,
+        further=further,
+        simulated=loaded.simulated,
+    )
+
+
+def _further(
+    store: Store, loaded: LabelledBatch, headline: Estimate, judge_id: str | None
+) -> tuple[Further, ...]:
+    """Say what labelling the rest of the batch gives, and then some steps beyond.
+
+    Planned half-widths are put to the scale of the interval that there is, so that the first
+    step starts from the figure shown.
+    """
+    now, n = headline.half_width, len(loaded.labelled)
+    if now is None or n < 2:
+        return ()
+    most = len(loaded.traces) - n
+    steps = {min(most, -int(-share * n // 10) * 10) for share in FURTHER}
+    steps.add(min(most, loaded.unlabelled))
+    planned = expected_half_width(store, loaded, n, judge_id=judge_id)
+    return tuple(
+        Further(
+            more=more,
+            half_width=now
+            * expected_half_width(store, loaded, n + more, judge_id=judge_id)
+            / planned,
+        )
+        for more in sorted(steps)
+        if more > 0
+    )

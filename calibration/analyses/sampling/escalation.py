@@ -1,0 +1,299 @@
+"""Escalate uncertain verdicts to reviewers, with an audit of the accepted ones."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from calibration.agreement.dawid_skene import dawid_skene
+from calibration.analyses.evidence.from_store import (
+    CODE,
+    LabelledBatch,
+    choose_judge,
+    judged_population,
+    load_batch,
+    refuse_mixture,
+)
+from calibration.analyses.judge.calibration import analyse_judge
+from calibration.analyses.judge.class_probabilities import calibrated_labels
+from calibration.analyses.sampling.draw import design_of, drawn_from
+from calibration.analyses.sampling.planning import earlier_batch
+from calibration.analyses.sampling.stratified import store_stratified, verdict_codes
+from calibration.errors import CalibrationError, InputError
+from calibration.judge_calibration.label_planning import audit_size, error_rate
+from calibration.records import OUTCOMES
+from calibration.statistics.estimate import Estimate, not_estimable
+from calibration.store import Batch, Store
+
+WORDS = {
+    "samples": "disagreement among the judge's samples",
+    "probability": "low calibrated probability",
+    "judges": "entropy over several judges (Dawid-Skene)",
+}
+
+FEWEST_JUDGES = 3
+
+
+ESCALATED, ACCEPTED = 0, 1
+
+# Fewer labels say too little of the errors to expect; the worst case is audited for.
+FEWEST_EARLIER = 10
+
+
+Signal = Literal["samples", "probability", "judges"]
+
+SIGNALS: tuple[Signal, ...] = ("samples", "probability", "judges")
+
+# A verdict is doubtful above: any disagreement among samples; no class with .7; half a bit.
+THRESHOLD: dict[str, float] = {"samples": 0.0, "probability": 0.3, "judges": 0.5}
+
+
+def doubts(
+    store: Store, frame: pd.DataFrame, *, signal: Signal, judge_id: str, basis_batch: str | None
+) -> NDArray[np.float64]:
+    """Return how doubtful the verdict on each trace is, from 0 up.
+
+    ``samples``: share of the judge's samples that differ from the most frequent one.
+    ``probability``: 1 less the probability of the likeliest class, calibrated on `basis_batch`.
+    ``judges``: entropy in bits of the class given the verdicts of all judges, who are taken to err
+    independently. A trace without a valid verdict of the judge has infinite doubt.
+
+    Raises
+    ------
+    CalibrationError
+        If the store does not hold what the signal needs.
+    """
+    found = {"samples": _of_samples, "judges": _of_judges}.get(signal)
+    doubt = (
+        _of_probability(store, frame, judge_id, basis_batch)
+        if found is None
+        else found(store, frame, judge_id)
+    )
+    none = verdict_codes(frame, store.verdict_frame(judge_id)) == len(OUTCOMES)
+    return np.where(none, np.inf, doubt)
+
+
+def _of_samples(store: Store, frame: pd.DataFrame, judge_id: str) -> NDArray[np.float64]:
+    said = store.verdict_samples(judge_id)
+    if said.empty or said["sample"].max() < 1:
+        raise CalibrationError(
+            f"judge {judge_id!r} has one verdict on each trace, so its samples cannot disagree; "
+            "judge each trace several times, or escalate by probability"
+        )
+    counted = said.groupby(["trace_id", "outcome"]).size().groupby("trace_id")
+    differing = 1 - counted.max() / counted.sum()
+    return np.asarray(frame["trace_id"].map(differing).fillna(0.0), dtype=np.float64)
+
+
+def _of_probability(
+    store: Store, frame: pd.DataFrame, judge_id: str, basis_batch: str | None
+) -> NDArray[np.float64]:
+    labels = calibrated_labels(store, basis_batch, judge_id=judge_id).frame
+    cells = labels.groupby(["verdict", "workflow"])["probability"].first()
+    verdicts = store.verdict_frame(judge_id).set_index("trace_id")["outcome"]
+    keys = list(zip(frame["trace_id"].map(verdicts), frame["workflow"], strict=True))
+    # A verdict or workflow that the calibration never saw is as doubtful as can be.
+    likeliest = cells.reindex(pd.MultiIndex.from_tuples(keys)).fillna(0.0)
+    return np.asarray(1 - likeliest.to_numpy(dtype=np.float64))
+
+
+def _of_judges(store: Store, frame: pd.DataFrame, judge_id: str) -> NDArray[np.float64]:
+    names = [str(name) for name in store.judge_frame()["judge_id"]]
+    if len(names) < FEWEST_JUDGES:
+        raise CalibrationError(
+            f"{len(names)} judges have verdicts and {FEWEST_JUDGES} are needed to tell who errs; "
+            "bring in verdicts of others, or escalate by samples or probability"
+        )
+    said = [store.verdict_frame(name).set_index("trace_id")["outcome"] for name in names]
+    codes = np.column_stack(
+        [frame["trace_id"].map(of).map(CODE).fillna(-1).to_numpy(dtype=np.int64) for of in said]
+    )
+    return np.asarray(dawid_skene(codes, n_classes=len(OUTCOMES)).entropy, dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audit:
+    """What an escalation found.
+
+    Parameters
+    ----------
+    error : Estimate
+        How often the accepted verdicts are wrong; about nothing but the accepted traces.
+    asked : float
+        Half-width that the audit was drawn for.
+    headline : Estimate
+        The rate over all traces, escalated and accepted, weighted by how they were drawn.
+    n_escalated, n_accepted : int
+        Traces of production in the two parts.
+    """
+
+    batch_id: str
+    judge_id: str
+    error: Estimate
+    asked: float
+    headline: Estimate
+    n_escalated: int
+    n_accepted: int
+    simulated: bool
+
+
+def escalate(
+    store: Store,
+    *,
+    signal: Signal,
+    seed: int,
+    judge_id: str | None = None,
+    threshold: float | None = None,
+    most: int | None = None,
+    audit_half_width: float = 0.05,
+    basis_batch: str | None = None,
+    workflow: str | None = None,
+    labels_wanted: int = 1,
+    once: bool = False,
+) -> Batch:
+    """Make a batch of all doubtful traces and of a random part of the accepted ones.
+
+    A trace is escalated when its doubt is above `threshold`, the `most` doubtful ones if that
+    many are given. The audit is as large as it must be for the error rate of the accepted part
+    to be known to `audit_half_width`: at the upper limit of the rate that earlier labels show
+    there, else at a half. Escalated traces have inclusion probability 1, audited ones that of the
+    audit, so that the weighted estimates are about all traces. With `once` the same escalation of
+    the same traces is stored once, however often it is asked for.
+
+    Raises
+    ------
+    InputError
+        If a number or the signal is none.
+    CalibrationError
+        If nothing is doubtful, or everything, or as `doubts`.
+    """
+    if signal not in SIGNALS:
+        raise InputError(f"signal must be one of {', '.join(SIGNALS)}, got {signal!r}")
+    if most is not None and most < 1:
+        raise InputError(f"most must be at least 1, got {most}")
+    if not 0 < audit_half_width < 0.5:
+        raise InputError(f"audit half-width must be in (0, .5), got {audit_half_width}")
+    threshold = THRESHOLD[signal] if threshold is None else threshold
+    if not 0 <= threshold < np.inf:
+        raise InputError(f"threshold must be 0 or more, got {threshold}")
+    frame = drawn_from(store, seed=seed, workflow=workflow)
+    judge = choose_judge(store, judge_id)
+    doubt = doubts(store, frame, signal=signal, judge_id=judge, basis_batch=basis_batch)
+    of_trace = np.where(_escalated(doubt, threshold, most, seed), ESCALATED, ACCEPTED)
+    sizes = np.bincount(of_trace, minlength=2)
+    if not sizes.all():
+        which = "no trace is" if sizes[ESCALATED] == 0 else "every trace is"
+        raise CalibrationError(
+            f"{which} doubtful by {WORDS[signal]} above {threshold:g}; change the threshold, or "
+            "draw a random batch with `asr sample`"
+        )
+    expected = _expected_error(store, basis_batch, judge, frame, of_trace)
+    audited = min(int(sizes[ACCEPTED]), audit_size(audit_half_width, error=expected))
+    drawn = np.array([sizes[ESCALATED], audited])
+    return store_stratified(
+        store,
+        frame,
+        of_trace.astype(np.int64),
+        drawn,
+        design={
+            "kind": f"escalation by {WORDS[signal]} with a random audit of the rest, weighted",
+            "signal": signal,
+            "threshold": threshold,
+            "most": most,
+            "judge": judge,
+            "n": int(drawn.sum()),
+            **design_of(frame, seed=seed, workflow=workflow),
+            "audit_half_width": audit_half_width,
+            "expected_error": expected,
+            "strata": [
+                {
+                    "name": name,
+                    "population": int(size),
+                    "n": int(n),
+                    "inclusion_probability": float(n / size),
+                }
+                for name, size, n in zip(
+                    ("escalated", "accepted, audited"), sizes, drawn, strict=True
+                )
+            ],
+        },
+        seed=seed,
+        labels_wanted=labels_wanted,
+        once=once,
+    )
+
+
+def _escalated(
+    doubt: NDArray[np.float64], threshold: float, most: int | None, seed: int
+) -> NDArray[np.bool_]:
+    """Return which traces go to people; where not all can, the most doubtful, ties at random."""
+    chosen = doubt > threshold
+    if most is None or chosen.sum() <= most:
+        return chosen
+    order = np.lexsort((np.random.default_rng([seed, 2]).random(doubt.size), -doubt))
+    kept = np.zeros(doubt.size, dtype=bool)
+    kept[order[:most]] = True
+    return kept
+
+
+def _expected_error(
+    store: Store,
+    basis_batch: str | None,
+    judge: str,
+    frame: pd.DataFrame,
+    of_trace: NDArray[np.intp],
+) -> float:
+    """Return the highest error rate of the accepted part that earlier labels allow, else a half."""
+    loaded = earlier_batch(store, basis_batch)
+    if loaded is None or loaded.labelled.empty:
+        return 0.5
+    refuse_mixture(store, judge, loaded)
+    accepted = set(frame["trace_id"].to_numpy()[of_trace == ACCEPTED])
+    inside = loaded.labelled["trace_id"].isin(accepted).to_numpy()
+    if inside.sum() < FEWEST_EARLIER:
+        return 0.5
+    wrong = _wrong(store, loaded, judge)[inside]
+    limits = error_rate(float(wrong.sum()), int(inside.sum())).interval
+    return 0.5 if limits is None else min(0.5, limits[1])
+
+
+def _wrong(store: Store, loaded: LabelledBatch, judge: str) -> NDArray[np.float64]:
+    """Return to what part the verdict on each labelled trace is wrong."""
+    population = judged_population(loaded, store.verdict_frame(judge))
+    at = loaded.labelled["trace_id"].map(population.row).to_numpy(dtype=np.intp)
+    right = np.column_stack([loaded.human, np.zeros(len(at))])
+    return np.asarray(1 - right[np.arange(len(at)), population.verdicts[at]])
+
+
+def audit(store: Store, batch_id: str) -> Audit:
+    """Say how often the accepted verdicts of an escalation are wrong, and what the rate is.
+
+    Raises
+    ------
+    CalibrationError
+        If the batch is no escalation, or as `analyse_judge`.
+    """
+    loaded = load_batch(store, batch_id)
+    design = loaded.batch.design
+    if "audit_half_width" not in design:
+        raise CalibrationError(
+            f"batch {batch_id!r} is no escalation and audits nothing; make one with `asr escalate`"
+        )
+    judge = str(design["judge"])
+    inside = (loaded.labelled["stratum"] == ACCEPTED).to_numpy(dtype=bool)
+    wrong = _wrong(store, loaded, judge)[inside]
+    calibration = analyse_judge(store, batch_id, judge_id=judge).calibration
+    rate = calibration.headline_estimate
+    why = "; ".join(f"{notice.why} ({notice.mend})" for notice in calibration.refusals)
+    return Audit(
+        batch_id=batch_id,
+        judge_id=judge,
+        error=error_rate(float(wrong.sum()), int(inside.sum())),
+        asked=float(design["audit_half_width"]),
+        headline=not_estimable(why, method="calibration") if rate is None else rate.net,
+        n_escalated=int(design["strata"][ESCALATED]["population"]),
+        n_accepted=int(design["strata"][ACCEPTED]["population"]),
+        simulated=loaded.simulated,
+    )

@@ -1,0 +1,401 @@
+"""Plan a batch: expected half-widths, reviewer hours, and what a judge saves."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from calibration.analyses.evidence.from_store import (
+    CODE,
+    LabelledBatch,
+    choose_batch,
+    choose_judge,
+    judged_population,
+    load_batch,
+    refuse_mixture,
+    trace_penalties,
+)
+from calibration.analyses.sampling.draw import labels_per_trace, production_traces
+from calibration.errors import CalibrationError, InputError
+from calibration.judge_calibration.label_planning import (
+    FEWEST_LABELS,
+    Spread,
+    measured_spread,
+    planned_human_only,
+    planned_post_stratified,
+    traces_needed,
+    worst_spread,
+)
+from calibration.judge_calibration.label_worth import Gain, effective_gain
+from calibration.judge_calibration.post_stratification import post_stratified
+from calibration.records import OUTCOMES
+from calibration.statistics.estimate import Estimate
+from calibration.store import Store
+from calibration.success_rate.scoring import scores
+
+UNREACHABLE = "no number of labels gives that half-width: import more traces or ask for less"
+
+# With as many labelled traces the newest batch is taken, and not an older one with more.
+GOOD_BASIS = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needed:
+    """Traces to label for a half-width; None where no number gives it or there is no judge."""
+
+    half_width: float
+    without_judge: int | None
+    with_judge: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeWorth:
+    """What the verdicts of a judge save.
+
+    Parameters
+    ----------
+    multiplier : Estimate
+        A labelled trace with the judge is worth as many without: 1 / (1 - R^2).
+    r_squared : float or None
+        Share of the variance of the score that the verdicts explain.
+    equivalent : float or None
+        Traces that would have to be labelled without the judge for what the planned ones give.
+    saved, saved_labels, saved_hours, saved_cost : float or None
+        What that is more in traces, labels, hours and money; below 0 where the judge costs.
+    """
+
+    multiplier: Estimate
+    r_squared: float | None
+    equivalent: float | None
+    saved: float | None
+    saved_labels: float | None
+    saved_hours: float | None
+    saved_cost: float | None
+
+
+def needed_for(
+    half_width: float,
+    spread: Spread,
+    production_counts: NDArray[np.int64] | None,
+    verdict_values: NDArray[np.float64],
+    confidence_level: float,
+) -> Needed:
+    """Return how many traces a half-width needs; without counts there is no judge."""
+    with_judge = None
+    if production_counts is not None:
+        with_judge = traces_needed(
+            half_width,
+            spread,
+            production_counts,
+            verdict_values=verdict_values,
+            confidence_level=confidence_level,
+        )
+    return Needed(
+        half_width=half_width,
+        without_judge=traces_needed(half_width, spread, confidence_level=confidence_level),
+        with_judge=with_judge,
+    )
+
+
+def judge_worth(
+    gain: Gain, n: int, n_labels: int, seconds: float | None, hourly_rate: float | None
+) -> JudgeWorth:
+    """Return what a judge saves on `n` traces with as many labels each as are planned."""
+    times = gain.multiplier.value
+    saved = None if times is None else n * (times - 1)
+    labels = None if saved is None else saved * n_labels / n
+    hours = None if labels is None or seconds is None else labels * seconds / 3600
+    return JudgeWorth(
+        multiplier=gain.multiplier,
+        r_squared=gain.r_squared,
+        equivalent=None if times is None else n * times,
+        saved=saved,
+        saved_labels=labels,
+        saved_hours=hours,
+        saved_cost=None if hours is None or hourly_rate is None else hours * hourly_rate,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What `n` labelled traces can be expected to give.
+
+    Parameters
+    ----------
+    n, population : int
+        Traces to label, and production traces they would be drawn from.
+    labels_wanted, overlap, n_labels
+        Labels of a trace in the overlap, the share of traces in it, and labels in all.
+    human_only, corrected : float or None
+        Expected half-widths of the net rate; None without a judge.
+    judge_id, basis : str or None
+        Judge of the corrected rate; batch whose labels the spread was measured on.
+    n_basis : int
+        Labelled traces it was measured on; 0 when the worst case is assumed.
+    notes : tuple of str
+        What was assumed, in sentences.
+    seconds_per_label, hours : float or None
+        Median active time of a label, and what all labels take; None when nobody knows.
+    hourly_rate, cost : float or None
+        What an hour costs, and all labels; None when not given.
+    worth : JudgeWorth or None
+        What the judge saves; None without a judge or without labels to tell from.
+    needed : Needed or None
+        Traces for the half-width that was asked for.
+    """
+
+    n: int
+    population: int
+    labels_wanted: int
+    overlap: float
+    n_labels: int
+    human_only: float
+    corrected: float | None
+    judge_id: str | None
+    basis: str | None
+    n_basis: int
+    notes: tuple[str, ...]
+    seconds_per_label: float | None
+    hours: float | None
+    hourly_rate: float | None
+    cost: float | None
+    worth: JudgeWorth | None
+    needed: Needed | None
+    confidence_level: float
+    simulated: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Basis:
+    """What a plan rests on; `gain` is what the judge adds, None where nothing tells."""
+
+    spread: Spread
+    gain: Gain | None
+    counts: NDArray[np.int64]
+    values: NDArray[np.float64]
+    judge_id: str | None
+
+
+def plan_batch(
+    store: Store,
+    *,
+    n: int | None = None,
+    half_width: float | None = None,
+    labels_wanted: int = 2,
+    overlap: float = 1.0,
+    judge_id: str | None = None,
+    batch_id: str | None = None,
+    seconds_per_label: float | None = None,
+    hourly_rate: float | None = None,
+    confidence_level: float = 0.95,
+) -> Plan:
+    """Plan a random batch from what the labels of an earlier one say about the spread.
+
+    Without `batch_id` that is the newest production batch with 50 labelled traces, else the one
+    with most; without labels the worst case is planned for, and said. With a `half_width` and
+    without `n` as many traces are planned as it needs, with the judge where there is one.
+
+    Raises
+    ------
+    InputError
+        If `n` is below 2, or labels, overlap or seconds are none, or a name is unknown.
+    CalibrationError
+        If there are fewer than `n` traces, or several judges and none was named.
+    """
+    _check_asked(n, half_width, seconds_per_label, hourly_rate)
+    every = production_traces(store)
+    loaded = earlier_batch(store, batch_id)
+    basis = _basis(store, loaded, every, judge_id)
+    spread, level = basis.spread, confidence_level
+    needed = None
+    if half_width is not None:
+        needed = needed_for(
+            half_width, spread, basis.counts if basis.judge_id else None, basis.values, level
+        )
+    if n is None and needed is not None:
+        n = needed.without_judge if basis.judge_id is None else needed.with_judge
+    if n is None:
+        raise CalibrationError(UNREACHABLE)
+    n_labels = int(sum(labels_per_trace(n, labels_wanted=labels_wanted, overlap=overlap)))
+    if n > len(every):
+        raise CalibrationError(
+            f"{n} traces were asked for and there are {len(every)}; plan fewer or import more"
+        )
+    if seconds_per_label is None and loaded is not None:
+        seconds_per_label = median_seconds(loaded.labels)
+    corrected = None
+    if basis.judge_id is not None:
+        corrected = planned_post_stratified(
+            n, spread, basis.counts, verdict_values=basis.values, confidence_level=level
+        )
+    hours = None if seconds_per_label is None else n_labels * seconds_per_label / 3600
+    worth = None
+    if basis.gain is not None:
+        worth = judge_worth(basis.gain, n, n_labels, seconds_per_label, hourly_rate)
+    return Plan(
+        n=n,
+        population=len(every),
+        labels_wanted=labels_wanted,
+        overlap=overlap,
+        n_labels=n_labels,
+        human_only=planned_human_only(n, spread, confidence_level=level),
+        corrected=corrected,
+        judge_id=basis.judge_id,
+        basis=None if loaded is None or spread.assumed else loaded.batch.batch_id,
+        n_basis=spread.n,
+        notes=_notes(basis, loaded, seconds_per_label),
+        seconds_per_label=seconds_per_label,
+        hours=hours,
+        hourly_rate=hourly_rate,
+        cost=None if hours is None or hourly_rate is None else hours * hourly_rate,
+        worth=worth,
+        needed=needed,
+        confidence_level=level,
+        simulated=bool(every["simulated"].any()),
+    )
+
+
+def _check_asked(
+    n: int | None,
+    half_width: float | None,
+    seconds_per_label: float | None,
+    hourly_rate: float | None,
+) -> None:
+    if n is None and half_width is None:
+        raise InputError("say how many traces (n) or how narrow (half-width) to plan for")
+    if n is not None and n < 2:
+        raise InputError(f"n must be at least 2, got {n}")
+    if half_width is not None and not 0 < half_width < 0.5:
+        raise InputError(f"half-width must be in (0, .5), got {half_width}")
+    for name, value in (("seconds per label", seconds_per_label), ("hourly rate", hourly_rate)):
+        if value is not None and not 0 < value < float("inf"):
+            raise InputError(f"{name} must be positive, got {value}")
+
+
+def median_seconds(labels: pd.DataFrame) -> float | None:
+    """Return the median active seconds of labels whose time is known."""
+    known = labels["seconds_active"].dropna()
+    return None if known.empty else float(known.median())
+
+
+def expected_half_width(
+    store: Store, loaded: LabelledBatch, n: int, *, judge_id: str | None
+) -> float:
+    """Return the half-width that `n` labelled traces of a batch would give, with or without judge.
+
+    It is planned in the same way for every `n`, so that the ratio of two is what labels more are
+    worth.
+    """
+    basis = _basis_of(store, loaded, loaded.traces, judge_id)
+    if basis.judge_id is None:
+        return planned_human_only(n, basis.spread)
+    return planned_post_stratified(n, basis.spread, basis.counts, verdict_values=basis.values)
+
+
+def earlier_batch(store: Store, batch_id: str | None) -> LabelledBatch | None:
+    """Return the batch to measure on: the one asked for, else a recent one with enough labels."""
+    if batch_id is not None:
+        return load_batch(store, choose_batch(store, batch_id).batch_id)
+    most: LabelledBatch | None = None
+    for batch in store.batches():
+        if batch.purpose != "production" or "last_seq" not in batch.design:
+            continue
+        loaded = load_batch(store, batch.batch_id)
+        if len(loaded.labelled) > (0 if most is None else len(most.labelled)):
+            most = loaded
+        if len(loaded.labelled) >= GOOD_BASIS:
+            break
+    return most
+
+
+def _basis(
+    store: Store, loaded: LabelledBatch | None, every: pd.DataFrame, judge_id: str | None
+) -> _Basis:
+    judge = None
+    if judge_id is not None or not store.judge_frame().empty:
+        judge = choose_judge(store, judge_id)
+    if loaded is not None and len(loaded.labelled):
+        return _basis_of(store, loaded, every, judge)
+    values = _credit(store.taxonomy().credit)
+    codes: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+    if judge is not None:
+        verdicts = store.verdict_frame(judge).set_index("trace_id")["outcome"]
+        said = every["trace_id"].map(verdicts).map(CODE)
+        codes = np.asarray(said.fillna(len(OUTCOMES)), dtype=np.int64)
+    counts = np.bincount(codes, minlength=values.size).astype(np.int64)
+    return _Basis(
+        spread=worst_spread(counts.size), gain=None, counts=counts, values=values, judge_id=judge
+    )
+
+
+def _basis_of(
+    store: Store, loaded: LabelledBatch, every: pd.DataFrame, judge_id: str | None
+) -> _Basis:
+    """Measure on a labelled batch how scores vary; `every` is what will be drawn from."""
+    values = _credit(loaded.taxonomy.credit)
+    own: NDArray[np.int64] = np.zeros(len(loaded.labelled), dtype=np.int64)
+    counts: NDArray[np.int64] = np.array([len(every)], dtype=np.int64)
+    if judge_id is not None:
+        refuse_mixture(store, judge_id, loaded)
+        verdicts = store.verdict_frame(judge_id)
+        population = judged_population(loaded, verdicts)
+        at = loaded.labelled["trace_id"].map(population.row).to_numpy(dtype=np.intp)
+        own = population.verdicts[at].astype(np.int64)
+        said = every[["trace_id"]].merge(verdicts, on="trace_id", how="left")["outcome"]
+        into = said.map(CODE).fillna(len(OUTCOMES)).to_numpy(dtype=np.int64)
+        counts = np.bincount(into, minlength=values.size).astype(np.int64)
+    tasks = pd.factorize(loaded.labelled["task_key"])[0]
+    clusters = tasks if len(np.unique(tasks)) < len(tasks) else None
+    credit = tuple(loaded.taxonomy.credit[name] for name in OUTCOMES)
+    score = scores(loaded.human, trace_penalties(loaded.labelled), credit=credit)
+    spread = measured_spread(
+        score,
+        own,
+        counts,
+        verdict_values=values if judge_id is not None else None,
+        weights=loaded.weights,
+        clusters=clusters,
+    )
+    gain = None
+    if judge_id is not None:
+        strata = post_stratified(
+            score, own, counts, verdict_values=values, weights=loaded.weights
+        ).strata
+        gain = effective_gain(score, own, strata=strata, weights=loaded.weights, clusters=clusters)
+    return _Basis(spread=spread, gain=gain, counts=counts, values=values, judge_id=judge_id)
+
+
+def _credit(credit: dict[str, float]) -> NDArray[np.float64]:
+    """Return the credit of each verdict, NaN for none."""
+    return np.array([*(credit[name] for name in OUTCOMES), np.nan])
+
+
+def _notes(basis: _Basis, loaded: LabelledBatch | None, seconds: float | None) -> tuple[str, ...]:
+    spread, notes = basis.spread, []
+    if spread.assumed:
+        seen = 0 if loaded is None else len(loaded.labelled)
+        why = (
+            f"{seen} labelled traces are too few to measure how scores vary"
+            if seen < FEWEST_LABELS
+            else "all labelled traces score the same"
+        )
+        notes.append(f"{why}: the worst case is assumed (half of them score 1 and half 0)")
+        if basis.judge_id is not None:
+            notes.append("so is that the judge tells nothing; once labels exist, its worth is used")
+    elif loaded is not None:
+        notes.append(
+            f"measured on {spread.n} labelled traces of {loaded.batch.batch_id}; "
+            "the new traces are assumed to vary as those do"
+        )
+        if spread.design_effect > 1:
+            notes.append(
+                f"tasks repeat, which inflates the variance {spread.design_effect:.2f} times; "
+                "the new batch is assumed to repeat them as often"
+            )
+    if basis.judge_id is None:
+        notes.append("no judge has verdicts, so there is no corrected rate to plan")
+    if seconds is None:
+        notes.append("no label has a time yet, so the hours are not known")
+    notes.append("second labels measure agreement; they are not counted on to narrow the interval")
+    return tuple(notes)

@@ -1,0 +1,271 @@
+"""Draw a batch stratified by verdict and workflow, with inclusion probabilities."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from calibration.analyses.evidence.from_store import (
+    CODE,
+    LabelledBatch,
+    choose_judge,
+    refuse_mixture,
+    trace_penalties,
+)
+from calibration.analyses.sampling.draw import (
+    design_of,
+    draw_within,
+    drawn_from,
+    labels_per_trace,
+    shuffled_labels,
+    token_of,
+)
+from calibration.analyses.sampling.planning import earlier_batch
+from calibration.errors import CalibrationError, InputError
+from calibration.judge_calibration.label_planning import (
+    FEWEST_LABELS,
+    allocate,
+    fewest,
+    stratum_sds,
+)
+from calibration.records import NO_VERDICT, OUTCOMES
+from calibration.store import Batch, Store
+from calibration.success_rate.scoring import scores
+
+OTHER_WORKFLOWS = "other workflows"
+
+# A workflow stands alone within a verdict when its share of the draw is as large.
+ALONE = 5
+
+VERDICT_OF = (*OUTCOMES, NO_VERDICT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class VerdictStrata:
+    """Traces grouped by verdict, and within a verdict by workflow where there are enough.
+
+    Parameters
+    ----------
+    names : tuple of (str, str or None)
+        Verdict and workflow of each stratum; None for a verdict whose workflows stand together,
+        `OTHER_WORKFLOWS` for those that are left where some stand alone.
+    parent : int array, shape (n_strata,)
+        Number of the verdict of each stratum, among the verdicts that occur.
+    of_trace : int array, shape (n_traces,)
+        Stratum of each trace.
+    """
+
+    names: tuple[tuple[str, str | None], ...]
+    parent: NDArray[np.int64]
+    of_trace: NDArray[np.int64]
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """Traces in each stratum."""
+        return np.bincount(self.of_trace, minlength=len(self.names)).astype(np.int64)
+
+
+def verdict_codes(traces: pd.DataFrame, verdicts: pd.DataFrame) -> NDArray[np.int64]:
+    """Return the code of the verdict on each trace; one without a valid verdict has the last."""
+    said = traces["trace_id"].map(verdicts.set_index("trace_id")["outcome"]).map(CODE)
+    return np.asarray(said.fillna(len(OUTCOMES)), dtype=np.int64)
+
+
+def verdict_strata(
+    verdict: NDArray[np.int64], workflow: NDArray[np.str_], *, n: int
+) -> VerdictStrata:
+    """Group traces for a draw of `n`.
+
+    Examples
+    --------
+    Of ten labels one workflow would get eight, the other two:
+
+    >>> workflow = np.array(["flights"] * 80 + ["hotels"] * 20)
+    >>> verdict_strata(np.zeros(100, dtype=np.int64), workflow, n=10).names
+    (('complete', 'flights'), ('complete', 'other workflows'))
+    """
+    flows, flow = np.unique(workflow, return_inverse=True)
+    table = np.zeros((len(VERDICT_OF), flows.size), dtype=np.int64)
+    np.add.at(table, (verdict, flow), 1)
+    alone = table * n >= ALONE * verdict.size
+    number = np.full(table.shape, -1, dtype=np.int64)
+    names: list[tuple[str, str | None]] = []
+    parents: list[int] = []
+    for place, code in enumerate(np.flatnonzero(table.sum(axis=1)).tolist()):
+        for at in np.flatnonzero(alone[code]).tolist():
+            number[code, at] = len(names)
+            names.append((VERDICT_OF[code], str(flows[at]) if flows.size > 1 else None))
+        rest = (table[code] > 0) & ~alone[code]
+        if rest.any():
+            number[code, rest] = len(names)
+            names.append((VERDICT_OF[code], OTHER_WORKFLOWS if alone[code].any() else None))
+        parents += [place] * (len(names) - len(parents))
+    return VerdictStrata(
+        names=tuple(names),
+        parent=np.array(parents, dtype=np.int64),
+        of_trace=number[verdict, flow],
+    )
+
+
+Allocation = Literal["proportional", "neyman"]
+
+ALLOCATIONS: tuple[Allocation, ...] = ("proportional", "neyman")
+
+
+def draw_allocated(
+    store: Store,
+    *,
+    n: int,
+    seed: int,
+    allocation: Allocation,
+    judge_id: str | None = None,
+    basis_batch: str | None = None,
+    workflow: str | None = None,
+    labels_wanted: int = 2,
+    overlap: float = 1.0,
+    once: bool = False,
+    certificate: str | None = None,
+) -> Batch:
+    """Draw `n` traces at random within strata of verdict x workflow.
+
+    Every stratum gets at least two traces, so every trace had a chance; n_h / N_h of its stratum
+    is stored with it. With ``neyman`` the standard deviations of the scores come from earlier
+    labels, those of `basis_batch` or of a recent batch. The order is random over all that was
+    drawn: of the first m traces each stratum holds m n_h / n on average, so when labelling stops
+    early the probabilities are still in the same proportion and the weights still right.
+
+    Raises
+    ------
+    InputError
+        If a number is none, the allocation or the judge is unknown.
+    CalibrationError
+        If there are fewer traces, too few for the strata, or too few earlier labels for
+        ``neyman``.
+    """
+    if allocation not in ALLOCATIONS:
+        raise InputError(f"allocation must be one of {', '.join(ALLOCATIONS)}, got {allocation!r}")
+    if n < 1:
+        raise InputError(f"n must be at least 1, got {n}")
+    frame = drawn_from(store, seed=seed, workflow=workflow)
+    judge = choose_judge(store, judge_id)
+    verdicts = store.verdict_frame(judge)
+    strata = verdict_strata(
+        verdict_codes(frame, verdicts), frame["workflow"].to_numpy(dtype=str), n=n
+    )
+    if n > len(frame):
+        raise CalibrationError(
+            f"{n} traces were asked for and there are {len(frame)}; draw fewer or import more"
+        )
+    least = int(fewest(strata.counts, n).sum())
+    if n < least:
+        raise CalibrationError(
+            f"{n} traces are too few for {len(strata.names)} strata of verdict and workflow; "
+            f"draw {least} or more, or a plain random sample without --allocate"
+        )
+    sds, basis = None, None
+    if allocation == "neyman":
+        basis = _basis(store, basis_batch, judge)
+        sds = _spread(basis, frame, strata, verdicts)
+    drawn = allocate(strata.counts, n, sds=sds)
+    return store_stratified(
+        store,
+        frame,
+        strata.of_trace,
+        drawn,
+        design={
+            "kind": f"{allocation} allocation over verdict x workflow, weighted",
+            "allocation": allocation,
+            "judge": judge,
+            "n": n,
+            **design_of(frame, seed=seed, workflow=workflow),
+            "overlap": overlap,
+            "basis": None if basis is None else basis.batch.batch_id,
+            "strata": _described(strata, drawn, sds),
+        },
+        seed=seed,
+        labels_wanted=labels_wanted,
+        overlap=overlap,
+        once=once,
+        certificate=certificate,
+    )
+
+
+def store_stratified(
+    store: Store,
+    frame: pd.DataFrame,
+    of_trace: NDArray[np.int64],
+    drawn: NDArray[np.int64],
+    *,
+    design: dict[str, object],
+    seed: int,
+    labels_wanted: int,
+    overlap: float = 1.0,
+    once: bool = False,
+    certificate: str | None = None,
+) -> Batch:
+    """Draw `drawn` traces of each stratum at random and store them in random order."""
+    chosen = draw_within(of_trace, drawn, seed=seed)
+    probability = drawn / np.bincount(of_trace, minlength=drawn.size)
+    labels = labels_per_trace(chosen.size, labels_wanted=labels_wanted, overlap=overlap)
+    return store.add_batch(
+        purpose="production",
+        trace_ids=frame["trace_id"].to_numpy(dtype=str)[chosen].tolist(),
+        item_probabilities=probability[of_trace[chosen]].tolist(),
+        item_strata=of_trace[chosen].tolist(),
+        labels_wanted=max(labels),
+        item_labels=shuffled_labels(labels, seed=seed),
+        design=design,
+        token=token_of(design, labels_wanted) if once else None,
+        certificate=certificate,
+    )
+
+
+def _basis(store: Store, batch_id: str | None, judge: str) -> LabelledBatch:
+    """Return the labels that say how scores vary in each stratum."""
+    loaded = earlier_batch(store, batch_id)
+    seen = 0 if loaded is None else len(loaded.labelled)
+    if loaded is None or seen < FEWEST_LABELS:
+        raise CalibrationError(
+            f"neyman needs to know how scores vary, and {seen} labelled traces of a random batch "
+            f"are too few; label {FEWEST_LABELS} or more first, or draw with "
+            "`--allocate proportional`"
+        )
+    refuse_mixture(store, judge, loaded)
+    return loaded
+
+
+def _spread(
+    loaded: LabelledBatch, frame: pd.DataFrame, strata: VerdictStrata, verdicts: pd.DataFrame
+) -> NDArray[np.float64]:
+    credit = tuple(loaded.taxonomy.credit[name] for name in OUTCOMES)
+    score = scores(loaded.human, trace_penalties(loaded.labelled), credit=credit)
+    row = {trace_id: place for place, trace_id in enumerate(frame["trace_id"])}
+    at = loaded.labelled["trace_id"].map(row)
+    there = at.notna().to_numpy()
+    return stratum_sds(
+        score[there],
+        strata.of_trace[at[there].to_numpy(dtype=np.int64)],
+        strata.parent,
+        weights=None if loaded.weights is None else loaded.weights[there],
+    )
+
+
+def _described(
+    strata: VerdictStrata, drawn: NDArray[np.int64], sds: NDArray[np.float64] | None
+) -> list[dict[str, object]]:
+    """Return each stratum as the design records it, in the order of its numbers."""
+    return [
+        {
+            "verdict": verdict,
+            "workflow": workflow,
+            "population": int(size),
+            "n": int(n),
+            "inclusion_probability": float(n / size),
+            "sd": None if sds is None else float(sds[number]),
+        }
+        for number, ((verdict, workflow), size, n) in enumerate(
+            zip(strata.names, strata.counts, drawn, strict=True)
+        )
+    ]

@@ -1,0 +1,1 @@
+"""The success-rate report, its comparison and verification."""

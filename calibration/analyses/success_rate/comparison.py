@@ -1,0 +1,258 @@
+"""Two sets of production files against each other."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from calibration.analyses.fingerprint import package_version, settings_digest
+from calibration.analyses.reference_traces import marks
+from calibration.analyses.success_rate.report import (
+    DEFAULT_WEIGHTS,
+    PLACES,
+    LeftOut,
+    Origin,
+    ReportOptions,
+    credit_in_words,
+)
+from calibration.analyses.success_rate.runs import ProductionRead, left_out, read_production, said
+from calibration.errors import InputError
+from calibration.records import OUTCOMES
+from calibration.runs.sources import Place, place_of
+from calibration.success_rate.comparison import MARGIN, Comparison, Rule, compare_runs
+from calibration.success_rate.runs import RunCounts
+from calibration.taxonomy import Taxonomy, default_taxonomy
+
+RESTATED = (
+    "The two sides have other weights; both are restated under the default weights "
+    "({weights}) and their own figures are not comparable."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """One side of a comparison: what was read, under which taxonomy, and what was left out."""
+
+    name: str
+    n: int
+    n_tasks: int | None
+    taxonomy_version: str
+    taxonomy_fingerprint: str
+    set_aside: tuple[LeftOut, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProductionComparison:
+    """What became of the Agent Success Rate from one set of files to the other.
+
+    Parameters
+    ----------
+    a, b : Side
+        First and second.
+    found : Comparison
+        The rates, their difference (second minus first) and the verdict on the second.
+    credit : tuple of float
+        Credit of each class that both are scored with.
+    restated : str or None
+        Why the sides were scored with other weights than their own.
+    """
+
+    a: Side
+    b: Side
+    found: Comparison
+    credit: tuple[float, ...]
+    restated: str | None
+    origin: Origin
+    warnings: tuple[str, ...] = ()
+    marks: tuple[str, ...] = ()
+
+
+def compare_files(
+    a: str | Place,
+    b: str | Place,
+    *,
+    options: ReportOptions | None = None,
+    taxonomies: tuple[Taxonomy | None, Taxonomy | None] = (None, None),
+    taxonomy_paths: tuple[Path | None, Path | None] = (None, None),
+    margin: float = MARGIN,
+    rule: Rule = "difference",
+    paired: bool | None = None,
+) -> ProductionComparison:
+    """Compare two production files, second against first.
+
+    Tasks that both have are resampled together. Sides of other weights are restated under the
+    default weights; sides of other ceilings are refused, since what a run cost is then not one
+    thing.
+
+    Parameters
+    ----------
+    a, b : str or Place
+        Files or patterns, or what else holds the runs.
+    options : ReportOptions, optional
+        As for a report; both sides are read alike.
+    taxonomies : tuple of Taxonomy, optional
+        Of each side; that of the package where None.
+    taxonomy_paths : tuple of Path, optional
+        Where they were read.
+    margin : float, default 0.05
+        Smallest change that matters, as a fraction.
+    rule : str, default "difference"
+        Or ``"separate intervals"``, which is stricter.
+    paired : bool, optional
+        Whether tasks of one name are one task; None: where both files name tasks and share some.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be used, the ceilings differ, or `paired` is asked for without tasks.
+    CalibrationError
+        If no run is left on a side.
+    """
+    options = options or ReportOptions()
+    known = [given or default_taxonomy() for given in taxonomies]
+    places = [place_of([side]) if isinstance(side, str) else side for side in (a, b)]
+    one, other = (
+        read_production(place, taxonomy=taxonomy, options=options, named_tasks=True)
+        for place, taxonomy in zip(places, known, strict=True)
+    )
+    _same_ceilings(one, other)
+    restated = None
+    runs = one.runs, other.runs
+    if not np.array_equal(one.runs.credit, other.runs.credit):
+        default = tuple(default_taxonomy().credit[name] for name in OUTCOMES)
+        runs = restated_runs(one.runs, default), restated_runs(other.runs, default)
+        restated = RESTATED.format(weights=credit_in_words(default))
+    pairs, why_not = _pairing(one, other, paired)
+    found = compare_runs(*runs, paired=pairs, margin=margin, rule=rule, **options.resampling(0))
+    settings = {
+        **options.settings(_settings(*places), taxonomy_paths[0]),
+        "second_taxonomy": None if taxonomy_paths[1] is None else str(taxonomy_paths[1]),
+        "margin": margin,
+        "rule": rule,
+        "paired": paired,
+    }
+    return ProductionComparison(
+        a=_side(one, places[0]),
+        b=_side(other, places[1]),
+        found=found,
+        credit=tuple(runs[0].credit.tolist()),
+        restated=restated,
+        origin=_origin(one, other, settings, options),
+        warnings=tuple(_warnings(one, other, restated, why_not)),
+        marks=marks(one.n_reference, other.n_reference),
+    )
+
+
+def _same_ceilings(one: ProductionRead, other: ProductionRead) -> None:
+    first, second = (
+        {w.name: w.ceiling_usd for w in side.taxonomy.workflows} for side in (one, other)
+    )
+    seen = {n for s in (one, other) for n in s.counts.cells["workflow"].cat.categories}
+    shown = differing_ceilings(first, second, seen)
+    if shown:
+        raise InputError(
+            f"the ceilings of the two sides differ ({shown}): score both under one, "
+            "with --ceilings or one --taxonomy"
+        )
+
+
+def differing_ceilings(
+    first: Mapping[str, float | None], second: Mapping[str, float | None], seen: Collection[str]
+) -> str:
+    """Name the workflows of which two sides have other ceilings; empty when there are none."""
+    differing = [name for name in sorted(seen) if first.get(name) != second.get(name)]
+    return ", ".join(f"{name} {first.get(name)} and {second.get(name)}" for name in differing[:5])
+
+
+def restated_runs(runs: RunCounts, default: tuple[float, ...]) -> RunCounts:
+    """Return the runs scored under the default weights, which may be their own."""
+    if DEFAULT_WEIGHTS not in runs.other_scores:
+        return runs
+    return runs.restated(DEFAULT_WEIGHTS, credit=default)
+
+
+def _pairing(
+    one: ProductionRead, other: ProductionRead, paired: bool | None
+) -> tuple[bool, str | None]:
+    """Return whether to pair, and why not where the tasks would ask for it."""
+    named = [side.runs.task is not None and not side.counts.tasks_grouped for side in (one, other)]
+    if paired is False:
+        return False, None
+    if all(named) and one.runs.task is not None and other.runs.task is not None:
+        shared = np.intersect1d(one.runs.task, other.runs.task).size
+        if shared or paired:
+            return shared > 0, None if shared else "no task is on both sides"
+        return False, None
+    if any(side.counts.tasks_grouped for side in (one, other)):
+        return False, "there are too many tasks to pair; the sides are taken as independent"
+    if paired:
+        raise InputError("pairing needs a column task_id on both sides")
+    return False, None
+
+
+def _settings(a: Place, b: Place) -> dict[str, Any]:
+    """Return where both sides lie: lists of two."""
+    both = a.settings(), b.settings()
+    return {
+        key: [*one, *other] if isinstance(one, list) else [one, other]
+        for key, one in both[0].items()
+        if (other := both[1].get(key)) is not None
+    }
+
+
+def _side(read: ProductionRead, place: Place) -> Side:
+    return Side(
+        name=", ".join(place.names),
+        n=read.counts.n_kept,
+        n_tasks=read.counts.n_tasks,
+        taxonomy_version=read.taxonomy.version,
+        taxonomy_fingerprint=read.taxonomy.fingerprint,
+        set_aside=tuple(map(left_out, read.counts.set_aside)),
+        notes=said(read.counts.notes, read.counts.n_kept),
+    )
+
+
+def _warnings(
+    one: ProductionRead, other: ProductionRead, restated: str | None, why_not: str | None
+) -> Iterator[str]:
+    if restated is not None:
+        yield restated
+    if why_not is not None:
+        yield f"Not paired: {why_not}."
+    for side in (one, other):
+        missing, n = side.counts.notes.no_cost, side.counts.n_kept
+        if missing:
+            yield f"{missing:,} of {n:,} runs of one side have no cost and carry no penalty."
+
+
+def _origin(
+    one: ProductionRead,
+    other: ProductionRead,
+    settings: Mapping[str, Any],
+    options: ReportOptions,
+) -> Origin:
+    version = package_version()
+    fingerprints: Sequence[str] = [r.taxonomy.fingerprint for r in (one, other)]
+    parts = {
+        "kind": "comparison",
+        "inputs": [one.inputs, other.inputs],
+        "taxonomy": fingerprints,
+        "settings": {k: v for k, v in settings.items() if k not in (*PLACES, "second_taxonomy")},
+        "version": version,
+    }
+    return Origin(
+        sources=(*one.sources, *other.sources),
+        settings=settings,
+        sampling="two sets of files, each taken as a sample of runs like it",
+        judge="none: the outcomes of the files are taken as given",
+        taxonomy_version=" and ".join(dict.fromkeys(r.taxonomy.version for r in (one, other))),
+        taxonomy_fingerprint=" ".join(dict.fromkeys(fingerprints)),
+        seed=options.seed,
+        n_resamples=options.n_resamples,
+        confidence_level=options.confidence_level,
+        package_version=version,
+        fingerprint=settings_digest(parts),
+    )

@@ -1,1 +1,0 @@
-"""The judge against the humans: confusion, class shares and ASR corrected for judge error."""

@@ -1,0 +1,1 @@
+"""Calibration of a judge: the rate corrected for the errors of its verdicts."""

@@ -1,0 +1,974 @@
+"""Run the estimators on one labelled sample and decide which may be used."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from calibration.judge_calibration.bayesian import bayesian
+from calibration.judge_calibration.confusion_inversion import (
+    Inversion,
+    bootstrap_inversion,
+    invert,
+    lee,
+)
+from calibration.judge_calibration.label_worth import Gain, effective_gain
+from calibration.judge_calibration.post_stratification import (
+    PostStratified,
+    bootstrap_post_stratified,
+    clustered_shares,
+    post_stratified,
+    post_stratified_shares,
+)
+from calibration.judge_calibration.prediction_powered import (
+    PowerTuned,
+    class_proxies,
+    ppi_plus_plus,
+    ppi_shares,
+    score_proxies,
+    score_sums,
+)
+from calibration.judge_calibration.refusals import (
+    CLASS_LABELS_MIN,
+    PROBABILITY_SAMPLE_MIN,
+    Notice,
+    carried_over,
+    class_warnings,
+    families,
+    inversion_refusals,
+    merge_warnings,
+    precision_warnings,
+    repeated_tasks,
+    sample_refusals,
+    share_warnings,
+)
+from calibration.judge_calibration.samples import (
+    ESTIMATORS,
+    HEADLINE,
+    Confusion,
+    Design,
+    JudgeQuality,
+    LabelledSample,
+    ProductionSums,
+    confusion,
+    judge_quality,
+    judge_raw,
+    judge_shares,
+    production_sums,
+    production_sums_from_counts,
+    validated_credit,
+    validated_human,
+    with_enough_labels,
+)
+from calibration.statistics.estimate import OK, Estimate, not_estimable
+from calibration.statistics.intervals import two_sided_t, two_sided_z
+from calibration.statistics.means import human_only
+from calibration.statistics.validation import FloatArray, IntArray, cluster_indices, validated_codes
+
+NO_LABELLED_COSTS = "the labelled traces have no costs: give them, or read the gross rate"
+
+
+__all__ = [
+    "ESTIMATORS",
+    "HEADLINE",
+    "Calibration",
+    "Design",
+    "LabelledSample",
+    "NetGross",
+    "Notice",
+    "calibrate",
+    "calibrate_tables",
+]
+
+
+METHOD = "inversion less post-stratification"
+
+PRODUCTION_LABELS_LEAD = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetGross:
+    """An estimate with cost penalties (net) and without (gross)."""
+
+    net: Estimate
+    gross: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Calibration:
+    """ASR corrected for judge error, and everything needed to judge the correction.
+
+    Parameters
+    ----------
+    design : str
+        ``"production"``: the labels are a probability sample of production. ``"reference"``: they
+        are another set of traces.
+    headline : str or None
+        Estimator of the headline, None when it is refused.
+    estimates : mapping of str to NetGross
+        The names in `ESTIMATORS` (``lee`` for two classes only); refused ones say why and have no
+        value unless it was forced.
+    class_shares : mapping of str to tuple of Estimate
+        Class shares of production by the same estimators.
+    judge : JudgeQuality
+        Accuracy, kappa, recall and precision on the labelled traces.
+    inversion, inversion_gross : Inversion
+        Diagnostics of the inversion, filled also when it is refused.
+    post_stratification, post_stratification_gross : PostStratified
+        Diagnostics of the post-stratification, filled also when it is refused.
+    production, production_gross : ProductionSums
+        What the estimators saw of production.
+    gain : Estimate or None
+        A label with the judge is worth as many without, see `effective_gain` (net); refused where
+        post-stratification is, None where the labels are no sample of production.
+    power_tuning : float or None
+        How much of the verdicts `ppi_plus_plus` used (net), 0 to 1; None when it was not run.
+    posterior_size : float or None
+        Effective number of draws behind `bayesian` (net); None when it was not run.
+    confusion : Confusion
+        Labelled traces by human class and verdict.
+    n_labels, n_production : int
+        Labelled traces; judged production traces.
+    refusals, warnings : tuple of Notice
+        Why estimators may not be used, and what a reader must be told.
+    """
+
+    design: Design
+    headline: str | None
+    estimates: Mapping[str, NetGross]
+    class_shares: Mapping[str, tuple[Estimate, ...]]
+    judge: JudgeQuality
+    inversion: Inversion
+    inversion_gross: Inversion
+    post_stratification: PostStratified
+    post_stratification_gross: PostStratified
+    production: ProductionSums
+    production_gross: ProductionSums
+    gain: Estimate | None
+    power_tuning: float | None
+    posterior_size: float | None
+    confusion: Confusion
+    n_labels: int
+    n_production: int
+    refusals: tuple[Notice, ...]
+    warnings: tuple[Notice, ...]
+    confidence_level: float
+
+    @property
+    def headline_estimate(self) -> NetGross | None:
+        """The estimate of the headline, or None."""
+        return None if self.headline is None else self.estimates[self.headline]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Choices of a calibration that every step needs.
+
+    Raises
+    ------
+    ValueError
+        If the design or an estimator is unknown.
+    """
+
+    design: Design
+    names: tuple[str, ...]
+    pseudo_count: float
+    prior: float
+    seed: int
+    open_disagreements: int
+    refusals: tuple[Notice, ...]
+    estimators: frozenset[str]
+    force: bool
+    confidence_level: float
+
+    def __post_init__(self) -> None:
+        if self.design not in HEADLINE:
+            raise ValueError(f"design must be 'production' or 'reference', got {self.design!r}")
+        if unknown := self.estimators - set(ESTIMATORS):
+            raise ValueError(f"estimators must be among {ESTIMATORS}, got {sorted(unknown)!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Case:
+    """One labelled sample against one production, net or gross."""
+
+    labelled: LabelledSample
+    human: FloatArray
+    crossed: Confusion
+    production: ProductionSums
+    settings: Settings
+    net: bool
+
+    @property
+    def counts(self) -> FloatArray:
+        """Production counts; labels of a reference set, no part of them, are added.
+
+        Post-stratification is refused for a reference set; only diagnostics are read from it.
+        """
+        if self.settings.design == "production":
+            return self.production.counts
+        added = np.bincount(self.labelled.verdicts, minlength=self.production.counts.size)
+        counts: FloatArray = self.production.counts + added
+        return counts
+
+    @property
+    def verdict_values(self) -> FloatArray:
+        """The credit each verdict would mean, NaN for verdicts that are no class."""
+        values = np.full(self.production.counts.size, np.nan)
+        values[: self.production.credit.size] = self.production.credit
+        return values
+
+    @property
+    def unscored(self) -> bool:
+        """Whether the labelled traces lack the costs that production has."""
+        return self.net and self.labelled.penalties is None and self.production.has_costs
+
+    def scores(self) -> FloatArray:
+        """Return the score of each labelled trace, with its own cost when net."""
+        credit = self.production.credit
+        if not self.net or self.labelled.penalties is None:
+            return self.human @ credit
+        penalty = np.asarray(self.labelled.penalties, dtype=np.float64)
+        n = self.human.shape[0]
+        if penalty.shape != (n,):
+            raise ValueError(f"penalties must have shape ({n},), got {penalty.shape!r}")
+        if penalty.size and not (penalty.min() >= 0 and penalty.max() <= 1):
+            raise ValueError(
+                f"penalties must be in [0, 1], got {penalty.min()!r} to {penalty.max()!r}"
+            )
+        kept: FloatArray = (self.human * np.maximum(0.0, credit - penalty[:, None])).sum(axis=1)
+        return kept
+
+
+def stratified_shares(case: Case, stratified: PostStratified) -> tuple[Estimate, ...]:
+    """Return the shares by post-stratification; repeated tasks are kept together."""
+    labelled, level = case.labelled, case.settings.confidence_level
+    if cluster_indices(labelled.clusters, labelled.verdicts.size) is None:
+        return post_stratified_shares(
+            labelled.human,
+            labelled.verdicts,
+            case.counts,
+            strata=stratified.strata,
+            weights=labelled.weights,
+            confidence_level=level,
+        )
+    return clustered_shares(
+        labelled.human,
+        labelled.verdicts,
+        case.counts,
+        clusters=np.asarray(labelled.clusters),
+        weights=labelled.weights,
+        verdict_values=case.verdict_values,
+        confidence_level=level,
+    )
+
+
+def human_shares(case: Case) -> tuple[Estimate, ...]:
+    """Return the shares among the labelled traces."""
+    return tuple(
+        with_enough_labels(
+            human_only(
+                column,
+                weights=case.labelled.weights,
+                clusters=case.labelled.clusters,
+                confidence_level=case.settings.confidence_level,
+            ),
+            float(column.sum()),
+            CLASS_LABELS_MIN,
+        )
+        for column in case.human.T
+    )
+
+
+def power_tuned_shares(case: Case) -> tuple[Estimate, ...]:
+    """Return the shares by PPI++."""
+    counts = case.production.counts
+    return ppi_shares(
+        case.human,
+        case.labelled.verdicts,
+        counts,
+        class_proxies(counts, case.human.shape[1]),
+        labels_in_production=case.settings.design == "production",
+        weights=case.labelled.weights,
+        clusters=case.labelled.clusters,
+        confidence_level=case.settings.confidence_level,
+    )
+
+
+def lee_shares(case: Case) -> tuple[Estimate, ...]:
+    """Return the shares of both classes; the second is the rest of the first."""
+    good = int(np.argmax(case.production.credit))
+    first = lee(
+        case.crossed.table,
+        production_sums_from_counts(case.production.counts, credit=np.eye(2)[good]),
+        confidence_level=case.settings.confidence_level,
+    )
+    ordered = (first, _rest(first)) if good == 0 else (_rest(first), first)
+    labels = case.human.sum(axis=0).tolist()
+    return tuple(
+        with_enough_labels(share, count, CLASS_LABELS_MIN)
+        for share, count in zip(ordered, labels, strict=True)
+    )
+
+
+def _rest(share: Estimate) -> Estimate:
+    if share.value is None:
+        return share
+    limits = None if share.interval is None else (1 - share.interval[1], 1 - share.interval[0])
+    return Estimate(
+        value=1 - share.value,
+        interval=limits,
+        n=share.n,
+        method=share.method,
+        confidence_level=share.confidence_level,
+        status=share.status,
+        se=share.se,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arm:
+    """All estimates of one target, and the class shares; by name those that were asked for."""
+
+    stratified: PostStratified
+    inverted: Inversion
+    human: Estimate
+    gain: Gain
+    estimates: dict[str, Estimate]
+    shares: dict[str, tuple[Estimate, ...]]
+    power_tuning: float | None = None
+    posterior_size: float | None = None
+
+
+def run_arms(
+    labelled: LabelledSample,
+    crossed: Confusion,
+    net: ProductionSums,
+    gross: ProductionSums,
+    settings: Settings,
+) -> tuple[Arm, Arm]:
+    """Return the estimates with and without cost; they are one when `net` is `gross`.
+
+    Every estimator has its own stream of random numbers, the same for net and gross.
+    """
+    human = validated_human(labelled.human)
+    if human.shape[1] != net.credit.size:
+        raise ValueError(f"human must have {net.credit.size} columns, got {human.shape[1]}")
+    arms = []
+    for production in (net,) if net is gross else (net, gross):
+        case = Case(
+            labelled=labelled,
+            human=human,
+            crossed=crossed,
+            production=production,
+            settings=settings,
+            net=production is net and (net is not gross or labelled.penalties is not None),
+        )
+        arms.append(_arm(case, np.random.default_rng(settings.seed)))
+    return arms[0], arms[-1]
+
+
+def _arm(case: Case, rng: np.random.Generator) -> Arm:
+    labelled, production, settings = case.labelled, case.production, case.settings
+    wanted, level = settings.estimators, settings.confidence_level
+    for_posterior, for_bootstrap = rng.spawn(2)
+    scores = case.scores()
+    stratified = post_stratified(
+        scores,
+        labelled.verdicts,
+        case.counts,
+        verdict_values=case.verdict_values,
+        weights=labelled.weights,
+        clusters=labelled.clusters,
+        confidence_level=level,
+    )
+    inverted = invert(
+        case.crossed.table,
+        production,
+        pseudo_count=settings.pseudo_count,
+        confidence_level=level,
+    )
+    human = human_only(
+        scores, weights=labelled.weights, clusters=labelled.clusters, confidence_level=level
+    )
+    found = {
+        "post_stratified": stratified.estimate,
+        "inversion": inverted.estimate,
+        "human_only": human,
+        "judge_raw": judge_raw(production, confidence_level=level),
+    }
+    shares = {"inversion": inverted.shares, "judge_raw": judge_shares(production)}
+    tuned: PowerTuned | None = None
+    posterior_size: float | None = None
+    if "post_stratified" in wanted:
+        shares["post_stratified"] = stratified_shares(case, stratified)
+    if "human_only" in wanted:
+        shares["human_only"] = human_shares(case)
+    if "ppi_plus_plus" in wanted:
+        tuned = _power_tuned(case, scores)
+        found["ppi_plus_plus"] = tuned.estimate
+        shares["ppi_plus_plus"] = power_tuned_shares(case)
+    if "bayesian" in wanted:
+        posterior = bayesian(
+            case.crossed.table,
+            production,
+            rng=for_posterior,
+            prior=settings.prior,
+            confidence_level=level,
+        )
+        found["bayesian"], shares["bayesian"] = posterior.estimate, posterior.shares
+        posterior_size = posterior.effective_size
+    if "bootstrap" in wanted:
+        found["bootstrap"], shares["bootstrap"] = _bootstrap(
+            case, scores, stratified, for_bootstrap
+        )
+    if "lee" in wanted and production.credit.size == 2:
+        found["lee"] = lee(case.crossed.table, production, confidence_level=level)
+        shares["lee"] = lee_shares(case)
+    return Arm(
+        stratified=stratified,
+        inverted=inverted,
+        human=human,
+        gain=effective_gain(
+            scores,
+            labelled.verdicts,
+            strata=stratified.strata,
+            weights=labelled.weights,
+            clusters=labelled.clusters,
+            confidence_level=level,
+        ),
+        estimates={
+            name: _scored(found[name], name, case)
+            for name in ESTIMATORS
+            if name in found and name in wanted
+        },
+        shares={name: shares[name] for name in ESTIMATORS if name in shares and name in wanted},
+        power_tuning=None if tuned is None else tuned.tuning,
+        posterior_size=posterior_size,
+    )
+
+
+def _scored(estimate: Estimate, name: str, case: Case) -> Estimate:
+    """Return the estimate unless it needs costs of the labelled traces that are not there."""
+    if not case.unscored or name in ("inversion", "bayesian", "lee", "judge_raw", "bootstrap"):
+        return estimate
+    return not_estimable(NO_LABELLED_COSTS, method=estimate.method, n=estimate.n)
+
+
+def _power_tuned(case: Case, scores: FloatArray) -> PowerTuned:
+    labelled = case.labelled
+    penalties = labelled.penalties if case.net else None
+    return ppi_plus_plus(
+        scores,
+        score_proxies(labelled.verdicts, penalties, case.production),
+        score_sums(case.production),
+        labels_in_production=case.settings.design == "production",
+        weights=labelled.weights,
+        clusters=labelled.clusters,
+        confidence_level=case.settings.confidence_level,
+    )
+
+
+def _bootstrap(
+    case: Case, scores: FloatArray, stratified: PostStratified, rng: np.random.Generator
+) -> tuple[Estimate, tuple[Estimate, ...]]:
+    """Bootstrap the default of the design: post-stratification, or inversion."""
+    labelled, level = case.labelled, case.settings.confidence_level
+    if case.settings.design == "reference":
+        found = bootstrap_inversion(
+            case.crossed.table,
+            case.production,
+            rng=rng,
+            pseudo_count=case.settings.pseudo_count,
+            confidence_level=level,
+        )
+        estimate, shares = found.estimate, found.shares
+    else:
+        estimate, *several = bootstrap_post_stratified(
+            np.column_stack([scores, case.human]),
+            labelled.verdicts,
+            case.counts,
+            strata=stratified.strata,
+            rng=rng,
+            weights=labelled.weights,
+            clusters=labelled.clusters,
+            confidence_level=level,
+        )
+        shares = tuple(several)
+    labels = case.human.sum(axis=0).tolist()
+    return estimate, tuple(
+        with_enough_labels(share, count, CLASS_LABELS_MIN)
+        for share, count in zip(shares, labels, strict=True)
+    )
+
+
+def assemble(
+    labelled: LabelledSample, net: ProductionSums, gross: ProductionSums, settings: Settings
+) -> Calibration:
+    """Return every estimate, net and gross, with what speaks against each."""
+    level = settings.confidence_level
+    crossed = confusion(
+        labelled.human, labelled.verdicts, n_verdicts=net.counts.size, weights=labelled.weights
+    )
+    of_net, of_gross = run_arms(labelled, crossed, net, gross, settings)
+    refusals = _refusals(crossed, of_net, net, settings)
+    estimates = {
+        name: NetGross(
+            net=_decided(name, of_net.estimates[name], refusals, settings),
+            gross=_decided(name, of_gross.estimates[name], refusals, settings),
+        )
+        for name in of_net.estimates
+    }
+    return Calibration(
+        design=settings.design,
+        headline=_headline(estimates, refusals, settings),
+        estimates=estimates,
+        class_shares={
+            name: tuple(_decided(name, share, refusals, settings) for share in several)
+            for name, several in of_net.shares.items()
+        },
+        judge=judge_quality(crossed, confidence_level=level),
+        inversion=of_net.inverted,
+        inversion_gross=of_gross.inverted,
+        post_stratification=of_net.stratified,
+        post_stratification_gross=of_gross.stratified,
+        production=net,
+        production_gross=gross,
+        gain=_decided("post_stratified", of_net.gain.multiplier, refusals, settings)
+        if settings.design == "production"
+        else None,
+        power_tuning=of_net.power_tuning,
+        posterior_size=of_net.posterior_size,
+        confusion=crossed,
+        n_labels=crossed.n,
+        n_production=net.n,
+        refusals=refusals,
+        warnings=_warnings(labelled, crossed, of_net, estimates, settings),
+        confidence_level=level,
+    )
+
+
+def _headline(
+    estimates: dict[str, NetGross], refusals: tuple[Notice, ...], settings: Settings
+) -> str | None:
+    name = HEADLINE[settings.design]
+    refused = any(notice.estimator == name for notice in refusals)
+    if refused or name not in estimates or not estimates[name].net.ok:
+        return None
+    return name
+
+
+def _refusals(
+    crossed: Confusion, arm: Arm, production: ProductionSums, settings: Settings
+) -> tuple[Notice, ...]:
+    """Return what speaks against the estimators that were run."""
+    kin = families(settings.design, arm.estimates)
+    found = carried_over(_inversion_refusals(crossed, arm.inverted, production, settings), kin)
+    for estimator, least in (("post_stratified", PROBABILITY_SAMPLE_MIN), ("human_only", 2)):
+        against = sample_refusals(
+            crossed.n,
+            probability_sample=settings.design == "production",
+            estimator=estimator,
+            minimum_labels=least,
+        )
+        found += carried_over(against, kin)
+    found += carried_over(settings.refusals, kin)
+    return tuple(notice for notice in found if notice.estimator in arm.estimates)
+
+
+def _inversion_refusals(
+    crossed: Confusion, inverted: Inversion, production: ProductionSums, settings: Settings
+) -> tuple[Notice, ...]:
+    return inversion_refusals(
+        crossed.table,
+        inverted,
+        credit=production.credit,
+        verdict_shares=production.counts / max(1, production.n),
+        names=settings.names,
+    )
+
+
+def _decided(
+    name: str, estimate: Estimate, refusals: tuple[Notice, ...], settings: Settings
+) -> Estimate:
+    """Return the estimate as it may be shown: refused, provisional, or as it is."""
+    against = [notice for notice in refusals if notice.estimator == name]
+    if against:
+        refused = not_estimable(
+            "; ".join(f"{notice.why} ({notice.mend})" for notice in against),
+            method=estimate.method,
+            n=estimate.n,
+            confidence_level=estimate.confidence_level,
+        )
+        if settings.force and estimate.ok:
+            return replace(estimate, status=refused.status)
+        return refused
+    if settings.open_disagreements and name != "judge_raw" and estimate.status == OK:
+        status = f"provisional: {settings.open_disagreements} open disagreements"
+        return replace(estimate, status=status)
+    return estimate
+
+
+def _warnings(
+    labelled: LabelledSample,
+    crossed: Confusion,
+    arm: Arm,
+    estimates: dict[str, NetGross],
+    settings: Settings,
+) -> tuple[Notice, ...]:
+    """Return the warnings of the estimators that have a value."""
+    names, labels = settings.names, np.asarray(labelled.human, dtype=np.float64).sum(axis=0)
+    half = None
+    if arm.human.se is not None:
+        half = two_sided_t(settings.confidence_level, max(1, crossed.n - 1)) * arm.human.se
+    usable = {name for name, pair in estimates.items() if pair.net.ok}
+    found: tuple[Notice, ...] = ()
+    for name in estimates:
+        if name in usable and name not in ("human_only", "judge_raw"):
+            found += precision_warnings(name, estimates[name].net, human_half_width=half)
+    if "post_stratified" in usable:
+        by_verdict = np.bincount(labelled.verdicts, minlength=crossed.table.shape[1]).tolist()
+        found += merge_warnings(arm.stratified.strata, by_verdict, names=names)
+        found += class_warnings("post_stratified", labels, names=names)
+    if "inversion" in usable:
+        found += share_warnings(arm.inverted, names=names)
+        found += class_warnings("inversion", crossed.table.sum(axis=1), names=names)
+    if cluster_indices(labelled.clusters, crossed.n) is not None:
+        taken = {"inversion", "bayesian", "lee"} & usable
+        if settings.design == "reference":
+            taken |= {"bootstrap"} & usable
+        found += tuple(repeated_tasks(name) for name in estimates if name in taken)
+    return found
+
+
+def calibrate(
+    labelled: LabelledSample,
+    *,
+    production_verdicts: IntArray,
+    production_penalties: FloatArray | None,
+    credit: ArrayLike,
+    design: Design,
+    n_verdicts: int | None = None,
+    verdict_names: Sequence[str] | None = None,
+    pseudo_count: float = 0.5,
+    prior: float = 0.2,
+    seed: int = 0,
+    open_disagreements: int = 0,
+    refusals: Sequence[Notice] = (),
+    estimators: Collection[str] = ESTIMATORS,
+    force: bool = False,
+    confidence_level: float = 0.95,
+) -> Calibration:
+    """Estimate the ASR of production from verdicts and human labels, by every valid way.
+
+    With design ``"production"`` the labels must be a probability sample of production and the
+    headline is `post_stratified`; with ``"reference"`` the judge's error rates must carry over and
+    the headline is `invert`. See those functions for what each assumes.
+
+    Parameters
+    ----------
+    labelled : LabelledSample
+        Traces with a human label and a verdict.
+    production_verdicts : int array, shape (n_production,)
+        Verdict codes of all judged production traces; for design ``"production"`` the labelled
+        ones are among them.
+    production_penalties : float array, shape (n_production,), or None
+        Cost penalties in [0, 1]; None scores without cost.
+    credit : array-like of float, shape (n_classes,)
+        Credit of each class in [0, 1].
+    design : {"production", "reference"}
+        Where the labelled traces come from.
+    n_verdicts : int, optional
+        Number of verdict codes; the default is the larger of n_classes and the largest code + 1.
+    verdict_names : sequence of str, optional
+        Names for the notices, the classes first.
+    pseudo_count : float, default 0.5
+        As in `invert`.
+    prior : float, default 0.2
+        As in `bayesian`.
+    seed : int, default 0
+        Seed of the draws of `bayesian` and `bootstrap`; the same seed gives the same numbers.
+    open_disagreements : int, default 0
+        Labelled traces whose reviewers disagree and that nobody has adjudicated; above zero every
+        estimate is provisional.
+    refusals : sequence of Notice, optional
+        Refusals the caller found, for instance a reference set judged by another judge. One that
+        names ``inversion`` or ``post_stratified`` holds for all that share its assumption.
+    estimators : collection of str, optional
+        Which to run, by default all in `ESTIMATORS`; diagnostics are always there.
+    force : bool, default False
+        Give refused estimators their values all the same; their status still says
+        ``not_estimable`` and they are never the headline.
+    confidence_level : float, default 0.95
+        Target coverage, strictly between 0 and 1.
+
+    Returns
+    -------
+    Calibration
+        Net and gross estimates, class shares, judge quality, headline, refusals and warnings.
+
+    Raises
+    ------
+    ValueError
+        If shapes differ, codes are out of range, an estimator is unknown, or penalties are given
+        for one side only.
+
+    Examples
+    --------
+    >>> labelled = LabelledSample(
+    ...     human=np.eye(2)[[0] * 18 + [1] * 2 + [0] * 2 + [1] * 18], verdicts=np.repeat([0, 1], 20)
+    ... )
+    >>> result = calibrate(
+    ...     labelled, production_verdicts=np.repeat([0, 1], [800, 200]), production_penalties=None,
+    ...     credit=[1.0, 0.0], design="production",
+    ... )
+    >>> result.headline, result.estimates["post_stratified"].net.value
+    ('post_stratified', 0.74)
+    """
+    credits = validated_credit(credit)
+    codes = validated_codes(labelled.verdicts, n_codes=n_verdicts, name="verdicts")
+    produced = validated_codes(production_verdicts, n_codes=n_verdicts, name="production_verdicts")
+    if n_verdicts is None:
+        largest = max(int(codes.max(initial=-1)), int(produced.max(initial=-1)))
+        n_verdicts = max(credits.size, largest + 1)
+    if (production_penalties is None) != (labelled.penalties is None) and design == "production":
+        raise ValueError("penalties must be given for both labelled and production traces, or none")
+    settings = Settings(
+        design=design,
+        names=_names(verdict_names, n_verdicts),
+        pseudo_count=pseudo_count,
+        prior=prior,
+        seed=seed,
+        open_disagreements=open_disagreements,
+        refusals=tuple(refusals),
+        estimators=frozenset(estimators),
+        force=force,
+        confidence_level=confidence_level,
+    )
+    net = production_sums(produced, production_penalties, credit=credits, n_verdicts=n_verdicts)
+    if production_penalties is None:
+        return assemble(labelled, net, net, settings)
+    gross = production_sums_from_counts(net.counts, credit=credits)
+    return assemble(labelled, net, gross, settings)
+
+
+def calibrate_tables(
+    table: ArrayLike,
+    production_counts: ArrayLike,
+    *,
+    credit: ArrayLike,
+    design: Design,
+    verdict_names: Sequence[str] | None = None,
+    pseudo_count: float = 0.5,
+    prior: float = 0.2,
+    seed: int = 0,
+    refusals: Sequence[Notice] = (),
+    estimators: Collection[str] = ESTIMATORS,
+    force: bool = False,
+    confidence_level: float = 0.95,
+) -> Calibration:
+    """Estimate the ASR of production from two tables, without costs.
+
+    Parameters
+    ----------
+    table : array-like of int, shape (n_classes, n_verdicts)
+        Labelled traces by human class and verdict.
+    production_counts : array-like of int, shape (n_verdicts,)
+        Judged production traces by verdict; for design ``"production"`` the labelled ones are
+        among them.
+    credit, design, verdict_names, pseudo_count, prior, seed, refusals, estimators, force, \
+    confidence_level
+        As in `calibrate`.
+
+    Returns
+    -------
+    Calibration
+        As `calibrate`; net and gross are equal.
+
+    Raises
+    ------
+    ValueError
+        If a table holds anything but counts or the shapes do not fit.
+
+    Examples
+    --------
+    >>> result = calibrate_tables(
+    ...     [[80, 20], [10, 90]], [450, 550], credit=[1.0, 0.0], design="reference", pseudo_count=0
+    ... )
+    >>> result.headline, result.estimates["inversion"].net.value
+    ('inversion', 0.5)
+    """
+    cells = np.asarray(table)
+    if cells.ndim != 2 or not np.issubdtype(cells.dtype, np.integer) or cells.min(initial=0) < 0:
+        raise ValueError(f"table must be a two-dimensional table of counts, got {table!r}")
+    n_classes, n_verdicts = int(cells.shape[0]), int(cells.shape[1])
+    rows, columns = np.divmod(np.repeat(np.arange(cells.size), cells.ravel()), n_verdicts)
+    production = production_sums_from_counts(production_counts, credit=credit)
+    if (n_classes, n_verdicts) != (production.credit.size, production.counts.size):
+        raise ValueError(
+            f"table must have shape {(production.credit.size, production.counts.size)!r}, "
+            f"got {cells.shape!r}"
+        )
+    settings = Settings(
+        design=design,
+        names=_names(verdict_names, n_verdicts),
+        pseudo_count=pseudo_count,
+        prior=prior,
+        seed=seed,
+        open_disagreements=0,
+        refusals=tuple(refusals),
+        estimators=frozenset(estimators),
+        force=force,
+        confidence_level=confidence_level,
+    )
+    labelled = LabelledSample(human=np.eye(n_classes)[rows], verdicts=columns)
+    return assemble(labelled, production, production, settings)
+
+
+def _names(verdict_names: Sequence[str] | None, n_verdicts: int) -> tuple[str, ...]:
+    names = verdict_names or [f"class {k}" for k in range(n_verdicts)]
+    if len(names) < n_verdicts:
+        raise ValueError(f"verdict_names must have {n_verdicts} entries, got {len(names)}")
+    return tuple(names)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransportGap:
+    """The reference estimate less the one from production labels.
+
+    Parameters
+    ----------
+    gap : NetGross
+        The difference with its interval; zero inside it does not show that the rates carry over,
+        the interval says how large a failure the labels would have missed.
+    headline : {"production", "reference"}
+        Which of the two leads: production labels from 100 on. The other is shown beside it and
+        never decides silently.
+    """
+
+    gap: NetGross
+    headline: Literal["production", "reference"]
+
+
+def transport_gap(by_reference: Calibration, by_production: Calibration) -> TransportGap:
+    """Estimate how far the reference set is off for this production.
+
+    Both calibrations must be of the same production with the same judge; the two sets of labelled
+    traces must share no trace. Under the assumption of the inversion, that the judge's error rates
+    given the class are the same in the reference set and in production, the gap is zero.
+
+    Parameters
+    ----------
+    by_reference : Calibration
+        Made with design ``"reference"``. The labelled production traces are part of its production.
+    by_production : Calibration
+        Made with design ``"production"``.
+
+    Returns
+    -------
+    TransportGap
+        Net and gross gap and which design leads. A gap is ``not_estimable`` where one of the two
+        estimates has no standard error; an inversion that is refused still has a gap, wide as it
+        is.
+
+    Raises
+    ------
+    ValueError
+        If the designs are not as named, or the productions differ.
+
+    Notes
+    -----
+    Reference labels, production labels and verdicts of production are independent samples, and the
+    verdicts enter both estimates: Var = Var_reference + Var_labels + Var(a_p[verdict] -
+    m[verdict]) / N, with a_p the inverted score and m the mean labelled score of the verdict. The
+    half-width adds the squared half-widths, normal for the first and last and t for the labels.
+
+    References
+    ----------
+    Fiedler (2026), "Bias and Uncertainty in LLM-as-a-Judge Estimation".
+    https://doi.org/10.48550/arXiv.2605.06939
+
+    Examples
+    --------
+    >>> from calibration.judge_calibration.calibrate import calibrate_tables
+    >>> table, credit = [[80, 20], [10, 90]], [1.0, 0.0]
+    >>> by_reference = calibrate_tables(
+    ...     table, [450, 550], credit=credit, design="reference", pseudo_count=0,
+    ...     estimators=["inversion"],
+    ... )
+    >>> by_production = calibrate_tables(
+    ...     [[40, 8], [5, 47]], [450, 550], credit=credit, design="production",
+    ...     estimators=["post_stratified"],
+    ... )
+    >>> found = transport_gap(by_reference, by_production)
+    >>> found.gap.net.value, found.headline
+    (0.02, 'production')
+    """
+    if (by_reference.design, by_production.design) != ("reference", "production"):
+        raise ValueError(
+            "by_reference and by_production must have these designs, got "
+            f"{by_reference.design!r} and {by_production.design!r}"
+        )
+    if not np.array_equal(by_reference.production.counts, by_production.production.counts):
+        raise ValueError(
+            "both calibrations must be of one production, got verdict counts "
+            f"{by_reference.production.counts.tolist()!r} and "
+            f"{by_production.production.counts.tolist()!r}"
+        )
+    level = by_production.confidence_level
+    return TransportGap(
+        gap=NetGross(
+            net=_gap(
+                by_reference.inversion,
+                by_production.post_stratification,
+                by_production.production,
+                level,
+            ),
+            gross=_gap(
+                by_reference.inversion_gross,
+                by_production.post_stratification_gross,
+                by_production.production_gross,
+                level,
+            ),
+        ),
+        headline="production" if by_production.n_labels >= PRODUCTION_LABELS_LEAD else "reference",
+    )
+
+
+def _gap(
+    inverted: Inversion,
+    stratified: PostStratified,
+    production: ProductionSums,
+    confidence_level: float,
+) -> Estimate:
+    direct = stratified.estimate
+    if inverted.unclipped is None or direct.value is None:
+        why = "one of the two estimates has no value: label production and a reference set"
+        return not_estimable(why, method=METHOD, confidence_level=confidence_level)
+    value = inverted.unclipped - direct.value
+    if stratified.variance_labels is None or stratified.df is None:
+        why = "the production labels do not vary within the verdicts: label more"
+        return not_estimable(why, method=METHOD, confidence_level=confidence_level)
+    weights = np.array(inverted.level_weights).T
+    means = np.array([0.0 if mean is None else mean for mean in stratified.stratum_means])
+    squares = (
+        np.einsum("sk,uk,suk->", weights, weights, production.products)
+        - 2 * float(((weights * production.sums).sum(axis=0) * means).sum())
+        + float(production.counts @ means**2)
+    )
+    n = float(production.counts.sum())
+    shared = max(0.0, float(squares) / n - value**2) / n
+    z, t = two_sided_z(confidence_level), two_sided_t(confidence_level, stratified.df)
+    from_labels = stratified.variance_labels
+    normal = inverted.variance_reference + shared
+    reach = float(np.sqrt(z**2 * normal + t**2 * from_labels))
+    return Estimate(
+        value=value,
+        interval=(max(-1.0, value - reach), min(1.0, value + reach)),
+        n=direct.n,
+        method=METHOD,
+        confidence_level=confidence_level,
+        se=float(np.sqrt(normal + from_labels)),
+    )

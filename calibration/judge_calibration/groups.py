@@ -1,0 +1,584 @@
+"""Rates of groups that share one calibration, and their differences."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+from calibration.judge_calibration.confusion_inversion import invert
+from calibration.judge_calibration.post_stratification import post_stratified
+from calibration.judge_calibration.refusals import inversion_refusals
+from calibration.judge_calibration.samples import (
+    Design,
+    ProductionSums,
+    confusion_from_table,
+    right_inverse,
+    validated_human,
+    verdict_rates,
+)
+from calibration.statistics.estimate import OK, Estimate, not_estimable
+from calibration.statistics.intervals import two_sided_z
+from calibration.statistics.validation import (
+    FloatArray,
+    IntArray,
+    check_confidence_level,
+    validated_codes,
+)
+
+LABELS_FOR_DIRECT = 50
+
+VERDICTS_FOR_DIRECT = 2
+
+SYNTHETIC = "inverted with the error rates of all groups, delta"
+
+
+DIRECT_DIFFERENCE = "both post-stratified on their own labels, limits combined (MOVER)"
+
+SYNTHETIC_DIFFERENCE = "both inverted with the same error rates, delta"
+
+
+SMALL = 5.0
+
+CHI_SQUARE = "chi-square of verdict given class over groups"
+
+PERMUTED = "chi-square of verdict given class over groups, {n:,} permutations within class"
+
+
+Kind = Literal["direct", "synthetic"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Group:
+    """The traces of one agent, workflow, model or week.
+
+    Parameters
+    ----------
+    name : str
+    scores, verdicts : array, shape (n,)
+        Its labelled traces: score in [0, 1] by the human class, and verdict code.
+    production : ProductionSums
+        Its judged production traces; for design ``production`` the labelled ones are among them.
+    weights, clusters : array, shape (n,), optional
+        As in `post_stratified`.
+    """
+
+    name: str
+    scores: FloatArray
+    verdicts: IntArray
+    production: ProductionSums
+    weights: FloatArray | None = None
+    clusters: NDArray[np.generic] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupEstimate:
+    """The corrected mean score of one group.
+
+    Parameters
+    ----------
+    name : str
+    kind : str
+        ``direct``: from its own labels, nothing assumed of the judge. ``synthetic``: the judge is
+        assumed to err in this group as in all of them.
+    estimate : Estimate
+    n_labels, n_production : int
+        Labelled traces and judged production traces of the group.
+    """
+
+    name: str
+    kind: Kind
+    estimate: Estimate
+    n_labels: int
+    n_production: int
+
+
+def is_direct(group: Group, *, design: Design) -> bool:
+    """Return whether a group has labels enough to stand on its own.
+
+    At least 50 labelled traces with at least two different verdicts, and labels that are a sample
+    of production: labels of a reference set say nothing about its class mix.
+    """
+    enough = group.verdicts.size >= LABELS_FOR_DIRECT
+    return (
+        design == "production" and enough and np.unique(group.verdicts).size >= VERDICTS_FOR_DIRECT
+    )
+
+
+def estimate_group(
+    group: Group,
+    table: ArrayLike,
+    *,
+    names: Sequence[str],
+    design: Design = "production",
+    pseudo_count: float = 0.5,
+    confidence_level: float = 0.95,
+) -> GroupEstimate:
+    """Estimate the mean score of one group, directly if it has labels enough.
+
+    Parameters
+    ----------
+    group : Group
+    table : array-like of float, shape (n_classes, n_verdicts)
+        Labelled traces of *all* groups by human class and verdict.
+    names : sequence of str
+        Names of the verdicts, the classes first.
+    design : {"production", "reference"}
+        Where the labels come from.
+    pseudo_count : float, default 0.5
+        As in `invert`.
+    confidence_level : float, default 0.95
+        Target coverage, strictly between 0 and 1.
+
+    Returns
+    -------
+    GroupEstimate
+        Direct: `post_stratified` on its own labels. Synthetic: `invert` with the common table, and
+        ``not_estimable`` for the reasons of `inversion_refusals`.
+
+    Examples
+    --------
+    No own labels; sensitivity .8, specificity .9, 45 % passed: (.45 + .9 - 1) / (.8 + .9 - 1).
+
+    >>> from calibration.judge_calibration.samples import production_sums_from_counts
+    >>> empty = np.zeros(0)
+    >>> week = Group(
+    ...     name="week", scores=empty, verdicts=empty.astype(int),
+    ...     production=production_sums_from_counts([450, 550], credit=[1.0, 0.0]),
+    ... )
+    >>> found = estimate_group(week, [[80, 20], [10, 90]], names=["yes", "no"], pseudo_count=0)
+    >>> found.kind, found.estimate.value
+    ('synthetic', 0.5)
+    """
+    check_confidence_level(confidence_level)
+    kind: Kind = "direct" if is_direct(group, design=design) else "synthetic"
+    if kind == "direct":
+        values = np.full(group.production.counts.size, np.nan)
+        values[: group.production.credit.size] = group.production.credit
+        estimate = post_stratified(
+            group.scores,
+            group.verdicts,
+            group.production.counts,
+            verdict_values=values,
+            weights=group.weights,
+            clusters=group.clusters,
+            confidence_level=confidence_level,
+        ).estimate
+    else:
+        estimate = synthetic_estimate(group, table, names, pseudo_count, confidence_level)
+    return GroupEstimate(
+        name=group.name,
+        kind=kind,
+        estimate=estimate,
+        n_labels=int(group.verdicts.size),
+        n_production=group.production.n,
+    )
+
+
+def synthetic_estimate(
+    group: Group,
+    table: ArrayLike,
+    names: Sequence[str],
+    pseudo_count: float,
+    confidence_level: float,
+) -> Estimate:
+    """Estimate the mean score of one group with the error rates of all of them."""
+    cells = confusion_from_table(table).table
+    found = invert(
+        cells, group.production, pseudo_count=pseudo_count, confidence_level=confidence_level
+    )
+    estimate = replace(found.estimate, method=SYNTHETIC)
+    refusals = inversion_refusals(
+        cells,
+        found,
+        credit=group.production.credit,
+        verdict_shares=group.production.counts / max(1, group.production.n),
+        names=names,
+    )
+    if not (refusals and estimate.ok):
+        return estimate
+    return not_estimable(
+        "; ".join(f"{notice.why} ({notice.mend})" for notice in refusals),
+        method=SYNTHETIC,
+        n=estimate.n,
+        confidence_level=confidence_level,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """The difference of two groups.
+
+    Parameters
+    ----------
+    first, second : str
+    kind : str
+        ``direct`` when both are estimated from their own labels, else ``synthetic``: then both
+        sides are, and the difference may neither pass nor fail a gate.
+    sides : tuple of Estimate, length 2
+        What it is the difference of; of a synthetic comparison both are, also where a group has an
+        estimate of its own.
+    difference : Estimate
+        First less second.
+    flip_chance : float or None
+        Chance that the true difference has the other sign, were the error rates the same in both;
+        None without a standard error, and for a direct difference.
+    flips_at : float or None
+        Of a synthetic difference: if the judge gives the best verdict instead of the worst to this
+        share more of one group's traces than it would to the other's, the ranking turns around.
+    """
+
+    first: str
+    second: str
+    kind: Kind
+    sides: tuple[Estimate, Estimate]
+    difference: Estimate
+    flip_chance: float | None = None
+    flips_at: float | None = None
+
+    @property
+    def may_gate(self) -> bool:
+        """Whether the difference may pass or fail a gate."""
+        return self.kind == "direct" and self.difference.interval is not None
+
+
+def compare_groups(
+    first: Group,
+    second: Group,
+    table: ArrayLike,
+    *,
+    names: Sequence[str],
+    design: Design = "production",
+    pseudo_count: float = 0.5,
+    confidence_level: float = 0.95,
+) -> Comparison:
+    """Estimate the difference of two groups, directly if both have labels enough.
+
+    Parameters
+    ----------
+    first, second : Group
+        They share no traces.
+    table, names, design, pseudo_count, confidence_level
+        As in `estimate_group`.
+
+    Returns
+    -------
+    Comparison
+        Direct: the limits of the two intervals combined, which takes them for independent; where
+        both ran the same tasks the interval is rather too wide. Synthetic: one calibration for
+        both sides, so that what is uncertain about the judge mostly cancels.
+
+    Notes
+    -----
+    With M = sum_s (C^-T t_s / N)(C^-1 e_s)^T of each side (see `invert`), the synthetic variance is
+    the sum of the two production parts plus sum_j Var_{C_j}(M_a,j. - M_b,j.) / n_j. Without cost it
+    is sum_j (pi_a,j - pi_b,j)^2 Var_{C_j}(a) / n_j. Adding the two variances of the sides instead
+    would count the calibration twice.
+
+    References
+    ----------
+    Zou and Donner (2008), "Construction of confidence limits about effect measures", Stat. Med. 27.
+    https://doi.org/10.1002/sim.3095
+    Fiedler (2026), on comparisons that share one calibration.
+    https://doi.org/10.48550/arXiv.2605.06939
+    """
+    check_confidence_level(confidence_level)
+    sides = [
+        estimate_group(
+            group, table, names=names, design=design, pseudo_count=pseudo_count,
+            confidence_level=confidence_level,
+        )
+        for group in (first, second)
+    ]  # fmt: skip
+    if all(side.kind == "direct" for side in sides):
+        one, other = sides[0].estimate, sides[1].estimate
+        return Comparison(
+            first=first.name,
+            second=second.name,
+            kind="direct",
+            sides=(one, other),
+            difference=independent_difference(one, other, method=DIRECT_DIFFERENCE),
+        )
+    one, other = (
+        synthetic_estimate(group, table, names, pseudo_count, confidence_level)
+        for group in (first, second)
+    )
+    result = Comparison(
+        first=first.name,
+        second=second.name,
+        kind="synthetic",
+        sides=(one, other),
+        difference=replace(other if one.ok else one, method=SYNTHETIC_DIFFERENCE),
+    )
+    if not (one.ok and other.ok):
+        return result
+    return _synthetic_difference(result, first, second, table, pseudo_count, confidence_level)
+
+
+def independent_difference(
+    first: Estimate, second: Estimate, *, method: str, furthest: float = 1.0
+) -> Estimate:
+    """Estimate the difference of two independent estimates from their limits.
+
+    Parameters
+    ----------
+    first, second : Estimate
+        The difference is `first` less `second`.
+    method : str
+    furthest : float, default 1
+        What the difference can be at most; the interval is cut there.
+
+    Returns
+    -------
+    Estimate
+        The interval combines the distances from value to limit, so those that are not the same on
+        both sides, or are exact bounds, stay so; without one of the intervals there is none.
+
+    Examples
+    --------
+    >>> first = Estimate(value=0.8, interval=(0.5, 0.9), n=10, method="")
+    >>> second = Estimate(value=0.5, interval=(0.4, 0.9), n=10, method="")
+    >>> independent_difference(first, second, method="").interval
+    (-0.2, 0.44142)
+    """
+    n, level = first.n + second.n, first.confidence_level
+    if first.value is None or second.value is None:
+        why = "one of the two has no estimate: label more of its traces"
+        return not_estimable(why, method=method, n=n, confidence_level=level)
+    value = first.value - second.value
+    status, interval, se = OK, None, None
+    if first.interval is None or second.interval is None:
+        status = "no interval: one of the two has none; label more of its traces"
+    else:
+        down = np.hypot(first.value - first.interval[0], second.interval[1] - second.value)
+        up = np.hypot(first.interval[1] - first.value, second.value - second.interval[0])
+        interval = max(-furthest, float(value - down)), min(furthest, float(value + up))
+        if first.se is not None and second.se is not None:
+            se = float(np.hypot(first.se, second.se))
+    return Estimate(
+        value=value, interval=interval, n=n, method=method, confidence_level=level,
+        status=status, se=se,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Side:
+    """One side of a synthetic difference: value, M, production variance, reach of a verdict."""
+
+    value: float
+    mixed: FloatArray
+    sampling: float
+    reach: float
+
+
+def _side(rates_inverse: FloatArray, production: ProductionSums) -> _Side:
+    n = production.n
+    weights = rates_inverse @ (production.credit[:, None] == production.levels)
+    value = float((production.sums * weights.T).sum() / n)
+    squares = float(np.einsum("suk,ks,ku->", production.products, weights, weights))
+    a = weights @ production.levels
+    return _Side(
+        value=value,
+        mixed=rates_inverse.T @ (production.sums.T / n) @ weights.T,
+        sampling=max(0.0, squares / n - value**2) / n,
+        reach=float(np.ptp(a[: production.credit.size])),
+    )
+
+
+def _synthetic_difference(
+    compared: Comparison,
+    first: Group,
+    second: Group,
+    table: ArrayLike,
+    pseudo_count: float,
+    confidence_level: float,
+) -> Comparison:
+    cells = confusion_from_table(table).table
+    known = cells.sum(axis=1) > 0
+    rates, inverse = np.zeros_like(cells), np.zeros(cells.shape[::-1])
+    rates[known] = verdict_rates(cells[known], pseudo_count=pseudo_count)
+    inverse[:, known] = right_inverse(rates[known])
+    sizes = np.where(known, cells.sum(axis=1) + pseudo_count, 1.0)
+    one, other = _side(inverse, first.production), _side(inverse, second.production)
+    apart = one.mixed - other.mixed
+    by_row = (rates * apart**2).sum(axis=1) - (rates * apart).sum(axis=1) ** 2
+    variance = one.sampling + other.sampling + float((by_row / sizes).sum())
+    value, se = one.value - other.value, float(np.sqrt(max(0.0, variance)))
+    reach = two_sided_z(confidence_level) * se
+    difference = Estimate(
+        value=min(1.0, max(-1.0, value)),
+        interval=(max(-1.0, min(1.0, value - reach)), min(1.0, max(-1.0, value + reach))),
+        n=first.production.n + second.production.n,
+        method=SYNTHETIC_DIFFERENCE,
+        confidence_level=confidence_level,
+        se=se,
+    )
+    return replace(
+        compared,
+        difference=difference,
+        flip_chance=float(stats.norm.sf(abs(value) / se)) if se > 0 else None,
+        flips_at=abs(value) / one.reach if one.reach > 0 else None,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RatesTest:
+    """A test that the error rates of the judge are those of all groups together.
+
+    Parameters
+    ----------
+    statistic, p_value : float or None
+        None when there is nothing to compare; `status` says why.
+    df : int
+        Degrees of freedom of the chi-square.
+    n, n_groups : int
+        Labelled traces and groups that enter.
+    smallest_expected : float or None
+        Smallest expected count of a cell that is not empty by construction.
+    method : str
+    status : str
+        ``ok`` or why there is no test.
+    """
+
+    statistic: float | None
+    p_value: float | None
+    df: int
+    n: int
+    n_groups: int
+    smallest_expected: float | None
+    method: str
+    status: str = OK
+
+
+def compare_rates(
+    human: ArrayLike,
+    verdicts: IntArray,
+    groups: IntArray,
+    *,
+    n_verdicts: int,
+    rng: np.random.Generator,
+    n_permutations: int = 2000,
+) -> RatesTest:
+    """Test that P(verdict | class) is the same in all groups.
+
+    That is what `synthetic` estimates of groups assume. Traces are independent. A large p-value
+    does not show that the rates are the same: with few labels a group real differences go unseen.
+
+    Parameters
+    ----------
+    human : array-like of float, shape (n, n_classes)
+        Class shares per trace, rows summing to one.
+    verdicts, groups : int array, shape (n,)
+        Verdict and group of each trace, numbers from 0.
+    n_verdicts : int
+        Number of verdict codes.
+    rng : numpy.random.Generator
+        For the permutations.
+    n_permutations : int, default 2000
+        Drawn when an expected count is below 5, where the chi-square distribution is no guide;
+        groups are then shuffled among traces of the same (most voted) class.
+
+    Returns
+    -------
+    RatesTest
+        Pearson's statistic summed over classes, each with (groups - 1) x (verdicts - 1) degrees of
+        freedom, counting what occurs within the class.
+
+    Raises
+    ------
+    ValueError
+        If shapes differ, a row does not sum to one, or a code is out of range.
+
+    References
+    ----------
+    Pearson (1900), Philosophical Magazine 50. https://doi.org/10.1080/14786440009463897
+
+    Examples
+    --------
+    One class; the judge passes 30 of 40 traces of one group and 10 of 40 of the other: all four
+    expected counts are 20, so 4 x 100 / 20:
+
+    >>> human, groups = np.ones((80, 1)), np.repeat([0, 1], 40)
+    >>> verdicts = np.repeat([0, 1, 0, 1], [30, 10, 10, 30])
+    >>> rng = np.random.default_rng(0)
+    >>> compare_rates(human, verdicts, groups, n_verdicts=2, rng=rng).statistic
+    20.0
+    """
+    shares = validated_human(human)
+    n = shares.shape[0]
+    codes = validated_codes(verdicts, n_codes=n_verdicts, name="verdicts")
+    group = validated_codes(groups, n_codes=None, name="groups")
+    if codes.shape != (n,) or group.shape != (n,):
+        raise ValueError(
+            f"verdicts and groups must have shape ({n},), got {codes.shape!r} and {group.shape!r}"
+        )
+    names, group = np.unique(group, return_inverse=True)
+    if names.size < 2:
+        return _none(n, names.size, "labels of one group only: label traces of other groups")
+    cells = _Cells(shares, codes, n_verdicts, names.size)
+    table = cells.table(group)
+    expected, df = _expected(table)
+    if df == 0:
+        return _none(n, names.size, "no class has labels in two groups and two verdicts")
+    statistic = _pearson(table, expected)
+    smallest = float(expected[expected > 0].min())
+    p_value, method = float(stats.chi2.sf(statistic, df)), CHI_SQUARE
+    if smallest < SMALL:
+        method = PERMUTED.format(n=n_permutations)
+        most = shares.argmax(axis=1)
+        reached = 0
+        for _ in range(n_permutations):
+            # One shuffle, then put in order of class: a shuffle within each class.
+            order = rng.permutation(n)
+            shuffled = group.copy()
+            shuffled[np.argsort(most, kind="stable")] = group[
+                order[np.argsort(most[order], kind="stable")]
+            ]
+            drawn = cells.table(shuffled)
+            reached += _pearson(drawn, _expected(drawn)[0]) >= statistic - 1e-9
+        p_value = (1 + reached) / (1 + n_permutations)
+    return RatesTest(
+        statistic=statistic, p_value=p_value, df=df, n=n, n_groups=int(names.size),
+        smallest_expected=smallest, method=method,
+    )  # fmt: skip
+
+
+class _Cells:
+    """Counts traces by class, group and verdict for any allocation to groups."""
+
+    def __init__(
+        self, shares: FloatArray, verdicts: IntArray, n_verdicts: int, n_groups: int
+    ) -> None:
+        self._rows, self._classes = np.nonzero(shares)
+        self._weight = shares[self._rows, self._classes]
+        self._verdict = verdicts[self._rows]
+        self._shape = (shares.shape[1], n_groups, n_verdicts)
+
+    def table(self, group: IntArray) -> FloatArray:
+        """Return counts, shape (n_classes, n_groups, n_verdicts)."""
+        _, n_groups, n_verdicts = self._shape
+        cell = (self._classes * n_groups + group[self._rows]) * n_verdicts + self._verdict
+        counts = np.bincount(cell, weights=self._weight, minlength=int(np.prod(self._shape)))
+        return np.asarray(counts.reshape(self._shape), dtype=np.float64)
+
+
+def _expected(table: FloatArray) -> tuple[FloatArray, int]:
+    rows, columns = table.sum(axis=2), table.sum(axis=1)
+    total = np.maximum(rows.sum(axis=1), np.finfo(float).tiny)
+    expected = rows[:, :, None] * columns[:, None, :] / total[:, None, None]
+    free = np.maximum(0, (rows > 0).sum(axis=1) - 1) * np.maximum(0, (columns > 0).sum(axis=1) - 1)
+    return expected, int(free.sum())
+
+
+def _pearson(table: FloatArray, expected: FloatArray) -> float:
+    seen = expected > 0
+    return float(((table - expected)[seen] ** 2 / expected[seen]).sum())
+
+
+def _none(n: int, n_groups: int, why: str) -> RatesTest:
+    return RatesTest(
+        statistic=None, p_value=None, df=0, n=n, n_groups=n_groups, smallest_expected=None,
+        method=CHI_SQUARE, status=f"not_estimable: {why}",
+    )  # fmt: skip

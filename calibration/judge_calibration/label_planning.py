@@ -1,0 +1,652 @@
+"""How many labels are needed, and how to allocate them to strata."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from calibration.judge_calibration.post_stratification import UNUSED, merge_small, post_stratified
+from calibration.statistics.contingency import wilson_interval
+from calibration.statistics.estimate import Estimate, not_estimable
+from calibration.statistics.intervals import two_sided_t
+from calibration.statistics.means import human_only
+from calibration.statistics.validation import (
+    FloatArray,
+    IntArray,
+    check_confidence_level,
+    cluster_indices,
+    validated_codes,
+    validated_scores,
+    validated_weights,
+)
+
+# No score in [0, 1] can vary more than this about its mean.
+WORST_VARIANCE = 0.25
+
+# With fewer labels a spread is too uncertain to plan on.
+FEWEST_LABELS = 10
+
+
+# Fewest traces of a stratum: with one there is no variance to see, with none no estimate.
+FLOOR = 2
+
+# No stratum gets less than this part of its proportional share: what looks certain on a few
+# labels may not be, and no weight is then more than four times the mean one.
+DEFENCE = 0.25
+
+# Labels' worth of trust in the spread of the wider group that a stratum belongs to.
+PSEUDO_LABELS = 5.0
+
+
+METHOD = "share of audited traces, Wilson"
+
+# Below this an audit says too little whatever its rate.
+FEWEST = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Spread:
+    """What is known, or assumed, about how scores vary.
+
+    Parameters
+    ----------
+    variance : float
+        Variance of the score over all traces.
+    means, variances : float array, shape (n_verdicts,)
+        Mean and variance of the score given each verdict.
+    design_effect, design_effect_within : float
+        By how much repeated tasks inflate the variance of the mean, without and with verdicts.
+    n : int
+        Labelled traces this was measured on; 0 when it is assumed.
+    """
+
+    variance: float
+    means: FloatArray
+    variances: FloatArray
+    design_effect: float
+    design_effect_within: float
+    n: int
+
+    @property
+    def assumed(self) -> bool:
+        """Whether this is the worst case and not measured."""
+        return self.n == 0
+
+
+def worst_spread(n_verdicts: int) -> Spread:
+    """Return the widest spread scores in [0, 1] can have, with a judge that tells nothing.
+
+    Examples
+    --------
+    >>> worst_spread(2).variance, worst_spread(2).variances.tolist()
+    (0.25, [0.25, 0.25])
+    """
+    return Spread(
+        variance=WORST_VARIANCE,
+        means=np.full(n_verdicts, 0.5),
+        variances=np.full(n_verdicts, WORST_VARIANCE),
+        design_effect=1.0,
+        design_effect_within=1.0,
+        n=0,
+    )
+
+
+def measured_spread(
+    scores: FloatArray,
+    verdicts: NDArray[np.int64],
+    production_counts: ArrayLike,
+    *,
+    verdict_values: FloatArray | None = None,
+    weights: FloatArray | None = None,
+    clusters: NDArray[np.generic] | None = None,
+) -> Spread:
+    """Measure how scores vary, over all traces and given each verdict.
+
+    The labelled traces must be a probability sample. A verdict with fewer than five labels
+    takes mean and variance from the stratum it is merged into, as in `post_stratified`. Within a
+    stratum of n_k labels the variance is (n_k v_k + V_w) / n_k, v_k its own and V_w the pooled
+    one, so that a stratum whose few labels agree does not promise certainty. Below ten labels, or
+    when all scores are equal, the worst case is returned.
+
+    Parameters
+    ----------
+    scores : float array, shape (n,)
+        Scores of the labelled traces in [0, 1].
+    verdicts : int array, shape (n,)
+        Verdict codes of the labelled traces; all 0 without a judge.
+    production_counts : array-like of int, shape (n_verdicts,)
+        Production traces by verdict, the labelled ones included.
+    verdict_values : float array, shape (n_verdicts,), optional
+        As in `post_stratified`.
+    weights : float array, shape (n,), optional
+        Inverse inclusion probabilities; the spread is that of production, not of the sample.
+    clusters : array, shape (n,), optional
+        Task of each labelled trace, when tasks repeat.
+
+    Returns
+    -------
+    Spread
+        Measured, or the worst case (`assumed`).
+
+    Raises
+    ------
+    ValueError
+        As `post_stratified`.
+
+    Examples
+    --------
+    >>> scores = np.array([1.0] * 9 + [0] + [1] + [0] * 9)
+    >>> found = measured_spread(scores, np.repeat([0, 1], 10), [800, 200])
+    >>> found.variance, found.means.tolist(), found.variances.round(3).tolist()
+    (0.263, [0.9, 0.1], [0.1, 0.1])
+    """
+    array = validated_scores(scores)
+    counts = np.asarray(production_counts, dtype=np.float64)
+    codes = validated_codes(verdicts, n_codes=counts.size, name="verdicts")
+    n = array.size
+    if n < FEWEST_LABELS or float(array.var()) <= 0:
+        return worst_spread(counts.size)
+    weight = validated_weights(weights, n)
+    stratified = post_stratified(
+        array, codes, counts, verdict_values=verdict_values, weights=weights
+    )
+    group = np.array(stratified.strata.groups)
+    stratum = group[codes]
+    labels = np.bincount(stratum, minlength=stratified.strata.n_strata)
+    filled = np.maximum(labels, 1)
+    total = np.bincount(stratum, weights=weight, minlength=labels.size)
+    total = np.where(total > 0, total, 1.0)
+    mean = np.bincount(stratum, weights=weight * array, minlength=labels.size) / total
+    apart = weight * (array - mean[stratum]) ** 2
+    own = np.bincount(stratum, weights=apart, minlength=labels.size) / total
+    pooled = float(labels @ own) / max(1, n - labels.size)
+    variance = own + pooled / filled
+    used = group != UNUSED
+    centre = float(weight @ array / weight.sum())
+    overall = float(weight @ (array - centre) ** 2 / weight.sum())
+    means, variances = np.full(counts.size, centre), np.full(counts.size, overall)
+    means[used], variances[used] = mean[group[used]], variance[group[used]]
+    inflated = _design_effects(array, codes, counts, verdict_values, weights, clusters)
+    return Spread(
+        variance=overall * n / (n - 1),
+        means=means,
+        variances=variances,
+        design_effect=inflated[0],
+        design_effect_within=inflated[1],
+        n=n,
+    )
+
+
+def _design_effects(
+    scores: FloatArray,
+    codes: NDArray[np.int64],
+    counts: FloatArray,
+    values: FloatArray | None,
+    weights: FloatArray | None,
+    clusters: NDArray[np.generic] | None,
+) -> tuple[float, float]:
+    """Return the ratios of the variances with tasks kept together to those without, from 1 up."""
+    if cluster_indices(clusters, scores.size) is None:
+        return 1.0, 1.0
+    pairs = [
+        (
+            human_only(scores, weights=weights, clusters=clusters),
+            human_only(scores, weights=weights),
+        ),
+        (
+            post_stratified(
+                scores, codes, counts, verdict_values=values, weights=weights, clusters=clusters
+            ).estimate,
+            post_stratified(scores, codes, counts, verdict_values=values, weights=weights).estimate,
+        ),
+    ]
+    ratios = [
+        max(1.0, (kept.se / alone.se) ** 2) if kept.se and alone.se else 1.0
+        for kept, alone in pairs
+    ]
+    return ratios[0], ratios[1]
+
+
+def planned_human_only(n: int, spread: Spread, *, confidence_level: float = 0.95) -> float:
+    """Return the expected half-width of the human-only rate from `n` labelled traces.
+
+    Parameters
+    ----------
+    n : int
+        Labelled traces, at least 2; an equal-probability sample of a large production.
+    spread : Spread
+        Measured or assumed.
+    confidence_level : float, default 0.95
+        Target coverage, strictly between 0 and 1.
+
+    Returns
+    -------
+    float
+        t x sqrt(design effect x variance / n), at most 1/2: the interval is cut to [0, 1].
+
+    Raises
+    ------
+    ValueError
+        If `n` is below 2 or the level is not in (0, 1).
+
+    Examples
+    --------
+    The worst case with 100 labels: t with 99 df x 0.5 / 10.
+
+    >>> planned_human_only(100, worst_spread(1))
+    0.09921
+    """
+    _check_n(n, confidence_level)
+    se = float(np.sqrt(spread.design_effect * spread.variance / n))
+    return min(0.5, two_sided_t(confidence_level, n - 1) * se)
+
+
+def planned_post_stratified(
+    n: int,
+    spread: Spread,
+    production_counts: ArrayLike,
+    *,
+    verdict_values: FloatArray | None = None,
+    minimum_labels: int = 5,
+    confidence_level: float = 0.95,
+) -> float:
+    """Return the expected half-width of the corrected rate from `n` labelled traces.
+
+    The variance of `post_stratified` with the labels that each verdict is expected to get, the
+    small ones merged in the same way. The labels of a verdict vary from sample to sample, which
+    costs (1 - W_k) / n_k of its part on average; that is added.
+
+    Parameters
+    ----------
+    n : int
+        Labelled traces, at least 2; an equal-probability sample of production.
+    spread : Spread
+        Measured or assumed, for as many verdicts.
+    production_counts : array-like of int, shape (n_verdicts,)
+        Judged production traces by verdict, the ones to label included.
+    verdict_values, minimum_labels
+        As in `post_stratified`.
+    confidence_level : float, default 0.95
+        Target coverage, strictly between 0 and 1.
+
+    Returns
+    -------
+    float
+        Half the expected length, at most 1/2.
+
+    Raises
+    ------
+    ValueError
+        If `n` is below 2, nothing is in production, or shapes differ.
+
+    References
+    ----------
+    Cochran (1977), Sampling Techniques, 3rd ed., section 5A.9: post-stratification.
+
+    Examples
+    --------
+    A judge that is always right leaves only the variance of the verdict shares; one that tells
+    nothing leaves about what the labels alone give:
+
+    >>> from dataclasses import replace
+    >>> blind = worst_spread(2)
+    >>> right = replace(blind, means=np.array([1.0, 0.0]), variances=np.zeros(2))
+    >>> planned_post_stratified(100, right, [5000, 5000])
+    0.01
+    >>> planned_post_stratified(100, blind, [5000, 5000])
+    0.09972
+    """
+    _check_n(n, confidence_level)
+    counts = np.asarray(production_counts, dtype=np.float64)
+    if counts.shape != spread.means.shape or counts.sum() <= 0:
+        raise ValueError(
+            f"production_counts must hold traces for {spread.means.size} verdicts, "
+            f"got {counts.tolist()!r}"
+        )
+    weights = counts / counts.sum()
+    values = -np.arange(counts.size, dtype=np.float64) if verdict_values is None else verdict_values
+    values = np.where(np.isnan(values), spread.means @ weights, values)
+    expected = np.rint(n * weights).astype(np.int64)
+    group = np.array(merge_small(expected, counts, values, minimum_labels=minimum_labels).groups)
+    used = group != UNUSED
+    n_strata = int(group.max()) + 1
+    share: FloatArray = np.bincount(group[used], weights=weights[used], minlength=n_strata).astype(
+        np.float64
+    )
+    mean = _per_stratum(group, used, weights, spread.means, share)
+    apart = (spread.means - mean[group]) ** 2
+    variance = _per_stratum(group, used, weights, spread.variances + apart, share)
+    labels = np.maximum(1.0, n * share)
+    pooled = float(share @ variance)
+    uneven = 1 + (1 - share) / labels
+    parts = share**2 * (variance * np.maximum(0.0, labels - 1) + pooled) / labels**2 * uneven
+    between = float(share @ (mean - share @ mean) ** 2) / float(counts.sum())
+    total = float(parts.sum())
+    df = total**2 / float((parts**2 / np.maximum(1.0, labels - 1)).sum()) if total > 0 else n - 1.0
+    se = float(np.sqrt(spread.design_effect_within * total + between))
+    return min(0.5, two_sided_t(confidence_level, df) * se)
+
+
+def _per_stratum(
+    group: NDArray[np.int64],
+    used: NDArray[np.bool_],
+    weights: FloatArray,
+    values: FloatArray,
+    share: FloatArray,
+) -> FloatArray:
+    """Return the mean of a figure of the verdicts in each stratum, weighted by production."""
+    summed = np.bincount(group[used], weights=(weights * values)[used], minlength=share.size)
+    result: FloatArray = summed / share
+    return result
+
+
+def _check_n(n: int, confidence_level: float) -> None:
+    check_confidence_level(confidence_level)
+    if n < 2:
+        raise ValueError(f"n must be at least 2, got {n!r}")
+
+
+def fewest(counts: ArrayLike, n: int) -> IntArray:
+    """Return the fewest traces that each stratum gets when `n` are drawn.
+
+    Examples
+    --------
+    A quarter of its share, at least two, and no more than there are:
+
+    >>> fewest([800, 199, 1], 100).tolist()
+    [20, 4, 1]
+    """
+    sizes = np.asarray(counts, dtype=np.float64)
+    part = np.floor(DEFENCE * n * sizes / sizes.sum())
+    least: IntArray = np.minimum(sizes, np.maximum(FLOOR, part)).astype(np.int64)
+    return least
+
+
+def allocate(counts: ArrayLike, n: int, *, sds: ArrayLike | None = None) -> IntArray:
+    """Return how many of `n` traces are drawn from each stratum.
+
+    Without `sds` in proportion to the size of the stratum; with them (Neyman) in proportion to
+    size x standard deviation, which makes the error of a stratified mean as small as `n` labels
+    can. Every stratum gets its `fewest`, and none more than it has.
+
+    Parameters
+    ----------
+    counts : array-like of int, shape (n_strata,)
+        Traces in each stratum, at least one.
+    n : int
+        Traces to draw.
+    sds : array-like of float, shape (n_strata,), optional
+        Standard deviation of the score in each stratum.
+
+    Returns
+    -------
+    int array, shape (n_strata,)
+        Summing to `n`; fractions go to the largest remainders.
+
+    Raises
+    ------
+    ValueError
+        If a stratum is empty, `n` is above all traces or below the sum of the fewest, or a
+        standard deviation is negative.
+
+    References
+    ----------
+    Neyman (1934), J. R. Stat. Soc. 97. https://doi.org/10.2307/2342192
+    Cochran (1977), Sampling Techniques, 3rd ed., sections 5.5 to 5.8.
+
+    Examples
+    --------
+    >>> allocate([800, 200], 100).tolist()
+    [80, 20]
+
+    The small stratum varies four times as much: 800 x .1 = 80 and 200 x .4 = 80.
+
+    >>> allocate([800, 200], 100, sds=[0.1, 0.4]).tolist()
+    [50, 50]
+    """
+    sizes = np.asarray(counts, dtype=np.int64)
+    if sizes.ndim != 1 or sizes.size == 0 or sizes.min() < 1:
+        raise ValueError(f"counts must be at least 1 in each stratum, got {sizes.tolist()!r}")
+    spread = np.asarray([1.0] * sizes.size if sds is None else sds, dtype=np.float64)
+    if spread.shape != sizes.shape or not (np.isfinite(spread) & (spread >= 0)).all():
+        raise ValueError(f"sds must be {sizes.size} numbers from 0, got {spread.tolist()!r}")
+    low = fewest(sizes, n)
+    if not low.sum() <= n <= sizes.sum():
+        raise ValueError(
+            f"n must be in [{low.sum()}, {sizes.sum()}] for {sizes.size} strata, got {n!r}"
+        )
+    pull = np.asarray(sizes * (spread if spread.any() else 1.0), dtype=np.float64)
+    exact = _bounded_shares(pull, low.astype(np.float64), sizes.astype(np.float64), float(n))
+    drawn = np.floor(exact + 1e-9).astype(np.int64)
+    room = np.where(drawn < sizes, exact - drawn, -1.0)
+    # Ties go to the first: the draw must not depend on rounding.
+    for stratum in np.argsort(-np.round(room, 9), kind="stable")[: n - int(drawn.sum())].tolist():
+        drawn[stratum] += 1
+    return drawn
+
+
+def _bounded_shares(
+    pull: FloatArray, low: FloatArray, high: FloatArray, total: float
+) -> FloatArray:
+    """Return clip(c x pull, low, high) with the c at which it sums to `total`.
+
+    This is the exact minimum of sum (N_h sd_h)^2 / n_h between the bounds.
+    """
+    bottom, top = 0.0, 1.0
+    while np.clip(top * pull, low, high)[pull > 0].sum() + low[pull == 0].sum() < total:
+        top *= 2
+        if top > 1e18:
+            break
+    for _ in range(200):
+        middle = (bottom + top) / 2
+        if np.clip(middle * pull, low, high).sum() < total:
+            bottom = middle
+        else:
+            top = middle
+    shares: FloatArray = np.clip(top * pull, low, high)
+    missing = total - shares.sum()
+    if missing > 1e-6:  # all that vary are taken whole: the rest goes to those that do not
+        shares = shares + missing * (high - shares) / (high - shares).sum()
+    return shares
+
+
+def stratum_sds(
+    scores: FloatArray,
+    stratum: NDArray[np.int64],
+    parent: NDArray[np.int64],
+    *,
+    weights: FloatArray | None = None,
+) -> FloatArray:
+    """Return the standard deviation of the score in each stratum, steadied by its neighbours'.
+
+    The variance of a stratum counts as its labels; five labels' worth of the variance within its
+    parent (its verdict) are added, and to that in turn five of the pooled variance within
+    parents. A stratum without labels has its parent's.
+
+    Parameters
+    ----------
+    scores : float array, shape (n,)
+        Scores of earlier labelled traces.
+    stratum : int array, shape (n,)
+        Stratum of each.
+    parent : int array, shape (n_strata,)
+        Group of strata that each belongs to.
+    weights : float array, shape (n,), optional
+        Inverse inclusion probabilities of the earlier draw.
+
+    Returns
+    -------
+    float array, shape (n_strata,)
+
+    Examples
+    --------
+    Pooled within the two parents the variance is .125. The first has (20 x .25 + 5 x .125) / 25 =
+    .225, and as its own only stratum (20 x .25 + 5 x .225) / 25 = .245; the second .025 and .005:
+
+    >>> scores = np.array([1.0, 0.0] * 10 + [1.0] * 20)
+    >>> sds = stratum_sds(scores, np.repeat([0, 1], 20), np.array([0, 1]))
+    >>> (sds**2).round(6).tolist()
+    [0.245, 0.005]
+    """
+    weight = validated_weights(weights, scores.size)
+    n_parents = int(parent.max()) + 1
+    labels = np.bincount(parent[stratum], minlength=n_parents).astype(np.float64)
+    of_parent = _variances(scores, parent[stratum], weight, n_parents)
+    pooled = float(labels @ of_parent) / max(1.0, labels.sum())
+    of_parent = (labels * of_parent + PSEUDO_LABELS * pooled) / (labels + PSEUDO_LABELS)
+    own = np.bincount(stratum, minlength=parent.size).astype(np.float64)
+    variance = _variances(scores, stratum, weight, parent.size)
+    steadied = (own * variance + PSEUDO_LABELS * of_parent[parent]) / (own + PSEUDO_LABELS)
+    sds: FloatArray = np.sqrt(steadied)
+    return sds
+
+
+def _variances(
+    scores: FloatArray, group: NDArray[np.int64], weight: FloatArray, n_groups: int
+) -> FloatArray:
+    total = np.bincount(group, weights=weight, minlength=n_groups)
+    filled = np.where(total > 0, total, 1.0)
+    mean = np.bincount(group, weights=weight * scores, minlength=n_groups) / filled
+    squares = np.bincount(group, weights=weight * (scores - mean[group]) ** 2, minlength=n_groups)
+    result: FloatArray = squares / filled
+    return result
+
+
+def audit_size(half_width: float, *, error: float = 0.5, confidence_level: float = 0.95) -> int:
+    """Return how many traces to audit for an error rate to be known to a half-width.
+
+    Parameters
+    ----------
+    half_width : float
+        Wanted, in (0, 1/2).
+    error : float, default 0.5
+        Highest error rate thought possible; a half is the worst case.
+    confidence_level : float, default 0.95
+        Target coverage, strictly between 0 and 1.
+
+    Returns
+    -------
+    int
+        At least 30.
+
+    Raises
+    ------
+    ValueError
+        If `half_width` is not in (0, 1/2) or `error` not in [0, 1].
+
+    Examples
+    --------
+    >>> audit_size(0.05), audit_size(0.05, error=0.1), audit_size(0.2, error=0.1)
+    (381, 141, 30)
+    """
+    check_confidence_level(confidence_level)
+    if not 0 < half_width < 0.5:
+        raise ValueError(f"half_width must be in (0, 1/2), got {half_width!r}")
+    if not 0 <= error <= 1:
+        raise ValueError(f"error must be in [0, 1], got {error!r}")
+    worst = min(error, 1 - error)
+
+    def reach(n: int) -> float:
+        low, high = wilson_interval(worst * n, n, confidence_level=confidence_level)
+        return (high - low) / 2
+
+    few, many = FEWEST, FEWEST
+    while reach(many) > half_width:
+        few, many = many, 2 * many
+    while many - few > 1:
+        middle = (few + many) // 2
+        few, many = (middle, many) if reach(middle) > half_width else (few, middle)
+    return many
+
+
+def error_rate(wrong: float, n: int, *, confidence_level: float = 0.95) -> Estimate:
+    """Estimate how often accepted verdicts are wrong, from a random part of them.
+
+    `wrong` may hold fractions: a trace whose reviewers differ is wrong in part.
+
+    Examples
+    --------
+    >>> print(error_rate(3, 100))
+    0.030 [0.010, 0.085] (95% share of audited traces, Wilson, n=100)
+    """
+    if n < 2:
+        why = f"{n} audited traces are labelled: label the batch"
+        return not_estimable(why, method=METHOD, n=n, confidence_level=confidence_level)
+    return Estimate(
+        value=wrong / n,
+        interval=wilson_interval(wrong, n, confidence_level=confidence_level),
+        n=n,
+        method=METHOD,
+        confidence_level=confidence_level,
+    )
+
+
+# With more labelled traces the judge is not what limits a rate.
+MOST_TRACES = 10**8
+
+
+def traces_needed(
+    half_width: float,
+    spread: Spread,
+    production_counts: ArrayLike | None = None,
+    *,
+    verdict_values: FloatArray | None = None,
+    confidence_level: float = 0.95,
+) -> int | None:
+    """Return the fewest labelled traces that are expected to give a half-width.
+
+    About z^2 sd^2 (1 - R^2) / h^2; found by asking `planned_human_only`, or with
+    `production_counts` `planned_post_stratified`, so that it is what a plan of as many promises.
+
+    Parameters
+    ----------
+    half_width : float
+        Wanted, in (0, 1/2).
+    spread, production_counts, verdict_values, confidence_level
+        As there.
+
+    Returns
+    -------
+    int or None
+        None when no number of labels gives it: the verdicts on production vary too.
+
+    Raises
+    ------
+    ValueError
+        If `half_width` is not in (0, 1/2), or as those functions.
+
+    Examples
+    --------
+    The worst case to +-.05: 1.96^2 x .25 / .05^2 = 384.1, a little more for t.
+
+    >>> from calibration.judge_calibration.label_planning import worst_spread
+    >>> traces_needed(0.05, worst_spread(1))
+    387
+    """
+    if not 0 < half_width < 0.5:
+        raise ValueError(f"half_width must be in (0, 1/2), got {half_width!r}")
+
+    def enough(n: int) -> bool:
+        if production_counts is None:
+            planned = planned_human_only(n, spread, confidence_level=confidence_level)
+        else:
+            planned = planned_post_stratified(
+                n,
+                spread,
+                production_counts,
+                verdict_values=verdict_values,
+                confidence_level=confidence_level,
+            )
+        return planned <= half_width
+
+    few, many = 2, 4
+    if enough(few):
+        return few
+    while not enough(many):
+        few, many = many, 2 * many
+        if many > MOST_TRACES:
+            return None
+    while many - few > 1:
+        middle = (few + many) // 2
+        few, many = (few, middle) if enough(middle) else (middle, many)
+    return many

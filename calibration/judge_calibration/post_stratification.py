@@ -1,0 +1,668 @@
+"""Rate and class shares from a probability sample, post-stratified by verdict."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+from calibration.judge_calibration.samples import validated_human, with_enough_labels
+from calibration.statistics.estimate import OK, Estimate, not_estimable
+from calibration.statistics.intervals import (
+    MINIMUM_UNITS,
+    NO_VARIANCE,
+    NO_VARIATION,
+    clipped,
+    percentile,
+    two_sided_t,
+    two_sided_z,
+    unanimous_interval,
+)
+from calibration.statistics.validation import (
+    FloatArray,
+    IntArray,
+    check_confidence_level,
+    cluster_indices,
+    validated_codes,
+    validated_scores,
+    validated_weights,
+)
+
+UNUSED = -1
+
+
+METHOD = "post-stratified by verdict, t"
+
+
+SHARES_METHOD = "post-stratified by verdict, Dirichlet posterior"
+
+
+BOOTSTRAP_METHOD = "post-stratified by verdict, two-source bootstrap"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strata:
+    """Grouping of the verdicts.
+
+    Parameters
+    ----------
+    groups : tuple of int, length n_verdicts
+        Stratum number of each verdict, -1 for a verdict that occurs neither in production nor
+        among the labels.
+    merged : tuple of (int, int)
+        Verdicts that had too few labels and the verdict whose stratum they joined.
+    """
+
+    groups: tuple[int, ...]
+    merged: tuple[tuple[int, int], ...]
+
+    @property
+    def n_strata(self) -> int:
+        """Number of strata."""
+        return max(self.groups, default=UNUSED) + 1
+
+
+def merge_small(
+    labels: IntArray,
+    production: FloatArray,
+    values: FloatArray,
+    *,
+    minimum_labels: int,
+) -> Strata:
+    """Merge each verdict with fewer than `minimum_labels` labels with the nearest one.
+
+    Nearest is by the score that the verdict would mean, not by the labelled scores, so the
+    grouping depends on the labels only through their number; ties go to the verdict with most
+    labels, then to the earlier one. Merging starts at the verdict with fewest labels.
+
+    Parameters
+    ----------
+    labels : int array, shape (n_verdicts,)
+        Labelled traces with each verdict.
+    production : float array, shape (n_verdicts,)
+        Production traces with each verdict.
+    values : float array, shape (n_verdicts,)
+        Score that each verdict would mean.
+    minimum_labels : int
+        Fewest labels a stratum may have.
+
+    Returns
+    -------
+    Strata
+        A single stratum when all verdicts together have fewer labels than asked for.
+
+    Examples
+    --------
+    The middle verdict has two labels and is nearer to the last:
+
+    >>> import numpy as np
+    >>> labels, production = np.array([20, 2, 9]), np.array([80.0, 8.0, 12.0])
+    >>> merge_small(labels, production, np.array([1.0, 0.4, 0.0]), minimum_labels=5)
+    Strata(groups=(0, 1, 1), merged=((1, 2),))
+    """
+    members = {k: [k] for k in range(labels.size) if labels[k] > 0 or production[k] > 0}
+    joined: dict[int, int] = {}
+    while len(members) > 1:
+        size = {k: int(labels[group].sum()) for k, group in members.items()}
+        small = min(members, key=lambda k: (size[k], k))
+        if size[small] >= minimum_labels:
+            break
+        others = [k for k in members if k != small]
+        target = min(others, key=lambda k: (abs(values[k] - values[small]), -size[k], k))
+        joined.update(dict.fromkeys(members[small], target))
+        members[target] += members.pop(small)
+    groups = [UNUSED] * labels.size
+    for number, (_, group) in enumerate(sorted(members.items())):
+        for k in group:
+            groups[k] = number
+    return Strata(groups=tuple(groups), merged=tuple(sorted(joined.items())))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostStratified:
+    """Post-stratified estimate and what it was made of.
+
+    Parameters
+    ----------
+    estimate : Estimate
+        The corrected mean score.
+    stratum_means : tuple of float or None, length n_verdicts
+        Mean score given each verdict (of its stratum, after merging); None for unused verdicts.
+    strata : Strata
+        Which verdicts were merged.
+    r_squared : float or None
+        Share of the variance of the labelled scores that lies between strata; human labels are
+        worth about 1 / (1 - r_squared) times their number. None without variation.
+    variance_labels : float or None
+        The part of the squared standard error that comes from the labels; None without one.
+    df : float or None
+        Degrees of freedom of the interval; None without a standard error.
+    """
+
+    estimate: Estimate
+    stratum_means: tuple[float | None, ...]
+    strata: Strata
+    r_squared: float | None
+    variance_labels: float | None = None
+    df: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Moments:
+    """Per stratum: share of production, effective labels, mean, variance of the mean's terms."""
+
+    share: FloatArray
+    labels: FloatArray
+    mean: FloatArray
+    variance: FloatArray
+    floor: float
+    pooled: float
+    value: float
+
+
+def post_stratified(
+    scores: FloatArray,
+    verdicts: IntArray,
+    production_counts: ArrayLike,
+    *,
+    verdict_values: FloatArray | None = None,
+    weights: FloatArray | None = None,
+    clusters: NDArray[np.generic] | None = None,
+    minimum_labels: int = 5,
+    confidence_level: float = 0.95,
+) -> PostStratified:
+    """Estimate the mean score of production from labelled traces, stratified by verdict.
+
+    theta = sum over verdicts of (N_k / N) x mean score of the labelled traces with that verdict.
+    The labelled traces must be a probability sample of production; nothing is assumed about the
+    judge, only the precision depends on it. Each trace brings its own score, so cost may depend on
+    the outcome in any way. Traces are independent, or independent between clusters when given.
+
+    Parameters
+    ----------
+    scores : float array, shape (n,)
+        Scores of the labelled traces in [0, 1], with their own cost.
+    verdicts : int array, shape (n,)
+        Verdict codes of the labelled traces.
+    production_counts : array-like of int, shape (n_verdicts,)
+        All judged production traces by verdict, the labelled ones included.
+    verdict_values : float array, shape (n_verdicts,), optional
+        Score that each verdict would mean, used only to find the nearest verdict to merge with;
+        NaN (a verdict that is no class) stands for the mean labelled score. The default is the
+        position, reversed: neighbours in the list are nearest.
+    weights : float array, shape (n,), optional
+        Inverse inclusion probabilities (Hajek mean within the stratum).
+    clusters : array, shape (n,), optional
+        Task of each labelled trace, when tasks repeat.
+    minimum_labels : int, default 5
+        A verdict with fewer labels is merged with the nearest.
+    confidence_level : float, default 0.95
+        Target coverage, strictly between 0 and 1.
+
+    Returns
+    -------
+    PostStratified
+        Estimate with a t interval cut to [0, 1], stratum means, merged verdicts, R squared.
+
+    Raises
+    ------
+    ValueError
+        If a score is outside [0, 1], a verdict code has no production count, a verdict has more
+        labels than production traces, or shapes differ.
+
+    Notes
+    -----
+    Variance of a stratum mean: (n_k v_k + V_w) / n_k^2 with v_k the population variance in the
+    stratum and V_w the pooled within-stratum variance, a floor that keeps a stratum whose few
+    labels agree from counting as certain. Added to it is the variance of the verdict shares. The
+    degrees of freedom are Satterthwaite's. For a discrete judge this is the efficient estimator.
+    With clusters the standard error is that of the linearised cluster totals plus the same floor,
+    t with clusters - 1 df.
+
+    References
+    ----------
+    Satterthwaite (1946), Biometrics Bulletin 2. https://doi.org/10.2307/3002019
+    Chen et al. (2026), "Efficient inference for noisy LLM judge".
+    https://doi.org/10.48550/arXiv.2601.05420
+
+    Examples
+    --------
+    Verdict 0 is right 9 times of 10 and verdict 1 hides one success in 10; 800 and 200 in
+    production: 0.8 x 0.9 + 0.2 x 0.1.
+
+    >>> scores = np.array([1.0] * 9 + [0] + [1] + [0] * 9)
+    >>> post_stratified(scores, np.repeat([0, 1], 10), [800, 200]).estimate.value
+    0.74
+    """
+    check_confidence_level(confidence_level)
+    array = validated_scores(scores)
+    counts = np.asarray(production_counts, dtype=np.float64)
+    codes = validated_codes(verdicts, n_codes=counts.size, name="verdicts")
+    if codes.shape != array.shape:
+        raise ValueError(f"verdicts must have shape {array.shape!r}, got {codes.shape!r}")
+    labels = np.bincount(codes, minlength=counts.size)
+    if (labels > counts).any():
+        raise ValueError(
+            f"production_counts must include the labelled traces, got {counts.tolist()!r} "
+            f"with {labels.tolist()!r} labels"
+        )
+    n = array.size
+    if n < 2:
+        why = f"{n} labelled traces: label a random sample of production"
+        refused = not_estimable(why, method=METHOD, n=n, confidence_level=confidence_level)
+        empty = Strata(groups=(UNUSED,) * counts.size, merged=())
+        return PostStratified(
+            estimate=refused, stratum_means=(None,) * counts.size, strata=empty, r_squared=None
+        )
+    weight = validated_weights(weights, n)
+    if verdict_values is None:
+        verdict_values = -np.arange(counts.size, dtype=np.float64)
+    values = np.where(np.isnan(verdict_values), array.mean(), verdict_values)
+    strata = merge_small(labels, counts, values, minimum_labels=minimum_labels)
+    group = np.array(strata.groups)
+    stratum = group[codes]
+    moments = _moments(array, stratum, weight, counts, group, strata.n_strata)
+    index = cluster_indices(clusters, n)
+    total = float(weight @ (array - weight @ array / weight.sum()) ** 2)
+    within = float(weight @ (array - moments.mean[stratum]) ** 2)
+    estimate, variance, df = _interval(
+        array, stratum, weight, index, moments, confidence_level, counts.sum()
+    )
+    return PostStratified(
+        estimate=estimate,
+        stratum_means=tuple(None if g == UNUSED else float(moments.mean[g]) for g in group),
+        strata=strata,
+        r_squared=None if total <= 0 else 1 - within / total,
+        variance_labels=None if estimate.se is None else variance,
+        df=None if estimate.se is None else df,
+    )
+
+
+def _moments(
+    scores: FloatArray,
+    stratum: IntArray,
+    weight: FloatArray,
+    counts: FloatArray,
+    group: IntArray,
+    n_strata: int,
+) -> _Moments:
+    used = group != UNUSED
+    share = np.bincount(group[used], weights=counts[used], minlength=n_strata) / counts.sum()
+    total = np.bincount(stratum, weights=weight, minlength=n_strata)
+    mean = np.bincount(stratum, weights=weight * scores, minlength=n_strata) / total
+    deviation = scores - mean[stratum]
+    own = np.bincount(stratum, weights=(weight * deviation) ** 2, minlength=n_strata) / total**2
+    labels = total**2 / np.bincount(stratum, weights=weight**2, minlength=n_strata)
+    # With equal weights own = v_k / n_k, so the pooled variance is sum n_k v_k / (n - K).
+    pooled = float((labels**2 * own).sum() / max(1.0, labels.sum() - n_strata))
+    return _Moments(
+        share=share,
+        labels=labels,
+        mean=mean,
+        variance=own + pooled / labels**2,
+        floor=float((share**2 * pooled / labels**2).sum()),
+        pooled=pooled,
+        value=float(share @ mean),
+    )
+
+
+def _interval(
+    scores: FloatArray,
+    stratum: IntArray,
+    weight: FloatArray,
+    cluster: IntArray | None,
+    moments: _Moments,
+    confidence_level: float,
+    n_production: float,
+) -> tuple[Estimate, float, float]:
+    """Return the estimate, the variance that comes from the labels, and its df."""
+    value, method, status = moments.value, METHOD, OK
+    between = float(moments.share @ (moments.mean - value) ** 2) / n_production
+    parts = moments.share**2 * moments.variance
+    variance = float(parts.sum())
+    usable = parts > 0
+    units = scores.size
+    df = 1.0
+    if usable.any():
+        spare = np.maximum(1.0, moments.labels[usable] - 1)
+        df = variance**2 / float((parts[usable] ** 2 / spare).sum())
+    if cluster is not None:
+        method = "post-stratified by verdict, cluster-linearised t"
+        totals = np.bincount(stratum, weights=weight)
+        scale = moments.share[stratum] * weight / totals[stratum]
+        influence = np.bincount(cluster, weights=scale * (scores - moments.mean[stratum]))
+        units = influence.size
+        df = units - 1.0
+        variance = units / max(1.0, df) * float(influence @ influence) + moments.floor
+    interval: tuple[float, float] | None
+    se: float | None = float(np.sqrt(variance + between))
+    if cluster is not None and units < MINIMUM_UNITS:
+        status = f"no interval: {units} tasks, at least {MINIMUM_UNITS} are needed"
+        interval, se = None, None
+    elif moments.pooled < NO_VARIANCE:
+        status = NO_VARIATION
+        method, se = "post-stratified by verdict, exact bound", None
+        reach = two_sided_z(confidence_level) * np.sqrt(between)
+        lower, upper = unanimous_interval(value, units, confidence_level=confidence_level)
+        interval = clipped(lower - reach, upper + reach)
+    else:
+        reach = two_sided_t(confidence_level, df) * np.sqrt(variance + between)
+        interval = clipped(value - reach, value + reach)
+    estimate = Estimate(
+        value=value,
+        interval=interval,
+        n=scores.size,
+        method=method,
+        confidence_level=confidence_level,
+        status=status,
+        se=se,
+    )
+    return estimate, variance, df
+
+
+def post_stratified_shares(
+    human: ArrayLike,
+    verdicts: IntArray,
+    production_counts: ArrayLike,
+    *,
+    strata: Strata,
+    weights: FloatArray | None = None,
+    prior: float = 0.2,
+    minimum_labels: int = 10,
+    confidence_level: float = 0.95,
+) -> tuple[Estimate, ...]:
+    """Estimate the share of each class in production.
+
+    The labelled traces must be a probability sample of production. Within a stratum the class
+    shares have a Dirichlet posterior; the verdict shares of production add their own variance.
+
+    Parameters
+    ----------
+    human : array-like of float, shape (n, n_classes)
+        Class shares of each labelled trace, rows summing to one.
+    verdicts : int array, shape (n,)
+        Verdict codes of the labelled traces.
+    production_counts : array-like of int, shape (n_verdicts,)
+        All judged production traces by verdict.
+    strata : Strata
+        The grouping that `post_stratified` used.
+    weights : float array, shape (n,), optional
+        Inverse inclusion probabilities.
+    prior : float, default 0.2
+        Dirichlet parameter of each class in each stratum, for the interval; the value is the
+        plain post-stratified share.
+    minimum_labels : int, default 10
+        A class with fewer labels gets no interval.
+    confidence_level : float, default 0.95
+        Target coverage, strictly between 0 and 1.
+
+    Returns
+    -------
+    tuple of Estimate, length n_classes
+        Values sum to one.
+
+    Raises
+    ------
+    ValueError
+        If shapes differ, a row does not sum to one, or `prior` is not positive.
+
+    Notes
+    -----
+    The posterior of a share is a weighted sum of beta variables. Its mean and variance are exact;
+    the interval is that of the beta distribution with these two moments, so no draws are needed.
+
+    References
+    ----------
+    Gelman et al. (2013), Bayesian Data Analysis, section 3.4.
+    https://doi.org/10.1201/b16018
+
+    Examples
+    --------
+    >>> shares = post_stratified_shares(
+    ...     np.eye(2)[[0] * 9 + [1] + [0] + [1] * 9], np.repeat([0, 1], 10), [800, 200],
+    ...     strata=Strata(groups=(0, 1), merged=()),
+    ... )
+    >>> shares[0].value, shares[1].value
+    (0.74, 0.26)
+    """
+    check_confidence_level(confidence_level)
+    if not prior > 0:
+        raise ValueError(f"prior must be positive, got {prior!r}")
+    shares = validated_human(human)
+    n, n_classes = int(shares.shape[0]), int(shares.shape[1])
+    counts = np.asarray(production_counts, dtype=np.float64)
+    codes = validated_codes(verdicts, n_codes=counts.size, name="verdicts")
+    if strata.n_strata == 0 or n == 0 or counts.sum() == 0:
+        why = "no labelled traces or no verdicts: label a random sample of production"
+        refused = not_estimable(why, method=SHARES_METHOD, confidence_level=confidence_level)
+        return tuple(refused for _ in range(n_classes))
+    weight = validated_weights(weights, n)
+    group = np.array(strata.groups)
+    used = group != UNUSED
+    share = np.bincount(group[used], weights=counts[used], minlength=strata.n_strata)
+    share = share / counts.sum()
+    table = np.zeros((strata.n_strata, n_classes))
+    np.add.at(table, group[codes], shares * weight[:, None])
+    totals = table.sum(axis=1)
+    squares = np.bincount(group[codes], weights=weight**2, minlength=strata.n_strata)
+    given = table / totals[:, None]
+    effective = given * (totals**2 / squares)[:, None] + prior
+    mass = effective.sum(axis=1, keepdims=True)
+    mean_given = effective / mass
+    mean = share @ mean_given
+    variance = share**2 @ (mean_given * (1 - mean_given) / (mass + 1))
+    variance = variance + share @ (mean_given - mean) ** 2 / counts.sum()
+    size = mean * (1 - mean) / variance - 1
+    tails = np.array([(1 - confidence_level) / 2, (1 + confidence_level) / 2])
+    limits = stats.beta.ppf(tails[:, None], mean * size, (1 - mean) * size)
+    values, labels = share @ given, shares.sum(axis=0)
+    return tuple(
+        _share(values[k], limits[:, k], labels[k], n, minimum_labels, confidence_level)
+        for k in range(n_classes)
+    )
+
+
+def _share(
+    value: float,
+    limits: FloatArray,
+    labels: float,
+    n: int,
+    minimum_labels: int,
+    confidence_level: float,
+) -> Estimate:
+    enough = labels >= minimum_labels
+    # The prior moves the posterior off a share of exactly 0 or 1; the value stays inside.
+    interval = min(float(limits[0]), float(value)), max(float(limits[1]), float(value))
+    return Estimate(
+        value=float(value),
+        interval=interval if enough else None,
+        n=n,
+        method=SHARES_METHOD,
+        confidence_level=confidence_level,
+        status=OK if enough else f"no interval: fewer than {minimum_labels} labels of this class",
+    )
+
+
+def clustered_shares(
+    human: ArrayLike,
+    verdicts: IntArray,
+    production_counts: ArrayLike,
+    *,
+    clusters: NDArray[np.generic],
+    weights: FloatArray | None = None,
+    verdict_values: FloatArray | None = None,
+    minimum_labels: int = 10,
+    confidence_level: float = 0.95,
+) -> tuple[Estimate, ...]:
+    """Estimate the share of each class when tasks repeat among the labelled traces.
+
+    Each class is a score of 0 or 1 in `post_stratified`, whose standard error is that of the task
+    totals; the Dirichlet posterior would take repeated trials for independent.
+
+    Raises
+    ------
+    ValueError
+        As `post_stratified`.
+    """
+    shares = validated_human(human)
+    results = []
+    for column in shares.T:
+        estimate = post_stratified(
+            column,
+            verdicts,
+            production_counts,
+            verdict_values=verdict_values,
+            weights=weights,
+            clusters=clusters,
+            confidence_level=confidence_level,
+        ).estimate
+        results.append(with_enough_labels(estimate, float(column.sum()), minimum_labels))
+    return tuple(results)
+
+
+def bootstrap_post_stratified(
+    columns: ArrayLike,
+    verdicts: IntArray,
+    production_counts: ArrayLike,
+    *,
+    strata: Strata,
+    rng: np.random.Generator,
+    weights: FloatArray | None = None,
+    clusters: NDArray[np.generic] | None = None,
+    n_resamples: int = 2_000,
+    confidence_level: float = 0.95,
+) -> tuple[Estimate, ...]:
+    """Bootstrap the post-stratified means of several columns at once.
+
+    Assumes what `post_stratified` assumes. In each resample the labelled traces (whole tasks when
+    they repeat) and the verdicts of production are drawn anew.
+
+    Parameters
+    ----------
+    columns : array-like of float, shape (n, n_columns)
+        What to average, for instance scores and class shares of the labelled traces, in [0, 1].
+    verdicts : int array, shape (n,)
+        Verdict codes of the labelled traces.
+    production_counts : array-like of int, shape (n_verdicts,)
+        All judged production traces by verdict.
+    strata : Strata
+        The grouping that `post_stratified` used; it is kept in every resample.
+    rng : numpy.random.Generator
+        Source of the resamples; the same state gives the same result.
+    weights : float array, shape (n,), optional
+        Inverse inclusion probabilities.
+    clusters : array, shape (n,), optional
+        Task of each labelled trace, when tasks repeat.
+    n_resamples : int, default 2,000
+        Number of resamples.
+    confidence_level : float, default 0.95
+        Target coverage, strictly between 0 and 1.
+
+    Returns
+    -------
+    tuple of Estimate, length n_columns
+        Post-stratified means with percentile intervals and bootstrap standard errors. A column
+        without any variation within the strata has no interval: no resample can show what the
+        labels have not.
+
+    Raises
+    ------
+    ValueError
+        If shapes differ or a weight is not positive.
+
+    Notes
+    -----
+    Labels alike in stratum, columns and weight are one cell, so a resample is a multinomial draw
+    over the cells and a matrix product; so is the resample of production. A stratum that a resample
+    leaves empty takes the mean of that resample.
+
+    References
+    ----------
+    Efron and Tibshirani (1993), An Introduction to the Bootstrap, chapter 13.
+    https://doi.org/10.1201/9780429246593
+
+    Examples
+    --------
+    >>> scores = np.array([[1.0]] * 9 + [[0.0]] + [[1.0]] + [[0.0]] * 9)
+    >>> (found,) = bootstrap_post_stratified(
+    ...     scores, np.repeat([0, 1], 10), [800, 200], strata=Strata(groups=(0, 1), merged=()),
+    ...     rng=np.random.default_rng(0),
+    ... )
+    >>> found.value
+    0.74
+    """
+    check_confidence_level(confidence_level)
+    values = np.asarray(columns, dtype=np.float64)
+    counts = np.asarray(production_counts, dtype=np.float64)
+    codes = validated_codes(verdicts, n_codes=counts.size, name="verdicts")
+    n = codes.size
+    if values.ndim != 2 or values.shape[0] != n:
+        raise ValueError(f"columns must have shape ({n}, n_columns), got {values.shape!r}")
+    weight = validated_weights(weights, n)
+    if n < 2 or strata.n_strata == 0 or counts.sum() <= 0:
+        why = f"{n} labelled traces: label a random sample of production"
+        refused = not_estimable(
+            why, method=BOOTSTRAP_METHOD, n=n, confidence_level=confidence_level
+        )
+        return tuple(refused for _ in range(values.shape[1]))
+    group = np.array(strata.groups)
+    share = np.bincount(
+        group[group != UNUSED], weights=counts[group != UNUSED], minlength=strata.n_strata
+    )
+    units, times = _units(values, group[codes], weight, cluster_indices(clusters, n), strata)
+    parts = units.reshape(len(units), strata.n_strata, -1)
+    means = (share / share.sum()) @ _stratum_means(parts, times[None, :])[0]
+    drawn = _stratum_means(
+        parts, rng.multinomial(round(times.sum()), times / times.sum(), size=n_resamples)
+    )
+    shares = rng.multinomial(round(counts.sum()), share / share.sum(), size=n_resamples)
+    resampled = np.einsum("dg,dgc->dc", shares / counts.sum(), drawn)
+    within = values - _stratum_means(parts, times[None, :])[0][group[codes]]
+    varies = (np.abs(within) > 1e-12).any(axis=0).tolist()
+    status = OK
+    if clusters is not None and times.sum() < MINIMUM_UNITS:
+        status = f"no interval: {times.sum():g} tasks, at least {MINIMUM_UNITS} are needed"
+    return tuple(
+        percentile(
+            float(means[c]),
+            resampled[:, c],
+            n,
+            BOOTSTRAP_METHOD,
+            confidence_level,
+            status if varies[c] else "no interval: no variation seen within the verdicts",
+        )
+        for c in range(values.shape[1])
+    )
+
+
+def _units(
+    values: FloatArray,
+    stratum: IntArray,
+    weight: FloatArray,
+    cluster: IntArray | None,
+    strata: Strata,
+) -> tuple[FloatArray, FloatArray]:
+    """Return what is drawn, as weight and weighted columns by stratum, and how often it occurs."""
+    extended = np.column_stack([weight, weight[:, None] * values])
+    if cluster is None:
+        keys, index, times = np.unique(
+            np.column_stack([stratum, extended]), axis=0, return_index=True, return_counts=True
+        )
+        rows, at, place = extended[index], stratum[index], np.arange(len(keys))
+    else:
+        rows, at, place = extended, stratum, cluster
+        times = np.ones(int(cluster.max()) + 1, dtype=np.int64)
+    units = np.zeros((len(times), strata.n_strata, rows.shape[1]))
+    np.add.at(units, (place, at), rows)
+    return units.reshape(len(times), -1), times.astype(np.float64)
+
+
+def _stratum_means(parts: FloatArray, times: FloatArray | IntArray) -> FloatArray:
+    """Return the mean of each column in each stratum, shape (n_draws, n_strata, n_columns)."""
+    sums = np.tensordot(np.asarray(times, dtype=np.float64), parts, axes=1)
+    total, weighted = sums[..., :1], sums[..., 1:]
+    overall = weighted.sum(axis=1, keepdims=True) / total.sum(axis=1, keepdims=True)
+    result: FloatArray = np.where(
+        total > 0, np.divide(weighted, total, where=total > 0, out=np.zeros_like(weighted)), overall
+    )
+    return result

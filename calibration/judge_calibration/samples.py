@@ -1,0 +1,632 @@
+"""Labelled samples, production sums per verdict, and the confusion matrix of a judge."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from calibration.statistics.contingency import WHOLE, table_kappa, wilson_interval
+from calibration.statistics.estimate import OK, Estimate, not_estimable
+from calibration.statistics.intervals import two_sided_z, unseen_share_bound
+from calibration.statistics.validation import (
+    FloatArray,
+    IntArray,
+    check_confidence_level,
+    validated_codes,
+    validated_weights,
+)
+
+NO_DISAGREEMENT = "no disagreement seen"
+
+ESTIMATORS = (
+    "post_stratified",
+    "ppi_plus_plus",
+    "inversion",
+    "bayesian",
+    "bootstrap",
+    "lee",
+    "human_only",
+    "judge_raw",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Confusion:
+    """Human classes by judge verdicts.
+
+    Parameters
+    ----------
+    table : float array, shape (n_classes, n_verdicts)
+        Effective number of traces with that human class and that verdict. The first `n_classes`
+        verdicts are the classes; further columns are verdicts like `no_verdict` or `split`.
+    n : int
+        Labelled traces behind the table; its sum is the effective number, smaller with weights.
+    """
+
+    table: FloatArray
+    n: int
+
+
+def validated_human(human: ArrayLike) -> FloatArray:
+    """Return the human class shares, shape (n, n_classes), rows summing to one.
+
+    Raises
+    ------
+    ValueError
+        If the array is not two-dimensional, holds a value outside [0, 1], or a row does not
+        sum to one.
+    """
+    array = np.asarray(human, dtype=np.float64)
+    if array.ndim != 2:
+        raise ValueError(f"human must have shape (n, n_classes), got {array.shape!r}")
+    if array.size and not (np.isfinite(array).all() and array.min() >= 0):
+        raise ValueError(f"human must be in [0, 1], got {array.min()!r}")
+    sums = array.sum(axis=1)
+    if array.size and np.abs(sums - 1).max() > 1e-6:
+        worst = float(sums[np.abs(sums - 1).argmax()])
+        raise ValueError(f"human rows must sum to 1, got {worst!r}")
+    return array
+
+
+def confusion(
+    human: ArrayLike,
+    verdicts: IntArray,
+    *,
+    n_verdicts: int | None = None,
+    weights: FloatArray | None = None,
+) -> Confusion:
+    """Cross the human classes with the judge's verdicts.
+
+    A trace labelled by m reviewers counts 1/m for each of their classes, so disagreement among the
+    humans is kept rather than dropped or settled by the first.
+
+    Parameters
+    ----------
+    human : array-like of float, shape (n, n_classes)
+        Class shares per trace; one-hot for an adjudicated or single label.
+    verdicts : int array, shape (n,)
+        Verdict codes; codes from n_classes up are verdicts that are no class.
+    n_verdicts : int, optional
+        Number of verdict codes; the default is the larger of n_classes and the largest code + 1.
+    weights : float array, shape (n,), optional
+        Inverse inclusion probabilities. The table is scaled to the effective number (sum w)^2 /
+        sum w^2, so that intervals do not take weighted traces for more than they are.
+
+    Returns
+    -------
+    Confusion
+        The table and the number of labelled traces.
+
+    Raises
+    ------
+    ValueError
+        If shapes differ, a row does not sum to one, or a code is outside [0, n_verdicts).
+
+    Examples
+    --------
+    The second trace has two reviewers who disagree:
+
+    >>> confusion([[1, 0], [0.5, 0.5]], np.array([0, 1]), n_verdicts=3).table.tolist()
+    [[1.0, 0.5, 0.0], [0.0, 0.5, 0.0]]
+    """
+    shares = validated_human(human)
+    n, n_classes = shares.shape
+    codes = validated_codes(verdicts, n_codes=n_verdicts, name="verdicts")
+    if codes.shape != (n,):
+        raise ValueError(f"verdicts must have shape ({n},), got {codes.shape!r}")
+    if n_verdicts is None:
+        n_verdicts = max(n_classes, int(codes.max(initial=-1)) + 1)
+    if n_verdicts < n_classes:
+        raise ValueError(f"n_verdicts must be at least n_classes={n_classes}, got {n_verdicts!r}")
+    weight = validated_weights(weights, n)
+    if n:
+        weight = weight * weight.sum() / (weight @ weight)
+    table = np.zeros((n_verdicts, n_classes))
+    np.add.at(table, codes, shares * weight[:, None])
+    return Confusion(table=np.ascontiguousarray(table.T), n=n)
+
+
+def confusion_from_table(table: ArrayLike) -> Confusion:
+    """Wrap a table of counts, human classes in rows and verdicts in columns.
+
+    Raises
+    ------
+    ValueError
+        If the table has fewer columns than rows or a negative entry.
+
+    Examples
+    --------
+    >>> confusion_from_table([[8, 2], [1, 9]]).n
+    20
+    """
+    array = np.asarray(table, dtype=np.float64)
+    if array.ndim != 2 or array.shape[1] < array.shape[0]:
+        raise ValueError(
+            f"table must have shape (n_classes, n_verdicts) with n_verdicts >= n_classes, "
+            f"got {array.shape!r}"
+        )
+    if not (np.isfinite(array).all() and array.min(initial=0) >= 0):
+        raise ValueError(f"table must not hold negative counts, got {array.min()!r}")
+    return Confusion(table=array, n=round(float(array.sum())))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ProductionSums:
+    """Sufficient statistics of verdicts and penalties in production.
+
+    Parameters
+    ----------
+    credit : float array, shape (n_classes,)
+        Credit of each class.
+    levels : float array, shape (n_levels,)
+        The distinct credits above zero; f_s(p) = max(0, level - p) are the only functions of the
+        penalty that a score can be.
+    counts : float array, shape (n_verdicts,)
+        Traces with each verdict.
+    sums : float array, shape (n_levels, n_verdicts)
+        Sum of f_s over the traces with each verdict.
+    products : float array, shape (n_levels, n_levels, n_verdicts)
+        Sum of f_s f_u over the traces with each verdict.
+    raw_sum : float
+        Sum of scores if every verdict that is a class were right.
+    raw_n : int
+        Traces whose verdict is a class.
+    """
+
+    credit: FloatArray
+    levels: FloatArray
+    counts: FloatArray
+    sums: FloatArray
+    products: FloatArray
+    raw_sum: float
+    raw_n: int
+
+    @property
+    def n(self) -> int:
+        """Production traces that were judged."""
+        return round(float(self.counts.sum()))
+
+    @property
+    def has_costs(self) -> bool:
+        """Whether any trace has a penalty."""
+        return not np.allclose(self.sums, self.levels[:, None] * self.counts, rtol=1e-12, atol=0)
+
+
+def validated_credit(credit: ArrayLike) -> FloatArray:
+    """Return the credits of the classes, each in [0, 1].
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two or one lies outside [0, 1].
+    """
+    array = np.asarray(credit, dtype=np.float64)
+    if array.ndim != 1 or array.size < 2:
+        raise ValueError(f"credit must name at least two classes, got shape {array.shape!r}")
+    if not (array.min() >= 0 and array.max() <= 1):
+        raise ValueError(f"credit must be in [0, 1], got {array.min()!r} to {array.max()!r}")
+    return array
+
+
+def production_sums(
+    verdicts: IntArray,
+    penalties: FloatArray | None,
+    *,
+    credit: ArrayLike,
+    n_verdicts: int,
+) -> ProductionSums:
+    """Reduce judged production traces to sums per verdict.
+
+    Parameters
+    ----------
+    verdicts : int array, shape (n,)
+        Verdict codes; the labelled traces are included.
+    penalties : float array, shape (n,), optional
+        Cost penalty of each trace in [0, 1]; None scores without cost (gross).
+    credit : array-like of float, shape (n_classes,)
+        Credit of each class in [0, 1].
+    n_verdicts : int
+        Number of verdict codes, at least n_classes.
+
+    Returns
+    -------
+    ProductionSums
+        Counts, sums and products per verdict.
+
+    Raises
+    ------
+    ValueError
+        If shapes differ, a code is out of range, or a penalty is outside [0, 1].
+
+    Examples
+    --------
+    >>> sums = production_sums(
+    ...     np.array([0, 0, 1]), np.array([0.0, 0.5, 0.0]), credit=[1.0, 0.4], n_verdicts=2
+    ... )
+    >>> sums.levels.tolist(), sums.sums.tolist(), sums.raw_sum
+    ([0.4, 1.0], [[0.4, 0.4], [1.5, 1.0]], 1.9)
+    """
+    credits = validated_credit(credit)
+    if n_verdicts < credits.size:
+        raise ValueError(f"n_verdicts must be at least {credits.size}, got {n_verdicts!r}")
+    codes = validated_codes(verdicts, n_codes=n_verdicts, name="verdicts")
+    if penalties is None:
+        return production_sums_from_counts(np.bincount(codes, minlength=n_verdicts), credit=credits)
+    penalty = np.asarray(penalties, dtype=np.float64)
+    if penalty.shape != codes.shape:
+        raise ValueError(f"penalties must have shape {codes.shape!r}, got {penalty.shape!r}")
+    if penalty.size and not (penalty.min() >= 0 and penalty.max() <= 1):
+        raise ValueError(f"penalties must be in [0, 1], got {penalty.min()!r} to {penalty.max()!r}")
+    levels = np.unique(credits[credits > 0])
+    counts = np.bincount(codes, minlength=n_verdicts)
+    sums = np.zeros((levels.size, n_verdicts))
+    products = np.zeros((levels.size, levels.size, n_verdicts))
+    for k in np.flatnonzero(counts).tolist():
+        kept = np.maximum(0.0, levels[:, None] - penalty[codes == k])
+        sums[:, k] = kept.sum(axis=1)
+        products[:, :, k] = kept @ kept.T
+    of_class = sums[:, : credits.size]
+    return ProductionSums(
+        credit=credits,
+        levels=levels,
+        counts=counts.astype(np.float64),
+        sums=sums,
+        products=products,
+        raw_sum=float(of_class[levels[:, None] == credits].sum()),
+        raw_n=int(counts[: credits.size].sum()),
+    )
+
+
+def production_sums_from_counts(counts: ArrayLike, *, credit: ArrayLike) -> ProductionSums:
+    """Return the sums for production known only by its verdict counts, without penalties.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer verdicts than classes or a count is negative.
+
+    Examples
+    --------
+    >>> production_sums_from_counts([7, 3, 1], credit=[1.0, 0.0]).sums.tolist()
+    [[7.0, 3.0, 1.0]]
+    """
+    credits = validated_credit(credit)
+    array = np.asarray(counts, dtype=np.float64)
+    if array.ndim != 1 or array.size < credits.size:
+        raise ValueError(
+            f"counts must have at least {credits.size} entries, got shape {array.shape!r}"
+        )
+    if not (np.isfinite(array).all() and array.min() >= 0):
+        raise ValueError(f"counts must not be negative, got {array.min()!r}")
+    levels = np.unique(credits[credits > 0])
+    return ProductionSums(
+        credit=credits,
+        levels=levels,
+        counts=array,
+        sums=levels[:, None] * array,
+        products=levels[:, None, None] * levels[None, :, None] * array,
+        raw_sum=float(credits @ array[: credits.size]),
+        raw_n=round(float(array[: credits.size].sum())),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassQuality:
+    """How well the judge does on one class.
+
+    Parameters
+    ----------
+    recall : Estimate
+        Share of traces of this human class that got this verdict.
+    precision : Estimate
+        Share of traces with this verdict that are of this human class.
+    n_human, n_judge : float
+        Effective traces of the class and with the verdict.
+    """
+
+    recall: Estimate
+    precision: Estimate
+    n_human: float
+    n_judge: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeQuality:
+    """How well the judge does: accuracy, kappa, and each class."""
+
+    accuracy: Estimate
+    kappa: Estimate
+    per_class: tuple[ClassQuality, ...]
+    n: int
+
+
+def _share(successes: float, n: float, confidence_level: float, nothing: str) -> Estimate:
+    if n <= 0:
+        return not_estimable(nothing, method="wilson", confidence_level=confidence_level)
+    return Estimate(
+        value=float(successes / n),
+        interval=wilson_interval(successes, n, confidence_level=confidence_level),
+        n=round(n),
+        method="wilson",
+        confidence_level=confidence_level,
+    )
+
+
+def accuracy(confusion: Confusion, *, confidence_level: float = 0.95) -> Estimate:
+    """Estimate the share of labelled traces on which judge and humans give the same class.
+
+    Traces are independent. A verdict that is no class counts as wrong. With several reviewers the
+    share is the chance of agreeing with one of them drawn at random.
+
+    Raises
+    ------
+    ValueError
+        If `confidence_level` is outside (0, 1).
+
+    Examples
+    --------
+    >>> from calibration.judge_calibration.samples import confusion_from_table
+    >>> accuracy(confusion_from_table([[8, 2], [1, 9]])).value
+    0.85
+    """
+    check_confidence_level(confidence_level)
+    nothing = "no labelled traces with a verdict: label some"
+    total = float(confusion.table.sum())
+    return _share(float(np.trace(confusion.table)), total, confidence_level, nothing)
+
+
+def cohen_kappa(confusion: Confusion, *, confidence_level: float = 0.95) -> Estimate:
+    """Estimate Cohen's kappa between the judge and the humans.
+
+    Agreement beyond what the two class mixes alone would give: an always-pass judge gets 0
+    whatever its accuracy. Traces are independent. Verdicts that are no class are classes the
+    humans never use.
+
+    Parameters
+    ----------
+    confusion : Confusion
+        From `confusion` or `confusion_from_table`.
+    confidence_level : float, default 0.95
+        Target coverage, strictly between 0 and 1.
+
+    Returns
+    -------
+    Estimate
+        Kappa with a normal interval from the Fleiss-Cohen-Everitt standard error. Without any
+        disagreement the lower limit is the exact bound on the share of disagreeing traces put
+        through kappa. Without variation on one side there is no interval.
+
+    Raises
+    ------
+    ValueError
+        If `confidence_level` is outside (0, 1).
+
+    References
+    ----------
+    Fleiss, Cohen and Everitt (1969), "Large sample standard errors of kappa and weighted kappa",
+    Psychol. Bull. 72. https://doi.org/10.1037/h0028106
+
+    Examples
+    --------
+    Agreement 41/46; chance agreement (12 x 13 + 34 x 33) / 46^2:
+
+    >>> from calibration.judge_calibration.samples import confusion_from_table
+    >>> cohen_kappa(confusion_from_table([[10, 2], [3, 31]])).value
+    0.7255
+    """
+    check_confidence_level(confidence_level)
+    n_classes, n_verdicts = confusion.table.shape
+    total = float(confusion.table.sum())
+    method = "Fleiss-Cohen-Everitt, normal"
+    if total <= 0:
+        why = "no labelled traces with a verdict: label some"
+        return not_estimable(why, method=method, confidence_level=confidence_level)
+    square = np.zeros((n_verdicts, n_verdicts))
+    square[:n_classes] = confusion.table
+    found = table_kappa(square)
+    if found.value is None:
+        why = "undefined without variation: humans and judge name one class; label other traces"
+        return not_estimable(why, method=method, n=confusion.n, confidence_level=confidence_level)
+    interval: tuple[float, float] | None
+    status, se = OK, None
+    if found.observed >= WHOLE:
+        status, method = NO_DISAGREEMENT, "exact bound"
+        share = unseen_share_bound(total, confidence_level=confidence_level)
+        interval = max(-1.0, 1 - share / (1 - found.expected)), 1.0
+    elif max(square.sum(axis=0).max(), square.sum(axis=1).max()) >= WHOLE * total:
+        status = "no interval: humans or judge used a single class; label other traces"
+        interval = None
+    else:
+        se = found.se
+        reach = two_sided_z(confidence_level) * (se or 0.0)
+        interval = max(-1.0, found.value - reach), min(1.0, found.value + reach)
+    return Estimate(
+        value=found.value,
+        interval=interval,
+        n=confusion.n,
+        method=method,
+        confidence_level=confidence_level,
+        status=status,
+        se=se,
+    )
+
+
+def judge_quality(confusion: Confusion, *, confidence_level: float = 0.95) -> JudgeQuality:
+    """Estimate accuracy, kappa, and recall and precision of every class.
+
+    Parameters
+    ----------
+    confusion : Confusion
+        From `confusion` or `confusion_from_table`.
+    confidence_level : float, default 0.95
+        Target coverage, strictly between 0 and 1.
+
+    Returns
+    -------
+    JudgeQuality
+        Recall describes the judge; precision also depends on the class mix of the labels. A class
+        without labels or verdicts is ``not_estimable``.
+
+    Raises
+    ------
+    ValueError
+        If `confidence_level` is outside (0, 1).
+
+    Examples
+    --------
+    >>> from calibration.judge_calibration.samples import confusion_from_table
+    >>> judge_quality(confusion_from_table([[8, 2], [1, 9]])).per_class[0].recall.value
+    0.8
+    """
+    check_confidence_level(confidence_level)
+    table = confusion.table
+    rows, columns = table.sum(axis=1), table.sum(axis=0)
+    no_labels = "no labelled trace of this class: label more"
+    no_verdicts = "no labelled trace with this verdict: label more"
+    per_class = tuple(
+        ClassQuality(
+            recall=_share(float(table[k, k]), float(rows[k]), confidence_level, no_labels),
+            precision=_share(float(table[k, k]), float(columns[k]), confidence_level, no_verdicts),
+            n_human=float(rows[k]),
+            n_judge=float(columns[k]),
+        )
+        for k in range(table.shape[0])
+    )
+    return JudgeQuality(
+        accuracy=accuracy(confusion, confidence_level=confidence_level),
+        kappa=cohen_kappa(confusion, confidence_level=confidence_level),
+        per_class=per_class,
+        n=confusion.n,
+    )
+
+
+Design = Literal["production", "reference"]
+
+HEADLINE: Mapping[str, str] = {"production": "post_stratified", "reference": "inversion"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LabelledSample:
+    """Traces that have both a human label and a verdict.
+
+    Parameters
+    ----------
+    human : float array, shape (n, n_classes)
+        Class shares, rows summing to one: one-hot for an adjudicated or single label, else the
+        mean over the reviewers.
+    verdicts : int array, shape (n,)
+        Verdict codes; codes from n_classes up are verdicts that are no class.
+    penalties : float array, shape (n,), optional
+        Cost penalty of each trace in [0, 1]; None scores without cost.
+    weights : float array, shape (n,), optional
+        Inverse inclusion probabilities.
+    clusters : array, shape (n,), optional
+        Task of each trace, when tasks repeat.
+    """
+
+    human: FloatArray
+    verdicts: IntArray
+    penalties: FloatArray | None = None
+    weights: FloatArray | None = None
+    clusters: NDArray[np.generic] | None = None
+
+
+def judge_raw(production: ProductionSums, *, confidence_level: float = 0.95) -> Estimate:
+    """Return the mean score if every verdict were right: a diagnostic, never with an interval.
+
+    Traces whose verdict is no class do not enter; n counts the others. There is no interval
+    because its error is bias, which no sampling interval covers.
+
+    Examples
+    --------
+    >>> from calibration.judge_calibration.samples import production_sums_from_counts
+    >>> judge_raw(production_sums_from_counts([70, 30], credit=[1.0, 0.0])).value
+    0.7
+    """
+    if production.raw_n == 0:
+        why = "no production trace has a verdict: run the judge"
+        return not_estimable(why, method="judge as it is", confidence_level=confidence_level)
+    return Estimate(
+        value=production.raw_sum / production.raw_n,
+        interval=None,
+        n=production.raw_n,
+        method="judge as it is",
+        confidence_level=confidence_level,
+    )
+
+
+def judge_shares(production: ProductionSums) -> tuple[Estimate, ...]:
+    """Return the shares of the class verdicts as they are: a diagnostic, never with an interval.
+
+    Examples
+    --------
+    >>> from calibration.judge_calibration.samples import production_sums_from_counts
+    >>> found = judge_shares(production_sums_from_counts([70, 30, 9], credit=[1.0, 0.0]))
+    >>> found[0].value, found[1].value
+    (0.7, 0.3)
+    """
+    method = "judge as it is"
+    counts = production.counts[: production.credit.size]
+    if counts.sum() <= 0:
+        why = "no production trace has a verdict: run the judge"
+        return (not_estimable(why, method=method),) * counts.size
+    n = round(float(counts.sum()))
+    return tuple(
+        Estimate(value=float(count / counts.sum()), interval=None, n=n, method=method)
+        for count in counts
+    )
+
+
+def with_enough_labels(estimate: Estimate, labels: float, minimum_labels: int) -> Estimate:
+    """Return the share of a class without its interval when the class has too few labels."""
+    if not estimate.ok or labels >= minimum_labels:
+        return estimate
+    few = f"no interval: fewer than {minimum_labels} labels of this class"
+    return replace(estimate, interval=None, se=None, status=few)
+
+
+def verdict_rates(table: FloatArray, *, pseudo_count: float) -> FloatArray:
+    """Return P(verdict | human class), `pseudo_count` in total spread over each row.
+
+    Shape (..., n_classes, n_verdicts); the last axis sums to one.
+
+    Raises
+    ------
+    ValueError
+        If `pseudo_count` is negative or not finite.
+
+    Examples
+    --------
+    >>> verdict_rates(np.array([[8.0, 2.0], [1.0, 9.0]]), pseudo_count=0).tolist()
+    [[0.8, 0.2], [0.1, 0.9]]
+    """
+    if not 0 <= pseudo_count < np.inf:
+        raise ValueError(f"pseudo_count must be in [0, inf), got {pseudo_count!r}")
+    smoothed = table + pseudo_count / table.shape[-1]
+    rates: FloatArray = smoothed / smoothed.sum(axis=-1, keepdims=True)
+    return rates
+
+
+def right_inverse(rates: FloatArray) -> FloatArray:
+    """Return A with rates @ A = 1, shape (..., n_verdicts, n_classes); the last two axes count.
+
+    With as many verdicts as classes it is the inverse. With more it is the generalised least
+    squares one under equal class shares: of all right inverses that with the smallest variance
+    there, and its class shares sum to one for any mix of verdicts.
+
+    Examples
+    --------
+    >>> wide = np.array([[0.8, 0.1, 0.1], [0.2, 0.7, 0.1]])
+    >>> (wide @ right_inverse(wide)).round(9).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    >>> right_inverse(wide).sum(axis=1).tolist()
+    [1.0, 1.0, 1.0]
+    """
+    if rates.shape[-2] == rates.shape[-1]:
+        return np.linalg.inv(rates).astype(np.float64)
+    mix = np.broadcast_to(rates.mean(axis=-2, keepdims=True), rates.shape)
+    scaled = np.divide(rates, mix, out=np.zeros_like(rates), where=mix > 0)
+    found = np.linalg.solve(scaled @ np.swapaxes(rates, -1, -2), scaled)
+    return np.swapaxes(found, -1, -2).astype(np.float64)

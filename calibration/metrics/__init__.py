@@ -1,1 +1,0 @@
-"""The Agent Success Rate and its resampling interval."""

@@ -1,0 +1,205 @@
+"""CSV exports of agreement, judge traces and calibrated labels, safe in a spreadsheet.
+
+No cell of these runs as a formula in a spreadsheet.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from calibration.analyses.agreement.analysis import AgreementAnalysis
+from calibration.analyses.agreement.traces import TraceSet, rated_traces
+from calibration.analyses.judge.class_probabilities import CalibratedLabels
+from calibration.analyses.judge.disagreements import Said
+from calibration.analyses.judge.traces import JudgedTrace, JudgedTraces
+from calibration.errors import InputError
+from calibration.reporting.to_json import Json, estimate
+from calibration.reporting.to_json import agreement as as_json
+from calibration.tables.rows import Row, as_csv
+
+ESTIMATE = ("value", "lower", "upper", "confidence_level", "n", "method", "status")
+
+
+COLUMNS = (
+    "trace_id", "workflow", "agent", "verdict", "human", "adjudicated", "question",
+    "credit_difference", "moves", "judge_reason", "judge_evidence",
+)  # fmt: skip
+
+
+FORMATS = (".csv", ".parquet", ".jsonl")
+
+
+def estimates(result: AgreementAnalysis) -> str:
+    """Return every estimate of a result, one a row; `what` is its place in the JSON."""
+    rows = [
+        {
+            "what": what,
+            "value": of["value"],
+            "lower": None if of["interval"] is None else of["interval"][0],
+            "upper": None if of["interval"] is None else of["interval"][1],
+            **{name: of[name] for name in ("confidence_level", "n", "method", "status")},
+        }
+        for what, of in _estimates(as_json(result), "")
+    ]
+    return as_csv(["what", *ESTIMATE], rows)
+
+
+def _estimates(data: Any, where: str) -> Iterator[tuple[str, Json]]:
+    if isinstance(data, dict):
+        if {"value", "interval", "method"} <= data.keys():
+            yield where, data
+            return
+        parts = list(data.items())
+    elif isinstance(data, list):
+        parts = [(_called(of, k), of) for k, of in enumerate(data)]
+    else:
+        return
+    for name, of in parts:
+        yield from _estimates(of, f"{where}/{name}" if where else str(name))
+
+
+def _called(of: Any, place: int) -> str:
+    """Return what an entry of a list is about, so that its rows can be told apart."""
+    if not isinstance(of, dict):
+        return str(place)
+    about = [of.get("reviewer"), of.get("class"), *of.get("reviewers", []), *of.get("classes", [])]
+    return "+".join(str(part) for part in about if part is not None) or str(place)
+
+
+def agreement_traces_csv(result: AgreementAnalysis, chosen: TraceSet) -> str:
+    """Return some traces with everybody's class, in the order to adjudicate."""
+    rows = [
+        {
+            "trace_id": of.trace_id,
+            "entropy_bits": of.entropy,
+            "costs_alpha": of.cost,
+            "question": of.question,
+            "adjudicated": of.settled,
+            "week": of.week,
+            **{f"class by {who}": of.labels.get(who) for who in result.reviewers},
+        }
+        for of in rated_traces(result, chosen)
+    ]
+    columns = ["trace_id", "entropy_bits", "costs_alpha", "question", "adjudicated", "week"]
+    return as_csv([*columns, *(f"class by {who}" for who in result.reviewers)], rows)
+
+
+def ratings(result: AgreementAnalysis) -> str:
+    """Return the ratings that agreement is about, as ``asr agreement FILE`` reads them."""
+    rows = [
+        {"item": trace_id, "rater": who, "label": result.classes[code]}
+        for trace_id, given in zip(result.trace_ids, result.codes.tolist(), strict=True)
+        for who, code in zip(result.reviewers, given, strict=True)
+        if code >= 0
+    ]
+    return as_csv(["item", "rater", "label"], rows)
+
+
+def judge_traces_csv(judged: JudgedTraces, chosen: TraceSet) -> str:
+    """Return some traces with verdict, labels and the reasons of both, in their order."""
+    by_id = {of.trace_id: of for of in judged.labelled}
+    people = sorted({said.reviewer for of in judged.labelled for said in of.labels})
+    said = [f"{what} of {who}" for who in people for what in ("class", "reason", "evidence")]
+    rows = (_row(trace_id, by_id.get(trace_id), people) for trace_id in chosen.trace_ids)
+    return as_csv([*COLUMNS, *said], rows)
+
+
+def human_side(of: JudgedTrace) -> str:
+    """Return the class of a trace, or the classes with their shares.
+
+    A trace on which reviewers differ and nobody has settled it has several.
+    """
+    if len(of.human) == 1:
+        return next(iter(of.human))
+    return ", ".join(f"{name} {share:.2g}" for name, share in of.human.items())
+
+
+def _row(trace_id: str, of: JudgedTrace | None, people: list[str]) -> Row:
+    row: Row = dict.fromkeys(COLUMNS)
+    row["trace_id"] = trace_id
+    row |= {f"{what} of {who}": None for who in people for what in ("class", "reason", "evidence")}
+    if of is None:
+        return row
+    row |= {
+        "workflow": of.workflow,
+        "agent": of.agent,
+        "verdict": of.verdict,
+        "human": human_side(of),
+        "adjudicated": "yes" if of.adjudicated else "no",
+        "judge_reason": of.reason,
+        "judge_evidence": _quoted(of.evidence),
+    }
+    if of.differs is not None:
+        row |= {
+            "question": of.differs.question,
+            "credit_difference": of.differs.credit_difference,
+            "moves": of.differs.moves,
+        }
+    for said in of.labels:
+        row |= _said(said)
+    return row
+
+
+def _said(said: Said) -> Row:
+    return {
+        f"class of {said.reviewer}": said.outcome,
+        f"reason of {said.reviewer}": said.rationale,
+        f"evidence of {said.reviewer}": _quoted(said.evidence),
+    }
+
+
+def _quoted(evidence: tuple[dict[str, str], ...]) -> str | None:
+    return "\n".join(f"{part['step_id']}: {part['quote']}" for part in evidence) or None
+
+
+def about(labels: CalibratedLabels) -> Json:
+    """Return what whoever reads the file must know."""
+    return {
+        "what": "class probabilities given verdict and workflow; for drill-down and sampling",
+        "batch_id": labels.batch_id,
+        "judge_id": labels.judge_id,
+        "n": len(labels.frame),
+        "headline": estimate(labels.headline),
+        "mean_of_these_labels": labels.plug_in,
+        "note": labels.note,
+        "simulated": labels.simulated,
+        "calibration": labels.fingerprint,
+    }
+
+
+def labels_csv(labels: CalibratedLabels) -> str:
+    """Return the labels as CSV."""
+    rows = (
+        {str(name): value for name, value in row.items()} for row in labels.frame.to_dict("records")
+    )
+    return as_csv([str(name) for name in labels.frame.columns], rows)
+
+
+def write_labels(labels: CalibratedLabels, target: Path) -> Path:
+    """Write the labels, and beside them what they are; return that second file.
+
+    Raises
+    ------
+    InputError
+        If the name ends in none of `FORMATS`.
+    """
+    form = target.suffix.lower()
+    if form not in FORMATS:
+        raise InputError(f"{target}: must end in {', '.join(FORMATS)}")
+    beside = target.with_name(target.name + ".about.json")
+    words = json.dumps(about(labels), indent=2, ensure_ascii=False, allow_nan=False)
+    if form == ".csv":
+        target.write_text(labels_csv(labels), encoding="utf-8", newline="")
+    elif form == ".jsonl":
+        text = labels.frame.to_json(orient="records", lines=True, double_precision=15)
+        target.write_text(text, encoding="utf-8")
+    else:
+        table = pa.Table.from_pandas(labels.frame, preserve_index=False)
+        known = table.schema.metadata or {}
+        pq.write_table(table.replace_schema_metadata({**known, b"about": words.encode()}), target)
+    beside.write_text(words + "\n", encoding="utf-8")
+    return beside

@@ -1,0 +1,1 @@
+"""What each report says, in which order."""

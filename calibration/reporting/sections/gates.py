@@ -1,0 +1,162 @@
+"""Gates as text for a terminal, and as JSON."""
+
+from collections.abc import Iterator
+
+from calibration.analyses.gates.run import GateAnalysis
+from calibration.gates.evaluate import GateResult, Part
+from calibration.reporting.render_text import number, table
+from calibration.reporting.to_json import Json, estimate, success_rate
+
+IN_POINTS = ("non_inferior", "regression")
+
+SHOWN_PARTS = 40
+
+
+def gates(result: GateAnalysis) -> Iterator[str]:
+    """Yield the report on all gates."""
+    yield from result.marks
+    yield verdict(result)
+    yield f"Agent success rate (ASR) {number(result.asr)}  {result.kind}"
+    yield ""
+    yield from table(
+        ["gate", "level", "result", "value", "n"],
+        [[g.name, g.level, word(g), figure(g), f"{g.n:,}"] for g in result.report.gates],
+    )
+    yield ""
+    for gate in result.report.gates:
+        yield from _detail(gate)
+    yield ""
+    for note in result.notes:
+        yield f"  {note}"
+    for row in result.set_aside:
+        first = f" (the first: {row.examples[0]:.160})" if row.examples else ""
+        yield f"  set aside: {row.n:,} rows, {row.reason}{first}"
+    level = 100 * result.report.confidence_level
+    yield (
+        f"{result.n_runs:,} runs of {result.n_tasks:,} tasks; {level:g} % intervals; taxonomy "
+        f"{result.taxonomy_version} ({result.taxonomy_fingerprint[:12]}); seed {result.seed}; "
+        f"fingerprint {result.fingerprint[:16]}"
+    )
+
+
+def verdict(result: GateAnalysis) -> str:
+    """Return the first line: whether the run passes, and what stopped it."""
+    blocking = result.report.blocking
+    musts = [gate.status for gate in result.report.gates if gate.level == "must"]
+    if blocking:
+        return f"GATES FAILED: {', '.join(gate.name for gate in blocking)}"
+    if not musts:
+        return "GATES PASSED: none of them is a must"
+    passed = musts.count("pass")
+    if passed == len(musts):
+        return f"GATES PASSED: all {passed} that must"
+    without = len(musts) - passed
+    return (
+        f"GATES PASSED: {passed} of {len(musts)} that must; {without} had no result, as "
+        "allow_skipped permits"
+    )
+
+
+def word(gate: GateResult) -> str:
+    """Return the status as it is shown, marked where it fails the run."""
+    shown = gate.status.replace("_", " ").upper() if gate.blocks else gate.status.replace("_", " ")
+    return f"{shown} !" if gate.blocks else shown
+
+
+def figure(gate: GateResult | Part, *, points: bool | None = None) -> str:
+    """Return value and interval; changes in percentage points."""
+    if gate.value is None:
+        return "-"
+    in_points = gate.name in IN_POINTS if points is None else points
+    scale, sign, unit = (100, "+", " pp") if in_points else (1, "", "")
+    digits = 1 if in_points else 3
+    text = f"{scale * gate.value:{sign}.{digits}f}"
+    if gate.interval is not None:
+        low, high = (scale * limit for limit in gate.interval)
+        text += f" [{low:{sign}.{digits}f}, {high:{sign}.{digits}f}]"
+    return text + unit
+
+
+def _detail(gate: GateResult) -> Iterator[str]:
+    why = f": {gate.why}" if gate.why else ""
+    yield f"{gate.name}, {gate.rule}: {word(gate)}{why}"
+    if gate.method:
+        yield f"    {gate.method}, n = {gate.n:,}"
+    if gate.blocks and gate.status in ("skipped", "not_estimable"):
+        yield (
+            f"    a must gate without a result fails: mend it, or set allow_skipped = true under "
+            f'[gates."{gate.name}"]'
+        )
+    for part in gate.parts[:SHOWN_PARTS]:
+        reason = f"  ({part.why})" if part.why else ""
+        shown = figure(part, points=gate.name in IN_POINTS)
+        yield (
+            f"    {part.status.replace('_', ' '):<14}{part.name} {shown} {part.rule}, "
+            f"n = {part.n:,}{reason}"
+        )
+    if len(gate.parts) > SHOWN_PARTS:
+        yield f"    and {len(gate.parts) - SHOWN_PARTS} more, all in --json"
+
+
+def gates_data(result: GateAnalysis) -> Json:
+    """Return the report as JSON."""
+    return {
+        "passed": not result.report.blocking,
+        "exit_code": result.report.exit_code,
+        "marks": list(result.marks),
+        "gates": [_gate(gate) for gate in result.report.gates],
+        "asr": estimate(result.asr),
+        "calibrated": result.calibrated,
+        "kind": result.kind,
+        "rates": success_rate(result.rates),
+        "n_runs": result.n_runs,
+        "n_tasks": result.n_tasks,
+        "baseline": None
+        if result.baseline is None
+        else {"taxonomy": result.baseline.taxonomy, "failed": list(result.baseline.failed)},
+        "notes": list(result.notes),
+        "set_aside": [
+            {"reason": row.reason, "n": row.n, "examples": list(row.examples)}
+            for row in result.set_aside
+        ],
+        "settings": {
+            "confidence_level": result.settings.confidence_level,
+            "partial_plus_passes": result.settings.partial_plus_passes,
+            "max_set_aside": result.settings.max_set_aside,
+            "ceilings": dict(result.settings.ceilings),
+        },
+        "taxonomy": {
+            "version": result.taxonomy_version,
+            "fingerprint": result.taxonomy_fingerprint,
+        },
+        "seed": result.seed,
+        "fingerprint": result.fingerprint,
+    }
+
+
+def _gate(gate: GateResult) -> Json:
+    return {
+        "name": gate.name,
+        "level": gate.level,
+        "status": gate.status,
+        "blocks": gate.blocks,
+        "value": gate.value,
+        "interval": None if gate.interval is None else list(gate.interval),
+        "threshold": gate.threshold,
+        "rule": gate.rule,
+        "n": gate.n,
+        "method": gate.method,
+        "why": gate.why,
+        "parts": [
+            {
+                "name": part.name,
+                "status": part.status,
+                "value": part.value,
+                "interval": None if part.interval is None else list(part.interval),
+                "rule": part.rule,
+                "n": part.n,
+                "why": part.why,
+            }
+            for part in gate.parts
+        ],
+    }

@@ -1,0 +1,126 @@
+"""The reference dataset as terminal text and JSON."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from calibration.records import OUTCOMES, Trace
+from calibration.reporting.render_text import figure, notes, percent, table
+from calibration.reporting.to_json import estimate
+from reference_dataset.records import CanonicalLabel, Problem
+from reference_dataset.repeat_pass import RepeatAgreement, RepeatPass
+from reference_dataset.statistics import DatasetStats
+
+
+def problems_json(problems: list[Problem]) -> dict[str, Any]:
+    """Return what a validation found."""
+    return {"ok": not problems, "problems": [asdict(problem) for problem in problems]}
+
+
+def stats_json(stats: DatasetStats, again: RepeatPass | None) -> dict[str, Any]:
+    """Return the counts of a dataset and the agreement of its second pass."""
+    return asdict(stats) | {"second_pass": None if again is None else _second_pass_json(again)}
+
+
+def _second_pass_json(again: RepeatPass) -> dict[str, Any]:
+    return {
+        "n_traces": again.n_traces,
+        "coefficients": _coefficients(again.overall),
+        "per_class": {name: _coefficients(of) for name, of in again.classes.items()},
+        "per_node": {node: _coefficients(of) for node, of in again.nodes.items()},
+        "table": [list(row) for row in again.table],
+        "n_disagreements": len(again.disagreements),
+        "settled": again.settled,
+        "repaired_agreed": again.repaired_agreed,
+        "disagreements": [asdict(found) for found in again.disagreements],
+    }
+
+
+def _coefficients(of: RepeatAgreement) -> dict[str, Any]:
+    return {
+        "percent_agreement": estimate(of.percent_agreement),
+        "krippendorff_alpha": estimate(of.alpha),
+        "gwet_ac": estimate(of.ac1),
+    }
+
+
+def stats(counts: DatasetStats) -> Iterator[str]:
+    """Yield what a dataset is made of."""
+    yield f"{counts.n_traces} traces, {counts.long_traces} of them with 12 or more steps"
+    rows = [
+        [family, *[str(of[name]) for name in OUTCOMES], str(sum(of.values()))]
+        for family, of in counts.classes.items()
+    ]
+    totals = [sum(of[name] for of in counts.classes.values()) for name in OUTCOMES]
+    yield from table(
+        ["family", *OUTCOMES, "all"], [*rows, ["all", *map(str, totals), str(sum(totals))]]
+    )
+    yield "steps       p10 {:.0f}  p50 {:.0f}  p90 {:.0f}".format(*counts.steps)
+    yield "words       p10 {:.0f}  p50 {:.0f}  p90 {:.0f}".format(*counts.words)
+    yield f"over budget {counts.over_ceiling} ({percent(counts.over_ceiling / counts.n_traces)})"
+    mix = ", ".join(f"{name} {n}" for name, n in sorted(counts.difficulty.items()))
+    yield f"difficulty  {mix}"
+    yield "forms       " + ", ".join(f"{name} {n}" for name, n in counts.forms.items())
+
+
+def second_pass(again: RepeatPass | None) -> Iterator[str]:
+    """Yield how far the second pass agreed, and what became of its disagreements."""
+    if again is None:
+        yield "second pass none"
+        return
+    yield ""
+    yield f"REPEAT PASS OF THE AUTHORS  {again.n_traces} traces, blind, before settlement"
+    yield "An upper bound on what strangers will reach; 95 % intervals."
+    rows = [("all classes", again.overall), *again.classes.items()]
+    rows += [(f"at {node}", of) for node, of in again.nodes.items()]
+    yield from table(
+        ["", "traces", "agreement", "alpha", "AC1"],
+        [
+            [name, str(of.alpha.n), figure(of.percent_agreement), figure(of.alpha), figure(of.ac1)]
+            for name, of in rows
+        ],
+    )
+    yield from notes(
+        (name, found) for name, of in rows for found in (of.percent_agreement, of.alpha, of.ac1)
+    )
+    yield from ("", "labels of that time (rows) and second reading (columns)")
+    counts = zip(OUTCOMES, again.table, strict=True)
+    yield from table(["", *OUTCOMES], [[name, *map(str, row)] for name, row in counts])
+    decided = ", ".join(f"{name} {n}" for name, n in again.settled.items()) or "none"
+    yield ""
+    yield f"{len(again.disagreements)} disagreements: {decided}"
+    if again.repaired_agreed:
+        yield f"{again.repaired_agreed} more traces repaired although the classes agreed"
+    for found in again.disagreements:
+        yield f"  {found.trace_id}: {found.before}, read as {found.second}; {found.decision}"
+        if found.why:
+            yield f"    {found.why}"
+
+
+def trace(shown: Trace, label: CanonicalLabel | None) -> Iterator[str]:
+    """Yield a trace in full and, when asked for, its canonical label."""
+    yield f"{shown.trace_id}  {shown.workflow}  {len(shown.steps)} steps  {shown.status}"
+    yield from ("", "TASK", *shown.prompt.splitlines())
+    for item in shown.inputs:
+        yield from ("", f"INPUT {item.name}", *item.text.splitlines())
+    yield from ("", "SUB-GOALS")
+    for goal in shown.sub_goals:
+        yield f"  {goal.id}. {goal.text}{'' if goal.matters else ' (minor)'}"
+    for step in shown.steps:
+        yield from ("", f"{step.step_id} {step.role} {step.tool or ''}".rstrip())
+        for text in (step.content, step.arguments, step.result):
+            yield from (text or "").splitlines()
+    yield from ("", "RESPONSE", *(shown.response or "(none)").splitlines())
+    if label is not None:
+        yield from ("", *_label(label))
+
+
+def _label(label: CanonicalLabel) -> Iterator[str]:
+    yield f"CANONICAL LABEL {label.outcome} ({label.difficulty})"
+    if label.overridden is not None:
+        yield f"  overridden: {label.overridden}"
+    yield "  " + ", ".join(f"{node}: {answer}" for node, answer in label.answers.items())
+    yield f"  {label.rationale}"
+    for item in label.evidence:
+        yield f"  {item.step_id}: {item.quote!r}: {item.shows}"
+    yield f"  not {label.nearest_wrong}: {label.why_not}"

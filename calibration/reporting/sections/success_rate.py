@@ -1,0 +1,1205 @@
+"""The success-rate report and the comparison of two runs as documents."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import ceil
+
+from calibration.analyses.success_rate.comparison import ProductionComparison, Side
+from calibration.analyses.success_rate.report import (
+    Change,
+    CostPanel,
+    Group,
+    Passes,
+    ProductionReport,
+    Signal,
+    VerdictMix,
+    VerdictWeek,
+    WorkItem,
+    WorkList,
+)
+from calibration.records import OUTCOMES
+from calibration.reporting.document import (
+    Block,
+    Document,
+    Facts,
+    Headline,
+    Listing,
+    Mark,
+    Name,
+    Point,
+    Row,
+    Section,
+    Table,
+    Trend,
+    Words,
+)
+from calibration.reporting.document import Row as TableRow
+from calibration.reporting.render_text import percent, usd
+from calibration.reporting.to_json import Json, class_changes, difference, origin, success_rate
+from calibration.statistics.estimate import OK, Estimate
+from calibration.success_rate.comparison import ClassChange, Comparison, Difference
+from calibration.success_rate.pass_at_k import ADVISE_BAYESIAN, PassAtK
+from calibration.success_rate.trend import Week, WeeklySeries
+from calibration.text import shown
+
+FEWEST_DIGITS, MOST_DIGITS = 3, 5
+
+
+FLAGS = (
+    "Flagged when a share moved by more than 2 pp and a test that keeps the runs of a task "
+    "together holds at .05 after Benjamini-Hochberg over the five classes."
+)
+
+
+SHOWN_WEEKS = 8
+
+KINDS = ("latency", "cost")
+
+SHIFT = (
+    "Distance: what part of the runs would have to be of another class for the week to look like "
+    "all weeks before it; by chance: what it would be with nothing changed. Flagged above 2 pp "
+    "where a test that keeps the runs of a task together holds at .05 after Benjamini-Hochberg "
+    "over the weeks. A shift says that runs or judge have changed, not which of them."
+)
+
+
+MOST_IN_TEXT = 3
+
+# Multiples of the ceiling that are drawn; what lies beyond is drawn at the end.
+LEAST_TIMES, MOST_TIMES = 2, 20
+
+# A cell holds 200 characters, and evidence must not be cut off for a long reason.
+MOST_WHY, MOST_QUOTED = 110, 80
+
+
+MOST_GROUPS = 50
+
+
+# Settings that stand in a line of their own.
+SAID = ("files", "postgres", "table", "spark", "seed", "resamples", "confidence_level")
+
+
+ABOUT = (
+    "pass@k: at least one of k trials of a task is complete; pass^k: all k are. Means over tasks, "
+    "each the same; tasks with fewer than k labelled trials are left out and counted."
+)
+
+
+MOST_POINTS = 40
+
+
+TITLE = "Agent Success Rate report"
+
+
+FORMAT = "asr-comparison/1"
+
+
+def digits_for(result: Estimate) -> int:
+    """Return how many digits an interval of that width needs to be seen.
+
+    Examples
+    --------
+    >>> digits_for(Estimate(value=0.5, interval=(0.4996, 0.5004), n=9, method="bootstrap"))
+    4
+    """
+    digits = FEWEST_DIGITS
+    while result.half_width and digits < MOST_DIGITS and result.half_width < 10.0**-digits:
+        digits += 1
+    return digits
+
+
+def rate(result: Estimate | None) -> str:
+    """Return a rate with its limits; a `+` says that its status stands below."""
+    if result is None:
+        return "-"
+    if result.value is None:
+        return "not estimable +"
+    digits = digits_for(result)
+    limits = "" if result.interval is None else f" {between(result.interval, digits)}"
+    return f"{result.value:.{digits}f}{limits}{'' if result.status == OK else ' +'}"
+
+
+def share(result: Estimate | None) -> str:
+    """Return a share in percent with its limits.
+
+    Examples
+    --------
+    >>> share(Estimate(value=0.62, interval=(0.588, 0.645), n=1000, method="bootstrap"))
+    '62.0 % [58.8, 64.5]'
+    """
+    if result is None:
+        return "-"
+    if result.value is None:
+        return "not estimable +"
+    digits = digits_for(result) - 2
+    limits = ""
+    if result.interval is not None:
+        low, high = (100 * end for end in result.interval)
+        limits = f" [{low:.{digits}f}, {high:.{digits}f}]"
+    return f"{100 * result.value:.{digits}f} %{limits}{'' if result.status == OK else ' +'}"
+
+
+def money(result: Estimate | None) -> str:
+    """Return an estimated amount in USD with its limits."""
+    if result is None or result.value is None:
+        return "-"
+    limits = ""
+    if result.interval is not None:
+        limits = f" [{', '.join(usd(end) for end in result.interval)}]"
+    return usd(result.value) + limits
+
+
+def between(interval: tuple[float, float], digits: int = 3) -> str:
+    """Return limits in brackets."""
+    return f"[{interval[0]:.{digits}f}, {interval[1]:.{digits}f}]"
+
+
+def points(change: Difference | None) -> str:
+    """Return a difference in percentage points with its limits."""
+    if change is None:
+        return "-"
+    result = change.estimate
+    if result.value is None:
+        return "not estimable +"
+    limits = ""
+    if result.interval is not None:
+        low, high = (100 * end for end in result.interval)
+        limits = f" [{low:+.1f}, {high:+.1f}]"
+    return f"{100 * result.value:+.1f} pp{limits}{'' if result.status == OK else ' +'}"
+
+
+def p_value(p: float | None) -> str:
+    """Return a p-value, no finer than it means anything."""
+    return "-" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def resting(title: str, basis: str) -> str:
+    """Return a title with what its numbers rest on, where that is not what the headline does.
+
+    Examples
+    --------
+    >>> resting("By model", "human labels alone"), resting("By model", "")
+    ('By model (human labels alone)', 'By model')
+    """
+    return f"{title} ({basis})" if basis else title
+
+
+def count(n: int) -> str:
+    """Return a whole number with separators."""
+    return f"{n:,}"
+
+
+def statuses(named: Iterable[tuple[str, Estimate | None]]) -> Iterator[str]:
+    """Yield what `+` stands for, each status once with the names it holds for."""
+    by_status: dict[str, list[str]] = {}
+    for name, result in named:
+        if result is not None and result.status != OK:
+            by_status.setdefault(result.status.replace("_", " ", 1), []).append(name)
+    for status, names in by_status.items():
+        named_ones = list(dict.fromkeys(names))
+        few = ", ".join(named_ones[:6]) + (" and others" if len(named_ones) > 6 else "")
+        said = f"+ {few}: {status}"
+        yield Name(said) if any(isinstance(name, Name) for name in named_ones) else said
+
+
+def mark(
+    result: Estimate | None, *, hollow: bool = False, target: float | None = None
+) -> Mark | None:
+    """Return what to draw of an estimate."""
+    if result is None or result.value is None:
+        return None
+    low, high = result.interval or (None, None)
+    # A value without limits must not look as sure as one with them.
+    open_dot = hollow or result.interval is None
+    return Mark(value=result.value, low=low, high=high, hollow=open_dot, target=target)
+
+
+def scale_of(marks: Iterable[Mark | None], *, from_zero: bool = False) -> tuple[float, float]:
+    """Return a scale within [0, 1] that holds all marks, in steps of .05."""
+    ends = [
+        end
+        for m in marks
+        if m is not None
+        for end in (m.value, m.low, m.high, m.target)
+        if end is not None
+    ]
+    if not ends:
+        return 0.0, 1.0
+    low = 0.0 if from_zero else max(0.0, (min(ends) * 20 // 1 - 1) / 20)
+    high = min(1.0, (max(ends) * 20 // 1 + 1) / 20)
+    return low, max(high, low + 0.05)
+
+
+def changes(change: Change, basis: str = "") -> Iterator[Block]:
+    """Yield what became of the classes and of the rate; `basis` says of which runs."""
+    title = resting(f"{change.later} against {change.earlier}", basis)
+    yield change_table(change.classes, title=title)
+    yield Words(text=FLAGS, kind="small")
+    said = asr_change(change.before, change.after, change.asr)
+    yield Words(text=f"By {basis}, t{said[1:]}" if basis else said)
+
+
+def change_table(classes: Sequence[ClassChange], *, title: str) -> Table:
+    """Return what became of every class share; a flag needs size and evidence."""
+    return Table(
+        title=title,
+        head=("class", "before", "after", "change", "adjusted p", "flag"),
+        rows=tuple(
+            Row(
+                cells=(
+                    c.outcome,
+                    percent(c.before),
+                    percent(c.after),
+                    points(c.change),
+                    p_value(c.adjusted_p_value),
+                    "moved" if c.flagged else "",
+                ),
+                mark=_drawn(c),
+                flagged=c.flagged,
+            )
+            for c in classes
+        ),
+        scale=_around_zero(classes),
+        scale_labels=tuple(f"{100 * end:+.0f} pp" for end in _around_zero(classes)),
+        notes=tuple(statuses((c.outcome, c.change.estimate) for c in classes)),
+    )
+
+
+def _around_zero(classes: Sequence[ClassChange]) -> tuple[float, float]:
+    ends = [
+        abs(end) for c in classes for end in (c.change.estimate.interval or (c.after - c.before,))
+    ]
+    reach = max(0.05, -(-max(ends, default=0.0) * 20 // 1) / 20)
+    return -reach, reach
+
+
+def asr_change(before: Estimate, after: Estimate, asr: Difference) -> str:
+    """Return what became of the rate in a sentence."""
+    words = f"The ASR went from {rate(before)} to {rate(after)}: {points(asr)}"
+    if asr.p_value is not None:
+        p = p_value(asr.p_value)
+        words += f", p {p if p.startswith('<') else '= ' + p}"
+    if asr.minimum_detectable is not None:
+        seen = 100 * asr.minimum_detectable
+        words += f"; a change of {seen:.1f} pp would be seen with a power of {asr.power:g}"
+    if asr.estimate.status != "ok":
+        words += f"; {asr.estimate.status.replace('_', ' ', 1)}"
+    return words + "."
+
+
+def _drawn(c: ClassChange) -> Mark:
+    low, high = c.change.estimate.interval or (None, None)
+    # A value without limits must not look as sure as one with them.
+    open_dot = c.change.estimate.interval is None
+    return Mark(value=c.after - c.before, low=low, high=high, target=0.0, hollow=open_dot)
+
+
+def signal_blocks(report: ProductionReport) -> Iterator[Block]:
+    """Yield the rates, the percentiles, the verdicts, and what was not recorded."""
+    recorded = [s for s in report.signals if s.recorded]
+    rates = [s for s in recorded if s.unit in ("share", "score")]
+    if rates:
+        yield from _table("Rates", rates)
+        # Two tables: one of all is wider than a page.
+        for title, of_users in (("Rates", False), ("Feedback", True)):
+            own = [s for s in rates if s.key.startswith("feedback") == of_users]
+            if own:
+                yield from _by_week(f"{title} week by week", own)
+    amounts = [s for s in recorded if s.unit not in ("share", "score")]
+    if amounts:
+        yield from _table("Latency and cost of a run", amounts)
+    for kind in KINDS:
+        own = [s for s in amounts if s.key.startswith(kind)]
+        if own:
+            yield from _by_week(f"{kind.capitalize()} week by week", own)
+    mix = report.verdict_mix
+    if mix is not None and mix.weeks:
+        yield from _mix(mix)
+    yield from _missing(report)
+
+
+def _table(title: str, shown: Sequence[Signal]) -> Iterator[Block]:
+    shares = [s for s in shown if s.unit == "share"]
+    marks = {s.key: mark(s.over_all) for s in shares}
+    low, high = scale_of(marks.values(), from_zero=True)
+    weeks = min(len(_weeks(shown)), SHOWN_WEEKS)
+    yield Table(
+        title=title,
+        head=("signal", "over all", "n", f"last {weeks} weeks" if weeks > 1 else "by week"),
+        rows=tuple(
+            Row(
+                cells=(
+                    s.name,
+                    _value(s.over_all, s.unit),
+                    count(s.over_all.n),
+                    _last(s),
+                ),
+                mark=marks.get(s.key),
+            )
+            for s in shown
+        ),
+        scale=(low, high) if shares else None,
+        scale_labels=(f"{100 * low:.0f} %", f"{100 * high:.0f} %"),
+        notes=(
+            *statuses((s.name, s.over_all) for s in shown),
+            *(f"Of shares: {m}." for m in dict.fromkeys(s.over_all.method for s in shares)),
+        ),
+    )
+
+
+def _last(signal: Signal) -> str:
+    found = [_short(e, signal.unit) for _, e in signal.by_week[-SHOWN_WEEKS:]]
+    # Units once, so that the numbers of weeks stand together.
+    sign = {"share": " %", "s": " s"}.get(signal.unit, "")
+    return ", ".join(text.removesuffix(sign) for text in found) + sign if found else "-"
+
+
+def _by_week(title: str, shown: Sequence[Signal]) -> Iterator[Block]:
+    weeks = _weeks(shown)
+    if len(weeks) < 2:
+        return
+    by_week = [dict(s.by_week) for s in shown]
+    yield Table(
+        title=f"{title}: {len(weeks)} weeks",
+        head=("week", *(s.name for s in shown)),
+        rows=tuple(
+            Row(
+                cells=(
+                    week,
+                    *(
+                        _value(found.get(week), s.unit)
+                        for s, found in zip(shown, by_week, strict=True)
+                    ),
+                )
+            )
+            for week in weeks
+        ),
+        notes=tuple(statuses((f"{week} ({s.name})", e) for s in shown for week, e in s.by_week)),
+        folded=True,
+        most_in_text=0,
+    )
+
+
+def _weeks(shown: Sequence[Signal]) -> list[str]:
+    return sorted({week for s in shown for week, _ in s.by_week})
+
+
+def _mix(mix: VerdictMix) -> Iterator[Block]:
+    names = [
+        name
+        for name, _ in mix.weeks[0].shares
+        if any(dict(w.shares)[name].value for w in mix.weeks)
+    ]
+    yield Table(
+        title="The judge's verdicts, each week against the weeks before",
+        head=("week", *names, "n", "distance", "by chance", "adjusted p", "flag"),
+        rows=tuple(_mix_row(week, names) for week in mix.weeks[-SHOWN_WEEKS:]),
+        notes=tuple(
+            f"+ {week.week}: {week.shift.status.replace('_', ' ', 1)}"
+            for week in mix.weeks[-SHOWN_WEEKS:]
+            if week.shift.status.startswith("not_estimable")
+        ),
+    )
+    if len(mix.weeks) > SHOWN_WEEKS:
+        yield Words(
+            text=f"{len(mix.weeks) - SHOWN_WEEKS} earlier weeks stand in the JSON report.",
+            kind="small",
+        )
+    yield Words(text=SHIFT, kind="small")
+
+
+def _mix_row(week: VerdictWeek, names: Sequence[str]) -> Row:
+    shares, shift = dict(week.shares), week.shift
+    sign = " +" if shift.status.startswith("not_estimable") else ""
+    return Row(
+        cells=(
+            week.week,
+            *(_short(shares[name], "share") for name in names),
+            count(week.n),
+            "first week" if shift.distance is None else f"{100 * shift.distance:.1f} pp{sign}",
+            "-" if shift.by_chance is None else f"{100 * shift.by_chance:.1f} pp",
+            p_value(shift.adjusted_p_value),
+            "moved" if shift.flagged else "",
+        ),
+        flagged=shift.flagged,
+    )
+
+
+def _missing(report: ProductionReport) -> Iterator[Block]:
+    by_status: dict[str, list[str]] = {}
+    named = [(s.name, s.over_all.status) for s in report.signals if not s.recorded]
+    if report.verdict_mix is not None and not report.verdict_mix.weeks:
+        named.append(("the judge's verdicts by week", report.verdict_mix.status))
+    for name, status in named:
+        by_status.setdefault(status.removeprefix("not_estimable: "), []).append(name)
+    if by_status:
+        yield Listing(
+            items=tuple(f"{', '.join(names)}: {status}." for status, names in by_status.items())
+        )
+
+
+def _value(result: Estimate | None, unit: str) -> str:
+    """Return a value with its limits."""
+    if result is None or result.value is None:
+        return "-"
+    if unit == "share":
+        return share(result)
+    if unit == "usd":
+        return money(result) + ("" if result.status == "ok" else " +")
+    said, limits = _number(result.value, unit), ""
+    if result.interval is not None:
+        limits = f" [{', '.join(_bare(end, unit) for end in result.interval)}]"
+    return f"{said}{limits}{'' if result.status == 'ok' else ' +'}"
+
+
+def _short(result: Estimate, unit: str) -> str:
+    if result.value is None:
+        return "-"
+    if unit == "share":
+        return f"{100 * result.value:.1f} %"
+    return usd(result.value) if unit == "usd" else _number(result.value, unit)
+
+
+def _number(value: float, unit: str) -> str:
+    return f"{_bare(value, unit)}{'' if unit == 'score' else f' {unit}'}"
+
+
+def _bare(value: float, unit: str) -> str:
+    return (
+        f"{value:+.2f}" if unit == "score" else f"{value:,.1f}" if value >= 10 else f"{value:.2f}"
+    )
+
+
+def missing_cost(report: ProductionReport) -> Iterator[Block]:
+    """Yield what missing costs may do to the rate."""
+    cost = report.cost
+    missing = cost.n - cost.n_known
+    if missing:
+        whose = "ASR" if report.judged is None else "human-only ASR"
+        yield Words(
+            text=(
+                f"{missing:,} of {cost.n:,} runs have no cost and carry no penalty: the {whose} "
+                f"lies between {report.asr_range[0]:.3f}, if each of them cost twice its ceiling, "
+                f"and {report.asr_range[1]:.3f}, if none went over."
+            )
+        )
+
+
+def cost(report: ProductionReport) -> Iterator[Block]:
+    """Yield the cost panel."""
+    whole = report.cost
+    yield Words(
+        text=(
+            f"The cost of {whole.n_known:,} of {whole.n:,} runs is known "
+            f"({percent(whole.coverage)})."
+        )
+    )
+    if not whole.n_known:
+        return
+    above = whole.share_above_ceiling
+    yield Facts(
+        items=(
+            ("mean cost of a run", usd(whole.mean)),
+            ("P50, P90, P99", f"{usd(whole.p50)}, {usd(whole.p90)}, {usd(whole.p99)}"),
+            ("above the ceiling", "-" if above is None else share(above)),
+            (resting("cost of a completed run", report.basis), _success(whole.per_success)),
+        )
+    )
+    rows = [
+        (g.name or "(no workflow)", g.ceiling_usd, g.unit, g.cost)
+        for g in report.by_workflow
+        if g.cost is not None
+    ]
+    if rows:
+        highest = max((p.of_ceiling[2] for *_, p in rows if p.of_ceiling), default=0.0)
+        top = float(min(max(LEAST_TIMES, ceil(highest)), MOST_TIMES))
+        yield Table(
+            title=(
+                "Cost by workflow (USD a run; drawn as multiples of the ceiling: P50 to P99, "
+                "dot at P90)"
+            ),
+            head=("workflow", "P50", "P90", "P99", "mean", "ceiling", "above it", "a success",
+                  "known"),
+            rows=tuple(
+                Row(cells=(Name(name), *_cells(panel, ceiling, unit)), mark=_spread(panel))
+                for name, ceiling, unit, panel in rows
+            ),
+            scale=(0.0, top),
+            scale_labels=("0", f"{top:g} x"),
+            notes=tuple(statuses((Name(name), p.share_above_ceiling) for name, _, _, p in rows)),
+        )  # fmt: skip
+    if whole.n_without_ceiling:
+        yield Words(
+            text=f"{whole.n_without_ceiling:,} runs are of a workflow without a ceiling.",
+            kind="small",
+        )
+
+
+def _cells(panel: CostPanel, ceiling: float | None, unit: str | None) -> tuple[str, ...]:
+    above = panel.share_above_ceiling
+    return (
+        usd(panel.p50),
+        usd(panel.p90),
+        usd(panel.p99),
+        usd(panel.mean),
+        "none set" if ceiling is None else f"{usd(ceiling)} a {unit or 'task'}",
+        "-" if above is None else percent(above.value),
+        money(panel.per_success),
+        percent(panel.coverage),
+    )
+
+
+def _spread(panel: CostPanel) -> Mark | None:
+    if panel.of_ceiling is None:
+        return None
+    p50, p90, p99 = panel.of_ceiling
+    return Mark(value=p90, low=p50, high=p99, target=1.0)
+
+
+def work(report: ProductionReport) -> Iterator[Block]:
+    """Yield the runs that somebody should look at."""
+    lists = report.work_lists
+    if not lists:
+        yield Words(text="No work lists: the classes of single runs are not known here.")
+        return
+    yield Table(
+        title="Whose work it is",
+        head=("class", "goes to", "runs", "a week", "last weeks, oldest first"),
+        rows=tuple(
+            Row(
+                cells=(item.outcome, item.goes_to, count(item.n), _a_week(item), _last_counts(item))
+            )
+            for item in lists
+        ),
+    )
+    for item in lists:
+        if item.first:
+            # A file says what class a run is of, and not why.
+            why = any(run.reasons or run.evidence for run in item.first)
+            yield Table(
+                title=f"{item.outcome}: the first {len(item.first)} of {item.n:,}",
+                head=("trace", "workflow", "week", "cost", *(("why",) if why else ())),
+                rows=tuple(
+                    Row(
+                        cells=(
+                            Name(run.trace_id),
+                            Name(run.workflow),
+                            run.week or "-",
+                            usd(run.cost_usd),
+                            *((Name(reason(run) or "-"),) if why else ()),
+                        )
+                    )
+                    for run in item.first
+                ),
+                folded=True,
+                most_in_text=MOST_IN_TEXT,
+            )
+
+
+def reason(run: WorkItem) -> str:
+    """Return why a run is of its class, and where that shows.
+
+    Examples
+    --------
+    >>> reason(WorkItem(trace_id="t", workflow="w", reasons=("No.",), evidence=("s2: 12 USD",)))
+    'No. [s2: 12 USD]'
+    """
+    said = shown(" / ".join(run.reasons), most=MOST_WHY)
+    quoted = shown("; ".join(run.evidence), most=MOST_QUOTED)
+    return f"{said} [{quoted}]".strip() if quoted else said
+
+
+def _a_week(item: WorkList) -> str:
+    dated = sum(n for _, n in item.by_week)
+    if not dated:
+        return "-"
+    said = f"{dated / len(item.by_week):.1f}"
+    return said if dated == item.n else f"{said} ({dated:,} dated)"
+
+
+def _last_counts(item: WorkList) -> str:
+    return ", ".join(str(n) for _, n in item.by_week[-SHOWN_WEEKS:]) or "-"
+
+
+def _success(cost: Estimate) -> str:
+    """Return what a completed run costs, or why that is not known."""
+    return money(cost) if cost.value is not None else cost.status
+
+
+def group_blocks(report: ProductionReport) -> Iterator[Block]:
+    """Yield a table for each way to divide the runs."""
+    for of, groups in (
+        ("workflow", report.by_workflow),
+        ("model", report.by_model),
+        ("tag", report.by_tag),
+    ):
+        if groups:
+            yield from _group_table(of, groups, report.basis)
+    if report.by_tag:
+        more = f" {report.tags_left_out:,} rarer tags are left out." if report.tags_left_out else ""
+        yield Words(
+            text=f"A run with several tags counts under each of them: these rates overlap.{more}",
+            kind="small",
+        )
+
+
+def _group_table(of: str, groups: Sequence[Group], basis: str) -> Iterator[Block]:
+    kept = groups[:MOST_GROUPS]
+    marks = [mark(g.asr) for g in kept]
+    low, high = scale_of(marks)
+    further = any(g.asr_gross is not None for g in kept)
+    yield Table(
+        title=resting(f"By {of}", basis),
+        head=(of, "ASR", *(("gross", "pass rate") if further else ()), "n"),
+        rows=tuple(
+            Row(
+                cells=(
+                    f"(no {of})" if g.name is None else Name(g.name),
+                    rate(g.asr),
+                    *((rate(g.asr_gross), share(g.pass_rate)) if further else ()),
+                    count(g.n),
+                ),
+                mark=drawn,
+            )
+            for g, drawn in zip(kept, marks, strict=True)
+        ),
+        scale=(low, high),
+        scale_labels=(f"{low:.2f}", f"{high:.2f}"),
+        notes=tuple(statuses((Name(g.name or f"(no {of})"), g.asr) for g in kept)),
+    )
+    if len(groups) > MOST_GROUPS:
+        yield Words(
+            text=f"{len(groups) - MOST_GROUPS} more {of}s stand in the JSON report.", kind="small"
+        )
+
+
+def left_out(report: ProductionReport) -> Iterator[Block]:
+    """Yield what was set aside and why, and the notes."""
+    if report.set_aside:
+        total = sum(row.n for row in report.set_aside)
+        if report.judged is None:
+            yield Words(text=f"{total:,} rows were set aside and are in no number above.")
+        shown = any(row.examples for row in report.set_aside)
+        yield Table(
+            title="Set aside" if report.judged is None else "Not among the human labels, and why",
+            head=("why", "rows", *(("for instance",) if shown else ())),
+            rows=tuple(
+                Row(
+                    cells=(
+                        Name(row.reason),
+                        count(row.n),
+                        *((Name("; ".join(row.examples) or "-"),) if shown else ()),
+                    )
+                )
+                for row in report.set_aside
+            ),
+        )
+    else:
+        yield Words(text="Nothing was set aside.")
+    if report.notes:
+        yield Listing(items=tuple(Name(note) for note in report.notes))
+
+
+def made(report: ProductionReport) -> Iterator[Block]:
+    """Yield sampling, judge, taxonomy, seed, version and fingerprint."""
+    origin = report.origin
+    span = "" if report.first is None else f", {report.first} to {report.last}"
+    tasks = "" if report.n_tasks is None else f" of {report.n_tasks:,} tasks"
+    items = [
+        ("runs", f"{report.n:,}{tasks}{span}"),
+        ("sampling", origin.sampling),
+        ("judge", Name(origin.judge)),
+        (
+            "taxonomy",
+            Name(f"{origin.taxonomy_version} ({origin.taxonomy_fingerprint[:16]})"),
+        ),
+        (
+            "intervals",
+            f"{100 * origin.confidence_level:g} %, {origin.n_resamples:,} resamples, "
+            f"seed {origin.seed}",
+        ),
+    ]
+    if report.rounding:
+        items.append(
+            (
+                "rounding",
+                f"resampled scores are off by at most {report.rounding:.5f}; values by none",
+            )
+        )
+    for source in origin.sources:
+        what = source.name
+        if source.size is not None:
+            what += f" ({source.size:,} bytes)"
+        if source.sha256 is not None:
+            what += f", SHA-256 {source.sha256[:16]}"
+        items.append(("read", Name(what)))
+    settings = "; ".join(
+        f"{name.replace('_', ' ')} {shown(_plain(value), most=120)}"
+        for name, value in sorted(origin.settings.items())
+        if value not in (None, "", (), [], {}, False) and name not in SAID
+    )
+    if settings:
+        items.append(("settings", Name(settings)))
+    items += [
+        ("software", f"asr-calibration {origin.package_version}"),
+        ("fingerprint", origin.fingerprint),
+    ]
+    yield Facts(items=tuple(items))
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}={inner}" for name, inner in value.items())
+    return "yes" if value is True else str(value)
+
+
+def passes(found: Sequence[Passes]) -> Iterator[Block]:
+    """Yield pass@k and pass^k, agent by agent: trials of several are never pooled."""
+    yield Words(text=ABOUT, kind="small")
+    points = [(of, point) for of in found for point in _telling(of.points)]
+    yield Table(
+        title="Repeated trials, agent by agent",
+        head=("agent", "k", "pass@k", "pass^k", "tasks", "left out"),
+        rows=tuple(_row(of, point) for of, point in points[:MOST_POINTS]),
+        notes=tuple(statuses(_named(points[:MOST_POINTS]))),
+    )
+    if len(points) > MOST_POINTS:
+        more = len(points) - MOST_POINTS
+        yield Words(text=f"{more} more rows stand in the JSON report.", kind="small")
+    few = [point for _, point in points if point.advice and point.pass_at_k.ok]
+    if few:
+        yield Words(
+            text=(
+                f"Fewer than {ADVISE_BAYESIAN} tasks see too few kinds of task: such intervals are "
+                "rather too short."
+            ),
+            kind="small",
+        )
+
+
+def _telling(points: Sequence[PassAtK]) -> Sequence[PassAtK]:
+    """Return the points of an agent, of one without any labelled trial the first alone."""
+    return points if any(point.n_tasks for point in points) else points[:1]
+
+
+def _row(of: Passes, point: PassAtK) -> Row:
+    return Row(
+        cells=(
+            Name(of.agent),
+            str(point.k),
+            share(point.pass_at_k),
+            share(point.pass_hat_k),
+            count(point.n_tasks),
+            count(point.n_too_few),
+        )
+    )
+
+
+def _named(points: Sequence[tuple[Passes, PassAtK]]) -> Iterator[tuple[str, Estimate]]:
+    for of, point in points:
+        for estimate in (point.pass_at_k, point.pass_hat_k):
+            yield Name(f"{of.agent}, k = {point.k}"), estimate
+
+
+def document(report: ProductionReport) -> Document:
+    """Return what the report says, for any renderer."""
+    sections = [
+        Section(title="The rate", blocks=tuple(_rates(report))),
+        Section(title="Outcomes", blocks=tuple(_outcomes(report))),
+    ]
+    if report.weekly is not None:
+        sections.append(
+            Section(title="Week by week", blocks=tuple(_weekly(report.weekly, report.basis)))
+        )
+    sections.append(Section(title="Cost", blocks=tuple(cost(report))))
+    groups = tuple(group_blocks(report))
+    if groups:
+        sections.append(Section(title="Where", blocks=groups))
+    if report.passes:
+        trials = tuple(passes(report.passes))
+        sections.append(Section(title="Repeated trials", blocks=trials))
+    sections.append(Section(title="Sensitivity", blocks=tuple(_sensitivity(report))))
+    sections.append(Section(title="Work lists", blocks=tuple(work(report))))
+    signals = tuple(signal_blocks(report))
+    if signals:
+        sections.append(Section(title="In operation", blocks=signals))
+    sections += [
+        Section(title="What was left out", blocks=tuple(left_out(report))),
+        Section(title="How it was made", blocks=tuple(made(report))),
+    ]
+    return Document(
+        title=TITLE,
+        about=(report.target,),
+        headline=headline(
+            "Agent Success Rate (ASR)",
+            report.asr,
+            report.kind,
+            beside=tuple(_beside(report)),
+            n_runs=report.n if report.n_tasks == report.asr.n else None,
+        ),
+        banners=report.marks,
+        sections=tuple(sections),
+        footer=(
+            f"fingerprint {report.origin.fingerprint}; made again and compared by: asr verify "
+            "REPORT.json"
+        ),
+    )
+
+
+def _beside(report: ProductionReport) -> Iterator[tuple[str, str]]:
+    yield "pass rate", share(report.pass_rate)
+    yield "gross of cost", rate(report.asr_gross)
+    if report.change is not None:
+        name = resting(f"change, {report.change.later}", report.basis)
+        yield name, points(report.change.asr)
+    if report.cost.per_success.value is not None:
+        name = resting("cost of a completed run", report.basis)
+        yield name, money(report.cost.per_success)
+
+
+def headline(
+    name: str,
+    result: Estimate,
+    kind: str,
+    *,
+    beside: tuple[tuple[str, str], ...] = (),
+    n_runs: int | None = None,
+) -> Headline:
+    """Return a rate as the number that a report begins with."""
+    digits = digits_for(result)
+    level = "" if result.interval is None else f"{100 * result.confidence_level:g} % "
+    how = f"{level}{result.method}, n = {result.n:,}"
+    if n_runs is not None and n_runs != result.n:
+        how += f" tasks ({n_runs:,} runs)"
+    if result.status != "ok":
+        how += f"; {result.status.replace('_', ' ', 1)}"
+    return Headline(
+        name=name,
+        value="not estimable" if result.value is None else f"{result.value:.{digits}f}",
+        limits="" if result.interval is None else between(result.interval, digits),
+        half_width="" if result.half_width is None else f"± {result.half_width:.{digits}f}",
+        kind=kind,
+        how=how,
+        beside=beside,
+    )
+
+
+def _rates(report: ProductionReport) -> Iterator[Block]:
+    for warning in report.warnings:
+        yield Words(text=warning, kind="warning")
+    named: list[tuple[str, Estimate | None]] = [
+        ("net of cost (the ASR)", report.asr),
+        ("gross, no penalty for cost", report.asr_gross),
+        ("without abandoned runs", report.asr_without_abandoned),
+        ("pass rate (complete only)", report.pass_rate),
+    ]
+    judged = report.judged
+    if judged is not None:
+        named[:2] = [
+            ("corrected, net of cost", judged.corrected),
+            ("corrected, gross", judged.corrected_gross),
+            ("two-source bootstrap, a check", judged.two_source),
+            ("human-only, net of cost", judged.human_only),
+            ("judge-raw, net of cost", judged.judge_raw),
+        ]
+        source = "corrected" if report.calibrated else "human-only"
+        named[-2:] = [
+            ("human-only, without abandoned runs", report.asr_without_abandoned),
+            (f"{source}, pass rate (complete only)", report.pass_rate),
+        ]
+    shown = [(name, result) for name, result in named if result is not None]
+    hollow = ("judge-raw, net of cost",)
+    yield rate_table("The rate and its relatives", "rate", shown, hollow=hollow)
+    yield Words(text=report.identity)
+    literal = report.asr_literal.value
+    if literal is not None:
+        whose = "it" if judged is None else "the human-only rate"
+        yield Words(
+            text=(
+                f"As the formula is printed, without a floor for each run, {whose} would be "
+                f"{literal:.3f}; failed runs over their ceiling then count less than nothing."
+            ),
+            kind="small",
+        )
+    yield from missing_cost(report)
+
+
+def rate_table(
+    title: str,
+    of: str,
+    named: Sequence[tuple[str, Estimate]],
+    *,
+    hollow: Sequence[str] = (),
+) -> Table:
+    """Return rates with their limits, drawn on one scale."""
+    marks = [mark(result, hollow=name in hollow) for name, result in named]
+    low, high = scale_of(marks)
+    # One method for all is said once.
+    methods = list(dict.fromkeys(f"{result.method}, n = {result.n:,}" for _, result in named))
+    alike = len(methods) == 1
+    return Table(
+        title=title,
+        head=(of, "value") if alike else (of, "value", "n", "method"),
+        rows=tuple(
+            Row(
+                cells=(name, rate(result), *(() if alike else (count(result.n), result.method))),
+                mark=drawn,
+            )
+            for (name, result), drawn in zip(named, marks, strict=True)
+        ),
+        scale=(low, high),
+        scale_labels=(f"{low:.2f}", f"{high:.2f}"),
+        notes=(*statuses(named), *([f"All: {methods[0]}."] if alike else [])),
+    )
+
+
+def _outcomes(report: ProductionReport) -> Iterator[Block]:
+    marks = [mark(c.share, target=c.target) for c in report.classes]
+    low, high = scale_of(marks, from_zero=True)
+    yield Table(
+        title="Share of the runs by outcome",
+        head=("class", "share", "credit"),
+        rows=tuple(
+            Row(cells=(f"{c.title} ({c.outcome})", share(c.share), f"{c.credit:g}"), mark=drawn)
+            for c, drawn in zip(report.classes, marks, strict=True)
+        ),
+        scale=(low, high),
+        scale_labels=(f"{100 * low:.0f} %", f"{100 * high:.0f} %"),
+        bars=True,
+        notes=tuple(statuses((c.outcome, c.share) for c in report.classes)),
+    )
+    if report.change is None:
+        yield Words(text="No earlier runs to compare with.", kind="small")
+    else:
+        yield from changes(report.change, report.basis)
+
+
+def _weekly(series: WeeklySeries, basis: str) -> Iterator[Block]:
+    if not series.weeks:
+        yield Words(text="No run says when it was started (started_at), so there are no weeks.")
+        return
+    marked = [w for w in series.weeks if w.anomaly]
+    judged = [w for w in series.weeks if w.expected is not None]
+    rolling = "pooled over 4 weeks" if series.pooled else "mean of 4 weeks"
+    first, last = series.weeks[0], series.weeks[-1]
+    yield Trend(
+        title=resting("ASR by ISO week, UTC", basis),
+        describes=(
+            f"ASR of {len(series.weeks)} weeks from {first.week} to {last.week}, "
+            f"first {rate(first.rate)}, last {rate(last.rate)}; "
+            f"{len(marked)} marked as anomalies"
+            + (f": {', '.join(w.week for w in marked)}." if marked else ".")
+        ),
+        points=tuple(_point(w) for w in series.weeks),
+        value_name="ASR of the week with its interval",
+        smooth_name=rolling,
+        mark_name="outside what the weeks before lead one to expect",
+        table=Table(
+            title=f"The numbers of {len(series.weeks)} weeks",
+            head=("week", "ASR", "n", rolling, "expected", "flag"),
+            rows=tuple(_week_row(w) for w in series.weeks),
+            folded=True,
+            notes=tuple(statuses((w.week, w.rate) for w in series.weeks)),
+        ),
+    )
+    alarm = series.false_alarm_rate
+    rule = (
+        "Anomaly: outside the 99 % prediction interval of the eight weeks before (six at least), "
+        "given their standard errors."
+    )
+    if alarm is None:
+        yield Words(text=f"{rule} No week has enough weeks before it to be judged.", kind="small")
+    else:
+        # Simulated: a rate below that is not told from none.
+        often = f"{100 * alarm:.1f} %" if alarm >= 0.0005 else "less than 0.1 %"
+        yield Words(
+            text=(
+                f"{rule} With nothing changed this rule would mark {often} of the "
+                f"{len(judged)} weeks it judged."
+            ),
+            kind="small",
+        )
+    if series.n_without_week:
+        yield Words(text=f"{series.n_without_week:,} runs have no time and are in no week.")
+
+
+def _point(week: Week) -> Point:
+    low, high = week.rate.interval or (None, None)
+    return Point(
+        label=week.week,
+        value=week.rate.value,
+        low=low,
+        high=high,
+        smooth=week.rolling.value,
+        marked=week.anomaly,
+    )
+
+
+def _week_row(week: Week) -> Row:
+    expected = "-" if week.expected is None else between(week.expected.interval)
+    rolling = "-" if week.rolling.value is None else rate(week.rolling)
+    return Row(
+        cells=(
+            week.week,
+            rate(week.rate) if week.n else "no runs",
+            count(week.n),
+            rolling,
+            expected,
+            "anomaly" if week.anomaly else "",
+        ),
+        flagged=week.anomaly,
+    )
+
+
+def _sensitivity(report: ProductionReport) -> Iterator[Block]:
+    if not report.sensitivity:
+        yield Words(text="No other weights were asked for.")
+        return
+    named = [(row.name, row.asr) for row in report.sensitivity]
+    yield rate_table("The same runs at other weights", "weights", named)
+
+
+def comparison_document(result: ProductionComparison) -> Document:
+    """Return what a comparison says, for any renderer."""
+    found = result.found
+    return Document(
+        title="Agent Success Rate, two sets of runs",
+        headline=_headline(result),
+        about=(f"The second is {found.verdict}. Rule: {found.rule}.",),
+        banners=result.marks,
+        sections=(
+            Section(title="The rates", blocks=tuple(_compared_rates(result))),
+            Section(
+                title="Outcomes",
+                blocks=(
+                    change_table(found.class_changes, title="Share of the runs, second less first"),
+                    Words(text=FLAGS, kind="small"),
+                ),
+            ),
+            Section(title="What was left out", blocks=tuple(_left_out(result))),
+            Section(title="How it was made", blocks=(_made(result),)),
+        ),
+        footer=f"fingerprint {result.origin.fingerprint}",
+    )
+
+
+def data(result: ProductionComparison) -> Json:
+    """Return a comparison as JSON; differences are percentage points, second minus first."""
+    found = result.found
+    return {
+        "format": FORMAT,
+        "a": {**_side(result.a), **success_rate(found.before)},
+        "b": {**_side(result.b), **success_rate(found.after)},
+        "difference": _difference(found),
+        "difference_gross": difference(found.asr_gross),
+        "difference_pass_rate": difference(found.pass_rate),
+        "class_shares": class_changes(found.class_changes),
+        "verdict": found.verdict,
+        "rule": found.rule,
+        "margin_pp": 100 * found.margin,
+        "non_inferior": found.non_inferior,
+        "calibrated": False,
+        "credit": dict(zip(OUTCOMES, result.credit, strict=True)),
+        "restated": result.restated,
+        "warnings": list(result.warnings),
+        "marks": list(result.marks),
+        "origin": origin(result.origin),
+        "fingerprint": result.origin.fingerprint,
+    }
+
+
+def _difference(found: Comparison) -> Json:
+    return {**difference(found.asr), "paired": found.paired, "n_pairs": found.n_pairs}
+
+
+def _side(side: Side) -> Json:
+    return {
+        "name": side.name,
+        "n": side.n,
+        "n_tasks": side.n_tasks,
+        "taxonomy": {"version": side.taxonomy_version, "fingerprint": side.taxonomy_fingerprint},
+        "set_aside": [
+            {"reason": row.reason, "n": row.n, "examples": list(row.examples)}
+            for row in side.set_aside
+        ],
+        "notes": list(side.notes),
+    }
+
+
+def _headline(result: ProductionComparison) -> Headline:
+    asr = result.found.asr
+    made = headline("Change of the Agent Success Rate (ASR)", asr.estimate, "")
+    words = points(asr).removesuffix(" +")
+    value, bracket, limits = words.partition(" [")
+    half = asr.estimate.half_width
+    paired = f"paired by {result.found.n_pairs:,} tasks" if result.found.paired else "not paired"
+    return Headline(
+        name=made.name,
+        value=value,
+        limits=f"[{limits}" if bracket else "",
+        half_width="" if half is None else f"± {100 * half:.1f} pp",
+        kind=f"{result.found.verdict}; outcomes taken as given, not calibrated",
+        how=f"{made.how}, {paired}",
+    )
+
+
+def _compared_rates(result: ProductionComparison) -> Iterator[Block]:
+    for warning in result.warnings:
+        yield Words(text=warning, kind="warning")
+    found = result.found
+    named = [
+        (f"{place}, {what}", value)
+        for what, one, other in (
+            ("net of cost (the ASR)", found.before.asr, found.after.asr),
+            ("gross", found.before.asr_gross, found.after.asr_gross),
+            ("pass rate", found.before.pass_rate, found.after.pass_rate),
+        )
+        for place, value in (("first", one), ("second", other))
+    ]
+    yield rate_table("First and second", "rate", named)
+    yield Words(text=asr_change(found.before.asr, found.after.asr, found.asr))
+    if found.non_inferior is not None:
+        yield Words(
+            text=(
+                f"A loss of {100 * found.margin:g} pp or more is "
+                f"{'excluded' if found.non_inferior else 'not excluded'} by the one-sided limit."
+            )
+        )
+
+
+def _left_out(result: ProductionComparison) -> Iterator[Block]:
+    rows = [
+        TableRow(cells=(place, Name(row.reason), f"{row.n:,}"))
+        for place, side in (("first", result.a), ("second", result.b))
+        for row in side.set_aside
+    ]
+    yield Table(
+        title="Set aside",
+        head=("side", "why", "rows"),
+        rows=tuple(rows),
+        empty="No row was set aside.",
+    )
+    notes = [
+        Name(f"{place}: {note}")
+        for place, side in (("first", result.a), ("second", result.b))
+        for note in side.notes
+    ]
+    if notes:
+        yield Listing(items=tuple(notes))
+
+
+def _made(result: ProductionComparison) -> Facts:
+    made = result.origin
+    return Facts(
+        items=(
+            ("first", Name(f"{result.a.name} ({result.a.n:,} runs)")),
+            ("second", Name(f"{result.b.name} ({result.b.n:,} runs)")),
+            ("taxonomy", Name(f"{made.taxonomy_version} ({made.taxonomy_fingerprint[:16]})")),
+            (
+                "intervals",
+                f"{100 * made.confidence_level:g} %, {made.n_resamples:,} resamples, "
+                f"seed {made.seed}",
+            ),
+            ("software", f"asr-calibration {made.package_version}"),
+            ("fingerprint", made.fingerprint),
+        )
+    )

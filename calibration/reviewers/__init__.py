@@ -1,0 +1,1 @@
+"""Certification, practice and quality control of reviewers."""

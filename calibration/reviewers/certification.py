@@ -1,0 +1,355 @@
+"""Certification: who may sit an examination, and when it is passed."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from math import comb
+
+PASSED, TOP_UP, FAILED = "passed", "top_up", "failed"
+
+
+START, GO_ON, WAIT, PRACTISE, LEAD, CERTIFIED = (
+    "start", "go_on", "wait", "practise", "lead", "certified",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassRule:
+    """What a reviewer has to show.
+
+    Parameters
+    ----------
+    ac1 : float
+        The lower limit of AC1 against the canonical labels must reach this.
+    confidence_level : float
+        Of that limit, two-sided.
+    recall, chance : float
+        A class is shown when its recall is at least `recall` with at least this chance.
+    top_up : int
+        Further traces of a class that is not shown, before it fails.
+    """
+
+    ac1: float = 0.70
+    confidence_level: float = 0.95
+    recall: float = 0.6
+    chance: float = 0.8
+    top_up: int = 8
+
+    def __post_init__(self) -> None:
+        for name in ("ac1", "confidence_level", "recall", "chance"):
+            value = getattr(self, name)
+            if not 0 < value < 1:
+                raise ValueError(f"{name} must be in (0, 1), got {value!r}")
+        if self.top_up < 1:
+            raise ValueError(f"top_up must be at least 1, got {self.top_up!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassCount:
+    """How many of the traces of a class the reviewer gave this class to."""
+
+    outcome: str
+    hits: int
+    n: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassShown:
+    """One class and whether it is shown; `chance` is P(recall >= the rule's | hits, n)."""
+
+    outcome: str
+    hits: int
+    n: int
+    chance: float
+    shown: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """How an examination stands: ``passed``, ``top_up`` (of which classes) or ``failed``, and why.
+
+    `reasons` says it in words, `short` names the classes that are not shown.
+    """
+
+    status: str
+    classes: tuple[ClassShown, ...]
+    short: tuple[str, ...]
+    reasons: tuple[str, ...]
+
+
+def recall_chance(hits: int, n: int, *, recall: float) -> float:
+    """Return the chance that a recall is at least so high, after `hits` of `n`.
+
+    Every recall is taken as equally likely before: Beta(1, 1). The tail of Beta(1 + hits,
+    1 + n - hits) is a binomial sum, P(X <= hits) with X ~ Bin(n + 1, recall), and so exact.
+
+    Parameters
+    ----------
+    hits, n : int
+        Traces of the class that were given it, and all of them; 0 <= hits <= n.
+    recall : float
+        In (0, 1).
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If the counts are none or `recall` is outside (0, 1).
+
+    Examples
+    --------
+    Both of two leave Beta(3, 1), whose tail is 1 - .6^3:
+
+    >>> recall_chance(2, 2, recall=0.6)
+    0.784
+
+    Nothing seen leaves the uniform: P(recall >= .6) = .4.
+
+    >>> recall_chance(0, 0, recall=0.6)
+    0.4
+    """
+    if not 0 <= hits <= n:
+        raise ValueError(f"hits must be in [0, {n}], got {hits!r}")
+    if not 0 < recall < 1:
+        raise ValueError(f"recall must be in (0, 1), got {recall!r}")
+    return sum(comb(n + 1, k) * recall**k * (1 - recall) ** (n + 1 - k) for k in range(hits + 1))
+
+
+def hits_needed(n: int, rule: PassRule) -> int:
+    """Return the fewest hits that show a class of `n` traces; n + 1 when not even all do.
+
+    Examples
+    --------
+    Of seven traces: P(Bin(8, .6) <= 5) = .685, P(<= 6) = .894.
+
+    >>> hits_needed(7, PassRule())
+    6
+    """
+    for hits in range(n + 1):
+        if recall_chance(hits, n, recall=rule.recall) >= rule.chance:
+            return hits
+    return n + 1
+
+
+def decide(
+    ac1_limit: float | None,
+    counts: Sequence[ClassCount],
+    *,
+    topped_up: Collection[str] = (),
+    rule: PassRule | None = None,
+) -> Decision:
+    """Decide on an examination.
+
+    The agreement as a whole comes first: without it no further trace helps. A class that is not
+    shown is topped up once, and fails only if it is not shown on all its traces then either.
+
+    Parameters
+    ----------
+    ac1_limit : float or None
+        Lower limit of AC1 on the form, without what topped it up; None: not estimable.
+    counts : sequence of ClassCount
+        One entry a class of the key, the further traces of classes topped up among them.
+    topped_up : collection of str
+        The classes whose further traces are in.
+    rule : PassRule, optional
+
+    Returns
+    -------
+    Decision
+
+    Examples
+    --------
+    >>> even = [ClassCount(outcome=c, hits=9, n=10) for c in "ab"]
+    >>> decide(0.75, even).status, decide(0.69, even).status
+    ('passed', 'failed')
+    >>> weak = [*even, ClassCount(outcome="c", hits=4, n=7)]
+    >>> decide(0.75, weak).short, decide(0.75, weak).status
+    (('c',), 'top_up')
+    >>> decide(0.75, weak, topped_up={"c"}).status
+    'failed'
+    """
+    rule = rule or PassRule()
+    classes = tuple(_shown(count, rule) for count in counts)
+    short = tuple(c.outcome for c in classes if not c.shown)
+    if ac1_limit is None or ac1_limit < rule.ac1:
+        limit = "not estimable" if ac1_limit is None else f"{ac1_limit:.3f}"
+        why = f"the lower limit of AC1 is {limit}; {rule.ac1:.2f} is asked for"
+        return Decision(status=FAILED, classes=classes, short=short, reasons=(why,))
+    reasons = tuple(_not_shown(c, rule) for c in classes if not c.shown)
+    if not short:
+        done = f"the lower limit of AC1 is {ac1_limit:.3f}, and every class is shown"
+        return Decision(status=PASSED, classes=classes, short=(), reasons=(done,))
+    settled = any(outcome in topped_up for outcome in short)
+    return Decision(
+        status=FAILED if settled else TOP_UP, classes=classes, short=short, reasons=reasons
+    )
+
+
+def _shown(count: ClassCount, rule: PassRule) -> ClassShown:
+    chance = recall_chance(count.hits, count.n, recall=rule.recall)
+    return ClassShown(
+        outcome=count.outcome, hits=count.hits, n=count.n, chance=chance,
+        shown=chance >= rule.chance,
+    )  # fmt: skip
+
+
+def _not_shown(found: ClassShown, rule: PassRule) -> str:
+    needed = hits_needed(found.n, rule)
+    asked = f"{needed} are asked for" if needed <= found.n else "too few to show it by"
+    return (
+        f"{found.outcome} is not shown: {found.hits} of {found.n} found, {asked} "
+        f"(chance of a recall of {rule.recall:g} or more: {found.chance:.2f})"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptRule:
+    """How often and how soon; times in UTC.
+
+    Parameters
+    ----------
+    attempts : int
+        On one taxonomy version, before a lead has to decide.
+    apart : timedelta
+        From the end of one attempt to the next; a practice round must lie between them, too.
+    valid : timedelta
+        How long a certificate holds.
+    renewal : timedelta
+        How long before its end a certificate may be renewed.
+    """
+
+    attempts: int = 2
+    apart: timedelta = timedelta(hours=24)
+    valid: timedelta = timedelta(days=90)
+    renewal: timedelta = timedelta(days=14)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One attempt under the taxonomy in force; `ended_at` is None while it goes on."""
+
+    started_at: datetime
+    ended_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextAttempt:
+    """Whether an examination may be started, and if not, what has to happen first.
+
+    `step` is ``start``, ``go_on`` (one is open), ``certified`` (none is needed), ``wait``,
+    ``practise`` or ``lead``; `at` is the earliest time, where one is known. `own_form` asks for a
+    form made of the team's own adjudicated traces. `used` counts the attempts since `counted_from`
+    (None: all of them).
+    """
+
+    step: str
+    why: str
+    at: datetime | None = None
+    own_form: bool = False
+    used: int = 0
+    counted_from: datetime | None = None
+
+    @property
+    def may(self) -> bool:
+        """Whether an examination may be started now."""
+        return self.step == START
+
+
+def next_attempt(
+    now: datetime,
+    attempts: Sequence[Attempt],
+    *,
+    rounds: Sequence[datetime] = (),
+    allowed: Sequence[datetime] = (),
+    certified_until: datetime | None = None,
+    rule: AttemptRule | None = None,
+) -> NextAttempt:
+    """Say whether somebody may start an examination now.
+
+    Parameters
+    ----------
+    now : datetime
+    attempts : sequence of Attempt
+        Under the taxonomy version in force, in order.
+    rounds : sequence of datetime
+        When practice rounds were finished: every trace labelled.
+    allowed : sequence of datetime
+        When a lead allowed one attempt more.
+    certified_until : datetime or None
+        End of the last certificate under this version, past or to come.
+    rule : AttemptRule, optional
+
+    Returns
+    -------
+    NextAttempt
+
+    Examples
+    --------
+    >>> noon = datetime(2026, 1, 1, 12)
+    >>> one = Attempt(started_at=noon, ended_at=noon)
+    >>> next_attempt(noon, []).may, next_attempt(noon, [one]).step
+    (True, 'wait')
+    >>> later = noon + timedelta(hours=24)
+    >>> next_attempt(later, [one]).step, next_attempt(later, [one], rounds=[later]).may
+    ('practise', True)
+    >>> next_attempt(later, [one, one], rounds=[later]).step
+    'lead'
+    """
+    rule = rule or AttemptRule()
+    since = None
+    if certified_until is not None and now >= certified_until - rule.renewal:
+        since = certified_until - rule.renewal
+    counted = [a for a in attempts if since is None or a.started_at >= since]
+    used = len(counted)
+    if any(attempt.ended_at is None for attempt in attempts):
+        return NextAttempt(
+            step=GO_ON, why="an examination is open: finish it", used=used, counted_from=since
+        )
+    started = [a.started_at for a in attempts]
+    # A decision is used up by the attempt that follows it.
+    lead_says = any(not started or at > max(started) for at in allowed)
+    if certified_until is not None and since is None and not lead_says:
+        return NextAttempt(
+            step=CERTIFIED, at=certified_until - rule.renewal, used=used,
+            why=f"the certificate holds; it may be renewed {_days(rule.renewal)} before its end",
+        )  # fmt: skip
+    own_form = used >= rule.attempts
+    if own_form and not lead_says:
+        return NextAttempt(
+            step=LEAD, used=used, counted_from=since, own_form=True,
+            why=f"all {rule.attempts} attempts on this decision tree are used: a lead has to "
+            "allow another one, on traces that this team has adjudicated",
+        )  # fmt: skip
+    return _after_a_while(now, counted, rounds, rule, own_form=own_form, since=since)
+
+
+def _after_a_while(
+    now: datetime,
+    counted: Sequence[Attempt],
+    rounds: Sequence[datetime],
+    rule: AttemptRule,
+    *,
+    own_form: bool,
+    since: datetime | None,
+) -> NextAttempt:
+    used, step, why = len(counted), START, "an examination may be started"
+    at = None
+    last = max((a.ended_at for a in counted if a.ended_at is not None), default=None)
+    if last is not None:
+        practised = any(finished > last for finished in rounds)
+        if now < last + rule.apart:
+            step, at = WAIT, last + rule.apart
+            hours = rule.apart / timedelta(hours=1)
+            why = f"{hours:g} hours must pass between two attempts"
+            why += "" if practised else ", and a practice round must be finished"
+        elif not practised:
+            step = PRACTISE
+            why = "a practice round must be finished between two attempts: every trace labelled"
+    return NextAttempt(step=step, why=why, at=at, own_form=own_form, used=used, counted_from=since)
+
+
+def _days(time: timedelta) -> str:
+    return f"{time / timedelta(days=1):g} days"

@@ -1,0 +1,258 @@
+"""Whether a reviewer still labels as well as before: a sum that grows when hits become rare."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from calibration.statistics.estimate import Estimate, not_estimable
+from calibration.statistics.intervals import difference, share
+from calibration.statistics.validation import FloatArray, IntArray
+
+BASELINE, RECENT = 30, 30
+
+FALL, HORIZON = 0.15, 100
+
+# Two kinds of checks: together at most .05. The limit is set for less, for it is right on average
+# over the accuracies that a baseline leaves open and not for each of them (docs/methods/drift.md).
+FALSE_ALARMS, AIMED_AT = 0.025, 0.02
+
+# Of the baseline; a fall must leave something to fall to.
+LOWEST, HIGHEST = 0.10, 0.97
+
+N_SIMULATIONS = 4_000
+
+STEADY, MARKED = "steady", "marked"
+
+
+BoolArray = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drift:
+    """One sequence of checks of a reviewer.
+
+    Parameters
+    ----------
+    n, n_hits : int
+        Checks, and those that were hit.
+    baseline : int
+        Checks at the beginning that only tell what to expect.
+    path : tuple of float
+        The sum after each check that follows the baseline.
+    limit : float or None
+        A sum above it marks the reviewer; None before the baseline is complete.
+    marked_at : int or None
+        Number of the check, counted from 1, at which the sum first exceeded the limit.
+    since : int or None
+        Number of the check with which the fall most likely began: where the checks are most
+        likely two shares of hits, the second lower. None where nothing is marked.
+    overall, before, recent, change : Estimate
+        Share of hits among all checks, among those before the recent ones, and among the last 30
+        (fewer while fewer followed the baseline); recent less before.
+    status : str
+        ``"steady"``, ``"marked"`` or ``"not_estimable: needs N more checks"``.
+    """
+
+    n: int
+    n_hits: int
+    baseline: int
+    path: tuple[float, ...]
+    limit: float | None
+    marked_at: int | None
+    since: int | None
+    overall: Estimate
+    before: Estimate
+    recent: Estimate
+    change: Estimate
+    status: str
+
+
+def drift(
+    hits: ArrayLike,
+    *,
+    rng: np.random.Generator,
+    baseline: int = BASELINE,
+    fall: float = FALL,
+    false_alarms: float = AIMED_AT,
+    horizon: int = HORIZON,
+    confidence_level: float = 0.95,
+    n_simulations: int = N_SIMULATIONS,
+) -> Drift:
+    """Test whether the share of hits has fallen, after every check.
+
+    Checks are independent, and a steady reviewer hits each with one unknown chance. The sum is a
+    Bernoulli CUSUM: a miss adds log((1 - p + fall) / (1 - p)), a hit takes log(p / (p - fall))
+    away, and it never goes below zero. p is the share of hits of all checks up to the last one
+    at which the sum stood at zero, so the baseline grows as long as nothing speaks against it.
+
+    Parameters
+    ----------
+    hits : array-like of bool, shape (n,)
+        In order of time.
+    rng : Generator
+        For the limit.
+    baseline : int, default 30
+        Checks before the test begins, at least 20.
+    fall : float, default 0.15
+        The fall that is to be found soonest, as a fraction in (0, 0.5).
+    false_alarms : float, default 0.02
+        Chance that a steady reviewer is marked within `horizon` checks, averaged over the chances
+        of a hit that the baseline leaves open: p from its posterior under the Jeffreys prior.
+    horizon : int, default 100
+        Checks.
+    confidence_level : float, default 0.95
+        Of the intervals: Wilson; of the change Newcombe's from two of Wilson's.
+    n_simulations : int, default 4000
+        Steady reviewers simulated for the limit.
+
+    Raises
+    ------
+    ValueError
+        If `baseline` is below 20, or `fall` or `false_alarms` outside (0, 0.5).
+
+    References
+    ----------
+    Reynolds and Stoumbos (1999), J. Qual. Technol. 31.
+    https://doi.org/10.1080/00224065.1999.11979900
+    Newcombe (1998), Stat. Med. 17.
+    https://doi.org/10.1002/(SICI)1097-0258(19980430)17:8<873::AID-SIM779>3.0.CO;2-I
+
+    Examples
+    --------
+    After 27 hits of 30 checks p = 27.5 / 31, so a miss adds log(.2629 / .1129) = .845:
+
+    >>> checks = [True] * 27 + [False] * 3 + [False]
+    >>> found = drift(checks, rng=np.random.default_rng(1))
+    >>> found.path, found.status, found.overall.value
+    ((0.845,), 'steady', 0.871)
+    >>> drift(checks[:12], rng=np.random.default_rng(1)).status
+    'not_estimable: needs 18 more checks'
+    """
+    _check(baseline, fall, false_alarms)
+    array = np.asarray(hits, dtype=bool).ravel()
+    n, n_hits = array.size, int(array.sum())
+    overall = share(n_hits, n, confidence_level)
+    if n < baseline:
+        needed = baseline - n
+        none = not_estimable(
+            f"needs {needed} more check{'s' * (needed != 1)}", method="Wilson", n=n
+        )
+        return Drift(
+            n=n, n_hits=n_hits, baseline=baseline, path=(), limit=None, marked_at=None,
+            since=None, overall=overall, before=overall, recent=none, change=none,
+            status=none.status,
+        )  # fmt: skip
+    begin = int(array[:baseline].sum())
+    path = sums(array[None, baseline:], np.array([begin]), baseline, fall=fall)[0]
+    limit = alarm_limit(
+        begin, baseline, rng=rng, fall=fall, false_alarms=false_alarms, horizon=horizon,
+        n_simulations=n_simulations,
+    )  # fmt: skip
+    above = np.flatnonzero(path > limit)
+    marked = int(above[0]) if above.size else None
+    since = None if marked is None else _began(array)
+    n_recent = min(RECENT, n - baseline)
+    before = share(int(array[: n - n_recent].sum()), n - n_recent, confidence_level)
+    recent = share(int(array[n - n_recent :].sum()), n_recent, confidence_level)
+    return Drift(
+        n=n,
+        n_hits=n_hits,
+        baseline=baseline,
+        path=tuple(path.tolist()),
+        limit=limit,
+        marked_at=None if marked is None else baseline + marked + 1,
+        since=since,
+        overall=overall,
+        before=before,
+        recent=recent,
+        change=difference(before, recent),
+        status=STEADY if marked is None else MARKED,
+    )
+
+
+def _began(hits: BoolArray) -> int | None:
+    """Return the number of the check with which a fall most likely began."""
+    n = np.arange(1, hits.size)
+    before = np.cumsum(hits)[:-1]
+    after, rest = hits.sum() - before, hits.size - n
+    fell = before / n > after / rest
+    if not fell.any():
+        return None
+    likely = sum(
+        special.xlogy(k, k / of) + special.xlogy(of - k, 1 - k / of)
+        for k, of in ((before, n), (after, rest))
+    )
+    return int(np.where(fell, likely, -np.inf).argmax()) + 2
+
+
+def _check(baseline: int, fall: float, false_alarms: float) -> None:
+    if baseline < 20:
+        raise ValueError(f"baseline must be at least 20 checks, got {baseline}")
+    for name, value in (("fall", fall), ("false_alarms", false_alarms)):
+        if not 0 < value < 0.5:
+            raise ValueError(f"{name} must be in (0, 0.5), got {value}")
+
+
+def sums(hits: BoolArray, begin: IntArray, baseline: int, *, fall: float = FALL) -> FloatArray:
+    """Return the sum after each check that follows the baseline, for many reviewers at once.
+
+    Parameters
+    ----------
+    hits : bool array, shape (n_reviewers, n_checks)
+        Those after the baseline.
+    begin : int array, shape (n_reviewers,)
+        Hits within the baseline.
+    baseline : int
+        Checks of the baseline.
+    fall : float
+        The fall that is to be found soonest.
+
+    Examples
+    --------
+    A hit takes away less than a miss adds, and the sum does not go below zero:
+
+    >>> sums(np.array([[True, False, True]]), np.array([27]), 30).round(3).tolist()
+    [[0.0, 0.863, 0.679]]
+    """
+    n_reviewers, n_checks = hits.shape
+    known, of = begin.astype(float), np.full(n_reviewers, float(baseline))
+    seen = known.copy()
+    current, path = np.zeros(n_reviewers), np.zeros(hits.shape)
+    for check in range(n_checks):
+        p = np.clip((known + 0.5) / (of + 1), LOWEST + fall, HIGHEST)
+        step = np.where(hits[:, check], np.log1p(-fall / p), np.log1p(fall / (1 - p)))
+        current = np.maximum(0.0, current + step)
+        path[:, check] = current
+        seen += hits[:, check]
+        at_zero = current == 0
+        known = np.where(at_zero, seen, known)
+        of = np.where(at_zero, baseline + check + 1.0, of)
+    return path
+
+
+def alarm_limit(
+    begin: int,
+    baseline: int,
+    *,
+    rng: np.random.Generator,
+    fall: float = FALL,
+    false_alarms: float = AIMED_AT,
+    horizon: int = HORIZON,
+    n_simulations: int = N_SIMULATIONS,
+) -> float:
+    """Return the sum that few steady reviewers with this baseline exceed.
+
+    Examples
+    --------
+    A baseline without a miss is soonest doubted:
+
+    >>> rng = np.random.default_rng(1)
+    >>> alarm_limit(30, 30, rng=rng) > 2
+    True
+    """
+    p = rng.beta(begin + 0.5, baseline - begin + 0.5, n_simulations)
+    hits = rng.random((n_simulations, horizon)) < p[:, None]
+    path = sums(hits, np.full(n_simulations, begin), baseline, fall=fall)
+    return float(np.quantile(path.max(axis=1), 1 - false_alarms))

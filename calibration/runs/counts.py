@@ -1,0 +1,375 @@
+"""Count runs in the engine that holds them: checks, duplicates, cells."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import ibis
+import numpy as np
+import pandas as pd
+
+from calibration.records import OUTCOMES
+from calibration.runs.cells import (
+    GRID,
+    MOST_EXACT,
+    Cells,
+    Coding,
+    coding,
+    count_cells,
+    keep_exact,
+    price,
+)
+from calibration.runs.columns import OF_GATES, checked_zone, mapped, ones
+from calibration.runs.engines import DuckDB, Engine
+from calibration.runs.gate_counts import gate_tables
+from calibration.runs.percentiles import binned, spread
+from calibration.runs.results import (
+    CreditTable,
+    Example,
+    GateQuery,
+    Notes,
+    ProductionCounts,
+    SetAsideRows,
+)
+from calibration.runs.rows import (
+    CODE,
+    REASONS,
+    SHOWN,
+    WHY,
+    Deduplicated,
+    check,
+    deduplicate,
+    within,
+)
+from calibration.runs.signals import count_signals
+from calibration.runs.sources import Source
+from calibration.runs.task_totals import MOST_TASKS, Counting, count_tasks
+from calibration.taxonomy import Taxonomy
+
+EXAMPLES = 5
+
+
+SCORE = "score"
+
+FACTS = (
+    "n", "naive_times", "no_time", "no_cost", "no_units", "no_latency", "bad_latency", "no_task",
+)  # fmt: skip
+
+
+def rows_set_aside(rows: Any, source: Source, counts: Mapping[int, int]) -> list[SetAsideRows]:
+    """Say how many rows have a reason, in the order of the reasons."""
+    examples = _examples(rows.filter(rows.reason != 0), source, _firsts(rows, source))
+    return [
+        _said(REASONS[code - 1], counts[code], examples[code]) for code in sorted(counts) if code
+    ]
+
+
+def duplicates_set_aside(found: Deduplicated, source: Source, rows: Any) -> list[SetAsideRows]:
+    """Count the rows that went because another one has their trace_id."""
+    said = []
+    firsts = _firsts(rows, source)
+    for reason, gone in (
+        ("identical_duplicate", found.identical), ("conflicting_duplicate", found.conflicting),
+    ):  # fmt: skip
+        counted = gone.aggregate(n=gone.count(), traces=gone.trace_id.nunique())
+        n, traces = (int(v) for v in source.engine.run(counted)[["n", "traces"]].iloc[0])
+        if n:
+            marked = gone.mutate(reason=ibis.literal(CODE[reason], "int8"))
+            examples = _examples(marked, source, firsts)[CODE[reason]]
+            # One of the identical rows of a trace is kept.
+            said.append(_said(reason, n - traces * (reason == "identical_duplicate"), examples))
+    return said
+
+
+def unreadable_lines(source: Source) -> list[SetAsideRows]:
+    """Count the lines that the reader of the file refused."""
+    if not source.rejects or not isinstance(source.engine, DuckDB):
+        return []
+    lines = source.engine.rejected_lines()
+    if lines.empty:
+        return []
+    examples = tuple(
+        Example(file=str(file), row=int(line), value=str(text)[:SHOWN])
+        for file, line, text in lines.head(EXAMPLES).to_numpy().tolist()
+    )
+    return [_said("unreadable_row", len(lines), examples)]
+
+
+def _said(reason: str, n: int, examples: tuple[Example, ...]) -> SetAsideRows:
+    return SetAsideRows(reason=reason, why=WHY[reason], n=int(n), examples=examples)
+
+
+def _firsts(rows: Any, source: Source) -> dict[str, int]:
+    """Return the number of the first row of each file, where rows are numbered through."""
+    if not source.texts:
+        return {}
+    found = source.engine.run(rows.group_by("file").aggregate(first=rows.row.min()))
+    return dict(zip(found["file"].tolist(), found["first"].tolist(), strict=True))
+
+
+def _examples(bad: Any, source: Source, firsts: dict[str, int]) -> dict[int, tuple[Example, ...]]:
+    place = ibis.row_number().over(
+        ibis.window(group_by=bad.reason, order_by=[bad.file, bad.row, bad.trace_id])
+    )
+    numbered = bad.select("reason", "trace_id", "file", "row", "value", place=place)
+    frame = source.engine.run(numbered.filter(numbered.place < EXAMPLES))
+    frame = frame.sort_values(["reason", "place"])
+    found: dict[int, list[Example]] = {}
+    for reason, trace_id, file, row, value in frame[
+        ["reason", "trace_id", "file", "row", "value"]
+    ].itertuples(index=False):
+        found.setdefault(int(reason), []).append(
+            Example(
+                trace_id=None if pd.isna(trace_id) else str(trace_id)[:SHOWN],
+                file=None if pd.isna(file) else str(file),
+                row=None if pd.isna(row) else int(row) + 1 - firsts.get(file, source.first_row),
+                value=None if pd.isna(value) else str(value),
+            )
+        )
+    return {reason: tuple(examples) for reason, examples in found.items()}
+
+
+def production_counts(
+    source: Source,
+    *,
+    taxonomy: Taxonomy,
+    columns: Mapping[str, str | None] | None = None,
+    credit: CreditTable | None = None,
+    further: Mapping[str, CreditTable] | None = None,
+    known_workflows_only: bool = True,
+    timezone: str = "UTC",
+    since: datetime | None = None,
+    until: datetime | None = None,
+    most_exact: int = MOST_EXACT,
+    most_tasks: int = MOST_TASKS,
+    named_tasks: bool = False,
+    gates: GateQuery | None = None,
+    watch: Collection[str] = (),
+    listed: Mapping[str, int] | None = None,
+) -> ProductionCounts:
+    """Count the traces of a source.
+
+    Parameters
+    ----------
+    source : Source
+        From `open_files`, `open_frame`, `open_postgres` or `open_spark`.
+    taxonomy : Taxonomy
+        Its workflows with their ceilings, and its credits.
+    columns : Mapping of str to str or None, optional
+        The column of the source for each of ours: trace_id, workflow, outcome, cost_usd, and
+        units, started_at, task_id, trial, weight, stratum, latency_s, model, status and those of
+        `signals` if there; by default those of the same name. None leaves a column out.
+    credit : CreditTable, optional
+        Instead of the taxonomy's credits, where workflows have their own.
+    further : Mapping of str to CreditTable, optional
+        More tables; NAME gives the column ``score_NAME``.
+    known_workflows_only : bool, default True
+        Set traces of workflows aside that the taxonomy does not list; else they have no ceiling.
+    timezone : str, default "UTC"
+        Zone of times without one.
+    since, until : datetime, optional
+        Count the traces from `since` to before `until`, in UTC; those without a time are then left
+        out.
+    most_exact, most_tasks : int, default 20,000
+        Distinct penalties, and tasks, up to which they are kept one by one.
+    named_tasks : bool, default False
+        Keep totals by task, with names that other sources share, also where no task repeats.
+    gates : GateQuery, optional
+        Bring back what gates need beside the counts.
+    watch : collection of str, optional
+        Look out for these trace ids.
+    listed : mapping of str to int, optional
+        Say until when so many traces of these classes began, for `list_runs`.
+
+    Returns
+    -------
+    ProductionCounts
+
+    Raises
+    ------
+    InputError
+        If a column is missing or of the wrong kind, or the zone is unknown.
+    """
+    zone = checked_zone(timezone)
+    engine = source.engine
+    own = tuple(c for c in source.table.columns if c not in (source.file, source.row))
+    extra = OF_GATES if gates is not None else ()
+    used = mapped(columns, own, source.name, further=extra)
+    ceilings = {w.name: w.ceiling_usd for w in taxonomy.workflows}
+    credits = {SCORE: credit or CreditTable.from_taxonomy(taxonomy)}
+    credits |= {f"{SCORE}_{name}": table for name, table in (further or {}).items()}
+    workflows = ceilings if known_workflows_only else None
+    rows = check(source, used, workflows=workflows, zone=zone, further=extra)
+    if gates is not None and gates.model is not None:
+        rows = rows.filter((rows.model == gates.model).fill_null(False) | (rows.reason != 0))
+    if source.texts:
+        rows = engine.keep(rows, "checked", numbered=True)
+    else:
+        rows = engine.view(rows, "checked")
+    rows = within(rows, since, until)
+    codes = coding(rows, engine, used, None if workflows is None else tuple(workflows))
+    kept, facts, set_aside = _kept(rows, source, ceilings, codes, watch)
+    narrow = kept.narrow
+    exact = keep_exact(narrow, engine, codes, most_exact)
+    cells = count_cells(narrow, engine, credits, codes, exact=exact)
+    costs = binned(narrow, narrow.cost, engine, codes)
+    clocked = narrow
+    if "latency_s" not in used:
+        clocked = narrow.mutate(latency=ibis.null("float64"))
+    latencies = binned(clocked, clocked.latency, engine, codes)
+    tasks = None
+    if "task_id" in used:
+        tasks = count_tasks(
+            Counting(
+                rows=kept.rows, narrow=narrow, engine=engine, coding=codes, credits=credits,
+                n=facts["n"], no_task=facts["no_task"],
+                n_strata=np.unique(cells.stratum.codes).size,
+            ),
+            most_tasks=most_tasks,
+            named=named_tasks,
+        )  # fmt: skip
+    return ProductionCounts(
+        cells=cells.frame(),
+        tasks=tasks.table if tasks else None,
+        tasks_by=tasks.by if tasks else {},
+        n_tasks=tasks.n if tasks else None,
+        tasks_grouped=tasks.grouped if tasks else False,
+        exact=exact,
+        rounding=0.0 if exact else 1 / GRID,
+        cost=spread(costs, "workflow", cells),
+        cost_weekly=spread(costs, "week", cells),
+        latency=spread(latencies, "workflow"),
+        latency_weekly=spread(latencies, "week"),
+        signals=count_signals(
+            kept.rows, engine, used, n=facts["n"], n_tasks=tasks.n if tasks else None
+        ),
+        set_aside=tuple(set_aside),
+        notes=_notes(facts, cells, ceilings, used, zone),
+        watched=kept.watched,
+        listed_until=_until(narrow, engine, listed or {}),
+        n_read=facts["n"] + sum(rows.n for rows in set_aside),
+        n_kept=facts["n"],
+        first=_utc(facts["first"]),
+        last=_utc(facts["last"]),
+        for_gates=(
+            gate_tables(price(kept.rows, ceilings, engine), engine, used, gates)
+            if gates is not None and facts["n"]
+            else None
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kept:
+    """The rows that count: as they were checked, and in numbers; whether a watched one may be."""
+
+    rows: Any
+    narrow: Any
+    watched: bool
+
+
+def _kept(
+    rows: Any,
+    source: Source,
+    ceilings: Mapping[str, float | None],
+    codes: Coding,
+    watch: Collection[str],
+) -> tuple[_Kept, dict[str, Any], list[SetAsideRows]]:
+    """Return the rows that count, facts about them, and the others."""
+    engine = source.engine
+
+    def in_numbers(checked: Any) -> Any:
+        return engine.keep(codes.code(price(checked, ceilings, engine), engine), "narrow")
+
+    narrow = in_numbers(rows)
+    counts, facts = _facts(narrow, engine)
+    set_aside = unreadable_lines(source)
+    if set(counts) - {0}:
+        set_aside += rows_set_aside(rows, source, counts)
+        rows, narrow = rows.filter(rows.reason == 0), narrow.filter(narrow.reason == 0)
+    distinct, watched = engine.distinct(narrow, "id", facts["n"], watch)
+    if distinct != facts["n"]:
+        found = deduplicate(rows, engine)
+        set_aside += duplicates_set_aside(found, source, rows)
+        rows = engine.keep(found.rows, "kept")
+        narrow = in_numbers(rows)
+        _, facts = _facts(narrow, engine)
+    return _Kept(rows=rows, narrow=narrow, watched=watched), facts, set_aside
+
+
+def _facts(rows: Any, engine: Engine) -> tuple[dict[int, int], dict[str, Any]]:
+    """Count the rows by reason, and what has to be said of those that count, in one pass."""
+    asked = {
+        "naive_times": ones(rows.naive).sum(),
+        "costed": rows.cost.count(),
+        "no_units": ones(rows.no_units).sum(),
+        "bad_latency": ones(rows.bad_latency).sum(),
+    }
+    for name, column in (("timed", "at"), ("clocked", "latency"), ("tasked", "task")):
+        if column in rows.columns:
+            asked[name] = rows[column].count()
+    if "at" in rows.columns:
+        asked |= {"first": rows["at"].min(), "last": rows["at"].max()}
+    found = engine.run(rows.group_by("reason").aggregate(n=rows.count(), **asked))
+    counts = {int(k): int(n) for k, n in zip(found["reason"], found["n"], strict=True)}
+    good = found[found["reason"] == 0]
+    if good.empty:
+        return counts, dict.fromkeys(FACTS, 0) | {"first": None, "last": None}
+    row: dict[str, Any] = {"timed": 0, "clocked": 0, "tasked": 0, "first": None, "last": None}
+    row |= dict(good.iloc[0])
+    n = int(row["n"])
+    facts = {name: int(row[name]) for name in ("n", "naive_times", "no_units", "bad_latency")}
+    facts |= {
+        "no_time": n - int(row["timed"]),
+        "no_cost": n - int(row["costed"]),
+        "no_latency": n - int(row["clocked"]) - facts["bad_latency"],
+        "no_task": n - int(row["tasked"]),
+    }
+    return counts, facts | {"first": row["first"], "last": row["last"]}
+
+
+def _until(narrow: Any, engine: Engine, listed: Mapping[str, int]) -> dict[str, datetime]:
+    """Return the time of the last one of so many first traces, where so many have a time."""
+    if "at" not in narrow.columns:
+        return {}
+    found = {}
+    for outcome, n in listed.items():
+        own = narrow.filter(narrow.outcome == OUTCOMES.index(outcome))
+        first = own.filter(own["at"].notnull()).select("at").order_by("at").limit(n)
+        times = engine.run(first)["at"]
+        until = _utc(times.max()) if len(times) == n else None
+        if until is not None:
+            found[outcome] = until
+    return found
+
+
+def _utc(at: Any) -> datetime | None:
+    if pd.isna(at):
+        return None
+    moment: datetime = pd.Timestamp(at).to_pydatetime()
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def _notes(
+    facts: Mapping[str, Any],
+    cells: Cells,
+    ceilings: Mapping[str, float | None],
+    used: Mapping[str, str],
+    zone: str,
+) -> Notes:
+    counted = np.bincount(cells.workflow.codes, weights=cells.sums["n"])
+    said = {name: int(facts[name]) for name in FACTS if name != "n"}
+    # A column that is not there at all is no note on single traces.
+    if "task_id" not in used:
+        said["no_task"] = 0
+    return Notes(
+        **said,
+        timezone=zone,
+        no_ceiling={
+            name: int(n)
+            for name, n in zip(cells.workflow.names, counted, strict=True)
+            if ceilings.get(name) is None
+        },
+        columns=dict(used),
+    )

@@ -1,0 +1,636 @@
+"""Sources of runs: files, frames, PostgreSQL and Spark."""
+
+import glob
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import quote
+from uuid import uuid4
+
+import duckdb
+import ibis
+import pandas as pd
+from ibis.expr import datatypes as dt
+
+from calibration.errors import InputError
+from calibration.runs.engines import DuckDB, Engine, OtherEngine
+
+KINDS = {
+    ".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet",
+}  # fmt: skip
+
+DELIMITERS = ",;\t|"
+
+# Of the machine or its container. Only large files need so much; the rest goes to disk, which takes
+# half as long again.
+DEFAULT_MEMORY = "50%"
+
+# Eight bytes each: what the search for duplicates holds at a time.
+MOST_HASHES = 32_000_000
+
+
+PARTITIONS = "spark.sql.shuffle.partitions"
+
+# What may be printed and kept of an address; a password is in none of them.
+SHOWN = (
+    "service", "host", "hostaddr", "port", "dbname", "user", "sslmode", "sslrootcert",
+    "target_session_attrs",
+)  # fmt: skip
+
+SECRET = ("password", "sslpassword", "oauth_client_secret")
+
+UNREADABLE = (
+    "PostgreSQL: the address cannot be read; it is postgresql://USER@HOST/DATABASE or "
+    "'host=HOST dbname=DATABASE user=USER' or 'service=NAME', with the password in PGPASSWORD, "
+    "~/.pgpass or the service file"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A table of traces in an engine.
+
+    Parameters
+    ----------
+    engine : Engine
+    table : ibis Table
+    name : str
+        Names the source in messages.
+    texts : bool
+        Values are texts that are read once and kept.
+    file, row : str or None
+        Columns that say where a row stands.
+    first_row : int
+        Number of the first row in `row`.
+    rejects : bool
+        The reader keeps the lines that are no rows.
+    null_is_unreadable : bool
+        The reader gives a row without values for a line that is none.
+    """
+
+    engine: Engine
+    table: Any
+    name: str
+    texts: bool = False
+    file: str | None = None
+    row: str | None = None
+    first_row: int = 1
+    rejects: bool = False
+    null_is_unreadable: bool = False
+
+
+@contextmanager
+def open_files(
+    patterns: Sequence[str | Path],
+    *,
+    memory_limit: str = DEFAULT_MEMORY,
+    threads: int | None = None,
+    temporary: Path | None = None,
+    most_hashes: int = MOST_HASHES,
+) -> Iterator[Source]:
+    """Open CSV, JSONL or Parquet files, or patterns such as ``traces/*.parquet``, as one table.
+
+    Parameters
+    ----------
+    patterns : sequence of str or Path
+        All of one kind; .csv, .tsv, .jsonl and .ndjson may be compressed (.gz, .zst).
+    memory_limit : str, default "50%"
+        What DuckDB may hold, as ``4GB`` or a share of the memory of this machine; beyond that it
+        writes to `temporary`.
+    threads : int, optional
+        All cores when None.
+    temporary : Path, optional
+        Directory for intermediate results, that of the system when None.
+    most_hashes : int
+        Trace ids that are compared at a time, 8 bytes each.
+
+    Raises
+    ------
+    InputError
+        If a file is not there, empty, or not of a kind that is read.
+    """
+    paths, kind = _paths(patterns)
+    shown = (
+        str(patterns[0]) if len(patterns) == 1 else f"{patterns[0]} and {len(patterns) - 1} more"
+    )
+    with _duckdb(
+        memory_limit, threads, temporary, most_hashes, ordered=kind != "parquet"
+    ) as engine:
+        try:
+            yield _read(engine, paths, kind, shown)
+        except duckdb.OutOfMemoryException as error:
+            raise InputError(
+                f"{shown}: {_words(memory_limit)} is not enough to read it; give more with --memory"
+            ) from error
+        except (duckdb.IOException, duckdb.InvalidInputException, duckdb.BinderException) as error:
+            first = str(error).splitlines()[0]
+            raise InputError(f"{shown}: cannot be read ({first:.300})") from error
+
+
+@contextmanager
+def open_frame(
+    frame: pd.DataFrame,
+    *,
+    name: str = "the table",
+    memory_limit: str = DEFAULT_MEMORY,
+    most_hashes: int = MOST_HASHES,
+) -> Iterator[Source]:
+    """Open a frame; NaN is a missing value in it."""
+    with _duckdb(memory_limit, None, None, most_hashes, ordered=False) as engine:
+        numbered = frame.assign(asr_row=range(1, len(frame) + 1))
+        engine.connection.register("traces", numbered)
+        yield Source(engine=engine, table=engine.table("traces"), name=name, row="asr_row")
+
+
+def _paths(patterns: Sequence[str | Path]) -> tuple[list[str], str]:
+    paths: list[str] = []
+    for pattern in map(str, patterns):
+        found = [pattern] if os.path.isfile(pattern) else sorted(glob.glob(pattern, recursive=True))
+        found = [path for path in found if os.path.isfile(path)]
+        if not found:
+            raise InputError(f"{pattern}: there is no such file")
+        paths += found
+    if not paths:
+        raise InputError("no file was named")
+    kinds = {_kind(path) for path in paths}
+    if len(kinds) > 1:
+        raise InputError(f"files of one kind are read together, got {', '.join(sorted(kinds))}")
+    for path in paths:
+        if not os.path.getsize(path):
+            raise InputError(f"{path}: the file is empty; it needs a header or a trace")
+    # DuckDB reads patterns itself: what is a plain name here must stay one there.
+    return [glob.escape(os.path.abspath(path)) for path in dict.fromkeys(paths)], kinds.pop()
+
+
+def _kind(path: str) -> str:
+    name = path.lower()
+    for packed in (".gz", ".zst"):
+        name = name.removesuffix(packed)
+    kind = KINDS.get(Path(name).suffix)
+    if kind is None:
+        raise InputError(f"{path}: .csv, .tsv, .jsonl, .ndjson and .parquet files are read")
+    return kind
+
+
+@contextmanager
+def _duckdb(
+    memory_limit: str,
+    threads: int | None,
+    temporary: Path | None,
+    most_hashes: int,
+    *,
+    ordered: bool,
+) -> Iterator[DuckDB]:
+    with tempfile.TemporaryDirectory(prefix="asr-", dir=temporary) as directory:
+        connection = duckdb.connect(
+            Path(directory) / "work.duckdb",
+            config={
+                "memory_limit": memory_limit,
+                "temp_directory": directory,
+                "preserve_insertion_order": ordered,
+                "python_enable_replacements": False,
+                **({} if threads is None else {"threads": threads}),
+            },
+        )
+        try:
+            connection.execute("SET TimeZone = 'UTC'; SET enable_progress_bar = false")
+            yield DuckDB(connection, most_hashes=most_hashes)
+        finally:
+            connection.close()
+
+
+def _read(engine: DuckDB, paths: list[str], kind: str, name: str) -> Source:
+    files = "[" + ", ".join(map(_quoted, paths)) + "]"
+    if kind == "parquet":
+        engine.connection.execute(
+            f"CREATE TEMP VIEW traces AS SELECT * FROM read_parquet({files}, "
+            "filename='asr_file', file_row_number=true, union_by_name=true)"
+        )
+        return Source(
+            engine=engine, table=engine.table("traces"), name=name, file="asr_file",
+            row="file_row_number", first_row=0,
+        )  # fmt: skip
+    if kind == "csv":
+        scan = _csv_scan(engine, paths)
+    else:
+        fields = _json_fields(engine, files)
+        columns = ", ".join(f"{_quoted(field)}: 'VARCHAR'" for field in fields)
+        scan = (
+            f"SELECT * FROM read_json({files}, format='newline_delimited', columns={{{columns}}}, "
+            "ignore_errors=true, filename='asr_file')"
+        )
+    engine.connection.execute(f"CREATE TEMP VIEW traces AS {scan}")
+    return Source(
+        engine=engine, table=engine.table("traces"), name=name, texts=True, file="asr_file",
+        rejects=kind == "csv", null_is_unreadable=kind == "jsonl",
+    )  # fmt: skip
+
+
+def _json_fields(engine: DuckDB, files: str) -> list[str]:
+    """Return every field that occurs, in the order of its first trace."""
+    found = engine.connection.execute(
+        f"SELECT DISTINCT unnest(json_keys(json)) FROM read_ndjson_objects({files}, "
+        "ignore_errors=true) WHERE json_type(json) = 'OBJECT'"
+    ).fetchall()
+    return sorted(row[0] for row in found)
+
+
+def _csv_scan(engine: DuckDB, paths: list[str]) -> str:
+    """Return one scan for all files with the same header; columns are joined by name."""
+    by_header: dict[str, list[str]] = {}
+    for path in paths:
+        by_header.setdefault(_first_line(engine, path), []).append(path)
+    return " UNION ALL BY NAME ".join(
+        f"SELECT * FROM read_csv([{', '.join(map(_quoted, same))}], all_varchar=true, header=true, "
+        f"delim={_quoted(max(DELIMITERS, key=header.count))}, quote='\"', escape='\"', "
+        "store_rejects=true, rejects_limit=0, filename='asr_file')"
+        for header, same in by_header.items()
+    )
+
+
+def _first_line(engine: DuckDB, path: str) -> str:
+    # DuckDB unpacks the file; the line is read as one text. Not strict: Python's csv module ends
+    # lines with CRLF and leaves line ends inside a cell as they are.
+    lines = engine.connection.execute(
+        f"SELECT line FROM read_csv({_quoted(path)}, header=false, delim='\x01', quote='', "
+        "escape='', columns={'line': 'VARCHAR'}, ignore_errors=true, strict_mode=false) LIMIT 1"
+    ).fetchall()
+    return "" if not lines else str(lines[0][0])
+
+
+def _words(memory_limit: str) -> str:
+    return f"{memory_limit} of {'the ' if memory_limit.endswith('%') else ''}memory"
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def safe_address(dsn: str) -> str:
+    """Return an address without its password, as ``key=value`` pairs that connect just as well.
+
+    Raises
+    ------
+    InputError
+        If psycopg is not installed or the address cannot be read; it is not repeated then.
+    """
+    from psycopg.conninfo import make_conninfo
+
+    parts = _parts(dsn)
+    shown: str = make_conninfo(**{key: parts[key] for key in SHOWN if parts.get(key) is not None})
+    return shown
+
+
+def holds_password(dsn: str) -> bool:
+    """Return whether a password stands in an address, where a shell's history keeps it."""
+    parts = _parts(dsn)
+    return any(parts.get(key) for key in SECRET)
+
+
+def _parts(dsn: str) -> Mapping[str, Any]:
+    if find_spec("psycopg") is None:
+        raise InputError("PostgreSQL needs the extra: pip install 'asr-calibration[postgres]'")
+    import psycopg
+    from psycopg.conninfo import conninfo_to_dict
+
+    try:
+        parts: dict[str, Any] = conninfo_to_dict(dsn)
+    except (psycopg.Error, UnicodeError):
+        # The message repeats what it could not read, which may be a password.
+        raise InputError(UNREADABLE) from None
+    return parts
+
+
+def _redacted(error: Exception, parts: Mapping[str, Any]) -> str:
+    said = " ".join(str(error).split())
+    for secret in (str(parts[key]) for key in SECRET if parts.get(key)):
+        for form in (secret, quote(secret, safe="")):
+            said = said.replace(form, "***")
+    return said[:300]
+
+
+@contextmanager
+def open_postgres(dsn: str, table: str, *, schema: str | None = None) -> Iterator[Source]:
+    """Open a table or view of a PostgreSQL database: read-only, and as it is at one moment.
+
+    Parameters
+    ----------
+    dsn : str
+        ``postgresql://user@host/database``, ``host=... dbname=...`` or ``service=...``. What it
+        leaves out comes from the environment (PGPASSWORD, PGSERVICE ...) and ``~/.pgpass``.
+    table : str
+        Its name.
+    schema : str, optional
+        The search path of the database when None.
+
+    Raises
+    ------
+    InputError
+        If psycopg is not installed, or there is no such server or table. No message holds a
+        password.
+    """
+    parts = _parts(dsn)
+    import psycopg
+    from psycopg.types.numeric import FloatLoader
+
+    try:
+        connection = psycopg.connect(dsn, autocommit=True, connect_timeout=_patience(parts))
+    except (psycopg.Error, UnicodeError) as error:
+        # Not chained: the traceback of a program would show the address.
+        raise InputError(f"PostgreSQL: {_redacted(error, parts)}") from None
+    try:
+        # Sums of whole numbers come as numeric; none of ours has more than 53 bits.
+        connection.adapters.register_loader("numeric", FloatLoader)
+        backend = ibis.postgres.from_connection(connection)
+        # Several queries make one report: all of them see the table as it was at the first.
+        connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        try:
+            found = backend.table(table, database=schema)
+        except ibis.common.exceptions.TableNotFound:
+            where = "" if schema is None else f" in the schema {schema!r:.80}"
+            raise InputError(f"PostgreSQL: there is no table {table!r:.80}{where}") from None
+        yield Source(engine=OtherEngine(backend), table=found, name=table)
+    except psycopg.Error as error:
+        raise InputError(f"PostgreSQL, {table}: {_redacted(error, parts)}") from None
+    finally:
+        connection.close()
+
+
+def _patience(parts: Mapping[str, Any]) -> int:
+    return int(parts.get("connect_timeout") or 10)
+
+
+@contextmanager
+def open_spark(table: Any, *, session: Any = None) -> Iterator[Source]:
+    """Open a table (by name) or a DataFrame of a Spark session; the session stays open.
+
+    Raises
+    ------
+    InputError
+        If pyspark is not installed, or there is no such table.
+    """
+    session = session or spark_session()
+    from pyspark.sql.types import TimestampType
+
+    name = table if isinstance(table, str) else f"asr_traces_{uuid4().hex}"
+    if not isinstance(table, str):
+        table.createOrReplaceTempView(name)
+    backend = ibis.pyspark.connect(session)
+    try:
+        found = backend.table(name)
+    except ibis.common.exceptions.TableNotFound as error:
+        raise InputError(f"Spark: there is no table {name!r:.80}") from error
+    # Ibis takes Spark's moments for times without a zone, which only TIMESTAMP_NTZ is.
+    moments = [f.name for f in session.table(name).schema if isinstance(f.dataType, TimestampType)]
+    utc = dt.Timestamp(timezone="UTC")
+    found = found.mutate(**{column: found[column].cast(utc) for column in moments})
+    yield Source(engine=OtherEngine(backend), table=found, name=name)
+
+
+def spark_session() -> Any:
+    """Return the Spark session of this process; `spark-defaults.conf` says which cluster.
+
+    Raises
+    ------
+    InputError
+        If pyspark or Java is not installed.
+    """
+    if find_spec("pyspark") is None:
+        raise InputError("Spark needs the extra: pip install 'asr-calibration[spark]'")
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    try:
+        session = (
+            SparkSession.builder.appName("asr")
+            .config("spark.ui.enabled", "false")
+            .config("spark.ui.showConsoleProgress", "false")
+            .config("spark.sql.session.timeZone", "UTC")
+            .getOrCreate()
+        )
+    except PySparkException as error:
+        raise InputError(
+            f"Spark does not start; it needs Java 17 or newer ({error!s:.200})"
+        ) from error
+    session.sparkContext.setLogLevel("ERROR")
+    if session.sparkContext.master.startswith("local") and not _was_set(session, PARTITIONS):
+        # 200 by default: for one machine most of the time would go into starting tasks.
+        session.conf.set(PARTITIONS, str(max(2, os.cpu_count() or 2)))
+    return session
+
+
+def _was_set(session: Any, name: str) -> bool:
+    return bool(session.sparkContext.getConf().contains(name))
+
+
+@contextmanager
+def open_spark_files(patterns: Sequence[str]) -> Iterator[Source]:
+    """Open Parquet, CSV or JSONL files, or patterns of them, that Spark can reach.
+
+    Raises
+    ------
+    InputError
+        If they are not of one kind that is read, or not there.
+    """
+    kinds = {_spark_kind(pattern) for pattern in patterns}
+    if len(kinds) != 1:
+        raise InputError(f"files of one kind are read together, got {', '.join(sorted(kinds))}")
+    session = spark_session()
+    from pyspark.errors import AnalysisException, PySparkException
+
+    reader, paths = session.read, list(patterns)
+    shown = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
+    try:
+        if kinds == {"csv"}:
+            frame = reader.csv(paths, header=True, multiLine=True, quote='"', escape='"')
+        elif kinds == {"jsonl"}:
+            frame = reader.json(paths, primitivesAsString=True)
+        else:
+            frame = reader.option("mergeSchema", "true").parquet(*paths)
+        with open_spark(frame, session=session) as source:
+            yield Source(engine=source.engine, table=source.table, name=shown)
+    except AnalysisException as error:
+        first = str(error).splitlines()[0]
+        raise InputError(f"Spark, {shown}: {first:.300}") from error
+    except PySparkException as error:
+        first = str(error).splitlines()[0]
+        raise InputError(f"Spark, {shown}: cannot be read ({first:.300})") from error
+
+
+def _spark_kind(pattern: str) -> str:
+    name = pattern.lower().rstrip("/")
+    for ending, kind in (
+        (".csv", "csv"), (".csv.gz", "csv"), (".jsonl", "jsonl"), (".ndjson", "jsonl"),
+        (".jsonl.gz", "jsonl"), (".ndjson.gz", "jsonl"),
+    ):  # fmt: skip
+        if name.endswith(ending):
+            return kind
+    if name.endswith((".tsv", ".zip", ".xlsx", ".txt")):
+        raise InputError(f"Spark, {pattern}: Parquet, CSV and JSONL are read")
+    # A directory or a table of part files without an ending is Parquet, as Spark writes it.
+    return "parquet"
+
+
+class Place(Protocol):
+    """What can be opened as a table of traces, as often as it takes."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What it is called in a report; never a password."""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files of this machine that it is made of."""
+
+    def open(self) -> AbstractContextManager[Source]:
+        """Open it."""
+
+    def settings(self) -> dict[str, Any]:
+        """Return plain data that `place_of_settings` makes the place of again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """CSV, JSONL or Parquet files, or patterns of them, read by DuckDB in this process.
+
+    How much memory it may hold is no setting of a report: it changes last digits at most.
+    """
+
+    patterns: tuple[str, ...]
+    memory: str = DEFAULT_MEMORY
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The patterns."""
+        return self.patterns
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The patterns."""
+        return self.patterns
+
+    def open(self) -> AbstractContextManager[Source]:
+        """Open the files."""
+        return open_files(self.patterns, memory_limit=self.memory)
+
+    def settings(self) -> dict[str, Any]:
+        """Return the patterns."""
+        return {"files": list(self.patterns)}
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresTable:
+    """A table or view of a PostgreSQL database; ``schema.table`` names its schema."""
+
+    dsn: str = field(repr=False)
+    table: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The table and where it is, without the password."""
+        return (f"PostgreSQL table {self.table} ({safe_address(self.dsn) or 'environment'})",)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """None."""
+        return ()
+
+    def open(self) -> AbstractContextManager[Source]:
+        """Connect."""
+        schema, _, table = self.table.rpartition(".")
+        return open_postgres(self.dsn, table, schema=schema or None)
+
+    def settings(self) -> dict[str, Any]:
+        """Return address and table; the password comes from the environment again."""
+        return {"postgres": safe_address(self.dsn), "table": self.table}
+
+
+@dataclass(frozen=True, slots=True)
+class SparkFiles:
+    """Parquet, CSV or JSONL files that Spark reads."""
+
+    patterns: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The patterns."""
+        return tuple(f"Spark {pattern}" for pattern in self.patterns)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """None: Spark's files may lie on any machine."""
+        return ()
+
+    def open(self) -> AbstractContextManager[Source]:
+        """Open the files."""
+        return open_spark_files(self.patterns)
+
+    def settings(self) -> dict[str, Any]:
+        """Return the patterns."""
+        return {"spark": list(self.patterns)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A place that is open already."""
+
+    place: Place
+    source: Source
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.place.names
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        return self.place.files
+
+    @contextmanager
+    def open(self) -> Iterator[Source]:
+        yield self.source
+
+    def settings(self) -> dict[str, Any]:
+        return self.place.settings()
+
+
+def place_of(given: "Place | Sequence[str]") -> Place:
+    """Return a place; names of files are `Files`."""
+    return Files(tuple(map(str, given))) if isinstance(given, Sequence) else given
+
+
+@contextmanager
+def held(place: Place) -> Iterator[Place]:
+    """Keep a server open, so that all passes see one state of it.
+
+    Files are opened anew for every pass: what DuckDB read of them is not kept.
+    """
+    if isinstance(place, Files):
+        yield place
+        return
+    with place.open() as source:
+        yield _Held(place, source)
+
+
+def place_of_settings(settings: Mapping[str, Any], memory: str = DEFAULT_MEMORY) -> Place:
+    """Return the place that a report was made from; reading files may hold so much `memory`.
+
+    Raises
+    ------
+    InputError
+        If the settings name none.
+    """
+    if "postgres" in settings:
+        return PostgresTable(str(settings["postgres"]), str(settings["table"]))
+    if isinstance(settings.get("files"), list):
+        return Files(tuple(map(str, settings["files"])), memory)
+    if isinstance(settings.get("spark"), list):
+        return SparkFiles(tuple(map(str, settings["spark"])))
+    raise InputError("the settings of the report name nothing to read")

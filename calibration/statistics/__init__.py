@@ -1,0 +1,1 @@
+"""Statistical primitives that every stage uses: numpy and scipy only."""

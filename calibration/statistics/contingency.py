@@ -1,0 +1,365 @@
+"""Two-way tables of two raters: kappa, shares, and tests of equal margins.
+
+The stages do not import each other, so what both rest on stands below them, once.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+from calibration.statistics.estimate import OK
+
+EXACT_BELOW = 25
+
+Name = TypeVar("Name")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestResult:
+    """A test: its statistic, degrees of freedom and p-value; None where undefined.
+
+    Parameters
+    ----------
+    statistic, p_value : float or None
+        None when the data have nothing to test; `status` says what.
+    df : int
+        Degrees of freedom; 0 when there is nothing to test, or the test is exact.
+    n : int
+        Items in the table.
+    method : str
+    status : str, default "ok"
+    """
+
+    statistic: float | None
+    p_value: float | None
+    df: int
+    n: int
+    method: str
+    status: str = OK
+
+
+def stuart_maxwell(table: ArrayLike) -> TestResult:
+    """Test that two raters use every class equally often.
+
+    Parameters
+    ----------
+    table : array-like of int, shape (n_classes, n_classes)
+        Items by the class of the one (rows) and of the other rater (columns).
+
+    Returns
+    -------
+    TestResult
+        Chi-square with as many degrees of freedom as the covariance has rank: a class on which
+        the two never differ adds none.
+
+    Raises
+    ------
+    ValueError
+        If the table is not square or holds anything but counts.
+
+    References
+    ----------
+    Stuart (1955), Biometrika 42. https://doi.org/10.1093/biomet/42.3-4.412
+    Maxwell (1970), Brit. J. Psychiatry 116. https://doi.org/10.1192/bjp.116.535.651
+
+    Examples
+    --------
+    With two classes it is McNemar's (b - c)^2 / (b + c), here 16 / 8:
+
+    >>> stuart_maxwell([[10, 6], [2, 10]]).statistic
+    2.0
+    """
+    counts = _checked(table)
+    differing = counts.sum(axis=1) - counts.sum(axis=0)
+    covariance = -(counts + counts.T).astype(np.float64)
+    np.fill_diagonal(covariance, counts.sum(axis=1) + counts.sum(axis=0) - 2 * np.diag(counts))
+    rank = int(np.linalg.matrix_rank(covariance))
+    method = "Stuart-Maxwell chi-square"
+    if rank == 0:
+        return _nothing(counts, method)
+    statistic = float(differing @ np.linalg.pinv(covariance, hermitian=True) @ differing)
+    return _chi_square(statistic, rank, counts, method)
+
+
+def bhapkar(table: ArrayLike) -> TestResult:
+    """Test that two raters use every class equally often; with more power than Stuart-Maxwell.
+
+    Parameters
+    ----------
+    table : array-like of int, shape (n_classes, n_classes)
+
+    Returns
+    -------
+    TestResult
+        Without a statistic when the two never agree and never balance: it would be infinite.
+
+    Raises
+    ------
+    ValueError
+        As `stuart_maxwell`.
+
+    References
+    ----------
+    Bhapkar (1966), J. Amer. Statist. Assoc. 61. https://doi.org/10.1080/01621459.1966.10502021
+
+    Examples
+    --------
+    Stuart-Maxwell gives 2 on 28 items: 2 / (1 - 2 / 28):
+
+    >>> bhapkar([[10, 6], [2, 10]]).statistic
+    2.15385
+    """
+    counts = _checked(table)
+    base = stuart_maxwell(counts)
+    method = "Bhapkar chi-square"
+    if base.statistic is None:
+        return _nothing(counts, method)
+    room = 1 - base.statistic / base.n
+    if room <= 1e-12:
+        why = "undefined: the raters never agree; the difference needs no test"
+        return TestResult(
+            statistic=None, p_value=None, df=base.df, n=base.n, method=method, status=why
+        )
+    return _chi_square(base.statistic / room, base.df, counts, method)
+
+
+def bowker(table: ArrayLike) -> TestResult:
+    """Test that two raters confuse every two classes equally often in both directions.
+
+    Parameters
+    ----------
+    table : array-like of int, shape (n_classes, n_classes)
+
+    Returns
+    -------
+    TestResult
+        Pairs of classes that were never confused count neither for the statistic nor for its
+        degrees of freedom.
+
+    Raises
+    ------
+    ValueError
+        As `stuart_maxwell`.
+
+    References
+    ----------
+    Bowker (1948), J. Amer. Statist. Assoc. 43. https://doi.org/10.1080/01621459.1948.10483284
+
+    Examples
+    --------
+    >>> bowker([[10, 6], [2, 10]]).statistic
+    2.0
+    """
+    counts = _checked(table)
+    above, below = (
+        counts[np.triu_indices_from(counts, 1)],
+        counts.T[np.triu_indices_from(counts, 1)],
+    )
+    confused = above + below > 0
+    method = "Bowker chi-square"
+    if not confused.any():
+        return _nothing(counts, method)
+    apart, together = (above - below)[confused], (above + below)[confused]
+    return _chi_square(float((apart**2 / together).sum()), int(confused.sum()), counts, method)
+
+
+def mcnemar(table: ArrayLike, *, exact: bool | None = None, corrected: bool = False) -> TestResult:
+    """Test that two raters say yes equally often.
+
+    Parameters
+    ----------
+    table : array-like of int, shape (2, 2)
+    exact : bool, optional
+        Whether to take the exact binomial test or chi-square; default: exact below 25 differing
+        items.
+    corrected : bool, default False
+        Whether chi-square has Edwards' correction for continuity, which makes it too careful.
+
+    Returns
+    -------
+    TestResult
+
+    Raises
+    ------
+    ValueError
+        If the table is not of shape (2, 2) or holds anything but counts.
+
+    References
+    ----------
+    McNemar (1947), Psychometrika 12. https://doi.org/10.1007/BF02295996
+
+    Examples
+    --------
+    Of 8 differing items 6 go one way: twice (1 + 8 + 28) / 256:
+
+    >>> mcnemar([[10, 6], [2, 10]]).p_value
+    0.28906
+    """
+    counts = _checked(table)
+    if counts.shape != (2, 2):
+        raise ValueError(f"table must have shape (2, 2), got {counts.shape!r}")
+    b, c = int(counts[0, 1]), int(counts[1, 0])
+    if b + c == 0:
+        return _nothing(counts, "exact McNemar")
+    if not (b + c < EXACT_BELOW if exact is None else exact):
+        apart = max(0, abs(b - c) - 1) if corrected else b - c
+        method = "McNemar chi-square" + (", corrected" if corrected else "")
+        return _chi_square(apart**2 / (b + c), 1, counts, method)
+    p_value = float(stats.binomtest(b, b + c).pvalue)
+    return TestResult(
+        statistic=float(min(b, c)), p_value=p_value, df=0, n=int(counts.sum()),
+        method="exact McNemar",
+    )  # fmt: skip
+
+
+def holm(p_values: Mapping[Name, float]) -> dict[Name, float]:
+    """Return p-values adjusted for their number, so that any false alarm is as rare as one was.
+
+    References
+    ----------
+    Holm (1979), Scand. J. Statist. 6, 65-70. https://www.jstor.org/stable/4615733
+
+    Examples
+    --------
+    >>> holm({"a": 0.01, "b": 0.04, "c": 0.03})
+    {'a': 0.03, 'c': 0.06, 'b': 0.06}
+    """
+    adjusted, least = {}, 0.0
+    for rank, (name, p_value) in enumerate(sorted(p_values.items(), key=lambda item: item[1])):
+        least = max(least, min(1.0, (len(p_values) - rank) * p_value))
+        adjusted[name] = least
+    return adjusted
+
+
+def _checked(table: ArrayLike) -> NDArray[np.int64]:
+    counts = np.asarray(table)
+    if counts.ndim != 2 or counts.shape[0] != counts.shape[1] or counts.shape[0] < 2:
+        raise ValueError(f"table must be square, two classes or more, got shape {counts.shape!r}")
+    if not np.issubdtype(counts.dtype, np.integer) or counts.min() < 0:
+        raise ValueError("table must hold counts of items, whole numbers from 0 up")
+    return counts.astype(np.int64)
+
+
+def _chi_square(statistic: float, df: int, counts: NDArray[np.int64], method: str) -> TestResult:
+    return TestResult(
+        statistic=statistic, p_value=float(stats.chi2.sf(statistic, df)), df=df,
+        n=int(counts.sum()), method=method,
+    )  # fmt: skip
+
+
+def _nothing(counts: NDArray[np.int64], method: str) -> TestResult:
+    return TestResult(
+        statistic=None, p_value=None, df=0, n=int(counts.sum()), method=method,
+        status="undefined: the raters never differ",
+    )  # fmt: skip
+
+
+# Sums of shares this close to 1 are 1.
+WHOLE = 1 - 1e-12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableKappa:
+    """Cohen's kappa of a two-way table, and what it is made of.
+
+    Parameters
+    ----------
+    observed, expected : float
+        Mean agreement weight of the two on an item, and by chance given the margins.
+    value : float or None
+        (observed - expected) / (1 - expected); None when both name one class only, the same.
+    se : float or None
+        Fleiss-Cohen-Everitt; None without a value.
+    """
+
+    observed: float
+    expected: float
+    value: float | None
+    se: float | None
+
+
+def wilson_interval(successes: float, n: float, *, confidence_level: float) -> tuple[float, float]:
+    """Return the Wilson score interval for a share; counts may be fractional (effective).
+
+    References
+    ----------
+    Wilson (1927), J. Amer. Statist. Assoc. 22. https://doi.org/10.2307/2276774
+
+    Examples
+    --------
+    None of 20: the upper limit is z^2 / (20 + z^2) = 3.8415 / 23.8415.
+
+    >>> wilson_interval(0, 20, confidence_level=0.95)
+    (0.0, 0.16113)
+    """
+    z = float(stats.norm.ppf((1 + confidence_level) / 2))
+    share = successes / n
+    centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
+    reach = z / (1 + z**2 / n) * np.sqrt(max(0.0, share * (1 - share)) / n + z**2 / (4 * n**2))
+    # At 0 and 1 the limit equals the share exactly, which rounding would miss.
+    lower = 0.0 if share <= 0 else float(centre - reach)
+    upper = 1.0 if share >= 1 else float(centre + reach)
+    return min(1.0, max(0.0, lower)), max(0.0, min(1.0, upper))
+
+
+def table_kappa(table: ArrayLike, weights: ArrayLike | None = None) -> TableKappa:
+    """Return Cohen's kappa, weighted or not, with its large-sample standard error.
+
+    Items are a random sample and independent, and both margins are estimated from them. The
+    standard error is not the one under the hypothesis of no agreement, which is for no interval.
+
+    Parameters
+    ----------
+    table : array-like of float, shape (n_classes, n_classes)
+        Items by the class of the one (rows) and of the other (columns); counts may be fractional
+        (effective), their sum is positive.
+    weights : array-like of float, shape (n_classes, n_classes), optional
+        Agreement weights, 1 on the diagonal; default: classes agree or do not.
+
+    Returns
+    -------
+    TableKappa
+
+    Raises
+    ------
+    ValueError
+        If the table is not square, holds a negative or no count at all, or the weights have
+        another shape.
+
+    References
+    ----------
+    Fleiss, Cohen and Everitt (1969), "Large sample standard errors of kappa and weighted kappa",
+    Psychol. Bull. 72. https://doi.org/10.1037/h0028106
+
+    Examples
+    --------
+    Agreement 41/46; chance agreement (12 x 13 + 34 x 33) / 46^2:
+
+    >>> found = table_kappa([[10, 2], [3, 31]])
+    >>> found.value, found.se
+    (0.7255, 0.1147)
+    """
+    counts = np.asarray(table, dtype=np.float64)
+    if counts.ndim != 2 or counts.shape[0] != counts.shape[1]:
+        raise ValueError(f"table must be square, got shape {counts.shape!r}")
+    total = float(counts.sum())
+    if not (counts >= 0).all() or total <= 0:
+        raise ValueError("table must hold counts from 0 up, and at least one item")
+    matrix = np.eye(counts.shape[0]) if weights is None else np.asarray(weights, dtype=np.float64)
+    if matrix.shape != counts.shape:
+        raise ValueError(f"weights must have shape {counts.shape!r}, got {matrix.shape!r}")
+    shares: NDArray[np.float64] = counts / total
+    rows, columns = shares.sum(axis=1), shares.sum(axis=0)
+    observed, expected = float((matrix * shares).sum()), float(rows @ matrix @ columns)
+    if expected >= WHOLE:
+        return TableKappa(observed=observed, expected=expected, value=None, se=None)
+    kappa = (observed - expected) / (1 - expected)
+    by_chance = (matrix @ columns)[:, None] + (matrix.T @ rows)[None, :]
+    spread = matrix - (1 - kappa) * by_chance
+    variance = float((shares * spread**2).sum()) - (kappa - expected * (1 - kappa)) ** 2
+    se = float(np.sqrt(max(0.0, variance) / total) / (1 - expected))
+    return TableKappa(observed=observed, expected=expected, value=kappa, se=se)

@@ -1,0 +1,298 @@
+"""Intervals: quantiles of the usual laws, Wilson, Newcombe, jackknife, exact bounds.
+
+`scipy.stats` has them too, and takes longer to load than a report takes to make.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from calibration.statistics.contingency import wilson_interval
+from calibration.statistics.estimate import OK, Estimate, not_estimable
+from calibration.statistics.validation import FloatArray
+
+MINIMUM_UNITS = 5
+
+
+# A variance this small is rounding error of sums, not variation between traces.
+NO_VARIANCE = 1e-20
+
+
+NO_VARIATION = "no variation seen"
+
+
+METHOD = "delete-one jackknife, Fisher z"
+
+LOGIT = "delete-one jackknife, logit"
+
+EXACT = "exact bound"
+
+NO_DISAGREEMENT = "no disagreement seen"
+
+NO_ITEM_VARIATION = "no variation between items seen"
+
+
+# A spread this small is rounding error of sums, not variation between items.
+NO_SPREAD = 1e-10
+
+
+BLOCK = 10
+
+
+def normal_quantile(share: float) -> float:
+    """Return the point below which a share of the standard normal lies.
+
+    Examples
+    --------
+    >>> normal_quantile(0.975)
+    1.95996
+    """
+    return float(special.ndtri(share))
+
+
+def normal_chance(point: float) -> float:
+    """Return the chance of the standard normal to be below a point.
+
+    Examples
+    --------
+    >>> normal_chance(-1.95996)
+    0.02500
+    """
+    return float(special.ndtr(point))
+
+
+def t_quantile(share: float, freedom: float) -> float:
+    """Return the point below which a share of Student's t lies.
+
+    Examples
+    --------
+    >>> t_quantile(0.975, 4)
+    2.77645
+    """
+    return float(special.stdtrit(freedom, share))
+
+
+def t_chance(point: float, freedom: float) -> float:
+    """Return the chance of Student's t to be below a point.
+
+    Examples
+    --------
+    >>> t_chance(-2.77645, 4)
+    0.02500
+    """
+    return float(special.stdtr(freedom, point))
+
+
+def beta_quantile(share: float, a: float, b: float) -> float:
+    """Return the point below which a share of the beta distribution lies.
+
+    Examples
+    --------
+    >>> beta_quantile(0.025, 7, 4)
+    0.34755
+    """
+    return float(special.betaincinv(a, b, share))
+
+
+def f_chance_above(point: float, above: float, below: float) -> float:
+    """Return the chance of F to be above a point; degrees of freedom above and below the line.
+
+    Examples
+    --------
+    >>> f_chance_above(3.49, 3, 12)
+    0.05001
+    """
+    return float(special.fdtrc(above, below, point))
+
+
+def two_sided_z(confidence_level: float) -> float:
+    """Return the standard normal quantile of a two-sided interval."""
+    return float(special.ndtri((1 + confidence_level) / 2))
+
+
+def two_sided_t(confidence_level: float, df: float) -> float:
+    """Return the t quantile of a two-sided interval with `df` degrees of freedom."""
+    return float(special.stdtrit(df, (1 + confidence_level) / 2))
+
+
+def clipped(lower: float, upper: float) -> tuple[float, float]:
+    """Cut an interval for a rate to [0, 1]."""
+    return min(1.0, max(0.0, float(lower))), max(0.0, min(1.0, float(upper)))
+
+
+def unseen_share_bound(n: float, *, confidence_level: float) -> float:
+    """Return the upper Clopper-Pearson limit for a share of which 0 of `n` was seen.
+
+    Examples
+    --------
+    >>> unseen_share_bound(20, confidence_level=0.95)
+    0.16843
+    """
+    return float(1 - ((1 - confidence_level) / 2) ** (1 / n))
+
+
+def unanimous_interval(value: float, n: float, *, confidence_level: float) -> tuple[float, float]:
+    """Return what a mean in [0, 1] may be when all `n` units show the same value.
+
+    Examples
+    --------
+    >>> unanimous_interval(0.0, 20, confidence_level=0.95)
+    (0.0, 0.16843)
+    """
+    share = unseen_share_bound(n, confidence_level=confidence_level)
+    return clipped(value * (1 - share), value * (1 - share) + share)
+
+
+def percentile(
+    value: float, draws: FloatArray, n: int, method: str, confidence_level: float, status: str
+) -> Estimate:
+    """Return a value with the percentile interval of its resamples, cut to [0, 1].
+
+    Without an interval when `status` says why there should be none.
+    """
+    tails = [(1 - confidence_level) / 2, (1 + confidence_level) / 2]
+    kept = draws.clip(0.0, 1.0)
+    lower, upper = np.quantile(kept, tails)
+    return Estimate(
+        value=min(1.0, max(0.0, value)),
+        interval=clipped(lower, upper) if status == OK else None,
+        n=n,
+        method=method,
+        confidence_level=confidence_level,
+        status=status,
+        se=float(kept.std(ddof=1)) if status == OK else None,
+    )
+
+
+def jackknife_se(left_out: FloatArray, multiplicity: NDArray[np.int64]) -> float:
+    """Return the delete-one standard error from the values with one item of each pattern left out.
+
+    Parameters
+    ----------
+    left_out : float array, shape (n_patterns,)
+        The coefficient without one item of the pattern.
+    multiplicity : int array, shape (n_patterns,)
+        Items that show the pattern.
+
+    Returns
+    -------
+    float
+        Square root of (n - 1)/n times the sum over items of the squared deviations.
+
+    Examples
+    --------
+    The mean of 0, 0, 3 without each item is 1.5, 1.5, 0, and s / sqrt(n) = sqrt(3) / sqrt(3):
+
+    >>> jackknife_se(np.array([1.5, 0.0]), np.array([2, 1]))
+    1.0
+    """
+    n = multiplicity.sum()
+    centred = left_out - multiplicity @ left_out / n
+    return float(np.sqrt((n - 1) / n * (multiplicity @ centred**2)))
+
+
+def fisher_z_interval(
+    value: float, se: float, *, df: int, confidence_level: float, lowest: float = -1.0
+) -> tuple[float, float]:
+    """Return tanh(atanh(value) -+ t SE / (1 - value^2)), cut at `lowest` for a share.
+
+    References
+    ----------
+    Moss (2024), "Measures of agreement with multiple raters: Frechet variances and inference",
+    Psychometrika 89. https://doi.org/10.1007/s11336-023-09945-2
+
+    Examples
+    --------
+    >>> fisher_z_interval(0.5, 0.1, df=10**9, confidence_level=0.95)
+    (0.280, 0.670)
+    """
+    # What scipy.stats.t.ppf calls, without its checks: those took most of the time of an estimate.
+    quantile = float(special.stdtrit(df, (1 + confidence_level) / 2))
+    centre = np.arctanh(value)
+    reach = quantile * se / (1 - value**2)
+    return max(lowest, float(np.tanh(centre - reach))), float(np.tanh(centre + reach))
+
+
+def logit_interval(
+    share: float, se: float, *, df: int, confidence_level: float
+) -> tuple[float, float]:
+    """Return the ends of logit(share) -+ t SE / (share (1 - share)), back as shares.
+
+    Examples
+    --------
+    The logit of 1/2 is 0 and .1 there is .4: 1 / (1 + exp(+-1.96 x .4)):
+
+    >>> logit_interval(0.5, 0.1, df=10**9, confidence_level=0.95)
+    (0.31346, 0.68654)
+    """
+    quantile = float(special.stdtrit(df, (1 + confidence_level) / 2))
+    centre, reach = special.logit(share), quantile * se / (share * (1 - share))
+    return float(special.expit(centre - reach)), float(special.expit(centre + reach))
+
+
+def share(hits: int, n: int, confidence_level: float = 0.95) -> Estimate:
+    """Return a share of hits with its Wilson interval.
+
+    Examples
+    --------
+    >>> share(0, 20).interval
+    (0.0, 0.16113)
+    """
+    if n == 0:
+        return not_estimable("no checks yet", method="Wilson")
+    return Estimate(
+        value=hits / n,
+        interval=wilson_interval(hits, n, confidence_level=confidence_level),
+        n=n,
+        method="Wilson",
+        confidence_level=confidence_level,
+    )
+
+
+def difference(before: Estimate, recent: Estimate) -> Estimate:
+    """Return recent less before, two independent shares, with Newcombe's interval.
+
+    Examples
+    --------
+    Newcombe's example of 56/70 and 48/80 has the limits .0524 and .3339:
+
+    >>> difference(share(48, 80), share(56, 70)).interval
+    (0.0524, 0.3339)
+    """
+    if not (before.value is not None and recent.value is not None) or not (
+        before.interval and recent.interval
+    ):
+        return not_estimable("no checks after the baseline yet", method="Newcombe")
+    change = recent.value - before.value
+    down = np.hypot(recent.value - recent.interval[0], before.interval[1] - before.value)
+    up = np.hypot(recent.interval[1] - recent.value, before.value - before.interval[0])
+    return Estimate(
+        value=change,
+        interval=(change - float(down), change + float(up)),
+        n=before.n + recent.n,
+        method="Newcombe",
+        confidence_level=before.confidence_level,
+    )
+
+
+def blocks(
+    hits: Sequence[bool], *, size: int = BLOCK, confidence_level: float = 0.95
+) -> tuple[tuple[int, int, Estimate], ...]:
+    """Return first and last check and share of hits of each block; the last may be shorter.
+
+    Examples
+    --------
+    >>> [(first, last, e.value) for first, last, e in blocks([True] * 10 + [False] * 3)]
+    [(1, 10, 1.0), (11, 13, 0.0)]
+    """
+    return tuple(
+        (
+            start + 1,
+            start + len(part),
+            share(sum(part), len(part), confidence_level),
+        )
+        for start in range(0, len(hits), size)
+        for part in [list(hits[start : start + size])]
+    )

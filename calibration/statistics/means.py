@@ -1,0 +1,570 @@
+"""Means, shares and ratios of totals, weighted and clustered, with intervals."""
+
+from dataclasses import dataclass
+from math import exp, sqrt
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+from calibration.statistics.contingency import wilson_interval
+from calibration.statistics.estimate import OK, Estimate, not_estimable
+from calibration.statistics.intervals import (
+    MINIMUM_UNITS,
+    NO_VARIANCE,
+    NO_VARIATION,
+    beta_quantile,
+    clipped,
+    t_quantile,
+    two_sided_t,
+    unanimous_interval,
+    unseen_share_bound,
+)
+from calibration.statistics.validation import (
+    FloatArray,
+    IntArray,
+    check_confidence_level,
+    cluster_indices,
+    validated_scores,
+    validated_weights,
+)
+
+MEAN, BY_TASK, EXACT = "mean, t", "mean, cluster-linearised t", "mean, exact bound"
+
+
+# A variance below this share of its terms is rounding error of the sums.
+ROUNDING = 1e-12
+
+
+def clustered_share(
+    hits: FloatArray,
+    of: FloatArray,
+    *,
+    n: int,
+    stratum: IntArray | None = None,
+    each: float = 1.0,
+    noun: str = "runs",
+    confidence_level: float = 0.95,
+) -> Estimate:
+    """Estimate a share from sums over independent units, with limits that hold for rare events.
+
+    The share is sum(hits) / sum(of): of runs, or of tool calls. Units (tasks, or runs) are
+    independent within strata; what lies within a unit may be as alike as it likes.
+
+    Parameters
+    ----------
+    hits, of : float array, shape (n_units,)
+        Weighted sums of one unit, 0 <= hits <= of. Units with nothing in `of` do not enter.
+    n : int
+        Runs or calls behind all of them, unweighted.
+    stratum : int array, shape (n_units,), optional
+        Design stratum of each unit.
+    each : float, default 1.0
+        How many tasks or runs a unit stands for, where units are random groups of them.
+    noun : str, default "runs"
+        What the units are.
+    confidence_level : float, default 0.95
+        Target coverage, strictly between 0 and 1.
+
+    Returns
+    -------
+    Estimate
+        No interval below 5 units. Where no unit or every unit is a hit, the exact bound over the
+        units.
+
+    Raises
+    ------
+    ValueError
+        If shapes differ or `confidence_level` is outside (0, 1).
+
+    Notes
+    -----
+    The exact binomial limits at the effective number of trials, share (1 - share) / variance: the
+    bootstrap has no width at zero hits and is too short at a few, which is what error rates are.
+
+    References
+    ----------
+    Korn and Graubard (1998), Survey Methodology 24, 193-201.
+    Franco, Little, Louis and Slud (2019), J. Surv. Stat. Methodol. 7.
+    https://doi.org/10.1093/jssam/smy019
+
+    Examples
+    --------
+    None of 20 runs failed: at most 1 - .025 ** (1 / 20) fail.
+
+    >>> found = clustered_share(np.zeros(20), np.ones(20), n=20)
+    >>> found.value, found.interval
+    (0.0, (0.0, 0.16843))
+    """
+    if hits.shape != of.shape or hits.ndim != 1:
+        raise ValueError(f"hits and of must have one shape, got {hits.shape!r} and {of.shape!r}")
+    if not 0 < confidence_level < 1:
+        raise ValueError(f"confidence_level must be in (0, 1), got {confidence_level!r}")
+    method = f"exact limits at the effective number, over {noun} (Korn and Graubard)"
+    inside = of > 0
+    entering = int(inside.sum())
+    if not entering:
+        return not_estimable(
+            "nothing of this kind was recorded", method=method, confidence_level=confidence_level
+        )
+    strata = _strata(stratum, inside)
+    hits, of = hits[inside], of[inside]
+    share = min(1.0, float(hits.sum() / of.sum()))
+    status, limits = OK, None
+    if entering < MINIMUM_UNITS:
+        status = (
+            f"not_estimable: no interval from {entering} {noun}, "
+            f"at least {MINIMUM_UNITS} are needed"
+        )
+    else:
+        variance, freedom = _variance((hits - share * of) / of.sum(), strata)
+        if variance < NO_VARIANCE or not 0 < share < 1:
+            effective = each * float(of.sum() ** 2 / (of @ of))
+        else:
+            effective = min(float(n), share * (1 - share) / variance)
+            effective *= _shrunk(n, freedom, confidence_level)
+        limits = exact_limits(share, effective, confidence_level)
+    return Estimate(
+        value=share,
+        interval=limits,
+        n=n,
+        method=method,
+        confidence_level=confidence_level,
+        status=status,
+    )
+
+
+def clustered_mean(
+    sums: FloatArray,
+    of: FloatArray,
+    *,
+    n: int,
+    stratum: IntArray | None = None,
+    each: float = 1.0,
+    noun: str = "runs",
+    confidence_level: float = 0.95,
+) -> Estimate:
+    """Estimate the mean of a score in [-1, 1] from sums over independent units.
+
+    As `clustered_share`, with the linearised standard error and t. Where all units score the same
+    the interval is the exact bound on the share of units that may differ.
+
+    Examples
+    --------
+    Ten thumbs, seven of them up: (7 - 3) / 10.
+
+    >>> scores = np.array([1.0] * 7 + [-1.0] * 3)
+    >>> found = clustered_mean(scores, np.ones(10), n=10)
+    >>> found.value, found.interval
+    (0.4, (-0.29110, 1.0))
+    """
+    half = clustered_share(
+        (sums + of) / 2,
+        of,
+        n=n,
+        stratum=stratum,
+        each=each,
+        noun=noun,
+        confidence_level=confidence_level,
+    )
+    method = f"mean score, t over {noun}"
+    if half.value is None or half.interval is None:
+        value = None if half.value is None else 2 * half.value - 1
+        return Estimate(
+            value=value, interval=None, n=half.n, method=method, status=half.status,
+            confidence_level=confidence_level,
+        )  # fmt: skip
+    inside = of > 0
+    mean = float(sums.sum() / of.sum())
+    variance, freedom = _variance((sums - mean * of)[inside] / of.sum(), _strata(stratum, inside))
+    low, high = (2 * end - 1 for end in half.interval)
+    if variance >= NO_VARIANCE:
+        reach = t_quantile((1 + confidence_level) / 2, freedom) * float(np.sqrt(variance))
+        low, high = max(-1.0, mean - reach), min(1.0, mean + reach)
+    return Estimate(
+        value=mean,
+        interval=(low, high),
+        n=n,
+        method=method,
+        confidence_level=confidence_level,
+    )
+
+
+def exact_limits(share: float, n: float, confidence_level: float) -> tuple[float, float]:
+    """Return the exact limits of a share of `n` trials, which need not be a whole number.
+
+    Examples
+    --------
+    >>> exact_limits(0.5, 10, 0.95)
+    (0.18709, 0.81291)
+    """
+    tail = (1 - confidence_level) / 2
+    low = 0.0 if share <= 0 else beta_quantile(tail, n * share, n * (1 - share) + 1)
+    high = 1.0 if share >= 1 else beta_quantile(1 - tail, n * share + 1, n * (1 - share))
+    return low, high
+
+
+def _strata(stratum: IntArray | None, inside: NDArray[np.bool_]) -> IntArray:
+    if stratum is None:
+        return np.zeros(int(inside.sum()), dtype=np.int64)
+    found = np.unique(stratum[inside], return_inverse=True)[1].ravel()
+    return found.astype(np.int64)
+
+
+def _variance(influence: FloatArray, stratum: IntArray) -> tuple[float, float]:
+    """Return the variance of summed influences within strata, and its degrees of freedom.
+
+    A stratum of one unit is put to the first stratum: alone it would add no variance.
+    """
+    sizes = np.bincount(stratum)
+    stratum = np.where(sizes[stratum] < 2, int(sizes.argmax()), stratum)
+    sizes = np.bincount(stratum).astype(np.float64)
+    means = np.bincount(stratum, weights=influence) / np.maximum(1, sizes)
+    squares = np.bincount(stratum, weights=(influence - means[stratum]) ** 2)
+    freedom = float(max(1, stratum.size - int(np.count_nonzero(sizes))))
+    return float((sizes / np.maximum(1, sizes - 1) * squares).sum()), freedom
+
+
+def _shrunk(n: int, freedom: float, confidence_level: float) -> float:
+    """Return what the effective number loses, because the variance is itself estimated."""
+    tail = (1 + confidence_level) / 2
+    known, estimated = (t_quantile(tail, df) for df in (float(max(1, n - 1)), freedom))
+    return (known / estimated) ** 2
+
+
+def human_only(
+    scores: FloatArray,
+    *,
+    weights: FloatArray | None = None,
+    clusters: NDArray[np.generic] | None = None,
+    confidence_level: float = 0.95,
+) -> Estimate:
+    """Estimate ASR from the labelled traces alone, without the judge.
+
+    The labels must be a probability sample of production. Traces are independent, or independent
+    between clusters when those are given.
+
+    Parameters
+    ----------
+    scores : float array, shape (n,)
+        Score of each labelled trace in [0, 1], with its own cost.
+    weights : float array, shape (n,), optional
+        Inverse inclusion probabilities (Hajek mean).
+    clusters : array, shape (n,), optional
+        Task of each trace, when tasks repeat.
+    confidence_level : float, default 0.95
+        Target coverage, strictly between 0 and 1.
+
+    Returns
+    -------
+    Estimate
+        Mean with a t interval on n - 1 (or clusters - 1) df, cut to [0, 1]. If all scores are
+        equal the interval is the exact bound and the status says so.
+
+    Raises
+    ------
+    ValueError
+        If a score is outside [0, 1], shapes differ, or a weight is not positive.
+
+    Examples
+    --------
+    Mean 0.5; the standard error is s / sqrt(4) = 0.2887, t with 3 df 3.182:
+
+    >>> human_only(np.array([0.0, 0.0, 1.0, 1.0])).se
+    0.28868
+    """
+    check_confidence_level(confidence_level)
+    array = validated_scores(scores)
+    n = array.size
+    method = "human labels only, t"
+    if n < 2:
+        why = f"{n} labelled traces: at least two are needed"
+        return not_estimable(why, method=method, n=n, confidence_level=confidence_level)
+    weight = validated_weights(weights, n)
+    index = cluster_indices(clusters, n)
+    value = float(weight @ array / weight.sum())
+    influence = weight * (array - value) / weight.sum()
+    if index is not None:
+        influence = np.bincount(index, weights=influence)
+        method = "human labels only, cluster-linearised t"
+    units = influence.size
+    variance = units / (units - 1) * float(influence @ influence) if units > 1 else 0.0
+    interval: tuple[float, float] | None
+    if index is not None and units < MINIMUM_UNITS:
+        status, interval, se = f"no interval: {units} tasks, at least 5 are needed", None, None
+    elif variance < NO_VARIANCE:
+        status, method, se = NO_VARIATION, "human labels only, exact bound", None
+        interval = unanimous_interval(value, units, confidence_level=confidence_level)
+    else:
+        status, se = "ok", float(np.sqrt(variance))
+        reach = two_sided_t(confidence_level, units - 1) * se
+        interval = clipped(value - reach, value + reach)
+    return Estimate(
+        value=value,
+        interval=interval,
+        n=n,
+        method=method,
+        confidence_level=confidence_level,
+        status=status,
+        se=se,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeanAgainstZero:
+    """A mean and the chance of one as far from zero if the true mean were zero.
+
+    Parameters
+    ----------
+    estimate : Estimate
+    p_value : float or None
+        Two-sided t test; None where the mean has no standard error.
+    """
+
+    estimate: Estimate
+    p_value: float | None
+
+
+def wilson_share(
+    successes: float, n: float, *, nothing: str, confidence_level: float = 0.95
+) -> Estimate:
+    """Estimate a share with its Wilson interval; counts may be fractional (effective).
+
+    Parameters
+    ----------
+    successes, n : float
+        Traces that count, and all of them.
+    nothing : str
+        What to say, and what would help, when there are none.
+    confidence_level : float, default 0.95
+        Target coverage, strictly between 0 and 1.
+
+    Examples
+    --------
+    >>> wilson_share(8, 10, nothing="no traces: label some").value
+    0.8
+    """
+    if n <= 0:
+        return not_estimable(nothing, method="wilson", confidence_level=confidence_level)
+    return Estimate(
+        value=float(successes / n),
+        interval=wilson_interval(successes, n, confidence_level=confidence_level),
+        n=round(n),
+        method="wilson",
+        confidence_level=confidence_level,
+    )
+
+
+def mean_against_zero(
+    values: ArrayLike,
+    *,
+    nothing: str,
+    lowest: float = -1.0,
+    highest: float = 1.0,
+    weights: ArrayLike | None = None,
+    clusters: NDArray[np.generic] | None = None,
+    confidence_level: float = 0.95,
+) -> MeanAgainstZero:
+    """Estimate the mean of a bounded value over traces, and test it against zero.
+
+    Traces are independent, or independent between clusters when those are given.
+
+    Parameters
+    ----------
+    values : array-like of float, shape (n,)
+        For instance the verdict's credit less the human one.
+    nothing : str
+        What to say, and what would help, when there are no traces.
+    lowest, highest : float, default -1 and 1
+        What a value can be; the interval is cut there.
+    weights : array-like of float, shape (n,), optional
+        Inverse inclusion probabilities (Hajek mean).
+    clusters : array, shape (n,), optional
+        Task of each trace, when tasks repeat.
+    confidence_level : float, default 0.95
+        Target coverage, strictly between 0 and 1.
+
+    Returns
+    -------
+    MeanAgainstZero
+        A t interval on n - 1 (or clusters - 1) df. When all values are equal the interval is the
+        exact bound on the share of traces that could differ, and there is no test.
+
+    Raises
+    ------
+    ValueError
+        If a value lies outside the range, shapes differ, or a weight is not positive.
+
+    Examples
+    --------
+    Mean 0.5, standard deviation 0.57735, so t = 0.5 / 0.28868 = 1.732 on 3 df:
+
+    >>> found = mean_against_zero([0.0, 0.0, 1.0, 1.0], nothing="no traces: label some")
+    >>> found.estimate.value, found.estimate.se, found.p_value
+    (0.5, 0.28868, 0.18169)
+    """
+    check_confidence_level(confidence_level)
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 1:
+        raise ValueError(f"values must be one-dimensional, got shape {array.shape!r}")
+    n = array.size
+    if n == 0:
+        refused = not_estimable(nothing, method=MEAN, confidence_level=confidence_level)
+        return MeanAgainstZero(estimate=refused, p_value=None)
+    slack = 1e-9
+    if not (array.min() >= lowest - slack and array.max() <= highest + slack):
+        raise ValueError(
+            f"values must be in [{lowest}, {highest}], got {array.min()!r} to {array.max()!r}"
+        )
+    weight = validated_weights(None if weights is None else np.asarray(weights), n)
+    index = cluster_indices(clusters, n)
+    value = float(weight @ array / weight.sum())
+    influence = weight * (array - value) / weight.sum()
+    method = MEAN
+    if index is not None:
+        influence, method = np.bincount(index, weights=influence), BY_TASK
+    units = influence.size
+    variance = units / (units - 1) * float(influence @ influence) if units > 1 else 0.0
+    status, se, interval, p_value = OK, None, None, None
+    if n == 1:
+        status = "no interval: one trace, at least two are needed"
+    elif index is not None and units < MINIMUM_UNITS:
+        status = f"no interval: {units} tasks, at least {MINIMUM_UNITS} are needed"
+    elif variance < NO_VARIANCE:
+        method, status = EXACT, NO_VARIATION
+        share = unseen_share_bound(units, confidence_level=confidence_level)
+        kept = value * (1 - share)
+        interval = max(lowest, kept + lowest * share), min(highest, kept + highest * share)
+    else:
+        se = float(np.sqrt(variance))
+        reach = two_sided_t(confidence_level, units - 1) * se
+        interval = max(lowest, value - reach), min(highest, value + reach)
+        p_value = float(2 * stats.t.sf(abs(value) / se, units - 1))
+    return MeanAgainstZero(
+        estimate=Estimate(
+            value=value, interval=interval, n=n, method=method,
+            confidence_level=confidence_level, status=status, se=se,
+        ),
+        p_value=p_value,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SquareSums:
+    """Sums over independent units of a top and a bottom: all that a ratio and its error need.
+
+    Parameters
+    ----------
+    n : int
+        Units with a bottom above zero.
+    top, bottom, top_squared, product, bottom_squared : float
+        Sums of y, x, y^2, xy and x^2; neither y nor x is negative.
+    """
+
+    n: int
+    top: float
+    bottom: float
+    top_squared: float
+    product: float
+    bottom_squared: float
+
+    @property
+    def ratio(self) -> float:
+        """The ratio of the sums."""
+        return self.top / self.bottom
+
+    @property
+    def variance(self) -> float:
+        """Linearised variance of the ratio, 0 where all units have the same one.
+
+        Examples
+        --------
+        Tops 1, 2, 3 over 1 each: the variance of their mean is 1/3.
+
+        >>> square_sums(np.array([1.0, 2.0, 3.0]), np.ones(3)).variance
+        0.33333
+        """
+        value = self.ratio
+        terms = self.top_squared, 2 * value * self.product, value**2 * self.bottom_squared
+        left = terms[0] - terms[1] + terms[2]
+        if self.n < 2 or left <= ROUNDING * sum(terms):
+            return 0.0
+        return self.n / (self.n - 1) * left / self.bottom**2
+
+
+def square_sums(tops: FloatArray, bottoms: FloatArray) -> SquareSums:
+    """Return the sums of units that are given one by one."""
+    return SquareSums(
+        n=int(np.count_nonzero(bottoms > 0)),
+        top=float(tops.sum()),
+        bottom=float(bottoms.sum()),
+        top_squared=float(tops @ tops),
+        product=float(tops @ bottoms),
+        bottom_squared=float(bottoms @ bottoms),
+    )
+
+
+def ratio_of_totals(sums: SquareSums, *, confidence_level: float = 0.95) -> Estimate:
+    """Estimate a ratio of sums that is not negative and has no upper bound, such as a mean cost.
+
+    Units are independent; what is inside a unit may depend on each other.
+
+    Parameters
+    ----------
+    sums : SquareSums
+        Over the units, weighted by their inverse inclusion probabilities.
+    confidence_level : float, default 0.95
+        Target coverage, strictly between 0 and 1.
+
+    Returns
+    -------
+    Estimate
+        Linearised on the log scale, t with units - 1 degrees of freedom: the interval is
+        multiplicative, since costs are skewed. With fewer than 5 units ``not_estimable``. Without
+        variation no interval: equal costs bound no cost that was not seen.
+
+    Raises
+    ------
+    ValueError
+        If `confidence_level` is outside (0, 1).
+
+    References
+    ----------
+    Cochran (1977), "Sampling techniques", section 6.4. ISBN 978-0-471-16240-7
+
+    Examples
+    --------
+    Six runs at 1.00 and 2.00 in turn: the mean is 1.50.
+
+    >>> found = ratio_of_totals(square_sums(np.array([1.0, 2.0] * 3), np.ones(6)))
+    >>> found.value, found.interval
+    (1.5, (1.02252, 2.20046))
+    """
+    if not 0 < confidence_level < 1:
+        raise ValueError(f"confidence_level must be in (0, 1), got {confidence_level!r}")
+    method = "ratio of totals, linearised on the log scale, t"
+    if sums.n == 0:
+        why = "nothing is known: record it"
+        return not_estimable(why, method=method, confidence_level=confidence_level)
+    value, se, status = sums.ratio, None, OK
+    interval: tuple[float, float] | None = None
+    if sums.n < MINIMUM_UNITS:
+        status = (
+            f"not_estimable: no interval from {sums.n} runs or tasks, at least {MINIMUM_UNITS} "
+            "are needed"
+        )
+    elif sums.variance == 0:
+        status = NO_VARIATION
+    else:
+        se = sqrt(sums.variance)
+        reach = t_quantile((1 + confidence_level) / 2, sums.n - 1) * se / value
+        interval = value * exp(-reach), value * exp(reach)
+    return Estimate(
+        value=value,
+        interval=interval,
+        n=sums.n,
+        method=method,
+        confidence_level=confidence_level,
+        status=status,
+        se=se,
+    )

@@ -1,0 +1,744 @@
+"""Comparison of two sets of runs: difference of rates, power, class changes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import hypot, sqrt
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibration.records import OUTCOMES
+from calibration.statistics.estimate import OK, Estimate, not_estimable
+from calibration.statistics.intervals import (
+    MINIMUM_UNITS,
+    NO_VARIANCE,
+    NO_VARIATION,
+    normal_chance,
+    normal_quantile,
+    t_chance,
+    t_quantile,
+)
+from calibration.statistics.validation import FloatArray, IntArray
+from calibration.success_rate.rate import AgentSuccessRate, rate_of_counts
+from calibration.success_rate.resampling import (
+    BOOTSTRAP_UNITS,
+    MOST_UNITS,
+    SHARES,
+    TASKS,
+    UNDEFINED_DRAWS,
+    Interval,
+    Resampled,
+    Units,
+    grouped_at_random,
+    linearised_variance,
+    most_tasks,
+    pool_lone,
+    resample,
+    satterthwaite,
+    stratum_variances,
+    task_units,
+    units_of,
+)
+from calibration.success_rate.runs import RunCounts
+
+BEFORE, AFTER = "before:", "after:"
+
+
+POWER = 0.80
+
+
+MOVED, LEVEL = 0.02, 0.05
+
+# Two points exactly, up to rounding of shares, is not more than two.
+EXACTLY = 1e-9
+
+
+# The margin of the default gate, as a fraction.
+MARGIN = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class JointUnits:
+    """Units with the features of both sides, and how many tasks both have.
+
+    Units of one side only have zeros in the columns of the other. Tasks of both, of the first only
+    and of the second only are strata, each drawn with its own number.
+    """
+
+    units: Units
+    n_pairs: int
+
+
+def side_by_side(
+    before: RunCounts,
+    after: RunCounts,
+    *,
+    paired: bool,
+    rng: np.random.Generator,
+    most: int = MOST_UNITS,
+) -> JointUnits:
+    """Put two sets of runs into one set of units.
+
+    Parameters
+    ----------
+    before, after : RunCounts
+        The two sides.
+    paired : bool
+        Whether tasks with one name are one task; else the sides are independent.
+    rng : numpy.random.Generator
+        Source of random groups where tasks are many.
+    most : int, default 20000
+        Units to draw from, on each side.
+
+    Raises
+    ------
+    ValueError
+        If `paired` without tasks, or if tasks of one name stand for different numbers of tasks.
+    """
+    if not paired:
+        one, other = (units_of(side, rng=rng, most=most) for side in (before, after))
+        rows = np.arange(one.multiplicity.size), np.arange(other.multiplicity.size)
+        return JointUnits(units=_joined(one, other, rows[0], rows[1] + rows[0].size), n_pairs=0)
+    (one, ids), (other, other_ids) = task_units(before), task_units(after)
+    place = _union_places(ids, other_ids)
+    both = np.intersect1d(place[0], place[1], return_indices=True)
+    if (one.multiplicity[both[1]] != other.multiplicity[both[2]]).any():
+        raise ValueError("tasks of one name must stand for equally many tasks on both sides")
+    joined = _joined(one, other, *place)
+    return JointUnits(
+        units=grouped_at_random(joined, rng, most_tasks(most)),
+        n_pairs=int(one.multiplicity[both[1]].sum()),
+    )
+
+
+def _union_places(
+    ids: NDArray[np.generic], other_ids: NDArray[np.generic]
+) -> tuple[IntArray, IntArray]:
+    _, place = np.unique(np.concatenate([ids, other_ids]), return_inverse=True)
+    place = place.astype(np.int64)
+    return place[: ids.size], place[ids.size :]
+
+
+def _joined(one: Units, other: Units, place: IntArray, other_place: IntArray) -> Units:
+    size = int(max(place.max(), other_place.max())) + 1
+
+    def wide(units: Units, rows: IntArray) -> tuple[FloatArray, IntArray, IntArray]:
+        sums = np.zeros((size, units.sums.shape[1]))
+        sums[rows] = units.sums
+        multiplicity, stratum = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
+        multiplicity[rows], stratum[rows] = units.multiplicity, units.stratum + 1
+        return sums, multiplicity, stratum
+
+    sums, multiplicity, stratum = wide(one, place)
+    other_sums, other_multiplicity, other_stratum = wide(other, other_place)
+    multiplicity = np.maximum(multiplicity, other_multiplicity)
+    return replace(
+        one,
+        names=(*(BEFORE + name for name in one.names), *(AFTER + name for name in other.names)),
+        sums=np.hstack([sums, other_sums]),
+        multiplicity=multiplicity,
+        stratum=pool_lone(stratum * (int(other_stratum.max()) + 1) + other_stratum, multiplicity),
+        entering=np.concatenate([one.entering, other.entering]),
+        n=int(multiplicity.sum()),
+        effective_share=min(one.effective_share, other.effective_share),
+        noun=TASKS if TASKS in (one.noun, other.noun) else one.noun,
+        rounding=max(one.rounding, other.rounding),
+        grouped=one.grouped or other.grouped,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """What a rate gained, after minus before.
+
+    Parameters
+    ----------
+    estimate : Estimate
+        The difference as a fraction, in [-1, 1]; the reports print percentage points.
+    p_value : float or None
+        Two-sided, for a difference of `null`: the level at which the interval would just reach it.
+    one_sided : tuple of float or None
+        The limits that the true difference exceeds, or stays below, each with
+        `estimate.confidence_level`.
+    minimum_detectable : float or None
+        The smallest true difference that samples like these show with `power`.
+    power : float
+        Usually .8.
+    null : float
+        The difference that is tested; 0: none.
+    """
+
+    estimate: Estimate
+    p_value: float | None
+    one_sided: tuple[float, float] | None
+    minimum_detectable: float | None
+    power: float = POWER
+    null: float = 0.0
+
+    @property
+    def p_below(self) -> float | None:
+        """One-sided p-value of "the true difference is not below `null`"; None without one."""
+        if self.p_value is None or self.estimate.value is None:
+            return None
+        below = self.estimate.value < self.null
+        return self.p_value / 2 if below else 1 - self.p_value / 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Limits:
+    interval: tuple[float, float]
+    one_sided: tuple[float, float]
+    p_value: float
+    minimum_detectable: float
+
+
+def difference_of(
+    found: Resampled, top: str, bottom: str = "runs", *, power: float = POWER, null: float = 0.0
+) -> Difference:
+    """Estimate what a ratio gained from one side to the other.
+
+    The bootstrap when both sides have 20 units or more; with 5 to 19 on a side, t with
+    Satterthwaite's degrees of freedom; none below. Where one side shows no variation its exact
+    bound is combined with the other's interval, by the square-and-add rule. Where all tasks are on
+    both sides and all changed alike, the exact bound on the share of tasks that may differ.
+
+    Parameters
+    ----------
+    found : Resampled
+        Resamples of units from `side_by_side`.
+    top, bottom : str
+        The features of the ratio.
+    power : float, default 0.80
+        Power of the minimum detectable difference, in (0, 1).
+    null : float, default 0
+        Difference that the p-value is for.
+
+    References
+    ----------
+    Zou and Donner (2008), Stat. Med. 27. https://doi.org/10.1002/sim.3095
+    Satterthwaite (1946), Biometrics Bulletin 2. https://doi.org/10.2307/3002019
+    """
+    units = found.units
+    one, other = (found.ratio(side + top, side + bottom) for side in (BEFORE, AFTER))
+    fewest = min(int(units.entering[units.column(s + bottom)]) for s in (BEFORE, AFTER))
+    if one.value is None or other.value is None:
+        why = "no run enters this rate on one side: add runs"
+        nothing = not_estimable(why, method="difference", confidence_level=found.confidence_level)
+        return Difference(
+            estimate=nothing, p_value=None, one_sided=None, minimum_detectable=None, power=power,
+            null=null,
+        )  # fmt: skip
+    value = other.value - one.value
+    influence = found.influence(AFTER + top, AFTER + bottom) - found.influence(
+        BEFORE + top, BEFORE + bottom
+    )
+    se, status = sqrt(linearised_variance(influence, units)), OK
+    method, limits = f"difference, {found.method(fewest)}", None
+    draws = _gains(found, top, bottom)
+    if fewest < MINIMUM_UNITS:
+        status = (
+            f"not_estimable: no interval from {fewest} {units.noun} on a side, "
+            f"at least {MINIMUM_UNITS} are needed"
+        )
+    elif se**2 < NO_VARIANCE and _all_paired(units, bottom):
+        method, status = f"difference, exact bound over {fewest:,} {units.noun}", NO_VARIATION
+        limits = _alike(value, fewest, found.confidence_level, power, null)
+    elif NO_VARIATION in (one.status, other.status):
+        method, status = "difference, exact bound where all runs score the same", NO_VARIATION
+        limits = _added(one, other, value, found.confidence_level, power, null)
+    elif fewest < BOOTSTRAP_UNITS or draws is None:
+        limits = _by_t(
+            value,
+            se,
+            satterthwaite(*stratum_variances(influence, units)),
+            found.confidence_level,
+            power,
+            null,
+        )
+    elif np.isnan(draws).any():
+        status = UNDEFINED_DRAWS
+    else:
+        limits = _by_draws(found, draws, value, influence, se, power, null)
+    return Difference(
+        estimate=Estimate(
+            value=value,
+            interval=None if limits is None else limits.interval,
+            n=units.n,
+            method=method,
+            confidence_level=found.confidence_level,
+            status=status,
+            se=se if status == OK and limits is not None else None,
+        ),
+        p_value=None if limits is None else limits.p_value,
+        one_sided=None if limits is None else limits.one_sided,
+        minimum_detectable=None if limits is None else limits.minimum_detectable,
+        power=power,
+        null=null,
+    )
+
+
+def _all_paired(units: Units, bottom: str) -> bool:
+    """Return whether every unit that enters is on both sides."""
+    here, there = (units.sums[:, units.column(side + bottom)] > 0 for side in (BEFORE, AFTER))
+    return bool((here == there).all())
+
+
+def _gains(found: Resampled, top: str, bottom: str) -> FloatArray | None:
+    after = found.ratio_draws(AFTER + top, AFTER + bottom)
+    before = found.ratio_draws(BEFORE + top, BEFORE + bottom)
+    return None if after is None or before is None else after - before
+
+
+def _clipped(low: float, high: float) -> tuple[float, float]:
+    return max(-1.0, low), min(1.0, high)
+
+
+def _alike(value: float, n: int, level: float, power: float, null: float) -> _Limits:
+    """Bound the share of units that may differ from the others, by anything in [-1, 1]."""
+    share = 1 - ((1 - level) / 2) ** (1 / n)
+    one_sided = 1 - (1 - level) ** (1 / n)
+    p_value = 1.0
+    if null != value:
+        needed = (null - value) / ((1 if null > value else -1) - value)
+        p_value = min(1.0, 2 * float((1 - needed) ** n))
+    seen = 1 - (1 - power) ** (1 / n)
+    return _Limits(
+        interval=(value * (1 - share) - share, value * (1 - share) + share),
+        one_sided=(value * (1 - one_sided) - one_sided, value * (1 - one_sided) + one_sided),
+        p_value=p_value,
+        minimum_detectable=min(1.0, share + seen),
+    )
+
+
+def _by_t(
+    value: float, se: float, freedom: float, level: float, power: float, null: float
+) -> _Limits:
+    reach, one_sided = t_quantile((1 + level) / 2, freedom) * se, t_quantile(level, freedom) * se
+    return _Limits(
+        interval=_clipped(value - reach, value + reach),
+        one_sided=_clipped(value - one_sided, value + one_sided),
+        p_value=2 * t_chance(-abs(value - null) / se, freedom) if se > 0 else float(value == null),
+        minimum_detectable=reach + t_quantile(power, freedom) * se,
+    )
+
+
+def _by_draws(
+    found: Resampled,
+    draws: FloatArray,
+    value: float,
+    influence: FloatArray,
+    se: float,
+    power: float,
+    null: float,
+) -> _Limits:
+    level = found.confidence_level
+    short = found.shortness(influence)
+    ends = (1 + level) / 2, power
+    if short is None:
+        z = sum(map(normal_quantile, ends))
+    else:
+        z = sum(t_quantile(end, short.freedom) for end in ends)
+    return _Limits(
+        interval=found.between(draws, value, influence),
+        one_sided=found.between(draws, value, influence, tail=1 - level),
+        p_value=found.p_value(null, draws, value, influence),
+        minimum_detectable=z * se,
+    )
+
+
+def _added(
+    one: Estimate, other: Estimate, value: float, level: float, power: float, null: float
+) -> _Limits | None:
+    if one.interval is None or other.interval is None or one.value is None or other.value is None:
+        return None
+    down = hypot(other.value - other.interval[0], one.interval[1] - one.value)
+    up = hypot(other.interval[1] - other.value, one.value - one.interval[0])
+    z, one_sided = normal_quantile((1 + level) / 2), normal_quantile(level)
+    toward = down if value > null else up
+    return _Limits(
+        interval=_clipped(value - down, value + up),
+        one_sided=_clipped(value - down * one_sided / z, value + up * one_sided / z),
+        p_value=2 * normal_chance(-z * abs(value - null) / toward) if toward > 0 else 1.0,
+        minimum_detectable=(1 + normal_quantile(power) / z) * max(down, up),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassChange:
+    """One class share on both sides.
+
+    Parameters
+    ----------
+    outcome : str
+        The class.
+    before, after : float
+        Its share on each side.
+    change : Difference
+        After minus before.
+    p_value : float or None
+        Cluster-robust two-proportion test.
+    adjusted_p_value : float or None
+        The same after Benjamini-Hochberg over the classes.
+    flagged : bool
+        Whether the share moved by more than 2 percentage points and the adjusted p-value is .05 or
+        less.
+    """
+
+    outcome: str
+    before: float
+    after: float
+    change: Difference
+    p_value: float | None
+    adjusted_p_value: float | None
+    flagged: bool
+
+
+def class_changes(
+    found: Resampled, *, moved: float = MOVED, level: float = LEVEL
+) -> tuple[ClassChange, ...]:
+    """Compare the share of every class and flag those that moved.
+
+    A flag needs both size and evidence: with 1,000 runs a side the bare rule of 2 points fires in
+    58 % of the weeks in which nothing changed.
+
+    Parameters
+    ----------
+    found : Resampled
+        Resamples of units from `side_by_side`.
+    moved : float, default 0.02
+        The change, as a fraction, that a flag needs.
+    level : float, default 0.05
+        False discovery rate.
+
+    Returns
+    -------
+    tuple of ClassChange
+        In the order of the classes.
+
+    References
+    ----------
+    Benjamini and Hochberg (1995), J. R. Stat. Soc. B 57.
+    https://doi.org/10.1111/j.2517-6161.1995.tb02031.x
+    Rao and Scott (1992), Biometrics 48. https://doi.org/10.2307/2532311
+    """
+    p_values = [_two_proportion_test(found, name) for name in SHARES]
+    adjusted = benjamini_hochberg(p_values)
+    changes = []
+    for outcome, name, p, adjusted_p in zip(OUTCOMES, SHARES, p_values, adjusted, strict=True):
+        before, after = (
+            found.totals(side + name) / found.totals(side + "runs") for side in (BEFORE, AFTER)
+        )
+        changes.append(
+            ClassChange(
+                outcome=outcome,
+                before=before,
+                after=after,
+                change=difference_of(found, name),
+                p_value=p,
+                adjusted_p_value=adjusted_p,
+                flagged=(
+                    abs(after - before) > moved + EXACTLY
+                    and adjusted_p is not None
+                    and adjusted_p <= level
+                ),
+            )
+        )
+    return tuple(changes)
+
+
+def _two_proportion_test(found: Resampled, name: str) -> float | None:
+    """Return the p-value of equal shares, with the variance that holds if they are equal."""
+    units = found.units
+    runs = [found.totals(side + "runs") for side in (BEFORE, AFTER)]
+    entering = [int(units.entering[units.column(side + "runs")]) for side in (BEFORE, AFTER)]
+    if min(entering) < MINIMUM_UNITS:
+        return None
+    counts = [found.totals(side + name) for side in (BEFORE, AFTER)]
+    pooled = sum(counts) / sum(runs)
+    influence = np.zeros(units.multiplicity.size)
+    for side, sign, size in zip((BEFORE, AFTER), (-1, 1), runs, strict=True):
+        of_class, all_runs = (
+            units.sums[:, units.column(side + feature)] for feature in (name, "runs")
+        )
+        influence += sign * (of_class - pooled * all_runs) / size
+    variance, freedom = _null_variance(influence, units)
+    if variance < NO_VARIANCE:
+        return 1.0
+    gap = counts[1] / runs[1] - counts[0] / runs[0]
+    return 2 * t_chance(-abs(gap) / float(np.sqrt(variance)), freedom)
+
+
+def _null_variance(influence: FloatArray, units: Units) -> tuple[float, float]:
+    """Return the variance of the difference and its degrees of freedom.
+
+    Influences have mean zero on each side when the shares are equal, which keeps the test from
+    firing on a class that one side lacks; between design strata their means differ anyhow.
+    """
+    sides = [units.sums[:, units.column(side + "runs")] > 0 for side in (BEFORE, AFTER)]
+    kinds = np.unique(2 * sides[0] + sides[1]).size
+    if np.unique(units.stratum).size > kinds:
+        parts, sizes = stratum_variances(influence, units)
+    else:
+        parts, sizes = stratum_variances(influence, units, centred=False)
+    return float(parts.sum()), satterthwaite(parts, sizes)
+
+
+def benjamini_hochberg(p_values: Sequence[float | None]) -> list[float | None]:
+    """Return p-values adjusted for the false discovery rate; None stays None and does not count.
+
+    Examples
+    --------
+    >>> benjamini_hochberg([0.01, None, 0.04])
+    [0.02, None, 0.04]
+    """
+    known = [p for p in p_values if p is not None]
+    if not known:
+        return [None] * len(p_values)
+    adjusted = iter(_step_up(known))
+    return [None if p is None else float(next(adjusted)) for p in p_values]
+
+
+def _step_up(p_values: Sequence[float]) -> list[float]:
+    p = np.asarray(p_values, dtype=np.float64)
+    order = np.argsort(p)[::-1]
+    raised = p[order] * p.size / np.arange(p.size, 0, -1)
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.minimum(1.0, np.minimum.accumulate(raised))
+    return [float(p) for p in adjusted]
+
+
+Verdict = Literal["better", "worse", "equivalent", "inconclusive"]
+
+Rule = Literal["difference", "separate intervals"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Two Agent Success Rates and what became of the first.
+
+    Parameters
+    ----------
+    before, after : AgentSuccessRate
+        Each side on its own.
+    asr, asr_gross, pass_rate : Difference
+        After minus before.
+    paired : bool
+        Whether tasks of both sides were resampled together.
+    n_pairs : int
+        Tasks that both sides have; 0 when not paired.
+    class_changes : tuple of ClassChange
+        Shares that moved, with flags.
+    margin : float
+        Margin of equivalence and of non-inferiority, as a fraction.
+    non_inferior : bool or None
+        Whether the one-sided limit excludes a loss of `margin` or more; None without a limit.
+    verdict : str
+        ``"better"``, ``"worse"``, ``"equivalent"`` or ``"inconclusive"``, of `after`.
+    rule : str
+        How the verdict was reached, in words.
+    """
+
+    before: AgentSuccessRate
+    after: AgentSuccessRate
+    asr: Difference
+    asr_gross: Difference
+    pass_rate: Difference
+    paired: bool
+    n_pairs: int
+    class_changes: tuple[ClassChange, ...]
+    margin: float
+    non_inferior: bool | None
+    verdict: Verdict
+    rule: str
+
+
+def compare_runs(
+    before: RunCounts,
+    after: RunCounts,
+    *,
+    rng: np.random.Generator,
+    paired: bool = False,
+    margin: float = MARGIN,
+    rule: Rule = "difference",
+    n_resamples: int = 1000,
+    confidence_level: float = 0.95,
+    interval: Interval = "percentile",
+) -> Comparison:
+    """Compare the Agent Success Rates of two sets of runs.
+
+    The sides are independent samples, or share tasks when `paired`: tasks that both have are then
+    resampled with their runs on both sides, the others as in an unpaired comparison, and no run is
+    left out. Outcomes are taken as given; labels corrected with one shared calibration are compared
+    in `calibration.judge_calibration`.
+
+    Parameters
+    ----------
+    before, after : RunCounts
+        Scored with the same credit.
+    rng : numpy.random.Generator
+        Source of the resamples.
+    paired : bool, default False
+        Whether tasks with one name are one task.
+    margin : float, default 0.05
+        Smallest loss that matters, as a fraction in (0, 1).
+    rule : str, default "difference"
+        ``"separate intervals"`` asks that the intervals of the two rates do not overlap: stricter
+        than a test of the difference, and no test.
+    n_resamples, confidence_level, interval
+        As in `agent_success_rate`.
+
+    Returns
+    -------
+    Comparison
+        Everything from one set of resamples of the difference.
+
+    Raises
+    ------
+    ValueError
+        If the sides were scored with different credit, `margin` is outside (0, 1), `paired` without
+        tasks, or an option is unknown.
+
+    Notes
+    -----
+    Better and worse come first: with many runs a difference may be real and still lie within the
+    margin. Equivalence is two one-sided tests at 1 - `confidence_level`.
+
+    References
+    ----------
+    Schuirmann (1987), J. Pharmacokinet. Biopharm. 15. https://doi.org/10.1007/BF01068419
+
+    Examples
+    --------
+    70 of 100 and 90 of 100 complete runs:
+
+    >>> from calibration.success_rate.runs import count_runs
+    >>> found = compare_runs(
+    ...     count_runs([0] * 70 + [2] * 30), count_runs([0] * 90 + [2] * 10),
+    ...     rng=np.random.default_rng(1),
+    ... )
+    >>> found.asr.estimate.value, found.verdict
+    (0.2, 'better')
+    """
+    tables = [(side.credit.tolist(), dict(side.own_credit)) for side in (before, after)]
+    if tables[0] != tables[1]:
+        raise ValueError(
+            "both sides must be scored with the same credit (RunCounts.restated), "
+            f"got {tables[0]!r} and {tables[1]!r}"
+        )
+    if not 0 < margin < 1:
+        raise ValueError(f"margin must be in (0, 1), got {margin!r}")
+    if rule not in ("difference", "separate intervals"):
+        raise ValueError(f"rule must be 'difference' or 'separate intervals', got {rule!r}")
+    joint = side_by_side(before, after, paired=paired, rng=rng)
+    found = resample(
+        joint.units,
+        rng=rng,
+        n_resamples=n_resamples,
+        confidence_level=confidence_level,
+        interval=interval,
+    )
+    asr = difference_of(found, "score")
+    one, other = (
+        rate_of_counts(
+            side,
+            rng=rng,
+            n_resamples=n_resamples,
+            confidence_level=confidence_level,
+            interval=interval,
+        )
+        for side in (before, after)
+    )
+    verdict, words = _verdict(asr, one, other, margin, rule)
+    return Comparison(
+        before=one,
+        after=other,
+        asr=asr,
+        asr_gross=difference_of(found, "gross"),
+        pass_rate=difference_of(found, "share:complete"),
+        paired=joint.n_pairs > 0,
+        n_pairs=joint.n_pairs,
+        class_changes=class_changes(found),
+        margin=margin,
+        non_inferior=None if asr.one_sided is None else asr.one_sided[0] > -margin,
+        verdict=verdict,
+        rule=words,
+    )
+
+
+def difference_between(
+    before: RunCounts,
+    after: RunCounts,
+    top: str = "score",
+    *,
+    rng: np.random.Generator,
+    paired: bool = False,
+    null: float = 0.0,
+    n_resamples: int = 1000,
+    confidence_level: float = 0.95,
+    interval: Interval = "percentile",
+) -> Difference:
+    """Estimate the difference of one rate between two sets of runs; as `compare_runs` does.
+
+    Parameters
+    ----------
+    before, after : RunCounts
+        Scored with the same credit.
+    top : str, default "score"
+        ``"score"``: the Agent Success Rate; ``"share:complete"``: the share of a class.
+    rng : numpy.random.Generator
+        Source of the resamples.
+    paired : bool, default False
+        Whether tasks with one name are one task.
+    null : float, default 0
+        Difference that the p-value is for.
+    n_resamples, confidence_level, interval
+        As in `agent_success_rate`.
+
+    Examples
+    --------
+    >>> from calibration.success_rate.runs import count_runs
+    >>> found = difference_between(
+    ...     count_runs([0] * 80 + [2] * 20), count_runs([0] * 60 + [2] * 40),
+    ...     "share:complete", null=-0.05, rng=np.random.default_rng(1),
+    ... )
+    >>> found.estimate.value, found.p_below
+    (-0.2, 0.01)
+    """
+    found = resample(
+        side_by_side(before, after, paired=paired, rng=rng).units,
+        rng=rng,
+        n_resamples=n_resamples,
+        confidence_level=confidence_level,
+        interval=interval,
+    )
+    return difference_of(found, top, null=null)
+
+
+def _verdict(
+    asr: Difference, one: AgentSuccessRate, other: AgentSuccessRate, margin: float, rule: Rule
+) -> tuple[Verdict, str]:
+    level = f"{100 * asr.estimate.confidence_level:g} %"
+    if rule == "difference":
+        decisive, what = asr.estimate.interval, f"the {level} interval of the difference excludes 0"
+    else:
+        decisive, what = _gap(one, other), f"the two {level} intervals do not overlap"
+    inner = f"{200 * asr.estimate.confidence_level - 100:g} %"
+    words = (
+        f"better or worse: {what}; equivalent: the {inner} interval of the difference lies within "
+        f"{100 * margin:g} pp of 0; otherwise inconclusive"
+    )
+    if decisive is not None and decisive[0] > 0:
+        return "better", words
+    if decisive is not None and decisive[1] < 0:
+        return "worse", words
+    if asr.one_sided is not None and -margin < asr.one_sided[0] and asr.one_sided[1] < margin:
+        return "equivalent", words
+    return "inconclusive", words
+
+
+def _gap(one: AgentSuccessRate, other: AgentSuccessRate) -> tuple[float, float] | None:
+    """Return limits that exclude zero just when the two intervals do not overlap."""
+    if one.asr.interval is None or other.asr.interval is None:
+        return None
+    return other.asr.interval[0] - one.asr.interval[1], other.asr.interval[1] - one.asr.interval[0]

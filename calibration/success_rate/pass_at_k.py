@@ -1,0 +1,787 @@
+"""pass@k and pass^k of repeated trials: exact, bootstrapped, and Bayesian."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from calibration.statistics.estimate import Estimate, not_estimable
+from calibration.statistics.intervals import MINIMUM_UNITS, NO_VARIATION
+from calibration.statistics.validation import FloatArray, IntArray
+from calibration.success_rate.resampling import ratio_estimates
+
+COMPLETE, PARTIAL_PLUS = 0, 1
+
+
+SIZES = (0.2, 300.0)
+
+GRID_MEAN, GRID_SIZE = 160, 80
+
+# Cells whose posterior density is below exp(-NEGLIGIBLE) of the highest carry nothing visible.
+NEGLIGIBLE = 18.0
+
+MOST_ZOOMS = 8
+
+# Points of the mixture that a task's own interval is read from.
+MIXTURE = 2000
+
+SHRUNK = "shrunk towards the other tasks"
+
+
+__all__ = [
+    "PassAtK",
+    "Trials",
+    "advice",
+    "band",
+    "count_trials",
+    "extrapolated",
+    "pass_at_k",
+    "pass_curve",
+    "pass_hat_k",
+    "pass_over_tasks",
+    "passed",
+]
+
+
+# Below this many tasks the resamples see too few kinds of task; the hierarchy does not.
+ADVISE_BAYESIAN = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Trials:
+    """Trials and successes of each task: all that pass@k and pass^k depend on.
+
+    Parameters
+    ----------
+    tasks : array, shape (n_tasks,)
+        Names of the tasks, sorted.
+    n, c : int array, shape (n_tasks,)
+        Trials, and those of them that passed.
+    """
+
+    tasks: NDArray[np.generic]
+    n: IntArray
+    c: IntArray
+
+
+def passed(outcomes: ArrayLike, *, partial_plus_passes: bool = False) -> NDArray[np.bool_]:
+    """Return which runs count as successes: the complete ones, or partial_plus too.
+
+    Examples
+    --------
+    >>> passed([0, 1, 4]).tolist(), passed([0, 1, 4], partial_plus_passes=True).tolist()
+    ([True, False, False], [True, True, False])
+    """
+    codes = np.asarray(outcomes)
+    return np.isin(codes, [COMPLETE, PARTIAL_PLUS] if partial_plus_passes else [COMPLETE])
+
+
+def count_trials(tasks: ArrayLike, passed: ArrayLike) -> Trials:
+    """Count the trials of each task and those that passed.
+
+    Trials of one task must be of one model and agent version: give those of one at a time.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ.
+
+    Examples
+    --------
+    >>> found = count_trials(["a", "b", "a"], [True, False, False])
+    >>> found.n.tolist(), found.c.tolist()
+    ([2, 1], [1, 0])
+    """
+    names, success = np.asarray(tasks), np.asarray(passed, dtype=np.bool_)
+    if names.ndim != 1 or names.shape != success.shape:
+        raise ValueError(
+            f"tasks and passed must have one shape (n,), got {names.shape!r} and {success.shape!r}"
+        )
+    unique, index = np.unique(names, return_inverse=True)
+    n = np.bincount(index, minlength=unique.size).astype(np.int64)
+    c = np.bincount(index[success], minlength=unique.size).astype(np.int64)
+    return Trials(tasks=unique, n=n, c=c)
+
+
+def pass_at_k(n: int, c: int, k: int) -> float | None:
+    """Estimate the chance that at least one of k trials of a task passes; None where n < k.
+
+    Unbiased for 1 - (1 - p)^k when the n trials are independent with the same p.
+
+    Parameters
+    ----------
+    n, c : int
+        Trials of the task, and those that passed.
+    k : int
+        Trials looked at together, at least 1.
+
+    Returns
+    -------
+    float or None
+        1 - C(n - c, k) / C(n, k).
+
+    Raises
+    ------
+    ValueError
+        If `k` is below 1 or `c` is outside [0, n].
+
+    References
+    ----------
+    Chen et al. (2021), "Evaluating large language models trained on code".
+    https://doi.org/10.48550/arXiv.2107.03374
+
+    Examples
+    --------
+    1 - C(2, 2) / C(10, 2) = 44/45, and no two of ten trials can fail thrice:
+
+    >>> pass_at_k(10, 8, 2), pass_at_k(10, 8, 3), pass_at_k(10, 8, 11)
+    (0.97778, 1.0, None)
+    """
+    counts = checked_counts([n], [c], k)
+    return None if n < k else float(shares_at(*counts, k)[0])
+
+
+def pass_hat_k(n: int, c: int, k: int) -> float | None:
+    """Estimate the chance that all of k trials of a task pass; None where n < k.
+
+    Unbiased for p^k when the n trials are independent with the same p.
+
+    Parameters
+    ----------
+    n, c : int
+        Trials of the task, and those that passed.
+    k : int
+        Trials looked at together, at least 1.
+
+    Returns
+    -------
+    float or None
+        C(c, k) / C(n, k).
+
+    Raises
+    ------
+    ValueError
+        As `pass_at_k`.
+
+    References
+    ----------
+    Yao et al. (2024), "tau-bench: a benchmark for tool-agent-user interaction in real-world
+    domains". https://doi.org/10.48550/arXiv.2406.12045
+
+    Examples
+    --------
+    C(8, 3) / C(10, 3) = 56 / 120:
+
+    >>> pass_hat_k(10, 8, 3), pass_hat_k(2, 2, 3)
+    (0.46667, None)
+    """
+    counts = checked_counts([n], [c], k)
+    return None if n < k else float(shares_hat(*counts, k)[0])
+
+
+def checked_counts(n: ArrayLike, c: ArrayLike, k: int) -> tuple[IntArray, IntArray]:
+    """Return trials and successes as whole numbers.
+
+    Raises
+    ------
+    ValueError
+        If they are impossible, or `k` is below 1.
+    """
+    trials, successes = np.asarray(n), np.asarray(c)
+    for name, array in (("n", trials), ("c", successes)):
+        if array.size and not np.issubdtype(array.dtype, np.integer):
+            raise ValueError(f"{name} must be whole numbers, got dtype {array.dtype!s}")
+    if trials.ndim != 1 or trials.shape != successes.shape:
+        raise ValueError(
+            f"n and c must have one shape (n_tasks,), got {trials.shape!r} and {successes.shape!r}"
+        )
+    if isinstance(k, bool) or k != int(k) or k < 1:
+        raise ValueError(f"k must be a whole number from 1 up, got {k!r}")
+    if trials.size and (successes.min() < 0 or (successes > trials).any() or trials.min() < 1):
+        raise ValueError("n must be at least 1 and c in [0, n] for every task")
+    return trials.astype(np.int64), successes.astype(np.int64)
+
+
+def shares_hat(n: IntArray, c: IntArray, k: int) -> FloatArray:
+    """Return C(c, k) / C(n, k) of each task, as a product: no factorial overflows."""
+    found = np.ones(n.shape)
+    for i in range(k):
+        found *= np.maximum(0, c - i) / (n - i)
+        if not found.any():
+            break
+    return found
+
+
+def shares_at(n: IntArray, c: IntArray, k: int) -> FloatArray:
+    """Return 1 - C(n - c, k) / C(n, k) of each task; by logarithms, to keep rare successes."""
+    sure = n - c < k
+    exponent = np.zeros(n.shape)
+    for i in range(k):
+        exponent += np.log1p(-np.where(sure, 0, c) / (n - i))
+    return np.where(sure, 1.0, -np.expm1(exponent))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneTask:
+    """pass@k and pass^k of one task, by its posterior."""
+
+    k: int
+    pass_at_k: Estimate
+    pass_hat_k: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShrunkTask:
+    """One task, its figures drawn towards those of the others."""
+
+    task: object
+    n: int
+    c: int
+    pass_at_k: Estimate
+    pass_hat_k: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassPosterior:
+    """pass@k and pass^k of the population of tasks, by the hierarchy.
+
+    Parameters
+    ----------
+    k : int
+        Trials looked at together.
+    pass_at_k, pass_hat_k : Estimate
+        1 - E[(1 - p)^k] and E[p^k] over the population of tasks: posterior mean and quantiles.
+    mean, size : float
+        Posterior means of m and s, where p of a task is Beta(m s, (1 - m) s).
+    tasks : tuple of ShrunkTask
+        Every task, marked ``shrunk``; empty when they were not asked for.
+    """
+
+    k: int
+    pass_at_k: Estimate
+    pass_hat_k: Estimate
+    mean: float
+    size: float
+    tasks: tuple[ShrunkTask, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Grid:
+    """Shapes a and b of the Beta at every cell, and the posterior weight of the cell."""
+
+    a: FloatArray
+    b: FloatArray
+    weight: FloatArray
+
+
+def pass_of_one_task(n: int, c: int, k: int, *, confidence_level: float = 0.95) -> OneTask:
+    """Estimate pass@k and pass^k of one task, or of one pooled set of trials.
+
+    The trials are independent with the same p, whose prior is uniform. k may exceed n. Not for
+    several tasks: the mean of such posteriors hides how tasks differ, and its interval of pass^3
+    covers the truth in none of 1,000 repetitions of some settings; use `pass_of_tasks`.
+
+    Parameters
+    ----------
+    n, c : int
+        Trials, and those that passed.
+    k : int
+        Trials looked at together, at least 1.
+    confidence_level : float, default 0.95
+        Posterior content of the interval, strictly between 0 and 1.
+
+    Returns
+    -------
+    OneTask
+        Posterior means B(a + k, b) / B(a, b) and 1 - B(a, b + k) / B(a, b) with a = c + 1 and
+        b = n - c + 1; intervals from the Beta quantiles, as both are monotone in p.
+
+    Raises
+    ------
+    ValueError
+        If `c` is outside [0, n], `k` is below 1 or `confidence_level` is outside (0, 1).
+
+    References
+    ----------
+    Bayes (1763), Phil. Trans. 53. https://doi.org/10.1098/rstl.1763.0053
+
+    Examples
+    --------
+    7 of 10: pass^3 = (8 x 9 x 10) / (12 x 13 x 14).
+
+    >>> found = pass_of_one_task(10, 7, 3)
+    >>> found.pass_hat_k.value, found.pass_at_k.value
+    (0.32967, 0.94505)
+    """
+    checked_counts([n], [c], k)
+    _check_level(confidence_level)
+    a, b = np.array([c + 1.0]), np.array([n - c + 1.0])
+    tail = (1 - confidence_level) / 2
+    low, high = special.betaincinv(a[0], b[0], [tail, 1 - tail]).tolist()
+    method = "Beta(1, 1) prior, exact"
+    at, hat = (
+        Estimate(
+            value=value, interval=limits, n=n, method=method, confidence_level=confidence_level
+        )
+        for value, limits in (
+            (1 - float(_moment(b, a, k)[0]), (1 - (1 - low) ** k, 1 - (1 - high) ** k)),
+            (float(_moment(a, b, k)[0]), (low**k, high**k)),
+        )
+    )
+    return OneTask(k=k, pass_at_k=at, pass_hat_k=hat)
+
+
+def pass_of_tasks(
+    trials: Trials, k: int, *, each_task: bool = True, confidence_level: float = 0.95
+) -> PassPosterior:
+    """Estimate pass@k and pass^k of the population of tasks from few tasks or few trials.
+
+    Tasks are independent; the chance p of a task is Beta(m s, (1 - m) s), with m uniform on
+    (0, 1) and log s uniform on [log 0.2, log 300]. The trials of a task are independent given p.
+    Tasks with fewer than k trials enter too.
+
+    Parameters
+    ----------
+    trials : Trials
+        From `count_trials`.
+    k : int
+        Trials looked at together, at least 1.
+    each_task : bool, default True
+        Whether to give the figures of every task too.
+    confidence_level : float, default 0.95
+        Posterior content of the intervals, strictly between 0 and 1.
+
+    Returns
+    -------
+    PassPosterior
+        E[p^k] and 1 - E[(1 - p)^k] over the population of tasks, not only those sampled.
+
+    Raises
+    ------
+    ValueError
+        If counts are impossible, `k` is below 1 or `confidence_level` is outside (0, 1).
+
+    Notes
+    -----
+    The posterior of (m, log s) is summed on a grid that closes in on where it has mass, so there
+    is nothing to converge and no seed.
+
+    References
+    ----------
+    Gelman et al. (2013), "Bayesian data analysis", section 5.3.
+    https://doi.org/10.1201/b16018
+
+    Examples
+    --------
+    Eight tasks of four trials, every task with two passed:
+
+    >>> eight = Trials(tasks=np.arange(8), n=np.full(8, 4), c=np.full(8, 2))
+    >>> found = pass_of_tasks(eight, 1)
+    >>> round(found.pass_hat_k.value, 6)
+    0.5
+    """
+    n, c = checked_counts(trials.n, trials.c, k)
+    _check_level(confidence_level)
+    method = "hierarchy of Beta tasks, grid"
+    if not n.size:
+        why = not_estimable("no task: add runs", method=method, confidence_level=confidence_level)
+        return PassPosterior(k=k, pass_at_k=why, pass_hat_k=why, mean=0.5, size=1.0, tasks=())
+    kinds, kind, times = np.unique(
+        np.column_stack([n, c]), axis=0, return_inverse=True, return_counts=True
+    )
+    grid = _posterior(kinds.astype(np.float64), times.astype(np.float64))
+    at, hat = (
+        _summary(values, grid.weight, n.size, method, confidence_level)
+        for values in (1 - _moment(grid.b, grid.a, k), _moment(grid.a, grid.b, k))
+    )
+    of_kind = []
+    if each_task:
+        of_kind = [_of_task(grid, int(m), int(s), k, confidence_level) for m, s in kinds]
+    return PassPosterior(
+        k=k,
+        pass_at_k=at,
+        pass_hat_k=hat,
+        mean=float(grid.weight @ (grid.a / (grid.a + grid.b))),
+        size=float(grid.weight @ (grid.a + grid.b)),
+        tasks=tuple(
+            ShrunkTask(
+                task=name, n=int(m), c=int(s), pass_at_k=of_kind[j][0], pass_hat_k=of_kind[j][1]
+            )
+            for name, m, s, j in zip(
+                np.asarray(trials.tasks).tolist(), n, c, kind.ravel().tolist(), strict=True
+            )
+            if each_task
+        ),
+    )
+
+
+def _moment(a: FloatArray, b: FloatArray, k: int) -> FloatArray:
+    """E[p^k] of Beta(a, b): B(a + k, b) / B(a, b), as a product that does not cancel."""
+    found = np.ones(a.shape)
+    for i in range(k):
+        found *= (a + i) / (a + b + i)
+    return found
+
+
+def _posterior(kinds: FloatArray, times: FloatArray) -> _Grid:
+    """Sum the posterior over m and log s, and close in on the part that has mass."""
+    mean, size = (0.0, 1.0), (float(np.log(SIZES[0])), float(np.log(SIZES[1])))
+    for _ in range(MOST_ZOOMS):
+        m, log_s = _middles(*mean, GRID_MEAN), _middles(*size, GRID_SIZE)
+        a = (m[:, None] * np.exp(log_s)).ravel()
+        b = ((1 - m)[:, None] * np.exp(log_s)).ravel()
+        density = -special.betaln(a, b) * times.sum()
+        for (n, c), count in zip(kinds.tolist(), times.tolist(), strict=True):
+            density += count * special.betaln(a + c, b + n - c)
+        density -= density.max()
+        seen = (density > -NEGLIGIBLE).reshape(m.size, log_s.size)
+        closer_mean = _around(m, seen.any(axis=1), mean)
+        closer_size = _around(log_s, seen.any(axis=0), size)
+        if _length(closer_mean) > 0.6 * _length(mean) and _length(closer_size) > 0.6 * _length(
+            size
+        ):
+            break
+        mean, size = closer_mean, closer_size
+    weight = np.exp(density)
+    return _Grid(a=a, b=b, weight=weight / weight.sum())
+
+
+def _middles(low: float, high: float, cells: int) -> FloatArray:
+    middles: FloatArray = low + (high - low) * (np.arange(cells) + 0.5) / cells
+    return middles
+
+
+def _around(
+    points: FloatArray, seen: FloatArray, bounds: tuple[float, float]
+) -> tuple[float, float]:
+    """Return the seen points with one cell more on either side, within the bounds."""
+    step, at = points[1] - points[0], np.flatnonzero(seen)
+    return (
+        max(bounds[0], float(points[at[0]] - 1.5 * step)),
+        min(bounds[1], float(points[at[-1]] + 1.5 * step)),
+    )
+
+
+def _length(bounds: tuple[float, float]) -> float:
+    return bounds[1] - bounds[0]
+
+
+def _summary(
+    values: FloatArray, weight: FloatArray, n: int, method: str, confidence_level: float
+) -> Estimate:
+    """Return posterior mean and quantiles of a figure that has one value a cell."""
+    order = np.argsort(values)
+    cumulated = np.cumsum(weight[order]) - weight[order] / 2
+    tail = (1 - confidence_level) / 2
+    low, high = np.interp([tail, 1 - tail], cumulated, values[order]).tolist()
+    return Estimate(
+        value=float(weight @ values),
+        interval=(low, high),
+        n=n,
+        method=method,
+        confidence_level=confidence_level,
+    )
+
+
+def _of_task(
+    grid: _Grid, n: int, c: int, k: int, confidence_level: float
+) -> tuple[Estimate, Estimate]:
+    """Return pass@k and pass^k of a task with these counts.
+
+    Its p is a mixture of Beta(a + c, b + n - c) over the grid; the interval is read from evenly
+    spread points of the mixture (golden section in p, even steps in the cells).
+    """
+    a, b = grid.a + c, grid.b + n - c
+    order = np.argsort(grid.a / (grid.a + grid.b), kind="stable")
+    even = (np.arange(MIXTURE) + 0.5) / MIXTURE
+    cells = order[np.searchsorted(np.cumsum(grid.weight[order]), even).clip(max=order.size - 1)]
+    within = (np.arange(MIXTURE) * (np.sqrt(5) - 1) / 2 + 0.5) % 1
+    p = special.betaincinv(a[cells], b[cells], within)
+    tail = (1 - confidence_level) / 2
+    low, high = np.quantile(p, [tail, 1 - tail]).tolist()
+    at, hat = (
+        Estimate(
+            value=value,
+            interval=limits,
+            n=n,
+            method=f"hierarchy of Beta tasks, {SHRUNK}",
+            confidence_level=confidence_level,
+            status=f"provisional: {SHRUNK}",
+        )
+        for value, limits in (
+            (
+                float(grid.weight @ (1 - _moment(b, a, k))),
+                (1 - (1 - low) ** k, 1 - (1 - high) ** k),
+            ),
+            (float(grid.weight @ _moment(a, b, k)), (low**k, high**k)),
+        )
+    )
+    return at, hat
+
+
+def _check_level(confidence_level: float) -> None:
+    if not 0 < confidence_level < 1:
+        raise ValueError(f"confidence_level must be in (0, 1), got {confidence_level!r}")
+
+
+Band = Literal["reliable", "inconsistent", "needs improvement", "mixed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassAtK:
+    """pass@k and pass^k over tasks, for one k.
+
+    Parameters
+    ----------
+    k : int
+        Trials that are looked at together.
+    pass_at_k, pass_hat_k : Estimate
+        Mean over tasks of the chance that at least one of k trials passes, and that all do.
+    n_tasks : int
+        Tasks that enter.
+    n_too_few : int
+        Tasks left out because they have fewer than k trials.
+    advice : str
+        What to do about too few tasks; empty when there are enough.
+    """
+
+    k: int
+    pass_at_k: Estimate
+    pass_hat_k: Estimate
+    n_tasks: int
+    n_too_few: int
+    advice: str
+
+    @property
+    def band(self) -> str | None:
+        """The band of both values with its k, None where there is none."""
+        at, hat = self.pass_at_k.value, self.pass_hat_k.value
+        return None if at is None or hat is None else f"{band(at, hat)} (k = {self.k})"
+
+
+def pass_over_tasks(
+    trials: Trials,
+    k: int,
+    *,
+    rng: np.random.Generator,
+    weights: FloatArray | None = None,
+    like: IntArray | None = None,
+    n_resamples: int = 1000,
+    confidence_level: float = 0.95,
+) -> PassAtK:
+    """Estimate pass@k and pass^k of the population that the tasks were drawn from.
+
+    Tasks are independent, and the trials of a task exchangeable. Every task weighs the same,
+    however many trials it has; tasks with fewer than k trials are left out and counted.
+
+    Parameters
+    ----------
+    trials : Trials
+        From `count_trials`.
+    k : int
+        Trials looked at together, at least 1.
+    rng : numpy.random.Generator
+        Source of the resamples.
+    weights : float array, shape (n_tasks,), optional
+        Inverse inclusion probabilities of the tasks.
+    like : int array, shape (n_tasks,), optional
+        How many tasks each row stands for; 1 when None.
+    n_resamples : int, default 1000
+        Resamples of whole tasks.
+    confidence_level : float, default 0.95
+        Target coverage, strictly between 0 and 1.
+
+    Returns
+    -------
+    PassAtK
+        With 20 or more tasks the percentile bootstrap over tasks, with 5 to 19 t, with fewer the
+        value alone (``not_estimable``). Where every task gave 0, or every task 1, the status is
+        ``one-sided`` and the interval ends in the exact bound. Below 30 tasks the advice is
+        `calibration.success_rate.pass_at_k.pass_of_tasks`.
+
+    Raises
+    ------
+    ValueError
+        If `k` is below 1, counts are impossible, or as `ratio_estimates`.
+
+    References
+    ----------
+    Efron (1979), Ann. Statist. 7. https://doi.org/10.1214/aos/1176344552
+
+    Examples
+    --------
+    Five tasks of two trials; two passed twice, one once: pass^2 = 2/5, pass@2 = 3/5.
+
+    >>> five = Trials(tasks=np.arange(5), n=np.full(5, 2), c=np.array([2, 2, 1, 0, 0]))
+    >>> found = pass_over_tasks(five, 2, rng=np.random.default_rng(1))
+    >>> found.pass_hat_k.value, found.pass_at_k.value
+    (0.4, 0.6)
+    """
+    n, c = checked_counts(trials.n, trials.c, k)
+    enough = n >= k
+    like = np.ones(n.size, dtype=np.int64) if like is None else like
+    entering, too_few = int(like[enough].sum()), int(like[~enough].sum())
+    if not entering:
+        why = f"no task has {k} trials: run each task {k} times or more"
+        nothing = not_estimable(why, method="mean over tasks", confidence_level=confidence_level)
+        return PassAtK(
+            k=k, pass_at_k=nothing, pass_hat_k=nothing, n_tasks=0, n_too_few=too_few, advice=""
+        )
+    of_task = np.column_stack(
+        [shares_at(n[enough], c[enough], k), shares_hat(n[enough], c[enough], k)]
+    )
+    estimates = ratio_estimates(
+        of_task,
+        np.ones_like(of_task),
+        weights=None if weights is None else np.asarray(weights, dtype=np.float64)[enough],
+        like=like[enough],
+        rng=rng,
+        n_resamples=n_resamples,
+        confidence_level=confidence_level,
+    )
+    at, hat = (_of_tasks(estimate, entering) for estimate in estimates)
+    return PassAtK(
+        k=k,
+        pass_at_k=at,
+        pass_hat_k=hat,
+        n_tasks=entering,
+        n_too_few=too_few,
+        advice=advice(entering),
+    )
+
+
+def pass_curve(
+    trials: Trials,
+    ks: Sequence[int],
+    *,
+    rng: np.random.Generator,
+    n_resamples: int = 1000,
+    confidence_level: float = 0.95,
+) -> tuple[PassAtK, ...]:
+    """Estimate pass@k and pass^k for several k, over the tasks that have the largest k trials.
+
+    One set of tasks for all k: otherwise the curve would also show which tasks drop out.
+
+    Raises
+    ------
+    ValueError
+        As `pass_over_tasks`, or if `ks` is empty.
+
+    Examples
+    --------
+    >>> two = count_trials([1] * 3 + [2], [True, True, False, False])
+    >>> [point.n_tasks for point in pass_curve(two, [1, 3], rng=np.random.default_rng(1))]
+    [1, 1]
+    """
+    if not ks:
+        raise ValueError("ks must not be empty")
+    enough = trials.n >= max(ks)
+    kept = Trials(tasks=trials.tasks[enough], n=trials.n[enough], c=trials.c[enough])
+    left_out = int((~enough).sum())
+    points = (
+        pass_over_tasks(
+            kept, k, rng=rng, n_resamples=n_resamples, confidence_level=confidence_level
+        )
+        for k in ks
+    )
+    return tuple(replace(point, n_too_few=left_out) for point in points)
+
+
+def extrapolated(
+    trials: Trials,
+    k: int,
+    *,
+    rng: np.random.Generator,
+    n_resamples: int = 1000,
+    confidence_level: float = 0.95,
+) -> PassAtK:
+    """Extrapolate to k trials as if they were independent: mean of 1 - (1 - c/n)^k and (c/n)^k.
+
+    For k above the number of trials there is no unbiased estimate. This one takes c/n for the
+    chance itself: with few trials pass^k comes out too high and pass@k too low. Every estimate is
+    marked ``provisional``.
+
+    Raises
+    ------
+    ValueError
+        As `pass_over_tasks`.
+
+    Examples
+    --------
+    >>> one = Trials(tasks=np.arange(1), n=np.array([10]), c=np.array([7]))
+    >>> found = extrapolated(one, 3, rng=np.random.default_rng(1))
+    >>> found.pass_at_k.value, found.pass_hat_k.value
+    (0.973, 0.343)
+    """
+    n, c = checked_counts(trials.n, trials.c, k)
+    if not n.size:
+        nothing = not_estimable("no task: add runs", method="independent trials")
+        return PassAtK(
+            k=k, pass_at_k=nothing, pass_hat_k=nothing, n_tasks=0, n_too_few=0, advice=""
+        )
+    share = c / n
+    of_task = np.column_stack([1 - (1 - share) ** k, share**k])
+    estimates = ratio_estimates(
+        of_task,
+        np.ones_like(of_task),
+        rng=rng,
+        n_resamples=n_resamples,
+        confidence_level=confidence_level,
+    )
+    at, hat = (_as_if_independent(_of_tasks(e, n.size), k) for e in estimates)
+    return PassAtK(
+        k=k, pass_at_k=at, pass_hat_k=hat, n_tasks=n.size, n_too_few=0, advice=advice(n.size)
+    )
+
+
+def advice(n_tasks: int) -> str:
+    """Return what to do about this many tasks, empty when there are enough.
+
+    Examples
+    --------
+    >>> advice(30)
+    ''
+    """
+    if n_tasks >= ADVISE_BAYESIAN:
+        return ""
+    return (
+        f"{n_tasks} tasks are few: below {ADVISE_BAYESIAN} use the Bayesian mode, which learns "
+        "from all tasks how much tasks differ"
+    )
+
+
+def band(at: float, hat: float) -> Band:
+    """Return what pass@k and pass^k of one k say together.
+
+    Examples
+    --------
+    >>> band(0.99, 0.8), band(0.99, 0.3), band(0.6, 0.1), band(0.97, 0.6)
+    ('reliable', 'inconsistent', 'needs improvement', 'mixed')
+    """
+    if at > 0.95 and hat > 0.70:
+        return "reliable"
+    if at > 0.95 and hat < 0.50:
+        return "inconsistent"
+    return "needs improvement" if at < 0.70 else "mixed"
+
+
+def _of_tasks(estimate: Estimate, n_tasks: int) -> Estimate:
+    """Say tasks where the resampling says runs, and mark what is bounded on one side only."""
+    status = estimate.status.replace(" runs", " tasks")
+    method = estimate.method.replace(" runs", " tasks").replace("resamples", "resamples of tasks")
+    if estimate.status == NO_VARIATION and estimate.value in (0.0, 1.0):
+        status = f"one-sided: all {n_tasks} tasks agree"
+    elif n_tasks < MINIMUM_UNITS:
+        status = f"{status}; add tasks"
+    return replace(estimate, status=status, method=f"mean over tasks, {method}")
+
+
+def _as_if_independent(estimate: Estimate, k: int) -> Estimate:
+    how = f"extrapolated to k = {k} as if trials were independent"
+    status = f"provisional: {how}"
+    if estimate.status.startswith("not_estimable"):
+        status = estimate.status
+    return replace(estimate, status=status, method=f"independent trials, {estimate.method}")

@@ -1,0 +1,662 @@
+"""Resampling of cells, tasks and groups of tasks, and ratios of sums on the resamples."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from calibration.records import OUTCOMES
+from calibration.statistics.estimate import OK, Estimate, not_estimable
+from calibration.statistics.intervals import (
+    MINIMUM_UNITS,
+    NO_VARIANCE,
+    NO_VARIATION,
+    normal_chance,
+    normal_quantile,
+    t_chance,
+    t_quantile,
+)
+from calibration.statistics.validation import FloatArray, IntArray
+from calibration.success_rate.runs import ABANDONED, RunCounts, condensed
+
+RUNS, TASKS = "runs", "tasks"
+
+# Above this many distinct cells, penalties are grouped to 1 / GRID for the resamples only.
+MOST_UNITS, GRID, COARSEST = 20_000, 1024, 32
+
+# Above so many tasks they are put into random groups; the standard error from 5,000 groups is
+# known to 1 %, that from the fewest ever made, for a part of a breakdown, to 1.6 %.
+MOST_TASKS, FEWEST_GROUPS = 5_000, 2_000
+
+BOOTSTRAP_UNITS = 20
+
+UNDEFINED_DRAWS = "no interval: some resamples hold no run of this kind; add runs"
+
+# Resamples are drawn in blocks of about this many counts, to bound memory.
+BLOCK = 4_000_000
+
+# A multinomial costs per cell what an index costs per unit, times this.
+INDEXED = 6
+
+SHARES = tuple(f"share:{name}" for name in OUTCOMES)
+
+FEATURES = (
+    *("runs", "score", "gross", "present", "of_present", "known", "over", "score_known"),
+    *SHARES,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Units:
+    """Independent units with the weighted sums of their features.
+
+    Parameters
+    ----------
+    names : tuple of str, length n_features
+        Features; "score" over "runs" is the ASR.
+    sums : float array, shape (n_units, n_features)
+        Weighted sums of one unit.
+    multiplicity, stratum : int array, shape (n_units,)
+        Units like it, and the stratum that it is resampled in.
+    entering : int array, shape (n_features,)
+        Runs or tasks with anything of a feature.
+    n : int
+        Runs or tasks, also where `grouped`.
+    effective_share : float
+        Kish's effective number of runs, per run.
+    noun : str
+        ``"runs"`` or ``"tasks"``.
+    rounding : float
+        A resampled score is off by at most this; the estimate never is.
+    grouped : bool
+        Whether a unit is a random group of runs or tasks.
+    """
+
+    names: tuple[str, ...]
+    sums: FloatArray
+    multiplicity: IntArray
+    stratum: IntArray
+    entering: IntArray
+    n: int
+    effective_share: float
+    noun: str
+    rounding: float = 0.0
+    grouped: bool = False
+
+    def column(self, name: str) -> int:
+        """Return the position of a feature."""
+        return self.names.index(name)
+
+
+def features(counts: RunCounts) -> tuple[tuple[str, ...], list[FloatArray]]:
+    """Return the names of the features and their weighted sums in each row of the counts."""
+    runs = counts.runs.astype(np.float64)
+    classes = counts.shares[counts.mix] * runs[:, None]
+    columns = [
+        runs,
+        counts.score,
+        counts.gross,
+        runs - classes[:, ABANDONED],
+        counts.score - counts.abandoned_score,
+        np.where(counts.known, runs, 0.0),
+        np.where(counts.penalty > 0, runs, 0.0),
+        np.where(counts.known, counts.score, 0.0),
+        *classes.T,
+        *counts.other_scores.values(),
+    ]
+    names = (*FEATURES, *(f"score:{name}" for name in counts.other_scores))
+    return names, [column * counts.weight for column in columns]
+
+
+def units_of(counts: RunCounts, *, rng: np.random.Generator, most: int = MOST_UNITS) -> Units:
+    """Return what to resample: cells of equal runs, or tasks where some task was run repeatedly.
+
+    Above `most` distinct cells penalties are grouped to 1/1024, and further if that is not enough.
+    Above 5,000 tasks the units are random groups of tasks: the variance between groups is, per
+    task, the variance between tasks.
+
+    Parameters
+    ----------
+    counts : RunCounts
+        At least one run.
+    rng : numpy.random.Generator
+        Source of random groups; not used otherwise.
+    most : int, default 20000
+        Units to draw from.
+    """
+    if counts.repeats:
+        return grouped_at_random(task_units(counts)[0], rng, most_tasks(most))
+    return grouped_at_random(_cell_units(counts, most), rng, max(most, FEWEST_GROUPS))
+
+
+def most_tasks(most: int) -> int:
+    """Return how many tasks are drawn one by one where `most` units are allowed."""
+    return max(min(most, MOST_TASKS), FEWEST_GROUPS)
+
+
+def task_units(counts: RunCounts) -> tuple[Units, NDArray[np.generic]]:
+    """Return one unit a task (or a group of equal ones), and the tasks in that order."""
+    if counts.task is None:
+        raise ValueError("counts must name the task of each run, got none")
+    ids, first, index = np.unique(counts.task, return_index=True, return_inverse=True)
+    names, columns = features(counts)
+    of_tasks = summed(columns, index.astype(np.int64))
+    units = _made(counts, names, of_tasks, counts.like[first], counts.stratum[first], TASKS)
+    return replace(units, n=counts.n_tasks, grouped=counts.grouped_tasks is not None), ids
+
+
+def _cell_units(counts: RunCounts, most: int) -> Units:
+    grid = GRID if counts.rounded else None
+    cells = condensed(counts, grid=grid)
+    while cells.runs.size > most and grid != COARSEST:
+        grid = GRID if grid is None else grid // 2
+        cells = condensed(cells, grid=grid)
+    names, columns = features(cells)
+    mixed = bool(((cells.penalty > 0) & (cells.score > 0)).any())
+    return _made(
+        cells,
+        names,
+        np.column_stack(columns) / cells.runs[:, None],
+        cells.runs,
+        cells.stratum,
+        RUNS,
+        0.0 if grid is None or not mixed else 1 / grid,
+    )
+
+
+def _made(
+    counts: RunCounts,
+    names: tuple[str, ...],
+    sums: FloatArray,
+    multiplicity: IntArray,
+    stratum: IntArray,
+    noun: str,
+    rounding: float = 0.0,
+) -> Units:
+    runs = counts.runs * counts.like
+    return Units(
+        names=names,
+        sums=sums,
+        multiplicity=multiplicity,
+        stratum=pool_lone(stratum, multiplicity),
+        entering=(sums > 0).T.astype(np.int64) @ multiplicity,
+        n=int(multiplicity.sum()),
+        effective_share=float((counts.weight @ runs) ** 2 / (counts.weight**2 @ runs) / counts.n),
+        noun=noun,
+        rounding=rounding,
+    )
+
+
+def summed(columns: Sequence[FloatArray], index: IntArray) -> FloatArray:
+    """Return the sums of the rows with one index, a column each."""
+    return np.stack([np.bincount(index, weights=column) for column in columns], axis=1)
+
+
+def pool_lone(stratum: IntArray, multiplicity: IntArray) -> IntArray:
+    """Pool the strata of one unit, which alone would add no variance; one such joins another."""
+    stratum = np.unique(stratum, return_inverse=True)[1].astype(np.int64)
+    sizes = np.bincount(stratum, weights=multiplicity)
+    lone = sizes < 2
+    if not lone.any() or sizes.size == 1:
+        return stratum
+    target = sizes.size if lone.sum() > 1 else int(sizes.argmax())
+    return np.where(lone[stratum], target, stratum).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Grouping:
+    """Random groups of equal size, within strata."""
+
+    owner: NDArray[np.int32]
+    group: IntArray
+    stratum: IntArray
+
+    def added(self, column: FloatArray) -> FloatArray:
+        """Return the sum of a feature in each group."""
+        return np.bincount(
+            self.group, weights=column[self.owner], minlength=self.stratum.size
+        ).astype(np.float64)
+
+
+def random_groups(
+    multiplicity: IntArray, stratum: IntArray, *, rng: np.random.Generator, most: int
+) -> Grouping:
+    """Put units, each as often as it stands for one, into about `most` groups at random."""
+    owners, groups, strata, start = [], [], [], 0
+    total = int(multiplicity.sum())
+    for number in np.unique(stratum).tolist():
+        rows = np.flatnonzero(stratum == number)
+        owner = np.repeat(rows.astype(np.int32), multiplicity[rows])
+        count = min(owner.size, max(2, round(most * owner.size / total)))
+        rng.shuffle(owner)
+        owners.append(owner)
+        groups.append(start + np.arange(owner.size) % count)
+        strata.append(np.full(count, number, dtype=np.int64))
+        start += count
+    return Grouping(
+        owner=np.concatenate(owners),
+        group=np.concatenate(groups),
+        stratum=np.concatenate(strata),
+    )
+
+
+def grouped_at_random(units: Units, rng: np.random.Generator, most: int) -> Units:
+    """Return at most about `most` units, by adding up random groups of equal size."""
+    if units.multiplicity.size <= most:
+        return units
+    grouping = random_groups(units.multiplicity, units.stratum, rng=rng, most=most)
+    return replace(
+        units,
+        sums=np.stack([grouping.added(column) for column in units.sums.T], axis=1),
+        multiplicity=np.ones(grouping.stratum.size, dtype=np.int64),
+        stratum=pool_lone(grouping.stratum, np.ones(grouping.stratum.size, dtype=np.int64)),
+        grouped=True,
+    )
+
+
+def stratum_means(influence: FloatArray, units: Units) -> FloatArray:
+    """Return, for each unit, the mean influence in its stratum."""
+    sizes = np.bincount(units.stratum, weights=units.multiplicity)
+    sums = np.bincount(units.stratum, weights=units.multiplicity * influence)
+    means: FloatArray = (sums / np.maximum(sizes, 1))[units.stratum]
+    return means
+
+
+def stratum_variances(
+    influence: FloatArray, units: Units, *, centred: bool = True
+) -> tuple[FloatArray, FloatArray]:
+    """Return each stratum's part in the variance of the summed influences, and its units."""
+    sizes = np.bincount(units.stratum, weights=units.multiplicity).astype(np.float64)
+    off = influence - stratum_means(influence, units) if centred else influence
+    squares = np.bincount(units.stratum, weights=units.multiplicity * off**2)
+    return sizes / np.maximum(1, sizes - 1) * squares, sizes
+
+
+def linearised_variance(influence: FloatArray, units: Units) -> float:
+    """Return the variance of the summed influences, centred within strata."""
+    return float(stratum_variances(influence, units)[0].sum())
+
+
+def satterthwaite(parts: FloatArray, sizes: FloatArray) -> float:
+    """Return the degrees of freedom of a variance that is a sum over strata.
+
+    Examples
+    --------
+    Two equal parts of ten units each:
+
+    >>> satterthwaite(np.array([0.5, 0.5]), np.array([10.0, 10.0]))
+    18.0
+    """
+    spread = float(np.sum(parts**2 / np.maximum(1, sizes - 1)))
+    return float(parts.sum()) ** 2 / spread if spread > 0 else float(max(1, sizes.sum() - 1))
+
+
+Interval = Literal["percentile", "bca"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shortness:
+    """What the standard error of the draws is too small by, and its degrees of freedom."""
+
+    factor: float
+    freedom: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Resampled:
+    """Sums of the features on one set of resamples, which every figure is taken from.
+
+    Parameters
+    ----------
+    units : Units
+        What was resampled.
+    draws : float array, shape (n_resamples, n_features), optional
+        Sums on each resample; None with fewer units than a bootstrap needs.
+    n_resamples : int
+        Resamples.
+    confidence_level : float
+        Target coverage.
+    interval : str
+        ``"percentile"`` or ``"bca"``.
+    """
+
+    units: Units
+    draws: FloatArray | None
+    n_resamples: int
+    confidence_level: float
+    interval: Interval
+
+    def totals(self, name: str) -> float:
+        """Return the sum of a feature over all units."""
+        units = self.units
+        return float(units.multiplicity @ units.sums[:, units.column(name)])
+
+    def influence(self, top: str, bottom: str) -> FloatArray:
+        """Return what one unit more of each kind adds to a ratio, to first order."""
+        units = self.units
+        value = self.totals(top) / self.totals(bottom)
+        residuals = units.sums[:, units.column(top)] - value * units.sums[:, units.column(bottom)]
+        found: FloatArray = residuals / self.totals(bottom)
+        return found
+
+    def ratio_draws(self, top: str, bottom: str) -> FloatArray | None:
+        """Return a ratio on each resample, NaN where nothing enters it; None without draws."""
+        if self.draws is None:
+            return None
+        above = self.draws[:, self.units.column(top)]
+        below = self.draws[:, self.units.column(bottom)]
+        ratios: FloatArray = np.divide(
+            above, below, out=np.full(below.size, np.nan), where=below > 0
+        )
+        return ratios
+
+    def ratio(self, top: str, bottom: str = "runs") -> Estimate:
+        """Estimate a ratio of two features that lies in [0, 1].
+
+        With 20 or more units that enter it the bootstrap. With 5 to 19 the linearised ratio
+        estimator and t, since the percentile interval is too short there. With fewer than 5 the
+        value stays, being an exact mean over the runs given, but there is no interval. Where all
+        units (of a stratum) show the same ratio every resample would too, so the interval is the
+        exact bound on the share of units that may differ.
+        """
+        units, level = self.units, self.confidence_level
+        entering = int(units.entering[units.column(bottom)])
+        if entering == 0:
+            why = "no run enters this rate: add runs"
+            return not_estimable(why, method="ratio", confidence_level=level)
+        value = self.totals(top) / self.totals(bottom)
+        influence = self.influence(top, bottom)
+        variance = linearised_variance(influence, units)
+        method, status, se = self.method(entering), OK, None
+        limits: tuple[float, float] | None = None
+        draws = self.ratio_draws(top, bottom)
+        if entering < MINIMUM_UNITS:
+            status = (
+                f"not_estimable: no interval from {entering} {units.noun}, "
+                f"at least {MINIMUM_UNITS} are needed"
+            )
+        elif variance < NO_VARIANCE:
+            status, method = NO_VARIATION, f"exact bound over {entering:,} {units.noun}"
+            limits = _unanimous(value, entering * units.effective_share, level)
+        elif entering < BOOTSTRAP_UNITS or draws is None:
+            se = float(np.sqrt(variance))
+            freedom = max(1, entering - np.unique(units.stratum).size)
+            reach = t_quantile((1 + level) / 2, freedom) * se
+            limits = max(0.0, value - reach), min(1.0, value + reach)
+        elif np.isnan(draws).any():
+            status = UNDEFINED_DRAWS
+        else:
+            se = float(np.sqrt(variance))
+            limits = self.between(draws, value, influence)
+        return Estimate(
+            value=value,
+            interval=limits,
+            n=units.n,
+            method=method,
+            confidence_level=level,
+            status=status,
+            se=se,
+        )
+
+    def method(self, entering: int) -> str:
+        """Return the words for an interval over that many units."""
+        units = self.units
+        if entering < BOOTSTRAP_UNITS:
+            return f"ratio of totals over {entering} {units.noun}, t"
+        whole = "" if units.noun == RUNS else ", whole tasks"
+        kind = "BCa bootstrap" if self.interval == "bca" else "bootstrap"
+        return f"{kind}, {self.n_resamples:,} resamples{whole}"
+
+    def between(
+        self,
+        draws: FloatArray,
+        value: float,
+        influence: FloatArray,
+        tail: float | None = None,
+    ) -> tuple[float, float]:
+        """Return the limits of the interval asked for, with a chance of `tail` beyond each."""
+        tail = (1 - self.confidence_level) / 2 if tail is None else tail
+        short = self.shortness(influence)
+        if short is not None:
+            tail = normal_chance(short.factor * t_quantile(tail, short.freedom))
+        ends: FloatArray = np.array([tail, 1 - tail])
+        if self.interval == "bca":
+            shift, skew = self._bca(draws, value, influence)
+            z = shift + special.ndtri(ends)
+            ends = special.ndtr(shift + z / (1 - skew * z))
+        low, high = np.quantile(draws, ends)
+        return float(low), float(high)
+
+    def p_value(self, null: float, draws: FloatArray, value: float, influence: FloatArray) -> float:
+        """Return the two-sided level at which the interval would just reach `null`."""
+        # One draw more on either side: no number of resamples shows that the chance is zero.
+        ties = np.isclose(draws, null, rtol=0, atol=1e-12)
+        fewer = float(np.sum((draws < null) & ~ties) + np.sum(ties) / 2)
+        below = (fewer + 0.5) / (draws.size + 1)
+        if self.interval == "bca":
+            shift, skew = self._bca(draws, value, influence)
+            z = normal_quantile(below) - shift
+            below = normal_chance(z / (1 + skew * z) - shift)
+        short = self.shortness(influence)
+        if short is not None:
+            below = t_chance(normal_quantile(below) / short.factor, short.freedom)
+        return min(1.0, 2 * min(below, 1 - below))
+
+    def shortness(self, influence: FloatArray) -> "Shortness | None":
+        """Return by how much draws spread too little; None where it is not made up for.
+
+        Draws of n units have (n - 1) / n of the variance, and a normal tail instead of that of t:
+        with 20 tasks the plain percentile interval covers .92. For independent runs in strata of
+        20 or more the plain interval is kept.
+        """
+        parts, sizes = stratum_variances(influence, self.units)
+        smallest = sizes[sizes > 0].min()
+        total = float(parts.sum())
+        if total <= 0 or (self.units.noun == RUNS and smallest >= BOOTSTRAP_UNITS):
+            return None
+        spread = float((parts * (sizes - 1) / np.maximum(sizes, 1)).sum())
+        return Shortness(factor=float(np.sqrt(total / spread)), freedom=satterthwaite(parts, sizes))
+
+    def _bca(self, draws: FloatArray, value: float, influence: FloatArray) -> tuple[float, float]:
+        """Return the bias correction and the acceleration."""
+        # Draws equal to the value up to rounding of sums count as ties.
+        ties = np.isclose(draws, value, rtol=0, atol=1e-12)
+        below = np.mean((draws < value) & ~ties) + np.mean(ties) / 2
+        shift = normal_quantile(float(np.clip(below, 1 / draws.size, 1 - 1 / draws.size)))
+        centred = influence - stratum_means(influence, self.units)
+        multiplicity = self.units.multiplicity
+        second, third = float(multiplicity @ centred**2), float(multiplicity @ centred**3)
+        return shift, third / (6 * second**1.5)
+
+
+def resample(
+    units: Units,
+    *,
+    rng: np.random.Generator,
+    n_resamples: int = 1000,
+    confidence_level: float = 0.95,
+    interval: Interval = "percentile",
+) -> Resampled:
+    """Draw units with replacement, within their strata.
+
+    Equal units are one cell and a resample is a multinomial draw over cells, so the cost does not
+    grow with their number.
+
+    Parameters
+    ----------
+    units : Units
+        From `units_of`.
+    rng : numpy.random.Generator
+        Source of the draws.
+    n_resamples : int, default 1000
+        Resamples.
+    confidence_level : float, default 0.95
+        Target coverage, strictly between 0 and 1.
+    interval : str, default "percentile"
+        ``"bca"`` corrects for bias and skewness; it wants 2,000 resamples or more.
+
+    Raises
+    ------
+    ValueError
+        If `n_resamples` is below 1, `confidence_level` is outside (0, 1), or `interval` is unknown.
+
+    References
+    ----------
+    Efron (1979), Ann. Statist. 7. https://doi.org/10.1214/aos/1176344552
+    Efron (1987), J. Am. Stat. Assoc. 82. https://doi.org/10.1080/01621459.1987.10478410
+    Hesterberg (2015), "What teachers should know about the bootstrap", Am. Stat. 69.
+    https://doi.org/10.1080/00031305.2015.1089789
+    Cameron, Gelbach and Miller (2008), "Bootstrap-based improvements for inference with clustered
+    errors", Rev. Econ. Stat. 90. https://doi.org/10.1162/rest.90.3.414
+
+    Examples
+    --------
+    >>> from calibration.success_rate.runs import count_runs
+    >>> from calibration.success_rate.resampling import units_of
+    >>> rng = np.random.default_rng(1)
+    >>> resample(units_of(count_runs([0] * 30), rng=rng), rng=rng).ratio("score").interval
+    (0.88430, 1.0)
+    """
+    if not 0 < confidence_level < 1:
+        raise ValueError(f"confidence_level must be in (0, 1), got {confidence_level!r}")
+    if n_resamples < 1:
+        raise ValueError(f"n_resamples must be at least 1, got {n_resamples!r}")
+    if interval not in ("percentile", "bca"):
+        raise ValueError(f"interval must be 'percentile' or 'bca', got {interval!r}")
+    enough = bool((units.entering >= BOOTSTRAP_UNITS).any())
+    return Resampled(
+        units=units,
+        draws=_drawn(units, n_resamples, rng) if enough else None,
+        n_resamples=n_resamples,
+        confidence_level=confidence_level,
+        interval=interval,
+    )
+
+
+def _drawn(units: Units, n_resamples: int, rng: np.random.Generator) -> FloatArray:
+    sums = np.zeros((n_resamples, units.sums.shape[1]))
+    for stratum in np.unique(units.stratum).tolist():
+        rows = np.flatnonzero(units.stratum == stratum)
+        multiplicity = units.multiplicity[rows]
+        size = int(multiplicity.sum())
+        indexed = size <= INDEXED * rows.size
+        owner = np.repeat(np.arange(rows.size), multiplicity) if indexed else None
+        block = max(1, BLOCK // (size if indexed else rows.size))
+        for start in range(0, n_resamples, block):
+            stop = min(n_resamples, start + block)
+            if owner is not None:
+                counts = _counted(owner, rows.size, stop - start, rng)
+            else:
+                counts = rng.multinomial(size, multiplicity / size, size=stop - start)
+            sums[start:stop] += counts.astype(np.float64) @ units.sums[rows]
+    return sums
+
+
+def _counted(owner: IntArray, n_units: int, n_resamples: int, rng: np.random.Generator) -> IntArray:
+    """Return multinomial counts drawn one by one: faster where few units are equal."""
+    drawn = rng.integers(0, owner.size, size=(n_resamples, owner.size))
+    place = owner[drawn] + np.arange(n_resamples)[:, None] * n_units
+    counts = np.bincount(place.ravel(), minlength=n_resamples * n_units)
+    return counts.reshape(n_resamples, n_units).astype(np.int64)
+
+
+def _unanimous(value: float, n: float, confidence_level: float) -> tuple[float, float]:
+    """Return the exact bound: at most this share of units can differ, lying anywhere in [0, 1]."""
+    share = 1 - ((1 - confidence_level) / 2) ** (1 / n)
+    return max(0.0, value * (1 - share)), min(1.0, value * (1 - share) + share)
+
+
+def ratio_estimates(
+    numerators: FloatArray,
+    denominators: FloatArray,
+    *,
+    rng: np.random.Generator,
+    weights: FloatArray | None = None,
+    clusters: NDArray[np.generic] | None = None,
+    like: NDArray[np.int64] | None = None,
+    n_resamples: int = 1000,
+    confidence_level: float = 0.95,
+) -> tuple[Estimate, ...]:
+    """Estimate ratios of weighted sums that lie in [0, 1], each with an interval.
+
+    Ratio j is sum_i w_i numerators[i, j] / sum_i w_i denominators[i, j]. Rows are independent, or
+    clusters are when given. One set of resamples serves all ratios.
+
+    Parameters
+    ----------
+    numerators, denominators : float array, shape (n, n_ratios)
+        Denominators are not negative; zero where the row does not enter that ratio.
+    rng : numpy.random.Generator
+        Source of the resamples.
+    weights : float array, shape (n,), optional
+        Inverse inclusion probabilities.
+    clusters : array, shape (n,), optional
+        Rows of a cluster are resampled together.
+    like : int array, shape (n,), optional
+        How many independent rows each stands for; not with `clusters`.
+    n_resamples : int, default 1000
+        Resamples.
+    confidence_level : float, default 0.95
+        Target coverage, strictly between 0 and 1.
+
+    Returns
+    -------
+    tuple of Estimate, length n_ratios
+        As `Resampled.ratio`.
+
+    Raises
+    ------
+    ValueError
+        If shapes differ, there is no row, a weight is not positive, or as `resample`.
+
+    Examples
+    --------
+    >>> found = ratio_estimates(
+    ...     np.array([[1.0], [0.0], [2.0]]), np.array([[1.0], [1.0], [2.0]]),
+    ...     rng=np.random.default_rng(1),
+    ... )
+    >>> found[0].value
+    0.75
+    """
+    if numerators.ndim != 2 or not len(numerators) or numerators.shape != denominators.shape:
+        raise ValueError(
+            f"numerators and denominators must have one shape (n, n_ratios), n at least 1, "
+            f"got {numerators.shape!r} and {denominators.shape!r}"
+        )
+    n, n_ratios = numerators.shape
+    weight = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
+    if weight.shape != (n,) or not (weight > 0).all():
+        raise ValueError(f"weights must be {n} positive numbers, got {weights!r}")
+    rows = np.hstack([numerators, denominators]) * weight[:, None]
+    if clusters is None:
+        sums, place = np.unique(rows, axis=0, return_inverse=True)
+        multiplicity = np.bincount(place.ravel(), weights=like).astype(np.int64)
+    else:
+        index = np.unique(np.asarray(clusters), return_inverse=True)[1].ravel().astype(np.int64)
+        sums = summed(list(rows.T), index)
+        multiplicity = np.ones(len(sums), dtype=np.int64)
+    found = resample(
+        Units(
+            names=tuple(f"{kind}:{j}" for kind in ("top", "bottom") for j in range(n_ratios)),
+            sums=sums,
+            multiplicity=multiplicity.astype(np.int64),
+            stratum=np.zeros(len(sums), dtype=np.int64),
+            entering=(sums > 0).T.astype(np.int64) @ multiplicity,
+            n=int(multiplicity.sum()),
+            effective_share=_effective_share(weight, like),
+            noun=RUNS if clusters is None else TASKS,
+        ),
+        rng=rng,
+        n_resamples=n_resamples,
+        confidence_level=confidence_level,
+    )
+    return tuple(found.ratio(f"top:{j}", f"bottom:{j}") for j in range(n_ratios))
+
+
+def _effective_share(weight: FloatArray, like: NDArray[np.int64] | None) -> float:
+    """Return Kish's effective number of rows, per row."""
+    times = np.ones(weight.size) if like is None else like
+    return float((weight @ times) ** 2 / (weight**2 @ times) / times.sum())

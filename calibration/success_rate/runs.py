@@ -1,0 +1,570 @@
+"""Counts of runs: all that rates, trends and comparisons need."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from calibration.records import OUTCOMES
+from calibration.statistics.validation import BoolArray, FloatArray, IntArray
+from calibration.success_rate.scoring import DEFAULT_CREDIT, cost_penalties, outcome_shares
+
+NEEDED = ("stratum", "weight", "outcome", "cost_known", "penalty_step", "n", "penalty", "score")
+
+OTHER_SCORE = "score_"
+
+BY = ("week", "workflow", "model")
+
+
+# Keys up to this number are counted in an array, larger ones are sorted.
+DENSE = 8_000_000
+
+
+COMPLETE, ABANDONED = OUTCOMES.index("complete"), OUTCOMES.index("abandoned")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Labels:
+    """What each row belongs to: the names in order, and the place of a row's name, -1 for none."""
+
+    names: tuple[str, ...]
+    codes: IntArray
+
+    def of(self, name: str) -> BoolArray:
+        """Return which rows have a name."""
+        found: BoolArray = self.codes == self.names.index(name)
+        return found
+
+    @property
+    def seen(self) -> tuple[str, ...]:
+        """The names that occur."""
+        rows = np.bincount(self.codes + 1, minlength=len(self.names) + 1)[1:]
+        return tuple(name for name, count in zip(self.names, rows, strict=True) if count)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RunCounts:
+    """Cells of runs that are equal, or equal but for the last digits of their penalty.
+
+    Build one with `counting.count_runs` from rows or with `frames.counts_of_frame` from counts.
+    With tasks a row is a cell of one task (or of one of several equal tasks), else of the whole.
+
+    Parameters
+    ----------
+    shares : float array, shape (n_mixes, n_classes)
+        The mixes of classes that occur; a class itself where reviewers agree.
+    mix, stratum : int array, shape (n_rows,)
+        Row of `shares`, and design stratum, of a cell.
+    runs, like : int array, shape (n_rows,)
+        Runs of the cell in one task; tasks that are like it (1 without tasks).
+    known : bool array, shape (n_rows,)
+        Whether the cost is known.
+    weight : float array, shape (n_rows,)
+        Inverse inclusion probability of a run.
+    penalty, gross, score, abandoned_score : float array, shape (n_rows,)
+        Sums over the `runs`: of penalties, of credits, of what is left, and of what abandoned runs
+        add to that.
+    other_scores : mapping of str to float array
+        Sums of the score under further credit tables.
+    credit : float array, shape (n_classes,)
+        Credit of each class.
+    own_credit : mapping of str to tuple of float
+        Credit tables of workflows with their own.
+    task : array, shape (n_rows,), optional
+        Task of a row. None: runs are independent.
+    by : mapping of str to Labels
+        The ``week``, ``workflow`` and ``model`` of the rows.
+    cost, cost_squared : float array, shape (n_rows,), optional
+        Sums of known costs and of their squares.
+    rounded : bool
+        Whether the rows hold runs whose penalties differ by up to 1/1024.
+    grouped_tasks : int, optional
+        Number of tasks where a `task` is a random group of them.
+    """
+
+    shares: FloatArray
+    mix: IntArray
+    stratum: IntArray
+    runs: IntArray
+    like: IntArray
+    known: BoolArray
+    weight: FloatArray
+    penalty: FloatArray
+    gross: FloatArray
+    score: FloatArray
+    abandoned_score: FloatArray
+    credit: FloatArray
+    own_credit: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    other_scores: Mapping[str, FloatArray] = field(default_factory=dict)
+    task: NDArray[np.generic] | None = None
+    by: Mapping[str, Labels] = field(default_factory=dict)
+    cost: FloatArray | None = None
+    cost_squared: FloatArray | None = None
+    rounded: bool = False
+    grouped_tasks: int | None = None
+
+    @property
+    def n(self) -> int:
+        """Number of runs."""
+        return int(self.runs @ self.like)
+
+    @property
+    def n_tasks(self) -> int:
+        """Number of tasks; of runs without tasks."""
+        if self.task is None:
+            return self.n
+        if self.grouped_tasks is not None:
+            return self.grouped_tasks
+        return int(self.like[np.unique(self.task, return_index=True)[1]].sum())
+
+    @property
+    def repeats(self) -> bool:
+        """Whether some task was run more than once."""
+        return self.task is not None and self.n_tasks < self.n
+
+    def where(self, rows: BoolArray | IntArray) -> "RunCounts":
+        """Return the counts of some rows only; random groups of tasks then count as tasks."""
+
+        def kept(array: FloatArray | None) -> FloatArray | None:
+            return None if array is None else array[rows]
+
+        return replace(
+            self,
+            mix=self.mix[rows],
+            stratum=self.stratum[rows],
+            runs=self.runs[rows],
+            like=self.like[rows],
+            known=self.known[rows],
+            weight=self.weight[rows],
+            penalty=self.penalty[rows],
+            gross=self.gross[rows],
+            score=self.score[rows],
+            abandoned_score=self.abandoned_score[rows],
+            other_scores={name: sums[rows] for name, sums in self.other_scores.items()},
+            task=None if self.task is None else self.task[rows],
+            by={
+                name: Labels(names=labels.names, codes=labels.codes[rows])
+                for name, labels in self.by.items()
+            },
+            cost=kept(self.cost),
+            cost_squared=kept(self.cost_squared),
+            grouped_tasks=None,
+        )
+
+    def restated(self, name: str, *, credit: ArrayLike) -> "RunCounts":
+        """Return the same runs scored with a further credit table that they were counted with.
+
+        Sides that were scored with different credit become comparable under one of them.
+
+        Parameters
+        ----------
+        name : str
+            Of the further table.
+        credit : array-like of float, shape (n_classes,)
+            That table.
+
+        Raises
+        ------
+        ValueError
+            If the runs were not counted with it.
+        """
+        if name not in self.other_scores:
+            raise ValueError(f"name must be one of {sorted(self.other_scores)!r}, got {name!r}")
+        worth, score = checked_credit(credit), self.other_scores[name]
+        abandoned = self.shares[self.mix, ABANDONED]
+        kept = np.maximum(0.0, worth[ABANDONED] - self.penalty / self.runs) * self.runs
+        return replace(
+            self,
+            gross=(self.shares @ worth)[self.mix] * self.runs,
+            score=score,
+            abandoned_score=np.where(abandoned == 1, score, abandoned * kept),
+            credit=worth,
+            own_credit={},
+        )
+
+    def labels(self, by: str) -> Labels:
+        """Return the workflows, models or weeks of the rows.
+
+        Raises
+        ------
+        ValueError
+            If the runs were not counted by it.
+        """
+        if by not in self.by:
+            raise ValueError(f"by must be one of {sorted(self.by)!r}, got {by!r}")
+        return self.by[by]
+
+
+def checked_credit(credit: ArrayLike) -> FloatArray:
+    """Return the credit of each class.
+
+    Raises
+    ------
+    ValueError
+        If there is not one in [0, 1] for every class.
+    """
+    worth = np.asarray(credit, dtype=np.float64)
+    if worth.shape != (len(OUTCOMES),) or not (worth.min() >= 0 and worth.max() <= 1):
+        raise ValueError(f"credit must be in [0, 1] for {len(OUTCOMES)} classes, got {credit!r}")
+    return worth
+
+
+def labels_of(values: ArrayLike | Sequence[str | None] | pd.Series) -> Labels:
+    """Return the names that occur and where; None and NaN are no name."""
+    found = pd.Categorical(values if isinstance(values, pd.Series) else pd.Series(values))
+    return Labels(
+        names=tuple(map(str, found.categories)), codes=np.asarray(found.codes, dtype=np.int64)
+    )
+
+
+def checked(counts: RunCounts) -> RunCounts:
+    """Return counts that make sense.
+
+    Raises
+    ------
+    ValueError
+        If a weight is not positive, a count is below 1, an outcome is unknown, a sum is impossible,
+        or a task lies in two strata.
+    """
+    if not (np.isfinite(counts.weight) & (counts.weight > 0)).all():
+        raise ValueError(f"weights must be positive and finite, got {counts.weight.min()!r}")
+    if counts.runs.min() < 1 or counts.like.min() < 1:
+        raise ValueError("n and tasks must be 1 or more in every row, got a smaller count")
+    if counts.mix.min() < 0 or counts.mix.max() >= counts.shares.shape[0]:
+        raise ValueError(f"outcome must be in [0, {len(OUTCOMES)}), got {counts.mix.max()!r}")
+    slack = 1e-9 * counts.runs
+    for name, sums in (("score", counts.score), ("penalty", counts.penalty)):
+        if not ((sums >= -slack) & (sums <= counts.runs + slack)).all():
+            raise ValueError(f"{name} must be a sum over the runs of values in [0, 1]")
+    if counts.task is not None:
+        _, first, task = np.unique(counts.task, return_index=True, return_inverse=True)
+        if (counts.stratum[first][task] != counts.stratum).any():
+            raise ValueError("clusters must each lie in one stratum, got one in two strata")
+        if (counts.like[first][task] != counts.like).any():
+            raise ValueError("tasks must each have one number of tasks like it, got two")
+    return counts
+
+
+def counts_of_frame(
+    frame: pd.DataFrame,
+    *,
+    credit: ArrayLike = DEFAULT_CREDIT,
+    own_credit: Mapping[str, ArrayLike] | None = None,
+    rounded: bool = True,
+    grouped_tasks: int | None = None,
+) -> RunCounts:
+    """Read counts from a frame with one row a cell.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Columns stratum, weight, outcome (position in OUTCOMES), cost_known, penalty_step (0: no
+        penalty), n (runs), penalty and score (sums over them); optional: week, workflow, model,
+        score_NAME for further credit tables, cost and cost_squared (sums over known costs), and
+        for repeated tasks `task` and `tasks`: n and the sums are then of one task, and `tasks`
+        says how many are like it.
+    credit : array-like of float, shape (n_classes,)
+        The credit that `score` was made with.
+    own_credit : mapping of str to array-like, optional
+        The credit of workflows with their own.
+    rounded : bool, default True
+        Whether a row holds penalties that differ within their step of 1/1024.
+    grouped_tasks : int, optional
+        Number of tasks, where `task` names random groups of tasks. Groups must mix tasks of all
+        kinds: the variance between groups of one kind each is far too large.
+
+    Returns
+    -------
+    RunCounts
+        The runs of the frame.
+
+    Raises
+    ------
+    ValueError
+        If a column is missing, there is no row, a count is below 1, a weight is not positive, an
+        outcome is unknown, or sums are impossible.
+
+    Examples
+    --------
+    Three complete runs, one of them with a penalty of .5, and an abandoned one:
+
+    >>> frame = pd.DataFrame(
+    ...     {
+    ...         "stratum": "all", "weight": 1.0, "outcome": [0, 0, 4], "cost_known": True,
+    ...         "penalty_step": [0, 512, 0], "n": [2, 1, 1],
+    ...         "penalty": [0.0, 0.5, 0.0], "score": [2.0, 0.5, 0.0],
+    ...     }
+    ... )
+    >>> counts = counts_of_frame(frame)
+    >>> counts.n, float(counts.score.sum())
+    (4, 2.5)
+    """
+    missing = [name for name in NEEDED if name not in frame]
+    if missing:
+        raise ValueError(f"frame must have the columns {NEEDED!r}, {missing!r} are missing")
+    if frame.empty:
+        raise ValueError("frame must not be empty, got no cells")
+    outcome = frame["outcome"].to_numpy(dtype=np.int64)
+    score = frame["score"].to_numpy(dtype=np.float64)
+    others = [
+        name for name in map(str, frame.columns) if name.startswith(OTHER_SCORE) and len(name) > 6
+    ]
+    tasks = "task" in frame
+    worth = checked_credit(credit)
+    own = {name: checked_credit(table) for name, table in (own_credit or {}).items()}
+    gross = _gross(frame, outcome, worth, own)
+    return checked(
+        RunCounts(
+            shares=np.eye(len(OUTCOMES)),
+            mix=outcome,
+            stratum=labels_of(frame["stratum"]).codes + 1,
+            runs=frame["n"].to_numpy(dtype=np.int64),
+            like=frame["tasks"].to_numpy(dtype=np.int64)
+            if tasks
+            else np.ones(len(frame), dtype=np.int64),
+            known=frame["cost_known"].to_numpy(dtype=np.bool_),
+            weight=frame["weight"].to_numpy(dtype=np.float64),
+            # A step that is not zero has a penalty, however small the sum of it may print.
+            penalty=np.where(
+                frame["penalty_step"] > 0, np.maximum(frame["penalty"], np.finfo(float).tiny), 0.0
+            ),
+            gross=gross,
+            score=score,
+            abandoned_score=np.where(outcome == ABANDONED, score, 0.0),
+            credit=worth,
+            own_credit={name: tuple(table.tolist()) for name, table in own.items()},
+            other_scores={
+                name.removeprefix(OTHER_SCORE): frame[name].to_numpy(dtype=np.float64)
+                for name in others
+            },
+            task=frame["task"].to_numpy() if tasks else None,
+            by={name: labels_of(frame[name]) for name in BY if name in frame},
+            cost=frame["cost"].to_numpy(dtype=np.float64) if "cost" in frame else None,
+            cost_squared=(
+                frame["cost_squared"].to_numpy(dtype=np.float64)
+                if "cost_squared" in frame
+                else None
+            ),
+            rounded=rounded,
+            grouped_tasks=grouped_tasks,
+        )
+    )
+
+
+def _gross(
+    frame: pd.DataFrame, outcome: IntArray, worth: FloatArray, own: Mapping[str, FloatArray]
+) -> FloatArray:
+    known = np.clip(outcome, 0, worth.size - 1)
+    each = worth[known]
+    for name, table in own.items():
+        each = np.where((frame["workflow"] == name).to_numpy(), table[known], each)
+    gross: FloatArray = each * frame["n"].to_numpy(dtype=np.float64)
+    return gross
+
+
+Names = Sequence[str | None] | NDArray[np.generic]
+
+
+def count_runs(
+    outcomes: ArrayLike,
+    *,
+    costs: ArrayLike | None = None,
+    ceilings: ArrayLike | None = None,
+    units: ArrayLike | None = None,
+    credit: ArrayLike = DEFAULT_CREDIT,
+    other_credit: Mapping[str, Sequence[float]] | None = None,
+    weights: ArrayLike | None = None,
+    clusters: ArrayLike | None = None,
+    strata: ArrayLike | None = None,
+    by: Mapping[str, Names] | None = None,
+) -> RunCounts:
+    """Count runs that are given one by one; parameters as in `agent_success_rate`.
+
+    Parameters
+    ----------
+    outcomes : array-like, shape (n,) of int or (n, n_classes) of float
+        Class codes, or class shares when reviewers differ.
+    costs, ceilings, units, weights, clusters, strata : array-like, shape (n,), optional
+        Cost (NaN: not known), ceiling per unit, units, inverse inclusion probability, task and
+        design stratum of each run.
+    credit : array-like of float, shape (n_classes,)
+        Credit of each class.
+    other_credit : mapping of str to sequence of float, optional
+        Further credit tables to score the runs with.
+    by : mapping of str to sequence, optional
+        ``week``, ``workflow``, ``model`` of each run, None where there is none.
+
+    Raises
+    ------
+    ValueError
+        If `outcomes` is empty, shapes differ, a value is out of its range, or `costs` come without
+        `ceilings`.
+
+    Examples
+    --------
+    >>> count_runs([0, 0, 4], costs=[1.0, 3.0, 1.0], ceilings=2.0).score.tolist()
+    [1.0, 0.5, 0.0]
+    """
+    worth = checked_credit(credit)
+    rows = outcome_shares(outcomes, n_classes=worth.size)
+    n = rows.shape[0]
+    known, penalty = _penalties(costs, ceilings, units, n)
+    shares, mix = _mixes(rows)
+    weight = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
+    arrays: dict[str, Any] = {
+        "weights": weight,
+        "clusters": clusters,
+        "strata": strata,
+        **(by or {}),
+    }
+    for name, array in arrays.items():
+        if array is not None and np.shape(array) != (n,):
+            raise ValueError(f"{name} must have shape ({n},), got {np.shape(array)!r}")
+    cost = None if costs is None else np.nan_to_num(np.asarray(costs, dtype=np.float64))
+    of_abandoned = np.maximum(0.0, worth[ABANDONED] - penalty)
+    return checked(
+        RunCounts(
+            shares=shares,
+            mix=mix,
+            stratum=np.zeros(n, dtype=np.int64) if strata is None else labels_of(strata).codes + 1,
+            runs=_ones(n),
+            like=_ones(n),
+            known=known,
+            weight=weight,
+            penalty=penalty,
+            gross=rows @ worth,
+            score=_kept(rows, penalty, worth),
+            abandoned_score=rows[:, ABANDONED] * of_abandoned,
+            credit=worth,
+            other_scores={
+                name: _kept(rows, penalty, checked_credit(table))
+                for name, table in (other_credit or {}).items()
+            },
+            task=None if clusters is None else np.asarray(clusters),
+            by={name: labels_of(labels) for name, labels in (by or {}).items()},
+            cost=cost,
+            cost_squared=None if cost is None else cost**2,
+        )
+    )
+
+
+def _kept(rows: FloatArray, penalty: FloatArray, worth: FloatArray) -> FloatArray:
+    kept: FloatArray = (rows * np.maximum(0.0, worth - penalty[:, None])).sum(axis=1)
+    return kept
+
+
+def _mixes(rows: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Return the distinct class mixes and which one each run has."""
+    if (rows.max(axis=1) == 1).all():
+        return np.eye(rows.shape[1]), rows.argmax(axis=1).astype(np.int64)
+    shares, mix = np.unique(rows, axis=0, return_inverse=True)
+    return shares, mix.ravel().astype(np.int64)
+
+
+def _penalties(
+    costs: ArrayLike | None, ceilings: ArrayLike | None, units: ArrayLike | None, n: int
+) -> tuple[BoolArray, FloatArray]:
+    """Return which costs are known, and the penalties."""
+    if costs is None:
+        return np.zeros(n, dtype=np.bool_), np.zeros(n)
+    if ceilings is None:
+        raise ValueError("ceilings must be given with costs, got None")
+    cost = np.asarray(costs, dtype=np.float64)
+    if cost.shape != (n,):
+        raise ValueError(f"costs must have shape ({n},), got {cost.shape!r}")
+    return ~np.isnan(cost), cost_penalties(cost, ceilings, units)
+
+
+def _ones(n: int) -> IntArray:
+    return np.ones(n, dtype=np.int64)
+
+
+def condensed(counts: RunCounts, *, grid: int | None, by: str | None = None) -> RunCounts:
+    """Add up the cells that a rate cannot tell apart; tasks are given up.
+
+    Cells stay apart that differ in class, weight, stratum, in whether the cost is known, in the
+    step of their penalty, and in their group of `by`. Where no credit is left the size of a penalty
+    is of no account, only that there is one.
+
+    Parameters
+    ----------
+    counts : RunCounts
+        Independent runs.
+    grid : int, optional
+        Steps of a penalty; None keeps every distinct penalty.
+    by : str, optional
+        ``"week"``, ``"workflow"`` or ``"model"``.
+
+    Returns
+    -------
+    RunCounts
+        The same runs and sums in fewer rows, in an order that does not depend on that of `counts`.
+    """
+    mean = counts.penalty / counts.runs
+    pays = counts.score > 0
+    for sums in counts.other_scores.values():
+        pays |= sums > 0
+    labels = None if by is None else counts.labels(by)
+    step = _steps(mean, grid)
+    key, space = np.zeros(mean.size, dtype=np.int64), 1
+    parts = [
+        counts.stratum,
+        counts.mix,
+        counts.known.astype(np.int64),
+        np.where(pays, step + 2, np.minimum(step, 1)),
+        *([] if labels is None else [labels.codes + 1]),
+    ]
+    if (counts.weight != counts.weight[0]).any():
+        parts.append(np.unique(counts.weight, return_inverse=True)[1].astype(np.int64))
+    for part in parts:
+        size = int(part.max()) + 1
+        key, space = key * size + part, space * size
+    first, index = _numbered(key, space)
+
+    def summed(sums: FloatArray) -> FloatArray:
+        return np.bincount(index, weights=sums * counts.like).astype(np.float64)
+
+    return replace(
+        counts.where(first),
+        runs=np.bincount(index, weights=counts.runs * counts.like).astype(np.int64),
+        like=np.ones(first.size, dtype=np.int64),
+        penalty=summed(counts.penalty),
+        gross=summed(counts.gross),
+        score=summed(counts.score),
+        abandoned_score=summed(counts.abandoned_score),
+        other_scores={name: summed(sums) for name, sums in counts.other_scores.items()},
+        task=None,
+        by={} if by is None or labels is None else {by: _of(labels, first)},
+        cost=None if counts.cost is None else summed(counts.cost),
+        cost_squared=None if counts.cost_squared is None else summed(counts.cost_squared),
+        rounded=counts.rounded or grid is not None,
+    )
+
+
+def _of(labels: Labels, rows: IntArray) -> Labels:
+    return Labels(names=labels.names, codes=labels.codes[rows])
+
+
+def _numbered(key: IntArray, space: int) -> tuple[IntArray, IntArray]:
+    """Return a row of each distinct key, in the order of keys, and the place of each row's key."""
+    if space > DENSE:
+        _, first, index = np.unique(key, return_index=True, return_inverse=True)
+        return first.astype(np.int64), index.astype(np.int64)
+    a_row = np.full(space, -1, dtype=np.int64)
+    a_row[key] = np.arange(key.size)
+    occupied = np.flatnonzero(a_row >= 0)
+    place = np.zeros(space, dtype=np.int64)
+    place[occupied] = np.arange(occupied.size)
+    return a_row[occupied], place[key]
+
+
+def _steps(mean: FloatArray, grid: int | None) -> IntArray:
+    if grid is not None:
+        # Zero keeps a step of its own: it decides the share over the ceiling.
+        steps = np.ceil(np.round(mean * grid, 9)).astype(np.int64)
+        return np.where(mean > 0, np.maximum(steps, 1), 0)
+    index = np.unique(np.round(mean, 12), return_inverse=True)[1]
+    return np.where(mean > 0, index + 1, 0).astype(np.int64)

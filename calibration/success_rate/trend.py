@@ -1,0 +1,763 @@
+"""The rate week by week: intervals, rolling mean, anomalies, shifts of the class mix."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+
+import numpy as np
+
+from calibration.statistics.estimate import OK, Estimate, not_estimable
+from calibration.statistics.intervals import (
+    MINIMUM_UNITS,
+    NO_VARIANCE,
+    NO_VARIATION,
+    f_chance_above,
+    normal_chance,
+    normal_quantile,
+    t_quantile,
+)
+from calibration.statistics.validation import BoolArray, FloatArray, IntArray
+from calibration.success_rate.comparison import benjamini_hochberg
+from calibration.success_rate.rate import units_a_group
+from calibration.success_rate.resampling import (
+    BOOTSTRAP_UNITS,
+    FEWEST_GROUPS,
+    GRID,
+    TASKS,
+    Interval,
+    Resampled,
+    Units,
+    features,
+    linearised_variance,
+    pool_lone,
+    random_groups,
+    resample,
+    units_of,
+)
+from calibration.success_rate.runs import RunCounts, condensed
+
+WINDOW, FEWEST, ANOMALY_LEVEL = 8, 6, 0.99
+
+
+# Task totals of all weeks that are held as they are; beyond it tasks are grouped at random.
+MOST_TOTALS = 1_000_000
+
+
+ROLLING = 4
+
+
+MOVED, SHIFT_LEVEL = 0.02, 0.05
+
+EXACTLY = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expectation:
+    """What the weeks before lead one to expect of a week.
+
+    Parameters
+    ----------
+    value : float
+        Their random-effects mean.
+    interval : tuple of float
+        Prediction interval of the value of this week, given its own standard error.
+    n_weeks : int
+        Weeks behind it.
+    between : float
+        Standard deviation between weeks that sampling does not explain.
+    anomaly : bool
+        Whether the week lies outside.
+    """
+
+    value: float
+    interval: tuple[float, float]
+    n_weeks: int
+    between: float
+    anomaly: bool
+
+
+def expectation(
+    values: FloatArray,
+    standard_errors: FloatArray,
+    value: float,
+    standard_error: float,
+    *,
+    level: float = ANOMALY_LEVEL,
+) -> Expectation | None:
+    """Compare a value with those before it.
+
+    Weeks are independent, and their true values scatter around one mean. Where the same tasks run
+    every week the values share what the tasks have in common, and the rule alarms less often than
+    it says.
+
+    Parameters
+    ----------
+    values, standard_errors : float array, shape (n_weeks,)
+        The weeks before.
+    value, standard_error : float
+        The week to judge.
+    level : float, default 0.99
+        Of the prediction interval.
+
+    Returns
+    -------
+    Expectation or None
+        None with fewer than 6 weeks before.
+
+    References
+    ----------
+    DerSimonian and Laird (1986), Control. Clin. Trials 7.
+    https://doi.org/10.1016/0197-2456(86)90046-2
+    Higgins, Thompson and Spiegelhalter (2009), J. R. Stat. Soc. A 172.
+    https://doi.org/10.1111/j.1467-985X.2008.00552.x
+
+    Examples
+    --------
+    Eight weeks at .60 with a standard error of .01, then .70: the limit is t(6) x sqrt(9 / 8) x .01
+    away.
+
+    >>> found = expectation(np.full(8, 0.6), np.full(8, 0.01), 0.7, 0.01)
+    >>> found.interval, found.anomaly
+    ((0.5607, 0.6393), True)
+    """
+    if values.size < FEWEST:
+        return None
+    mean, between, reach = _predicted(
+        values[None, :], standard_errors, np.array([standard_error]), level
+    )
+    low, high = float(mean[0] - reach[0]), float(mean[0] + reach[0])
+    return Expectation(
+        value=float(mean[0]),
+        interval=(low, high),
+        n_weeks=int(values.size),
+        between=float(np.sqrt(between[0])),
+        anomaly=not low <= value <= high,
+    )
+
+
+def _predicted(
+    values: FloatArray, standard_errors: FloatArray, standard_error: FloatArray, level: float
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return mean, variance between weeks, and half-width, for each row of values."""
+    precision = 1 / standard_errors**2
+    total = precision.sum()
+    n_weeks = values.shape[1]
+    off = values - (values @ precision / total)[:, None]
+    surplus = off**2 @ precision - (n_weeks - 1)
+    between = np.maximum(0.0, surplus / (total - (precision**2).sum() / total))
+    weights = 1 / (standard_errors**2 + between[:, None])
+    sums = weights.sum(axis=1)
+    mean = (weights * values).sum(axis=1) / sums
+    t = t_quantile((1 + level) / 2, n_weeks - 2)
+    return mean, between, t * np.sqrt(between + standard_error**2 + 1 / sums)
+
+
+def false_alarm_rate(
+    standard_errors: FloatArray,
+    *,
+    rng: np.random.Generator,
+    between: float = 0.0,
+    level: float = ANOMALY_LEVEL,
+    n_simulations: int = 10_000,
+) -> float | None:
+    """Return how often the rule calls a week an anomaly when nothing has changed.
+
+    By simulation of normal weekly values with these standard errors around one mean.
+
+    Parameters
+    ----------
+    standard_errors : float array, shape (n_weeks,)
+        Of the weeks, oldest first; NaN for a week that was not judged.
+    rng : numpy.random.Generator
+        Source of the simulated weeks.
+    between : float, default 0
+        Standard deviation of the true weekly values around their mean.
+    level : float, default 0.99
+        Of the prediction interval.
+    n_simulations : int, default 10000
+        Simulated series.
+
+    Returns
+    -------
+    float or None
+        Mean over the weeks that can be judged; None if there is none.
+
+    Examples
+    --------
+    >>> rate = false_alarm_rate(np.full(20, 0.02), rng=np.random.default_rng(1))
+    >>> 0 < rate < 0.01
+    True
+    """
+    spread = np.sqrt(standard_errors**2 + between**2)
+    values = spread * rng.standard_normal((n_simulations, standard_errors.size))
+    rates = []
+    for week in range(standard_errors.size):
+        before = weeks_before(np.isfinite(standard_errors), week)
+        if np.isfinite(standard_errors[week]) and before.size >= FEWEST:
+            mean, _, reach = _predicted(
+                values[:, before], standard_errors[before], standard_errors[[week]], level
+            )
+            rates.append(float(np.mean(np.abs(values[:, week] - mean) > reach)))
+    return float(np.mean(rates)) if rates else None
+
+
+def weeks_before(usable: BoolArray, week: int) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
+    """Return the usable ones among the eight weeks before a week."""
+    first = max(0, week - WINDOW)
+    return np.flatnonzero(usable[first:week]) + first
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class WeekDraws:
+    """The weeks that have runs, in order.
+
+    Parameters
+    ----------
+    estimates : tuple of Estimate, length n_weeks
+        The rate of each week.
+    values, errors, sizes : float array, shape (n_weeks,)
+        Its value; its standard error (from the exact bound where nothing varied, NaN below five
+        units); its weighted runs.
+    entering : int array, shape (n_weeks,)
+        Runs or tasks of each week.
+    covariance : float array, shape (n_weeks, n_weeks)
+        Of the weekly values.
+    draws : float array, shape (n_resamples, n_weeks), optional
+        The weekly values on each resample.
+    method, noun : str
+        How intervals were made, and over what.
+    confidence_level : float
+        Target coverage.
+    """
+
+    estimates: tuple[Estimate, ...]
+    values: FloatArray
+    errors: FloatArray
+    sizes: FloatArray
+    entering: IntArray
+    covariance: FloatArray
+    draws: FloatArray | None
+    method: str
+    noun: str
+    confidence_level: float
+
+
+def draw_weeks(
+    counts: RunCounts,
+    *,
+    rng: np.random.Generator,
+    rate: str,
+    n_resamples: int,
+    confidence_level: float,
+    interval: Interval,
+) -> WeekDraws:
+    """Resample every week: apart where runs are independent, whole tasks where they repeat.
+
+    Raises
+    ------
+    ValueError
+        If there is no such rate.
+    """
+
+    def resampled(units: Units) -> Resampled:
+        return resample(
+            units,
+            rng=rng,
+            n_resamples=n_resamples,
+            confidence_level=confidence_level,
+            interval=interval,
+        )
+
+    if counts.repeats:
+        found = resampled(_units_of_all_weeks(counts, rate, rng))
+        weeks = counts.labels("week").seen
+        return _gathered([(found, f"{week}:top", f"{week}:bottom") for week in weeks])
+    cells = condensed(counts, grid=GRID if counts.rounded else None, by="week")
+    labels = cells.labels("week")
+    most = units_a_group(len(labels.seen))
+    return _gathered(
+        [
+            (resampled(units_of(cells.where(labels.of(week)), rng=rng, most=most)), rate, "runs")
+            for week in labels.seen
+        ]
+    )
+
+
+def _units_of_all_weeks(counts: RunCounts, rate: str, rng: np.random.Generator) -> Units:
+    labels = counts.labels("week")
+    counts = counts.where(labels.codes >= 0)
+    labels = counts.labels("week")
+    _, first, task = np.unique(np.asarray(counts.task), return_index=True, return_inverse=True)
+    multiplicity, stratum = counts.like[first], counts.stratum[first]
+    names, rows_of = features(counts)
+    grouping = None
+    if multiplicity.size * len(labels.seen) > MOST_TOTALS:
+        most = max(FEWEST_GROUPS, MOST_TOTALS // len(labels.seen) // 10)
+        grouping = random_groups(multiplicity, stratum, rng=rng, most=most)
+    columns, entering = [], []
+    for week in labels.seen:
+        rows = labels.of(week)
+        for name in (rate, "runs"):
+            column = np.bincount(
+                task[rows], weights=rows_of[names.index(name)][rows], minlength=multiplicity.size
+            ).astype(np.float64)
+            entering.append(int(multiplicity[column > 0].sum()))
+            columns.append(column if grouping is None else grouping.added(column))
+    runs = counts.runs * counts.like
+    if grouping is not None:
+        stratum = grouping.stratum
+        multiplicity = np.ones(stratum.size, dtype=np.int64)
+    return Units(
+        names=tuple(f"{week}:{end}" for week in labels.seen for end in ("top", "bottom")),
+        sums=np.stack(columns, axis=1),
+        multiplicity=multiplicity,
+        stratum=pool_lone(stratum, multiplicity),
+        entering=np.array(entering, dtype=np.int64),
+        n=counts.n_tasks,
+        effective_share=float((counts.weight @ runs) ** 2 / (counts.weight**2 @ runs) / counts.n),
+        noun=TASKS,
+        grouped=grouping is not None,
+    )
+
+
+def _gathered(weeks: list[tuple[Resampled, str, str]]) -> WeekDraws:
+    entering = np.array(
+        [found.units.entering[found.units.column(bottom)] for found, _, bottom in weeks],
+        dtype=np.int64,
+    )
+    estimates = [
+        replace(found.ratio(top, bottom), n=int(n))
+        for (found, top, bottom), n in zip(weeks, entering, strict=True)
+    ]
+    covariance = _covariance(weeks)
+    errors = np.sqrt(np.diag(covariance))
+    for i, estimate in enumerate(estimates):
+        if entering[i] < MINIMUM_UNITS:
+            errors[i] = np.nan
+        elif estimate.se is None and estimate.half_width is not None:
+            # Equal runs are no proof of a rate without error.
+            level = (1 + estimate.confidence_level) / 2
+            errors[i] = estimate.half_width / normal_quantile(level)
+            covariance[i, i] = errors[i] ** 2
+    first = weeks[0][0]
+    draws = [found.ratio_draws(top, bottom) for found, top, bottom in weeks]
+    known = [values for values in draws if values is not None]
+    return WeekDraws(
+        estimates=tuple(estimates),
+        values=np.array([np.nan if e.value is None else e.value for e in estimates]),
+        errors=errors,
+        sizes=np.array([found.totals(bottom) for found, _, bottom in weeks]),
+        entering=entering,
+        covariance=covariance,
+        draws=np.stack(known, axis=1) if len(known) == len(draws) else None,
+        method=first.method(int(entering.max())),
+        noun=first.units.noun,
+        confidence_level=first.confidence_level,
+    )
+
+
+def _covariance(weeks: list[tuple[Resampled, str, str]]) -> FloatArray:
+    """Return the covariance of the weekly values; weeks resampled apart are independent."""
+    found = np.zeros((len(weeks), len(weeks)))
+    influences = [resampled.influence(top, bottom) for resampled, top, bottom in weeks]
+    together = all(resampled is weeks[0][0] for resampled, _, _ in weeks)
+    if not together:
+        for i, (resampled, _, _) in enumerate(weeks):
+            found[i, i] = linearised_variance(influences[i], resampled.units)
+        return found
+    units = weeks[0][0].units
+    columns = np.stack(influences, axis=1)
+    for stratum in np.unique(units.stratum).tolist():
+        rows = units.stratum == stratum
+        count = units.multiplicity[rows]
+        size = int(count.sum())
+        centred = columns[rows] - count @ columns[rows] / size
+        found += size / max(1, size - 1) * centred.T @ (count[:, None] * centred)
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Week:
+    """One ISO week.
+
+    Parameters
+    ----------
+    week : str
+        For instance ``"2026-W07"``, Monday to Sunday in UTC.
+    n : int
+        Runs.
+    rate : Estimate
+        The rate of this week.
+    rolling : Estimate
+        Mean of the weekly values of this week and the three before it.
+    expected : Expectation or None
+        What the eight weeks before lead one to expect; None with fewer than six of them.
+    """
+
+    week: str
+    n: int
+    rate: Estimate
+    rolling: Estimate
+    expected: Expectation | None
+
+    @property
+    def anomaly(self) -> bool:
+        """Whether the week lies outside what the weeks before lead one to expect."""
+        return self.expected is not None and self.expected.anomaly
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeeklySeries:
+    """A rate over time.
+
+    Parameters
+    ----------
+    weeks : tuple of Week
+        Every week from the first with runs to the last, those without runs too.
+    n_without_week : int
+        Runs that have no time, and so are not in it.
+    false_alarm_rate : float or None
+        Share of the judged weeks that the rule would call anomalies if nothing changed, by
+        simulation with the standard errors of this series; None if no week could be judged.
+    pooled : bool
+        Whether the rolling mean weighs weeks by their runs.
+    """
+
+    weeks: tuple[Week, ...]
+    n_without_week: int
+    false_alarm_rate: float | None
+    pooled: bool
+
+
+def weekly_series(
+    counts: RunCounts,
+    *,
+    rng: np.random.Generator,
+    rate: str = "score",
+    pooled: bool = False,
+    n_resamples: int = 1000,
+    confidence_level: float = 0.95,
+    interval: Interval = "percentile",
+) -> WeeklySeries:
+    """Estimate the Agent Success Rate of every week, its rolling mean, and which weeks stand out.
+
+    Runs are independent, or tasks are: a task that runs in several weeks is resampled with all of
+    them, so the rolling mean knows that its weeks are related.
+
+    Parameters
+    ----------
+    counts : RunCounts
+        Counted by ``"week"``.
+    rng : numpy.random.Generator
+        Source of the resamples and of the simulated false alarms.
+    rate : str, default "score"
+        Or ``"gross"``, or ``"share:complete"`` and the other classes.
+    pooled : bool, default False
+        Weigh the weeks of a rolling mean by their runs, so that a busy week counts more.
+    n_resamples, confidence_level, interval
+        As in `agent_success_rate`.
+
+    Returns
+    -------
+    WeeklySeries
+        Oldest week first; empty if no run has a week.
+
+    Raises
+    ------
+    ValueError
+        If the runs were not counted by week, or a week is no ISO week.
+
+    Examples
+    --------
+    >>> from calibration.success_rate.runs import count_runs
+    >>> counts = count_runs([0, 0, 4], by={"week": ["2026-W01", "2026-W01", "2026-W02"]})
+    >>> [(w.week, w.rate.value) for w in weekly_series(counts, rng=np.random.default_rng(1)).weeks]
+    [('2026-W01', 1.0), ('2026-W02', 0.0)]
+    """
+    labels = counts.labels("week")
+    runs = counts.runs * counts.like
+    without = int(runs[labels.codes < 0].sum())
+    seen = labels.seen
+    if not seen:
+        return WeeklySeries(weeks=(), n_without_week=without, false_alarm_rate=None, pooled=pooled)
+    names = calendar(seen[0], seen[-1])
+    drawn = draw_weeks(
+        counts,
+        rng=rng,
+        rate=rate,
+        n_resamples=n_resamples,
+        confidence_level=confidence_level,
+        interval=interval,
+    )
+    place = [seen.index(name) if name in seen else None for name in names]
+    errors = np.array([np.nan if i is None else drawn.errors[i] for i in place])
+    values = np.array([np.nan if i is None else drawn.values[i] for i in place])
+    n_runs = np.bincount(labels.codes[labels.codes >= 0], weights=runs[labels.codes >= 0])
+    sizes = {name: int(n_runs[labels.names.index(name)]) for name in seen}
+    empty = not_estimable(
+        "no runs in this week", method="bootstrap", confidence_level=confidence_level
+    )
+    weeks = tuple(
+        Week(
+            week=name,
+            n=sizes.get(name, 0),
+            rate=empty if i is None else drawn.estimates[i],
+            rolling=_rolling(drawn, names, place, at, pooled),
+            expected=_expected(values, errors, at),
+        )
+        for at, (name, i) in enumerate(zip(names, place, strict=True))
+    )
+    return WeeklySeries(
+        weeks=weeks,
+        n_without_week=without,
+        false_alarm_rate=false_alarm_rate(errors, rng=rng),
+        pooled=pooled,
+    )
+
+
+def calendar(first: str, last: str) -> tuple[str, ...]:
+    """Return the ISO weeks from one to another.
+
+    Raises
+    ------
+    ValueError
+        If one of them is no ISO week.
+
+    Examples
+    --------
+    >>> calendar("2026-W52", "2027-W01")
+    ('2026-W52', '2026-W53', '2027-W01')
+    """
+    try:
+        monday, end = (date.fromisoformat(f"{week}-1") for week in (first, last))
+    except ValueError as error:
+        raise ValueError(
+            f"weeks must be ISO weeks like '2026-W07', got {first!r} to {last!r}"
+        ) from error
+    weeks = []
+    while monday <= end:
+        year, week, _ = monday.isocalendar()
+        weeks.append(f"{year}-W{week:02d}")
+        monday += timedelta(weeks=1)
+    return tuple(weeks)
+
+
+def _expected(values: FloatArray, errors: FloatArray, at: int) -> Expectation | None:
+    if not np.isfinite(errors[at]):
+        return None
+    before = weeks_before(np.isfinite(errors), at)
+    return expectation(values[before], errors[before], float(values[at]), float(errors[at]))
+
+
+def _rolling(
+    drawn: WeekDraws,
+    names: Sequence[str],
+    place: Sequence[int | None],
+    at: int,
+    pooled: bool,
+) -> Estimate:
+    window = range(at - ROLLING + 1, at + 1)
+    inside = [i for i in (place[k] for k in window if k >= 0) if i is not None]
+    kind = "runs of 4 weeks pooled" if pooled else "mean of 4 weeks"
+    level = drawn.confidence_level
+    if len(inside) < ROLLING:
+        empty = [names[k] for k in window if k >= 0 and place[k] is None]
+        lack = f"{empty[-1]} has none" if empty else f"there are {len(inside)} so far"
+        why = f"a rolling mean needs {ROLLING} weeks with runs, {lack}"
+        return not_estimable(why, method=kind, confidence_level=level)
+    weights = drawn.sizes[inside] if pooled else np.ones(len(inside))
+    weights = weights / weights.sum()
+    value = float(weights @ drawn.values[inside])
+    fewest = int(drawn.entering[inside].min())
+    n = int(drawn.entering[inside].sum())
+    if fewest < MINIMUM_UNITS:
+        why = f"no interval: a week has {fewest} {drawn.noun}, at least {MINIMUM_UNITS} are needed"
+        return Estimate(
+            value=value,
+            interval=None,
+            n=n,
+            method=kind,
+            confidence_level=level,
+            status=f"not_estimable: {why}",
+        )
+    variance = float(weights @ drawn.covariance[np.ix_(inside, inside)] @ weights)
+    se = float(np.sqrt(variance))
+    draws = None if drawn.draws is None else drawn.draws[:, inside] @ weights
+    steady = any(drawn.estimates[i].status == NO_VARIATION for i in inside)
+    if draws is None or steady or fewest < BOOTSTRAP_UNITS or np.isnan(draws).any():
+        parts = (weights * drawn.errors[inside]) ** 2
+        freedom = parts.sum() ** 2 / (parts**2 / (drawn.entering[inside] - 1)).sum()
+        reach = t_quantile((1 + level) / 2, freedom) * se
+        limits, method = (max(0.0, value - reach), min(1.0, value + reach)), f"{kind}, t"
+    else:
+        tail = (1 - level) / 2
+        if drawn.noun == TASKS:
+            # As in `Resampled.shortness`; the same tasks may stand behind all four weeks.
+            wider = float(np.sqrt(fewest / (fewest - 1))) * t_quantile(tail, fewest - 1)
+            tail = normal_chance(wider)
+        low, high = np.quantile(draws, [tail, 1 - tail])
+        limits, method = (float(low), float(high)), f"{kind}, {drawn.method}"
+    return Estimate(
+        value=value, interval=limits, n=n, method=method, confidence_level=level, status=OK, se=se
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MixShift:
+    """One week's mix against the pooled weeks before it.
+
+    Parameters
+    ----------
+    distance : float or None
+        Half the sum of the absolute differences of all shares: what part of the runs would have
+        to be of another class. None for the first week.
+    by_chance : float or None
+        The distance to be expected if nothing had moved.
+    p_value, adjusted_p_value : float or None
+        Cluster-robust test of equal mixes, and after Benjamini-Hochberg over the weeks.
+    flagged : bool
+        Whether the distance is above 2 percentage points and the adjusted p-value .05 or less.
+    status : str
+        ``"ok"`` or why there is no test.
+    """
+
+    distance: float | None
+    by_chance: float | None
+    p_value: float | None
+    adjusted_p_value: float | None
+    flagged: bool
+    status: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Test:
+    distance: float | None
+    by_chance: float | None
+    p_value: float | None
+    status: str
+
+
+def mix_shifts(
+    counts: FloatArray, unit: IntArray, week: IntArray, *, noun: str = "runs"
+) -> tuple[MixShift, ...]:
+    """Compare the mix of every week with that of the weeks before it, taken together.
+
+    Units (tasks, or runs) are independent; a unit may have runs in several weeks.
+
+    Parameters
+    ----------
+    counts : float array, shape (n_rows, n_classes)
+        Weighted runs of each class, of one unit in one week.
+    unit : int array, shape (n_rows,)
+        The unit of each row.
+    week : int array, shape (n_rows,)
+        The week of each row, 0 for the first; weeks count up in time.
+    noun : str, default "runs"
+        What the units are.
+
+    Returns
+    -------
+    tuple of MixShift
+        One for each week from 0 to the last.
+
+    Raises
+    ------
+    ValueError
+        If shapes differ or there is no row.
+
+    Notes
+    -----
+    The Pearson statistic of the two mixes with its second-order correction for the units (Rao and
+    Scott), compared with F (Thomas and Rao): it needs no inverse, so classes that hardly occur do
+    no harm. The variance is the one that holds if the mixes are equal.
+
+    References
+    ----------
+    Rao and Scott (1984), Ann. Statist. 12. https://doi.org/10.1214/aos/1176346391
+    Thomas and Rao (1987), J. Amer. Statist. Assoc. 82. https://doi.org/10.2307/2289475
+
+    Examples
+    --------
+    Ten runs of each of two classes, then fifteen and five: a quarter has moved.
+
+    >>> before, after = [0] * 10 + [1] * 10, [0] * 15 + [1] * 5
+    >>> found = mix_shifts(np.eye(2)[before + after], np.arange(40), np.repeat([0, 1], 20))
+    >>> found[1].distance, found[1].p_value
+    (0.25, 0.11493)
+    """
+    if counts.ndim != 2 or not len(counts) or not len(counts) == unit.size == week.size:
+        raise ValueError(
+            f"counts, unit and week must have one row each, at least one, got {counts.shape!r}, "
+            f"{unit.shape!r} and {week.shape!r}"
+        )
+    tests = [_tested(counts, unit, week, number, noun) for number in range(int(week.max()) + 1)]
+    adjusted = benjamini_hochberg([test.p_value for test in tests])
+    return tuple(
+        MixShift(
+            distance=test.distance,
+            by_chance=test.by_chance,
+            p_value=test.p_value,
+            adjusted_p_value=p,
+            flagged=(
+                test.distance is not None
+                and test.distance > MOVED + EXACTLY
+                and p is not None
+                and p <= SHIFT_LEVEL
+            ),
+            status=test.status,
+        )
+        for test, p in zip(tests, adjusted, strict=True)
+    )
+
+
+def _tested(counts: FloatArray, unit: IntArray, week: IntArray, number: int, noun: str) -> _Test:
+    sides = [
+        _by_unit(counts[rows], unit[rows], int(unit.max()) + 1)
+        for rows in (week < number, week == number)
+    ]
+    entering = [int((side.sum(axis=1) > 0).sum()) for side in sides]
+    if not entering[1]:
+        return _Test(distance=None, by_chance=None, p_value=None, status="no verdicts in this week")
+    if not entering[0]:
+        return _Test(
+            distance=None, by_chance=None, p_value=None, status="no week with verdicts before it"
+        )
+    totals = [float(side.sum()) for side in sides]
+    shares = [side.sum(axis=0) / total for side, total in zip(sides, totals, strict=True)]
+    distance = float(np.abs(shares[1] - shares[0]).sum() / 2)
+    if min(entering) < MINIMUM_UNITS:
+        why = (
+            f"not_estimable: no test from {min(entering)} {noun} on a side, "
+            f"at least {MINIMUM_UNITS} are needed"
+        )
+        return _Test(distance=distance, by_chance=None, p_value=None, status=why)
+    pooled = (sides[0] + sides[1]).sum(axis=0) / sum(totals)
+    # What each unit adds to the difference of the mixes if these are equal.
+    influence = sum(
+        sign * (side - side.sum(axis=1, keepdims=True) * pooled) / total
+        for side, sign, total in zip(sides, (-1.0, 1.0), totals, strict=True)
+    )
+    used = influence[np.abs(influence).sum(axis=1) > 0] if np.any(influence) else influence[:0]
+    units = int(((sides[0] + sides[1]).sum(axis=1) > 0).sum())
+    return _judged(distance, shares[1] - shares[0], pooled, used, units)
+
+
+def _judged(
+    distance: float, moved: FloatArray, pooled: FloatArray, influence: FloatArray, units: int
+) -> _Test:
+    occurring = pooled > 0
+    covariance = units / (units - 1) * influence.T @ influence
+    scale = 1 / np.sqrt(pooled[occurring])
+    scaled = covariance[np.ix_(occurring, occurring)] * np.outer(scale, scale)
+    mean, squares = float(np.trace(scaled)), float((scaled**2).sum())
+    by_chance = float(np.sqrt(2 / np.pi * np.diag(covariance)).sum() / 2)
+    if mean < NO_VARIANCE:
+        return _Test(distance=distance, by_chance=0.0, p_value=1.0, status=OK)
+    statistic = float((moved[occurring] ** 2 / pooled[occurring]).sum()) / mean
+    freedom = mean**2 / squares
+    p = f_chance_above(statistic, freedom, freedom * (units - 1))
+    return _Test(distance=distance, by_chance=by_chance, p_value=p, status=OK)
+
+
+def _by_unit(counts: FloatArray, unit: IntArray, n: int) -> FloatArray:
+    return np.stack([np.bincount(unit, weights=c, minlength=n) for c in counts.T], axis=1)

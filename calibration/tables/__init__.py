@@ -1,0 +1,1 @@
+"""Readers of labels, verdicts and rows from CSV, JSONL and Parquet files."""

@@ -1,0 +1,36 @@
+"""Text from traces and files, made safe to show: nothing steers, nothing is endless."""
+
+import re
+
+MOST_CHARACTERS = 200
+
+
+# Control characters, line and paragraph separators, and marks that turn the reading direction.
+_STEERING = re.compile(
+    "[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
+)
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def visible(text: str) -> str:
+    r"""Return a text with what would steer a terminal or turn a line spelled out.
+
+    Examples
+    --------
+    >>> visible("a\x1b[31mb")
+    'a\\x1b[31mb'
+    """
+    return _STEERING.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def shown(text: str, *, most: int = MOST_CHARACTERS) -> str:
+    r"""Return a text fit for a report: on one line, of bounded length, in valid Unicode.
+
+    Examples
+    --------
+    >>> shown("two\nlines"), shown("x" * 9, most=5)
+    ('two\\nlines', 'xxxx…')
+    """
+    whole = _SURROGATE.sub("\ufffd", visible(text[: most + 1]))
+    return whole if len(whole) <= most else whole[: most - 1] + "…"

@@ -1,0 +1,265 @@
+"""What every importer shares: settings, the parsed item, limits on one trace."""
+
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import tzinfo
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from calibration.errors import InputError
+from calibration.records import SetAside, Trace, Verdict, Workflow
+from calibration.trace_formats.fields import FieldError
+
+MAX_TRACE_BYTES = 20_000_000
+
+MAX_FIELD_BYTES = 2_000_000
+
+MAX_STEPS = 2_000
+
+MAX_COST_USD = 1_000_000.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowRule:
+    """What a mapping file says about one workflow name found in a trace file.
+
+    Parameters
+    ----------
+    name : str, optional
+        Name under which the runs are stored; None keeps the name found.
+    ceiling_usd : float, optional
+        Cost ceiling in USD per unit; None: no ceiling was set.
+    unit : str, optional
+        What one unit is, such as ``ticket``.
+    """
+
+    name: str | None = None
+    ceiling_usd: float | None = None
+    unit: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportSettings:
+    """What the person who imports says about the runs.
+
+    Parameters
+    ----------
+    workflow : str, optional
+        Workflow of every run; it beats the mapping and the file.
+    ceiling_usd, unit : optional
+        Ceiling in USD per unit and the unit, for every workflow without a rule of its own.
+    timezone : str, optional
+        IANA name for times without an offset; None reads them as UTC.
+    workflows : mapping of str to WorkflowRule
+        Rules by the workflow name found in the file.
+
+    Raises
+    ------
+    InputError
+        If the time zone is unknown, a name is blank or a ceiling is not a number above 0.
+
+    Examples
+    --------
+    >>> rule = WorkflowRule(name="flights", ceiling_usd=0.05, unit="call")
+    >>> settings = ImportSettings(workflows={"airline": rule})
+    >>> settings.workflow_for("airline")
+    'flights'
+    >>> settings.workflow_record("flights")
+    Workflow(name='flights', ceiling_usd=0.05, unit='call')
+    """
+
+    workflow: str | None = None
+    ceiling_usd: float | None = None
+    unit: str | None = None
+    timezone: str | None = None
+    workflows: Mapping[str, WorkflowRule] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.timezone is not None:
+            _zone(self.timezone)
+        rules = [WorkflowRule(name=self.workflow, ceiling_usd=self.ceiling_usd, unit=self.unit)]
+        for rule in (*rules, *self.workflows.values()):
+            if rule.name is not None and not rule.name.strip():
+                raise InputError("workflow must be a name, got a blank one")
+            if rule.ceiling_usd is not None and not 0 < rule.ceiling_usd <= MAX_COST_USD:
+                raise InputError(f"ceiling_usd must be a number above 0, got {rule.ceiling_usd!r}")
+
+    @property
+    def zone(self) -> tzinfo:
+        """Zone of times that carry no offset."""
+        return _zone(self.timezone or "UTC")
+
+    def workflow_for(self, found: str | None) -> str | None:
+        """Return the workflow of a run whose file calls it `found` (None: nothing says it)."""
+        if self.workflow is not None:
+            return self.workflow
+        rule = self.workflows.get(found) if found is not None else None
+        return rule.name if rule is not None and rule.name is not None else found
+
+    def workflow_record(self, name: str) -> Workflow:
+        """Return the ceiling and unit of a workflow as it is named after the import."""
+        for found, rule in self.workflows.items():
+            if name == (rule.name or found):
+                ceiling = self.ceiling_usd if rule.ceiling_usd is None else rule.ceiling_usd
+                unit = rule.unit or self.unit or "task"
+                return Workflow(name=name, ceiling_usd=ceiling, unit=unit)
+        return Workflow(name=name, ceiling_usd=self.ceiling_usd, unit=self.unit or "task")
+
+
+def _zone(name: str) -> tzinfo:
+    try:
+        return ZoneInfo(name)
+    # ZoneInfo reads a file named by the caller: a directory name or a missing zone are OSErrors.
+    except (ValueError, OSError, KeyError) as error:
+        raise InputError(
+            f"timezone must be an IANA name such as Europe/Berlin, got {name!r}"
+        ) from error
+
+
+def load_settings(path: Path) -> ImportSettings:
+    """Read a TOML mapping file: ``timezone`` and one ``[workflows.FOUND_NAME]`` table each.
+
+    Raises
+    ------
+    InputError
+        If the file is not TOML or holds an unknown or ill-typed key; the message names both.
+    """
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: is not TOML ({error})") from error
+    tables = data.pop("workflows", {})
+    if not isinstance(tables, dict):
+        raise InputError(f"{path}: 'workflows' must be tables [workflows.NAME]")
+    rules = {}
+    for found, table in tables.items():
+        where = f"workflows.{found}"
+        if not isinstance(table, dict):
+            raise InputError(f"{path}: '{where}' must be a table")
+        rules[found] = WorkflowRule(**_typed(path, where, table, ("name", "ceiling_usd", "unit")))
+    top = _typed(path, "", data, ("workflow", "ceiling_usd", "unit", "timezone"))
+    try:
+        return ImportSettings(workflows=rules, **top)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+
+
+def _typed(
+    path: Path, where: str, table: Mapping[str, object], known: tuple[str, ...]
+) -> dict[str, Any]:
+    typed: dict[str, Any] = {}
+    for key, value in table.items():
+        label = f"{where}.{key}".lstrip(".")
+        if key not in known:
+            raise InputError(f"{path}: unknown key {label!r}; known: {', '.join(known)}")
+        if key == "ceiling_usd":
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise InputError(f"{path}: {label!r} must be a number, got {value!r}")
+            typed[key] = float(value)
+        elif isinstance(value, str):
+            typed[key] = value
+        else:
+            raise InputError(f"{path}: {label!r} must be text, got {value!r}")
+    return typed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parsed:
+    """One run as read: its trace, its file's own grade and the line where it starts.
+
+    `verdict` is None when the file grades nothing. Its outcome is ``no_verdict`` when there is
+    a grade that no class follows from; its reason then says why.
+    """
+
+    trace: Trace
+    verdict: Verdict | None
+    line: int | None
+    file: str
+
+
+Item = Parsed | SetAside
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """What the beginning of a file shows, before any run is read.
+
+    Parameters
+    ----------
+    kind : str
+        ``array``, ``object``, ``lines``, ``csv`` or ``directory``.
+    keys : tuple of frozenset of str
+        Field names of the first runs (array, lines), of the object, or of the CSV header.
+    """
+
+    kind: str
+    keys: tuple[frozenset[str], ...]
+
+    def any_has(self, *names: str) -> bool:
+        """Tell whether one of the first runs has all of these fields."""
+        return any(keys.issuperset(names) for keys in self.keys)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Importer:
+    """One trace format: how it is recognised and how it is read."""
+
+    name: str
+    title: str
+    expects: str
+    recognises: Callable[[Head], bool]
+    read: Callable[[Path, ImportSettings], Iterator[Item]]
+
+
+def attempt(file: Path, line: int | None, build: Callable[[], Parsed]) -> Item:
+    """Build one run; what is wrong with it becomes the row that is set aside."""
+    try:
+        parsed = build()
+        check_limits(parsed.trace)
+    except FieldError as error:
+        return SetAside(file=str(file), line=line, reason=str(error))
+    except RecursionError:
+        return SetAside(file=str(file), line=line, reason="is nested too deeply")
+    return parsed
+
+
+def check_limits(trace: Trace) -> None:
+    """Refuse a trace that no reviewer could read and that would bloat the store.
+
+    Raises
+    ------
+    FieldError
+        If it has more than 2,000 steps, a field above 2 MB or more than 20 MB of text.
+    """
+    if len(trace.steps) > MAX_STEPS:
+        raise FieldError(f"has {len(trace.steps):,} steps; at most {MAX_STEPS:,} are taken in")
+    total = 0
+    for name, text in _texts(trace):
+        # A character takes at most 4 bytes of UTF-8: only long text needs to be encoded.
+        size = len(text) if len(text) * 4 <= MAX_FIELD_BYTES else len(text.encode())
+        if size > MAX_FIELD_BYTES:
+            raise FieldError(
+                f"field {name!r}: has {size / 1e6:.1f} MB; at most {MAX_FIELD_BYTES / 1e6:.0f} MB"
+            )
+        total += size
+    if total > MAX_TRACE_BYTES:
+        raise FieldError(
+            f"has {total / 1e6:.1f} MB of text; at most {MAX_TRACE_BYTES / 1e6:.0f} MB"
+        )
+
+
+def _texts(trace: Trace) -> Iterator[tuple[str, str]]:
+    yield "prompt", trace.prompt
+    yield "response", trace.response or ""
+    yield "success_criteria", trace.success_criteria or ""
+    for attachment in trace.inputs:
+        yield "inputs", attachment.text
+    for goal in trace.sub_goals:
+        yield "sub_goals", goal.text
+    for step in trace.steps:
+        for name in ("content", "arguments", "result"):
+            yield f"{step.step_id}.{name}", getattr(step, name) or ""

@@ -1,0 +1,267 @@
+"""Checks of one field: each returns the value in our type or says what is wrong with it.
+
+Every check takes any JSON value and raises nothing but `FieldError`. None (and only None)
+means missing: it is handed back and never turned into zero or an empty text.
+"""
+
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, tzinfo
+
+from calibration.records import OUTCOMES
+
+MAX_ID_CHARS = 200
+
+MAX_METADATA_CHARS = 64_000
+
+MAX_METADATA_TEXT = 4_000
+
+MAX_METADATA_DEPTH = 8
+
+MAX_SECONDS = 1e9
+
+MAX_COUNT = 1_000_000_000_000
+
+
+class FieldError(ValueError):
+    """One run cannot be taken in; the message is the reason of its `SetAside`."""
+
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_])")
+
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+def shown(value: object) -> str:
+    """Return a short quotation of a value for an error message."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, dict):
+        return "an object"
+    if isinstance(value, list):
+        return "a list"
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def wrong(name: str, rule: str, value: object) -> FieldError:
+    """Build the error of one field: its name, the rule and what was received."""
+    return FieldError(f"field {name!r}: {rule}, got {shown(value)}")
+
+
+def number(
+    value: object,
+    name: str,
+    *,
+    maximum: float = MAX_SECONDS,
+    above_zero: bool = False,
+) -> float | None:
+    """Check a finite number >= 0 (or > 0) and at most `maximum`."""
+    if value is None:
+        return None
+    rule = "must be a number > 0" if above_zero else "must be a number >= 0"
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise wrong(name, rule, value)
+    if not (value > 0 if above_zero else value >= 0) or value == math.inf:
+        raise wrong(name, rule, value)
+    if value > maximum:
+        raise wrong(name, f"must be at most {maximum:,.0f}", value)
+    return float(value)
+
+
+def whole(value: object, name: str, *, maximum: int = MAX_COUNT) -> int | None:
+    """Check a whole number >= 0; 3.0 counts as 3."""
+    checked = number(value, name, maximum=maximum)
+    if checked is None:
+        return None
+    if checked != int(checked):
+        raise wrong(name, "must be a whole number", value)
+    return int(checked)
+
+
+def flag(value: object, name: str) -> bool | None:
+    """Check true or false."""
+    if value is None or isinstance(value, bool):
+        return value
+    raise wrong(name, "must be true or false", value)
+
+
+def text(value: object, name: str) -> str | None:
+    """Check a string."""
+    if value is None or isinstance(value, str):
+        return value
+    raise wrong(name, "must be text", value)
+
+
+def required_text(value: object, name: str) -> str:
+    """Check a string that is not blank."""
+    checked = text(value, name)
+    if checked is None:
+        raise FieldError(f"field {name!r}: is missing")
+    if not checked.strip():
+        raise FieldError(f"field {name!r}: must not be empty")
+    return checked
+
+
+def identifier(value: object, name: str) -> str | None:
+    """Check an id of 1 to 200 printable characters; a whole number is taken as its digits."""
+    if value is None:
+        return None
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
+    rule = f"must be 1 to {MAX_ID_CHARS} characters without control characters"
+    if not isinstance(value, str):
+        raise wrong(name, rule, value)
+    value = value.strip(" ")
+    if not 1 <= len(value) <= MAX_ID_CHARS or _CONTROL.search(value):
+        raise wrong(name, rule, value)
+    return value
+
+
+def required_id(value: object, name: str) -> str:
+    """Check an id that must be there."""
+    checked = identifier(value, name)
+    if checked is None:
+        raise FieldError(f"field {name!r}: is missing")
+    return checked
+
+
+def moment(value: object, name: str, zone: tzinfo) -> datetime | None:
+    """Check an ISO 8601 time and return it in UTC; without an offset it is read in `zone`.
+
+    A bare number is refused: nothing tells seconds from milliseconds.
+    """
+    if value is None:
+        return None
+    rule = "must be an ISO 8601 time such as 2026-03-01T09:30:00Z"
+    if not isinstance(value, str):
+        raise wrong(name, rule, value)
+    try:
+        parsed = datetime.fromisoformat(value.strip())
+        aware = parsed if parsed.tzinfo is not None else parsed.replace(tzinfo=zone)
+        return aware.astimezone(UTC)
+    # Years 1 and 9999 overflow when they are moved to UTC.
+    except (ValueError, OverflowError) as error:
+        raise wrong(name, rule, value) from error
+
+
+def outcome(value: object, name: str) -> str:
+    """Check one of the five outcome classes."""
+    if isinstance(value, str) and value.strip() in OUTCOMES:
+        return value.strip()
+    raise wrong(name, f"must be one of {', '.join(OUTCOMES)}", value)
+
+
+def as_object(value: object, name: str) -> Mapping[str, object]:
+    """Check a JSON object; None is an empty one."""
+    if value is None:
+        return {}
+    if isinstance(value, dict):
+        return value
+    raise wrong(name, "must be an object", value)
+
+
+def as_list(value: object, name: str) -> list[object]:
+    """Check a JSON list; None is an empty one."""
+    if value is None:
+        return []
+    if isinstance(value, list):
+        return value
+    raise wrong(name, "must be a list", value)
+
+
+def part(value: object, *keys: str) -> object:
+    """Return a nested value, or None where an object or a key on the way is missing."""
+    for key in keys:
+        if not isinstance(value, dict):
+            return None
+        value = value.get(key)
+    return value
+
+
+def readable(value: object) -> str | None:
+    """Return text as it is and any other JSON value as JSON text; None stays None."""
+    if value is None or isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False)
+
+
+def content_text(value: object) -> str | None:
+    """Return the text of a message: a string, null, or a list of parts.
+
+    A part that is not text leaves its kind behind, so that nobody overlooks it.
+    """
+    if not isinstance(value, list):
+        return readable(value)
+    parts = []
+    for item in value:
+        if isinstance(item, dict):
+            found = item.get("text")
+            kind = item.get("type")
+            parts.append(found if isinstance(found, str) else f"[{readable(kind) or 'part'}]")
+        else:
+            parts.append(readable(item) or "")
+    return "\n".join(parts) if parts else None
+
+
+def note(value: str | None, *, limit: int = MAX_METADATA_TEXT) -> str | None:
+    """Return a free note on one line, without terminal escapes and outer blanks."""
+    if value is None:
+        return None
+    cleaned = _CONTROL.sub(" ", _ESCAPE.sub("", value)).strip()
+    return (cleaned if len(cleaned) <= limit else cleaned[: limit - 1] + "…") or None
+
+
+def storable(value: object) -> object:
+    """Replace NUL and lone surrogates, which neither UTF-8 nor the store can hold."""
+    if isinstance(value, str):
+        return _UNSTORABLE.sub("\ufffd", value)
+    if isinstance(value, list):
+        return [storable(item) for item in value]
+    if isinstance(value, dict):
+        return {_UNSTORABLE.sub("\ufffd", key): storable(item) for key, item in value.items()}
+    return value
+
+
+def bounded_metadata(items: Iterable[tuple[str, object]]) -> dict[str, object]:
+    """Return metadata that any store can hold, at most 64,000 characters of it.
+
+    Fields that do not fit are left out and counted under ``fields_not_kept``; None is
+    missing and needs no place.
+    """
+    kept: dict[str, object] = {}
+    left_out = 0
+    room = MAX_METADATA_CHARS
+    for key, value in items:
+        if value is None:
+            continue
+        plain = _plain(value, MAX_METADATA_DEPTH)
+        size = len(key) + len(json.dumps(plain, ensure_ascii=False))
+        if size > room or len(key) > MAX_ID_CHARS:
+            left_out += 1
+            continue
+        room -= size
+        kept[key] = plain
+    if left_out:
+        kept["fields_not_kept"] = left_out
+    return kept
+
+
+def _plain(value: object, depth: int) -> object:
+    if isinstance(value, str):
+        return value if len(value) <= MAX_METADATA_TEXT else value[:MAX_METADATA_TEXT] + "…"
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 2**63:
+        return str(value)
+    if isinstance(value, list | dict) and depth == 0:
+        return "…"
+    if isinstance(value, list):
+        return [_plain(item, depth - 1) for item in value]
+    if isinstance(value, dict):
+        return {str(key): _plain(item, depth - 1) for key, item in value.items()}
+    return value

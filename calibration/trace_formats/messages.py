@@ -1,0 +1,198 @@
+"""Chat messages in OpenAI form, and tau2's variant of it, as steps."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, tzinfo
+
+from calibration.records import Step
+from calibration.trace_formats.fields import (
+    FieldError,
+    as_list,
+    content_text,
+    flag,
+    identifier,
+    moment,
+    number,
+    part,
+    readable,
+    whole,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clock:
+    """How the times of messages are read: relative to `start`, in `zone` without an offset."""
+
+    start: datetime | None = None
+    zone: tzinfo | None = None
+
+    def seconds(self, value: object) -> float | None:
+        """Return seconds since the start; None when either time is missing or unusable."""
+        if self.start is None or self.zone is None:
+            return None
+        try:
+            at = moment(value, "timestamp", self.zone)
+        except FieldError:
+            return None
+        elapsed = None if at is None else (at - self.start).total_seconds()
+        return elapsed if elapsed is not None and elapsed >= 0 else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transcript:
+    """The steps of a run and what follows from them.
+
+    `call_ids` holds the id of the call of each step (None for a step without a call).
+    `tokens` is the sum over the agent's own messages, None if one of them has no count.
+    """
+
+    steps: tuple[Step, ...]
+    call_ids: tuple[str | None, ...]
+    response: str | None
+    first_user: str | None
+    tokens: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Draft:
+    step: Step
+    call_id: str | None = None
+
+
+def read_messages(
+    messages: list[object],
+    name: str,
+    *,
+    clock: Clock | None = None,
+    is_error: Callable[[str], bool] | None = None,
+) -> Transcript:
+    """Turn messages into steps, one per message and one per tool call.
+
+    An assistant message with several calls becomes one step per call; its text and tokens
+    stand on the first one, so that neither is counted twice. Steps of tools that the
+    simulated user runs have the role ``user``, calls and results alike: they are not the
+    agent's.
+
+    Parameters
+    ----------
+    messages : list
+        Messages as the file holds them, of any type.
+    name : str
+        Name of the field, for errors.
+    clock : Clock, optional
+        Reading of message times; None: messages carry none.
+    is_error : callable, optional
+        Tells from a tool's result that the call failed, where messages carry no flag.
+
+    Raises
+    ------
+    FieldError
+        If a message is no object, or has no role, or its tool calls are malformed.
+    """
+    known: dict[str, str] = {}
+    drafts: list[_Draft] = []
+    flat = list(_flat(messages, name))
+    for message in flat:
+        drafts.extend(_drafts(message, known, clock or Clock(), is_error))
+    steps = tuple(replace(d.step, step_id=f"s{i}") for i, d in enumerate(drafts, start=1))
+    said = [s for s in steps if s.role == "assistant" and s.content and s.content.strip()]
+    asked = [s for s in steps if s.role == "user" and s.content and s.tool is None]
+    return Transcript(
+        steps=steps,
+        call_ids=tuple(d.call_id for d in drafts),
+        response=said[-1].content if said else None,
+        first_user=asked[0].content if asked else None,
+        tokens=_agent_tokens(flat),
+    )
+
+
+def _flat(messages: list[object], name: str) -> Iterator[Mapping[str, object]]:
+    for index, message in enumerate(messages, start=1):
+        if not isinstance(message, dict):
+            raise FieldError(f"field {name!r}: message {index} must be an object")
+        inner = message.get("tool_messages")  # tau2: several results in one message
+        if isinstance(inner, list):
+            yield from _flat(inner, name)
+        elif not isinstance(message.get("role"), str):
+            raise FieldError(f"field {name!r}: message {index} has no role")
+        else:
+            yield message
+
+
+def _drafts(
+    message: Mapping[str, object],
+    known: dict[str, str],
+    clock: Clock,
+    is_error: Callable[[str], bool] | None,
+) -> Iterator[_Draft]:
+    role = str(message["role"])
+    content = content_text(message.get("content"))
+    at = clock.seconds(message.get("timestamp"))
+    if role in ("tool", "function"):
+        call_id = _call_id(message.get("tool_call_id")) or _call_id(message.get("id"))
+        tool = identifier(message.get("name"), "name") or known.get(call_id or "")
+        failed = flag(message.get("error"), "error")
+        if failed is None:
+            failed = is_error is not None and content is not None and is_error(content)
+        yield _Draft(
+            step=Step(
+                step_id="",
+                role="user" if message.get("requestor") == "user" else "tool",
+                tool=tool or "tool",
+                result=content,
+                error=failed,
+                at=at,
+            ),
+            call_id=call_id,
+        )
+        return
+    agent = role == "assistant"
+    first = Step(
+        step_id="",
+        role=role,
+        content=content or None,
+        tokens_in=whole(part(message, "usage", "prompt_tokens"), "usage") if agent else None,
+        tokens_out=whole(part(message, "usage", "completion_tokens"), "usage") if agent else None,
+        seconds=number(message.get("generation_time_seconds"), "generation_time_seconds"),
+        at=at,
+    )
+    calls = as_list(message.get("tool_calls"), "tool_calls")
+    if not calls:
+        yield _Draft(step=first)
+    for index, call in enumerate(calls):
+        tool, arguments, call_id = _call(call)
+        if call_id is not None:
+            known[call_id] = tool
+        step = first if index == 0 else Step(step_id="", role=role, at=at)
+        yield _Draft(step=replace(step, tool=tool, arguments=arguments), call_id=call_id)
+
+
+def _call(call: object) -> tuple[str, str | None, str | None]:
+    """Return tool, arguments and id of a call in OpenAI or tau2 form."""
+    function = part(call, "function")
+    holder = function if isinstance(function, dict) else call
+    tool = identifier(part(holder, "name"), "tool_calls.name")
+    if tool is None:
+        raise FieldError("field 'tool_calls': a call has no name")
+    return tool, readable(part(holder, "arguments")), _call_id(part(call, "id"))
+
+
+def _call_id(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _agent_tokens(messages: list[Mapping[str, object]]) -> int | None:
+    total = 0
+    counted = False
+    for index, message in enumerate(messages):
+        if message["role"] != "assistant":
+            continue
+        tokens_in = part(message, "usage", "prompt_tokens")
+        tokens_out = part(message, "usage", "completion_tokens")
+        if tokens_in is None or tokens_out is None:
+            if index == 0:  # a scripted greeting costs nothing
+                continue
+            return None
+        total += (whole(tokens_in, "usage") or 0) + (whole(tokens_out, "usage") or 0)
+        counted = True
+    return total if counted else None

@@ -1,0 +1,251 @@
+"""Files of our own format: JSON Lines, a JSON list, one JSON object, or CSV."""
+
+import csv
+import re
+from collections.abc import Iterator
+from functools import partial
+from itertools import islice
+from pathlib import Path
+
+from calibration.errors import TraceFormatError
+from calibration.records import SetAside
+from calibration.trace_formats.base import (
+    MAX_TRACE_BYTES,
+    Head,
+    Importer,
+    ImportSettings,
+    Item,
+    Parsed,
+    attempt,
+)
+from calibration.trace_formats.fields import FieldError, shown, wrong
+from calibration.trace_formats.json_scanner import (
+    JsonText,
+    decode_line,
+    decode_text,
+    numbered_lines,
+)
+from calibration.trace_formats.own_records import (
+    RECORD_SOURCE,
+    is_transcript,
+    parse_record,
+    parse_transcript,
+)
+
+DELIMITERS = (",", ";", "\t")
+
+_SAMPLE_LINES = 50
+
+_JSON_COLUMNS = ("inputs", "sub_goals", "steps", "metadata", "verdict", "tool_calls", "messages")
+
+_NUMBER_COLUMNS = ("trial", "cost_usd", "latency_s", "units", "total_tokens")
+
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(nan|inf)", re.I)
+
+_TOO_LONG = f"is longer than {MAX_TRACE_BYTES // 1_000_000} MB"
+
+
+def read(path: Path, settings: ImportSettings) -> Iterator[Item]:
+    """Yield the records of one file; bad rows are set aside with their line."""
+    first = first_line(path) or b""
+    if first.startswith(b"["):
+        source = JsonText(path)
+        for row, line in source.elements(source.blank(0)):
+            yield attempt(path, line, partial(_parse, row, settings, path, line))
+    elif first.startswith(b"{"):
+        yield from _read_objects(path, settings)
+    elif delimiter_of(first) is not None:
+        yield from _read_csv(path, settings)
+    else:
+        yield from _read_lines(path, settings)
+
+
+def first_line(path: Path) -> bytes | None:
+    """Return the first line that is not blank, without outer blanks; None: above 20 MB."""
+    lines = (raw for _, raw in numbered_lines(path))
+    found = next((raw for raw in lines if raw is None or raw.strip()), b"")
+    return None if found is None else found.strip()
+
+
+def _parse(row: object, settings: ImportSettings, path: Path, line: int) -> Parsed:
+    if not isinstance(row, dict):
+        raise FieldError(f"is not a record: an object was expected, got {shown(row)}")
+    if is_transcript(row):
+        return parse_transcript(row, settings, path, line)
+    return parse_record(row, settings, path, line)
+
+
+def sample_rows(path: Path) -> tuple[list[frozenset[str]], int]:
+    """Return the keys of the objects among the first 50 lines, and how many are not blank."""
+    keys = []
+    count = 0
+    for _, raw in islice(numbered_lines(path), _SAMPLE_LINES):
+        if raw is None or not raw.strip():
+            continue
+        count += 1
+        try:
+            row = decode_line(raw)
+        except FieldError:
+            continue
+        if isinstance(row, dict):
+            keys.append(frozenset(row))
+    return keys, count
+
+
+def has_record(head: Head) -> bool:
+    """Tell whether one of the first rows is a record or a transcript."""
+    with_id = ("prompt", "response", "workflow", "family")
+    return any(head.any_has("trace_id", name) for name in with_id) or any(
+        head.any_has("messages", name) for name in ("task_id", "trial_id")
+    )
+
+
+def _read_objects(path: Path, settings: ImportSettings) -> Iterator[Item]:
+    """Read JSON Lines, or a file whose only object spreads over several lines."""
+    rows, _ = sample_rows(path)
+    if has_record(Head(kind="lines", keys=tuple(rows))) or first_line(path) is None:
+        yield from _read_lines(path, settings)
+        return
+    source = JsonText(path)
+    start = source.blank(0)
+    row, end = source.decode(start)
+    line = source.line(start)
+    if source.blank(end) != len(source.text):
+        raise source.error(end, "text follows the record")
+    yield attempt(path, line, partial(_parse, row, settings, path, line))
+
+
+def _read_lines(path: Path, settings: ImportSettings) -> Iterator[Item]:
+    header_possible = True
+    for line, raw in numbered_lines(path):
+        if raw is None:
+            yield SetAside(file=str(path), line=line, reason=_TOO_LONG)
+            continue
+        if not raw.strip():
+            continue
+        item = attempt(path, line, partial(_parse_line, raw, settings, path, line))
+        if header_possible and isinstance(item, SetAside) and _is_header(raw):
+            header_possible = False
+            continue
+        header_possible = False
+        yield item
+
+
+def _parse_line(raw: bytes, settings: ImportSettings, path: Path, line: int) -> Parsed:
+    return _parse(decode_line(raw), settings, path, line)
+
+
+def _is_header(raw: bytes) -> bool:
+    """Tell a header object (canary, version, licence) from a run that lacks its id."""
+    try:
+        row = decode_line(raw)
+    except FieldError:
+        return False
+    run_fields = {"trace_id", "prompt", "response", "steps", "messages"}
+    return isinstance(row, dict) and not run_fields.intersection(row)
+
+
+def delimiter_of(header: bytes, column: str | None = "trace_id") -> str | None:
+    """Return the delimiter that parts a header with this column, or most columns if any will do."""
+    line = header.decode("utf-8", "replace")
+    found: dict[str, int] = {}
+    for delimiter in DELIMITERS:
+        try:
+            cells = next(csv.reader([line], delimiter=delimiter), [])
+        except csv.Error:
+            continue
+        if len(cells) > 1 and (column is None or column in [cell.strip() for cell in cells]):
+            found[delimiter] = len(cells)
+    return max(found, key=lambda delimiter: found[delimiter], default=None)
+
+
+def _read_csv(path: Path, settings: ImportSettings) -> Iterator[Item]:
+    # The limit is global to the csv module; it is only ever raised, to what a trace may have.
+    csv.field_size_limit(max(csv.field_size_limit(), MAX_TRACE_BYTES))
+    rows = _csv_rows(path)
+    columns: list[str] = []
+    for line, cells in rows:
+        if isinstance(cells, csv.Error):
+            yield SetAside(file=str(path), line=line, reason=f"is not CSV ({cells})")
+        elif not any(cell.strip() for cell in cells):
+            continue
+        elif not columns:
+            columns = [cell.strip() for cell in cells]
+            for column in columns:
+                if columns.count(column) > 1:
+                    what = f"column {column!r} occurs twice"
+                    raise TraceFormatError(f"{path}, line {line}: {what}")
+        else:
+            yield attempt(path, line, partial(_parse_cells, cells, columns, settings, path, line))
+
+
+def _csv_rows(path: Path) -> Iterator[tuple[int, list[str] | csv.Error]]:
+    """Yield the cells of each row, or why it has none, with the line where it starts."""
+    delimiter = delimiter_of(first_line(path) or b"") or ","
+    reader = csv.reader(_csv_lines(path), delimiter=delimiter, strict=True)
+    while True:
+        start = reader.line_num + 1
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            if "unexpected end" in str(error):
+                what = "a cell of this row is not closed: the file was not written to the end"
+                raise TraceFormatError(f"{path}, line {start}: {what}") from error
+            yield start, error
+        else:
+            yield start, cells
+
+
+def _csv_lines(path: Path) -> Iterator[str]:
+    for line, raw in numbered_lines(path):
+        if raw is None:
+            raise TraceFormatError(f"{path}, line {line}: {_TOO_LONG}")
+        # Bytes that are not UTF-8 become lone surrogates, by which their row is found.
+        yield raw.decode("utf-8", "surrogateescape") + "\n"
+
+
+def _parse_cells(
+    cells: list[str], columns: list[str], settings: ImportSettings, path: Path, line: int
+) -> Parsed:
+    if len(cells) != len(columns):
+        raise FieldError(f"has {len(cells)} cells, the header has {len(columns)}")
+    row: dict[str, object] = {}
+    for column, cell in zip(columns, cells, strict=True):
+        if any("\ud800" <= character <= "\udfff" for character in cell):
+            raise FieldError(f"field {column!r}: is not UTF-8")
+        if cell.strip():
+            row[column] = _cell(column, cell.replace("\x00", "\ufffd"))
+    return _parse(row, settings, path, line)
+
+
+def _cell(column: str, cell: str) -> object:
+    """Return the value of a cell: JSON, number, true or false where the column asks for it."""
+    stripped = cell.strip()
+    if column in _JSON_COLUMNS and stripped[0] in "[{":
+        try:
+            return decode_text(stripped)
+        except FieldError as error:
+            raise FieldError(f"field {column!r}: {error}") from error
+    if column in _NUMBER_COLUMNS:
+        return float(stripped) if _NUMBER.fullmatch(stripped) else stripped
+    if column == "simulated":
+        if stripped.lower() not in ("true", "false"):
+            raise wrong(column, "must be true or false", stripped)
+        return stripped.lower() == "true"
+    return cell
+
+
+def _recognises(head: Head) -> bool:
+    return head.kind in ("array", "object", "lines", "csv") and has_record(head)
+
+
+RECORDS = Importer(
+    name=RECORD_SOURCE,
+    title="our own records",
+    expects="JSON Lines or CSV with 'trace_id', 'workflow', 'prompt' and 'response', "
+    "or transcripts with 'task_id', 'trial_id' and 'messages' (docs/trace-format.md)",
+    recognises=_recognises,
+    read=read,
+)

@@ -1,0 +1,244 @@
+"""Results of tau2-bench: one JSON object, or a directory with one file a simulation.
+
+Times carry no offset and are read in the zone of the settings (UTC without one). The cost is
+``agent_cost`` alone. The benchmark writes 0 when its price list does not know the model: a
+cost of 0 next to counted tokens is therefore missing, not free.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from calibration.errors import TraceFormatError
+from calibration.records import NO_VERDICT, Attachment, SetAside, Trace, Verdict, trace_identity
+from calibration.trace_formats.base import (
+    MAX_COST_USD,
+    Head,
+    Importer,
+    ImportSettings,
+    Item,
+    Parsed,
+    attempt,
+)
+from calibration.trace_formats.fields import (
+    FieldError,
+    as_list,
+    bounded_metadata,
+    content_text,
+    identifier,
+    moment,
+    note,
+    number,
+    part,
+    readable,
+    required_id,
+    shown,
+    whole,
+)
+from calibration.trace_formats.grades import graded
+from calibration.trace_formats.json_scanner import JsonText
+from calibration.trace_formats.messages import Clock, read_messages
+
+SOURCE = "tau2"
+
+INDEX = "results.json"
+
+FOLDER = "simulations"
+
+_SCENARIO = (
+    ("reason_for_call", "Reason for the call"),
+    ("known_info", "What the user knows"),
+    ("unknown_info", "What the user does not know"),
+    ("task_instructions", "How the user behaves"),
+)
+
+# The benchmark itself leaves these runs out of its rates: the agent is not what failed.
+_NOT_GRADED = "infrastructure_error"
+
+
+def read(path: Path, settings: ImportSettings) -> Iterator[Item]:
+    """Yield the simulations of a file or a run directory, each with its grade."""
+    index = path / INDEX if path.is_dir() else path
+    source = JsonText(index)
+    start, shared = None, {}
+    for key, at in source.members(source.blank(0)):
+        if key == FOLDER:
+            start = at
+            if "info" in shared and "tasks" in shared:
+                break  # the usual order: stream what follows
+        else:
+            shared[key] = source.decode(at)[0]
+    context = _Context(settings, shared)
+    if start is None:
+        yield from _folder(index, context, shared.get("simulation_index"))
+    elif source.text[start : start + 1] == "[":
+        for run, line in source.elements(start):
+            yield attempt(index, line, partial(context.parse, run, line, index))
+
+
+def _folder(index: Path, context: "_Context", listed: object) -> Iterator[Item]:
+    files = sorted((index.parent / FOLDER).glob("*.json"))
+    for file in files:
+        try:
+            source = JsonText(file)
+            start = source.blank(0)
+            run, line = source.decode(start)[0], source.line(start)
+        except TraceFormatError as error:
+            yield SetAside(file=str(file), line=None, reason=str(error))
+            continue
+        yield attempt(file, line, partial(context.parse, run, line, file))
+    there = {file.stem for file in files}
+    for entry in listed if isinstance(listed, list) else []:
+        name = readable(part(entry, "id")) or "?"
+        if name not in there:
+            reason = f"simulation {shown(name)} is in the index, but its file is missing"
+            yield SetAside(file=str(index), line=None, reason=reason)
+
+
+class _Context:
+    """What the simulations of one run share: policy, tasks, agent."""
+
+    def __init__(self, settings: ImportSettings, shared: dict[str, object]) -> None:
+        self.settings = settings
+        info = shared.get("info")
+        self.policy = content_text(part(info, "environment_info", "policy"))
+        self.domain = _name(part(info, "environment_info", "domain_name")) or SOURCE
+        self.model = _name(part(info, "agent_info", "llm"))
+        kind = _name(part(info, "agent_info", "implementation"))
+        commit = _name(part(info, "git_commit"))
+        self.version = "@".join(p for p in (kind, commit and commit[:12]) if p) or None
+        self.llm_args = part(info, "agent_info", "llm_args")
+        tasks = shared.get("tasks")
+        self.tasks = {
+            str(part(task, "id")): task for task in (tasks if isinstance(tasks, list) else [])
+        }
+
+    def parse(self, run: object, line: int, file: Path) -> Parsed:
+        """Turn one simulation into a trace and its grade."""
+        if not isinstance(run, dict):
+            raise FieldError(f"is not a simulation: an object was expected, got {shown(run)}")
+        run_id = required_id(run.get("id"), "id")
+        task_id = required_id(run.get("task_id"), "task_id")
+        if run.get("messages") is None and run.get("ticks") is not None:
+            raise FieldError("is a voice run ('ticks' in place of 'messages'): not supported")
+        zone = self.settings.zone
+        started = moment(run.get("start_time"), "start_time", zone)
+        transcript = read_messages(
+            as_list(run.get("messages"), "messages"),
+            "messages",
+            clock=Clock(start=started, zone=zone),
+        )
+        cost = number(run.get("agent_cost"), "agent_cost", maximum=MAX_COST_USD)
+        unpriced = cost == 0 and bool(transcript.tokens)
+        task = self.tasks.get(task_id)
+        policy = content_text(run.get("policy")) or self.policy
+        trial = whole(run.get("trial"), "trial", maximum=1_000_000) or 0
+        trace = Trace(
+            trace_id=trace_identity(SOURCE, run_id, trial),
+            source=SOURCE,
+            source_id=run_id,
+            workflow=self.settings.workflow_for(self.domain) or self.domain,
+            task_id=task_id,
+            task_key=f"{SOURCE}/{self.domain}/{task_id}",
+            trial=trial,
+            prompt=_prompt(task, transcript.first_user, task_id),
+            inputs=(Attachment(name="Agent policy", text=policy),) if policy else (),
+            steps=transcript.steps,
+            response=transcript.response,
+            status=identifier(run.get("termination_reason"), "termination_reason"),
+            model=self.model,
+            agent_version=self.version,
+            started_at=started,
+            latency_s=number(run.get("duration"), "duration"),
+            cost_usd=None if unpriced else cost,
+            total_tokens=transcript.tokens,
+            success_criteria=_criteria(task),
+            metadata=bounded_metadata(self._metadata(run, task, unpriced)),
+        )
+        verdict = _verdict(run, trace.trace_id)
+        return Parsed(trace=trace, verdict=verdict, line=line, file=str(file))
+
+    def _metadata(
+        self, run: dict[str, object], task: object, unpriced: bool
+    ) -> Iterator[tuple[str, object]]:
+        yield "seed", run.get("seed")
+        yield "user_cost", run.get("user_cost")
+        yield "end_time", run.get("end_time")
+        yield "llm_args", self.llm_args
+        yield "persona", part(task, "user_scenario", "persona")
+        if task is None:
+            yield "task_missing", True
+        if unpriced:
+            yield "cost_note", "agent_cost is 0 with tokens counted: the price was not known"
+
+
+def _name(value: object) -> str | None:
+    try:
+        return identifier(value, "info")
+    except FieldError:
+        return None
+
+
+def _prompt(task: object, first_user: str | None, task_id: str) -> str:
+    """Return the scenario as plain text; without one, what the user first said."""
+    instructions = part(task, "user_scenario", "instructions")
+    sections = []
+    if isinstance(instructions, str):
+        sections.append(instructions.strip())
+    for key, title in _SCENARIO:
+        said = content_text(part(instructions, key))
+        if said and said.strip():
+            sections.append(f"{title}\n{said.strip()}")
+    ticket = content_text(part(task, "ticket"))
+    if ticket and ticket.strip():
+        sections.append(f"Ticket\n{ticket.strip()}")
+    prompt = "\n\n".join(s for s in sections if s)
+    return prompt or first_user or f"Task {task_id}; the file does not say what was asked."
+
+
+def _criteria(task: object) -> str | None:
+    """Return purpose and evaluation criteria as text; they are the key of the grade."""
+    lines = []
+    purpose = content_text(part(task, "description", "purpose"))
+    if purpose:
+        lines.append(f"Purpose: {purpose}")
+    criteria = part(task, "evaluation_criteria")
+    for key, value in criteria.items() if isinstance(criteria, dict) else ():
+        if isinstance(value, list) and value:
+            lines.append(f"{key}:")
+            lines.extend(f"- {readable(item)}" for item in value)
+        elif value not in (None, [], {}):
+            lines.append(f"{key}: {readable(value)}")
+    return "\n".join(lines) or None
+
+
+def _verdict(run: dict[str, object], trace_id: str) -> Verdict | None:
+    reward = part(run, "reward_info", "reward")
+    breakdown = part(run, "reward_info", "reward_breakdown")
+    details = []
+    if isinstance(breakdown, dict):
+        details = [f"{key} {shown(value)}" for key, value in breakdown.items()]
+    judge = f"source:{SOURCE}"
+    if run.get("termination_reason") == _NOT_GRADED and reward is not None:
+        reason = f"{_NOT_GRADED}: the benchmark leaves this run out, reward {shown(reward)}"
+        return Verdict(judge_id=judge, trace_id=trace_id, outcome=NO_VERDICT, reason=note(reason))
+    return graded(reward, judge, trace_id, details=details)
+
+
+def _recognises(head: Head) -> bool:
+    if head.kind == "directory":
+        return head.any_has("tasks")
+    return head.kind == "object" and (
+        head.any_has(FOLDER, "tasks")
+        or head.any_has(FOLDER, "info")
+        or head.any_has("simulation_index", "tasks")
+    )
+
+
+TAU2 = Importer(
+    name=SOURCE,
+    title="tau2-bench results",
+    expects="a JSON object with 'tasks' and 'simulations', or its directory with results.json",
+    recognises=_recognises,
+    read=read,
+)

@@ -1,0 +1,278 @@
+"""The one call: arrays and tables agree, refusals and warnings appear as data."""
+
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+
+from calibration.judge_calibration.calibrate import Calibration, calibrate, calibrate_tables
+from calibration.judge_calibration.refusals import Notice
+from calibration.judge_calibration.samples import LabelledSample
+
+CREDIT = [1.0, 0.4, 0.0]
+
+TABLE = np.array([[40, 5, 3, 2], [4, 30, 5, 1], [2, 4, 50, 4]])
+
+COUNTS = [520, 220, 210, 50]
+
+
+def arrays(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    rows, columns = np.divmod(np.repeat(np.arange(table.size), table.ravel()), table.shape[1])
+    return np.eye(table.shape[0])[rows], columns
+
+
+def run(
+    design: Literal["production", "reference"],
+    table: np.ndarray = TABLE,
+    open_disagreements: int = 0,
+) -> Calibration:
+    human, verdicts = arrays(table)
+    n = verdicts.size
+    return calibrate(
+        LabelledSample(human=human, verdicts=verdicts, penalties=np.linspace(0, 0.5, n)),
+        production_verdicts=np.repeat(np.arange(4), COUNTS),
+        production_penalties=np.linspace(0, 0.8, 1000),
+        credit=CREDIT,
+        design=design,
+        verdict_names=["complete", "partial", "failed", "no_verdict"],
+        open_disagreements=open_disagreements,
+    )
+
+
+def codes(notices: tuple[Notice, ...]) -> set[tuple[str, str]]:
+    return {(n.code, n.estimator) for n in notices}
+
+
+@pytest.mark.parametrize("design", ["production", "reference"])
+def test_arrays_and_tables_give_the_same_gross_estimates(
+    design: Literal["production", "reference"],
+) -> None:
+    from_arrays = run(design)
+    from_tables = calibrate_tables(TABLE, COUNTS, credit=CREDIT, design=design)
+    for name, pair in from_tables.estimates.items():
+        assert pair.net == pair.gross
+        assert from_arrays.estimates[name].gross.value == pytest.approx(pair.gross.value)
+        assert from_arrays.estimates[name].gross.interval == pytest.approx(pair.gross.interval)
+    assert from_arrays.headline == from_tables.headline
+
+
+def test_net_is_below_gross_and_the_headline_is_the_named_estimate() -> None:
+    result = run("production")
+    assert result.headline == "post_stratified"
+    assert result.headline_estimate is result.estimates["post_stratified"]
+    for pair in result.estimates.values():
+        assert pair.net.value is not None
+        assert pair.gross.value is not None
+        assert pair.net.value < pair.gross.value
+    assert (result.n_labels, result.n_production) == (150, 1000)
+    assert result.refusals == ()
+
+
+def test_fewer_than_thirty_labels_refuse_post_stratification() -> None:
+    result = calibrate_tables(
+        [[10, 1, 1], [1, 6, 1], [1, 1, 6]], [50, 40, 30], credit=CREDIT, design="production"
+    )
+    assert ("few_labels", "post_stratified") in codes(result.refusals)
+    assert result.headline is None
+    assert result.headline_estimate is None
+    assert result.estimates["human_only"].net.ok
+
+
+def test_a_judge_at_chance_refuses_inversion() -> None:
+    result = calibrate_tables(
+        [[20, 20, 20]] * 3, [300, 300, 300], credit=CREDIT, design="reference"
+    )
+    assert {c for c, _ in codes(result.refusals)} >= {"classes_not_separated", "judge_too_weak"}
+    assert result.headline is None
+    assert all(share.value is None for share in result.class_shares["inversion"])
+
+
+def test_a_class_that_does_not_count_may_have_few_labels() -> None:
+    table = np.array([[40, 3, 1], [4, 30, 1], [0, 1, 6]])
+    rare = calibrate_tables(table, [700, 290, 10], credit=CREDIT, design="reference")
+    assert rare.headline == "inversion"
+    assert ("class_few_labels", "inversion") in codes(rare.warnings)
+    common = calibrate_tables(table, [700, 200, 100], credit=CREDIT, design="reference")
+    assert ("few_reference_labels", "inversion") in codes(common.refusals)
+
+
+def test_small_verdicts_are_merged_and_named() -> None:
+    table = np.array([[40, 5, 3, 0], [4, 30, 5, 1], [2, 4, 50, 1]])
+    result = calibrate_tables(
+        table, COUNTS, credit=CREDIT, design="production", verdict_names=["a", "b", "c", "none"]
+    )
+    (notice,) = (n for n in result.warnings if n.code == "verdict_merged")
+    assert notice.why == "verdict none has 2 labels and is merged with b"
+
+
+def test_shares_outside_the_unit_interval_are_a_warning() -> None:
+    table = [[50, 10, 2], [10, 50, 5], [20, 10, 60]]
+    result = calibrate_tables(table, [900, 80, 20], credit=CREDIT, design="reference")
+    assert ("share_outside_unit_interval", "inversion") in codes(result.warnings)
+    assert min(result.inversion.prevalence) < 0 <= min(result.inversion.prevalence_clipped)
+
+
+def test_refusals_of_the_caller_count() -> None:
+    human, verdicts = arrays(TABLE)
+    notice = Notice(code="other_judge", estimator="inversion", why="another judge", mend="rerun")
+    result = calibrate(
+        LabelledSample(human=human, verdicts=verdicts),
+        production_verdicts=np.repeat(np.arange(4), COUNTS),
+        production_penalties=None,
+        credit=CREDIT,
+        design="reference",
+        refusals=[notice],
+    )
+    assert result.headline is None
+    assert "another judge" in result.estimates["inversion"].net.status
+
+
+def test_open_disagreements_make_the_estimates_provisional() -> None:
+    result = run("production", open_disagreements=3)
+    assert result.estimates["post_stratified"].net.status == "provisional: 3 open disagreements"
+    assert result.estimates["judge_raw"].net.status == "ok"
+    assert result.headline == "post_stratified"
+
+
+def test_repeated_tasks_reach_every_estimate() -> None:
+    human, verdicts = arrays(TABLE)
+    result = calibrate(
+        LabelledSample(human=human, verdicts=verdicts, clusters=np.arange(150) % 30),
+        production_verdicts=np.repeat(np.arange(4), COUNTS),
+        production_penalties=None,
+        credit=CREDIT,
+        design="production",
+    )
+    assert "cluster" in result.estimates["post_stratified"].net.method
+    assert "cluster" in result.estimates["human_only"].net.method
+    assert "cluster" in result.class_shares["post_stratified"][0].method
+    assert ("repeated_tasks", "inversion") in codes(result.warnings)
+
+
+def test_nothing_labelled_is_no_error() -> None:
+    for design in ("production", "reference"):
+        result = calibrate(
+            LabelledSample(human=np.empty((0, 3)), verdicts=np.empty(0, dtype=int)),
+            production_verdicts=np.repeat(np.arange(4), COUNTS),
+            production_penalties=None,
+            credit=CREDIT,
+            design="production" if design == "production" else "reference",
+        )
+        assert result.headline is None
+        assert result.estimates["judge_raw"].net.ok
+
+
+def test_bad_arguments_are_refused() -> None:
+    human, verdicts = arrays(TABLE)
+    with pytest.raises(ValueError, match="design must be"):
+        calibrate_tables(TABLE, COUNTS, credit=CREDIT, design="other")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="penalties must be given for both"):
+        calibrate(
+            LabelledSample(human=human, verdicts=verdicts),
+            production_verdicts=np.repeat(np.arange(4), COUNTS),
+            production_penalties=np.zeros(1000),
+            credit=CREDIT,
+            design="production",
+        )
+    with pytest.raises(ValueError, match="table must have shape"):
+        calibrate_tables(TABLE, [1, 2, 3], credit=CREDIT, design="reference")
+    with pytest.raises(ValueError, match="table of counts"):
+        calibrate_tables([[0.5, 1]], [1, 2], credit=[1, 0], design="reference")
+
+
+def test_two_further_verdicts_reach_every_estimator() -> None:
+    """`no_verdict` and `split` are columns beside the classes."""
+    table = np.array([[60, 5, 3, 2, 1], [4, 50, 5, 1, 3], [2, 4, 70, 4, 2]])
+    counts = [5200, 2200, 2100, 500, 300]
+    for design in ("production", "reference"):
+        result = calibrate_tables(
+            table,
+            counts,
+            credit=CREDIT,
+            design=design,
+            force=True,
+        )
+        assert (
+            result.headline == {"production": "post_stratified", "reference": "inversion"}[design]
+        )
+        for name, pair in result.estimates.items():
+            assert pair.net.ok, name
+            assert len(result.class_shares[name]) == 3
+            total = sum(share.value or 0 for share in result.class_shares[name])
+            assert total == pytest.approx(1, abs=1e-6), name
+    near = [result.estimates[name].net.value for name in ("inversion", "bayesian", "bootstrap")]
+    assert near == pytest.approx([near[0]] * 3, abs=0.02)
+
+
+def test_the_seed_decides_the_draws_and_nothing_else_does() -> None:
+    def drawn(seed: int, **settings: Any) -> list[Any]:
+        result = calibrate_tables(
+            TABLE, COUNTS, credit=CREDIT, design="reference", seed=seed, **settings
+        )
+        return [result.estimates[name].net for name in ("bayesian", "bootstrap")]
+
+    assert drawn(0) == drawn(0)
+    assert drawn(0) != drawn(1)
+    assert drawn(3, estimators=["bootstrap", "bayesian"]) == drawn(3)
+
+
+def test_only_what_was_asked_for_is_run() -> None:
+    result = calibrate_tables(
+        TABLE, COUNTS, credit=CREDIT, design="reference", estimators=["bayesian", "inversion"]
+    )
+    assert list(result.estimates) == ["inversion", "bayesian"]
+    assert result.posterior_size is not None
+    assert result.power_tuning is None
+    assert (
+        calibrate_tables(
+            TABLE, COUNTS, credit=CREDIT, design="production", estimators=["judge_raw"]
+        ).headline
+        is None
+    )
+    with pytest.raises(ValueError, match="estimators must be among"):
+        calibrate_tables(TABLE, COUNTS, credit=CREDIT, design="reference", estimators=["em"])
+
+
+def test_a_refusal_reaches_all_that_share_the_assumption() -> None:
+    notice = Notice(code="other_judge", estimator="inversion", why="another judge", mend="rerun")
+    result = calibrate_tables(TABLE, COUNTS, credit=CREDIT, design="reference", refusals=[notice])
+    refused = {name for code, name in codes(result.refusals) if code == "other_judge"}
+    assert refused == {"inversion", "bayesian", "bootstrap"}
+    two = calibrate_tables([[20, 20], [20, 20]], [50, 50], credit=[1.0, 0.0], design="reference")
+    weak = {name for code, name in codes(two.refusals) if code == "judge_too_weak"}
+    assert weak == {"inversion", "bayesian", "bootstrap", "lee"}
+    few = calibrate_tables(
+        [[10, 1, 1], [1, 6, 1], [1, 1, 6]], [50, 40, 30], credit=CREDIT, design="production"
+    )
+    sample = {name for code, name in codes(few.refusals) if code == "few_labels"}
+    assert sample == {"post_stratified", "ppi_plus_plus", "bootstrap"}
+
+
+def test_a_forced_value_is_still_refused() -> None:
+    weak = np.array([[20, 12, 12], [12, 20, 12], [12, 12, 20]])
+    plain = calibrate_tables(weak, [400, 300, 300], credit=CREDIT, design="reference")
+    forced = calibrate_tables(weak, [400, 300, 300], credit=CREDIT, design="reference", force=True)
+    assert plain.estimates["inversion"].net.value is None
+    estimate = forced.estimates["inversion"].net
+    assert estimate.value is not None
+    assert estimate.status == plain.estimates["inversion"].net.status
+    assert forced.headline is None
+    assert forced.refusals == plain.refusals
+
+
+def test_net_scores_of_labels_need_their_costs() -> None:
+    human, verdicts = arrays(TABLE)
+    result = calibrate(
+        LabelledSample(human=human, verdicts=verdicts),
+        production_verdicts=np.repeat(np.arange(4), COUNTS),
+        production_penalties=np.linspace(0, 0.8, 1000),
+        credit=CREDIT,
+        design="reference",
+        force=True,
+    )
+    assert result.headline == "inversion"
+    assert result.estimates["human_only"].net.value is None
+    assert result.estimates["human_only"].gross.value is not None
+    assert result.estimates["bayesian"].net.value == pytest.approx(
+        result.estimates["inversion"].net.value, abs=0.02
+    )

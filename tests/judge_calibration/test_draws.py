@@ -1,0 +1,205 @@
+"""The posterior and the bootstraps: repeatable, and equal to plainer ways of computing them."""
+
+import numpy as np
+import pytest
+
+from calibration.judge_calibration.bayesian import bayesian, draw_posterior
+from calibration.judge_calibration.confusion_inversion import bootstrap_inversion, invert
+from calibration.judge_calibration.post_stratification import (
+    Strata,
+    bootstrap_post_stratified,
+    post_stratified,
+)
+from calibration.judge_calibration.samples import production_sums, production_sums_from_counts
+
+CREDIT = [1.0, 0.4, 0.0]
+
+TABLE = np.array([[40, 5, 3, 2], [4, 30, 5, 1], [2, 4, 50, 4]])
+
+PRODUCTION = production_sums_from_counts([520, 220, 210, 50], credit=CREDIT)
+
+
+def rng(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+@pytest.mark.parametrize(
+    ("table", "counts"),
+    [
+        ([[12, 3], [2, 10]], [20, 12]),
+        ([[12, 3, 2], [2, 10, 3]], [20, 12, 6]),
+        ([[12, 3, 2, 1], [2, 10, 3, 2]], [20, 12, 6, 3]),
+    ],
+    ids=["square", "no_verdict", "no_verdict and split"],
+)
+@pytest.mark.long
+def test_the_sampler_equals_weighting_draws_of_the_prior(
+    table: list[list[int]], counts: list[int]
+) -> None:
+    """Rates from their Dirichlets and a uniform mix, weighted by the likelihood of production."""
+    draw, size = rng(1), 200_000
+    rates = np.stack([draw.dirichlet(np.array(row) + 0.5, size=size) for row in table], axis=1)
+    mix = draw.dirichlet([1.0, 1.0], size=size)
+    logs = np.log(np.einsum("dk,dkv->dv", mix, rates)) @ counts
+    weights = np.exp(logs - logs.max())
+    weights /= weights.sum()
+    mean = weights @ mix[:, 0]
+    spread = np.sqrt(weights @ (mix[:, 0] - mean) ** 2)
+    drawn = draw_posterior(
+        np.array(table, float), np.array(counts, float), rng=rng(2), prior=0.5, wanted=50_000
+    )
+    found = drawn.weights @ drawn.prevalence[:, 0]
+    assert found == pytest.approx(mean, abs=0.004)
+    assert np.sqrt(drawn.weights @ (drawn.prevalence[:, 0] - found) ** 2) == pytest.approx(
+        spread, abs=0.004
+    )
+    assert np.einsum("dk,dkv->dv", drawn.prevalence, drawn.rates) == pytest.approx(drawn.mix)
+
+
+def test_without_the_counts_of_further_verdicts_the_class_verdicts_decide() -> None:
+    """Likelihood of the class verdicts given that they are class verdicts."""
+    table, counts = np.array([[12, 3, 3], [2, 10, 1]]), np.array([20.0, 12, 6])
+    draw, size = rng(1), 200_000
+    rates = np.stack([draw.dirichlet(row + 0.5, size=size) for row in table], axis=1)
+    mix = draw.dirichlet([1.0, 1.0], size=size)
+    said = np.einsum("dk,dkv->dv", mix, rates)[:, :2]
+    logs = np.log(said / said.sum(axis=1, keepdims=True)) @ counts[:2]
+    weights = np.exp(logs - logs.max())
+    mean = weights @ mix[:, 0] / weights.sum()
+    drawn = draw_posterior(
+        table.astype(float), counts, rng=rng(2), prior=0.5, wanted=50_000, count_further=False
+    )
+    assert drawn.weights @ drawn.prevalence[:, 0] == pytest.approx(mean, abs=0.004)
+    assert np.einsum("dk,dkv->dv", drawn.prevalence, drawn.rates) == pytest.approx(drawn.mix)
+
+
+def test_a_verdict_the_reference_hardly_shows_does_not_stop_the_posterior() -> None:
+    table = np.array([[60, 5, 3, 0], [4, 50, 5, 0], [2, 4, 70, 1]])
+    production = production_sums_from_counts([5200, 2200, 2100, 600], credit=CREDIT)
+    found = bayesian(table, production, rng=rng())
+    assert found.estimate.ok
+    assert found.effective_size > 400
+
+
+def test_the_same_seed_gives_the_same_numbers() -> None:
+    first, second = (bayesian(TABLE, PRODUCTION, rng=rng(4)) for _ in range(2))
+    assert first == second
+    other = bayesian(TABLE, PRODUCTION, rng=rng(5))
+    assert other != first
+    assert other.estimate.value == pytest.approx(first.estimate.value, abs=0.003)
+    twice = [bootstrap_inversion(TABLE, PRODUCTION, rng=rng(4)) for _ in range(2)]
+    assert twice[0] == twice[1]
+
+
+def test_further_verdicts_do_not_use_the_draws_up() -> None:
+    """Production a thousand times as large fixes its verdict shares, and costs no draws."""
+    large = production_sums_from_counts(PRODUCTION.counts * 1000, credit=CREDIT)
+    found = bayesian(TABLE, large, rng=rng())
+    assert found.effective_size > 0.5 * found.n_draws
+    assert found.estimate.value == pytest.approx(invert(TABLE, large).estimate.value, abs=0.02)
+
+
+def test_verdicts_that_do_not_fit_the_error_rates_are_not_estimable() -> None:
+    production = production_sums_from_counts([0, 90_000], credit=[1.0, 0.0])
+    found = bayesian([[700, 300], [300, 700]], production, rng=rng())
+    assert found.estimate.status.startswith("not_estimable: ")
+    assert "fewer than 400" in found.estimate.status
+    assert all(not share.ok for share in found.shares)
+
+
+def test_without_labels_or_production_there_is_no_posterior() -> None:
+    nothing = production_sums_from_counts([0, 0], credit=[1.0, 0.0])
+    assert not bayesian([[9, 1], [1, 9]], nothing, rng=rng()).estimate.ok
+    some = production_sums_from_counts([5, 5], credit=[1.0, 0.0])
+    assert not bayesian([[0, 0], [0, 0]], some, rng=rng()).estimate.ok
+    with pytest.raises(ValueError, match="prior must be in"):
+        bayesian([[9, 1], [1, 9]], some, rng=rng(), prior=0)
+    with pytest.raises(ValueError, match="table must have shape"):
+        bayesian([[9, 1, 0], [1, 9, 0]], some, rng=rng())
+
+
+def test_a_class_nobody_labelled_is_left_out() -> None:
+    production = production_sums_from_counts([600, 380, 20], credit=CREDIT)
+    found = bayesian([[30, 4, 0], [3, 30, 1], [0, 0, 0]], production, rng=rng())
+    assert found.shares[2].status.startswith("not_estimable")
+    assert (found.shares[0].value or 0) + (found.shares[1].value or 0) == pytest.approx(1)
+
+
+def test_costs_of_zero_are_no_costs() -> None:
+    verdicts = np.repeat(np.arange(4), [520, 220, 210, 50])
+    free = production_sums(verdicts, np.zeros(1000), credit=CREDIT, n_verdicts=4)
+    assert bayesian(TABLE, free, rng=rng()) == bayesian(TABLE, PRODUCTION, rng=rng())
+    with_cost = bootstrap_inversion(TABLE, free, rng=rng()).estimate
+    without = bootstrap_inversion(TABLE, PRODUCTION, rng=rng()).estimate
+    assert with_cost.interval == pytest.approx(without.interval)
+
+
+def test_with_cost_posterior_and_bootstrap_agree_with_the_closed_form() -> None:
+    draw = rng(9)
+    verdicts = draw.choice(4, 4000, p=[0.5, 0.2, 0.25, 0.05])
+    penalties = np.where(verdicts == 2, draw.random(4000), 0.3 * draw.random(4000))
+    production = production_sums(verdicts, penalties, credit=CREDIT, n_verdicts=4)
+    closed = invert(TABLE * 10, production)
+    for found in (
+        bayesian(TABLE * 10, production, rng=rng()).estimate,
+        bootstrap_inversion(TABLE * 10, production, rng=rng()).estimate,
+    ):
+        assert found.value == pytest.approx(closed.estimate.value, abs=0.004)
+        assert found.se == pytest.approx(closed.estimate.se, rel=0.06)
+        assert found.interval == pytest.approx(closed.estimate.interval, abs=0.007)
+
+
+def test_both_sources_are_resampled() -> None:
+    """With fewer verdicts, or fewer reference labels, the interval is wider."""
+    few = production_sums_from_counts([52, 22, 21, 5], credit=CREDIT)
+    widths = [
+        bootstrap_inversion(table, production, rng=rng()).estimate.half_width or 0
+        for table, production in ((TABLE, PRODUCTION), (TABLE, few), (TABLE * 10, PRODUCTION))
+    ]
+    assert widths[1] > 1.3 * widths[0]
+    assert widths[2] < 0.6 * widths[0]
+    scores = np.array([1.0] * 90 + [0] * 10 + [1] * 10 + [0.0] * 90)
+    strata = Strata(groups=(0, 1), merged=())
+    halves = [
+        bootstrap_post_stratified(
+            scores[:, None], np.repeat([0, 1], 100), counts, strata=strata, rng=rng()
+        )[0].half_width
+        for counts in ([160, 240], [16_000, 24_000])
+    ]
+    assert (halves[0] or 0) > 1.2 * (halves[1] or 1)
+
+
+def test_bootstrap_of_post_stratification_agrees_with_the_closed_form() -> None:
+    draw = rng(3)
+    verdicts = draw.integers(0, 3, 600)
+    scores = np.clip(np.array([0.9, 0.4, 0.1])[verdicts] + draw.normal(0, 0.2, 600), 0, 1)
+    counts, weights = [6000, 3000, 1000], draw.choice([1.0, 2.0], 600)
+    for settings in ({}, {"weights": weights}, {"clusters": np.arange(600) // 3}):
+        closed = post_stratified(scores, verdicts, counts, **settings)
+        (found,) = bootstrap_post_stratified(
+            scores[:, None], verdicts, counts, strata=closed.strata, rng=rng(), **settings
+        )
+        assert found.value == pytest.approx(closed.estimate.value)
+        assert found.se == pytest.approx(closed.estimate.se, rel=0.06)
+
+
+def test_what_no_resample_can_show_has_no_interval() -> None:
+    strata = Strata(groups=(0, 1), merged=())
+    columns = np.column_stack([np.repeat([1.0, 0.0], 20), np.tile([1.0, 0.0], 20)])
+    same, varied = bootstrap_post_stratified(
+        columns, np.repeat([0, 1], 20), [100, 100], strata=strata, rng=rng()
+    )
+    assert same.interval is None
+    assert same.status.startswith("no interval: no variation")
+    assert varied.interval is not None
+
+
+def test_error_rates_that_cannot_be_inverted_are_guarded() -> None:
+    production = production_sums_from_counts([60, 40], credit=[1.0, 0.0])
+    flat = bootstrap_inversion([[10, 10], [10, 10]], production, rng=rng())
+    assert "cannot tell some classes apart" in flat.estimate.status
+    tiny = bootstrap_inversion([[2, 1], [1, 2]], production, pseudo_count=0, rng=rng())
+    assert tiny.singular > 0.01
+    assert "of the resamples cannot be inverted" in tiny.estimate.status
+    perfect = bootstrap_inversion([[20, 0], [0, 20]], production, pseudo_count=0, rng=rng())
+    assert perfect.estimate.interval is None

@@ -1,0 +1,120 @@
+"""Counts of real judges: what other packages and independent code make of them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from calibration.judge_calibration.calibrate import Calibration, calibrate_tables
+from calibration.statistics.estimate import Estimate
+
+FOLDER = Path(__file__).parents[1] / "golden"
+
+CASES: list[dict[str, Any]] = json.loads((FOLDER / "judge_peers.json").read_text(encoding="utf-8"))
+
+FIVE: dict[str, Any] = json.loads((FOLDER / "judge_tables.json").read_text(encoding="utf-8"))
+
+BINARY = [case for case in CASES if len(case["credit"]) == 2]
+
+GRADES = [case for case in CASES if len(case["credit"]) > 2]
+
+
+def with_limits(estimate: Estimate) -> list[float | None]:
+    return [estimate.value, *(estimate.interval or ())]
+
+
+def by_reference(case: dict[str, Any], **settings: Any) -> Calibration:
+    return calibrate_tables(
+        case["labelled_true_x_judge"],
+        case["unlabelled_judge_counts"],
+        credit=case["credit"],
+        design="reference",
+        force=True,
+        **settings,
+    )
+
+
+def by_production(case: dict[str, Any]) -> Calibration:
+    table = np.array(case["labelled_true_x_judge"])
+    return calibrate_tables(
+        table,
+        table.sum(axis=0) + case["unlabelled_judge_counts"],
+        credit=case["credit"],
+        design="production",
+        estimators=["post_stratified", "ppi_plus_plus", "human_only"],
+    )
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+def test_estimates_from_production_labels(case: dict[str, Any]) -> None:
+    result = by_production(case)
+    for name in ("post_stratified", "ppi_plus_plus", "human_only"):
+        assert with_limits(result.estimates[name].net) == pytest.approx(case[name], abs=1e-12)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+def test_inversion_plain_and_smoothed(case: dict[str, Any]) -> None:
+    plain = by_reference(case, pseudo_count=0, estimators=["inversion"])
+    assert plain.estimates["inversion"].net.value == pytest.approx(
+        case["inversion_plain"], abs=1e-12
+    )
+    smoothed = by_reference(case, estimators=["inversion"])
+    assert with_limits(smoothed.estimates["inversion"].net) == pytest.approx(
+        case["inversion_smoothed"], abs=1e-12
+    )
+
+
+@pytest.mark.parametrize("case", BINARY, ids=lambda case: case["name"])
+def test_two_classes(case: dict[str, Any]) -> None:
+    result = by_reference(case, estimators=["lee", "judge_raw"])
+    assert with_limits(result.estimates["lee"].net) == pytest.approx(case["lee"], abs=1e-12)
+    assert result.estimates["judge_raw"].net.value == pytest.approx(case["judge_raw"], abs=1e-12)
+    assert result.judge.kappa.value == pytest.approx(case["kappa"], abs=1e-12)
+    passed, failed = result.class_shares["lee"][1], result.class_shares["lee"][0]
+    assert with_limits(passed) == pytest.approx(case["lee"], abs=1e-12)
+    assert failed.value == pytest.approx(1 - case["lee"][0])
+
+
+@pytest.mark.parametrize("case", GRADES, ids=lambda case: case["name"])
+def test_posterior_with_flat_prior_equals_nuts(case: dict[str, Any]) -> None:
+    """These judges are refused by default; the value is there when it is forced."""
+    result = by_reference(case, prior=1.0, estimators=["bayesian"])
+    estimate = result.estimates["bayesian"].net
+    assert estimate.status.startswith("not_estimable")
+    assert with_limits(estimate) == pytest.approx(case["posterior_flat_prior"], abs=0.008)
+    shares = [share.value for share in result.class_shares["bayesian"]]
+    assert shares == pytest.approx(case["prevalence_flat_prior"], abs=0.008)
+
+
+def test_posterior_and_bootstrap_of_five_classes() -> None:
+    case = FIVE["case_a"]
+    result = calibrate_tables(
+        case["reference_confusion_true_x_judge"],
+        case["production_judge_counts"],
+        credit=FIVE["credit"],
+        design="reference",
+    )
+    posterior = result.estimates["bayesian"].net
+    assert with_limits(posterior) == pytest.approx(case["bayes_dirichlet_0.2_each_IS"], abs=0.003)
+    expected = np.array(case["bayes_prevalence_mean_lo_hi"]).T.tolist()
+    for share, values in zip(result.class_shares["bayesian"], expected, strict=True):
+        assert with_limits(share) == pytest.approx(values, abs=0.003)
+    drawn = result.estimates["bootstrap"].net
+    assert with_limits(drawn) == pytest.approx(case["bootstrap_B20000_seed0"], abs=0.006)
+
+
+def test_ppi_plus_plus_of_five_classes() -> None:
+    case = FIVE["case_b"]
+    result = calibrate_tables(
+        case["production_labelled_true_x_judge"],
+        case["production_judge_counts_all_incl_labelled"],
+        credit=FIVE["credit"],
+        design="production",
+    )
+    estimate = result.estimates["ppi_plus_plus"].net
+    assert with_limits(estimate) == pytest.approx(case["ppi_py_auto"], abs=1e-12)
+    tuning = result.power_tuning
+    assert tuning is not None
+    assert 0 < tuning < 1

@@ -1,0 +1,262 @@
+"""Groups that share one calibration, their differences, and whether the judge errs alike."""
+
+import numpy as np
+import pytest
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+from scipy.stats import chi2_contingency
+
+from calibration.judge_calibration.confusion_inversion import invert
+from calibration.judge_calibration.groups import (
+    Comparison,
+    Group,
+    compare_groups,
+    compare_rates,
+    estimate_group,
+    is_direct,
+)
+from calibration.judge_calibration.post_stratification import post_stratified
+from calibration.judge_calibration.samples import (
+    ProductionSums,
+    production_sums,
+    production_sums_from_counts,
+)
+
+NAMES = ("complete", "failed")
+
+TABLE = [[80, 20], [10, 90]]
+
+FIVE = np.array(
+    [[60, 4, 3, 2, 1], [6, 30, 3, 1, 0], [4, 3, 33, 2, 1], [3, 1, 2, 26, 0], [0, 1, 1, 0, 23]]
+)
+
+FIVE_NAMES = ("complete", "partial_plus", "partial_minus", "hallucinated", "abandoned")
+
+CREDIT = [1.0, 0.4, 0.0, 0.0, 0.0]
+
+
+def group(
+    name: str,
+    production: ProductionSums,
+    scores: ArrayLike = (),
+    verdicts: ArrayLike = (),
+) -> Group:
+    return Group(
+        name=name,
+        scores=np.asarray(scores, dtype=np.float64),
+        verdicts=np.asarray(verdicts, dtype=np.int64),
+        production=production,
+    )
+
+
+def binary(name: str, passed: int, failed: int) -> Group:
+    return group(name, production_sums_from_counts([passed, failed], credit=[1.0, 0.0]))
+
+
+def labelled(name: str, hits: int, misses: int, counts: tuple[int, int]) -> Group:
+    """Fifty labels: 30 with verdict 0, of them `hits` right, and 20 with verdict 1."""
+    scores = [1.0] * hits + [0.0] * (30 - hits) + [1.0] * misses + [0.0] * (20 - misses)
+    production = production_sums_from_counts(counts, credit=[1.0, 0.0])
+    return group(name, production, scores, [0] * 30 + [1] * 20)
+
+
+def test_a_synthetic_difference_by_hand() -> None:
+    # Sensitivity .8, specificity .9, so a = C^-1 (1, 0) = (.9/.7, -.1/.7), and
+    #   a: (.45 - .1) / .7 = .5         b: (.38 - .1) / .7 = .4
+    # Var of a row: (.8 x .2) and (.9 x .1), times (a0 - a1)^2 = (1/.7)^2; pi_a - pi_b = .1:
+    #   reference  .1^2 (.16 + .09) / .49 / 100
+    #   production (.45 x .55 + .38 x .62) / .49 / 1000
+    found = compare_groups(
+        binary("a", 450, 550), binary("b", 380, 620), TABLE, names=NAMES, pseudo_count=0
+    )
+    reference = 0.01 * (0.16 + 0.09) / 0.49 / 100
+    production = (0.45 * 0.55 + 0.38 * 0.62) / 0.49 / 1000
+    se = np.sqrt(reference + production)
+    assert found.kind == "synthetic"
+    assert not found.may_gate
+    assert found.difference.value == pytest.approx(0.1)
+    assert found.difference.se == pytest.approx(se)
+    reach = stats.norm.ppf(0.975) * se
+    assert found.difference.interval == pytest.approx((0.1 - reach, 0.1 + reach))
+    assert found.flip_chance == pytest.approx(stats.norm.sf(0.1 / se))
+    # Seven traces of a hundred more that the judge passes in `a` move it by .07 / .7 = .1.
+    assert found.flips_at == pytest.approx(0.07)
+
+
+def test_treating_the_sides_as_independent_is_about_twice_as_wide() -> None:
+    """Two agents of similar mix, 20,000 runs each, one calibration of 204 labels."""
+    first = group("a", production_sums_from_counts([9800, 3300, 3500, 2000, 1400], credit=CREDIT))
+    second = group("b", production_sums_from_counts([8600, 3700, 3900, 2300, 1500], credit=CREDIT))
+    found = compare_groups(first, second, FIVE, names=FIVE_NAMES)
+    sides = [invert(FIVE, side.production) for side in (first, second)]
+    alone = np.sqrt(sum(s.variance_reference + s.variance_production for s in sides))
+    assert found.difference.value == pytest.approx(
+        (sides[0].unclipped or 0) - (sides[1].unclipped or 0)
+    )
+    assert found.difference.se is not None
+    assert 1.8 < alone / found.difference.se < 6
+
+
+def test_the_same_mix_twice_leaves_only_the_production_part() -> None:
+    first, second = binary("a", 450, 550), binary("b", 4500, 5500)
+    found = compare_groups(first, second, TABLE, names=NAMES)
+    sides = [invert(TABLE, side.production) for side in (first, second)]
+    only = np.sqrt(sum(side.variance_production for side in sides))
+    assert found.difference.value == pytest.approx(0.0, abs=1e-12)
+    assert found.difference.se == pytest.approx(only)
+    assert found.flip_chance == pytest.approx(0.5)
+
+
+def test_the_variance_is_the_derivative_of_the_difference_with_cost() -> None:
+    """Numerical derivative of the difference in every cell of the table, costs included."""
+    rng = np.random.default_rng(3)
+    sums = [
+        production_sums(
+            rng.choice(5, 800, p=mix), rng.choice([0.0, 0.3, 1.0], 800, p=[0.6, 0.3, 0.1]),
+            credit=CREDIT, n_verdicts=5,
+        )
+        for mix in ([0.5, 0.2, 0.1, 0.1, 0.1], [0.3, 0.2, 0.3, 0.1, 0.1])
+    ]  # fmt: skip
+    first, second = group("a", sums[0]), group("b", sums[1])
+    found = compare_groups(first, second, FIVE, names=FIVE_NAMES, pseudo_count=0)
+
+    def difference(table: NDArray[np.float64]) -> float:
+        one, other = (invert(table, s, pseudo_count=0).unclipped for s in sums)
+        return (one or 0) - (other or 0)
+
+    rates = FIVE / FIVE.sum(axis=1, keepdims=True)
+    reference = 0.0
+    for j in range(5):
+        slopes = np.zeros(5)
+        for k in range(5):
+            moved = rates.copy()
+            moved[j, k] += 1e-6
+            # invert() rescales each row; take the part of that back out of the slope.
+            slopes[k] = (difference(moved) - difference(rates)) / 1e-6
+        mean = rates[j] @ slopes
+        reference += (rates[j] @ slopes**2 - mean**2) / FIVE[j].sum()
+    production = sum(invert(FIVE, s, pseudo_count=0).variance_production for s in sums)
+    assert found.difference.se == pytest.approx(np.sqrt(reference + production), rel=1e-4)
+
+
+def test_a_group_with_fifty_labels_of_two_verdicts_stands_on_its_own() -> None:
+    one = labelled("a", 27, 3, (600, 400))
+    found = estimate_group(one, TABLE, names=NAMES)
+    direct = post_stratified(one.scores, one.verdicts, [600, 400], verdict_values=np.array([1, 0]))
+    assert found.kind == "direct"
+    assert found.estimate == direct.estimate
+    assert found.estimate.value == pytest.approx(0.6 * 0.9 + 0.4 * 0.15)
+    # The same labels from a reference set say nothing about the mix of the group.
+    assert estimate_group(one, TABLE, names=NAMES, design="reference").kind == "synthetic"
+    fewer = group("a", one.production, one.scores[:49], one.verdicts[:49])
+    assert not is_direct(fewer, design="production")
+    alike = group("a", one.production, one.scores, np.zeros(50))
+    assert not is_direct(alike, design="production")
+
+
+def test_a_direct_difference_combines_the_limits() -> None:
+    one, other = labelled("a", 27, 3, (600, 400)), labelled("b", 20, 2, (500, 500))
+    found = compare_groups(one, other, TABLE, names=NAMES)
+    sides = [estimate_group(side, TABLE, names=NAMES).estimate for side in (one, other)]
+    assert found.kind == "direct"
+    assert found.may_gate
+    assert (found.flip_chance, found.flips_at) == (None, None)
+    v1, v2 = (side.value or 0.0 for side in sides)
+    (l1, u1), (l2, u2) = (side.interval or (0.0, 0.0) for side in sides)
+    assert found.difference.value == pytest.approx(v1 - v2)
+    assert found.difference.interval == pytest.approx(
+        (v1 - v2 - np.hypot(v1 - l1, u2 - v2), v1 - v2 + np.hypot(u1 - v1, v2 - l2))
+    )
+    assert found.difference.se == pytest.approx(np.hypot(sides[0].se or 0, sides[1].se or 0))
+
+
+def test_one_side_without_labels_makes_both_synthetic() -> None:
+    found = compare_groups(labelled("a", 27, 3, (600, 400)), binary("b", 1, 3), TABLE, names=NAMES)
+    assert found.kind == "synthetic"
+    assert found.difference.n == 1004
+    # Of both sides the synthetic value is subtracted, also of the one that has its own.
+    own = invert(TABLE, labelled("a", 27, 3, (600, 400)).production).estimate
+    assert found.sides[0].value == pytest.approx(own.value)
+    assert found.sides[0].value is not None
+    assert found.sides[1].value is not None
+    assert found.difference.value == pytest.approx(found.sides[0].value - found.sides[1].value)
+
+
+def test_turning_the_comparison_around_turns_the_sign() -> None:
+    def numbers(found: Comparison) -> tuple[float, float, float]:
+        assert found.difference.interval is not None
+        return (found.difference.value or 0, *found.difference.interval)
+
+    for one, other in (
+        (binary("a", 450, 550), binary("b", 380, 620)),
+        (labelled("a", 27, 3, (600, 400)), labelled("b", 20, 2, (500, 500))),
+    ):
+        value, lower, upper = numbers(compare_groups(one, other, TABLE, names=NAMES))
+        turned = numbers(compare_groups(other, one, TABLE, names=NAMES))
+        assert turned == pytest.approx((-value, -upper, -lower))
+
+
+def test_a_judge_that_is_too_weak_gives_no_synthetic_figure() -> None:
+    weak = [[60, 40], [45, 55]]
+    found = estimate_group(binary("a", 450, 550), weak, names=NAMES)
+    assert found.estimate.status.startswith("not_estimable: its verdicts do not tell")
+    difference = compare_groups(binary("a", 5, 5), binary("b", 4, 6), weak, names=NAMES).difference
+    assert "improve the judge" in difference.status
+    empty = compare_groups(binary("a", 0, 0), binary("b", 4, 6), TABLE, names=NAMES).difference
+    assert empty.status.startswith("not_estimable: no production verdicts")
+
+
+def test_equal_rates_by_hand_and_against_scipy() -> None:
+    # Class 0: groups 30/10 and 20/20; class 1: groups 5/35 and 20/20.
+    first, second = np.array([[30, 10], [20, 20]]), np.array([[5, 35], [20, 20]])
+    human = np.eye(2)[np.repeat([0, 1], 80)]
+    groups = np.tile(np.repeat([0, 1], 40), 2)
+    verdicts = np.concatenate([np.repeat([0, 1, 0, 1], t.ravel()) for t in (first, second)])
+    found = compare_rates(human, verdicts, groups, n_verdicts=3, rng=np.random.default_rng(0))
+    witness = [chi2_contingency(t, correction=False).statistic for t in (first, second)]
+    assert found.statistic == pytest.approx(sum(witness))
+    assert (found.df, found.n, found.n_groups) == (2, 160, 2)
+    assert found.p_value == pytest.approx(stats.chi2.sf(sum(witness), 2))
+    assert found.smallest_expected == 12.5
+
+
+def test_few_labels_are_tested_by_permutation() -> None:
+    """Fisher's exact test of one 2 x 2 table is its witness."""
+    human, groups = np.ones((18, 1)), np.repeat([0, 1], 9)
+    verdicts = np.repeat([0, 1, 0, 1], [8, 1, 3, 6])
+    found = compare_rates(
+        human, verdicts, groups, n_verdicts=2, rng=np.random.default_rng(0), n_permutations=4000
+    )
+    assert "4,000 permutations" in found.method
+    exact = stats.fisher_exact(np.array([[8, 1], [3, 6]])).pvalue
+    assert found.p_value == pytest.approx(exact, abs=0.015)
+
+
+def test_shuffling_keeps_the_class() -> None:
+    """Verdicts follow the class and each class has one group: nothing can be compared."""
+    human = np.eye(2)[np.repeat([0, 1], 20)]
+    verdicts = groups = np.repeat([0, 1], 20)
+    rng = np.random.default_rng(0)
+    found = compare_rates(human, verdicts, groups, n_verdicts=2, rng=rng)
+    assert found.status.startswith("not_estimable: no class has labels in two groups")
+    one = compare_rates(human, verdicts, np.zeros(40, dtype=int), n_verdicts=2, rng=rng)
+    assert one.status.startswith("not_estimable: labels of one group only")
+    # Groups of another class mix, a judge that is alike in both and always right: statistic 0.
+    mixed = np.tile([0, 0, 0, 1], 10)
+    right = compare_rates(np.eye(2)[mixed], mixed, groups, n_verdicts=2, rng=rng)
+    assert right.statistic is None
+
+
+@pytest.mark.long
+def test_permutation_p_values_are_uniform_when_rates_are_equal() -> None:
+    rng = np.random.default_rng(11)
+    rejected = 0
+    for _ in range(300):
+        human = rng.choice(2, 40, p=[0.7, 0.3])
+        groups = rng.choice(3, 40)
+        verdicts = np.where(rng.random(40) < 0.85, human, 1 - human)
+        found = compare_rates(
+            np.eye(2)[human], verdicts, groups, n_verdicts=2, rng=rng, n_permutations=99
+        )
+        rejected += found.p_value is not None and found.p_value <= 0.05
+    assert 4 <= rejected <= 28

@@ -1,0 +1,96 @@
+"""Engines that the tests start themselves, and a loud line where one is not installed."""
+
+import glob
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+NO_SPARK = "NOT RUN: spark (no java)"
+
+NO_PYSPARK = "NOT RUN: spark (no pyspark: make engines)"
+
+NO_POSTGRES = "NOT RUN: postgresql (not installed)"
+
+NO_PSYCOPG = "NOT RUN: postgresql (no psycopg: make engines)"
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
+    yield
+    # From the reports, which also come in from the processes that share the tests out.
+    skipped = [str(report.longrepr) for report in terminalreporter.stats.get("skipped", [])]
+    for reason in (NO_SPARK, NO_PYSPARK, NO_POSTGRES, NO_PSYCOPG):
+        n = sum(reason in text for text in skipped)
+        if n:
+            terminalreporter.write_line(f"{reason}: {n} tests", red=True, bold=True)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """Return the address of a PostgreSQL server that lives as long as the tests."""
+    found = [*sorted(glob.glob("/usr/lib/postgresql/*/bin/initdb")), shutil.which("initdb") or ""]
+    found = [program for program in found if program]
+    if not found:
+        pytest.skip(NO_POSTGRES)
+    if find_spec("psycopg") is None:
+        pytest.skip(NO_PSYCOPG)
+    programs = Path(found[-1]).parent
+    directory = Path(tempfile.mkdtemp(prefix="asr-postgres-"))
+    # PostgreSQL does not run as root.
+    user = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
+    if user:
+        owner = pwd.getpwnam("postgres")
+        os.chown(directory, owner.pw_uid, owner.pw_gid)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = int(probe.getsockname()[1])
+    data = directory / "data"
+    log = directory / "log"
+
+    def run(*command: str) -> None:
+        subprocess.run(
+            [*user, *command], check=True, cwd="/", stdout=subprocess.DEVNULL, timeout=120
+        )
+
+    run(str(programs / "initdb"), "-D", str(data), "-U", "asr", "-A", "trust", "-E", "UTF8", "-N")
+    settings = f"-p {port} -c listen_addresses=127.0.0.1 -c fsync=off -k {directory}"
+    run(str(programs / "pg_ctl"), "-D", str(data), "-o", settings, "-l", str(log), "-w", "start")
+    try:
+        yield f"postgresql://asr@127.0.0.1:{port}/postgres"
+    finally:
+        run(str(programs / "pg_ctl"), "-D", str(data), "-m", "immediate", "stop")
+        shutil.rmtree(directory)
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Return a Spark session in this machine."""
+    if shutil.which("java") is None:
+        pytest.skip(NO_SPARK)
+    if find_spec("pyspark") is None:
+        pytest.skip(NO_PYSPARK)
+    from pyspark.sql import SparkSession
+
+    place = str(tmp_path_factory.mktemp("spark"))
+    session = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.sql.shuffle.partitions", "4")
+        .config("spark.sql.warehouse.dir", place)
+        .config("spark.local.dir", place)
+        .config("spark.driver.memory", "2g")
+        .getOrCreate()
+    )
+    yield session
+    session.stop()

@@ -1,0 +1,73 @@
+"""Tables of production traces for tests, and the frames that counts are compared by."""
+
+from pathlib import Path
+
+import duckdb
+import pandas as pd
+
+from calibration.runs import ProductionCounts
+
+WORKFLOWS = ("research", "support_triage", "code_review", "Ärztebrief ✓", "予約")
+
+SQL = """
+SELECT
+  't-' || i || CASE i % 5 WHEN 0 THEN 'é' WHEN 1 THEN '日本' ELSE '' END AS trace_id,
+  ['research', 'support_triage', 'code_review', 'Ärztebrief ✓', '予約'][1 + (h % 5)::INT]
+    AS workflow,
+  ['complete', 'partial_plus', 'partial_minus', 'hallucinated', 'abandoned']
+    [1 + least(4, (h // 7 % 9 / 2)::INT)] AS outcome,
+  CASE WHEN h // 3 % 20 = 0 THEN NULL ELSE {cost} END AS cost_usd,
+  1.0 + (h // 11 % 3)::DOUBLE AS units,
+  TIMESTAMPTZ '2026-01-01 00:00:00+00' + to_seconds((i * 7919 % 9676800)::DOUBLE) AS started_at,
+  CASE WHEN i % 500 = 0 THEN NULL ELSE 'task ' || (h // 13 % {tasks}) END AS task_id,
+  (i % 4)::INT AS trial,
+  CASE WHEN h // 17 % 4 = 0 THEN 2.5::DOUBLE ELSE 1.0::DOUBLE END AS weight,
+  CASE WHEN h // 19 % 3 = 0 THEN 'straße' ELSE 'b' END AS stratum,
+  CASE WHEN i % 30 = 0 THEN NULL ELSE exp((h // 23 % 1000)::DOUBLE / 200) END AS latency_s,
+  CASE WHEN h // 29 % 8 = 0 THEN NULL ELSE 'modèle-' || (h // 29 % 3) END AS model,
+  ['ok', 'error', 'timeout'][1 + (h // 31 % 3)::INT] AS status
+FROM (SELECT i, hash(i) AS h FROM range({n}) t(i))
+"""
+
+FEW, MANY = "(h // 5 % 200)::DOUBLE / 64", "exp((h // 5 % 1000003)::DOUBLE / 200000 - 3)"
+
+
+def write_table(path: Path, n: int, *, many_costs: bool, tasks: int = 500) -> Path:
+    """Write n traces, the same in every run, as Parquet."""
+    sql = SQL.format(n=n, cost=MANY if many_costs else FEW, tasks=tasks)
+    with duckdb.connect() as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        connection.execute(f"COPY ({sql}) TO '{path}' (FORMAT parquet)")
+    return path
+
+
+def assert_same_counts(one: ProductionCounts, other: ProductionCounts) -> None:
+    """Compare to the last row; sums may differ by the order of adding."""
+    for a, b in ((one.cells, other.cells), (one.tasks, other.tasks)):
+        assert (a is None) == (b is None)
+        if a is not None and b is not None:
+            pd.testing.assert_frame_equal(a, b, check_exact=False, rtol=1e-9, atol=1e-9)
+    for a, b in (
+        (one.cost.table, other.cost.table),
+        (one.cost_weekly.table, other.cost_weekly.table),
+        (one.latency.table, other.latency.table),
+        (one.latency_weekly.table, other.latency_weekly.table),
+        (signals_by_week(one), signals_by_week(other)),
+    ):
+        pd.testing.assert_frame_equal(a, b, check_exact=False, rtol=1e-9)
+    assert [(s.reason, s.n) for s in one.set_aside] == [(s.reason, s.n) for s in other.set_aside]
+    # Only files have an order of their own.
+    assert [sorted(str(e.trace_id) for e in s.examples) for s in one.set_aside] == [
+        sorted(str(e.trace_id) for e in s.examples) for s in other.set_aside
+    ]
+    assert one.notes == other.notes
+    assert (one.n_read, one.n_kept, one.exact, one.n_tasks, one.first, one.last) == (
+        other.n_read, other.n_kept, other.exact, other.n_tasks, other.first, other.last,
+    )  # fmt: skip
+
+
+def signals_by_week(counts: ProductionCounts) -> pd.DataFrame:
+    """Return the sums of signals; which units share a random group is the engine's affair."""
+    assert counts.signals is not None
+    sums = counts.signals.table.drop(columns=["unit", "stratum"])
+    return sums.groupby("week", observed=True, dropna=False).sum()

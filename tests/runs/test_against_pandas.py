@@ -1,0 +1,104 @@
+"""Random tables against a plain implementation in pandas."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from calibration.records import OUTCOMES
+from calibration.runs import CreditTable, open_frame, production_counts
+from calibration.taxonomy import default_taxonomy
+
+CEILINGS = {w.name: w.ceiling_usd for w in default_taxonomy().workflows}
+
+FORK = CreditTable(credit=(1, 0.3, 0.1, 0, 0), by_workflow={"research": (0.9, 0.45, 0, 0.2, 0)})
+
+MISSING = st.none()
+
+ROW = st.fixed_dictionaries({
+    "trace_id": st.one_of(MISSING, st.integers(0, 30).map(lambda k: f"t{k}")),
+    "workflow": st.sampled_from([None, "elsewhere", *CEILINGS]),
+    "outcome": st.sampled_from([*OUTCOMES, *OUTCOMES, None, "done"]),
+    "cost_usd": st.one_of(MISSING, st.floats(-0.1, 5), st.sampled_from([0.1, 2.0, 2e6, -1.0])),
+    "units": st.sampled_from([None, 1.0, 2.0, 0.0, 0.5]),
+    "started_at": st.one_of(
+        MISSING,
+        st.datetimes(datetime(1969, 1, 1), datetime(2030, 1, 1)).map(  # noqa: DTZ001
+            lambda at: at.replace(tzinfo=UTC)
+        ),
+    ),
+    "weight": st.sampled_from([1.0, 2.5, 1.0, -1.0, None]),
+    "model": st.sampled_from([None, "", "modèle", "模型"]),
+    "task_id": st.sampled_from([None, "a", "b", "c"]),
+})  # fmt: skip
+
+
+def plain(frame: pd.DataFrame) -> tuple[pd.DataFrame, int]:
+    """Return the kept rows with week, penalty and scores."""
+    units = frame["units"].fillna(1.0)
+    good = (
+        frame["trace_id"].notna() & frame["workflow"].isin(CEILINGS)
+        & frame["outcome"].isin(OUTCOMES) & ~(frame["cost_usd"] < 0) & (units > 0)
+        & ~(frame["cost_usd"] > 1e6 * units) & (frame["weight"] > 0)
+    )  # fmt: skip
+    kept = frame[good].assign(units=units[good])
+    kept["model"] = kept["model"].replace("", None)
+    kept = kept.drop_duplicates()
+    kept = kept[~kept["trace_id"].duplicated(keep=False)]
+    ceiling = kept["workflow"].map(CEILINGS).astype(float) * kept["units"]
+    kept["penalty"] = ((kept["cost_usd"] - ceiling) / ceiling).clip(0, 1).fillna(0)
+    iso = kept["started_at"].dt.isocalendar()
+    kept["week"] = [
+        None if pd.isna(y) else f"{y:04d}-W{w:02d}"
+        for y, w in zip(iso["year"], iso["week"], strict=True)
+    ]
+    kept["outcome"] = kept["outcome"].map(OUTCOMES.index)
+    for name, table in (
+        ("score", CreditTable.from_taxonomy(default_taxonomy())),
+        ("score_fork", FORK),
+    ):
+        credit = [table.of(w)[o] for w, o in zip(kept["workflow"], kept["outcome"], strict=True)]
+        kept[name] = (pd.Series(credit, index=kept.index, dtype=float) - kept["penalty"]).clip(
+            lower=0
+        )
+    return kept, len(frame) - len(kept)
+
+
+def summed(cells: pd.DataFrame, keys: list[str]) -> dict[Any, tuple[float, ...]]:
+    frame = cells.assign(**{k: cells[k].astype(object).where(cells[k].notna(), "-") for k in keys})
+    sums = frame.groupby(keys)[["n", "penalty", "score", "score_fork"]].sum()
+    return {k: tuple(row) for k, *row in sums.itertuples()}
+
+
+@pytest.mark.long
+@settings(max_examples=20, deadline=None)
+@given(rows=st.lists(ROW, min_size=1, max_size=40))
+def test_cells_and_tasks_equal_a_plain_count(rows: list[dict[str, Any]]) -> None:
+    frame = pd.DataFrame(rows).astype(
+        {"cost_usd": float, "units": float, "weight": float, "started_at": "datetime64[us, UTC]"}
+    )
+    for name in ("trace_id", "workflow", "outcome", "model", "task_id"):
+        frame[name] = frame[name].astype("str")
+    with open_frame(frame) as source:
+        exact, grid = (
+            production_counts(
+                source, taxonomy=default_taxonomy(), further={"fork": FORK}, most_exact=m
+            )
+            for m in (20_000, 0)
+        )
+    kept, n_set_aside = plain(frame)
+    keys = ["week", "workflow", "model", "weight", "outcome"]
+    wanted = summed(kept.assign(n=1), keys)
+    for counts in (exact, grid):
+        assert counts.n_read == len(frame) == counts.n_kept + counts.n_set_aside
+        assert counts.n_set_aside == n_set_aside
+        found = summed(counts.cells, keys)
+        assert found.keys() == wanted.keys()
+        for key, row in wanted.items():
+            assert found[key] == pytest.approx(row, abs=1e-9)
+        if counts.tasks is not None:
+            by_task = summed(counts.tasks, keys)
+            assert {k: pytest.approx(row, abs=1e-9) for k, row in by_task.items()} == wanted

@@ -1,0 +1,132 @@
+"""The same expression on DuckDB, Spark and PostgreSQL gives the same counts to the last row."""
+
+import gc
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from calibration.errors import InputError
+from calibration.records import Workflow
+from calibration.runs import (
+    CreditTable,
+    ProductionCounts,
+    Source,
+    open_files,
+    open_postgres,
+    open_spark,
+    production_counts,
+)
+from calibration.taxonomy import Taxonomy, default_taxonomy
+from tests.runs.tables import assert_same_counts, write_table
+
+N = int(os.environ.get("ASR_ENGINE_ROWS", "1000000"))
+
+FORK = CreditTable(credit=(1, 0.3, 0.1, 0, 0), by_workflow={"予約": (0.9, 0.5, 0, 0, 0)})
+
+
+def taxonomy() -> Taxonomy:
+    own = (Workflow(name="Ärztebrief ✓", ceiling_usd=0.7), Workflow(name="予約"))
+    base = default_taxonomy()
+    return replace(base, workflows=(*base.workflows, *own))
+
+
+def count(source: Source) -> ProductionCounts:
+    return production_counts(source, taxonomy=taxonomy(), further={"fork": FORK})
+
+
+def small(path: Path) -> pd.DataFrame:
+    """Return a table with a row for every reason that typed columns can have."""
+    frame = pd.read_parquet(write_table(path, 400, many_costs=True, tasks=30))
+    frame.loc[1, "trace_id"] = None
+    frame.loc[2, "workflow"] = "=cmd()"
+    frame.loc[3, "outcome"] = "Complete"
+    frame.loc[4, "outcome"] = ""
+    frame.loc[5, "cost_usd"] = -0.01
+    frame.loc[6, "cost_usd"] = float("inf")
+    frame.loc[7, "cost_usd"] = 1e7
+    frame.loc[8, "units"] = 0.0
+    frame.loc[9, "weight"] = -1.0
+    frame.loc[10, "latency_s"] = -3.0
+    frame.loc[11, "started_at"] = None
+    frame.loc[12, "workflow"] = None
+    # Twice the same row, and a trace with two outcomes.
+    other = frame.loc[[20]].assign(outcome="abandoned", cost_usd=0.5)
+    return pd.concat([frame, frame.loc[[30, 30, 31]], other], ignore_index=True)
+
+
+def on_duckdb(path: Path) -> ProductionCounts:
+    with open_files([path]) as source:
+        return count(source)
+
+
+def load(postgres: str, frame: pd.DataFrame, name: str) -> None:
+    import psycopg
+
+    kinds = {"started_at": "timestamptz", "trial": "integer"}
+    numbers = ("cost_usd", "units", "weight", "latency_s")
+    columns = [
+        f"{c} {kinds.get(c, 'double precision' if c in numbers else 'text')}" for c in frame.columns
+    ]
+    values = frame.astype(object).where(frame.notna(), None)
+    with psycopg.connect(postgres) as connection:
+        connection.execute(f"DROP TABLE IF EXISTS {name}")
+        connection.execute(f"CREATE TABLE {name} ({', '.join(columns)})")
+        copy = connection.cursor().copy(f"COPY {name} FROM STDIN")
+        with copy as stream:
+            for row in values.itertuples(index=False, name=None):
+                stream.write_row(row)
+
+
+@pytest.mark.long
+class TestPostgres:
+    def test_small_table_with_every_reason(self, postgres: str, tmp_path: Path) -> None:
+        frame = small(tmp_path / "base.parquet")
+        frame.to_parquet(tmp_path / "small.parquet")
+        load(postgres, frame, "small")
+        with open_postgres(postgres, "small") as source:
+            theirs = count(source)
+        ours = on_duckdb(tmp_path / "small.parquet")
+        assert len(ours.set_aside) == 12
+        assert_same_counts(ours, theirs)
+
+    def test_a_million_rows(self, postgres: str, tmp_path: Path) -> None:
+        path = write_table(tmp_path / "million.parquet", N, many_costs=True)
+        load(postgres, pd.read_parquet(path), "million")
+        with open_postgres(postgres, "million") as source:
+            theirs = count(source)
+        ours = on_duckdb(path)
+        assert ours.n_kept == N
+        assert_same_counts(ours, theirs)
+
+    def test_a_table_that_is_not_there(self, postgres: str) -> None:
+        with (
+            pytest.raises(InputError, match="no table 'nothing'"),
+            open_postgres(postgres, "nothing"),
+        ):
+            pass
+
+
+# pyspark leaves the sockets of its answers to the garbage collector.
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.long
+class TestSpark:
+    def test_small_table_with_every_reason(self, spark: Any, tmp_path: Path) -> None:
+        small(tmp_path / "base.parquet").to_parquet(tmp_path / "small.parquet")
+        with open_spark(spark.read.parquet(str(tmp_path / "small.parquet"))) as source:
+            theirs = count(source)
+        gc.collect()
+        ours = on_duckdb(tmp_path / "small.parquet")
+        assert len(ours.set_aside) == 12
+        assert_same_counts(ours, theirs)
+
+    def test_a_million_rows(self, spark: Any, tmp_path: Path) -> None:
+        path = write_table(tmp_path / "million.parquet", N, many_costs=True)
+        with open_spark(spark.read.parquet(str(path))) as source:
+            theirs = count(source)
+        gc.collect()
+        assert_same_counts(on_duckdb(path), theirs)

@@ -1,0 +1,167 @@
+"""What gates need from the engine, against the same figures from pandas."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from calibration.errors import InputError
+from calibration.runs import ProductionCounts, open_frame, production_counts
+from calibration.runs.results import GateQuery, GateTables
+from calibration.taxonomy import default_taxonomy
+
+
+def world(n: int = 300) -> pd.DataFrame:
+    """Return runs with weights, some without a task, a cost, a latency or a mark."""
+    rng = np.random.default_rng(7)
+
+    def some(values: Any, share: float = 0.8) -> Any:
+        return pd.Series(values, dtype=object).where(rng.random(n) < share, None)
+
+    task = rng.integers(0, 60, n)
+    return pd.DataFrame(
+        {
+            "trace_id": [f"r{k}" for k in range(n)],
+            "workflow": np.where(task % 2 == 0, "research", "scheduling"),
+            "outcome": rng.choice(["complete", "partial_plus", "abandoned"], n),
+            "cost_usd": some(rng.gamma(2.0, 0.5, n)).astype(float),
+            "units": rng.integers(1, 4, n).astype(float),
+            "weight": rng.choice([1.0, 2.5], n),
+            "latency_s": some(rng.integers(1, 40, n).astype(float)).astype(float),
+            "task_id": some([f"k{t // 2}" for t in task]),
+            "tier": np.where(task // 2 % 5 == 0, "edge", "core"),
+            "loops": some(rng.choice(["0", "no", "2", "true"], n)),
+            "tags": some(rng.choice(["slow", "slow, data_corruption"], n)),
+        }
+    )
+
+
+def counted(frame: pd.DataFrame, **query: Any) -> ProductionCounts:
+    with open_frame(frame) as source:
+        return production_counts(
+            source, taxonomy=default_taxonomy(), named_tasks=True, gates=GateQuery(**query)
+        )
+
+
+def tables(frame: pd.DataFrame, **query: Any) -> GateTables:
+    found = counted(frame, **query).for_gates
+    assert found is not None
+    return found
+
+
+def by_task(frame: pd.DataFrame) -> Any:
+    unit = ("t" + frame["workflow"] + "\x1f" + frame["task_id"].astype(str)).where(
+        frame["task_id"].notna(), "r" + frame["trace_id"]
+    )
+    return frame.assign(task=unit).groupby(["task", "workflow"])
+
+
+def test_the_table_of_tasks_is_that_of_pandas() -> None:
+    frame = world()
+    found = tables(frame)
+    wanted = by_task(
+        frame.assign(
+            complete=frame["outcome"] == "complete", partial=frame["outcome"] == "partial_plus"
+        )
+    ).agg(n=("trace_id", "size"), complete=("complete", "sum"), partial_plus=("partial", "sum"),
+          weight=("weight", "mean"), tier=("tier", "first")).reset_index()  # fmt: skip
+    got = found.tasks.sort_values(["task", "workflow"], ignore_index=True)
+    assert (found.named, found.n_tasks, found.repeat) == (True, len(wanted), True)
+    for name in wanted.columns:
+        if name == "weight":
+            assert got[name].to_numpy() == pytest.approx(wanted[name].to_numpy())
+        else:
+            assert got[name].tolist() == wanted[name].tolist()
+
+
+def test_cost_and_latency_are_those_of_pandas() -> None:
+    frame = world()
+    found = tables(frame)
+    known = frame[frame["cost_usd"].notna()]
+    known = known.assign(
+        top=known["cost_usd"] * known["weight"], bottom=known["units"] * known["weight"]
+    )
+    for name, (n, n_known, sums) in found.cost.items():
+        own = by_task(known[known["workflow"] == name])[["top", "bottom"]].sum()
+        assert n == (frame["workflow"] == name).sum()
+        assert n_known == (known["workflow"] == name).sum()
+        assert sums.n == len(own)
+        assert (sums.top, sums.bottom) == pytest.approx(tuple(own.sum()))
+        assert sums.top_squared == pytest.approx(float(own["top"] @ own["top"]))
+        assert sums.product == pytest.approx(float(own["top"] @ own["bottom"]))
+    assert found.latency is not None
+    late = frame[frame["latency_s"].notna()].sort_values("latency_s")
+    table = found.latency.table
+    assert (found.latency.n, int(table["n"].sum())) == (len(late), len(late))
+    assert table["weight"].tolist() == pytest.approx(
+        late.groupby("latency_s")["weight"].sum().tolist()
+    )
+    share = late["weight"].cumsum() / late["weight"].sum()
+    p95 = float(late["latency_s"][share >= 0.95].iloc[0])
+    inside = by_task(late.assign(w=late["weight"].where(late["latency_s"] <= p95, 0.0)))["w"].sum()
+    assert found.latency.below is not None
+    assert found.latency.below.top == pytest.approx(inside.sum())
+    assert found.latency.below.top_squared == pytest.approx(float(inside @ inside))
+
+
+def test_events_count_the_runs_in_which_somebody_looked() -> None:
+    frame = world()
+    found = tables(frame)
+    for name, column, marks in (
+        ("loops", "loops", ["2", "true"]), ("data_corruption", "tags", ["slow, data_corruption"]),
+    ):  # fmt: skip
+        looked = frame[frame[column].notna()]
+        events = found.events[name]
+        assert (events.count, events.n) == (looked[column].isin(marks).sum(), len(looked))
+        assert events.n_tasks == by_task(looked).ngroups
+
+
+def test_tasks_that_are_not_named_are_counted_by_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = world()
+    named = tables(frame)
+    monkeypatch.setattr("calibration.runs.gate_counts.MOST_NAMED", 5)
+    kinds = tables(frame)
+    assert not kinds.named
+    assert kinds.tasks["like"].sum() == named.n_tasks == kinds.n_tasks
+    equal = ["workflow", "tier", "n", "complete", "weight"]
+    again = kinds.tasks.loc[kinds.tasks.index.repeat(kinds.tasks["like"]), equal]
+    assert sorted(map(tuple, again.to_numpy().tolist())) == sorted(
+        map(tuple, named.tasks[equal].to_numpy().tolist())
+    )
+    for name, (n, n_known, sums) in kinds.cost.items():
+        # Threads add in another order each time.
+        assert (n, n_known, sums.n) == (*named.cost[name][:2], named.cost[name][2].n)
+        assert sums.top == pytest.approx(named.cost[name][2].top)
+
+
+def test_one_model_and_the_outcomes_asked_for() -> None:
+    frame = world().assign(model=lambda f: np.where(f.index % 3 == 0, "a", "b"))
+    whole = counted(frame, trace_ids=("r0", "r1", "none"))
+    assert whole.for_gates is not None
+    assert whole.for_gates.mixed is not None
+    assert whole.for_gates.outcomes == dict(
+        zip(["r0", "r1"], frame["outcome"].head(2), strict=True)
+    )
+    only = counted(frame, model="a")
+    assert only.for_gates is not None
+    assert (only.n_kept, only.for_gates.mixed) == (100, None)
+    assert only.for_gates.tasks["n"].sum() == 100
+
+
+def test_rows_that_are_set_aside_are_in_no_table() -> None:
+    frame = world()
+    frame.loc[0, "outcome"] = "won"
+    found = counted(pd.concat([frame, frame.tail(1)]))
+    assert found.for_gates is not None
+    assert found.n_kept == found.for_gates.tasks["n"].sum() == 299
+    frame["outcome"] = "won"
+    assert counted(frame).for_gates is None
+
+
+def test_without_the_question_nothing_is_brought_back_and_no_column_is_read() -> None:
+    frame = world().assign(loops="maybe")
+    with open_frame(frame) as source:
+        assert production_counts(source, taxonomy=default_taxonomy()).for_gates is None
+    with pytest.raises(InputError, match="300 rows hold neither yes, no nor a number"):
+        counted(frame)

@@ -1,0 +1,235 @@
+"""Small files whose counts were worked out by hand, the same from every kind of file."""
+
+import csv
+import gzip
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from calibration.runs import (
+    CreditTable,
+    ProductionCounts,
+    open_files,
+    open_frame,
+    production_counts,
+)
+from calibration.taxonomy import default_taxonomy
+from tests.runs.tables import assert_same_counts
+
+COLUMNS = (
+    "trace_id", "workflow", "outcome", "cost_usd", "units", "started_at", "task_id", "latency_s",
+    "model", "status",
+)  # fmt: skip
+
+# research costs 2 USD at most, code_review 0.5 a unit.
+ROWS = [
+    ("a", "research", "complete", 1.0, None, "2026-11-02T09:30:00Z", "t1", 3.5, "m1", "ok"),
+    ("b", "research", "complete", 3.0, None, "2026-11-02T00:30:00+02:00", "t1", 4.0, "m1", "ok"),
+    ("c", "research", "partial_plus", 2.4, 1.0, "2026-11-02 09:30", "t2", None, "m1", "ok"),
+    ("d", "code_review", "complete", 2.0, 4.0, "2026-11-09", "t2", 8.0, "modèle", "error"),
+    ("é", "code_review", "abandoned", 9.0, 1.0, "2027-01-01T00:00Z", "t3", 60.0, None, "timeout"),
+    ("f", "code_review", "partial_plus", None, 1.0, None, "t3", 1.0, "m1", "ok"),
+]  # fmt: skip
+
+HALF = CreditTable(credit=(1, 0.5, 0, 0, 0), by_workflow={"code_review": (1, 0.25, 0, 0, 0)})
+
+
+def as_frame() -> pd.DataFrame:
+    return pd.DataFrame(ROWS, columns=list(COLUMNS))
+
+
+def as_csv(folder: Path) -> Path:
+    as_frame().to_csv(folder / "traces.csv", index=False)
+    return folder / "traces.csv"
+
+
+def as_semicolons(folder: Path) -> Path:
+    as_frame().to_csv(folder / "traces.csv.gz", index=False, sep=";")
+    return folder / "traces.csv.gz"
+
+
+def as_jsonl(folder: Path) -> Path:
+    text = as_frame().to_json(orient="records", lines=True, force_ascii=False)
+    (folder / "traces.jsonl").write_text(text, encoding="utf-8")
+    return folder / "traces.jsonl"
+
+
+def as_packed_jsonl(folder: Path) -> Path:
+    path = folder / "traces.ndjson.gz"
+    path.write_bytes(gzip.compress(as_jsonl(folder).read_bytes()))
+    return path
+
+
+def as_parquet(folder: Path) -> Path:
+    as_frame().to_parquet(folder / "traces.parquet")
+    return folder / "traces.parquet"
+
+
+def as_parts(folder: Path) -> Path:
+    for k in range(3):
+        as_frame()[2 * k : 2 * k + 2].to_parquet(folder / f"part-{k}.parquet")
+    return folder / "part-*.parquet"
+
+
+FILES = (as_csv, as_semicolons, as_jsonl, as_packed_jsonl, as_parquet, as_parts)
+
+
+def count(path: Path, **given: Any) -> ProductionCounts:
+    with open_files([path]) as source:
+        return production_counts(
+            source, taxonomy=default_taxonomy(), further={"half": HALF}, **given
+        )
+
+
+@pytest.mark.parametrize("write", FILES)
+def test_cells_by_hand(write: Callable[[Path], Path], tmp_path: Path) -> None:
+    counts = count(write(tmp_path))
+    cells = counts.cells
+    assert (counts.n_read, counts.n_kept, counts.set_aside) == (6, 6, ())
+    assert counts.exact
+    assert counts.rounding == 0
+    found = cells[["week", "workflow", "outcome", "cost_known", "penalty_step", "n"]].astype(object)
+    assert found.where(found.notna(), None).values.tolist() == [
+        [None, "code_review", 1, False, 0, 1],
+        ["2026-W44", "research", 0, True, 512, 1],
+        ["2026-W45", "research", 0, True, 0, 1],
+        ["2026-W45", "research", 1, True, 205, 1],
+        ["2026-W46", "code_review", 0, True, 0, 1],
+        ["2026-W53", "code_review", 4, True, 1024, 1],
+    ]
+    assert cells["penalty"].tolist() == pytest.approx([0, 0.5, 0, 0.2, 0, 1])
+    assert cells["score"].tolist() == pytest.approx([0.4, 0.5, 1, 0.2, 1, 0])
+    assert cells["score_half"].tolist() == pytest.approx([0.25, 0.5, 1, 0.3, 1, 0])
+    assert counts.first == datetime(2026, 11, 1, 22, 30, tzinfo=UTC)
+    assert counts.last == datetime(2027, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("write", FILES)
+def test_every_kind_of_file_says_the_same(write: Callable[[Path], Path], tmp_path: Path) -> None:
+    with open_frame(as_frame()) as source:
+        frame = production_counts(source, taxonomy=default_taxonomy(), further={"half": HALF})
+    assert_same_counts(frame, count(write(tmp_path)))
+
+
+def test_tasks_costs_latencies_statuses_and_notes(tmp_path: Path) -> None:
+    counts = count(as_csv(tmp_path))
+    # t2 of research and t2 of code_review are two tasks.
+    assert counts.n_tasks == 4
+    assert counts.tasks is not None
+    assert not counts.tasks_grouped
+    scores = counts.tasks.groupby("task")["score"].sum().tolist()
+    assert scores == pytest.approx([1, 0.4, 1.5, 0.2])
+    assert counts.tasks["penalty_step"].tolist() == [0, 0, 1, 1, 0, 1]
+    cost = counts.cost.table
+    assert counts.cost.error == 0
+    assert cost.to_dict("index")["research"] == pytest.approx({
+        "n": 3, "n_known": 3, "mean": 6.4 / 3, "p50": 2.4, "p90": 2.88, "p95": 2.94,
+        "p99": 2.988,
+        "n_held": 3, "share_over_ceiling": 2 / 3, "cost_per_unit": 6.4 / 3, "cost_per_success": 3.2,
+    })  # fmt: skip
+    assert cost["cost_per_unit"].tolist() == pytest.approx([17.4 / 8, 11 / 5, 6.4 / 3])
+    assert cost.iloc[0]["cost_per_success"] == pytest.approx(17.4 / 3)
+    weekly = counts.latency_weekly.table.to_dict("index")["2026-W45"]
+    assert (weekly["n"], weekly["n_known"], weekly["p90"]) == (2, 1, 3.5)
+    assert counts.signals is not None
+    assert counts.signals.table[["errors", "timeouts"]].sum().tolist() == [1, 1]
+    notes = counts.notes
+    assert (notes.naive_times, notes.no_time, notes.no_cost, notes.no_units) == (2, 1, 1, 2)
+    assert (notes.no_latency, notes.bad_latency, notes.timezone) == (1, 0, "UTC")
+
+
+def test_times_without_zone_are_read_in_the_zone_that_is_named(tmp_path: Path) -> None:
+    utc = count(as_csv(tmp_path), timezone="Pacific/Auckland")
+    assert utc.notes.naive_times == 2
+    # Monday, 9 November, in Auckland is Sunday in UTC.
+    assert "2026-W46" not in set(utc.cells["week"].dropna())
+
+
+def test_penalties_on_the_grid_keep_exact_sums(tmp_path: Path) -> None:
+    costs = [2 * (1 + k / 5000) for k in range(1, 5001)]
+    frame = pd.DataFrame({
+        "trace_id": [str(k) for k in range(5000)], "workflow": "research",
+        "outcome": ["complete", "partial_plus"] * 2500, "cost_usd": costs,
+    })  # fmt: skip
+    credits = {"third": CreditTable(credit=(1, 1 / 3, 0, 0, 0))}
+    with open_frame(frame) as source:
+        grid, exact = (
+            production_counts(source, taxonomy=default_taxonomy(), further=credits, most_exact=m)
+            for m in (100, 20_000)
+        )
+    assert (grid.exact, exact.exact, grid.rounding) == (False, True, 1 / 1024)
+    assert len(exact.cells) == 5000
+    assert len(grid.cells) == 2048
+    penalty = pd.Series([k / 5000 for k in range(1, 5001)])
+    for name, credit in (("score", 0.4), ("score_third", 1 / 3)):
+        worth = pd.Series([1.0, credit] * 2500)
+        truth = (worth - penalty).clip(lower=0).sum()
+        assert grid.cells[name].sum() == pytest.approx(truth, abs=1e-9)
+        assert exact.cells[name].sum() == pytest.approx(truth, abs=1e-9)
+
+
+def test_many_tasks_are_gathered_in_groups_that_divide_no_task(tmp_path: Path) -> None:
+    frame = pd.DataFrame({
+        "trace_id": [str(k) for k in range(4000)], "workflow": "research",
+        "outcome": ["complete", "abandoned"] * 2000, "cost_usd": 0.5,
+        "task_id": [f"t{k // 2}" for k in range(4000)],
+    })  # fmt: skip
+    with open_frame(frame) as source:
+        counts = production_counts(source, taxonomy=default_taxonomy(), most_tasks=40)
+    assert counts.tasks is not None
+    assert (counts.n_tasks, counts.tasks_grouped) == (2000, True)
+    by_group = counts.tasks.groupby("task")["n"].agg(["sum", "nunique"])
+    assert len(by_group) == 40
+    # Both traces of a task are in its group, so each group has as many of either class.
+    assert set(by_group["nunique"]) == {1}
+    assert counts.tasks["n"].sum() == 4000
+
+
+def test_groups_of_tasks_have_the_error_of_the_tasks_themselves() -> None:
+    # Two workflows that differ much, two traces a task that always end alike: the standard error
+    # of the share of complete is that of 6,000 tasks, sqrt(p (1 - p) / 6000), p = (.9 + .1) / 2.
+    rng = np.random.default_rng(5)
+    task = np.arange(12_000) // 2
+    workflow = np.where(task % 2, "research", "scheduling")
+    done = rng.random(6_000) < np.where(np.arange(6_000) % 2, 0.9, 0.1)
+    frame = pd.DataFrame({
+        "trace_id": [str(k) for k in range(12_000)], "workflow": workflow,
+        "outcome": np.where(done[task], "complete", "abandoned"), "cost_usd": 0.01,
+        "task_id": [f"t{k}" for k in task],
+    })  # fmt: skip
+    with open_frame(frame) as source:
+        grouped = production_counts(source, taxonomy=default_taxonomy(), most_tasks=1_000)
+    assert grouped.tasks_grouped
+    assert grouped.tasks is not None
+    totals = grouped.tasks.pivot_table(index="task", columns="outcome", values="n", aggfunc="sum")
+    totals = totals.fillna(0)
+    share = float(totals[0].sum() / 12_000)
+    residuals = totals[0] - share * totals.sum(axis=1)
+    error = float(np.sqrt((residuals**2).sum()) / 12_000)
+    assert error == pytest.approx(np.sqrt(share * (1 - share) / 6_000), rel=0.1)
+
+
+def test_tasks_that_do_not_repeat_are_no_tasks(tmp_path: Path) -> None:
+    frame = as_frame().assign(task_id=list("abcdef"))
+    with open_frame(frame) as source:
+        counts = production_counts(source, taxonomy=default_taxonomy())
+    assert counts.tasks is None
+    assert counts.n_tasks == 6
+
+
+def test_cells_with_line_ends_as_pythons_csv_module_writes_them(tmp_path: Path) -> None:
+    path = tmp_path / "runs.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)  # ends lines with CRLF
+        writer.writerow(["trace_id", "workflow", "outcome", "cost_usd", "note"])
+        for k in range(5):
+            note = "two\nlines" if k == 3 else "one"
+            writer.writerow([f"t{k}", "research", "complete", 0.5, note])
+    with open_files([str(path)]) as source:
+        counts = production_counts(source, taxonomy=default_taxonomy())
+    assert (counts.n_read, counts.n_kept, counts.set_aside) == (5, 5, ())

@@ -1,0 +1,177 @@
+"""Every row is counted or set aside with its reason; nothing is dropped in silence."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from calibration.errors import InputError
+from calibration.runs import Example, ProductionCounts, open_files, open_frame, production_counts
+from calibration.runs.rows import REASONS
+from calibration.taxonomy import default_taxonomy
+
+GOOD: dict[str, object] = {
+    "trace_id": "good", "workflow": "research", "outcome": "complete", "cost_usd": "1",
+    "units": "1", "weight": "1", "started_at": "2026-11-02T09:30:00Z",
+}  # fmt: skip
+
+# What is wrong, and the nearest values that are right.
+BAD: dict[str, tuple[str, list[str | None], list[str | None]]] = {
+    "missing_trace_id": ("trace_id", ["", None], ["=1+1", "NULL"]),
+    "missing_workflow": ("workflow", ["", None], ["research"]),
+    "unknown_workflow": ("workflow", ["Research", " research", "@SUM(A1)"], ["code_review"]),
+    "missing_outcome": ("outcome", ["", None], ["complete"]),
+    "unknown_class": ("outcome", ["Complete", "0", "complete "], ["abandoned"]),
+    "unreadable_cost": (
+        "cost_usd", ["=1+1", "1,5", "0x1", "1_000", "$1", "--1"],
+        ["1e0", " .5 ", "5."],
+    ),
+    "not_finite_cost": ("cost_usd", ["NaN", "inf", "-Infinity", "1e400", "1e999"], ["1e-30"]),
+    "negative_cost": ("cost_usd", ["-0.01", "-1e99"], ["0", "-0", "", None]),
+    "bad_units": ("units", ["0", "-1", "x", "inf", "2e9"], ["0.5", "1e9", "", None]),
+    "absurd_cost": ("cost_usd", ["1000000.01", "1" + "0" * 30, "1e99"], ["1000000"]),
+    "bad_weight": ("weight", ["0", "-1", "", None, "nan"], ["0.001"]),
+    "unreadable_time": (
+        "started_at", ["2026-02-30", "yesterday", "1762075800", "2026-13-01", "2026-11-02T25:00Z"],
+        ["2026-02-28", "2026-11-02 09:30:00.123456", "2026-11-02T09:30:00+0530", "", None],
+    ),
+}  # fmt: skip
+
+
+def count_jsonl(folder: Path, rows: list[dict[str, object]]) -> ProductionCounts:
+    path = folder / "traces.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    with open_files([path]) as source:
+        return production_counts(source, taxonomy=default_taxonomy())
+
+
+@pytest.mark.parametrize("reason", BAD)
+@pytest.mark.long
+def test_each_reason(reason: str, tmp_path: Path) -> None:
+    field, wrong, right = BAD[reason]
+    rows: list[dict[str, object]] = [dict(GOOD)]
+    for k, value in enumerate([*wrong, *right]):
+        rows.append(GOOD | {"trace_id": f"t{k}"} | {field: value})
+    if field == "trace_id":
+        rows[1 + len(wrong) :] = [GOOD | {"trace_id": value} for value in right]
+    counts = count_jsonl(tmp_path, rows)
+    (found,) = counts.set_aside
+    assert (found.reason, found.n) == (reason, len(wrong))
+    assert [e.row for e in found.examples] == list(range(2, 2 + len(wrong)))[:5]
+    assert counts.n_kept == 1 + len(right)
+    assert counts.n_read == len(rows)
+
+
+def test_all_reasons_are_tested() -> None:
+    others = {"unreadable_row", "identical_duplicate", "conflicting_duplicate"}
+    assert set(REASONS) == set(BAD) | others
+
+
+def test_duplicates(tmp_path: Path) -> None:
+    rows: list[dict[str, object]] = [
+        GOOD | {"trace_id": "same"}, GOOD | {"trace_id": "one"}, GOOD | {"trace_id": "same"},
+        GOOD | {"trace_id": "same"}, GOOD | {"trace_id": "differs"},
+        GOOD | {"trace_id": "differs", "outcome": "abandoned"},
+        GOOD | {"trace_id": "one", "outcome": "nonsense"},
+    ]  # fmt: skip
+    counts = count_jsonl(tmp_path, rows)
+    assert [(s.reason, s.n) for s in counts.set_aside] == [
+        ("unknown_class", 1), ("identical_duplicate", 2), ("conflicting_duplicate", 2),
+    ]  # fmt: skip
+    assert [e.trace_id for e in counts.set_aside[2].examples] == ["differs", "differs"]
+    assert [e.row for e in counts.set_aside[2].examples] == [5, 6]
+    assert (counts.n_read, counts.n_kept) == (7, 2)
+    assert counts.cells["n"].sum() == 2
+
+
+def test_duplicates_are_found_whatever_part_of_the_hashes_they_are_in() -> None:
+    ids = [f"t{k}" for k in range(5000)]
+    frame = pd.DataFrame({"trace_id": ids + ids[::7], "workflow": "research",
+                          "outcome": "complete", "cost_usd": 1.0})  # fmt: skip
+    with open_frame(frame, most_hashes=300) as source:
+        counts = production_counts(source, taxonomy=default_taxonomy())
+    assert counts.n_kept == 5000
+    assert [(s.reason, s.n) for s in counts.set_aside] == [("identical_duplicate", 715)]
+
+
+def test_lines_that_are_no_rows(tmp_path: Path) -> None:
+    path = tmp_path / "traces.csv"
+    path.write_bytes(
+        b"trace_id,workflow,outcome,cost_usd\na,research,complete,1\nb,research\n"
+        b"c,research,complete,1,extra\nd,research,complete,\xff\n,,,\ne,research,complete,2\n"
+    )
+    with open_files([path]) as source:
+        counts = production_counts(source, taxonomy=default_taxonomy())
+    assert [(s.reason, s.n) for s in counts.set_aside] == [
+        ("unreadable_row", 3), ("missing_trace_id", 1),
+    ]  # fmt: skip
+    assert [e.row for e in counts.set_aside[0].examples] == [3, 4, 5]
+    assert counts.set_aside[0].examples[0] == Example(file=str(path), row=3, value="b,research")
+    assert (counts.n_read, counts.n_kept) == (6, 2)
+
+
+def test_json_lines_that_are_no_objects(tmp_path: Path) -> None:
+    path = tmp_path / "traces.jsonl"
+    path.write_text(json.dumps(GOOD) + '\nnot json\n[1, 2]\n{"trace_id": "b", "cost\n{}\n')
+    with open_files([path]) as source:
+        counts = production_counts(source, taxonomy=default_taxonomy())
+    assert [(s.reason, s.n) for s in counts.set_aside] == [("unreadable_row", 4)]
+    assert (counts.n_read, counts.n_kept) == (5, 1)
+
+
+def test_unknown_workflows_may_be_kept_without_a_ceiling() -> None:
+    frame = pd.DataFrame([GOOD, GOOD | {"trace_id": "b", "workflow": "mine", "cost_usd": "99"}])
+    with open_frame(frame) as source:
+        counts = production_counts(source, taxonomy=default_taxonomy(), known_workflows_only=False)
+    assert counts.notes.no_ceiling == {"mine": 1}
+    assert counts.cells["cost_known"].tolist() == [False, True]
+    assert counts.cells["penalty"].sum() == 0
+
+
+def test_nothing_but_a_header(tmp_path: Path) -> None:
+    path = tmp_path / "traces.csv"
+    path.write_text("trace_id,workflow,outcome,cost_usd,started_at,task_id,status\n")
+    with open_files([path]) as source:
+        counts = production_counts(source, taxonomy=default_taxonomy())
+    assert (counts.n_read, counts.n_kept, counts.first, len(counts.cells)) == (0, 0, None, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "columns", "says"),
+    [
+        ("a.csv", "", {}, "the file is empty"),
+        ("a.csv", "trace_id,workflow,outcome\n", {}, "column 'cost_usd' is missing; there are"),
+        ("a.csv", "id,workflow,outcome,cost_usd\n", {}, "--column trace_id=NAME"),
+        ("a.csv", "trace_id,workflow,outcome,cost_usd\n", {"cost": "x"}, "'cost' is none of"),
+        ("a.csv", "trace_id,workflow,outcome,cost_usd\n", {"units": "u"}, r"'u' \(for units\)"),
+        ("a.csv", "trace_id,workflow,outcome,cost_usd\n", {"outcome": None}, "cannot be left out"),
+        ("a.xlsx", "x", {}, ".csv, .tsv, .jsonl"),
+        ("a.parquet", "no parquet at all", {}, "cannot be read"),
+    ],
+)
+def test_what_cannot_be_read(
+    name: str, text: str, columns: dict[str, str | None], says: str, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(InputError, match=says), open_files([tmp_path / name]) as source:
+        production_counts(source, taxonomy=default_taxonomy(), columns=columns)
+
+
+def test_columns_of_the_wrong_kind() -> None:
+    frame = pd.DataFrame([GOOD | {"started_at": 3}])
+    with pytest.raises(InputError, match="'started_at' holds int64"), open_frame(frame) as source:
+        production_counts(source, taxonomy=default_taxonomy())
+    with pytest.raises(InputError, match="is no zone"), open_frame(frame) as source:
+        production_counts(source, taxonomy=default_taxonomy(), timezone="Mars/North")
+    with pytest.raises(InputError, match="no such file"), open_files(["/nowhere/*.csv"]):
+        pass
+
+
+def test_other_names_and_a_file_without_costs() -> None:
+    frame = pd.DataFrame([GOOD]).rename(columns={"trace_id": "id; DROP TABLE", "outcome": 'sa"id'})
+    columns = {"trace_id": "id; DROP TABLE", "outcome": 'sa"id', "cost_usd": None}
+    with open_frame(frame) as source:
+        counts = production_counts(source, taxonomy=default_taxonomy(), columns=columns)
+    assert counts.notes.no_cost == 1
+    assert counts.cells["cost_known"].tolist() == [False]

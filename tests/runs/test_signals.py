@@ -1,0 +1,196 @@
+"""Signals of operation, counted by hand; the same on every engine."""
+
+import gc
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from calibration.runs import (
+    ProductionCounts,
+    Source,
+    open_files,
+    open_frame,
+    open_postgres,
+    open_spark,
+    production_counts,
+)
+from calibration.runs.signals import GROUPS, VERDICTS, SignalSums
+from calibration.taxonomy import default_taxonomy
+from tests.analyses.production_files import alike, write
+from tests.runs.test_engines import load
+
+
+def count(source: Source) -> ProductionCounts:
+    return production_counts(source, taxonomy=default_taxonomy())
+
+
+def sums_of(path: str) -> SignalSums:
+    with open_files([path]) as source:
+        found = count(source).signals
+    assert found is not None
+    return found
+
+
+def totals(found: SignalSums) -> dict[str, tuple[float, float]]:
+    """Return hits and what they are a share of, over all weeks and units."""
+    table = found.table
+    return {key: (table[key].sum(), table[f"of_{key}"].sum()) for key in found.recorded}
+
+
+def eight(**columns: Sequence[object]) -> list[dict[str, Any]]:
+    rows = alike("t", {"complete": 8})
+    for name, values in columns.items():
+        for row, value in zip(rows, values, strict=True):
+            row[name] = value
+    return rows
+
+
+def test_no_column_no_pass(tmp_path: Path) -> None:
+    with open_files([write(tmp_path / "f.csv", eight())]) as source:
+        assert count(source).signals is None
+
+
+def test_every_column_by_hand(tmp_path: Path) -> None:
+    rows = eight(
+        status=["ok", "ERROR: x", "Timeout", "TimeoutError", "failed", "", "done", "deadline"],
+        tool_calls=[4, 6, 0, 10, 5, "", 2.5, 3],
+        tool_errors=[1, 0, 0, 5, 6, 1, 0, "many"],
+        loop=["true", "No", "", "2", "0", "maybe", "-1", "F"],
+        escalated=["yes", "n", "true", "", "false", "False", "1", "0"],
+        feedback=["up", "\U0001f44e", "0.5", "-1", "neutral", "", "7", "fine"],
+        verdict=[*["complete"] * 2, "no_verdict", "hallucinated", "", "", "great", "abandoned"],
+    )  # fmt: skip
+    found = sums_of(write(tmp_path / "f.csv", rows))
+    said = totals(found)
+    # Seven statuses; "TimeoutError" timed out and is no other error.
+    assert said["errors"] == (2, 7)
+    assert said["timeouts"] == (3, 7)
+    # 4 + 6 + 0 + 10 calls; more errors than calls, half a call and "many" are no counts.
+    assert said["tool_errors"] == (6, 20)
+    assert said["loops"] == (2, 5)
+    assert said["escalated"] == (3, 7)
+    assert said["feedback_given"] == (5, 8)
+    assert said["feedback"] == (1 - 1 + 0.5 - 1 + 0, 5)
+    assert said["feedback_negative"] == (2, 5)
+    assert {name: said[f"verdict_{name}"] for name in VERDICTS} == {
+        "complete": (2, 5), "partial_plus": (0, 5), "partial_minus": (0, 5),
+        "hallucinated": (1, 5), "abandoned": (1, 5), "no_verdict": (1, 5),
+    }  # fmt: skip
+    bad = {why.split()[0]: n for why, n in found.bad.items()}
+    assert bad == {"tool_calls": 3, "loop": 2, "feedback": 2, "verdict": 1}
+
+
+def test_repeats_make_a_loop_from_three_on(tmp_path: Path) -> None:
+    repeats = [1, 2, 3, 4, "", 0, "x", 9]
+    alone = sums_of(write(tmp_path / "f.csv", eight(max_repeats=repeats)))
+    assert totals(alone)["loops"] == (3, 6)
+    # What is said of a loop itself comes first.
+    loop = ["true", "", "false", "", "", "", "", ""]
+    both = sums_of(write(tmp_path / "g.csv", eight(max_repeats=repeats, loop=loop)))
+    assert totals(both)["loops"] == (1 + 0 + 1 + 1, 6)
+
+
+def test_typed_columns_are_read_too() -> None:
+    frame = pd.DataFrame(alike("t", {"complete": 4}))
+    frame["loop"] = [True, False, None, True]
+    frame["escalated"] = [0, 1, 2, 0]
+    frame["feedback"] = [1.0, -0.5, float("nan"), 3.0]
+    with open_frame(frame) as source:
+        found = count(source).signals
+    assert found is not None
+    assert totals(found)["loops"] == (2, 3)
+    assert totals(found)["escalated"] == (2, 4)
+    assert totals(found)["feedback"] == (0.5, 2)
+    assert list(found.bad.values()) == [1]
+
+
+def test_weights_count_in_shares_and_not_in_n(tmp_path: Path) -> None:
+    rows = eight(weight=[3] * 4 + [1] * 4, escalated=[1, 0, 0, 0, 1, 1, 0, ""])
+    found = sums_of(write(tmp_path / "f.csv", rows))
+    assert totals(found)["escalated"] == (3 + 1 + 1, 12 + 3)
+    assert found.table["n_escalated"].sum() == 7
+
+
+def test_only_rows_that_count_are_in_the_sums(tmp_path: Path) -> None:
+    rows = eight(escalated=[1] * 8)
+    rows[0]["outcome"] = "unknown"
+    rows.append(dict(rows[1]))  # the same again: one stays
+    rows.append({**rows[2], "escalated": 0})  # another value: both go
+    found = sums_of(write(tmp_path / "f.csv", rows))
+    assert totals(found)["escalated"] == (6, 6)
+
+
+def test_units_are_tasks_and_random_groups_of_many(tmp_path: Path) -> None:
+    few = sums_of(write(tmp_path / "f.csv", eight(task_id=list("aabbccdd"), loop=[1] * 8)))
+    assert (few.n_units, few.table["unit"].nunique(), few.by_task, few.each) == (4, 4, True, 1.0)
+    rows = alike("t", {"complete": 6_000}, loop="no", started_at="2026-10-05")
+    many = sums_of(write(tmp_path / "g.csv", rows))
+    assert (many.n_units, many.by_task) == (6_000, False)
+    groups = many.table["unit"].nunique()
+    assert 0.9 * GROUPS < groups <= GROUPS
+    assert many.each == pytest.approx(6_000 / groups)
+    assert many.table["n"].sum() == 6_000
+
+
+def engine_rows() -> pd.DataFrame:
+    rows = []
+    for k in range(300):
+        row = alike("t", {"complete": 1}, started_at=f"2026-10-{1 + k % 28:02d}T00:00:00Z")[0]
+        row |= {
+            "trace_id": f"t{k}",
+            "cost_usd": 1.0,
+            "task_id": f"k{k % 40}",
+            "weight": 1.0 + k % 3,
+        }
+        row |= {"status": ("ok", "Time-out", "ERROR", "")[k % 4], "tool_calls": float(k % 5)}
+        row |= {"tool_errors": float(k % 3), "loop": ("yes", "no", "3", "?")[k % 4]}
+        row |= {"feedback": ("up", "\U0001f44e", "0.25", "9", "")[k % 5]}
+        row |= {"verdict": (*VERDICTS, "?")[k % 7], "escalated": ("1", "0", "")[k % 3]}
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def assert_same(one: SignalSums | None, other: SignalSums | None) -> None:
+    assert one is not None
+    assert other is not None
+    assert (one.recorded, one.bad, one.n_units) == (other.recorded, other.bad, other.n_units)
+    pd.testing.assert_frame_equal(one.table, other.table, check_exact=False, rtol=1e-9)
+
+
+@pytest.mark.long
+def test_postgresql_counts_the_same(postgres: str, tmp_path: Path) -> None:
+    frame = engine_rows()
+    frame.to_parquet(tmp_path / "f.parquet")
+    load(postgres, frame, "signals")
+    with open_postgres(postgres, "signals") as source:
+        theirs = count(source).signals
+    assert_same(sums_of(str(tmp_path / "f.parquet")), theirs)
+
+
+# pyspark leaves the sockets of its answers to the garbage collector.
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.long
+def test_spark_counts_the_same(spark: Any, tmp_path: Path) -> None:
+    path = str(tmp_path / "f.parquet")
+    engine_rows().to_parquet(path)
+    with open_spark(spark.read.parquet(path)) as source:
+        theirs = count(source).signals
+    gc.collect()
+    assert_same(sums_of(path), theirs)
+
+
+def test_the_json_of_a_source_of_jsonl_is_read(tmp_path: Path) -> None:
+    rows = eight(
+        loop=[True, False, None, 1, 0, "yes", "no", 5],
+        feedback=[1, -1, 0, None, 0.5, "up", "down", True],
+    )
+    path = tmp_path / "f.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    found = sums_of(str(path))
+    assert totals(found)["loops"] == (4, 7)
+    assert totals(found)["feedback"] == (1 - 1 + 0 + 0.5 + 1 - 1 + 1, 7)

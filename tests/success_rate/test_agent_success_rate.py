@@ -1,0 +1,261 @@
+"""The Agent Success Rate: fixture values, identities, missing cost, intervals that must not lie."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from calibration.success_rate.rate import AgentSuccessRate, agent_success_rate
+from calibration.success_rate.scoring import DEFAULT_CREDIT, cost_penalties, outcome_shares, scores
+
+# Outcome and cost at a ceiling of 2.00: six complete, two partial, one hallucinated, one abandoned.
+MIXED10 = [
+    (0, 1.0),
+    (0, 1.0),
+    (0, 1.0),
+    (0, 1.0),
+    (0, 3.0),
+    (0, 10.0),
+    (1, 1.0),
+    (1, 3.0),
+    (3, 5.0),
+    (4, 8.0),
+]
+
+
+def rate(outcomes: Any, seed: int = 1, **options: Any) -> AgentSuccessRate:
+    return agent_success_rate(outcomes, rng=np.random.default_rng(seed), **options)
+
+
+def mixed10() -> AgentSuccessRate:
+    outcomes, costs = zip(*MIXED10, strict=True)
+    return rate(outcomes, costs=costs, ceilings=2.0)
+
+
+def test_mixed10_by_hand() -> None:
+    """Credits 6 x 1 + 2 x 0.4 = 6.8; penalties 0.5, 1, 0.5, 1, 1 = 4.
+
+    Literal (6.8 - 4) / 10 = 0.28. Floor per run: 4 + 0.5 + 0 + 0.4 + 0 = 4.9, so 0.49.
+    Without the abandoned run 4.9 / 9.
+    """
+    result = mixed10()
+    assert result.asr_literal == pytest.approx(0.28)
+    assert result.asr.value == pytest.approx(0.49)
+    assert result.asr_gross.value == pytest.approx(0.68)
+    assert result.asr_without_abandoned.value == pytest.approx(4.9 / 9)
+    assert result.pass_rate.value == pytest.approx(0.6)
+    assert result.share_over_ceiling.value == pytest.approx(0.5)
+    assert result.mean_effective_penalty == pytest.approx(0.19)
+    assert [s.value for s in result.class_shares] == pytest.approx([0.6, 0.2, 0, 0.1, 0.1])
+    assert "over 10 runs, t" in result.asr.method
+
+
+def test_ten_abandoned_runs_over_budget_score_zero_but_literally_minus_one() -> None:
+    result = rate([4] * 10, costs=[6.0] * 10, ceilings=2.0)
+    assert result.asr_literal == pytest.approx(-1.0)
+    assert result.asr.value == 0.0
+    assert result.asr.interval == pytest.approx((0.0, 1 - 0.025 ** (1 / 10)))
+    assert result.asr_without_abandoned.status.startswith("not_estimable")
+
+
+def test_identity_of_net_pass_rate_partial_credit_and_penalty() -> None:
+    rng = np.random.default_rng(3)
+    result = rate(rng.integers(0, 5, 200), costs=rng.gamma(2, 1, 200), ceilings=2.0)
+    partial, passed = result.class_shares[1].value, result.pass_rate.value
+    assert partial is not None
+    assert passed is not None
+    assert result.asr.value == pytest.approx(
+        passed + 0.4 * partial - result.mean_effective_penalty, abs=1e-12
+    )
+
+
+def test_missing_cost_gives_no_penalty_and_a_range() -> None:
+    """Four complete runs, two without a cost: between (1 + 0.5 + 0 + 0) / 4 and 3.5 / 4."""
+    result = rate([0] * 4, costs=[1.0, 3.0, np.nan, np.nan], ceilings=2.0)
+    assert result.asr.value == pytest.approx(0.875)
+    assert result.asr_range == pytest.approx((0.375, 0.875))
+    assert (result.n_missing_cost, result.cost_coverage) == (2, 0.5)
+    assert result.share_over_ceiling.value == pytest.approx(0.5)
+    without = rate([0] * 4)
+    assert (without.cost_coverage, without.asr_range) == (0.0, (0.0, 1.0))
+    assert not without.share_over_ceiling.ok
+
+
+def test_units_scale_the_ceiling() -> None:
+    assert cost_penalties([5.0, 5.0], 0.1, [50, 25]).tolist() == [0.0, 1.0]
+
+
+def test_weights_are_inverse_inclusion_probabilities() -> None:
+    """One complete run that stands for three and one failed run: 3 / 4."""
+    assert rate([0, 2], weights=np.array([3.0, 1.0])).asr.value == pytest.approx(0.75)
+
+
+def test_reviewers_who_differ_enter_with_their_shares() -> None:
+    rows = [[0.5, 0.5, 0, 0, 0], [1, 0, 0, 0, 0]]
+    assert rate(rows).asr.value == pytest.approx((0.7 + 1) / 2)
+    codes = np.random.default_rng(0).integers(0, 5, 60)
+    assert rate(np.eye(5)[codes]) == rate(codes)
+
+
+@pytest.mark.parametrize("outcome", [0, 1, 2])
+def test_equal_runs_do_not_get_a_zero_length_interval(outcome: int) -> None:
+    """At most 1 - .025^(1/50) = .07113 of the runs can differ."""
+    result, value = rate([outcome] * 50), DEFAULT_CREDIT[outcome]
+    assert result.asr.status == "no variation seen"
+    assert result.asr.interval == pytest.approx(
+        (value * (1 - 0.07113), value * (1 - 0.07113) + 0.07113), abs=1e-5
+    )
+
+
+def test_percentile_interval_is_the_binomial_one() -> None:
+    """For complete or not, the bootstrap mean is Binomial(n, k/n) / n exactly."""
+    estimate = rate([0] * 60 + [2] * 40, n_resamples=40_000).asr
+    exact = (
+        float(stats.binom.ppf(0.025, 100, 0.6)) / 100,
+        float(stats.binom.ppf(0.975, 100, 0.6)) / 100,
+    )
+    assert estimate.interval == pytest.approx(exact, abs=0.0101)
+    assert estimate.method == "bootstrap, 40,000 resamples"
+
+
+def test_same_seed_same_interval() -> None:
+    outcomes = np.random.default_rng(9).integers(0, 5, 300)
+    assert rate(outcomes, seed=4) == rate(outcomes, seed=4)
+    assert rate(outcomes, seed=4).asr.interval != rate(outcomes, seed=5).asr.interval
+
+
+def test_clusters_of_one_change_nothing() -> None:
+    outcomes = np.random.default_rng(9).integers(0, 5, 40)
+    plain, alone = rate(outcomes), rate(outcomes, clusters=np.arange(40))
+    assert plain.asr.value == alone.asr.value
+    assert plain.asr.se == pytest.approx(alone.asr.se)
+    assert plain.asr.method == alone.asr.method
+
+
+def test_repeated_tasks_widen_the_interval() -> None:
+    outcomes = np.random.default_rng(9).integers(0, 5, 40)
+    repeated = np.tile(outcomes, 5)
+    iid, whole = rate(repeated), rate(repeated, clusters=np.tile(np.arange(40), 5))
+    assert whole.n_clusters == 40
+    assert whole.asr.method == "bootstrap, 1,000 resamples, whole tasks"
+    assert whole.asr.half_width is not None
+    assert iid.asr.half_width is not None
+    assert whole.asr.half_width > 1.8 * iid.asr.half_width
+
+
+def test_few_tasks_use_t_on_task_totals() -> None:
+    """Six tasks of two runs: the mean of six task means, s / sqrt(6), t with 5 df 2.5706."""
+    means = np.array([1.0, 1, 0.5, 0.5, 0, 1])
+    outcomes = [k for m in means for k in ([0, 0] if m == 1 else [0, 2] if m else [2, 2])]
+    estimate = rate(outcomes, clusters=np.repeat(np.arange(6), 2)).asr
+    assert estimate.method == "ratio of totals over 6 tasks, t"
+    assert estimate.se == pytest.approx(means.std(ddof=1) / np.sqrt(6))
+    assert estimate.interval is not None
+    assert estimate.interval[0] == pytest.approx(
+        means.mean() - 2.5706 * (estimate.se or 0), abs=1e-4
+    )
+
+
+def test_fewer_than_five_tasks_keep_the_value_without_interval() -> None:
+    estimate = rate([0, 0, 2, 2, 0, 1], clusters=np.array([0, 0, 1, 1, 2, 2])).asr
+    assert estimate.value == pytest.approx(3.4 / 6)
+    assert estimate.interval is None
+    assert estimate.status.startswith("not_estimable: no interval from 3 tasks")
+
+
+def test_strata_take_the_variance_between_them_out() -> None:
+    """Stratum A is 40 of 50 complete, B 10 of 50: variance 2 x .25 x (.16 x 50 / 49) / 50."""
+    outcomes = [0] * 40 + [2] * 10 + [0] * 10 + [2] * 40
+    inside = rate(outcomes, strata=np.repeat([0, 1], 50)).asr
+    across = rate(outcomes).asr
+    assert inside.se == pytest.approx(np.sqrt(2 * 0.25 * 0.16 / 49))
+    assert inside.half_width is not None
+    assert across.half_width is not None
+    assert inside.half_width < 0.9 * across.half_width
+
+
+def test_strata_without_variation_do_not_get_a_zero_length_interval() -> None:
+    estimate = rate([0] * 50 + [2] * 50, strata=np.repeat([0, 1], 50)).asr
+    assert estimate.status == "no variation seen"
+    assert estimate.half_width == pytest.approx((1 - 0.025 ** (1 / 100)) / 2)
+
+
+def test_lone_strata_are_pooled() -> None:
+    outcomes = np.random.default_rng(9).integers(0, 5, 40)
+    assert rate(outcomes, strata=np.arange(40)).asr.se == pytest.approx(rate(outcomes).asr.se)
+
+
+def test_many_distinct_costs_are_grouped_without_moving_the_interval() -> None:
+    rng = np.random.default_rng(12)
+    outcomes, costs = rng.integers(0, 3, 60_000), rng.gamma(4, 1, 60_000)
+    result = rate(outcomes, costs=costs, ceilings=2.0, n_resamples=200)
+    by_hand = scores(outcomes, cost_penalties(costs, 2.0), credit=DEFAULT_CREDIT)
+    assert result.asr.value == pytest.approx(by_hand.mean(), abs=1e-12)
+    assert result.asr.half_width == pytest.approx(1.96 * by_hand.std() / np.sqrt(60_000), rel=0.15)
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"outcomes": []}, "must not be empty"),
+        ({"outcomes": [5]}, r"outcomes must be in \[0, 5\)"),
+        ({"outcomes": [0.5]}, "outcomes must be integer codes"),
+        ({"outcomes": [[0.5, 0.2, 0, 0, 0]]}, "sum to 1"),
+        ({"outcomes": [0], "costs": [1.0]}, "ceilings must be given"),
+        ({"outcomes": [0], "costs": [-1.0], "ceilings": 1.0}, "costs must be finite"),
+        ({"outcomes": [0], "costs": [1.0], "ceilings": 0.0}, "ceilings must be positive"),
+        ({"outcomes": [0], "costs": [1.0, 2.0], "ceilings": 1.0}, "costs must have shape"),
+        ({"outcomes": [0], "weights": np.array([0.0])}, "weights must be positive"),
+        ({"outcomes": [0], "weights": np.ones(2)}, "weights must have shape"),
+        ({"outcomes": [0], "credit": [2.0, 0.0]}, "credit must be in"),
+        ({"outcomes": [0], "n_resamples": 0}, "n_resamples must be at least 1"),
+        ({"outcomes": [0], "confidence_level": 1.0}, "confidence_level must be in"),
+        (
+            {"outcomes": [0, 0], "clusters": np.zeros(2), "strata": np.arange(2)},
+            "clusters must each lie in one stratum",
+        ),
+    ],
+)
+def test_bad_arguments_are_refused(options: dict[str, Any], match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        rate(options.pop("outcomes"), **options)
+
+
+def test_scores_and_shares_check_their_shapes() -> None:
+    with pytest.raises(ValueError, match="penalties must have shape"):
+        scores([0, 1], [0.0], credit=DEFAULT_CREDIT)
+    assert outcome_shares([1], n_classes=2).tolist() == [[0.0, 1.0]]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    outcomes=st.lists(st.integers(0, 4), min_size=1, max_size=60),
+    seed=st.integers(0, 1000),
+)
+def test_rates_stay_in_range_and_the_identity_holds(outcomes: list[int], seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = len(outcomes)
+    costs = np.where(rng.random(n) < 0.2, np.nan, rng.gamma(1, 2, n))
+    weights = rng.choice([1.0, 2.0, 5.0], n)
+    result = rate(outcomes, costs=costs, ceilings=2.0, weights=weights, n_resamples=60)
+    credit = sum(
+        c * (s.value or 0) for c, s in zip(DEFAULT_CREDIT, result.class_shares, strict=True)
+    )
+    assert result.asr.value == pytest.approx(credit - result.mean_effective_penalty, abs=1e-9)
+    assert result.asr_range[0] <= result.asr_range[1] + 1e-12
+    assert -1 <= result.asr_literal <= (result.asr_gross.value or 0) + 1e-12
+    for estimate in (result.asr, result.asr_gross, result.pass_rate, *result.class_shares):
+        if estimate.interval is not None:
+            assert 0 <= estimate.interval[0] <= estimate.interval[1] <= 1
+
+
+@settings(max_examples=30, deadline=None)
+@given(outcomes=st.lists(st.integers(0, 4), min_size=5, max_size=60), seed=st.integers(0, 99))
+def test_order_of_runs_does_not_matter(outcomes: list[int], seed: int) -> None:
+    shuffled = np.random.default_rng(seed).permutation(outcomes)
+    first, second = rate(outcomes, n_resamples=50), rate(shuffled, n_resamples=50)
+    assert first.asr.value == pytest.approx(second.asr.value)
+    assert first.asr.interval == pytest.approx(second.asr.interval)

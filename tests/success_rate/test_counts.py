@@ -1,0 +1,272 @@
+"""Counts: the same figures as from rows, whatever way the rows are cut into cells."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from calibration.success_rate.rate import (
+    AgentSuccessRate,
+    agent_success_rate,
+    rate_of_counts,
+    rates_by,
+)
+from calibration.success_rate.runs import RunCounts, condensed, count_runs, counts_of_frame
+from calibration.success_rate.scoring import DEFAULT_CREDIT, cost_penalties, scores
+
+CELL = ["week", "workflow", "model", "stratum", "weight", "outcome", "cost_known", "penalty_step"]
+
+
+def rng(seed: int = 1) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def rows(n: int, seed: int = 5, *, trials: int = 1, costs: Any = None) -> pd.DataFrame:
+    """Production traces, one a row."""
+    source = rng(seed)
+    cost = source.gamma(3, 0.8, n) if costs is None else source.choice(costs, n)
+    cost = np.where(source.random(n) < 0.05, np.nan, cost)
+    outcome = source.choice(5, n, p=[0.55, 0.2, 0.1, 0.05, 0.1])
+    penalty = cost_penalties(cost, 2.0)
+    return pd.DataFrame(
+        {
+            "week": np.array(["2026-W01", "2026-W02", None])[source.integers(0, 3, n)],
+            "workflow": source.choice(["research", "scheduling"], n),
+            "model": source.choice(["a", "b"], n),
+            "stratum": source.choice(["x", "y"], n),
+            "weight": source.choice([1.0, 2.0], n),
+            "outcome": outcome,
+            "cost_known": ~np.isnan(cost),
+            "penalty_step": np.ceil(penalty * 1024).astype(int),
+            "penalty": penalty,
+            "score": scores(outcome, penalty, credit=DEFAULT_CREDIT),
+            "score_half": scores(outcome, penalty, credit=[1, 0.5, 0, 0, 0]),
+            "cost": np.nan_to_num(cost),
+            "cost_squared": np.nan_to_num(cost) ** 2,
+            "task": np.arange(n) // trials,
+            "raw_cost": cost,
+            "n": 1,
+        }
+    )
+
+
+def cells_of(frame: pd.DataFrame, *more: str) -> pd.DataFrame:
+    """Aggregate as production/ does."""
+    sums = ["n", "penalty", "score", "score_half", "cost", "cost_squared"]
+    return frame.groupby([*CELL, *more], dropna=False)[sums].sum().reset_index()
+
+
+def from_rows(frame: pd.DataFrame, **options: Any) -> AgentSuccessRate:
+    return agent_success_rate(
+        frame["outcome"].to_numpy(),
+        costs=frame["raw_cost"].to_numpy(),
+        ceilings=2.0,
+        other_credit={"half": (1, 0.5, 0, 0, 0)},
+        weights=frame["weight"].to_numpy(),
+        strata=frame["stratum"].to_numpy(),
+        rng=rng(),
+        **options,
+    )
+
+
+def assert_same(one: AgentSuccessRate, other: AgentSuccessRate, width: float = 1e-9) -> None:
+    """Values are exact; interval ends may differ by `width`, the draws not being the same."""
+    for name in ("asr", "asr_gross", "asr_without_abandoned", "pass_rate", "share_over_ceiling"):
+        mine, theirs = getattr(one, name), getattr(other, name)
+        assert mine.value == pytest.approx(theirs.value, abs=1e-12), name
+        assert mine.interval == pytest.approx(theirs.interval, abs=width), name
+    for mine, theirs in zip(one.class_shares, other.class_shares, strict=True):
+        assert mine.value == pytest.approx(theirs.value, abs=1e-12)
+    assert one.at_other_credit["half"].value == pytest.approx(other.at_other_credit["half"].value)
+    for name in ("asr_literal", "mean_effective_penalty", "cost_coverage", "asr_range", "n"):
+        assert getattr(one, name) == pytest.approx(getattr(other, name), abs=1e-12), name
+    assert one.n_missing_cost == other.n_missing_cost
+    assert one.n_clusters == other.n_clusters
+
+
+def test_cells_give_what_rows_give() -> None:
+    """With few distinct costs nothing is rounded, and the draws are the same."""
+    frame = rows(3000, costs=[1.0, 2.5, 3.0, 9.0])
+    counts = counts_of_frame(cells_of(frame), rounded=False)
+    assert_same(rate_of_counts(counts, rng=rng()), from_rows(frame))
+
+
+def test_cells_on_a_grid_give_the_exact_values_and_an_interval_as_long() -> None:
+    frame = rows(8_000)
+    found = rate_of_counts(counts_of_frame(cells_of(frame)), rng=rng(), n_resamples=2000)
+    exact = from_rows(frame, n_resamples=2000)
+    assert found.rounding == 1 / 1024
+    assert exact.rounding == 0
+    assert_same(found, exact, width=0.003)
+    assert found.asr.se == pytest.approx(exact.asr.se, rel=1e-4)
+
+
+def test_tasks_give_what_rows_give() -> None:
+    frame = rows(400, trials=4)
+    frame["stratum"] = "all"
+    tasks = cells_of(frame, "task").assign(tasks=1)
+    found = rate_of_counts(counts_of_frame(tasks), rng=rng())
+    assert found.n_clusters == 100
+    assert_same(found, from_rows(frame, clusters=frame["task"].to_numpy()))
+
+
+def test_equal_tasks_are_counted_with_their_number() -> None:
+    """Thirty tasks with a complete and a failed run, twenty with two complete ones: .7."""
+    tasks = pd.DataFrame(
+        {
+            "task": [0, 0, 1], "tasks": [30, 30, 20], "outcome": [0, 2, 0], "n": [1, 1, 2],
+            "stratum": "all", "weight": 1.0, "cost_known": True, "penalty_step": 0,
+            "penalty": 0.0, "score": [1.0, 0.0, 2.0],
+        }
+    )  # fmt: skip
+    found = rate_of_counts(counts_of_frame(tasks), rng=rng())
+    single = agent_success_rate(
+        [0, 2] * 30 + [0, 0] * 20, clusters=np.repeat(np.arange(50), 2), rng=rng()
+    )
+    assert (found.n, found.n_clusters, found.asr.value) == (100, 50, 0.7)
+    assert found.asr.se == pytest.approx(single.asr.se)
+    assert found.asr.method == "bootstrap, 1,000 resamples, whole tasks"
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10_000))
+def test_splitting_a_cell_changes_nothing(seed: int) -> None:
+    cells = cells_of(rows(300, seed, costs=[1.0, 2.5, 3.0]))
+    source = rng(seed)
+    part = source.integers(0, cells["n"] + 1).astype(float) / cells["n"]
+    sums = ["n", "penalty", "score", "score_half", "cost", "cost_squared"]
+    one, other = cells.copy(), cells.copy()
+    one[sums] = cells[sums].mul(part, axis=0)
+    other[sums] = cells[sums].mul(1 - part, axis=0)
+    both = pd.concat([one, other]).sample(frac=1, random_state=seed)
+    both["n"] = both["n"].round().astype(int)
+    split = counts_of_frame(both[both["n"] > 0])
+    found, whole = (
+        rate_of_counts(counts, rng=rng(), n_resamples=50)
+        for counts in (split, counts_of_frame(cells))
+    )
+    assert_same(found, whole)
+
+
+def test_condensing_keeps_every_sum() -> None:
+    counts = counts_of_frame(cells_of(rows(2000)))
+    small = condensed(counts, grid=64, by="week")
+    assert small.runs.size < counts.runs.size / 2
+    assert small.n == counts.n
+    for name in ("penalty", "score", "abandoned_score", "cost", "cost_squared"):
+        assert getattr(small, name).sum() == pytest.approx(getattr(counts, name).sum()), name
+    for week in ("2026-W01", "2026-W02"):
+        one, other = (c.where(c.labels("week").of(week)).score.sum() for c in (small, counts))
+        assert one == pytest.approx(other)
+
+
+def test_breakdowns_add_up() -> None:
+    frame = rows(4000)
+    frame["weight"] = 1.0
+    counts = counts_of_frame(cells_of(frame))
+    for by in ("workflow", "model", "week"):
+        found = rates_by(counts, by, rng=rng())
+        known = frame[frame[by].notna()]
+        assert sum(rate.n for rate in found.values()) == len(known)
+        for name, rate in found.items():
+            assert rate.asr.value == pytest.approx(known[known[by] == name]["score"].mean())
+            assert rate.rounding <= 1 / 32
+            assert rate.asr.half_width == pytest.approx(
+                1.96 * known[known[by] == name]["score"].std() / rate.n**0.5, rel=0.15
+            )
+
+
+def test_breakdown_by_what_was_not_counted_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"by must be one of \['model'\], got 'week'"):
+        rates_by(count_runs([0], by={"model": ["a"]}), "week", rng=rng())
+
+
+def test_sensitivity_comes_from_the_same_resamples() -> None:
+    """A half for partial_plus: higher by .1 of its share, on every resample."""
+    outcomes = rng(2).choice(5, 400, p=[0.4, 0.4, 0.1, 0.05, 0.05])
+    found = agent_success_rate(
+        outcomes,
+        other_credit={"0.4": DEFAULT_CREDIT, "0.5": (1, 0.5, 0, 0, 0)},
+        rng=rng(),
+    )
+    assert found.at_other_credit["0.4"] == found.asr
+    share = found.class_shares[1].value
+    assert share is not None
+    assert found.at_other_credit["0.5"].value == pytest.approx((found.asr.value or 0) + 0.1 * share)
+
+
+def test_a_run_without_credit_left_is_not_drawn_as_one_with_nearly_all() -> None:
+    counts = count_runs([0] * 60, costs=[2.0001] * 30 + [9.0] * 30, ceilings=2.0)
+    found = condensed(counts, grid=1024)
+    assert sorted(found.score.round(2).tolist()) == [0.0, 30.0]
+
+
+def test_runs_that_keep_no_credit_are_one_cell() -> None:
+    """How far a failed run is over its ceiling moves nothing but the literal value."""
+    counts = count_runs([2] * 50, costs=np.linspace(2.1, 9, 50), ceilings=2.0)
+    assert condensed(counts, grid=None).runs.tolist() == [50]
+
+
+def good_frame(**changes: Any) -> pd.DataFrame:
+    frame = {
+        "stratum": "all", "weight": 1.0, "outcome": [0, 2], "cost_known": True,
+        "penalty_step": 0, "n": [3, 2], "penalty": 0.0, "score": [3.0, 0.0],
+    }  # fmt: skip
+    return pd.DataFrame({**frame, **changes})
+
+
+@pytest.mark.parametrize(
+    ("frame", "match"),
+    [
+        (good_frame().drop(columns="score"), r"\['score'\] are missing"),
+        (good_frame().iloc[:0], "must not be empty"),
+        (good_frame(n=[3, 0]), "must be 1 or more"),
+        (good_frame(weight=[1.0, -1.0]), "weights must be positive"),
+        (good_frame(outcome=[0, 5]), r"outcome must be in \[0, 5\)"),
+        (good_frame(score=[3.5, 0.0]), "score must be a sum"),
+        (good_frame(penalty_step=1, penalty=[9.0, 0.0]), "penalty must be a sum"),
+        (good_frame(task=[1, 1], tasks=[1, 2]), "one number of tasks like it"),
+        (good_frame(task=[1, 1], tasks=1, stratum=["x", "y"]), "lie in one stratum"),
+    ],
+)
+def test_impossible_counts_are_refused(frame: pd.DataFrame, match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        counts_of_frame(frame)
+
+
+def test_counts_without_tasks_have_no_task_units() -> None:
+    counts: RunCounts = counts_of_frame(good_frame())
+    assert (counts.n, counts.n_tasks, counts.repeats) == (5, 5, False)
+
+
+def test_workflows_with_their_own_credit() -> None:
+    """Two partial runs of research at .3 and two of scheduling at .4: gross 1.4 / 4."""
+    frame = pd.DataFrame(
+        {
+            "workflow": ["research", "scheduling"], "outcome": 1, "n": 2, "stratum": "all",
+            "weight": 1.0, "cost_known": True, "penalty_step": 0, "penalty": 0.0,
+            "score": [0.6, 0.8],
+        }
+    )  # fmt: skip
+    counts = counts_of_frame(frame, own_credit={"research": (1, 0.3, 0, 0, 0)})
+    found = rate_of_counts(counts, rng=rng())
+    assert found.asr_gross.value == pytest.approx(0.35)
+    assert found.mean_effective_penalty == pytest.approx(0)
+    assert found.credit is None
+    assert found.identity == "ASR 0.350 = gross 0.350 - mean effective penalty 0.000"
+
+
+def test_random_groups_of_tasks_keep_the_number_of_tasks() -> None:
+    frame = rows(800, trials=4)
+    frame["stratum"] = "all"
+    grouped = frame.assign(task=rng().permutation(200)[frame["task"]] % 50)
+    counts = counts_of_frame(cells_of(grouped, "task").assign(tasks=1), grouped_tasks=200)
+    found = rate_of_counts(counts, rng=rng())
+    whole = rate_of_counts(counts_of_frame(cells_of(frame, "task").assign(tasks=1)), rng=rng())
+    assert (found.n_clusters, found.asr.n, whole.asr.n) == (200, 200, 200)
+    assert found.asr.value == pytest.approx(whole.asr.value)
+    # From 50 groups a standard error is known to 10 %.
+    assert found.asr.se == pytest.approx(whole.asr.se, rel=0.3)

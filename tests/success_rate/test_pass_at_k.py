@@ -1,0 +1,203 @@
+"""pass@k and pass^k: outside values, every case of few or equal tasks, and invariants."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from calibration.success_rate.pass_at_k import (
+    Trials,
+    band,
+    count_trials,
+    extrapolated,
+    pass_at_k,
+    pass_curve,
+    pass_hat_k,
+    pass_over_tasks,
+    passed,
+)
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "trials_and_gates.json"
+
+ENTRIES: list[dict[str, Any]] = json.loads(GOLDEN.read_text(encoding="utf-8"))
+
+
+def entries(*starts: str) -> list[Any]:
+    found = [e for e in ENTRIES if e["item"].startswith(starts)]
+    assert found
+    return [pytest.param(e["inputs"], e["recomputed"], id=e["item"]) for e in found]
+
+
+def rng() -> np.random.Generator:
+    return np.random.default_rng(8)
+
+
+def trials(n: list[int], c: list[int]) -> Trials:
+    return Trials(tasks=np.arange(len(n)), n=np.array(n), c=np.array(c))
+
+
+@pytest.mark.parametrize(("given_", "expected"), entries("pass table", "Agent A", "Agent B"))
+def test_the_table_of_trials(given_: dict[str, Any], expected: dict[str, float]) -> None:
+    k = given_.get("k", 3)
+    at, hat = pass_at_k(given_["n"], given_["c"], k), pass_hat_k(given_["n"], given_["c"], k)
+    assert at == pytest.approx(expected.get("pass_at", expected.get("pass@3")), abs=1e-9)
+    assert hat == pytest.approx(expected.get("pass_hat", expected.get("pass^3")), abs=1e-9)
+
+
+@pytest.mark.parametrize(("given_", "expected"), entries("Bernoulli plug-in"))
+def test_as_if_trials_were_independent(given_: dict[str, Any], expected: dict[str, float]) -> None:
+    found = extrapolated(trials([given_["n"]], [given_["c"]]), given_["k"], rng=rng())
+    assert found.pass_at_k.value == pytest.approx(expected["pass_at_k"], abs=1e-9)
+    assert found.pass_hat_k.value == pytest.approx(expected["pass_pow_k"], abs=1e-9)
+    assert found.pass_at_k.method.startswith("independent trials")
+
+
+def test_what_is_extrapolated_says_so() -> None:
+    found = extrapolated(trials([4] * 25, [1, 2, 3, 4, 0] * 5), 10, rng=rng())
+    assert found.pass_hat_k.status.startswith("provisional: extrapolated to k = 10")
+    assert found.pass_hat_k.interval is not None
+
+
+@given(st.integers(1, 60), st.data())
+def test_both_are_the_exact_ratios_of_binomials(n: int, data: st.DataObject) -> None:
+    c, k = data.draw(st.integers(0, n)), data.draw(st.integers(1, n))
+    all_of_them = math.comb(n, k)
+    hat = pass_hat_k(n, c, k)
+    assert hat == pytest.approx(math.comb(c, k) / all_of_them, rel=1e-12, abs=0)
+    assert pass_at_k(n, c, k) == pytest.approx(
+        (all_of_them - math.comb(n - c, k)) / all_of_them, rel=1e-12, abs=0
+    )
+    other = pass_at_k(n, n - c, k)
+    assert hat is not None
+    assert other is not None
+    assert hat == pytest.approx(1 - other, abs=1e-12)
+
+
+def test_many_trials_neither_overflow_nor_cancel() -> None:
+    n = 10**9
+    assert pass_at_k(n, 3, 5) == pytest.approx(15 / n, rel=1e-8)
+    assert pass_hat_k(n, n // 2, 10) == pytest.approx(2.0**-10, rel=1e-7)
+    assert pass_at_k(10_000, 5_000, 5_001) == 1.0
+
+
+def test_fewer_trials_than_k_are_no_number() -> None:
+    assert pass_at_k(2, 2, 3) is None
+    assert pass_hat_k(2, 0, 3) is None
+    found = pass_over_tasks(trials([2, 2, 3], [2, 2, 3]), 3, rng=rng())
+    assert (found.n_tasks, found.n_too_few, found.pass_hat_k.value) == (1, 2, 1.0)
+    none = pass_over_tasks(trials([2, 2], [1, 2]), 3, rng=rng())
+    assert none.pass_hat_k.value is None
+    assert none.pass_hat_k.status == (
+        "not_estimable: no task has 3 trials: run each task 3 times or more"
+    )
+    assert (none.n_tasks, none.n_too_few, none.band) == (0, 2, None)
+
+
+def test_tasks_weigh_alike_however_many_trials_they_have() -> None:
+    found = pass_over_tasks(trials([100, 2, 2, 2, 2], [100, 0, 0, 0, 0]), 1, rng=rng())
+    assert found.pass_at_k.value == pytest.approx(0.2)
+
+
+def test_weights_of_tasks() -> None:
+    weights = np.array([4.0, 1.0, 1.0, 1.0, 1.0])
+    found = pass_over_tasks(trials([3, 2, 2, 2, 2], [3, 0, 0, 0, 0]), 2, rng=rng(), weights=weights)
+    assert found.pass_hat_k.value == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("n_tasks", "method", "has_interval"),
+    [(4, "t", False), (5, "t", True), (19, "t", True), (20, "bootstrap", True)],
+)
+def test_the_interval_follows_the_number_of_tasks(
+    n_tasks: int, method: str, has_interval: bool
+) -> None:
+    c = [k % 4 for k in range(n_tasks)]
+    found = pass_over_tasks(trials([3] * n_tasks, c), 2, rng=rng()).pass_hat_k
+    assert (found.interval is not None) == has_interval
+    assert found.status.startswith("ok" if has_interval else "not_estimable")
+    assert method in found.method
+    assert "runs" not in found.method + found.status
+    assert found.n == n_tasks
+
+
+def test_tasks_that_all_agree_have_an_exact_bound() -> None:
+    all_pass = pass_over_tasks(trials([4] * 30, [4] * 30), 3, rng=rng())
+    assert all_pass.pass_hat_k.value == 1
+    assert all_pass.pass_hat_k.interval == pytest.approx((0.025 ** (1 / 30), 1.0))
+    assert all_pass.pass_hat_k.status == "one-sided: all 30 tasks agree"
+    none = pass_over_tasks(trials([4] * 30, [0] * 30), 3, rng=rng())
+    assert none.pass_at_k.interval == pytest.approx((0.0, 1 - 0.025 ** (1 / 30)))
+
+
+def test_few_tasks_are_told_to_use_the_hierarchy() -> None:
+    assert "Bayesian" in pass_over_tasks(trials([3] * 29, [1] * 29), 1, rng=rng()).advice
+    assert pass_over_tasks(trials([3] * 30, [1] * 30), 1, rng=rng()).advice == ""
+
+
+def test_a_curve_is_over_one_set_of_tasks() -> None:
+    counted = trials([2] * 10 + [5] * 10, [0] * 10 + [4] * 10)
+    one, five = pass_curve(counted, [1, 5], rng=rng())
+    assert one.pass_at_k.value == pytest.approx(0.8)
+    assert (one.n_tasks, one.n_too_few) == (five.n_tasks, five.n_too_few) == (10, 10)
+
+
+@pytest.mark.parametrize(
+    ("at", "hat", "expected"),
+    [
+        (0.96, 0.71, "reliable"),
+        (0.96, 0.49, "inconsistent"),
+        (0.69, 0.1, "needs improvement"),
+        (0.96, 0.70, "mixed"),
+        (0.96, 0.50, "mixed"),
+        (0.95, 0.9, "mixed"),
+        (0.70, 0.1, "mixed"),
+    ],
+)
+def test_bands_leave_no_gap(at: float, hat: float, expected: str) -> None:
+    assert band(at, hat) == expected
+
+
+def test_the_band_names_its_k() -> None:
+    found = pass_over_tasks(trials([4] * 30, [4] * 30), 3, rng=rng())
+    assert found.band == "reliable (k = 3)"
+
+
+def test_partial_plus_passes_only_when_asked() -> None:
+    outcomes, tasks = [0, 1, 2, 3, 4], ["a", "a", "b", "b", "b"]
+    assert count_trials(tasks, passed(outcomes)).c.tolist() == [1, 0]
+    generous = count_trials(tasks, passed(outcomes, partial_plus_passes=True))
+    assert generous.c.tolist() == [2, 0]
+    assert generous.n.tolist() == [2, 3]
+
+
+@pytest.mark.parametrize(
+    ("n", "c", "k", "match"),
+    [
+        (3, 4, 1, r"c in \[0, n\]"), (3, -1, 1, r"c in \[0, n\]"),
+        (0, 0, 1, "n must be at least 1"), (3.5, 1, 1, "n must be whole"),
+        (3, 1, 0, "k must be"), (3, 1, 1.5, "k must be"),
+    ],
+)  # fmt: skip
+def test_impossible_counts_are_refused(n: Any, c: Any, k: Any, match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        pass_at_k(n, c, k)
+    with pytest.raises(ValueError, match=match):
+        pass_hat_k(n, c, k)
+
+
+def test_names_and_successes_of_other_lengths_are_refused() -> None:
+    with pytest.raises(ValueError, match="one shape"):
+        count_trials(["a", "b"], [True])
+    with pytest.raises(ValueError, match="ks must not be empty"):
+        pass_curve(trials([1], [1]), [], rng=rng())
+
+
+def test_equal_tasks_may_be_given_once() -> None:
+    one_by_one = pass_over_tasks(trials([3] * 40, [3] * 25 + [1] * 15), 2, rng=rng())
+    counted = pass_over_tasks(trials([3, 3], [3, 1]), 2, rng=rng(), like=np.array([25, 15]))
+    assert counted == one_by_one

@@ -1,0 +1,131 @@
+"""Weeks: gaps, rolling means by hand, related weeks, anomalies and their false alarms."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from calibration.success_rate.runs import count_runs
+from calibration.success_rate.trend import (
+    WeeklySeries,
+    calendar,
+    expectation,
+    false_alarm_rate,
+    weekly_series,
+)
+
+
+def rng(seed: int = 1) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def series(complete: dict[int, tuple[int, int]], **options: Any) -> WeeklySeries:
+    """So many complete runs of so many, by the number of the week in 2026."""
+    outcomes, weeks = [], []
+    for week, (good, n) in complete.items():
+        outcomes += [0] * good + [2] * (n - good)
+        weeks += [f"2026-W{week:02d}"] * n
+    counts = count_runs(outcomes, by={"week": weeks})
+    return weekly_series(counts, rng=rng(), **options)
+
+
+def test_values_and_rolling_mean_by_hand() -> None:
+    """.5, .6, .7, .8: mean .65 with variance sum p (1 - p) / (n - 1) / 16."""
+    found = series({1: (50, 100), 2: (60, 100), 3: (70, 100), 4: (160, 200)})
+    assert [week.rate.value for week in found.weeks] == [0.5, 0.6, 0.7, 0.8]
+    assert [week.rate.n for week in found.weeks] == [100, 100, 100, 200]
+    rolling = found.weeks[3].rolling
+    assert rolling.value == pytest.approx(0.65)
+    variance = (0.25 + 0.24 + 0.21) / 99 + 0.16 / 199
+    assert rolling.se == pytest.approx(np.sqrt(variance) / 4)
+    assert rolling.half_width == pytest.approx(1.96 * np.sqrt(variance) / 4, rel=0.1)
+    assert found.weeks[2].rolling.status == (
+        "not_estimable: a rolling mean needs 4 weeks with runs, there are 3 so far"
+    )
+
+
+def test_pooled_mean_counts_a_busy_week_more() -> None:
+    found = series({1: (50, 100), 2: (60, 100), 3: (70, 100), 4: (160, 200)}, pooled=True)
+    assert found.weeks[3].rolling.value == pytest.approx(340 / 500)
+    assert found.weeks[3].rolling.method.startswith("runs of 4 weeks pooled")
+
+
+def test_a_week_without_runs_is_shown_and_breaks_the_rolling_mean() -> None:
+    found = series({1: (50, 100), 2: (50, 100), 4: (50, 100), 5: (50, 100)})
+    assert [week.week for week in found.weeks][2] == "2026-W03"
+    empty = found.weeks[2]
+    assert (empty.n, empty.rate.value, empty.anomaly) == (0, None, False)
+    assert empty.rate.status == "not_estimable: no runs in this week"
+    assert "2026-W03 has none" in found.weeks[4].rolling.status
+
+
+def test_weeks_of_few_runs_use_t_or_have_no_interval() -> None:
+    few = series(dict.fromkeys(range(1, 5), (5, 10))).weeks[3].rolling
+    assert few.method == "mean of 4 weeks, t"
+    reach = stats.t.ppf(0.975, 36) * np.sqrt(4 * 0.25 / 9) / 4
+    assert few.half_width == pytest.approx(reach)
+    none = series({1: (5, 10), 2: (5, 10), 3: (2, 3), 4: (5, 10)}).weeks[3].rolling
+    assert none.interval is None
+    assert "a week has 3 runs" in none.status
+
+
+def test_runs_without_a_time_are_counted() -> None:
+    counts = count_runs([0, 0, 2], by={"week": ["2026-W01", None, None]})
+    assert weekly_series(counts, rng=rng()).n_without_week == 2
+    nothing = count_runs([0], by={"week": [None]})
+    assert weekly_series(nothing, rng=rng()).weeks == ()
+
+
+def test_the_same_tasks_every_week_make_weeks_related() -> None:
+    """Forty tasks, each always with the same outcome: four weeks say no more than one."""
+    outcomes = np.tile(np.repeat([0, 2], 20), 4)
+    weeks = np.repeat([f"2026-W{week:02d}" for week in range(1, 5)], 40)
+    same, others = (
+        weekly_series(count_runs(outcomes, clusters=tasks, by={"week": weeks}), rng=rng())
+        for tasks in (np.tile(np.arange(40), 4), np.repeat(np.arange(80), 2))
+    )
+    assert same.weeks[3].rolling.se == pytest.approx(same.weeks[3].rate.se)
+    assert same.weeks[3].rolling.half_width == pytest.approx(same.weeks[3].rate.half_width)
+    assert (others.weeks[3].rolling.se or 1) < 0.8 * (same.weeks[3].rolling.se or 0)
+
+
+def test_a_sudden_drop_is_an_anomaly_and_a_steady_week_is_not() -> None:
+    steady = {week: (300 + (week % 3) * 5, 500) for week in range(1, 10)}
+    found = series({**steady, 10: (200, 500)})
+    assert [week.anomaly for week in found.weeks] == [False] * 9 + [True]
+    assert found.weeks[5].expected is None
+    assert found.weeks[6].expected is not None
+    last = found.weeks[9].expected
+    assert last is not None
+    assert last.n_weeks == 8
+    assert found.false_alarm_rate == pytest.approx(0.004, abs=0.004)
+
+
+def test_expectation_with_spread_by_hand() -> None:
+    """Values .5 and .7 in turn, errors of .01: the spread between weeks is nearly all of it."""
+    values = np.array([0.5, 0.7] * 4)
+    found = expectation(values, np.full(8, 0.01), 0.8, 0.01)
+    assert found is not None
+    between = 8 * 0.01 / 7 - 0.0001
+    assert found.between == pytest.approx(np.sqrt(between))
+    reach = stats.t.ppf(0.995, 6) * np.sqrt((between + 0.0001) * 9 / 8)
+    assert found.interval == pytest.approx((0.6 - reach, 0.6 + reach))
+    assert not found.anomaly
+    assert expectation(values[:5], np.full(5, 0.01), 0.8, 0.01) is None
+
+
+def test_false_alarm_rate_of_a_spread_that_is_seen() -> None:
+    """With a spread far above the errors the rule is a t interval with 7 of its 6 degrees."""
+    rate = false_alarm_rate(np.full(9, 1e-3), rng=rng(), between=1.0, n_simulations=100_000)
+    t = stats.t.ppf(0.995, 6)
+    assert rate == pytest.approx(2 * stats.t.sf(t, 7), abs=0.001)
+    assert false_alarm_rate(np.full(5, 0.1), rng=rng()) is None
+
+
+def test_weeks_that_are_none_are_refused() -> None:
+    with pytest.raises(ValueError, match="weeks must be ISO weeks like '2026-W07'"):
+        calendar("2026-01", "2026-W02")
+    with pytest.raises(ValueError, match=r"by must be one of \[\], got 'week'"):
+        weekly_series(count_runs([0]), rng=rng())
+    assert calendar("2026-W53", "2027-W01") == ("2026-W53", "2027-W01")

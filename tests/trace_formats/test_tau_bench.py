@@ -1,0 +1,188 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from calibration.errors import TraceFormatError
+from calibration.records import trace_identity
+from calibration.trace_formats import ImportSettings, Parsed, detect, read_traces
+
+
+@pytest.fixture
+def runs(fixtures: Path, split: Any) -> list[Parsed]:
+    taken, aside = split(fixtures / "lamp-1-retail.json")
+    assert aside == []
+    return list(taken)
+
+
+@pytest.fixture
+def raw(fixtures: Path) -> Any:
+    return json.loads((fixtures / "lamp-1-retail.json").read_text())
+
+
+def test_every_field_of_a_run(runs: list[Parsed]) -> None:
+    trace = runs[0].trace
+    assert trace.trace_id == trace_identity("tau-bench", "lamp-1-retail/0", 0)
+    assert (trace.source, trace.source_id, trace.trial) == ("tau-bench", "lamp-1-retail/0", 0)
+    assert (trace.workflow, trace.task_id, trace.task_key) == ("retail", "0", "tau-bench/retail/0")
+    assert trace.prompt == "You are Ada. You want to return the lamp."
+    assert [(a.name, a.text[:8]) for a in trace.inputs] == [("Agent policy", "# Retail")]
+    assert trace.response == "Your lamp is returned: 12.50 back."
+    assert trace.model == "lamp-1"
+    assert trace.started_at is None
+    assert trace.success_criteria == (
+        'Expected actions:\n1. return_item {"item": "lamp"}\nExpected in the answer: 12.50'
+    )
+
+
+def test_user_cost_is_never_the_cost_of_the_run(runs: list[Parsed]) -> None:
+    assert [run.trace.cost_usd for run in runs] == [None] * 4
+    assert runs[0].trace.metadata["user_cost"] == 0.004
+    assert "user_cost" not in runs[1].trace.metadata
+
+
+def test_one_step_a_message_and_a_call_without_the_policy(runs: list[Parsed]) -> None:
+    steps = runs[0].trace.steps
+    shown = [(s.step_id, s.role, s.content, s.tool, s.result, s.error) for s in steps]
+    assert shown == [
+        ("s1", "user", "I want to return the lamp.", None, None, False),
+        ("s2", "assistant", "Let me look.", "find_order", None, False),
+        ("s3", "assistant", None, "return_item", None, False),
+        ("s4", "tool", None, "find_order", "order 9: lamp, 12.50", False),
+        ("s5", "tool", None, "return_item", "Error: item not found", True),
+        ("s6", "assistant", "Your lamp is returned: 12.50 back.", None, None, False),
+        ("s7", "user", "###STOP###", None, None, False),
+    ]
+    assert steps[1].arguments == '{"user": "ada_b_1"}'
+
+
+def test_grades_are_proposals(runs: list[Parsed]) -> None:
+    verdicts = [run.verdict for run in runs]
+    assert [v and (v.outcome, v.proposed) for v in verdicts] == [
+        ("complete", True),
+        ("partial_minus", True),
+        ("partial_minus", True),
+        ("no_verdict", False),
+    ]
+    assert {v.judge_id for v in verdicts if v} == {"source:tau-bench"}
+    assert verdicts[0] is not None
+    assert verdicts[0].reason == "reward 1; r_actions 1.0"
+    assert verdicts[3] is not None
+    assert verdicts[3].reason == "reward 0.5 is neither 0 nor 1: no class follows from it"
+
+
+def test_a_run_that_failed_in_the_harness(runs: list[Parsed]) -> None:
+    trace = runs[2].trace
+    assert (trace.status, trace.steps, trace.response) == ("error", (), None)
+    assert trace.prompt == "You are Ada. You want to return the lamp."  # from another trial
+    assert trace.workflow == "retail"
+    assert trace.metadata["error"] == "rate limit"
+
+
+def test_a_response_needs_text_of_the_agent(runs: list[Parsed]) -> None:
+    assert runs[1].trace.response is None
+
+
+def test_task_ids_may_be_labels(runs: list[Parsed]) -> None:
+    assert runs[3].trace.task_key == "tau-bench/retail/long label / 7"
+
+
+def test_lines_are_where_runs_start(fixtures: Path, runs: list[Parsed]) -> None:
+    text = (fixtures / "lamp-1-retail.json").read_text().splitlines()
+    assert [run.line for run in runs] == [i for i, t in enumerate(text, 1) if t == "  {"]
+
+
+@pytest.mark.parametrize(
+    ("stem", "model"),
+    [
+        ("sonnet-35-new-retail", "sonnet-35-new"),
+        ("tool-calling-big-model-2-0.0_range_0--1_user-small-llm_0612", "big-model-2"),
+        ("plain", "plain"),
+    ],
+)
+def test_model_comes_from_the_file_name(
+    write: Any, split: Any, raw: Any, stem: str, model: str
+) -> None:
+    taken, _ = split(write(f"{stem}.json", raw[:1]))
+    assert taken[0].trace.model == model
+
+
+def test_domain_without_policy_comes_from_the_file_name(write: Any, split: Any, raw: Any) -> None:
+    raw[0]["traj"] = raw[0]["traj"][1:]
+    assert split(write("x-airline.json", raw[:1]))[0][0].trace.workflow == "airline"
+    assert split(write("x.json", raw[:1]))[0][0].trace.workflow == "tau-bench"
+
+
+def test_workflow_of_the_settings_wins(fixtures: Path, split: Any) -> None:
+    settings = ImportSettings(workflow="shop")
+    taken, _ = split(fixtures / "lamp-1-retail.json", settings)
+    assert {item.trace.workflow for item in taken} == {"shop"}
+    assert taken[0].trace.task_key == "tau-bench/retail/0"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "why"),
+    [
+        ("task_id", None, "field 'task_id': is missing"),
+        ("trial", None, "field 'trial': is missing"),
+        ("trial", -1, "field 'trial': must be a number >= 0, got -1"),
+        ("trial", 0.5, "field 'trial': must be a whole number, got 0.5"),
+        ("traj", "text", "field 'traj': must be a list, got 'text'"),
+        ("traj", [3], "field 'traj': message 1 must be an object"),
+        ("traj", [{"content": "x"}], "field 'traj': message 1 has no role"),
+        ("traj", [{"role": "assistant", "tool_calls": [{}]}], "field 'tool_calls': a call has no"),
+        ("info", [], "field 'info': must be an object, got a list"),
+    ],
+)
+def test_a_malformed_run_is_set_aside_with_its_line(
+    write: Any, split: Any, raw: Any, key: str, value: Any, why: str
+) -> None:
+    raw[1][key] = value
+    path = write("runs.json", json.dumps(raw, indent=1))
+    taken, aside = split(path)
+    assert len(taken) == 3
+    assert aside[0].reason.startswith(why)
+    assert path.read_text().splitlines()[aside[0].line - 1] == " {"
+
+
+@pytest.mark.parametrize("reward", [float("nan"), float("inf"), "1", [], 1.1, -1])
+def test_other_rewards_propose_no_class(write: Any, split: Any, raw: Any, reward: Any) -> None:
+    raw[0]["reward"] = reward
+    taken, _ = split(write("runs.json", raw[:1]))
+    assert taken[0].verdict.outcome == "no_verdict"
+
+
+@pytest.mark.parametrize(("reward", "outcome"), [(1 - 5e-7, "complete"), (True, "complete")])
+def test_reward_has_the_tolerance_of_the_benchmark(
+    write: Any, split: Any, raw: Any, reward: Any, outcome: str
+) -> None:
+    raw[0]["reward"] = reward
+    taken, _ = split(write("runs.json", raw[:1]))
+    assert taken[0].verdict.outcome == outcome
+
+
+def test_a_missing_reward_is_no_grade(write: Any, split: Any, raw: Any) -> None:
+    raw[0]["reward"] = None
+    assert split(write("runs.json", raw[:1]))[0][0].verdict is None
+
+
+def test_the_same_run_twice_is_set_aside(write: Any, split: Any, raw: Any) -> None:
+    taken, aside = split(write("runs.json", json.dumps([raw[0], raw[0]], indent=1)))
+    assert len(taken) == 1
+    assert aside[0].reason.startswith("the same run as on line 2")
+
+
+def test_a_truncated_file_names_the_line(fixtures: Path, write: Any) -> None:
+    text = (fixtures / "lamp-1-retail.json").read_text()
+    path = write("cut.json", text[: text.index('"task_id": "long')])
+    assert detect(path).name == "tau-bench"
+    with pytest.raises(TraceFormatError, match=r"cut\.json, line 60: .*not written to the end"):
+        list(read_traces(path))
+
+
+def test_a_file_cut_between_runs_is_refused(fixtures: Path, write: Any) -> None:
+    text = (fixtures / "lamp-1-retail.json").read_text()
+    path = write("cut.json", text.rstrip()[:-1])
+    with pytest.raises(TraceFormatError, match="line 67: the list is not closed"):
+        list(read_traces(path))
