@@ -11,9 +11,9 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app.access.door import HEALTH, Door, opened_store
+from app.access.sign_in import ROUTES
 from app.session import close_stores, open_store, store_path
-from app.sign_in import ROUTES
-from app.sign_in_door import HEALTH, Door, opened_store
 from calibration.errors import CalibrationError, NotAllowedError
 from calibration.store import Store, is_loopback
 

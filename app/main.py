@@ -5,8 +5,7 @@ from urllib.parse import urlsplit
 
 import streamlit as st
 
-from app import session
-from app.views import frame
+from app import frame, session
 from calibration.store import Store
 
 FOR_LEADS = ("overview", "agreement", "adjudicate", "reviewers", "judge", "asr", "data", "start")
@@ -14,6 +13,19 @@ FOR_LEADS = ("overview", "agreement", "adjudicate", "reviewers", "judge", "asr",
 FOR_ADMINS = ("people",)
 
 TITLES = {"asr": "ASR", "start": "Set up"}
+
+# By address: links that people keep stay true wherever a script lies.
+SCRIPTS = {
+    "overview": "views/overview.py",
+    "agreement": "views/agreement/page.py",
+    "adjudicate": "views/adjudicate/page.py",
+    "reviewers": "views/reviewers/page.py",
+    "judge": "views/judge/page.py",
+    "asr": "views/success_rate/page.py",
+    "data": "views/data/page.py",
+    "start": "views/start.py",
+    "people": "views/people.py",
+}
 
 
 def _title(name: str) -> str:
@@ -47,7 +59,7 @@ def _pages(store: Store | None) -> list[st.Page]:
     def page(name: str, open_to_them: bool, whom: str) -> st.Page:
         is_default = name == default
         if open_to_them:
-            return st.Page(f"views/{name}.py", title=_title(name), default=is_default)
+            return st.Page(SCRIPTS[name], title=_title(name), url_path=name, default=is_default)
         return st.Page(
             _closed(name, whom), title=_title(name), url_path=name, default=is_default,
             visibility="hidden",
@@ -55,7 +67,7 @@ def _pages(store: Store | None) -> list[st.Page]:
 
     overview, *others = (page(name, lead, "leads") for name in FOR_LEADS)
     others += [page(name, admin, "admins") for name in FOR_ADMINS]
-    certificate = st.Page("views/certify.py", title="Certificate")
+    certificate = st.Page("views/certificate/page.py", title="Certificate", url_path="certify")
     if leads:
         return [overview, label, certificate, *others]
     return [label, certificate, overview, *others]

@@ -1,4 +1,7 @@
-"""Charts that several pages share. Text from traces never enters one as markup."""
+"""Charts: estimates with intervals, series over weeks, confusion, cost.
+
+What a colour says is also said by a shape or a word. Names from the data are drawn, never markup.
+"""
 
 from collections.abc import Sequence
 from datetime import date, timedelta
@@ -8,7 +11,10 @@ import pandas as pd
 import streamlit as st
 from pandas.io.formats.style import Styler
 
+from calibration.analyses.reviewers.drift import Checks
+from calibration.reporting.document import Table, Trend
 from calibration.statistics.estimate import Estimate
+from calibration.text import shown
 
 ROW_HEIGHT = 34
 
@@ -16,6 +22,13 @@ BLUE, ORANGE, GREY = "#4a8abf", "#d0743f", "#7d8590"
 
 # Of parts of a whole, in order; apart from each other for the colour-blind too.
 PARTS = ("#4a8abf", "#8fc1e3", "#d0743f", "#8a5fa8", "#7d8590")
+
+
+LONGEST = 44
+
+LETTERS = 12
+
+PERCENT, POINTS, TIMES = ".0%", "+.0f", ".1f"
 
 
 def interval_chart(
@@ -241,3 +254,258 @@ def figure(estimate: Estimate, digits: int = 3) -> str:
     ends = [round(x, digits) + 0.0 for x in (estimate.value, *(estimate.interval or ()))]
     value, *limits = (f"{x:.{digits}f}" for x in ends)
     return f"{value} [{', '.join(limits)}]" if limits else value
+
+
+def checks_chart(checks: Checks, *, title: str) -> None:
+    """Draw the share of hits by block of checks with intervals, and the sum below it."""
+    shown = [(first, last, e) for first, last, e in checks.blocks if e.value is not None]
+    if not shown:
+        st.text(f"{title}: no checks yet.")
+        return
+    drift = checks.drift
+    scale = alt.Scale(domain=[0, max(10, drift.n) + 1], nice=False)
+    said = "; ".join(f"checks {first} to {last} {figure(e)}" for first, last, e in shown)
+    st.caption(title)
+    st.altair_chart(
+        _blocks(pd.DataFrame(_rows(shown)), scale), width="stretch", alt=f"{title}: {said}"
+    )
+    if drift.limit is not None:
+        at = "not marked" if drift.marked_at is None else f"marked at check {drift.marked_at}"
+        st.altair_chart(_sums(checks, scale), width="stretch", alt=f"{title}, sum: {at}")
+
+
+def _rows(shown: list[tuple[int, int, Estimate]]) -> list[dict[str, object]]:
+    return [
+        {
+            "middle": (first + last) / 2,
+            "checks": f"{first} to {last}",
+            "value": e.value,
+            "low": e.interval[0] if e.interval else e.value,
+            "high": e.interval[1] if e.interval else e.value,
+            "text": figure(e),
+        }
+        for first, last, e in shown
+    ]
+
+
+def _blocks(frame: pd.DataFrame, scale: alt.Scale) -> alt.LayerChart | alt.FacetChart:
+    x = alt.X("middle:Q", scale=scale, title=None, axis=alt.Axis(labels=False, ticks=False))
+    y = alt.Y(
+        "low:Q", title="share of hits", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(tickCount=5)
+    )
+    base = alt.Chart(frame).encode(x=x)
+    return alt.layer(
+        base.mark_rule(strokeWidth=2.5, color=BLUE, opacity=0.6).encode(y=y, y2="high:Q"),
+        base.mark_point(size=90, filled=True, opacity=1, color=BLUE).encode(
+            y="value:Q",
+            tooltip=[
+                alt.Tooltip("checks:N", title="checks"),
+                alt.Tooltip("text:N", title="share of hits"),
+            ],
+        ),
+    ).properties(height=170)
+
+
+def _sums(checks: Checks, scale: alt.Scale) -> alt.LayerChart | alt.FacetChart:
+    drift = checks.drift
+    limit = drift.limit or 0.0
+    frame = pd.DataFrame(
+        {
+            "check": range(drift.baseline, drift.baseline + len(drift.path) + 1),
+            "sum": [0.0, *drift.path],
+        }
+    )
+    top = max(limit, *frame["sum"]) * 1.15
+    x = alt.X("check:Q", scale=scale, title="check", axis=alt.Axis(tickMinStep=1, grid=False))
+    y = alt.Y(
+        "sum:Q", title="sum", scale=alt.Scale(domain=[0, top], nice=False),
+        axis=alt.Axis(tickCount=3),
+    )  # fmt: skip
+    line = pd.DataFrame({"limit": [limit], "text": [f"limit {limit:.1f}"]})
+    rule = alt.Chart(line)
+    parts: list[alt.Chart] = [
+        alt.Chart(frame)
+        .mark_line(color=BLUE, strokeWidth=2, interpolate="step-after")
+        .encode(x=x, y=y, tooltip=["check:Q", alt.Tooltip("sum:Q", format=".2f")]),
+        rule.mark_rule(strokeDash=[4, 4], color=GREY).encode(y="limit:Q"),
+        rule.mark_text(align="left", dx=4, dy=-7, fontSize=11, color=ink()).encode(
+            x=alt.value(0), y="limit:Q", text="text:N"
+        ),
+    ]
+    if drift.marked_at is not None:
+        at = pd.DataFrame(
+            {
+                "check": [drift.marked_at],
+                "sum": [drift.path[drift.marked_at - drift.baseline - 1]],
+                "text": [f"marked at check {drift.marked_at}"],
+            }
+        )
+        mark = alt.Chart(at).encode(x="check:Q", y="sum:Q")
+        parts += [
+            mark.mark_point(size=130, shape="triangle-up", filled=True, color=ORANGE, opacity=1)
+            .encode(tooltip=["text:N"]),
+            mark.mark_text(align="right", dx=-10, fontSize=11, color=ink()).encode(text="text:N"),
+        ]  # fmt: skip
+    return alt.layer(*parts).properties(height=170)
+
+
+def mark_chart(table: Table, *, axis: str) -> None:
+    """Draw the marks of a table, a row each, with name and value beside them."""
+    drawn = [(row, row.mark) for row in table.rows if row.mark is not None]
+    if not drawn or table.scale is None:
+        return
+    unit = table.scale_labels[1].rpartition(" ")[2]
+    by = 100.0 if unit == "pp" else 1.0
+    frame = pd.DataFrame(
+        [
+            {
+                "name": _label(row.cells, flagged=row.flagged),
+                "text": ", ".join(f"{h} {c}" for h, c in zip(table.head, row.cells, strict=True)),
+                "value": by * mark.value,
+                "low": by * (mark.value if mark.low is None else mark.low),
+                "high": by * (mark.value if mark.high is None else mark.high),
+                "target": None if mark.target is None else by * mark.target,
+                "zero": 0.0,
+                "hollow": mark.hollow,
+            }
+            for row, mark in drawn
+        ]
+    )
+    reach = (by * table.scale[0], by * table.scale[1])
+    number = {"%": PERCENT, "pp": POINTS, "x": TIMES}.get(unit, ".2f")
+    st.altair_chart(
+        _marks(frame, reach, axis, number, bars=table.bars),
+        width="stretch",
+        alt=f"{table.title}: " + "; ".join(_words(row.cells) for row, _ in drawn),
+    )
+
+
+def _label(cells: Sequence[str], *, flagged: bool) -> str:
+    name = shown(cells[0], most=LONGEST)
+    value = cells[1] if len(cells) < 6 else ""
+    # An em space: a chart makes one blank of several.
+    return "\u2003".join(part for part in (name, value, "(moved)" if flagged else "") if part)
+
+
+def _words(cells: Sequence[str]) -> str:
+    return " ".join(shown(cell, most=120) for cell in cells[:2])
+
+
+def _marks(
+    frame: pd.DataFrame, reach: tuple[float, float], axis: str, number: str, *, bars: bool
+) -> alt.LayerChart | alt.FacetChart:
+    base = alt.Chart(frame)
+    y = alt.Y(
+        "name:N", sort=list(frame["name"]), title=None,
+        axis=alt.Axis(labelLimit=470, labelPadding=8, labelFlush=False, labelColor=ink(),
+                      labelFontSize=LETTERS, ticks=False, domain=False),
+    )  # fmt: skip
+    scale = alt.Scale(domain=list(reach), clamp=True, nice=False)
+    look = _axis(number)
+    x = alt.X("low:Q", scale=scale, title=axis, axis=look)
+    tooltip = [alt.Tooltip("text:N", title=" ")]
+    layers = []
+    if bars:
+        layers.append(
+            base.mark_bar(color=BLUE, opacity=0.35, height=14).encode(
+                y=y, x=alt.X("zero:Q", scale=scale, title=axis, axis=look), x2="value:Q",
+                tooltip=tooltip,
+            )
+        )  # fmt: skip
+    layers += [
+        base.mark_rule(strokeWidth=2.5, color=BLUE, opacity=0.7).encode(y=y, x=x, x2="high:Q"),
+        base.mark_point(size=90, strokeWidth=2, opacity=1).encode(
+            y=y, x=alt.X("value:Q", scale=scale, title=axis, axis=look),
+            fill=alt.condition("datum.hollow", alt.value("transparent"), alt.value(BLUE)),
+            stroke=alt.value(BLUE), tooltip=tooltip,
+        ),
+    ]  # fmt: skip
+    if frame["target"].notna().any():
+        aims = base.transform_filter("isValid(datum.target)")
+        layers.append(
+            aims.mark_tick(color=GREY, thickness=2, size=24).encode(
+                y=y, x=alt.X("target:Q", scale=scale, title=axis, axis=look)
+            )
+        )
+    return alt.layer(*layers).properties(height=alt.Step(ROW_HEIGHT))
+
+
+def _axis(number: str) -> alt.Axis:
+    return alt.Axis(
+        tickCount=6, format=number, labelColor=ink(), titleColor=ink(), labelFontSize=LETTERS
+    )
+
+
+def series_chart(trend: Trend, *, axis: str) -> None:
+    """Draw a value with its limits each week, the smooth line, and the weeks that stand out."""
+    frame = pd.DataFrame(
+        [
+            {"week": p.label, "value": p.value, "low": p.low, "high": p.high, "smooth": p.smooth,
+             "marked": p.marked, "word": "anomaly" if p.marked else ""}
+            for p in trend.points
+        ]
+    )  # fmt: skip
+    if frame["value"].isna().all():
+        return
+    chart = alt.layer(*_series(frame, axis, trend.smooth_name))
+    st.altair_chart(chart.properties(height=280), width="stretch", alt=trend.describes)
+    said = [f"Dot with bar: {trend.value_name}."]
+    if (frame["value"].notna() & frame["low"].isna()).any():
+        said.append("Hollow: too few runs for an interval.")
+    if frame["smooth"].notna().any():
+        said.append(f"Dashed line: {trend.smooth_name}.")
+    if frame["marked"].any():
+        said.append(f"Ring and the word anomaly: {trend.mark_name}.")
+    st.text(" ".join(said))
+
+
+def _series(frame: pd.DataFrame, axis: str, smooth: str) -> list[alt.Chart]:
+    """Return the layers of a series, those alone that have a mark: else an image has no name."""
+    base = alt.Chart(frame)
+    x = alt.X(
+        "week:O", title="ISO week (UTC)", sort=list(frame["week"]),
+        axis=alt.Axis(
+            labelAngle=0, labelOverlap=True, labelFlush=False, labelColor=ink(),
+            titleColor=ink(), labelFontSize=LETTERS,
+        ),
+    )  # fmt: skip
+    look = _axis(".2f")
+
+    def y(field: str) -> alt.Y:
+        return alt.Y(field, title=axis, axis=look, scale=alt.Scale(zero=False, nice=True))
+
+    tooltip = [
+        alt.Tooltip("week:N"), alt.Tooltip("value:Q", format=".3f"),
+        alt.Tooltip("low:Q", format=".3f"), alt.Tooltip("high:Q", format=".3f"),
+        alt.Tooltip("smooth:Q", format=".3f", title=smooth),
+    ]  # fmt: skip
+    layers = []
+    if frame["low"].notna().any():
+        layers.append(
+            base.transform_filter("isValid(datum.low)")
+            .mark_rule(strokeWidth=2.5, color=BLUE, opacity=0.6)
+            .encode(x=x, y=y("low:Q"), y2="high:Q")
+        )
+    if frame["smooth"].notna().any():
+        layers.append(
+            base.transform_filter("isValid(datum.smooth)")
+            .mark_line(color=ORANGE, strokeWidth=2.5, strokeDash=[6, 3])
+            .encode(x=x, y=y("smooth:Q"))
+        )
+    layers.append(
+        base.transform_filter("isValid(datum.value)")
+        .mark_point(size=80, strokeWidth=2, opacity=1)
+        .encode(
+            x=x, y=y("value:Q"), tooltip=tooltip, stroke=alt.value(BLUE),
+            fill=alt.condition("isValid(datum.low)", alt.value(BLUE), alt.value("transparent")),
+        )
+    )  # fmt: skip
+    if frame["marked"].any():
+        odd = base.transform_filter("datum.marked").encode(x=x, y=y("value:Q"))
+        layers += [
+            odd.mark_point(size=330, strokeWidth=2.5, color=ORANGE, filled=False),
+            odd.mark_text(align="right", dx=-16, color=ink(), fontWeight="bold").encode(
+                text="word:N"
+            ),
+        ]
+    return layers

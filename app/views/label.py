@@ -2,10 +2,9 @@
 
 import streamlit as st
 
-from app import outbox, session
-from app.components import plain_view, trace_view
-from app.desk_data import desk_data
-from app.views import frame
+from app import frame, session
+from app.desk import component, plain
+from app.desk.data import desk_data
 from calibration.errors import CalibrationError, UncertifiedReviewerError
 from calibration.records import Reviewer
 from calibration.store import Batch, Store
@@ -79,21 +78,21 @@ def _sidebar(store: Store, reviewer: Reviewer, batch: Batch, batches: list[Batch
 
 
 def _receive() -> None:
-    outbox.receive(PAGE)
+    component.receive(PAGE)
 
 
 @st.fragment
 def _desk(reviewer: Reviewer, batch: Batch) -> None:
     store = session.require_store()  # of this run: a fragment outlives the one that drew it
-    receipts = outbox.receipts(PAGE, reviewer.reviewer_id, batch.batch_id)
+    receipts = component.receipts(PAGE, reviewer.reviewer_id, batch.batch_id)
     try:
         data = desk_data(store, reviewer, batch.batch_id, receipts)
     except UncertifiedReviewerError as error:
         _certificate_first(error)
         return
     if batch.purpose == "exam" and data["state"] == "finished":
-        st.page_link("views/certify.py", label="See your result on the Certificate page")
-    trace_view.trace_view(data, on_outbox_change=_receive)
+        st.page_link("views/certificate/page.py", label="See your result on the Certificate page")
+    component.trace_view(data, on_outbox_change=_receive)
 
 
 def _certificate_first(error: UncertifiedReviewerError) -> None:
@@ -101,7 +100,7 @@ def _certificate_first(error: UncertifiedReviewerError) -> None:
         st.header("This batch asks for a certificate", anchor=False)
         said = str(error)
         st.text(f"{said[0].upper()}{said[1:]}.")
-        st.page_link("views/certify.py", label="Go to the Certificate page")
+        st.page_link("views/certificate/page.py", label="Go to the Certificate page")
 
 
 def _page() -> None:
@@ -137,7 +136,7 @@ def _page() -> None:
     except UncertifiedReviewerError as error:
         _certificate_first(error)
     else:
-        plain_view.plain_view(store, reviewer.reviewer_id, batch.batch_id)
+        plain.plain_view(store, reviewer.reviewer_id, batch.batch_id)
 
 
 _page()

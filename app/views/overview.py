@@ -5,9 +5,8 @@ from datetime import UTC, datetime
 import pandas as pd
 import streamlit as st
 
-from app import session
+from app import frame, session
 from app.components.charts import day_chart, figure
-from app.views import frame
 from calibration.analyses.reviewers.progress import (
     Lease,
     Progress,

@@ -7,8 +7,7 @@ from datetime import datetime
 import pandas as pd
 import streamlit as st
 
-from app import session
-from app.views import frame
+from app import frame, session
 from calibration.errors import CalibrationError
 from calibration.records import ROLES
 from calibration.store import Access, Store, generated_passphrase

@@ -99,7 +99,7 @@ def _traces() -> None:
     st.text("Bring in what your agent did: tau-bench or tau2-bench results, or JSONL or CSV.")
     st.text(f"{n:,} traces are in the store." if n else "No traces are in the store yet.")
     if store is not None:
-        st.page_link("views/data.py", label="Choose files and look at them on the Data page")
+        st.page_link("views/data/page.py", label="Choose files and look at them on the Data page")
     _command("import results/*.json --workflow NAME --ceiling 0.30 --unit ticket")
 
 

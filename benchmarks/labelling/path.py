@@ -6,8 +6,8 @@ Processor time of this process, for the machine may be busy with something else.
 import time
 from pathlib import Path
 
-from app.desk_data import desk_data
-from app.labelling import Receipts, apply_events
+from app.desk.data import desk_data
+from app.desk.events import Receipts, apply_events
 from benchmarks.labelling.report import Times
 from calibration.records import LabelDraft
 from calibration.store import Store

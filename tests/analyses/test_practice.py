@@ -6,8 +6,8 @@ from uuid import uuid4
 
 import pytest
 
-from app.desk_data import desk_data
-from app.labelling import Receipts
+from app.desk.data import desk_data
+from app.desk.events import Receipts
 from calibration.analyses.reviewers.practice import add_practice, lesson
 from calibration.errors import InputError
 from calibration.records import LabelDraft, Trace

@@ -13,6 +13,15 @@ from calibration.store import sign_in
 from tests.analyses.worlds import World, make_world
 
 MAIN = Path(__file__).parents[2] / "app" / "main.py"
+SCRIPTS = {
+    name: f"views/{folder}/page.py" if folder else f"views/{name}.py"
+    for name, folder in {
+        **dict.fromkeys(("overview", "label", "start", "people"), ""),
+        **{page: page for page in ("agreement", "adjudicate", "reviewers", "judge", "data")},
+        "asr": "success_rate",
+        "certify": "certificate",
+    }.items()
+}
 
 OpenApp = Callable[..., AppTest]
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import judge_data
-from app.judge_data import Asked, Found
+from app.views.judge import data
+from app.views.judge.data import Asked, Found
 from calibration.analyses.demo import JUDGE
 from calibration.records import Evidence, Verdict
 from calibration.store import Store
@@ -39,7 +39,7 @@ def found_in(store: Store, judge_id: str) -> Found:
         path=str(store.path), batch_id="production-001", judge_id=judge_id, design="production",
         state=(*store.result_state(), store.taxonomy().fingerprint, "here"),
     )  # fmt: skip
-    return judge_data.analysed(asked, store)
+    return data.analysed(asked, store)
 
 
 def judged(made: World) -> None:

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import adjudicating, session
-from app.desk_data import team_handbook
-from app.labelling import Receipts, apply_events
+from app import session
+from app.desk import adjudicating
+from app.desk.data import team_handbook
+from app.desk.events import Receipts, apply_events
 from calibration.analyses.reviewers.adjudication import adjudication_work, handbook_proposals
 from calibration.errors import NotAllowedError
 from calibration.records import Reviewer
@@ -22,7 +23,7 @@ from tests.browser.samples import sample_trace
 
 _tokens = count(1)
 
-VIEW = Path(__file__).parents[2] / "app" / "views" / "adjudicate.py"
+VIEW = Path(__file__).parents[2] / "app" / "views" / "adjudicate" / "page.py"
 
 LEA = Reviewer(reviewer_id="lea", name="Lea", role="lead")
 

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import agreement_steps, session
+from app import session
 from app.components.charts import figure
+from app.views.agreement import steps
 from calibration.analyses.agreement import traces
 from calibration.analyses.agreement.analysis import AgreementAnalysis, analyse_agreement
 from calibration.analyses.agreement.recommendations import next_steps
@@ -323,10 +324,10 @@ def test_the_files_parse_and_who_takes_them_is_written_down(
     demo: AgreementAnalysis, store_file: Path
 ) -> None:
     with Store.open(store_file) as store:
-        written = agreement_steps.written(store, demo, "lea", agreement_steps.as_json)
+        written = steps.written(store, demo, "lea", steps.as_json)
         assert json.loads(written)["next_steps"]
         assert len(store.exposure_frame()) == 300
-        rows = agreement_steps.written(store, demo, None, csv_exports.ratings)
+        rows = steps.written(store, demo, None, csv_exports.ratings)
         parsed = list(csv.DictReader(io.StringIO(rows, newline="")))
         assert list(parsed[0]) == ["item", "rater", "label"]
         assert len(parsed) == 600

@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner
 from streamlit.testing.v1 import AppTest
 
-from app import asr_data, asr_work
-from app.asr_data import Asked, Found
 from app.session import open_store
+from app.views.success_rate import data, work
+from app.views.success_rate.data import Asked, Found
 from calibration.cli import main
 from calibration.reporting.document import Table
 from calibration.store import Store
@@ -66,7 +66,7 @@ def found_in(path: Path, **asked: Any) -> Found:
     """Return what the page makes of the store, with the arguments of the command line."""
     with Store.open(path) as store:
         options = {"judge_id": "judge-1", "since": None, "until": None, "workflow": None}
-        return asr_data.reported(
+        return data.reported(
             Asked(
                 path=str(store.path), batch_id="production-001", models=True,
                 state=(*store.result_state(), "here", *map(str, asked.values())),
@@ -211,7 +211,7 @@ def test_the_files_are_those_of_the_command_line(filled: MakeStore, store_file: 
     assert out.read_text("utf-8") == found.file("html")
     printed("--work", str(store_file.parent / "todo"))
     with Store.open(store_file) as store:
-        shown = asr_work._csv(store, found, "abandoned", "lea")
+        shown = work._csv(store, found, "abandoned", "lea")
         assert set(store.exposure_frame()["reviewer_id"]) == {"lea"}
     assert (store_file.parent / "todo" / "abandoned.csv").read_text("utf-8") == shown.replace(
         "\r\n", "\n"

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import certificate_data, session
+from app import session
+from app.views.certificate import data
 from calibration.analyses.reviewers.examinations import Examiner
 from calibration.store import Store
 from calibration.store.leases import CertificateDemand
@@ -18,7 +19,7 @@ from tests.app.conftest import OpenApp
 @pytest.fixture
 def anna(store_file: Path, open_app: OpenApp, monkeypatch: pytest.MonkeyPatch) -> Examinee:
     clock = set_clock(monkeypatch)
-    monkeypatch.setattr(certificate_data, "now", clock)
+    monkeypatch.setattr(data, "now", clock)
     Store.open(store_file, create=True).close()
     store = session.open_store(session.store_path())
     store.add_reviewer("Anna")
@@ -28,7 +29,7 @@ def anna(store_file: Path, open_app: OpenApp, monkeypatch: pytest.MonkeyPatch) -
 
 def page(open_app: OpenApp, who: str = ME) -> AppTest:
     app = open_app(reviewer=who)
-    app.switch_page("views/certify.py").run()
+    app.switch_page("views/certificate/page.py").run()
     assert not app.exception
     return app
 
@@ -48,7 +49,7 @@ def keys(app: AppTest) -> set[str]:
 
 def test_without_a_person_it_asks_who_it_is(anna: Examinee, open_app: OpenApp) -> None:
     app = open_app()
-    app.switch_page("views/certify.py").run()
+    app.switch_page("views/certificate/page.py").run()
     assert "say who you are" in words(app)
 
 

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import judge_data, session
+from app import session
 from app.components.charts import figure
-from app.judge_data import Found
+from app.views.judge import data
+from app.views.judge.data import Found
 from calibration.analyses.agreement.traces import TraceSet
 from calibration.analyses.demo import JUDGE
 from calibration.analyses.judge import traces
@@ -60,7 +61,7 @@ def test_can_i_use_this_judge(demo: Found, open_app: OpenApp) -> None:
 def test_for_what(demo: Found, open_app: OpenApp) -> None:
     app = page(open_app(), "judge")
     with Store.open(session.store_path()) as store:
-        groups = judge_data.grouped(demo.asked, "week", store)
+        groups = data.grouped(demo.asked, "week", store)
     assert "Share of production traces, corrected" in described(app)
     assert table(app, "from").count("own labels") == 3
     said = texts(app)
@@ -176,7 +177,7 @@ def test_a_click_works_nothing_out_again(
         raise AssertionError("worked out again")
 
     for name in ("analyse_judge", "diagnose_judge", "judged_traces", "analyse_groups"):
-        monkeypatch.setattr(judge_data, name, never)
+        monkeypatch.setattr(data, name, never)
     click(app, "two_way", 0, "partial_plus")
     click(app, "questions", 0, "accuracy")
 

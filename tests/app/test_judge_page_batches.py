@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from app import judge_list, judge_steps, session
-from app.judge_data import Found
+from app import session
+from app.views.judge import listing, steps
+from app.views.judge.data import Found
 from calibration.analyses.demo import JUDGE
 from calibration.analyses.judge import traces
 from calibration.analyses.sampling.draw import SELECTION
@@ -153,7 +154,7 @@ def test_the_files_parse_guard_formulas_and_write_down_who_takes_them(
     with Store.open(store_file) as store:
         store.add_reviewer("Lea", role="lead")
         found = found_in(store, "judge-1")
-        data = json.loads(judge_steps.written(store, found, "lea", judge_steps.as_json))
+        data = json.loads(steps.written(store, found, "lea", steps.as_json))
         assert data["judge_id"] == "judge-1"
         assert data["confusion"]["counts"][1][0] == 4
         seen = store.exposure_frame()
@@ -163,14 +164,14 @@ def test_the_files_parse_guard_formulas_and_write_down_who_takes_them(
         assert [row["trace_id"] for row in rows] == list(chosen.trace_ids)
         assert {row["judge_reason"] for row in rows} == {"'=1+1 looks partial_plus"}
         assert rows[0]["class of ann"] == "partial_plus"
-        assert judge_list._csv(store, found, chosen, None) == csv_exports.judge_traces_csv(
+        assert listing._csv(store, found, chosen, None) == csv_exports.judge_traces_csv(
             found.traces, chosen
         )
 
 
 def test_calibrated_labels_are_of_every_trace(demo: Found, store_file: Path) -> None:
     with Store.open(store_file) as store:
-        rows = list(csv.DictReader(io.StringIO(judge_steps.labels(store, demo))))
+        rows = list(csv.DictReader(io.StringIO(steps.labels(store, demo))))
     assert len(rows) == 2_000
     assert float(rows[0]["complete"]) > 0
 

@@ -128,7 +128,7 @@ def test_answers_have_shortcuts(plain: AppTest) -> None:
     assert plain.button(key="answer_no").proto.shortcut.lower() == "n"
 
 
-@pytest.mark.parametrize("page", ["views/agreement.py", "views/asr.py"])
+@pytest.mark.parametrize("page", ["views/agreement/page.py", "views/success_rate/page.py"])
 def test_the_other_pages_open_on_an_unlabelled_store(
     store_file: Path, open_app: OpenApp, page: str
 ) -> None:

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from app.desk_data import bounded, desk_data
-from app.labelling import Receipts, apply_events
+from app.desk.data import bounded, desk_data
+from app.desk.events import Receipts, apply_events
 from calibration.store import Store
 from tests.browser.samples import build_store
 

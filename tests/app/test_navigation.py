@@ -8,7 +8,7 @@ from streamlit.testing.v1 import AppTest
 
 from app import session
 from calibration.store import Store, sign_in
-from tests.app.conftest import OpenApp
+from tests.app.conftest import SCRIPTS, OpenApp
 from tests.app.test_result_pages import texts
 from tests.browser.samples import build_store
 
@@ -47,7 +47,7 @@ def signed_in(team: Path, quick_hashes: None, monkeypatch: pytest.MonkeyPatch) -
 
 def at(app: AppTest, name: str) -> str:
     """Open the page at an address; return what it says."""
-    app.switch_page(f"views/{name}.py").run()
+    app.switch_page(SCRIPTS[name]).run()
     assert not app.exception
     return texts(app)
 

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import session
-from app.views import frame
+from app import frame, session
 from calibration.errors import InputError
 from calibration.store import Store, sign_in
 from tests.app.conftest import OpenApp

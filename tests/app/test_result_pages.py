@@ -4,12 +4,12 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from calibration.store import Store
-from tests.app.conftest import OpenApp
+from tests.app.conftest import SCRIPTS, OpenApp
 from tests.browser.samples import build_store, sample_trace
 
 
 def page(app: AppTest, name: str) -> AppTest:
-    app.switch_page(f"views/{name}.py").run()
+    app.switch_page(SCRIPTS[name]).run()
     assert not app.exception
     return app
 

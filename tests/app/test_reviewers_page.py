@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import certificate_data, session
-from app.desk_data import desk_data
-from app.labelling import Receipts, apply_events
+from app import session
+from app.desk.data import desk_data
+from app.desk.events import Receipts, apply_events
+from app.views.certificate import data
 from calibration.analyses.demo import build_demo
 from calibration.analyses.reviewers.examinations import Examiner
 from calibration.records import Reviewer
@@ -25,7 +26,7 @@ from tests.browser.samples import build_store
 from tests.store.builders import COMPLETE
 from tests.store.inserts import World, make_world
 
-VIEW = Path(__file__).parents[2] / "app" / "views" / "reviewers.py"
+VIEW = Path(__file__).parents[2] / "app" / "views" / "reviewers" / "page.py"
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +84,7 @@ def test_a_lead_sees_what_certificate_each_one_has(
     store_file: Path, open_app: OpenApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = set_clock(monkeypatch)
-    monkeypatch.setattr(certificate_data, "now", clock)
+    monkeypatch.setattr(data, "now", clock)
     made = make_small(store_file)
     made.store.add_reviewer("Lea", role="lead")
     for name in ("Ann", "Ben", "Cy", "Di"):

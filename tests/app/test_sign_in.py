@@ -16,8 +16,8 @@ from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
 from app import asgi, session
-from app.sign_in import ROUTES
-from app.sign_in_door import HEALTH, Door
+from app.access.door import HEALTH, Door
+from app.access.sign_in import ROUTES
 from calibration.errors import NotAllowedError
 from calibration.store import Store, sign_in
 

@@ -1,0 +1,253 @@
+"""Signing in and out, the first admin, and changing one's passphrase: plain forms."""
+
+from collections.abc import Callable
+from typing import TypeAlias
+from urllib.parse import parse_qs, urlsplit
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from app import session
+from app.access import pages as html
+from app.access.door import SIGN_IN, SIGN_OUT, is_forwarded, is_local, opened_store
+from calibration.errors import CalibrationError, SignInError
+from calibration.records import Reviewer
+from calibration.store import Store
+
+PASSPHRASE = "/passphrase"
+
+MOST_BYTES = 8_192
+
+KEPT_S = 7 * 24 * 3600
+
+UNKEPT = {"cache-control": "no-store"}
+
+DIFFERENT = "The two passphrases are not the same."
+
+LOST = "No passphrase, or forgotten? An admin makes a new one on the People page."
+
+
+Fields: TypeAlias = dict[str, str]
+
+
+async def sign_in(request: Request) -> Response:
+    """Show the form, or the one for the first admin, and take it."""
+    store = await run_in_threadpool(opened_store)
+    if store is None or store.identities() == "open":
+        return RedirectResponse("/", 303, headers=UNKEPT)
+    if request.method == "POST":
+        sent = await _sent(request)
+        if isinstance(sent, Response):
+            return sent
+        act = _first_admin if sent.get("form") == "first" else _known_person
+        return await run_in_threadpool(act, store, request, sent)
+    to = _next(request.query_params.get("next"))
+    if _person(store, request) is not None:
+        return RedirectResponse(to, 303, headers=UNKEPT)
+    return await run_in_threadpool(_form, store, request, to)
+
+
+async def sign_out(request: Request) -> Response:
+    """End the session of the cookie and take the cookie back."""
+    sent = await _sent(request)
+    if isinstance(sent, Response):
+        return sent
+    store, token = await run_in_threadpool(opened_store), request.cookies.get(session.COOKIE)
+    if store is not None and token:
+        await run_in_threadpool(store.end_session, token)
+    answer = RedirectResponse(SIGN_IN, 303, headers=UNKEPT)
+    answer.delete_cookie(session.COOKIE, path="/", httponly=True, samesite="strict")
+    return answer
+
+
+async def passphrase(request: Request) -> Response:
+    """Let somebody who has signed in change their passphrase."""
+    store = await run_in_threadpool(opened_store)
+    person = None if store is None else _person(store, request)
+    if store is None or person is None:
+        return RedirectResponse("/", 303, headers=UNKEPT)
+    if request.method == "GET":
+        return _change_form(person.name)
+    sent = await _sent(request)
+    if isinstance(sent, Response):
+        return sent
+    if sent.get("new") != sent.get("again"):
+        return _change_form(person.name, DIFFERENT)
+
+    def change() -> str:
+        return store.change_passphrase(
+            person.reviewer_id, sent.get("passphrase", ""), sent.get("new", ""), _address(request)
+        )
+
+    return await run_in_threadpool(
+        _let_in, request, "/", change, lambda trouble, _name: _change_form(person.name, trouble)
+    )
+
+
+ROUTES = (
+    Route(SIGN_IN, sign_in, methods=["GET", "POST"]),
+    Route(SIGN_OUT, sign_out, methods=["POST"]),
+    Route(PASSPHRASE, passphrase, methods=["GET", "POST"]),
+)
+
+
+def _known_person(store: Store, request: Request, sent: Fields) -> Response:
+    to, name = _next(sent.get("next")), sent.get("name", "")
+    return _let_in(
+        request,
+        to,
+        lambda: store.verify_sign_in(name, sent.get("passphrase", ""), _address(request)),
+        lambda trouble, _: _form(store, request, to, trouble, name),
+    )
+
+
+def _first_admin(store: Store, request: Request, sent: Fields) -> Response:
+    to, name = _next(sent.get("next")), sent.get("name", "")
+    if not _may_be_first(request) or sent.get("new") != sent.get("again"):
+        return _form(store, request, to, DIFFERENT, name)
+    return _let_in(
+        request,
+        to,
+        lambda: store.make_first_admin(name, sent.get("new", "")),
+        lambda trouble, _: _form(store, request, to, trouble, name),
+    )
+
+
+def _let_in(
+    request: Request,
+    to: str,
+    token_of: Callable[[], str],
+    again: Callable[[str, str], Response],
+) -> Response:
+    """Hand out the cookie of a new session, or the form once more with what was wrong."""
+    try:
+        token = token_of()
+    except SignInError as error:
+        answer = again(str(error), "")
+        answer.status_code = 429 if error.wait_s else 403
+        if error.wait_s:
+            answer.headers["retry-after"] = f"{error.wait_s:.0f}"
+        return answer
+    except CalibrationError as error:
+        return again(_sentence(str(error)), "")
+    answer = RedirectResponse(to, 303, headers=UNKEPT)
+    answer.set_cookie(
+        session.COOKIE, token, max_age=KEPT_S, path="/", httponly=True, samesite="strict",
+        secure=request.url.scheme == "https",
+    )  # fmt: skip
+    return answer
+
+
+# Pages
+
+
+def _form(store: Store, request: Request, to: str, trouble: str = "", name: str = "") -> Response:
+    who = html.Field("name", "Name", "username", kind="text", value=name[:80])
+    if not store.wants_first_admin():
+        parts = [
+            html.form(SIGN_IN, "Sign in", (who, html.PASSPHRASE), kept={"next": to},
+                      trouble=trouble),
+            html.hint(LOST),
+        ]  # fmt: skip
+        if request.headers.get("sec-fetch-site") == "cross-site":
+            # A strict cookie stays at home when a link on another site was followed.
+            parts.append(html.link("You have signed in already? Go on.", to))
+        return _page("Sign in", *parts, status=403 if trouble else 200)
+    if not _may_be_first(request):
+        return _page(
+            "Nobody can sign in yet",
+            html.said("Whoever runs this server makes the first admin, on its machine:"),
+            html.command(session.command('reviewer "NAME" --role admin')),
+            html.command(session.command('passphrase "NAME"')),
+            status=403,
+        )
+    return _page(
+        "Make the first admin",
+        html.said(
+            "Nobody can sign in to this store yet. The first admin adds the others, on the People "
+            "page. For a demo in which everybody picks a name:"
+        ),
+        html.command(session.command("identities open")),
+        html.form(SIGN_IN, "Make me the admin", (who, html.NEW, html.AGAIN),
+                  kept={"next": to, "form": "first"}, trouble=trouble),
+        status=422 if trouble else 200,
+    )  # fmt: skip
+
+
+def _change_form(name: str, trouble: str = "") -> Response:
+    fields = (
+        html.Field("passphrase", "Passphrase until now", "current-password"),
+        html.Field("new", "New passphrase, 12 characters or more", "new-password"),
+        html.AGAIN,
+    )
+    return _page(
+        "Change your passphrase",
+        html.said(f"{name}, wherever you have signed in you will have to sign in again."),
+        html.form(PASSPHRASE, "Change it", fields, kept={}, trouble=trouble),
+        html.link("Back without changing it", "/"),
+        status=422 if trouble else 200,
+    )
+
+
+def _page(title: str, *parts: str, status: int = 200) -> Response:
+    return HTMLResponse(html.document(title, *parts), status, headers=UNKEPT)
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+# What came in
+
+
+async def _sent(request: Request) -> Fields | Response:
+    """Return the fields of a form that this server has served, or why they are not taken."""
+    origin = request.headers.get("origin", "")
+    if not origin or urlsplit(origin).netloc != request.headers.get("host"):
+        return _page(
+            "Not from here",
+            html.said("This form was not sent by a page of this server. Open it anew:"),
+            html.link("Sign in", SIGN_IN),
+            status=403,
+        )
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MOST_BYTES:
+            return _page("Too long", html.said("Nobody's name is that long."), status=413)
+    kind = request.headers.get("content-type", "").partition(";")[0].strip()
+    if kind != "application/x-www-form-urlencoded":
+        return {}
+    try:
+        found = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=10)
+    except ValueError:
+        return {}
+    return {name: values[0] for name, values in found.items()}
+
+
+def _next(asked: str | None) -> str:
+    """Return the page to go on to: one of this server, whatever an address says.
+
+    Examples
+    --------
+    >>> [_next(asked) for asked in ("/agreement", "//evil.test", "https://evil.test", None)]
+    ['/agreement', '/', '/', '/']
+    """
+    wanted = (asked or "/")[:200]
+    fine = wanted.startswith("/") and all(c.isalnum() or c in "/_-." for c in wanted)
+    return wanted if fine and not wanted.startswith(("//", SIGN_IN, SIGN_OUT)) else "/"
+
+
+def _person(store: Store, request: Request) -> Reviewer | None:
+    token = request.cookies.get(session.COOKIE)
+    return store.person_of_session(token) if token else None
+
+
+def _address(request: Request) -> str:
+    return request.client.host if request.client else "unknown"
+
+
+def _may_be_first(request: Request) -> bool:
+    return is_local(request) and not is_forwarded(request)

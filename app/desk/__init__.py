@@ -1,0 +1,1 @@
+"""The desk: reading a trace, walking the tree, adjudicating, by keyboard."""

@@ -1,0 +1,221 @@
+"""The fallback without the component: text, code and buttons only."""
+
+import uuid
+from dataclasses import replace
+
+import streamlit as st
+
+from app.desk import events
+from app.desk.data import bounded_text
+from calibration.errors import LabelRefusedError
+from calibration.records import Draft, Evidence, LabelDraft, TraceForReview
+from calibration.store import Queue, Store
+from calibration.taxonomy import Node, Taxonomy
+
+MESSAGE = "plain_message"
+
+SKIP_REASON = "plain_skip_reason"
+
+RATIONALE = "plain_rationale"
+
+QUOTE = "plain_quote"
+
+
+@st.fragment
+def plain_view(store: Store, reviewer_id: str, batch_id: str) -> None:
+    """Show the current trace and the current question with native elements."""
+    queue = store.queue(reviewer_id, batch_id, limit=1)
+    left, right = st.columns([3, 2], gap="medium")
+    with right:
+        st.text(f"{queue.done} of {queue.total} labelled, {queue.skipped} skipped")
+        if message := st.session_state.pop(MESSAGE, ""):
+            st.text(message)
+        if queue.items:
+            _panel(store, reviewer_id, batch_id, queue)
+        else:
+            _nothing_left(queue)
+            _undo_button(store, reviewer_id, batch_id, Draft(), "")
+    with left:
+        if queue.items:
+            trace_as_text(queue.items[0])
+
+
+def _nothing_left(queue: Queue) -> None:
+    if queue.state == "finished":
+        st.subheader("All done")
+        st.text("You have labelled everything in this batch that is yours to label.")
+        if queue.purpose == "exam":
+            st.page_link(
+                "views/certificate/page.py", label="See your result on the Certificate page"
+            )
+    else:
+        st.subheader("Nothing for you right now")
+        st.text("Other reviewers hold what is left of this batch. Reload later.")
+
+
+def trace_as_text(trace: TraceForReview) -> None:
+    """Show what a reviewer may see of a trace, with native elements."""
+    st.subheader("Task")
+    _long(trace.prompt)
+    for attachment in trace.inputs:
+        with st.container(border=True):
+            st.text(attachment.name)
+            _long(attachment.text)
+    for goal in trace.sub_goals:
+        st.text(f"- {goal.text}{'' if goal.matters else ' (minor)'}")
+    st.subheader("Transcript")
+    for number, step in enumerate(trace.steps, 1):
+        with st.container(border=True):
+            mark = " (error)" if step.error else ""
+            st.text(f"{number}. {step.role} {step.tool or ''}{mark} [{step.step_id}]")
+            _long(step.content)
+            for part in (step.arguments, step.result):
+                if part:
+                    st.code(bounded_text(part), language=None, wrap_lines=True)
+    st.subheader("Final response")
+    _long(trace.response or "The run ended without a response.")
+    if trace.status:
+        st.text(f"status: {trace.status}")
+
+
+def _long(text: str | None) -> None:
+    if text:
+        st.text(bounded_text(text))
+
+
+def _panel(store: Store, reviewer_id: str, batch_id: str, queue: Queue) -> None:
+    trace, taxonomy = queue.items[0], store.taxonomy()
+    draft = queue.drafts.get(trace.trace_id, Draft())
+    answers = events.on_path(taxonomy, draft.answers)
+    if answers and _decided(taxonomy, taxonomy.node(list(answers)[-1]), list(answers.values())[-1]):
+        answers.popitem()  # a label that was reopened: its last question is asked again
+    draft = replace(draft, answers=answers)
+    node = events.next_question(taxonomy, answers)
+    for asked, given in answers.items():
+        st.text(f"{taxonomy.node(asked).question} {given.capitalize()}")
+    st.subheader(node.question)
+    st.text(node.rule)
+    if node.evidence_on:
+        st.text_input(
+            f"Quote (needed for {node.evidence_on.capitalize()}): the words as they stand",
+            key=f"{QUOTE}_{trace.trace_id}",
+        )
+    with st.container(horizontal=True):
+        for answer in ("yes", "no"):
+            st.button(
+                answer.capitalize(),
+                key=f"answer_{answer}",
+                shortcut=answer[0].upper(),
+                on_click=_answer,
+                # The token belongs to this button as drawn: a second press stores nothing new.
+                args=(store, reviewer_id, batch_id, trace, draft, node, answer, _token()),
+            )
+    st.text_input(
+        "Rationale (optional)",
+        value=draft.rationale or "",
+        key=f"{RATIONALE}_{trace.trace_id}",
+        max_chars=1000,
+    )
+    _undo_button(store, reviewer_id, batch_id, draft, trace.trace_id)
+    if queue.purpose != "exam":
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            st.selectbox("Reason to skip", events.SKIP_REASONS, key=SKIP_REASON)
+            st.button(
+                "Skip",
+                key="skip",
+                on_click=_skip,
+                args=(store, reviewer_id, batch_id, trace.trace_id, _token()),
+            )
+    for outcome in taxonomy.classes:
+        st.text(f"{outcome.title}: {outcome.meaning}")
+
+
+def _undo_button(
+    store: Store, reviewer_id: str, batch_id: str, draft: Draft, trace_id: str
+) -> None:
+    st.button(
+        "One question back" if draft.answers else "Undo last",
+        key="undo",
+        shortcut="U",
+        on_click=_undo,
+        args=(store, reviewer_id, batch_id, draft, trace_id, _token()),
+    )
+
+
+def _token() -> str:
+    return uuid.uuid4().hex
+
+
+def _answer(
+    store: Store,
+    reviewer_id: str,
+    batch_id: str,
+    trace: TraceForReview,
+    draft: Draft,
+    node: Node,
+    answer: str,
+    token: str,
+) -> None:
+    quote = st.session_state.get(f"{QUOTE}_{trace.trace_id}", "").strip()
+    rationale = st.session_state.get(f"{RATIONALE}_{trace.trace_id}", "").strip()
+    given, taxonomy = draft.answers | {node.id: answer}, store.taxonomy()
+    needs_quote = node.evidence_on == answer
+    found = events.find_quote(trace, quote) if needs_quote else ""
+    if needs_quote and not found:
+        st.session_state[MESSAGE] = "Type the invented words exactly as they stand in a step."
+        return
+    new = Evidence(step_id=found, quote=quote)
+    if _decided(taxonomy, node, answer):
+        label = LabelDraft(
+            client_token=token,
+            trace_id=trace.trace_id,
+            reviewer_id=reviewer_id,
+            batch_id=batch_id,
+            answers=given,
+            rationale=rationale or None,
+            evidence=draft.evidence + ((new,) if found and new not in draft.evidence else ()),
+            confidence=draft.confidence,
+            tags=draft.tags,
+            sub_goals=draft.sub_goals,
+        )
+        try:
+            store.record_label(label)
+        except LabelRefusedError as error:
+            st.session_state[MESSAGE] = f"The label was not stored: {error}"
+    else:
+        store.save_draft(
+            reviewer_id=reviewer_id,
+            trace_id=trace.trace_id,
+            batch_id=batch_id,
+            draft=replace(draft, answers=given, rationale=rationale or None),
+        )
+
+
+def _decided(taxonomy: Taxonomy, node: Node, answer: str) -> bool:
+    return node.target(answer) in taxonomy.credit
+
+
+def _undo(
+    store: Store,
+    reviewer_id: str,
+    batch_id: str,
+    draft: Draft,
+    trace_id: str,
+    token: str,
+) -> None:
+    if draft.answers:
+        fewer = replace(draft, answers=dict(list(draft.answers.items())[:-1]))
+        store.save_draft(reviewer_id=reviewer_id, trace_id=trace_id, batch_id=batch_id, draft=fewer)
+    else:
+        store.record_undo(client_token=token, reviewer_id=reviewer_id, batch_id=batch_id)
+
+
+def _skip(store: Store, reviewer_id: str, batch_id: str, trace_id: str, token: str) -> None:
+    reason = st.session_state[SKIP_REASON]
+    store.record_skip(
+        client_token=token,
+        trace_id=trace_id,
+        reviewer_id=reviewer_id,
+        batch_id=batch_id,
+        reason=reason,
+    )

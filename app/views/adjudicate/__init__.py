@@ -1,0 +1,1 @@
+"""Settle disagreements."""

@@ -1,0 +1,1 @@
+"""Agreement between the reviewers of a batch."""

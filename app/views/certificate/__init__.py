@@ -1,0 +1,1 @@
+"""Practice, examinations and certificates."""

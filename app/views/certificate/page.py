@@ -1,0 +1,212 @@
+"""Certificate: where I stand, practice aimed at what I get wrong, the examination, its result."""
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from app import session
+from app.views.certificate import data, rest, result
+from calibration.analyses.reviewers.examinations import (
+    Examiner,
+    Standing,
+    no_form,
+    settle,
+    standing,
+    start_exam,
+)
+from calibration.analyses.reviewers.practice import start_practice, weak_nodes
+from calibration.errors import CalibrationError
+from calibration.records import Reviewer
+from calibration.reviewers.certification import AttemptRule, PassRule
+from calibration.store import Store
+from calibration.store.batches import PracticeRound
+from calibration.store.certification import Certificate, Exam
+
+TITLE = "Certificate"
+
+# What the Label page reads its batch from.
+BATCH = "label_batch"
+
+PUBLIC = (
+    "It was earned on a public form: the traces and their answers come with this tool, and anybody "
+    "can have read them before."
+)
+
+FULL_FORM = 40
+
+
+def _page() -> None:
+    store = session.require_store()
+    st.header(TITLE, anchor=False)
+    reviewer = session.chosen_reviewer(store)
+    if reviewer is None:
+        st.text("A certificate is of a person: say who you are on the Label page.")
+        st.page_link("views/label.py", label="Go to the Label page")
+        return
+    by = data.by(store)
+    try:
+        settle(store, by, reviewer.reviewer_id)
+    except CalibrationError as error:
+        st.text(f"The last examination could not be settled: {error}")
+    stands = standing(store, reviewer.reviewer_id, now=data.now())
+    title, lines = _where(stands)
+    st.subheader(title, anchor=False)
+    # Once nothing else keeps them, whether there are traces for it is told before they press.
+    due = stands.exam is None and stands.next.step != "certified"
+    lacks = no_form(store, by, reviewer.reviewer_id, stands) if due else ""
+    for line in [*lines, *([f"{lacks[0].upper()}{lacks[1:]}."] if lacks else [])]:
+        st.text(line)
+    lead = session.is_lead(store)
+    others = rest.others(store) if lead else []
+    rest.who_waits(others, reviewer)
+    left, right = st.columns(2, gap="large")
+    with left:
+        _practice(store, reviewer, stands)
+    with right:
+        _examination(store, by, reviewer, stands, lacks=lacks)
+    st.markdown("#### Chance to pass")
+    rest.chance(data.curve(store, by))
+    if stands.last is not None:
+        _result(store, stands.last)
+    if lead:
+        rest.for_leads(store, by, reviewer, others)
+
+
+def _where(stands: Standing) -> tuple[str, list[str]]:
+    """Return where somebody stands, and what there is to say of it."""
+    lines = [] if stands.certificate is None else _held(stands, stands.certificate)
+    if stands.exam is not None:
+        title = "Further traces are open" if stands.exam.tops_up else "Your examination is open"
+        return title, [*_open(stands.exam), *lines]
+    enough = stands.certificate is not None and (
+        stands.certificate.private or not stands.private_demanded
+    )
+    if enough and stands.next.step != "certified":
+        lines.append(
+            "A lead lets you be examined again; this certificate holds all the same."
+            if stands.next.counted_from is None
+            else "It can be renewed now: an examination begins a new one."
+        )
+        lines += _next(stands)
+    if enough:
+        return "You are certified", lines
+    if stands.certificate is not None:
+        title = "Your certificate is not enough here"
+    elif stands.last is None:
+        title = "You have not been examined yet"
+    elif stands.last.status == "passed":
+        title = "Your certificate has ended"
+    else:
+        title = "You did not pass yet"
+    if stands.private_demanded and stands.certificate is None:
+        lines.append(
+            "This team asks for a certificate on a private form: traces of its own, whose answers "
+            "did not come with this tool."
+        )
+    if stands.practice is not None:
+        lines.append(
+            f"A practice round is open: {stands.practice.labelled} of {stands.practice.n} labelled."
+        )
+    if stands.next.own_form and stands.next.step != "lead":
+        lines.append("A lead has allowed you another attempt.")
+    return title, [*lines, *_next(stands)]
+
+
+def _next(stands: Standing) -> list[str]:
+    """Return what has to happen before an examination, and from when on; nothing: it may be."""
+    lines = [] if stands.next.may else [f"Next: {stands.next.why}."]
+    if stands.next.at is not None:
+        lines.append(f"From {stands.next.at:%d %B %Y, %H:%M} UTC on.")
+    return lines
+
+
+def _held(stands: Standing, held: Certificate) -> list[str]:
+    lines = [f"Passed on {held.issued_at:%d %B %Y}; it holds until {held.expires_at:%d %B %Y}."]
+    lines.append("It was earned on a private form." if held.private else PUBLIC)
+    if stands.private_demanded and not held.private:
+        lines.append("This team asks for a private form: here it opens no batch.")
+    if stands.next.at is not None and stands.next.step == "certified":
+        lines.append(f"You can renew it from {stands.next.at:%d %B %Y} on.")
+    return lines
+
+
+def _open(exam: Exam) -> list[str]:
+    left = f"{exam.labelled} of {exam.n} traces labelled."
+    if exam.tops_up is None:
+        return [f"{left} The result comes after the last one."]
+    return [
+        f"The agreement is there, but not every class has been shown on the form. {left}",
+        "The further traces are of several classes. The result comes after the last one.",
+    ]
+
+
+def _practice(store: Store, reviewer: Reviewer, stands: Standing) -> None:
+    st.markdown("#### Practise")
+    if stands.exam is not None:
+        st.text("While an examination is open practice shows no canonical labels.")
+        return
+    st.text(
+        "12 traces, most of them at the questions at which you err most. After each label you "
+        "see the canonical one with its reasons."
+    )
+    dataset = session.reference_set(store)
+    weak = [w for w in weak_nodes(store, dataset, reviewer.reviewer_id) if w.n]
+    if weak:
+        told = (f"{w.node.replace('_', ' ')} {w.errors} of {w.n} wrong" for w in weak)
+        st.text("So far: " + "; ".join(told) + ".")
+    _go(
+        "Go on practising" if stands.practice else "Start a practice round", "certificate_practise",
+        lambda: start_practice(store, dataset, reviewer.reviewer_id),
+    )  # fmt: skip
+
+
+def _examination(
+    store: Store, by: Examiner, reviewer: Reviewer, stands: Standing, *, lacks: str
+) -> None:
+    st.markdown("#### Examination")
+    rule, often = PassRule(), AttemptRule()
+    n = 70 if stands.exam is None else stands.exam.n
+    st.text(
+        f"About {n} traces; stop and go on whenever you like. No feedback, no skips, and your "
+        "last label can be undone until the last trace is labelled."
+        if n >= FULL_FORM
+        else f"{n} further traces; no feedback, no skips."
+    )
+    st.text(
+        f"You pass when the lower limit of AC1 against the canonical labels is {rule.ac1:.2f} or "
+        f"more (about 84 % of 70 traces right) and every class is shown. {often.attempts} attempts "
+        f"on this decision tree, {often.apart.days * 24} hours and a practice round apart."
+    )
+    if stands.exam is not None or (stands.next.may and not lacks):
+        _go(
+            "Start the examination" if stands.exam is None else "Go on with it",
+            "certificate_exam",
+            lambda: stands.exam or start_exam(store, by, reviewer.reviewer_id, now=data.now()),
+        )
+    else:
+        st.text("Not now: what comes first is said above.")
+
+
+def _go(label: str, key: str, start: Callable[[], Exam | PracticeRound]) -> None:
+    """Draw a button that opens the Label page on a batch."""
+    if not st.button(label, key=key):
+        return
+    try:
+        batch_id = start().batch_id
+    except CalibrationError as error:
+        said = str(error)
+        st.text(f"{said[0].upper()}{said[1:]}.")
+        return
+    st.session_state[BATCH] = batch_id
+    st.switch_page("views/label.py", query_params={"batch": batch_id})
+
+
+def _result(store: Store, last: Exam) -> None:
+    try:
+        result.show(store, last)
+    except CalibrationError as error:
+        st.text(str(error))
+
+
+with st.container(key="page"):
+    _page()

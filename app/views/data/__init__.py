@@ -1,0 +1,1 @@
+"""Bring traces in and look for them."""

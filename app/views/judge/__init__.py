@@ -1,0 +1,1 @@
+"""The judge against the human labels."""

@@ -1,0 +1,125 @@
+"""The traces on which judge and humans differ, with both reasons, and one of them opened."""
+
+from collections.abc import Mapping
+from functools import partial
+
+import pandas as pd
+import streamlit as st
+
+from app import session
+from app.components import traces
+from app.components.tables import JUDGE
+from app.desk.data import bounded_text
+from app.views.judge.data import Found
+from calibration.analyses.agreement.traces import TraceSet
+from calibration.analyses.judge.traces import JudgedTrace, differing
+from calibration.reporting import csv_exports
+from calibration.store import Store
+
+# A browser table gets slow beyond; the CSV holds them all.
+MOST_ROWS = 1_000
+
+REASON = 200
+
+REASONS = ("humans say", "judge says")
+
+
+def show(store: Store, found: Found, names: Mapping[str, str]) -> None:
+    """Draw the list."""
+    st.subheader("On which traces?", anchor="traces")
+    chosen = JUDGE.active() or differing(found.traces)
+    if not chosen.trace_ids:
+        st.text(f"No trace {chosen.what}. A click on most numbers above lists those behind it.")
+        return
+    st.text(f"{traces.counted(chosen)} {chosen.what}, the most costly first:")
+    shown = TraceSet(what=chosen.what, trace_ids=chosen.trace_ids[:MOST_ROWS])
+    if shown != chosen:
+        st.text(f"The first {MOST_ROWS:,} are shown; the CSV holds all.")
+    traces.log(JUDGE, store, shown, "labels", "verdicts")
+    known = {of.trace_id: of for of in found.traces.labelled}
+    _table(shown, known, names)
+    st.caption(
+        "Moves: what the corrected rate would change were the judge right and the humans wrong, "
+        "the credit between them times what the trace stands for."
+    )
+    st.download_button(
+        f"Download these {len(chosen.trace_ids):,} as CSV",
+        data=partial(_csv, store, found, chosen, _who(store)),
+        file_name="judge-traces.csv", mime="text/csv", on_click="ignore", key=JUDGE.key("csv"),
+    )  # fmt: skip
+    traces.opened(
+        JUDGE, store, found.result.batch_id, shown, names,
+        also=lambda trace_id: _judge(found, known.get(trace_id)),
+    )  # fmt: skip
+
+
+def _who(store: Store) -> str | None:
+    reviewer = session.chosen_reviewer(store)
+    return None if reviewer is None else reviewer.reviewer_id
+
+
+def _csv(store: Store, found: Found, chosen: TraceSet, who: str | None) -> str:
+    """Return the traces as CSV, after writing down who takes them."""
+    if who is not None:
+        for kind in ("labels", "verdicts"):
+            store.record_exposure(who, chosen.trace_ids, kind)
+    return csv_exports.judge_traces_csv(found.traces, chosen)
+
+
+def _table(
+    chosen: TraceSet,
+    known: Mapping[str, JudgedTrace],
+    names: Mapping[str, str],
+) -> None:
+    rows = [_row(trace_id, known.get(trace_id), names) for trace_id in chosen.trace_ids]
+    cells = pd.DataFrame(rows)
+    # Reasons take the width of a screen: without any there is no column for them.
+    hidden = [name for name in REASONS if not cells[name].fillna("").any()]
+    cells = cells.drop(columns=hidden)
+    st.dataframe(
+        cells, key=JUDGE.trace, hide_index=True, on_select="rerun",
+        selection_mode="single-cell", alt=f"Traces {chosen.what}", placeholder="-",
+        column_config={
+            "trace": st.column_config.TextColumn(pinned=True),
+            "moves": st.column_config.NumberColumn(format="%.4f"),
+            **{name: st.column_config.TextColumn(width="medium") for name in REASONS},
+        },
+    )  # fmt: skip
+
+
+def _row(trace_id: str, of: JudgedTrace | None, names: Mapping[str, str]) -> dict[str, object]:
+    differs = None if of is None else of.differs
+    said = [] if of is None else [
+        f"{names.get(label.reviewer, label.reviewer)}: {label.rationale}"
+        for label in of.labels if label.rationale
+    ]  # fmt: skip
+    return {
+        "trace": trace_id,
+        "moves": None if differs is None else differs.moves,
+        "human": None if of is None else csv_exports.human_side(of),
+        "judge": None if of is None else of.verdict,
+        "parts at": None if differs is None else differs.question,
+        "humans say": _short(" / ".join(said)),
+        "judge says": None if of is None else _short(of.reason or ""),
+        "adjudicated": None if of is None else "yes" if of.adjudicated else "",
+        "workflow": None if of is None else of.workflow,
+        "agent": None if of is None else of.agent,
+    }
+
+
+def _short(text: str) -> str:
+    line = " ".join(text[: 4 * REASON].split())
+    return line if len(line) <= REASON else line[: REASON - 1] + "\u2026"
+
+
+def _judge(found: Found, of: JudgedTrace | None) -> None:
+    """Draw what the judge said of a trace."""
+    with st.container(border=True):
+        if of is None:
+            st.text(f"{found.result.judge_id}: no verdict")
+            return
+        st.text(f"{found.result.judge_id}: {of.verdict}")
+        st.text("Reason: " + bounded_text(of.reason or "none given"))
+        traces.quotes((part["step_id"], part["quote"]) for part in of.evidence)
+        if of.changed:
+            st.text("Asked again, it gave another verdict.")

@@ -1,0 +1,147 @@
+"""For what? The corrected share of each class, and the rate by agent, workflow, model or week."""
+
+import pandas as pd
+import streamlit as st
+
+from app.components.charts import figure, interval_chart
+from app.components.tables import JUDGE, Table
+from app.views.judge import data
+from app.views.judge.data import Found
+from calibration.analyses.agreement.traces import TraceSet
+from calibration.analyses.evidence.data import BY
+from calibration.analyses.judge.groups import GroupPair, JudgeGroups
+from calibration.analyses.judge.traces import in_group
+from calibration.reporting.render_text import notes, percent
+from calibration.reporting.sections.judge import errs_alike
+from calibration.statistics.estimate import Estimate
+from calibration.store import Store
+
+GROUPING = JUDGE.key("by")
+
+# Models are hidden from who labels.
+FOR_ALL = ("workflow", "week")
+
+LISTED = ("agent", "workflow")
+
+LONGEST = 60
+
+
+def chosen(store: Store, found: Found) -> JudgeGroups | None:
+    """Return the groups of the kind that is chosen; None where no rate can be given of any."""
+    if not found.is_sample:
+        return None
+    by = st.session_state.get(GROUPING) or "workflow"
+    return data.grouped(found.asked, by, store)
+
+
+def table(found: Found, groups: JudgeGroups) -> Table:
+    """Return the rate of each group."""
+    rows = groups.groups
+
+    def behind(row: int, _: str) -> TraceSet | None:
+        if groups.by not in LISTED:
+            return None
+        return in_group(found.traces, groups.by, rows[row].name)
+
+    return Table(
+        key=JUDGE.key(f"groups_{groups.by}"),
+        cells=pd.DataFrame(
+            {
+                groups.by: [_short(of.name) for of in rows],
+                "from": [
+                    "own labels" if of.net.kind == "direct" else "common error rates" for of in rows
+                ],
+                "labels": [of.net.n_labels for of in rows],
+                "judged": [of.net.n_production for of in rows],
+                "net of cost": [figure(of.net.estimate) for of in rows],
+                "gross": [figure(of.gross.estimate) for of in rows],
+                "judge lenient by": [figure(of.leniency.estimate) for of in rows],
+            }
+        ),
+        behind=behind,
+        alt=f"The corrected rate by {groups.by}",
+        estimates=[(_short(of.name), of.net.estimate) for of in rows],
+    )
+
+
+def show(found: Found, groups: JudgeGroups | None, rates: Table | None) -> None:
+    """Draw the section."""
+    st.subheader("For what?", anchor="what")
+    _classes(found)
+    if groups is not None and rates is not None:
+        _groups(groups, rates)
+
+
+def _groups(groups: JudgeGroups, rates: Table) -> None:
+    st.markdown("#### The rate of parts of production")
+    st.segmented_control("By", BY, key=GROUPING, default=groups.by, required=True)
+    # Why the others have none stands below the table.
+    known = [of for of in groups.groups if of.net.estimate.ok]
+    rows = [(_short(of.name), of.net.estimate) for of in known]
+    synthetic = [_short(of.name) for of in known if of.net.kind == "synthetic"]
+    interval_chart(
+        rows, title=f"Agent success rate by {groups.by}, net of cost", hollow=synthetic,
+        figures=True,
+    )  # fmt: skip
+    alike = errs_alike(groups.rates)
+    st.text(f"{alike[0].upper()}{alike[1:]}.")
+    if synthetic:
+        st.text(
+            "Hollow: synthetic, fewer than 50 labels of its own. The judge is taken to err there "
+            "as in all groups. A synthetic rate, and any difference with one, cannot gate."
+        )
+    rates.show()
+    if groups.pairs:
+        _differences(groups)
+
+
+def _classes(found: Found) -> None:
+    calibration = found.result.calibration
+    shares = calibration.class_shares.get(calibration.headline or "")
+    if shares is None:
+        st.text(
+            "The share of no class can be given, for the corrected rate is refused. What can be "
+            "known of the judge stands below: how many of a class it finds, and where it errs."
+        )
+        return
+    named = list(zip(found.result.classes, shares, strict=True))
+    interval_chart(named, title="Share of production traces, corrected", figures=True)
+    _explained(named)
+
+
+def _differences(groups: JudgeGroups) -> None:
+    st.markdown("#### Differences, net of cost")
+    pairs = groups.pairs
+    st.dataframe(
+        pd.DataFrame(
+            {
+                "difference": [_both(of) for of in pairs],
+                "net of cost": [figure(of.net.difference) for of in pairs],
+                "may gate": ["yes" if of.net.may_gate else "cannot gate" for of in pairs],
+                "wrong sign": [percent(of.net.flip_chance) for of in pairs],
+                "turns at": [percent(of.net.flips_at) for of in pairs],
+                "judge more lenient by": [figure(of.leniency_difference) for of in pairs],
+            }
+        ),
+        hide_index=True, alt=f"Differences between every two by {groups.by}",
+    )  # fmt: skip
+    _explained([("difference", of.net.difference) for of in pairs])
+    st.caption(
+        "Each interval is for one pair. Wrong sign: chance of it if the judge errs alike in both. "
+        "Turns at: share of one side's traces that the judge would have to pass beyond what it "
+        "would pass of the other's, for the ranking to turn around."
+    )
+
+
+def _both(pair: GroupPair) -> str:
+    return f"{_short(pair.net.first)} less {_short(pair.net.second)}"
+
+
+def _explained(named: list[tuple[str, Estimate]]) -> None:
+    said = [line.removeprefix("  + ") for line in notes(e for e in named if e[1].ok)]
+    if said:
+        st.text("\n".join(said))
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}\u2026"

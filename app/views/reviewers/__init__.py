@@ -1,0 +1,1 @@
+"""Reviewers: progress, quality, certificates."""

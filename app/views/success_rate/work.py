@@ -1,0 +1,96 @@
+"""The work lists of the ASR page: what somebody should look at, why, and one of them opened."""
+
+from collections.abc import Mapping
+from functools import partial
+
+import pandas as pd
+import streamlit as st
+
+from app import session
+from app.components import traces
+from app.components.tables import ASR
+from app.views.success_rate.data import Found
+from calibration.analyses.agreement.traces import TraceSet
+from calibration.analyses.success_rate.from_store import work_csv
+from calibration.analyses.success_rate.report import GOES_TO, WorkItem
+from calibration.reporting.render_text import usd
+from calibration.store import Store
+
+# A browser table gets slow beyond; the CSV holds them all.
+MOST_ROWS = 1_000
+
+REASON = 200
+
+SPARSE = ("model", "why", "evidence")
+
+CLASS = ASR.key("class")
+
+
+def show(store: Store, found: Found, names: Mapping[str, str]) -> None:
+    """Draw the lists."""
+    work = found.made.work
+    listed = [outcome for outcome in GOES_TO if work[outcome]]
+    if not listed:
+        st.text("No settled label is of a class that somebody has to look at.")
+        return
+    outcome = str(
+        st.segmented_control(
+            "Work list", listed, key=CLASS, default=listed[0], required=True,
+            format_func=lambda name: f"{name} ({len(work[name]):,})",
+        )
+    )  # fmt: skip
+    if outcome not in listed:
+        outcome = listed[0]
+    items = work[outcome]
+    fingerprint = found.made.report.origin.fingerprint
+    ASR.settle([], {}, f"{fingerprint} {outcome}")
+    what = f"labelled {outcome}, for {GOES_TO[outcome]}"
+    chosen = TraceSet(what=what, trace_ids=tuple(item.trace_id for item in items[:MOST_ROWS]))
+    traces.log(ASR, store, chosen, "labels")
+    more = "" if len(items) <= MOST_ROWS else f"; the first {MOST_ROWS:,} are shown"
+    st.text(f"{len(items):,} traces {what}, oldest first{more}:")
+    _table(items[:MOST_ROWS], what)
+    st.download_button(
+        f"Download these {len(items):,} as CSV",
+        data=partial(_csv, store, found, outcome, session.reviewer_id(store)),
+        file_name=f"{outcome}.csv", mime="text/csv", on_click="ignore", key=ASR.key("csv"),
+    )  # fmt: skip
+    traces.opened(ASR, store, found.asked.batch_id, chosen, names)
+
+
+def _table(items: tuple[WorkItem, ...], what: str) -> None:
+    cells = pd.DataFrame(
+        {
+            "trace": [item.trace_id for item in items],
+            "workflow": [item.workflow for item in items],
+            "week": [item.week or "-" for item in items],
+            "cost": [usd(item.cost_usd) for item in items],
+            "model": [item.model or "" for item in items],
+            "why": [_short(" / ".join(item.reasons)) for item in items],
+            "evidence": [_short("; ".join(item.evidence)) for item in items],
+        }
+    )
+    # A column that says nothing takes the width from those that do.
+    cells = cells.drop(columns=[name for name in SPARSE if not cells[name].any()])
+    st.dataframe(
+        cells, key=ASR.trace, hide_index=True, on_select="rerun", selection_mode="single-cell",
+        alt=f"Traces {what}", width="stretch",
+        column_config={
+            "trace": st.column_config.TextColumn(pinned=True),
+            "why": st.column_config.TextColumn(width="medium"),
+            "evidence": st.column_config.TextColumn(width="medium"),
+        },
+    )  # fmt: skip
+
+
+def _short(text: str) -> str:
+    line = " ".join(text[: 4 * REASON].split())
+    return line if len(line) <= REASON else line[: REASON - 1] + "\u2026"
+
+
+def _csv(store: Store, found: Found, outcome: str, who: str | None) -> str:
+    """Return a work list as CSV, after writing down who takes it."""
+    if who is not None:
+        ids = [item.trace_id for item in found.made.work[outcome]]
+        store.record_exposure(who, ids, "labels")
+    return work_csv(found.made.loaded, outcome, models=found.asked.models)
