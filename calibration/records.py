@@ -9,6 +9,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from uuid import uuid4
 
 
 class Outcome(StrEnum):
@@ -193,18 +194,18 @@ class TraceForReview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelDraft:
-    """A label as a reviewer submits it; the store derives the outcome and gives it an id.
+    """A label on its way to the store, complete or not; the store derives the class.
 
     `client_token` is made once by whoever creates the label: storing it twice stores it once.
     `confidence` goes from 1 (low) to 3 (high); `sub_goals` says by the id of a sub-goal whether
     it is done, not_done or unclear. Neither moves the class.
     """
 
-    client_token: str
     trace_id: str
     reviewer_id: str
     batch_id: str
-    answers: dict[str, str]
+    client_token: str = field(default_factory=lambda: uuid4().hex)
+    answers: dict[str, str] = field(default_factory=dict)
     rationale: str | None = None
     evidence: tuple[Evidence, ...] = ()
     confidence: int | None = None
@@ -214,16 +215,27 @@ class LabelDraft:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
-    """What a reviewer has decided on a trace so far; it is no label and counts nowhere."""
+class Label:
+    """One reviewer's label of one trace as stored; `outcome` follows from the answers.
 
-    answers: dict[str, str] = field(default_factory=dict)
-    rationale: str | None = None
-    evidence: tuple[Evidence, ...] = ()
-    confidence: int | None = None
-    tags: tuple[str, ...] = ()
-    sub_goals: dict[str, str] = field(default_factory=dict)
-    seconds_active: float | None = None
+    `blind`: given before the reviewer was shown what others said of the trace.
+    """
+
+    event_id: str
+    trace_id: str
+    reviewer_id: str
+    batch_id: str
+    outcome: str
+    answers: dict[str, str]
+    rationale: str | None
+    evidence: tuple[Evidence, ...]
+    confidence: int | None
+    tags: tuple[str, ...]
+    sub_goals: dict[str, str]
+    seconds_active: float | None
+    blind: bool
+    simulated: bool
+    created_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

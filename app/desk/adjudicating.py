@@ -28,7 +28,7 @@ def adjudication_data(
     return data | {
         "adjudication": True,
         "settle": None if due is None else _settlement(store, lead, due, receipts),
-        "last": last and {"trace_id": last.trace_id, "outcome": last.outcome},
+        "last": last and {"trace_id": last[0], "outcome": last[1]},
         "own_labels": None,
         "flags": {},
     }
@@ -136,7 +136,7 @@ def _undo(
     """Take the last adjudication or skip back; the page names the trace that it means."""
     meant = _text(event, "undoes")
     last = store.last_adjudication(reviewer_id, of_batch)
-    if last is not None and last.outcome is None and last.trace_id == meant:
+    if last == (meant, None):
         newest = store.last_label(reviewer_id, batch_id)
         if newest is None or newest[0] != meant:
             raise LabelRefusedError("settle the trace that you have decided first")
@@ -144,7 +144,7 @@ def _undo(
         return
     history = store.consensus_history(meant)
     resent = not history.empty and history["kind"].iloc[-1] == "withdrawal"
-    if not resent and (last is None or last.trace_id != meant):
+    if not resent and (last is None or last[0] != meant):
         raise LabelRefusedError("there is no such adjudication to take back")
     store.withdraw_consensus(
         client_token=event["token"], trace_id=meant, adjudicator=reviewer_id, reason="Undone"

@@ -9,8 +9,9 @@ from typing import Any
 from app import session
 from app.desk.events import SKIP_REASONS, Receipts
 from calibration.analyses.reviewers.practice import Lesson, lesson
-from calibration.records import Reviewer, Step, TraceForReview
+from calibration.records import LabelDraft, Reviewer, Step, TraceForReview
 from calibration.store import Queue, Store
+from calibration.store.labels import PARTS
 from calibration.taxonomy import Taxonomy
 from reference_dataset.handbook import handbook
 
@@ -49,7 +50,7 @@ def desk_data(
             else trace_for_page(trace)
             for trace in queue.items
         ],
-        "drafts": {trace_id: asdict(draft) for trace_id, draft in queue.drafts.items()},
+        "drafts": {trace_id: _parts(draft) for trace_id, draft in queue.drafts.items()},
         **own_work(store, reviewer_id, batch_id, receipts, queue),
         "acked": acked,
         "refused": [
@@ -80,13 +81,18 @@ def team_handbook(store: Store) -> dict[str, str]:
     return texts
 
 
+def _parts(draft: LabelDraft) -> dict[str, Any]:
+    """Return what a draft holds, without the names that it is stored under."""
+    return {name: value for name, value in asdict(draft).items() if name in PARTS}
+
+
 def own_work(
     store: Store, reviewer_id: str, batch_id: str, receipts: Receipts, queue: Queue
 ) -> dict[str, Any]:
     """Return what the page shows of the reviewer's own work; nothing of anybody else."""
     mine = store.own_labels(reviewer_id, batch_id) if receipts.listing else None
     shown = [trace.trace_id for trace in queue.items]
-    shown += [label.trace_id for label in mine or ()]
+    shown += [label.trace_id for label, _ in mine or ()]
     shown += [queue.last[0]] if queue.last else []
     return {
         "own_labels": mine
@@ -95,9 +101,9 @@ def own_work(
                 "trace_id": label.trace_id,
                 "outcome": label.outcome,
                 "at": label.created_at.replace(tzinfo=UTC).isoformat(),
-                "task": label.task,
+                "task": task,
             }
-            for label in mine
+            for label, task in mine
         ],
         "flags": store.own_flags(reviewer_id, batch_id, shown),
         "tags": queue.tags,

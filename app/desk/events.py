@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from calibration.errors import CalibrationError, LabelRefusedError
-from calibration.records import Draft, Evidence, LabelDraft, TraceForReview
+from calibration.records import Evidence, LabelDraft, TraceForReview
 from calibration.store import Store
 from calibration.taxonomy import ANSWERS, Node, Taxonomy
 
@@ -99,12 +99,7 @@ def apply_event(store: Store, reviewer_id: str, batch_id: str, event: Mapping[st
     elif kind == "undo":
         _undo(store, reviewer_id, batch_id, event)
     elif kind == "draft":
-        store.save_draft(
-            reviewer_id=reviewer_id,
-            trace_id=_text(event, "trace_id"),
-            batch_id=batch_id,
-            draft=draft(event),
-        )
+        store.save_draft(label_draft(reviewer_id, batch_id, event))
     elif kind == "flag":
         store.record_flag(
             client_token=token,
@@ -136,7 +131,7 @@ def _undo(store: Store, reviewer_id: str, batch_id: str, event: Mapping[str, Any
 
 
 def label_draft(reviewer_id: str, batch_id: str, event: Mapping[str, Any]) -> LabelDraft:
-    """Build the label that an event describes.
+    """Build the label, or the draft of one, that an event describes.
 
     Raises
     ------
@@ -150,17 +145,6 @@ def label_draft(reviewer_id: str, batch_id: str, event: Mapping[str, Any]) -> La
         batch_id=batch_id,
         **_parts(event),
     )
-
-
-def draft(event: Mapping[str, Any]) -> Draft:
-    """Build the draft that an event describes.
-
-    Raises
-    ------
-    ValueError
-        If a part has the wrong type.
-    """
-    return Draft(**_parts(event))
 
 
 def _parts(event: Mapping[str, Any]) -> dict[str, Any]:

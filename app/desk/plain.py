@@ -8,7 +8,7 @@ import streamlit as st
 from app.desk import events
 from app.desk.data import bounded_text
 from calibration.errors import LabelRefusedError
-from calibration.records import Draft, Evidence, LabelDraft, TraceForReview
+from calibration.records import Evidence, LabelDraft, TraceForReview
 from calibration.store import Queue, Store
 from calibration.taxonomy import Node, Taxonomy
 
@@ -34,10 +34,14 @@ def plain_view(store: Store, reviewer_id: str, batch_id: str) -> None:
             _panel(store, reviewer_id, batch_id, queue)
         else:
             _nothing_left(queue)
-            _undo_button(store, reviewer_id, batch_id, Draft(), "")
+            _undo_button(store, _empty(reviewer_id, batch_id))
     with left:
         if queue.items:
             trace_as_text(queue.items[0])
+
+
+def _empty(reviewer_id: str, batch_id: str, trace_id: str = "") -> LabelDraft:
+    return LabelDraft(trace_id=trace_id, reviewer_id=reviewer_id, batch_id=batch_id)
 
 
 def _nothing_left(queue: Queue) -> None:
@@ -85,7 +89,7 @@ def _long(text: str | None) -> None:
 
 def _panel(store: Store, reviewer_id: str, batch_id: str, queue: Queue) -> None:
     trace, taxonomy = queue.items[0], store.taxonomy()
-    draft = queue.drafts.get(trace.trace_id, Draft())
+    draft = queue.drafts.get(trace.trace_id, _empty(reviewer_id, batch_id, trace.trace_id))
     answers = events.on_path(taxonomy, draft.answers)
     if answers and _decided(taxonomy, taxonomy.node(list(answers)[-1]), list(answers.values())[-1]):
         answers.popitem()  # a label that was reopened: its last question is asked again
@@ -108,7 +112,7 @@ def _panel(store: Store, reviewer_id: str, batch_id: str, queue: Queue) -> None:
                 shortcut=answer[0].upper(),
                 on_click=_answer,
                 # The token belongs to this button as drawn: a second press stores nothing new.
-                args=(store, reviewer_id, batch_id, trace, draft, node, answer, _token()),
+                args=(store, trace, replace(draft, client_token=_token()), node, answer),
             )
     st.text_input(
         "Rationale (optional)",
@@ -116,7 +120,7 @@ def _panel(store: Store, reviewer_id: str, batch_id: str, queue: Queue) -> None:
         key=f"{RATIONALE}_{trace.trace_id}",
         max_chars=1000,
     )
-    _undo_button(store, reviewer_id, batch_id, draft, trace.trace_id)
+    _undo_button(store, draft)
     if queue.purpose != "exam":
         with st.container(horizontal=True, vertical_alignment="bottom"):
             st.selectbox("Reason to skip", events.SKIP_REASONS, key=SKIP_REASON)
@@ -130,15 +134,13 @@ def _panel(store: Store, reviewer_id: str, batch_id: str, queue: Queue) -> None:
         st.text(f"{outcome.title}: {outcome.meaning}")
 
 
-def _undo_button(
-    store: Store, reviewer_id: str, batch_id: str, draft: Draft, trace_id: str
-) -> None:
+def _undo_button(store: Store, draft: LabelDraft) -> None:
     st.button(
         "One question back" if draft.answers else "Undo last",
         key="undo",
         shortcut="U",
         on_click=_undo,
-        args=(store, reviewer_id, batch_id, draft, trace_id, _token()),
+        args=(store, replace(draft, client_token=_token())),
     )
 
 
@@ -147,14 +149,7 @@ def _token() -> str:
 
 
 def _answer(
-    store: Store,
-    reviewer_id: str,
-    batch_id: str,
-    trace: TraceForReview,
-    draft: Draft,
-    node: Node,
-    answer: str,
-    token: str,
+    store: Store, trace: TraceForReview, draft: LabelDraft, node: Node, answer: str
 ) -> None:
     quote = st.session_state.get(f"{QUOTE}_{trace.trace_id}", "").strip()
     rationale = st.session_state.get(f"{RATIONALE}_{trace.trace_id}", "").strip()
@@ -165,49 +160,31 @@ def _answer(
         st.session_state[MESSAGE] = "Type the invented words exactly as they stand in a step."
         return
     new = Evidence(step_id=found, quote=quote)
-    if _decided(taxonomy, node, answer):
-        label = LabelDraft(
-            client_token=token,
-            trace_id=trace.trace_id,
-            reviewer_id=reviewer_id,
-            batch_id=batch_id,
-            answers=given,
-            rationale=rationale or None,
-            evidence=draft.evidence + ((new,) if found and new not in draft.evidence else ()),
-            confidence=draft.confidence,
-            tags=draft.tags,
-            sub_goals=draft.sub_goals,
-        )
-        try:
-            store.record_label(label)
-        except LabelRefusedError as error:
-            st.session_state[MESSAGE] = f"The label was not stored: {error}"
-    else:
-        store.save_draft(
-            reviewer_id=reviewer_id,
-            trace_id=trace.trace_id,
-            batch_id=batch_id,
-            draft=replace(draft, answers=given, rationale=rationale or None),
-        )
+    draft = replace(draft, answers=given, rationale=rationale or None)
+    if not _decided(taxonomy, node, answer):
+        store.save_draft(draft)
+        return
+    if found and new not in draft.evidence:
+        draft = replace(draft, evidence=(*draft.evidence, new))
+    try:
+        store.record_label(replace(draft, seconds_active=None))
+    except LabelRefusedError as error:
+        st.session_state[MESSAGE] = f"The label was not stored: {error}"
 
 
 def _decided(taxonomy: Taxonomy, node: Node, answer: str) -> bool:
     return node.target(answer) in taxonomy.credit
 
 
-def _undo(
-    store: Store,
-    reviewer_id: str,
-    batch_id: str,
-    draft: Draft,
-    trace_id: str,
-    token: str,
-) -> None:
+def _undo(store: Store, draft: LabelDraft) -> None:
     if draft.answers:
-        fewer = replace(draft, answers=dict(list(draft.answers.items())[:-1]))
-        store.save_draft(reviewer_id=reviewer_id, trace_id=trace_id, batch_id=batch_id, draft=fewer)
+        store.save_draft(replace(draft, answers=dict(list(draft.answers.items())[:-1])))
     else:
-        store.record_undo(client_token=token, reviewer_id=reviewer_id, batch_id=batch_id)
+        store.record_undo(
+            client_token=draft.client_token,
+            reviewer_id=draft.reviewer_id,
+            batch_id=draft.batch_id,
+        )
 
 
 def _skip(store: Store, reviewer_id: str, batch_id: str, trace_id: str, token: str) -> None:

@@ -23,10 +23,8 @@ from calibration.records import (
     Workflow,
 )
 from calibration.store import (
-    IngestResult,
-    LabelsStored,
+    ImportResult,
     Store,
-    VerdictsStored,
     check_sub_goals,
     clean_tags,
     import_token,
@@ -195,7 +193,7 @@ def store_files(
         already_there=len(done.already_there),
         changed=len(done.changed),
         possible_duplicates=len(done.possible_duplicates),
-        verdicts=stored.stored,
+        verdicts=len(stored.imported),
         set_aside=(*read.set_aside, *changed),
     )
 
@@ -211,7 +209,7 @@ def _with_defaults(settings: ImportSettings, stored: Workflow) -> ImportSettings
     return replace(settings, ceiling_usd=ceiling, unit=settings.unit or stored.unit)
 
 
-def _grades(read: FilesRead, done: IngestResult) -> Iterator[Verdict]:
+def _grades(read: FilesRead, done: ImportResult[str]) -> Iterator[Verdict]:
     """Yield the grades of the runs that were taken in: a grade goes with the content it rates."""
     fresh, kept = set(done.imported), set(done.changed)
     for item in read.parsed:
@@ -223,7 +221,7 @@ def _grades(read: FilesRead, done: IngestResult) -> Iterator[Verdict]:
                 yield item.verdict
 
 
-def import_verdicts(store: Store, path: Path, *, judge_id: str) -> VerdictsStored:
+def import_verdicts(store: Store, path: Path, *, judge_id: str) -> ImportResult[str]:
     """Store the verdicts of a CSV or JSONL file.
 
     Columns: trace_id, outcome; optional reason, sample, grade (1 to 5), and what the judge quotes:
@@ -255,7 +253,7 @@ def import_verdicts(store: Store, path: Path, *, judge_id: str) -> VerdictsStore
             )
         )
     done = store.add_verdicts(verdicts)
-    if verdicts and len(done.unknown_traces) == len(verdicts):
+    if verdicts and len(done.unknown) == len(verdicts):
         raise CalibrationError(
             f"{path}: none of its {len(verdicts)} verdicts is for a trace of this store; "
             "import the traces first"
@@ -289,7 +287,7 @@ def _whole(value: Any, path: Path, line: int) -> int:
     )
 
 
-def import_labels(store: Store, path: Path, *, batch_id: str) -> LabelsStored:
+def import_labels(store: Store, path: Path, *, batch_id: str) -> ImportResult[tuple[str, str]]:
     """Store the labels of a CSV or JSONL file: trace_id, reviewer, outcome, optional rest.
 
     Tags are parted by semicolons; `sub_goals` is a JSON object of states by sub-goal id.
@@ -314,7 +312,7 @@ def import_labels(store: Store, path: Path, *, batch_id: str) -> LabelsStored:
                 raise InputError(f"{path}, line {line}, field 'reviewer': {error}") from error
     drafts = [_draft(taxonomy, batch_id, people[str(row["reviewer"])], row) for row in checked]
     done = store.import_labels(batch_id, drafts)
-    if drafts and not (done.stored or done.already_there or done.changed):
+    if drafts and not (done.imported or done.already_there or done.changed):
         raise CalibrationError(
             f"{path}: none of its {len(drafts)} labels is for a trace of batch {batch_id!r}; "
             "name the batch with --batch"

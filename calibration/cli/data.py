@@ -130,16 +130,17 @@ def verdicts(file: Path, judge_id: str, path: Path, as_data: bool) -> None:
     if as_data:
         print_json(
             {
-                "stored": done.stored,
-                "already_there": done.already_there,
+                "stored": len(done.imported),
+                "already_there": len(done.already_there),
                 "changed": list(done.changed),
-                "unknown_traces": list(done.unknown_traces),
+                "unknown_traces": list(done.unknown),
             }
         )
     else:
         click.echo(
-            f"{done.stored} stored, {done.already_there} already there, {len(done.changed)} differ "
-            f"from stored ones (kept), {len(done.unknown_traces)} for traces not in the store"
+            f"{len(done.imported)} stored, {len(done.already_there)} already there, "
+            f"{len(done.changed)} differ from stored ones (kept), "
+            f"{len(done.unknown)} for traces not in the store"
         )
 
 
@@ -217,19 +218,20 @@ def import_labels(file: Path, path: Path, batch_id: str | None, as_data: bool) -
         print_json(
             {
                 "batch_id": batch.batch_id,
-                "stored": done.stored,
-                "already_there": done.already_there,
+                "stored": len(done.imported),
+                "already_there": len(done.already_there),
                 "changed": [
                     {"trace_id": trace_id, "reviewer": by} for trace_id, by in done.changed
                 ],
-                "not_in_batch": list(done.not_in_batch),
+                "not_in_batch": list(done.unknown),
             }
         )
         return
     click.echo(
-        f"{done.stored} stored in {batch.batch_id}, {done.already_there} already there, "
+        f"{len(done.imported)} stored in {batch.batch_id}, "
+        f"{len(done.already_there)} already there, "
         f"{len(done.changed)} differ from stored ones (kept), "
-        f"{len(done.not_in_batch)} traces are not in the batch"
+        f"{len(done.unknown)} traces are not in the batch"
     )
 
 

@@ -2,24 +2,15 @@
 
 from calibration.store.adjudication import Settlement
 from calibration.store.batches import Batch
-from calibration.store.labels import (
-    LabelReceipt,
-    LabelsStored,
-    OwnLabel,
-    check_sub_goals,
-    clean_tags,
-    import_token,
-)
+from calibration.store.labels import Receipt, check_sub_goals, clean_tags, import_token
 from calibration.store.people import reviewer_id_of
 from calibration.store.permissions import ranks
 from calibration.store.queue import Queue
-from calibration.store.remote import RemoteStore
 from calibration.store.sharing import Keeper, make_way
 from calibration.store.sign_in import IDENTITIES, Access, generated_passphrase, is_loopback
-from calibration.store.store import Store
+from calibration.store.store import RemoteStore, Store
 from calibration.store.trace_search import CLASSES, SORTED_BY, UNLABELLED, TraceFacets, TraceFilter
-from calibration.store.traces import IngestResult
-from calibration.store.verdicts import VerdictsStored
+from calibration.store.traces import ImportResult
 
 __all__ = [
     "CLASSES",
@@ -28,18 +19,15 @@ __all__ = [
     "UNLABELLED",
     "Access",
     "Batch",
-    "IngestResult",
+    "ImportResult",
     "Keeper",
-    "LabelReceipt",
-    "LabelsStored",
-    "OwnLabel",
     "Queue",
+    "Receipt",
     "RemoteStore",
     "Settlement",
     "Store",
     "TraceFacets",
     "TraceFilter",
-    "VerdictsStored",
     "check_sub_goals",
     "clean_tags",
     "generated_passphrase",

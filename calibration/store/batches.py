@@ -10,11 +10,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import pandas as pd
+
 from calibration.errors import InputError, LabelRefusedError
 from calibration.records import REFERENCE_SOURCE, Trace
-from calibration.store.database import Cursor, Database, record_audit, rows, utc_now
-from calibration.store.progress import Progress
-from calibration.store.traces import ingest
+from calibration.store.database import Cursor, record_audit, rows, utc_now
+from calibration.store.permissions import LEAD, REVIEWER, open_to, ranks
+from calibration.store.progress import StoreProgress
+from calibration.store.traces import TraceStore
 
 SUFFIX = "-inserted"
 
@@ -68,7 +71,7 @@ def batch_of(
 
 
 def inserts_of(
-    cursor: Cursor, progress: Progress, reviewer_id: str, batch_id: str, taxonomy_version: str
+    cursor: Cursor, progress: StoreProgress, reviewer_id: str, batch_id: str, taxonomy_version: str
 ) -> tuple[dict[str, int], list[str]]:
     """Return the slots of a reviewer's inserts by trace, and those that are not decided yet.
 
@@ -114,99 +117,47 @@ class Batch:
     certificate: str | None = None
 
 
-def batches(db: Database) -> list[Batch]:
+def read_batches(cursor: Cursor) -> list[Batch]:
     """Return all batches but the companions of inserts, newest first."""
-    with db.read() as cursor:
-        found = rows(
-            cursor,
-            "SELECT batch_id, purpose, labels_wanted, design, created_at, reviewer_id, "
-            "certificate, "
-            "(SELECT count(*) FROM batch_item i WHERE i.batch_id = b.batch_id) AS n_items "
-            f"FROM batch b WHERE {NO_COMPANION} ORDER BY rowid DESC",
-        )
+    found = rows(
+        cursor,
+        "SELECT batch_id, purpose, labels_wanted, design, created_at, reviewer_id, certificate, "
+        "(SELECT count(*) FROM batch_item i WHERE i.batch_id = b.batch_id) AS n_items "
+        f"FROM batch b WHERE {NO_COMPANION} ORDER BY rowid DESC",
+    )
     return [Batch(**(row | {"design": json.loads(row["design"])})) for row in found]
 
 
-def add_batch(
-    db: Database,
-    *,
-    purpose: str,
-    trace_ids: Sequence[str],
-    inclusion_probability: float | None,
-    labels_wanted: int,
-    design: dict[str, Any],
-    token: str | None = None,
-    item_labels: Sequence[int] | None = None,
-    item_probabilities: Sequence[float] | None = None,
-    item_strata: Sequence[int] | None = None,
-    reviewer_id: str | None = None,
-    certificate: str | None = None,
-) -> Batch:
-    """Store a batch in the order given; traces are served in that order.
-
-    `item_labels` and `item_probabilities` say for each trace what otherwise holds for all, and
-    `item_strata` which stratum of the design it was drawn from. `reviewer_id` is the only person
-    it is served to, `certificate` (any or private) what it demands of everybody. A batch that was
-    stored under the same `token` is returned as it is.
-
-    Raises
-    ------
-    InputError
-        If the batch is empty, names a trace twice or one that is not in the store, or if its
-        purpose, labels wanted or inclusion probability is none.
-    """
-    n = len(trace_ids)
-    wanted = [labels_wanted] * n if item_labels is None else list(item_labels)
-    drawn = [inclusion_probability] * n if item_probabilities is None else list(item_probabilities)
-    strata = [None] * n if item_strata is None else list(item_strata)
-    _check_batch(purpose, n, labels_wanted, wanted, drawn, certificate)
-    if len(strata) != n:
-        raise InputError(f"strata must be given for each of {n} traces, got {len(strata)}")
-    with db.write() as cursor:
-        stored = cursor.execute("SELECT batch_id FROM batch WHERE token = ?", [token]).fetchone()
-        if stored:
-            batch_id = stored[0]
-        else:
-            batch_id = insert_batch(
-                cursor, purpose=purpose, trace_ids=trace_ids, labels_wanted=labels_wanted,
-                design=design, token=token, reviewer_id=reviewer_id, certificate=certificate,
-                wanted=wanted, drawn=drawn, strata=strata,
-            )  # fmt: skip
-    return next(b for b in batches(db) if b.batch_id == batch_id)
-
-
-def insert_batch(
+def _insert_batch(
     cursor: Cursor,
-    *,
-    purpose: str,
     trace_ids: Sequence[str],
-    labels_wanted: int,
-    design: dict[str, Any],
-    token: str | None,
-    reviewer_id: str | None,
-    certificate: str | None,
-    wanted: Sequence[int],
-    drawn: Sequence[float | None],
-    strata: Sequence[int | None],
+    *,
+    drawn: Sequence[float | None] | None = None,
+    wanted: Sequence[int] | None = None,
+    strata: Sequence[int | None] | None = None,
+    **batch: Any,
 ) -> str:
-    """Store a batch in the transaction of something else and return its id."""
+    """Store the columns of a batch and of its traces; return its id."""
+    n = len(trace_ids)
     _check_traces(cursor, trace_ids)
     (taken,) = cursor.execute(f"SELECT count(*) FROM batch WHERE {NO_COMPANION}").fetchone() or (0,)
-    batch_id = f"{purpose}-{taken + 1:03d}"
+    batch_id = f"{batch['purpose']}-{taken + 1:03d}"
+    record_audit(cursor, "batch", batch_id=batch_id, n=n, design=batch["design"])
+    values = batch | {
+        "batch_id": batch_id, "design": json.dumps(batch["design"]), "created_at": utc_now(),
+    }  # fmt: skip
     cursor.execute(
-        "INSERT INTO batch (batch_id, purpose, labels_wanted, design, reviewer_id, "
-        "certificate, token, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        [
-            batch_id, purpose, labels_wanted, json.dumps(design), reviewer_id, certificate,
-            token, utc_now(),
-        ],
-    )  # fmt: skip
+        f"INSERT INTO batch ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})",
+        list(values.values()),
+    )
     cursor.execute(
         "INSERT INTO batch_item SELECT ?, unnest(?::VARCHAR[]), unnest(range(?)), "
         "unnest(?::DOUBLE[]), unnest(?::INTEGER[]), unnest(?::INTEGER[])",
-        [batch_id, list(trace_ids), len(trace_ids), list(drawn), list(wanted), list(strata)],
-    )
-    record_audit(cursor, "batch", batch_id=batch_id, n=len(trace_ids), design=design)
+        [
+            batch_id, list(trace_ids), n, list(drawn or [None] * n), list(wanted or [1] * n),
+            list(strata or [None] * n),
+        ],
+    )  # fmt: skip
     return batch_id
 
 
@@ -260,64 +211,20 @@ class PracticeRound:
     finished_at: datetime | None
 
 
-def take_in(db: Database, traces: Sequence[Trace]) -> None:
-    """Add traces of the reference dataset that the store may lack.
-
-    Raises
-    ------
-    InputError
-        If a trace is none of it.
-    """
-    for trace in traces:
-        # A reviewer's call: what it may add to the store is the dataset, nothing else.
-        if trace.source != REFERENCE_SOURCE:
-            raise InputError(f"trace {trace.trace_id!r:.80} is none of the reference dataset")
-    if traces:
-        ingest(db, traces)
-
-
 def personal_batch(
     cursor: Cursor,
     purpose: str,
     reviewer_id: str,
     trace_ids: Sequence[str],
-    design: Mapping[str, Any],
+    design: Mapping[str, Any] | None,
 ) -> str:
     """Store a batch that is served to one person only, and return its id."""
-    n = len(trace_ids)
-    if n == 0:
+    if not trace_ids:
         raise InputError("a batch needs at least one trace")
-    return insert_batch(
-        cursor, purpose=purpose, trace_ids=trace_ids, labels_wanted=1, design=dict(design),
-        token=None, reviewer_id=reviewer_id, certificate=None, wanted=[1] * n, drawn=[None] * n,
-        strata=[None] * n,
+    return _insert_batch(
+        cursor, trace_ids, purpose=purpose, labels_wanted=1, design=dict(design or {}),
+        reviewer_id=reviewer_id,
     )  # fmt: skip
-
-
-def start_practice(
-    db: Database,
-    version: str,
-    *,
-    reviewer_id: str,
-    trace_ids: Sequence[str],
-    traces: Sequence[Trace],
-    design: Mapping[str, Any],
-) -> PracticeRound:
-    """Give a person a practice round; one that is not finished is returned instead."""
-    take_in(db, traces)
-    with db.write() as cursor:
-        db.progress.check_reviewer(cursor, reviewer_id)
-        for found in _rounds(cursor, version, reviewer_id):
-            if found.finished_at is None:
-                return found
-        batch_id = personal_batch(cursor, "practice", reviewer_id, trace_ids, design)
-        return next(r for r in _rounds(cursor, version, reviewer_id) if r.batch_id == batch_id)
-
-
-def practice_rounds(db: Database, version: str, reviewer_id: str) -> list[PracticeRound]:
-    """Return the practice rounds of a person, oldest first."""
-    with db.read() as cursor:
-        return _rounds(cursor, version, reviewer_id)
 
 
 def _rounds(cursor: Cursor, version: str, reviewer_id: str) -> list[PracticeRound]:
@@ -338,3 +245,116 @@ def _rounds(cursor: Cursor, version: str, reviewer_id: str) -> list[PracticeRoun
         )
         for row in found
     ]
+
+
+class BatchStore(TraceStore):
+    """Batches and practice rounds."""
+
+    def _take_in(self, traces: Sequence[Trace]) -> None:
+        """Add traces of the reference dataset that the store may lack; no others."""
+        for trace in traces:
+            # A reviewer's call: what it may add to the store is the dataset, nothing else.
+            if trace.source != REFERENCE_SOURCE:
+                raise InputError(f"trace {trace.trace_id!r:.80} is none of the reference dataset")
+        if traces:
+            self._unbound().ingest(traces)
+
+    @open_to(REVIEWER, oneself="reviewer_id")
+    def start_practice(
+        self,
+        *,
+        reviewer_id: str,
+        trace_ids: Sequence[str],
+        traces: Sequence[Trace] = (),
+        design: Mapping[str, Any] | None = None,
+    ) -> PracticeRound:
+        """Give a person a practice round; one that is not finished is returned instead.
+
+        Raises
+        ------
+        InputError
+            If one of `traces` is none of the reference dataset.
+        """
+        version = self._rules().version
+        self._take_in(traces)
+        with self._db.write() as cursor:
+            self._db.progress.check_reviewer(cursor, reviewer_id)
+            for found in _rounds(cursor, version, reviewer_id):
+                if found.finished_at is None:
+                    return found
+            batch_id = personal_batch(cursor, "practice", reviewer_id, trace_ids, design)
+            return next(r for r in _rounds(cursor, version, reviewer_id) if r.batch_id == batch_id)
+
+    @open_to(REVIEWER, oneself="reviewer_id", or_lead=True)
+    def practice_rounds(self, reviewer_id: str) -> list[PracticeRound]:
+        """Return the practice rounds of a person, oldest first."""
+        version = self._rules().version
+        with self._db.read() as cursor:
+            return _rounds(cursor, version, reviewer_id)
+
+    @open_to(REVIEWER)
+    def batches(self) -> list[Batch]:
+        """Return all batches, newest first; reviewers see none that is served to others only."""
+        with self._db.read() as cursor:
+            found, actor = read_batches(cursor), self._actor
+        if actor is None or ranks(actor, LEAD):
+            return found
+        return [b for b in found if b.reviewer_id in (None, actor.reviewer_id)]
+
+    @open_to(LEAD)
+    def add_batch(
+        self,
+        *,
+        purpose: str,
+        trace_ids: Sequence[str],
+        inclusion_probability: float | None = None,
+        labels_wanted: int = 2,
+        design: dict[str, Any] | None = None,
+        token: str | None = None,
+        item_labels: Sequence[int] | None = None,
+        item_probabilities: Sequence[float] | None = None,
+        item_strata: Sequence[int] | None = None,
+        reviewer_id: str | None = None,
+        certificate: str | None = None,
+    ) -> Batch:
+        """Store a batch in the order given; traces are served in that order.
+
+        `item_labels` and `item_probabilities` say for each trace what otherwise holds for all, and
+        `item_strata` which stratum of the design it was drawn from. `reviewer_id` is the only
+        person it is served to, `certificate` (any or private) what it demands of everybody. A batch
+        that was stored under the same `token` is returned as it is.
+
+        Raises
+        ------
+        InputError
+            If the batch is empty, names a trace twice or one that is not in the store, or if its
+            purpose, labels wanted or inclusion probability is none.
+        """
+        n = len(trace_ids)
+        wanted = [labels_wanted] * n if item_labels is None else list(item_labels)
+        drawn: list[float | None] = [inclusion_probability] * n
+        if item_probabilities is not None:
+            drawn = list(item_probabilities)
+        _check_batch(purpose, n, labels_wanted, wanted, drawn, certificate)
+        if item_strata is not None and len(item_strata) != n:
+            raise InputError(f"strata must be given for each of {n} traces, got {len(item_strata)}")
+        with self._db.write() as cursor:
+            found = cursor.execute("SELECT batch_id FROM batch WHERE token = ?", [token]).fetchone()
+            batch_id = found[0] if found else _insert_batch(
+                cursor, trace_ids, purpose=purpose, labels_wanted=labels_wanted,
+                design=design or {}, token=token, reviewer_id=reviewer_id,
+                certificate=certificate, wanted=wanted, drawn=drawn, strata=item_strata,
+            )  # fmt: skip
+            return next(b for b in read_batches(cursor) if b.batch_id == batch_id)
+
+    @open_to(LEAD)
+    def batch_items(self, batch_id: str) -> pd.DataFrame:
+        """Return trace_id, position, inclusion_probability, labels_wanted and stratum, in order.
+
+        A stratum is a place in the strata that the design names; NA where none were drawn from.
+        """
+        return self._frame(
+            "SELECT trace_id, position, inclusion_probability, labels_wanted, stratum "
+            "FROM batch_item WHERE batch_id = ? ORDER BY position",
+            [batch_id],
+        )

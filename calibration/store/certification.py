@@ -7,11 +7,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from calibration.errors import InputError, NotAllowedError
-from calibration.records import Trace, TraceForReview
-from calibration.store.batches import personal_batch, take_in
-from calibration.store.database import Cursor, Database, record_audit, rows, utc_now
+from calibration.records import Label, Trace, TraceForReview
+from calibration.store.batches import BatchStore, personal_batch
+from calibration.store.database import Cursor, record_audit, rows, utc_now
+from calibration.store.labels import read_labels
 from calibration.store.leases import open_traces, valid_certificates
-from calibration.store.traces import for_review
+from calibration.store.permissions import LEAD, REVIEWER, open_to
 
 PASSED, FAILED, TOP_UP = "passed", "failed", "top_up"
 
@@ -73,12 +74,6 @@ class Certificate:
     expires_at: datetime
 
 
-def exams_of(db: Database, reviewer_id: str) -> list[Exam]:
-    """Return the examinations of a person, oldest first, of every taxonomy version."""
-    with db.read() as cursor:
-        return _exams(cursor, reviewer_id)
-
-
 def _exams(cursor: Cursor, reviewer_id: str) -> list[Exam]:
     return [
         Exam(
@@ -99,75 +94,6 @@ def _exam(cursor: Cursor, reviewer_id: str, batch_id: str) -> Exam:
     raise InputError(f"{batch_id!r:.80} is no examination of {reviewer_id!r:.80}")
 
 
-def start_exam(
-    db: Database,
-    version: str,
-    *,
-    reviewer_id: str,
-    form: str,
-    private: bool,
-    trace_ids: Sequence[str],
-    traces: Sequence[Trace],
-    design: Mapping[str, Any],
-) -> Exam:
-    """Give a person an examination; one that is open already is returned instead.
-
-    `traces` are those of the reference dataset that the store may lack; `trace_ids` is the order
-    in which they are served.
-
-    Raises
-    ------
-    InputError
-        If a trace is none of the reference dataset, or one is not in the store.
-    """
-    take_in(db, traces)
-    with db.write() as cursor:
-        db.progress.check_reviewer(cursor, reviewer_id)
-        theirs = [e for e in _exams(cursor, reviewer_id) if e.taxonomy_version == version]
-        unsettled = [e for e in theirs if e.status is None]
-        if unsettled:
-            return unsettled[-1]
-        attempt = 1 + sum(e.tops_up is None for e in theirs)
-        batch_id = _insert(
-            cursor, version, reviewer_id, form, private, attempt, None, trace_ids, design
-        )
-        return _exam(cursor, reviewer_id, batch_id)
-
-
-def add_top_up(
-    db: Database,
-    version: str,
-    *,
-    reviewer_id: str,
-    tops_up: str,
-    trace_ids: Sequence[str],
-    traces: Sequence[Trace],
-    design: Mapping[str, Any],
-) -> Exam:
-    """Give further traces to somebody whose form has to be topped up; only once.
-
-    Raises
-    ------
-    InputError
-        If the form is none of theirs.
-    NotAllowedError
-        If its result asks for no further traces.
-    """
-    take_in(db, traces)
-    with db.write() as cursor:
-        form = _exam(cursor, reviewer_id, tops_up)
-        for exam in _exams(cursor, reviewer_id):
-            if exam.tops_up == tops_up:
-                return exam
-        if form.status != TOP_UP or form.taxonomy_version != version:
-            raise NotAllowedError(f"the result of {tops_up!r} asks for no further traces")
-        batch_id = _insert(
-            cursor, version, reviewer_id, form.form, form.private, form.attempt, tops_up,
-            trace_ids, design,
-        )  # fmt: skip
-        return _exam(cursor, reviewer_id, batch_id)
-
-
 def _insert(
     cursor: Cursor,
     version: str,
@@ -177,7 +103,7 @@ def _insert(
     attempt: int,
     tops_up: str | None,
     trace_ids: Sequence[str],
-    design: Mapping[str, Any],
+    design: Mapping[str, Any] | None,
 ) -> str:
     batch_id = personal_batch(cursor, "exam", reviewer_id, trace_ids, design)
     cursor.execute(
@@ -185,48 +111,6 @@ def _insert(
         [batch_id, reviewer_id, version, form, private, attempt, tops_up, utc_now()],
     )
     return batch_id
-
-
-def record_result(
-    db: Database,
-    *,
-    reviewer_id: str,
-    batch_id: str,
-    status: str,
-    body: Mapping[str, Any],
-    valid: timedelta,
-) -> Exam:
-    """Write down how an examination ended, once; a pass is a certificate.
-
-    The first result stands, whatever is sent later. The certificate runs from the last label.
-
-    Raises
-    ------
-    NotAllowedError
-        If traces of it are left.
-    InputError
-        If the examination is none of theirs, the status is none, or a second topping up is asked
-        for.
-    """
-    if status not in (PASSED, FAILED, TOP_UP):
-        raise InputError(f"status must be passed, failed or top_up, got {status!r:.40}")
-    with db.write() as cursor:
-        exam = _exam(cursor, reviewer_id, batch_id)
-        if exam.status is not None:
-            return exam
-        left = open_traces(cursor, reviewer_id, batch_id, exam.taxonomy_version)
-        if left or exam.ended_at is None:
-            raise NotAllowedError(f"{batch_id!r} has not ended: {len(left)} traces are left")
-        if status == TOP_UP and exam.tops_up is not None:
-            raise InputError(f"{batch_id!r} tops up already; it is passed or failed")
-        cursor.execute(
-            "INSERT INTO exam_result VALUES (?, ?, ?, ?)",
-            [batch_id, status, json.dumps(dict(body)), utc_now()],
-        )
-        if status == PASSED:
-            _issue(cursor, exam, exam.ended_at, exam.ended_at + valid)
-        record_audit(cursor, "examination", batch_id=batch_id, reviewer=reviewer_id, status=status)
-        return _exam(cursor, reviewer_id, batch_id)
 
 
 def _issue(cursor: Cursor, exam: Exam, issued_at: datetime, expires_at: datetime) -> None:
@@ -242,68 +126,6 @@ def _issue(cursor: Cursor, exam: Exam, issued_at: datetime, expires_at: datetime
     )  # fmt: skip
 
 
-def certificates(db: Database, reviewer_id: str | None = None) -> list[Certificate]:
-    """Return every certificate, or those of one person, oldest first; past ones among them."""
-    with db.read() as cursor:
-        found = rows(
-            cursor,
-            "SELECT * EXCLUDE (seq) FROM certificate WHERE reviewer_id = coalesce(?, reviewer_id) "
-            "ORDER BY seq",
-            [reviewer_id],
-        )
-    return [Certificate(**row) for row in found]
-
-
-def certificate_of(
-    db: Database, version: str, reviewer_id: str, *, private: bool
-) -> Certificate | None:
-    """Return the certificate of a person that holds now; `private` wants one on a private form."""
-    with db.read() as cursor:
-        found = valid_certificates(cursor, reviewer_id, version, utc_now(), private=private)
-    return Certificate(**found[0]) if found else None
-
-
-def exam_traces(
-    db: Database, reviewer_id: str, batch_id: str, trace_ids: Sequence[str]
-) -> list[TraceForReview]:
-    """Return traces of an examination of one's own that is over, what tops it up included.
-
-    Raises
-    ------
-    InputError
-        If the examination is none of theirs.
-    NotAllowedError
-        If it is not over.
-    """
-    with db.read() as cursor:
-        exam = _exam(cursor, reviewer_id, batch_id)
-        if exam.status not in (PASSED, FAILED):
-            raise NotAllowedError(f"{batch_id!r} is not over")
-        found = cursor.execute(
-            "SELECT trace_id FROM batch_item WHERE batch_id IN (?, ?)", [batch_id, exam.tops_up]
-        ).fetchall()
-    theirs = {row[0] for row in found}
-    return for_review(db, [t for t in trace_ids if t in theirs])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
-    """The first label that somebody gave to a trace in a batch; later ones know the answer."""
-
-    batch_id: str
-    purpose: str
-    trace_id: str
-    outcome: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settled:
-    """What the team decided on a trace."""
-
-    outcome: str
-    rationale: str | None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassMix:
     """Shares of the classes in a production batch, by its human labels and sampling design."""
@@ -313,155 +135,319 @@ class ClassMix:
     shares: dict[str, float]
 
 
-def first_labels(db: Database, version: str, reviewer_id: str) -> list[Given]:
-    """Return the first label of each trace of a person's practice and examinations, in order."""
-    with db.read() as cursor:
-        found = rows(
-            cursor,
-            "SELECT l.batch_id, b.purpose, l.trace_id, arg_min(l.outcome, l.seq) AS outcome "
-            "FROM label_event l JOIN batch b USING (batch_id) WHERE l.reviewer_id = ? "
-            "AND l.taxonomy_version = ? AND l.kind = 'label' AND b.purpose IN ('practice', 'exam') "
-            "GROUP BY l.batch_id, b.purpose, l.trace_id ORDER BY min(l.seq)",
-            [reviewer_id, version],
-        )
-    return [Given(**row) for row in found]
+class CertificationStore(BatchStore):
+    """Examinations, their results and certificates."""
 
+    @open_to(REVIEWER, oneself="reviewer_id")
+    def start_exam(
+        self,
+        *,
+        reviewer_id: str,
+        form: str,
+        private: bool,
+        trace_ids: Sequence[str],
+        traces: Sequence[Trace] = (),
+        design: Mapping[str, Any] | None = None,
+    ) -> Exam:
+        """Give a person an examination; one that is open already is returned instead.
 
-def exam_labels(db: Database, version: str, reviewer_id: str, batch_id: str) -> dict[str, str]:
-    """Return the classes that a person gave in a batch, by trace, in the order served."""
-    with db.read() as cursor:
-        found = cursor.execute(
-            "SELECT i.trace_id, c.outcome FROM batch_item i JOIN label_current c "
-            "USING (batch_id, trace_id) WHERE i.batch_id = ? AND c.reviewer_id = ? "
-            "AND c.taxonomy_version = ? AND c.kind = 'label' ORDER BY i.position",
-            [batch_id, reviewer_id, version],
-        ).fetchall()
-    return dict(found)
+        `traces` are those of the reference dataset that the store may lack; `trace_ids` is the
+        order in which they are served.
 
+        Raises
+        ------
+        InputError
+            If a trace is none of the reference dataset, or one is not in the store.
+        """
+        version = self._rules().version
+        self._take_in(traces)
+        with self._db.write() as cursor:
+            self._db.progress.check_reviewer(cursor, reviewer_id)
+            theirs = [e for e in _exams(cursor, reviewer_id) if e.taxonomy_version == version]
+            unsettled = [e for e in theirs if e.status is None]
+            if unsettled:
+                return unsettled[-1]
+            attempt = 1 + sum(e.tops_up is None for e in theirs)
+            batch_id = _insert(
+                cursor, version, reviewer_id, form, private, attempt, None, trace_ids, design
+            )
+            return _exam(cursor, reviewer_id, batch_id)
 
-def seen_traces(db: Database, reviewer_id: str) -> dict[str, datetime]:
-    """Return when a person last labelled a trace, was examined on it or was shown its labels."""
-    with db.read() as cursor:
-        found = cursor.execute(
-            "SELECT trace_id, max(moment) FROM ("
-            "SELECT trace_id, created_at AS moment FROM label_event WHERE reviewer_id = $who "
-            "UNION ALL SELECT trace_id, created_at FROM exposure WHERE reviewer_id = $who "
-            "UNION ALL SELECT i.trace_id, e.created_at FROM exam e JOIN batch_item i "
-            "USING (batch_id) WHERE e.reviewer_id = $who) GROUP BY trace_id",
-            {"who": reviewer_id},
-        ).fetchall()
-    return dict(found)
+    @open_to(REVIEWER, oneself="reviewer_id")
+    def add_top_up(
+        self,
+        *,
+        reviewer_id: str,
+        tops_up: str,
+        trace_ids: Sequence[str],
+        traces: Sequence[Trace] = (),
+        design: Mapping[str, Any] | None = None,
+    ) -> Exam:
+        """Give further traces to somebody whose form has to be topped up; only once.
 
+        Raises
+        ------
+        InputError
+            If the form is none of theirs.
+        NotAllowedError
+            If its result asks for no further traces.
+        """
+        version = self._rules().version
+        self._take_in(traces)
+        with self._db.write() as cursor:
+            form = _exam(cursor, reviewer_id, tops_up)
+            for exam in _exams(cursor, reviewer_id):
+                if exam.tops_up == tops_up:
+                    return exam
+            if form.status != TOP_UP or form.taxonomy_version != version:
+                raise NotAllowedError(f"the result of {tops_up!r} asks for no further traces")
+            batch_id = _insert(
+                cursor, version, reviewer_id, form.form, form.private, form.attempt, tops_up,
+                trace_ids, design,
+            )  # fmt: skip
+            return _exam(cursor, reviewer_id, batch_id)
 
-def draw_own_form(
-    db: Database, version: str, reviewer_id: str, wanted: Mapping[str, int], seed: int
-) -> tuple[list[str], dict[str, int]]:
-    """Draw adjudicated traces of this team that a person has neither labelled nor seen.
+    @open_to(REVIEWER, oneself="reviewer_id")
+    def record_result(
+        self,
+        *,
+        reviewer_id: str,
+        batch_id: str,
+        status: str,
+        body: Mapping[str, Any],
+        valid: timedelta,
+    ) -> Exam:
+        """Write down how an examination ended, once; a pass is a certificate.
 
-    Returns the traces in an order that says nothing of their classes, and how many of each class
-    there are to draw from; never which trace has which class.
-    """
-    seen = set(seen_traces(db, reviewer_id))
-    with db.read() as cursor:
-        found = cursor.execute(
-            "SELECT trace_id, outcome FROM consensus WHERE taxonomy_version = ? "
-            "ORDER BY md5(concat(trace_id, '/', ?::VARCHAR))",
-            [version, str(seed)],
-        ).fetchall()
-    drawn: list[str] = []
-    there = dict.fromkeys(wanted, 0)
-    for trace_id, outcome in found:
-        if outcome in there and trace_id not in seen:
-            if there[outcome] < wanted[outcome]:
-                drawn.append(trace_id)
-            there[outcome] += 1
-    return drawn, there
+        The first result stands, whatever is sent later. The certificate runs from the last label.
 
-
-def exam_key(db: Database, version: str, reviewer_id: str, batch_id: str) -> dict[str, Settled]:
-    """Return what the team decided on the traces of an examination that has ended.
-
-    Raises
-    ------
-    InputError
-        If it is none of this person.
-    NotAllowedError
-        If traces of it are left.
-    """
-    with db.read() as cursor:
-        if (
+        Raises
+        ------
+        NotAllowedError
+            If traces of it are left.
+        InputError
+            If the examination is none of theirs, the status is none, or a second topping up is
+            asked for.
+        """
+        if status not in (PASSED, FAILED, TOP_UP):
+            raise InputError(f"status must be passed, failed or top_up, got {status!r:.40}")
+        with self._db.write() as cursor:
+            exam = _exam(cursor, reviewer_id, batch_id)
+            if exam.status is not None:
+                return exam
+            left = open_traces(cursor, reviewer_id, batch_id, exam.taxonomy_version)
+            if left or exam.ended_at is None:
+                raise NotAllowedError(f"{batch_id!r} has not ended: {len(left)} traces are left")
+            if status == TOP_UP and exam.tops_up is not None:
+                raise InputError(f"{batch_id!r} tops up already; it is passed or failed")
             cursor.execute(
-                "SELECT 1 FROM exam WHERE batch_id = ? AND reviewer_id = ?", [batch_id, reviewer_id]
-            ).fetchone()
-            is None
-        ):
-            raise InputError(f"{batch_id!r:.80} is no examination of {reviewer_id!r:.80}")
-        if open_traces(cursor, reviewer_id, batch_id, version):
-            raise NotAllowedError(f"{batch_id!r} has not ended")
-        found = cursor.execute(
-            "SELECT trace_id, c.outcome, c.rationale FROM consensus c JOIN batch_item i "
-            "USING (trace_id) WHERE i.batch_id = ? AND c.taxonomy_version = ?",
-            [batch_id, version],
-        ).fetchall()
-    return {
-        trace_id: Settled(outcome=outcome, rationale=rationale)
-        for trace_id, outcome, rationale in found
-    }
+                "INSERT INTO exam_result VALUES (?, ?, ?, ?)",
+                [batch_id, status, json.dumps(dict(body)), utc_now()],
+            )
+            if status == PASSED:
+                _issue(cursor, exam, exam.ended_at, exam.ended_at + valid)
+            record_audit(
+                cursor, "examination", batch_id=batch_id, reviewer=reviewer_id, status=status
+            )
+            return _exam(cursor, reviewer_id, batch_id)
 
+    @open_to(REVIEWER, oneself="reviewer_id", or_lead=True)
+    def exams_of(self, reviewer_id: str) -> list[Exam]:
+        """Return the examinations of a person, oldest first, of every taxonomy version."""
+        with self._db.read() as cursor:
+            return _exams(cursor, reviewer_id)
 
-def production_mix(db: Database, version: str) -> ClassMix | None:
-    """Return the class mix of the newest production batch with 30 labelled traces or more.
+    @open_to(REVIEWER, oneself="reviewer_id", or_lead=True)
+    def exam_labels(self, reviewer_id: str, batch_id: str) -> dict[str, str]:
+        """Return the classes that a person gave in a batch, by trace, in the order served."""
+        version = self._rules().version
+        with self._db.read() as cursor:
+            found = cursor.execute(
+                "SELECT i.trace_id, c.outcome FROM batch_item i JOIN label_current c "
+                "USING (batch_id, trace_id) WHERE i.batch_id = ? AND c.reviewer_id = ? "
+                "AND c.taxonomy_version = ? AND c.kind = 'label' ORDER BY i.position",
+                [batch_id, reviewer_id, version],
+            ).fetchall()
+        return dict(found)
 
-    Each trace counts by the inverse of its inclusion probability, and its labels share that.
-    """
-    with db.read() as cursor:
-        found = cursor.execute(
-            "WITH given AS (SELECT b.rowid AS place, l.batch_id, l.trace_id, l.outcome, "
-            "1 / coalesce(i.inclusion_probability, 1) / "
-            "count(*) OVER (PARTITION BY l.batch_id, l.trace_id) AS weight "
-            "FROM label_current l JOIN batch b USING (batch_id) "
-            "JOIN batch_item i USING (batch_id, trace_id) WHERE b.purpose = 'production' "
-            "AND l.kind = 'label' AND l.taxonomy_version = $version), "
-            "newest AS (SELECT batch_id, count(DISTINCT trace_id) AS n FROM given "
-            "GROUP BY batch_id HAVING n >= $needs ORDER BY max(place) DESC LIMIT 1) "
-            "SELECT batch_id, n, outcome, sum(weight) FROM given JOIN newest USING (batch_id) "
-            "GROUP BY ALL ORDER BY outcome",
-            {"version": version, "needs": MIX_NEEDS},
-        ).fetchall()
-    if not found:
-        return None
-    total = sum(weight for *_, weight in found)
-    shares = {outcome: float(weight / total) for _, _, outcome, weight in found}
-    return ClassMix(batch_id=found[0][0], n=found[0][1], shares=shares)
+    @open_to(REVIEWER, oneself="reviewer_id", or_lead=True)
+    def exam_key(self, reviewer_id: str, batch_id: str) -> dict[str, tuple[str, str | None]]:
+        """Return the team's class and rationale for each trace of an examination that has ended.
 
+        Raises
+        ------
+        InputError
+            If it is none of this person.
+        NotAllowedError
+            If traces of it are left.
+        """
+        version = self._rules().version
+        with self._db.read() as cursor:
+            _exam(cursor, reviewer_id, batch_id)
+            if open_traces(cursor, reviewer_id, batch_id, version):
+                raise NotAllowedError(f"{batch_id!r} has not ended")
+            found = cursor.execute(
+                "SELECT trace_id, c.outcome, c.rationale FROM consensus c JOIN batch_item i "
+                "USING (trace_id) WHERE i.batch_id = ? AND c.taxonomy_version = ?",
+                [batch_id, version],
+            ).fetchall()
+        return {trace_id: (outcome, rationale) for trace_id, outcome, rationale in found}
 
-def allow_attempt(
-    db: Database, version: str, *, client_token: str, reviewer_id: str, by: str, reason: str
-) -> None:
-    """Let somebody try once more than the rules allow; a lead says why. Once a token.
+    @open_to(REVIEWER, oneself="reviewer_id", or_lead=True)
+    def exam_traces(
+        self, reviewer_id: str, batch_id: str, trace_ids: Sequence[str]
+    ) -> list[TraceForReview]:
+        """Return traces of an examination of one's own that is over, what tops it up included.
 
-    Raises
-    ------
-    InputError
-        If there is no reason or no such reviewer.
-    """
-    if not reason.strip():
-        raise InputError("allowing another attempt needs a reason")
-    with db.write() as cursor:
-        db.progress.check_reviewer(cursor, reviewer_id)
-        cursor.execute(
-            "INSERT INTO attempt_allowed SELECT nextval('event_seq'), ?, ?, ?, ?, ?, ? "
-            "ON CONFLICT (client_token) DO NOTHING",
-            [client_token, reviewer_id, version, by, reason.strip()[:MAX_REASON], utc_now()],
-        )
+        Raises
+        ------
+        InputError
+            If the examination is none of theirs.
+        NotAllowedError
+            If it is not over.
+        """
+        with self._db.read() as cursor:
+            exam = _exam(cursor, reviewer_id, batch_id)
+            if exam.status not in (PASSED, FAILED):
+                raise NotAllowedError(f"{batch_id!r} is not over")
+            found = cursor.execute(
+                "SELECT trace_id FROM batch_item WHERE batch_id IN (?, ?)", [batch_id, exam.tops_up]
+            ).fetchall()
+        theirs = {row[0] for row in found}
+        return self._unbound().for_review([t for t in trace_ids if t in theirs])
 
+    @open_to(REVIEWER, oneself="reviewer_id")
+    def draw_own_form(
+        self, reviewer_id: str, wanted: Mapping[str, int], seed: int
+    ) -> tuple[list[str], dict[str, int]]:
+        """Draw adjudicated traces of this team that a person has neither labelled nor seen.
 
-def attempts_allowed(db: Database, version: str, reviewer_id: str) -> list[datetime]:
-    """Return when a lead allowed this person another attempt on this taxonomy version."""
-    with db.read() as cursor:
-        found = cursor.execute(
-            "SELECT created_at FROM attempt_allowed WHERE reviewer_id = ? "
-            "AND taxonomy_version = ? ORDER BY seq",
-            [reviewer_id, version],
-        ).fetchall()
-    return [row[0] for row in found]
+        Returns the traces in an order that says nothing of their classes, and how many of each
+        class there are to draw from; never which trace has which class.
+        """
+        version = self._rules().version
+        seen = set(self.seen_traces(reviewer_id))
+        with self._db.read() as cursor:
+            found = cursor.execute(
+                "SELECT trace_id, outcome FROM consensus WHERE taxonomy_version = ? "
+                "ORDER BY md5(concat(trace_id, '/', ?::VARCHAR))",
+                [version, str(seed)],
+            ).fetchall()
+        drawn: list[str] = []
+        there = dict.fromkeys(wanted, 0)
+        for trace_id, outcome in found:
+            if outcome in there and trace_id not in seen:
+                if there[outcome] < wanted[outcome]:
+                    drawn.append(trace_id)
+                there[outcome] += 1
+        return drawn, there
+
+    @open_to(REVIEWER, oneself="reviewer_id", or_lead=True)
+    def first_labels(self, reviewer_id: str) -> list[Label]:
+        """Return the first label of each trace of a person's practice and examinations, in order.
+
+        Later ones know the answer.
+        """
+        with self._db.read() as cursor:
+            return read_labels(
+                cursor,
+                "FROM label_event l JOIN batch b ON b.batch_id = l.batch_id "
+                "WHERE l.reviewer_id = ? AND l.taxonomy_version = ? AND l.kind = 'label' "
+                "AND b.purpose IN ('practice', 'exam') "
+                "QUALIFY row_number() OVER (PARTITION BY l.batch_id, l.trace_id ORDER BY l.seq) "
+                "= 1 ORDER BY l.seq",
+                [reviewer_id, self._rules().version],
+            )
+
+    @open_to(REVIEWER, oneself="reviewer_id", or_lead=True)
+    def seen_traces(self, reviewer_id: str) -> dict[str, datetime]:
+        """Return when a person last labelled a trace, was examined on it or saw its labels."""
+        with self._db.read() as cursor:
+            found = cursor.execute(
+                "SELECT trace_id, max(moment) FROM ("
+                "SELECT trace_id, created_at AS moment FROM label_event WHERE reviewer_id = $who "
+                "UNION ALL SELECT trace_id, created_at FROM exposure WHERE reviewer_id = $who "
+                "UNION ALL SELECT i.trace_id, e.created_at FROM exam e JOIN batch_item i "
+                "USING (batch_id) WHERE e.reviewer_id = $who) GROUP BY trace_id",
+                {"who": reviewer_id},
+            ).fetchall()
+        return dict(found)
+
+    @open_to(REVIEWER)
+    def production_mix(self) -> ClassMix | None:
+        """Return the class mix of the newest production batch with 30 labelled traces or more.
+
+        Each trace counts by the inverse of its inclusion probability, and its labels share that.
+        """
+        version = self._rules().version
+        with self._db.read() as cursor:
+            found = cursor.execute(
+                "WITH given AS (SELECT b.rowid AS place, l.batch_id, l.trace_id, l.outcome, "
+                "1 / coalesce(i.inclusion_probability, 1) / "
+                "count(*) OVER (PARTITION BY l.batch_id, l.trace_id) AS weight "
+                "FROM label_current l JOIN batch b USING (batch_id) "
+                "JOIN batch_item i USING (batch_id, trace_id) WHERE b.purpose = 'production' "
+                "AND l.kind = 'label' AND l.taxonomy_version = $version), "
+                "newest AS (SELECT batch_id, count(DISTINCT trace_id) AS n FROM given "
+                "GROUP BY batch_id HAVING n >= $needs ORDER BY max(place) DESC LIMIT 1) "
+                "SELECT batch_id, n, outcome, sum(weight) FROM given JOIN newest USING (batch_id) "
+                "GROUP BY ALL ORDER BY outcome",
+                {"version": version, "needs": MIX_NEEDS},
+            ).fetchall()
+        if not found:
+            return None
+        total = sum(weight for *_, weight in found)
+        shares = {outcome: float(weight / total) for _, _, outcome, weight in found}
+        return ClassMix(batch_id=found[0][0], n=found[0][1], shares=shares)
+
+    @open_to(LEAD)
+    def certificates(self) -> list[Certificate]:
+        """Return every certificate, oldest first; past ones among them."""
+        with self._db.read() as cursor:
+            found = rows(cursor, "SELECT * EXCLUDE (seq) FROM certificate ORDER BY seq")
+        return [Certificate(**row) for row in found]
+
+    @open_to(REVIEWER, oneself="reviewer_id", or_lead=True)
+    def certificates_of(self, reviewer_id: str) -> list[Certificate]:
+        """Return the certificates of a person, oldest first; past ones among them."""
+        return [c for c in self._unbound().certificates() if c.reviewer_id == reviewer_id]
+
+    @open_to(REVIEWER, oneself="reviewer_id", or_lead=True)
+    def certificate_of(self, reviewer_id: str, *, private: bool = False) -> Certificate | None:
+        """Return a certificate of a person that holds now; `private`: one on a private form."""
+        version = self._rules().version
+        with self._db.read() as cursor:
+            found = valid_certificates(cursor, reviewer_id, version, utc_now(), private=private)
+        return Certificate(**found[0]) if found else None
+
+    @open_to(LEAD, oneself="by")
+    def allow_attempt(self, *, client_token: str, reviewer_id: str, by: str, reason: str) -> None:
+        """Let somebody try once more than the rules allow; a lead says why. Once a token.
+
+        Raises
+        ------
+        InputError
+            If there is no reason or no such reviewer.
+        """
+        version = self._rules().version
+        if not reason.strip():
+            raise InputError("allowing another attempt needs a reason")
+        with self._db.write() as cursor:
+            self._db.progress.check_reviewer(cursor, reviewer_id)
+            cursor.execute(
+                "INSERT INTO attempt_allowed SELECT nextval('event_seq'), ?, ?, ?, ?, ?, ? "
+                "ON CONFLICT (client_token) DO NOTHING",
+                [client_token, reviewer_id, version, by, reason.strip()[:MAX_REASON], utc_now()],
+            )
+
+    @open_to(REVIEWER, oneself="reviewer_id", or_lead=True)
+    def attempts_allowed(self, reviewer_id: str) -> list[datetime]:
+        """Return when a lead allowed this person another attempt on this taxonomy version."""
+        version = self._rules().version
+        with self._db.read() as cursor:
+            found = cursor.execute(
+                "SELECT created_at FROM attempt_allowed WHERE reviewer_id = ? "
+                "AND taxonomy_version = ? ORDER BY seq",
+                [reviewer_id, version],
+            ).fetchall()
+        return [row[0] for row in found]

@@ -7,17 +7,19 @@ wrong answers. Writes go through one in-process lock, in explicit transactions.
 import json
 import re
 import threading
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar, cast
 
 import duckdb
+import pyarrow as pa
 
-from calibration.errors import InputError, StoreError, StoreLockedError
-from calibration.store.progress import Progress, Shown
+from calibration.errors import InputError, LabelRefusedError, StoreError, StoreLockedError
+from calibration.store.progress import Shown, StoreProgress
 
 # What DuckDB says on Unix and on Windows when another process has the file open.
 _LOCKED = ("Could not set lock", "being used by another process")
@@ -42,6 +44,11 @@ SECRET = frozenset({"credential", "session", "sign_in"})
 
 # One lock a file, not an object: DuckDB lets one process open a file twice.
 _write_locks: dict[Path, threading.Lock] = {}
+
+# How often this process has changed a kept value of a file.
+_changed: Counter[tuple[Path, str]] = Counter()
+
+T = TypeVar("T")
 
 
 def utc_now() -> datetime:
@@ -89,9 +96,9 @@ class Database:
 
     def _hold(self, path: Path, connection: Cursor) -> None:
         self.path = path
-        self.progress = Progress()
+        self.progress = StoreProgress()
         self.shown = Shown()
-        self.taxonomy_read: tuple[int, str] | None = None
+        self._kept: dict[str, tuple[int, object]] = {}
         self.importing = threading.Lock()
         self.changes = 0
         self._write_lock = _write_locks.setdefault(path.resolve(), threading.Lock())
@@ -141,6 +148,18 @@ class Database:
                         f"{self.path}: nothing was stored ({_first_line(error)})"
                     ) from error
                 raise
+
+    def kept(self, name: str, read: Callable[[], T]) -> T:
+        """Return a value that is asked for on every label and hardly ever changes, read once."""
+        changed = _changed[self.path.resolve(), name]
+        found = self._kept.get(name)
+        if found is None or found[0] != changed:
+            found = self._kept[name] = changed, read()
+        return cast("T", found[1])
+
+    def forget(self, name: str) -> None:
+        """Read a kept value anew when it is next asked for, in every `Database` of this file."""
+        _changed[self.path.resolve(), name] += 1
 
     def copy_to(self, path: Path) -> None:
         """Copy every table but the secret ones, as of one moment, to a new file."""
@@ -251,6 +270,30 @@ def rows(
     result = cursor.execute(sql, values or [])
     names = [column[0] for column in result.description or []]
     return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
+
+
+def event_of_token(cursor: Cursor, table: str, token: str, **meant: str) -> dict[str, Any] | None:
+    """Return the event that a client token already stands for, None if there is none.
+
+    A token that stands for anything else is refused: its sender must not take the receipt of
+    another event for their own, nor see its class.
+    """
+    found = rows(cursor, f"SELECT * FROM {table} WHERE client_token = ?", [token])
+    if found and any(found[0][name] != value for name, value in meant.items()):
+        raise token_refused(token)
+    return found[0] if found else None
+
+
+def token_refused(token: str) -> LabelRefusedError:
+    """Return the refusal of a token that stands for another event."""
+    return LabelRefusedError(f"the token {token!r:.80} already stands for something else")
+
+
+def insert_table(cursor: Cursor, name: str, table: pa.Table) -> None:
+    """Append the rows of an Arrow table to a table of the store, column by name."""
+    cursor.register("incoming", table)
+    cursor.execute(f"INSERT INTO {name} BY NAME SELECT * FROM incoming")
+    cursor.unregister("incoming")
 
 
 def record_audit(cursor: Cursor, what: str, **detail: object) -> None:

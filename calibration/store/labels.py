@@ -4,7 +4,6 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime
 from typing import Any
 
 import pandas as pd
@@ -16,13 +15,20 @@ from calibration.records import (
     MAX_TAG,
     MAX_TAGS,
     SUB_GOAL_STATES,
-    Draft,
     Evidence,
+    Label,
     LabelDraft,
     TraceForReview,
 )
-from calibration.store.batches import batch_of, both, companion, give_back
-from calibration.store.database import Cursor, Database, record_audit, rows, utc_now
+from calibration.store.batches import SUFFIX, batch_of, both, give_back
+from calibration.store.database import (
+    Cursor,
+    event_of_token,
+    record_audit,
+    rows,
+    token_refused,
+    utc_now,
+)
 from calibration.store.leases import (
     check_may_skip,
     check_not_ended,
@@ -31,8 +37,9 @@ from calibration.store.leases import (
     end_lease,
     is_exam,
 )
+from calibration.store.permissions import LEAD, REVIEWER, open_to
 from calibration.store.progress import DeskWork
-from calibration.store.traces import for_review, parts_directory, read_tasks
+from calibration.store.traces import ImportResult, TraceStore, parts_directory, read_tasks
 from calibration.taxonomy import Taxonomy
 
 MAX_TEXT = 4_000
@@ -45,41 +52,20 @@ MAX_SUB_GOALS, MAX_ID = 200, 200
 
 MAX_REASON = 300
 
+# What a label and a draft hold beside the names of trace, reviewer and batch.
+PARTS = frozenset(
+    {"answers", "rationale", "evidence", "confidence", "tags", "sub_goals", "seconds_active"}
+)
+
+_COLUMNS = (
+    "l.event_id, l.trace_id, l.reviewer_id, l.batch_id, l.outcome, l.answers, l.rationale, "
+    "l.evidence, l.confidence, l.tags, l.sub_goals, l.seconds_active, l.simulated, l.created_at, "
+    "NOT EXISTS (SELECT 1 FROM exposure e WHERE e.reviewer_id = l.reviewer_id "
+    "AND e.trace_id = l.trace_id AND e.seq < l.seq) AS blind"
+)
+
 
 FIRST_WORDS = 120
-
-
-def check_label(db: Database, taxonomy: Taxonomy, draft: LabelDraft) -> None:
-    """Require evidence where the tree asks for it, and only sub-goals that the trace has.
-
-    Raises
-    ------
-    LabelRefusedError
-        If something of this is missing or too much.
-    """
-    check_confidence(draft.confidence)
-    needed = [
-        node.id
-        for node in taxonomy.path(draft.answers)
-        if node.evidence_on == draft.answers[node.id]
-    ]
-    if needed and not draft.evidence:
-        raise LabelRefusedError(
-            f"the answer to {needed[0]!r} needs a step and a quoted span as evidence"
-        )
-    if len(draft.evidence) > MAX_QUOTES:
-        raise LabelRefusedError(
-            f"a label has at most {MAX_QUOTES} quotes, got {len(draft.evidence)}"
-        )
-    if not draft.evidence and not draft.sub_goals:
-        return
-    shown = for_review(db, [draft.trace_id])
-    for item in draft.evidence:
-        if not item.quote.strip() or not _stands(item, _texts(shown, item)):
-            raise LabelRefusedError(
-                f"the quoted span does not stand in step {item.step_id!r}; quote it literally"
-            )
-    check_sub_goals(draft.sub_goals, {goal.id for trace in shown for goal in trace.sub_goals})
 
 
 def _stands(item: Evidence, texts: list[str]) -> bool:
@@ -160,42 +146,15 @@ def duration(seconds: float | None) -> float | None:
     return seconds if seconds is not None and 0 <= seconds < float("inf") else None
 
 
-def save_draft(
-    db: Database,
-    *,
-    reviewer_id: str,
-    trace_id: str,
-    batch_id: str,
-    taxonomy_version: str,
-    draft: Draft,
-) -> None:
-    """Keep what was decided so far, so that a reload goes on at the same question."""
-    check_confidence(draft.confidence)
-    body = {
-        "answers": draft.answers,
-        "rationale": bounded(draft.rationale),
-        "evidence": [
-            {"step_id": item.step_id[:MAX_ID], "quote": bounded(item.quote) or ""}
-            for item in draft.evidence[:MAX_QUOTES]
-        ],
-        "confidence": draft.confidence,
-        "tags": list(clean_tags(draft.tags)),
-        "sub_goals": {
-            goal[:MAX_ID]: state
-            for goal, state in list(draft.sub_goals.items())[:MAX_SUB_GOALS]
-            if state in SUB_GOAL_STATES
-        },
-        "seconds_active": duration(draft.seconds_active),
-    }
-    with db.write() as cursor:
-        batch_id = batch_of(cursor, trace_id, reviewer_id, batch_id, taxonomy_version)
-        check_offered(cursor, trace_id, reviewer_id, batch_id)
-        _write(cursor, trace_id, reviewer_id, batch_id, body)
-
-
-def keep(cursor: Cursor, trace_id: str, reviewer_id: str, batch_id: str, draft: Draft) -> None:
+def keep(cursor: Cursor, draft: LabelDraft) -> None:
     """Write a draft in the transaction of something else."""
-    _write(cursor, trace_id, reviewer_id, batch_id, asdict(draft))
+    body = {name: value for name, value in asdict(draft).items() if name in PARTS}
+    cursor.execute(
+        "INSERT INTO draft VALUES (?, ?, ?, ?, ?) "
+        "ON CONFLICT (batch_id, trace_id, reviewer_id) "
+        "DO UPDATE SET body = excluded.body, updated_at = excluded.updated_at",
+        [draft.batch_id, draft.trace_id, draft.reviewer_id, json.dumps(body), utc_now()],
+    )
 
 
 def drop(cursor: Cursor, trace_id: str, reviewer_id: str, batch_id: str) -> None:
@@ -206,151 +165,49 @@ def drop(cursor: Cursor, trace_id: str, reviewer_id: str, batch_id: str) -> None
     )
 
 
-def drafts(cursor: Cursor, reviewer_id: str, under: Mapping[str, str]) -> dict[str, Draft]:
-    """Return the drafts of one reviewer by trace; `under` says of which batch for each."""
+def drafts(cursor: Cursor, reviewer_id: str, under: Mapping[str, str]) -> dict[str, LabelDraft]:
+    """Return the drafts of one reviewer by trace; `under` has the batch of each.
+
+    The companion of a batch is not named in them: its name would tell what was put in.
+    """
     found = cursor.execute(
         "SELECT batch_id, trace_id, body FROM draft WHERE reviewer_id = ? "
         "AND list_contains(?::VARCHAR[], trace_id)",
         [reviewer_id, list(under)],
     ).fetchall()
-    return {t: draft_of(json.loads(body)) for batch, t, body in found if under[t] == batch}
+    return {
+        trace_id: LabelDraft(
+            trace_id=trace_id, reviewer_id=reviewer_id, batch_id=batch_id.removesuffix(SUFFIX),
+            **_read_parts(json.loads(body)),
+        )
+        for batch_id, trace_id, body in found
+        if under[trace_id] == batch_id
+    }  # fmt: skip
 
 
-def draft_of(body: dict[str, Any]) -> Draft:
-    """Return the draft that a stored body describes."""
-    return Draft(
-        **body
-        | {
-            "evidence": tuple(Evidence(**item) for item in body["evidence"]),
-            "tags": tuple(body["tags"]),
-        }
-    )
+def _read_parts(body: dict[str, Any]) -> dict[str, Any]:
+    """Return the parts of a label from what is stored of them."""
+    evidence = tuple(Evidence(**item) for item in body["evidence"])
+    return body | {"evidence": evidence, "tags": tuple(body["tags"])}
 
 
-def _write(
-    cursor: Cursor, trace_id: str, reviewer_id: str, batch_id: str, body: dict[str, Any]
-) -> None:
-    cursor.execute(
-        "INSERT INTO draft VALUES (?, ?, ?, ?, ?) "
-        "ON CONFLICT (batch_id, trace_id, reviewer_id) "
-        "DO UPDATE SET body = excluded.body, updated_at = excluded.updated_at",
-        [batch_id, trace_id, reviewer_id, json.dumps(body), utc_now()],
-    )
+def read_labels(cursor: Cursor, found: str, values: list[Any] | dict[str, Any]) -> list[Label]:
+    """Return the labels of a query, from FROM on, in which their events are called `l`."""
+    labels = []
+    for row in rows(cursor, f"SELECT {_COLUMNS} {found}", values):
+        empty = {"answers": "{}", "evidence": "[]", "tags": "[]", "sub_goals": "{}"}
+        row |= {name: json.loads(row[name] or none) for name, none in empty.items()}
+        labels.append(Label(**_read_parts(row) | {"event_id": str(row["event_id"])}))
+    return labels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LabelReceipt:
-    """Proof that a label is stored; `duplicate` when it already was."""
+class Receipt:
+    """Proof that a label or an adjudication is stored; `duplicate` when it already was."""
 
     event_id: str
     outcome: str
     duplicate: bool
-
-
-def record_label(db: Database, taxonomy: Taxonomy, draft: LabelDraft) -> LabelReceipt:
-    """Store a label once, however often it is sent.
-
-    Raises
-    ------
-    LabelRefusedError
-        If the trace was never given to this reviewer, already carries their label, if the
-        answers or the evidence are incomplete, if confidence, tags or sub-goals are none, or
-        if the token belongs to something else.
-    """
-    try:
-        outcome = taxonomy.outcome(draft.answers)
-        check_label(db, taxonomy, draft)
-        tags = clean_tags(draft.tags)
-    except (LabelRefusedError, TaxonomyError) as error:
-        # What was stored stays stored, whatever has become of the tree since.
-        with db.read() as cursor:
-            stored = _receipt(cursor, _led(cursor, taxonomy, draft))
-        if stored is not None:
-            return stored
-        if isinstance(error, LabelRefusedError):
-            raise
-        raise LabelRefusedError(f"the answers do not reach a class: {error}") from error
-    with db.write() as cursor:
-        draft = _led(cursor, taxonomy, draft)
-        stored = _receipt(cursor, draft)
-        if stored is not None:
-            return stored
-        check_offered(cursor, draft.trace_id, draft.reviewer_id, draft.batch_id)
-        if _decided(db, cursor, taxonomy, draft.trace_id, draft.reviewer_id, draft.batch_id):
-            raise LabelRefusedError(
-                f"trace {draft.trace_id} already carries your label or skip; "
-                "undo it before labelling again"
-            )
-        event_id = append(
-            cursor,
-            taxonomy,
-            kind="label",
-            client_token=draft.client_token,
-            trace_id=draft.trace_id,
-            reviewer_id=draft.reviewer_id,
-            batch_id=draft.batch_id,
-            answers=json.dumps(draft.answers),
-            outcome=outcome,
-            rationale=bounded(draft.rationale),
-            evidence=json.dumps([asdict(e) for e in draft.evidence]),
-            confidence=draft.confidence,
-            tags=json.dumps(tags),
-            sub_goals=json.dumps(draft.sub_goals),
-            seconds_active=duration(draft.seconds_active),
-        )
-        drop(cursor, draft.trace_id, draft.reviewer_id, draft.batch_id)
-        end_lease(cursor, draft.batch_id, draft.trace_id, draft.reviewer_id)
-    return LabelReceipt(event_id=event_id, outcome=outcome, duplicate=False)
-
-
-def record_skip(
-    db: Database,
-    taxonomy: Taxonomy,
-    *,
-    client_token: str,
-    trace_id: str,
-    reviewer_id: str,
-    batch_id: str,
-    reason: str,
-) -> None:
-    """Pass over a trace, with the reason; it counts as non-response, not as a label.
-
-    The draft stays, for the skip may be undone.
-    """
-    if not reason.strip():
-        raise LabelRefusedError("a skip needs a reason")
-    with db.write() as cursor:
-        batch_id = batch_of(cursor, trace_id, reviewer_id, batch_id, taxonomy.version)
-        if known(cursor, client_token, "skip", reviewer_id, [batch_id], trace_id):
-            return
-        check_may_skip(cursor, batch_id)
-        check_offered(cursor, trace_id, reviewer_id, batch_id)
-        if _decided(db, cursor, taxonomy, trace_id, reviewer_id, batch_id):
-            raise LabelRefusedError(f"trace {trace_id} already carries your label or skip")
-        append(
-            cursor,
-            taxonomy,
-            kind="skip",
-            client_token=client_token,
-            trace_id=trace_id,
-            reviewer_id=reviewer_id,
-            batch_id=batch_id,
-            reason=bounded(reason),
-        )
-        end_lease(cursor, batch_id, trace_id, reviewer_id)
-
-
-def acknowledged(db: Database, reviewer_id: str, batch_id: str, tokens: Sequence[str]) -> set[str]:
-    """Return which of these client tokens of a reviewer the store holds."""
-    with db.read() as cursor:
-        found = cursor.execute(
-            "SELECT client_token FROM label_event WHERE reviewer_id = $1 AND batch_id IN ($2, $3) "
-            "AND list_contains($4::VARCHAR[], client_token) "
-            "UNION ALL SELECT client_token FROM flag_event WHERE reviewer_id = $1 "
-            "AND batch_id IN ($2, $3) AND list_contains($4::VARCHAR[], client_token)",
-            [reviewer_id, *both(batch_id), list(tokens)],
-        ).fetchall()
-    return {row[0] for row in found}
 
 
 def _led(cursor: Cursor, taxonomy: Taxonomy, draft: LabelDraft) -> LabelDraft:
@@ -359,13 +216,13 @@ def _led(cursor: Cursor, taxonomy: Taxonomy, draft: LabelDraft) -> LabelDraft:
     return replace(draft, batch_id=batch_of(cursor, *named, taxonomy.version))
 
 
-def _receipt(cursor: Cursor, draft: LabelDraft) -> LabelReceipt | None:
+def _receipt(cursor: Cursor, draft: LabelDraft) -> Receipt | None:
     event = known(
         cursor, draft.client_token, "label", draft.reviewer_id, [draft.batch_id], draft.trace_id
     )
     if event is None:
         return None
-    return LabelReceipt(event_id=str(event["event_id"]), outcome=event["outcome"], duplicate=True)
+    return Receipt(event_id=str(event["event_id"]), outcome=event["outcome"], duplicate=True)
 
 
 def known(
@@ -376,37 +233,14 @@ def known(
     batch_ids: Sequence[str],
     trace_id: str | None = None,
 ) -> dict[str, Any] | None:
-    """Return the event that a token already stands for.
-
-    A token that stands for anything else is refused: its sender must not take the receipt of
-    another label for their own, nor see its class.
-    """
-    found = rows(
-        cursor,
-        "SELECT event_id, kind, reviewer_id, batch_id, trace_id, outcome FROM label_event "
-        "WHERE client_token = ?",
-        [client_token],
+    """Return the event of a label, skip or undo that a token already stands for."""
+    meant = {"kind": kind, "reviewer_id": reviewer_id}
+    event = event_of_token(
+        cursor, "label_event", client_token, **meant, **({"trace_id": trace_id} if trace_id else {})
     )
-    if not found:
-        return None
-    event = found[0]
-    meant = (kind, reviewer_id, trace_id or event["trace_id"])
-    stands_for = (event["kind"], event["reviewer_id"], event["trace_id"])
-    if stands_for != meant or event["batch_id"] not in batch_ids:
-        raise LabelRefusedError(f"the token {client_token!r} already stands for something else")
+    if event is not None and event["batch_id"] not in batch_ids:
+        raise token_refused(client_token)
     return event
-
-
-def _decided(
-    db: Database,
-    cursor: Cursor,
-    taxonomy: Taxonomy,
-    trace_id: str,
-    reviewer_id: str,
-    batch_id: str,
-) -> bool:
-    progress = db.progress.of(cursor, batch_id, taxonomy.version)
-    return trace_id in progress.own[reviewer_id].decided
 
 
 def append(cursor: Cursor, taxonomy: Taxonomy, **values: Any) -> str:
@@ -427,131 +261,10 @@ def append(cursor: Cursor, taxonomy: Taxonomy, **values: Any) -> str:
     return str(stored[0])
 
 
-def record_undo(
-    db: Database, taxonomy: Taxonomy, *, client_token: str, reviewer_id: str, batch_id: str
-) -> str | None:
-    """Take back the reviewer's latest label or skip of the batch; return its trace.
-
-    Returns None when there is nothing to take back. The event stays: an undo is one more. The
-    questions are asked again; what else the label held is the draft then.
-    """
-    with db.write() as cursor:
-        done = known(cursor, client_token, "undo", reviewer_id, both(batch_id))
-        if done is not None:
-            return str(done["trace_id"])
-        check_not_ended(cursor, reviewer_id, batch_id, taxonomy.version)
-        latest = DeskWork(
-            *(
-                db.progress.of(cursor, of, taxonomy.version).own[reviewer_id]
-                for of in both(batch_id)
-            )
-        ).latest()
-        if latest is None:
-            return None
-        trace_id, decision, put_in = latest
-        under = companion(batch_id) if put_in else batch_id
-        append(
-            cursor,
-            taxonomy,
-            kind="undo",
-            client_token=client_token,
-            trace_id=trace_id,
-            reviewer_id=reviewer_id,
-            batch_id=under,
-            supersedes=decision.event_id,
-        )
-        if decision.kind == "label":
-            held = replace(_held(cursor, decision.event_id), answers={})
-            keep(cursor, trace_id, reviewer_id, under, held)
-        claim(cursor, under, [trace_id], reviewer_id)
-        if not put_in:
-            give_back(cursor, trace_id, reviewer_id, batch_id, taxonomy.version)
-        return trace_id
-
-
-def reopen(
-    db: Database,
-    taxonomy: Taxonomy,
-    *,
-    client_token: str,
-    reviewer_id: str,
-    batch_id: str,
-    trace_id: str,
-    reason: str,
-) -> None:
-    """Take back one's label of a trace, with the reason; what it held is the draft then.
-
-    The trace comes first in the queue, under a new lease.
-
-    Raises
-    ------
-    LabelRefusedError
-        If there is no reason, or no label of this reviewer on the trace.
-    """
-    if not reason.strip():
-        raise LabelRefusedError("reopening a label needs a reason")
-    with db.write() as cursor:
-        if known(cursor, client_token, "undo", reviewer_id, both(batch_id), trace_id):
-            return
-        check_not_ended(cursor, reviewer_id, batch_id, taxonomy.version)
-        found = cursor.execute(
-            "SELECT event_id, batch_id FROM label_current WHERE reviewer_id = ? "
-            "AND batch_id IN (?, ?) AND trace_id = ? AND taxonomy_version = ? AND kind = 'label' "
-            "ORDER BY seq DESC LIMIT 1",
-            [reviewer_id, *both(batch_id), trace_id, taxonomy.version],
-        ).fetchone()
-        if found is None:
-            raise LabelRefusedError(f"trace {trace_id!r:.80} carries no label of yours")
-        event_id, under = found
-        append(
-            cursor,
-            taxonomy,
-            kind="undo",
-            client_token=client_token,
-            trace_id=trace_id,
-            reviewer_id=reviewer_id,
-            batch_id=under,
-            reason=bounded(reason),
-            supersedes=event_id,
-        )
-        keep(cursor, trace_id, reviewer_id, under, _held(cursor, event_id))
-        claim(cursor, under, [trace_id], reviewer_id)
-        if under == batch_id:
-            give_back(cursor, trace_id, reviewer_id, batch_id, taxonomy.version)
-
-
-def _held(cursor: Cursor, event_id: str) -> Draft:
-    """Return what a label holds beside its class, as a draft."""
-    (label,) = rows(
-        cursor,
-        "SELECT answers, rationale, evidence, confidence, tags, sub_goals FROM label_event "
-        "WHERE event_id = ?",
-        [event_id],
-    )
-    empty = {"answers": "{}", "evidence": "[]", "tags": "[]", "sub_goals": "{}"}
-    return draft_of(label | {name: json.loads(label[name] or none) for name, none in empty.items()})
-
-
-def last_label(
-    db: Database, taxonomy: Taxonomy, reviewer_id: str, batch_id: str
-) -> tuple[str, str | None] | None:
-    """Return trace and class (None: a skip) of what one undo would take back."""
-    with db.read() as cursor:
-        return cursor.execute(
-            "SELECT trace_id, outcome FROM label_current WHERE reviewer_id = ? "
-            "AND batch_id IN (?, ?) AND taxonomy_version = ? ORDER BY seq DESC LIMIT 1",
-            [reviewer_id, *both(batch_id), taxonomy.version],
-        ).fetchone()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LabelsStored:
-    """What became of imported labels; `changed` lists (trace, reviewer) labelled otherwise."""
-
-    stored: int
-    already_there: int
-    changed: tuple[tuple[str, str], ...]
-    not_in_batch: tuple[str, ...]
+def _as_draft(label: Label) -> LabelDraft:
+    """Return a label that is taken back as the draft of the next one."""
+    named = ("trace_id", "reviewer_id", "batch_id", *(PARTS - {"seconds_active"}))
+    return LabelDraft(**{name: getattr(label, name) for name in named})
 
 
 def import_token(
@@ -560,62 +273,6 @@ def import_token(
     """Return the client token of an imported label: the same row is the same label."""
     key = json.dumps([batch_id, taxonomy_version, reviewer_id, trace_id, outcome])
     return "import-" + hashlib.sha256(key.encode()).hexdigest()[:24]
-
-
-def import_labels(
-    db: Database, taxonomy: Taxonomy, batch_id: str, drafts: Sequence[LabelDraft]
-) -> LabelsStored:
-    """Store labels of a batch once each; a label that is already there is never overwritten.
-
-    Unlike a label from the Label page these need no lease and no evidence: whoever made them
-    saw the trace elsewhere.
-    """
-    with db.write() as cursor:
-        if is_exam(cursor, batch_id):
-            raise InputError(f"batch {batch_id!r} is an examination: nothing is imported into it")
-        items = _column(cursor, "SELECT trace_id FROM batch_item WHERE batch_id = ?", [batch_id])
-        tokens = _column(
-            cursor, "SELECT client_token FROM label_event WHERE batch_id = ?", [batch_id]
-        )
-        people = dict(cursor.execute("SELECT reviewer_id, simulated FROM reviewer").fetchall())
-        traces = dict(cursor.execute("SELECT trace_id, simulated FROM trace").fetchall())
-        current = {
-            (trace_id, reviewer_id): outcome
-            for trace_id, reviewer_id, outcome in cursor.execute(
-                "SELECT trace_id, reviewer_id, outcome FROM label_current "
-                "WHERE batch_id = ? AND taxonomy_version = ? AND kind = 'label'",
-                [batch_id, taxonomy.version],
-            ).fetchall()
-        }
-        fresh: dict[tuple[str, str], tuple[LabelDraft, str]] = {}
-        changed, missing, already = [], [], 0
-        for draft in drafts:
-            key = (draft.trace_id, draft.reviewer_id)
-            outcome = taxonomy.outcome(draft.answers)
-            stored = current.get(key) or (fresh[key][1] if key in fresh else None)
-            if draft.trace_id not in items:
-                missing.append(draft.trace_id)
-            elif draft.reviewer_id not in people:
-                raise InputError(f"reviewer {draft.reviewer_id!r} is not in the store; add them")
-            # Also a label that was taken back since: importing it again does not undo that.
-            elif stored is None and draft.client_token in tokens:
-                already += 1
-            elif stored is None:
-                fresh[key] = (draft, outcome)
-            elif stored == outcome:
-                already += 1
-            else:
-                changed.append(key)
-        simulated = [people[d.reviewer_id] or traces[d.trace_id] for d, _ in fresh.values()]
-        insert_labels(cursor, taxonomy, batch_id, list(fresh.values()), simulated)
-        if fresh:
-            record_audit(cursor, "labels imported", batch_id=batch_id, stored=len(fresh))
-    return LabelsStored(
-        stored=len(fresh),
-        already_there=already,
-        changed=tuple(changed),
-        not_in_batch=tuple(dict.fromkeys(missing)),
-    )
 
 
 def _column(cursor: Cursor, sql: str, values: list[str]) -> set[str]:
@@ -660,144 +317,490 @@ def insert_labels(
     cursor.unregister("incoming")
 
 
-def record_flag(
-    db: Database,
-    *,
-    client_token: str,
-    trace_id: str,
-    reviewer_id: str,
-    batch_id: str,
-    taxonomy_version: str,
-    flagged: bool,
-    reason: str | None = None,
-) -> None:
-    """Raise or lower a reviewer's flag on a trace once, however often it is sent.
+class LabelStore(TraceStore):
+    """Labels, skips, drafts and flags, and what their reviewers may see again of them."""
 
-    It may come before the label, after it, or without one.
-
-    Raises
-    ------
-    LabelRefusedError
-        If the trace was never given to this reviewer, or the token stands for something else.
-    """
-    kind = "flag" if flagged else "unflag"
-    with db.write() as cursor:
-        batch_id = batch_of(cursor, trace_id, reviewer_id, batch_id, taxonomy_version)
-        if _is_stored(cursor, client_token, (kind, trace_id, reviewer_id, batch_id)):
+    def _check(self, taxonomy: Taxonomy, draft: LabelDraft) -> None:
+        """Require evidence where the tree asks for it, and only sub-goals that the trace has."""
+        check_confidence(draft.confidence)
+        needed = [
+            node.id
+            for node in taxonomy.path(draft.answers)
+            if node.evidence_on == draft.answers[node.id]
+        ]
+        if needed and not draft.evidence:
+            raise LabelRefusedError(
+                f"the answer to {needed[0]!r} needs a step and a quoted span as evidence"
+            )
+        if len(draft.evidence) > MAX_QUOTES:
+            raise LabelRefusedError(
+                f"a label has at most {MAX_QUOTES} quotes, got {len(draft.evidence)}"
+            )
+        if not draft.evidence and not draft.sub_goals:
             return
+        shown = self._unbound().for_review([draft.trace_id])
+        for item in draft.evidence:
+            if not item.quote.strip() or not _stands(item, _texts(shown, item)):
+                raise LabelRefusedError(
+                    f"the quoted span does not stand in step {item.step_id!r}; quote it literally"
+                )
+        check_sub_goals(draft.sub_goals, {goal.id for trace in shown for goal in trace.sub_goals})
+
+    def _check_open(self, cursor: Cursor, reviewer_id: str, batch_id: str, trace_id: str) -> None:
+        """Require a trace that was given to a reviewer and that they have not decided."""
         check_offered(cursor, trace_id, reviewer_id, batch_id)
-        cursor.execute(
-            "INSERT INTO flag_event (seq, client_token, kind, trace_id, reviewer_id, batch_id, "
-            "reason, simulated, created_at) SELECT nextval('event_seq'), ?, ?, trace_id, "
-            "reviewer_id, ?, ?, r.simulated OR t.simulated, ? "
-            "FROM reviewer r, trace t WHERE reviewer_id = ? AND trace_id = ?",
-            [
-                client_token, kind, batch_id, bounded(reason, MAX_REASON) if flagged else None,
-                utc_now(), reviewer_id, trace_id,
-            ],
-        )  # fmt: skip
-
-
-def _is_stored(cursor: Cursor, token: str, meant: tuple[str, str, str, str]) -> bool:
-    found = cursor.execute(
-        "SELECT kind, trace_id, reviewer_id, batch_id FROM flag_event WHERE client_token = $1 "
-        "UNION ALL SELECT kind, trace_id, reviewer_id, batch_id FROM label_event "
-        "WHERE client_token = $1",
-        [token],
-    ).fetchall()
-    if found and found[0] != meant:
-        raise LabelRefusedError(f"the token {token!r:.80} already stands for something else")
-    return bool(found)
-
-
-def own_flags(
-    db: Database, reviewer_id: str, batch_id: str, trace_ids: Sequence[str]
-) -> dict[str, str]:
-    """Return which of these traces a reviewer has flagged, with the reason or an empty text."""
-    with db.read() as cursor:
-        found = cursor.execute(
-            "SELECT trace_id, batch_id, kind, coalesce(reason, '') FROM flag_event "
-            "WHERE reviewer_id = ? AND batch_id IN (?, ?) "
-            "AND list_contains(?::VARCHAR[], trace_id) ORDER BY seq",
-            [reviewer_id, *both(batch_id), list(trace_ids)],
-        ).fetchall()
-    # Every label asks, and few are flagged: the view of those that stand costs twice as much.
-    standing: dict[tuple[str, str], str] = {}
-    for trace_id, of, kind, reason in found:
-        standing.pop((trace_id, of), None)
-        if kind == "flag":
-            standing[trace_id, of] = reason
-    return {trace_id: reason for (trace_id, _), reason in standing.items()}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnLabel:
-    """One current label of a reviewer, with the first words of its task."""
-
-    trace_id: str
-    outcome: str
-    created_at: datetime
-    task: str
-
-
-def own_labels(
-    db: Database, taxonomy: Taxonomy, reviewer_id: str, batch_id: str, limit: int
-) -> list[OwnLabel]:
-    """Return the reviewer's own current labels of a batch, newest first.
-
-    A trace that was put in again stands there once, with its newest label.
-    """
-    with db.read() as cursor:
-        found = rows(
-            cursor,
-            "SELECT l.trace_id, outcome, l.created_at, t.part FROM label_current l "
-            "JOIN trace t USING (trace_id) WHERE reviewer_id = ? AND batch_id IN (?, ?) "
-            "AND taxonomy_version = ? AND kind = 'label' "
-            "QUALIFY row_number() OVER (PARTITION BY l.trace_id ORDER BY l.seq DESC) = 1 "
-            "ORDER BY l.seq DESC LIMIT ?",
-            [reviewer_id, *both(batch_id), taxonomy.version, limit],
-        )
-        tasks: dict[str, str] = {}
-        for part in {row["part"] for row in found}:
-            ids = [row["trace_id"] for row in found if row["part"] == part]
-            tasks |= read_tasks(cursor, parts_directory(db.path) / part, ids, 4 * FIRST_WORDS)
-    return [
-        OwnLabel(
-            trace_id=row["trace_id"],
-            outcome=row["outcome"],
-            created_at=row["created_at"],
-            task=" ".join(tasks.get(row["trace_id"], "").split())[:FIRST_WORDS],
-        )
-        for row in found
-    ]
-
-
-def record_exposure(db: Database, reviewer_id: str, trace_ids: Sequence[str], what: str) -> None:
-    """Write down that a reviewer is shown something about traces; the first time counts.
-
-    `what` is what the page shows: ``labels``, ``verdicts``, ``canonical``. A label that the
-    reviewer gives to the trace later is not blind any more.
-    """
-    asked = list(dict.fromkeys(trace_ids))
-    with db.read() as cursor:
-        known = cursor.execute(
-            "SELECT trace_id FROM exposure WHERE reviewer_id = ? AND what = ? "
-            "AND list_contains(?::VARCHAR[], trace_id)",
-            [reviewer_id, what, asked],
-        ).fetchall()
-    new = sorted(set(asked) - {row[0] for row in known})
-    if new:
-        with db.write() as cursor:
-            cursor.execute(
-                "INSERT INTO exposure SELECT ?, unnest(?::VARCHAR[]), ?, nextval('event_seq'), ? "
-                "ON CONFLICT (reviewer_id, trace_id, what) DO NOTHING",
-                [reviewer_id, new, what, utc_now()],
+        progress = self._db.progress.of(cursor, batch_id, self._rules().version)
+        if trace_id in progress.own[reviewer_id].decided:
+            raise LabelRefusedError(
+                f"trace {trace_id} already carries your label or skip; "
+                "undo it before labelling again"
             )
 
+    def _take_back(self, cursor: Cursor, token: str, event: Mapping[str, Any], **more: Any) -> str:
+        """Append the undo of an event; what a label held is the draft then."""
+        taxonomy = self._rules()
+        named = {name: event[name] for name in ("trace_id", "reviewer_id", "batch_id")}
+        append(
+            cursor, taxonomy, kind="undo", client_token=token, supersedes=event["event_id"],
+            **named, **more,
+        )  # fmt: skip
+        if event["kind"] == "label":
+            found = "FROM label_event l WHERE event_id = ?"
+            (label,) = read_labels(cursor, found, [event["event_id"]])
+            # An undo asks the questions again; with a reason only the last one is asked again.
+            keep(cursor, _as_draft(label if more else replace(label, answers={})))
+        claim(cursor, event["batch_id"], [event["trace_id"]], event["reviewer_id"])
+        if not event["batch_id"].endswith(SUFFIX):
+            give_back(cursor, **named, taxonomy_version=taxonomy.version)
+        return str(event["trace_id"])
 
-def exposures(db: Database) -> pd.DataFrame:
-    """Return reviewer_id, trace_id, what and created_at of every exposure, oldest first."""
-    with db.read() as cursor:
-        return cursor.execute(
+    @open_to(REVIEWER, oneself="draft.reviewer_id")
+    def record_label(self, draft: LabelDraft) -> Receipt:
+        """Store a label once, however often it is sent.
+
+        Raises
+        ------
+        LabelRefusedError
+            If the trace was never given to this reviewer, already carries their label, if the
+            answers or the evidence are incomplete, if confidence, tags or sub-goals are none, or
+            if the token belongs to something else.
+        """
+        taxonomy = self._rules()
+        try:
+            outcome = taxonomy.outcome(draft.answers)
+            self._check(taxonomy, draft)
+            tags = clean_tags(draft.tags)
+        except (LabelRefusedError, TaxonomyError) as error:
+            # What was stored stays stored, whatever has become of the tree since.
+            with self._db.read() as cursor:
+                stored = _receipt(cursor, _led(cursor, taxonomy, draft))
+            if stored is not None:
+                return stored
+            if isinstance(error, LabelRefusedError):
+                raise
+            raise LabelRefusedError(f"the answers do not reach a class: {error}") from error
+        with self._db.write() as cursor:
+            draft = _led(cursor, taxonomy, draft)
+            stored = _receipt(cursor, draft)
+            if stored is not None:
+                return stored
+            self._check_open(cursor, draft.reviewer_id, draft.batch_id, draft.trace_id)
+            event_id = append(
+                cursor,
+                taxonomy,
+                kind="label",
+                client_token=draft.client_token,
+                trace_id=draft.trace_id,
+                reviewer_id=draft.reviewer_id,
+                batch_id=draft.batch_id,
+                answers=json.dumps(draft.answers),
+                outcome=outcome,
+                rationale=bounded(draft.rationale),
+                evidence=json.dumps([asdict(e) for e in draft.evidence]),
+                confidence=draft.confidence,
+                tags=json.dumps(tags),
+                sub_goals=json.dumps(draft.sub_goals),
+                seconds_active=duration(draft.seconds_active),
+            )
+            drop(cursor, draft.trace_id, draft.reviewer_id, draft.batch_id)
+            end_lease(cursor, draft.batch_id, draft.trace_id, draft.reviewer_id)
+        return Receipt(event_id=event_id, outcome=outcome, duplicate=False)
+
+    @open_to(LEAD)
+    def import_labels(
+        self, batch_id: str, drafts: Sequence[LabelDraft]
+    ) -> ImportResult[tuple[str, str]]:
+        """Store labels of a batch once each; a label that is already there is never overwritten.
+
+        Unlike a label from the Label page these need no lease and no evidence: whoever made them
+        saw the trace elsewhere.
+        """
+        taxonomy = self._rules()
+        with self._db.write() as cursor:
+            if is_exam(cursor, batch_id):
+                raise InputError(
+                    f"batch {batch_id!r} is an examination: nothing is imported into it"
+                )
+            items = _column(
+                cursor, "SELECT trace_id FROM batch_item WHERE batch_id = ?", [batch_id]
+            )
+            tokens = _column(
+                cursor, "SELECT client_token FROM label_event WHERE batch_id = ?", [batch_id]
+            )
+            people = dict(cursor.execute("SELECT reviewer_id, simulated FROM reviewer").fetchall())
+            traces = dict(cursor.execute("SELECT trace_id, simulated FROM trace").fetchall())
+            current = {
+                (trace_id, reviewer_id): outcome
+                for trace_id, reviewer_id, outcome in cursor.execute(
+                    "SELECT trace_id, reviewer_id, outcome FROM label_current "
+                    "WHERE batch_id = ? AND taxonomy_version = ? AND kind = 'label'",
+                    [batch_id, taxonomy.version],
+                ).fetchall()
+            }
+            fresh: dict[tuple[str, str], tuple[LabelDraft, str]] = {}
+            already, changed, missing = [], [], []
+            for draft in drafts:
+                key = (draft.trace_id, draft.reviewer_id)
+                outcome = taxonomy.outcome(draft.answers)
+                stored = current.get(key) or (fresh[key][1] if key in fresh else None)
+                if draft.trace_id not in items:
+                    missing.append(draft.trace_id)
+                elif draft.reviewer_id not in people:
+                    raise InputError(
+                        f"reviewer {draft.reviewer_id!r} is not in the store; add them"
+                    )
+                # Also a label that was taken back since: importing it again does not undo that.
+                elif stored is None and draft.client_token in tokens:
+                    already.append(key)
+                elif stored is None:
+                    fresh[key] = (draft, outcome)
+                elif stored == outcome:
+                    already.append(key)
+                else:
+                    changed.append(key)
+            simulated = [people[d.reviewer_id] or traces[d.trace_id] for d, _ in fresh.values()]
+            insert_labels(cursor, taxonomy, batch_id, list(fresh.values()), simulated)
+            if fresh:
+                record_audit(cursor, "labels imported", batch_id=batch_id, stored=len(fresh))
+        return ImportResult(
+            imported=tuple(fresh),
+            already_there=tuple(already),
+            changed=tuple(changed),
+            unknown=tuple(dict.fromkeys(missing)),
+        )
+
+    @open_to(REVIEWER, oneself="reviewer_id")
+    def record_skip(
+        self, *, client_token: str, trace_id: str, reviewer_id: str, batch_id: str, reason: str
+    ) -> None:
+        """Pass over a trace, with the reason; it counts as non-response, not as a label.
+
+        The draft stays, for the skip may be undone.
+        """
+        taxonomy = self._rules()
+        if not reason.strip():
+            raise LabelRefusedError("a skip needs a reason")
+        with self._db.write() as cursor:
+            batch_id = batch_of(cursor, trace_id, reviewer_id, batch_id, taxonomy.version)
+            if known(cursor, client_token, "skip", reviewer_id, [batch_id], trace_id):
+                return
+            check_may_skip(cursor, batch_id)
+            self._check_open(cursor, reviewer_id, batch_id, trace_id)
+            append(
+                cursor,
+                taxonomy,
+                kind="skip",
+                client_token=client_token,
+                trace_id=trace_id,
+                reviewer_id=reviewer_id,
+                batch_id=batch_id,
+                reason=bounded(reason),
+            )
+            end_lease(cursor, batch_id, trace_id, reviewer_id)
+
+    @open_to(REVIEWER, oneself="reviewer_id")
+    def record_undo(self, *, client_token: str, reviewer_id: str, batch_id: str) -> str | None:
+        """Take back the reviewer's latest label or skip of the batch; return its trace.
+
+        Returns None when there is nothing to take back. The event stays: an undo is one more. The
+        questions are asked again; what else the label held is the draft then.
+        """
+        taxonomy = self._rules()
+        with self._db.write() as cursor:
+            done = known(cursor, client_token, "undo", reviewer_id, both(batch_id))
+            if done is not None:
+                return str(done["trace_id"])
+            check_not_ended(cursor, reviewer_id, batch_id, taxonomy.version)
+            batches = both(batch_id)
+            progress = self._db.progress
+            latest = DeskWork(
+                *(progress.of(cursor, of, taxonomy.version).own[reviewer_id] for of in batches)
+            ).latest()
+            if latest is None:
+                return None
+            trace_id, decided, put_in = latest
+            event = {
+                "event_id": decided.event_id, "kind": decided.kind, "trace_id": trace_id,
+                "reviewer_id": reviewer_id, "batch_id": batches[put_in],
+            }  # fmt: skip
+            return self._take_back(cursor, client_token, event)
+
+    @open_to(REVIEWER, oneself="reviewer_id")
+    def last_label(self, reviewer_id: str, batch_id: str) -> tuple[str, str | None] | None:
+        """Return trace and class (None: a skip) of what one undo would take back."""
+        taxonomy = self._rules()
+        with self._db.read() as cursor:
+            return cursor.execute(
+                "SELECT trace_id, outcome FROM label_current WHERE reviewer_id = ? "
+                "AND batch_id IN (?, ?) AND taxonomy_version = ? ORDER BY seq DESC LIMIT 1",
+                [reviewer_id, *both(batch_id), taxonomy.version],
+            ).fetchone()
+
+    @open_to(REVIEWER, oneself="reviewer_id")
+    def reopen(
+        self, *, client_token: str, trace_id: str, reviewer_id: str, batch_id: str, reason: str
+    ) -> None:
+        """Take back one's label of a trace, with the reason; what it held is the draft then.
+
+        The trace comes first in the queue, under a new lease.
+
+        Raises
+        ------
+        LabelRefusedError
+            If there is no reason, or no label of this reviewer on the trace.
+        """
+        taxonomy = self._rules()
+        if not reason.strip():
+            raise LabelRefusedError("reopening a label needs a reason")
+        with self._db.write() as cursor:
+            if known(cursor, client_token, "undo", reviewer_id, both(batch_id), trace_id):
+                return
+            check_not_ended(cursor, reviewer_id, batch_id, taxonomy.version)
+            found = rows(
+                cursor,
+                "SELECT event_id, kind, trace_id, reviewer_id, batch_id FROM label_current "
+                "WHERE reviewer_id = ? AND batch_id IN (?, ?) AND trace_id = ? "
+                "AND taxonomy_version = ? AND kind = 'label' ORDER BY seq DESC LIMIT 1",
+                [reviewer_id, *both(batch_id), trace_id, taxonomy.version],
+            )
+            if not found:
+                raise LabelRefusedError(f"trace {trace_id!r:.80} carries no label of yours")
+            self._take_back(cursor, client_token, found[0], reason=bounded(reason))
+
+    @open_to(REVIEWER, oneself="draft.reviewer_id")
+    def save_draft(self, draft: LabelDraft) -> None:
+        """Keep what was decided so far, so that a reload goes on at the same question."""
+        check_confidence(draft.confidence)
+        kept = replace(
+            draft,
+            rationale=bounded(draft.rationale),
+            evidence=tuple(
+                Evidence(step_id=item.step_id[:MAX_ID], quote=bounded(item.quote) or "")
+                for item in draft.evidence[:MAX_QUOTES]
+            ),
+            tags=clean_tags(draft.tags),
+            sub_goals={
+                goal[:MAX_ID]: state
+                for goal, state in list(draft.sub_goals.items())[:MAX_SUB_GOALS]
+                if state in SUB_GOAL_STATES
+            },
+            seconds_active=duration(draft.seconds_active),
+        )
+        with self._db.write() as cursor:
+            kept = _led(cursor, self._rules(), kept)
+            check_offered(cursor, kept.trace_id, kept.reviewer_id, kept.batch_id)
+            keep(cursor, kept)
+
+    @open_to(REVIEWER, oneself="reviewer_id")
+    def record_flag(
+        self,
+        *,
+        client_token: str,
+        trace_id: str,
+        reviewer_id: str,
+        batch_id: str,
+        flagged: bool,
+        reason: str | None = None,
+    ) -> None:
+        """Raise or lower a reviewer's flag on a trace once, however often it is sent.
+
+        It may come before the label, after it, or without one.
+
+        Raises
+        ------
+        LabelRefusedError
+            If the trace was never given to this reviewer, or the token stands for something else.
+        """
+        taxonomy_version = self._rules().version
+        kind = "flag" if flagged else "unflag"
+        with self._db.write() as cursor:
+            batch_id = batch_of(cursor, trace_id, reviewer_id, batch_id, taxonomy_version)
+            if event_of_token(cursor, "label_event", client_token) is not None:
+                raise token_refused(client_token)
+            meant = {"trace_id": trace_id, "reviewer_id": reviewer_id, "batch_id": batch_id}
+            if event_of_token(cursor, "flag_event", client_token, kind=kind, **meant):
+                return
+            check_offered(cursor, trace_id, reviewer_id, batch_id)
+            cursor.execute(
+                "INSERT INTO flag_event (seq, client_token, kind, trace_id, reviewer_id, batch_id, "
+                "reason, simulated, created_at) SELECT nextval('event_seq'), ?, ?, trace_id, "
+                "reviewer_id, ?, ?, r.simulated OR t.simulated, ? "
+                "FROM reviewer r, trace t WHERE reviewer_id = ? AND trace_id = ?",
+                [
+                    client_token, kind, batch_id, bounded(reason, MAX_REASON) if flagged else None,
+                    utc_now(), reviewer_id, trace_id,
+                ],
+            )  # fmt: skip
+
+    @open_to(LEAD)
+    def flag_frame(self, batch_id: str) -> pd.DataFrame:
+        """Return the flags of a batch that stand, for the lead, oldest first.
+
+        Columns: trace_id, reviewer_id, reason (missing: none was given), simulated, created_at.
+        """
+        return self._frame(
+            "SELECT trace_id, reviewer_id, reason, simulated, created_at FROM flag_current "
+            "WHERE batch_id = ? ORDER BY seq",
+            [batch_id],
+        )
+
+    @open_to(REVIEWER, oneself="reviewer_id")
+    def own_flags(
+        self, reviewer_id: str, batch_id: str, trace_ids: Sequence[str]
+    ) -> dict[str, str]:
+        """Return which of these traces a reviewer has flagged, with the reason or an empty text."""
+        with self._db.read() as cursor:
+            found = cursor.execute(
+                "SELECT trace_id, batch_id, kind, coalesce(reason, '') FROM flag_event "
+                "WHERE reviewer_id = ? AND batch_id IN (?, ?) "
+                "AND list_contains(?::VARCHAR[], trace_id) ORDER BY seq",
+                [reviewer_id, *both(batch_id), list(trace_ids)],
+            ).fetchall()
+        # Every label asks, and few are flagged: the view of those that stand costs twice as much.
+        standing: dict[tuple[str, str], str] = {}
+        for trace_id, of, kind, reason in found:
+            standing.pop((trace_id, of), None)
+            if kind == "flag":
+                standing[trace_id, of] = reason
+        return {trace_id: reason for (trace_id, _), reason in standing.items()}
+
+    @open_to(REVIEWER, oneself="reviewer_id")
+    def own_labels(
+        self, reviewer_id: str, batch_id: str, *, limit: int = 200
+    ) -> list[tuple[Label, str]]:
+        """Return the reviewer's own current labels of a batch, newest first.
+
+        With each come the first words of its task. A trace that was put in again is listed once,
+        with its newest label, as one of this batch.
+        """
+        taxonomy = self._rules()
+        with self._db.read() as cursor:
+            labels = read_labels(
+                cursor,
+                "FROM label_current l WHERE reviewer_id = ? AND batch_id IN (?, ?) "
+                "AND taxonomy_version = ? AND kind = 'label' "
+                "QUALIFY row_number() OVER (PARTITION BY l.trace_id ORDER BY l.seq DESC) = 1 "
+                "ORDER BY l.seq DESC LIMIT ?",
+                [reviewer_id, *both(batch_id), taxonomy.version, limit],
+            )
+            found = cursor.execute(
+                "SELECT part, list(trace_id) FROM trace "
+                "WHERE list_contains(?::VARCHAR[], trace_id) GROUP BY part",
+                [[label.trace_id for label in labels]],
+            ).fetchall()
+            tasks: dict[str, str] = {}
+            for part, ids in found:
+                path = parts_directory(self._db.path) / part
+                tasks |= read_tasks(cursor, path, ids, 4 * FIRST_WORDS)
+        return [
+            (
+                replace(label, batch_id=batch_id),
+                " ".join(tasks.get(label.trace_id, "").split())[:FIRST_WORDS],
+            )
+            for label in labels
+        ]
+
+    @open_to(REVIEWER, oneself="reviewer_id")
+    def acknowledged(self, reviewer_id: str, batch_id: str, tokens: Sequence[str]) -> set[str]:
+        """Return which of these client tokens of a reviewer the store holds."""
+        with self._db.read() as cursor:
+            found = cursor.execute(
+                "SELECT client_token FROM label_event WHERE reviewer_id = $1 "
+                "AND batch_id IN ($2, $3) AND list_contains($4::VARCHAR[], client_token) "
+                "UNION ALL SELECT client_token FROM flag_event WHERE reviewer_id = $1 "
+                "AND batch_id IN ($2, $3) AND list_contains($4::VARCHAR[], client_token)",
+                [reviewer_id, *both(batch_id), list(tokens)],
+            ).fetchall()
+        return {row[0] for row in found}
+
+    @open_to(LEAD)
+    def label_frame(self, batch_id: str, trace_id: str | None = None) -> pd.DataFrame:
+        """Return the current labels and skips of a batch, or of one of its traces.
+
+        Columns: trace_id, reviewer_id, kind, outcome, answers (JSON text), rationale, evidence
+        (JSON text), confidence (1 to 3; missing: NA), tags and sub_goals (JSON text),
+        seconds_active, reason, simulated, created_at, exposed (the reviewer had been shown what
+        others said of the trace).
+        """
+        return self._frame(
+            "SELECT trace_id, reviewer_id, kind, outcome, answers, rationale, evidence, "
+            "confidence, tags, sub_goals, seconds_active, reason, simulated, created_at, "
+            "EXISTS (SELECT 1 FROM exposure e WHERE e.reviewer_id = l.reviewer_id "
+            "AND e.trace_id = l.trace_id AND e.seq < l.seq) AS exposed FROM label_current l "
+            "WHERE batch_id = ? AND taxonomy_version = ? AND (? IS NULL OR trace_id = ?) "
+            "ORDER BY seq",
+            [batch_id, self._rules().version, trace_id, trace_id],
+        )
+
+    @open_to(LEAD)
+    def label_state(self) -> tuple[int, int]:
+        """Return what changes with every label, skip and undo, and with every adjudication."""
+        with self._db.read() as cursor:
+            found = cursor.execute(
+                "SELECT (SELECT coalesce(max(seq), 0) FROM label_event), "
+                "(SELECT coalesce(max(seq), 0) FROM adjudication_event)"
+            ).fetchone()
+        return (0, 0) if found is None else (int(found[0]), int(found[1]))
+
+    @open_to(LEAD)
+    def result_state(self) -> tuple[int, int, int]:
+        """Return what changes with everything that a corrected rate depends on.
+
+        That is `label_state`, and a number that grows when traces, verdicts or ceilings come in.
+        """
+        with self._db.read() as cursor:
+            found = cursor.execute(
+                "SELECT coalesce(max(seq), 0) FROM audit "
+                "WHERE what IN ('import', 'verdicts', 'workflow')"
+            ).fetchone()
+        return (*self.label_state(), 0 if found is None else int(found[0]))
+
+    @open_to(REVIEWER, oneself="reviewer_id")
+    def record_exposure(self, reviewer_id: str, trace_ids: Sequence[str], what: str) -> None:
+        """Write down that a reviewer is shown something about traces; the first time counts.
+
+        `what` is what the page shows: ``labels``, ``verdicts``, ``canonical``. A label that the
+        reviewer gives to the trace later is not blind any more.
+        """
+        asked = list(dict.fromkeys(trace_ids))
+        with self._db.read() as cursor:
+            known = cursor.execute(
+                "SELECT trace_id FROM exposure WHERE reviewer_id = ? AND what = ? "
+                "AND list_contains(?::VARCHAR[], trace_id)",
+                [reviewer_id, what, asked],
+            ).fetchall()
+        new = sorted(set(asked) - {row[0] for row in known})
+        if new:
+            with self._db.write() as cursor:
+                cursor.execute(
+                    "INSERT INTO exposure SELECT ?, unnest(?::VARCHAR[]), ?, "
+                    "nextval('event_seq'), ? ON CONFLICT (reviewer_id, trace_id, what) DO NOTHING",
+                    [reviewer_id, new, what, utc_now()],
+                )
+
+    @open_to(LEAD)
+    def exposure_frame(self) -> pd.DataFrame:
+        """Return reviewer_id, trace_id, what and created_at of every exposure, oldest first."""
+        return self._frame(
             "SELECT reviewer_id, trace_id, what, created_at FROM exposure ORDER BY seq"
-        ).df()
+        )

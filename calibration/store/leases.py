@@ -4,12 +4,9 @@ A lease that has ended stays: it proves that the trace was shown, and a label th
 still taken in. So nothing here ever removes one.
 """
 
-import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -20,8 +17,18 @@ from calibration.errors import (
     NotAllowedError,
     UncertifiedReviewerError,
 )
-from calibration.store.database import Cursor, Database, record_audit, rows, utc_now
-from calibration.store.progress import Plan, Progress
+from calibration.store.database import (
+    Cursor,
+    Database,
+    put_setting,
+    record_audit,
+    rows,
+    setting,
+    utc_now,
+)
+from calibration.store.people import check_lead
+from calibration.store.permissions import ADMIN, LEAD, REVIEWER, StorePart, open_to
+from calibration.store.progress import BatchPlan, StoreProgress
 
 SETTING = "certificate"
 
@@ -50,58 +57,16 @@ class CertificateDemand:
     every_batch: bool = False
 
 
-# How often this process has set a demand, by store: one process may open a file twice.
-_times_set: Counter[Path] = Counter()
-
-
 def demand(cursor: Cursor) -> CertificateDemand:
     """Return what the store demands."""
-    return _demanded(_stored(cursor))
-
-
-def _stored(cursor: Cursor) -> str | None:
-    found = cursor.execute(
-        "SELECT value FROM setting WHERE name = ? ORDER BY seq DESC LIMIT 1", [SETTING]
-    ).fetchone()
-    return None if found is None else str(found[0])
-
-
-def _demanded(stored: str | None) -> CertificateDemand:
-    return CertificateDemand() if stored is None else CertificateDemand(**json.loads(stored))
-
-
-def set_demand(db: Database, wanted: CertificateDemand, *, by: str) -> None:
-    """Demand certificates from now on; it is written down who said so.
-
-    Raises
-    ------
-    InputError
-        If the form is neither any nor private.
-    """
-    if wanted.form not in (ANY, PRIVATE):
-        raise InputError(f"form must be {ANY} or {PRIVATE}, got {wanted.form!r:.40}")
-    with db.write() as cursor:
-        if demand(cursor) != wanted:
-            cursor.execute(
-                "INSERT INTO setting (name, value, created_at) VALUES (?, ?, ?)",
-                [SETTING, json.dumps(asdict(wanted)), utc_now()],
-            )
-            record_audit(cursor, "certificate demand", by=by, demand=asdict(wanted))
-            _times_set[db.path.resolve()] += 1
-
-
-def _kept_demand(db: Database, cursor: Cursor) -> CertificateDemand:
-    """Return what the store demands; the queue asks on every label, and it hardly ever changes."""
-    times_set, kept = _times_set[db.path.resolve()], db.progress.demand
-    if kept is None or kept[0] != times_set:
-        kept = db.progress.demand = times_set, _stored(cursor)
-    return _demanded(kept[1])
+    stored = setting(cursor, SETTING)
+    return CertificateDemand() if stored is None else CertificateDemand(**stored)
 
 
 def check_admitted(
     db: Database,
     cursor: Cursor,
-    plan: Plan,
+    plan: BatchPlan,
     *,
     reviewer_id: str,
     batch_id: str,
@@ -124,7 +89,7 @@ def check_admitted(
     # Practice and examinations are how a certificate is earned.
     if not to_label or plan.purpose in ("practice", "exam"):
         return
-    store = _kept_demand(db, cursor)
+    store = db.kept(SETTING, lambda: demand(cursor))
     if plan.certificate is None and not (store.every_batch and plan.purpose == "production"):
         return
     private = PRIVATE in (plan.certificate, store.form)
@@ -221,7 +186,7 @@ class Leases:
     def read(
         cls,
         cursor: Cursor,
-        progress: Progress,
+        progress: StoreProgress,
         *,
         batch_id: str,
         companion_id: str,
@@ -303,58 +268,74 @@ def check_offered(cursor: Cursor, trace_id: str, reviewer_id: str, batch_id: str
         )
 
 
-def lease_frame(db: Database, batch_id: str, taxonomy_version: str) -> pd.DataFrame:
-    """Return reviewer_id, trace_id and expires_at of each live lease, those that end first first.
+class LeaseStore(StorePart):
+    """Who holds which trace, and the certificates that the store demands."""
 
-    A trace that its reviewer has decided is not held any more.
-    """
-    with db.read() as cursor:
-        return cursor.execute(
+    @open_to(REVIEWER)
+    def certificate_demand(self) -> CertificateDemand:
+        """Return what the store demands beyond its batches."""
+        with self._db.read() as cursor:
+            return demand(cursor)
+
+    @open_to(ADMIN, oneself="by")
+    def set_certificate_demand(self, wanted: CertificateDemand, *, by: str) -> None:
+        """Demand certificates from now on; it is written down who said so.
+
+        Raises
+        ------
+        InputError
+            If the form is neither any nor private.
+        """
+        if wanted.form not in (ANY, PRIVATE):
+            raise InputError(f"form must be {ANY} or {PRIVATE}, got {wanted.form!r:.40}")
+        with self._db.write() as cursor:
+            if demand(cursor) != wanted:
+                put_setting(cursor, SETTING, asdict(wanted), by=by)
+                self._db.forget(SETTING)
+
+    @open_to(LEAD)
+    def lease_frame(self, batch_id: str) -> pd.DataFrame:
+        """Return reviewer_id, trace_id and expires_at of each live lease, in order of its end.
+
+        A trace that its reviewer has decided is not held any more.
+        """
+        return self._frame(
             "SELECT reviewer_id, trace_id, expires_at FROM lease l "
             f"WHERE batch_id = ? AND expires_at > ? AND {_UNDECIDED} "
             "ORDER BY expires_at, reviewer_id, trace_id",
-            [batch_id, utc_now(), taxonomy_version],
-        ).df()
+            [batch_id, utc_now(), self._rules().version],
+        )
 
+    @open_to(LEAD, oneself="by")
+    def release_leases(self, *, batch_id: str, reviewer_id: str, by: str) -> list[str]:
+        """End what a reviewer holds in a batch, so that the queue offers it to others at once.
 
-def release_leases(
-    db: Database, *, batch_id: str, reviewer_id: str, by: str, taxonomy_version: str
-) -> list[str]:
-    """End what a reviewer holds in a batch, so that the queue offers it to others at once.
+        Drafts stay, and so does the right to send a label of a trace that was shown. Returns the
+        traces that were handed over; with none, nothing is written.
 
-    Drafts stay, and so does the right to send a label of a trace that was shown. Returns the
-    traces that were handed over; with none, nothing is written.
-
-    Raises
-    ------
-    InputError
-        If `by` is no lead of the store.
-    """
-    now = utc_now()
-    with db.write() as cursor:
-        lead = cursor.execute(
-            "SELECT 1 FROM reviewer WHERE reviewer_id = ? AND role = 'lead'", [by]
-        ).fetchone()
-        if lead is None:
-            raise InputError(f"only a lead may hand traces over, and {by!r} is none")
-        found = cursor.execute(
-            "SELECT trace_id FROM lease l WHERE batch_id = ? AND reviewer_id = ? "
-            f"AND expires_at > ? AND {_UNDECIDED} ORDER BY trace_id",
-            [batch_id, reviewer_id, now, taxonomy_version],
-        ).fetchall()
-        released = [row[0] for row in found]
-        if released:
-            cursor.execute(
-                "UPDATE lease SET expires_at = ? WHERE batch_id = ? AND reviewer_id = ? "
-                "AND list_contains(?::VARCHAR[], trace_id)",
-                [now, batch_id, reviewer_id, released],
-            )
-            record_audit(
-                cursor,
-                "leases released",
-                batch_id=batch_id,
-                reviewer_id=reviewer_id,
-                by=by,
-                trace_ids=released,
-            )
-    return released
+        Raises
+        ------
+        InputError
+            If `by` is no lead of the store.
+        """
+        taxonomy_version = self._rules().version
+        now = utc_now()
+        with self._db.write() as cursor:
+            check_lead(cursor, by)
+            found = cursor.execute(
+                "SELECT trace_id FROM lease l WHERE batch_id = ? AND reviewer_id = ? "
+                f"AND expires_at > ? AND {_UNDECIDED} ORDER BY trace_id",
+                [batch_id, reviewer_id, now, taxonomy_version],
+            ).fetchall()
+            released = [row[0] for row in found]
+            if released:
+                cursor.execute(
+                    "UPDATE lease SET expires_at = ? WHERE batch_id = ? AND reviewer_id = ? "
+                    "AND list_contains(?::VARCHAR[], trace_id)",
+                    [now, batch_id, reviewer_id, released],
+                )
+                record_audit(
+                    cursor, "leases released", batch_id=batch_id, reviewer_id=reviewer_id, by=by,
+                    trace_ids=released,
+                )  # fmt: skip
+        return released

@@ -1,29 +1,71 @@
-"""Permissions: the role that each call of the store requires."""
+"""Permissions: the role that each call of the store requires, and what all its parts share."""
 
 import functools
 import inspect
+import json
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from copy import copy
+from typing import Any, Self, TypeVar, cast
 
-from calibration.errors import NotAllowedError
+import pandas as pd
+
+from calibration.errors import NotAllowedError, TaxonomyError
 from calibration.records import ROLES, Reviewer
-from calibration.store import people
 from calibration.store.database import Database
-from calibration.taxonomy import Taxonomy
+from calibration.taxonomy import Taxonomy, taxonomy_from_dict
 
 
-class Calls:
-    """Calls on one database; `_actor` is None for whoever holds the file itself.
+class StorePart:
+    """A group of calls on one database; without an `_actor` every call is allowed.
 
-    `_lasts` says whether the session of the actor still does.
+    `_lasts` tells whether the session of the actor has not ended.
     """
 
-    _db: Database
     _actor: Reviewer | None = None
     _lasts: Callable[[], bool] | None = None
 
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def _unbound(self) -> Self:
+        """Return this store without an actor, for what a permitted call itself has to call."""
+        unbound = copy(self)
+        unbound._actor = unbound._lasts = None
+        return unbound
+
+    def acting_as(self, person: Reviewer) -> Self:
+        """Return this store as a person may use it: what their role does not allow is refused."""
+        bound = copy(self)
+        bound._actor, bound._lasts = person, None
+        return bound
+
+    @property
+    def actor(self) -> Reviewer | None:
+        """The person whose rights this store goes by; None: the process that holds the file."""
+        return self._actor
+
+    def _by(self) -> str | None:
+        return None if self._actor is None else self._actor.reviewer_id
+
     def _rules(self) -> Taxonomy:
-        return people.taxonomy(self._db)
+        """Return the taxonomy in force: the one set last."""
+        # Every label asks several times. No other process can set one while this one has the file.
+        return self._db.kept("taxonomy", self._stored_taxonomy)
+
+    def _stored_taxonomy(self) -> Taxonomy:
+        with self._db.read() as cursor:
+            found = cursor.execute(
+                "SELECT body FROM taxonomy ORDER BY created_at DESC LIMIT 1"
+            ).fetchone()
+        if found is None:
+            raise TaxonomyError(f"{self._db.path}: the store has no taxonomy")
+        return taxonomy_from_dict(json.loads(found[0]), where=str(self._db.path))
+
+    def _frame(
+        self, sql: str, values: list[object] | dict[str, object] | None = None
+    ) -> pd.DataFrame:
+        with self._db.read() as cursor:
+            return cursor.execute(sql, values or []).df()
 
 
 REVIEWER, LEAD, ADMIN = ROLES
@@ -52,7 +94,7 @@ def open_to(role: str, *, oneself: str | None = None, or_lead: bool = False) -> 
         signature = inspect.signature(call)
 
         @functools.wraps(call)
-        def checked(self: Calls, *args: Any, **kwargs: Any) -> Any:
+        def checked(self: StorePart, *args: Any, **kwargs: Any) -> Any:
             actor = self._actor
             if self._lasts is not None and not self._lasts():
                 raise NotAllowedError("your session has ended; sign in again")

@@ -26,7 +26,7 @@ PACE_LABELS, PACE_NEEDS = 20, 5
 MAX_TAGS_OFFERED = 50
 
 
-class Decision(NamedTuple):
+class Decided(NamedTuple):
     """A label or skip that stands; a skip has no class."""
 
     seq: int
@@ -46,14 +46,14 @@ class OwnProgress:
     this reviewer to label, in its order; None: nobody asked, or they have to be found anew.
     """
 
-    decided: dict[str, Decision] = field(default_factory=dict)
+    decided: dict[str, Decided] = field(default_factory=dict)
     undone: dict[str, int] = field(default_factory=dict)
     tags: dict[str, tuple[int, tuple[int, int]]] = field(default_factory=dict)
     seconds: deque[tuple[int, float]] = field(default_factory=lambda: deque(maxlen=PACE_LABELS))
     kinds: Counter[str] = field(default_factory=Counter)
     left: dict[str, None] | None = None
 
-    def latest(self) -> tuple[str, Decision] | None:
+    def latest(self) -> tuple[str, Decided] | None:
         """Return what one undo would take back."""
         return next(reversed(self.decided.items()), None)
 
@@ -73,7 +73,7 @@ class DeskWork:
         """How many of the decisions that stand are labels, and how many skips."""
         return self.own.kinds + self.apart.kinds
 
-    def latest(self) -> tuple[str, Decision, bool] | None:
+    def latest(self) -> tuple[str, Decided, bool] | None:
         """Return the last decision with its trace, and whether that was put in."""
         found = [(w.latest(), w is self.apart) for w in (self.own, self.apart)]
         both = [(*last, apart) for last, apart in found if last is not None]
@@ -144,7 +144,7 @@ class BatchProgress:
         self.labels[trace_id] += kind == "label"
         self._take_out(own, trace_id)
         seq = event["seq"]
-        own.decided[trace_id] = Decision(seq, str(event["event_id"]), kind, event["outcome"])
+        own.decided[trace_id] = Decided(seq, str(event["event_id"]), kind, event["outcome"])
         if event["seconds_active"] is not None:
             own.seconds.append((seq, event["seconds_active"]))
         for place, tag in enumerate(json.loads(event["tags"] or "[]")):
@@ -160,7 +160,7 @@ class BatchProgress:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class BatchPlan:
     """What never changes of a batch, and labels wanted and workflow of each of its traces.
 
     `places` has their order; `served_to` and `certificate` are as in `Batch`.
@@ -174,13 +174,13 @@ class Plan:
     places: dict[str, int]
 
 
-class Progress:
+class StoreProgress:
     """The progress of every batch of a store; used under the write lock only."""
 
     def __init__(self) -> None:
         self._seen = 0
         self._by_batch: defaultdict[tuple[str, str], BatchProgress] = defaultdict(BatchProgress)
-        self._plans: dict[str, Plan] = {}
+        self._plans: dict[str, BatchPlan] = {}
         # What could be put in, by batch, reviewer and taxonomy version, and when it was counted.
         self.pools: dict[tuple[str, str, str], tuple[datetime, Pool]] = {}
         # What the slots of inserts are drawn from, once it is stored, and what was drawn.
@@ -190,13 +190,11 @@ class Progress:
         self.workflows: dict[str, str] = {}
         # What a reviewer was ever given of a batch, and until when that was looked up.
         self.given: dict[tuple[str, str], tuple[datetime, set[str]]] = {}
-        # What the store demands of its reviewers, and how often that had been set then.
-        self.demand: tuple[int, str | None] | None = None
         # Until when a reviewer has a certificate: by taxonomy version, and whether private.
         self.certified: dict[tuple[str, str, bool], datetime] = {}
         self._reviewers: set[str] = set()
 
-    def plan(self, cursor: duckdb.DuckDBPyConnection, batch_id: str) -> Plan:
+    def plan(self, cursor: duckdb.DuckDBPyConnection, batch_id: str) -> BatchPlan:
         """Return the plan of a batch, read once."""
         if batch_id not in self._plans:
             items = cursor.execute(
@@ -208,7 +206,7 @@ class Progress:
             if not items:
                 raise InputError(f"batch {batch_id!r} is not in the store")
             purpose, served_to, certificate = items[0][3:]
-            self._plans[batch_id] = Plan(
+            self._plans[batch_id] = BatchPlan(
                 purpose=purpose,
                 served_to=served_to,
                 certificate=certificate,

@@ -30,11 +30,11 @@ from calibration.reviewers.quality_checks import (
     pick,
 )
 from calibration.store.batches import SUFFIX, add_companion, companion
-from calibration.store.database import Cursor, Database, record_audit, rows, utc_now
+from calibration.store.database import Cursor, record_audit, rows, setting, utc_now
 from calibration.store.labels import insert_labels
 from calibration.store.leases import Leases, claim, due_leases
-from calibration.store.progress import OwnProgress, Plan, Progress
-from calibration.taxonomy import Taxonomy
+from calibration.store.permissions import LEAD, StorePart, open_to
+from calibration.store.progress import BatchPlan, OwnProgress, StoreProgress
 
 # Nobody is put a trace in that they know, or that will come to them by itself.
 _OPEN_TO = """
@@ -136,8 +136,8 @@ class PutIn:
     """
 
     cursor: Cursor
-    progress: Progress
-    plan: Plan
+    progress: StoreProgress
+    plan: BatchPlan
     batch_id: str
     reviewer_id: str
     taxonomy_version: str
@@ -154,7 +154,7 @@ class PutIn:
     def read(
         cls,
         cursor: Cursor,
-        progress: Progress,
+        progress: StoreProgress,
         leases: Leases,
         *,
         batch_id: str,
@@ -302,13 +302,11 @@ class PutIn:
     def _secret(self) -> str:
         """Return what makes the slots of this store unlike those of every other one."""
         if self.progress.secret is None:
-            found = self.cursor.execute(
-                "SELECT value FROM setting WHERE name = ? ORDER BY seq DESC LIMIT 1", [SECRET]
-            ).fetchone()
+            found = setting(self.cursor, SECRET)
             if found is None:
                 # Not kept in memory before it is stored: a rollback could not be followed.
                 return set_secret(self.cursor, secrets.token_hex(16))
-            self.progress.secret = str(json.loads(found[0]))
+            self.progress.secret = str(found)
         return self.progress.secret
 
     def _candidates(self, kind: str, workflows: set[str]) -> list[dict[str, Any]]:
@@ -330,51 +328,6 @@ def set_secret(cursor: Cursor, secret: str) -> str:
         [SECRET, json.dumps(secret), utc_now()],
     )
     return secret
-
-
-def import_inserts(
-    db: Database, taxonomy: Taxonomy, batch_id: str, drafts: Sequence[LabelDraft]
-) -> int:
-    """Store checks of a batch once each, in their order; return how many are new.
-
-    A trace that carries the reviewer's label of the batch is a repeat of it, one with a consensus
-    is gold. The labels count nowhere but for drift and self-agreement.
-
-    Raises
-    ------
-    InputError
-        If a trace carries neither.
-    """
-    with db.write() as cursor:
-        people = dict(cursor.execute("SELECT reviewer_id, simulated FROM reviewer").fetchall())
-        traces = dict(cursor.execute("SELECT trace_id, simulated FROM trace").fetchall())
-        known = {
-            (reviewer_id, trace_id): slot
-            for reviewer_id, trace_id, slot in cursor.execute(
-                "SELECT reviewer_id, trace_id, slot FROM inserted WHERE batch_id = ? "
-                "AND taxonomy_version = ?",
-                [batch_id, taxonomy.version],
-            ).fetchall()
-        }
-        fresh = []
-        for draft in drafts:
-            if draft.reviewer_id not in people or draft.trace_id not in traces:
-                raise InputError(
-                    f"no reviewer {draft.reviewer_id!r} or no trace {draft.trace_id!r} in the store"
-                )
-            if (draft.reviewer_id, draft.trace_id) in known:
-                continue
-            own = [slot for (who, _), slot in known.items() if who == draft.reviewer_id]
-            slot = max(own, default=-1) + 1
-            _insert(cursor, taxonomy.version, batch_id, draft, slot)
-            known[draft.reviewer_id, draft.trace_id] = slot
-            fresh.append((draft, taxonomy.outcome(draft.answers)))
-        if fresh:
-            add_companion(cursor, batch_id, utc_now())
-            simulated = [people[d.reviewer_id] or traces[d.trace_id] for d, _ in fresh]
-            insert_labels(cursor, taxonomy, companion(batch_id), fresh, simulated)
-            record_audit(cursor, "checks imported", batch_id=batch_id, stored=len(fresh))
-    return len(fresh)
 
 
 def _insert(cursor: Cursor, version: str, batch_id: str, draft: LabelDraft, slot: int) -> None:
@@ -402,16 +355,19 @@ def _insert(cursor: Cursor, version: str, batch_id: str, draft: LabelDraft, slot
     )  # fmt: skip
 
 
-def insert_frame(db: Database, taxonomy_version: str) -> pd.DataFrame:
-    """Return every insert that was decided, in the order of the decisions.
+class QualityCheckStore(StorePart):
+    """Hidden gold and repeat items, for leads."""
 
-    Columns: reviewer_id, trace_id, workflow, batch_id, kind (gold or repeat), slot, against
-    (class of the consensus, or of the first label), given (class; missing: a skip), blind (nobody
-    showed the reviewer meanwhile what others said), flag (reason or an empty text; missing: not
-    flagged), simulated, at, week (ISO, for instance 2026-W07).
-    """
-    with db.read() as cursor:
-        return cursor.execute(
+    @open_to(LEAD)
+    def insert_frame(self) -> pd.DataFrame:
+        """Return every insert that was decided, in the order of the decisions.
+
+        Columns: reviewer_id, trace_id, workflow, batch_id, kind (gold or repeat), slot, against
+        (class of the consensus, or of the first label), given (class; missing: a skip), blind
+        (nobody showed the reviewer meanwhile what others said), flag (reason or an empty text;
+        missing: not flagged), simulated, at, week (ISO, for instance 2026-W07).
+        """
+        return self._frame(
             "SELECT i.reviewer_id, i.trace_id, t.workflow, i.batch_id, i.kind, i.slot, "
             "i.outcome AS against, l.outcome AS given, NOT EXISTS (SELECT 1 FROM exposure e "
             "WHERE e.reviewer_id = i.reviewer_id AND e.trace_id = i.trace_id AND e.seq < l.seq) "
@@ -423,50 +379,96 @@ def insert_frame(db: Database, taxonomy_version: str) -> pd.DataFrame:
             "LEFT JOIN flag_current f ON f.batch_id = l.batch_id "
             "AND f.reviewer_id = l.reviewer_id AND f.trace_id = l.trace_id "
             "WHERE i.taxonomy_version = ? ORDER BY l.seq",
-            [SUFFIX, taxonomy_version],
-        ).df()
+            [SUFFIX, self._rules().version],
+        )
 
+    @open_to(LEAD)
+    def insert_pools(self, batch_id: str) -> pd.DataFrame:
+        """Return what could be put in, by reviewer and workflow of a batch.
 
-def insert_pools(db: Database, taxonomy_version: str, batch_id: str) -> pd.DataFrame:
-    """Return what could be put in, by reviewer and workflow of a batch.
+        Columns: reviewer_id, workflow, gold, repeats (traces) and repeats_from (when the first own
+        label is old enough; missing: there is none).
+        """
+        taxonomy_version = self._rules().version
+        now, found = utc_now(), []
+        with self._db.read() as cursor:
+            named = cursor.execute(
+                "SELECT DISTINCT t.workflow FROM batch_item JOIN trace t USING (trace_id) "
+                "WHERE batch_id = ? ORDER BY 1",
+                [batch_id],
+            ).fetchall()
+            first = cursor.execute(
+                "SELECT reviewer_id, workflow, min(l.created_at) FROM label_current l "
+                "SEMI JOIN (FROM batch WHERE purpose = 'production') USING (batch_id) "
+                "JOIN trace t USING (trace_id) WHERE kind = 'label' AND taxonomy_version = ? "
+                "GROUP BY ALL",
+                [taxonomy_version],
+            ).fetchall()
+            begun = {(who, workflow): at + REPEAT_AFTER for who, workflow, at in first}
+            workflows = [row[0] for row in named]
+            people = cursor.execute("SELECT reviewer_id FROM reviewer ORDER BY 1").fetchall()
+            for (reviewer,) in people:
+                by_kind = {
+                    kind: candidates(
+                        cursor, kind, reviewer=reviewer, version=taxonomy_version, batch=batch_id,
+                        workflows=workflows, now=now,
+                    )
+                    for kind in (GOLD, REPEAT)
+                }  # fmt: skip
+                found += [
+                    {
+                        "reviewer_id": reviewer,
+                        "workflow": name,
+                        "gold": sum(c["workflow"] == name for c in by_kind[GOLD]),
+                        "repeats": sum(c["workflow"] == name for c in by_kind[REPEAT]),
+                        "repeats_from": begun.get((reviewer, name)),
+                    }
+                    for name in workflows
+                ]
+        columns = ["reviewer_id", "workflow", "gold", "repeats", "repeats_from"]
+        return pd.DataFrame(found, columns=columns)
 
-    Columns: reviewer_id, workflow, gold, repeats (traces) and repeats_from (when the first own
-    label is old enough; missing: there is none).
-    """
-    now, found = utc_now(), []
-    with db.read() as cursor:
-        named = cursor.execute(
-            "SELECT DISTINCT t.workflow FROM batch_item JOIN trace t USING (trace_id) "
-            "WHERE batch_id = ? ORDER BY 1",
-            [batch_id],
-        ).fetchall()
-        first = cursor.execute(
-            "SELECT reviewer_id, workflow, min(l.created_at) FROM label_current l "
-            "SEMI JOIN (FROM batch WHERE purpose = 'production') USING (batch_id) "
-            "JOIN trace t USING (trace_id) WHERE kind = 'label' AND taxonomy_version = ? "
-            "GROUP BY ALL",
-            [taxonomy_version],
-        ).fetchall()
-        begun = {(who, workflow): at + REPEAT_AFTER for who, workflow, at in first}
-        workflows = [row[0] for row in named]
-        people = cursor.execute("SELECT reviewer_id FROM reviewer ORDER BY 1").fetchall()
-        for (reviewer,) in people:
-            by_kind = {
-                kind: candidates(
-                    cursor, kind, reviewer=reviewer, version=taxonomy_version, batch=batch_id,
-                    workflows=workflows, now=now,
-                )
-                for kind in (GOLD, REPEAT)
-            }  # fmt: skip
-            found += [
-                {
-                    "reviewer_id": reviewer,
-                    "workflow": name,
-                    "gold": sum(c["workflow"] == name for c in by_kind[GOLD]),
-                    "repeats": sum(c["workflow"] == name for c in by_kind[REPEAT]),
-                    "repeats_from": begun.get((reviewer, name)),
-                }
-                for name in workflows
-            ]
-    columns = ["reviewer_id", "workflow", "gold", "repeats", "repeats_from"]
-    return pd.DataFrame(found, columns=columns)
+    @open_to(LEAD)
+    def import_inserts(self, batch_id: str, drafts: Sequence[LabelDraft]) -> int:
+        """Store checks of a batch once each, in their order; return how many are new.
+
+        A trace that carries the reviewer's label of the batch is a repeat of it, one with a
+        consensus is gold. The labels count nowhere but for drift and self-agreement.
+
+        Raises
+        ------
+        InputError
+            If a trace carries neither.
+        """
+        taxonomy = self._rules()
+        with self._db.write() as cursor:
+            people = dict(cursor.execute("SELECT reviewer_id, simulated FROM reviewer").fetchall())
+            traces = dict(cursor.execute("SELECT trace_id, simulated FROM trace").fetchall())
+            known = {
+                (reviewer_id, trace_id): slot
+                for reviewer_id, trace_id, slot in cursor.execute(
+                    "SELECT reviewer_id, trace_id, slot FROM inserted WHERE batch_id = ? "
+                    "AND taxonomy_version = ?",
+                    [batch_id, taxonomy.version],
+                ).fetchall()
+            }
+            fresh = []
+            for draft in drafts:
+                if draft.reviewer_id not in people or draft.trace_id not in traces:
+                    raise InputError(
+                        f"no reviewer {draft.reviewer_id!r} or no trace {draft.trace_id!r} "
+                        "in the store"
+                    )
+                if (draft.reviewer_id, draft.trace_id) in known:
+                    continue
+                own = [slot for (who, _), slot in known.items() if who == draft.reviewer_id]
+                slot = max(own, default=-1) + 1
+                _insert(cursor, taxonomy.version, batch_id, draft, slot)
+                known[draft.reviewer_id, draft.trace_id] = slot
+                fresh.append((draft, taxonomy.outcome(draft.answers)))
+            if fresh:
+                add_companion(cursor, batch_id, utc_now())
+                simulated = [people[d.reviewer_id] or traces[d.trace_id] for d, _ in fresh]
+                insert_labels(cursor, taxonomy, companion(batch_id), fresh, simulated)
+                record_audit(cursor, "checks imported", batch_id=batch_id, stored=len(fresh))
+        return len(fresh)

@@ -18,9 +18,8 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import duckdb
 import pyarrow as pa
@@ -30,15 +29,8 @@ from cattrs.preconf.json import make_converter
 
 from calibration import errors
 from calibration.errors import CalibrationError, StoreError, StoreLockedError
-from calibration.records import LabelDraft, Reviewer, Verdict, Workflow
-from calibration.store import batches, labels, people, sign_in, traces, verdicts
-from calibration.store.batches import Batch
 from calibration.store.database import CONFIG, Database
-from calibration.store.labels import LabelsStored
-from calibration.store.leases import CertificateDemand
-from calibration.store.traces import IndexRow, IngestResult
-from calibration.store.verdicts import VerdictsStored
-from calibration.taxonomy import Taxonomy
+from calibration.store.permissions import StorePart
 
 # A server looks into its inbox every second; one that was silent for this long is gone.
 SILENT = 15.0
@@ -51,47 +43,12 @@ REPLY, REQUEST, SERVER = ".reply.json", ".parquet", "server"
 EVERY, SNAPSHOT_EVERY = 1.0, 5.0
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A write that may be handed over: the argument with many rows, if any, and the result."""
-
-    records: str | None
-    types: dict[str, Any]
-    result: Any
-
-
-CALLS = {
-    "set_taxonomy": Call(None, {"taxonomy": Taxonomy}, None),
-    "set_workflow": Call(None, {"workflow": Workflow}, None),
-    "add_reviewer": Call(None, {"name": str, "role": str, "simulated": bool}, Reviewer),
-    # The passphrase itself is never written down.
-    "store_hash": Call(None, {"reviewer_id": str, "hash": str}, None),
-    "set_identities": Call(None, {"wanted": str}, None),
-    "set_role": Call(None, {"reviewer_id": str, "role": str}, Reviewer),
-    "ingest_written": Call(
-        "index", {"index": list[IndexRow], "take_changed": bool}, IngestResult
-    ),
-    "add_batch": Call(
-        "trace_ids",
-        {
-            "purpose": str,
-            "trace_ids": list[str],
-            "inclusion_probability": float | None,
-            "labels_wanted": int,
-            "design": dict[str, Any],
-            "token": str | None,
-            "item_labels": list[int] | None,
-            "item_probabilities": list[float] | None,
-            "item_strata": list[int] | None,
-            "reviewer_id": str | None,
-            "certificate": str | None,
-        },
-        Batch,
-    ),
-    "import_labels": Call("drafts", {"batch_id": str, "drafts": list[LabelDraft]}, LabelsStored),
-    "set_certificate_demand": Call(None, {"wanted": CertificateDemand, "by": str}, None),
-    "add_verdicts": Call("new", {"new": list[Verdict]}, VerdictsStored),
-}  # fmt: skip
+# The calls of the store that may be handed over. Of a passphrase only the hash is written down,
+# of traces only the index: their text lies in the parts already.
+HANDED_OVER = (
+    "set_taxonomy", "set_workflow", "add_reviewer", "store_hash", "set_identities", "set_role",
+    "ingest_written", "add_batch", "import_labels", "set_certificate_demand", "add_verdicts",
+)  # fmt: skip
 
 _convert = make_converter()
 
@@ -131,9 +88,13 @@ def make_way(store: Path) -> None:
 
 
 def hand_over(
-    store: Path, call: str, arguments: dict[str, Any], *, waiting: Callable[[float], None]
+    store: Path,
+    call: Callable[..., Any],
+    arguments: dict[str, Any],
+    *,
+    waiting: Callable[[float], None],
 ) -> Any:
-    """Leave a request, wait until it is taken in, and return its result.
+    """Leave a request for a call of the store, wait until it is taken in, and return its result.
 
     `waiting` is called about once a second with the seconds that have passed.
 
@@ -145,7 +106,7 @@ def hand_over(
     CalibrationError
         What the holder of the store raised.
     """
-    path = _write_request(store, call, arguments)
+    path = _write_request(store, call.__name__, arguments)
     reply = path.with_name(path.name + REPLY)
     started, told = time.monotonic(), 0.0
     while not reply.exists():
@@ -164,50 +125,15 @@ def hand_over(
     if "error" in answer:
         kind = getattr(errors, answer["error"], StoreError)
         raise kind(answer["message"])
-    expected = CALLS[call].result
-    return None if expected is None else _convert.structure(answer["result"], expected)
-
-
-def take_in(
-    store: Path,
-    carry_out: Callable[[str, dict[str, Any]], Any],
-    *,
-    before_reply: Callable[[], None],
-) -> int:
-    """Carry out every request that lies in the inbox, oldest first; return how many.
-
-    `carry_out` is given the name of a call and its arguments. A request that cannot be read
-    is answered with why, like one that is refused; the file is put aside, never dropped.
-    """
-    folder = inbox(store)
-    waiting = sorted(folder.glob(f"*{REQUEST}")) if folder.exists() else []
-    for path in waiting:
-        reply: dict[str, Any]
-        try:
-            call, arguments = _read_request(path)
-            reply = {"result": _convert.unstructure(carry_out(call, arguments))}
-            before_reply()
-        except CalibrationError as error:
-            reply = {"error": type(error).__name__, "message": str(error)}
-        except Exception as error:
-            # Whoever waits must hear of a fault of ours too, and the next request must come up.
-            log.exception("%s: failed", path)
-            reply = {"error": "StoreError", "message": f"the app failed on it: {error!r:.300}"}
-        _put(path.with_name(path.name + REPLY), json.dumps(reply).encode())
-        if "error" in reply:
-            (folder / "refused").mkdir(exist_ok=True)
-            path.replace(folder / "refused" / path.name)
-        else:
-            path.unlink()
-    return len(waiting)
+    return _convert.structure(answer["result"], get_type_hints(call)["return"])
 
 
 def _write_request(store: Path, call: str, arguments: dict[str, Any]) -> Path:
-    spec = CALLS[call]
     plain = _convert.unstructure(arguments)
-    records = plain.pop(spec.records) if spec.records else []
+    rows = next((name for name, value in plain.items() if isinstance(value, list | tuple)), "")
+    records = plain.pop(rows, [])
     table = pa.table({"record": pa.array([json.dumps(r) for r in records], pa.string())})
-    said = {"call": call, "arguments": json.dumps(plain)}
+    said = {"call": call, "rows": rows, "arguments": json.dumps(plain)}
     sink = pa.BufferOutputStream()
     pq.write_table(table.replace_schema_metadata(said), sink, compression="zstd")
     content = sink.getvalue().to_pybytes()
@@ -219,21 +145,21 @@ def _write_request(store: Path, call: str, arguments: dict[str, Any]) -> Path:
     return folder / name
 
 
-def _read_request(path: Path) -> tuple[str, dict[str, Any]]:
+def _read_request(path: Path, store: StorePart) -> tuple[str, dict[str, Any]]:
     content = path.read_bytes()
     if hashlib.sha256(content).hexdigest() not in path.name:
         raise StoreError(f"{path}: is damaged (its checksum is another); run the command again")
     try:
         table = pq.read_table(pa.BufferReader(content))
         said = {key.decode(): value.decode() for key, value in table.schema.metadata.items()}
-        spec = CALLS[said["call"]]
+        call = said["call"]
+        if call not in HANDED_OVER:
+            raise KeyError(call)
         arguments = json.loads(said["arguments"])
-        if spec.records:
-            arguments[spec.records] = [json.loads(r) for r in table["record"].to_pylist()]
-        return said["call"], {
-            name: _convert.structure(arguments[name], expected)
-            for name, expected in spec.types.items()
-        }
+        if said["rows"]:
+            arguments[said["rows"]] = [json.loads(r) for r in table["record"].to_pylist()]
+        types = get_type_hints(getattr(store, call))
+        return call, {n: _convert.structure(value, types[n]) for n, value in arguments.items()}
     except (pa.ArrowException, BaseValidationError, KeyError, TypeError, ValueError) as error:
         raise StoreError(f"{path}: is no request of this version ({error!r:.200})") from error
 
@@ -299,9 +225,9 @@ class Keeper(threading.Thread):
     request: whoever handed it over reads next.
     """
 
-    def __init__(self, db: Database) -> None:
+    def __init__(self, store: StorePart) -> None:
         super().__init__(name="store-keeper", daemon=True)
-        self._db = db
+        self._store, self._db = store, store._db
         self._stopping = threading.Event()
         self._published, self._published_at = -1, -SNAPSHOT_EVERY
 
@@ -320,7 +246,7 @@ class Keeper(threading.Thread):
     def round(self) -> None:
         """Show that requests are taken in, take them in, and write a snapshot if it is due."""
         beat(self._db.path)
-        taken = take_in(self._db.path, self._carry_out, before_reply=self._publish)
+        taken = self._take_in()
         due = time.monotonic() - self._published_at >= SNAPSHOT_EVERY
         if due and not taken and self._db.changes != self._published:
             self._publish()
@@ -342,26 +268,33 @@ class Keeper(threading.Thread):
         publish(self._db)
         self._published, self._published_at = changes, time.monotonic()
 
+    def _take_in(self) -> int:
+        """Carry out every request that lies in the inbox, oldest first; return how many.
+
+        A request that cannot be read is answered with why, like one that is refused; the file is
+        put aside, never dropped.
+        """
+        folder = inbox(self._db.path)
+        waiting = sorted(folder.glob(f"*{REQUEST}")) if folder.exists() else []
+        for path in waiting:
+            reply: dict[str, Any]
+            try:
+                call, arguments = _read_request(path, self._store)
+                reply = {"result": _convert.unstructure(self._carry_out(call, arguments))}
+                self._publish()
+            except CalibrationError as error:
+                reply = {"error": type(error).__name__, "message": str(error)}
+            except Exception as error:
+                # Whoever waits must hear of a fault of ours too, and the next request must come up.
+                log.exception("%s: failed", path)
+                reply = {"error": "StoreError", "message": f"the app failed on it: {error!r:.300}"}
+            _put(path.with_name(path.name + REPLY), json.dumps(reply).encode())
+            if "error" in reply:
+                (folder / "refused").mkdir(exist_ok=True)
+                path.replace(folder / "refused" / path.name)
+            else:
+                path.unlink()
+        return len(waiting)
+
     def _carry_out(self, call: str, arguments: dict[str, Any]) -> Any:
-        db = self._db
-        match call:
-            case "ingest_written":
-                return traces.ingest_written(db, **arguments)
-            case "add_batch":
-                return batches.add_batch(db, **arguments)
-            case "add_reviewer":
-                return people.add_reviewer(db, **arguments)
-            case "store_hash":
-                return sign_in.store_hash(db, **arguments)
-            case "set_identities":
-                return sign_in.set_identities(db, **arguments)
-            case "set_role":
-                return sign_in.set_role(db, **arguments)
-            case "set_workflow":
-                return people.set_workflow(db, **arguments)
-            case "set_taxonomy":
-                return people.set_taxonomy(db, arguments["taxonomy"])
-            case "add_verdicts":
-                return verdicts.add_verdicts(db, arguments["new"])
-            case _:
-                return labels.import_labels(db, people.taxonomy(db), **arguments)
+        return getattr(self._store, call)(**arguments)

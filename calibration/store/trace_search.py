@@ -14,6 +14,7 @@ from calibration.errors import InputError, StoreError
 from calibration.records import NO_VERDICT, OUTCOMES, REFERENCE_SOURCE, SOURCE_JUDGE
 from calibration.store.batches import NO_COMPANION
 from calibration.store.database import Cursor, Database, utc_now
+from calibration.store.permissions import LEAD, StorePart, open_to
 from calibration.store.traces import parts_directory
 
 DISPUTED, UNLABELLED = "disputed", "unlabelled"
@@ -124,35 +125,6 @@ _TAGGED = (
 )
 
 
-def facets(db: Database) -> TraceFacets:
-    """Return the names to filter by; reference traces are no part of the list."""
-    found: dict[str, tuple[str, ...]] = {}
-    with db.read() as cursor:
-        for name, column in (
-            ("workflows", "workflow"),
-            ("statuses", "status"),
-            ("models", "model"),
-        ):
-            counted = cursor.execute(
-                f"SELECT {column} FROM trace WHERE source <> ? AND {column} IS NOT NULL "
-                f"GROUP BY {column} ORDER BY count(*) DESC, {column} LIMIT {MAX_OPTIONS}",
-                [REFERENCE_SOURCE],
-            ).fetchall()
-            found[name] = tuple(sorted(row[0] for row in counted))
-        counted = cursor.execute(
-            "SELECT tool FROM trace_tool SEMI JOIN (FROM trace WHERE source <> ?) USING (trace_id) "
-            f"GROUP BY tool ORDER BY sum(calls) DESC, tool LIMIT {MAX_OPTIONS}",
-            [REFERENCE_SOURCE],
-        ).fetchall()
-        found["tools"] = tuple(sorted(row[0] for row in counted))
-        counted = cursor.execute(
-            f"SELECT min(tag) FROM ({_TAGGED}) GROUP BY lower(tag) "
-            f"ORDER BY count(*) DESC, min(tag) LIMIT {MAX_OPTIONS}"
-        ).fetchall()
-        found["tags"] = tuple(sorted((row[0] for row in counted), key=str.lower))
-    return TraceFacets(**found)
-
-
 @dataclass(slots=True)
 class _Query:
     """A FROM and WHERE with the values of its question marks, in order."""
@@ -260,67 +232,6 @@ def _part_files(db: Database, cursor: Cursor) -> list[str]:
     return [str(parts_directory(db.path) / row[0]) for row in names]
 
 
-def count(db: Database, chosen: TraceFilter, taxonomy_version: str) -> int:
-    """Return how many traces a filter finds."""
-    with db.read() as cursor:
-        query = _query(db, cursor, chosen, taxonomy_version, for_leads=False)
-        (found,) = cursor.execute(f"SELECT count(*) {query.sql}", query.values).fetchall()
-    return int(found[0])
-
-
-def ids(db: Database, chosen: TraceFilter, taxonomy_version: str) -> list[str]:
-    """Return the ids of the traces that a filter finds, in order of id."""
-    with db.read() as cursor:
-        query = _query(db, cursor, chosen, taxonomy_version, for_leads=False)
-        found = cursor.execute(
-            f"SELECT t.trace_id {query.sql} ORDER BY t.trace_id", query.values
-        ).fetchall()
-    return [row[0] for row in found]
-
-
-def listed(
-    db: Database,
-    chosen: TraceFilter,
-    taxonomy_version: str,
-    *,
-    for_leads: bool,
-    sort: str = "imported",
-    descending: bool = False,
-    limit: int | None = 100,
-    offset: int = 0,
-) -> pd.DataFrame:
-    """Return the traces that a filter finds, one row each.
-
-    Columns: trace_id, workflow, task_key, trial, status, started_at, latency_s, n_steps,
-    tool_calls, tool_errors, task (its beginning); for leads also class, labels, model, cost_usd
-    and, with a judge in the filter, verdict.
-
-    Raises
-    ------
-    InputError
-        If `sort` names nothing to sort by.
-    """
-    if sort not in SORTED_BY:
-        raise InputError(f"sort must be one of {', '.join(SORTED_BY)}, got {sort!r:.80}")
-    hidden = ""
-    if for_leads:
-        hidden = f", {_CLASS} AS class, coalesce(said.labels, 0) AS labels, t.model, t.cost_usd"
-        hidden += "" if chosen.judge is None else ", judged.outcome AS verdict"
-    order = f"{SORTED_BY[sort]} {'DESC' if descending else 'ASC'} NULLS LAST, seq"
-    with db.read() as cursor:
-        query = _query(db, cursor, chosen, taxonomy_version, for_leads=for_leads)
-        page = (
-            "SELECT t.trace_id, t.workflow, t.task_key, t.trial, t.status, t.started_at, "
-            f"t.latency_s, t.n_steps, t.seq, t.part{hidden} {query.sql} "
-            f"ORDER BY {order} LIMIT {'ALL' if limit is None else int(limit)} OFFSET {int(offset)}"
-        )
-        cursor.execute(f"CREATE TEMP TABLE listed AS {page}", query.values)
-        try:
-            return _with_details(db, cursor, order)
-        finally:
-            cursor.execute("DROP TABLE listed")
-
-
 def _with_details(db: Database, cursor: Cursor, order: str) -> pd.DataFrame:
     """Return the rows of a page with what is looked up for them alone."""
     names = cursor.execute("SELECT DISTINCT part FROM listed").fetchall()
@@ -344,48 +255,144 @@ def _with_details(db: Database, cursor: Cursor, order: str) -> pd.DataFrame:
     ).df()
 
 
-def saved_queries(db: Database) -> dict[str, TraceFilter]:
-    """Return the filters by name, in order of name; those of another version are left out."""
-    with db.read() as cursor:
-        found = cursor.execute(
-            "SELECT name, filters FROM saved_query "
-            "QUALIFY row_number() OVER (PARTITION BY name ORDER BY seq DESC) = 1 ORDER BY name"
-        ).fetchall()
-    queries = {}
-    for name, text in found:
-        if text is not None:
-            try:
-                queries[name] = TraceFilter.from_dict(json.loads(text))
-            except (StoreError, InputError):
-                continue
-    return queries
-
-
-def save_query(db: Database, name: str, chosen: TraceFilter) -> str:
-    """Keep filters under a name, also one that is taken; return the name as stored.
-
-    Raises
-    ------
-    InputError
-        If the name has no letter or digit, or more than 80 characters.
-    """
-    name = " ".join(name.split())
-    if not any(map(str.isalnum, name)) or len(name) > MAX_NAME:
-        raise InputError(
-            f"the name of a query must have 1 to {MAX_NAME} letters or digits, got {name!r:.100}"
-        )
-    _append(db, name, chosen.to_dict())
-    return name
-
-
-def forget_query(db: Database, name: str) -> None:
-    """Take a name back; what was saved under it stays on record."""
-    _append(db, name, None)
-
-
 def _append(db: Database, name: str, filters: Mapping[str, object] | None) -> None:
     with db.write() as cursor:
         cursor.execute(
             "INSERT INTO saved_query (name, filters, created_at) VALUES (?, ?, ?)",
             [name, None if filters is None else json.dumps(filters), utc_now()],
         )
+
+
+class TraceSearch(StorePart):
+    """Traces by filters."""
+
+    @open_to(LEAD)
+    def trace_facets(self) -> TraceFacets:
+        """Return the names to filter by; reference traces are no part of the list."""
+        found: dict[str, tuple[str, ...]] = {}
+        with self._db.read() as cursor:
+            for name, column in (
+                ("workflows", "workflow"),
+                ("statuses", "status"),
+                ("models", "model"),
+            ):
+                counted = cursor.execute(
+                    f"SELECT {column} FROM trace WHERE source <> ? AND {column} IS NOT NULL "
+                    f"GROUP BY {column} ORDER BY count(*) DESC, {column} LIMIT {MAX_OPTIONS}",
+                    [REFERENCE_SOURCE],
+                ).fetchall()
+                found[name] = tuple(sorted(row[0] for row in counted))
+            counted = cursor.execute(
+                "SELECT tool FROM trace_tool SEMI JOIN (FROM trace WHERE source <> ?) "
+                "USING (trace_id) GROUP BY tool ORDER BY sum(calls) DESC, tool "
+                f"LIMIT {MAX_OPTIONS}",
+                [REFERENCE_SOURCE],
+            ).fetchall()
+            found["tools"] = tuple(sorted(row[0] for row in counted))
+            counted = cursor.execute(
+                f"SELECT min(tag) FROM ({_TAGGED}) GROUP BY lower(tag) "
+                f"ORDER BY count(*) DESC, min(tag) LIMIT {MAX_OPTIONS}"
+            ).fetchall()
+            found["tags"] = tuple(sorted((row[0] for row in counted), key=str.lower))
+        return TraceFacets(**found)
+
+    @open_to(LEAD)
+    def count_traces(self, chosen: TraceFilter) -> int:
+        """Return how many traces a filter finds."""
+        with self._db.read() as cursor:
+            query = _query(self._db, cursor, chosen, self._rules().version, for_leads=False)
+            (found,) = cursor.execute(f"SELECT count(*) {query.sql}", query.values).fetchall()
+        return int(found[0])
+
+    @open_to(LEAD)
+    def selected_ids(self, chosen: TraceFilter) -> list[str]:
+        """Return the ids of the traces that a filter finds, in order of id."""
+        with self._db.read() as cursor:
+            query = _query(self._db, cursor, chosen, self._rules().version, for_leads=False)
+            found = cursor.execute(
+                f"SELECT t.trace_id {query.sql} ORDER BY t.trace_id", query.values
+            ).fetchall()
+        return [row[0] for row in found]
+
+    @open_to(LEAD)
+    def trace_list(
+        self,
+        chosen: TraceFilter,
+        *,
+        for_leads: bool,
+        sort: str = "imported",
+        descending: bool = False,
+        limit: int | None = 100,
+        offset: int = 0,
+    ) -> pd.DataFrame:
+        """Return the traces that a filter finds, one row each.
+
+        Columns: trace_id, workflow, task_key, trial, status, started_at, latency_s, n_steps,
+        tool_calls, tool_errors, task (its beginning); for leads also class, labels, model, cost_usd
+        and, with a judge in the filter, verdict.
+
+        Raises
+        ------
+        InputError
+            If `sort` names nothing to sort by.
+        """
+        if sort not in SORTED_BY:
+            raise InputError(f"sort must be one of {', '.join(SORTED_BY)}, got {sort!r:.80}")
+        hidden = ""
+        if for_leads:
+            hidden = f", {_CLASS} AS class, coalesce(said.labels, 0) AS labels, t.model, t.cost_usd"
+            hidden += "" if chosen.judge is None else ", judged.outcome AS verdict"
+        order = f"{SORTED_BY[sort]} {'DESC' if descending else 'ASC'} NULLS LAST, seq"
+        with self._db.read() as cursor:
+            query = _query(self._db, cursor, chosen, self._rules().version, for_leads=for_leads)
+            page = (
+                "SELECT t.trace_id, t.workflow, t.task_key, t.trial, t.status, t.started_at, "
+                f"t.latency_s, t.n_steps, t.seq, t.part{hidden} {query.sql} "
+                f"ORDER BY {order} LIMIT {'ALL' if limit is None else int(limit)} "
+                f"OFFSET {int(offset)}"
+            )
+            cursor.execute(f"CREATE TEMP TABLE listed AS {page}", query.values)
+            try:
+                return _with_details(self._db, cursor, order)
+            finally:
+                cursor.execute("DROP TABLE listed")
+
+    @open_to(LEAD)
+    def saved_queries(self) -> dict[str, TraceFilter]:
+        """Return the filters by name, in order of name; those of another version are left out."""
+        with self._db.read() as cursor:
+            found = cursor.execute(
+                "SELECT name, filters FROM saved_query "
+                "QUALIFY row_number() OVER (PARTITION BY name ORDER BY seq DESC) = 1 ORDER BY name"
+            ).fetchall()
+        queries = {}
+        for name, text in found:
+            if text is not None:
+                try:
+                    queries[name] = TraceFilter.from_dict(json.loads(text))
+                except (StoreError, InputError):
+                    continue
+        return queries
+
+    @open_to(LEAD)
+    def save_query(self, name: str, chosen: TraceFilter) -> str:
+        """Keep filters under a name, also one that is taken; return the name as stored.
+
+        Raises
+        ------
+        InputError
+            If the name has no letter or digit, or more than 80 characters.
+        """
+        name = " ".join(name.split())
+        if not any(map(str.isalnum, name)) or len(name) > MAX_NAME:
+            raise InputError(
+                f"the name of a query must have 1 to {MAX_NAME} letters or digits, "
+                f"got {name!r:.100}"
+            )
+        _append(self._db, name, chosen.to_dict())
+        return name
+
+    @open_to(LEAD)
+    def forget_query(self, name: str) -> None:
+        """Take a name back; what was saved under it stays on record."""
+        _append(self._db, name, None)

@@ -12,7 +12,7 @@ from functools import lru_cache
 from hashlib import sha256
 from itertools import count, product
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import duckdb
 import pandas as pd
@@ -21,7 +21,10 @@ import pyarrow.parquet as pq
 
 from calibration.errors import InputError, StoreError
 from calibration.records import SOURCE_JUDGE, Attachment, Step, SubGoal, Trace, TraceForReview
-from calibration.store.database import Cursor, Database, record_audit, rows, utc_now
+from calibration.store.database import Cursor, Database, insert_table, record_audit, rows, utc_now
+from calibration.store.permissions import LEAD, REVIEWER, StorePart, open_to
+
+K = TypeVar("K", str, tuple[str, str])
 
 # Small row groups of sorted ids: reading one trace touches one of them, whatever the part holds.
 ROW_GROUP = 64
@@ -93,6 +96,12 @@ def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
+def _unreadable(part: Path) -> StoreError:
+    return StoreError(
+        f"{part}: the text of the traces cannot be read; bring back the file from a backup"
+    )
+
+
 def read_part(part: Path, ids: Iterable[str]) -> dict[str, str]:
     """Return what reviewers may see of these traces of a part, as JSON text by id.
 
@@ -113,9 +122,7 @@ def read_part(part: Path, ids: Iterable[str]) -> dict[str, str]:
                     if trace_id in wanted:
                         found[trace_id] = table["review"][row].as_py()
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
-        raise StoreError(
-            f"{part}: the text of the traces cannot be read; bring back the file from a backup"
-        ) from error
+        raise _unreadable(part) from error
     if missing := wanted - found.keys():
         raise StoreError(f"{part}: lacks the text of trace {missing.pop()!r}")
     return found
@@ -140,9 +147,7 @@ def read_tasks(cursor: Cursor, part: Path, ids: list[str], most: int) -> dict[st
             [most, str(part), ids],
         ).fetchall()
     except duckdb.Error as error:
-        raise StoreError(
-            f"{part}: the text of the traces cannot be read; bring back the file from a backup"
-        ) from error
+        raise _unreadable(part) from error
     return {trace_id: task or "" for trace_id, task in found}
 
 
@@ -174,9 +179,7 @@ def read_looping(cursor: Cursor, part: Path, ids: list[str]) -> set[str]:
             [str(part), ids],
         ).fetchall()
     except duckdb.Error as error:
-        raise StoreError(
-            f"{part}: the text of the traces cannot be read; bring back the file from a backup"
-        ) from error
+        raise _unreadable(part) from error
     return {trace_id for (trace_id,) in found}
 
 
@@ -241,9 +244,7 @@ def insert_tools(cursor: Cursor, used: Mapping[str, Sequence[ToolUse]]) -> None:
             "by_user": pa.array([use.by_user for _, use in flat], pa.bool_()),
         }
     )
-    cursor.register("incoming_tools", table)
-    cursor.execute("INSERT INTO trace_tool BY NAME SELECT * FROM incoming_tools")
-    cursor.unregister("incoming_tools")
+    insert_table(cursor, "trace_tool", table)
 
 
 def forget_tools(cursor: Cursor, trace_ids: list[str]) -> None:
@@ -253,44 +254,26 @@ def forget_tools(cursor: Cursor, trace_ids: list[str]) -> None:
     )
 
 
-def looping(db: Database) -> frozenset[str]:
-    """Return the traces that called one tool with the same arguments three times in a row or more.
-
-    Other calls between them end a row, words do not.
-    """
-    with db.read() as cursor:
-        # The index of tools leaves few transcripts to be read.
-        found = cursor.execute(
-            "SELECT DISTINCT trace_id, part FROM trace_tool JOIN trace USING (trace_id) "
-            "WHERE calls >= ? ORDER BY ALL",
-            [LOOP],
-        ).fetchall()
-        by_part: dict[str, list[str]] = {}
-        for trace_id, part in found:
-            by_part.setdefault(part, []).append(trace_id)
-        ids: set[str] = set()
-        for part, inside in by_part.items():
-            ids |= read_looping(cursor, parts_directory(db.path) / part, inside)
-    return frozenset(ids)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IngestResult:
-    """What became of the traces of one import, by trace id.
+class ImportResult(Generic[K]):
+    """Result of one import of traces, labels or verdicts, by trace id.
 
-    `changed` traces are stored with other content and were left as they are; `labelled` are
-    those of them that carry labels.
+    Labels are named by trace and reviewer. What is `changed` is stored with other content and was
+    left as it was; `unknown` are traces that the store, or the batch of the labels, does not have.
+    Of traces, `replaced` ones were changed and taken, `labelled` are the changed ones that carry
+    labels.
     """
 
-    imported: tuple[str, ...] = ()
-    already_there: tuple[str, ...] = ()
-    changed: tuple[str, ...] = ()
+    imported: tuple[K, ...] = ()
+    already_there: tuple[K, ...] = ()
+    changed: tuple[K, ...] = ()
+    unknown: tuple[str, ...] = ()
     replaced: tuple[str, ...] = ()
     labelled: frozenset[str] = frozenset()
     possible_duplicates: dict[str, str] = field(default_factory=dict)
 
     def why_kept(self, trace_id: str) -> str:
-        """Say what can be done about a changed trace."""
+        """Return what can be done about a changed trace."""
         if trace_id in self.labelled:
             return "it carries labels, so the stored one stays"
         return "`asr import --take-changed` takes the newer one"
@@ -320,41 +303,6 @@ class IndexRow:
     simulated: bool
     part: str
     tools: tuple[ToolUse, ...]
-
-
-def ingest(db: Database, traces: Sequence[Trace], *, take_changed: bool = False) -> IngestResult:
-    """Store the traces that are new; report the others.
-
-    The same identity with the same content is already there. With other content it is
-    `changed`: nothing is overwritten, unless `take_changed` asks for the newer one and nobody
-    has labelled the older. Equal content under another identity is stored and marked as a
-    possible duplicate.
-    """
-    # One import at a time: what is known must not change before the new traces are stored.
-    with db.importing:
-        return _ingest(
-            db,
-            [_index_row(trace) for trace in traces],
-            take_changed=take_changed,
-            write=lambda places: write_part(db.path, [traces[k] for k in places]),
-        )
-
-
-def ingest_written(
-    db: Database, index: Sequence[IndexRow], *, take_changed: bool = False
-) -> IngestResult:
-    """Store traces whose text another process has written to parts already.
-
-    Raises
-    ------
-    InputError
-        If a part that a row names is not there.
-    """
-    for part in {row.part for row in index}:
-        if part != Path(part).name or not (parts_directory(db.path) / part).is_file():
-            raise InputError(f"part {part!r} of the traces is not there; import the files again")
-    with db.importing:
-        return _ingest(db, index, take_changed=take_changed, write=None)
 
 
 def write_index(store: Path, traces: Sequence[Trace]) -> list[IndexRow]:
@@ -407,7 +355,7 @@ def _ingest(
     *,
     take_changed: bool,
     write: Callable[[list[int]], str] | None,
-) -> IngestResult:
+) -> ImportResult[str]:
     """Decide what is new and store it; `write` writes the text of the rows at these places."""
     with db.read() as cursor:
         known, by_hash = _known(cursor, index)
@@ -447,7 +395,7 @@ def _ingest(
                 taken = [replace(row, part=part) for row in taken]
             _insert_index(cursor, taken, duplicates, _make_room(cursor, list(replaced)))
             record_audit(cursor, "import", imported=len(fresh), replaced=list(replaced))
-    return IngestResult(
+    return ImportResult(
         imported=tuple(fresh),
         already_there=tuple(already),
         changed=tuple(changed),
@@ -518,9 +466,7 @@ def _insert_index(
         "cost_usd": pa.float64(), "total_tokens": pa.int64(),
     }  # fmt: skip
     table = pa.table({name: pa.array(v, type=types.get(name)) for name, v in columns.items()})
-    cursor.register("incoming", table)
-    cursor.execute("INSERT INTO trace BY NAME SELECT * FROM incoming")
-    cursor.unregister("incoming")
+    insert_table(cursor, "trace", table)
     insert_tools(cursor, {row.trace_id: row.tools for row in index})
 
 
@@ -552,27 +498,6 @@ def _agent_tags(cursor: Cursor, index: Iterable[IndexRow]) -> dict[tuple[str, st
 def _next_tag(taken: set[str]) -> str:
     letters = (p for length in count(1) for p in product(string.ascii_lowercase, repeat=length))
     return next(tag for p in letters if (tag := "agent-" + "".join(p)) not in taken)
-
-
-def for_review(db: Database, trace_ids: Sequence[str]) -> list[TraceForReview]:
-    """Return what a labelling reviewer may see of these traces, in the order asked for."""
-    if not trace_ids:
-        return []
-    with db.read() as cursor:
-        heads = rows(
-            cursor,
-            "SELECT trace_id, workflow, status, agent_tag, latency_s, part FROM trace "
-            "WHERE list_contains(?, trace_id)",
-            [list(trace_ids)],
-        )
-    found: dict[str, TraceForReview] = {}
-    for part in {head["part"] for head in heads}:
-        ids = [head["trace_id"] for head in heads if head["part"] == part]
-        bodies = _bodies(db, part, ids)
-        for head in heads:
-            if head["part"] == part:
-                found[head["trace_id"]] = _review(head, bodies[head["trace_id"]])
-    return [found[trace_id] for trace_id in trace_ids if trace_id in found]
 
 
 def _bodies(db: Database, part: str, ids: list[str]) -> dict[str, dict[str, Any]]:
@@ -608,36 +533,141 @@ def _review(head: dict[str, Any], body: dict[str, Any]) -> TraceForReview:
 NOTHING = pd.DataFrame(columns=["trace_id", "part", "escalated", "feedback"], dtype="object")
 
 
-def operation(db: Database) -> pd.DataFrame:
-    """Return what every trace says of operation, one row each, in the order of import.
-
-    Columns: trace_id, tool_calls, tool_errors (those of the agent, not of a simulated user), loop
-    (1 where the same call was made three times in a row, else 0; all three missing for a trace
-    without steps), escalated and feedback (as the file said them in fields of that name; missing:
-    not said).
-
-    Raises
-    ------
-    StoreError
-        If the text of the traces cannot be read.
-    """
-    looped = looping(db)
-    with db.read() as cursor:
-        index = cursor.execute("SELECT trace_id, part FROM trace ORDER BY seq").df()
-        tools = cursor.execute(_TOOLS).df()
-        said = [_said(cursor, parts_directory(db.path) / p, p) for p in sorted(set(index["part"]))]
-    # A part may still hold a trace that has since been replaced: the index says which part counts.
-    found = index.merge(pd.concat([NOTHING, *said]), on=["trace_id", "part"], how="left")
-    found = found.merge(tools, on="trace_id", how="left")
-    loop = found["trace_id"].isin(looped).astype("float64")
-    found["loop"] = loop.where(found["tool_calls"].notna())
-    return found[["trace_id", "tool_calls", "tool_errors", "loop", "escalated", "feedback"]]
-
-
 def _said(cursor: Cursor, path: Path, part: str) -> pd.DataFrame:
     try:
         return cursor.execute(_SAID, [str(path)]).df().assign(part=part)
     except duckdb.Error as error:
-        raise StoreError(
-            f"{path}: the text of the traces cannot be read; bring back the file from a backup"
-        ) from error
+        raise _unreadable(path) from error
+
+
+class TraceStore(StorePart):
+    """Traces: their text and their index."""
+
+    @open_to(LEAD)
+    def ingest(self, new: Sequence[Trace], *, take_changed: bool = False) -> ImportResult[str]:
+        """Store the traces that are new; report the others.
+
+        The same identity with the same content is already there. With other content it is
+        `changed`: nothing is overwritten, unless `take_changed` asks for the newer one and nobody
+        has labelled the older. Equal content under another identity is stored and marked as a
+        possible duplicate.
+        """
+        # One import at a time: what is known must not change before the new traces are stored.
+        with self._db.importing:
+            return _ingest(
+                self._db,
+                [_index_row(trace) for trace in new],
+                take_changed=take_changed,
+                write=lambda places: write_part(self._db.path, [new[k] for k in places]),
+            )
+
+    @open_to(LEAD)
+    def ingest_written(
+        self, index: Sequence[IndexRow], *, take_changed: bool = False
+    ) -> ImportResult[str]:
+        """Store traces whose text another process has written to parts already.
+
+        Raises
+        ------
+        InputError
+            If a part that a row names is not there.
+        """
+        for part in {row.part for row in index}:
+            if part != Path(part).name or not (parts_directory(self._db.path) / part).is_file():
+                raise InputError(
+                    f"part {part!r} of the traces is not there; import the files again"
+                )
+        with self._db.importing:
+            return _ingest(self._db, index, take_changed=take_changed, write=None)
+
+    @open_to(LEAD)
+    def for_review(self, trace_ids: Sequence[str]) -> list[TraceForReview]:
+        """Return what a labelling reviewer may see of these traces, in the order asked for."""
+        if not trace_ids:
+            return []
+        with self._db.read() as cursor:
+            heads = rows(
+                cursor,
+                "SELECT trace_id, workflow, status, agent_tag, latency_s, part FROM trace "
+                "WHERE list_contains(?, trace_id)",
+                [list(trace_ids)],
+            )
+        found: dict[str, TraceForReview] = {}
+        for part in {head["part"] for head in heads}:
+            ids = [head["trace_id"] for head in heads if head["part"] == part]
+            bodies = _bodies(self._db, part, ids)
+            for head in heads:
+                if head["part"] == part:
+                    found[head["trace_id"]] = _review(head, bodies[head["trace_id"]])
+        return [found[trace_id] for trace_id in trace_ids if trace_id in found]
+
+    @open_to(LEAD)
+    def trace_frame(self) -> pd.DataFrame:
+        """Return the index of all traces, one row each, in the order of import.
+
+        Columns: trace_id, seq, source, workflow, task_key, trial, model, agent_version, status,
+        started_at, latency_s, n_steps, cost_usd (missing: NaN), units, ceiling_usd (missing: NaN),
+        simulated.
+        """
+        return self._frame(
+            "SELECT trace_id, seq, source, t.workflow, task_key, trial, model, agent_version, "
+            "status, started_at, latency_s, n_steps, cost_usd, units, w.ceiling_usd, simulated "
+            "FROM trace t LEFT JOIN workflow w ON w.name = t.workflow ORDER BY seq",
+        )
+
+    @open_to(LEAD)
+    def looping_ids(self) -> frozenset[str]:
+        """Return the traces with three or more equal calls of one tool in a row.
+
+        Other calls between them end a row, words do not.
+        """
+        with self._db.read() as cursor:
+            # The index of tools leaves few transcripts to be read.
+            found = cursor.execute(
+                "SELECT DISTINCT trace_id, part FROM trace_tool JOIN trace USING (trace_id) "
+                "WHERE calls >= ? ORDER BY ALL",
+                [LOOP],
+            ).fetchall()
+            by_part: dict[str, list[str]] = {}
+            for trace_id, part in found:
+                by_part.setdefault(part, []).append(trace_id)
+            ids: set[str] = set()
+            for part, inside in by_part.items():
+                ids |= read_looping(cursor, parts_directory(self._db.path) / part, inside)
+        return frozenset(ids)
+
+    @open_to(LEAD)
+    def operation_frame(self) -> pd.DataFrame:
+        """Return what every trace says of operation, one row each, in the order of import.
+
+        Columns: trace_id, tool_calls, tool_errors (those of the agent, not of a simulated user),
+        loop (1 where the same call was made three times in a row, else 0; all three missing for a
+        trace without steps), escalated and feedback (the fields of that name in the file; missing:
+        the file has none).
+
+        Raises
+        ------
+        StoreError
+            If the text of the traces cannot be read.
+        """
+        looped = self.looping_ids()
+        with self._db.read() as cursor:
+            index = cursor.execute("SELECT trace_id, part FROM trace ORDER BY seq").df()
+            tools = cursor.execute(_TOOLS).df()
+            said = [
+                _said(cursor, parts_directory(self._db.path) / p, p)
+                for p in sorted(set(index["part"]))
+            ]
+        # A part may still hold a trace that was replaced since: the index names its part.
+        found = index.merge(pd.concat([NOTHING, *said]), on=["trace_id", "part"], how="left")
+        found = found.merge(tools, on="trace_id", how="left")
+        loop = found["trace_id"].isin(looped).astype("float64")
+        found["loop"] = loop.where(found["tool_calls"].notna())
+        return found[["trace_id", "tool_calls", "tool_errors", "loop", "escalated", "feedback"]]
+
+    @open_to(REVIEWER)
+    def is_simulated(self) -> bool:
+        """Return whether any trace of the store is simulated."""
+        with self._db.read() as cursor:
+            found = cursor.execute("SELECT 1 FROM trace WHERE simulated LIMIT 1").fetchone()
+        return found is not None

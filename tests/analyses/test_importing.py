@@ -121,7 +121,7 @@ def test_labels_survive_a_round_trip(new_world: NewWorld, tmp_path: Path) -> Non
     ]  # fmt: skip
     one, other = new_world(), new_world()
     done = bring_labels(one, tmp_path / "f.jsonl", "\n".join(map(json.dumps, rows)))
-    assert done.stored == 6
+    assert len(done.imported) == 6
     exported = label_rows(one.store, one.batch_id)
     assert {row["rationale"][0] for row in exported} & set("=+-@") == set()
     path = tmp_path / "out.csv"
@@ -129,7 +129,7 @@ def test_labels_survive_a_round_trip(new_world: NewWorld, tmp_path: Path) -> Non
         writer = csv.DictWriter(file, fieldnames=list(exported[0]))
         writer.writeheader()
         writer.writerows(exported)
-    assert import_labels(other.store, path, batch_id=other.batch_id).stored == 6
+    assert len(import_labels(other.store, path, batch_id=other.batch_id).imported) == 6
     keep = ["trace_id", "reviewer_id", "outcome", "answers", "rationale", "evidence"]
     frames = [
         w.store.label_frame(w.batch_id)[keep].sort_values("trace_id").to_dict("records")
@@ -139,7 +139,7 @@ def test_labels_survive_a_round_trip(new_world: NewWorld, tmp_path: Path) -> Non
     assert {row["rationale"] for row in frames[1]} == set(texts)
     # The same file again adds nothing.
     again = import_labels(other.store, path, batch_id=other.batch_id)
-    assert (again.stored, again.already_there) == (0, 6)
+    assert (len(again.imported), len(again.already_there)) == (0, 6)
 
 
 def test_a_label_without_a_rationale_is_exported_empty(new_world: NewWorld) -> None:
@@ -173,7 +173,7 @@ def test_labels_of_other_traces_are_counted(new_world: NewWorld, tmp_path: Path)
     other = next(t for t in ids(12) if t not in world.drawn)
     good = f"{world.drawn[0]},Ann,complete,,,\n"
     done = bring_labels(world, tmp_path / "f.csv", f"{LABELS}{good}{other},Ann,complete,,,\n")
-    assert (done.stored, done.not_in_batch) == (1, (other,))
+    assert (len(done.imported), done.unknown) == (1, (other,))
     with pytest.raises(CalibrationError, match="none of its 1 labels is for a trace of batch"):
         bring_labels(world, tmp_path / "f.csv", f"{LABELS}{other},Ann,complete,,,\n")
 
@@ -185,7 +185,7 @@ def test_a_label_that_differs_from_the_stored_one_is_kept_out(
     first = world.drawn[0]
     world.label("Ann", {first: "complete"})
     done = bring_labels(world, tmp_path / "f.csv", f"{LABELS}{first},Ann,abandoned,,,\n")
-    assert (done.stored, done.changed) == (0, ((first, "ann"),))
+    assert (done.imported, done.changed) == ((), ((first, "ann"),))
     assert world.store.label_frame(world.batch_id)["outcome"].tolist() == ["complete"]
 
 
@@ -200,9 +200,9 @@ def test_verdicts_are_stored_once_and_never_overwritten(
     world, path = new_world(), tmp_path / "v.csv"
     content = "trace_id,outcome,reason\nr000,complete,ok\nr001,no_verdict,\nr999,abandoned,\n"
     done = verdicts(world, path, content)
-    assert (done.stored, done.unknown_traces) == (2, ("r999",))
+    assert (len(done.imported), done.unknown) == (2, ("r999",))
     done = verdicts(world, path, content.replace("r000,complete", "r000,abandoned"))
-    assert (done.stored, done.already_there, done.changed) == (0, 1, ("r000",))
+    assert (done.imported, len(done.already_there), done.changed) == ((), 1, ("r000",))
     assert world.store.verdict_frame("j")["outcome"].tolist() == ["complete", "no_verdict"]
 
 

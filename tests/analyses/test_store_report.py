@@ -187,7 +187,7 @@ def label_fully(world: World, reviewer: str, trace_id: str, outcome: str, **said
         client_token=f"full-{next(_tokens)}", trace_id=trace_id, reviewer_id=person.reviewer_id,
         batch_id=world.batch_id, answers=world.store.taxonomy().answers_for(outcome), **said,
     )  # fmt: skip
-    assert world.store.import_labels(world.batch_id, [draft]).stored == 1
+    assert len(world.store.import_labels(world.batch_id, [draft]).imported) == 1
 
 
 def test_tags_and_evidence_come_from_the_labels(new_world: NewWorld) -> None:

@@ -61,7 +61,7 @@ class World:
             for trace_id, outcome in classes.items()
         ]
         done = self.store.import_labels(self.batch_id, drafts)
-        assert done.stored == len(drafts)
+        assert len(done.imported) == len(drafts)
 
     def skip(self, reviewer: str, trace_id: str) -> None:
         person = self.store.add_reviewer(reviewer)

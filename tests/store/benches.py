@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from calibration.records import LabelDraft
 from calibration.store import Store
 from calibration.store.adjudication import Settlement
 from tests.store.builders import Desk, make_desk, token
@@ -44,15 +43,7 @@ class Bench:
     ) -> Settlement | None:
         batch = self.serve(trace or self.trace, by=by)
         self.store.queue(by, batch, limit=5)
-        self.store.record_label(
-            LabelDraft(
-                client_token=token(),
-                trace_id=trace or self.trace,
-                reviewer_id=by,
-                batch_id=batch,
-                answers=answers,
-            )
-        )
+        self.desk.label(trace or self.trace, by, answers=answers, batch_id=batch)
         return self.store.settlement(by, self.desk.batch)
 
     def settle(self, answers: dict[str, str], **more: Any) -> Any:

@@ -1,7 +1,7 @@
 """Small builders of what the store tests need; every store is a real file."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache
 from itertools import count
@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from calibration.records import Evidence, LabelDraft, Step, Trace, trace_identity
-from calibration.store import LabelReceipt, Store
+from calibration.store import Receipt, Store
 from calibration.store.traces import parts_directory
 
 ABANDONED = {"output": "no"}
@@ -81,19 +81,27 @@ class Desk:
         answers: dict[str, str] | None = None,
         client_token: str | None = None,
         **more: Any,
-    ) -> LabelReceipt:
+    ) -> Receipt:
+        values = more | {"answers": COMPLETE if answers is None else answers}
+        token_given = client_token or token()
         return self.store.record_label(
-            LabelDraft(
-                client_token=client_token or token(),
-                trace_id=trace_id,
-                reviewer_id=reviewer,
-                batch_id=self.batch,
-                answers=COMPLETE if answers is None else answers,
-                **more,
-            )
+            self.draft(trace_id, reviewer, client_token=token_given, **values)
         )
 
-    def hallucinated(self, trace_id: str, *evidence: tuple[str, str]) -> LabelReceipt:
+    def draft(self, trace_id: str, reviewer: str = "ann", **parts: Any) -> LabelDraft:
+        values = {"client_token": "draft", "batch_id": self.batch} | parts
+        return LabelDraft(trace_id=trace_id, reviewer_id=reviewer, **values)
+
+    def save(self, trace_id: str, reviewer: str = "ann", **parts: Any) -> None:
+        self.store.save_draft(self.draft(trace_id, reviewer, **parts))
+
+    def drafts(self, reviewer: str = "ann") -> list[LabelDraft]:
+        """Return the drafts of the queue, all of one token: a draft has none before its label."""
+        found = self.store.queue(reviewer, self.batch).drafts
+        assert all(trace_id == draft.trace_id for trace_id, draft in found.items())
+        return [replace(draft, client_token="draft") for draft in found.values()]
+
+    def hallucinated(self, trace_id: str, *evidence: tuple[str, str]) -> Receipt:
         quotes = tuple(Evidence(step_id=step, quote=quote) for step, quote in evidence)
         return self.label(trace_id, answers=HALLUCINATED, evidence=quotes)
 

@@ -57,7 +57,7 @@ def label_all(store: Store, batch: str, traces: tuple[str, ...], *reviewers: str
         for trace in traces
         for who in reviewers
     ]
-    assert store.import_labels(batch, drafts).stored == len(drafts)
+    assert len(store.import_labels(batch, drafts).imported) == len(drafts)
 
 
 def settle(store: Store, traces: tuple[str, ...], by: str = "lea") -> None:

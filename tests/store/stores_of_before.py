@@ -15,7 +15,7 @@ from typing import Any
 
 import duckdb
 
-from calibration.records import Draft, Evidence, LabelDraft, Step, SubGoal, Trace, Verdict, Workflow
+from calibration.records import Evidence, LabelDraft, Step, SubGoal, Trace, Verdict, Workflow
 from calibration.store import Store, TraceFilter
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "stores"
@@ -128,10 +128,7 @@ def _label(store: Store, batch: str) -> None:
         client_token="a4", trace_id="t-4", reviewer_id="ann", batch_id=batch, flagged=True,
         reason="odd",
     )  # fmt: skip
-    store.save_draft(
-        reviewer_id="ann", trace_id="t-4", batch_id=batch,
-        draft=Draft(answers={"output": "yes"}, rationale="so far"),
-    )  # fmt: skip
+    store.save_draft(_draft("", "t-4", "ann", batch, {"output": "yes"}, rationale="so far"))
     for number, answers in enumerate((COMPLETE, PARTIAL_PLUS, HALLUCINATED, ABANDONED)):
         quotes = (quote,) if number == 2 else ()
         store.record_label(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from calibration.errors import InputError, LabelRefusedError, TaxonomyError
+from calibration.errors import InputError, LabelRefusedError
 from tests.store.benches import Bench, bench
 from tests.store.builders import ABANDONED, COMPLETE, PARTIAL_PLUS, query, token
 
@@ -157,14 +157,6 @@ def test_who_changes_their_mind_says_why(bench: Bench) -> None:
     assert (row["blind_outcome"], row["outcome"]) == ("complete", "abandoned")
 
 
-def test_answers_must_lead_to_a_class(bench: Bench) -> None:
-    bench.said(COMPLETE, ABANDONED)
-    bench.blind(COMPLETE)
-    with pytest.raises(TaxonomyError, match="'fabrication' needs"):
-        bench.settle({"output": "yes"})
-    assert bench.store.consensus_frame().empty
-
-
 # Once, and of what was shown
 
 
@@ -265,18 +257,12 @@ def test_the_last_step_is_the_last_adjudication_or_a_later_skip(bench: Bench) ->
         bench.said(COMPLETE, ABANDONED, trace=trace)
         bench.blind(COMPLETE, trace)
         bench.settle(COMPLETE, trace_id=trace)
-    last = bench.store.last_adjudication("lea", bench.desk.batch)
-    assert last is not None
-    assert (last.trace_id, last.outcome) == (b, "complete")
+    assert bench.store.last_adjudication("lea", bench.desk.batch) == (b, "complete")
     bench.store.withdraw_consensus(client_token=token(), trace_id=b, adjudicator="lea")
-    last = bench.store.last_adjudication("lea", bench.desk.batch)
-    assert last is not None
-    assert last.trace_id == a
+    assert bench.store.last_adjudication("lea", bench.desk.batch) == (a, "complete")
     batch = bench.serve(c)
     bench.store.queue("lea", batch)
     bench.store.record_skip(
         client_token=token(), trace_id=c, reviewer_id="lea", batch_id=batch, reason="no idea"
     )
-    last = bench.store.last_adjudication("lea", bench.desk.batch)
-    assert last is not None
-    assert (last.trace_id, last.outcome) == (c, None)
+    assert bench.store.last_adjudication("lea", bench.desk.batch) == (c, None)

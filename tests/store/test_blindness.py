@@ -1,7 +1,7 @@
 from dataclasses import fields
 from datetime import UTC, datetime
 
-from calibration.records import Draft, Trace, TraceForReview, Verdict
+from calibration.records import Trace, TraceForReview, Verdict
 from calibration.store import Queue, Store
 from tests.store.builders import Desk, make_trace, token
 
@@ -88,12 +88,7 @@ def test_every_field_of_a_trace_is_either_shown_or_planted() -> None:
 def test_another_reviewers_draft_is_not_shown(store: Store) -> None:
     desk = marked_store(store)
     desk.undo("bob")
-    store.save_draft(
-        reviewer_id="bob",
-        trace_id=desk.traces[0],
-        batch_id=desk.batch,
-        draft=Draft(answers={"output": MARKER}),
-    )
+    desk.save(desk.traces[0], "bob", answers={"output": MARKER})
     queue = store.queue("ann", desk.batch)
     assert queue.drafts == {}
     assert leaks(queue) == []

@@ -303,7 +303,7 @@ def test_the_first_label_counts_not_what_was_said_after_the_lesson(desk: Desk) -
         )
     )  # fmt: skip
     (given,) = store.first_labels("ann")
-    assert (given.purpose, given.outcome) == ("practice", "complete")
+    assert (given.batch_id, given.outcome) == (made.batch_id, "complete")
     assert store.exam_labels("ann", made.batch_id) == {desk.traces[0]: "abandoned"}
 
 
@@ -321,7 +321,7 @@ def test_an_own_form_is_drawn_from_adjudicated_traces_that_one_has_not_seen(desk
     with pytest.raises(NotAllowedError, match="has not ended"):
         store.exam_key("ann", own.batch_id)
     label_all(store, own.batch_id)
-    assert {k.outcome for k in store.exam_key("ann", own.batch_id).values()} == set(wanted)
+    assert {outcome for outcome, _ in store.exam_key("ann", own.batch_id).values()} == set(wanted)
     with pytest.raises(InputError, match="no examination of"):
         store.exam_key("bob", own.batch_id)
     assert store.draw_own_form("ann", wanted, 1)[0] == []

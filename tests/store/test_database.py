@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from calibration.errors import InputError, StoreError, StoreLockedError, TaxonomyError
-from calibration.records import Draft, Verdict
+from calibration.records import Verdict
 from calibration.store import Store
 from calibration.store.database import Database, migrations
 from calibration.taxonomy import default_taxonomy, taxonomy_from_dict
@@ -276,22 +276,14 @@ def test_reads_go_on_while_a_write_is_open(desk: Desk) -> None:
 
 def test_a_draft_can_be_rewritten_while_an_older_read_is_open(desk: Desk) -> None:
     (first, *_) = desk.queue()
-
-    def save(answers: dict[str, str]) -> None:
-        desk.store.save_draft(
-            reviewer_id="ann", trace_id=first, batch_id=desk.batch, draft=Draft(answers=answers)
-        )
-
-    save({"output": "yes"})
+    desk.save(first, answers={"output": "yes"})
     with desk.store._db.read() as reader:
         reader.begin()
         reader.execute("SELECT count(*) FROM draft").fetchall()
         desk.label(first)
         desk.undo()
-        save({"output": "no"})
-        assert desk.store.queue("ann", desk.batch).drafts == {
-            first: Draft(answers={"output": "no"})
-        }
+        desk.save(first, answers={"output": "no"})
+        assert desk.drafts() == [desk.draft(first, answers={"output": "no"})]
 
 
 def test_every_insert_of_many_rows_follows_an_exhausted_result(store: Store) -> None:

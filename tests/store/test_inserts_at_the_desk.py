@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from calibration.errors import InputError, LabelRefusedError
-from calibration.records import Draft
 from calibration.store import Store
 from calibration.store.database import utc_now
 from tests.store.builders import ABANDONED, Clock, token
@@ -127,10 +126,8 @@ def test_a_second_reviewer_is_not_disturbed(world: World) -> None:
 
 def test_every_call_of_the_desk_takes_an_insert_for_a_trace_of_the_batch(world: World) -> None:
     trace, batch, store = first_insert(world), world.desk.batch, world.store
-    store.save_draft(
-        reviewer_id="ann", trace_id=trace, batch_id=batch, draft=Draft(answers={"output": "no"})
-    )
-    assert store.queue("ann", batch).drafts[trace].answers == {"output": "no"}
+    world.desk.save(trace, answers={"output": "no"})
+    assert world.desk.drafts() == [world.desk.draft(trace, answers={"output": "no"})]
     flag = token()
     for _ in range(2):
         store.record_flag(
@@ -145,7 +142,7 @@ def test_every_call_of_the_desk_takes_an_insert_for_a_trace_of_the_batch(world: 
     ]
     assert [receipt.duplicate for receipt in receipts] == [False, True]
     assert store.acknowledged("ann", batch, [flag, sent]) == {flag, sent}
-    assert store.own_labels("ann", batch)[0].trace_id == trace
+    assert store.own_labels("ann", batch)[0][0].trace_id == trace
     assert store.queue("ann", batch).tags == ["new tag"]
     assert store.last_label("ann", batch) == (trace, "abandoned")
     again = token()
@@ -167,7 +164,7 @@ def test_every_call_of_the_desk_takes_an_insert_for_a_trace_of_the_batch(world: 
 def test_an_insert_that_is_left_keeps_the_batch_open(world: World) -> None:
     world.work()
     assert not world.store.has_open_items("ann", world.desk.batch)
-    last = next(t for t in reversed(world.store.own_labels("ann", world.desk.batch))
+    last = next(t for t, _ in reversed(world.store.own_labels("ann", world.desk.batch))
                 if t.trace_id in world.put_in())  # fmt: skip
     world.store.reopen(
         client_token=token(), trace_id=last.trace_id, reviewer_id="ann",
@@ -194,9 +191,7 @@ def test_the_companion_cannot_be_named(world: World) -> None:
     assert world.store.own_flags("ann", hidden, [trace]) == {}
     assert world.store.last_label("ann", hidden) is None
     with pytest.raises(LabelRefusedError, match="was not given"):
-        world.store.save_draft(
-            reviewer_id="ann", trace_id=trace, batch_id=hidden, draft=Draft(answers={})
-        )
+        world.desk.save(trace, batch_id=hidden)
 
 
 @pytest.mark.long
@@ -225,7 +220,7 @@ def test_a_repeat_may_come_from_the_same_batch(world: World) -> None:
     trace = long_batch(world)
     assert trace in world.new[:25]
     world.desk.label(trace, answers=ABANDONED)
-    mine = [label for label in world.store.own_labels("ann", world.desk.batch)
+    mine = [label for label, _ in world.store.own_labels("ann", world.desk.batch)
             if label.trace_id == trace]  # fmt: skip
     assert [label.outcome for label in mine] == ["abandoned"]
     frame = world.frame().set_index("trace_id").loc[trace]

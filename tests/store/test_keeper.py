@@ -147,7 +147,7 @@ def test_every_write_of_a_command_is_carried_out(held: Store, keeper: Keeper) ->
         assert store.batches() == [batch]
         assert store.for_review([IDS[11]])[0].prompt == "Task 11"
         assert store.taxonomy() == forked
-    assert stored.stored == 1
+    assert len(stored.imported) == 1
     assert [p.name for p in inbox(held.path).iterdir()] == ["server"]
     far.close()
 
@@ -254,7 +254,7 @@ def test_a_part_that_is_nowhere_is_refused(held: Store) -> None:
     for part in set(folder.iterdir()) - before:
         part.unlink()
     with pytest.raises(InputError, match="is not there"):
-        traces.ingest_written(held._db, index)
+        held.ingest_written(index)
     assert len(held.trace_frame()) == 10
 
 

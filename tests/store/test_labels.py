@@ -383,9 +383,9 @@ def imported(desk: Desk, trace: str, answers: dict[str, str], reviewer: str = "b
 
 def test_imported_labels_are_stored_once_and_never_overwritten(desk: Desk) -> None:
     drafts = [imported(desk, trace, COMPLETE) for trace in desk.traces[:3]]
-    assert desk.store.import_labels(desk.batch, drafts).stored == 3
+    assert len(desk.store.import_labels(desk.batch, drafts).imported) == 3
     again = desk.store.import_labels(desk.batch, [*drafts, imported(desk, "t-none", COMPLETE)])
-    assert (again.stored, again.already_there, again.not_in_batch) == (0, 3, ("t-none",))
+    assert (again.imported, len(again.already_there), again.unknown) == ((), 3, ("t-none",))
     other = desk.store.import_labels(desk.batch, [imported(desk, desk.traces[0], ABANDONED)])
     assert other.changed == ((desk.traces[0], "bob"),)
     assert desk.labelled()[desk.traces[0], "bob"] == "complete"
@@ -396,7 +396,7 @@ def test_an_imported_label_that_was_taken_back_stays_taken_back(desk: Desk) -> N
     desk.store.import_labels(desk.batch, drafts)
     assert desk.undo("bob") == desk.traces[0]
     again = desk.store.import_labels(desk.batch, drafts)
-    assert (again.stored, again.already_there) == (0, 1)
+    assert (again.imported, len(again.already_there)) == ((), 1)
     assert desk.labelled() == {}
 
 

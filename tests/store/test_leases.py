@@ -3,7 +3,6 @@ import json
 import pytest
 
 from calibration.errors import InputError
-from calibration.records import Draft
 from calibration.store.leases import LEASE
 from tests.store.builders import Clock, Desk, query
 
@@ -16,6 +15,7 @@ def held(desk: Desk) -> list[tuple[str, str]]:
 @pytest.fixture
 def led(desk: Desk) -> Desk:
     desk.store.add_reviewer("Lea", role="lead")
+    desk.store.add_reviewer("Ada", role="admin")
     return desk
 
 
@@ -32,10 +32,13 @@ def test_a_lease_is_shown_until_it_ends_or_its_trace_is_decided(desk: Desk, cloc
     assert held(desk) == []
 
 
-def test_what_somebody_away_holds_goes_to_the_others_at_once(led: Desk, clock: Clock) -> None:
+@pytest.mark.parametrize("by", ["lea", "ada"])
+def test_what_somebody_away_holds_goes_to_the_others_at_once(
+    led: Desk, clock: Clock, by: str
+) -> None:
     mine = led.queue()
     assert not set(mine) & set(led.queue("bob"))
-    released = led.store.release_leases(batch_id=led.batch, reviewer_id="ann", by="lea")
+    released = led.store.release_leases(batch_id=led.batch, reviewer_id="ann", by=by)
     assert sorted(released) == sorted(mine)
     assert "ann" not in {by for by, _ in held(led)}
     assert set(mine) < set(led.queue("bob", limit=5))
@@ -43,10 +46,9 @@ def test_what_somebody_away_holds_goes_to_the_others_at_once(led: Desk, clock: C
 
 def test_a_label_of_a_trace_that_was_handed_over_is_kept(led: Desk, clock: Clock) -> None:
     (first, *_) = led.queue()
-    draft = Draft(answers={"output": "yes"})
-    led.store.save_draft(reviewer_id="ann", trace_id=first, batch_id=led.batch, draft=draft)
+    led.save(first, answers={"output": "yes"})
     led.store.release_leases(batch_id=led.batch, reviewer_id="ann", by="lea")
-    led.store.save_draft(reviewer_id="ann", trace_id=first, batch_id=led.batch, draft=draft)
+    led.save(first, answers={"output": "yes"})
     assert query(led.store, "SELECT count(*) FROM draft") == [(1,)]
     led.queue("bob")
     led.label(first, "bob")
@@ -68,7 +70,7 @@ def test_handing_over_is_written_down_once(led: Desk, clock: Clock) -> None:
 @pytest.mark.parametrize("by", ["bob", "nobody"])
 def test_only_a_lead_hands_over(led: Desk, by: str) -> None:
     mine = led.queue()
-    with pytest.raises(InputError, match=f"only a lead may hand traces over, and '{by}' is none"):
+    with pytest.raises(InputError, match=f"'{by}' is no lead"):
         led.store.release_leases(batch_id=led.batch, reviewer_id="ann", by=by)
     assert sorted(t for _, t in held(led)) == sorted(mine)
 

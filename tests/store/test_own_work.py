@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from calibration.errors import LabelRefusedError
-from calibration.records import Draft, Evidence, SubGoal
+from calibration.records import Evidence, SubGoal
 from calibration.store import Store
 from tests.store.builders import (
     ABANDONED,
@@ -88,18 +88,16 @@ def test_a_label_that_holds_what_it_must_not_is_refused(
 def test_a_draft_comes_back_whole_and_bounded(goals_desk: Desk) -> None:
     desk = goals_desk
     (first, *_) = desk.queue()
-    draft = Draft(
-        answers={"output": "yes"}, rationale="so far", confidence=3, tags=("late",),
+    draft = desk.draft(
+        first, answers={"output": "yes"}, rationale="so far", confidence=3, tags=("late",),
         evidence=(Evidence(step_id="s1", quote="I look"),), sub_goals={"2": "not_done"},
         seconds_active=12.0,
     )  # fmt: skip
-    desk.store.save_draft(reviewer_id="ann", trace_id=first, batch_id=desk.batch, draft=draft)
-    assert desk.store.queue("ann", desk.batch).drafts == {first: draft}
-    long = Draft(
-        rationale="x" * 9000, sub_goals={str(k): "done" for k in range(999)} | {"q": "what"}
-    )
-    desk.store.save_draft(reviewer_id="ann", trace_id=first, batch_id=desk.batch, draft=long)
-    kept = desk.store.queue("ann", desk.batch).drafts[first]
+    desk.store.save_draft(draft)
+    assert desk.drafts() == [draft]
+    many = {str(k): "done" for k in range(999)} | {"q": "what"}
+    desk.save(first, rationale="x" * 9000, sub_goals=many)
+    (kept,) = desk.drafts()
     assert (len(kept.rationale or ""), len(kept.sub_goals)) == (4000, 200)
 
 
@@ -114,12 +112,13 @@ def test_a_reopened_label_comes_first_with_what_it_held(goals_desk: Desk) -> Non
     reopen(desk, first)
     queue = desk.store.queue("ann", desk.batch)
     assert [t.trace_id for t in queue.items] == [first, third]
-    assert queue.drafts == {
-        first: Draft(
-            answers=HALLUCINATED, rationale="It made that up.", confidence=1, tags=("late",),
-            evidence=(Evidence(step_id="s2", quote="found it"),), sub_goals={"1": "done"},
+    assert desk.drafts() == [
+        desk.draft(
+            first, answers=HALLUCINATED, rationale="It made that up.", confidence=1,
+            tags=("late",), evidence=(Evidence(step_id="s2", quote="found it"),),
+            sub_goals={"1": "done"},
         )
-    }  # fmt: skip
+    ]  # fmt: skip
     assert desk.labelled() == {(second, "ann"): "complete"}
     ((kind, reason, superseded),) = query(
         desk.store, "SELECT kind, reason, supersedes FROM label_event ORDER BY seq DESC LIMIT 1"
@@ -222,13 +221,14 @@ def test_the_list_of_labels_is_ones_own_newest_first(shared_desk: Desk) -> None:
     desk.label(second, "ann", answers=ABANDONED)
     desk.skip(third, "ann")
     found = desk.store.own_labels("ann", desk.batch)
-    assert [(o.trace_id, o.outcome) for o in found] == [(second, "abandoned"), (first, "complete")]
-    assert found[0].task.startswith("Task ")
-    assert found[0].created_at - found[1].created_at >= timedelta(0)
+    given = [(label.trace_id, label.outcome, task) for label, task in found]
+    assert [row[:2] for row in given] == [(second, "abandoned"), (first, "complete")]
+    assert given[0][2].startswith("Task ")
+    assert found[0][0].created_at - found[1][0].created_at >= timedelta(0)
     assert len(desk.store.own_labels("ann", desk.batch, limit=1)) == 1
     desk.undo("ann")
     desk.undo("ann")
-    assert [o.trace_id for o in desk.store.own_labels("ann", desk.batch)] == [first]
+    assert [label.trace_id for label, _ in desk.store.own_labels("ann", desk.batch)] == [first]
 
 
 def test_only_ones_own_tags_are_suggested_most_used_first(shared_desk: Desk) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from calibration.errors import InputError, LabelRefusedError, UncertifiedReviewerError
-from calibration.records import Draft, LabelDraft, Workflow
+from calibration.records import LabelDraft, Workflow
 from calibration.store import Store, labels
 from calibration.store.database import Cursor, Database
 from calibration.store.leases import CertificateDemand
@@ -237,41 +237,36 @@ def test_drafts_are_kept_until_the_label_and_only_for_their_reviewer(shared_desk
     first, second, *_ = desk.queue("ann")
     desk.queue("bob")
     for answers in ({"output": "no"}, {"output": "yes", "fabrication": "no"}):
-        desk.store.save_draft(
-            reviewer_id="ann", trace_id=first, batch_id=desk.batch, draft=Draft(answers=answers)
-        )
-    assert desk.store.queue("ann", desk.batch).drafts == {first: Draft(answers=answers)}
-    assert desk.store.queue("bob", desk.batch).drafts == {}
+        desk.save(first, answers=answers)
+    assert desk.drafts() == [desk.draft(first, answers=answers)]
+    assert desk.drafts("bob") == []
     desk.label(second, "ann")
-    assert desk.store.queue("ann", desk.batch).drafts == {first: Draft(answers=answers)}
+    assert desk.drafts() == [desk.draft(first, answers=answers)]
     desk.label(first, "ann")
     assert query(desk.store, "SELECT * FROM draft") == []
 
 
 def test_a_draft_outlives_a_skip_and_its_undo(desk: Desk) -> None:
     (first, *_) = desk.queue()
-    draft = Draft(answers={"output": "yes"}, rationale="so far", tags=("late",))
-    desk.store.save_draft(reviewer_id="ann", trace_id=first, batch_id=desk.batch, draft=draft)
+    draft = desk.draft(first, answers={"output": "yes"}, rationale="so far", tags=("late",))
+    desk.store.save_draft(draft)
     desk.skip(first)
     assert desk.undo("ann") == first
-    assert desk.store.queue("ann", desk.batch).drafts == {first: draft}
+    assert desk.drafts() == [draft]
 
 
 def test_an_undone_label_leaves_all_but_its_answers_as_the_draft(desk: Desk) -> None:
     (first, *_) = desk.queue()
     desk.label(first, "ann", rationale="why", confidence=2, tags=("late",), seconds_active=7.0)
     desk.undo("ann")
-    (draft,) = desk.store.queue("ann", desk.batch).drafts.values()
-    assert draft == Draft(rationale="why", confidence=2, tags=("late",))
+    assert desk.drafts() == [desk.draft(first, rationale="why", confidence=2, tags=("late",))]
     desk.label(first, "ann")
-    assert desk.store.queue("ann", desk.batch).drafts == {}
+    assert desk.drafts() == []
 
 
 def test_a_draft_of_a_trace_that_was_not_given_is_refused(desk: Desk) -> None:
     with pytest.raises(LabelRefusedError, match="was not given to 'ann'"):
-        desk.store.save_draft(
-            reviewer_id="ann", trace_id=desk.traces[0], batch_id=desk.batch, draft=Draft()
-        )
+        desk.save(desk.traces[0])
 
 
 def test_batches_are_listed_newest_first_with_their_design(desk: Desk) -> None:

@@ -37,7 +37,7 @@ FOR_REVIEWERS = {
 FOR_ADMINS = {
     "access", "add_reviewer", "make_first_admin", "person_of_session", "set_certificate_demand",
     "set_identities", "set_passphrase", "set_role", "set_taxonomy", "sign_in_is_configured",
-    "take_passphrase", "verify_sign_in", "wants_first_admin",
+    "store_hash", "take_passphrase", "verify_sign_in", "wants_first_admin",
 }  # fmt: skip
 
 NOT_IN_ONES_NAME = {

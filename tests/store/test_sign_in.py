@@ -145,7 +145,7 @@ def test_a_generated_passphrase_is_good_and_never_the_same() -> None:
 
 def test_what_is_no_hash_is_not_stored(team: Store) -> None:
     with pytest.raises(InputError, match="no Argon2 hash"):
-        sign_in.store_hash(team._db, "rea", GOOD)
+        team.store_hash("rea", GOOD)
 
 
 def test_wrong_and_unknown_are_told_in_the_same_words(team: Store) -> None:

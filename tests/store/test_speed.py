@@ -30,7 +30,7 @@ def fill(store: Store) -> Desk:
         )
         for k in range(EVENTS)
     ]
-    assert store.import_labels(batch, drafts).stored == EVENTS
+    assert len(store.import_labels(batch, drafts).imported) == EVENTS
     return Desk(store=store, batch=batch, traces=traces)
 
 

@@ -275,16 +275,16 @@ def examined_trace(
     if of is None:
         raise NotAllowedError(f"{trace_id!r:.80} is no trace of this examination")
     store.record_exposure(reviewer_id, [trace_id], "canonical")
-    settled = store.exam_key(reviewer_id, of.batch_id).get(trace_id)
+    team = store.exam_key(reviewer_id, of.batch_id).get(trace_id, ("withdrawn", None))
     label = None if form.form == OWN_FORM else by.dataset.labels.get(trace_id)
-    canonical = label.outcome if label is not None else settled.outcome if settled else "withdrawn"
+    canonical, rationale = (label.outcome, label.rationale) if label is not None else team
     (trace,) = store.exam_traces(reviewer_id, exam.batch_id, [trace_id])
     return ExaminedTrace(
         trace=trace,
         given=_labels(store, of)[trace_id],
         canonical=canonical,
         label=label,
-        rationale=label.rationale if label else settled.rationale if settled else None,
+        rationale=rationale,
     )
 
 

@@ -351,7 +351,7 @@ def key(store: Store, by: Examiner, exam: Exam) -> dict[str, str]:
     """Return the canonical classes of an examination that has ended."""
     settled = store.exam_key(exam.reviewer_id, exam.batch_id)
     if exam.form == OWN_FORM:
-        return {trace_id: found.outcome for trace_id, found in settled.items()}
+        return {trace_id: outcome for trace_id, (outcome, _) in settled.items()}
     return {trace_id: label.outcome for trace_id, label in by.dataset.labels.items()}
 
 
