@@ -217,29 +217,22 @@ def _led(cursor: Cursor, taxonomy: Taxonomy, draft: LabelDraft) -> LabelDraft:
 
 
 def _receipt(cursor: Cursor, draft: LabelDraft) -> Receipt | None:
-    event = known(
-        cursor, draft.client_token, "label", draft.reviewer_id, [draft.batch_id], draft.trace_id
-    )
+    event = _known(
+        cursor, draft.client_token, [draft.batch_id], kind="label",
+        reviewer_id=draft.reviewer_id, trace_id=draft.trace_id,
+    )  # fmt: skip
     if event is None:
         return None
     return Receipt(event_id=str(event["event_id"]), outcome=event["outcome"], duplicate=True)
 
 
-def known(
-    cursor: Cursor,
-    client_token: str,
-    kind: str,
-    reviewer_id: str,
-    batch_ids: Sequence[str],
-    trace_id: str | None = None,
+def _known(
+    cursor: Cursor, token: str, batch_ids: Sequence[str], **meant: str
 ) -> dict[str, Any] | None:
     """Return the event of a label, skip or undo that a token already stands for."""
-    meant = {"kind": kind, "reviewer_id": reviewer_id}
-    event = event_of_token(
-        cursor, "label_event", client_token, **meant, **({"trace_id": trace_id} if trace_id else {})
-    )
+    event = event_of_token(cursor, "label_event", token, **meant)
     if event is not None and event["batch_id"] not in batch_ids:
-        raise token_refused(client_token)
+        raise token_refused(token)
     return event
 
 
@@ -502,7 +495,8 @@ class LabelStore(TraceStore):
             raise LabelRefusedError("a skip needs a reason")
         with self._db.write() as cursor:
             batch_id = batch_of(cursor, trace_id, reviewer_id, batch_id, taxonomy.version)
-            if known(cursor, client_token, "skip", reviewer_id, [batch_id], trace_id):
+            meant = {"kind": "skip", "reviewer_id": reviewer_id, "trace_id": trace_id}
+            if _known(cursor, client_token, [batch_id], **meant):
                 return
             check_may_skip(cursor, batch_id)
             self._check_open(cursor, reviewer_id, batch_id, trace_id)
@@ -527,11 +521,11 @@ class LabelStore(TraceStore):
         """
         taxonomy = self._rules()
         with self._db.write() as cursor:
-            done = known(cursor, client_token, "undo", reviewer_id, both(batch_id))
+            batches = both(batch_id)
+            done = _known(cursor, client_token, batches, kind="undo", reviewer_id=reviewer_id)
             if done is not None:
                 return str(done["trace_id"])
             check_not_ended(cursor, reviewer_id, batch_id, taxonomy.version)
-            batches = both(batch_id)
             progress = self._db.progress
             latest = DeskWork(
                 *(progress.of(cursor, of, taxonomy.version).own[reviewer_id] for of in batches)
@@ -573,7 +567,8 @@ class LabelStore(TraceStore):
         if not reason.strip():
             raise LabelRefusedError("reopening a label needs a reason")
         with self._db.write() as cursor:
-            if known(cursor, client_token, "undo", reviewer_id, both(batch_id), trace_id):
+            meant = {"kind": "undo", "reviewer_id": reviewer_id, "trace_id": trace_id}
+            if _known(cursor, client_token, both(batch_id), **meant):
                 return
             check_not_ended(cursor, reviewer_id, batch_id, taxonomy.version)
             found = rows(
