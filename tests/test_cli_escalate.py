@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from calibration.analyses.sampling.escalation import audit, escalate
-from calibration.analyses.success_rate.from_store import rates_of_store
+from calibration.analyses.success_rate.corrected import rates_of_store
 from calibration.analyses.success_rate.report import ReportOptions
 from calibration.cli import main
 from calibration.errors import CalibrationError, InputError
@@ -83,7 +83,7 @@ def test_the_audit_tells_what_was_accepted_wrongly_and_the_rate_is_weighted(judg
     assert found.error.value == pytest.approx(ACCEPTED_WRONG, abs=0.06)
     assert found.error.interval is not None
     assert found.error.interval[0] < ACCEPTED_WRONG < found.error.interval[1]
-    result = rates_of_store(judged.store, batch.batch_id, options=ReportOptions(n_resamples=300))
+    result = rates_of_store(judged.store, ReportOptions(batch_id=batch.batch_id, n_resamples=300))
     for estimate in (found.headline, result.corrected, result.human.asr):
         assert estimate.value is not None
         assert estimate.value == pytest.approx(RATE, abs=0.05)

@@ -116,7 +116,7 @@ def run_demo(store: Store, *, seed: int) -> Demo:
     """Build the demonstration and report on it as on any other store."""
     truth = build_demo(store, seed=seed)
     # The seed is of the data: the page and `asr report` resample this store as it is done here.
-    report = report_on_store(store, judge_id=JUDGE, options=ReportOptions())
+    report = report_on_store(store, ReportOptions(judge_id=JUDGE))
     return Demo(report=report, truth=truth, seed=seed)
 
 

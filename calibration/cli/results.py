@@ -5,6 +5,7 @@ What they need is imported where it is needed: stores and engines take a second 
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -124,7 +125,13 @@ def report(
     asr report --judge source: --json
     asr report --from 2026-W40 --to 2026-W43 --workflow research --work todo
     """
-    options = options_from(asked, compare_to=compare_to, pooled=pooled, targets=targets)
+    options = replace(
+        options_from(asked, compare_to=compare_to, pooled=pooled, targets=targets),
+        batch_id=batch_id,
+        judge_id=judge_id,
+        design=design,
+        workflow=workflow,
+    )
     place = one_place(files, servers)
     if place is not None:
         from calibration.analyses.success_rate.from_runs import report_on_files, write_work_lists
@@ -141,18 +148,12 @@ def report(
         for name, given in (*((n, asked[n]) for n in OF_FILES), ("taxonomy", fork)):
             if given:
                 raise InputError(f"--{name.replace('_', '-')} is for files and tables; name one")
-        from calibration.analyses.success_rate.from_store import report_with_work, write_work
+        from calibration.analyses.success_rate.from_store import report_with_work
+        from calibration.analyses.success_rate.review_queue import write_work
         from calibration.cli.stores import open_to_read
 
         with open_to_read(path) as store:
-            found = report_with_work(
-                store,
-                batch_id,
-                judge_id=judge_id,
-                design=design,
-                workflow=workflow,
-                options=options,
-            )
+            found = report_with_work(store, options)
         result = found.report
         if folder is not None:
             _wrote(write_work(found.loaded, folder))

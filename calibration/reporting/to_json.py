@@ -26,11 +26,11 @@ from calibration.analyses.judge.groups import GroupRates
 from calibration.analyses.success_rate.report import (
     Change,
     CostPanel,
-    Group,
     Latency,
     Origin,
     Passes,
     ProductionReport,
+    RateGroup,
     Signal,
     VerdictMix,
     WorkList,
@@ -280,11 +280,11 @@ def _week(week: Week) -> Json:
     }
 
 
-def _groups(groups: tuple[Group, ...]) -> Json:
+def _groups(groups: tuple[RateGroup, ...]) -> Json:
     return {"" if g.name is None else g.name: _group(g) for g in groups}
 
 
-def _group(group: Group) -> Json:
+def _group(group: RateGroup) -> Json:
     return {
         "n": group.n,
         "asr": estimate(group.asr),

@@ -173,17 +173,31 @@ def limits_of_bins(
     tail = (1 - confidence_level) / 2
     if effective <= 0 or q**effective > tail or (1 - q) ** effective > tail:
         return None
+    low, high = _share_limits(q, effective, confidence_level)
+    return _at_share(bins, low), _at_share(bins, high)
+
+
+def quantile_of_bins(bins: pd.DataFrame, q: float) -> float:
+    """Return the smallest value with share `q` at or below it, from counts of narrow bins.
+
+    `bins` are those of `limits_of_bins`; a bin of one or two values, or of equal ones, is exact.
+
+    Examples
+    --------
+    >>> at = np.arange(1.0, 101.0)
+    >>> quantile_of_bins(pd.DataFrame({"n": 1, "low": at, "high": at}), 0.5)
+    50.0
+    """
+    return _at_share(bins, q)
+
+
+def _at_share(bins: pd.DataFrame, share: float) -> float:
     # Sorted here: a frame takes as long for each of hundreds of quantiles as all the rest.
     n, least, most = (bins[name].to_numpy(dtype=np.float64) for name in ("n", "low", "high"))
     order = np.argsort(least, kind="stable")
     n, least, most = n[order], least[order], most[order]
     last = n.cumsum()
-
-    def at(share: float) -> float:
-        place = min(max(0.0, np.ceil(share * last[-1] - 1e-9) - 1), last[-1] - 1)
-        k = int(np.searchsorted(last, place, side="right"))
-        inside = place - (last[k] - n[k])
-        return float(least[k] + (most[k] - least[k]) * (inside / (n[k] - 1) if n[k] > 1 else 0.0))
-
-    low, high = _share_limits(q, effective, confidence_level)
-    return at(low), at(high)
+    place = min(max(0.0, np.ceil(share * last[-1] - 1e-9) - 1), last[-1] - 1)
+    k = int(np.searchsorted(last, place, side="right"))
+    inside = place - (last[k] - n[k])
+    return float(least[k] + (most[k] - least[k]) * (inside / (n[k] - 1) if n[k] > 1 else 0.0))

@@ -12,7 +12,7 @@ from calibration.analyses.judge.calibration import analyse_judge
 from calibration.analyses.sampling.draw import draw_within
 from calibration.analyses.sampling.planning import plan_batch
 from calibration.analyses.sampling.stratified import draw_allocated, verdict_strata
-from calibration.analyses.success_rate.from_store import rates_of_store
+from calibration.analyses.success_rate.corrected import rates_of_store
 from calibration.analyses.success_rate.report import ReportOptions
 from calibration.errors import CalibrationError, InputError
 from calibration.reporting import to_json
@@ -111,9 +111,9 @@ def test_the_unweighted_mean_of_a_neyman_batch_is_off_and_the_weighted_ones_are_
         world = of(judged, batch)
         world.label("Ann", {name: TRUTH[name] for name in world.drawn})
         result = rates_of_store(
-            judged.store, batch.batch_id, judge_id="judge-1",
-            options=ReportOptions(n_resamples=200),
-        )  # fmt: skip
+            judged.store,
+            ReportOptions(batch_id=batch.batch_id, judge_id="judge-1", n_resamples=200),
+        )
         plain = [TRUTH[name] == "complete" for name in world.drawn]
         found["plain"].append(sum(plain) / len(plain))
         found["share"].append(result.human.class_shares[4].value or 0)

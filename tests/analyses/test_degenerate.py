@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import jsonschema
@@ -10,7 +11,8 @@ import pytest
 
 from calibration.analyses.agreement.analysis import analyse_agreement
 from calibration.analyses.judge.calibration import JudgeAnalysis, analyse_judge
-from calibration.analyses.success_rate.from_store import StoreRates, rates_of_store, report_on_store
+from calibration.analyses.success_rate.corrected import StoreRates, rates_of_store
+from calibration.analyses.success_rate.from_store import report_on_store
 from calibration.analyses.success_rate.report import ReportOptions
 from calibration.errors import CalibrationError, InputError, MixedDataError
 from calibration.records import OUTCOMES
@@ -29,7 +31,7 @@ UNDEFINED = re.compile(r"\b(?:[Nn]a[Nn]|inf|None)\b")
 def check_shown(world: World, **options: Any) -> tuple[StoreRates, JudgeAnalysis | None]:
     """Print and serialise every result; nothing undefined may come out as a number."""
     agreed = analyse_agreement(world.store)
-    result = rates_of_store(world.store, options=FEW, **options)
+    result = rates_of_store(world.store, replace(FEW, **options))
     printed = [*agreement_text.agreement(agreed), *shown(world)]
     data = [to_json.agreement(agreed), as_data(world)]
     judged = result.judge
@@ -248,7 +250,7 @@ def test_several_judges_must_be_told_apart(new_world: NewWorld) -> None:
     with pytest.raises(InputError, match=r"name one with --judge: \['judge-1', 'judge-2'\]"):
         rates_of_store(world.store)
     with pytest.raises(InputError, match="no judge 'x'"):
-        rates_of_store(world.store, judge_id="x")
+        rates_of_store(world.store, ReportOptions(judge_id="x"))
 
 
 def test_a_negative_seed_is_refused(new_world: NewWorld) -> None:

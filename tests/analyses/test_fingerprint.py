@@ -102,19 +102,19 @@ def test_it_changes_with_seed_judge_level_and_design(new_world: NewWorld) -> Non
         {t: "partial_plus" if int(t[1:]) % 2 else "abandoned" for t in ids(40)}, name="judge-2"
     )
     store = world.store
-    few = ReportOptions(n_resamples=100)
+    few = ReportOptions(n_resamples=100, judge_id="judge-1")
     asked: list[dict[str, Any]] = [
-        {"options": few},
-        {"options": replace(few, seed=1)},
-        {"options": replace(few, n_resamples=110)},
-        {"options": replace(few, confidence_level=0.9)},
-        {"options": replace(few, compare_to=None)},
-        {"options": replace(few, targets={"complete": 0.65})},
-        {"options": few, "judge_id": "judge-2"},
-        {"options": few, "design": "reference"},
-        {"options": few, "workflow": "flights"},
+        {},
+        {"seed": 1},
+        {"n_resamples": 110},
+        {"confidence_level": 0.9},
+        {"compare_to": None},
+        {"targets": {"complete": 0.65}},
+        {"judge_id": "judge-2"},
+        {"design": "reference"},
+        {"workflow": "flights"},
     ]
-    found = [report_on_store(store, **({"judge_id": "judge-1"} | one)) for one in asked]
+    found = [report_on_store(store, replace(few, **one)) for one in asked]
     assert len({result.origin.fingerprint for result in found}) == len(found)
 
 

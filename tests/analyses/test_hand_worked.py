@@ -8,7 +8,8 @@ from scipy import stats
 from calibration.analyses.agreement.analysis import analyse_agreement
 from calibration.analyses.evidence.from_store import known_costs, trace_penalties
 from calibration.analyses.judge.calibration import analyse_judge
-from calibration.analyses.success_rate.from_store import rates_of_store, sensitivity, whole_panel
+from calibration.analyses.success_rate.corrected import rates_of_store
+from calibration.analyses.success_rate.from_store import report_on_store
 from tests.analyses.conftest import NewWorld
 from tests.analyses.worlds import drawn_ids, ids
 
@@ -53,7 +54,8 @@ def test_the_corrected_rate_is_the_one_worked_out_by_hand(new_world: NewWorld) -
     assert result.corrected_gross.value == pytest.approx(0.5825, abs=1e-12)
     assert result.human.asr.value == pytest.approx(13.3 / 30, abs=1e-12)
     assert result.raw is not None
-    assert result.raw.asr.value == pytest.approx(42.5 / 60, abs=1e-12)
+    assert result.raw.interval is None
+    assert result.raw.value == pytest.approx(42.5 / 60, abs=1e-12)
     assert result.headline is result.corrected
     assert result.calibrated
     shares = [share.value for share in result.class_shares]
@@ -75,13 +77,14 @@ def test_the_corrected_rate_is_the_one_worked_out_by_hand(new_world: NewWorld) -
     assert result.corrected.interval == pytest.approx((0.48875 - reach, 0.48875 + reach), rel=1e-9)
 
     # At partial credit 0.3 the second stratum has the mean .06; at 0.5 it has .1.
-    others = {row.name: row.asr.value for row in sensitivity(result)}
+    report = report_on_store(world.store)
+    others = {row.name: row.asr.value for row in report.sensitivity}
     assert others["corrected, partial credit 0.3"] == pytest.approx(0.46875 + 0.25 * 0.06)
     assert others["corrected, partial credit 0.5"] == pytest.approx(0.46875 + 0.25 * 0.1)
     assert others["human-only, partial credit 0.3"] == pytest.approx((12.5 + 0.6) / 30)
 
     # 59 costs: 46 at 0.5, 5 at 1.5, 8 at 3; the missing one is no zero.
-    cost = whole_panel(result)
+    cost = report.cost
     assert (cost.n, cost.n_known) == (60, 59)
     assert cost.mean == pytest.approx((46 * 0.5 + 5 * 1.5 + 8 * 3) / 59)
     assert cost.share_above_ceiling is not None
@@ -158,7 +161,7 @@ def test_without_a_ceiling_nothing_is_penalised_and_it_is_counted(new_world: New
     assert trace_penalties(frame).tolist() == [0.0] * 12
     assert known_costs(frame)[:11].tolist() == pytest.approx([math.nan] * 11, nan_ok=True)
     world.label("Ann", dict.fromkeys(world.drawn, "complete"))
-    cost = whole_panel(rates_of_store(world.store))
+    cost = report_on_store(world.store).cost
     assert (cost.n, cost.n_known, cost.n_without_ceiling) == (12, 12, 11)
     assert cost.share_above_ceiling is not None
     assert cost.share_above_ceiling.n == 1  # the one run that is held to a ceiling

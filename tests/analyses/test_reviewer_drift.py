@@ -71,7 +71,7 @@ def work(store: Store, batch: str, reviewer: str) -> None:
 
 def numbers(store: Store, old: str, new: str) -> dict[str, Any]:
     """Return every number and fingerprint that is drawn from labels."""
-    report = report_on_store(store, batch_id=new, options=ReportOptions(n_resamples=100))
+    report = report_on_store(store, ReportOptions(batch_id=new, n_resamples=100))
     agreement = [analyse_agreement(store, batch) for batch in (old, new)]
     return {
         "asr": to_json.report(report),

@@ -8,7 +8,8 @@ from calibration.analyses.agreement.analysis import analyse_agreement
 from calibration.analyses.judge.calibration import analyse_judge
 from calibration.analyses.sampling import draw
 from calibration.analyses.sampling.draw import draw_batch, draw_ids, population
-from calibration.analyses.success_rate.from_store import rates_of_store
+from calibration.analyses.success_rate.corrected import rates_of_store
+from calibration.analyses.success_rate.report import ReportOptions
 from calibration.errors import CalibrationError, InputError
 from calibration.records import Trace
 from tests.analyses.conftest import NewWorld
@@ -172,7 +173,9 @@ def test_an_even_draw_is_recorded_and_analysed_like_any_other(new_world: NewWorl
     assert items["trace_id"].isin(list(hotels)).sum() == 5
     drawn = World(store=world.store, batch_id=batch.batch_id, drawn=tuple(items["trace_id"]))
     drawn.label("Ann", {t: ("complete", "abandoned")[k % 2] for k, t in enumerate(drawn.drawn)})
-    assert rates_of_store(world.store, batch.batch_id).human.asr.value == pytest.approx(0.5)
+    assert rates_of_store(
+        world.store, ReportOptions(batch_id=batch.batch_id)
+    ).human.asr.value == pytest.approx(0.5)
 
 
 def test_the_same_draw_is_stored_once_when_that_is_asked(new_world: NewWorld) -> None:
@@ -194,6 +197,8 @@ def test_a_draw_that_hides_a_probability_is_refused(new_world: NewWorld) -> None
     hidden = world.store.add_batch(
         purpose="production", trace_ids=ids(4), inclusion_probability=None, design=batch.design
     )
-    for analyse in (rates_of_store, analyse_agreement, analyse_judge):
+    for analyse in (analyse_agreement, analyse_judge):
         with pytest.raises(CalibrationError, match="with what probability 4 of its traces"):
             analyse(world.store, hidden.batch_id)
+    with pytest.raises(CalibrationError, match="with what probability 4 of its traces"):
+        rates_of_store(world.store, ReportOptions(batch_id=hidden.batch_id))

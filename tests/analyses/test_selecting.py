@@ -8,7 +8,8 @@ from calibration.analyses.evidence.from_store import choose_batch
 from calibration.analyses.judge.calibration import analyse_judge
 from calibration.analyses.sampling.draw import draw_batch
 from calibration.analyses.sampling.selection import batch_of, list_traces, traces_csv
-from calibration.analyses.success_rate.from_store import rates_of_store
+from calibration.analyses.success_rate.corrected import rates_of_store
+from calibration.analyses.success_rate.report import ReportOptions
 from calibration.errors import CalibrationError, InputError
 from calibration.records import Step
 from calibration.reporting import to_json
@@ -141,7 +142,7 @@ def test_no_rate_comes_out_of_a_selection_and_agreement_says_so(world: World) ->
         chosen.label(name, dict.fromkeys(chosen.drawn, "complete"))
     chosen.judge(dict.fromkeys(ids(12), "complete"))
     with pytest.raises(CalibrationError, match="no random sample of production"):
-        rates_of_store(world.store, batch.batch_id)
+        rates_of_store(world.store, ReportOptions(batch_id=batch.batch_id))
     judged = analyse_judge(world.store, batch.batch_id).calibration
     assert judged.headline is None
     assert "chosen" in {notice.code for notice in judged.refusals}

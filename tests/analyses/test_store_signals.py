@@ -1,13 +1,18 @@
 """Signals of the traces in a store, by hand: loops and tools from steps, the rest from fields."""
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from calibration.analyses.success_rate.from_store import StoreSignals, signals_of_store
+from calibration.analyses.success_rate.from_store import MISSING, amounts
+from calibration.analyses.success_rate.report import Signal, VerdictMix
+from calibration.analyses.success_rate.signals import bad_values, signals, verdict_mix
 from calibration.records import Step, Trace, Verdict
+from calibration.runs import production_counts
+from calibration.runs.store_runs import from_store
 from calibration.store import Store
 from tests.analyses.worlds import make_trace
 
@@ -41,17 +46,37 @@ def traces() -> list[Trace]:
     return [make_trace(f"t{k}", started_at=week, **row) for k, row in enumerate(rows)]
 
 
+@dataclass(frozen=True)
+class Found:
+    signals: tuple[Signal, ...]
+    verdict_mix: VerdictMix
+    notes: tuple[str, ...]
+
+
+def signals_of(store: Store, judge_id: str | None) -> Found:
+    traces = store.trace_frame()
+    verdicts = None if judge_id is None else store.verdict_frame(judge_id)
+    with from_store(traces, store.operation_frame(), verdicts) as source:
+        counts = production_counts(source, taxonomy=store.taxonomy(), known_workflows_only=False)
+    latency, cost, _ = amounts(traces)
+    return Found(
+        signals=signals(counts.signals, latency, cost, missing=MISSING),
+        verdict_mix=verdict_mix(counts.signals, missing=MISSING),
+        notes=bad_values(counts.signals),
+    )
+
+
 @pytest.fixture
-def found(tmp_path: Path) -> StoreSignals:
+def found(tmp_path: Path) -> Found:
     with Store.open(tmp_path / "s.duckdb", create=True) as store:
         store.ingest(traces())
         store.add_verdicts(
             [Verdict(judge_id="j", trace_id=f"t{k}", outcome="complete") for k in range(6)]
         )
-        return signals_of_store(store, store.trace_frame(), "j")
+        return signals_of(store, "j")
 
 
-def test_values_by_hand(found: StoreSignals) -> None:
+def test_values_by_hand(found: Found) -> None:
     said = {s.key: (s.over_all.value, s.over_all.n) for s in found.signals}
     # Rows of 3, 2, 1, 4 and 1, 1; one trace has steps and no call, one has no steps.
     assert said["loops"] == (2 / 7, 7)
@@ -71,7 +96,7 @@ def test_values_by_hand(found: StoreSignals) -> None:
 def test_what_the_store_does_not_hold_is_said(tmp_path: Path) -> None:
     with Store.open(tmp_path / "s.duckdb", create=True) as store:
         store.ingest([make_trace(f"t{k}", steps=(), latency_s=None) for k in range(3)])
-        found = signals_of_store(store, store.trace_frame(), None)
+        found = signals_of(store, None)
     status = {s.key: s.over_all.status for s in found.signals if not s.recorded}
     assert status["loops"] == "not_estimable: not recorded: no trace of the store has steps"
     assert status["feedback"] == "not_estimable: not recorded: no trace has a field feedback"

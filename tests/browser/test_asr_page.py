@@ -20,16 +20,17 @@ from tests.stores import copy_store
 
 pytestmark = pytest.mark.browser
 
-WINDOW = ReportOptions(since="2026-W32", until="2026-W35")
+WINDOW = ReportOptions(
+    batch_id="production-001", judge_id=JUDGE, workflow="research",
+    since="2026-W32", until="2026-W35",
+)  # fmt: skip
 
 
 @pytest.fixture
 def expected(server: Server, built_demo: Path) -> StoreReport:
     with Store.open(copy_store(built_demo, server.store)) as store:
         store.add_reviewer("Lea", role="lead")
-        return report_with_work(
-            store, "production-001", judge_id=JUDGE, workflow="research", options=WINDOW
-        )
+        return report_with_work(store, WINDOW)
 
 
 @pytest.mark.long

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calibration.analyses.gates.run import GateAnalysis
-from calibration.analyses.success_rate.report import LeftOut
+from calibration.analyses.success_rate.report import LeftOutRows
 from calibration.gates.evaluate import GateReport, GateResult, Part, Status
 from calibration.gates.gate_file import Level, default_gates
 from calibration.reporting.junit import junit
@@ -67,7 +67,7 @@ def analysis(found: Sequence[GateResult], text: str = "a note") -> GateAnalysis:
         n_tasks=40,
         notes=(text,),
         marks=(text,),
-        set_aside=(LeftOut(reason="outcome is missing", n=3, examples=(text,)),),
+        set_aside=(LeftOutRows(reason="outcome is missing", n=3, examples=(text,)),),
         baseline=None,
         comparable=None,
         taxonomy_version=text,

@@ -80,10 +80,13 @@ def reported(asked: Asked, _store: Store) -> Found:
     """
     made = report_with_work(
         _store,
-        asked.batch_id,
-        judge_id=asked.judge_id,
-        workflow=asked.workflow,
-        options=ReportOptions(since=asked.since, until=asked.until),
+        ReportOptions(
+            batch_id=asked.batch_id,
+            judge_id=asked.judge_id,
+            workflow=asked.workflow,
+            since=asked.since,
+            until=asked.until,
+        ),
     )
     if not asked.models:
         made = without_models(made)

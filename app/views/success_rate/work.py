@@ -11,8 +11,8 @@ from app.components import traces
 from app.components.tables import ASR
 from app.views.success_rate.data import Found
 from calibration.analyses.agreement.traces import TraceSet
-from calibration.analyses.success_rate.from_store import work_csv
 from calibration.analyses.success_rate.report import GOES_TO, WorkItem
+from calibration.analyses.success_rate.review_queue import work_csv
 from calibration.reporting.render_text import usd
 from calibration.store import Store
 

@@ -21,8 +21,9 @@ from calibration.analyses.gates.baseline import (
     tree_fingerprint,
 )
 from calibration.analyses.reference_traces import marks
-from calibration.analyses.success_rate.from_store import StoreRates, report_with_work
-from calibration.analyses.success_rate.report import LeftOut, ReportOptions
+from calibration.analyses.success_rate.corrected import StoreRates
+from calibration.analyses.success_rate.from_store import report_with_work
+from calibration.analyses.success_rate.report import LeftOutRows, ReportOptions
 from calibration.analyses.success_rate.runs import (
     DIGITS,
     ProductionRead,
@@ -126,7 +127,7 @@ class GateAnalysis:
     n_runs, n_tasks : int
     notes, marks : tuple of str
         What must be said, and what before everything else.
-    set_aside : tuple of LeftOut
+    set_aside : tuple of LeftOutRows
         Rows that do not count, by reason.
     baseline : Comparable or None
         What was compared with.
@@ -144,7 +145,7 @@ class GateAnalysis:
     n_tasks: int
     notes: tuple[str, ...]
     marks: tuple[str, ...]
-    set_aside: tuple[LeftOut, ...]
+    set_aside: tuple[LeftOutRows, ...]
     baseline: Comparable | None
     comparable: Comparable | None
     taxonomy_version: str
@@ -159,7 +160,7 @@ class Labelled:
 
     review: Estimate | None
     judge: JudgeMeasured
-    set_aside: tuple[LeftOut, ...]
+    set_aside: tuple[LeftOutRows, ...]
 
 
 def hold_against_labels(
@@ -213,7 +214,7 @@ def hold_against_labels(
         ),
         judge=judge_measured(quality),
         set_aside=(
-            (LeftOut(reason=NO_RUN, n=len(missing), examples=tuple(missing[:EXAMPLES])),)
+            (LeftOutRows(reason=NO_RUN, n=len(missing), examples=tuple(missing[:EXAMPLES])),)
             if missing
             else ()
         ),
@@ -701,12 +702,15 @@ def gate_store(
             "(asr report names them)"
         )
     options = ReportOptions(
+        batch_id=batch_id,
+        judge_id=judge_id,
+        design=design,
         compare_to=None,
         seed=seed,
         n_resamples=n_resamples,
         confidence_level=settings.confidence_level,
     )
-    made = report_with_work(store, batch_id, judge_id=judge_id, design=design, options=options)
+    made = report_with_work(store, options)
     shown, rates, taxonomy = made.report, made.rates, made.loaded.taxonomy
     measured = _Measured(rates, settings, store.looping_ids())
     report = evaluate(measured.all(), settings)
@@ -763,7 +767,7 @@ class _Measured:
         if seconds is not None:
             rates["latency_p95"] = seconds
         review = None
-        if self.found.design == "production" and self.loaded.is_sample:
+        if self.found.options.design == "production" and self.loaded.is_sample:
             review = self._review()
         else:
             why_not["human_review"] = CHOSEN

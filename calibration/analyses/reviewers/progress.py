@@ -9,7 +9,8 @@ from calibration.agreement.coefficients import Agreement, agreement
 from calibration.analyses.agreement.analysis import planned_codes
 from calibration.analyses.evidence.from_store import LabelledBatch, load_batch
 from calibration.analyses.sampling.planning import expected_half_width, median_seconds
-from calibration.analyses.success_rate.from_store import rates_of_store
+from calibration.analyses.success_rate.corrected import rates_of_store
+from calibration.analyses.success_rate.report import ReportOptions
 from calibration.errors import CalibrationError
 from calibration.records import OUTCOMES
 from calibration.statistics.estimate import Estimate, not_estimable
@@ -175,7 +176,7 @@ def batch_results(store: Store, batch_id: str, *, judge_id: str | None = None) -
         )
     agreed = agreement(planned_codes(loaded)[1], n_classes=len(OUTCOMES))
     try:
-        rate = rates_of_store(store, batch_id, judge_id=judge_id)
+        rate = rates_of_store(store, ReportOptions(batch_id=batch_id, judge_id=judge_id))
         headline, calibrated, judge = rate.headline, rate.calibrated, rate.judge_id
     except CalibrationError as error:
         headline, calibrated, judge = not_estimable(str(error), method="none"), False, None

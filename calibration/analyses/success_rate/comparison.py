@@ -12,7 +12,7 @@ from calibration.analyses.reference_traces import marks
 from calibration.analyses.success_rate.report import (
     DEFAULT_WEIGHTS,
     PLACES,
-    LeftOut,
+    LeftOutRows,
     Origin,
     ReportOptions,
     credit_in_words,
@@ -40,7 +40,7 @@ class Side:
     n_tasks: int | None
     taxonomy_version: str
     taxonomy_fingerprint: str
-    set_aside: tuple[LeftOut, ...]
+    set_aside: tuple[LeftOutRows, ...]
     notes: tuple[str, ...]
 
 

@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import numpy as np
 
 from calibration.errors import InputError
+from calibration.judge_calibration.samples import Design
 from calibration.records import OUTCOMES
 from calibration.statistics.estimate import Estimate
 from calibration.success_rate.comparison import ClassChange, Comparison, Difference, compare_runs
@@ -130,7 +131,7 @@ class CostPanel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class RateGroup:
     """One workflow, model or tag; `name` is None for the runs that have none."""
 
     name: str | None
@@ -274,7 +275,7 @@ class Passes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
+class LeftOutRows:
     """Rows that are not in the numbers, why, and where the first of them stand."""
 
     reason: str
@@ -306,7 +307,7 @@ class JudgedRates:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class SourceFile:
     """One input: a file with its size and SHA-256, or a store."""
 
     name: str
@@ -320,7 +321,7 @@ class Origin:
 
     Parameters
     ----------
-    sources : tuple of Source
+    sources : tuple of SourceFile
         What was read.
     settings : mapping
         The options, as plain data.
@@ -336,7 +337,7 @@ class Origin:
         Of the software, and of inputs, taxonomy, settings and version together.
     """
 
-    sources: tuple[Source, ...]
+    sources: tuple[SourceFile, ...]
     settings: Mapping[str, object]
     sampling: str
     judge: str
@@ -369,7 +370,7 @@ class ProductionReport:
         With every missing cost at twice the ceiling, and with every one within it.
     change : Change or None
         Against the window before; None without one.
-    by_tag : tuple of Group
+    by_tag : tuple of RateGroup
         A run counts under each of its tags; `tags_left_out` rarer tags are not there.
     warnings, notes : tuple of str
         What the reader must know, and what helps to know.
@@ -402,14 +403,14 @@ class ProductionReport:
     change: Change | None
     cost: CostPanel
     weekly: WeeklySeries | None
-    by_workflow: tuple[Group, ...]
-    by_model: tuple[Group, ...]
-    by_tag: tuple[Group, ...]
+    by_workflow: tuple[RateGroup, ...]
+    by_model: tuple[RateGroup, ...]
+    by_tag: tuple[RateGroup, ...]
     sensitivity: tuple[AtOtherWeights, ...]
     work_lists: tuple[WorkList, ...]
     signals: tuple[Signal, ...]
     latency: Latency | None
-    set_aside: tuple[LeftOut, ...]
+    set_aside: tuple[LeftOutRows, ...]
     origin: Origin
     verdict_mix: VerdictMix | None = None
     tags_left_out: int = 0
@@ -436,7 +437,7 @@ _WEEK = re.compile(r"\d{4}-W\d{2}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportOptions:
-    """How production files are read and reported.
+    """What a report is asked for: which runs, how they are read, and how they are resampled.
 
     Parameters
     ----------
@@ -463,6 +464,12 @@ class ReportOptions:
         The share of a class that is aimed at.
     force : bool
         Report on traces of the reference set, with a mark.
+    batch_id, judge_id : str or None
+        Of a store: the newest random sample and the only judge when None.
+    design : {"production", "reference"}
+        Of a store: what its labelled traces are.
+    workflow : str or None
+        Of a store: one workflow alone.
     seed, n_resamples, confidence_level, interval
         Of the resamples.
     """
@@ -479,6 +486,10 @@ class ReportOptions:
     pooled: bool = False
     targets: Mapping[str, float] = field(default_factory=dict)
     force: bool = False
+    batch_id: str | None = None
+    judge_id: str | None = None
+    design: Design = "production"
+    workflow: str | None = None
     seed: int = 0
     n_resamples: int = 1000
     confidence_level: float = 0.95
@@ -552,6 +563,18 @@ class ReportOptions:
             "interval": self.interval,
         }
 
+    def store_settings(self, batch_id: str, judge_id: str | None) -> dict[str, Any]:
+        """Return everything it takes to ask a store for the same report, as plain data."""
+        of_store = {
+            "batch": batch_id,
+            "judge": judge_id,
+            "design": self.design,
+            "workflow": self.workflow,
+        }
+        common = self.settings({}, None)
+        left_out = (*OF_FILES_ALONE, "taxonomy")
+        return of_store | {k: v for k, v in common.items() if k not in left_out}
+
 
 def options_of(settings: Mapping[str, Any]) -> ReportOptions:
     """Return the options that a report was made with.
@@ -561,8 +584,15 @@ def options_of(settings: Mapping[str, Any]) -> ReportOptions:
     InputError
         If the settings are not those of a report.
     """
+    of_store = "batch" in settings
+    if of_store:
+        settings = {**OF_FILES_ALONE, **settings}
     try:
         return ReportOptions(
+            batch_id=settings["batch"] if of_store else None,
+            judge_id=settings["judge"] if of_store else None,
+            design=settings["design"] if of_store else "production",
+            workflow=settings["workflow"] if of_store else None,
             since=settings["from"],
             until=settings["to"],
             timezone=settings["timezone"],
@@ -626,7 +656,7 @@ def literal(rate: AgentSuccessRate) -> Estimate:
 
 
 def classes(
-    rate: AgentSuccessRate, taxonomy: Taxonomy, targets: Mapping[str, float]
+    shares: Sequence[Estimate], taxonomy: Taxonomy, targets: Mapping[str, float]
 ) -> tuple[OutcomeShare, ...]:
     """Return the share of every class with its credit and its target."""
     titles = {c.name: c.title for c in taxonomy.classes}
@@ -638,7 +668,7 @@ def classes(
             share=share,
             target=targets.get(name),
         )
-        for name, share in zip(OUTCOMES, rate.class_shares, strict=True)
+        for name, share in zip(OUTCOMES, shares, strict=True)
     )
 
 

@@ -14,9 +14,9 @@ from calibration.analyses.reference_traces import reference_names, refuse_refere
 from calibration.analyses.success_rate.report import (
     GOES_TO,
     SHOWN_RUNS,
-    LeftOut,
+    LeftOutRows,
     ReportOptions,
-    Source,
+    SourceFile,
     other_tables,
 )
 from calibration.errors import CalibrationError, InputError
@@ -51,7 +51,7 @@ class ProductionRead:
         With the ceilings that were used.
     reading : Reading
         How rows were read, to look for single ones.
-    sources : tuple of Source
+    sources : tuple of SourceFile
         The files.
     columns : tuple of str
         Columns of the files.
@@ -66,7 +66,7 @@ class ProductionRead:
     counts: ProductionCounts
     taxonomy: Taxonomy
     reading: Reading
-    sources: tuple[Source, ...]
+    sources: tuple[SourceFile, ...]
     columns: tuple[str, ...]
     tables: Mapping[str, tuple[float, ...]]
     n_reference: int
@@ -240,9 +240,9 @@ def with_ceilings(taxonomy: Taxonomy, ceilings: Mapping[str, float]) -> Taxonomy
     return replace(taxonomy, workflows=tuple(listed.values()))
 
 
-def left_out(rows: SetAsideRows) -> LeftOut:
+def left_out(rows: SetAsideRows) -> LeftOutRows:
     """Return rows that were set aside with the first of them in words."""
-    return LeftOut(reason=rows.why, n=rows.n, examples=tuple(map(_in_words, rows.examples)))
+    return LeftOutRows(reason=rows.why, n=rows.n, examples=tuple(map(_in_words, rows.examples)))
 
 
 def _in_words(example: Example) -> str:
@@ -273,14 +273,14 @@ def said(notes: Notes, n: int) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _source(path: str, files: Sequence[str]) -> Source:
+def _source(path: str, files: Sequence[str]) -> SourceFile:
     file = Path(path)
     if path not in files or not file.is_file():
-        return Source(name=path)
+        return SourceFile(name=path)
     size = file.stat().st_size
     if size > MOST_HASHED:
-        return Source(name=path, size=size)
+        return SourceFile(name=path, size=size)
     with file.open("rb") as stream:
-        return Source(
+        return SourceFile(
             name=path, size=size, sha256=hashlib.file_digest(stream, "sha256").hexdigest()
         )

@@ -1,17 +1,19 @@
 """Signals of operation: what runs say of errors, tools, cost, latency, verdicts, week by week."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from calibration.analyses.success_rate.report import Latency, Signal, VerdictMix, VerdictWeek
-from calibration.runs import ProductionCounts, Spread
+from calibration.runs import ProductionCounts
 from calibration.runs.signals import LOOP, VERDICTS, SignalSums
 from calibration.statistics.estimate import OK, Estimate, not_estimable
 from calibration.statistics.means import clustered_mean, clustered_share
-from calibration.statistics.quantiles import limits_of_bins
+from calibration.statistics.quantiles import limits_of_bins, quantile_by_task, quantile_of_bins
 from calibration.success_rate.trend import mix_shifts
 
 # What each rate is called, and the columns that record it.
@@ -28,34 +30,164 @@ RATES: Mapping[str, tuple[str, str]] = {
 
 NOT_RECORDED = "not recorded"
 
+ADD = {
+    **{key: f"add a column {columns}" for key, (_, columns) in RATES.items()},
+    "latency": "add a column latency_s",
+    "cost": "add a column cost_usd",
+    "verdict": "add a column verdict",
+}
+
 LEVELS = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 
 MEANS = ("feedback",)
 
 
-def signals(counts: ProductionCounts, confidence_level: float = 0.95) -> tuple[Signal, ...]:
-    """Return every signal; of what the source does not record the status says so."""
+class Amounts(Protocol):
+    """What runs took or cost: the percentiles of the runs that say so."""
+
+    @property
+    def weeks(self) -> tuple[str, ...]:
+        """The ISO weeks with such runs."""
+
+    def percentile(
+        self, q: float, week: str | None = None, *, confidence_level: float = 0.95
+    ) -> Estimate | None:
+        """Return a percentile over all or of a week; None where no run says anything."""
+
+    def point(self, q: float, workflow: str | None = None) -> float | None:
+        """Return a percentile over all or of a workflow, without limits."""
+
+
+class BinnedAmounts:
+    """Counts of narrow bins, as the engine of a table of runs returns them.
+
+    Parameters
+    ----------
+    bins : pandas.DataFrame
+        `Spread.sums`: n, low and high by week, workflow and bin.
+    tasks : mapping of str or None to int, or None
+        Tasks with runs in each week, and over all under None; None where no task repeats. The
+        runs of a task may be as alike as it gets, so only the tasks count.
+    """
+
+    def __init__(self, bins: pd.DataFrame, tasks: Mapping[str | None, int] | None) -> None:
+        self._tasks = tasks
+        self._by = {
+            by: {
+                str(name): part
+                for name, part in _merged(bins, [by, "bin"]).groupby(by, observed=True)
+            }
+            for by in ("week", "workflow")
+        }
+        self._all = _merged(bins, ["bin"])
+
+    @property
+    def weeks(self) -> tuple[str, ...]:
+        """The ISO weeks with such runs."""
+        return tuple(self._by["week"])
+
+    def percentile(
+        self, q: float, week: str | None = None, *, confidence_level: float = 0.95
+    ) -> Estimate | None:
+        """Return a percentile with the exact limits of its rank over runs, or over tasks."""
+        bins = self._all if week is None else self._by["week"].get(week, self._all[:0])
+        n = int(bins["n"].sum())
+        if not n:
+            return None
+        effective = n if self._tasks is None else min(n, self._tasks.get(week, n))
+        limits = limits_of_bins(bins, q, effective, confidence_level=confidence_level)
+        over = f"{effective:,} {'runs' if self._tasks is None else 'tasks'}"
+        return Estimate(
+            value=quantile_of_bins(bins, q),
+            interval=limits,
+            n=n,
+            method=f"percentile, limits of its rank over {over}",
+            confidence_level=confidence_level,
+            status=OK if limits else f"provisional: no interval, {over} are too few",
+        )
+
+    def point(self, q: float, workflow: str | None = None) -> float | None:
+        """Return a percentile without limits."""
+        bins = self._all if workflow is None else self._by["workflow"].get(workflow)
+        return None if bins is None or bins.empty else quantile_of_bins(bins, q)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ListedAmounts:
+    """The amount of every run, NaN where it is not known, with its week, workflow and task."""
+
+    values: NDArray[np.float64]
+    week: NDArray[np.object_]
+    workflow: NDArray[np.object_]
+    task: NDArray[np.int64]
+
+    @property
+    def weeks(self) -> tuple[str, ...]:
+        """The ISO weeks with such runs."""
+        known = self.week[np.isfinite(self.values)]
+        return tuple(sorted({week for week in known if week is not None}))
+
+    def percentile(
+        self, q: float, week: str | None = None, *, confidence_level: float = 0.95
+    ) -> Estimate | None:
+        """Return a percentile as `quantile_by_task` estimates it."""
+        rows = np.isfinite(self.values)
+        if week is not None:
+            rows &= self.week == week
+        if not rows.any():
+            return None
+        task = self.task[rows]
+        return quantile_by_task(
+            self.values[rows],
+            q,
+            task if np.unique(task).size < task.size else None,
+            confidence_level=confidence_level,
+        )
+
+    def point(self, q: float, workflow: str | None = None) -> float | None:
+        """Return a percentile without limits."""
+        rows = np.isfinite(self.values)
+        if workflow is not None:
+            rows &= self.workflow == workflow
+        if not rows.any():
+            return None
+        return float(np.quantile(self.values[rows], q, method="inverted_cdf"))
+
+
+def binned_amounts(counts: ProductionCounts) -> tuple[BinnedAmounts, BinnedAmounts]:
+    """Return latency and cost of the runs of a table."""
+    tasks = _tasks(counts)
+    return BinnedAmounts(counts.latency.sums, tasks), BinnedAmounts(counts.cost.sums, tasks)
+
+
+def signals(
+    sums: SignalSums | None,
+    latency: Amounts,
+    cost: Amounts,
+    *,
+    missing: Mapping[str, str] = ADD,
+    confidence_level: float = 0.95,
+) -> tuple[Signal, ...]:
+    """Return every signal.
+
+    `missing` says of each what would record it, or that nothing does.
+    """
     return (
-        *rates(counts.signals, confidence_level),
-        *_percentiles(counts, confidence_level),
+        *_rates(sums, missing, confidence_level),
+        *_percentiles("latency", "s", latency, missing, confidence_level),
+        *_percentiles("cost", "usd", cost, missing, confidence_level),
     )
 
 
-def rates(
-    sums: SignalSums | None,
-    confidence_level: float = 0.95,
-    *,
-    missing: Mapping[str, str] | None = None,
+def _rates(
+    sums: SignalSums | None, missing: Mapping[str, str], confidence_level: float
 ) -> Iterator[Signal]:
-    """Yield every rate from sums by week and unit.
-
-    `missing` says of a rate why it is not recorded, instead of which column would.
-    """
-    for key, (name, columns) in RATES.items():
+    for key, (name, _) in RATES.items():
         unit = "score" if key in MEANS else "share"
         if sums is None or key not in sums.recorded:
-            why = (missing or {}).get(key, f"{NOT_RECORDED}: add a column {columns}")
-            nothing = not_estimable(why, method="share", confidence_level=confidence_level)
+            nothing = not_estimable(
+                f"{NOT_RECORDED}: {missing[key]}", method="share", confidence_level=confidence_level
+            )
             yield Signal(key=key, name=name, unit=unit, over_all=nothing)
             continue
         table = sums.table
@@ -86,11 +218,16 @@ def _rate(rows: pd.DataFrame, sums: SignalSums, key: str, confidence_level: floa
     )
 
 
-def verdict_mix(sums: SignalSums | None, confidence_level: float = 0.95) -> VerdictMix:
+def verdict_mix(
+    sums: SignalSums | None,
+    *,
+    missing: Mapping[str, str] = ADD,
+    confidence_level: float = 0.95,
+) -> VerdictMix:
     """Return the verdicts of each week, and how far they are from those of the weeks before."""
     keys = [f"verdict_{name}" for name in VERDICTS]
     if sums is None or keys[0] not in sums.recorded:
-        return VerdictMix(status=f"{NOT_RECORDED}: add a column verdict")
+        return VerdictMix(status=f"{NOT_RECORDED}: {missing['verdict']}")
     table = sums.table[sums.table["week"].notna()]
     table = table[table[f"of_{keys[0]}"] > 0]
     if table.empty:
@@ -115,7 +252,7 @@ def verdict_mix(sums: SignalSums | None, confidence_level: float = 0.95) -> Verd
 
 
 def bad_values(sums: SignalSums | None) -> tuple[str, ...]:
-    """Return what has to be said of values that are none."""
+    """Return warnings about values that cannot be read."""
     bad = {} if sums is None else sums.bad
     return tuple(
         f"{n:,} {'value counts' if n == 1 else 'values count'} as missing: {why}."
@@ -123,51 +260,12 @@ def bad_values(sums: SignalSums | None) -> tuple[str, ...]:
     )
 
 
-def latency(counts: ProductionCounts) -> Latency | None:
+def latency_of(amounts: Amounts) -> Latency | None:
     """Return the percentiles of latency; None where no run says how long it took."""
-    row = counts.latency.table.iloc[0]
-    if not row["n_known"]:
+    known = amounts.percentile(LEVELS["p50"])
+    if known is None:
         return None
-    return Latency(
-        n=int(row["n_known"]),
-        p50=float(row["p50"]),
-        p90=float(row["p90"]),
-        p95=float(row["p95"]),
-        p99=float(row["p99"]),
-    )
-
-
-def _percentiles(counts: ProductionCounts, confidence_level: float) -> Iterator[Signal]:
-    tasks = _tasks(counts)
-    for what, unit, column, weekly in (
-        ("latency", "s", "latency_s", counts.latency_weekly),
-        ("cost", "usd", "cost_usd", counts.cost_weekly),
-    ):
-        of_week = _merged(weekly.sums, ["week", "bin"])
-        by_week = {str(week): part for week, part in of_week.groupby("week", observed=True)}
-        bins = _merged(weekly.sums, ["bin"])
-        for level, q in LEVELS.items():
-            name = f"{what}, {level.upper()}"
-            over_all = _percentile(weekly, None, level, q, bins, tasks, confidence_level)
-            if over_all is None:
-                nothing = not_estimable(
-                    f"{NOT_RECORDED}: add a column {column}",
-                    method="percentile",
-                    confidence_level=confidence_level,
-                )
-                yield Signal(key=f"{what}_{level}", name=name, unit=unit, over_all=nothing)
-                continue
-            yield Signal(
-                key=f"{what}_{level}",
-                name=name,
-                unit=unit,
-                over_all=over_all,
-                by_week=tuple(
-                    (week, found)
-                    for week, part in by_week.items()
-                    if (found := _percentile(weekly, week, level, q, part, tasks, confidence_level))
-                ),
-            )
+    return Latency(n=known.n, **{level: amounts.point(q) for level, q in LEVELS.items()})
 
 
 def _tasks(counts: ProductionCounts) -> Mapping[str | None, int] | None:
@@ -186,29 +284,28 @@ def _merged(bins: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     return grouped.agg(n=("n", "sum"), low=("low", "min"), high=("high", "max"))
 
 
-def _percentile(
-    spread: Spread,
-    week: str | None,
-    level: str,
-    q: float,
-    bins: pd.DataFrame,
-    tasks: Mapping[str | None, int] | None,
-    confidence_level: float,
-) -> Estimate | None:
-    # The first row is of all, under no name, which pandas does not find by label.
-    row: Any = spread.table.iloc[0] if week is None else spread.table.loc[week]
-    n = int(row["n_known"])
-    if not n:
-        return None
-    # Runs of a task may be as alike as it gets: then only the tasks count.
-    effective = n if tasks is None else min(n, tasks.get(week, n))
-    limits = limits_of_bins(bins, q, effective, confidence_level=confidence_level)
-    over = f"{effective:,} {'runs' if tasks is None else 'tasks'}"
-    return Estimate(
-        value=float(row[level]),
-        interval=limits,
-        n=n,
-        method=f"percentile, limits of its rank over {over}",
-        confidence_level=confidence_level,
-        status=OK if limits else f"provisional: no interval, {over} are too few",
-    )
+def _percentiles(
+    what: str, unit: str, amounts: Amounts, missing: Mapping[str, str], confidence_level: float
+) -> Iterator[Signal]:
+    for level, q in LEVELS.items():
+        over_all = amounts.percentile(q, confidence_level=confidence_level)
+        by_week: tuple[tuple[str, Estimate], ...] = ()
+        if over_all is None:
+            over_all = not_estimable(
+                f"{NOT_RECORDED}: {missing[what]}",
+                method="percentile",
+                confidence_level=confidence_level,
+            )
+        else:
+            by_week = tuple(
+                (week, found)
+                for week in amounts.weeks
+                if (found := amounts.percentile(q, week, confidence_level=confidence_level))
+            )
+        yield Signal(
+            key=f"{what}_{level}",
+            name=f"{what}, {level.upper()}",
+            unit=unit,
+            over_all=over_all,
+            by_week=by_week,
+        )

@@ -9,7 +9,7 @@ from typing import Any
 from calibration.analyses.fingerprint import package_version
 from calibration.analyses.success_rate.from_runs import report_on_files
 from calibration.analyses.success_rate.from_store import report_on_store
-from calibration.analyses.success_rate.report import OF_FILES_ALONE, ProductionReport, options_of
+from calibration.analyses.success_rate.report import ProductionReport, options_of
 from calibration.errors import InputError
 from calibration.runs.sources import DEFAULT_MEMORY, place_of_settings
 from calibration.store import Store
@@ -149,14 +149,7 @@ def _on_files(settings: Mapping[str, Any], memory: str) -> ProductionReport:
 def _on_store(settings: Mapping[str, Any], store: Store | None) -> ProductionReport:
     if store is None:
         raise InputError("this report was made from a store; name it with --store")
-    return report_on_store(
-        store,
-        settings["batch"],
-        judge_id=settings["judge"],
-        design=settings["design"],
-        workflow=settings["workflow"],
-        options=options_of({**OF_FILES_ALONE, **settings}),
-    )
+    return report_on_store(store, options_of(settings))
 
 
 def _differences(

@@ -7,9 +7,9 @@ from calibration.analyses.success_rate.comparison import ProductionComparison, S
 from calibration.analyses.success_rate.report import (
     Change,
     CostPanel,
-    Group,
     Passes,
     ProductionReport,
+    RateGroup,
     Signal,
     VerdictMix,
     VerdictWeek,
@@ -642,7 +642,7 @@ def group_blocks(report: ProductionReport) -> Iterator[Block]:
         )
 
 
-def _group_table(of: str, groups: Sequence[Group], basis: str) -> Iterator[Block]:
+def _group_table(of: str, groups: Sequence[RateGroup], basis: str) -> Iterator[Block]:
     kept = groups[:MOST_GROUPS]
     marks = [mark(g.asr) for g in kept]
     low, high = scale_of(marks)
