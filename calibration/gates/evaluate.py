@@ -4,10 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from scipy import stats
-
 from calibration.gates.gate_file import GateFile, Level, Setting
 from calibration.statistics.estimate import Estimate
+from calibration.statistics.means import exact_limits
 
 PASSED, FAILED = 0, 1
 
@@ -35,7 +34,7 @@ Status = Literal["pass", "fail", "skipped", "not_estimable"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class Condition:
     """One of several conditions of a gate: a class, a category, a workflow."""
 
     name: str
@@ -73,22 +72,22 @@ class GateResult:
         Why it has this status, and what would help.
     blocks : bool
         Whether it fails the run: a must gate that failed, or has no result and may not.
-    parts : tuple of Part
+    parts : tuple of Condition
         The conditions it is made of, where there are several.
     """
 
     name: str
     level: Level
     status: Status
-    value: float | None
-    interval: tuple[float, float] | None
-    threshold: float | None
     rule: str
-    n: int
-    method: str
-    why: str
-    blocks: bool
-    parts: tuple[Part, ...] = ()
+    value: float | None = None
+    interval: tuple[float, float] | None = None
+    threshold: float | None = None
+    n: int = 0
+    method: str = ""
+    why: str = ""
+    blocks: bool = False
+    parts: tuple[Condition, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,19 +108,30 @@ class GateReport:
         return FAILED if self.blocking else PASSED
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """A result before level and `allow_skipped` are looked at."""
-
-    status: Status
-    rule: str
-    why: str = ""
-    value: float | None = None
-    interval: tuple[float, float] | None = None
-    threshold: float | None = None
-    n: int = 0
-    method: str = ""
-    parts: tuple[Part, ...] = ()
+def _result(
+    gate: Setting,
+    status: Status,
+    rule: str,
+    estimate: Estimate | None = None,
+    *,
+    why: str = "",
+    threshold: float | None = None,
+    parts: tuple[Condition, ...] = (),
+) -> GateResult:
+    """Return a result before `allow_skipped` is looked at."""
+    found = GateResult(
+        name=gate.name, level=gate.level, status=status, rule=rule, why=why, threshold=threshold,
+        parts=parts,
+    )  # fmt: skip
+    if estimate is None:
+        return found
+    return replace(
+        found,
+        value=estimate.value,
+        interval=estimate.interval,
+        n=estimate.n,
+        method=estimate.method,
+    )
 
 
 def held(
@@ -149,16 +159,16 @@ def held(
 
 def part_of(
     name: str, estimate: Estimate, threshold: float, interval_aware: bool, *, at_least: bool = True
-) -> Part:
+) -> Condition:
     """Hold one of several estimates of a gate."""
     status, why = held(estimate, threshold, at_least=at_least, interval_aware=interval_aware)
-    return Part(
+    return Condition(
         name=name, status=status, value=estimate.value, interval=estimate.interval,
         rule=f"{'>=' if at_least else '<='} {threshold:g}", n=estimate.n, why=why,
     )  # fmt: skip
 
 
-def together(parts: Sequence[Part]) -> tuple[Status, str]:
+def together(parts: Sequence[Condition]) -> tuple[Status, str]:
     """One failed part fails the gate; else one without a result leaves it without."""
     for status in ("fail", "not_estimable"):
         named = [part.name for part in parts if part.status == status]
@@ -201,23 +211,17 @@ class Events:
         >>> Events(count=0, n=500, n_tasks=500).interval(0.95)
         (0.0, 0.0059736)
         """
-        tail = 1 - confidence_level if self.count == 0 else (1 - confidence_level) / 2
-        low = 0.0 if self.count == 0 else _quantile(self.count, self.n - self.count + 1, tail)
-        if self.count == self.n:
-            return low, 1.0
-        return low, _quantile(self.count + 1, self.n - self.count, 1 - tail)
+        if self.count == 0:
+            return 0.0, 1 - (1 - confidence_level) ** (1 / self.n)
+        return exact_limits(self.count / self.n, self.n, confidence_level)
 
     def bound_by_task(self, confidence_level: float) -> float:
         """Return the upper bound when the runs of a task count once, after no event at all."""
         return float(1 - (1 - confidence_level) ** (1 / self.n_tasks))
 
 
-def _quantile(a: float, b: float, q: float) -> float:
-    return float(stats.beta.ppf(q, a, b))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class BaselineChange:
     """A rate now less that of the baseline, in [-1, 1].
 
     Parameters
@@ -284,9 +288,9 @@ class Measurements:
         Share of acceptable transcripts among those drawn at random and reviewed.
     judge : JudgeMeasured, optional
         The judge against the labels.
-    changes : mapping of str to Change
+    changes : mapping of str to BaselineChange
         ``asr`` and ``pass_at_1`` against the baseline.
-    by_category : mapping of str to Change
+    by_category : mapping of str to BaselineChange
         pass@1 of every category against the baseline.
     cost : CostMeasured, optional
         What runs cost.
@@ -298,13 +302,13 @@ class Measurements:
     events: Mapping[str, Events] = field(default_factory=dict)
     review: Estimate | None = None
     judge: JudgeMeasured | None = None
-    changes: Mapping[str, Change] = field(default_factory=dict)
-    by_category: Mapping[str, Change] = field(default_factory=dict)
+    changes: Mapping[str, BaselineChange] = field(default_factory=dict)
+    by_category: Mapping[str, BaselineChange] = field(default_factory=dict)
     cost: CostMeasured | None = None
     why_not: Mapping[str, str] = field(default_factory=dict)
 
 
-def of_judge(gate: Setting, measured: Measurements) -> Found:
+def of_judge(gate: Setting, measured: Measurements) -> GateResult:
     """Hold a judge against everything that an always-pass judge would fail."""
     numbers = gate.numbers
     least = int(numbers["minimum_labels"])
@@ -315,7 +319,7 @@ def of_judge(gate: Setting, measured: Measurements) -> Found:
     )
     judge = measured.judge
     if judge is None:
-        return Found(status="skipped", rule=rule)
+        return _result(gate, "skipped", rule)
     aware = gate.interval_aware
     parts = [
         part_of("agreement", judge.agreement, numbers["agreement"], aware),
@@ -329,32 +333,31 @@ def of_judge(gate: Setting, measured: Measurements) -> Found:
     status, why = together(parts)
     if few:
         why = "; ".join(filter(None, [why, f"too few labels to check {', '.join(few)}"]))
-    return Found(
-        status=status, rule=rule, why=why, value=judge.kappa.value,
-        interval=judge.kappa.interval, threshold=numbers["kappa"], n=judge.n,
-        method=f"kappa, {judge.kappa.method}", parts=tuple(parts),
-    )  # fmt: skip
+    kappa = replace(judge.kappa, n=judge.n, method=f"kappa, {judge.kappa.method}")
+    return _result(
+        gate, status, rule, kappa, why=why, threshold=numbers["kappa"], parts=tuple(parts)
+    )
 
 
-def _kappa_lower(kappa: Estimate, threshold: float) -> Part:
+def _kappa_lower(kappa: Estimate, threshold: float) -> Condition:
     """Hold the lower limit, which is an interval's whatever the mode."""
     low = None if kappa.interval is None else kappa.interval[0]
     status: Status = "not_estimable"
     if low is not None:
         status = "pass" if low >= threshold - ROUNDING else "fail"
-    return Part(
+    return Condition(
         name="lower limit of kappa", status=status, value=low, interval=None,
         rule=f">= {threshold:g}", n=kappa.n, why=kappa.status if low is None else "",
     )  # fmt: skip
 
 
-def of_non_inferior(gate: Setting, measured: Measurements) -> Found:
+def of_non_inferior(gate: Setting, measured: Measurements) -> GateResult:
     """Ask whether the rate is shown to be no worse than the baseline less the margin."""
     margin = gate.numbers["margin_pp"] / 100
     rule = f"ASR lower limit (one-sided {100 * ONE_SIDED:g} %) above baseline - {100 * margin:g} pp"
     change = measured.changes.get("asr")
     if change is None:
-        return Found(status="skipped", rule=rule, threshold=-margin)
+        return _result(gate, "skipped", rule, threshold=-margin)
     estimate, lower = change.estimate, change.lower
     if lower is None:
         status: Status = "not_estimable"
@@ -366,20 +369,17 @@ def of_non_inferior(gate: Setting, measured: Measurements) -> Found:
         upper = None if estimate.interval is None else estimate.interval[1]
         if gate.interval_aware and upper is not None and upper >= -margin:
             status, why = "pass", f"{why}, but not shown to be inferior either"
-    return Found(
-        status=status, rule=rule, why="; ".join(filter(None, [why, change.note])),
-        value=estimate.value, interval=estimate.interval, threshold=-margin, n=estimate.n,
-        method=estimate.method,
-    )  # fmt: skip
+    why = "; ".join(filter(None, [why, change.note]))
+    return _result(gate, status, rule, estimate, why=why, threshold=-margin)
 
 
-def of_regression(gate: Setting, measured: Measurements, confidence_level: float) -> Found:
+def of_regression(gate: Setting, measured: Measurements, confidence_level: float) -> GateResult:
     """Ask whether pass@1 dropped, over all tasks and in any category."""
     drop = gate.numbers["max_drop_pp"] / 100
     rule = f"pass@1 not more than {100 * drop:g} pp below the baseline"
     change = measured.changes.get("pass_at_1")
     if change is None:
-        return Found(status="skipped", rule=rule, threshold=-drop)
+        return _result(gate, "skipped", rule, threshold=-drop)
     estimate = change.estimate
     status, why = held(estimate, -drop, at_least=True, interval_aware=gate.interval_aware)
     parts = _categories(measured, drop, 1 - confidence_level)
@@ -387,14 +387,11 @@ def of_regression(gate: Setting, measured: Measurements, confidence_level: float
     if worse:
         shown = ", ".join(worse[:5]) + (f" and {len(worse) - 5} more" if worse[5:] else "")
         status, why = "fail", "; ".join(filter(None, [why, f"category {shown} (Holm)"]))
-    return Found(
-        status=status, rule=rule, why="; ".join(filter(None, [why, change.note])),
-        value=estimate.value, interval=estimate.interval, threshold=-drop, n=estimate.n,
-        method=estimate.method, parts=parts,
-    )  # fmt: skip
+    why = "; ".join(filter(None, [why, change.note]))
+    return _result(gate, status, rule, estimate, why=why, threshold=-drop, parts=parts)
 
 
-def _categories(measured: Measurements, drop: float, alpha: float) -> tuple[Part, ...]:
+def _categories(measured: Measurements, drop: float, alpha: float) -> tuple[Condition, ...]:
     """Fail the categories that are shown to have dropped by more, at `alpha` over all (Holm).
 
     A category that cannot be tested neither fails nor passes: the gate rests on all tasks.
@@ -412,7 +409,7 @@ def _categories(measured: Measurements, drop: float, alpha: float) -> tuple[Part
         status: Status = "not_estimable" if p is None else "fail" if name in rejected else "pass"
         why = estimate.status.removeprefix("not_estimable: ") if p is None else f"p = {p:.2g}"
         parts.append(
-            Part(
+            Condition(
                 name=name, status=status, value=estimate.value, interval=estimate.interval,
                 rule=f">= {-100 * drop:g} pp (Holm)", n=estimate.n, why=why,
             )
@@ -420,19 +417,19 @@ def _categories(measured: Measurements, drop: float, alpha: float) -> tuple[Part
     return tuple(parts)
 
 
-def of_cost(gate: Setting, measured: Measurements) -> Found:
+def of_cost(gate: Setting, measured: Measurements) -> GateResult:
     """Hold every workflow against its ceiling, and the share of runs above theirs."""
     most, least = gate.numbers["max_share_over"], gate.numbers["minimum_coverage"]
     rule = f"mean per unit <= ceiling in every workflow, <= {100 * most:g} % of runs above"
     cost = measured.cost
     if cost is None:
-        return Found(status="skipped", rule=rule, threshold=most)
+        return _result(gate, "skipped", rule, threshold=most)
     parts = [part_of("runs above their ceiling", cost.share_over, most, gate.interval_aware,
                    at_least=False)]  # fmt: skip
     for flow in cost.workflows:
         mean, coverage = flow.mean_per_unit, flow.n_known / flow.n if flow.n else 0.0
         if flow.ceiling is None:
-            part = Part(
+            part = Condition(
                 name=flow.name, status="not_estimable", value=mean.value, interval=mean.interval,
                 rule="<= ceiling", n=flow.n_known,
                 why="no ceiling: set one, for files under [ceilings]",
@@ -445,11 +442,7 @@ def of_cost(gate: Setting, measured: Measurements) -> Found:
             part = replace(part, status="not_estimable", why=why)
         parts.append(part)
     status, why = together(parts)
-    share = cost.share_over
-    return Found(
-        status=status, rule=rule, why=why, value=share.value, interval=share.interval,
-        threshold=most, n=share.n, method=share.method, parts=tuple(parts),
-    )  # fmt: skip
+    return _result(gate, status, rule, cost.share_over, why=why, threshold=most, parts=tuple(parts))
 
 
 def evaluate(measured: Measurements, gates: GateFile) -> GateReport:
@@ -484,17 +477,11 @@ def evaluate(measured: Measurements, gates: GateFile) -> GateReport:
         blocks = gate.level == "must" and (
             found.status == "fail" or (missing and not gate.allow_skipped)
         )
-        results.append(
-            GateResult(
-                name=gate.name, level=gate.level, status=found.status, value=found.value,
-                interval=found.interval, threshold=found.threshold, rule=found.rule, n=found.n,
-                method=found.method, why=found.why, blocks=blocks, parts=found.parts,
-            )
-        )  # fmt: skip
+        results.append(replace(found, blocks=blocks))
     return GateReport(gates=tuple(results), confidence_level=gates.confidence_level)
 
 
-def _decide(gate: Setting, measured: Measurements, confidence_level: float) -> Found:
+def _decide(gate: Setting, measured: Measurements, confidence_level: float) -> GateResult:
     match gate.metric:
         case "pass_at" | "pass_hat" | "asr":
             found = _rate(gate, measured.rates.get(gate.name), at_least=True)
@@ -518,26 +505,25 @@ def _decide(gate: Setting, measured: Measurements, confidence_level: float) -> F
     return replace(found, why=why)
 
 
-def _rate(gate: Setting, estimate: Estimate | None, *, at_least: bool, unit: str = "") -> Found:
+def _rate(
+    gate: Setting, estimate: Estimate | None, *, at_least: bool, unit: str = ""
+) -> GateResult:
     threshold = gate.numbers["threshold"]
     # Latency is strictly below its threshold; a rate may equal its own.
     rule = f"{'>=' if at_least else '<'} {threshold:g}{unit}"
     if estimate is None:
-        return Found(status="skipped", rule=rule, threshold=threshold)
+        return _result(gate, "skipped", rule, threshold=threshold)
     status, why = held(estimate, threshold, at_least=at_least, interval_aware=gate.interval_aware)
     if status == "pass" and not at_least and estimate.value == threshold and not why:
         status = "fail"
-    return Found(
-        status=status, rule=rule, why=why, value=estimate.value, interval=estimate.interval,
-        threshold=threshold, n=estimate.n, method=estimate.method,
-    )  # fmt: skip
+    return _result(gate, status, rule, estimate, why=why, threshold=threshold)
 
 
-def _events(gate: Setting, events: Events | None, confidence_level: float) -> Found:
+def _events(gate: Setting, events: Events | None, confidence_level: float) -> GateResult:
     threshold, most = gate.numbers["threshold"], gate.numbers["max_upper"]
     rule = f"<= {threshold:g} of runs" + (f", upper limit <= {most:g}" if most < 1 else "")
     if events is None or not events.n:
-        return Found(status="skipped", rule=rule, threshold=threshold)
+        return _result(gate, "skipped", rule, threshold=threshold)
     share, interval = events.count / events.n, events.interval(confidence_level)
     over = (interval[0] if gate.interval_aware else share) > threshold + ROUNDING
     why = f"{events.count:,} of {events.n:,} runs; exact upper limit {100 * interval[1]:.2g} %"
@@ -547,21 +533,16 @@ def _events(gate: Setting, events: Events | None, confidence_level: float) -> Fo
     status: Status = "fail" if over else "pass"
     if not over and interval[1] > most:
         status, why = "not_estimable", f"{why}: more runs are needed to show {100 * most:g} %"
-    return Found(
-        status=status, rule=rule, why=why, value=share, interval=interval, threshold=threshold,
-        n=events.n, method="exact, independent runs",
-    )  # fmt: skip
+    found = Estimate(value=share, interval=interval, n=events.n, method="exact, independent runs")
+    return _result(gate, status, rule, found, why=why, threshold=threshold)
 
 
-def _review(gate: Setting, review: Estimate | None) -> Found:
+def _review(gate: Setting, review: Estimate | None) -> GateResult:
     threshold, least = gate.numbers["threshold"], int(gate.numbers["minimum_n"])
     rule = f">= {threshold:g} of at least {least} transcripts"
     if review is None:
-        return Found(status="skipped", rule=rule, threshold=threshold)
+        return _result(gate, "skipped", rule, threshold=threshold)
     status, why = held(review, threshold, at_least=True, interval_aware=gate.interval_aware)
     if review.n < least:
         status, why = "not_estimable", f"{review.n} reviewed, {least} are needed: review more"
-    return Found(
-        status=status, rule=rule, why=why, value=review.value, interval=review.interval,
-        threshold=threshold, n=review.n, method=review.method,
-    )  # fmt: skip
+    return _result(gate, status, rule, review, why=why, threshold=threshold)

@@ -42,6 +42,8 @@ def from_store(
         found[name] = frame[name].where(frame[name].isna(), frame[name].astype("str"))
     if frame["task_key"].duplicated().any():
         found["task_id"] = frame["task_key"]
+    # What gates read.
+    found["loops"] = frame["loop"]
     if verdicts is not None:
         said = verdicts.set_index("trace_id")["outcome"]
         found["verdict"] = found["trace_id"].map(said).where(lambda name: name.isin(VERDICTS))

@@ -7,9 +7,14 @@ from typing import Any
 
 import pytest
 
-from calibration.analyses.success_rate.from_store import MISSING, amounts
+from calibration.analyses.success_rate.from_store import MISSING, listed_amounts
 from calibration.analyses.success_rate.report import Signal, VerdictMix
-from calibration.analyses.success_rate.signals import bad_values, signals, verdict_mix
+from calibration.analyses.success_rate.signals import (
+    bad_values,
+    signals,
+    tasks_by_week,
+    verdict_mix,
+)
 from calibration.records import Step, Trace, Verdict
 from calibration.runs import production_counts
 from calibration.runs.store_runs import from_store
@@ -58,7 +63,7 @@ def signals_of(store: Store, judge_id: str | None) -> Found:
     verdicts = None if judge_id is None else store.verdict_frame(judge_id)
     with from_store(traces, store.operation_frame(), verdicts) as source:
         counts = production_counts(source, taxonomy=store.taxonomy(), known_workflows_only=False)
-    latency, cost, _ = amounts(traces)
+    latency, cost, _ = listed_amounts(traces, tasks_by_week(counts))
     return Found(
         signals=signals(counts.signals, latency, cost, missing=MISSING),
         verdict_mix=verdict_mix(counts.signals, missing=MISSING),

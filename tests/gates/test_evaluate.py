@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from calibration.gates.evaluate import (
-    Change,
+    BaselineChange,
     CostMeasured,
     Events,
     GateResult,
@@ -30,9 +30,9 @@ def of(value: float, half: float = 0.05, n: int = 100, **more: Any) -> Estimate:
     )
 
 
-def change(value: float, half: float = 0.02) -> Change:
+def change(value: float, half: float = 0.02) -> BaselineChange:
     """Return a change whose interval is normal: 1.645 of its 1.96 standard errors to one side."""
-    return Change(estimate=of(value, half), lower=value - half * 1.645 / 1.96, p_below=0.5)
+    return BaselineChange(estimate=of(value, half), lower=value - half * 1.645 / 1.96, p_below=0.5)
 
 
 def judged(table: list[list[int]]) -> JudgeMeasured:
@@ -98,12 +98,12 @@ MEASURED: dict[str, tuple[Measurements, Measurements, Measurements]] = {
     "non_inferior": (
         Measurements(changes={"asr": change(-0.02)}),
         Measurements(changes={"asr": change(-0.04)}),
-        Measurements(changes={"asr": Change(estimate=NONE)}),
+        Measurements(changes={"asr": BaselineChange(estimate=NONE)}),
     ),
     "regression": (
         Measurements(changes={"pass_at_1": change(-0.05)}),
         Measurements(changes={"pass_at_1": change(-0.051)}),
-        Measurements(changes={"pass_at_1": Change(estimate=NONE)}),
+        Measurements(changes={"pass_at_1": BaselineChange(estimate=NONE)}),
     ),
     "latency_p95": (
         Measurements(rates={"latency_p95": of(29.9, 3)}),
@@ -284,8 +284,8 @@ def test_non_inferiority_is_shown_by_the_lower_limit() -> None:
 def test_a_category_fails_only_when_it_is_shown_to_have_dropped() -> None:
     """p = .04, .02, .3 against .05: Holm asks .0167 of the smallest, so none fails."""
 
-    def with_p(p: float) -> Change:
-        return Change(estimate=of(-0.06), lower=-0.1, p_below=p)
+    def with_p(p: float) -> BaselineChange:
+        return BaselineChange(estimate=of(-0.06), lower=-0.1, p_below=p)
 
     def run(*p_values: float) -> GateResult:
         return one(

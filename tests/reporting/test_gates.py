@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from calibration.analyses.gates.run import GateAnalysis
 from calibration.analyses.success_rate.report import LeftOutRows
-from calibration.gates.evaluate import GateReport, GateResult, Part, Status
+from calibration.gates.evaluate import GateReport, GateResult, Condition, Status
 from calibration.gates.gate_file import Level, default_gates
 from calibration.reporting.junit import junit
 from calibration.reporting.render_markdown import gates_markdown, plain
@@ -45,7 +45,7 @@ SCHEMA: dict[str, tuple[set[str], set[str], tuple[str, ...]]] = {
 
 
 def gate(name: str, status: Status, level: Level = "must", why: str = "") -> GateResult:
-    part = Part(
+    part = Condition(
         name=name, status=status, value=0.5, interval=None, rule=f">= .8 {name}", n=9, why=why
     )
     return GateResult(

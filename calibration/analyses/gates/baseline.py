@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from calibration.analyses.success_rate.comparison import differing_ceilings, restated_runs
 from calibration.analyses.success_rate.report import DEFAULT_WEIGHTS, ReportOptions, credit_in_words
 from calibration.errors import InputError
-from calibration.gates.evaluate import ONE_SIDED, Change
+from calibration.gates.evaluate import ONE_SIDED, BaselineChange
 from calibration.records import OUTCOMES
 from calibration.statistics.estimate import not_estimable
 from calibration.success_rate.comparison import Difference, difference_between
@@ -162,8 +162,8 @@ def checked_rates(rates: TaskRates) -> TaskRates:
 class Against:
     """Changes against a baseline, overall and by category."""
 
-    changes: Mapping[str, Change] = field(default_factory=dict)
-    by_category: Mapping[str, Change] = field(default_factory=dict)
+    changes: Mapping[str, BaselineChange] = field(default_factory=dict)
+    by_category: Mapping[str, BaselineChange] = field(default_factory=dict)
 
 
 def against(
@@ -195,8 +195,8 @@ def against(
     )
 
 
-def _refused(why: str) -> Change:
-    return Change(estimate=not_estimable(why, method="difference"))
+def _refused(why: str) -> BaselineChange:
+    return BaselineChange(estimate=not_estimable(why, method="difference"))
 
 
 def _shared(now: Comparable, before: Comparable) -> tuple[NDArray[np.str_] | None, str]:
@@ -227,7 +227,7 @@ def _asr(
     shared: NDArray[np.str_] | None,
     note: str,
     options: ReportOptions,
-) -> Change:
+) -> BaselineChange:
     which = differing_ceilings(
         before.ceilings, now.ceilings, before.ceilings.keys() & now.ceilings.keys()
     )
@@ -261,8 +261,8 @@ def _of(tasks: TaskRates, shared: NDArray[np.str_] | None) -> TaskRates:
     return tasks.where(np.isin(tasks.names, shared))
 
 
-def _change(found: Difference) -> Change:
-    return Change(
+def _change(found: Difference) -> BaselineChange:
+    return BaselineChange(
         estimate=found.estimate,
         lower=None if found.one_sided is None else found.one_sided[0],
         p_below=found.p_below,
@@ -276,7 +276,7 @@ def _pass_at_1(
     max_drop: float,
     options: ReportOptions,
     part: int,
-) -> Change:
+) -> BaselineChange:
     try:
         found = difference_between(
             theirs.counts(),
@@ -293,7 +293,7 @@ def _pass_at_1(
 
 def _by_category(
     mine: TaskRates, theirs: TaskRates, paired: bool, max_drop: float, options: ReportOptions
-) -> dict[str, Change]:
+) -> dict[str, BaselineChange]:
     names = np.intersect1d(mine.categories, theirs.categories).tolist()
     if not 2 <= len(names) <= MOST_CATEGORIES:
         return {}

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from calibration.analyses.evidence.from_store import LabelledBatch
 from calibration.analyses.fingerprint import frames_digest, package_version, settings_digest
 from calibration.analyses.gates.baseline import (
     MOST_CATEGORIES,
@@ -21,8 +22,18 @@ from calibration.analyses.gates.baseline import (
     tree_fingerprint,
 )
 from calibration.analyses.reference_traces import marks
-from calibration.analyses.success_rate.corrected import StoreRates
-from calibration.analyses.success_rate.from_store import report_with_work
+from calibration.analyses.success_rate.assembly import provisional
+from calibration.analyses.success_rate.corrected import StoreRates, rates_of_store
+from calibration.analyses.success_rate.from_store import (
+    SIMULATED,
+    kind_of,
+    loaded_runs,
+    notes,
+    origin,
+    two_source,
+    warnings,
+)
+from calibration.analyses.success_rate.from_store import left_out as left_out_of_store
 from calibration.analyses.success_rate.report import LeftOutRows, ReportOptions
 from calibration.analyses.success_rate.runs import (
     DIGITS,
@@ -33,6 +44,7 @@ from calibration.analyses.success_rate.runs import (
     runs_of,
     said,
 )
+from calibration.analyses.success_rate.signals import bad_values
 from calibration.errors import CalibrationError, InputError
 from calibration.gates.evaluate import (
     CostMeasured,
@@ -47,12 +59,12 @@ from calibration.gates.gate_file import GateFile, Setting, read_gate_file
 from calibration.judge_calibration.samples import Design, JudgeQuality, confusion, judge_quality
 from calibration.records import OUTCOMES
 from calibration.runs.gate_counts import CORE, P95
-from calibration.runs.results import GateQuery, GateTables, Latencies, Squares
+from calibration.runs.results import GateQuery, GateTables, Happened, Latencies, Squares
 from calibration.runs.sources import Place, place_of
 from calibration.statistics.contingency import wilson_interval
-from calibration.statistics.estimate import OK, Estimate, not_estimable
-from calibration.statistics.means import SquareSums, ratio_of_totals, square_sums
-from calibration.statistics.quantiles import quantile_by_task, quantile_estimate
+from calibration.statistics.estimate import Estimate, not_estimable
+from calibration.statistics.means import SquareSums, ratio_of_totals
+from calibration.statistics.quantiles import quantile_estimate
 from calibration.statistics.validation import FloatArray
 from calibration.store import Store
 from calibration.success_rate.pass_at_k import Trials, advice, pass_over_tasks
@@ -155,7 +167,7 @@ class GateAnalysis:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Labelled:
+class LabelCheck:
     """What the labels say: of the transcripts, and of the outcomes in the file of runs."""
 
     review: Estimate | None
@@ -165,7 +177,7 @@ class Labelled:
 
 def hold_against_labels(
     outcomes: Mapping[str, str], labels: LabelFile, *, design: Design, confidence_level: float
-) -> Labelled:
+) -> LabelCheck:
     """Cross the outcomes of runs, by trace, with human labels.
 
     Of several reviewers the adjudicated class counts, else each one's share. The share of
@@ -206,7 +218,7 @@ def hold_against_labels(
         human, np.array(said, dtype=np.int64), n_verdicts=len(OUTCOMES), weights=weight
     )
     quality = judge_quality(table, confidence_level=confidence_level)
-    return Labelled(
+    return LabelCheck(
         review=(
             reviewed(human, weight, confidence_level=confidence_level)
             if design == "production"
@@ -309,12 +321,33 @@ def pass_rate(
     return found.pass_at_k if gate.metric == "pass_at" else found.pass_hat_k
 
 
-def events(tables: GateTables) -> dict[str, Events]:
-    """Return the events that somebody looked for."""
-    return {
-        name: Events(count=found.count, n=found.n, n_tasks=found.n_tasks)
-        for name, found in tables.events.items()
-    }
+def measurements(
+    tables: GateTables,
+    taxonomy: Taxonomy,
+    *,
+    rates: Mapping[str, Estimate],
+    share_over: Estimate,
+    review: Estimate | None,
+    judge: JudgeMeasured | None,
+    why_not: Mapping[str, str],
+    versus: Against,
+    confidence_level: float,
+) -> Measurements:
+    """Return everything that gates may ask for, of files or of a store."""
+    seconds = latency(tables.latency, confidence_level=confidence_level)
+    return Measurements(
+        rates={**rates, **({} if seconds is None else {"latency_p95": seconds})},
+        events={
+            name: Events(count=found.count, n=found.n, n_tasks=found.n_tasks)
+            for name, found in tables.events.items()
+        },
+        review=review,
+        judge=judge,
+        changes=versus.changes,
+        by_category=versus.by_category,
+        cost=cost(tables, taxonomy, share_over, confidence_level=confidence_level),
+        why_not=why_not,
+    )
 
 
 def latency(found: Latencies | None, *, confidence_level: float) -> Estimate | None:
@@ -353,9 +386,6 @@ def cost(
                 n_known=n_known,
             )
         )
-    if not share_over.ok:
-        why = "no run has both a cost and a ceiling: set ceilings under [ceilings]"
-        share_over = not_estimable(why, method="share", confidence_level=confidence_level)
     return CostMeasured(workflows=tuple(flows), share_over=share_over)
 
 
@@ -566,13 +596,9 @@ class _Gating:
             fingerprint=self._fingerprint(before, labels, design),
         )
 
-    def _measured(self, before: Comparable | None, held: Labelled | None) -> Measurements:
+    def _measured(self, before: Comparable | None, held: LabelCheck | None) -> Measurements:
         level = self.options.confidence_level
         rates, why_not = self._pass_rates()
-        rates["asr"] = self.rate.asr
-        seconds = latency(self.tables.latency, confidence_level=level)
-        if seconds is not None:
-            rates["latency_p95"] = seconds
         if held is not None and held.review is None:
             why_not["human_review"] = CHOSEN
         drop = [gate for gate in self.settings.gates if gate.metric == "regression"]
@@ -580,20 +606,20 @@ class _Gating:
         if before is not None:
             most = drop[0].numbers["max_drop_pp"] / 100 if drop else 0.0
             versus = against(self.comparable, before, options=self.options, max_drop=most)
-        return Measurements(
-            rates=rates,
-            events=events(self.tables),
+        share_over = self.rate.share_over_ceiling
+        if not share_over.ok:
+            why = "no run has both a cost and a ceiling: set ceilings under [ceilings]"
+            share_over = not_estimable(why, method="share", confidence_level=level)
+        return measurements(
+            self.tables,
+            self.read.taxonomy,
+            rates=rates | {"asr": self.rate.asr},
+            share_over=share_over,
             review=None if held is None else held.review,
             judge=None if held is None else held.judge,
-            changes=versus.changes,
-            by_category=versus.by_category,
-            cost=cost(
-                self.tables,
-                self.read.taxonomy,
-                self.rate.share_over_ceiling,
-                confidence_level=level,
-            ),
             why_not=why_not,
+            versus=versus,
+            confidence_level=level,
         )
 
     def _pass_rates(self) -> tuple[dict[str, Estimate], dict[str, str]]:
@@ -710,22 +736,31 @@ def gate_store(
         n_resamples=n_resamples,
         confidence_level=settings.confidence_level,
     )
-    made = report_with_work(store, options)
-    shown, rates, taxonomy = made.report, made.rates, made.loaded.taxonomy
-    measured = _Measured(rates, settings, store.looping_ids())
-    report = evaluate(measured.all(), settings)
+    rates = rates_of_store(store, options)
+    runs = loaded_runs(store, rates, gates=GateQuery())
+    counts, loaded, taxonomy = runs.counts, rates.loaded, rates.loaded.taxonomy
+    tables = counts.for_gates
+    if tables is None:
+        raise TypeError("the store must be read with what gates need")
+    # Nobody looked for corruption but those who gave tags.
+    events = {name: found for name, found in tables.events.items() if name == "loops"}
+    tables = replace(tables, events=events | _corrupted(loaded))
     return GateAnalysis(
-        report=report,
+        report=evaluate(_of_store(rates, tables, runs.taxonomy, settings), settings),
         settings=settings,
         asr=rates.headline,
         rates=rates.human,
         calibrated=rates.calibrated,
-        kind=f"{shown.kind}; batch {made.loaded.batch.batch_id}, judge {rates.judge_id or 'none'}",
-        n_runs=shown.n,
-        n_tasks=measured.n_tasks,
-        notes=(*shown.warnings, *shown.notes),
-        marks=shown.marks,
-        set_aside=shown.set_aside,
+        kind=f"{kind_of(rates)}; batch {loaded.batch.batch_id}, judge {rates.judge_id or 'none'}",
+        n_runs=counts.n_kept,
+        n_tasks=tables.n_tasks,
+        notes=(
+            *warnings(rates, two_source(rates)),
+            *notes(rates),
+            *bad_values(counts.signals),
+        ),
+        marks=(SIMULATED,) if loaded.simulated else (),
+        set_aside=tuple(left_out_of_store(store, rates, counts)),
         baseline=None,
         comparable=None,
         taxonomy_version=taxonomy.version,
@@ -734,156 +769,96 @@ def gate_store(
         fingerprint=settings_digest(
             {
                 "kind": "gates of a store",
-                "asr": shown.origin.fingerprint,
+                "asr": origin(rates).fingerprint,
                 "gates": [repr(gate) for gate in settings.gates],
                 "partial_plus_passes": settings.partial_plus_passes,
-                "measured": repr(measured.all()),
+                "events": {name: asdict(found) for name, found in tables.events.items()},
             }
         ),
     )
 
 
-class _Measured:
-    """What the gates ask for, each from the part of the store that holds it."""
-
-    def __init__(self, found: StoreRates, settings: GateFile, looping: frozenset[str]) -> None:
-        self.found, self.loaded, self.settings = found, found.loaded, settings
-        self.looping, self.level = looping, settings.confidence_level
-        traces = found.loaded.traces
-        codes, keys = pd.factorize(traces["task_key"])
-        self.task, self.n_tasks = codes.astype(np.int64), len(keys)
-
-    def all(self) -> Measurements:
-        found, rates = self.found, {"asr": self.found.headline}
-        why_not = dict.fromkeys(("non_inferior", "regression"), NO_BASELINE)
-        for gate in self.settings.gates:
-            if gate.metric in ("pass_at", "pass_hat"):
-                made = self._pass_rate(gate)
-                if isinstance(made, str):
-                    why_not[gate.name] = made
-                else:
-                    rates[gate.name] = made
-        seconds = self._latency()
-        if seconds is not None:
-            rates["latency_p95"] = seconds
-        review = None
-        if self.found.options.design == "production" and self.loaded.is_sample:
-            review = self._review()
-        else:
-            why_not["human_review"] = CHOSEN
-        events = dict(self._events())
-        for name, why in (("loops", NO_STEPS), (CORRUPTED, NO_TAG)):
-            if name not in events:
-                why_not[name] = why
-        if found.judge is None:
-            why_not["judge"] = NO_JUDGE
-        return Measurements(
-            rates=rates,
-            events=events,
-            review=review,
-            judge=None if found.judge is None else judge_measured(found.judge.calibration.judge),
-            cost=self._cost(),
-            why_not=why_not,
+def _of_store(
+    found: StoreRates, tables: GateTables, taxonomy: Taxonomy, settings: GateFile
+) -> Measurements:
+    """Return what the gates ask for, each from the part of the store that holds it."""
+    rates, loaded = {"asr": found.headline}, found.loaded
+    why_not = dict.fromkeys(("non_inferior", "regression"), NO_BASELINE)
+    for gate in settings.gates:
+        if gate.metric in ("pass_at", "pass_hat"):
+            made = _pass_rate_of_store(found, gate, settings)
+            if isinstance(made, str):
+                why_not[gate.name] = made
+            else:
+                rates[gate.name] = made
+    review = None
+    if found.options.design == "production" and loaded.is_sample:
+        review = provisional(
+            reviewed(loaded.human, loaded.weights, confidence_level=settings.confidence_level),
+            loaded.open_disagreements,
         )
+    else:
+        why_not["human_review"] = CHOSEN
+    for name, why in (("loops", NO_STEPS), (CORRUPTED, NO_TAG)):
+        if name not in tables.events:
+            why_not[name] = why
+    if found.judge is None:
+        why_not["judge"] = NO_JUDGE
+    return measurements(
+        tables,
+        taxonomy,
+        rates=rates,
+        share_over=_share_over(found),
+        review=review,
+        judge=None if found.judge is None else judge_measured(found.judge.calibration.judge),
+        why_not=why_not,
+        versus=Against(),
+        confidence_level=settings.confidence_level,
+    )
 
-    def _pass_rate(self, gate: Setting) -> Estimate | str:
-        """Return pass@1: the corrected share of complete runs, else that of the labelled ones."""
-        if gate.k > 1:
-            return ONLY_ONE
-        if gate.tier not in ("", CORE):
-            return NO_TIER
-        if self.settings.partial_plus_passes:
-            return PARTIAL_TOO
-        made = self.found.class_shares[COMPLETE]
-        kind = "corrected" if self.found.calibrated else "of the labelled sample"
-        return replace(made, method=f"share of complete runs, {kind}, {made.method}")
 
-    def _latency(self) -> Estimate | None:
-        frame = self.loaded.traces
-        known = frame["latency_s"].notna().to_numpy()
-        if not known.any():
-            return None
-        values, task = frame["latency_s"].to_numpy(dtype=np.float64)[known], self.task[known]
-        shared = np.unique(task).size < task.size
-        return quantile_by_task(values, P95, task if shared else None, confidence_level=self.level)
+def _pass_rate_of_store(found: StoreRates, gate: Setting, settings: GateFile) -> Estimate | str:
+    """Return pass@1: the corrected share of complete runs, else that of the labelled ones."""
+    if gate.k > 1:
+        return ONLY_ONE
+    if gate.tier not in ("", CORE):
+        return NO_TIER
+    if settings.partial_plus_passes:
+        return PARTIAL_TOO
+    made = found.class_shares[COMPLETE]
+    kind = "corrected" if found.calibrated else "of the labelled sample"
+    return replace(made, method=f"share of complete runs, {kind}, {made.method}")
 
-    def _by_task(
-        self, values: NDArray[np.generic] | None, task: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
-        """Return the sum over the runs of each task, or how many there are."""
-        return np.bincount(task, weights=values, minlength=self.n_tasks).astype(np.float64)
 
-    def _review(self) -> Estimate:
-        loaded = self.loaded
-        made = reviewed(loaded.human, loaded.weights, confidence_level=self.level)
-        if loaded.open_disagreements and made.status == OK:
-            status = f"provisional: {loaded.open_disagreements} open disagreements"
-            return replace(made, status=status)
-        return made
-
-    def _events(self) -> Iterator[tuple[str, Events]]:
-        frame = self.loaded.traces
-        stepped = (frame["n_steps"] > 0).to_numpy()
-        if stepped.any():
-            looped = frame["trace_id"].isin(self.looping).to_numpy() & stepped
-            yield (
-                "loops",
-                Events(
-                    count=int(looped.sum()),
-                    n=int(stepped.sum()),
-                    n_tasks=int(np.unique(self.task[stepped]).size),
-                ),
-            )
-        tags = self.loaded.labels["tags"].map(_tags)
-        if tags.map(bool).any():
-            labelled = self.loaded.labelled
-            marked = set(
-                self.loaded.labels.loc[tags.map(lambda said: CORRUPTED in said), "trace_id"]
-            )
-            yield (
-                CORRUPTED,
-                Events(
-                    count=int(labelled["trace_id"].isin(marked).sum()),
-                    n=len(labelled),
-                    n_tasks=int(labelled["task_key"].nunique()),
-                ),
-            )
-
-    def _cost(self) -> CostMeasured | None:
-        frame = self.loaded.traces
-        known = frame["cost_usd"].notna().to_numpy()
-        if not known.any():
-            return None
-        costs = frame["cost_usd"].fillna(0.0).to_numpy(dtype=np.float64)
-        units = np.where(known, frame["units"].to_numpy(dtype=np.float64), 0.0)
-        ceilings = frame["ceiling_usd"].to_numpy(dtype=np.float64)
-        flows = []
-        for name in sorted(set(frame["workflow"])):
-            rows = (frame["workflow"] == name).to_numpy()
-            task = self.task[rows]
-            sums = square_sums(self._by_task(costs[rows], task), self._by_task(units[rows], task))
-            mean = ratio_of_totals(sums, confidence_level=self.level)
-            ceiling = float(ceilings[rows][0])
-            flows.append(
-                WorkflowCost(
-                    name=str(name),
-                    ceiling=None if np.isnan(ceiling) else ceiling,
-                    mean_per_unit=replace(mean, method=f"USD per unit, {mean.method}"),
-                    n=int(rows.sum()),
-                    n_known=int(known[rows].sum()),
-                )
-            )
-        held = known & ~np.isnan(ceilings)
-        over = held & (costs > np.nan_to_num(ceilings) * units)
-        (share,) = ratio_estimates(
-            over[:, None].astype(np.float64),
-            held[:, None].astype(np.float64),
-            clusters=self.task if self.n_tasks < len(frame) else None,
-            rng=np.random.default_rng([self.found.options.seed, OVER_PART]),
-            n_resamples=self.found.options.n_resamples,
-            confidence_level=self.level,
+def _corrupted(loaded: LabelledBatch) -> dict[str, Happened]:
+    """Return the labelled traces that a reviewer tagged so; nothing where nobody gave a tag."""
+    tags = loaded.labels["tags"].map(_tags)
+    if not tags.map(bool).any():
+        return {}
+    marked = set(loaded.labels.loc[tags.map(lambda said: CORRUPTED in said), "trace_id"])
+    return {
+        CORRUPTED: Happened(
+            count=int(loaded.labelled["trace_id"].isin(marked).sum()),
+            n=len(loaded.labelled),
+            n_tasks=int(loaded.labelled["task_key"].nunique()),
         )
-        return CostMeasured(workflows=tuple(flows), share_over=share)
+    }
+
+
+def _share_over(found: StoreRates) -> Estimate:
+    """Return the share of all traces with a cost and a ceiling that lie above it."""
+    traces = found.loaded.traces
+    times = traces["cost_usd"] / (traces["ceiling_usd"] * traces["units"])
+    task = pd.factorize(traces["task_key"])[0].astype(np.int64)
+    (share,) = ratio_estimates(
+        np.asarray(times > 1, dtype=np.float64)[:, None],
+        np.asarray(times.notna(), dtype=np.float64)[:, None],
+        clusters=task if np.unique(task).size < task.size else None,
+        rng=np.random.default_rng([found.options.seed, OVER_PART]),
+        n_resamples=found.options.n_resamples,
+        confidence_level=found.options.confidence_level,
+    )
+    return share
 
 
 def _tags(text: object) -> frozenset[str]:

@@ -10,16 +10,11 @@ import numpy as np
 
 from calibration.analyses.success_rate.report import (
     AtOtherWeights,
-    Change,
     CostPanel,
-    JudgedRates,
-    LeftOutRows,
     Origin,
-    Passes,
     ProductionReport,
     RateGroup,
     ReportOptions,
-    WorkList,
     classes,
     credit_in_words,
     literal,
@@ -107,36 +102,19 @@ class LoadedRuns:
         return 0 if self.open is None else int((self.open & rows).sum())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Particulars:
-    """What a loader says of its runs; the fields are those of `ProductionReport`.
+def assemble(
+    loaded: LoadedRuns,
+    *,
+    kind: str,
+    target: str,
+    origin: Origin,
+    corrected: tuple[Estimate, Estimate, tuple[Estimate, ...]] | None = None,
+) -> ProductionReport:
+    """Return the report on loaded runs; what a loader alone knows it fills in afterwards.
 
-    `headline` is the corrected rate with and without cost and the class shares by the same
-    estimator; None where the rate is that of the runs.
+    `corrected` is the rate with and without cost and the class shares, corrected for the errors of
+    a judge; None: the rate is that of the runs.
     """
-
-    kind: str
-    target: str
-    n_tasks: int | None
-    change: Change | None
-    by_tag: tuple[RateGroup, ...]
-    tags_left_out: int
-    work_lists: tuple[WorkList, ...]
-    set_aside: tuple[LeftOutRows, ...]
-    origin: Origin
-    warnings: tuple[str, ...]
-    notes: tuple[str, ...]
-    marks: tuple[str, ...]
-    details: Mapping[str, object]
-    headline: tuple[Estimate, Estimate, tuple[Estimate, ...]] | None = None
-    judged: JudgedRates | None = None
-    basis: str = ""
-    passes: tuple[Passes, ...] = ()
-    corrected_at: tuple[AtOtherWeights, ...] = ()
-
-
-def assemble(loaded: LoadedRuns, own: Particulars) -> ProductionReport:
-    """Return the report on loaded runs."""
     rate, counts, options = loaded.rate, loaded.counts, loaded.options
     level = options.confidence_level
     # Parts draw from generators of their own: which of them is done first changes nothing.
@@ -145,13 +123,13 @@ def assemble(loaded: LoadedRuns, own: Particulars) -> ProductionReport:
         by_workflow = pool.submit(lambda: tuple(workflow_groups(loaded)))
         by_model = pool.submit(lambda: tuple(model_groups(loaded)))
     weeks = sorted(counts.cells["week"].dropna().astype(str).unique())
-    asr, gross, shares = own.headline or (rate.asr, rate.asr_gross, rate.class_shares)
+    asr, gross, shares = corrected or (rate.asr, rate.asr_gross, rate.class_shares)
     return ProductionReport(
-        calibrated=own.headline is not None,
-        kind=own.kind,
-        target=own.target,
+        calibrated=corrected is not None,
+        kind=kind,
+        target=target,
         n=counts.n_kept,
-        n_tasks=own.n_tasks,
+        n_tasks=counts.n_tasks,
         first=weeks[0] if weeks else None,
         last=weeks[-1] if weeks else None,
         asr=asr,
@@ -159,20 +137,16 @@ def assemble(loaded: LoadedRuns, own: Particulars) -> ProductionReport:
         asr_literal=literal(rate),
         asr_without_abandoned=rate.asr_without_abandoned,
         pass_rate=shares[0],
-        identity=f"Human-only: {rate.identity}" if loaded.sampled else rate.identity,
+        identity=_identity(loaded),
         mean_effective_penalty=rate.mean_effective_penalty,
         asr_range=rate.asr_range,
         rounding=rate.rounding,
         classes=classes(shares, loaded.taxonomy, options.targets),
-        change=own.change,
         cost=cost_panel(loaded, rate),
         weekly=by_week.result(),
         by_workflow=by_workflow.result(),
         by_model=by_model.result(),
-        by_tag=own.by_tag,
-        tags_left_out=own.tags_left_out,
-        sensitivity=(*own.corrected_at, *sensitivity(loaded)),
-        work_lists=own.work_lists,
+        sensitivity=tuple(sensitivity(loaded)),
         signals=signals(
             counts.signals,
             loaded.latency,
@@ -182,16 +156,15 @@ def assemble(loaded: LoadedRuns, own: Particulars) -> ProductionReport:
         ),
         verdict_mix=verdict_mix(counts.signals, missing=loaded.missing, confidence_level=level),
         latency=latency_of(loaded.latency),
-        set_aside=own.set_aside,
-        origin=own.origin,
-        judged=own.judged,
-        warnings=own.warnings,
-        notes=(*own.notes, *bad_values(counts.signals)),
-        marks=own.marks,
-        basis=own.basis,
-        passes=own.passes,
-        details=own.details,
+        origin=origin,
+        notes=bad_values(counts.signals),
     )
+
+
+def _identity(loaded: LoadedRuns) -> str:
+    """Return what the rate is made of; of a single label no rate is estimated."""
+    words = loaded.rate.identity if loaded.rate.asr.ok else "no rate"
+    return f"Human-only: {words}" if loaded.sampled else words
 
 
 def weekly(loaded: LoadedRuns) -> WeeklySeries:

@@ -1,7 +1,7 @@
 """The success-rate report on tables of runs."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,6 @@ from calibration.analyses.fingerprint import package_version, settings_digest
 from calibration.analyses.reference_traces import marks
 from calibration.analyses.success_rate.assembly import (
     LoadedRuns,
-    Particulars,
     assemble,
     rate_group,
 )
@@ -39,7 +38,7 @@ from calibration.analyses.success_rate.runs import (
     said,
     with_ceilings,
 )
-from calibration.analyses.success_rate.signals import binned_amounts
+from calibration.analyses.success_rate.signals import amounts
 from calibration.errors import InputError
 from calibration.records import OUTCOMES
 from calibration.runs import production_counts
@@ -179,34 +178,34 @@ def report_on_files(
     settings = options.settings(place.settings(), taxonomy_path)
     counts = read.counts
     earlier_inputs = None if earlier is None else earlier.inputs
-    return assemble(
+    made = assemble(
         loaded_runs(read, options),
-        Particulars(
-            kind=GIVEN,
-            target=_target(read),
-            n_tasks=counts.n_tasks,
-            change=_change(read, earlier, options),
-            by_tag=tags.groups,
-            tags_left_out=tags.left_out,
-            work_lists=lists,
-            set_aside=tuple(map(left_out, counts.set_aside)),
-            origin=_origin(read, earlier_inputs, options, settings, tags),
-            warnings=tuple(_warnings(read)),
-            notes=said(counts.notes, counts.n_kept),
-            marks=marks(read.n_reference, earlier.n_reference if earlier else 0),
-            details={
-                "inputs": read.inputs,
-                "earlier_inputs": earlier_inputs,
-                "percentile_error": max(counts.cost.error, counts.latency.error),
-                "tasks_grouped": counts.tasks_grouped,
-            },
-        ),
+        kind=GIVEN,
+        target=_target(read),
+        origin=_origin(read, earlier_inputs, options, settings, tags),
+    )
+    return replace(
+        made,
+        change=_change(read, earlier, options),
+        by_tag=tags.groups,
+        tags_left_out=tags.left_out,
+        work_lists=lists,
+        set_aside=tuple(map(left_out, counts.set_aside)),
+        warnings=tuple(_warnings(read)),
+        notes=(*said(counts.notes, counts.n_kept), *made.notes),
+        marks=marks(read.n_reference, earlier.n_reference if earlier else 0),
+        details={
+            "inputs": read.inputs,
+            "earlier_inputs": earlier_inputs,
+            "percentile_error": max(counts.cost.error, counts.latency.error),
+            "tasks_grouped": counts.tasks_grouped,
+        },
     )
 
 
 def loaded_runs(read: ProductionRead, options: ReportOptions) -> LoadedRuns:
     """Return runs that were read from files as a report takes them."""
-    latency, cost = binned_amounts(read.counts)
+    latency, cost = amounts(read.counts)
     return LoadedRuns(
         counts=read.counts,
         runs=read.runs,

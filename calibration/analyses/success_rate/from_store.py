@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 
@@ -24,7 +24,6 @@ from calibration.analyses.fingerprint import fingerprint, package_version
 from calibration.analyses.judge.calibration import rate_at_credit
 from calibration.analyses.success_rate.assembly import (
     LoadedRuns,
-    Particulars,
     assemble,
     provisional,
     rate_group,
@@ -55,11 +54,12 @@ from calibration.analyses.success_rate.report import (
     table_in_words,
 )
 from calibration.analyses.success_rate.review_queue import Work, work_lists, work_of
-from calibration.analyses.success_rate.signals import ListedAmounts
+from calibration.analyses.success_rate.signals import Amounts, tasks_by_week
 from calibration.errors import InputError
 from calibration.judge_calibration.samples import HEADLINE
 from calibration.records import OUTCOMES, REFERENCE_SOURCE
 from calibration.runs import ProductionCounts, production_counts
+from calibration.runs.results import GateQuery
 from calibration.runs.store_runs import from_store
 from calibration.statistics.estimate import Estimate, not_estimable
 from calibration.store import Store
@@ -146,33 +146,33 @@ def report_with_work(store: Store, options: ReportOptions | None = None) -> Stor
     weeks = rates.runs.labels("week").seen
     by_tag, tags_left_out = tag_groups(rates, runs)
     trials, agents_left_out = passes(rates)
-    human, two_source = rates.human, _two_source(rates)
-    loaded = rates.loaded
-    own = Particulars(
-        kind=CORRECTED if rates.calibrated else HUMAN_ONLY,
+    check, loaded = two_source(rates), rates.loaded
+    corrected = (rates.corrected, rates.corrected_gross, rates.class_shares)
+    made = assemble(
+        runs,
+        kind=kind_of(rates),
         target=_target(rates),
+        origin=origin(rates),
+        corrected=corrected if rates.calibrated else None,
+    )
+    report = replace(
+        made,
         n_tasks=int(loaded.traces["task_key"].nunique()),
-        headline=(
-            (rates.corrected, rates.corrected_gross, rates.class_shares)
-            if rates.calibrated
-            else None
-        ),
-        corrected_at=tuple(corrected_at(rates)),
+        sensitivity=(*corrected_at(rates), *made.sensitivity),
         change=_change(store, rates),
         by_tag=by_tag,
         tags_left_out=tags_left_out,
         work_lists=tuple(work_lists(work, calendar(weeks[0], weeks[-1]) if weeks else ())),
         set_aside=tuple(left_out(store, rates, runs.counts)),
-        origin=origin(rates),
         judged=JudgedRates(
             judge_raw=rates.raw,
-            human_only=human.asr,
+            human_only=rates.human.asr,
             corrected=rates.corrected,
             corrected_gross=rates.corrected_gross,
-            two_source=two_source,
+            two_source=check,
         ),
-        warnings=tuple(warnings(rates, two_source)),
-        notes=tuple(notes(rates, agents_left_out)),
+        warnings=tuple(warnings(rates, check)),
+        notes=(*notes(rates, agents_left_out), *made.notes),
         marks=(SIMULATED,) if loaded.simulated else (),
         basis=BASIS,
         passes=trials,
@@ -182,17 +182,19 @@ def report_with_work(store: Store, options: ReportOptions | None = None) -> Stor
             "labelled": len(loaded.labelled),
         },
     )
-    return StoreReport(report=assemble(runs, own), work=work, rates=rates)
+    return StoreReport(report=report, work=work, rates=rates)
 
 
-def loaded_runs(store: Store, rates: StoreRates) -> LoadedRuns:
-    """Return all traces with their labels as a report takes them."""
+def loaded_runs(store: Store, rates: StoreRates, *, gates: GateQuery | None = None) -> LoadedRuns:
+    """Return all traces with their labels as a report takes them, and with what `gates` need."""
     loaded, frame = rates.loaded, rates.loaded.traces
     taxonomy = replace(loaded.taxonomy, workflows=tuple(store.workflows().values()))
     traces = frame.assign(model=named(frame, "model"))
     with from_store(traces, store.operation_frame(), rates.verdicts) as source:
-        counts = production_counts(source, taxonomy=taxonomy, known_workflows_only=False)
-    latency, cost, of_ceiling = amounts(frame)
+        counts = production_counts(
+            source, taxonomy=taxonomy, known_workflows_only=False, gates=gates
+        )
+    latency, cost, of_ceiling = listed_amounts(frame, tasks_by_week(counts))
     return LoadedRuns(
         counts=counts,
         runs=rates.runs,
@@ -209,18 +211,23 @@ def loaded_runs(store: Store, rates: StoreRates) -> LoadedRuns:
     )
 
 
-def amounts(traces: pd.DataFrame) -> tuple[ListedAmounts, ListedAmounts, ListedAmounts]:
-    """Return latency, cost, and cost as a multiple of the ceiling, of each trace."""
-    week, workflow = named(traces, "week"), traces["workflow"].to_numpy(dtype=object)
-    task = pd.factorize(traces["task_key"], sort=True)[0].astype(np.int64)
+def listed_amounts(
+    traces: pd.DataFrame, tasks: Mapping[str | None, int] | None
+) -> tuple[Amounts, Amounts, Amounts]:
+    """Return latency, cost, and cost as a multiple of the ceiling: each value is a bin."""
     cost = traces["cost_usd"]
-    latency, paid, times = (
-        ListedAmounts(
-            values=values.to_numpy(dtype=np.float64), week=week, workflow=workflow, task=task
+    times = cost / (traces["ceiling_usd"] * traces["units"])
+    by = {"week": named(traces, "week"), "workflow": traces["workflow"].to_numpy()}
+    latency, paid, above = (
+        Amounts(
+            pd.DataFrame({**by, "bin": value, "n": 1, "low": value, "high": value}).dropna(
+                subset="bin"
+            ),
+            tasks,
         )
-        for values in (traces["latency_s"], cost, cost / (traces["ceiling_usd"] * traces["units"]))
+        for value in (traces["latency_s"], cost, times)
     )
-    return latency, paid, times
+    return latency, paid, above
 
 
 def _priced(rates: StoreRates) -> RunCounts:
@@ -235,6 +242,11 @@ def _priced(rates: StoreRates) -> RunCounts:
         weights=rates.runs.weight,
         clusters=task if len(np.unique(task)) < len(task) else None,
     )
+
+
+def kind_of(rates: StoreRates) -> str:
+    """Return what the headline is, in words."""
+    return CORRECTED if rates.calibrated else HUMAN_ONLY
 
 
 def _target(rates: StoreRates) -> str:
@@ -253,7 +265,8 @@ def _target(rates: StoreRates) -> str:
     )
 
 
-def _two_source(rates: StoreRates) -> Estimate | None:
+def two_source(rates: StoreRates) -> Estimate | None:
+    """Return the headline by the bootstrap of both sources, its check; None without a judge."""
     if rates.judge is None:
         return None
     made = rates.judge.calibration.estimates.get("bootstrap")
@@ -417,7 +430,7 @@ def left_out(store: Store, rates: StoreRates, counts: ProductionCounts) -> Itera
         yield LeftOutRows(reason=rows.why, n=rows.n)
 
 
-def notes(rates: StoreRates, agents_left_out: int) -> Iterator[str]:
+def notes(rates: StoreRates, agents_left_out: int = 0) -> Iterator[str]:
     """Yield what helps to know."""
     if rates.loaded.open_disagreements:
         yield f"{rates.loaded.open_disagreements:,} disagreements are open: provisional."

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
@@ -400,18 +400,18 @@ class ProductionReport:
     asr_range: tuple[float, float]
     rounding: float
     classes: tuple[OutcomeShare, ...]
-    change: Change | None
     cost: CostPanel
     weekly: WeeklySeries | None
     by_workflow: tuple[RateGroup, ...]
     by_model: tuple[RateGroup, ...]
-    by_tag: tuple[RateGroup, ...]
     sensitivity: tuple[AtOtherWeights, ...]
-    work_lists: tuple[WorkList, ...]
     signals: tuple[Signal, ...]
     latency: Latency | None
-    set_aside: tuple[LeftOutRows, ...]
     origin: Origin
+    change: Change | None = None
+    by_tag: tuple[RateGroup, ...] = ()
+    work_lists: tuple[WorkList, ...] = ()
+    set_aside: tuple[LeftOutRows, ...] = ()
     verdict_mix: VerdictMix | None = None
     tags_left_out: int = 0
     judged: JudgedRates | None = None
@@ -431,6 +431,14 @@ OF_FILES_ALONE: Mapping[str, Any] = {
     "stratify": False,
     "force": False,
 }
+
+# What the settings of a report on files do not have, and options that settings name otherwise.
+OF_STORES_ALONE = ("batch_id", "judge_id", "design", "workflow")
+
+SETTING = {
+    "since": "from", "until": "to", "n_resamples": "resamples", "batch_id": "batch",
+    "judge_id": "judge",
+}  # fmt: skip
 
 _WEEK = re.compile(r"\d{4}-W\d{2}")
 
@@ -542,38 +550,25 @@ class ReportOptions:
 
         `place` says what was read.
         """
-        return {
-            **place,
-            "taxonomy": None if taxonomy is None else str(taxonomy),
-            "from": self.since,
-            "to": self.until,
-            "timezone": self.timezone,
-            "columns": dict(self.columns),
-            "compare_to": self.compare_to,
-            "ceilings": dict(self.ceilings),
-            "any_workflow": self.any_workflow,
-            "strict_cost": self.strict_cost,
-            "stratify": self.stratify,
-            "pooled": self.pooled,
-            "targets": dict(self.targets),
-            "force": self.force,
-            "seed": self.seed,
-            "resamples": self.n_resamples,
-            "confidence_level": self.confidence_level,
-            "interval": self.interval,
+        own = {
+            SETTING.get(one.name, one.name): getattr(self, one.name)
+            for one in fields(self)
+            if one.name not in OF_STORES_ALONE
         }
+        named = {k: dict(v) if isinstance(v, Mapping) else v for k, v in own.items()}
+        return {**place, "taxonomy": None if taxonomy is None else str(taxonomy), **named}
 
     def store_settings(self, batch_id: str, judge_id: str | None) -> dict[str, Any]:
         """Return everything it takes to ask a store for the same report, as plain data."""
-        of_store = {
+        common = self.settings({}, None)
+        left_out = (*OF_FILES_ALONE, "taxonomy")
+        return {
             "batch": batch_id,
             "judge": judge_id,
             "design": self.design,
             "workflow": self.workflow,
+            **{name: value for name, value in common.items() if name not in left_out},
         }
-        common = self.settings({}, None)
-        left_out = (*OF_FILES_ALONE, "taxonomy")
-        return of_store | {k: v for k, v in common.items() if k not in left_out}
 
 
 def options_of(settings: Mapping[str, Any]) -> ReportOptions:
@@ -585,30 +580,15 @@ def options_of(settings: Mapping[str, Any]) -> ReportOptions:
         If the settings are not those of a report.
     """
     of_store = "batch" in settings
-    if of_store:
-        settings = {**OF_FILES_ALONE, **settings}
+    known = {**OF_FILES_ALONE, **settings} if of_store else settings
+    asked = [one.name for one in fields(ReportOptions)]
     try:
         return ReportOptions(
-            batch_id=settings["batch"] if of_store else None,
-            judge_id=settings["judge"] if of_store else None,
-            design=settings["design"] if of_store else "production",
-            workflow=settings["workflow"] if of_store else None,
-            since=settings["from"],
-            until=settings["to"],
-            timezone=settings["timezone"],
-            columns=settings["columns"],
-            compare_to=settings["compare_to"],
-            ceilings=settings["ceilings"],
-            any_workflow=settings["any_workflow"],
-            strict_cost=settings["strict_cost"],
-            stratify=settings["stratify"],
-            pooled=settings["pooled"],
-            targets=settings["targets"],
-            force=settings["force"],
-            seed=settings["seed"],
-            n_resamples=settings["resamples"],
-            confidence_level=settings["confidence_level"],
-            interval=settings["interval"],
+            **{
+                name: known[SETTING.get(name, name)]
+                for name in asked
+                if of_store or name not in OF_STORES_ALONE
+            }
         )
     except (KeyError, TypeError) as error:
         raise InputError(f"the settings of the report lack {error}") from error

@@ -1,19 +1,16 @@
 """Signals of operation: what runs say of errors, tools, cost, latency, verdicts, week by week."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from calibration.analyses.success_rate.report import Latency, Signal, VerdictMix, VerdictWeek
 from calibration.runs import ProductionCounts
 from calibration.runs.signals import LOOP, VERDICTS, SignalSums
 from calibration.statistics.estimate import OK, Estimate, not_estimable
 from calibration.statistics.means import clustered_mean, clustered_share
-from calibration.statistics.quantiles import limits_of_bins, quantile_by_task, quantile_of_bins
+from calibration.statistics.quantiles import limits_of_bins, quantile_of_bins
 from calibration.success_rate.trend import mix_shifts
 
 # What each rate is called, and the columns that record it.
@@ -42,29 +39,16 @@ LEVELS = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 MEANS = ("feedback",)
 
 
-class Amounts(Protocol):
-    """What runs took or cost: the percentiles of the runs that say so."""
+class Amounts:
+    """What runs took or cost: the percentiles of the runs that say so.
 
-    @property
-    def weeks(self) -> tuple[str, ...]:
-        """The ISO weeks with such runs."""
-
-    def percentile(
-        self, q: float, week: str | None = None, *, confidence_level: float = 0.95
-    ) -> Estimate | None:
-        """Return a percentile over all or of a week; None where no run says anything."""
-
-    def point(self, q: float, workflow: str | None = None) -> float | None:
-        """Return a percentile over all or of a workflow, without limits."""
-
-
-class BinnedAmounts:
-    """Counts of narrow bins, as the engine of a table of runs returns them.
+    A percentile is the smallest value with that share of the runs at or below it.
 
     Parameters
     ----------
     bins : pandas.DataFrame
-        `Spread.sums`: n, low and high by week, workflow and bin.
+        n, low and high by week, workflow and narrow bin, as `Spread.sums`; a bin of one value is
+        exact.
     tasks : mapping of str or None to int, or None
         Tasks with runs in each week, and over all under None; None where no task repeats. The
         runs of a task may be as alike as it gets, so only the tasks count.
@@ -72,25 +56,25 @@ class BinnedAmounts:
 
     def __init__(self, bins: pd.DataFrame, tasks: Mapping[str | None, int] | None) -> None:
         self._tasks = tasks
-        self._by = {
-            by: {
+        self._all = _merged(bins, ["bin"])
+        self._week, self._workflow = (
+            {
                 str(name): part
                 for name, part in _merged(bins, [by, "bin"]).groupby(by, observed=True)
             }
             for by in ("week", "workflow")
-        }
-        self._all = _merged(bins, ["bin"])
+        )
 
     @property
     def weeks(self) -> tuple[str, ...]:
         """The ISO weeks with such runs."""
-        return tuple(self._by["week"])
+        return tuple(self._week)
 
     def percentile(
         self, q: float, week: str | None = None, *, confidence_level: float = 0.95
     ) -> Estimate | None:
-        """Return a percentile with the exact limits of its rank over runs, or over tasks."""
-        bins = self._all if week is None else self._by["week"].get(week, self._all[:0])
+        """Return a percentile with the exact limits of its rank; None where no run says more."""
+        bins = self._all if week is None else self._week[week]
         n = int(bins["n"].sum())
         if not n:
             return None
@@ -107,57 +91,15 @@ class BinnedAmounts:
         )
 
     def point(self, q: float, workflow: str | None = None) -> float | None:
-        """Return a percentile without limits."""
-        bins = self._all if workflow is None else self._by["workflow"].get(workflow)
+        """Return a percentile over all or of a workflow, without limits."""
+        bins = self._all if workflow is None else self._workflow.get(workflow)
         return None if bins is None or bins.empty else quantile_of_bins(bins, q)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ListedAmounts:
-    """The amount of every run, NaN where it is not known, with its week, workflow and task."""
-
-    values: NDArray[np.float64]
-    week: NDArray[np.object_]
-    workflow: NDArray[np.object_]
-    task: NDArray[np.int64]
-
-    @property
-    def weeks(self) -> tuple[str, ...]:
-        """The ISO weeks with such runs."""
-        known = self.week[np.isfinite(self.values)]
-        return tuple(sorted({week for week in known if week is not None}))
-
-    def percentile(
-        self, q: float, week: str | None = None, *, confidence_level: float = 0.95
-    ) -> Estimate | None:
-        """Return a percentile as `quantile_by_task` estimates it."""
-        rows = np.isfinite(self.values)
-        if week is not None:
-            rows &= self.week == week
-        if not rows.any():
-            return None
-        task = self.task[rows]
-        return quantile_by_task(
-            self.values[rows],
-            q,
-            task if np.unique(task).size < task.size else None,
-            confidence_level=confidence_level,
-        )
-
-    def point(self, q: float, workflow: str | None = None) -> float | None:
-        """Return a percentile without limits."""
-        rows = np.isfinite(self.values)
-        if workflow is not None:
-            rows &= self.workflow == workflow
-        if not rows.any():
-            return None
-        return float(np.quantile(self.values[rows], q, method="inverted_cdf"))
-
-
-def binned_amounts(counts: ProductionCounts) -> tuple[BinnedAmounts, BinnedAmounts]:
+def amounts(counts: ProductionCounts) -> tuple[Amounts, Amounts]:
     """Return latency and cost of the runs of a table."""
-    tasks = _tasks(counts)
-    return BinnedAmounts(counts.latency.sums, tasks), BinnedAmounts(counts.cost.sums, tasks)
+    tasks = tasks_by_week(counts)
+    return Amounts(counts.latency.sums, tasks), Amounts(counts.cost.sums, tasks)
 
 
 def signals(
@@ -268,7 +210,7 @@ def latency_of(amounts: Amounts) -> Latency | None:
     return Latency(n=known.n, **{level: amounts.point(q) for level, q in LEVELS.items()})
 
 
-def _tasks(counts: ProductionCounts) -> Mapping[str | None, int] | None:
+def tasks_by_week(counts: ProductionCounts) -> Mapping[str | None, int] | None:
     """Return the tasks with runs in each week, and in all; None where no task repeats."""
     if counts.tasks is None:
         return None

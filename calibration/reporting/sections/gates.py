@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from calibration.analyses.gates.run import GateAnalysis
-from calibration.gates.evaluate import GateResult, Part
+from calibration.gates.evaluate import Condition, GateResult
 from calibration.reporting.render_text import number, table
 from calibration.reporting.to_json import Json, estimate, success_rate
 
@@ -63,7 +63,7 @@ def word(gate: GateResult) -> str:
     return f"{shown} !" if gate.blocks else shown
 
 
-def figure(gate: GateResult | Part, *, points: bool | None = None) -> str:
+def figure(gate: GateResult | Condition, *, points: bool | None = None) -> str:
     """Return value and interval; changes in percentage points."""
     if gate.value is None:
         return "-"
