@@ -32,12 +32,9 @@ from calibration.cli.terminal import (
     with_store,
 )
 from calibration.errors import CalibrationError, InputError
-from calibration.reporting import render_text, to_json
+from calibration.reporting import render_text
 from calibration.reporting.document import Document
-from calibration.reporting.render_html import html
-from calibration.reporting.render_markdown import markdown
 from calibration.reporting.sections import success_rate
-from calibration.reporting.to_json import Json
 
 if TYPE_CHECKING:
     from calibration.judge_calibration.samples import Design
@@ -157,7 +154,7 @@ def report(
         result = found.report
         if folder is not None:
             _wrote(write_work(found.loaded, folder))
-    _show(result, to_json.report, success_rate.document, as_data, as_markdown, page)
+    _show(result, _report_data, success_rate.document, as_data, as_markdown, page)
     if not result.asr.ok:
         raise CalibrationError("no rate can be given; the status says what would help")
 
@@ -256,7 +253,7 @@ def verify(report: str, folder: Path, path: Path, memory: str | None, as_data: b
                 "fingerprint": found.said,
                 "recomputed": found.found,
                 "differences": list(found.differences),
-                "asr": to_json.report(now)["asr"],
+                "asr": _report_data(now)["asr"],
             }
         )
     else:
@@ -272,20 +269,31 @@ def verify(report: str, folder: Path, path: Path, memory: str | None, as_data: b
         raise CalibrationError("the report does not come out the same")
 
 
+def _report_data(result: Any) -> dict[str, Any]:
+    # JSON knows every analysis; text needs none of them.
+    from calibration.reporting.to_json import report as data
+
+    return data(result)
+
+
 def _show(
     result: Any,
-    data: Callable[[Any], Json],
+    data: Callable[[Any], dict[str, Any]],
     document: Callable[[Any], Document],
     as_data: bool,
     as_markdown: bool,
     page: Path | None,
 ) -> None:
     if page is not None:
+        from calibration.reporting.render_html import html
+
         page.write_text(html(document(result)), encoding="utf-8")
         click.echo(f"wrote {page}", err=True)
     if as_data:
         print_json(data(result))
     elif as_markdown:
+        from calibration.reporting.render_markdown import markdown
+
         print_lines(markdown(document(result)).splitlines())
     elif page is None:
         print_lines(render_text.lines(document(result)))

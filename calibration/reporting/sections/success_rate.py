@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import ceil
+from typing import TYPE_CHECKING
 
-from calibration.analyses.success_rate.comparison import ProductionComparison, Side
 from calibration.analyses.success_rate.report import (
     Change,
     CostPanel,
@@ -34,12 +34,15 @@ from calibration.reporting.document import (
 )
 from calibration.reporting.document import Row as TableRow
 from calibration.reporting.render_text import percent, usd
-from calibration.reporting.to_json import Json, class_changes, difference, origin, success_rate
 from calibration.statistics.estimate import OK, Estimate
-from calibration.success_rate.comparison import ClassChange, Comparison, Difference
+from calibration.success_rate.comparison import ClassChange, Difference
 from calibration.success_rate.pass_at_k import ADVISE_BAYESIAN, PassAtK
 from calibration.success_rate.trend import Week, WeeklySeries
 from calibration.text import shown
+
+if TYPE_CHECKING:
+    from calibration.analyses.success_rate.comparison import ProductionComparison, Side
+    from calibration.reporting.to_json import Json
 
 FEWEST_DIGITS, MOST_DIGITS = 3, 5
 
@@ -1058,7 +1061,7 @@ def _sensitivity(report: ProductionReport) -> Iterator[Block]:
     yield rate_table("The same runs at other weights", "weights", named)
 
 
-def comparison_document(result: ProductionComparison) -> Document:
+def comparison_document(result: "ProductionComparison") -> Document:
     """Return what a comparison says, for any renderer."""
     found = result.found
     return Document(
@@ -1082,14 +1085,21 @@ def comparison_document(result: ProductionComparison) -> Document:
     )
 
 
-def data(result: ProductionComparison) -> Json:
+def data(result: "ProductionComparison") -> "Json":
     """Return a comparison as JSON; differences are percentage points, second minus first."""
+    # JSON knows every analysis; a document needs none of them.
+    from calibration.reporting.to_json import class_changes, difference, origin, success_rate
+
     found = result.found
     return {
         "format": FORMAT,
         "a": {**_side(result.a), **success_rate(found.before)},
         "b": {**_side(result.b), **success_rate(found.after)},
-        "difference": _difference(found),
+        "difference": {
+            **difference(found.asr),
+            "paired": found.paired,
+            "n_pairs": found.n_pairs,
+        },
         "difference_gross": difference(found.asr_gross),
         "difference_pass_rate": difference(found.pass_rate),
         "class_shares": class_changes(found.class_changes),
@@ -1107,11 +1117,7 @@ def data(result: ProductionComparison) -> Json:
     }
 
 
-def _difference(found: Comparison) -> Json:
-    return {**difference(found.asr), "paired": found.paired, "n_pairs": found.n_pairs}
-
-
-def _side(side: Side) -> Json:
+def _side(side: "Side") -> "Json":
     return {
         "name": side.name,
         "n": side.n,
@@ -1125,7 +1131,7 @@ def _side(side: Side) -> Json:
     }
 
 
-def _headline(result: ProductionComparison) -> Headline:
+def _headline(result: "ProductionComparison") -> Headline:
     asr = result.found.asr
     made = headline("Change of the Agent Success Rate (ASR)", asr.estimate, "")
     words = points(asr).removesuffix(" +")
@@ -1142,7 +1148,7 @@ def _headline(result: ProductionComparison) -> Headline:
     )
 
 
-def _compared_rates(result: ProductionComparison) -> Iterator[Block]:
+def _compared_rates(result: "ProductionComparison") -> Iterator[Block]:
     for warning in result.warnings:
         yield Words(text=warning, kind="warning")
     found = result.found
@@ -1166,7 +1172,7 @@ def _compared_rates(result: ProductionComparison) -> Iterator[Block]:
         )
 
 
-def _left_out(result: ProductionComparison) -> Iterator[Block]:
+def _left_out(result: "ProductionComparison") -> Iterator[Block]:
     rows = [
         TableRow(cells=(place, Name(row.reason), f"{row.n:,}"))
         for place, side in (("first", result.a), ("second", result.b))
@@ -1187,7 +1193,7 @@ def _left_out(result: ProductionComparison) -> Iterator[Block]:
         yield Listing(items=tuple(notes))
 
 
-def _made(result: ProductionComparison) -> Facts:
+def _made(result: "ProductionComparison") -> Facts:
     made = result.origin
     return Facts(
         items=(
