@@ -72,28 +72,6 @@ def class_of(k: int) -> str:
     return "partial_minus" if k >= 45 else "complete"
 
 
-def test_the_last_week_is_compared_with_the_one_before(two_weeks: World) -> None:
-    found = report(two_weeks)
-    assert found.weekly is not None
-    assert [(w.week, w.n, w.rate.value) for w in found.weekly.weeks] == [
-        (WEEKS[0], 24, 0.5),
-        (WEEKS[1], 24, 0.875),
-    ]
-    change = found.change
-    assert change is not None
-    assert (change.later, change.earlier) == (WEEKS[1], WEEKS[0])
-    assert change.asr.estimate.value == pytest.approx(0.375)
-    # complete +37.5 pp and abandoned -50 pp stand out; partial_minus +12.5 pp of 24 does not:
-    # two-proportion test of 0 and 3 in 24, p = .07.
-    assert {c.outcome for c in change.classes if c.flagged} == {"complete", "abandoned"}
-    assert {c.outcome: round(c.after - c.before, 6) for c in change.classes} == {
-        "complete": 0.375, "partial_plus": 0, "partial_minus": 0.125, "hallucinated": 0,
-        "abandoned": -0.5,
-    }  # fmt: skip
-    assert found.basis == "human labels alone"
-    assert report(two_weeks, compare_to=None).change is None
-
-
 def test_a_window_is_compared_with_the_one_of_its_length_before(two_weeks: World) -> None:
     found = report(two_weeks, since=WEEKS[1], until=WEEKS[1])
     assert (found.n, found.first, found.last) == (24, WEEKS[1], WEEKS[1])

@@ -81,30 +81,6 @@ def test_a_column_that_cannot_be_gated_is_named(
     assert match in run(csv_of(found), code=2).stderr
 
 
-def test_rows_that_do_not_count_are_set_aside_as_in_the_report(run: Run) -> None:
-    found = rows()
-    wrong: list[tuple[dict[str, Any], str]] = [
-        ({"outcome": ""}, "outcome is missing"),
-        ({"outcome": "won"}, "outcome is none of complete, partial_plus"),
-        ({"workflow": "cooking"}, "the workflow is none of the taxonomy"),
-        ({"cost_usd": -1}, "cost_usd is negative"),
-        ({"cost_usd": "nan"}, "cost_usd is not finite"),
-        ({"units": 0}, "units is no number above 0"),
-        ({"trace_id": ""}, "trace_id is missing"),
-    ]
-    for k, (change, _) in enumerate(wrong):
-        found[k] |= change
-    result = data(run(csv_of(found), "--json", code=1))
-    reported = CliRunner().invoke(main, ["report", "runs.csv", "--json"])
-    assert result["set_aside"] == json.loads(reported.stdout)["set_aside"]
-    assert (result["n_runs"], len(result["set_aside"])) == (193, 7)
-    shown = run("runs.csv", code=1).stdout
-    for k, (_, reason) in enumerate(wrong):
-        (aside,) = (row for row in result["set_aside"] if row["reason"].startswith(reason))
-        assert (aside["n"], f"row {k + 1}" in aside["examples"][0]) == (1, True)
-        assert f"set aside: 1 rows, {reason}" in shown
-
-
 def test_traces_that_are_there_twice(run: Run) -> None:
     found = rows()
     same = run(csv_of([*found, found[0]]), "--json", code=1)

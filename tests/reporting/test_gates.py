@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from calibration.analyses.gates.run import GateAnalysis
 from calibration.analyses.success_rate.report import LeftOutRows
-from calibration.gates.evaluate import GateReport, GateResult, Condition, Status
+from calibration.gates.evaluate import Condition, GateReport, GateResult, Status
 from calibration.gates.gate_file import Level, default_gates
 from calibration.reporting.junit import junit
 from calibration.reporting.render_markdown import gates_markdown, plain

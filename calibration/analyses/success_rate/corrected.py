@@ -22,7 +22,12 @@ from calibration.analyses.success_rate.assembly import provisional
 from calibration.analyses.success_rate.report import ReportOptions, other_tables
 from calibration.errors import CalibrationError
 from calibration.judge_calibration.refusals import CLASS_LABELS_MIN
-from calibration.judge_calibration.samples import HEADLINE, LabelledSample, with_enough_labels
+from calibration.judge_calibration.samples import (
+    HEADLINE,
+    Design,
+    LabelledSample,
+    with_enough_labels,
+)
 from calibration.records import OUTCOMES
 from calibration.statistics.estimate import Estimate, not_estimable
 from calibration.statistics.means import human_only
@@ -117,10 +122,7 @@ def rates_of_store(store: Store, options: ReportOptions | None = None) -> StoreR
             seed=options.seed,
         )
         corrected, gross, shares = _corrected(judge)
-    sample = labelled_sample(
-        loaded, judged_population(loaded, verdicts_or_none(verdicts)), loaded.human, options.design
-    )
-    runs = counted(loaded, loaded.labelled, loaded.human, sample.weights)
+    sample, runs = labelled_runs(loaded, verdicts, options.design)
     human = _human_only(sample, rate_of_counts(runs, **options.resampling(0)), loaded, options)
     return StoreRates(
         loaded=loaded,
@@ -142,6 +144,31 @@ def verdicts_or_none(verdicts: pd.DataFrame | None) -> pd.DataFrame:
     if verdicts is not None:
         return verdicts
     return pd.DataFrame(columns=["trace_id", "outcome"], dtype="object")
+
+
+def labelled_runs(
+    loaded: LabelledBatch, verdicts: pd.DataFrame | None, design: Design
+) -> tuple[LabelledSample, RunCounts]:
+    """Return the labelled traces as `asr calibrate` weighs them, and counted.
+
+    By week, workflow and model, with tasks where one was run more than once.
+    """
+    population = judged_population(loaded, verdicts_or_none(verdicts))
+    sample = labelled_sample(loaded, population, loaded.human, design)
+    frame = loaded.labelled
+    clusters = pd.factorize(frame["task_key"])[0]
+    runs = count_runs(
+        loaded.human,
+        costs=known_costs(frame),
+        ceilings=frame["ceiling_usd"].fillna(1.0).to_numpy(dtype=np.float64),
+        units=frame["units"].to_numpy(dtype=np.float64),
+        credit=tuple(loaded.taxonomy.credit[name] for name in OUTCOMES),
+        other_credit=other_tables(loaded.taxonomy),
+        weights=sample.weights,
+        clusters=clusters if len(np.unique(clusters)) < len(clusters) else None,
+        by={name: named(frame, name) for name in BY},
+    )
+    return sample, runs
 
 
 def _refuse(loaded: LabelledBatch, part: Part, options: ReportOptions) -> None:
@@ -230,27 +257,6 @@ def _corrected(judge: JudgeAnalysis) -> tuple[Estimate, Estimate, tuple[Estimate
         refused = not_estimable(why or "no estimator applies", method="calibration")
         return refused, refused, ()
     return headline.net, headline.gross, result.class_shares[result.headline]
-
-
-def counted(
-    loaded: LabelledBatch,
-    frame: pd.DataFrame,
-    outcomes: NDArray[np.int64] | NDArray[np.float64],
-    weights: NDArray[np.float64] | None,
-) -> RunCounts:
-    """Count traces by week, workflow and model, with tasks where one was run more than once."""
-    clusters = pd.factorize(frame["task_key"])[0]
-    return count_runs(
-        outcomes,
-        costs=known_costs(frame),
-        ceilings=frame["ceiling_usd"].fillna(1.0).to_numpy(dtype=np.float64),
-        units=frame["units"].to_numpy(dtype=np.float64),
-        credit=tuple(loaded.taxonomy.credit[name] for name in OUTCOMES),
-        other_credit=other_tables(loaded.taxonomy),
-        weights=weights,
-        clusters=clusters if len(np.unique(clusters)) < len(clusters) else None,
-        by={name: named(frame, name) for name in BY},
-    )
 
 
 def named(frame: pd.DataFrame, by: str) -> NDArray[np.object_]:

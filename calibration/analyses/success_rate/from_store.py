@@ -30,7 +30,7 @@ from calibration.analyses.success_rate.assembly import (
 )
 from calibration.analyses.success_rate.corrected import (
     StoreRates,
-    counted,
+    labelled_runs,
     named,
     rates_of_store,
     verdicts_or_none,
@@ -294,7 +294,7 @@ def _change(store: Store, rates: StoreRates) -> Change | None:
     later = (started(both.labelled) >= since).to_numpy()
     if later.all():
         return None
-    runs = counted(both, both.labelled, both.human, both.weights)
+    _, runs = labelled_runs(both, rates.verdicts, options.design)
     found = compare_runs(
         runs.where(~later),
         runs.where(later),
