@@ -175,23 +175,6 @@ def test_files_have_no_workflow_option(asr: Run, tmp_path: Path) -> None:
     assert "is for the store" in asr("report", file, "--workflow", "research", code=2).stderr
 
 
-@pytest.mark.long
-def test_two_files_are_compared(asr: Run, tmp_path: Path) -> None:
-    a = write(tmp_path / "a.csv", alike("a", {"complete": 70, "abandoned": 30}))
-    b = write(tmp_path / "b.csv", alike("b", {"complete": 90, "abandoned": 10}))
-    found = data(asr("compare", a, b, "--json"))
-    assert found.keys() >= {"a", "b", "difference", "class_shares", "verdict"}
-    assert found["difference"].keys() >= {
-        "value_pp", "interval", "p", "paired", "n_pairs", "mde_pp",
-    }  # fmt: skip
-    assert found["verdict"] == "better"
-    assert "+20.0 pp" in asr("compare", a, b).stdout
-    asr("compare", a, b, "--html", "c.html", "--markdown")
-    assert (tmp_path / "c.html").exists()
-    asr("compare", a, "none.csv", code=2)
-    asr("compare", a, b, "--paired", code=2)
-
-
 def test_a_report_is_verified(asr: Run, tmp_path: Path) -> None:
     file = write(tmp_path / "f.csv", runs(MIXED10))
     printed = asr("report", file, "--json").stdout

@@ -3,8 +3,6 @@
 What counts production files is imported where it is needed: its engine takes a second to load.
 """
 
-import os
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +12,7 @@ import click
 from calibration.analyses.gates.run import GateAnalysis
 from calibration.cli.production_options import (
     FILE,
+    keep_inputs,
     one_place,
     options_from,
     taxonomy_from,
@@ -103,9 +102,9 @@ def gate(
     asr gate --store asr.duckdb --gates gates.toml
     """
     read = [*files, gates, others["labels"]]
-    _keep_inputs([*read, others["baseline"]], [junit_file, summary])
+    keep_inputs([*read, others["baseline"]], [junit_file, summary])
     # A baseline may be replaced by the run that was held against it.
-    _keep_inputs(read, [others["write_baseline"]])
+    keep_inputs(read, [others["write_baseline"]])
     try:
         place = one_place(files, servers)
         if place is not None:
@@ -181,16 +180,6 @@ def _of_store(
             seed=asked["seed"],
             n_resamples=asked["resamples"],
         )
-
-
-def _keep_inputs(read: Sequence[str | Path | None], written: Sequence[Path | None]) -> None:
-    """Refuse to write over what is read."""
-    for target in written:
-        for source in read:
-            if target is None or source is None or not target.exists():
-                continue
-            if os.path.exists(source) and os.path.samefile(source, target):
-                raise InputError(f"{target}: is one of the files that are read")
 
 
 def _write(path: Path, content: str, mode: str = "w") -> None:

@@ -5,6 +5,7 @@ What opens them is imported where it is needed: its engine takes a second to loa
 
 import functools
 import math
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -243,6 +244,24 @@ def options_from(
         n_resamples=asked["resamples"],
         interval=asked["interval"],
     )
+
+
+def keep_inputs(
+    read: Sequence[str | Path | None], written: Sequence[Path | None], option: str = ""
+) -> None:
+    """Refuse to write over what is read; `option` is named before the file.
+
+    Raises
+    ------
+    InputError
+        If a file is in both.
+    """
+    for target in written:
+        for source in read:
+            if target is None or source is None or not target.exists():
+                continue
+            if os.path.exists(source) and os.path.samefile(source, target):
+                raise InputError(f"{option}{target}: is one of the files that are read")
 
 
 def taxonomy_from(path: Path | None) -> Taxonomy | None:

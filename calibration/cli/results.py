@@ -3,7 +3,6 @@
 What they need is imported where it is needed: stores and engines take a second to load.
 """
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +13,7 @@ import click
 from calibration.analyses.success_rate.report import PREVIOUS
 from calibration.cli.production_options import (
     FILE,
+    keep_inputs,
     memory_from,
     one_place,
     options_from,
@@ -135,7 +135,7 @@ def report(
 
         if workflow is not None:
             raise InputError("--workflow is for the store; give runs of one workflow")
-        _keep_inputs(files, page)
+        keep_inputs(files, [page], "--html ")
         result = report_on_files(
             place, options=options, taxonomy=taxonomy_from(fork), taxonomy_path=fork
         )
@@ -199,7 +199,7 @@ def compare(
     sides = places_from(files, servers)
     if len(sides) != 2:
         raise InputError(f"two sides are compared, A and B, got {len(sides)}")
-    _keep_inputs(files, page)
+    keep_inputs(files, [page], "--html ")
     rule: Rule = "separate intervals" if separate_intervals else "difference"
     paths = fork, other or fork
     result = compare_files(
@@ -301,14 +301,6 @@ def _show(
 
 def _wrote(files: Sequence[Path]) -> None:
     click.echo(f"wrote {', '.join(map(str, files))}", err=True)
-
-
-def _keep_inputs(files: Sequence[str], page: Path | None) -> None:
-    """Refuse to write over what is read."""
-    if page is None or not page.exists():
-        return
-    if any(os.path.exists(file) and os.path.samefile(file, page) for file in files):
-        raise InputError(f"--html {page}: is one of the files that are read")
 
 
 COMMANDS = (report, compare, verify)

@@ -1,14 +1,11 @@
 """A quantile of runs with the interval of its rank: latency and cost percentiles."""
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from calibration.statistics.estimate import OK, Estimate, not_estimable
 from calibration.statistics.intervals import MINIMUM_UNITS, beta_quantile
-from calibration.statistics.means import SquareSums, square_sums
+from calibration.statistics.means import SquareSums
 from calibration.statistics.validation import FloatArray
 
 
@@ -97,37 +94,6 @@ def quantile_estimate(
         confidence_level=confidence_level,
         status=status,
     )
-
-
-def quantile_by_task(
-    values: FloatArray,
-    q: float,
-    tasks: NDArray[np.integer[Any]] | None,
-    *,
-    confidence_level: float = 0.95,
-) -> Estimate:
-    """Estimate a quantile of runs that share tasks; `tasks` None: of independent runs.
-
-    Parameters and errors are those of `quantile_estimate`; `tasks` are codes from 0.
-
-    Examples
-    --------
-    Ten equal runs of each of ten tasks know what ten runs know:
-
-    >>> values, tasks = np.repeat(np.arange(1.0, 11.0), 10), np.repeat(np.arange(10), 10)
-    >>> quantile_by_task(values, 0.5, tasks).interval
-    (2.0, 9.0)
-    >>> quantile_estimate(np.arange(1.0, 11.0), 0.5).interval
-    (2.0, 9.0)
-    """
-    below = None
-    if tasks is not None and values.size:
-        at = np.quantile(values, q, method="inverted_cdf")
-        below = square_sums(
-            np.bincount(tasks, weights=values <= at).astype(np.float64),
-            np.bincount(tasks).astype(np.float64),
-        )
-    return quantile_estimate(values, q, below=below, confidence_level=confidence_level)
 
 
 def _effective(q: float, n: int, below: SquareSums | None) -> float:
