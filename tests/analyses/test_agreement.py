@@ -56,7 +56,7 @@ def test_what_is_settled_comes_last_and_reviewers_meet_it(new_world: NewWorld) -
     before = labelled(world, **given)
     first = before.disputed[0]
     assert before.profiles[0].consensus is None
-    world.settle(first.trace_id, first.labels["ann"])
+    world.settle(first.trace_id, first.classes["ann"])
     after = analyse_agreement(world.store)
     assert [d.adjudicated for d in after.disputed] == [False, True]
     assert after.disputed[1].trace_id == first.trace_id

@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from calibration.analyses.agreement.analysis import analyse_agreement
-from calibration.analyses.judge.calibration import JudgeAnalysis, analyse_judge
+from calibration.analyses.judge.calibration import JudgeCalibration, analyse_judge
 from calibration.analyses.success_rate.from_store import StoreRates, rates_of_store, report_on_store
 from calibration.analyses.success_rate.report import ReportOptions
 from calibration.errors import CalibrationError, InputError, MixedDataError
@@ -26,7 +26,7 @@ FEW = ReportOptions(n_resamples=100)
 UNDEFINED = re.compile(r"\b(?:[Nn]a[Nn]|inf|None)\b")
 
 
-def check_shown(world: World, **options: Any) -> tuple[StoreRates, JudgeAnalysis | None]:
+def check_shown(world: World, **options: Any) -> tuple[StoreRates, JudgeCalibration | None]:
     """Print and serialise every result; nothing undefined may come out as a number."""
     agreed = analyse_agreement(world.store)
     result = rates_of_store(world.store, options=FEW, **options)

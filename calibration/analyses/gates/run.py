@@ -188,7 +188,7 @@ def hold_against_labels(
                     f"of {', '.join(OUTCOMES)}"
                 )
         if trace_id not in outcomes:
-            missing += [f"{labels.path.name} line {row.line}: {trace_id}" for row in rows]
+            missing += [f"{Path(labels.path).name} line {row.line}: {trace_id}" for row in rows]
         elif given:
             said.append(OUTCOMES.index(outcomes[trace_id]))
             shares.append(_shares(given))

@@ -12,22 +12,25 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from calibration.analyses.evidence.data import UNKNOWN, group_names
+from calibration.analyses.evidence.data import UNKNOWN, CalibrationData, group_names
 from calibration.analyses.evidence.from_store import (
     INPUT_COLUMNS,
-    LabelledBatch,
     Part,
     choose_judge,
     drawn_frame,
     human_frame,
-    judged_population,
     known_costs,
     load_batch,
-    refuse_mixture,
     started,
+    with_judge,
 )
 from calibration.analyses.fingerprint import fingerprint, package_version
-from calibration.analyses.judge.calibration import JudgeAnalysis, judge_of, rate_at_credit
+from calibration.analyses.judge.calibration import (
+    CalibrationOptions,
+    JudgeCalibration,
+    calibrate_judge,
+    rate_at_credit,
+)
 from calibration.analyses.success_rate.report import (
     GOES_TO,
     PREVIOUS,
@@ -131,7 +134,7 @@ class StoreRates:
         Every verdict taken as true; None without verdicts.
     human : AgentSuccessRate
         The labelled traces alone.
-    judge : JudgeAnalysis or None
+    judge : JudgeCalibration or None
         The calibration; None without verdicts.
     corrected, corrected_gross : Estimate
         Its headline, or why there is none.
@@ -139,15 +142,14 @@ class StoreRates:
         By the same estimator; of the labelled traces where it has no value.
     """
 
-    loaded: LabelledBatch
+    loaded: CalibrationData
     options: ReportOptions
     design: Design
     judge_id: str | None
     runs: RunCounts
     raw: AgentSuccessRate | None
     human: AgentSuccessRate
-    judge: JudgeAnalysis | None
-    verdicts: pd.DataFrame | None
+    judge: JudgeCalibration | None
     corrected: Estimate
     corrected_gross: Estimate
     class_shares: tuple[Estimate, ...]
@@ -194,22 +196,19 @@ def rates_of_store(
     part = Part(since=since, until=until, workflow=workflow)
     loaded = load_batch(store, batch_id, part=part)
     _refuse(loaded, part, options)
-    judge = raw = verdicts = None
+    judge = raw = None
     corrected = gross = not_estimable(NO_VERDICTS, method="calibration")
     shares: tuple[Estimate, ...] = ()
     if judge_id is not None or not store.judge_frame().empty:
         judge_id = choose_judge(store, judge_id)
-        refuse_mixture(store, judge_id, loaded)
-        verdicts = store.verdict_frame(judge_id)
-        judge = judge_of(
+        loaded = with_judge(store, loaded, judge_id)
+        judge = calibrate_judge(
             loaded,
-            verdicts,
-            judge_id=judge_id,
-            design=design,
-            confidence_level=options.confidence_level,
-            seed=options.seed,
+            CalibrationOptions(
+                design=design, confidence_level=options.confidence_level, seed=options.seed
+            ),
         )
-        raw = _raw(loaded, verdicts, options)
+        raw = _raw(loaded, options)
         corrected, gross, shares = _corrected(judge)
     runs = counted(loaded, loaded.labelled, loaded.human, loaded.weights)
     human = provisional_rate(
@@ -224,14 +223,13 @@ def rates_of_store(
         raw=raw,
         human=human,
         judge=judge,
-        verdicts=verdicts,
         corrected=corrected,
         corrected_gross=gross,
         class_shares=shares or human.class_shares,
     )
 
 
-def _refuse(loaded: LabelledBatch, part: Part, options: ReportOptions) -> None:
+def _refuse(loaded: CalibrationData, part: Part, options: ReportOptions) -> None:
     name = loaded.batch.batch_id
     if loaded.labelled.empty:
         if part == Part():
@@ -248,21 +246,18 @@ def _refuse(loaded: LabelledBatch, part: Part, options: ReportOptions) -> None:
         )
 
 
-def _raw(
-    loaded: LabelledBatch, verdicts: pd.DataFrame, options: ReportOptions
-) -> AgentSuccessRate | None:
+def _raw(loaded: CalibrationData, options: ReportOptions) -> AgentSuccessRate | None:
     """Score the verdicts as if they were true; traces without one are left out."""
-    population = judged_population(loaded, verdicts)
-    judged = population.verdicts < len(OUTCOMES)
+    judged = loaded.verdicts < len(OUTCOMES)
     if not judged.any():
         return None
-    codes = population.verdicts[judged]
+    codes = loaded.verdicts[judged]
     return rate_of_counts(
         counted(loaded, loaded.traces[judged], codes, None), **options.resampling(6)
     )
 
 
-def _corrected(judge: JudgeAnalysis) -> tuple[Estimate, Estimate, tuple[Estimate, ...]]:
+def _corrected(judge: JudgeCalibration) -> tuple[Estimate, Estimate, tuple[Estimate, ...]]:
     result = judge.calibration
     headline = result.headline_estimate
     if headline is None or result.headline is None:
@@ -275,7 +270,7 @@ def _corrected(judge: JudgeAnalysis) -> tuple[Estimate, Estimate, tuple[Estimate
 
 
 def counted(
-    loaded: LabelledBatch,
+    loaded: CalibrationData,
     frame: pd.DataFrame,
     outcomes: NDArray[np.int64] | NDArray[np.float64],
     weights: NDArray[np.float64] | None,
@@ -302,7 +297,7 @@ def named(frame: pd.DataFrame, by: str) -> NDArray[np.object_]:
     return np.array(names, dtype=object)
 
 
-def disputed(loaded: LabelledBatch) -> NDArray[np.bool_]:
+def disputed(loaded: CalibrationData) -> NDArray[np.bool_]:
     """Return which labelled traces have several classes: reviewers differ, nobody has settled."""
     return np.asarray((loaded.human > 0).sum(axis=1) > 1)
 
@@ -521,7 +516,7 @@ def whole_panel(rates: StoreRates) -> CostPanel:
     )
 
 
-def latency(loaded: LabelledBatch) -> Latency | None:
+def latency(loaded: CalibrationData) -> Latency | None:
     """Return the percentiles of latency; None where no trace says how long it took."""
     seconds = loaded.traces["latency_s"].dropna().to_numpy(dtype=np.float64)
     if not seconds.size:
@@ -607,14 +602,13 @@ def sensitivity(rates: StoreRates) -> Iterator[AtOtherWeights]:
     own = tuple(loaded.taxonomy.credit[name] for name in OUTCOMES)
     tables = other_tables(loaded.taxonomy)
     reported = f"as reported ({credit_in_words(own)})"
-    if rates.calibrated and rates.judge is not None and rates.verdicts is not None:
-        population = judged_population(loaded, rates.verdicts)
+    if rates.calibrated and rates.judge is not None:
         yield AtOtherWeights(name=f"corrected, {reported}", credit=own, asr=rates.corrected)
         for name, credit in tables.items():
             yield AtOtherWeights(
                 name=f"corrected, {table_in_words(name, credit)}",
                 credit=credit,
-                asr=rate_at_credit(loaded, population, rates.judge, credit),
+                asr=rate_at_credit(loaded, rates.judge, credit),
             )
     yield AtOtherWeights(name=f"human-only, {reported}", credit=own, asr=rates.human.asr)
     for name, result in rates.human.at_other_credit.items():
@@ -888,7 +882,7 @@ Work = Mapping[str, tuple[WorkItem, ...]]
 Said = dict[tuple[str, str], tuple[list[str], list[str]]]
 
 
-def work_of(loaded: LabelledBatch) -> dict[str, tuple[WorkItem, ...]]:
+def work_of(loaded: CalibrationData) -> dict[str, tuple[WorkItem, ...]]:
     """Return the labelled traces of each class that somebody looks at, oldest first.
 
     A trace whose reviewers differ is in none until it is settled.
@@ -913,7 +907,7 @@ def work_lists(work: Work, weeks: Sequence[str]) -> Iterator[WorkList]:
         )
 
 
-def work_csv(loaded: LabelledBatch, outcome: str, *, models: bool = True) -> str:
+def work_csv(loaded: CalibrationData, outcome: str, *, models: bool = True) -> str:
     """Return the work list of a class as CSV; a text that a spreadsheet would run is guarded.
 
     Without `models` it does not name them.
@@ -924,7 +918,7 @@ def work_csv(loaded: LabelledBatch, outcome: str, *, models: bool = True) -> str
     return as_csv(columns, (_csv_row(row, said, outcome) for row in rows.to_dict("records")))
 
 
-def write_work(loaded: LabelledBatch, folder: Path) -> list[Path]:
+def write_work(loaded: CalibrationData, folder: Path) -> list[Path]:
     """Write one CSV file for each class that somebody looks at.
 
     Returns
@@ -941,7 +935,7 @@ def write_work(loaded: LabelledBatch, folder: Path) -> list[Path]:
     return written
 
 
-def _rows(loaded: LabelledBatch) -> Iterator[tuple[str, pd.DataFrame]]:
+def _rows(loaded: CalibrationData) -> Iterator[tuple[str, pd.DataFrame]]:
     frame = loaded.labelled.assign(
         at=started(loaded.labelled), week=named(loaded.labelled, "week")
     ).astype({"model": object})
@@ -952,7 +946,7 @@ def _rows(loaded: LabelledBatch) -> Iterator[tuple[str, pd.DataFrame]]:
         yield outcome, own.astype(object).where(own.notna(), None)
 
 
-def _said(loaded: LabelledBatch) -> Said:
+def _said(loaded: CalibrationData) -> Said:
     """Return by trace and class what those who gave it wrote and quoted."""
     found: Said = {}
     columns = (loaded.labels[n] for n in ("trace_id", "outcome", "rationale", "evidence"))
@@ -1005,7 +999,7 @@ class StoreReport:
     rates: StoreRates
 
     @property
-    def loaded(self) -> LabelledBatch:
+    def loaded(self) -> CalibrationData:
         """The traces it is about, and their labels."""
         return self.rates.loaded
 
