@@ -89,7 +89,8 @@ def _finite(_context: click.Context, _option: click.Parameter, value: float | No
     "--ceiling",
     type=click.FloatRange(0, 1_000_000, min_open=True),
     callback=_finite,
-    help="Of files: cost ceiling in USD per unit, of every workflow or of --workflow.",
+    help="Of files: cost ceiling in USD per unit, of every workflow or of --workflow; default: the "
+    "taxonomy's.",
 )
 @click.option("--workflow", help="The workflow that --ceiling is for.")
 @click.option(

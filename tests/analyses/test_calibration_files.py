@@ -235,6 +235,20 @@ def test_cost_is_held_to_the_ceiling_of_its_workflow(write: Write) -> None:
     assert "nothing is penalised" in without.notes[0]
 
 
+def test_workflows_of_the_taxonomy_keep_its_ceilings(write: Write) -> None:
+    # support_triage has a ceiling of 0.10: a run of 0.15 loses half; an unknown workflow nothing.
+    said = [f"t{k},complete,{('support_triage', 'other')[k % 2]},.15" for k in range(80)]
+    files = (
+        write("h.csv", rows("trace_id,outcome", *(f"t{k},complete" for k in range(40)))),
+        write("v.csv", rows("trace_id,outcome,workflow,cost_usd", *said)),
+    )
+    raw = calibrated(*files).calibration.estimates["judge_raw"]
+    assert (raw.net.value, raw.gross.value) == (pytest.approx(0.75), pytest.approx(1.0))
+    for given in (Ceilings(otherwise=0.15), Ceilings(by_workflow={"support_triage": 0.15})):
+        raw = calibrated(*files, ceilings=given).calibration.estimates["judge_raw"]
+        assert raw.net.value == pytest.approx(1.0)
+
+
 def test_labels_without_a_verdict_are_set_aside_with_line_and_reason(write: Write) -> None:
     labels = [f"t{k},{'pass' if k % 2 else 'fail'}" for k in range(42)]
     result = calibrated(

@@ -45,15 +45,22 @@ LABEL_COLUMNS = ("trace_id", "reviewer_id", "outcome", "code", "rationale", "evi
 class Ceilings:
     """Cost ceilings per unit: of each workflow, and of every other one.
 
-    `known` are those of the taxonomy, which a ceiling that was given goes before.
+    Parameters
+    ----------
+    by_workflow : mapping of str to float
+    otherwise : float, optional
+        Of workflows without one.
     """
 
     by_workflow: Mapping[str, float] = field(default_factory=dict)
     otherwise: float | None = None
 
-    def of(self, workflow: str) -> float | None:
-        """Return the ceiling of a workflow, None where none was set."""
-        return self.by_workflow.get(workflow, self.otherwise)
+    def of(self, workflow: str, taxonomy: Taxonomy) -> float | None:
+        """Return the ceiling of a workflow: the given one, else the taxonomy's, else None."""
+        given = self.by_workflow.get(workflow, self.otherwise)
+        if given is not None:
+            return given
+        return next((w.ceiling_usd for w in taxonomy.workflows if w.name == workflow), None)
 
 
 def load_tables(
@@ -81,7 +88,7 @@ def load_tables(
     credit : mapping of str to float, optional
         Of every class. Default: the taxonomy's if the classes are its own.
     ceilings : Ceilings, optional
-        Without one nothing is penalised.
+        They go before those of the taxonomy; a workflow without either is not penalised.
     taxonomy : Taxonomy, optional
         Default: the taxonomy of the package.
 
@@ -99,7 +106,7 @@ def load_tables(
     named = _classes(human, judged, classes)
     worth = _credit(named, credit, known)
     tasks = {t: f"\0{rows[0].cluster}" for t, rows in human.rows.items() if rows[0].cluster}
-    traces = _traces(judged, limits, tasks)
+    traces = _traces(judged, limits, known, tasks)
     given = pd.Series([row.outcome or NO_VERDICT for row in judged.rows.values()], dtype=object)
     codes, names = verdict_codes(given, named, NO_CLASS)
     place = {trace_id: k for k, trace_id in enumerate(judged.rows)}
@@ -203,9 +210,12 @@ def _credit(
     return [given[name] for name in classes]
 
 
-def _traces(verdicts: VerdictFile, ceilings: Ceilings, tasks: Mapping[str, str]) -> pd.DataFrame:
+def _traces(
+    verdicts: VerdictFile, ceilings: Ceilings, taxonomy: Taxonomy, tasks: Mapping[str, str]
+) -> pd.DataFrame:
     """Return the columns of the verdict table, None where it says nothing."""
     rows = list(verdicts.rows.values())
+    limits = {name: ceilings.of(name, taxonomy) for name in {row.workflow for row in rows}}
     return pd.DataFrame(
         {
             "trace_id": list(verdicts.rows),
@@ -219,7 +229,7 @@ def _traces(verdicts: VerdictFile, ceilings: Ceilings, tasks: Mapping[str, str])
             ),
             "cost_usd": np.array([row.cost_usd for row in rows], dtype=np.float64),
             "units": [row.units for row in rows],
-            "ceiling_usd": np.array([ceilings.of(row.workflow) for row in rows], dtype=np.float64),
+            "ceiling_usd": np.array([limits[row.workflow] for row in rows], dtype=np.float64),
             "n_steps": np.array([row.steps for row in rows], dtype=np.float64),
             "response_chars": np.array([row.response_chars for row in rows], dtype=np.float64),
             "reason": [row.reason for row in rows],
