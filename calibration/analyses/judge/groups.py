@@ -31,7 +31,6 @@ from calibration.judge_calibration.groups import (
 )
 from calibration.judge_calibration.samples import (
     Design,
-    LabelledSample,
     confusion,
     production_sums,
 )
@@ -138,34 +137,37 @@ def analyse_groups(
     return group_rates(load_judged(store, batch_id, judge_id), options, by=by)
 
 
-def group_rates(data: CalibrationData, options: CalibrationOptions, *, by: str) -> GroupRates:
-    """Estimate the rate of each group and compare them, with one calibration for all.
+def group_rows(
+    data: CalibrationData, options: CalibrationOptions, *, by: str
+) -> tuple[GroupRow, ...]:
+    """Estimate the rate of each group, with one calibration for all: the only rate of a group.
 
-    With open disagreements among the humans every rate and difference is provisional. The seed is
-    for the permutations of the test of equal error rates with few labels.
+    Directly from its own labels where these are enough, else with the error rates of all groups;
+    `data` are those of all groups, also where one of them is looked at. With open disagreements
+    among the humans every rate is provisional.
 
     Raises
     ------
     CalibrationError
         If no trace says what group it is of.
     """
-    of_trace = group_names(data.traces, by)
-    if data.provenance.source == "files" and (of_trace == UNKNOWN).all():
-        raise CalibrationError(f"the verdict file has no column {COLUMN[by]!r}, or it is empty")
-    sample, level = data.sample(options.design), options.confidence_level
-    of_label, known = of_trace[data.at], _in_order(of_trace, by)
-    make = _Estimator(data, sample, options, of_trace)
-    net, gross = ({name: make.group(name, net=kind) for name in known} for kind in (True, False))
-    rows = tuple(
-        GroupRow(
-            name=name,
-            net=make.one(net[name]),
-            gross=make.one(gross[name]),
-            leniency=leniency_of(data, sample, of_label == name, NO_LABELS, level),
-        )
-        for name in known
-    )
+    return _rows(_Groups(data, options, by))
+
+
+def group_rates(data: CalibrationData, options: CalibrationOptions, *, by: str) -> GroupRates:
+    """Estimate the rate of each group as `group_rows`, and compare groups.
+
+    The seed is for the permutations of the test of equal error rates with few labels.
+
+    Raises
+    ------
+    CalibrationError
+        As `group_rows`.
+    """
+    groups = _Groups(data, options, by)
+    rows = _rows(groups)
     leniency = {row.name: row.leniency.estimate for row in rows}
+    sample = groups.sample
     return GroupRates(
         provenance=data.provenance,
         design=options.design,
@@ -174,39 +176,58 @@ def group_rates(data: CalibrationData, options: CalibrationOptions, *, by: str) 
         rates=compare_rates(
             sample.human,
             sample.verdicts,
-            np.unique(of_label, return_inverse=True)[1].astype(np.int64),
+            np.unique(groups.of_trace[data.at], return_inverse=True)[1].astype(np.int64),
             n_verdicts=len(data.verdict_names),
             rng=np.random.default_rng(options.seed),
         ),
         pairs=tuple(
             GroupPair(
-                net=make.two(net[first], net[second]),
-                gross=make.two(gross[first], gross[second]),
+                net=groups.two(first, second, net=True),
+                gross=groups.two(first, second, net=False),
                 leniency_difference=independent_difference(
                     leniency[first], leniency[second], method=GAP_DIFFERENCE, furthest=2.0
                 ),
             )
-            for first, second in _pairs(known, by)
+            for first, second in _pairs([row.name for row in rows], by)
         ),
         seed=options.seed,
         fingerprint=data.fingerprint(
             "judge groups",
             {"by": by, **options.estimation},
-            groups=pd.DataFrame({"trace_id": data.traces["trace_id"], "group": of_trace})
-            .sort_values("trace_id"),
+            groups=pd.DataFrame(
+                {"trace_id": data.traces["trace_id"], "group": groups.of_trace}
+            ).sort_values("trace_id"),
         ),
-    )  # fmt: skip
+    )
 
 
-class _Estimator:
-    """Estimates of groups with the error rates of all of them."""
+def _rows(groups: "_Groups") -> tuple[GroupRow, ...]:
+    data, of_label = groups.data, groups.of_trace[groups.data.at]
+    return tuple(
+        GroupRow(
+            name=name,
+            net=groups.one(name, net=True),
+            gross=groups.one(name, net=False),
+            leniency=leniency_of(
+                data, groups.sample, of_label == name, NO_LABELS, groups.confidence_level
+            ),
+        )
+        for name in _in_order(groups.of_trace, groups.by)
+    )
 
-    def __init__(
-        self, data: CalibrationData, sample: LabelledSample, options: CalibrationOptions,
-        of_trace: NDArray[np.str_],
-    ) -> None:  # fmt: skip
-        self.data, self.sample, self.of_trace = data, sample, of_trace
+
+class _Groups:
+    """The traces of each group, and estimates of groups with the error rates of all of them."""
+
+    def __init__(self, data: CalibrationData, options: CalibrationOptions, by: str) -> None:
+        self.data, self.by = data, by
+        self.of_trace = group_names(data.traces, by)
+        if data.provenance.source == "files" and (self.of_trace == UNKNOWN).all():
+            raise CalibrationError(f"the verdict file has no column {COLUMN[by]!r}, or it is empty")
+        self.sample = sample = data.sample(options.design)
+        self.confidence_level = options.confidence_level
         self.counted = data.production(options.design)
+        self._made: dict[tuple[str, bool], Group] = {}
         self.table = confusion(
             sample.human, sample.verdicts, n_verdicts=len(data.verdict_names),
             weights=sample.weights,
@@ -218,8 +239,13 @@ class _Estimator:
             "confidence_level": options.confidence_level,
         }
 
-    def group(self, name: str, *, net: bool) -> Group:
+    def _group(self, name: str, *, net: bool) -> Group:
         """Return the traces of a group as the estimators take them."""
+        if (name, net) not in self._made:
+            self._made[name, net] = self._make(name, net)
+        return self._made[name, net]
+
+    def _make(self, name: str, net: bool) -> Group:
         data, sample = self.data, self.sample
         penalties = data.penalties if net else np.zeros(len(data.penalties))
         of = self.of_trace == name
@@ -240,14 +266,15 @@ class _Estimator:
             clusters=None if clusters is None else clusters[labels],
         )
 
-    def one(self, group: Group) -> GroupEstimate:
+    def one(self, name: str, *, net: bool) -> GroupEstimate:
         """Estimate the rate of one group."""
-        found = estimate_group(group, self.table, **self.options)
+        found = estimate_group(self._group(name, net=net), self.table, **self.options)
         return replace(found, estimate=self._provisional(found.estimate))
 
-    def two(self, first: Group, second: Group) -> Comparison:
+    def two(self, first: str, second: str, *, net: bool) -> Comparison:
         """Compare two groups."""
-        found = compare_groups(first, second, self.table, **self.options)
+        sides = self._group(first, net=net), self._group(second, net=net)
+        found = compare_groups(*sides, self.table, **self.options)
         return replace(found, difference=self._provisional(found.difference))
 
     def _provisional(self, found: Estimate) -> Estimate:
