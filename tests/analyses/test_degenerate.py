@@ -35,7 +35,7 @@ def check_shown(world: World, **options: Any) -> tuple[StoreRates, JudgeCalibrat
     judged = result.judge
     if judged is not None:
         printed += calibration_text.result(judged)
-        data.append(to_json.of_store(judged))
+        data.append(to_json.result(judged))
     for line in printed:
         assert not UNDEFINED.search(line), line
     for item in data:
