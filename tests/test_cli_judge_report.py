@@ -1,4 +1,4 @@
-"""The full report on a judge: its order, its parts, and that store and files say the same."""
+"""The full report on a judge: its order and its parts."""
 
 import json
 from collections.abc import Callable
@@ -147,58 +147,19 @@ def test_what_cannot_be_computed_hides_no_calibration(world: World, run: Run) ->
     assert "no judge 'x'" in run(*words[:-1], "x", code=2).stderr
 
 
-def flat(item: Any, path: str = "") -> dict[str, Any]:
-    """Return every value of nested JSON by its path; sums in another order differ in rounding."""
-    if isinstance(item, dict | list):
-        pairs = item.items() if isinstance(item, dict) else enumerate(item)
-        return {k: v for at, inner in pairs for k, v in flat(inner, f"{path}/{at}").items()}
-    return {path: round(item, 10) if isinstance(item, float) else item}
-
-
-def as_files(world: World, tmp_path: Path) -> list[object]:
-    """Write what the store holds as a file of labels and one of verdicts of both judges."""
-    store = world.store
-    labels = store.label_frame(world.batch_id)
-    labels = labels.rename(columns={"reviewer_id": "reviewer"})
-    labels[["trace_id", "reviewer", "outcome"]].to_csv(tmp_path / "h.csv", index=False)
-    frame = store.trace_frame().set_index("trace_id")
-    chars = {t.trace_id: len(t.response or "") for t in store.for_review(list(frame.index))}
-    rows = ["trace_id,outcome,workflow,model,judge,sample,steps,response_chars"]
-    for judge in ("v1", "v2"):
-        for name, sample, outcome in store.verdict_samples(judge)[
-            ["trace_id", "sample", "outcome"]
-        ].itertuples(index=False):
-            of = frame.loc[name]
-            rows.append(
-                f"{name},{outcome},{of['workflow']},{of['model']},{judge},{sample},"
-                f"{of['n_steps']},{chars[name]}"
-            )
-    (tmp_path / "v.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
-    return ["--human", tmp_path / "h.csv", "--verdicts", tmp_path / "v.csv", "--judge", "v2"]
-
-
-def test_files_say_what_the_store_says(world: World, run: Run, tmp_path: Path) -> None:
-    files = as_files(world, tmp_path)
-    more = ["--against", "v1", "--by", "model", "--judge-family", "gpt", "--json"]
-    of_files = data(run(*files, *more))
-    of_store = data(run(*in_store(world), *more))
-    for report in (of_files, of_store):
-        for part in ("diagnostics", "groups", "drift"):
-            del report[part]["fingerprint"]
-        del report["diagnostics"]["missing"]
-        for item in report["diagnostics"]["disagreements"]:
-            del item["evidence"], item["labels"]
-    for part in ("diagnostics", "groups", "drift", "judge", "estimates"):
-        assert flat(of_files[part]) == flat(of_store[part]), part
-
-
-def test_several_judges_in_a_file_must_be_told_apart(
-    world: World, run: Run, tmp_path: Path
-) -> None:
-    files = as_files(world, tmp_path)
-    assert "name one of them with --judge ('v1', 'v2')" in run(*files[:-2], code=2).stderr
-    assert "no judge 'v9'; there are v1, v2" in run(*files[:-1], "v9", code=2).stderr
-    assert "must differ" in run(*files, "--against", "v2", code=2).stderr
+def test_several_judges_in_a_file_must_be_told_apart(run: Run, tmp_path: Path) -> None:
+    said = [f"t{k},{'ab'[k % 2]},{judge}" for judge in ("v1", "v2") for k in range(60)]
+    (tmp_path / "v.csv").write_text("\n".join(["trace_id,outcome,judge", *said]))
+    (tmp_path / "h.csv").write_text(
+        "\n".join(["trace_id,outcome", *(f"t{k},{'ab'[k % 2]}" for k in range(40))])
+    )
+    words = [
+        "--human", tmp_path / "h.csv", "--verdicts", tmp_path / "v.csv", "--credit", "a=1,b=0",
+    ]  # fmt: skip
+    assert "name one of them with --judge ('v1', 'v2')" in run(*words, code=2).stderr
+    words.append("--judge")
+    assert "no judge 'v9'; there are v1, v2" in run(*words, "v9", code=2).stderr
+    assert "must differ" in run(*words, "v2", "--against", "v2", code=2).stderr
 
 
 def test_another_verdict_file_to_compare_with(run: Run, tmp_path: Path) -> None:

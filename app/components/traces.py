@@ -9,7 +9,8 @@ from app.components.tables import NOTHING, Picks, cell_of
 from app.desk.data import bounded_text
 from app.desk.plain import trace_as_text
 from calibration.analyses.agreement.traces import TraceSet
-from calibration.analyses.evidence.consensus import GivenLabel, labelled_trace
+from calibration.analyses.evidence.consensus import labelled_trace
+from calibration.analyses.evidence.data import Label
 from calibration.errors import CalibrationError
 from calibration.store import Store
 
@@ -65,7 +66,7 @@ def opened(
         return
     trace_id = found.trace_ids[row]
     try:
-        shown = labelled_trace(store, batch_id, trace_id)
+        trace, shown = labelled_trace(store, batch_id, trace_id)
     except CalibrationError as error:
         st.text(str(error))
         return
@@ -87,12 +88,12 @@ def opened(
             st.markdown("#### What was said of it")
             if also is not None:
                 also(trace_id)
-            if shown.settled is not None:
-                st.text(f"Adjudicated: {shown.settled}")
+            if shown.consensus is not None:
+                st.text(f"Adjudicated: {shown.consensus}")
             for label in shown.labels:
                 _label(label, names)
         with left:
-            trace_as_text(shown.trace)
+            trace_as_text(trace)
 
 
 def _open(picks: Picks, row: int) -> None:
@@ -101,14 +102,16 @@ def _open(picks: Picks, row: int) -> None:
     }
 
 
-def _label(label: GivenLabel, names: Mapping[str, str]) -> None:
+def _label(label: Label, names: Mapping[str, str]) -> None:
     with st.container(border=True):
-        who = names.get(label.reviewer_id, label.reviewer_id)
+        who = names.get(label.reviewer, label.reviewer)
         if label.outcome is None:
             st.text(f"{who}: skipped ({bounded_text(label.reason or 'no reason given')})")
             return
         st.text(f"{who}: {label.outcome}")
-        st.caption(" \u2192 ".join(f"{asked} {given}" for asked, given in label.answers.items()))
+        st.caption(
+            " \u2192 ".join(f"{asked} {given}" for asked, given in (label.answers or {}).items())
+        )
         st.text("Rationale: " + bounded_text(label.rationale or "none given"))
         quotes((part.step_id, part.quote) for part in label.evidence)
         if label.confidence is not None:

@@ -4,19 +4,15 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from calibration.analyses.reference_traces import is_reference
 from calibration.errors import CalibrationError, InputError, LabelRefusedError
 from calibration.records import (
-    CONFIDENCES,
-    GRADES,
     NO_VERDICT,
     OUTCOMES,
     SOURCE_JUDGE,
-    Evidence,
     LabelDraft,
     SetAside,
     Verdict,
@@ -29,17 +25,11 @@ from calibration.store import (
     clean_tags,
     import_token,
 )
-from calibration.tables.rows import (
-    Row,
-    as_csv,
-    evidence_fields,
-    guard,
-    outcome_field,
-    read_rows,
-    text_field,
-)
+from calibration.tables.labels import LabelRow, VerdictRow, label_rows, verdict_rows
+from calibration.tables.rows import as_csv, guard, located, none_of
 from calibration.taxonomy import Taxonomy
 from calibration.trace_formats import ImportSettings, Parsed, Preview, detect, preview, read_traces
+from calibration.trace_formats.fields import wrong
 
 REFERENCE = (
     "a trace of the reference dataset; those are for practice and no part of a rate: "
@@ -222,10 +212,7 @@ def _grades(read: FilesRead, done: ImportResult[str]) -> Iterator[Verdict]:
 
 
 def import_verdicts(store: Store, path: Path, *, judge_id: str) -> ImportResult[str]:
-    """Store the verdicts of a CSV or JSONL file.
-
-    Columns: trace_id, outcome; optional reason, sample, grade (1 to 5), and what the judge quotes:
-    evidence_step and evidence_quote, or in JSONL `evidence`, a list of {step_id, quote}.
+    """Store the verdicts of a CSV, JSONL or Parquet file, with the columns of `verdict_rows`.
 
     Raises
     ------
@@ -240,16 +227,16 @@ def import_verdicts(store: Store, path: Path, *, judge_id: str) -> ImportResult[
             f"with the traces), got {judge_id!r}"
         )
     verdicts = []
-    for line, row in read_rows(path, required=("trace_id", "outcome")):
+    for row in verdict_rows(path, required=("outcome",)):
         verdicts.append(
             Verdict(
                 judge_id=judge_id.strip(),
-                trace_id=str(row["trace_id"]).strip(),
-                outcome=outcome_field(row, (*OUTCOMES, NO_VERDICT), path=path, line=line),
-                sample=_whole(row.get("sample"), path, line),
-                reason=text_field(row, "reason", path=path, line=line),
-                evidence=evidence_fields(row, path=path, line=line),
-                grade=_grade(row.get("grade"), path, line),
+                trace_id=row.trace_id,
+                outcome=_class_of(path, row, (*OUTCOMES, NO_VERDICT)),
+                sample=row.sample,
+                reason=row.reason,
+                evidence=row.evidence,
+                grade=row.grade,
             )
         )
     done = store.add_verdicts(verdicts)
@@ -261,34 +248,15 @@ def import_verdicts(store: Store, path: Path, *, judge_id: str) -> ImportResult[
     return done
 
 
-def _grade(value: Any, path: Path, line: int) -> int | None:
-    if value is None or value == "":
-        return None
-    if isinstance(value, bool) or str(value) not in map(str, GRADES):
-        raise InputError(
-            f"{path}, line {line}, field 'grade': must be a whole number from 1 to 5, got "
-            f"{value!r:.80}"
-        )
-    return int(value)
-
-
-def _whole(value: Any, path: Path, line: int) -> int:
-    if value is None or value == "":
-        return 0
-    if not isinstance(value, bool | float):
-        try:
-            number = int(value)
-        except (TypeError, ValueError):
-            number = -1
-        if 0 <= number < 2**31:
-            return number
-    raise InputError(
-        f"{path}, line {line}, field 'sample': must be a whole number from 0 up, got {value!r:.80}"
-    )
+def _class_of(path: Path, row: LabelRow | VerdictRow, known: Sequence[str]) -> str:
+    if row.outcome not in known:
+        with located(path, row.line):
+            raise none_of("outcome", row.outcome, known)
+    return row.outcome
 
 
 def import_labels(store: Store, path: Path, *, batch_id: str) -> ImportResult[tuple[str, str]]:
-    """Store the labels of a CSV or JSONL file: trace_id, reviewer, outcome, optional rest.
+    """Store the labels of a CSV, JSONL or Parquet file, with the columns of `label_rows`.
 
     Tags are parted by semicolons; `sub_goals` is a JSON object of states by sub-goal id.
 
@@ -300,17 +268,22 @@ def import_labels(store: Store, path: Path, *, batch_id: str) -> ImportResult[tu
         If no label is for a trace of the batch.
     """
     taxonomy = store.taxonomy()
-    rows = list(read_rows(path, required=LABEL_COLUMNS[:3]))
-    checked = [_checked(path, line, row) for line, row in rows]
+    rows = list(label_rows(path, required=LABEL_COLUMNS[1:3]))
+    names = [_reviewer(path, row) for row in rows]
+    marks = [_marks(path, row) for row in rows]
+    for row in rows:
+        _class_of(path, row, tuple(taxonomy.credit))
     people: dict[str, str] = {}
-    for (line, _), row in zip(rows, checked, strict=True):
-        name = str(row["reviewer"])
+    for row, name in zip(rows, names, strict=True):
         if name not in people:
             try:
                 people[name] = store.add_reviewer(name).reviewer_id
             except InputError as error:
-                raise InputError(f"{path}, line {line}, field 'reviewer': {error}") from error
-    drafts = [_draft(taxonomy, batch_id, people[str(row["reviewer"])], row) for row in checked]
+                raise InputError(f"{path}, line {row.line}, field 'reviewer': {error}") from error
+    drafts = [
+        _draft(taxonomy, batch_id, people[name], row, *of)
+        for row, name, of in zip(rows, names, marks, strict=True)
+    ]
     done = store.import_labels(batch_id, drafts)
     if drafts and not (done.imported or done.already_there or done.changed):
         raise CalibrationError(
@@ -320,71 +293,50 @@ def import_labels(store: Store, path: Path, *, batch_id: str) -> ImportResult[tu
     return done
 
 
-def _checked(path: Path, line: int, row: Row) -> Row:
-    """Return a row with every field as it will be stored."""
-    texts = {
-        name: text_field(row, name, path=path, line=line)
-        for name in ("rationale", "evidence_step", "evidence_quote")
-    }
-    name = " ".join(str(row["reviewer"]).split())
+def _reviewer(path: Path, row: LabelRow) -> str:
+    name = " ".join(row.reviewer.split())
     if not any(map(str.isalnum, name)) or len(name) > 80:
-        raise InputError(
-            f"{path}, line {line}, field 'reviewer': must have 1 to 80 letters or digits, "
-            f"got {name!r:.100}"
-        )
-    outcome = outcome_field(row, OUTCOMES, path=path, line=line)
-    return (
-        {"trace_id": str(row["trace_id"]).strip(), "reviewer": name, "outcome": outcome}
-        | texts
-        | _checked_marks(path, line, row)
-    )
+        with located(path, row.line):
+            raise wrong("reviewer", "must have 1 to 80 letters or digits", name)
+    return name
 
 
-def _checked_marks(path: Path, line: int, row: Row) -> Row:
-    """Return confidence, tags and sub-goals of a row; a list or an object may stand as itself."""
-    tags, given = row.get("tags") or (), row.get("sub_goals") or "{}"
-    at = "confidence"
+def _marks(path: Path, row: LabelRow) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Return tags and sub-goals; a list or an object may stand as itself."""
+    tags, given, at = row.tags or (), row.sub_goals or "{}", "tags"
     try:
-        confidence = _confidence(row.get(at))
-        at = "tags"
-        cleaned = clean_tags([tags] if isinstance(tags, str) else list(map(str, tags)))
+        cleaned = clean_tags(list(map(str, tags)) if isinstance(tags, list) else [str(tags or "")])
         at = "sub_goals"
         sub_goals = json.loads(given) if isinstance(given, str) else given
         if not isinstance(sub_goals, dict):
             raise ValueError(f"must be an object, got {given!r:.80}")
         check_sub_goals(sub_goals, sub_goals)
     except (LabelRefusedError, ValueError, TypeError) as error:
-        raise InputError(f"{path}, line {line}, field {at!r}: {error}") from error
-    return {"confidence": confidence, "tags": cleaned, "sub_goals": sub_goals}
+        raise InputError(f"{path}, line {row.line}, field {at!r}: {error}") from error
+    return cleaned, sub_goals
 
 
-def _confidence(value: Any) -> int | None:
-    if value is None or value == "":
-        return None
-    if isinstance(value, bool) or str(value) not in map(str, CONFIDENCES):
-        raise ValueError(f"must be 1, 2 or 3, got {value!r:.80}")
-    return int(value)
-
-
-def _draft(taxonomy: Taxonomy, batch_id: str, reviewer_id: str, row: Row) -> LabelDraft:
-    evidence = Evidence(step_id=row["evidence_step"] or "", quote=row["evidence_quote"] or "")
+def _draft(
+    taxonomy: Taxonomy, batch_id: str, reviewer_id: str, row: LabelRow,
+    tags: tuple[str, ...], sub_goals: dict[str, str],
+) -> LabelDraft:  # fmt: skip
     return LabelDraft(
         client_token=import_token(
-            batch_id, taxonomy.version, reviewer_id, row["trace_id"], row["outcome"]
+            batch_id, taxonomy.version, reviewer_id, row.trace_id, row.outcome
         ),
-        trace_id=row["trace_id"],
+        trace_id=row.trace_id,
         reviewer_id=reviewer_id,
         batch_id=batch_id,
-        answers=taxonomy.answers_for(row["outcome"]),
-        rationale=row["rationale"],
-        evidence=(evidence,) if evidence.quote else (),
-        confidence=row["confidence"],
-        tags=row["tags"],
-        sub_goals=row["sub_goals"],
+        answers=taxonomy.answers_for(row.outcome),
+        rationale=row.rationale,
+        evidence=row.evidence,
+        confidence=row.confidence,
+        tags=tags,
+        sub_goals=sub_goals,
     )
 
 
-def label_rows(store: Store, batch_id: str) -> list[dict[str, str]]:
+def stored_label_rows(store: Store, batch_id: str) -> list[dict[str, str]]:
     """Return the current labels of a batch as rows that `import_labels` reads back."""
     names = {r.reviewer_id: r.name for r in store.reviewers()}
     frame = store.label_frame(batch_id)

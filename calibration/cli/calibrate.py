@@ -2,25 +2,22 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from calibration.analyses.evidence.data import BY
-from calibration.analyses.evidence.from_files import Ceilings
-from calibration.analyses.judge.calibration import Choices, read_tables
-from calibration.analyses.judge.report import (
-    Wanted,
-    report_on_files,
-    report_on_store,
-    report_on_tables,
-)
+from calibration.analyses.evidence.from_files import Ceilings, load_tables
+from calibration.analyses.evidence.from_tables import read_tables
+from calibration.analyses.judge.calibration import CalibrationOptions
+from calibration.analyses.judge.report import report_on, report_on_store
 from calibration.cli.stores import open_to_read
 from calibration.cli.terminal import print_json, print_lines, with_batch, with_json, with_store
 from calibration.errors import CalibrationError, InputError
 from calibration.judge_calibration.samples import Design
 from calibration.reporting.sections import judge as text
-from calibration.tables.labels import read_ceilings, read_human_labels, read_verdicts
+from calibration.tables.labels import read_ceilings, read_verdicts
 
 FILE = click.Path(path_type=Path)
 
@@ -92,7 +89,8 @@ def _finite(_context: click.Context, _option: click.Parameter, value: float | No
     "--ceiling",
     type=click.FloatRange(0, 1_000_000, min_open=True),
     callback=_finite,
-    help="Of files: cost ceiling in USD per unit, of every workflow or of --workflow.",
+    help="Of files: cost ceiling in USD per unit, of every workflow or of --workflow; default: the "
+    "taxonomy's.",
 )
 @click.option("--workflow", help="The workflow that --ceiling is for.")
 @click.option(
@@ -147,11 +145,10 @@ def calibrate(
     asr calibrate --human labels.csv --verdicts verdicts.csv --design reference --ceiling 0.05
     asr calibrate --counts tables.json --json
     """
-    choices = Choices(
+    options = CalibrationOptions(
         design=design or "production", pseudo_count=pseudo_count, confidence_level=confidence,
-        seed=seed,
+        seed=seed, diagnostics=not brief, by=by, against=against, judge_family=judge_family,
     )  # fmt: skip
-    wanted = Wanted(diagnostics=not brief, by=by, against=against, judge_family=judge_family)
     of_files: dict[str, object] = {
         "--classes": classes, "--credit": credit, "--ceilings": ceilings, "--ceiling": ceiling,
         "--workflow": workflow,
@@ -166,24 +163,25 @@ def calibrate(
             "--by": by, "--against": against, "--judge-family": judge_family,
         }  # fmt: skip
         _refuse(traces, "not for --counts, which knows no traces")
-        report = report_on_tables(read_tables(counts), choices, wanted)
+        data, counted_design = read_tables(counts)
+        report = report_on(data, replace(options, design=counted_design))
     elif human is not None or verdicts is not None:
         if human is None or verdicts is None:
             raise InputError("--human and --verdicts are needed together")
         _refuse({"--batch": batch_id}, "for the store, not for files")
-        report = report_on_files(
-            read_human_labels(human),
+        data = load_tables(
+            human,
             read_verdicts(verdicts, judge=judge_id),
-            choices,
-            wanted,
+            design=options.design,
             classes=None if classes is None else classes.split(","),
             credit=credit,
             ceilings=_ceilings(ceilings, ceiling, workflow),
         )
+        report = report_on(data, options)
     else:
         _refuse(of_files, "for --human and --verdicts, not for the store")
         with open_to_read(path) as store:
-            report = report_on_store(store, batch_id, judge_id, choices, wanted)
+            report = report_on_store(store, batch_id, judge_id, options)
     if as_data:
         print_json(text.as_json(report))
     else:

@@ -162,7 +162,7 @@ def export_labels(path: Path, batch_id: str | None, output: Path | None) -> None
     if output is not None and path.exists() and output.exists() and output.samefile(path):
         raise InputError(f"{output}: is the store itself; choose another file for --output")
     with open_to_read(path) as store:
-        rows = imports.label_rows(store, choose_batch(store, batch_id).batch_id)
+        rows = imports.stored_label_rows(store, choose_batch(store, batch_id).batch_id)
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, fieldnames=imports.LABEL_COLUMNS)
     writer.writeheader()

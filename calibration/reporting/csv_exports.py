@@ -13,10 +13,11 @@ import pyarrow.parquet as pq
 
 from calibration.analyses.agreement.analysis import AgreementAnalysis
 from calibration.analyses.agreement.traces import TraceSet, rated_traces
+from calibration.analyses.evidence.data import Label, ReviewedTrace
 from calibration.analyses.judge.class_probabilities import CalibratedLabels
-from calibration.analyses.judge.disagreements import Said
-from calibration.analyses.judge.traces import JudgedTrace, JudgedTraces
+from calibration.analyses.judge.traces import JudgedTraces
 from calibration.errors import InputError
+from calibration.records import Evidence
 from calibration.reporting.to_json import Json, estimate
 from calibration.reporting.to_json import agreement as as_json
 from calibration.tables.rows import Row, as_csv
@@ -78,9 +79,9 @@ def agreement_traces_csv(result: AgreementAnalysis, chosen: TraceSet) -> str:
             "entropy_bits": of.entropy,
             "costs_alpha": of.cost,
             "question": of.question,
-            "adjudicated": of.settled,
+            "adjudicated": of.consensus,
             "week": of.week,
-            **{f"class by {who}": of.labels.get(who) for who in result.reviewers},
+            **{f"class by {who}": of.classes.get(who) for who in result.reviewers},
         }
         for of in rated_traces(result, chosen)
     ]
@@ -108,7 +109,7 @@ def judge_traces_csv(judged: JudgedTraces, chosen: TraceSet) -> str:
     return as_csv([*COLUMNS, *said], rows)
 
 
-def human_side(of: JudgedTrace) -> str:
+def human_side(of: ReviewedTrace) -> str:
     """Return the class of a trace, or the classes with their shares.
 
     A trace on which reviewers differ and nobody has settled it has several.
@@ -118,7 +119,7 @@ def human_side(of: JudgedTrace) -> str:
     return ", ".join(f"{name} {share:.2g}" for name, share in of.human.items())
 
 
-def _row(trace_id: str, of: JudgedTrace | None, people: list[str]) -> Row:
+def _row(trace_id: str, of: ReviewedTrace | None, people: list[str]) -> Row:
     row: Row = dict.fromkeys(COLUMNS)
     row["trace_id"] = trace_id
     row |= {f"{what} of {who}": None for who in people for what in ("class", "reason", "evidence")}
@@ -133,18 +134,18 @@ def _row(trace_id: str, of: JudgedTrace | None, people: list[str]) -> Row:
         "judge_reason": of.reason,
         "judge_evidence": _quoted(of.evidence),
     }
-    if of.differs is not None:
+    if of.differs:
         row |= {
-            "question": of.differs.question,
-            "credit_difference": of.differs.credit_difference,
-            "moves": of.differs.moves,
+            "question": of.question,
+            "credit_difference": of.credit_difference,
+            "moves": of.moves,
         }
     for said in of.labels:
         row |= _said(said)
     return row
 
 
-def _said(said: Said) -> Row:
+def _said(said: Label) -> Row:
     return {
         f"class of {said.reviewer}": said.outcome,
         f"reason of {said.reviewer}": said.rationale,
@@ -152,8 +153,8 @@ def _said(said: Said) -> Row:
     }
 
 
-def _quoted(evidence: tuple[dict[str, str], ...]) -> str | None:
-    return "\n".join(f"{part['step_id']}: {part['quote']}" for part in evidence) or None
+def _quoted(evidence: tuple[Evidence, ...]) -> str | None:
+    return "\n".join(f"{part.step_id}: {part.quote}" for part in evidence) or None
 
 
 def about(labels: CalibratedLabels) -> Json:

@@ -11,17 +11,13 @@ from calibration.agreement.disagreement import PairPrevalence, Share
 from calibration.agreement.study import Study
 from calibration.analyses.agreement.analysis import AgreementAnalysis, ReviewerProfile
 from calibration.analyses.agreement.ratings import RatingsAgreement
-from calibration.analyses.agreement.recommendations import NextStep, next_steps
+from calibration.analyses.agreement.recommendations import Recommendation, next_steps
 from calibration.analyses.demo import Demo
+from calibration.analyses.evidence.data import ReviewedTrace
 from calibration.analyses.imports import ImportReport
-from calibration.analyses.judge.calibration import (
-    Calibrated,
-    FileCalibration,
-    JudgeAnalysis,
-    TableCalibration,
-)
-from calibration.analyses.judge.diagnostics import Diagnostics
-from calibration.analyses.judge.drift import Drift
+from calibration.analyses.judge.calibration import JudgeCalibration
+from calibration.analyses.judge.diagnostics import JudgeDiagnostics
+from calibration.analyses.judge.drift import JudgeDrift
 from calibration.analyses.judge.groups import GroupRates
 from calibration.analyses.success_rate.report import (
     Change,
@@ -375,7 +371,7 @@ def agreement(result: AgreementAnalysis) -> Json:
         "by_task": None if result.by_task is None else estimate(result.by_task),
         "weighted_to_production": {n: estimate(e) for n, e in result.weighted.items()} or None,
         "cluster": result.cluster,
-        "disputed": [asdict(disputed) for disputed in result.disputed],
+        "disputed": [_disputed(of) for of in result.disputed],
         "next_steps": [_step(step) for step in next_steps(result)],
         "latent_truth_status": result.truth.status,
         "unplanned": result.unplanned,
@@ -387,7 +383,18 @@ def agreement(result: AgreementAnalysis) -> Json:
     }
 
 
-def _step(step: NextStep) -> Json:
+def _disputed(of: ReviewedTrace) -> Json:
+    return {
+        "trace_id": of.trace_id,
+        "labels": of.classes,
+        "question": of.question,
+        "cost": of.cost,
+        "entropy": of.entropy,
+        "adjudicated": of.adjudicated,
+    }
+
+
+def _step(step: Recommendation) -> Json:
     return {
         "kind": step.kind,
         "what": step.what,
@@ -583,7 +590,7 @@ def tested(found: MeanAgainstZero) -> Json:
     return estimate(found.estimate) | {"p_value": found.p_value}
 
 
-def diagnostics(result: Diagnostics) -> Json:
+def diagnostics(result: JudgeDiagnostics) -> Json:
     """Return the diagnostics of a judge; disagreements all of them."""
     return {
         "ceiling": {
@@ -603,7 +610,7 @@ def diagnostics(result: Diagnostics) -> Json:
             for name, q in result.nodes.items()
         },
         "errors_without_verdict": result.errors.get(None, 0.0),
-        "disagreements": [asdict(item) for item in result.disagreements],
+        "disagreements": [_reviewed(item) for item in result.disagreements],
         "leniency": tested(result.leniency),
         "leniency_by": {
             by: {
@@ -631,6 +638,27 @@ def diagnostics(result: Diagnostics) -> Json:
     }
 
 
+def _reviewed(of: ReviewedTrace) -> Json:
+    parts = ("trace_id", "workflow", "agent", "verdict", "human", "adjudicated")
+    return {name: getattr(of, name) for name in parts} | {
+        "labels": [
+            {
+                "reviewer": label.reviewer,
+                "outcome": label.outcome,
+                "rationale": label.rationale,
+                "evidence": [asdict(part) for part in label.evidence],
+            }
+            for label in of.labels
+        ],
+        "reason": of.reason,
+        "evidence": [asdict(part) for part in of.evidence],
+        "question": of.question,
+        "credit_difference": of.credit_difference,
+        "weight": of.weight,
+        "moves": of.moves,
+    }
+
+
 def _by_name(names: Sequence[str], found: Sequence[Estimate]) -> Json:
     return {name: estimate(e) for name, e in zip(names, found, strict=False)}
 
@@ -644,7 +672,7 @@ def _node(found: NodeQuality) -> Json:
     }
 
 
-def drift(result: Drift) -> Json:
+def drift(result: JudgeDrift) -> Json:
     """Return how two judges differ."""
     humans = result.against_humans
     return {
@@ -734,7 +762,7 @@ def ordinal(found: OrdinalAgreement) -> Json:
     }
 
 
-def calibrated(result: Calibrated) -> Json:
+def calibrated(result: JudgeCalibration) -> Json:
     """Return what holds wherever labels and verdicts came from."""
     calibration = result.calibration
     estimates = calibration.estimates
@@ -758,7 +786,7 @@ def calibrated(result: Calibrated) -> Json:
             "counts": calibration.confusion.table.tolist(),
         },
         "human": None if result.human is None else asdict(result.human),
-        "disagreements": list(result.disagreements),
+        "disagreements": [_differing(of) for of in result.disagreements],
         "without_reviewer": result.without_reviewer,
         "skipped": result.skipped,
         "if_skipped": None if result.if_skipped is None else list(result.if_skipped),
@@ -771,33 +799,37 @@ def calibrated(result: Calibrated) -> Json:
     }
 
 
-def result(found: Calibrated) -> Json:
-    """Return a calibration with where its labels and verdicts came from."""
-    if isinstance(found, JudgeAnalysis):
-        return of_store(found)
-    if isinstance(found, FileCalibration):
-        files = {"human_file": found.human_file, "verdict_file": found.verdict_file}
-        return {**files, **calibrated(found)}
-    if isinstance(found, TableCalibration):
-        return {"file": found.file, **calibrated(found)}
-    return calibrated(found)
-
-
-def of_store(result: JudgeAnalysis) -> Json:
-    """Return the calibration of a judge of the store."""
+def _differing(of: ReviewedTrace) -> Json:
+    reasons = {label.reviewer: label.rationale for label in of.labels if label.rationale}
     return {
-        "judge_id": result.judge_id,
-        "batch_id": result.batch_id,
-        "simulated": result.simulated,
-        **calibrated(result),
+        "trace_id": of.trace_id,
+        "verdict": of.verdict,
+        "labels": of.classes,
+        "rationales": reasons,
     }
 
 
-def _by_class(result: Calibrated, shares: tuple[Estimate, ...]) -> Json:
+def result(found: JudgeCalibration) -> Json:
+    """Return a calibration with where its labels and verdicts came from."""
+    of = found.provenance
+    if of.source == "store":
+        said: Json = {
+            "judge_id": of.judge_id,
+            "batch_id": of.batch_id,
+            "simulated": of.simulated,
+        }
+    elif of.source == "files":
+        said = {"human_file": of.labels, "verdict_file": of.verdicts}
+    else:
+        said = {"file": of.verdicts}
+    return {**said, **calibrated(found)}
+
+
+def _by_class(result: JudgeCalibration, shares: tuple[Estimate, ...]) -> Json:
     return dict(zip(result.classes, map(estimate, shares), strict=True))
 
 
-def _quality(result: Calibrated) -> Json:
+def _quality(result: JudgeCalibration) -> Json:
     quality = result.calibration.judge
     return {
         "kappa": estimate(quality.kappa),

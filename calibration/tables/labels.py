@@ -1,16 +1,30 @@
-"""Human labels, verdicts and ceilings as files: CSV, JSONL or Parquet."""
+"""Human labels, verdicts and ceilings as tables: CSV, JSONL, Parquet, or a pandas frame."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
-from calibration.errors import InputError
-from calibration.records import NO_VERDICT, Evidence
-from calibration.tables.rows import Row, any_rows, evidence_fields, said_as_text
-from calibration.trace_formats.fields import FieldError, moment, number, whole, wrong
+import pandas as pd
 
-YES, NO = ("true", "yes", "1"), ("", "false", "no", "0")
+from calibration.errors import InputError
+from calibration.records import CONFIDENCES, GRADES, NO_VERDICT, Evidence
+from calibration.tables.rows import (
+    Row,
+    any_rows,
+    cell_evidence,
+    cell_flag,
+    cell_moment,
+    cell_number,
+    cell_text,
+    cell_whole,
+    cell_words,
+    located,
+    place_of,
+)
+from calibration.trace_formats.fields import FieldError
+
+Source = Path | pd.DataFrame
 
 MAX_USD = 1_000_000
 
@@ -18,10 +32,12 @@ MAX_WEIGHT = 1e9
 
 MAX_SIZE = 1e12
 
+MAX_SAMPLE = 2**31 - 1
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelRow:
-    """One label of a file; without an outcome the trace was skipped."""
+    """One label of a table; without an outcome the trace was skipped."""
 
     line: int
     trace_id: str
@@ -32,15 +48,19 @@ class LabelRow:
     cluster: str
     rationale: str | None
     evidence: tuple[Evidence, ...]
+    confidence: int | None = None
+    tags: object = None
+    sub_goals: object = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictRow:
-    """What a judge said of one trace; without an outcome it said nothing valid."""
+    """The verdict of a judge on one trace; without an outcome it gave no valid one."""
 
     line: int
     trace_id: str
     outcome: str
+    sample: int
     workflow: str
     judge: str
     cost_usd: float | None
@@ -51,25 +71,27 @@ class VerdictRow:
     steps: float | None
     response_chars: float | None
     reason: str | None
+    grade: int | None
     evidence: tuple[Evidence, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictFile:
-    """Every row of a file of verdicts, by trace in the order of the file.
+    """Every row of a table of verdicts, by trace in the order of the table.
 
     Parameters
     ----------
-    path : Path
+    path : str
+        What errors and reports call it.
     rows : mapping of str to VerdictRow
         The first verdict on each trace.
     again : mapping of str to tuple of str
-        What the judge said of a trace when it was asked again, in order.
+        The verdicts on a trace when the judge was asked again, in order.
     judge : str or None
-        The judge whose rows these are; None where the file was taken as that of one.
+        The judge whose rows these are; None where the table was taken as that of one.
     """
 
-    path: Path
+    path: str
     rows: Mapping[str, VerdictRow]
     again: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     judge: str | None = None
@@ -77,18 +99,50 @@ class VerdictFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelFile:
-    """Every row of a file of human labels, by trace in the order of the file."""
+    """Every row of a table of human labels, by trace in the order of the table."""
 
-    path: Path
+    path: str
     rows: Mapping[str, tuple[LabelRow, ...]]
     reviewers: tuple[str, ...]
 
 
-def read_human_labels(path: Path) -> LabelFile:
-    """Read human labels.
+def label_rows(source: Source, *, required: Sequence[str] = ()) -> Iterator[LabelRow]:
+    """Yield the rows of a table of human labels.
 
     Columns: trace_id, outcome; optional reviewer, adjudicated, weight, cluster, rationale,
-    evidence_step, evidence_quote.
+    evidence_step, evidence_quote, confidence (1 to 3), tags, sub_goals. The `required` ones must
+    not be empty.
+
+    Raises
+    ------
+    InputError
+        If a field is not what it must be; the message names table, line and field.
+    """
+    for line, row in _with_outcome(source, required):
+        with located(place_of(source), line):
+            found = _label(line, row)
+        yield found
+
+
+def _label(line: int, row: Row) -> LabelRow:
+    return LabelRow(
+        line=line,
+        trace_id=cell_text(row["trace_id"]),
+        outcome=cell_text(row["outcome"]),
+        reviewer=cell_text(row.get("reviewer")),
+        adjudicated=cell_flag(row, "adjudicated"),
+        weight=cell_number(row, "weight", maximum=MAX_WEIGHT, above_zero=True),
+        cluster=cell_text(row.get("cluster")),
+        rationale=cell_words(row, "rationale"),
+        evidence=cell_evidence(row),
+        confidence=cell_whole(row, "confidence", minimum=CONFIDENCES[0], maximum=CONFIDENCES[-1]),
+        tags=row.get("tags"),
+        sub_goals=row.get("sub_goals"),
+    )
+
+
+def read_human_labels(source: Source) -> LabelFile:
+    """Read human labels, with the columns of `label_rows`.
 
     Several rows of a trace are several reviewers. An empty outcome is a trace that was skipped.
     A row with `adjudicated` settles its trace.
@@ -99,14 +153,12 @@ def read_human_labels(path: Path) -> LabelFile:
         If a field is not what it must be, a reviewer labels a trace twice, or rows of a trace
         differ in weight, cluster or what was adjudicated.
     """
+    path = place_of(source)
     by_trace: dict[str, list[LabelRow]] = {}
     reviewers: dict[str, None] = {}
-    for line, row in _with_outcome(path):
-        try:
-            label = _label(path, line, row)
+    for label in label_rows(source):
+        with located(path, label.line):
             _check_against(by_trace.setdefault(label.trace_id, []), label)
-        except FieldError as error:
-            raise InputError(f"{path}, line {line}, {error}") from error
         by_trace[label.trace_id].append(label)
         if label.reviewer:
             reviewers[label.reviewer] = None
@@ -116,20 +168,6 @@ def read_human_labels(path: Path) -> LabelFile:
         path=path,
         rows={trace_id: tuple(rows) for trace_id, rows in by_trace.items()},
         reviewers=tuple(sorted(reviewers)),
-    )
-
-
-def _label(path: Path, line: int, row: Row) -> LabelRow:
-    return LabelRow(
-        line=line,
-        trace_id=said_as_text(row["trace_id"]),
-        outcome=said_as_text(row["outcome"]),
-        reviewer=said_as_text(row.get("reviewer")),
-        adjudicated=_flag(row.get("adjudicated"), "adjudicated"),
-        weight=_amount(row.get("weight"), "weight", maximum=MAX_WEIGHT, above_zero=True),
-        cluster=said_as_text(row.get("cluster")),
-        rationale=said_as_text(row.get("rationale")) or None,
-        evidence=evidence_fields(row, path=path, line=line),
     )
 
 
@@ -156,41 +194,73 @@ def _check_against(before: Sequence[LabelRow], label: LabelRow) -> None:
             )
 
 
-def read_verdicts(path: Path, *, judge: str | None = None) -> VerdictFile:
-    """Read verdicts, those of one judge if it is named.
+def verdict_rows(source: Source, *, required: Sequence[str] = ()) -> Iterator[VerdictRow]:
+    """Yield the rows of a table of verdicts.
 
-    Columns: trace_id, outcome, workflow, cost_usd; optional units, started_at, judge, agent, model,
-    steps, response_chars, reason, evidence_step, evidence_quote, and sample: 0 or nothing for the
-    first verdict on a trace, 1 and up when the judge was asked again.
+    Columns: trace_id, outcome; optional workflow, cost_usd, units, started_at, judge, agent, model,
+    steps, response_chars, reason, grade (1 to 5), evidence_step, evidence_quote, and sample: 0 or
+    nothing for the first verdict on a trace, 1 and up when the judge was asked again. The
+    `required` ones must not be empty.
+
+    Raises
+    ------
+    InputError
+        If a field is not what it must be; the message names table, line and field.
+    """
+    for line, row in _with_outcome(source, required):
+        with located(place_of(source), line):
+            found = _verdict(line, row)
+        yield found
+
+
+def _verdict(line: int, row: Row) -> VerdictRow:
+    return VerdictRow(
+        line=line,
+        trace_id=cell_text(row["trace_id"]),
+        outcome=cell_text(row["outcome"]),
+        sample=cell_whole(row, "sample", maximum=MAX_SAMPLE) or 0,
+        workflow=cell_text(row.get("workflow")),
+        judge=cell_text(row.get("judge")),
+        cost_usd=cell_number(row, "cost_usd", maximum=MAX_USD),
+        units=cell_number(row, "units", maximum=1e9, above_zero=True) or 1.0,
+        started_at=cell_moment(row, "started_at"),
+        agent=cell_text(row.get("agent")),
+        model=cell_text(row.get("model")),
+        steps=cell_number(row, "steps", maximum=MAX_SIZE),
+        response_chars=cell_number(row, "response_chars", maximum=MAX_SIZE),
+        reason=cell_words(row, "reason"),
+        grade=cell_whole(row, "grade", minimum=GRADES[0], maximum=GRADES[-1]),
+        evidence=cell_evidence(row),
+    )
+
+
+def read_verdicts(source: Source, *, judge: str | None = None) -> VerdictFile:
+    """Read verdicts, with the columns of `verdict_rows`, those of one judge if it is named.
 
     Raises
     ------
     InputError
         If a field is not what it must be, a trace has two first verdicts, or nothing is of `judge`.
     """
+    path = place_of(source)
     rows: dict[str, VerdictRow] = {}
     again: dict[str, dict[int, str]] = {}
     judges: dict[str, None] = {}
-    for line, row in _with_outcome(path):
-        try:
-            sample = whole(_amount(row.get("sample"), "sample", maximum=2**31), "sample") or 0
-            found = _verdict(path, line, row)
-        except FieldError as error:
-            raise InputError(f"{path}, line {line}, {error}") from error
+    for found in verdict_rows(source):
         judges[found.judge] = None
         if judge is not None and found.judge != judge:
             continue
-        if sample == 0:
+        if found.sample == 0:
             other = rows.setdefault(found.trace_id, found)
             if other is not found:
                 raise InputError(_second(path, found, other))
-        elif sample in again.setdefault(found.trace_id, {}):
+        elif found.sample in again.setdefault(found.trace_id, {}):
             raise InputError(
-                f"{path}, line {line}, field 'sample': {sample} occurs twice for "
+                f"{path}, line {found.line}, field 'sample': {found.sample} occurs twice for "
                 f"{found.trace_id!r:.80}; if they are of two judges, name one with --judge"
             )
         else:
-            again[found.trace_id][sample] = found.outcome or NO_VERDICT
+            again[found.trace_id][found.sample] = found.outcome or NO_VERDICT
     if judge is not None and judge not in judges:
         known = ", ".join(name for name in judges if name)
         raise InputError(f"{path}: no judge {judge!r:.80}; there are {known or 'none named':.200}")
@@ -204,26 +274,7 @@ def read_verdicts(path: Path, *, judge: str | None = None) -> VerdictFile:
     )
 
 
-def _verdict(path: Path, line: int, row: Row) -> VerdictRow:
-    return VerdictRow(
-        line=line,
-        trace_id=said_as_text(row["trace_id"]),
-        outcome=said_as_text(row["outcome"]),
-        workflow=said_as_text(row.get("workflow")),
-        judge=said_as_text(row.get("judge")),
-        cost_usd=_amount(row.get("cost_usd"), "cost_usd", maximum=MAX_USD),
-        units=_amount(row.get("units"), "units", maximum=1e9, above_zero=True) or 1.0,
-        started_at=_moment(row.get("started_at")),
-        agent=said_as_text(row.get("agent")),
-        model=said_as_text(row.get("model")),
-        steps=_amount(row.get("steps"), "steps", maximum=MAX_SIZE),
-        response_chars=_amount(row.get("response_chars"), "response_chars", maximum=MAX_SIZE),
-        reason=said_as_text(row.get("reason")) or None,
-        evidence=evidence_fields(row, path=path, line=line),
-    )
-
-
-def _second(path: Path, row: VerdictRow, other: VerdictRow) -> str:
+def _second(path: str, row: VerdictRow, other: VerdictRow) -> str:
     start = f"{path}, line {row.line}, field 'trace_id': {row.trace_id!r:.80} has a verdict in "
     if row.judge == other.judge:
         return f"{start}line {other.line} already"
@@ -243,46 +294,18 @@ def read_ceilings(path: Path) -> dict[str, float]:
     """
     ceilings: dict[str, float] = {}
     for line, row in any_rows(path, required=("workflow", "ceiling_usd")):
-        name = said_as_text(row["workflow"])
-        try:
-            found = _amount(row["ceiling_usd"], "ceiling_usd", maximum=MAX_USD, above_zero=True)
-        except FieldError as error:
-            raise InputError(f"{path}, line {line}, {error}") from error
-        if name in ceilings or found is None:
-            raise InputError(f"{path}, line {line}, field 'workflow': {name!r:.80} occurs twice")
+        name = cell_text(row["workflow"])
+        with located(path, line):
+            found = cell_number(row, "ceiling_usd", maximum=MAX_USD, above_zero=True)
+            if name in ceilings or found is None:
+                raise FieldError(f"field 'workflow': {name!r:.80} occurs twice")
         ceilings[name] = found
     return ceilings
 
 
-def _with_outcome(path: Path) -> Iterator[tuple[int, Row]]:
+def _with_outcome(source: Source, required: Sequence[str]) -> Iterator[tuple[int, Row]]:
     """Yield rows that have a trace and a field for the outcome, which may be empty."""
-    for line, row in any_rows(path, required=("trace_id",)):
+    for line, row in any_rows(source, required=("trace_id", *required)):
         if "outcome" not in row:
-            raise InputError(f"{path}, line {line}: field 'outcome' is missing")
+            raise InputError(f"{place_of(source)}, line {line}: field 'outcome' is missing")
         yield line, row
-
-
-def _amount(value: object, name: str, *, maximum: float, above_zero: bool = False) -> float | None:
-    if isinstance(value, str):
-        if not value.strip():
-            return None
-        try:
-            value = float(value)
-        except ValueError as error:
-            raise wrong(name, "must be a number", value) from error
-    elif isinstance(value, float) and value != value:  # how Parquet may store what is missing
-        return None
-    return number(value, name, maximum=maximum, above_zero=above_zero)
-
-
-def _flag(value: object, name: str) -> bool:
-    said = said_as_text(value).casefold()
-    if said not in (*YES, *NO):
-        raise wrong(name, f"must be one of {', '.join(YES + NO[1:])}", value)
-    return said in YES
-
-
-def _moment(value: object) -> datetime | None:
-    if isinstance(value, datetime):
-        value = value.isoformat()
-    return moment(value, "started_at", UTC) if said_as_text(value) else None

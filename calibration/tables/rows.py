@@ -4,16 +4,27 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from calibration.errors import InputError
 from calibration.records import Evidence
 from calibration.trace_formats.base import MAX_TRACE_BYTES
-from calibration.trace_formats.fields import FieldError
+from calibration.trace_formats.fields import (
+    FieldError,
+    moment,
+    number,
+    part,
+    text,
+    whole,
+    wrong,
+)
 from calibration.trace_formats.json_scanner import decode_text
 from calibration.trace_formats.own_files import delimiter_of
 
@@ -21,12 +32,14 @@ Row = dict[str, Any]
 
 MAX_QUOTES = 20
 
+YES, NO = ("true", "yes", "1"), ("", "false", "no", "0")
+
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 
 _GUARDED = re.compile(r"'+[=+\-@\t\r]")
 
 
-def read_rows(path: Path, *, required: Sequence[str]) -> Iterator[tuple[int, Row]]:
+def read_rows(path: Path, *, required: Sequence[str] = ()) -> Iterator[tuple[int, Row]]:
     """Yield line number and row of a CSV or JSONL file that has the required fields.
 
     Raises
@@ -50,81 +63,178 @@ def read_rows(path: Path, *, required: Sequence[str]) -> Iterator[tuple[int, Row
         yield line, row
 
 
-def any_rows(path: Path, *, required: Sequence[str]) -> Iterator[tuple[int, Row]]:
-    """Yield as `read_rows`, from a Parquet file too, whose rows are numbered from 1.
+def any_rows(
+    source: Path | pd.DataFrame, *, required: Sequence[str] = ()
+) -> Iterator[tuple[int, Row]]:
+    """Yield as `read_rows`, from a Parquet file or a frame too, whose rows are numbered from 1.
 
     Raises
     ------
     InputError
         As `read_rows`.
     """
-    if path.suffix != ".parquet":
-        yield from read_rows(path, required=required)
+    if isinstance(source, Path) and source.suffix != ".parquet":
+        yield from read_rows(source, required=required)
         return
+    path = place_of(source)
+    if isinstance(source, Path):
+        columns, rows = _parquet_rows(source)
+    else:
+        columns = [str(name) for name in source.columns]
+        rows = (
+            dict(zip(columns, cells, strict=True))
+            for cells in source.itertuples(index=False, name=None)
+        )
+    for name in required:
+        if name not in columns:
+            raise InputError(f"{path}: column {name!r} is missing")
+    for line, row in enumerate(rows, 1):
+        for name in required:
+            if not cell_text(row[name]):
+                raise InputError(f"{path}, line {line}: field {name!r} is missing")
+        yield line, row
+
+
+def place_of(source: Path | pd.DataFrame) -> str:
+    """Return what errors call a file or a frame."""
+    return str(source) if isinstance(source, Path) else "the frame"
+
+
+def _parquet_rows(path: Path) -> tuple[list[str], Iterator[Row]]:
     try:
         table = pq.read_table(path)
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"{path}: cannot be read as Parquet ({error!s:.200})") from error
-    for name in required:
-        if name not in table.column_names:
-            raise InputError(f"{path}: column {name!r} is missing")
-    line = 0
-    for batch in table.to_batches():
-        for row in batch.to_pylist():
-            line += 1
-            for name in required:
-                if not said_as_text(row[name]):
-                    raise InputError(f"{path}, line {line}: field {name!r} is missing")
-            yield line, row
+    rows = (row for batch in table.to_batches() for row in batch.to_pylist())
+    return list(table.column_names), rows
 
 
-def said_as_text(value: Any) -> str:
+def cell_text(value: Any) -> str:
     """Return a cell as text; a whole number is written as one however it was stored."""
-    if value is None or value != value:
+    if value is None or value is pd.NaT or value is pd.NA or value != value:
         return ""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return str(value).strip()
 
 
-def text_field(row: Row, name: str, *, path: Path, line: int) -> str | None:
-    """Return an optional text of a row, None where it is missing or empty."""
-    value = row.get(name)
-    if value is not None and not isinstance(value, str):
-        raise InputError(f"{path}, line {line}, field {name!r}: must be text, got {value!r:.80}")
-    return value or None
-
-
-def evidence_fields(row: Row, *, path: Path, line: int) -> tuple[Evidence, ...]:
-    """Return what a row quotes: evidence_step and evidence_quote, or a list under `evidence`.
+def cell_number(row: Row, name: str, *, maximum: float, above_zero: bool = False) -> float | None:
+    """Return a number of a row, None where it is missing.
 
     Raises
     ------
-    InputError
+    FieldError
+        If it is no number, or outside its range.
+    """
+    value = row.get(name)
+    if isinstance(value, str):
+        if not value.strip():
+            return None
+        try:
+            value = float(value)
+        except ValueError as error:
+            raise wrong(name, "must be a number", value) from error
+    elif not cell_text(value):  # how Parquet and frames store what is missing
+        return None
+    return number(value, name, maximum=maximum, above_zero=above_zero)
+
+
+def cell_whole(row: Row, name: str, *, maximum: int, minimum: int = 0) -> int | None:
+    """Return a whole number of a row, None where it is missing.
+
+    Raises
+    ------
+    FieldError
+        If it is none from `minimum` to `maximum`.
+    """
+    rule = f"must be a whole number from {minimum} to {maximum:,}"
+    try:
+        found = whole(cell_number(row, name, maximum=maximum), name, maximum=maximum)
+    except FieldError as error:
+        raise wrong(name, rule, row.get(name)) from error
+    if found is not None and found < minimum:
+        raise wrong(name, rule, row.get(name))
+    return found
+
+
+def cell_flag(row: Row, name: str) -> bool:
+    """Return whether a row says yes; nothing is no.
+
+    Raises
+    ------
+    FieldError
+        If it says neither yes nor no.
+    """
+    said = cell_text(row.get(name)).casefold()
+    if said not in (*YES, *NO):
+        raise wrong(name, f"must be one of {', '.join(YES + NO[1:])}", row.get(name))
+    return said in YES
+
+
+def cell_moment(row: Row, name: str) -> datetime | None:
+    """Return a time of a row in UTC, None where it is missing.
+
+    Raises
+    ------
+    FieldError
+        If it is no ISO 8601 time.
+    """
+    value = row.get(name)
+    if not cell_text(value):
+        return None
+    return moment(value.isoformat() if isinstance(value, datetime) else value, name, UTC)
+
+
+def cell_words(row: Row, name: str) -> str | None:
+    """Return an optional free text of a row, None where it is missing or empty.
+
+    Raises
+    ------
+    FieldError
+        If it is no text.
+    """
+    value = row.get(name)
+    return text(value if cell_text(value) else None, name) or None
+
+
+def cell_evidence(row: Row) -> tuple[Evidence, ...]:
+    """Return the quotes of a row: evidence_step and evidence_quote, or a list under `evidence`.
+
+    Raises
+    ------
+    FieldError
         If it is neither, or too much.
     """
     given = row.get("evidence")
     if given is None or given == "":
-        at = text_field(row, "evidence_step", path=path, line=line) or ""
-        said = text_field(row, "evidence_quote", path=path, line=line)
-        return (Evidence(step_id=at, quote=said),) if said else ()
+        quote = cell_words(row, "evidence_quote")
+        step = cell_words(row, "evidence_step") or ""
+        return (Evidence(step_id=step, quote=quote),) if quote else ()
     found = []
     for item in given if isinstance(given, list) else [given]:
-        step, quote = (
-            item.get(n) if isinstance(item, dict) else None for n in ("step_id", "quote")
-        )
-        if not (isinstance(step, str) and isinstance(quote, str) and quote):
-            raise InputError(
-                f"{path}, line {line}, field 'evidence': must be a list of objects with step_id "
-                f"and quote, got {item!r:.80}"
-            )
-        found.append(Evidence(step_id=step, quote=quote))
+        step_id, said = (part(item, name) for name in ("step_id", "quote"))
+        if not (isinstance(step_id, str) and isinstance(said, str) and said):
+            raise wrong("evidence", "must be a list of objects with step_id and quote", item)
+        found.append(Evidence(step_id=step_id, quote=said))
     if len(found) > MAX_QUOTES:
-        raise InputError(
-            f"{path}, line {line}, field 'evidence': must hold at most {MAX_QUOTES} quotes, got "
-            f"{len(found)}"
+        raise FieldError(
+            f"field 'evidence': must hold at most {MAX_QUOTES} quotes, got {len(found)}"
         )
     return tuple(found)
+
+
+def none_of(name: str, value: object, known: Iterable[str]) -> FieldError:
+    """Build the error of a field that must name one of some values."""
+    return FieldError(f"field {name!r}: {value!r:.80} is none of {', '.join(known):.200}")
+
+
+@contextmanager
+def located(place: object, line: int) -> Iterator[None]:
+    """Name the file and the line in the error of a field."""
+    try:
+        yield
+    except FieldError as error:
+        raise InputError(f"{place}, line {line}, {error}") from error
 
 
 def guard(text: str) -> str:
@@ -209,19 +319,3 @@ def _json_rows(path: Path, text: str) -> Iterator[tuple[int, Row]]:
             if not isinstance(row, dict):
                 raise InputError(f"{path}, line {line}: must be an object")
             yield line, row
-
-
-def outcome_field(row: Row, known: Sequence[str], *, path: Path, line: int) -> str:
-    """Return the class that a row names.
-
-    Raises
-    ------
-    InputError
-        If it is none of the known ones.
-    """
-    outcome = str(row["outcome"]).strip()
-    if outcome not in known:
-        raise InputError(
-            f"{path}, line {line}, field 'outcome': {outcome!r:.80} is none of {list(known)}"
-        )
-    return outcome

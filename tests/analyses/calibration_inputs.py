@@ -6,9 +6,14 @@ from typing import Any
 
 import pytest
 
-from calibration.analyses.judge.calibration import Choices, FileCalibration, calibrate_on_files
+from calibration.analyses.evidence.from_files import load_tables
+from calibration.analyses.judge.calibration import (
+    CalibrationOptions,
+    JudgeCalibration,
+    calibrate_judge,
+)
 from calibration.judge_calibration.samples import Design
-from calibration.tables.labels import read_human_labels, read_verdicts
+from calibration.tables.labels import Source
 
 TWO = {"pass": 1.0, "fail": 0.0}
 
@@ -65,16 +70,19 @@ def two_files(
 
 
 def calibrated(
-    human: Path, verdicts: Path, design: Design = "production", **options: Any
-) -> FileCalibration:
-    return calibrate_on_files(
-        read_human_labels(human), read_verdicts(verdicts), Choices(design=design), **options
-    )
+    human: Source,
+    verdicts: Source,
+    design: Design = "production",
+    pseudo_count: float = 0.5,
+    **options: Any,
+) -> JudgeCalibration:
+    data = load_tables(human, verdicts, design=design, **options)
+    return calibrate_judge(data, CalibrationOptions(design=design, pseudo_count=pseudo_count))
 
 
 def of_two(
     write: Write, design: Design = "production", columns: Any = None, **options: Any
-) -> FileCalibration:
+) -> JudgeCalibration:
     labelled = spread(COUNTS, ["pass", "fail"], ["pass", "fail"])
     files = two_files(write, labelled, {"pass": 474, "fail": 476}, columns)
     given = {"classes": ["pass", "fail"], "credit": TWO} | options

@@ -36,7 +36,9 @@ def test_disputed_traces_say_where_and_what_they_cost(new_world: NewWorld) -> No
     )
     world_order = {d.trace_id: d for d in result.disputed}
     assert {d.question for d in result.disputed} == {"output", "all_subgoals", "material_error"}
-    assert all(d.cost > 0 and d.entropy > 0 and not d.adjudicated for d in result.disputed)
+    assert all(
+        d.cost and d.cost > 0 and d.entropy > 0 and not d.adjudicated for d in result.disputed
+    )
     assert len(world_order) == 3
     shares = {name: node.share for name, node in result.study.nodes.items()}
     assert [shares[name].observed.value for name in ("output", "all_subgoals")] == [
@@ -56,7 +58,7 @@ def test_what_is_settled_comes_last_and_reviewers_meet_it(new_world: NewWorld) -
     before = labelled(world, **given)
     first = before.disputed[0]
     assert before.profiles[0].consensus is None
-    world.settle(first.trace_id, first.labels["ann"])
+    world.settle(first.trace_id, first.classes["ann"])
     after = analyse_agreement(world.store)
     assert [d.adjudicated for d in after.disputed] == [False, True]
     assert after.disputed[1].trace_id == first.trace_id

@@ -117,10 +117,10 @@ def test_disputed_traces_come_first_and_as_they_are_to_be_adjudicated(
 def test_a_row_of_the_list_says_what_everybody_said(result: AgreementAnalysis) -> None:
     listed = traces.rated_traces(result, traces.labelled_by(result, 1, "Ben"))
     by_row = {result.trace_ids.index(of.trace_id): of for of in listed}
-    assert by_row[3].labels == {"ann": "abandoned", "ben": "complete", "cem": "partial_plus"}
+    assert by_row[3].classes == {"ann": "abandoned", "ben": "complete", "cem": "partial_plus"}
     assert by_row[3].question == "output"
     assert by_row[3].cost is not None
-    assert (by_row[0].question, by_row[0].cost, by_row[0].settled) == (None, None, None)
-    assert by_row[4].settled == "partial_plus"
-    assert by_row[4].labels == {"ann": "hallucinated", "ben": "hallucinated"}
+    assert (by_row[0].question, by_row[0].cost, by_row[0].consensus) == (None, None, None)
+    assert by_row[4].consensus == "partial_plus"
+    assert by_row[4].classes == {"ann": "hallucinated", "ben": "hallucinated"}
     assert by_row[3].entropy == pytest.approx(result.truth.entropy[3])

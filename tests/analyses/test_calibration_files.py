@@ -1,31 +1,25 @@
 """Calibration on files and tables: what is read, what is refused, and that both agree."""
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from calibration.analyses.evidence.data import nonresponse_weights
 from calibration.analyses.evidence.from_files import Ceilings
-from calibration.analyses.evidence.from_store import standing_in
 from calibration.analyses.judge.calibration import (
-    Choices,
-    calibrate_on_files,
-    calibrate_on_tables,
     judge_alpha,
-    read_tables,
 )
 from calibration.errors import CalibrationError, InputError
 from calibration.judge_calibration.samples import (
-    Design,
     LabelledSample,
     cohen_kappa,
     confusion_from_table,
 )
 from calibration.records import OUTCOMES
 from calibration.success_rate.scoring import DEFAULT_CREDIT
-from calibration.tables.labels import read_ceilings, read_human_labels, read_verdicts
+from calibration.tables.labels import read_ceilings
 from tests.analyses.calibration_inputs import (
     COUNTS,
     TWO,
@@ -41,38 +35,7 @@ from tests.analyses.calibration_inputs import (
 __all__ = ["write"]
 
 
-@pytest.mark.parametrize("design", ["production", "reference"])
-def test_files_say_what_their_table_says(write: Write, design: Design) -> None:
-    table = [
-        [80, 6, 2, 3, 1],
-        [9, 41, 7, 2, 1],
-        [3, 7, 43, 3, 4],
-        [9, 4, 2, 42, 1],
-        [1, 1, 5, 2, 31],
-    ]
-    others = dict(zip(OUTCOMES, [600, 160, 80, 90, 40], strict=True))
-    of_files = calibrated(*two_files(write, spread(table, OUTCOMES, OUTCOMES), others), design)
-    labelled = np.array(table).sum(axis=0) if design == "production" else 0
-    content = {
-        "design": design, "classes": list(OUTCOMES), "credit": list(DEFAULT_CREDIT),
-        "confusion": table,
-        "production_judge_counts": (np.array(list(others.values())) + labelled).tolist(),
-    }  # fmt: skip
-    path = write("tables.json", json.dumps(content))
-    of_tables = calibrate_on_tables(read_tables(path), Choices())
-    assert of_files.classes == OUTCOMES
-    assert of_files.calibration.headline == of_tables.calibration.headline
-    assert of_tables.calibration.headline is not None
-    for name, e in of_tables.calibration.estimates.items():
-        found = of_files.calibration.estimates[name]
-        for one, other in ((found.net, e.net), (found.gross, e.gross)):
-            assert one.value == pytest.approx(other.value, abs=1e-12)
-            assert one.interval == pytest.approx(other.interval, abs=1e-9)
-    assert of_files.alpha.value == pytest.approx(of_tables.alpha.value, abs=1e-12)
-    assert of_files.alpha.interval == pytest.approx(of_tables.alpha.interval, abs=1e-9)
-
-
-def test_json_lines_and_parquet_say_what_the_csv_says(write: Write, tmp_path: Path) -> None:
+def test_json_lines_parquet_and_frames_say_what_the_csv_says(write: Write, tmp_path: Path) -> None:
     expected = of_two(write)
     frames = [pd.read_csv(tmp_path / f"{name}.csv") for name in ("human", "verdicts")]
     for suffix in ("jsonl", "parquet"):
@@ -85,6 +48,9 @@ def test_json_lines_and_parquet_say_what_the_csv_says(write: Write, tmp_path: Pa
         found = calibrated(paths[0], paths[1], classes=["pass", "fail"], credit=TWO)
         assert found.calibration.estimates == expected.calibration.estimates
         assert found.fingerprint == expected.fingerprint
+    of_frames = calibrated(frames[0], frames[1], classes=["pass", "fail"], credit=TWO)
+    assert of_frames.calibration.estimates == expected.calibration.estimates
+    assert of_frames.fingerprint == expected.fingerprint
 
 
 def test_the_order_of_rows_changes_nothing(write: Write, tmp_path: Path) -> None:
@@ -106,10 +72,7 @@ def test_reference_labels_are_not_counted_as_production(write: Write) -> None:
     # The judge passes 474 of 950; sensitivity is .8 and specificity .9.
     labelled = spread([[24, 6], [2, 18]], ["pass", "fail"], ["pass", "fail"])
     files = two_files(write, labelled, {"pass": 474, "fail": 476})
-    result = calibrate_on_files(
-        read_human_labels(files[0]), read_verdicts(files[1]),
-        Choices(design="reference", pseudo_count=0), classes=["pass", "fail"], credit=TWO,
-    )  # fmt: skip
+    result = calibrated(*files, "reference", pseudo_count=0, classes=["pass", "fail"], credit=TWO)
     assert result.calibration.n_production == 950
     assert result.calibration.headline == "inversion"
     expected = (474 / 950 + 0.9 - 1) / (0.8 + 0.9 - 1)
@@ -216,12 +179,12 @@ def test_a_skipped_trace_is_stood_for_by_its_own_weight(write: Write) -> None:
 
 
 def test_a_cell_without_labels_is_stood_for_by_its_verdict() -> None:
-    weights = standing_in(
+    weights = nonresponse_weights(
         [0, 0, 0, 1, 1], ["a", "a", "b", "a", "c"], np.array([True, True, False, True, True])
     )
     assert weights is not None
     assert weights.tolist() == [1.5, 1.5, 1.0, 1.0]
-    nobody = standing_in([0, 1], ["a", "a"], np.array([True, False]))
+    nobody = nonresponse_weights([0, 1], ["a", "a"], np.array([True, False]))
     assert nobody is not None
     assert nobody.tolist() == [1.0]
 
@@ -270,6 +233,21 @@ def test_cost_is_held_to_the_ceiling_of_its_workflow(write: Write) -> None:
     assert for_all.calibration.estimates["post_stratified"].net.value == pytest.approx(0.25)
     without = calibrated(*files, classes=["pass", "fail"], credit=TWO)
     assert "nothing is penalised" in without.notes[0]
+
+
+def test_workflows_of_the_taxonomy_keep_its_ceilings(write: Write) -> None:
+    # support_triage has a ceiling of 0.10: a run of 0.15 loses half; an unknown workflow nothing.
+    said = [f"t{k},complete,{('support_triage', 'other')[k % 2]},.15" for k in range(80)]
+    files = (
+        write("h.csv", rows("trace_id,outcome", *(f"t{k},complete" for k in range(40)))),
+        write("v.csv", rows("trace_id,outcome,workflow,cost_usd", *said)),
+    )
+    raw = calibrated(*files).calibration.estimates["judge_raw"]
+    assert raw.net.value == pytest.approx(0.75)
+    assert raw.gross.value == pytest.approx(1.0)
+    for given in (Ceilings(otherwise=0.15), Ceilings(by_workflow={"support_triage": 0.15})):
+        raw = calibrated(*files, ceilings=given).calibration.estimates["judge_raw"]
+        assert raw.net.value == pytest.approx(1.0)
 
 
 def test_labels_without_a_verdict_are_set_aside_with_line_and_reason(write: Write) -> None:

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from calibration.analyses.agreement.analysis import analyse_agreement
-from calibration.analyses.judge.calibration import JudgeAnalysis, analyse_judge
+from calibration.analyses.judge.calibration import JudgeCalibration, analyse_judge
 from calibration.analyses.success_rate.corrected import StoreRates, rates_of_store
 from calibration.analyses.success_rate.from_store import report_on_store
 from calibration.analyses.success_rate.report import ReportOptions
@@ -28,7 +28,7 @@ FEW = ReportOptions(n_resamples=100)
 UNDEFINED = re.compile(r"\b(?:[Nn]a[Nn]|inf|None)\b")
 
 
-def check_shown(world: World, **options: Any) -> tuple[StoreRates, JudgeAnalysis | None]:
+def check_shown(world: World, **options: Any) -> tuple[StoreRates, JudgeCalibration | None]:
     """Print and serialise every result; nothing undefined may come out as a number."""
     agreed = analyse_agreement(world.store)
     result = rates_of_store(world.store, replace(FEW, **options))
@@ -37,7 +37,7 @@ def check_shown(world: World, **options: Any) -> tuple[StoreRates, JudgeAnalysis
     judged = result.judge
     if judged is not None:
         printed += calibration_text.result(judged)
-        data.append(to_json.of_store(judged))
+        data.append(to_json.result(judged))
     for line in printed:
         assert not UNDEFINED.search(line), line
     for item in data:

@@ -114,7 +114,7 @@ def test_leaving_out_a_reviewer_keeps_what_is_adjudicated(new_world: NewWorld) -
     settled = analyse_judge(world.store)
     assert settled.without_reviewer == pytest.approx({"ann": 25 / 32, "ben": 1.0})
     assert len(settled.disagreements) == 7
-    assert settled.disagreements[0]["labels"] == {"ann": "complete", "ben": "partial_minus"}
+    assert settled.disagreements[0].classes == {"ann": "complete", "ben": "partial_minus"}
 
 
 def test_leaving_out_a_reviewer_who_labelled_alone_leaves_their_traces_out(

@@ -8,10 +8,10 @@ import pytest
 from calibration.analyses.imports import (
     import_labels,
     import_verdicts,
-    label_rows,
     read_files,
     set_aside_csv,
     store_files,
+    stored_label_rows,
 )
 from calibration.errors import CalibrationError, InputError
 from calibration.records import SetAside, Workflow
@@ -122,7 +122,7 @@ def test_labels_survive_a_round_trip(new_world: NewWorld, tmp_path: Path) -> Non
     one, other = new_world(), new_world()
     done = bring_labels(one, tmp_path / "f.jsonl", "\n".join(map(json.dumps, rows)))
     assert len(done.imported) == 6
-    exported = label_rows(one.store, one.batch_id)
+    exported = stored_label_rows(one.store, one.batch_id)
     assert {row["rationale"][0] for row in exported} & set("=+-@") == set()
     path = tmp_path / "out.csv"
     with path.open("w", encoding="utf-8", newline="") as file:
@@ -145,7 +145,7 @@ def test_labels_survive_a_round_trip(new_world: NewWorld, tmp_path: Path) -> Non
 def test_a_label_without_a_rationale_is_exported_empty(new_world: NewWorld) -> None:
     world = new_world()
     world.label("Ann", {world.drawn[0]: "complete"})
-    (row,) = label_rows(world.store, world.batch_id)
+    (row,) = stored_label_rows(world.store, world.batch_id)
     assert (row["rationale"], row["evidence_step"], row["evidence_quote"]) == ("", "", "")
 
 

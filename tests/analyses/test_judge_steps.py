@@ -7,10 +7,12 @@ from dataclasses import replace
 import pytest
 from click.testing import CliRunner
 
-from calibration.analyses.judge.calibration import JudgeAnalysis, analyse_judge
-from calibration.analyses.judge.diagnostics import diagnose_judge
-from calibration.analyses.judge.recommendations import JudgeStep, half_width_wanted, judge_steps
+from calibration.analyses.agreement.recommendations import Recommendation
+from calibration.analyses.judge.calibration import JudgeCalibration, analyse_judge
+from calibration.analyses.judge.diagnostics import JudgeDiagnostics, diagnose_judge
+from calibration.analyses.judge.recommendations import half_width_wanted, judge_steps
 from calibration.analyses.judge.traces import (
+    JudgedTraces,
     differing,
     in_cell,
     in_group,
@@ -25,6 +27,7 @@ from calibration.analyses.sampling.planning import plan_batch
 from calibration.cli import main
 from calibration.judge_calibration.refusals import Notice
 from calibration.records import Verdict
+from calibration.store import Store
 from tests.analyses.conftest import NewWorld
 from tests.analyses.worlds import World, ids
 
@@ -49,27 +52,37 @@ def world(new_world: NewWorld) -> World:
     return made
 
 
-def steps_of(world: World, **options: object) -> tuple[JudgeStep, ...]:
+def traces_of(store: Store, diagnosed: JudgeDiagnostics) -> JudgedTraces:
+    return judged_traces(store, diagnosed.provenance.batch_id, diagnosed.provenance.judge_id)
+
+
+def steps_of(world: World, **options: object) -> tuple[Recommendation, ...]:
     return steps_from(world, analyse_judge(world.store, **options))  # type: ignore[arg-type]
 
 
-def steps_from(world: World, result: JudgeAnalysis, n_judges: int = 1) -> tuple[JudgeStep, ...]:
+def steps_from(
+    world: World, result: JudgeCalibration, n_judges: int = 1
+) -> tuple[Recommendation, ...]:
     store = world.store
-    diagnosed = diagnose_judge(store, judge_id=result.judge_id)
+    diagnosed = diagnose_judge(store, judge_id=result.provenance.judge_id)
     head = result.calibration.headline_estimate
     wanted = half_width_wanted(None if head is None else head.net.half_width)
     plan = plan_batch(
-        store, n=2, half_width=wanted, judge_id=result.judge_id, batch_id=result.batch_id
-    )
-    traces = judged_traces(store, diagnosed)
+        store,
+        n=2,
+        half_width=wanted,
+        judge_id=result.provenance.judge_id,
+        batch_id=result.provenance.batch_id,
+    )  # fmt: skip
+    traces = traces_of(store, diagnosed)
     return judge_steps(result, diagnosed, traces, store.taxonomy(), plan=plan, n_judges=n_judges)
 
 
-def kinds(steps: Sequence[JudgeStep]) -> list[str]:
+def kinds(steps: Sequence[Recommendation]) -> list[str]:
     return [step.kind for step in steps]
 
 
-def of_kind(steps: Sequence[JudgeStep], kind: str) -> JudgeStep:
+def of_kind(steps: Sequence[Recommendation], kind: str) -> Recommendation:
     (step,) = [step for step in steps if step.kind == kind]
     return step
 
@@ -107,7 +120,7 @@ def test_a_half_width_that_no_labels_give_asks_for_traces(world: World) -> None:
     result = analyse_judge(world.store)
     diagnosed = diagnose_judge(world.store)
     plan = plan_batch(world.store, n=2, half_width=0.001)
-    traces = judged_traces(world.store, diagnosed)
+    traces = traces_of(world.store, diagnosed)
     steps = judge_steps(result, diagnosed, traces, world.store.taxonomy(), plan=plan)
     step = of_kind(steps, "labels")
     assert "Import more traces before asking for \u00b10.001" in step.what
@@ -200,7 +213,7 @@ def test_the_commands_of_the_steps_exist(world: World) -> None:
 
 def test_the_traces_behind_the_numbers(world: World) -> None:
     diagnosed = diagnose_judge(world.store)
-    traces = judged_traces(world.store, diagnosed)
+    traces = traces_of(world.store, diagnosed)
     wrong = [found.trace_id for found in diagnosed.disagreements]
     assert len(wrong) == 30
     assert [t.trace_id for t in traces.labelled[:30]] == wrong
@@ -246,11 +259,11 @@ def test_chosen_failures_give_no_rate_and_show_how_many_the_judge_finds(
     assert result.without_reviewer == {}
     diagnosed = diagnose_judge(store, batch.batch_id)
     assert len(diagnosed.disagreements) == 5
-    traces = judged_traces(store, diagnosed)
+    traces = traces_of(store, diagnosed)
     steps = judge_steps(result, diagnosed, traces, store.taxonomy())
     assert kinds(steps)[0] == "refused"
     assert "sample --n 100 --seed 1" in [step.command for step in steps]
     assert {"allocate", "escalate", "use"} & set(kinds(steps)) == set()
     # Without a name the drawn batch is meant, though the chosen one is newer.
     world.label("Ann", dict.fromkeys(world.drawn, C))
-    assert analyse_judge(store).batch_id == world.batch_id
+    assert analyse_judge(store).provenance.batch_id == world.batch_id

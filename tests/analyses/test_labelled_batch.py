@@ -33,7 +33,7 @@ def test_the_human_side_is_the_adjudicated_class_else_the_mean_over_reviewers(
     loaded = load_batch(world.store)
     assert loaded.open_disagreements == 1  # b; c is settled
     assert loaded.adjudicated.tolist() == [False, False, True, False]
-    assert loaded.reviewers == ["ann", "ben", "cleo"]
+    assert loaded.reviewers == ("ann", "ben", "cleo")
     assert loaded.codes().tolist() == [[0, 0, -1], [0, 1, 1], [0, 2, 3], [4, -1, -1]]
 
 

@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from calibration.analyses.agreement.analysis import AgreementAnalysis, analyse_agreement
-from calibration.analyses.agreement.recommendations import NextStep, next_steps
+from calibration.analyses.agreement.recommendations import Recommendation, next_steps
 from calibration.analyses.agreement.traces import parting_at
 from calibration.cli import main
 from calibration.statistics.estimate import Estimate
@@ -20,11 +20,11 @@ def said(world: World, reviewer: str, classes: Sequence[str]) -> None:
     world.label(reviewer, {t: c for t, c in zip(world.drawn, classes, strict=False) if c})
 
 
-def kinds(steps: Sequence[NextStep]) -> list[str]:
+def kinds(steps: Sequence[Recommendation]) -> list[str]:
     return [step.kind for step in steps]
 
 
-def of_kind(steps: Sequence[NextStep], kind: str) -> NextStep:
+def of_kind(steps: Sequence[Recommendation], kind: str) -> Recommendation:
     (step,) = [step for step in steps if step.kind == kind]
     return step
 
@@ -37,7 +37,7 @@ def with_alpha(result: AgreementAnalysis, value: float, low: float, high: float)
     )  # fmt: skip
 
 
-def step_at(result: AgreementAnalysis, value: float, low: float, high: float) -> NextStep:
+def step_at(result: AgreementAnalysis, value: float, low: float, high: float) -> Recommendation:
     coefficients = result.study.coefficients | {
         "krippendorff_alpha": with_alpha(result, value, low, high)
     }

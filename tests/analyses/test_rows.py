@@ -1,17 +1,36 @@
 import csv
 import io
 import json
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from calibration.errors import InputError
-from calibration.tables.rows import guard, read_rows, unguard
+from calibration.tables.rows import (
+    Row,
+    cell_flag,
+    cell_moment,
+    cell_number,
+    cell_text,
+    cell_whole,
+    cell_words,
+    guard,
+    read_rows,
+    unguard,
+)
+from calibration.trace_formats.fields import FieldError
 
 FIELDS = ("trace_id", "outcome")
+
+NUMBER = partial(cell_number, name="f", maximum=100, above_zero=True)
+
+WHOLE = partial(cell_whole, name="f", minimum=1, maximum=5)
 
 
 def rows(path: Path, content: str | bytes) -> list[tuple[int, dict[str, Any]]]:
@@ -108,3 +127,45 @@ def test_lone_surrogates_and_null_become_readable(tmp_path: Path) -> None:
 def test_a_cell_may_be_long(tmp_path: Path) -> None:
     ((_, row),) = rows(tmp_path / "f.csv", "trace_id,outcome\na," + "x" * 300_000 + "\n")
     assert len(row["outcome"]) == 300_000
+
+
+@pytest.mark.parametrize(
+    ("check", "value", "says"),
+    [
+        (NUMBER, "x", "must be a number, got 'x'"),
+        (NUMBER, "nan", "must be a number > 0"),
+        (NUMBER, 0, "must be a number > 0"),
+        (NUMBER, "inf", "must be a number > 0"),
+        (NUMBER, 101, "must be at most 100"),
+        (NUMBER, True, "must be a number > 0"),
+        (WHOLE, "2.5", "must be a whole number from 1 to 5, got '2.5'"),
+        (WHOLE, 0, "must be a whole number from 1 to 5"),
+        (WHOLE, "six", "must be a whole number from 1 to 5"),
+        (lambda row: cell_flag(row, "f"), "y?", "must be one of true, yes, 1, false, no, 0"),
+        (lambda row: cell_moment(row, "f"), "monday", "must be an ISO 8601 time"),
+        (lambda row: cell_words(row, "f"), 5, "must be text, got 5"),
+    ],
+)
+def test_a_cell_that_is_none_names_its_field_and_the_rule(
+    check: Callable[[Row], object], value: object, says: str
+) -> None:
+    with pytest.raises(FieldError) as refused:
+        check({"f": value})
+    assert str(refused.value).startswith(f"field 'f': {says}")
+
+
+def test_cells_are_read_however_they_are_stored() -> None:
+    for value in (3, 3.0, "3", " 3 ", "3.0"):
+        assert WHOLE({"f": value}) == 3
+        assert cell_text(value).startswith("3")
+    for missing in (None, "", " ", float("nan"), pd.NaT, pd.NA):
+        assert NUMBER({"f": missing}) is None
+        assert WHOLE({"f": missing}) is None
+        assert cell_text(missing) == ""
+        assert not cell_flag({"f": missing}, "f")
+        assert cell_moment({"f": missing}, "f") is None
+        assert cell_words({"f": missing}, "f") is None
+    assert cell_flag({"f": True}, "f")
+    assert str(cell_moment({"f": pd.Timestamp("2026-03-01 10:00")}, "f"))[:19] == (
+        "2026-03-01 10:00:00"
+    )

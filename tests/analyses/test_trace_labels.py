@@ -27,11 +27,11 @@ def test_one_trace_with_everything_that_was_said_of_it(new_world: NewWorld) -> N
         ],
     )  # fmt: skip
     world.settle(trace_id, "partial_plus")
-    found = labelled_trace(store, world.batch_id, trace_id)
-    assert found.trace == store.for_review([trace_id])[0]
-    assert found.settled == "partial_plus"
+    trace, found = labelled_trace(store, world.batch_id, trace_id)
+    assert trace == store.for_review([trace_id])[0]
+    assert found.consensus == "partial_plus"
     cem, ann, b = found.labels
-    assert (ann.reviewer_id, ann.outcome, ann.rationale, ann.blind) == (
+    assert (ann.reviewer, ann.outcome, ann.rationale, ann.blind) == (
         "ann",
         "complete",
         None,
@@ -46,7 +46,7 @@ def test_one_trace_with_everything_that_was_said_of_it(new_world: NewWorld) -> N
     )
     assert b.evidence == (Evidence(step_id="response", quote="Booked"),)
     assert (cem.outcome, cem.reason, cem.answers) == (None, "cannot tell", {})
-    assert labelled_trace(store, world.batch_id, world.drawn[1]).settled is None
+    assert labelled_trace(store, world.batch_id, world.drawn[1])[1].consensus is None
     with pytest.raises(InputError, match="no trace 'x'"):
         labelled_trace(store, world.batch_id, "x")
 

@@ -205,7 +205,7 @@ def test_a_trace_opens_with_everybodys_labels(demo: AgreementAnalysis, open_app:
     second = demo.disputed[1]
     said = texts(app)
     assert f"{second.trace_id} (2 of 36)" in said
-    for who, outcome in second.labels.items():
+    for who, outcome in second.classes.items():
         name = {"ada-simulated": "Ada", "ben-simulated": "Ben", "cleo-simulated": "Cleo"}[who]
         assert f"{name} (simulated): {outcome}" in said
     with Store.open(session.store_path()) as store:

@@ -76,7 +76,7 @@ def test_from_a_number_to_its_traces_and_one_of_them(
     page.keyboard.press("ArrowDown")
     expect(opened.get_by_text(f"{expected[2]} (3 of {len(expected)})")).to_be_visible()
     third = next(of for of in result.disputed if of.trace_id == expected[2])
-    for outcome in third.labels.values():
+    for outcome in third.classes.values():
         expect(opened.get_by_text(f"(simulated): {outcome}")).to_be_visible()
     opened.get_by_role("button", name="Previous trace").click()
     expect(opened.get_by_text(f"{expected[1]} (2 of {len(expected)})")).to_be_visible()

@@ -23,7 +23,8 @@ pytestmark = pytest.mark.browser
 def traces(server: Server, built_demo: Path) -> JudgedTraces:
     with Store.open(copy_store(built_demo, server.store)) as store:
         store.add_reviewer("Lea", role="lead")
-        return judged_traces(store, diagnose_judge(store))
+        of = diagnose_judge(store).provenance
+        return judged_traces(store, of.batch_id, of.judge_id)
 
 
 @pytest.mark.long

@@ -46,11 +46,11 @@ def _table(result: AgreementAnalysis, found: TraceSet, names: Mapping[str, str])
         "parts at": [of.question or "-" for of in rated],
         "entropy": [of.entropy for of in rated],
         "cost": [of.cost for of in rated],
-        "adjudicated": [of.settled or "-" for of in rated],
+        "adjudicated": [of.consensus or "-" for of in rated],
     }
     # A reviewer may be called like a column; a place cannot.
     for place, who in enumerate(result.reviewers):
-        columns[f"r{place}"] = [of.labels.get(who, "") for of in rated]
+        columns[f"r{place}"] = [of.classes.get(who, "") for of in rated]
     st.dataframe(
         pd.DataFrame(columns), key=AGREEMENT.trace, hide_index=True, on_select="rerun",
         selection_mode="single-cell", alt=f"Traces {found.what}", placeholder="-",

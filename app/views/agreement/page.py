@@ -7,12 +7,12 @@ from app.components import traces
 from app.components.tables import AGREEMENT
 from app.views.agreement import listing, steps, trust, where, who
 from calibration.analyses.agreement.analysis import AgreementAnalysis, analyse_agreement
-from calibration.analyses.agreement.recommendations import NextStep, next_steps
+from calibration.analyses.agreement.recommendations import Recommendation, next_steps
 from calibration.analyses.agreement.traces import in_week
 from calibration.errors import CalibrationError
 from calibration.store import Store
 
-Found = tuple[AgreementAnalysis, tuple[NextStep, ...]]
+Found = tuple[AgreementAnalysis, tuple[Recommendation, ...]]
 
 
 @st.cache_resource(show_spinner="Measuring agreement", max_entries=8)
@@ -51,7 +51,7 @@ def _page() -> None:
     )
 
 
-def _nothing_yet(steps: tuple[NextStep, ...]) -> None:
+def _nothing_yet(steps: tuple[Recommendation, ...]) -> None:
     st.subheader("Nothing to compare yet", anchor=False)
     for step in steps:
         st.text(step.why)
@@ -61,7 +61,10 @@ def _nothing_yet(steps: tuple[NextStep, ...]) -> None:
 
 @st.fragment
 def _explore(
-    store: Store, result: AgreementAnalysis, advice: tuple[NextStep, ...], names: dict[str, str]
+    store: Store,
+    result: AgreementAnalysis,
+    advice: tuple[Recommendation, ...],
+    names: dict[str, str],
 ) -> None:
     """Draw all that can be clicked: a fragment, for the charts above take longest to draw."""
     called = [names.get(who, who) for who in result.reviewers]

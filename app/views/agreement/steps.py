@@ -9,7 +9,7 @@ import streamlit as st
 from app import session
 from app.components.tables import AGREEMENT
 from calibration.analyses.agreement.analysis import AgreementAnalysis
-from calibration.analyses.agreement.recommendations import NextStep, WantedInterval
+from calibration.analyses.agreement.recommendations import Recommendation, WantedInterval
 from calibration.analyses.agreement.sample_size import (
     PlannedAgreement,
     plan_agreement,
@@ -23,7 +23,7 @@ from calibration.store import Store
 Written = Callable[[AgreementAnalysis], str]
 
 
-def show(store: Store, result: AgreementAnalysis, steps: Sequence[NextStep]) -> None:
+def show(store: Store, result: AgreementAnalysis, steps: Sequence[Recommendation]) -> None:
     """Draw the section."""
     st.subheader("What to do?", anchor="steps")
     for place, step in enumerate(steps, 1):

@@ -4,11 +4,12 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from calibration.analyses.judge.calibration import CHOSEN, JudgeAnalysis, analyse_judge
+from calibration.analyses.agreement.recommendations import Recommendation
+from calibration.analyses.judge.calibration import CHOSEN, JudgeCalibration, analyse_judge
 from calibration.analyses.judge.diagnostics import JudgeDiagnostics, diagnose_judge
 from calibration.analyses.judge.drift import JudgeDrift, compare_judges
-from calibration.analyses.judge.groups import JudgeGroups, analyse_groups
-from calibration.analyses.judge.recommendations import JudgeStep, half_width_wanted, judge_steps
+from calibration.analyses.judge.groups import GroupRates, analyse_groups
+from calibration.analyses.judge.recommendations import half_width_wanted, judge_steps
 from calibration.analyses.judge.traces import JudgedTraces, judged_traces
 from calibration.analyses.sampling.planning import Plan, plan_batch
 from calibration.errors import CalibrationError
@@ -41,11 +42,11 @@ class Found:
     """
 
     asked: Asked
-    result: JudgeAnalysis
+    result: JudgeCalibration
     diagnosed: JudgeDiagnostics
     traces: JudgedTraces
     plan: Plan | None
-    steps: tuple[JudgeStep, ...]
+    steps: tuple[Recommendation, ...]
     judges: tuple[str, ...]
     taxonomy: Taxonomy
 
@@ -66,7 +67,7 @@ def analysed(asked: Asked, _store: Store) -> Found:
     """
     result = analyse_judge(_store, asked.batch_id, judge_id=asked.judge_id, design=asked.design)
     diagnosed = diagnose_judge(_store, asked.batch_id, judge_id=asked.judge_id)
-    traces = judged_traces(_store, diagnosed)
+    traces = judged_traces(_store, asked.batch_id, asked.judge_id)
     head = result.calibration.headline_estimate
     plan = _plan(asked, half_width_wanted(None if head is None else head.net.half_width), _store)
     judges = tuple(str(name) for name in _store.judge_frame()["judge_id"])
@@ -99,7 +100,7 @@ def planned(asked: Asked, half_width: float, _store: Store) -> Plan | None:
 
 
 @st.cache_resource(show_spinner="Comparing groups", max_entries=32)
-def grouped(asked: Asked, by: str, _store: Store) -> JudgeGroups:
+def grouped(asked: Asked, by: str, _store: Store) -> GroupRates:
     """Return the corrected rate of each group of one kind.
 
     Raises

@@ -8,7 +8,7 @@ import streamlit as st
 from app import session
 from app.components.tables import JUDGE
 from app.views.judge.data import Found
-from calibration.analyses.judge.recommendations import JudgeStep
+from calibration.analyses.agreement.recommendations import Recommendation
 from calibration.analyses.sampling.escalation import WORDS, escalate
 from calibration.analyses.sampling.stratified import ALLOCATIONS, draw_allocated
 from calibration.errors import CalibrationError
@@ -24,7 +24,7 @@ HOW = {
 }
 
 
-def allocation(store: Store, found: Found, step: JudgeStep) -> None:
+def allocation(store: Store, found: Found, step: Recommendation) -> None:
     """Offer to draw the allocation."""
     measured = found.result.calibration.n_labels >= FEWEST_LABELS
     kinds = [kind for kind in reversed(ALLOCATIONS) if measured or kind != "neyman"]
@@ -45,7 +45,7 @@ def allocation(store: Store, found: Found, step: JudgeStep) -> None:
     _said(ALLOCATED)
 
 
-def escalation(store: Store, found: Found, step: JudgeStep) -> None:
+def escalation(store: Store, found: Found, step: Recommendation) -> None:
     """Offer to make the escalation."""
     with st.form(JUDGE.key("escalation"), border=False):
         by, most, audit, seed = st.columns([2, 1, 1, 1], vertical_alignment="bottom")

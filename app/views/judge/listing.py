@@ -12,7 +12,8 @@ from app.components.tables import JUDGE
 from app.desk.data import bounded_text
 from app.views.judge.data import Found
 from calibration.analyses.agreement.traces import TraceSet
-from calibration.analyses.judge.traces import JudgedTrace, differing
+from calibration.analyses.evidence.data import ReviewedTrace
+from calibration.analyses.judge.traces import differing
 from calibration.reporting import csv_exports
 from calibration.store import Store
 
@@ -48,7 +49,7 @@ def show(store: Store, found: Found, names: Mapping[str, str]) -> None:
         file_name="judge-traces.csv", mime="text/csv", on_click="ignore", key=JUDGE.key("csv"),
     )  # fmt: skip
     traces.opened(
-        JUDGE, store, found.result.batch_id, shown, names,
+        JUDGE, store, found.asked.batch_id, shown, names,
         also=lambda trace_id: _judge(found, known.get(trace_id)),
     )  # fmt: skip
 
@@ -68,7 +69,7 @@ def _csv(store: Store, found: Found, chosen: TraceSet, who: str | None) -> str:
 
 def _table(
     chosen: TraceSet,
-    known: Mapping[str, JudgedTrace],
+    known: Mapping[str, ReviewedTrace],
     names: Mapping[str, str],
 ) -> None:
     rows = [_row(trace_id, known.get(trace_id), names) for trace_id in chosen.trace_ids]
@@ -87,8 +88,8 @@ def _table(
     )  # fmt: skip
 
 
-def _row(trace_id: str, of: JudgedTrace | None, names: Mapping[str, str]) -> dict[str, object]:
-    differs = None if of is None else of.differs
+def _row(trace_id: str, of: ReviewedTrace | None, names: Mapping[str, str]) -> dict[str, object]:
+    differs = of if of is not None and of.differs else None
     said = [] if of is None else [
         f"{names.get(label.reviewer, label.reviewer)}: {label.rationale}"
         for label in of.labels if label.rationale
@@ -112,14 +113,14 @@ def _short(text: str) -> str:
     return line if len(line) <= REASON else line[: REASON - 1] + "\u2026"
 
 
-def _judge(found: Found, of: JudgedTrace | None) -> None:
+def _judge(found: Found, of: ReviewedTrace | None) -> None:
     """Draw what the judge said of a trace."""
     with st.container(border=True):
         if of is None:
-            st.text(f"{found.result.judge_id}: no verdict")
+            st.text(f"{found.asked.judge_id}: no verdict")
             return
-        st.text(f"{found.result.judge_id}: {of.verdict}")
+        st.text(f"{found.asked.judge_id}: {of.verdict}")
         st.text("Reason: " + bounded_text(of.reason or "none given"))
-        traces.quotes((part["step_id"], part["quote"]) for part in of.evidence)
+        traces.quotes((part.step_id, part.quote) for part in of.evidence)
         if of.changed:
             st.text("Asked again, it gave another verdict.")

@@ -10,8 +10,8 @@ from app import session
 from app.components.tables import JUDGE
 from app.views.judge import data, draw
 from app.views.judge.data import Found
+from calibration.analyses.agreement.recommendations import Recommendation
 from calibration.analyses.judge.class_probabilities import calibrated_labels
-from calibration.analyses.judge.recommendations import JudgeStep
 from calibration.reporting import to_json
 from calibration.reporting.csv_exports import labels_csv
 from calibration.store import Store
@@ -38,7 +38,7 @@ def show(store: Store, found: Found) -> None:
                 st.code(session.command(step.command), language=None, wrap_lines=True)
 
 
-def _traces(step: JudgeStep, place: int) -> None:
+def _traces(step: Recommendation, place: int) -> None:
     if step.traces is None:
         return
     n = len(step.traces.trace_ids)

@@ -7,7 +7,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from app.components.charts import figure, interval_chart
 from app.views.judge.data import Found
-from calibration.analyses.judge.calibration import JudgeAnalysis
+from calibration.analyses.judge.calibration import JudgeCalibration
 from calibration.judge_calibration.refusals import Notice
 from calibration.judge_calibration.samples import HEADLINE
 from calibration.reporting.sections import judge
@@ -72,7 +72,7 @@ def limits(of: Estimate) -> str:
     return f"{100 * of.confidence_level:g} %: {of.interval[0]:.3f} to {of.interval[1]:.3f}"
 
 
-def _about(result: JudgeAnalysis) -> None:
+def _about(result: JudgeCalibration) -> None:
     calibration, head = result.calibration, result.calibration.headline_estimate
     lines = [
         f"{calibration.n_labels:,} labelled traces ({words.drawn(result)}), "
@@ -88,7 +88,7 @@ def _about(result: JudgeAnalysis) -> None:
     st.text("\n".join(lines))
 
 
-def _rates(result: JudgeAnalysis) -> None:
+def _rates(result: JudgeCalibration) -> None:
     calibration = result.calibration
     head = calibration.headline
     called = NAMES | ({} if head is None else {head: f"corrected, {head}"})
@@ -131,7 +131,7 @@ def _refused(notices: Sequence[Notice], headline: str) -> list[str]:
     ]
 
 
-def _reservations(result: JudgeAnalysis, names: Mapping[str, str]) -> None:
+def _reservations(result: JudgeCalibration, names: Mapping[str, str]) -> None:
     """Say everything else that a reader of the number must know."""
     calibration = result.calibration
     lines = [*words.human_side(result.human)] if result.human is not None else []

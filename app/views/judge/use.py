@@ -9,7 +9,7 @@ from app.views.judge import data
 from app.views.judge.data import Found
 from calibration.analyses.agreement.traces import TraceSet
 from calibration.analyses.evidence.data import BY
-from calibration.analyses.judge.groups import GroupPair, JudgeGroups
+from calibration.analyses.judge.groups import GroupPair, GroupRates
 from calibration.analyses.judge.traces import in_group
 from calibration.reporting.render_text import notes, percent
 from calibration.reporting.sections.judge import errs_alike
@@ -26,7 +26,7 @@ LISTED = ("agent", "workflow")
 LONGEST = 60
 
 
-def chosen(store: Store, found: Found) -> JudgeGroups | None:
+def chosen(store: Store, found: Found) -> GroupRates | None:
     """Return the groups of the kind that is chosen; None where no rate can be given of any."""
     if not found.is_sample:
         return None
@@ -34,7 +34,7 @@ def chosen(store: Store, found: Found) -> JudgeGroups | None:
     return data.grouped(found.asked, by, store)
 
 
-def table(found: Found, groups: JudgeGroups) -> Table:
+def table(found: Found, groups: GroupRates) -> Table:
     """Return the rate of each group."""
     rows = groups.groups
 
@@ -64,7 +64,7 @@ def table(found: Found, groups: JudgeGroups) -> Table:
     )
 
 
-def show(found: Found, groups: JudgeGroups | None, rates: Table | None) -> None:
+def show(found: Found, groups: GroupRates | None, rates: Table | None) -> None:
     """Draw the section."""
     st.subheader("For what?", anchor="what")
     _classes(found)
@@ -72,7 +72,7 @@ def show(found: Found, groups: JudgeGroups | None, rates: Table | None) -> None:
         _groups(groups, rates)
 
 
-def _groups(groups: JudgeGroups, rates: Table) -> None:
+def _groups(groups: GroupRates, rates: Table) -> None:
     st.markdown("#### The rate of parts of production")
     st.segmented_control("By", BY, key=GROUPING, default=groups.by, required=True)
     # Why the others have none stands below the table.
@@ -109,7 +109,7 @@ def _classes(found: Found) -> None:
     _explained(named)
 
 
-def _differences(groups: JudgeGroups) -> None:
+def _differences(groups: GroupRates) -> None:
     st.markdown("#### Differences, net of cost")
     pairs = groups.pairs
     st.dataframe(

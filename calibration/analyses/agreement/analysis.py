@@ -1,6 +1,6 @@
 """Inter-annotator agreement of one batch, as a whole and by reviewer."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
@@ -24,7 +24,8 @@ from calibration.agreement.inference import (
 )
 from calibration.agreement.ratings import count_patterns, partial_order_weights, patterns_of_items
 from calibration.agreement.study import Options, Study, study
-from calibration.analyses.evidence.from_store import CODE, LabelledBatch, load_batch
+from calibration.analyses.evidence.data import CalibrationData, Label, ReviewedTrace
+from calibration.analyses.evidence.from_store import CODE, load_batch
 from calibration.analyses.fingerprint import fingerprint
 from calibration.analyses.reviewers.practice import published
 from calibration.errors import InputError
@@ -123,7 +124,7 @@ def _planned_labels(store: Store) -> pd.DataFrame:
     return every.drop_duplicates(["trace_id", "reviewer_id"])
 
 
-def settled_codes(loaded: LabelledBatch, traces: pd.DataFrame) -> NDArray[np.int64]:
+def settled_codes(loaded: CalibrationData, traces: pd.DataFrame) -> NDArray[np.int64]:
     """Return the adjudicated class of each trace, -1 where there is none."""
     done = dict(zip(loaded.labelled["trace_id"], loaded.adjudicated, strict=True))
     found = dict(zip(loaded.labelled["trace_id"], loaded.human.argmax(axis=1), strict=True))
@@ -132,7 +133,7 @@ def settled_codes(loaded: LabelledBatch, traces: pd.DataFrame) -> NDArray[np.int
 
 def reviewer_profiles(
     store: Store,
-    loaded: LabelledBatch,
+    loaded: CalibrationData,
     codes: NDArray[np.int64],
     settled: NDArray[np.int64],
     beside: Sequence[LeftOut],
@@ -165,7 +166,9 @@ def _profiles(
     return {of.rater: of for of in found if of.n}
 
 
-def _practice(store: Store, reviewers: list[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _practice(
+    store: Store, reviewers: Sequence[str]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return blind labels on reference traces, traces x reviewers, and their canonical classes."""
     frames = [
         store.label_frame(batch.batch_id)
@@ -181,36 +184,9 @@ def _practice(store: Store, reviewers: list[str]) -> tuple[NDArray[np.int64], ND
     wide = given.assign(code=given["outcome"].map(CODE)).pivot_table(
         index="trace_id", columns="reviewer_id", values="code", aggfunc="first"
     )
-    codes = wide.reindex(columns=reviewers).fillna(-1).to_numpy(dtype=np.int64)
+    codes = wide.reindex(columns=list(reviewers)).fillna(-1).to_numpy(dtype=np.int64)
     key = np.array([CODE[canonical[str(t)]] for t in wide.index], dtype=np.int64)
     return codes, key
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Disputed:
-    """A trace on which reviewers differ.
-
-    Parameters
-    ----------
-    trace_id : str
-    labels : dict of str
-        Class by reviewer.
-    question : str or None
-        Where the paths of the labels part first.
-    cost : float
-        What the trace costs alpha: alpha without it less alpha with it.
-    entropy : float
-        How open its class is given everybody's labels (Dawid-Skene), in bits.
-    adjudicated : bool
-        Whether it has a consensus.
-    """
-
-    trace_id: str
-    labels: dict[str, str]
-    question: str | None
-    cost: float
-    entropy: float
-    adjudicated: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -241,8 +217,8 @@ class AgreementAnalysis:
     truth : LatentTruth
         Of Dawid and Skene, rows in the order of the traces: for the order of adjudication, never
         the reliability of the labels.
-    disputed : tuple of Disputed
-        In the order to adjudicate: the most open class first.
+    reviewed : tuple of ReviewedTrace
+        In the order of `trace_ids`.
     unplanned : int
         Traces left out: they were planned for one label and got more.
     exposed : int
@@ -263,7 +239,7 @@ class AgreementAnalysis:
     weighted: dict[str, Estimate]
     profiles: tuple[ReviewerProfile, ...]
     truth: LatentTruth
-    disputed: tuple[Disputed, ...]
+    reviewed: tuple[ReviewedTrace, ...]
     unplanned: int
     exposed: int
     simulated: bool
@@ -273,6 +249,12 @@ class AgreementAnalysis:
     taxonomy_version: str
     taxonomy_fingerprint: str
     fingerprint: str
+
+    @property
+    def disputed(self) -> tuple[ReviewedTrace, ...]:
+        """The traces on which reviewers differ, in the order to adjudicate: highest entropy."""
+        found = (of for of in self.reviewed if of.differs)
+        return tuple(sorted(found, key=lambda d: (d.adjudicated, -d.entropy, -(d.cost or 0.0))))
 
 
 def analyse_agreement(
@@ -298,7 +280,7 @@ def analyse_agreement(
     return _agreement_of(store, loaded, options=options or Options(), cluster=cluster)
 
 
-def planned_codes(loaded: LabelledBatch) -> tuple[pd.DataFrame, NDArray[np.int64], int]:
+def planned_codes(loaded: CalibrationData) -> tuple[pd.DataFrame, NDArray[np.int64], int]:
     """Return the traces planned for two or more labels, their classes, and how many are left out.
 
     A trace planned for one label has a second because somebody flagged it or was late: such
@@ -313,7 +295,7 @@ def planned_codes(loaded: LabelledBatch) -> tuple[pd.DataFrame, NDArray[np.int64
 
 
 def _agreement_of(
-    store: Store, loaded: LabelledBatch, *, options: Options, cluster: str
+    store: Store, loaded: CalibrationData, *, options: Options, cluster: str
 ) -> AgreementAnalysis:
     traces, codes, unplanned = planned_codes(loaded)
     level, taxonomy = options.confidence_level, loaded.taxonomy
@@ -334,7 +316,7 @@ def _agreement_of(
     truth = dawid_skene(codes, n_classes=len(OUTCOMES))
     return AgreementAnalysis(
         batch_id=loaded.batch.batch_id,
-        reviewers=tuple(loaded.reviewers),
+        reviewers=loaded.reviewers,
         classes=OUTCOMES,
         trace_ids=tuple(traces["trace_id"]),
         codes=codes,
@@ -352,7 +334,7 @@ def _agreement_of(
             store, loaded, codes, settled, found.beside, confidence_level=level
         ),
         truth=truth,
-        disputed=_disputed(traces, codes, settled, loaded, found, truth),
+        reviewed=tuple(_reviewed(traces, codes, settled, loaded, found, truth)),
         unplanned=unplanned,
         exposed=loaded.exposed,
         simulated=loaded.simulated,
@@ -408,7 +390,7 @@ def _by_task(
 
 
 def _weighted(
-    loaded: LabelledBatch,
+    loaded: CalibrationData,
     traces: pd.DataFrame,
     codes: NDArray[np.int64],
     tasks: NDArray[np.str_] | None,
@@ -431,32 +413,35 @@ def _weighted(
     }
 
 
-def _disputed(
+def _reviewed(
     traces: pd.DataFrame,
     codes: NDArray[np.int64],
     settled: NDArray[np.int64],
-    loaded: LabelledBatch,
+    data: CalibrationData,
     found: Study,
     truth: LatentTruth,
-) -> tuple[Disputed, ...]:
+) -> Iterator[ReviewedTrace]:
     cost = {item.item: item.cost for item in found.costly}
-    disputed = []
+    weeks = _weeks(traces, data.labels)
+    human = dict(zip(data.labelled["trace_id"], data.human, strict=True))
     for row, (trace_id, given) in enumerate(zip(traces["trace_id"], codes.tolist(), strict=True)):
         classes = sorted({code for code in given if code >= 0})
-        if len(classes) < 2:
-            continue
-        disputed.append(
-            Disputed(
-                trace_id=trace_id,
-                labels={
-                    reviewer: OUTCOMES[code]
-                    for reviewer, code in zip(loaded.reviewers, given, strict=True)
-                    if code >= 0
-                },
-                question=loaded.taxonomy.first_parting(OUTCOMES[code] for code in classes),
-                cost=cost.get(row, 0.0),
-                entropy=float(truth.entropy[row]),
-                adjudicated=bool(settled[row] >= 0),
-            )
+        differs = len(classes) > 1
+        shares = zip(data.classes, human[trace_id].tolist(), strict=True)
+        yield ReviewedTrace(
+            trace_id=trace_id,
+            week=weeks[row],
+            labels=tuple(
+                Label(reviewer=reviewer, outcome=data.classes[code])
+                for reviewer, code in zip(data.reviewers, given, strict=True)
+                if code >= 0
+            ),
+            human={name: share for name, share in shares if share > 0},
+            adjudicated=bool(settled[row] >= 0),
+            differs=differs,
+            question=data.taxonomy.first_parting(data.classes[code] for code in classes)
+            if differs
+            else None,
+            entropy=float(truth.entropy[row]),
+            cost=cost.get(row, 0.0) if differs else None,
         )
-    return tuple(sorted(disputed, key=lambda d: (d.adjudicated, -d.entropy, -d.cost)))

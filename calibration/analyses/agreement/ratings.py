@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from calibration.agreement.inference import ORDINAL
 from calibration.agreement.ratings import MISSING, WEIGHTS, checked_weights, weight_matrix
 from calibration.agreement.study import Options, Study, study
+from calibration.analyses.evidence.from_files import in_order
 from calibration.errors import InputError
 from calibration.records import OUTCOMES
-from calibration.tables.rows import Row, any_rows, said_as_text
+from calibration.tables.rows import Row, any_rows, cell_text
 from calibration.taxonomy import default_taxonomy
 
 LONG = ("item", "rater", "label")
@@ -74,7 +75,7 @@ def read_ratings(
         If the file cannot be read, names an item or rating twice, holds a label that is no
         declared class, or a column of items is not there, empty or differs within an item.
     """
-    rows = list(any_rows(path, required=()))
+    rows = list(any_rows(path))
     if not rows:
         raise InputError(f"{path}: holds no ratings")
     columns = list(dict.fromkeys(name for _, row in rows for name in row))
@@ -98,12 +99,12 @@ def _of_items(
     """Return a column's value on every item; the rows of an item must say the same."""
     said: dict[str, str] = {}
     for line, row in rows:
-        value = said_as_text(row.get(name))
+        value = cell_text(row.get(name))
         if not value:
             raise InputError(f"{path}, line {line}: field {name!r:.80} is missing")
-        if said.setdefault(said_as_text(row.get(item)), value) != value:
+        if said.setdefault(cell_text(row.get(item)), value) != value:
             raise InputError(
-                f"{path}, line {line}: {name!r:.80} of item {said_as_text(row.get(item))!r:.80} is "
+                f"{path}, line {line}: {name!r:.80} of item {cell_text(row.get(item))!r:.80} is "
                 f"{value!r:.80} here and another before"
             )
     return tuple(said[name] for name in items)
@@ -122,7 +123,7 @@ def _long_cells(path: Path, rows: Iterable[tuple[int, Row]], columns: list[str])
         if name not in columns:
             raise InputError(f"{path}: a long file needs the columns {', '.join(LONG)}")
     for line, row in rows:
-        item, rater, label = (said_as_text(row.get(name)) for name in LONG)
+        item, rater, label = (cell_text(row.get(name)) for name in LONG)
         for name, value in (("item", item), ("rater", rater)):
             if not value:
                 raise InputError(f"{path}, line {line}: field {name!r} is missing")
@@ -134,11 +135,11 @@ def _wide_cells(path: Path, rows: Iterable[tuple[int, Row]], columns: list[str])
     if not raters:
         raise InputError(f"{path}: a wide file needs a column a rater after the item")
     for line, row in rows:
-        item = said_as_text(row.get(first))
+        item = cell_text(row.get(first))
         if not item:
             raise InputError(f"{path}, line {line}: field {first!r} is missing; it names the item")
         for rater in raters:
-            yield _Cell(line, item, rater, said_as_text(row.get(rater)))
+            yield _Cell(line, item, rater, cell_text(row.get(rater)))
 
 
 def _coded(path: Path, cells: list[_Cell], classes: list[str] | None) -> Ratings:
@@ -172,14 +173,6 @@ def _coded(path: Path, cells: list[_Cell], classes: list[str] | None) -> Ratings
         codes=codes,
         columns={},
     )
-
-
-def in_order(names: set[str]) -> list[str]:
-    """Return names of classes sorted, numbers by value."""
-    try:
-        return sorted(names, key=float)
-    except ValueError:
-        return sorted(names)
 
 
 def weights_of(name: str, classes: Sequence[str]) -> NDArray[np.float64] | None:

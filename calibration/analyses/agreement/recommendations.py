@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from calibration.agreement.annotators import LeftOut, MarginDifference
 from calibration.agreement.coefficients import KRIPPENDORFF_ALPHA
@@ -38,24 +39,30 @@ class WantedInterval:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NextStep:
+class Recommendation:
     """One thing to do.
 
     Parameters
     ----------
     kind : str
-        ``label``, ``settle``, ``question``, ``classes``, ``reviewer``, ``more_traces``,
-        ``relabel`` or ``use``.
-    what : str
-        The step, as a sentence.
-    why : str
-        Its reason, with the numbers.
+        About agreement ``label``, ``settle``, ``question``, ``classes``, ``reviewer``,
+        ``more_traces``, ``relabel`` or ``use``; about a judge ``settle``, ``refused``, ``warned``,
+        ``labels``, ``allocate``, ``escalate``, ``unjudged``, ``again``, ``question``, ``classes``
+        or ``use``.
+    what, why : str
+        The step as a sentence, and its reason with the numbers.
     traces : TraceSet or None
         The traces that it is about.
     command : str or None
         What to type, without ``asr``.
     plan : WantedInterval or None
         What the command plans.
+    n : int or None
+        Traces that an allocation would draw.
+    half_width : float or None
+        What more labels are to bring the interval to.
+    signals : tuple of str
+        Signs of doubt that an escalation can go by.
     """
 
     kind: str
@@ -64,11 +71,14 @@ class NextStep:
     traces: TraceSet | None = None
     command: str | None = None
     plan: WantedInterval | None = None
+    n: int | None = None
+    half_width: float | None = None
+    signals: tuple[Literal["samples", "probability", "judges"], ...] = ()
 
 
 def next_steps(
     result: AgreementAnalysis, names: Mapping[str, str] | None = None
-) -> tuple[NextStep, ...]:
+) -> tuple[Recommendation, ...]:
     """Return what to do, in the order to do it.
 
     Parameters
@@ -90,45 +100,45 @@ def next_steps(
     return tuple(steps)
 
 
-def _first_labels(result: AgreementAnalysis, called: list[str]) -> NextStep:
+def _first_labels(result: AgreementAnalysis, called: list[str]) -> Recommendation:
     n = len(result.trace_ids)
     if not called:
-        return NextStep(
+        return Recommendation(
             kind="label",
             what="Have two reviewers label the batch on the Label page.",
             why="Nobody has labelled it yet.",
         )
     if len(called) == 1:
-        return NextStep(
+        return Recommendation(
             kind="label",
             what="Have a second reviewer label the same traces on the Label page.",
             why=f"Only {called[0]} has labelled, {_traces(n)}: nothing can be compared.",
         )
-    return NextStep(
+    return Recommendation(
         kind="label",
         what="Have a second reviewer label traces that already have a label.",
         why=f"{len(called)} reviewers labelled {_traces(n)}, and none of them has two labels.",
     )
 
 
-def _settle(result: AgreementAnalysis) -> Iterator[NextStep]:
+def _settle(result: AgreementAnalysis) -> Iterator[Recommendation]:
     todo = open_traces(result)
     if not todo.trace_ids:
         return
     n, first = len(todo.trace_ids), todo.trace_ids[0]
     top = next(of for of in result.disputed if of.trace_id == first)
-    yield NextStep(
+    yield Recommendation(
         kind="settle",
         what=f"Settle the {n:,} disputed traces, starting with {first}."
         if n > 1
         else f"Settle the one disputed trace, {first}.",
         why=f"Reviewers differ on {'them' if n > 1 else 'it'} and nobody has decided. The class of "
-        f"{first} is the most open ({top.entropy:.2f} bits); it costs alpha {top.cost:.4f}.",
+        f"{first} is the most open ({top.entropy:.2f} bits); it costs alpha {top.cost or 0.0:.4f}.",
         traces=todo,
     )
 
 
-def _question(result: AgreementAnalysis) -> Iterator[NextStep]:
+def _question(result: AgreementAnalysis) -> Iterator[Recommendation]:
     nodes = [(k, v) for k, v in result.study.nodes.items() if v.share.observed.value is not None]
     if not nodes:
         return
@@ -137,7 +147,7 @@ def _question(result: AgreementAnalysis) -> Iterator[NextStep]:
         return
     asked = result.taxonomy.node(name).question
     alpha = "" if node.alpha.value is None else f", where alpha is {_number(node.alpha)}"
-    yield NextStep(
+    yield Recommendation(
         kind="question",
         what=f"Sharpen the rule and the examples of \u201c{asked}\u201d ({name}).",
         why=f"{_percent(node.share.observed)} of all disagreement is born there, on "
@@ -146,7 +156,7 @@ def _question(result: AgreementAnalysis) -> Iterator[NextStep]:
     )
 
 
-def _classes(result: AgreementAnalysis) -> Iterator[NextStep]:
+def _classes(result: AgreementAnalysis) -> Iterator[Recommendation]:
     if not result.study.confusions:
         return
     worst = result.study.confusions[0]
@@ -154,7 +164,7 @@ def _classes(result: AgreementAnalysis) -> Iterator[NextStep]:
         return
     found = confused(result, worst.first, worst.second)
     shown = ", ".join(found.trace_ids[:NAMED_TRACES])
-    yield NextStep(
+    yield Recommendation(
         kind="classes",
         what=f"Talk over {_pair(result, worst)} with all reviewers: {shown}.",
         why=f"{_percent(worst.share.observed)} of all disagreement lies between these two, on "
@@ -163,7 +173,7 @@ def _classes(result: AgreementAnalysis) -> Iterator[NextStep]:
     )
 
 
-def _reviewers(result: AgreementAnalysis, called: list[str]) -> Iterator[NextStep]:
+def _reviewers(result: AgreementAnalysis, called: list[str]) -> Iterator[Recommendation]:
     told = set()
     largest: dict[int, MarginDifference] = {}
     for d in result.study.margins.differences:
@@ -186,11 +196,11 @@ def _better_without(beside: LeftOut) -> bool:
     return (beside.change.value or 0.0) > 0 and (beside.p_holm or 1.0) < SIGNIFICANT
 
 
-def _uses_apart(result: AgreementAnalysis, d: MarginDifference, name: str) -> NextStep:
+def _uses_apart(result: AgreementAnalysis, d: MarginDifference, name: str) -> Recommendation:
     outcome = result.classes[d.class_code]
     value, interval = d.difference.value or 0.0, d.difference.interval
     reach = "" if interval is None else f" [{100 * interval[0]:+.1f}, {100 * interval[1]:+.1f}]"
-    return NextStep(
+    return Recommendation(
         kind="reviewer",
         what=f"Go through traces together with {name}: when is it {outcome}?",
         why=f"{name} gives {outcome} {100 * value:+.1f} pp{reach} against the others on the same "
@@ -199,9 +209,9 @@ def _uses_apart(result: AgreementAnalysis, d: MarginDifference, name: str) -> Ne
     )
 
 
-def _agrees_least(result: AgreementAnalysis, k: int, name: str) -> NextStep:
+def _agrees_least(result: AgreementAnalysis, k: int, name: str) -> Recommendation:
     beside = result.profiles[k].beside
-    return NextStep(
+    return Recommendation(
         kind="reviewer",
         what=f"Go through the traces on which {name} differs from the others, together.",
         why=f"Without {name} alpha would be {_number(beside.alpha_without)}, a change of "
@@ -211,10 +221,10 @@ def _agrees_least(result: AgreementAnalysis, k: int, name: str) -> NextStep:
     )
 
 
-def _more(result: AgreementAnalysis) -> Iterator[NextStep]:
+def _more(result: AgreementAnalysis) -> Iterator[Recommendation]:
     alpha = result.study.coefficients[KRIPPENDORFF_ALPHA.name]
     if alpha.value is None or alpha.interval is None:
-        yield NextStep(
+        yield Recommendation(
             kind="more_traces",
             what="Have two reviewers label more traces.",
             why=alpha.status.replace("_", " ", 1).capitalize() + ".",
@@ -222,7 +232,7 @@ def _more(result: AgreementAnalysis) -> Iterator[NextStep]:
         return
     low = alpha.interval[0]
     if low >= RELY:
-        yield NextStep(
+        yield Recommendation(
             kind="use",
             what="Rely on these labels: go on to the agent success rate."
             if result.is_sample
@@ -232,7 +242,7 @@ def _more(result: AgreementAnalysis) -> Iterator[NextStep]:
         )
         return
     if alpha.value < TENTATIVE:
-        yield NextStep(
+        yield Recommendation(
             kind="relabel",
             what="Then have fresh traces labelled by two reviewers, and look here again.",
             why=f"Alpha is {_number(alpha)}, below .667: more traces of the same labelling only "
@@ -241,7 +251,7 @@ def _more(result: AgreementAnalysis) -> Iterator[NextStep]:
         return
     bound = RELY if alpha.value >= RELY else TENTATIVE
     if low >= bound:
-        yield NextStep(
+        yield Recommendation(
             kind="relabel",
             what="Keep to tentative conclusions; to rely on labels, mend the above first.",
             why=f"Alpha is {_number(alpha)}: its lower limit is above .667, and alpha itself below "
@@ -253,14 +263,14 @@ def _more(result: AgreementAnalysis) -> Iterator[NextStep]:
 
 def _plan(
     result: AgreementAnalysis, value: float, interval: tuple[float, float], bound: float
-) -> NextStep:
+) -> Recommendation:
     """Ask for the interval whose lower limit reaches a bound if alpha stays as it is."""
     low, high = interval
     # The interval reaches further down than up; the planner asks for half of it.
     wanted = (value - bound) * (high - low) / 2 / (value - low)
     said = f"{bound:.3f}".lstrip("0").rstrip("0")
     overall = result.study.overall
-    step = NextStep(
+    step = Recommendation(
         kind="more_traces",
         what=f"Have more traces labelled by two or more, to bring the lower limit to {said}.",
         why=f"Alpha is {value:.3f}, above {said}, and its lower limit {low:.3f} on "

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from calibration.agreement.ratings import answers_at, parting_questions
 from calibration.analyses.agreement.analysis import AgreementAnalysis
+from calibration.analyses.evidence.data import ReviewedTrace
 
 Chosen = NDArray[np.bool_]
 
@@ -27,55 +28,10 @@ class TraceSet:
     trace_ids: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RatedTrace:
-    """A trace with everybody's class.
-
-    Parameters
-    ----------
-    trace_id, week : str
-    labels : dict of str
-        Class by reviewer.
-    question : str or None
-        Where the paths of the labels part first; None where they do not.
-    entropy : float
-        How open its class is given everybody's labels, in bits.
-    cost : float or None
-        What a disputed trace costs alpha; None for another.
-    settled : str or None
-        The adjudicated class.
-    """
-
-    trace_id: str
-    week: str
-    labels: dict[str, str]
-    question: str | None
-    entropy: float
-    cost: float | None
-    settled: str | None
-
-
-def rated_traces(result: AgreementAnalysis, chosen: TraceSet) -> tuple[RatedTrace, ...]:
-    """Return what was said of some traces, in their order."""
-    row_of = {trace_id: row for row, trace_id in enumerate(result.trace_ids)}
-    disputed = {of.trace_id: of for of in result.disputed}
-    found = []
-    for trace_id in chosen.trace_ids:
-        row, known = row_of[trace_id], disputed.get(trace_id)
-        given = zip(result.reviewers, result.codes[row].tolist(), strict=True)
-        settled = int(result.settled[row])
-        found.append(
-            RatedTrace(
-                trace_id=trace_id,
-                week=result.weeks[row],
-                labels={who: result.classes[code] for who, code in given if code >= 0},
-                question=None if known is None else known.question,
-                entropy=float(result.truth.entropy[row]),
-                cost=None if known is None else known.cost,
-                settled=None if settled < 0 else result.classes[settled],
-            )
-        )
-    return tuple(found)
+def rated_traces(result: AgreementAnalysis, chosen: TraceSet) -> tuple[ReviewedTrace, ...]:
+    """Return some traces with their labels, in their order."""
+    known = {of.trace_id: of for of in result.reviewed}
+    return tuple(known[trace_id] for trace_id in chosen.trace_ids)
 
 
 def disputed_traces(result: AgreementAnalysis) -> TraceSet:
@@ -228,8 +184,7 @@ def _shared(result: AgreementAnalysis) -> Chosen:
 
 
 def _disputed(result: AgreementAnalysis) -> Chosen:
-    ids = {of.trace_id for of in result.disputed}
-    return np.array([trace_id in ids for trace_id in result.trace_ids], dtype=bool)
+    return np.array([of.differs for of in result.reviewed], dtype=bool)
 
 
 def _set(result: AgreementAnalysis, what: str, chosen: Chosen) -> TraceSet:

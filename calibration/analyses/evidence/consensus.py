@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from calibration.analyses.evidence.data import Label, ReviewedTrace
 from calibration.errors import InputError
 from calibration.records import Evidence, TraceForReview
 from calibration.store import Store
@@ -14,50 +15,10 @@ from calibration.store import Store
 CONFIDENCE = {1: "low", 2: "medium", 3: "high"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GivenLabel:
-    """What one reviewer said of a trace.
-
-    Parameters
-    ----------
-    reviewer_id : str
-    outcome : str or None
-        The class; None where the reviewer skipped the trace.
-    answers : dict of str
-        By question, in the order asked.
-    rationale, confidence : str or None
-        Confidence in words.
-    evidence : tuple of Evidence
-    tags : tuple of str
-    reason : str or None
-        Of a skip.
-    blind : bool
-        Whether it was given before its reviewer was shown what others said; else agreement does
-        not count it.
-    """
-
-    reviewer_id: str
-    outcome: str | None
-    answers: dict[str, str]
-    rationale: str | None
-    confidence: str | None
-    evidence: tuple[Evidence, ...]
-    tags: tuple[str, ...]
-    reason: str | None
-    blind: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LabelledTrace:
-    """A trace as reviewers saw it, with their labels in the order given and its settled class."""
-
-    trace: TraceForReview
-    labels: tuple[GivenLabel, ...]
-    settled: str | None
-
-
-def labelled_trace(store: Store, batch_id: str, trace_id: str) -> LabelledTrace:
-    """Return one trace of a batch with everybody's labels.
+def labelled_trace(
+    store: Store, batch_id: str, trace_id: str
+) -> tuple[TraceForReview, ReviewedTrace]:
+    """Return one trace of a batch, with all its labels in the order given and its consensus.
 
     Raises
     ------
@@ -71,11 +32,13 @@ def labelled_trace(store: Store, batch_id: str, trace_id: str) -> LabelledTrace:
     said = said.astype(object).where(said.notna(), None)
     consensus = store.consensus_frame()
     settled = consensus.loc[consensus["trace_id"] == trace_id, "outcome"].tolist()
-    return LabelledTrace(
-        trace=found[0],
+    reviewed = ReviewedTrace(
+        trace_id=trace_id,
+        human=dict.fromkeys(settled[:1], 1.0),
+        adjudicated=bool(settled),
         labels=tuple(
-            GivenLabel(
-                reviewer_id=row["reviewer_id"],
+            Label(
+                reviewer=row["reviewer_id"],
                 outcome=row["outcome"],
                 answers=json.loads(row["answers"] or "{}"),
                 rationale=row["rationale"],
@@ -87,8 +50,8 @@ def labelled_trace(store: Store, batch_id: str, trace_id: str) -> LabelledTrace:
             )
             for row in said.to_dict("records")
         ),
-        settled=settled[0] if settled else None,
     )
+    return found[0], reviewed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,17 +1,36 @@
-"""A file of human labels and one of verdicts, joined by trace and turned into numbers."""
+"""Calibration data of tables of human labels and of verdicts: files or pandas frames."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from calibration.analyses.agreement.ratings import in_order
+from calibration.analyses.evidence.data import (
+    MISSING,
+    CalibrationData,
+    Provenance,
+    class_shares,
+    label_codes,
+    verdict_codes,
+)
 from calibration.errors import CalibrationError, InputError
+from calibration.judge_calibration.samples import Design
 from calibration.records import NO_VERDICT, OUTCOMES, SetAside
 from calibration.success_rate.scoring import cost_penalties
-from calibration.tables.labels import LabelFile, LabelRow, VerdictFile, VerdictRow
-from calibration.taxonomy import default_taxonomy
+from calibration.tables.labels import (
+    LabelFile,
+    LabelRow,
+    Source,
+    VerdictFile,
+    VerdictRow,
+    read_human_labels,
+    read_verdicts,
+)
+from calibration.tables.rows import located, none_of
+from calibration.taxonomy import Taxonomy, default_taxonomy
+from calibration.trace_formats.fields import FieldError
 
 SPLIT = "split"
 
@@ -19,112 +38,125 @@ NO_CLASS = (NO_VERDICT, SPLIT)
 
 NO_ROW = "the trace has no row in the verdict file"
 
+LABEL_COLUMNS = ("trace_id", "reviewer_id", "outcome", "code", "rationale", "evidence")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ceilings:
-    """Cost ceilings per unit: of each workflow, and of every other one."""
-
-    by_workflow: Mapping[str, float]
-    otherwise: float | None = None
-
-    def of(self, workflow: str) -> float | None:
-        """Return the ceiling of a workflow, None where none was set."""
-        return self.by_workflow.get(workflow, self.otherwise)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class JoinedFiles:
-    """Both files in numbers.
+    """Cost ceilings per unit: of each workflow, and of every other one.
 
     Parameters
     ----------
-    classes : tuple of str
-    credit : tuple of float
-        Of each class.
-    names : tuple of str
-        Of the verdicts, the classes first.
-    traces : list of VerdictRow
-        Every trace of the verdict file.
-    verdicts : int array, shape (n_traces,)
-        Position in `names`.
-    penalties : float array, shape (n_traces,)
-    labelled : list of tuple of LabelRow
-        The labels of each labelled trace that has a verdict row.
-    at : int array, shape (n_labelled,)
-        Its place in `traces`.
-    skipped : list of int
-        Places of the traces that were asked about and not labelled.
-    skipped_weights : list of float or None
-        Their weights in the file.
+    by_workflow : mapping of str to float
+    otherwise : float, optional
+        Of workflows without one.
     """
 
-    classes: tuple[str, ...]
-    credit: tuple[float, ...]
-    names: tuple[str, ...]
-    traces: list[VerdictRow]
-    verdicts: NDArray[np.int64]
-    penalties: NDArray[np.float64]
-    labelled: list[tuple[LabelRow, ...]]
-    at: NDArray[np.int64]
-    skipped: list[int]
-    skipped_weights: list[float | None]
+    by_workflow: Mapping[str, float] = field(default_factory=dict)
+    otherwise: float | None = None
+
+    def of(self, workflow: str, taxonomy: Taxonomy) -> float | None:
+        """Return the ceiling of a workflow: the given one, else the taxonomy's, else None."""
+        given = self.by_workflow.get(workflow, self.otherwise)
+        if given is not None:
+            return given
+        return next((w.ceiling_usd for w in taxonomy.workflows if w.name == workflow), None)
 
 
-def join_files(
-    human: LabelFile,
-    verdicts: VerdictFile,
-    classes: Sequence[str] | None,
-    credit: Mapping[str, float] | None,
-    ceilings: Ceilings,
-) -> tuple[JoinedFiles, tuple[SetAside, ...]]:
-    """Join labels and verdicts; also return the labels whose trace has no verdict row.
+def load_tables(
+    labels: Source | LabelFile,
+    verdicts: Source | VerdictFile,
+    *,
+    design: Design = "production",
+    classes: Sequence[str] | None = None,
+    credit: Mapping[str, float] | None = None,
+    ceilings: Ceilings | None = None,
+    taxonomy: Taxonomy | None = None,
+) -> CalibrationData:
+    """Join labels and verdicts by trace; labels whose trace has no verdict row are set aside.
+
+    Parameters
+    ----------
+    labels, verdicts : Path, DataFrame, LabelFile or VerdictFile
+        With the columns of `read_human_labels` and `read_verdicts`. With design ``"production"``
+        the labelled traces are a random sample of the verdicts; with ``"reference"`` they are no
+        part of production.
+    design : {"production", "reference"}
+        Decides only what is noted.
+    classes : sequence of str, optional
+        In order. Default: those of the taxonomy if no others occur, else those that occur.
+    credit : mapping of str to float, optional
+        Of every class. Default: the taxonomy's if the classes are its own.
+    ceilings : Ceilings, optional
+        They go before those of the taxonomy; a workflow without either is not penalised.
+    taxonomy : Taxonomy, optional
+        Default: the taxonomy of the package.
 
     Raises
     ------
     InputError
-        If an outcome is no class, or credit is missing.
+        If a table cannot be read, an outcome is no class, or credit is missing.
     CalibrationError
         If no labelled trace has a verdict row.
     """
-    named = _classes(human, verdicts, classes)
-    worth = _credit(named, credit)
-    traces = list(verdicts.rows.values())
-    beyond = [name for name in NO_CLASS if name not in named]
-    said = {row.outcome or NO_VERDICT for row in traces}
-    names = (*named, *(name for name in beyond if name in said))
-    code = {name: k for k, name in enumerate(names)}
-    place = {trace_id: k for k, trace_id in enumerate(verdicts.rows)}
-    found: list[tuple[int, tuple[LabelRow, ...]]] = []
-    skipped: list[int] = []
-    skipped_weights: list[float | None] = []
-    set_aside: list[SetAside] = []
-    for trace_id, rows in human.rows.items():
-        given = tuple(row for row in rows if row.outcome)
-        if trace_id not in place:
-            set_aside += [SetAside(file=str(human.path), line=r.line, reason=NO_ROW) for r in rows]
-        elif given:
-            found.append((place[trace_id], given))
-        else:
-            skipped.append(place[trace_id])
-            skipped_weights.append(rows[0].weight)
+    human = labels if isinstance(labels, LabelFile) else read_human_labels(labels)
+    judged = verdicts if isinstance(verdicts, VerdictFile) else read_verdicts(verdicts)
+    known = taxonomy or default_taxonomy()
+    limits = ceilings or Ceilings()
+    named = _classes(human, judged, classes)
+    worth = _credit(named, credit, known)
+    tasks = {t: f"\0{rows[0].cluster}" for t, rows in human.rows.items() if rows[0].cluster}
+    traces = _traces(judged, limits, known, tasks)
+    given = pd.Series([row.outcome or NO_VERDICT for row in judged.rows.values()], dtype=object)
+    codes, names = verdict_codes(given, named, NO_CLASS)
+    place = {trace_id: k for k, trace_id in enumerate(judged.rows)}
+    inside = {t: rows for t, rows in human.rows.items() if t in place}
+    asked = {t: [row for row in rows if row.outcome] for t, rows in inside.items()}
+    found = {t: rows for t, rows in asked.items() if rows}
+    skipped = [t for t, rows in asked.items() if not rows]
     if not found:
         raise CalibrationError(
-            f"no labelled trace of {human.path} has a row in {verdicts.path}; the trace_id must "
+            f"no labelled trace of {human.path} has a row in {judged.path}; the trace_id must "
             "be the same in both"
         )
-    joined = JoinedFiles(
+    frame, settled = _labels(found, named)
+    at = np.array([place[trace_id] for trace_id in found], dtype=np.int64)
+    weights = _weights(human.path, found)
+    data = CalibrationData(
+        provenance=Provenance(
+            source="files", judge_id=judged.judge or "", labels=human.path, verdicts=judged.path
+        ),
+        taxonomy=known,
         classes=named,
-        credit=worth,
-        names=names,
+        credit=np.array(worth),
+        sampling="claimed",
         traces=traces,
-        verdicts=np.array([code[row.outcome or NO_VERDICT] for row in traces], dtype=np.int64),
-        penalties=_penalties(traces, ceilings),
-        labelled=[rows for _, rows in found],
-        at=np.array([k for k, _ in found], dtype=np.int64),
-        skipped=skipped,
-        skipped_weights=skipped_weights,
+        verdict_names=names,
+        verdicts=codes,
+        penalties=_penalties(traces),
+        labels=frame,
+        labelled=traces.iloc[at].assign(labels_wanted=0).reset_index(drop=True),
+        at=at,
+        human=class_shares(label_codes(frame, list(found)), settled, len(named)),
+        adjudicated=settled != MISSING,
+        tasks=np.array([rows[0].cluster or f"\0{k}" for k, rows in enumerate(found.values())]),
+        weights=weights,
+        reviewers=human.reviewers,
+        skipped_ids=tuple(skipped),
+        skipped_weights=None
+        if weights is None
+        else np.array([inside[t][0].weight or weights.mean() for t in skipped]),
+        grades=_grades(judged, found),
+        repeats=_repeats(judged, (*names, *(n for n in NO_CLASS if n not in names))),
+        set_aside=tuple(
+            SetAside(file=human.path, line=row.line, reason=NO_ROW)
+            for trace_id, rows in human.rows.items()
+            if trace_id not in place
+            for row in rows
+        ),
+        notes=tuple(_notes(traces, found, limits, skipped=skipped and design == "production")),
     )
-    return joined, tuple(set_aside)
+    return data
 
 
 def _classes(
@@ -143,23 +175,31 @@ def _classes(
             f"two classes or more are needed, each once, got {', '.join(classes)!r:.200}; name "
             "them with --classes"
         )
-    for path, rows, also in (
-        (human.path, labels, ()), (verdicts.path, verdicts.rows.values(), ("", *NO_CLASS)),
-    ):  # fmt: skip
-        for row in rows:
-            if row.outcome not in classes and row.outcome not in also:
-                raise InputError(
-                    f"{path}, line {row.line}, field 'outcome': {row.outcome!r:.80} is none of "
-                    f"{', '.join(classes):.200}"
-                )
+    rows: list[tuple[str, LabelRow | VerdictRow, tuple[str, ...]]] = [
+        *((human.path, row, ()) for row in labels),
+        *((verdicts.path, row, ("", *NO_CLASS)) for row in verdicts.rows.values()),
+    ]
+    for path, row, also in rows:
+        if row.outcome not in classes and row.outcome not in also:
+            with located(path, row.line):
+                raise none_of("outcome", row.outcome, classes)
     return classes
 
 
-def _credit(classes: tuple[str, ...], given: Mapping[str, float] | None) -> tuple[float, ...]:
+def in_order(names: set[str]) -> list[str]:
+    """Return names of classes sorted, numbers by value."""
+    try:
+        return sorted(names, key=float)
+    except ValueError:
+        return sorted(names)
+
+
+def _credit(
+    classes: tuple[str, ...], given: Mapping[str, float] | None, taxonomy: Taxonomy
+) -> list[float]:
     if given is None:
-        if set(classes) <= set(OUTCOMES):
-            ours = default_taxonomy().credit
-            return tuple(ours[name] for name in classes)
+        if set(classes) <= set(taxonomy.credit):
+            return [taxonomy.credit[name] for name in classes]
         shown = ",".join(f"{name}=..." for name in classes)
         raise InputError(f"the credit of each class is needed: --credit {shown:.300}")
     for name in (*given, *classes):
@@ -167,30 +207,127 @@ def _credit(classes: tuple[str, ...], given: Mapping[str, float] | None) -> tupl
             raise InputError(f"--credit: {name!r:.80} is none of {', '.join(classes):.200}")
         if name not in given:
             raise InputError(f"--credit: that of {name!r:.80} is missing")
-    return tuple(given[name] for name in classes)
+    return [given[name] for name in classes]
 
 
-def _penalties(traces: Sequence[VerdictRow], ceilings: Ceilings) -> NDArray[np.float64]:
-    held_to = [ceilings.of(row.workflow) for row in traces]
-    costs = [
-        np.nan if limit is None or row.cost_usd is None else row.cost_usd
-        for row, limit in zip(traces, held_to, strict=True)
+def _traces(
+    verdicts: VerdictFile, ceilings: Ceilings, taxonomy: Taxonomy, tasks: Mapping[str, str]
+) -> pd.DataFrame:
+    """Return the columns of the verdict table, None where it says nothing."""
+    rows = list(verdicts.rows.values())
+    limits = {name: ceilings.of(name, taxonomy) for name in {row.workflow for row in rows}}
+    return pd.DataFrame(
+        {
+            "trace_id": list(verdicts.rows),
+            "workflow": [row.workflow for row in rows],
+            "task_key": [tasks.get(trace_id) or trace_id for trace_id in verdicts.rows],
+            "judge": [row.judge for row in rows],
+            "agent": [row.agent or row.model or None for row in rows],
+            "model": [row.model or None for row in rows],
+            "started_at": pd.to_datetime(
+                pd.Series([row.started_at for row in rows], dtype=object), utc=True
+            ),
+            "cost_usd": np.array([row.cost_usd for row in rows], dtype=np.float64),
+            "units": [row.units for row in rows],
+            "ceiling_usd": np.array([limits[row.workflow] for row in rows], dtype=np.float64),
+            "n_steps": np.array([row.steps for row in rows], dtype=np.float64),
+            "response_chars": np.array([row.response_chars for row in rows], dtype=np.float64),
+            "reason": [row.reason for row in rows],
+            "evidence": [row.evidence for row in rows],
+        }
+    )
+
+
+def _penalties(traces: pd.DataFrame) -> NDArray[np.float64]:
+    limits = traces["ceiling_usd"].to_numpy(dtype=np.float64)
+    costs = np.where(np.isnan(limits), np.nan, traces["cost_usd"].to_numpy(dtype=np.float64))
+    units = traces["units"].to_numpy(dtype=np.float64)
+    return cost_penalties(costs, np.where(np.isnan(limits), 1.0, limits), units)
+
+
+def _labels(
+    found: Mapping[str, Sequence[LabelRow]], classes: tuple[str, ...]
+) -> tuple[pd.DataFrame, NDArray[np.int64]]:
+    """Return a row a label, and the adjudicated class of each trace."""
+    code = {name: k for k, name in enumerate(classes)}
+    settled = np.full(len(found), MISSING, dtype=np.int64)
+    labels = []
+    for k, (trace_id, rows) in enumerate(found.items()):
+        for n, row in enumerate(rows, 1):
+            if row.adjudicated:
+                settled[k] = code[row.outcome]
+            else:
+                who = row.reviewer or f"label {n}"
+                labels.append(
+                    (trace_id, who, row.outcome, code[row.outcome], row.rationale, row.evidence)
+                )
+    return pd.DataFrame(labels, columns=list(LABEL_COLUMNS)), settled
+
+
+def _weights(path: str, found: Mapping[str, Sequence[LabelRow]]) -> NDArray[np.float64] | None:
+    first = [rows[0] for rows in found.values()]
+    lacking = next((row for row in first if row.weight is None), None)
+    if lacking is None:
+        return np.array([row.weight for row in first], dtype=np.float64)
+    if any(row.weight is not None for row in first):
+        with located(path, lacking.line):
+            raise FieldError(
+                "field 'weight': is missing and other traces have one; give each trace one"
+            )
+    return None
+
+
+def _grades(
+    verdicts: VerdictFile, found: Mapping[str, Sequence[LabelRow]]
+) -> NDArray[np.int64] | None:
+    grades = np.array([verdicts.rows[t].grade or 0 for t in found], dtype=np.int64)
+    return grades if grades.any() else None
+
+
+def _repeats(verdicts: VerdictFile, names: Sequence[str]) -> NDArray[np.int64] | None:
+    """Return the verdicts, first and again, of the traces that the judge was asked about again."""
+    if not verdicts.again:
+        return None
+    said = [
+        [outcome_code(verdicts, names, one) for one in (row.outcome or NO_VERDICT, *more)]
+        for row in verdicts.rows.values()
+        if (more := verdicts.again.get(row.trace_id))
     ]
-    return cost_penalties(costs, [limit or 1.0 for limit in held_to], [row.units for row in traces])
+    most = max(map(len, said), default=1)
+    rows = [[*one, *[MISSING] * (most - len(one))] for one in said]
+    return np.array(rows, dtype=np.int64).reshape(len(rows), most)
 
 
-def human_shares(joined: JoinedFiles, *, leave_out: str | None) -> tuple[NDArray[np.float64], int]:
-    """Return class shares of the labelled traces, zeros without a label, and how many are open.
+def outcome_code(file: VerdictFile, names: Sequence[str], outcome: str) -> int:
+    """Return the place of a verdict among `names`.
 
-    The adjudicated class first, else the mean over reviewers.
+    Raises
+    ------
+    InputError
+        If it is none of them.
     """
-    code = {name: k for k, name in enumerate(joined.classes)}
-    shares = np.zeros((len(joined.labelled), len(joined.classes)))
-    open_disagreements = 0
-    for k, rows in enumerate(joined.labelled):
-        settled = [row.outcome for row in rows if row.adjudicated][:1]
-        said = settled or [row.outcome for row in rows if not row.reviewer == leave_out is not None]
-        for outcome in said:
-            shares[k, code[outcome]] += 1 / len(said)
-        open_disagreements += len(set(said)) > 1
-    return shares, open_disagreements
+    if outcome not in names:
+        raise InputError(f"{file.path}, {none_of('outcome', outcome, names)}")
+    return list(names).index(outcome)
+
+
+def _notes(
+    traces: pd.DataFrame, found: Mapping[str, Sequence[LabelRow]], ceilings: Ceilings,
+    *, skipped: bool | Sequence[str],
+) -> Iterator[str]:  # fmt: skip
+    n = len(traces)
+    without_ceiling = int(traces["ceiling_usd"].isna().sum())
+    without_cost = int(traces["cost_usd"].isna().sum())
+    if without_ceiling == n:
+        yield "no cost ceiling was given: nothing is penalised, net and gross are the same"
+    elif without_ceiling:
+        yield f"{without_ceiling:,} of {n:,} traces have no ceiling and carry no penalty"
+    if without_cost and without_ceiling < n:
+        yield f"{without_cost:,} of {n:,} traces have no cost and carry no penalty"
+    unused = sorted(set(ceilings.by_workflow) - set(traces["workflow"]))
+    if unused:
+        yield f"ceilings of workflows without a trace: {', '.join(unused):.200}"
+    if not any(rows[0].cluster for rows in found.values()):
+        yield "the labels name no cluster: traces are taken as independent"
+    if skipped:
+        yield "labelled traces stand in for the skipped ones of their verdict and workflow"

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from calibration.analyses.evidence.from_store import LabelledBatch
+from calibration.analyses.evidence.data import CalibrationData
 from calibration.analyses.fingerprint import frames_digest, package_version, settings_digest
 from calibration.analyses.gates.baseline import (
     MOST_CATEGORIES,
@@ -201,7 +201,7 @@ def hold_against_labels(
                     f"of {', '.join(OUTCOMES)}"
                 )
         if trace_id not in outcomes:
-            missing += [f"{labels.path.name} line {row.line}: {trace_id}" for row in rows]
+            missing += [f"{Path(labels.path).name} line {row.line}: {trace_id}" for row in rows]
         elif given:
             said.append(OUTCOMES.index(outcomes[trace_id]))
             shares.append(_shares(given))
@@ -830,7 +830,7 @@ def _pass_rate_of_store(found: StoreRates, gate: Setting, settings: GateFile) ->
     return replace(made, method=f"share of complete runs, {kind}, {made.method}")
 
 
-def _corrupted(loaded: LabelledBatch) -> dict[str, Happened]:
+def _corrupted(loaded: CalibrationData) -> dict[str, Happened]:
     """Return the labelled traces that a reviewer tagged so; nothing where nobody gave a tag."""
     tags = loaded.labels["tags"].map(_tags)
     if not tags.map(bool).any():

@@ -6,14 +6,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from calibration.analyses.evidence.from_store import (
-    LabelledBatch,
-    choose_judge,
-    judged_population,
-    load_batch,
-    refuse_mixture,
+from calibration.analyses.evidence.data import CalibrationData
+from calibration.analyses.evidence.from_store import load_batch, with_judge
+from calibration.analyses.judge.calibration import (
+    CalibrationOptions,
+    JudgeCalibration,
+    calibrate_judge,
 )
-from calibration.analyses.judge.calibration import JudgeAnalysis, judge_of
 from calibration.errors import CalibrationError
 from calibration.judge_calibration.class_probabilities import (
     ClassProbabilities,
@@ -71,56 +70,47 @@ def calibrated_labels(
     CalibrationError
         If the labels allow no corrected rate, or as `analyse_judge`.
     """
-    loaded = load_batch(store, batch_id)
-    chosen = choose_judge(store, judge_id)
-    refuse_mixture(store, chosen, loaded)
-    verdicts = store.verdict_frame(chosen)
-    analysis = judge_of(loaded, verdicts, judge_id=chosen, design="production")
-    return labels_of(loaded, verdicts, analysis)
+    data = with_judge(store, load_batch(store, batch_id), judge_id)
+    return labels_of(data, calibrate_judge(data, CalibrationOptions()))
 
 
-def labels_of(
-    loaded: LabelledBatch, verdicts: pd.DataFrame, analysis: JudgeAnalysis
-) -> CalibratedLabels:
+def labels_of(data: CalibrationData, analysis: JudgeCalibration) -> CalibratedLabels:
     """Give the traces of a calibration their class probabilities."""
     headline = analysis.calibration.headline_estimate
     if headline is None:
         why = "; ".join(f"{n.why} ({n.mend})" for n in analysis.calibration.refusals)
         raise CalibrationError(f"no calibrated labels without a corrected rate: {why}")
-    population = judged_population(loaded, verdicts)
-    flows, flow = np.unique(loaded.traces["workflow"].to_numpy(dtype=str), return_inverse=True)
-    at = loaded.labelled["trace_id"].map(population.row).to_numpy(dtype=np.intp)
+    flows, flow = np.unique(data.traces["workflow"].to_numpy(dtype=str), return_inverse=True)
     found = class_probabilities(
-        loaded.human,
-        population.verdicts[at],
-        flow[at].astype(np.int64),
+        data.human,
+        data.verdicts[data.at],
+        flow[data.at].astype(np.int64),
         n_segments=flows.size,
         strata=analysis.calibration.post_stratification.strata,
-        weights=loaded.weights,
+        weights=data.weights,
     )
-    given = found.given[population.verdicts, flow]
-    credit = np.array([loaded.taxonomy.credit[name] for name in OUTCOMES])
-    worth = np.maximum(0.0, credit - population.penalties[:, None])
+    given = found.given[data.verdicts, flow]
+    worth = np.maximum(0.0, data.credit - data.penalties[:, None])
     plug_in = float((given * worth).sum(axis=1).mean())
     return CalibratedLabels(
-        frame=_frame(loaded, analysis, found, population.verdicts, flow),
-        batch_id=analysis.batch_id,
-        judge_id=analysis.judge_id,
+        frame=_frame(data, analysis, found, flow),
+        batch_id=analysis.provenance.batch_id,
+        judge_id=analysis.provenance.judge_id,
         headline=headline.net,
         plug_in=plug_in,
         note=_note(plug_in, headline.net),
-        simulated=analysis.simulated,
+        simulated=analysis.provenance.simulated,
         fingerprint=analysis.fingerprint,
     )
 
 
 def _frame(
-    loaded: LabelledBatch,
-    analysis: JudgeAnalysis,
+    data: CalibrationData,
+    analysis: JudgeCalibration,
     found: ClassProbabilities,
-    verdict: NDArray[np.int64],
     flow: NDArray[np.intp],
 ) -> pd.DataFrame:
+    verdict = data.verdicts
     given = found.given[verdict, flow]
     likeliest = given.argmax(axis=1)
     basis = np.where(found.by_segment[verdict, flow], "verdict x workflow", "verdict")
@@ -132,8 +122,8 @@ def _frame(
         ]
     )
     pooled = np.char.add(basis.astype(str), names[verdict])
-    frame = loaded.traces[["trace_id", "workflow", "task_key"]].copy()
-    frame["judge_id"] = analysis.judge_id
+    frame = data.traces[["trace_id", "workflow", "task_key"]].copy()
+    frame["judge_id"] = analysis.provenance.judge_id
     frame["verdict"] = np.array(analysis.verdict_names)[verdict]
     frame[list(OUTCOMES)] = given
     frame["likeliest"] = np.array(OUTCOMES)[likeliest]

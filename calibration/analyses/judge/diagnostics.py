@@ -1,32 +1,27 @@
-"""Diagnostics of a judge: human ceiling, errors by node, leniency, groups.
+"""Diagnostics of a judge: human ceiling, errors by node, leniency, groups."""
 
-On arrays: stores, files and tables all come here (`judge_diagnostics`, `file_diagnostics`).
-"""
-
-from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from calibration.agreement.annotators import BesidePanel, outsider_beside_panel
 from calibration.agreement.ratings import answers_at, parting_questions
 from calibration.analyses.agreement.analysis import planned_codes
-from calibration.analyses.evidence.data import UNKNOWN, BothSides, group_names
-from calibration.analyses.evidence.from_store import (
-    INPUT_COLUMNS,
-    VERDICT_NAMES,
-    Judged,
-    drawn_frame,
-    human_frame,
-    read_judged,
+from calibration.analyses.evidence.data import (
+    CONTEXT,
+    UNKNOWN,
+    CalibrationData,
+    Provenance,
+    ReviewedTrace,
+    group_names,
 )
-from calibration.analyses.fingerprint import fingerprint
-from calibration.analyses.judge.disagreements import Disagreement, disagreements, heard_in_store
+from calibration.analyses.evidence.from_store import load_judged, with_context
+from calibration.analyses.judge.calibration import CalibrationOptions
+from calibration.analyses.judge.traces import by_influence, differing_traces
 from calibration.judge_calibration.bias import (
     HC3,
-    MISSING,
     NodeQuality,
     OrdinalAgreement,
     Retest,
@@ -36,8 +31,8 @@ from calibration.judge_calibration.bias import (
     retest,
     slope_within_class,
 )
-from calibration.judge_calibration.samples import Confusion, Design, confusion
-from calibration.records import OUTCOMES, Outcome
+from calibration.judge_calibration.samples import Confusion, Design, LabelledSample, confusion
+from calibration.records import Outcome
 from calibration.statistics.contingency import holm
 from calibration.statistics.estimate import not_estimable
 from calibration.statistics.means import MeanAgainstZero, mean_against_zero
@@ -62,8 +57,13 @@ STEPS = ("3 or less", "4", "5")
 
 LENIENT_BY = ("agent", "workflow")
 
+# Of a trace, and where it is told.
+SIZES = {"response": "response_chars", "steps": "n_steps"}
 
-__all__ = ["JudgeDiagnostics", "Leniency", "diagnose_judge", "diagnose_judged"]
+OF_TABLES = (
+    "a table does not know single traces: no agreement among the humans, no leniency by group, no "
+    "list of disagreements",
+)
 
 GRADE_OF_CLASS = {Outcome.COMPLETE.value: "5", Outcome.PARTIAL_PLUS.value: "4"}
 
@@ -83,7 +83,7 @@ class Leniency:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Diagnostics:
+class JudgeDiagnostics:
     """What a calibrated rate does not show of a judge.
 
     Parameters
@@ -100,7 +100,7 @@ class Diagnostics:
         By question of the tree, in its order; empty where the classes are not ours.
     errors : dict of str or None to float
         Effective labelled traces by the question at which judge and humans part; None: no verdict.
-    disagreements : tuple of Disagreement
+    disagreements : tuple of ReviewedTrace
         In the order of what they move.
     leniency : MeanAgainstZero
         Over all labelled traces.
@@ -118,13 +118,14 @@ class Diagnostics:
         What a reader must know of all of it.
     """
 
+    provenance: Provenance
     verdict_names: tuple[str, ...]
     ceiling: dict[str, BesidePanel]
     grades: OrdinalAgreement | None
     grade_names: tuple[str, ...]
     nodes: dict[str, NodeQuality]
     errors: dict[str | None, float]
-    disagreements: tuple[Disagreement, ...]
+    disagreements: tuple[ReviewedTrace, ...]
     leniency: MeanAgainstZero
     leniency_by: dict[str, tuple[Leniency, ...]]
     slopes: dict[str, MeanAgainstZero]
@@ -135,76 +136,135 @@ class Diagnostics:
     fingerprint: str
 
 
-def diagnose(
-    sides: BothSides,
+def diagnose_judge(
+    store: Store,
+    batch_id: str | None = None,
     *,
-    taxonomy: Taxonomy | None,
-    one_class: bool = False,
-    disagreements: tuple[Disagreement, ...] = (),
-    samples: NDArray[np.int64] | None = None,
+    judge_id: str | None = None,
+    design: Design = "production",
     judge_family: str | None = None,
-    missing: tuple[str, ...] = (),
-    fingerprint: str,
     confidence_level: float = 0.95,
-) -> Diagnostics:
+) -> JudgeDiagnostics:
+    """Compare a judge with the humans on the labelled traces of a batch, as `diagnose`."""
+    data = with_context(store, load_judged(store, batch_id, judge_id, sample=False))
+    return diagnose(
+        data,
+        CalibrationOptions(
+            design=design, judge_family=judge_family, confidence_level=confidence_level
+        ),
+    )
+
+
+def diagnose(
+    data: CalibrationData, options: CalibrationOptions, *, one_class: bool = False
+) -> JudgeDiagnostics:
     """Compare a judge with the humans on labelled traces.
 
     Parameters
     ----------
-    sides : BothSides
-    taxonomy : Taxonomy or None
-        None where its questions say nothing about the classes.
+    data : CalibrationData
+        Of a store: with its context.
+    options : CalibrationOptions
+        `judge_family` is a word that the names of models of the judge's own family hold, for
+        instance ``gpt``; without it self-preference is left out and says so.
     one_class : bool, default False
         Whether every label is of one class because such traces were picked: what averages over
         classes is then not estimable.
-    disagreements, missing, fingerprint
-        Passed on.
-    samples : int array, shape (n_traces, n_samples), optional
-        As in `retest`; of any traces, labelled or not.
-    judge_family : str, optional
-        A word that the names of models of the judge's own family hold, for instance ``gpt``;
-        without it self-preference is left out and says so.
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
     """
-    level, sample = confidence_level, sides.sample
+    level, sample = options.confidence_level, data.sample(options.design)
     crossed = confusion(
-        sample.human, sample.verdicts, n_verdicts=len(sides.verdict_names), weights=sample.weights
+        sample.human, sample.verdicts, n_verdicts=len(data.verdict_names), weights=sample.weights
     )
-    nodes, errors = questions(crossed, None if one_class else taxonomy, sides.classes, level)
-    leniency = leniency_of(sides, np.ones(len(sample.verdicts), dtype=bool), NO_CLASS, level)
+    taxonomy = data.taxonomy if data.ours and not one_class else None
+    nodes, errors = questions(crossed, taxonomy, data.classes, level)
+    leniency = leniency_of(data, sample, np.ones(data.at.size, dtype=bool), NO_CLASS, level)
+    groups, sizes = ({}, {}) if one_class else (_groups(data), _sizes(data))
     if one_class:
-        sides = replace(sides, groups={}, sizes={})
         refused = not_estimable(ONE_CLASS, method=leniency.estimate.method, confidence_level=level)
         leniency = MeanAgainstZero(estimate=refused, p_value=None)
-    again = np.zeros((0, 1), dtype=np.int64) if samples is None else samples
-    return Diagnostics(
-        verdict_names=sides.verdict_names,
-        ceiling=_ceiling(sides, level),
-        grades=grades_of(sides, level)
-        if sides.grades is not None
-        else grades(crossed, sides.classes, level),
-        grade_names=sides.classes if sides.grades is None else STEPS,
+    again = np.zeros((0, 1), dtype=np.int64) if data.repeats is None else data.repeats
+    listed = data.counts is None
+    return JudgeDiagnostics(
+        provenance=data.provenance,
+        verdict_names=data.verdict_names,
+        ceiling=_ceiling(data, level) if listed else {},
+        grades=grades(crossed, data.classes, level)
+        if data.grades is None or not data.ours
+        else grades_of(data, sample, data.grades, level),
+        grade_names=data.classes if data.grades is None or not data.ours else STEPS,
         nodes=nodes,
         errors=errors,
-        disagreements=disagreements,
+        disagreements=by_influence(differing_traces(data, sample)) if listed else (),
         leniency=leniency,
-        leniency_by={by: _leniency_by(sides, by, level) for by in LENIENT_BY if by in sides.groups},
-        slopes={
-            name: _slope(sides, np.log2(np.maximum(1, size)), level)
-            for name, size in sides.sizes.items()
+        leniency_by={
+            by: _leniency_by(data, sample, groups[by], level) for by in LENIENT_BY if by in groups
         },
-        own_family=_own_family(sides, judge_family, level),
+        slopes={
+            name: _slope(data, sample, np.log2(np.maximum(1, size)), level)
+            for name, size in sizes.items()
+        },
+        own_family=_own_family(data, sample, groups.get("model"), options),
         # Asked again it may say what it never said first.
         retest=retest(
             again,
-            n_verdicts=max(len(sides.verdict_names), int(again.max(initial=0)) + 1),
+            n_verdicts=max(len(data.verdict_names), int(again.max(initial=0)) + 1),
             confidence_level=level,
         ),
-        missing=missing,
+        missing=tuple(_missing(data, groups, sizes)) if listed else OF_TABLES,
         notes=() if sample.weights is None else (WEIGHED,),
-        fingerprint=fingerprint,
+        fingerprint=data.fingerprint(
+            "judge diagnostics",
+            {
+                "family": options.judge_family,
+                "design": options.design,
+                "confidence_level": level,
+                "repeats": [] if data.repeats is None else sorted(data.repeats.tolist()),
+            },
+            CONTEXT,
+        ),
     )
+
+
+def _groups(data: CalibrationData) -> dict[str, NDArray[np.str_]]:
+    """Return the agent, workflow and model of the labelled traces, where any says it."""
+    if data.counts is not None:
+        return {}
+    found = {by: group_names(data.labelled, by) for by in ("agent", "workflow", "model")}
+    return {by: names for by, names in found.items() if not (names == UNKNOWN).all()}
+
+
+def _sizes(data: CalibrationData) -> dict[str, NDArray[np.float64]]:
+    """Return the sizes of the labelled traces, NaN where one is not known."""
+    found = {
+        name: data.labelled[column].to_numpy(dtype=np.float64)
+        for name, column in SIZES.items()
+        if column in data.labelled
+    }
+    return {name: size for name, size in found.items() if np.isfinite(size).any()}
+
+
+def _missing(
+    data: CalibrationData, groups: Collection[str], sizes: Collection[str]
+) -> Iterator[str]:
+    """Yield what tables do not say, each with the column that would."""
+    if data.provenance.source == "store":
+        return
+    if _panel(data) is None:
+        yield "how far the humans agree (no trace has labels of two `reviewer`s)"
+    if not data.ours:
+        yield "at which question errors begin (the classes are not those of the taxonomy)"
+    for by in ("workflow", "agent"):
+        if by not in groups:
+            yield f"leniency by {by} (`{by}`)"
+    for name, column in (("response", "response_chars"), ("steps", "steps")):
+        if name not in sizes:
+            yield f"whether it follows the {name} (`{column}`)"
+    if not data.labels["rationale"].notna().any():
+        yield "reasons of the humans (`rationale`)"
+    if not data.labelled["reason"].notna().any():
+        yield "reasons of the judge (`reason`)"
+    if data.repeats is None:
+        yield "whether it says the same twice (`sample`)"
 
 
 def grades(
@@ -223,14 +283,18 @@ def grades(
     return ordinal_agreement(table, confidence_level=confidence_level)
 
 
-def grades_of(sides: BothSides, confidence_level: float) -> OrdinalAgreement:
+def grades_of(
+    data: CalibrationData,
+    sample: LabelledSample,
+    given: NDArray[np.int64],
+    confidence_level: float,
+) -> OrdinalAgreement:
     """Compare grades from 1 to 5 with our classes, on as many steps as the classes tell apart."""
-    step = [STEPS.index(GRADE_OF_CLASS.get(name, STEPS[0])) for name in sides.classes]
-    human = sides.sample.human @ np.eye(len(STEPS))[step]
-    given = np.zeros(len(human), dtype=np.int64) if sides.grades is None else sides.grades
+    step = [STEPS.index(GRADE_OF_CLASS.get(name, STEPS[0])) for name in data.classes]
+    human = sample.human @ np.eye(len(STEPS))[step]
     # What has no grade is a verdict that is none.
     codes = np.where(given == 0, len(STEPS), np.clip(given - 3, 0, len(STEPS) - 1))
-    crossed = confusion(human, codes, n_verdicts=len(STEPS) + 1, weights=sides.sample.weights)
+    crossed = confusion(human, codes, n_verdicts=len(STEPS) + 1, weights=sample.weights)
     return ordinal_agreement(crossed.table, confidence_level=confidence_level)
 
 
@@ -253,40 +317,89 @@ def questions(
     return nodes, errors_by_node(crossed.table, parting_questions(paths))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Gaps:
+    """The verdict's credit less the human one, of labelled traces whose verdict is a class."""
+
+    rows: NDArray[np.bool_]
+    verdict_credit: NDArray[np.float64]
+    gap: NDArray[np.float64]
+    weights: NDArray[np.float64] | None
+    tasks: NDArray[np.generic] | None
+
+
+def _gaps(data: CalibrationData, sample: LabelledSample, rows: NDArray[np.bool_]) -> _Gaps:
+    of = rows & (sample.verdicts < len(data.classes))
+    credit = data.credit[sample.verdicts[of]]
+    weights = sample.weights
+    return _Gaps(
+        rows=of,
+        verdict_credit=credit,
+        gap=credit - np.asarray(sample.human)[of] @ data.credit,
+        weights=None if weights is None else np.asarray(weights, dtype=np.float64)[of],
+        tasks=None if sample.clusters is None else sample.clusters[of],
+    )
+
+
 def leniency_of(
-    sides: BothSides, rows: NDArray[np.bool_], nothing: str, confidence_level: float
+    data: CalibrationData,
+    sample: LabelledSample,
+    rows: NDArray[np.bool_],
+    nothing: str,
+    confidence_level: float,
 ) -> MeanAgainstZero:
     """Estimate the credit of the verdict less the human one over some labelled traces."""
-    of = rows & sides.has_class
+    of = _gaps(data, sample, rows)
     return mean_against_zero(
-        sides.gaps(of),
+        of.gap,
         nothing=nothing,
-        weights=sides.weights(of),
-        clusters=sides.tasks(of),
+        weights=of.weights,
+        clusters=of.tasks,
         confidence_level=confidence_level,
     )
 
 
-def _ceiling(sides: BothSides, confidence_level: float) -> dict[str, BesidePanel]:
-    if sides.panel is None or sides.panel_verdicts is None:
+def _panel(data: CalibrationData) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+    """Return class codes and verdicts of the traces that were planned for two labels.
+
+    None of tables in which no trace has two.
+    """
+    planned, codes, _ = planned_codes(data)
+    if data.provenance.source != "store" and not ((codes >= 0).sum(axis=1) > 1).any():
+        return None
+    kept = data.labelled["trace_id"].isin(planned["trace_id"]).to_numpy()
+    return codes, data.verdicts[data.at[kept]]
+
+
+def _ceiling(data: CalibrationData, confidence_level: float) -> dict[str, BesidePanel]:
+    panel = _panel(data)
+    if panel is None:
         return {}
+    codes, verdicts = panel
     return outsider_beside_panel(
-        sides.panel,
-        sides.panel_verdicts,
-        n_classes=max(len(sides.classes), int(sides.panel_verdicts.max(initial=0)) + 1),
+        codes,
+        verdicts,
+        n_classes=max(len(data.classes), int(verdicts.max(initial=0)) + 1),
         confidence_level=confidence_level,
     )
 
 
-def _leniency_by(sides: BothSides, by: str, confidence_level: float) -> tuple[Leniency, ...]:
-    of = np.where(sides.has_class, sides.groups[by], "")
-    names = [str(name) for name in np.unique(sides.groups[by][sides.has_class])]
-    means = {name: leniency_of(sides, of == name, NO_CLASS, confidence_level) for name in names}
+def _leniency_by(
+    data: CalibrationData,
+    sample: LabelledSample,
+    groups: NDArray[np.str_],
+    confidence_level: float,
+) -> tuple[Leniency, ...]:
+    known = np.unique(groups[sample.verdicts < len(data.classes)])
+    means = {
+        str(name): leniency_of(data, sample, groups == name, NO_CLASS, confidence_level)
+        for name in known
+    }
     adjusted = holm({name: m.p_value for name, m in means.items() if m.p_value is not None})
     found = []
     for name, mean in means.items():
-        rows = (of == name) & sides.has_class
-        said = float(np.average(sides.said(rows), weights=sides.weights(rows)))
+        of = _gaps(data, sample, groups == name)
+        said = float(np.average(of.verdict_credit, weights=of.weights))
         found.append(
             Leniency(
                 group=name,
@@ -299,155 +412,35 @@ def _leniency_by(sides: BothSides, by: str, confidence_level: float) -> tuple[Le
     return tuple(sorted(found, key=lambda row: (-row.gap.estimate.n, row.group)))
 
 
-def _slope(sides: BothSides, size: NDArray[np.float64], confidence_level: float) -> MeanAgainstZero:
-    """Estimate how the gap goes with `size`, on the traces where it is known."""
-    of = sides.has_class & np.isfinite(size)
+def _slope(
+    data: CalibrationData,
+    sample: LabelledSample,
+    size: NDArray[np.float64],
+    confidence_level: float,
+) -> MeanAgainstZero:
+    """Estimate the change of the gap with `size`, on the traces where it is known."""
+    of = _gaps(data, sample, np.isfinite(size))
     return slope_within_class(
-        sides.gaps(of),
-        sides.sample.human[of],
-        size[of],
-        weights=sides.weights(of),
-        clusters=sides.tasks(of),
+        of.gap,
+        np.asarray(sample.human)[of.rows],
+        size[of.rows],
+        weights=of.weights,
+        clusters=of.tasks,
         confidence_level=confidence_level,
     )
 
 
-def _own_family(sides: BothSides, family: str | None, confidence_level: float) -> MeanAgainstZero:
-    models = sides.groups.get("model")
-    why = None
-    if models is None or (models == UNKNOWN).all():
-        why = NO_MODELS
-    if family is None or not family.strip():
-        why = NO_FAMILY
-    if why is not None or models is None or family is None:
-        refused = not_estimable(why or "", method=HC3, confidence_level=confidence_level)
+def _own_family(
+    data: CalibrationData,
+    sample: LabelledSample,
+    models: NDArray[np.str_] | None,
+    options: CalibrationOptions,
+) -> MeanAgainstZero:
+    word = (options.judge_family or "").strip().casefold()
+    if not word or models is None:
+        refused = not_estimable(
+            NO_MODELS if word else NO_FAMILY, method=HC3, confidence_level=options.confidence_level
+        )
         return MeanAgainstZero(estimate=refused, p_value=None)
-    word = family.strip().casefold()
     own = np.array([float(word in name.casefold()) for name in models.tolist()])
-    return _slope(sides, np.where(models == UNKNOWN, np.nan, own), confidence_level)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeDiagnostics(Diagnostics):
-    """What a calibrated rate does not show of a judge of the store."""
-
-    batch_id: str
-    judge_id: str
-    simulated: bool
-
-
-def diagnose_judge(
-    store: Store,
-    batch_id: str | None = None,
-    *,
-    judge_id: str | None = None,
-    design: Design = "production",
-    judge_family: str | None = None,
-    confidence_level: float = 0.95,
-) -> JudgeDiagnostics:
-    """Compare a judge with the humans on the labelled traces of a batch.
-
-    `judge_family` is a word that the names of models of the judge's own family hold, for instance
-    ``gpt``; without it self-preference is left out and says so.
-    """
-    judged = read_judged(store, batch_id, judge_id, design=design, sample=False)
-    return diagnose_judged(
-        store, judged, judge_family=judge_family, confidence_level=confidence_level
-    )
-
-
-def diagnose_judged(
-    store: Store,
-    judged: Judged,
-    *,
-    judge_family: str | None = None,
-    confidence_level: float = 0.95,
-) -> JudgeDiagnostics:
-    """Compare a judge with the humans on a batch that is already read."""
-    loaded = judged.loaded
-    samples = store.verdict_samples(judged.judge_id)
-    sides = sides_of_store(store, judged, samples)
-    found = diagnose(
-        sides,
-        taxonomy=loaded.taxonomy,
-        disagreements=disagreements(
-            sides,
-            heard_in_store(loaded, samples, sides.groups),
-            judged=np.bincount(judged.population.verdicts, minlength=judged.n_verdicts),
-            parting=parting_questions(loaded.taxonomy.paths(OUTCOMES)),
-        ),
-        samples=_samples(judged, samples),
-        judge_family=judge_family,
-        fingerprint=_fingerprint(judged, samples, judge_family, confidence_level),
-        confidence_level=confidence_level,
-    )
-    return JudgeDiagnostics(
-        **{field.name: getattr(found, field.name) for field in fields(found)},
-        batch_id=loaded.batch.batch_id,
-        judge_id=judged.judge_id,
-        simulated=loaded.simulated,
-    )
-
-
-def sides_of_store(store: Store, judged: Judged, samples: pd.DataFrame) -> BothSides:
-    """Return both sides of the labelled traces of a batch, and what the store says of them.
-
-    Judge and humans are compared with each other on the traces that the plan gave to two or more
-    reviewers.
-    """
-    labelled = judged.loaded.labelled
-    texts = {t.trace_id: t.response or "" for t in store.for_review(labelled["trace_id"].tolist())}
-    planned, codes, _ = planned_codes(judged.loaded)
-    rows = planned["trace_id"].map(judged.population.row).to_numpy(dtype=np.int64)
-    first = samples[samples["sample"] == 0].drop_duplicates("trace_id")
-    grades = (
-        labelled["trace_id"]
-        .map(first.set_index("trace_id")["grade"])
-        .fillna(0)
-        .to_numpy(dtype=np.int64)
-    )
-    return BothSides(
-        classes=OUTCOMES,
-        verdict_names=VERDICT_NAMES[: judged.n_verdicts],
-        credit=judged.credit,
-        sample=judged.sample,
-        groups={by: group_names(labelled, by) for by in ("agent", "workflow", "model")},
-        sizes={
-            "response": np.array([len(texts[n]) for n in labelled["trace_id"]], dtype=np.float64),
-            "steps": labelled["n_steps"].to_numpy(dtype=np.float64),
-        },
-        panel=codes,
-        panel_verdicts=judged.population.verdicts[rows],
-        grades=grades if grades.any() else None,
-    )
-
-
-def _samples(judged: Judged, samples: pd.DataFrame) -> NDArray[np.int64]:
-    known = samples[samples["trace_id"].isin(judged.population.row)]
-    codes = known["outcome"].map({name: k for k, name in enumerate(VERDICT_NAMES)})
-    wide = known.assign(code=codes).pivot_table(
-        index="trace_id", columns="sample", values="code", aggfunc="first"
-    )
-    return wide.fillna(MISSING).to_numpy(dtype=np.int64)
-
-
-def _fingerprint(
-    judged: Judged, samples: pd.DataFrame, judge_family: str | None, confidence_level: float
-) -> str:
-    loaded = judged.loaded
-    return fingerprint(
-        taxonomy=loaded.taxonomy.fingerprint,
-        settings={
-            "kind": "judge diagnostics",
-            "judge": judged.judge_id,
-            "family": judge_family,
-            "design": judged.design,
-            "skipped": loaded.skipped,
-            "confidence_level": confidence_level,
-        },
-        labels=loaded.labels[["trace_id", "reviewer_id", "outcome"]],
-        human=human_frame(loaded),
-        drawn=drawn_frame(loaded),
-        traces=loaded.traces[[*INPUT_COLUMNS, "model", "agent_version", "n_steps"]],
-        verdicts=samples[["trace_id", "sample", "outcome"]],
-    )
+    return _slope(data, sample, np.where(models == UNKNOWN, np.nan, own), options.confidence_level)

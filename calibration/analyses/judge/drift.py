@@ -1,7 +1,8 @@
 """Drift of a judge: two judges, or two versions of one, on the same traces."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -9,23 +10,24 @@ from numpy.typing import NDArray
 
 from calibration.agreement.coefficients import KRIPPENDORFF_ALPHA, PERCENT_AGREEMENT, estimate
 from calibration.agreement.ratings import count_patterns
+from calibration.analyses.evidence.data import CalibrationData, Provenance
+from calibration.analyses.evidence.from_files import NO_CLASS, outcome_code
 from calibration.analyses.evidence.from_store import (
-    VERDICT_NAMES,
-    LabelledBatch,
     choose_judge,
-    drawn_frame,
-    human_frame,
     load_batch,
     refuse_mixture,
+    with_judge,
 )
 from calibration.analyses.fingerprint import fingerprint
+from calibration.analyses.judge.calibration import CalibrationOptions
 from calibration.analyses.sampling.draw import production_traces
 from calibration.errors import CalibrationError, InputError, MixedDataError
-from calibration.records import OUTCOMES, SOURCE_JUDGE
+from calibration.records import NO_VERDICT, OUTCOMES, SOURCE_JUDGE
 from calibration.statistics.contingency import TestResult, holm, mcnemar
 from calibration.statistics.estimate import Estimate
 from calibration.statistics.means import MeanAgainstZero, mean_against_zero
 from calibration.store import Store
+from calibration.tables.labels import VerdictFile, read_verdicts
 
 NOT_LABELLED = "no labelled trace has a verdict of both: label traces that both judged"
 
@@ -84,7 +86,7 @@ class AgainstHumans:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drift:
+class JudgeDrift:
     """Two judges on the same traces.
 
     Parameters
@@ -99,6 +101,7 @@ class Drift:
         None without labels.
     """
 
+    provenance: Provenance
     before: str
     after: str
     verdict_names: tuple[str, ...]
@@ -113,64 +116,59 @@ class Drift:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SameTraces:
-    """Traces that two judges judged.
+class _Both:
+    """Verdicts of both judges, before and after, on the traces that both judged."""
 
-    Parameters
-    ----------
-    codes : int array, shape (n, 2)
-        Verdicts of both, the classes first.
-    tasks : array, shape (n,)
-    human : float array, shape (n_labelled, n_classes), or None
-        Human class shares of the labelled ones; None where nothing was labelled.
-    labelled : int array, shape (n_labelled,)
-        Their rows.
-    weights : float array, shape (n_labelled,), or None
-        Inverse inclusion probabilities.
-    """
-
+    trace_ids: list[str]
     codes: NDArray[np.int64]
-    tasks: NDArray[np.generic]
-    human: NDArray[np.float64] | None = None
-    labelled: NDArray[np.int64] | None = None
-    weights: NDArray[np.float64] | None = None
+    tasks: NDArray[np.str_]
+    names: tuple[str, ...]
+    credit: NDArray[np.float64]
 
 
-def drift_of(
-    same: SameTraces,
-    *,
-    before: str,
-    after: str,
-    verdict_names: Sequence[str],
-    credit: NDArray[np.float64],
-    fingerprint: str,
-    confidence_level: float = 0.95,
-) -> Drift:
+def _drift(
+    both: _Both,
+    data: CalibrationData | None,
+    options: CalibrationOptions,
+    provenance: Provenance,
+    judges: tuple[str, str],
+    taxonomy: str,
+) -> JudgeDrift:
     """Compare the verdicts of two judges on the same traces, and both with the humans."""
-    codes, level = same.codes, confidence_level
+    codes, credit, level = both.codes, both.credit, options.confidence_level
     n_verdicts = max(credit.size, int(codes.max()) + 1)
     cells = codes[:, 0] * n_verdicts + codes[:, 1]
     table = np.bincount(cells, minlength=n_verdicts**2).reshape(n_verdicts, n_verdicts)
     patterns = count_patterns(codes, n_classes=n_verdicts)
     classes = (codes < credit.size).all(axis=1)
     of_credit = credit[codes[classes]]
-    return Drift(
-        before=before,
-        after=after,
-        verdict_names=tuple(verdict_names[:n_verdicts]),
+    frame = pd.DataFrame(codes, columns=["before", "after"]).assign(
+        trace_id=both.trace_ids, task=both.tasks
+    )
+    settings = {"judges": judges, "confidence_level": level}
+    of_both = frame.sort_values("trace_id")
+    return JudgeDrift(
+        provenance=provenance,
+        before=judges[0],
+        after=judges[1],
+        verdict_names=both.names[:n_verdicts],
         n=len(codes),
         table=tuple(tuple(row) for row in table.tolist()),
-        classes=_classes(table.astype(np.int64), verdict_names),
+        classes=_classes(table.astype(np.int64), both.names),
         credit_change=mean_against_zero(
             of_credit[:, 1] - of_credit[:, 0],
             nothing=NOT_CLASSES,
-            clusters=same.tasks[classes],
+            clusters=both.tasks[classes],
             confidence_level=level,
         ),
         same=estimate(PERCENT_AGREEMENT, patterns, confidence_level=level),
         alpha=estimate(KRIPPENDORFF_ALPHA, patterns, confidence_level=level),
-        against_humans=_against(same, credit, level),
-        fingerprint=fingerprint,
+        against_humans=None if data is None else _against(both, data, options),
+        fingerprint=fingerprint(
+            taxonomy=taxonomy, settings={"kind": "judge drift", **settings}, both=of_both
+        )
+        if data is None
+        else data.fingerprint("judge drift", settings, both=of_both),
     )
 
 
@@ -198,18 +196,25 @@ def _classes(table: NDArray[np.int64], names: Sequence[str]) -> tuple[ClassDrift
 
 
 def _against(
-    same: SameTraces, credit: NDArray[np.float64], confidence_level: float
+    both: _Both, data: CalibrationData, options: CalibrationOptions
 ) -> AgainstHumans | None:
-    if same.human is None or same.labelled is None:
-        return None
-    codes, tasks, weights = same.codes[same.labelled], same.tasks[same.labelled], same.weights
+    sample, credit, confidence_level = (
+        data.sample(options.design), both.credit, options.confidence_level,
+    )  # fmt: skip
+    place = {trace_id: k for k, trace_id in enumerate(both.trace_ids)}
+    at = data.labelled["trace_id"].map(place)
+    known = at.notna().to_numpy()
+    rows = at[known].to_numpy(dtype=np.int64)
+    codes, tasks = both.codes[rows], both.tasks[rows]
+    shares = np.asarray(sample.human)[known]
+    weights = None if sample.weights is None else np.asarray(sample.weights)[known]
     n = len(codes)
     # Columns more: a verdict that is no class is right for nobody.
     beyond = max(0, int(codes.max(initial=0)) + 1 - credit.size)
-    human = np.column_stack([same.human, np.zeros((n, beyond))])
+    human = np.column_stack([shares, np.zeros((n, beyond))])
     right = np.take_along_axis(human, codes, axis=1)
     classes: NDArray[np.bool_] = np.all(codes < credit.size, axis=1)
-    gaps = credit[codes[classes]] - (same.human[classes] @ credit)[:, None]
+    gaps = credit[codes[classes]] - (shares[classes] @ credit)[:, None]
     every = np.ones(n, dtype=bool)
 
     def mean(values: NDArray[np.float64], rows: NDArray[np.bool_], low: float) -> MeanAgainstZero:
@@ -233,20 +238,13 @@ def _against(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeDrift(Drift):
-    """Two judges of a store on the same traces."""
-
-    simulated: bool
-
-
 def compare_judges(
     store: Store,
     before: str,
     after: str,
     *,
     batch_id: str | None = None,
-    confidence_level: float = 0.95,
+    options: CalibrationOptions | None = None,
 ) -> JudgeDrift:
     """Compare the first verdicts of two judges on the production traces that both judged.
 
@@ -265,34 +263,29 @@ def compare_judges(
     if before == after:
         raise InputError(f"the two judges must differ, got {before!r} twice")
     _check(store, before, after)
-    frame = _both(store, before, after)
-    loaded = _labels(store, batch_id)
-    if loaded is not None:
-        refuse_mixture(store, before, loaded)
-        refuse_mixture(store, after, loaded)
-    credits = store.taxonomy().credit
-    found = drift_of(
-        _with_labels(frame, loaded),
-        before=before,
-        after=after,
-        verdict_names=VERDICT_NAMES,
-        credit=np.array([credits[name] for name in OUTCOMES]),
-        fingerprint=fingerprint(
-            taxonomy=store.taxonomy().fingerprint,
-            settings={
-                "kind": "judge drift",
-                "judges": [before, after],
-                "confidence_level": confidence_level,
-            },
-            verdicts=frame[["trace_id", "task_key", "before", "after"]],
-            **({} if loaded is None else _labels_as_frames(loaded)),
-        ),
-        confidence_level=confidence_level,
+    frame = _on_both(store, before, after)
+    data = _labels(store, batch_id)
+    if data is not None:
+        refuse_mixture(store, before, data)
+        data = with_judge(store, data, after)
+    taxonomy = store.taxonomy()
+    both = _Both(
+        trace_ids=frame["trace_id"].tolist(),
+        codes=frame[["before", "after"]].to_numpy(dtype=np.int64),
+        tasks=frame["task_key"].to_numpy(dtype=str),
+        names=(*OUTCOMES, NO_VERDICT),
+        credit=np.array([taxonomy.credit[name] for name in OUTCOMES]),
     )
-    return JudgeDrift(
-        **{field.name: getattr(found, field.name) for field in fields(found)},
+    provenance = Provenance(
+        source="store",
+        judge_id=after,
+        batch_id="" if data is None else data.provenance.batch_id,
         simulated=bool(frame["simulated"].any()),
     )
+    return _drift(
+        both, data, options or CalibrationOptions(), provenance, (before, after),
+        taxonomy.fingerprint,
+    )  # fmt: skip
 
 
 def _check(store: Store, *judges: str) -> None:
@@ -308,9 +301,9 @@ def _check(store: Store, *judges: str) -> None:
         raise MixedDataError("one of the two judges is simulated and the other is not")
 
 
-def _both(store: Store, before: str, after: str) -> pd.DataFrame:
+def _on_both(store: Store, before: str, after: str) -> pd.DataFrame:
     """Return the production traces that both judged, with both verdict codes."""
-    code = {name: k for k, name in enumerate(VERDICT_NAMES)}
+    code = {name: k for k, name in enumerate((*OUTCOMES, NO_VERDICT))}
     frame = production_traces(store)[["trace_id", "task_key", "simulated"]]
     for name, judge in (("before", before), ("after", after)):
         verdicts = store.verdict_frame(judge)
@@ -323,30 +316,62 @@ def _both(store: Store, before: str, after: str) -> pd.DataFrame:
     return frame.sort_values("trace_id").reset_index(drop=True)
 
 
-def _labels(store: Store, batch_id: str | None) -> LabelledBatch | None:
+def _labels(store: Store, batch_id: str | None) -> CalibrationData | None:
     if batch_id is None and not any(b.purpose == "production" for b in store.batches()):
         return None
     loaded = load_batch(store, batch_id, sample=False)
     return None if loaded.labelled.empty else loaded
 
 
-def _with_labels(frame: pd.DataFrame, loaded: LabelledBatch | None) -> SameTraces:
-    codes = frame[["before", "after"]].to_numpy(dtype=np.int64)
-    tasks = frame["task_key"].to_numpy(dtype=str)
-    if loaded is None:
-        return SameTraces(codes=codes, tasks=tasks)
-    place = {name: k for k, name in enumerate(loaded.labelled["trace_id"])}
-    at = frame["trace_id"].map(place)
-    labelled = np.flatnonzero(at.notna())
-    rows = at.iloc[labelled].to_numpy(dtype=np.int64)
-    return SameTraces(
-        codes=codes,
-        tasks=tasks,
-        human=loaded.human[rows],
-        labelled=labelled,
-        weights=None if loaded.weights is None else loaded.weights[rows],
+def compare_verdicts(
+    data: CalibrationData, other: VerdictFile, options: CalibrationOptions
+) -> JudgeDrift:
+    """Compare the verdicts with those of another table, or of another judge of the same table.
+
+    Raises
+    ------
+    InputError
+        If the other one names an outcome that is no class.
+    CalibrationError
+        If they have no trace in common.
+    """
+    names = (*data.verdict_names, *(n for n in NO_CLASS if n not in data.verdict_names))
+    trace_ids = data.traces["trace_id"].tolist()
+    common = [k for k, trace_id in enumerate(trace_ids) if trace_id in other.rows]
+    if not common:
+        raise CalibrationError(
+            f"{data.provenance.verdicts} and {other.path} have no trace in common"
+        )
+    theirs = [
+        outcome_code(other, names, other.rows[trace_ids[k]].outcome or NO_VERDICT) for k in common
+    ]
+    both = _Both(
+        trace_ids=[trace_ids[k] for k in common],
+        codes=np.column_stack([theirs, data.verdicts[common]]).astype(np.int64),
+        tasks=data.traces["task_key"].to_numpy(dtype=str)[common],
+        names=names,
+        credit=data.credit,
+    )
+    mine = data.provenance.judge_id or data.provenance.verdicts, data.provenance.verdicts
+    yours = other.judge or other.path, other.path
+    judges = [name for name, _ in (yours, mine)]
+    if judges[0] == judges[1]:
+        judges = [f"{name} of {path}" for name, path in (yours, mine)]
+    return _drift(
+        both, data, options, data.provenance, (judges[0], judges[1]), data.taxonomy.fingerprint
     )
 
 
-def _labels_as_frames(loaded: LabelledBatch) -> dict[str, pd.DataFrame]:
-    return {"human": human_frame(loaded), "drawn": drawn_frame(loaded)}
+def other_verdicts(provenance: Provenance, against: str) -> VerdictFile:
+    """Return the verdicts to compare with: another file, or another judge of the same.
+
+    Raises
+    ------
+    InputError
+        If it is the same judge, or cannot be read.
+    """
+    if Path(against).is_file():
+        return read_verdicts(Path(against))
+    if against == provenance.judge_id:
+        raise InputError(f"the two judges must differ, got {against!r:.80} twice")
+    return read_verdicts(Path(provenance.verdicts), judge=against)

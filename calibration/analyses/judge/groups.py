@@ -1,23 +1,24 @@
 """The corrected rate by agent, workflow, model or week: direct where labels allow, or synthetic."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from calibration.analyses.evidence.data import BY, UNKNOWN, BothSides, group_names
-from calibration.analyses.evidence.from_store import (
-    INPUT_COLUMNS,
-    VERDICT_NAMES,
-    Judged,
-    drawn_frame,
-    human_frame,
-    read_judged,
+from calibration.analyses.evidence.data import (
+    BY,
+    UNKNOWN,
+    CalibrationData,
+    Provenance,
+    group_names,
 )
-from calibration.analyses.fingerprint import fingerprint
+from calibration.analyses.evidence.from_store import load_judged
+from calibration.analyses.judge.calibration import CalibrationOptions
 from calibration.analyses.judge.diagnostics import leniency_of
-from calibration.errors import InputError
+from calibration.errors import CalibrationError, InputError
 from calibration.judge_calibration.groups import (
     Comparison,
     Group,
@@ -28,11 +29,16 @@ from calibration.judge_calibration.groups import (
     estimate_group,
     independent_difference,
 )
-from calibration.judge_calibration.samples import Design, confusion, production_sums
-from calibration.records import OUTCOMES
+from calibration.judge_calibration.samples import (
+    Design,
+    confusion,
+    production_sums,
+)
 from calibration.statistics.estimate import OK, Estimate
 from calibration.statistics.means import MeanAgainstZero
 from calibration.store import Store
+
+COLUMN = {"agent": "agent", "workflow": "workflow", "model": "model", "week": "started_at"}
 
 MOST_COMPARED = 10
 
@@ -84,6 +90,7 @@ class GroupRates:
         one pair each, not for all at once.
     """
 
+    provenance: Provenance
     design: Design
     by: str
     groups: tuple[GroupRow, ...]
@@ -91,34 +98,6 @@ class GroupRates:
     pairs: tuple[GroupPair, ...]
     seed: int
     fingerprint: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeGroups(GroupRates):
-    """The corrected rate of each group of a store."""
-
-    batch_id: str
-    judge_id: str
-    simulated: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Grouped:
-    """Every judged trace with its group.
-
-    Parameters
-    ----------
-    of_trace : str array, shape (n_traces,)
-    verdicts : int array, shape (n_traces,)
-    penalties : float array, shape (n_traces,)
-    at : int array, shape (n_labelled,)
-        Place of each labelled trace in them.
-    """
-
-    of_trace: NDArray[np.str_]
-    verdicts: NDArray[np.int64]
-    penalties: NDArray[np.float64]
-    at: NDArray[np.int64]
 
 
 def check_by(by: str) -> None:
@@ -143,151 +122,166 @@ def analyse_groups(
     pseudo_count: float = 0.5,
     confidence_level: float = 0.95,
     seed: int = 0,
-) -> JudgeGroups:
-    """Estimate the rate of each group and compare them, with one calibration for all.
-
-    `seed` is for the permutations of the test of equal error rates with few labels.
+) -> GroupRates:
+    """Estimate the rate of each group of a store, as `group_rates`.
 
     Raises
     ------
     InputError
-        If `by` is none of `BY`, or as `read_judged`.
+        If `by` is none of `BY`, or as `load_judged`.
     """
     check_by(by)
-    judged = read_judged(store, batch_id, judge_id, design=design)
-    return groups_of_judged(
-        judged, by=by, pseudo_count=pseudo_count, confidence_level=confidence_level, seed=seed
+    options = CalibrationOptions(
+        design=design, pseudo_count=pseudo_count, confidence_level=confidence_level, seed=seed
     )
+    return group_rates(load_judged(store, batch_id, judge_id), options, by=by)
 
 
-def groups_of_judged(
-    judged: Judged,
-    *,
-    by: str,
-    pseudo_count: float = 0.5,
-    confidence_level: float = 0.95,
-    seed: int = 0,
-) -> JudgeGroups:
-    """Estimate the rate of each group of a batch that is already read."""
-    loaded = judged.loaded
-    of_trace = group_names(loaded.traces, by)
-    sides = BothSides(
-        classes=OUTCOMES, verdict_names=VERDICT_NAMES[: judged.n_verdicts], credit=judged.credit,
-        sample=judged.sample,
-    )  # fmt: skip
-    population = judged.population
-    found = group_rates(
-        sides,
-        Grouped(
-            of_trace=of_trace, verdicts=population.verdicts, penalties=population.penalties,
-            at=judged.at,
-        ),
-        open_disagreements=loaded.open_disagreements,
-        by=by, design=judged.design, pseudo_count=pseudo_count, confidence_level=confidence_level,
-        seed=seed,
-        fingerprint=fingerprint(
-            taxonomy=loaded.taxonomy.fingerprint,
-            settings={
-                "kind": "judge groups", "judge": judged.judge_id, "by": by,
-                "design": judged.design, "pseudo_count": pseudo_count,
-                "skipped": loaded.skipped, "confidence_level": confidence_level, "seed": seed,
-            },
-            human=human_frame(loaded),
-            drawn=drawn_frame(loaded),
-            traces=loaded.traces[INPUT_COLUMNS].assign(
-                group=of_trace, verdict=population.verdicts
-            ),
-        ),
-    )  # fmt: skip
-    return JudgeGroups(
-        **{field.name: getattr(found, field.name) for field in fields(found)},
-        batch_id=loaded.batch.batch_id,
-        judge_id=judged.judge_id,
-        simulated=loaded.simulated,
-    )
+def group_rows(
+    data: CalibrationData, options: CalibrationOptions, *, by: str
+) -> tuple[GroupRow, ...]:
+    """Estimate the rate of each group, with one calibration for all: the only rate of a group.
 
+    Directly from its own labels where these are enough, else with the error rates of all groups;
+    `data` are those of all groups, also where one of them is looked at. With open disagreements
+    among the humans every rate is provisional.
 
-def group_rates(
-    sides: BothSides,
-    grouped: Grouped,
-    *,
-    by: str,
-    design: Design,
-    pseudo_count: float,
-    confidence_level: float,
-    seed: int,
-    open_disagreements: int,
-    fingerprint: str,
-) -> GroupRates:
-    """Estimate the rate of each group and compare them, with one calibration for all.
-
-    With open disagreements among the humans every rate and difference is provisional.
+    Raises
+    ------
+    CalibrationError
+        If no trace says what group it is of.
     """
-    level, sample = confidence_level, sides.sample
-    names = sides.verdict_names
-    table = confusion(
-        sample.human, sample.verdicts, n_verdicts=len(names), weights=sample.weights
-    ).table
-    of_label = grouped.of_trace[grouped.at]
-    known = _in_order(grouped.of_trace, by)
-    net, gross = (
-        {name: _group(sides, grouped, name, design, net=kind) for name in known}
-        for kind in (True, False)
-    )
+    return _rows(_Groups(data, options, by))
 
-    def provisional(found: Estimate) -> Estimate:
-        if not open_disagreements or found.status != OK:
-            return found
-        return replace(found, status=f"provisional: {open_disagreements} open disagreements")
 
-    def one(group: Group) -> GroupEstimate:
-        found = estimate_group(
-            group, table, names=names, design=design, pseudo_count=pseudo_count,
-            confidence_level=level,
-        )  # fmt: skip
-        return replace(found, estimate=provisional(found.estimate))
+def group_rates(data: CalibrationData, options: CalibrationOptions, *, by: str) -> GroupRates:
+    """Estimate the rate of each group as `group_rows`, and compare groups.
 
-    def two(first: Group, second: Group) -> Comparison:
-        found = compare_groups(
-            first, second, table, names=names, design=design, pseudo_count=pseudo_count,
-            confidence_level=level,
-        )  # fmt: skip
-        return replace(found, difference=provisional(found.difference))
+    The seed is for the permutations of the test of equal error rates with few labels.
 
-    rows = tuple(
-        GroupRow(
-            name=name,
-            net=one(net[name]),
-            gross=one(gross[name]),
-            leniency=leniency_of(sides, of_label == name, NO_LABELS, level),
-        )
-        for name in known
-    )
+    Raises
+    ------
+    CalibrationError
+        As `group_rows`.
+    """
+    groups = _Groups(data, options, by)
+    rows = _rows(groups)
     leniency = {row.name: row.leniency.estimate for row in rows}
+    sample = groups.sample
     return GroupRates(
-        design=design,
+        provenance=data.provenance,
+        design=options.design,
         by=by,
         groups=rows,
         rates=compare_rates(
             sample.human,
             sample.verdicts,
-            np.unique(of_label, return_inverse=True)[1].astype(np.int64),
-            n_verdicts=len(names),
-            rng=np.random.default_rng(seed),
+            np.unique(groups.of_trace[data.at], return_inverse=True)[1].astype(np.int64),
+            n_verdicts=len(data.verdict_names),
+            rng=np.random.default_rng(options.seed),
         ),
         pairs=tuple(
             GroupPair(
-                net=two(net[first], net[second]),
-                gross=two(gross[first], gross[second]),
+                net=groups.two(first, second, net=True),
+                gross=groups.two(first, second, net=False),
                 leniency_difference=independent_difference(
                     leniency[first], leniency[second], method=GAP_DIFFERENCE, furthest=2.0
                 ),
             )
-            for first, second in _pairs(known, by)
+            for first, second in _pairs([row.name for row in rows], by)
         ),
-        seed=seed,
-        fingerprint=fingerprint,
+        seed=options.seed,
+        fingerprint=data.fingerprint(
+            "judge groups",
+            {"by": by, **options.estimation},
+            groups=pd.DataFrame(
+                {"trace_id": data.traces["trace_id"], "group": groups.of_trace}
+            ).sort_values("trace_id"),
+        ),
     )
+
+
+def _rows(groups: "_Groups") -> tuple[GroupRow, ...]:
+    data, of_label = groups.data, groups.of_trace[groups.data.at]
+    return tuple(
+        GroupRow(
+            name=name,
+            net=groups.one(name, net=True),
+            gross=groups.one(name, net=False),
+            leniency=leniency_of(
+                data, groups.sample, of_label == name, NO_LABELS, groups.confidence_level
+            ),
+        )
+        for name in _in_order(groups.of_trace, groups.by)
+    )
+
+
+class _Groups:
+    """The traces of each group, and estimates of groups with the error rates of all of them."""
+
+    def __init__(self, data: CalibrationData, options: CalibrationOptions, by: str) -> None:
+        self.data, self.by = data, by
+        self.of_trace = group_names(data.traces, by)
+        if data.provenance.source == "files" and (self.of_trace == UNKNOWN).all():
+            raise CalibrationError(f"the verdict file has no column {COLUMN[by]!r}, or it is empty")
+        self.sample = sample = data.sample(options.design)
+        self.confidence_level = options.confidence_level
+        self.counted = data.production(options.design)
+        self._made: dict[tuple[str, bool], Group] = {}
+        self.table = confusion(
+            sample.human, sample.verdicts, n_verdicts=len(data.verdict_names),
+            weights=sample.weights,
+        ).table  # fmt: skip
+        self.options: dict[str, Any] = {
+            "names": data.verdict_names,
+            "design": options.design,
+            "pseudo_count": options.pseudo_count,
+            "confidence_level": options.confidence_level,
+        }
+
+    def _group(self, name: str, *, net: bool) -> Group:
+        """Return the traces of a group as the estimators take them."""
+        if (name, net) not in self._made:
+            self._made[name, net] = self._make(name, net)
+        return self._made[name, net]
+
+    def _make(self, name: str, net: bool) -> Group:
+        data, sample = self.data, self.sample
+        penalties = data.penalties if net else np.zeros(len(data.penalties))
+        of = self.of_trace == name
+        counted, labels = of & self.counted, of[data.at]
+        kept = np.maximum(0.0, data.credit - penalties[data.at][labels][:, None])
+        weights, clusters = sample.weights, sample.clusters
+        return Group(
+            name=name,
+            scores=(np.asarray(sample.human)[labels] * kept).sum(axis=1),
+            verdicts=sample.verdicts[labels],
+            production=production_sums(
+                data.verdicts[counted],
+                penalties[counted],
+                credit=data.credit,
+                n_verdicts=len(data.verdict_names),
+            ),
+            weights=None if weights is None else np.asarray(weights, dtype=np.float64)[labels],
+            clusters=None if clusters is None else clusters[labels],
+        )
+
+    def one(self, name: str, *, net: bool) -> GroupEstimate:
+        """Estimate the rate of one group."""
+        found = estimate_group(self._group(name, net=net), self.table, **self.options)
+        return replace(found, estimate=self._provisional(found.estimate))
+
+    def two(self, first: str, second: str, *, net: bool) -> Comparison:
+        """Compare two groups."""
+        sides = self._group(first, net=net), self._group(second, net=net)
+        found = compare_groups(*sides, self.table, **self.options)
+        return replace(found, difference=self._provisional(found.difference))
+
+    def _provisional(self, found: Estimate) -> Estimate:
+        n = self.data.open_disagreements
+        if not n or found.status != OK:
+            return found
+        return replace(found, status=f"provisional: {n} open disagreements")
 
 
 def _in_order(of_trace: NDArray[np.str_], by: str) -> list[str]:
@@ -301,26 +295,3 @@ def _pairs(names: list[str], by: str) -> list[tuple[str, str]]:
         weeks = [name for name in names if name != UNKNOWN]
         return [(later, earlier) for earlier, later in pairwise(weeks)]
     return list(combinations(names[:MOST_COMPARED], 2))
-
-
-def _group(sides: BothSides, grouped: Grouped, name: str, design: Design, *, net: bool) -> Group:
-    penalties = grouped.penalties if net else np.zeros(grouped.of_trace.size)
-    counted = grouped.of_trace == name
-    labels = counted[grouped.at]
-    if design == "reference":
-        counted = counted.copy()
-        counted[grouped.at] = False
-    kept = np.maximum(0.0, sides.credit - penalties[grouped.at][labels][:, None])
-    return Group(
-        name=name,
-        scores=(sides.sample.human[labels] * kept).sum(axis=1),
-        verdicts=sides.sample.verdicts[labels],
-        production=production_sums(
-            grouped.verdicts[counted],
-            penalties[counted],
-            credit=sides.credit,
-            n_verdicts=len(sides.verdict_names),
-        ),
-        weights=sides.weights(labels),
-        clusters=sides.tasks(labels),
-    )

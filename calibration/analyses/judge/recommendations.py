@@ -2,10 +2,10 @@
 
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from calibration.analyses.agreement.recommendations import Recommendation
 from calibration.analyses.agreement.traces import TraceSet
-from calibration.analyses.judge.calibration import CHOSEN, JudgeAnalysis
+from calibration.analyses.judge.calibration import CHOSEN, JudgeCalibration
 from calibration.analyses.judge.diagnostics import JudgeDiagnostics
 from calibration.analyses.judge.traces import (
     JudgedTraces,
@@ -40,39 +40,6 @@ NEEDS_RANDOM = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeStep:
-    """One thing to do.
-
-    Parameters
-    ----------
-    kind : str
-        ``settle``, ``refused``, ``warned``, ``labels``, ``allocate``, ``escalate``, ``unjudged``,
-        ``again``, ``question``, ``classes`` or ``use``.
-    what, why : str
-        The step, and its reason with the numbers.
-    traces : TraceSet or None
-        The traces that it is about.
-    command : str or None
-        What to type, without ``asr``.
-    n : int or None
-        Traces that an allocation would draw.
-    half_width : float or None
-        What more labels are to bring the interval to.
-    signals : tuple of str
-        Signs of doubt that an escalation can go by.
-    """
-
-    kind: str
-    what: str
-    why: str
-    traces: TraceSet | None = None
-    command: str | None = None
-    n: int | None = None
-    half_width: float | None = None
-    signals: tuple[Signal, ...] = ()
-
-
 def half_width_wanted(now: float | None) -> float:
     """Return the next half-width to plan for, well below the one there is.
 
@@ -87,14 +54,14 @@ def half_width_wanted(now: float | None) -> float:
 
 
 def judge_steps(
-    result: JudgeAnalysis,
+    result: JudgeCalibration,
     diagnosed: JudgeDiagnostics,
     traces: JudgedTraces,
     taxonomy: Taxonomy,
     *,
     plan: Plan | None = None,
     n_judges: int = 1,
-) -> tuple[JudgeStep, ...]:
+) -> tuple[Recommendation, ...]:
     """Return what would make the judge, or what is known of it, better, in the order to do it.
 
     Parameters
@@ -122,11 +89,11 @@ def judge_steps(
     return (*steps, *_use(result, steps))
 
 
-def _settle(traces: JudgedTraces) -> Iterator[JudgeStep]:
+def _settle(traces: JudgedTraces) -> Iterator[Recommendation]:
     todo = open_ones(traces)
     n = len(todo.trace_ids)
     if n:
-        yield JudgeStep(
+        yield Recommendation(
             kind="settle",
             what=f"Settle the {n:,} open disagreements among the reviewers."
             if n > 1
@@ -137,21 +104,21 @@ def _settle(traces: JudgedTraces) -> Iterator[JudgeStep]:
         )
 
 
-def _refused(result: JudgeAnalysis) -> Iterator[JudgeStep]:
+def _refused(result: JudgeCalibration) -> Iterator[Recommendation]:
     mine = [n for n in result.calibration.refusals if n.estimator == HEADLINE[result.design]]
     yield from (_notice("refused", notice) for notice in mine)
 
 
-def _warned(result: JudgeAnalysis) -> Iterator[JudgeStep]:
+def _warned(result: JudgeCalibration) -> Iterator[Recommendation]:
     calibration = result.calibration
     for notice in calibration.warnings:
         if notice.estimator == calibration.headline and notice.code != "class_few_labels":
             yield _notice("warned", notice)
 
 
-def _notice(kind: str, notice: Notice) -> JudgeStep:
+def _notice(kind: str, notice: Notice) -> Recommendation:
     mend, why = notice.mend, notice.why
-    return JudgeStep(
+    return Recommendation(
         kind=kind,
         what=mend[0].upper() + mend[1:] + ".",
         why=f"{notice.estimator}: {why}.",
@@ -159,7 +126,7 @@ def _notice(kind: str, notice: Notice) -> JudgeStep:
     )
 
 
-def _labels(result: JudgeAnalysis, plan: Plan | None) -> Iterator[JudgeStep]:
+def _labels(result: JudgeCalibration, plan: Plan | None) -> Iterator[Recommendation]:
     head = result.calibration.headline_estimate
     now = None if head is None else head.net.half_width
     if plan is None or plan.needed is None or now is None or result.design != "production":
@@ -169,7 +136,7 @@ def _labels(result: JudgeAnalysis, plan: Plan | None) -> Iterator[JudgeStep]:
     here = f"Now \u00b1{now:.3f} on {_traces(n)}."
     enough = needed.with_judge
     if enough is None or enough > plan.population:
-        yield JudgeStep(
+        yield Recommendation(
             kind="labels",
             what=f"Import more traces before asking for \u00b1{wanted:g}.",
             why=f"{here} No number of labels on these {plan.population:,} traces gives it.",
@@ -179,7 +146,7 @@ def _labels(result: JudgeAnalysis, plan: Plan | None) -> Iterator[JudgeStep]:
     elif enough > n:
         alone = needed.without_judge
         without = "no number gives it" if alone is None else _traces(alone)
-        yield JudgeStep(
+        yield Recommendation(
             kind="labels",
             what=f"Label {enough:,} random traces of one batch for \u00b1{wanted:g}, "
             f"{enough - n:,} more than there are.",
@@ -191,7 +158,7 @@ def _labels(result: JudgeAnalysis, plan: Plan | None) -> Iterator[JudgeStep]:
         )
 
 
-def _allocate(result: JudgeAnalysis, plan: Plan | None) -> Iterator[JudgeStep]:
+def _allocate(result: JudgeCalibration, plan: Plan | None) -> Iterator[Recommendation]:
     n, of = result.calibration.n_labels, result.calibration.n_production
     chosen = any(notice.code == CHOSEN.code for notice in result.calibration.refusals)
     if chosen or n >= of or result.design != "production":
@@ -202,8 +169,8 @@ def _allocate(result: JudgeAnalysis, plan: Plan | None) -> Iterator[JudgeStep]:
     size = min(size, of)
     measured = n >= FEWEST_LABELS
     how = "neyman" if measured else "proportional"
-    basis = f" --basis {shlex.quote(result.batch_id)}" if measured else ""
-    yield JudgeStep(
+    basis = f" --basis {shlex.quote(result.provenance.batch_id)}" if measured else ""
+    yield Recommendation(
         kind="allocate",
         what=f"Draw a batch of {size:,} traces over verdict x workflow.",
         why="Each verdict of each workflow then gets its traces"
@@ -211,14 +178,14 @@ def _allocate(result: JudgeAnalysis, plan: Plan | None) -> Iterator[JudgeStep]:
         + ": no rare verdict is left to chance. The probability of each trace is stored, and every "
         "estimate weighs by it.",
         command=f"sample --n {size} --seed 1 --allocate {how} "
-        f"--judge {shlex.quote(result.judge_id)}{basis}",
+        f"--judge {shlex.quote(result.provenance.judge_id)}{basis}",
         n=size,
     )
 
 
 def _escalate(
-    result: JudgeAnalysis, diagnosed: JudgeDiagnostics, n_judges: int
-) -> Iterator[JudgeStep]:
+    result: JudgeCalibration, diagnosed: JudgeDiagnostics, n_judges: int
+) -> Iterator[Recommendation]:
     signals: list[Signal] = []
     if diagnosed.retest.most_asked > 1:
         signals.append("samples")
@@ -227,37 +194,37 @@ def _escalate(
     if n_judges >= FEWEST_JUDGES:
         signals.append("judges")
     if signals:
-        yield JudgeStep(
+        yield Recommendation(
             kind="escalate",
             what="Have people decide where the judge is doubtful, and audit the rest.",
             why="Doubtful verdicts go to people; a random part of the others is labelled too, for "
             "judges err where they are sure as well, and only that part shows how often.",
-            command=f"escalate --by {signals[0]} --judge {shlex.quote(result.judge_id)} "
-            f"--basis {shlex.quote(result.batch_id)} --most {RANDOM_LABELS} --seed 1",
+            command=f"escalate --by {signals[0]} --judge {shlex.quote(result.provenance.judge_id)} "
+            f"--basis {shlex.quote(result.provenance.batch_id)} --most {RANDOM_LABELS} --seed 1",
             signals=tuple(signals),
         )
 
 
-def _unjudged(result: JudgeAnalysis, traces: JudgedTraces) -> Iterator[JudgeStep]:
+def _unjudged(result: JudgeCalibration, traces: JudgedTraces) -> Iterator[Recommendation]:
     todo = without_verdict(traces)
     n = len(todo.trace_ids)
     if not n:
         return
     known = {t.trace_id for t in traces.labelled}
     labelled = sum(trace_id in known for trace_id in todo.trace_ids)
-    yield JudgeStep(
+    yield Recommendation(
         kind="unjudged",
         what=f"Run the judge on the {_traces(n)} that have no verdict, and bring in what it says.",
         why=f"{labelled:,} of them are labelled. They count as a verdict of their own that says "
         "nothing, and stand first in the list.",
         traces=todo,
-        command=f"verdicts FILE --judge {shlex.quote(result.judge_id)}",
+        command=f"verdicts FILE --judge {shlex.quote(result.provenance.judge_id)}",
     )
 
 
-def _again(diagnosed: JudgeDiagnostics) -> Iterator[JudgeStep]:
+def _again(diagnosed: JudgeDiagnostics) -> Iterator[Recommendation]:
     if not diagnosed.retest.changed.ok:
-        yield JudgeStep(
+        yield Recommendation(
             kind="again",
             what="Ask the judge again about some traces.",
             why="No trace has two verdicts of it, so nobody knows whether it says the same twice.",
@@ -266,7 +233,7 @@ def _again(diagnosed: JudgeDiagnostics) -> Iterator[JudgeStep]:
 
 def _question(
     diagnosed: JudgeDiagnostics, traces: JudgedTraces, taxonomy: Taxonomy
-) -> Iterator[JudgeStep]:
+) -> Iterator[Recommendation]:
     found = [(count, name) for name, count in diagnosed.errors.items() if name is not None]
     if not found:
         return
@@ -275,7 +242,7 @@ def _question(
         return
     total = sum(diagnosed.errors.values())
     asked = taxonomy.node(name).question
-    yield JudgeStep(
+    yield Recommendation(
         kind="question",
         what=f"Mend what the judge is told about \u201c{asked}\u201d ({name}).",
         why=f"{100 * count / total:.0f} % of its errors begin there ({count:g} of {total:g}): no "
@@ -285,14 +252,14 @@ def _question(
     )
 
 
-def _classes(result: JudgeAnalysis, traces: JudgedTraces) -> Iterator[JudgeStep]:
+def _classes(result: JudgeCalibration, traces: JudgedTraces) -> Iterator[Recommendation]:
     qualities = zip(result.classes, result.calibration.judge.per_class, strict=True)
     rare = [(name, of.n_human) for name, of in qualities if of.n_human < CLASS_LABELS_MIN]
     if not rare:
         return
     ids = [t for name, _ in rare for t in of_class(traces, name).trace_ids]
     few = ", ".join(f"{name} ({n:g})" for name, n in rare)
-    yield JudgeStep(
+    yield Recommendation(
         kind="classes",
         what=f"Label more traces of the classes with fewer than {CLASS_LABELS_MIN}: {few}.",
         why="So few do not show how often the judge finds the class, and its own share gets no "
@@ -306,11 +273,11 @@ def _classes(result: JudgeAnalysis, traces: JudgedTraces) -> Iterator[JudgeStep]
     )
 
 
-def _use(result: JudgeAnalysis, steps: Sequence[JudgeStep]) -> Iterator[JudgeStep]:
+def _use(result: JudgeCalibration, steps: Sequence[Recommendation]) -> Iterator[Recommendation]:
     if result.calibration.headline is None or result.design != "production":
         return
     if not any(step.kind in ("settle", "refused", "warned") for step in steps):
-        yield JudgeStep(
+        yield Recommendation(
             kind="use",
             what="Use the corrected rate: nothing above stands against it.",
             why="The estimator of the headline is neither refused nor warned of, and every "
@@ -319,8 +286,9 @@ def _use(result: JudgeAnalysis, steps: Sequence[JudgeStep]) -> Iterator[JudgeSte
         )
 
 
-def _names(result: JudgeAnalysis) -> str:
-    return f"--judge {shlex.quote(result.judge_id)} --batch {shlex.quote(result.batch_id)}"
+def _names(result: JudgeCalibration) -> str:
+    of = result.provenance
+    return f"--judge {shlex.quote(of.judge_id)} --batch {shlex.quote(of.batch_id)}"
 
 
 def _traces(n: int) -> str:

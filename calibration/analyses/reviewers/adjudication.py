@@ -15,7 +15,8 @@ from calibration.agreement.inference import costly_items
 from calibration.agreement.ratings import count_patterns
 from calibration.analyses.agreement.analysis import planned_codes
 from calibration.analyses.evidence.consensus import Settled, settled_traces
-from calibration.analyses.evidence.from_store import LabelledBatch, load_batch
+from calibration.analyses.evidence.data import CalibrationData
+from calibration.analyses.evidence.from_store import load_batch
 from calibration.analyses.sampling.draw import is_sample
 from calibration.records import OUTCOMES
 from calibration.statistics.estimate import Estimate
@@ -213,7 +214,7 @@ def _asked_for(store: Store, batch_id: str, adjudicator: str) -> set[str]:
     return set() if batch is None else set(store.batch_items(batch.batch_id)["trace_id"])
 
 
-def _own(loaded: LabelledBatch, adjudicator: str) -> set[str]:
+def _own(loaded: CalibrationData, adjudicator: str) -> set[str]:
     return set(loaded.labels.loc[loaded.labels["reviewer_id"] == adjudicator, "trace_id"])
 
 
@@ -229,7 +230,7 @@ def _calibrating(store: Store) -> set[str]:
     return drawn & judged
 
 
-def _costs(loaded: LabelledBatch) -> dict[str, float]:
+def _costs(loaded: CalibrationData) -> dict[str, float]:
     """Return what each trace costs alpha, where it costs anything."""
     traces, codes, _ = planned_codes(loaded)
     names = list(traces["trace_id"])
@@ -244,7 +245,7 @@ def _entropies(trace_ids: list[str], codes: NDArray[np.int64]) -> dict[str, floa
     return dict(zip(trace_ids, truth.entropy.tolist(), strict=True))
 
 
-def _alpha(loaded: LabelledBatch) -> Estimate:
+def _alpha(loaded: CalibrationData) -> Estimate:
     _, codes, _ = planned_codes(loaded)
     return estimate(KRIPPENDORFF_ALPHA, count_patterns(codes, n_classes=len(OUTCOMES)))
 

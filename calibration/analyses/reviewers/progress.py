@@ -7,7 +7,8 @@ import pandas as pd
 
 from calibration.agreement.coefficients import Agreement, agreement
 from calibration.analyses.agreement.analysis import planned_codes
-from calibration.analyses.evidence.from_store import LabelledBatch, load_batch
+from calibration.analyses.evidence.data import CalibrationData
+from calibration.analyses.evidence.from_store import load_batch
 from calibration.analyses.sampling.planning import expected_half_width, median_seconds
 from calibration.analyses.success_rate.corrected import rates_of_store
 from calibration.analyses.success_rate.report import ReportOptions
@@ -192,7 +193,7 @@ def batch_results(store: Store, batch_id: str, *, judge_id: str | None = None) -
 
 
 def _further(
-    store: Store, loaded: LabelledBatch, headline: Estimate, judge_id: str | None
+    store: Store, loaded: CalibrationData, headline: Estimate, judge_id: str | None
 ) -> tuple[Further, ...]:
     """Say what labelling the rest of the batch gives, and then some steps beyond.
 

@@ -8,13 +8,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from calibration.agreement.dawid_skene import dawid_skene
+from calibration.analyses.evidence.data import CalibrationData
 from calibration.analyses.evidence.from_store import (
     CODE,
-    LabelledBatch,
     choose_judge,
-    judged_population,
     load_batch,
     refuse_mixture,
+    with_verdicts,
 )
 from calibration.analyses.judge.calibration import analyse_judge
 from calibration.analyses.judge.class_probabilities import calibrated_labels
@@ -259,12 +259,11 @@ def _expected_error(
     return 0.5 if limits is None else min(0.5, limits[1])
 
 
-def _wrong(store: Store, loaded: LabelledBatch, judge: str) -> NDArray[np.float64]:
+def _wrong(store: Store, loaded: CalibrationData, judge: str) -> NDArray[np.float64]:
     """Return to what part the verdict on each labelled trace is wrong."""
-    population = judged_population(loaded, store.verdict_frame(judge))
-    at = loaded.labelled["trace_id"].map(population.row).to_numpy(dtype=np.intp)
-    right = np.column_stack([loaded.human, np.zeros(len(at))])
-    return np.asarray(1 - right[np.arange(len(at)), population.verdicts[at]])
+    judged = with_verdicts(loaded, store.verdict_frame(judge))
+    right = np.column_stack([loaded.human, np.zeros(len(loaded.at))])
+    return np.asarray(1 - right[np.arange(len(loaded.at)), judged.verdicts[loaded.at]])
 
 
 def audit(store: Store, batch_id: str) -> Audit:

@@ -6,15 +6,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from calibration.analyses.evidence.data import CalibrationData
 from calibration.analyses.evidence.from_store import (
     CODE,
-    LabelledBatch,
     choose_batch,
     choose_judge,
-    judged_population,
     load_batch,
     refuse_mixture,
     trace_penalties,
+    with_verdicts,
 )
 from calibration.analyses.sampling.draw import labels_per_trace, production_traces
 from calibration.errors import CalibrationError, InputError
@@ -280,7 +280,7 @@ def median_seconds(labels: pd.DataFrame) -> float | None:
 
 
 def expected_half_width(
-    store: Store, loaded: LabelledBatch, n: int, *, judge_id: str | None
+    store: Store, loaded: CalibrationData, n: int, *, judge_id: str | None
 ) -> float:
     """Return the half-width that `n` labelled traces of a batch would give, with or without judge.
 
@@ -293,11 +293,11 @@ def expected_half_width(
     return planned_post_stratified(n, basis.spread, basis.counts, verdict_values=basis.values)
 
 
-def earlier_batch(store: Store, batch_id: str | None) -> LabelledBatch | None:
+def earlier_batch(store: Store, batch_id: str | None) -> CalibrationData | None:
     """Return the batch to measure on: the one asked for, else a recent one with enough labels."""
     if batch_id is not None:
         return load_batch(store, choose_batch(store, batch_id).batch_id)
-    most: LabelledBatch | None = None
+    most: CalibrationData | None = None
     for batch in store.batches():
         if batch.purpose != "production" or "last_seq" not in batch.design:
             continue
@@ -310,7 +310,7 @@ def earlier_batch(store: Store, batch_id: str | None) -> LabelledBatch | None:
 
 
 def _basis(
-    store: Store, loaded: LabelledBatch | None, every: pd.DataFrame, judge_id: str | None
+    store: Store, loaded: CalibrationData | None, every: pd.DataFrame, judge_id: str | None
 ) -> _Basis:
     judge = None
     if judge_id is not None or not store.judge_frame().empty:
@@ -330,7 +330,7 @@ def _basis(
 
 
 def _basis_of(
-    store: Store, loaded: LabelledBatch, every: pd.DataFrame, judge_id: str | None
+    store: Store, loaded: CalibrationData, every: pd.DataFrame, judge_id: str | None
 ) -> _Basis:
     """Measure on a labelled batch how scores vary; `every` is what will be drawn from."""
     values = _credit(loaded.taxonomy.credit)
@@ -339,9 +339,7 @@ def _basis_of(
     if judge_id is not None:
         refuse_mixture(store, judge_id, loaded)
         verdicts = store.verdict_frame(judge_id)
-        population = judged_population(loaded, verdicts)
-        at = loaded.labelled["trace_id"].map(population.row).to_numpy(dtype=np.intp)
-        own = population.verdicts[at].astype(np.int64)
+        own = with_verdicts(loaded, verdicts).verdicts[loaded.at]
         said = every[["trace_id"]].merge(verdicts, on="trace_id", how="left")["outcome"]
         into = said.map(CODE).fillna(len(OUTCOMES)).to_numpy(dtype=np.int64)
         counts = np.bincount(into, minlength=values.size).astype(np.int64)
@@ -371,7 +369,7 @@ def _credit(credit: dict[str, float]) -> NDArray[np.float64]:
     return np.array([*(credit[name] for name in OUTCOMES), np.nan])
 
 
-def _notes(basis: _Basis, loaded: LabelledBatch | None, seconds: float | None) -> tuple[str, ...]:
+def _notes(basis: _Basis, loaded: CalibrationData | None, seconds: float | None) -> tuple[str, ...]:
     spread, notes = basis.spread, []
     if spread.assumed:
         seen = 0 if loaded is None else len(loaded.labelled)

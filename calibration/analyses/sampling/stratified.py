@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from calibration.analyses.evidence.data import CalibrationData
 from calibration.analyses.evidence.from_store import (
     CODE,
-    LabelledBatch,
     choose_judge,
     refuse_mixture,
     trace_penalties,
@@ -222,7 +222,7 @@ def store_stratified(
     )
 
 
-def _basis(store: Store, batch_id: str | None, judge: str) -> LabelledBatch:
+def _basis(store: Store, batch_id: str | None, judge: str) -> CalibrationData:
     """Return the labels that say how scores vary in each stratum."""
     loaded = earlier_batch(store, batch_id)
     seen = 0 if loaded is None else len(loaded.labelled)
@@ -237,7 +237,7 @@ def _basis(store: Store, batch_id: str | None, judge: str) -> LabelledBatch:
 
 
 def _spread(
-    loaded: LabelledBatch, frame: pd.DataFrame, strata: VerdictStrata, verdicts: pd.DataFrame
+    loaded: CalibrationData, frame: pd.DataFrame, strata: VerdictStrata, verdicts: pd.DataFrame
 ) -> NDArray[np.float64]:
     credit = tuple(loaded.taxonomy.credit[name] for name in OUTCOMES)
     score = scores(loaded.human, trace_penalties(loaded.labelled), credit=credit)

@@ -6,18 +6,18 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from calibration.analyses.evidence.data import UNKNOWN, group_names
+from calibration.analyses.evidence.data import UNKNOWN, CalibrationData, group_names
 from calibration.analyses.evidence.from_store import (
-    LabelledBatch,
     Part,
-    choose_judge,
-    judged_population,
     known_costs,
-    labelled_sample,
     load_batch,
-    refuse_mixture,
+    with_judge,
 )
-from calibration.analyses.judge.calibration import JudgeAnalysis, judge_of
+from calibration.analyses.judge.calibration import (
+    CalibrationOptions,
+    JudgeCalibration,
+    calibrate_judge,
+)
 from calibration.analyses.success_rate.assembly import provisional
 from calibration.analyses.success_rate.report import ReportOptions, other_tables
 from calibration.errors import CalibrationError
@@ -52,7 +52,7 @@ class StoreRates:
         Every verdict taken as true, never with an interval; None without verdicts.
     human : AgentSuccessRate
         The labelled traces alone, by `human_only`.
-    judge : JudgeAnalysis or None
+    judge : JudgeCalibration or None
         The calibration; None without verdicts.
     corrected, corrected_gross : Estimate
         Its headline, or why there is none.
@@ -60,14 +60,13 @@ class StoreRates:
         By the same estimator; of the labelled traces where it has no value.
     """
 
-    loaded: LabelledBatch
+    loaded: CalibrationData
     options: ReportOptions
     judge_id: str | None
     runs: RunCounts
     raw: Estimate | None
     human: AgentSuccessRate
-    judge: JudgeAnalysis | None
-    verdicts: pd.DataFrame | None
+    judge: JudgeCalibration | None
     corrected: Estimate
     corrected_gross: Estimate
     class_shares: tuple[Estimate, ...]
@@ -106,23 +105,22 @@ def rates_of_store(store: Store, options: ReportOptions | None = None) -> StoreR
     part = Part(since=since, until=until, workflow=options.workflow)
     loaded = load_batch(store, options.batch_id, part=part)
     _refuse(loaded, part, options)
-    judge_id, judge, verdicts = options.judge_id, None, None
+    judge_id, judge = options.judge_id, None
     corrected = gross = not_estimable(NO_VERDICTS, method="calibration")
     shares: tuple[Estimate, ...] = ()
     if judge_id is not None or not store.judge_frame().empty:
-        judge_id = choose_judge(store, judge_id)
-        refuse_mixture(store, judge_id, loaded)
-        verdicts = store.verdict_frame(judge_id)
-        judge = judge_of(
+        loaded = with_judge(store, loaded, judge_id)
+        judge_id = loaded.provenance.judge_id
+        judge = calibrate_judge(
             loaded,
-            verdicts,
-            judge_id=judge_id,
-            design=options.design,
-            confidence_level=options.confidence_level,
-            seed=options.seed,
+            CalibrationOptions(
+                design=options.design,
+                confidence_level=options.confidence_level,
+                seed=options.seed,
+            ),
         )
         corrected, gross, shares = _corrected(judge)
-    sample, runs = labelled_runs(loaded, verdicts, options.design)
+    sample, runs = labelled_runs(loaded, options.design)
     human = _human_only(sample, rate_of_counts(runs, **options.resampling(0)), loaded, options)
     return StoreRates(
         loaded=loaded,
@@ -132,29 +130,18 @@ def rates_of_store(store: Store, options: ReportOptions | None = None) -> StoreR
         raw=_raw(judge),
         human=human,
         judge=judge,
-        verdicts=verdicts,
         corrected=corrected,
         corrected_gross=gross,
         class_shares=shares or human.class_shares,
     )
 
 
-def verdicts_or_none(verdicts: pd.DataFrame | None) -> pd.DataFrame:
-    """Return verdicts, or a frame of none."""
-    if verdicts is not None:
-        return verdicts
-    return pd.DataFrame(columns=["trace_id", "outcome"], dtype="object")
-
-
-def labelled_runs(
-    loaded: LabelledBatch, verdicts: pd.DataFrame | None, design: Design
-) -> tuple[LabelledSample, RunCounts]:
+def labelled_runs(loaded: CalibrationData, design: Design) -> tuple[LabelledSample, RunCounts]:
     """Return the labelled traces as `asr calibrate` weighs them, and counted.
 
     By week, workflow and model, with tasks where one was run more than once.
     """
-    population = judged_population(loaded, verdicts_or_none(verdicts))
-    sample = labelled_sample(loaded, population, loaded.human, design)
+    sample = loaded.sample(design)
     frame = loaded.labelled
     clusters = pd.factorize(frame["task_key"])[0]
     runs = count_runs(
@@ -171,7 +158,7 @@ def labelled_runs(
     return sample, runs
 
 
-def _refuse(loaded: LabelledBatch, part: Part, options: ReportOptions) -> None:
+def _refuse(loaded: CalibrationData, part: Part, options: ReportOptions) -> None:
     name = loaded.batch.batch_id
     if loaded.labelled.empty:
         if part == Part():
@@ -188,7 +175,7 @@ def _refuse(loaded: LabelledBatch, part: Part, options: ReportOptions) -> None:
         )
 
 
-def _raw(judge: JudgeAnalysis | None) -> Estimate | None:
+def _raw(judge: JudgeCalibration | None) -> Estimate | None:
     if judge is None:
         return None
     found = judge.calibration.estimates["judge_raw"].net
@@ -198,7 +185,7 @@ def _raw(judge: JudgeAnalysis | None) -> Estimate | None:
 def _human_only(
     sample: LabelledSample,
     counted: AgentSuccessRate,
-    loaded: LabelledBatch,
+    loaded: CalibrationData,
     options: ReportOptions,
 ) -> AgentSuccessRate:
     """Return the rate of the labelled traces, each part by `human_only` as `asr calibrate` has it.
@@ -247,7 +234,7 @@ def _human_only(
     )
 
 
-def _corrected(judge: JudgeAnalysis) -> tuple[Estimate, Estimate, tuple[Estimate, ...]]:
+def _corrected(judge: JudgeCalibration) -> tuple[Estimate, Estimate, tuple[Estimate, ...]]:
     result = judge.calibration
     headline = result.headline_estimate
     if headline is None or result.headline is None:
@@ -266,6 +253,6 @@ def named(frame: pd.DataFrame, by: str) -> NDArray[np.object_]:
     return np.array(names, dtype=object)
 
 
-def disputed(loaded: LabelledBatch) -> NDArray[np.bool_]:
+def disputed(loaded: CalibrationData) -> NDArray[np.bool_]:
     """Return which labelled traces have several classes: reviewers differ, nobody has settled."""
     return np.asarray((loaded.human > 0).sum(axis=1) > 1)

@@ -10,15 +10,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from calibration.analyses.evidence.data import CalibrationData
 from calibration.analyses.evidence.from_store import (
     INPUT_COLUMNS,
-    LabelledBatch,
     Part,
     drawn_frame,
     human_frame,
-    judged_population,
     load_batch,
     started,
+    with_judge,
 )
 from calibration.analyses.fingerprint import fingerprint, package_version
 from calibration.analyses.judge.calibration import rate_at_credit
@@ -33,7 +33,6 @@ from calibration.analyses.success_rate.corrected import (
     labelled_runs,
     named,
     rates_of_store,
-    verdicts_or_none,
 )
 from calibration.analyses.success_rate.report import (
     PREVIOUS,
@@ -106,7 +105,7 @@ class StoreReport:
     rates: StoreRates
 
     @property
-    def loaded(self) -> LabelledBatch:
+    def loaded(self) -> CalibrationData:
         """The traces it is about, and their labels."""
         return self.rates.loaded
 
@@ -190,7 +189,8 @@ def loaded_runs(store: Store, rates: StoreRates, *, gates: GateQuery | None = No
     loaded, frame = rates.loaded, rates.loaded.traces
     taxonomy = replace(loaded.taxonomy, workflows=tuple(store.workflows().values()))
     traces = frame.assign(model=named(frame, "model"))
-    with from_store(traces, store.operation_frame(), rates.verdicts) as source:
+    verdicts = None if rates.judge_id is None else store.verdict_frame(rates.judge_id)
+    with from_store(traces, store.operation_frame(), verdicts) as source:
         counts = production_counts(
             source, taxonomy=taxonomy, known_workflows_only=False, gates=gates
         )
@@ -294,7 +294,9 @@ def _change(store: Store, rates: StoreRates) -> Change | None:
     later = (started(both.labelled) >= since).to_numpy()
     if later.all():
         return None
-    _, runs = labelled_runs(both, rates.verdicts, options.design)
+    if rates.judge is not None:
+        both = with_judge(store, both, rates.judge_id)
+    _, runs = labelled_runs(both, options.design)
     found = compare_runs(
         runs.where(~later),
         runs.where(later),
@@ -333,12 +335,11 @@ def corrected_at(rates: StoreRates) -> Iterator[AtOtherWeights]:
     own = tuple(loaded.taxonomy.credit[name] for name in OUTCOMES)
     words = f"corrected, as reported ({credit_in_words(own)})"
     yield AtOtherWeights(name=words, credit=own, asr=rates.corrected)
-    population = judged_population(loaded, verdicts_or_none(rates.verdicts))
     for name, credit in other_tables(loaded.taxonomy).items():
         yield AtOtherWeights(
             name=f"corrected, {table_in_words(name, credit)}",
             credit=credit,
-            asr=rate_at_credit(loaded, population, rates.judge, credit),
+            asr=rate_at_credit(loaded, rates.judge, credit),
         )
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from calibration.analyses.evidence.from_store import LabelledBatch, started
+from calibration.analyses.evidence.data import CalibrationData
+from calibration.analyses.evidence.from_store import started
 from calibration.analyses.success_rate.corrected import disputed, named
 from calibration.analyses.success_rate.report import GOES_TO, SHOWN_RUNS, WorkItem, WorkList
 from calibration.records import OUTCOMES
@@ -25,7 +26,7 @@ Work = Mapping[str, tuple[WorkItem, ...]]
 Said = dict[tuple[str, str], tuple[list[str], list[str]]]
 
 
-def work_of(loaded: LabelledBatch) -> dict[str, tuple[WorkItem, ...]]:
+def work_of(loaded: CalibrationData) -> dict[str, tuple[WorkItem, ...]]:
     """Return the labelled traces of each class that somebody looks at, oldest first.
 
     A trace whose reviewers differ is in none until it is settled.
@@ -50,7 +51,7 @@ def work_lists(work: Work, weeks: Sequence[str]) -> Iterator[WorkList]:
         )
 
 
-def work_csv(loaded: LabelledBatch, outcome: str, *, models: bool = True) -> str:
+def work_csv(loaded: CalibrationData, outcome: str, *, models: bool = True) -> str:
     """Return the work list of a class as CSV; a text that a spreadsheet would run is guarded.
 
     Without `models` it does not name them.
@@ -61,7 +62,7 @@ def work_csv(loaded: LabelledBatch, outcome: str, *, models: bool = True) -> str
     return as_csv(columns, (_csv_row(row, said, outcome) for row in rows.to_dict("records")))
 
 
-def write_work(loaded: LabelledBatch, folder: Path) -> list[Path]:
+def write_work(loaded: CalibrationData, folder: Path) -> list[Path]:
     """Write one CSV file for each class that somebody looks at.
 
     Returns
@@ -78,7 +79,7 @@ def write_work(loaded: LabelledBatch, folder: Path) -> list[Path]:
     return written
 
 
-def _rows(loaded: LabelledBatch) -> Iterator[tuple[str, pd.DataFrame]]:
+def _rows(loaded: CalibrationData) -> Iterator[tuple[str, pd.DataFrame]]:
     frame = loaded.labelled.assign(
         at=started(loaded.labelled), week=named(loaded.labelled, "week")
     ).astype({"model": object})
@@ -89,7 +90,7 @@ def _rows(loaded: LabelledBatch) -> Iterator[tuple[str, pd.DataFrame]]:
         yield outcome, own.astype(object).where(own.notna(), None)
 
 
-def _said(loaded: LabelledBatch) -> Said:
+def _said(loaded: CalibrationData) -> Said:
     """Return by trace and class what those who gave it wrote and quoted."""
     found: Said = {}
     columns = (loaded.labels[n] for n in ("trace_id", "outcome", "rationale", "evidence"))

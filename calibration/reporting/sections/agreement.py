@@ -104,8 +104,8 @@ def agreement(result: AgreementAnalysis, by: Collection[str] = BY) -> Iterator[s
             ["trace", "question", "entropy", "costs alpha", "labels"],
             [
                 [
-                    d.trace_id, d.question or "-", f"{d.entropy:.2f}", f"{d.cost:.4f}",
-                    ", ".join(f"{who} {what}" for who, what in d.labels.items()),
+                    d.trace_id, d.question or "-", f"{d.entropy:.2f}", f"{d.cost or 0.0:.4f}",
+                    ", ".join(f"{who} {what}" for who, what in d.classes.items()),
                 ]
                 for d in result.disputed[:SHOWN_ITEMS]
             ],

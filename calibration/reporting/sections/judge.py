@@ -4,18 +4,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from calibration.agreement.annotators import BesidePanel
-from calibration.analyses.evidence.data import UNKNOWN
-from calibration.analyses.judge.calibration import (
-    CHOSEN,
-    Calibrated,
-    FileCalibration,
-    HumanSide,
-    JudgeAnalysis,
-    TableCalibration,
-)
-from calibration.analyses.judge.diagnostics import STEPS, Diagnostics, Leniency
-from calibration.analyses.judge.disagreements import Disagreement
-from calibration.analyses.judge.drift import Drift
+from calibration.analyses.evidence.data import UNKNOWN, ReviewedTrace
+from calibration.analyses.judge.calibration import CHOSEN, HumanSide, JudgeCalibration
+from calibration.analyses.judge.diagnostics import STEPS, JudgeDiagnostics, Leniency
+from calibration.analyses.judge.drift import JudgeDrift
 from calibration.analyses.judge.groups import GroupPair, GroupRates
 from calibration.analyses.judge.report import DIAGNOSTICS, DRIFT, GROUPS, JudgeReport
 from calibration.judge_calibration.bias import NodeQuality, OrdinalAgreement, Retest
@@ -23,6 +15,7 @@ from calibration.judge_calibration.calibrate import Calibration
 from calibration.judge_calibration.groups import RatesTest
 from calibration.judge_calibration.refusals import Notice
 from calibration.judge_calibration.samples import HEADLINE
+from calibration.records import Evidence
 from calibration.reporting import to_json
 from calibration.reporting import to_json as diagnostics_json
 from calibration.reporting.render_text import (
@@ -78,13 +71,13 @@ ELSEWHERE = (
 ASIDE = ("class_few_labels",)
 
 
-def diagnostics(result: Diagnostics) -> Iterator[str]:
+def diagnostics(result: JudgeDiagnostics) -> Iterator[str]:
     """Yield how far off a judge is, and where; each part after an empty line."""
     yield from ceiling(result.ceiling)
     yield from where(result)
 
 
-def where(result: Diagnostics) -> Iterator[str]:
+def where(result: JudgeDiagnostics) -> Iterator[str]:
     """Yield everything but the ceiling: where the judge is off, for whom, and what it follows."""
     if result.grades is not None:
         yield ""
@@ -109,7 +102,7 @@ def where(result: Diagnostics) -> Iterator[str]:
     yield from _not_known(result)
 
 
-def _not_known(result: Diagnostics) -> Iterator[str]:
+def _not_known(result: JudgeDiagnostics) -> Iterator[str]:
     """Yield, on one line, what could be known with more columns, labels or verdicts."""
     missing = list(result.missing)
     if not result.retest.changed.ok and not missing:
@@ -128,7 +121,7 @@ def _why(found: Estimate) -> str:
     return found.status.removeprefix("not_estimable: ")
 
 
-def lenient(result: Diagnostics) -> Iterator[str]:
+def lenient(result: JudgeDiagnostics) -> Iterator[str]:
     """Yield how lenient the judge is, over all and by group."""
     yield "Is it lenient? Credit of the verdict less the human one (above 0: lenient)"
     shown = f"{number(result.leniency.estimate)}{p_text(result.leniency.p_value)}"
@@ -241,7 +234,9 @@ def leniency(by: str, rows: Sequence[Leniency], limit: int = GROUPS_SHOWN) -> It
         yield f"  and {len(rows) - limit:,} more, all of them in --json"
 
 
-def disagreements(found: Sequence[Disagreement], limit: int = DISAGREEMENTS_SHOWN) -> Iterator[str]:
+def disagreements(
+    found: Sequence[ReviewedTrace], limit: int = DISAGREEMENTS_SHOWN
+) -> Iterator[str]:
     """Yield the traces that move the rate most, with what both sides say."""
     yield (
         f"Where do they differ? {len(found):,} traces"
@@ -254,10 +249,10 @@ def disagreements(found: Sequence[Disagreement], limit: int = DISAGREEMENTS_SHOW
             one_line(name, 60) for name in (item.workflow, item.agent) if name != UNKNOWN
         )
         yield f"  {one_line(item.trace_id, 60)}{f' ({whose})' if whose else ''}{where}{moved}"
-        yield f"    judge: {one_line(item.verdict, 60)}{_because(item.reason)}"
+        yield f"    judge: {one_line(item.verdict or '', 60)}{_because(item.reason)}"
         yield from _quotes(item.evidence)
         for said in item.labels:
-            who = f"{one_line(said.reviewer, 60)}: {one_line(said.outcome, 60)}"
+            who = f"{one_line(said.reviewer, 60)}: {one_line(said.outcome or '', 60)}"
             yield f"    {who}{_because(said.rationale)}"
             yield from _quotes(said.evidence)
         if item.adjudicated:
@@ -293,9 +288,9 @@ def _because(text: str | None) -> str:
     return "" if text is None else f": {one_line(text)}"
 
 
-def _quotes(evidence: Iterable[Mapping[str, str]]) -> Iterator[str]:
+def _quotes(evidence: Iterable[Evidence]) -> Iterator[str]:
     for item in evidence:
-        yield f'      {item["step_id"]}: "{one_line(item["quote"])}"'
+        yield f'      {item.step_id}: "{one_line(item.quote)}"'
 
 
 def one_line(text: str, longest: int = LONGEST) -> str:
@@ -304,7 +299,7 @@ def one_line(text: str, longest: int = LONGEST) -> str:
     return line if len(line) <= longest else line[: longest - 1] + "…"
 
 
-def result(found: Calibrated) -> Iterator[str]:
+def result(found: JudgeCalibration) -> Iterator[str]:
     """Yield a calibration without diagnostics."""
     for part in (heading, use, crossed, quality, rates, mending):
         yield from part(found)
@@ -312,18 +307,18 @@ def result(found: Calibrated) -> Iterator[str]:
     yield f"seed {found.seed}; fingerprint {found.fingerprint[:16]}"
 
 
-def heading(result: Calibrated) -> Iterator[str]:
+def heading(result: JudgeCalibration) -> Iterator[str]:
     """Yield where labels and verdicts came from, and what the human side is made of."""
-    if isinstance(result, JudgeAnalysis):
-        if result.simulated:
+    of = result.provenance
+    if of.source == "store":
+        if of.simulated:
             yield SIMULATED
-        yield f"Judge {result.judge_id} against the labels of {result.batch_id}"
-    elif isinstance(result, FileCalibration):
-        whose = "" if result.judge_id is None else f" of {result.judge_id}"
-        files = f"{result.verdict_file} against the labels of {result.human_file}"
-        yield f"The verdicts{whose} of {files}"
-    elif isinstance(result, TableCalibration):
-        yield f"The tables of {result.file}"
+        yield f"Judge {of.judge_id} against the labels of {of.batch_id}"
+    elif of.source == "files":
+        whose = f" of {of.judge_id}" if of.judge_id else ""
+        yield f"The verdicts{whose} of {of.verdicts} against the labels of {of.labels}"
+    else:
+        yield f"The tables of {of.verdicts}"
     calibration = result.calibration
     yield (
         f"  {calibration.n_labels:,} labelled traces ({drawn(result)}), "
@@ -336,14 +331,14 @@ def heading(result: Calibrated) -> Iterator[str]:
     yield from _set_aside(result)
 
 
-def use(result: Calibrated) -> Iterator[str]:
+def use(result: JudgeCalibration) -> Iterator[str]:
     """Yield what the judge can be used for."""
     yield "Can this judge be used?"
     yield from _for_the_rate(result)
     yield from for_a_trace(result)
 
 
-def crossed(result: Calibrated) -> Iterator[str]:
+def crossed(result: JudgeCalibration) -> Iterator[str]:
     """Yield labelled traces by human class and verdict."""
     yield "Human class (rows) x verdict (columns), labelled traces"
     table = result.calibration.confusion.table.tolist()
@@ -352,7 +347,7 @@ def crossed(result: Calibrated) -> Iterator[str]:
         yield f"  {len(result.disagreements):,} traces where a human and the judge differ"
 
 
-def drawn(result: Calibrated) -> str:
+def drawn(result: JudgeCalibration) -> str:
     """Say where the labelled traces come from."""
     if any(notice.code == CHOSEN.code for notice in result.calibration.refusals):
         return "chosen, not drawn"
@@ -374,7 +369,7 @@ def human_side(side: HumanSide) -> Iterator[str]:
         yield f"  {sum(side.skipped_by_verdict.values()):,} skipped, by verdict: {by}"
 
 
-def _set_aside(result: Calibrated) -> Iterator[str]:
+def _set_aside(result: JudgeCalibration) -> Iterator[str]:
     rows: dict[tuple[str, str], list[int | None]] = {}
     for row in result.set_aside:
         rows.setdefault((row.file, row.reason), []).append(row.line)
@@ -385,7 +380,7 @@ def _set_aside(result: Calibrated) -> Iterator[str]:
         yield f"  set aside: {len(lines):,} of {file}, line {shown}: {reason}"
 
 
-def _for_the_rate(result: Calibrated) -> Iterator[str]:
+def _for_the_rate(result: JudgeCalibration) -> Iterator[str]:
     calibration = result.calibration
     if calibration.headline is None:
         yield f"  for the rate: no, {HEADLINE[result.design]} is refused; why stands below"
@@ -418,7 +413,7 @@ def as_it_is(calibration: Calibration) -> str | None:
     )
 
 
-def for_a_trace(result: Calibrated) -> Iterator[str]:
+def for_a_trace(result: JudgeCalibration) -> Iterator[str]:
     """Yield what the verdict on a single trace is worth."""
     quality = result.calibration.judge
     if quality.accuracy.value is None:
@@ -440,7 +435,7 @@ def for_a_trace(result: Calibrated) -> Iterator[str]:
     yield "  for other tasks, periods or another version of the judge: not without labels of theirs"
 
 
-def quality(result: Calibrated) -> Iterator[str]:
+def quality(result: JudgeCalibration) -> Iterator[str]:
     """Yield accuracy, kappa and alpha, and recall and precision of each class."""
     yield "How far off is it?"
     quality = result.calibration.judge
@@ -464,7 +459,7 @@ def quality(result: Calibrated) -> Iterator[str]:
         yield "  if these traces were chosen by their verdict, recall is 1 or 0 by construction"
 
 
-def rates(result: Calibrated) -> Iterator[str]:
+def rates(result: JudgeCalibration) -> Iterator[str]:
     """Yield the rate by every estimator, and the class shares of the headline."""
     yield "Agent success rate, net of cost and gross"
     calibration = result.calibration
@@ -499,7 +494,7 @@ def rates(result: Calibrated) -> Iterator[str]:
         yield from notes(named)
 
 
-def mending(result: Calibrated) -> Iterator[str]:
+def mending(result: JudgeCalibration) -> Iterator[str]:
     """Yield what was refused or must be told, and what would help."""
     yield "What would make it better?"
     calibration = result.calibration
@@ -528,7 +523,7 @@ def notices(kind: str, found: Sequence[Notice]) -> Iterator[str]:
         yield f"  {kind}: {whom}: {why}; {said[0][1]}{'' if same else ', and so for the others'}"
 
 
-def drift(result: Drift) -> Iterator[str]:
+def drift(result: JudgeDrift) -> Iterator[str]:
     """Yield how two judges differ on the same traces."""
     before, after = one_line(result.before, 60), one_line(result.after, 60)
     yield f"Has the judge moved? {before} and {after} on the same {result.n:,} traces"
@@ -684,7 +679,7 @@ def as_json(report: JudgeReport) -> Json:
         why = not_computed.get(name)
         return None if why is None else {"status": f"not_estimable: {why}"}
 
-    diagnostics: Diagnostics | None = report.diagnostics
+    diagnostics: JudgeDiagnostics | None = report.diagnostics
     return {
         **to_json.result(report.calibration),
         DIAGNOSTICS: part(DIAGNOSTICS, diagnostics, diagnostics_json.diagnostics),
@@ -693,7 +688,7 @@ def as_json(report: JudgeReport) -> Json:
     }
 
 
-def for_the_rate(result: Calibrated) -> str:
+def for_the_rate(result: JudgeCalibration) -> str:
     """Say whether the rate corrected with this judge can be used: yes, yes but, or no because."""
     calibration = result.calibration
     head = calibration.headline_estimate
@@ -712,7 +707,7 @@ def for_the_rate(result: Calibrated) -> str:
     return f"For the rate: {said}{', but ' if but else ''}{'; '.join(but)}."
 
 
-def for_single_traces(result: Calibrated, alpha: BesidePanel) -> str:
+def for_single_traces(result: JudgeCalibration, alpha: BesidePanel) -> str:
     """Say whether the verdict on a single trace may stand for a human label."""
     accuracy = result.calibration.judge.accuracy
     if accuracy.value is None:
