@@ -21,7 +21,6 @@ from calibration.agreement.coefficients import (
     ONE_CLASS_LEFT,
     PERCENT_AGREEMENT,
     Coefficient,
-    cohen_kappa_of_table,
     distances_of,
     estimate,
     from_features,
@@ -36,9 +35,9 @@ from calibration.agreement.ratings import (
     patterns_from_counts,
     validated_codes,
 )
-from calibration.statistics.contingency import TestResult, bhapkar, holm, wilson_interval
+from calibration.statistics.contingency import TestResult, bhapkar, holm, kappa_of_table
 from calibration.statistics.estimate import OK, Estimate, not_estimable
-from calibration.statistics.intervals import METHOD, NO_SPREAD
+from calibration.statistics.intervals import METHOD, NO_SPREAD, wilson_interval
 from calibration.statistics.validation import FloatArray, IntArray, check_confidence_level
 
 WALD = "item-clustered Wald test, Hotelling's F over the items on which raters differ"
@@ -64,8 +63,6 @@ UNCHANGED = "no interval: no item changes alpha by this rater; rate more items"
 
 
 WILSON = "Wilson"
-
-FLEISS_COHEN_EVERITT = "Fleiss-Cohen-Everitt, Fisher z"
 
 NO_KEY = "this rater rated no item of the key: give some of them to this rater"
 
@@ -659,7 +656,7 @@ def _against(
     ac = kappa = not_estimable(NO_KEY, method=METHOD, confidence_level=confidence_level)
     if len(both):
         ac = estimate(GWET_AC, patterns, weights=weights, confidence_level=confidence_level)
-        kappa = cohen_kappa_of_table(table, weights=weights, confidence_level=confidence_level)
+        kappa = kappa_of_table(table, weights=weights, confidence_level=confidence_level)
     return AgainstKey(
         rater=rater,
         n=len(both),
@@ -916,6 +913,7 @@ def pairwise_agreement(
     """
     check_confidence_level(confidence_level)
     array = validated_codes(codes, n_classes=n_classes)
+    matrix = None if weights is None else checked_weights(weights, n_classes=n_classes)
     n_items, n_raters = array.shape
     one_hot = (array[:, :, None] == np.arange(n_classes)).reshape(n_items, n_raters * n_classes)
     # Products of 0 and 1 are exact in floating point, and far faster there than on integers.
@@ -923,7 +921,7 @@ def pairwise_agreement(
     gram = np.rint(wide.T @ wide).astype(np.int64)
     tables = gram.reshape(n_raters, n_classes, n_raters, n_classes)
     return tuple(
-        _pair(first, second, tables[first, :, second, :], weights, confidence_level)
+        _pair(first, second, tables[first, :, second, :], matrix, confidence_level)
         for first, second in combinations(range(n_raters), 2)
     )
 
@@ -943,7 +941,7 @@ def _pair(
         table=tuple(tuple(row) for row in table.tolist()),
         percent_agreement=percent,
         alpha=alpha,
-        kappa=cohen_kappa_of_table(table, weights=weights, confidence_level=confidence_level),
+        kappa=kappa_of_table(table, weights=weights, confidence_level=confidence_level),
         margins=bhapkar(table),
     )
 

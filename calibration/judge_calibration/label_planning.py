@@ -6,9 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibration.judge_calibration.post_stratification import UNUSED, merge_small, post_stratified
-from calibration.statistics.contingency import wilson_interval
 from calibration.statistics.estimate import Estimate, not_estimable
-from calibration.statistics.intervals import two_sided_t
+from calibration.statistics.intervals import two_sided_t, wilson_interval
 from calibration.statistics.means import human_only
 from calibration.statistics.validation import (
     FloatArray,

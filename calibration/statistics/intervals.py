@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from calibration.statistics.contingency import wilson_interval
 from calibration.statistics.estimate import OK, Estimate, not_estimable
 from calibration.statistics.validation import FloatArray
 
@@ -30,6 +29,10 @@ LOGIT = "delete-one jackknife, logit"
 EXACT = "exact bound"
 
 NO_DISAGREEMENT = "no disagreement seen"
+
+BELOW_THE_SCALE = (
+    "no interval: a value of -1 or less has no place on the Fisher scale; rate more items"
+)
 
 NO_ITEM_VARIATION = "no variation between items seen"
 
@@ -194,7 +197,7 @@ def jackknife_se(left_out: FloatArray, multiplicity: NDArray[np.int64]) -> float
 
 
 def fisher_z_interval(
-    value: float, se: float, *, df: int, confidence_level: float, lowest: float = -1.0
+    value: float, se: float, *, df: float, confidence_level: float, lowest: float = -1.0
 ) -> tuple[float, float]:
     """Return tanh(atanh(value) -+ t SE / (1 - value^2)), cut at `lowest` for a share.
 
@@ -230,6 +233,30 @@ def logit_interval(
     quantile = float(special.stdtrit(df, (1 + confidence_level) / 2))
     centre, reach = special.logit(share), quantile * se / (share * (1 - share))
     return float(special.expit(centre - reach)), float(special.expit(centre + reach))
+
+
+def wilson_interval(successes: float, n: float, *, confidence_level: float) -> tuple[float, float]:
+    """Return the Wilson score interval for a share; counts may be fractional (effective).
+
+    References
+    ----------
+    Wilson (1927), J. Amer. Statist. Assoc. 22. https://doi.org/10.2307/2276774
+
+    Examples
+    --------
+    None of 20: the upper limit is z^2 / (20 + z^2) = 3.8415 / 23.8415.
+
+    >>> wilson_interval(0, 20, confidence_level=0.95)
+    (0.0, 0.16113)
+    """
+    z = two_sided_z(confidence_level)
+    share = successes / n
+    centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
+    reach = z / (1 + z**2 / n) * np.sqrt(max(0.0, share * (1 - share)) / n + z**2 / (4 * n**2))
+    # At 0 and 1 the limit equals the share exactly, which rounding would miss.
+    lower = 0.0 if share <= 0 else float(centre - reach)
+    upper = 1.0 if share >= 1 else float(centre + reach)
+    return min(1.0, max(0.0, lower)), max(0.0, min(1.0, upper))
 
 
 def share(hits: int, n: int, confidence_level: float = 0.95) -> Estimate:

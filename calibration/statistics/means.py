@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from calibration.statistics.contingency import wilson_interval
 from calibration.statistics.estimate import OK, Estimate, not_estimable
 from calibration.statistics.intervals import (
     MINIMUM_UNITS,
@@ -19,6 +18,7 @@ from calibration.statistics.intervals import (
     two_sided_t,
     unanimous_interval,
     unseen_share_bound,
+    wilson_interval,
 )
 from calibration.statistics.validation import (
     FloatArray,

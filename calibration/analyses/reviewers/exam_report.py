@@ -28,9 +28,8 @@ from calibration.reviewers.certification import (
     hits_needed,
 )
 from calibration.reviewers.leniency import leniency, leniency_on_mix
-from calibration.statistics.contingency import wilson_interval
 from calibration.statistics.estimate import Estimate, not_estimable
-from calibration.statistics.intervals import NO_SPREAD, unseen_share_bound
+from calibration.statistics.intervals import NO_SPREAD, unseen_share_bound, wilson_interval
 from calibration.statistics.validation import FloatArray, IntArray
 from calibration.store import Store
 from calibration.store.certification import Exam
