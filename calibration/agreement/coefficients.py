@@ -28,7 +28,7 @@ from calibration.statistics.intervals import (
     fisher_z_interval,
     jackknife_se,
     unanimous_interval,
-    unseen_share_bound,
+    zero_event_upper_bound,
 )
 from calibration.statistics.validation import FloatArray, IntArray, check_confidence_level
 
@@ -277,7 +277,7 @@ def from_left_out(
     status, method, interval, se = OK, METHOD, None, None
     spread = 0.0 if alike else jackknife_se(left_out, items)
     if spread < NO_SPREAD:
-        share = unseen_share_bound(n, confidence_level=confidence_level)
+        share = zero_event_upper_bound(n, confidence_level=confidence_level)
         kept = observed * (1 - share)
         low, high = 1 - (kept + share) / expected, 1 - kept / expected
         # With items rated once a value may lie below the range; its interval still holds it.

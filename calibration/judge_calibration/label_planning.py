@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from calibration.judge_calibration.post_stratification import UNUSED, merge_small, post_stratified
 from calibration.statistics.estimate import Estimate, not_estimable
-from calibration.statistics.intervals import two_sided_t, wilson_interval
+from calibration.statistics.intervals import logit_interval, two_sided_t, wilson_interval
 from calibration.statistics.means import human_only
 from calibration.statistics.validation import (
     FloatArray,
@@ -49,8 +49,8 @@ class Spread:
 
     Parameters
     ----------
-    variance : float
-        Variance of the score over all traces.
+    mean, variance : float
+        Mean and variance of the score over all traces.
     means, variances : float array, shape (n_verdicts,)
         Mean and variance of the score given each verdict.
     design_effect, design_effect_within : float
@@ -59,6 +59,7 @@ class Spread:
         Labelled traces this was measured on; 0 when it is assumed.
     """
 
+    mean: float
     variance: float
     means: FloatArray
     variances: FloatArray
@@ -81,6 +82,7 @@ def worst_spread(n_verdicts: int) -> Spread:
     (0.25, [0.25, 0.25])
     """
     return Spread(
+        mean=0.5,
         variance=WORST_VARIANCE,
         means=np.full(n_verdicts, 0.5),
         variances=np.full(n_verdicts, WORST_VARIANCE),
@@ -167,6 +169,7 @@ def measured_spread(
     means[used], variances[used] = mean[group[used]], variance[group[used]]
     inflated = _design_effects(array, codes, counts, verdict_values, weights, clusters)
     return Spread(
+        mean=centre,
         variance=overall * n / (n - 1),
         means=means,
         variances=variances,
@@ -221,7 +224,8 @@ def planned_human_only(n: int, spread: Spread, *, confidence_level: float = 0.95
     Returns
     -------
     float
-        t x sqrt(design effect x variance / n), at most 1/2: the interval is cut to [0, 1].
+        Half the interval of `human_only` at the mean with the standard error sqrt(design effect
+        x variance / n).
 
     Raises
     ------
@@ -230,14 +234,16 @@ def planned_human_only(n: int, spread: Spread, *, confidence_level: float = 0.95
 
     Examples
     --------
-    The worst case with 100 labels: t with 99 df x 0.5 / 10.
+    The worst case with 100 labels: t with 99 df x .5 / 10 is .0992; on the logit scale that is
+    4 x .0992 from 0, and 1 / (1 + exp(-.3969)) - 1/2:
 
     >>> planned_human_only(100, worst_spread(1))
-    0.09921
+    0.09793
     """
     _check_n(n, confidence_level)
     se = float(np.sqrt(spread.design_effect * spread.variance / n))
-    return min(0.5, two_sided_t(confidence_level, n - 1) * se)
+    low, high = logit_interval(spread.mean, se, df=n - 1, confidence_level=confidence_level)
+    return (high - low) / 2
 
 
 def planned_post_stratified(
@@ -616,11 +622,11 @@ def traces_needed(
 
     Examples
     --------
-    The worst case to +-.05: 1.96^2 x .25 / .05^2 = 384.1, a little more for t.
+    The worst case to +-.05: 1.96^2 x .25 / .05^2 = 384.1, a little more for t and less for logit.
 
     >>> from calibration.judge_calibration.label_planning import worst_spread
     >>> traces_needed(0.05, worst_spread(1))
-    387
+    385
     """
     if not 0 < half_width < 0.5:
         raise ValueError(f"half_width must be in (0, 1/2), got {half_width!r}")

@@ -19,7 +19,7 @@ from calibration.statistics.intervals import (
     NO_ITEM_VARIATION,
     NO_SPREAD,
     fisher_z_interval,
-    unseen_share_bound,
+    zero_event_upper_bound,
 )
 from calibration.statistics.validation import check_confidence_level
 
@@ -360,7 +360,7 @@ def kappa_of_table(
     elif value <= -1 + NO_SPREAD:
         status = BELOW_THE_SCALE
     elif observed >= WHOLE or spread < NO_SPREAD:
-        share = unseen_share_bound(total, confidence_level=confidence_level)
+        share = zero_event_upper_bound(total, confidence_level=confidence_level)
         kept, by_chance = (1 - observed) * (1 - share), 1 - expected
         interval = max(-1.0, 1 - (kept + share) / by_chance), min(1.0, 1 - kept / by_chance)
         method, status = EXACT, NO_DISAGREEMENT if observed >= WHOLE else NO_ITEM_VARIATION

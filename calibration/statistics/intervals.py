@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Sequence
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -125,27 +126,30 @@ def clipped(lower: float, upper: float) -> tuple[float, float]:
     return min(1.0, max(0.0, float(lower))), max(0.0, min(1.0, float(upper)))
 
 
-def unseen_share_bound(n: float, *, confidence_level: float) -> float:
+def zero_event_upper_bound(n: float, *, confidence_level: float) -> float:
     """Return the upper Clopper-Pearson limit for a share of which 0 of `n` was seen.
 
     Examples
     --------
-    >>> unseen_share_bound(20, confidence_level=0.95)
+    >>> zero_event_upper_bound(20, confidence_level=0.95)
     0.16843
     """
     return float(1 - ((1 - confidence_level) / 2) ** (1 / n))
 
 
-def unanimous_interval(value: float, n: float, *, confidence_level: float) -> tuple[float, float]:
-    """Return what a mean in [0, 1] may be when all `n` units show the same value.
+def unanimous_interval(
+    value: float, n: float, *, confidence_level: float, lowest: float = 0.0, highest: float = 1.0
+) -> tuple[float, float]:
+    """Return what a mean in [lowest, highest] may be when all `n` units show the same value.
 
     Examples
     --------
     >>> unanimous_interval(0.0, 20, confidence_level=0.95)
     (0.0, 0.16843)
     """
-    share = unseen_share_bound(n, confidence_level=confidence_level)
-    return clipped(value * (1 - share), value * (1 - share) + share)
+    share = zero_event_upper_bound(n, confidence_level=confidence_level)
+    kept = value * (1 - share)
+    return max(lowest, kept + lowest * share), min(highest, kept + highest * share)
 
 
 def percentile(
@@ -211,15 +215,35 @@ def fisher_z_interval(
     >>> fisher_z_interval(0.5, 0.1, df=10**9, confidence_level=0.95)
     (0.280, 0.670)
     """
-    # What scipy.stats.t.ppf calls, without its checks: those took most of the time of an estimate.
-    quantile = float(special.stdtrit(df, (1 + confidence_level) / 2))
     centre = np.arctanh(value)
-    reach = quantile * se / (1 - value**2)
+    reach = two_sided_t(confidence_level, df) * se / (1 - value**2)
     return max(lowest, float(np.tanh(centre - reach))), float(np.tanh(centre + reach))
 
 
+def t_interval(
+    value: float,
+    se: float,
+    *,
+    df: float,
+    confidence_level: float,
+    lowest: float = -inf,
+    highest: float = inf,
+) -> tuple[float, float]:
+    """Return value -+ t SE, cut to what the value can be.
+
+    Examples
+    --------
+    Half of four: s = .57735, t with 3 df is 3.18245.
+
+    >>> t_interval(0.5, 0.57735 / 2, df=3, confidence_level=0.95)
+    (-0.41869, 1.41869)
+    """
+    reach = two_sided_t(confidence_level, df) * se
+    return max(lowest, value - reach), min(highest, value + reach)
+
+
 def logit_interval(
-    share: float, se: float, *, df: int, confidence_level: float
+    share: float, se: float, *, df: float, confidence_level: float
 ) -> tuple[float, float]:
     """Return the ends of logit(share) -+ t SE / (share (1 - share)), back as shares.
 
@@ -230,8 +254,8 @@ def logit_interval(
     >>> logit_interval(0.5, 0.1, df=10**9, confidence_level=0.95)
     (0.31346, 0.68654)
     """
-    quantile = float(special.stdtrit(df, (1 + confidence_level) / 2))
-    centre, reach = special.logit(share), quantile * se / (share * (1 - share))
+    centre = special.logit(share)
+    reach = two_sided_t(confidence_level, df) * se / (share * (1 - share))
     return float(special.expit(centre - reach)), float(special.expit(centre + reach))
 
 

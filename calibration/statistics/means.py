@@ -5,7 +5,6 @@ from math import exp, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
 from calibration.statistics.estimate import OK, Estimate, not_estimable
 from calibration.statistics.intervals import (
@@ -13,11 +12,11 @@ from calibration.statistics.intervals import (
     NO_VARIANCE,
     NO_VARIATION,
     beta_quantile,
-    clipped,
+    logit_interval,
+    t_chance,
+    t_interval,
     t_quantile,
-    two_sided_t,
     unanimous_interval,
-    unseen_share_bound,
     wilson_interval,
 )
 from calibration.statistics.validation import (
@@ -29,7 +28,9 @@ from calibration.statistics.validation import (
     validated_weights,
 )
 
-MEAN, BY_TASK, EXACT = "mean, t", "mean, cluster-linearised t", "mean, exact bound"
+MEAN, BY_TASK, ALIKE = "mean, t", "mean, cluster-linearised t", "mean, exact bound"
+
+HUMAN = "human labels only"
 
 
 # A variance below this share of its terms is rounding error of the sums.
@@ -232,6 +233,80 @@ def _shrunk(n: int, freedom: float, confidence_level: float) -> float:
     return (known / estimated) ** 2
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HajekMean:
+    """A weighted mean with its linearised variance.
+
+    Parameters
+    ----------
+    value, variance : float
+    units : int
+        What is independent: clusters, or values where none repeats.
+    clustered : bool
+        Whether values of one cluster were summed up.
+    """
+
+    value: float
+    variance: float
+    units: int
+    clustered: bool
+
+    @property
+    def se(self) -> float:
+        """The standard error."""
+        return sqrt(self.variance)
+
+
+def hajek_mean(
+    values: FloatArray,
+    *,
+    weights: FloatArray | None = None,
+    clusters: NDArray[np.generic] | None = None,
+) -> HajekMean:
+    """Return the mean of a probability sample, values of one cluster kept together.
+
+    Parameters
+    ----------
+    values : float array, shape (n,)
+        At least one.
+    weights : float array, shape (n,), optional
+        Inverse inclusion probabilities.
+    clusters : array, shape (n,), optional
+        What a value belongs to, for instance its task.
+
+    Raises
+    ------
+    ValueError
+        If shapes differ or a weight is not positive and finite.
+
+    Notes
+    -----
+    Variance: G / (G - 1) times the sum over the G units of their squared influence, an influence
+    being the sum of w (value - mean) / sum w.
+
+    References
+    ----------
+    Cochran (1977), Sampling Techniques, 3rd ed., section 6.3: the ratio of two totals.
+
+    Examples
+    --------
+    Of 0, 0, 1, 1 the variance of the mean is 1/3 by 4:
+
+    >>> found = hajek_mean(np.array([0.0, 0.0, 1.0, 1.0]))
+    >>> found.value, found.variance, found.units
+    (0.5, 0.08333, 4)
+    """
+    weight = validated_weights(weights, values.size)
+    index = cluster_indices(clusters, values.size)
+    value = float(weight @ values / weight.sum())
+    influence = weight * (values - value) / weight.sum()
+    if index is not None:
+        influence = np.bincount(index, weights=influence)
+    units = influence.size
+    variance = units / (units - 1) * float(influence @ influence) if units > 1 else 0.0
+    return HajekMean(value=value, variance=variance, units=units, clustered=index is not None)
+
+
 def human_only(
     scores: FloatArray,
     *,
@@ -258,8 +333,9 @@ def human_only(
     Returns
     -------
     Estimate
-        Mean with a t interval on n - 1 (or clusters - 1) df, cut to [0, 1]. If all scores are
-        equal the interval is the exact bound and the status says so.
+        Hajek mean with limits on the logit scale, t with n - 1 (or clusters - 1) df. If all
+        scores are equal the interval is the exact bound and the status says so. No interval from
+        fewer than 5 tasks that repeat.
 
     Raises
     ------
@@ -270,37 +346,38 @@ def human_only(
     --------
     Mean 0.5; the standard error is s / sqrt(4) = 0.2887, t with 3 df 3.182:
 
-    >>> human_only(np.array([0.0, 0.0, 1.0, 1.0])).se
+    >>> found = human_only(np.array([0.0, 0.0, 1.0, 1.0]))
+    >>> found.se
     0.28868
+
+    The logit of 1/2 is 0, and .2887 there is 1.1547: 1 / (1 + exp(+-3.1824 x 1.1547)).
+
+    >>> found.interval
+    (0.02472, 0.97528)
     """
     check_confidence_level(confidence_level)
     array = validated_scores(scores)
-    n = array.size
-    method = "human labels only, t"
+    n, method = array.size, f"{HUMAN}, logit t"
     if n < 2:
         why = f"{n} labelled traces: at least two are needed"
         return not_estimable(why, method=method, n=n, confidence_level=confidence_level)
-    weight = validated_weights(weights, n)
-    index = cluster_indices(clusters, n)
-    value = float(weight @ array / weight.sum())
-    influence = weight * (array - value) / weight.sum()
-    if index is not None:
-        influence = np.bincount(index, weights=influence)
-        method = "human labels only, cluster-linearised t"
-    units = influence.size
-    variance = units / (units - 1) * float(influence @ influence) if units > 1 else 0.0
-    interval: tuple[float, float] | None
-    if index is not None and units < MINIMUM_UNITS:
-        status, interval, se = f"no interval: {units} tasks, at least 5 are needed", None, None
-    elif variance < NO_VARIANCE:
-        status, method, se = NO_VARIATION, "human labels only, exact bound", None
-        interval = unanimous_interval(value, units, confidence_level=confidence_level)
+    mean = hajek_mean(array, weights=weights, clusters=clusters)
+    se: float | None = None
+    interval: tuple[float, float] | None = None
+    if mean.clustered:
+        method = f"{HUMAN}, cluster-linearised logit t"
+    if mean.clustered and mean.units < MINIMUM_UNITS:
+        status = f"no interval: {mean.units} tasks, at least {MINIMUM_UNITS} are needed"
+    elif mean.variance < NO_VARIANCE:
+        status, method = NO_VARIATION, f"{HUMAN}, exact bound"
+        interval = unanimous_interval(mean.value, mean.units, confidence_level=confidence_level)
     else:
-        status, se = "ok", float(np.sqrt(variance))
-        reach = two_sided_t(confidence_level, units - 1) * se
-        interval = clipped(value - reach, value + reach)
+        status, se = OK, mean.se
+        interval = logit_interval(
+            mean.value, se, df=mean.units - 1, confidence_level=confidence_level
+        )
     return Estimate(
-        value=value,
+        value=mean.value,
         interval=interval,
         n=n,
         method=method,
@@ -416,33 +493,31 @@ def mean_against_zero(
         raise ValueError(
             f"values must be in [{lowest}, {highest}], got {array.min()!r} to {array.max()!r}"
         )
-    weight = validated_weights(None if weights is None else np.asarray(weights), n)
-    index = cluster_indices(clusters, n)
-    value = float(weight @ array / weight.sum())
-    influence = weight * (array - value) / weight.sum()
-    method = MEAN
-    if index is not None:
-        influence, method = np.bincount(index, weights=influence), BY_TASK
-    units = influence.size
-    variance = units / (units - 1) * float(influence @ influence) if units > 1 else 0.0
-    status, se, interval, p_value = OK, None, None, None
+    mean = hajek_mean(
+        array, weights=None if weights is None else np.asarray(weights), clusters=clusters
+    )
+    method, status = BY_TASK if mean.clustered else MEAN, OK
+    se, interval, p_value = None, None, None
     if n == 1:
         status = "no interval: one trace, at least two are needed"
-    elif index is not None and units < MINIMUM_UNITS:
-        status = f"no interval: {units} tasks, at least {MINIMUM_UNITS} are needed"
-    elif variance < NO_VARIANCE:
-        method, status = EXACT, NO_VARIATION
-        share = unseen_share_bound(units, confidence_level=confidence_level)
-        kept = value * (1 - share)
-        interval = max(lowest, kept + lowest * share), min(highest, kept + highest * share)
+    elif mean.clustered and mean.units < MINIMUM_UNITS:
+        status = f"no interval: {mean.units} tasks, at least {MINIMUM_UNITS} are needed"
+    elif mean.variance < NO_VARIANCE:
+        method, status = ALIKE, NO_VARIATION
+        interval = unanimous_interval(
+            mean.value, mean.units, confidence_level=confidence_level,
+            lowest=lowest, highest=highest,
+        )  # fmt: skip
     else:
-        se = float(np.sqrt(variance))
-        reach = two_sided_t(confidence_level, units - 1) * se
-        interval = max(lowest, value - reach), min(highest, value + reach)
-        p_value = float(2 * stats.t.sf(abs(value) / se, units - 1))
+        se, df = mean.se, mean.units - 1
+        interval = t_interval(
+            mean.value, se, df=df, confidence_level=confidence_level,
+            lowest=lowest, highest=highest,
+        )  # fmt: skip
+        p_value = 2 * t_chance(-abs(mean.value) / se, df)
     return MeanAgainstZero(
         estimate=Estimate(
-            value=value, interval=interval, n=n, method=method,
+            value=mean.value, interval=interval, n=n, method=method,
             confidence_level=confidence_level, status=status, se=se,
         ),
         p_value=p_value,

@@ -26,6 +26,7 @@ COUNTS = [2000, 1000]
 
 def test_planning_as_many_labels_as_there_are_gives_the_interval_there_is() -> None:
     spread = measured_spread(SCORES, VERDICTS, COUNTS)
+    # The variance planned with is that of n - 1.
     assert planned_human_only(60, spread) == pytest.approx(human_only(SCORES).half_width)
     # Labels and production have the same verdict shares, so only the allowance for shares that
     # vary from sample to sample is added.

@@ -54,6 +54,7 @@ def production(rng: np.random.Generator, judge: str) -> Production:
 def true_spread(scores: NDArray[np.float64], verdicts: NDArray[np.int64]) -> Spread:
     groups = [scores[verdicts == k] for k in range(5)]
     return Spread(
+        mean=float(scores.mean()),
         variance=float(scores.var()),
         means=np.array([g.mean() for g in groups]),
         variances=np.array([g.var() for g in groups]),

@@ -29,7 +29,7 @@ from calibration.reviewers.certification import (
 )
 from calibration.reviewers.leniency import leniency, leniency_on_mix
 from calibration.statistics.estimate import Estimate, not_estimable
-from calibration.statistics.intervals import NO_SPREAD, unseen_share_bound, wilson_interval
+from calibration.statistics.intervals import NO_SPREAD, wilson_interval, zero_event_upper_bound
 from calibration.statistics.validation import FloatArray, IntArray
 from calibration.store import Store
 from calibration.store.certification import Exam
@@ -441,5 +441,5 @@ def ac1_lower_limits(tables: IntArray, *, confidence_level: float = 0.95) -> Flo
     agreed = apart == 0
     inside = np.clip(value, -1 + NO_SPREAD, 1 - NO_SPREAD)
     reach = special.stdtrit(n - 1, (1 + confidence_level) / 2) * se / (1 - inside**2)
-    bound = 1 - unseen_share_bound(int(n), confidence_level=confidence_level) / expected
+    bound = 1 - zero_event_upper_bound(int(n), confidence_level=confidence_level) / expected
     return np.asarray(np.where(agreed, bound, np.tanh(np.arctanh(inside) - reach)))
