@@ -13,7 +13,7 @@ from itertools import combinations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special, stats
+from scipy import special
 
 from calibration.agreement.coefficients import (
     GWET_AC,
@@ -37,7 +37,7 @@ from calibration.agreement.ratings import (
 )
 from calibration.statistics.contingency import TestResult, bhapkar, holm, kappa_of_table
 from calibration.statistics.estimate import OK, Estimate, not_estimable
-from calibration.statistics.intervals import METHOD, NO_SPREAD, wilson_interval
+from calibration.statistics.intervals import METHOD, NO_SPREAD, t_chance, two_sided_z, wilson_share
 from calibration.statistics.validation import FloatArray, IntArray, check_confidence_level
 
 WALD = "item-clustered Wald test, Hotelling's F over the items on which raters differ"
@@ -61,8 +61,6 @@ SHARED_NOTHING = "this rater shared no item with another: give some of the same 
 
 UNCHANGED = "no interval: no item changes alpha by this rater; rate more items"
 
-
-WILSON = "Wilson"
 
 NO_KEY = "this rater rated no item of the key: give some of them to this rater"
 
@@ -229,7 +227,7 @@ def _test(scores: FloatArray, *, n: int) -> TestResult:
         )
     # Hotelling's F in the form that stays finite when all that differ differ alike; no smaller
     # than what k items can show by their signs.
-    p_value = float(stats.beta.sf(min(1.0, score_form / k), df / 2, (k - df) / 2))
+    p_value = float(special.betaincc(df / 2, (k - df) / 2, min(1.0, score_form / k)))
     p_value = max(p_value, 2.0 ** (1 - k))
     statistic = score_form / (1 - score_form / n)
     return TestResult(statistic=statistic, p_value=p_value, df=df, n=n, method=WALD, status=status)
@@ -259,7 +257,7 @@ def _differences(
     centre = (own - theirs) / n
     se = np.sqrt((((given - others) ** 2).sum(axis=0) + 2 - n * centre**2) / n**2)
     p_values = 2 * special.ndtr(-np.abs(centre) / se)
-    reach = special.ndtri((1 + confidence_level) / 2) * se
+    reach = two_sided_z(confidence_level) * se
     used = np.flatnonzero(own.sum(axis=0) > 0).tolist()
     adjusted = holm(
         {(g, k): float(p_values[g, k]) for g in np.flatnonzero(shared).tolist() for k in used}
@@ -414,7 +412,7 @@ def leave_one_out(
 def _p_value(change: Estimate) -> float | None:
     if change.value is None or change.se is None:
         return None
-    return float(2 * stats.t.sf(abs(change.value) / change.se, change.n - 1))
+    return 2 * t_chance(-abs(change.value) / change.se, change.n - 1)
 
 
 def _beside_others(
@@ -661,7 +659,9 @@ def _against(
         rater=rater,
         n=len(both),
         table=tuple(tuple(row) for row in table.tolist()),
-        accuracy=_share(int(np.trace(table)), len(both), confidence_level, NO_KEY),
+        accuracy=wilson_share(
+            int(np.trace(table)), len(both), nothing=NO_KEY, confidence_level=confidence_level
+        ),
         cohen_kappa=kappa,
         gwet_ac=ac,
         per_class=tuple(_of_class(table, k, confidence_level) for k in range(n_classes)),
@@ -674,20 +674,8 @@ def _of_class(table: IntArray, k: int, confidence_level: float) -> ClassAgainstK
     not_given = "the rater gave this class to no item of the key: add items"
     return ClassAgainstKey(
         class_code=k,
-        recall=_share(hits, in_key, confidence_level, no_key),
-        precision=_share(hits, given, confidence_level, not_given),
-    )
-
-
-def _share(hits: int, n: int, confidence_level: float, nothing: str) -> Estimate:
-    if n == 0:
-        return not_estimable(nothing, method=WILSON, confidence_level=confidence_level)
-    return Estimate(
-        value=hits / n,
-        interval=wilson_interval(hits, n, confidence_level=confidence_level),
-        n=n,
-        method=WILSON,
-        confidence_level=confidence_level,
+        recall=wilson_share(hits, in_key, nothing=no_key, confidence_level=confidence_level),
+        precision=wilson_share(hits, given, nothing=not_given, confidence_level=confidence_level),
     )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special, stats
+from scipy import stats
 
 from calibration.agreement.coefficients import (
     BRENNAN_PREDIGER,
@@ -38,7 +38,7 @@ from calibration.agreement.ratings import (
     validated_codes,
 )
 from calibration.statistics.estimate import OK, Estimate, not_estimable
-from calibration.statistics.intervals import METHOD, NO_SPREAD, jackknife_se
+from calibration.statistics.intervals import METHOD, NO_SPREAD, jackknife_se, t_interval
 from calibration.statistics.validation import FloatArray, check_confidence_level
 
 PERCENTILE, BCA = "percentile bootstrap", "BCa bootstrap"
@@ -671,8 +671,9 @@ def jackknife_difference(
         status = unchanged
     else:
         se = spread
-        reach = float(stats.t.ppf((1 + confidence_level) / 2, n - 1)) * se
-        interval = max(-2.0, value - reach), min(2.0, value + reach)
+        interval = t_interval(
+            value, se, df=n - 1, confidence_level=confidence_level, lowest=-2.0, highest=2.0
+        )
     return Estimate(
         value=value,
         interval=interval,
@@ -831,9 +832,11 @@ def _with_gwets(
     # kappa = (p_a - p_e) / (1 - p_e) moves with the items rated twice as if they were given.
     fixed = value * (twice / (items[twice].sum() / n) - 1)
     se = _se(_influence(coefficient, features, items, distances) + fixed, items)
-    reach = float(special.stdtrit(n - 1, (1 + confidence_level) / 2)) * se
-    low = max(coefficient.lowest, value - reach)
-    return replace(seen, interval=(low, min(1.0, value + reach)), se=se, method=GWET)
+    interval = t_interval(
+        value, se, df=n - 1, confidence_level=confidence_level,
+        lowest=coefficient.lowest, highest=1.0,
+    )  # fmt: skip
+    return replace(seen, interval=interval, se=se, method=GWET)
 
 
 def _alpha_of_many(totals: FloatArray, distances: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -5,13 +5,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
 from calibration.judge_calibration.samples import confusion_from_table, validated_human
 from calibration.statistics.contingency import kappa_of_table
 from calibration.statistics.estimate import OK, Estimate, not_estimable
-from calibration.statistics.intervals import two_sided_t
-from calibration.statistics.means import MeanAgainstZero, mean_against_zero, wilson_share
+from calibration.statistics.intervals import t_chance, t_interval, wilson_share
+from calibration.statistics.means import MeanAgainstZero, mean_against_zero
 from calibration.statistics.validation import (
     FloatArray,
     IntArray,
@@ -209,9 +208,8 @@ def _result(
         status = "no interval: the gap does not vary within human classes; label more"
     else:
         se = float(np.sqrt(variance))
-        reach = two_sided_t(confidence_level, df) * se
-        interval = value - reach, value + reach
-        p_value = float(2 * stats.t.sf(abs(value) / se, df))
+        interval = t_interval(value, se, df=df, confidence_level=confidence_level)
+        p_value = 2 * t_chance(-abs(value) / se, df)
     return MeanAgainstZero(
         estimate=Estimate(
             value=value, interval=interval, n=n, method=method,

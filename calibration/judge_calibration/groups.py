@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
+from scipy import special
 
 from calibration.judge_calibration.confusion_inversion import invert
 from calibration.judge_calibration.post_stratification import post_stratified
@@ -20,7 +20,7 @@ from calibration.judge_calibration.samples import (
     verdict_rates,
 )
 from calibration.statistics.estimate import OK, Estimate, not_estimable
-from calibration.statistics.intervals import two_sided_z
+from calibration.statistics.intervals import independent_difference, normal_chance, two_sided_z
 from calibration.statistics.validation import (
     FloatArray,
     IntArray,
@@ -317,52 +317,6 @@ def compare_groups(
     return _synthetic_difference(result, first, second, table, pseudo_count, confidence_level)
 
 
-def independent_difference(
-    first: Estimate, second: Estimate, *, method: str, furthest: float = 1.0
-) -> Estimate:
-    """Estimate the difference of two independent estimates from their limits.
-
-    Parameters
-    ----------
-    first, second : Estimate
-        The difference is `first` less `second`.
-    method : str
-    furthest : float, default 1
-        What the difference can be at most; the interval is cut there.
-
-    Returns
-    -------
-    Estimate
-        The interval combines the distances from value to limit, so those that are not the same on
-        both sides, or are exact bounds, stay so; without one of the intervals there is none.
-
-    Examples
-    --------
-    >>> first = Estimate(value=0.8, interval=(0.5, 0.9), n=10, method="")
-    >>> second = Estimate(value=0.5, interval=(0.4, 0.9), n=10, method="")
-    >>> independent_difference(first, second, method="").interval
-    (-0.2, 0.44142)
-    """
-    n, level = first.n + second.n, first.confidence_level
-    if first.value is None or second.value is None:
-        why = "one of the two has no estimate: label more of its traces"
-        return not_estimable(why, method=method, n=n, confidence_level=level)
-    value = first.value - second.value
-    status, interval, se = OK, None, None
-    if first.interval is None or second.interval is None:
-        status = "no interval: one of the two has none; label more of its traces"
-    else:
-        down = np.hypot(first.value - first.interval[0], second.interval[1] - second.value)
-        up = np.hypot(first.interval[1] - first.value, second.value - second.interval[0])
-        interval = max(-furthest, float(value - down)), min(furthest, float(value + up))
-        if first.se is not None and second.se is not None:
-            se = float(np.hypot(first.se, second.se))
-    return Estimate(
-        value=value, interval=interval, n=n, method=method, confidence_level=level,
-        status=status, se=se,
-    )  # fmt: skip
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Side:
     """One side of a synthetic difference: value, M, production variance, reach of a verdict."""
@@ -418,7 +372,7 @@ def _synthetic_difference(
     return replace(
         compared,
         difference=difference,
-        flip_chance=float(stats.norm.sf(abs(value) / se)) if se > 0 else None,
+        flip_chance=normal_chance(-abs(value) / se) if se > 0 else None,
         flips_at=abs(value) / one.reach if one.reach > 0 else None,
     )
 
@@ -524,7 +478,7 @@ def compare_rates(
         return _none(n, names.size, "no class has labels in two groups and two verdicts")
     statistic = _pearson(table, expected)
     smallest = float(expected[expected > 0].min())
-    p_value, method = float(stats.chi2.sf(statistic, df)), CHI_SQUARE
+    p_value, method = float(special.chdtrc(df, statistic)), CHI_SQUARE
     if smallest < SMALL:
         method = PERMUTED.format(n=n_permutations)
         most = shares.argmax(axis=1)

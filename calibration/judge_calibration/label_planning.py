@@ -1,13 +1,20 @@
 """How many labels are needed, and how to allocate them to strata."""
 
-from dataclasses import dataclass
+from bisect import bisect_left
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibration.judge_calibration.post_stratification import UNUSED, merge_small, post_stratified
 from calibration.statistics.estimate import Estimate, not_estimable
-from calibration.statistics.intervals import logit_interval, two_sided_t, wilson_interval
+from calibration.statistics.intervals import (
+    logit_interval,
+    two_sided_t,
+    wilson_interval,
+    wilson_share,
+)
 from calibration.statistics.means import human_only
 from calibration.statistics.validation import (
     FloatArray,
@@ -38,6 +45,9 @@ PSEUDO_LABELS = 5.0
 
 
 METHOD = "share of audited traces, Wilson"
+
+# With more labelled traces the judge is not what limits a rate.
+MOST_TRACES = 10**8
 
 # Below this an audit says too little whatever its rate.
 FEWEST = 30
@@ -555,13 +565,7 @@ def audit_size(half_width: float, *, error: float = 0.5, confidence_level: float
         low, high = wilson_interval(worst * n, n, confidence_level=confidence_level)
         return (high - low) / 2
 
-    few, many = FEWEST, FEWEST
-    while reach(many) > half_width:
-        few, many = many, 2 * many
-    while many - few > 1:
-        middle = (few + many) // 2
-        few, many = (middle, many) if reach(middle) > half_width else (few, middle)
-    return many
+    return smallest(lambda n: reach(n) <= half_width, FEWEST, MOST_TRACES) or MOST_TRACES
 
 
 def error_rate(wrong: float, n: int, *, confidence_level: float = 0.95) -> Estimate:
@@ -577,17 +581,8 @@ def error_rate(wrong: float, n: int, *, confidence_level: float = 0.95) -> Estim
     if n < 2:
         why = f"{n} audited traces are labelled: label the batch"
         return not_estimable(why, method=METHOD, n=n, confidence_level=confidence_level)
-    return Estimate(
-        value=wrong / n,
-        interval=wilson_interval(wrong, n, confidence_level=confidence_level),
-        n=n,
-        method=METHOD,
-        confidence_level=confidence_level,
-    )
-
-
-# With more labelled traces the judge is not what limits a rate.
-MOST_TRACES = 10**8
+    found = wilson_share(wrong, n, nothing="", confidence_level=confidence_level)
+    return replace(found, method=METHOD)
 
 
 def traces_needed(
@@ -644,14 +639,16 @@ def traces_needed(
             )
         return planned <= half_width
 
-    few, many = 2, 4
-    if enough(few):
-        return few
-    while not enough(many):
-        few, many = many, 2 * many
-        if many > MOST_TRACES:
-            return None
-    while many - few > 1:
-        middle = (few + many) // 2
-        few, many = (few, middle) if enough(middle) else (middle, many)
-    return many
+    return smallest(enough, 2, MOST_TRACES)
+
+
+def smallest(enough: Callable[[int], bool], least: int, most: int) -> int | None:
+    """Return the smallest number that is enough, None beyond `most`; more is enough, too.
+
+    Examples
+    --------
+    >>> smallest(lambda n: n * n >= 50, 2, 100), smallest(lambda n: n > 200, 2, 100)
+    (8, None)
+    """
+    found = least + bisect_left(range(least, most + 1), True, key=enough)
+    return found if found <= most else None

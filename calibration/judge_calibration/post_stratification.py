@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
+from scipy import special
 
 from calibration.judge_calibration.samples import validated_human, with_enough_labels
 from calibration.statistics.estimate import OK, Estimate, not_estimable
@@ -454,7 +454,7 @@ def post_stratified_shares(
     variance = variance + share @ (mean_given - mean) ** 2 / counts.sum()
     size = mean * (1 - mean) / variance - 1
     tails = np.array([(1 - confidence_level) / 2, (1 + confidence_level) / 2])
-    limits = stats.beta.ppf(tails[:, None], mean * size, (1 - mean) * size)
+    limits = special.betaincinv(mean * size, (1 - mean) * size, tails[:, None])
     values, labels = share @ given, shares.sum(axis=0)
     return tuple(
         _share(values[k], limits[:, k], labels[k], n, minimum_labels, confidence_level)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from calibration.statistics.contingency import kappa_of_table
 from calibration.statistics.estimate import Estimate, not_estimable
-from calibration.statistics.intervals import wilson_interval
+from calibration.statistics.intervals import wilson_share
 from calibration.statistics.validation import (
     FloatArray,
     IntArray,
@@ -342,18 +342,6 @@ class JudgeQuality:
     n: int
 
 
-def _share(successes: float, n: float, confidence_level: float, nothing: str) -> Estimate:
-    if n <= 0:
-        return not_estimable(nothing, method="wilson", confidence_level=confidence_level)
-    return Estimate(
-        value=float(successes / n),
-        interval=wilson_interval(successes, n, confidence_level=confidence_level),
-        n=round(n),
-        method="wilson",
-        confidence_level=confidence_level,
-    )
-
-
 def accuracy(confusion: Confusion, *, confidence_level: float = 0.95) -> Estimate:
     """Estimate the share of labelled traces on which judge and humans give the same class.
 
@@ -373,7 +361,10 @@ def accuracy(confusion: Confusion, *, confidence_level: float = 0.95) -> Estimat
     """
     check_confidence_level(confidence_level)
     total = float(confusion.table.sum())
-    return _share(float(np.trace(confusion.table)), total, confidence_level, NO_LABELS)
+    return wilson_share(
+        float(np.trace(confusion.table)), total, nothing=NO_LABELS,
+        confidence_level=confidence_level,
+    )  # fmt: skip
 
 
 def judge_quality(confusion: Confusion, *, confidence_level: float = 0.95) -> JudgeQuality:
@@ -413,8 +404,18 @@ def judge_quality(confusion: Confusion, *, confidence_level: float = 0.95) -> Ju
     no_verdicts = "no labelled trace with this verdict: label more"
     per_class = tuple(
         ClassQuality(
-            recall=_share(float(table[k, k]), float(rows[k]), confidence_level, no_labels),
-            precision=_share(float(table[k, k]), float(columns[k]), confidence_level, no_verdicts),
+            recall=wilson_share(
+                float(table[k, k]),
+                float(rows[k]),
+                nothing=no_labels,
+                confidence_level=confidence_level,
+            ),
+            precision=wilson_share(
+                float(table[k, k]),
+                float(columns[k]),
+                nothing=no_verdicts,
+                confidence_level=confidence_level,
+            ),
             n_human=float(rows[k]),
             n_judge=float(columns[k]),
         )

@@ -11,13 +11,12 @@ from calibration.statistics.intervals import (
     MINIMUM_UNITS,
     NO_VARIANCE,
     NO_VARIATION,
-    beta_quantile,
+    exact_limits,
     logit_interval,
     t_chance,
     t_interval,
-    t_quantile,
+    two_sided_t,
     unanimous_interval,
-    wilson_interval,
 )
 from calibration.statistics.validation import (
     FloatArray,
@@ -99,8 +98,7 @@ def clustered_share(
     """
     if hits.shape != of.shape or hits.ndim != 1:
         raise ValueError(f"hits and of must have one shape, got {hits.shape!r} and {of.shape!r}")
-    if not 0 < confidence_level < 1:
-        raise ValueError(f"confidence_level must be in (0, 1), got {confidence_level!r}")
+    check_confidence_level(confidence_level)
     method = f"exact limits at the effective number, over {noun} (Korn and Graubard)"
     inside = of > 0
     entering = int(inside.sum())
@@ -180,8 +178,14 @@ def clustered_mean(
     variance, freedom = _variance((sums - mean * of)[inside] / of.sum(), _strata(stratum, inside))
     low, high = (2 * end - 1 for end in half.interval)
     if variance >= NO_VARIANCE:
-        reach = t_quantile((1 + confidence_level) / 2, freedom) * float(np.sqrt(variance))
-        low, high = max(-1.0, mean - reach), min(1.0, mean + reach)
+        low, high = t_interval(
+            mean,
+            sqrt(variance),
+            df=freedom,
+            confidence_level=confidence_level,
+            lowest=-1.0,
+            highest=1.0,
+        )
     return Estimate(
         value=mean,
         interval=(low, high),
@@ -189,20 +193,6 @@ def clustered_mean(
         method=method,
         confidence_level=confidence_level,
     )
-
-
-def exact_limits(share: float, n: float, confidence_level: float) -> tuple[float, float]:
-    """Return the exact limits of a share of `n` trials, which need not be a whole number.
-
-    Examples
-    --------
-    >>> exact_limits(0.5, 10, 0.95)
-    (0.18709, 0.81291)
-    """
-    tail = (1 - confidence_level) / 2
-    low = 0.0 if share <= 0 else beta_quantile(tail, n * share, n * (1 - share) + 1)
-    high = 1.0 if share >= 1 else beta_quantile(1 - tail, n * share + 1, n * (1 - share))
-    return low, high
 
 
 def _strata(stratum: IntArray | None, inside: NDArray[np.bool_]) -> IntArray:
@@ -228,8 +218,7 @@ def _variance(influence: FloatArray, stratum: IntArray) -> tuple[float, float]:
 
 def _shrunk(n: int, freedom: float, confidence_level: float) -> float:
     """Return what the effective number loses, because the variance is itself estimated."""
-    tail = (1 + confidence_level) / 2
-    known, estimated = (t_quantile(tail, df) for df in (float(max(1, n - 1)), freedom))
+    known, estimated = (two_sided_t(confidence_level, df) for df in (max(1, n - 1), freedom))
     return (known / estimated) ** 2
 
 
@@ -400,36 +389,6 @@ class MeanAgainstZero:
 
     estimate: Estimate
     p_value: float | None
-
-
-def wilson_share(
-    successes: float, n: float, *, nothing: str, confidence_level: float = 0.95
-) -> Estimate:
-    """Estimate a share with its Wilson interval; counts may be fractional (effective).
-
-    Parameters
-    ----------
-    successes, n : float
-        Traces that count, and all of them.
-    nothing : str
-        What to say, and what would help, when there are none.
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
-
-    Examples
-    --------
-    >>> wilson_share(8, 10, nothing="no traces: label some").value
-    0.8
-    """
-    if n <= 0:
-        return not_estimable(nothing, method="wilson", confidence_level=confidence_level)
-    return Estimate(
-        value=float(successes / n),
-        interval=wilson_interval(successes, n, confidence_level=confidence_level),
-        n=round(n),
-        method="wilson",
-        confidence_level=confidence_level,
-    )
 
 
 def mean_against_zero(
@@ -615,8 +574,7 @@ def ratio_of_totals(sums: SquareSums, *, confidence_level: float = 0.95) -> Esti
     >>> found.value, found.interval
     (1.5, (1.02252, 2.20046))
     """
-    if not 0 < confidence_level < 1:
-        raise ValueError(f"confidence_level must be in (0, 1), got {confidence_level!r}")
+    check_confidence_level(confidence_level)
     method = "ratio of totals, linearised on the log scale, t"
     if sums.n == 0:
         why = "nothing is known: record it"
@@ -632,7 +590,7 @@ def ratio_of_totals(sums: SquareSums, *, confidence_level: float = 0.95) -> Esti
         status = NO_VARIATION
     else:
         se = sqrt(sums.variance)
-        reach = t_quantile((1 + confidence_level) / 2, sums.n - 1) * se / value
+        reach = two_sided_t(confidence_level, sums.n - 1) * se / value
         interval = value * exp(-reach), value * exp(reach)
     return Estimate(
         value=value,

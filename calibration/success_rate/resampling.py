@@ -17,9 +17,11 @@ from calibration.statistics.intervals import (
     normal_chance,
     normal_quantile,
     t_chance,
+    t_interval,
     t_quantile,
+    unanimous_interval,
 )
-from calibration.statistics.validation import FloatArray, IntArray
+from calibration.statistics.validation import FloatArray, IntArray, check_confidence_level
 from calibration.success_rate.runs import ABANDONED, RunCounts, condensed
 
 RUNS, TASKS = "runs", "tasks"
@@ -380,12 +382,14 @@ class Resampled:
             )
         elif variance < NO_VARIANCE:
             status, method = NO_VARIATION, f"exact bound over {entering:,} {units.noun}"
-            limits = _unanimous(value, entering * units.effective_share, level)
+            known = entering * units.effective_share
+            limits = unanimous_interval(value, known, confidence_level=level)
         elif entering < BOOTSTRAP_UNITS or draws is None:
             se = float(np.sqrt(variance))
             freedom = max(1, entering - np.unique(units.stratum).size)
-            reach = t_quantile((1 + level) / 2, freedom) * se
-            limits = max(0.0, value - reach), min(1.0, value + reach)
+            limits = t_interval(
+                value, se, df=freedom, confidence_level=level, lowest=0.0, highest=1.0
+            )
         elif np.isnan(draws).any():
             status = UNDEFINED_DRAWS
         else:
@@ -520,8 +524,7 @@ def resample(
     >>> resample(units_of(count_runs([0] * 30), rng=rng), rng=rng).ratio("score").interval
     (0.88430, 1.0)
     """
-    if not 0 < confidence_level < 1:
-        raise ValueError(f"confidence_level must be in (0, 1), got {confidence_level!r}")
+    check_confidence_level(confidence_level)
     if n_resamples < 1:
         raise ValueError(f"n_resamples must be at least 1, got {n_resamples!r}")
     if interval not in ("percentile", "bca"):
@@ -561,12 +564,6 @@ def _counted(owner: IntArray, n_units: int, n_resamples: int, rng: np.random.Gen
     place = owner[drawn] + np.arange(n_resamples)[:, None] * n_units
     counts = np.bincount(place.ravel(), minlength=n_resamples * n_units)
     return counts.reshape(n_resamples, n_units).astype(np.int64)
-
-
-def _unanimous(value: float, n: float, confidence_level: float) -> tuple[float, float]:
-    """Return the exact bound: at most this share of units can differ, lying anywhere in [0, 1]."""
-    share = 1 - ((1 - confidence_level) / 2) ** (1 / n)
-    return max(0.0, value * (1 - share)), min(1.0, value * (1 - share) + share)
 
 
 def ratio_estimates(

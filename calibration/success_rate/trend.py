@@ -14,9 +14,10 @@ from calibration.statistics.intervals import (
     NO_VARIATION,
     f_chance_above,
     normal_chance,
-    normal_quantile,
+    t_interval,
     t_quantile,
     two_sided_t,
+    two_sided_z,
 )
 from calibration.statistics.validation import BoolArray, FloatArray, IntArray
 from calibration.success_rate.comparison import benjamini_hochberg
@@ -374,8 +375,7 @@ def _gathered(weeks: list[tuple[Resampled, str, str]]) -> WeekDraws:
             errors[i] = np.nan
         elif estimate.se is None and estimate.half_width is not None:
             # Equal runs are no proof of a rate without error.
-            level = (1 + estimate.confidence_level) / 2
-            errors[i] = estimate.half_width / normal_quantile(level)
+            errors[i] = estimate.half_width / two_sided_z(estimate.confidence_level)
             covariance[i, i] = errors[i] ** 2
     first = weeks[0][0]
     draws = [found.ratio_draws(top, bottom) for found, top, bottom in weeks]
@@ -628,8 +628,8 @@ def _rolling(
     if draws is None or steady or fewest < BOOTSTRAP_UNITS or np.isnan(draws).any():
         parts = (weights * drawn.errors[inside]) ** 2
         freedom = parts.sum() ** 2 / (parts**2 / (drawn.entering[inside] - 1)).sum()
-        reach = t_quantile((1 + level) / 2, freedom) * se
-        limits, method = (max(0.0, value - reach), min(1.0, value + reach)), f"{kind}, t"
+        limits = t_interval(value, se, df=freedom, confidence_level=level, lowest=0.0, highest=1.0)
+        method = f"{kind}, t"
     else:
         tail = (1 - level) / 2
         if drawn.noun == TASKS:

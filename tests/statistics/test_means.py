@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from calibration.statistics.means import human_only, mean_against_zero, wilson_share
+from calibration.statistics.intervals import wilson_share
+from calibration.statistics.means import human_only, mean_against_zero
 
 NOTHING = "no traces: label some"
 

@@ -26,11 +26,11 @@ from calibration.judge_calibration.groups import (
     compare_groups,
     compare_rates,
     estimate_group,
-    independent_difference,
 )
 from calibration.judge_calibration.samples import Design, confusion, production_sums
 from calibration.records import OUTCOMES
 from calibration.statistics.estimate import OK, Estimate
+from calibration.statistics.intervals import independent_difference
 from calibration.statistics.means import MeanAgainstZero
 from calibration.store import Store
 

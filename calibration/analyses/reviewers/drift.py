@@ -10,10 +10,9 @@ import pandas as pd
 from calibration.agreement.annotators import against_key
 from calibration.analyses.evidence.from_store import CODE
 from calibration.records import OUTCOMES
-from calibration.reviewers.drift import MARKED, Drift, drift
+from calibration.reviewers.drift import MARKED, Drift, blocks, drift
 from calibration.reviewers.quality_checks import GOLD, REPEAT, gold_rate
 from calibration.statistics.estimate import Estimate, not_estimable
-from calibration.statistics.intervals import blocks
 from calibration.store import Store
 
 KINDS = (GOLD, REPEAT)
