@@ -1,11 +1,10 @@
 """Intervals and differences of coefficients: bootstrap, jackknife, linearisation, influence."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
 from calibration.agreement.coefficients import (
     BRENNAN_PREDIGER,
@@ -39,12 +38,10 @@ from calibration.agreement.ratings import (
 )
 from calibration.statistics.estimate import OK, Estimate, not_estimable
 from calibration.statistics.intervals import METHOD, NO_SPREAD, jackknife_se, t_interval
+from calibration.statistics.resampling import bca_shares, bias_and_skew, resampled_sums
 from calibration.statistics.validation import FloatArray, check_confidence_level
 
 PERCENTILE, BCA = "percentile bootstrap", "BCa bootstrap"
-
-# Draws held at once, so that a million clusters do not fill the memory.
-CELLS = 4_000_000
 
 # Resamples without a value may be left out as long as they are this rare.
 MAX_UNDEFINED = 0.05
@@ -275,15 +272,12 @@ class Resampled:
         if self.seen.value is None or self.seen.se is None:
             return self.seen
         known = self.draws[~np.isnan(self.draws)]
-        below = np.mean(known < self.seen.value) + np.mean(known == self.seen.value) / 2
-        shift = float(stats.norm.ppf(np.clip(below, 1 / known.size, 1 - 1 / known.size)))
-        n = self.multiplicity.sum()
-        centred = self.multiplicity @ self.left_out / n - self.left_out
-        third, second = self.multiplicity @ centred**3, self.multiplicity @ centred**2
-        skew = float(third / (6 * second**1.5))
-        reach = float(stats.norm.ppf((1 + self.seen.confidence_level) / 2))
-        ends = (shift + z for z in (-reach, reach))
-        low, high = (stats.norm.cdf(shift + z / (1 - skew * z)) for z in ends)
+        centred = self.multiplicity @ self.left_out / self.multiplicity.sum() - self.left_out
+        tail = (1 - self.seen.confidence_level) / 2
+        low, high = bca_shares(
+            np.array([tail, 1 - tail]),
+            *bias_and_skew(known, self.seen.value, centred, self.multiplicity),
+        )
         return self._between(float(low), float(high), BCA)
 
     def at_least(self, threshold: float) -> float | None:
@@ -469,8 +463,7 @@ def _resampled(
     """Draw units once for all coefficients; a part is a coefficient, its features, its value."""
     edges = np.cumsum([0, *(features.shape[1] for _, features, _ in parts)])
     features = np.hstack([np.zeros((len(multiplicity), 0)), *(f for _, f, _ in parts)])
-    chunks = [chunk @ features for chunk in _draws(multiplicity, n_resamples, rng)]
-    totals = np.vstack([np.zeros((0, features.shape[1])), *chunks])
+    totals = resampled_sums(features, multiplicity, n_resamples=n_resamples, rng=rng)
     return tuple(
         Resampled(
             seen=seen,
@@ -481,19 +474,6 @@ def _resampled(
         )
         for (coefficient, of_unit, seen), start, end in zip(parts, edges, edges[1:], strict=False)
     )
-
-
-def _draws(
-    multiplicity: NDArray[np.int64], n_resamples: int, rng: np.random.Generator
-) -> Iterator[FloatArray]:
-    """Yield how often each unit is in each resample, some resamples at a time."""
-    n = int(multiplicity.sum())
-    if n == 0:
-        return
-    step = max(1, CELLS // multiplicity.size)
-    for start in range(0, n_resamples, step):
-        size = min(step, n_resamples - start)
-        yield rng.multinomial(n, multiplicity / n, size=size).astype(np.float64)
 
 
 def difference(

@@ -13,7 +13,8 @@ from calibration.judge_calibration.samples import (
     with_enough_labels,
 )
 from calibration.statistics.estimate import OK, Estimate, not_estimable
-from calibration.statistics.intervals import NO_VARIANCE, clipped, percentile, two_sided_z
+from calibration.statistics.intervals import NO_VARIANCE, clipped, two_sided_z
+from calibration.statistics.resampling import percentile_estimate
 from calibration.statistics.validation import FloatArray, IntArray, check_confidence_level
 
 DELTA_METHOD = "confusion matrix inverted, delta"
@@ -441,11 +442,11 @@ def bootstrap_inversion(
     prevalence[:, known] = np.einsum("dk,dkj->dj", mix[usable], inverse)
     status = plain.estimate.status if plain.variance_reference < NO_VARIANCE else OK
     return Bootstrap(
-        estimate=percentile(
+        estimate=percentile_estimate(
             plain.unclipped, scores, production.n, BOOTSTRAP_METHOD, confidence_level, status
         ),
         shares=tuple(
-            percentile(
+            percentile_estimate(
                 plain.prevalence[k],
                 prevalence[:, k],
                 production.n,

@@ -151,27 +151,6 @@ def unanimous_interval(
     return max(lowest, kept + lowest * share), min(highest, kept + highest * share)
 
 
-def percentile(
-    value: float, draws: FloatArray, n: int, method: str, confidence_level: float, status: str
-) -> Estimate:
-    """Return a value with the percentile interval of its resamples, cut to [0, 1].
-
-    Without an interval when `status` says why there should be none.
-    """
-    tails = [(1 - confidence_level) / 2, (1 + confidence_level) / 2]
-    kept = draws.clip(0.0, 1.0)
-    lower, upper = np.quantile(kept, tails)
-    return Estimate(
-        value=min(1.0, max(0.0, value)),
-        interval=clipped(lower, upper) if status == OK else None,
-        n=n,
-        method=method,
-        confidence_level=confidence_level,
-        status=status,
-        se=float(kept.std(ddof=1)) if status == OK else None,
-    )
-
-
 def jackknife_se(left_out: FloatArray, multiplicity: NDArray[np.int64]) -> float:
     """Return the delete-one standard error from the values with one item of each pattern left out.
 

@@ -6,7 +6,6 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from calibration.records import OUTCOMES
 from calibration.statistics.estimate import OK, Estimate, not_estimable
@@ -21,6 +20,7 @@ from calibration.statistics.intervals import (
     t_quantile,
     unanimous_interval,
 )
+from calibration.statistics.resampling import bca_shares, bias_and_skew, resampled_sums
 from calibration.statistics.validation import FloatArray, IntArray, check_confidence_level
 from calibration.success_rate.runs import ABANDONED, RunCounts, condensed
 
@@ -36,9 +36,6 @@ MOST_TASKS, FEWEST_GROUPS = 5_000, 2_000
 BOOTSTRAP_UNITS = 20
 
 UNDEFINED_DRAWS = "no interval: some resamples hold no run of this kind; add runs"
-
-# Resamples are drawn in blocks of about this many counts, to bound memory.
-BLOCK = 4_000_000
 
 # A multinomial costs per cell what an index costs per unit, times this.
 INDEXED = 6
@@ -429,8 +426,7 @@ class Resampled:
         ends: FloatArray = np.array([tail, 1 - tail])
         if self.interval == "bca":
             shift, skew = self._bca(draws, value, influence)
-            z = shift + special.ndtri(ends)
-            ends = special.ndtr(shift + z / (1 - skew * z))
+            ends = bca_shares(ends, shift, skew)
         low, high = np.quantile(draws, ends)
         return float(low), float(high)
 
@@ -466,14 +462,8 @@ class Resampled:
 
     def _bca(self, draws: FloatArray, value: float, influence: FloatArray) -> tuple[float, float]:
         """Return the bias correction and the acceleration."""
-        # Draws equal to the value up to rounding of sums count as ties.
-        ties = np.isclose(draws, value, rtol=0, atol=1e-12)
-        below = np.mean((draws < value) & ~ties) + np.mean(ties) / 2
-        shift = normal_quantile(float(np.clip(below, 1 / draws.size, 1 - 1 / draws.size)))
         centred = influence - stratum_means(influence, self.units)
-        multiplicity = self.units.multiplicity
-        second, third = float(multiplicity @ centred**2), float(multiplicity @ centred**3)
-        return shift, third / (6 * second**1.5)
+        return bias_and_skew(draws, value, centred, self.units.multiplicity)
 
 
 def resample(
@@ -544,26 +534,11 @@ def _drawn(units: Units, n_resamples: int, rng: np.random.Generator) -> FloatArr
     for stratum in np.unique(units.stratum).tolist():
         rows = np.flatnonzero(units.stratum == stratum)
         multiplicity = units.multiplicity[rows]
-        size = int(multiplicity.sum())
-        indexed = size <= INDEXED * rows.size
-        owner = np.repeat(np.arange(rows.size), multiplicity) if indexed else None
-        block = max(1, BLOCK // (size if indexed else rows.size))
-        for start in range(0, n_resamples, block):
-            stop = min(n_resamples, start + block)
-            if owner is not None:
-                counts = _counted(owner, rows.size, stop - start, rng)
-            else:
-                counts = rng.multinomial(size, multiplicity / size, size=stop - start)
-            sums[start:stop] += counts.astype(np.float64) @ units.sums[rows]
+        sums += resampled_sums(
+            units.sums[rows], multiplicity, n_resamples=n_resamples, rng=rng,
+            one_by_one=multiplicity.sum() <= INDEXED * rows.size,
+        )  # fmt: skip
     return sums
-
-
-def _counted(owner: IntArray, n_units: int, n_resamples: int, rng: np.random.Generator) -> IntArray:
-    """Return multinomial counts drawn one by one: faster where few units are equal."""
-    drawn = rng.integers(0, owner.size, size=(n_resamples, owner.size))
-    place = owner[drawn] + np.arange(n_resamples)[:, None] * n_units
-    counts = np.bincount(place.ravel(), minlength=n_resamples * n_units)
-    return counts.reshape(n_resamples, n_units).astype(np.int64)
 
 
 def ratio_estimates(
