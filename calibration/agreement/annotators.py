@@ -303,7 +303,7 @@ def _nothing_shared(rater: int, class_code: int, confidence_level: float) -> Mar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
+class BesideOthers:
     """One rater beside the others.
 
     Parameters
@@ -333,7 +333,7 @@ class LeaveOneOut:
     """Alpha of all raters, and each of them beside the others."""
 
     alpha: Estimate
-    raters: tuple[LeftOut, ...]
+    raters: tuple[BesideOthers, ...]
 
 
 def leave_one_out(
@@ -417,7 +417,7 @@ def _p_value(change: Estimate) -> float | None:
 
 def _beside_others(
     rater: int, given: IntArray, counts: IntArray, similar: FloatArray, alpha: Estimate
-) -> LeftOut:
+) -> BesideOthers:
     # Items alike in the counts of all and in this rater's class are one pattern.
     alike = patterns_from_counts(np.column_stack([counts, given + 1]))
     items, own, of_all = alike.multiplicity, alike.counts[:, -1] - 1, alike.counts[:, :-1]
@@ -433,7 +433,7 @@ def _beside_others(
         change = _change(alpha, without, of_all, others, items, 1 - similar)
     else:
         change = not_estimable(SHARED_NOTHING, method=DIFFERENCE, n=alpha.n, confidence_level=level)
-    return LeftOut(
+    return BesideOthers(
         rater=rater,
         agreement_with_others=_with_others(
             own[shared], others[shared], items[shared], similar, level
@@ -595,7 +595,7 @@ def against_key(
     -------
     tuple of AgainstKey
         One entry a rater. Shares have Wilson intervals; kappa a Fisher-z interval from the
-        Fleiss-Cohen-Everitt standard error, t with n - 1 df; AC1 that of `gwet_ac1`. Where the
+        Fleiss-Cohen-Everitt standard error, t with n - 1 df; AC1 that of `estimate`. Where the
         two never differ kappa's lower limit is the exact bound; where one of them uses a single
         class kappa has no interval. ``not_estimable`` where there is nothing to compare.
 

@@ -234,7 +234,7 @@ def estimate_by_cluster(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Resampled:
+class ResampledCoefficient:
     """A coefficient on resamples, beside its value on the ratings as they are.
 
     Parameters
@@ -317,7 +317,7 @@ def resample(
     weights: ArrayLike | None = None,
     clusters: ArrayLike | None = None,
     confidence_level: float = 0.95,
-) -> tuple[Resampled, ...]:
+) -> tuple[ResampledCoefficient, ...]:
     """Draw items, or clusters of items, with replacement and compute every coefficient.
 
     All coefficients see the same resamples, so what holds between two of them can be read off.
@@ -342,7 +342,7 @@ def resample(
 
     Returns
     -------
-    tuple of Resampled
+    tuple of ResampledCoefficient
         In the order of `coefficients`.
 
     Raises
@@ -408,7 +408,7 @@ def resample_conger(
     n_resamples: int = 2000,
     weights: ArrayLike | None = None,
     confidence_level: float = 0.95,
-) -> Resampled:
+) -> ResampledCoefficient:
     """Draw items with replacement and compute Conger's kappa; with two raters it is Cohen's.
 
     Parameters
@@ -439,7 +439,7 @@ def resample_conger(
     if seen.se is None:
         nothing = np.full(n_resamples, np.nan)
         alone = np.ones(1, dtype=np.int64)
-        return Resampled(
+        return ResampledCoefficient(
             seen=seen, draws=nothing, left_out=nothing[:1], multiplicity=alone, unit="items"
         )
     rows = distinct_rows(codes, n_classes=n_classes)
@@ -459,13 +459,13 @@ def _resampled(
     unit: str,
     n_resamples: int,
     rng: np.random.Generator,
-) -> tuple[Resampled, ...]:
+) -> tuple[ResampledCoefficient, ...]:
     """Draw units once for all coefficients; a part is a coefficient, its features, its value."""
     edges = np.cumsum([0, *(features.shape[1] for _, features, _ in parts)])
     features = np.hstack([np.zeros((len(multiplicity), 0)), *(f for _, f, _ in parts)])
     totals = resampled_sums(features, multiplicity, n_resamples=n_resamples, rng=rng)
     return tuple(
-        Resampled(
+        ResampledCoefficient(
             seen=seen,
             draws=coefficient.value(totals[:, start:end], distances),
             left_out=coefficient.value(multiplicity @ of_unit - of_unit, distances),
@@ -592,11 +592,14 @@ def change(
     return difference_of_parts((parts[0], parts[1]), items.astype(np.int64), n, confidence_level)
 
 
-Part = tuple[Coefficient, FloatArray, FloatArray]
+CoefficientPart = tuple[Coefficient, FloatArray, FloatArray]
 
 
 def difference_of_parts(
-    parts: tuple[Part, Part], items: NDArray[np.int64], n: int, confidence_level: float
+    parts: tuple[CoefficientPart, CoefficientPart],
+    items: NDArray[np.int64],
+    n: int,
+    confidence_level: float,
 ) -> Estimate:
     """Estimate the first coefficient less the second from what each pattern adds to their sums."""
     whole, without = [], []
@@ -987,7 +990,7 @@ def _by_rater(
     return _chosen(found, interval)
 
 
-def _chosen(found: Resampled, interval: str) -> Estimate:
+def _chosen(found: ResampledCoefficient, interval: str) -> Estimate:
     if interval == "percentile":
         return found.percentile()
     return found.bca()

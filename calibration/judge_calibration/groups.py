@@ -51,7 +51,7 @@ Kind = Literal["direct", "synthetic"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Group:
+class LabelledGroup:
     """The traces of one agent, workflow, model or week.
 
     Parameters
@@ -95,7 +95,7 @@ class GroupEstimate:
     n_production: int
 
 
-def is_direct(group: Group, *, design: Design) -> bool:
+def is_direct(group: LabelledGroup, *, design: Design) -> bool:
     """Return whether a group has labels enough to stand on its own.
 
     At least 50 labelled traces with at least two different verdicts, and labels that are a sample
@@ -108,7 +108,7 @@ def is_direct(group: Group, *, design: Design) -> bool:
 
 
 def estimate_group(
-    group: Group,
+    group: LabelledGroup,
     table: ArrayLike,
     *,
     names: Sequence[str],
@@ -120,7 +120,7 @@ def estimate_group(
 
     Parameters
     ----------
-    group : Group
+    group : LabelledGroup
     table : array-like of float, shape (n_classes, n_verdicts)
         Labelled traces of *all* groups by human class and verdict.
     names : sequence of str
@@ -144,7 +144,7 @@ def estimate_group(
 
     >>> from calibration.judge_calibration.samples import production_sums_from_counts
     >>> empty = np.zeros(0)
-    >>> week = Group(
+    >>> week = LabelledGroup(
     ...     name="week", scores=empty, verdicts=empty.astype(int),
     ...     production=production_sums_from_counts([450, 550], credit=[1.0, 0.0]),
     ... )
@@ -178,7 +178,7 @@ def estimate_group(
 
 
 def synthetic_estimate(
-    group: Group,
+    group: LabelledGroup,
     table: ArrayLike,
     names: Sequence[str],
     pseudo_count: float,
@@ -208,7 +208,7 @@ def synthetic_estimate(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class GroupComparison:
     """The difference of two groups.
 
     Parameters
@@ -245,27 +245,27 @@ class Comparison:
 
 
 def compare_groups(
-    first: Group,
-    second: Group,
+    first: LabelledGroup,
+    second: LabelledGroup,
     table: ArrayLike,
     *,
     names: Sequence[str],
     design: Design = "production",
     pseudo_count: float = 0.5,
     confidence_level: float = 0.95,
-) -> Comparison:
+) -> GroupComparison:
     """Estimate the difference of two groups, directly if both have labels enough.
 
     Parameters
     ----------
-    first, second : Group
+    first, second : LabelledGroup
         They share no traces.
     table, names, design, pseudo_count, confidence_level
         As in `estimate_group`.
 
     Returns
     -------
-    Comparison
+    GroupComparison
         Direct: the limits of the two intervals combined, which takes them for independent; where
         both ran the same tasks the interval is rather too wide. Synthetic: one calibration for
         both sides, so that what is uncertain about the judge mostly cancels.
@@ -294,7 +294,7 @@ def compare_groups(
     ]  # fmt: skip
     if all(side.kind == "direct" for side in sides):
         one, other = sides[0].estimate, sides[1].estimate
-        return Comparison(
+        return GroupComparison(
             first=first.name,
             second=second.name,
             kind="direct",
@@ -305,7 +305,7 @@ def compare_groups(
         synthetic_estimate(group, table, names, pseudo_count, confidence_level)
         for group in (first, second)
     )
-    result = Comparison(
+    result = GroupComparison(
         first=first.name,
         second=second.name,
         kind="synthetic",
@@ -342,13 +342,13 @@ def _side(rates_inverse: FloatArray, production: ProductionSums) -> _Side:
 
 
 def _synthetic_difference(
-    compared: Comparison,
-    first: Group,
-    second: Group,
+    compared: GroupComparison,
+    first: LabelledGroup,
+    second: LabelledGroup,
     table: ArrayLike,
     pseudo_count: float,
     confidence_level: float,
-) -> Comparison:
+) -> GroupComparison:
     cells = confusion_from_table(table).table
     known = cells.sum(axis=1) > 0
     rates, inverse = np.zeros_like(cells), np.zeros(cells.shape[::-1])

@@ -54,7 +54,7 @@ FEWEST = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Spread:
+class ScoreSpread:
     """What is known, or assumed, about how scores vary.
 
     Parameters
@@ -83,7 +83,7 @@ class Spread:
         return self.n == 0
 
 
-def worst_spread(n_verdicts: int) -> Spread:
+def worst_spread(n_verdicts: int) -> ScoreSpread:
     """Return the widest spread scores in [0, 1] can have, with a judge that tells nothing.
 
     Examples
@@ -91,7 +91,7 @@ def worst_spread(n_verdicts: int) -> Spread:
     >>> worst_spread(2).variance, worst_spread(2).variances.tolist()
     (0.25, [0.25, 0.25])
     """
-    return Spread(
+    return ScoreSpread(
         mean=0.5,
         variance=WORST_VARIANCE,
         means=np.full(n_verdicts, 0.5),
@@ -110,7 +110,7 @@ def measured_spread(
     verdict_values: FloatArray | None = None,
     weights: FloatArray | None = None,
     clusters: NDArray[np.generic] | None = None,
-) -> Spread:
+) -> ScoreSpread:
     """Measure how scores vary, over all traces and given each verdict.
 
     The labelled traces must be a probability sample. A verdict with fewer than five labels
@@ -136,7 +136,7 @@ def measured_spread(
 
     Returns
     -------
-    Spread
+    ScoreSpread
         Measured, or the worst case (`assumed`).
 
     Raises
@@ -178,7 +178,7 @@ def measured_spread(
     means, variances = np.full(counts.size, centre), np.full(counts.size, overall)
     means[used], variances[used] = mean[group[used]], variance[group[used]]
     inflated = _design_effects(array, codes, counts, verdict_values, weights, clusters)
-    return Spread(
+    return ScoreSpread(
         mean=centre,
         variance=overall * n / (n - 1),
         means=means,
@@ -219,14 +219,14 @@ def _design_effects(
     return ratios[0], ratios[1]
 
 
-def planned_human_only(n: int, spread: Spread, *, confidence_level: float = 0.95) -> float:
+def planned_human_only(n: int, spread: ScoreSpread, *, confidence_level: float = 0.95) -> float:
     """Return the expected half-width of the human-only rate from `n` labelled traces.
 
     Parameters
     ----------
     n : int
         Labelled traces, at least 2; an equal-probability sample of a large production.
-    spread : Spread
+    spread : ScoreSpread
         Measured or assumed.
     confidence_level : float, default 0.95
         Target coverage, strictly between 0 and 1.
@@ -258,7 +258,7 @@ def planned_human_only(n: int, spread: Spread, *, confidence_level: float = 0.95
 
 def planned_post_stratified(
     n: int,
-    spread: Spread,
+    spread: ScoreSpread,
     production_counts: ArrayLike,
     *,
     verdict_values: FloatArray | None = None,
@@ -275,7 +275,7 @@ def planned_post_stratified(
     ----------
     n : int
         Labelled traces, at least 2; an equal-probability sample of production.
-    spread : Spread
+    spread : ScoreSpread
         Measured or assumed, for as many verdicts.
     production_counts : array-like of int, shape (n_verdicts,)
         Judged production traces by verdict, the ones to label included.
@@ -587,7 +587,7 @@ def error_rate(wrong: float, n: int, *, confidence_level: float = 0.95) -> Estim
 
 def traces_needed(
     half_width: float,
-    spread: Spread,
+    spread: ScoreSpread,
     production_counts: ArrayLike | None = None,
     *,
     verdict_values: FloatArray | None = None,

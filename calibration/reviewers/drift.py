@@ -28,7 +28,7 @@ STEADY, MARKED = "steady", "marked"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drift:
+class ReviewerDrift:
     """One sequence of checks of a reviewer.
 
     Parameters
@@ -77,7 +77,7 @@ def drift(
     horizon: int = HORIZON,
     confidence_level: float = 0.95,
     n_simulations: int = N_SIMULATIONS,
-) -> Drift:
+) -> ReviewerDrift:
     """Test whether the share of hits has fallen, after every check.
 
     Checks are independent, and a steady reviewer hits each with one unknown chance. The sum is a
@@ -137,7 +137,7 @@ def drift(
         none = not_estimable(
             f"needs {needed} more check{'s' * (needed != 1)}", method="Wilson", n=n
         )
-        return Drift(
+        return ReviewerDrift(
             n=n, n_hits=n_hits, baseline=baseline, path=(), limit=None, marked_at=None,
             since=None, overall=overall, before=overall, recent=none, change=none,
             status=none.status,
@@ -154,7 +154,7 @@ def drift(
     n_recent = min(RECENT, n - baseline)
     before = _hits(array[: n - n_recent], confidence_level)
     recent = _hits(array[n - n_recent :], confidence_level)
-    return Drift(
+    return ReviewerDrift(
         n=n,
         n_hits=n_hits,
         baseline=baseline,

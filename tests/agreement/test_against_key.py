@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from calibration.agreement.annotators import AgainstKey, against_key
-from calibration.agreement.coefficients import gwet_ac1
+from calibration.agreement.coefficients import GWET_AC, estimate
 from calibration.agreement.ratings import count_patterns
 from calibration.statistics.intervals import wilson_interval
 from tests.agreement.golden import codes_of, entries, weights_of
@@ -42,7 +42,7 @@ def test_each_figure_by_hand() -> None:
     assert found.per_class[2].precision.interval == wilson_interval(3, 3, confidence_level=0.95)
     # Chance agreement (10 x 10 + 6 x 7 + 4 x 3) / 400.
     assert found.cohen_kappa.value == pytest.approx((0.8 - 0.385) / 0.615)
-    assert found.gwet_ac == gwet_ac1(count_patterns(pairs, n_classes=3))
+    assert found.gwet_ac == estimate(GWET_AC, count_patterns(pairs, n_classes=3))
 
 
 def test_only_items_with_a_key_and_a_rating_count() -> None:

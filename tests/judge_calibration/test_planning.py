@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from calibration.judge_calibration.label_planning import (
     FEWEST_LABELS,
-    Spread,
+    ScoreSpread,
     measured_spread,
     planned_human_only,
     planned_post_stratified,
@@ -93,7 +93,7 @@ def test_impossible_plans_are_refused() -> None:
 
 
 def test_a_better_judge_saves_labels() -> None:
-    spread: Spread = measured_spread(SCORES, VERDICTS, COUNTS)
+    spread: ScoreSpread = measured_spread(SCORES, VERDICTS, COUNTS)
     better = replace(spread, variances=spread.variances / 2)
     assert (
         planned_post_stratified(200, better, COUNTS)

@@ -19,9 +19,9 @@ from calibration.analyses.fingerprint import fingerprint
 from calibration.analyses.judge.diagnostics import leniency_of
 from calibration.errors import InputError
 from calibration.judge_calibration.groups import (
-    Comparison,
-    Group,
+    GroupComparison,
     GroupEstimate,
+    LabelledGroup,
     RatesTest,
     compare_groups,
     compare_rates,
@@ -62,8 +62,8 @@ class GroupPair:
     comparison takes for zero.
     """
 
-    net: Comparison
-    gross: Comparison
+    net: GroupComparison
+    gross: GroupComparison
     leniency_difference: Estimate
 
 
@@ -240,14 +240,14 @@ def group_rates(
             return found
         return replace(found, status=f"provisional: {open_disagreements} open disagreements")
 
-    def one(group: Group) -> GroupEstimate:
+    def one(group: LabelledGroup) -> GroupEstimate:
         found = estimate_group(
             group, table, names=names, design=design, pseudo_count=pseudo_count,
             confidence_level=level,
         )  # fmt: skip
         return replace(found, estimate=provisional(found.estimate))
 
-    def two(first: Group, second: Group) -> Comparison:
+    def two(first: LabelledGroup, second: LabelledGroup) -> GroupComparison:
         found = compare_groups(
             first, second, table, names=names, design=design, pseudo_count=pseudo_count,
             confidence_level=level,
@@ -303,7 +303,9 @@ def _pairs(names: list[str], by: str) -> list[tuple[str, str]]:
     return list(combinations(names[:MOST_COMPARED], 2))
 
 
-def _group(sides: BothSides, grouped: Grouped, name: str, design: Design, *, net: bool) -> Group:
+def _group(
+    sides: BothSides, grouped: Grouped, name: str, design: Design, *, net: bool
+) -> LabelledGroup:
     penalties = grouped.penalties if net else np.zeros(grouped.of_trace.size)
     counted = grouped.of_trace == name
     labels = counted[grouped.at]
@@ -311,7 +313,7 @@ def _group(sides: BothSides, grouped: Grouped, name: str, design: Design, *, net
         counted = counted.copy()
         counted[grouped.at] = False
     kept = np.maximum(0.0, sides.credit - penalties[grouped.at][labels][:, None])
-    return Group(
+    return LabelledGroup(
         name=name,
         scores=(sides.sample.human[labels] * kept).sum(axis=1),
         verdicts=sides.sample.verdicts[labels],

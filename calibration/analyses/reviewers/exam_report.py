@@ -20,7 +20,7 @@ from calibration.reviewers.certification import (
     FAILED,
     PASSED,
     ClassShown,
-    Decision,
+    ExamDecision,
     PassRule,
     decide,
     hits_needed,
@@ -89,7 +89,7 @@ class ExamReport:
 
     form: Exam
     exam: Exam
-    decision: Decision
+    decision: ExamDecision
     n: int
     n_further: int
     ac1: Estimate
