@@ -5,7 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibration.agreement.coefficients import gwet_ac1, krippendorff_alpha, percent_agreement
+from calibration.agreement.coefficients import (
+    GWET_AC,
+    KRIPPENDORFF_ALPHA,
+    PERCENT_AGREEMENT,
+    estimate,
+)
 from calibration.agreement.ratings import answers_at, count_patterns, one_against_rest
 from calibration.records import OUTCOMES
 from calibration.statistics.estimate import Estimate
@@ -125,7 +130,7 @@ def _disagreement(dataset: ReferenceSet, trace_id: str, before: str, second: str
 def _agreement(codes: IntArray, n_classes: int) -> RepeatAgreement:
     patterns = count_patterns(codes, n_classes=n_classes)
     return RepeatAgreement(
-        percent_agreement=percent_agreement(patterns),
-        alpha=krippendorff_alpha(patterns),
-        ac1=gwet_ac1(patterns),
+        percent_agreement=estimate(PERCENT_AGREEMENT, patterns),
+        alpha=estimate(KRIPPENDORFF_ALPHA, patterns),
+        ac1=estimate(GWET_AC, patterns),
     )

@@ -9,7 +9,7 @@ from benchmarks.agreement.data import CLASSES, RATERS, Codes, ratings
 from benchmarks.agreement.ours import FOUR, Times
 from benchmarks.report import table
 from calibration.agreement.coefficients import PERCENT_AGREEMENT, specific_coefficient
-from calibration.agreement.inference import Resampled, resample, resample_conger
+from calibration.agreement.inference import ResampledCoefficient, resample, resample_conger
 from calibration.agreement.ratings import count_patterns
 
 RESAMPLES = 1000
@@ -20,7 +20,7 @@ AIM_MS = 500
 NEAR = 0.1
 
 
-def all_of_counts(codes: Codes, seed: int) -> tuple[Resampled, ...]:
+def all_of_counts(codes: Codes, seed: int) -> tuple[ResampledCoefficient, ...]:
     """Resample alpha, AC1, Fleiss, Brennan-Prediger, percent and specific agreement."""
     found = resample(
         [*FOUR.values(), PERCENT_AGREEMENT, *map(specific_coefficient, range(CLASSES))],
@@ -34,7 +34,7 @@ def all_of_counts(codes: Codes, seed: int) -> tuple[Resampled, ...]:
     return found
 
 
-def conger(codes: Codes, seed: int) -> tuple[Resampled, ...]:
+def conger(codes: Codes, seed: int) -> tuple[ResampledCoefficient, ...]:
     """Resample Conger's kappa, which needs who rated what: nearly as many patterns as items."""
     found = resample_conger(
         codes, n_classes=CLASSES, rng=np.random.default_rng(seed), n_resamples=RESAMPLES
@@ -44,7 +44,7 @@ def conger(codes: Codes, seed: int) -> tuple[Resampled, ...]:
     return (found,)
 
 
-def check_spread(found: tuple[Resampled, ...]) -> float:
+def check_spread(found: tuple[ResampledCoefficient, ...]) -> float:
     """Return the largest departure of a bootstrap error from the jackknife's; stop if far."""
     apart = [abs(np.std(one.draws, ddof=1) / (one.seen.se or np.nan) - 1) for one in found]
     if not max(apart) < NEAR:
@@ -55,7 +55,7 @@ def check_spread(found: tuple[Resampled, ...]) -> float:
 def bootstrap_part(n_items: int, repeats: int, seed: int, *, krippendorff_ms: float) -> str:
     """Time the resamples of all coefficients, of one size and as the items grow."""
     rows: list[list[object]] = []
-    calls: list[tuple[str, Callable[[Codes, int], tuple[Resampled, ...]], int, int]] = [
+    calls: list[tuple[str, Callable[[Codes, int], tuple[ResampledCoefficient, ...]], int, int]] = [
         ("ten coefficients", all_of_counts, size, repeats)
         for size in sorted({10_000, n_items, 1_000_000})
     ]

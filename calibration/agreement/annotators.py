@@ -13,7 +13,7 @@ from itertools import combinations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special, stats
+from scipy import special
 
 from calibration.agreement.coefficients import (
     GWET_AC,
@@ -21,7 +21,6 @@ from calibration.agreement.coefficients import (
     ONE_CLASS_LEFT,
     PERCENT_AGREEMENT,
     Coefficient,
-    cohen_kappa_of_table,
     distances_of,
     estimate,
     from_features,
@@ -36,9 +35,9 @@ from calibration.agreement.ratings import (
     patterns_from_counts,
     validated_codes,
 )
-from calibration.statistics.contingency import TestResult, bhapkar, holm, wilson_interval
+from calibration.statistics.contingency import TestResult, bhapkar, holm, kappa_of_table
 from calibration.statistics.estimate import OK, Estimate, not_estimable
-from calibration.statistics.intervals import METHOD, NO_SPREAD
+from calibration.statistics.intervals import METHOD, NO_SPREAD, t_chance, two_sided_z, wilson_share
 from calibration.statistics.validation import FloatArray, IntArray, check_confidence_level
 
 WALD = "item-clustered Wald test, Hotelling's F over the items on which raters differ"
@@ -62,10 +61,6 @@ SHARED_NOTHING = "this rater shared no item with another: give some of the same 
 
 UNCHANGED = "no interval: no item changes alpha by this rater; rate more items"
 
-
-WILSON = "Wilson"
-
-FLEISS_COHEN_EVERITT = "Fleiss-Cohen-Everitt, Fisher z"
 
 NO_KEY = "this rater rated no item of the key: give some of them to this rater"
 
@@ -232,7 +227,7 @@ def _test(scores: FloatArray, *, n: int) -> TestResult:
         )
     # Hotelling's F in the form that stays finite when all that differ differ alike; no smaller
     # than what k items can show by their signs.
-    p_value = float(stats.beta.sf(min(1.0, score_form / k), df / 2, (k - df) / 2))
+    p_value = float(special.betaincc(df / 2, (k - df) / 2, min(1.0, score_form / k)))
     p_value = max(p_value, 2.0 ** (1 - k))
     statistic = score_form / (1 - score_form / n)
     return TestResult(statistic=statistic, p_value=p_value, df=df, n=n, method=WALD, status=status)
@@ -262,7 +257,7 @@ def _differences(
     centre = (own - theirs) / n
     se = np.sqrt((((given - others) ** 2).sum(axis=0) + 2 - n * centre**2) / n**2)
     p_values = 2 * special.ndtr(-np.abs(centre) / se)
-    reach = special.ndtri((1 + confidence_level) / 2) * se
+    reach = two_sided_z(confidence_level) * se
     used = np.flatnonzero(own.sum(axis=0) > 0).tolist()
     adjusted = holm(
         {(g, k): float(p_values[g, k]) for g in np.flatnonzero(shared).tolist() for k in used}
@@ -308,7 +303,7 @@ def _nothing_shared(rater: int, class_code: int, confidence_level: float) -> Mar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
+class BesideOthers:
     """One rater beside the others.
 
     Parameters
@@ -338,7 +333,7 @@ class LeaveOneOut:
     """Alpha of all raters, and each of them beside the others."""
 
     alpha: Estimate
-    raters: tuple[LeftOut, ...]
+    raters: tuple[BesideOthers, ...]
 
 
 def leave_one_out(
@@ -417,12 +412,12 @@ def leave_one_out(
 def _p_value(change: Estimate) -> float | None:
     if change.value is None or change.se is None:
         return None
-    return float(2 * stats.t.sf(abs(change.value) / change.se, change.n - 1))
+    return 2 * t_chance(-abs(change.value) / change.se, change.n - 1)
 
 
 def _beside_others(
     rater: int, given: IntArray, counts: IntArray, similar: FloatArray, alpha: Estimate
-) -> LeftOut:
+) -> BesideOthers:
     # Items alike in the counts of all and in this rater's class are one pattern.
     alike = patterns_from_counts(np.column_stack([counts, given + 1]))
     items, own, of_all = alike.multiplicity, alike.counts[:, -1] - 1, alike.counts[:, :-1]
@@ -438,7 +433,7 @@ def _beside_others(
         change = _change(alpha, without, of_all, others, items, 1 - similar)
     else:
         change = not_estimable(SHARED_NOTHING, method=DIFFERENCE, n=alpha.n, confidence_level=level)
-    return LeftOut(
+    return BesideOthers(
         rater=rater,
         agreement_with_others=_with_others(
             own[shared], others[shared], items[shared], similar, level
@@ -600,7 +595,7 @@ def against_key(
     -------
     tuple of AgainstKey
         One entry a rater. Shares have Wilson intervals; kappa a Fisher-z interval from the
-        Fleiss-Cohen-Everitt standard error, t with n - 1 df; AC1 that of `gwet_ac1`. Where the
+        Fleiss-Cohen-Everitt standard error, t with n - 1 df; AC1 that of `estimate`. Where the
         two never differ kappa's lower limit is the exact bound; where one of them uses a single
         class kappa has no interval. ``not_estimable`` where there is nothing to compare.
 
@@ -659,12 +654,14 @@ def _against(
     ac = kappa = not_estimable(NO_KEY, method=METHOD, confidence_level=confidence_level)
     if len(both):
         ac = estimate(GWET_AC, patterns, weights=weights, confidence_level=confidence_level)
-        kappa = cohen_kappa_of_table(table, weights=weights, confidence_level=confidence_level)
+        kappa = kappa_of_table(table, weights=weights, confidence_level=confidence_level)
     return AgainstKey(
         rater=rater,
         n=len(both),
         table=tuple(tuple(row) for row in table.tolist()),
-        accuracy=_share(int(np.trace(table)), len(both), confidence_level, NO_KEY),
+        accuracy=wilson_share(
+            int(np.trace(table)), len(both), nothing=NO_KEY, confidence_level=confidence_level
+        ),
         cohen_kappa=kappa,
         gwet_ac=ac,
         per_class=tuple(_of_class(table, k, confidence_level) for k in range(n_classes)),
@@ -677,20 +674,8 @@ def _of_class(table: IntArray, k: int, confidence_level: float) -> ClassAgainstK
     not_given = "the rater gave this class to no item of the key: add items"
     return ClassAgainstKey(
         class_code=k,
-        recall=_share(hits, in_key, confidence_level, no_key),
-        precision=_share(hits, given, confidence_level, not_given),
-    )
-
-
-def _share(hits: int, n: int, confidence_level: float, nothing: str) -> Estimate:
-    if n == 0:
-        return not_estimable(nothing, method=WILSON, confidence_level=confidence_level)
-    return Estimate(
-        value=hits / n,
-        interval=wilson_interval(hits, n, confidence_level=confidence_level),
-        n=n,
-        method=WILSON,
-        confidence_level=confidence_level,
+        recall=wilson_share(hits, in_key, nothing=no_key, confidence_level=confidence_level),
+        precision=wilson_share(hits, given, nothing=not_given, confidence_level=confidence_level),
     )
 
 
@@ -916,6 +901,7 @@ def pairwise_agreement(
     """
     check_confidence_level(confidence_level)
     array = validated_codes(codes, n_classes=n_classes)
+    matrix = None if weights is None else checked_weights(weights, n_classes=n_classes)
     n_items, n_raters = array.shape
     one_hot = (array[:, :, None] == np.arange(n_classes)).reshape(n_items, n_raters * n_classes)
     # Products of 0 and 1 are exact in floating point, and far faster there than on integers.
@@ -923,7 +909,7 @@ def pairwise_agreement(
     gram = np.rint(wide.T @ wide).astype(np.int64)
     tables = gram.reshape(n_raters, n_classes, n_raters, n_classes)
     return tuple(
-        _pair(first, second, tables[first, :, second, :], weights, confidence_level)
+        _pair(first, second, tables[first, :, second, :], matrix, confidence_level)
         for first, second in combinations(range(n_raters), 2)
     )
 
@@ -943,7 +929,7 @@ def _pair(
         table=tuple(tuple(row) for row in table.tolist()),
         percent_agreement=percent,
         alpha=alpha,
-        kappa=cohen_kappa_of_table(table, weights=weights, confidence_level=confidence_level),
+        kappa=kappa_of_table(table, weights=weights, confidence_level=confidence_level),
         margins=bhapkar(table),
     )
 

@@ -16,9 +16,10 @@ from calibration.agreement.ratings import (
     too_little,
     validated_codes,
 )
-from calibration.statistics.contingency import WHOLE, table_kappa
+from calibration.statistics.contingency import KAPPA, kappa_of_table
 from calibration.statistics.estimate import OK, Estimate, not_estimable
 from calibration.statistics.intervals import (
+    BELOW_THE_SCALE,
     EXACT,
     METHOD,
     NO_DISAGREEMENT,
@@ -27,21 +28,13 @@ from calibration.statistics.intervals import (
     fisher_z_interval,
     jackknife_se,
     unanimous_interval,
-    unseen_share_bound,
+    zero_event_upper_bound,
 )
 from calibration.statistics.validation import FloatArray, IntArray, check_confidence_level
 
 NO_EXPECTATION = "undefined without variation: every rating names one class; add items of others"
 
 ONE_CLASS_LEFT = "no interval: without one item a single class is left; rate more items"
-
-
-BELOW_THE_SCALE = (
-    "no interval: a value of -1 or less has no place on the Fisher scale; rate more items"
-)
-
-
-FCE = "Fleiss-Cohen-Everitt, Fisher z"
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +182,17 @@ def estimate(
 
     Items are a random sample and independent, raters fixed, ratings missing at random.
 
+    * `PERCENT_AGREEMENT`: the mean over items of the share of rating pairs that agree; not
+      corrected for chance.
+    * `KRIPPENDORFF_ALPHA`: agreement beyond what pairing ratings at random would give; 1 is
+      perfect, 0 is chance. Items rated once do not enter.
+    * `GWET_AC`: pair agreement beyond sum of pi_k (1 - pi_k) / (q - 1), with pi_k the mean share
+      of class k in the ratings of an item, those rated once too, and q the *declared* number of
+      classes. It stands beside alpha, not in its place: with the same raters it rises as one
+      class becomes common.
+    * `FLEISS_KAPPA`, `SCOTT_PI`, `BRENNAN_PREDIGER`: beyond chance by the shared use of the
+      classes, the same for two raters, and by classes that are all as likely.
+
     Parameters
     ----------
     coefficient : Coefficient
@@ -213,13 +217,30 @@ def estimate(
     ValueError
         If the weights are none, or `confidence_level` is outside (0, 1).
 
+    Notes
+    -----
+    The plain jackknife and the percentile bootstrap cover too little with few items and high
+    agreement; on the Fisher z scale the jackknife is the best of those compared, and deterministic.
+
+    References
+    ----------
+    Krippendorff (2004), Human Communication Research 30.
+    https://doi.org/10.1111/j.1468-2958.2004.tb00738.x
+    Gwet (2008), Brit. J. Math. Stat. Psychol. 61. https://doi.org/10.1348/000711006X126600
+    Hughes (2022), "On the asymptotic properties of ... Krippendorff's alpha".
+    https://doi.org/10.48550/arXiv.2210.13265
+
     Examples
     --------
-    Two of three items agree, each class has half of the ratings: Fleiss expects 1/2.
+    Two of three items agree, each class has half of the ratings: Fleiss expects 1/2, and so does
+    AC1 with 1/4 + 1/4. Alpha: observed disagreement 2/6, expected (36 - 18) / 30 = .6.
 
     >>> from calibration.agreement.ratings import count_patterns
-    >>> estimate(FLEISS_KAPPA, count_patterns([[0, 0], [1, 1], [0, 1]], n_classes=2)).value
-    0.33333
+    >>> seen = count_patterns([[0, 0], [1, 1], [0, 1]], n_classes=2)
+    >>> estimate(PERCENT_AGREEMENT, seen).value, estimate(KRIPPENDORFF_ALPHA, seen).value
+    (0.66667, 0.44444)
+    >>> estimate(FLEISS_KAPPA, seen).value, estimate(GWET_AC, seen).value
+    (0.33333, 0.33333)
     """
     check_confidence_level(confidence_level)
     refused = too_little(patterns, confidence_level)
@@ -284,7 +305,7 @@ def from_left_out(
     status, method, interval, se = OK, METHOD, None, None
     spread = 0.0 if alike else jackknife_se(left_out, items)
     if spread < NO_SPREAD:
-        share = unseen_share_bound(n, confidence_level=confidence_level)
+        share = zero_event_upper_bound(n, confidence_level=confidence_level)
         kept = observed * (1 - share)
         low, high = 1 - (kept + share) / expected, 1 - kept / expected
         # With items rated once a value may lie below the range; its interval still holds it.
@@ -744,95 +765,6 @@ class Agreement:
     class_shares: tuple[float, ...]
 
 
-def percent_agreement(patterns: CountPatterns, *, confidence_level: float = 0.95) -> Estimate:
-    """Estimate the mean over items of the share of rating pairs that agree.
-
-    Items are treated as a random sample and independent; raters are fixed. Items with fewer than
-    two ratings do not enter. It is not corrected for chance.
-
-    Parameters
-    ----------
-    patterns : CountPatterns
-        From `count_patterns`.
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
-
-    Returns
-    -------
-    Estimate
-        Fraction in [0, 1] with a jackknife Fisher-z interval, t with n - 1 df, n = items with two
-        or more ratings. If all items show the same pair agreement the interval is the exact bound
-        and the status says so.
-
-    Raises
-    ------
-    ValueError
-        If `confidence_level` is outside (0, 1).
-
-    References
-    ----------
-    Gwet (2008), Brit. J. Math. Stat. Psychol. 61. https://doi.org/10.1348/000711006X126600
-
-    Examples
-    --------
-    Two of three items agree:
-
-    >>> percent_agreement(count_patterns([[0, 0], [1, 1], [0, 1]], n_classes=2)).value
-    0.66667
-    """
-    return estimate(PERCENT_AGREEMENT, patterns, confidence_level=confidence_level)
-
-
-def krippendorff_alpha(patterns: CountPatterns, *, confidence_level: float = 0.95) -> Estimate:
-    """Estimate Krippendorff's alpha for nominal classes.
-
-    Agreement beyond what pairing ratings at random would give: 1 is perfect, 0 is chance. Items
-    are a random sample and independent, raters fixed; ratings missing at random. Items with fewer
-    than two ratings do not enter.
-
-    Parameters
-    ----------
-    patterns : CountPatterns
-        From `count_patterns`.
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
-
-    Returns
-    -------
-    Estimate
-        Alpha with a jackknife Fisher-z interval, t with n - 1 df, n = items with two or more
-        ratings. Status ``"no disagreement seen"``: value 1, and the lower limit is the exact bound
-        on the share of disagreeing items put through alpha at the observed prevalence.
-        ``not_estimable`` with one class only or no item rated twice; one item has no interval.
-
-    Raises
-    ------
-    ValueError
-        If `confidence_level` is outside (0, 1).
-
-    Notes
-    -----
-    The plain jackknife and the percentile bootstrap cover too little with few items and high
-    agreement; on the Fisher z scale the jackknife is the best of those compared, and deterministic.
-
-    References
-    ----------
-    Krippendorff (2004), Human Communication Research 30.
-    https://doi.org/10.1111/j.1468-2958.2004.tb00738.x
-    Hughes (2022), "On the asymptotic properties of ... Krippendorff's alpha".
-    https://doi.org/10.48550/arXiv.2210.13265
-
-    Examples
-    --------
-    Three items, ratings 3 of class 0 and 3 of class 1, one item split: observed disagreement
-    2/6, expected (36 - 18) / 30 = 0.6, alpha = 1 - (1/3) / 0.6:
-
-    >>> krippendorff_alpha(count_patterns([[0, 0], [1, 1], [0, 1]], n_classes=2)).value
-    0.44444
-    """
-    return estimate(KRIPPENDORFF_ALPHA, patterns, confidence_level=confidence_level)
-
-
 def agreement(codes: ArrayLike, *, n_classes: int, confidence_level: float = 0.95) -> Agreement:
     """Estimate the agreement between reviewers, whole and per class.
 
@@ -865,8 +797,8 @@ def agreement(codes: ArrayLike, *, n_classes: int, confidence_level: float = 0.9
     patterns = count_patterns(array, n_classes=n_classes)
     class_totals = patterns.multiplicity @ patterns.counts
     return Agreement(
-        percent_agreement=percent_agreement(patterns, confidence_level=confidence_level),
-        alpha=krippendorff_alpha(patterns, confidence_level=confidence_level),
+        percent_agreement=estimate(PERCENT_AGREEMENT, patterns, confidence_level=confidence_level),
+        alpha=estimate(KRIPPENDORFF_ALPHA, patterns, confidence_level=confidence_level),
         specific=specific_agreement(patterns, confidence_level=confidence_level),
         n_items=patterns.pairable().n_items,
         n_items_total=patterns.n_items,
@@ -917,113 +849,12 @@ def cohen_kappa(
     array = validated_codes(codes, n_classes=n_classes)
     if array.shape[1] != 2:
         why = f"Cohen's kappa is for two raters, not {array.shape[1]}: see the pairs, or Conger's"
-        return not_estimable(why, method=FCE, confidence_level=confidence_level)
+        return not_estimable(why, method=KAPPA, confidence_level=confidence_level)
     refused = too_little(count_patterns(array, n_classes=n_classes), confidence_level)
     if refused is not None:
         return refused
     both = array[(array != MISSING).all(axis=1)]
     table = np.zeros((n_classes, n_classes), dtype=np.int64)
     np.add.at(table, (both[:, 0], both[:, 1]), 1)
-    return cohen_kappa_of_table(table, weights=weights, confidence_level=confidence_level)
-
-
-def cohen_kappa_of_table(
-    table: ArrayLike, *, weights: ArrayLike | None = None, confidence_level: float = 0.95
-) -> Estimate:
-    """Estimate Cohen's kappa from the two-way table of two raters.
-
-    Parameters
-    ----------
-    table : array-like of int, shape (n_classes, n_classes)
-        Items by the class of the first (rows) and of the second (columns).
-    weights, confidence_level
-        As in `conger_kappa`.
-
-    Returns
-    -------
-    Estimate
-        As `cohen_kappa`.
-
-    Examples
-    --------
-    >>> found = cohen_kappa_of_table([[10, 2], [3, 31]])
-    >>> found.value, found.se
-    (0.7255, 0.1147)
-    """
-    check_confidence_level(confidence_level)
-    counts = np.asarray(table, dtype=np.int64)
-    if weights is not None:
-        weights = checked_weights(weights, n_classes=len(counts))
-    n, method = int(counts.sum()), FCE
-    if n == 0:
-        why = "no item has two ratings: give some items to two or more reviewers"
-        return not_estimable(why, method=method, confidence_level=confidence_level)
-    found = table_kappa(counts, weights)
-    if found.value is None or found.se is None:
-        return not_estimable(NO_EXPECTATION, method=method, n=n, confidence_level=confidence_level)
-    value, differing, by_chance = found.value, 1 - found.observed, 1 - found.expected
-    se, interval, status = None, None, OK
-    one_class = max(counts.sum(axis=0).max(), counts.sum(axis=1).max()) == n
-    if n == 1:
-        status = "no interval: one item with two or more ratings, at least two are needed"
-    elif found.observed < WHOLE and one_class:
-        status = "no interval: one of the two used a single class; add items of others"
-    elif value <= -1 + NO_SPREAD:
-        status = BELOW_THE_SCALE
-    elif found.observed >= WHOLE or found.se < NO_SPREAD:
-        share = unseen_share_bound(n, confidence_level=confidence_level)
-        kept = differing * (1 - share)
-        interval = max(-1.0, 1 - (kept + share) / by_chance), min(1.0, 1 - kept / by_chance)
-        method = EXACT
-        status = NO_DISAGREEMENT if found.observed >= WHOLE else NO_ITEM_VARIATION
-    else:
-        se = found.se
-        interval = fisher_z_interval(value, se, df=n - 1, confidence_level=confidence_level)
-    return Estimate(
-        value=value, interval=interval, n=n, method=method, confidence_level=confidence_level,
-        status=status, se=se,
-    )  # fmt: skip
-
-
-def gwet_ac1(patterns: CountPatterns, *, confidence_level: float = 0.95) -> Estimate:
-    """Estimate Gwet's AC1 for nominal classes.
-
-    Pair agreement beyond p_e = sum of pi_k (1 - pi_k) / (q - 1), with pi_k the mean share of
-    class k in the ratings of an item and q the *declared* number of classes. Items are a random
-    sample and independent, raters fixed, ratings missing at random. It stands beside alpha, not
-    in its place: with the same raters it rises as one class becomes common.
-
-    Parameters
-    ----------
-    patterns : CountPatterns
-        From `count_patterns`.
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
-
-    Returns
-    -------
-    Estimate
-        AC1 with a jackknife Fisher-z interval, t with n - 1 df, n = items with two or more
-        ratings; items rated once count for the shares pi_k and in the jackknife. Status
-        ``"no disagreement seen"``: value 1, and the lower limit is the exact bound on the share
-        of disagreeing items at the observed pi_k. ``not_estimable`` when no item is rated twice.
-
-    Raises
-    ------
-    ValueError
-        If `confidence_level` is outside (0, 1).
-
-    References
-    ----------
-    Gwet (2008), Brit. J. Math. Stat. Psychol. 61. https://doi.org/10.1348/000711006X126600
-
-    Examples
-    --------
-    Two of three items agree, each class has half of the ratings: p_e = 1/4 + 1/4, and
-    (2/3 - 1/2) / (1 - 1/2):
-
-    >>> from calibration.agreement.ratings import count_patterns
-    >>> gwet_ac1(count_patterns([[0, 0], [1, 1], [0, 1]], n_classes=2)).value
-    0.33333
-    """
-    return estimate(GWET_AC, patterns, confidence_level=confidence_level)
+    matrix = None if weights is None else checked_weights(weights, n_classes=n_classes)
+    return kappa_of_table(table, weights=matrix, confidence_level=confidence_level)

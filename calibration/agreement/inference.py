@@ -1,11 +1,10 @@
 """Intervals and differences of coefficients: bootstrap, jackknife, linearisation, influence."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special, stats
 
 from calibration.agreement.coefficients import (
     BRENNAN_PREDIGER,
@@ -38,13 +37,11 @@ from calibration.agreement.ratings import (
     validated_codes,
 )
 from calibration.statistics.estimate import OK, Estimate, not_estimable
-from calibration.statistics.intervals import METHOD, NO_SPREAD, jackknife_se
+from calibration.statistics.intervals import METHOD, NO_SPREAD, jackknife_se, t_interval
+from calibration.statistics.resampling import bca_shares, bias_and_skew, resampled_sums
 from calibration.statistics.validation import FloatArray, check_confidence_level
 
 PERCENTILE, BCA = "percentile bootstrap", "BCa bootstrap"
-
-# Draws held at once, so that a million clusters do not fill the memory.
-CELLS = 4_000_000
 
 # Resamples without a value may be left out as long as they are this rare.
 MAX_UNDEFINED = 0.05
@@ -237,7 +234,7 @@ def estimate_by_cluster(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Resampled:
+class ResampledCoefficient:
     """A coefficient on resamples, beside its value on the ratings as they are.
 
     Parameters
@@ -275,15 +272,12 @@ class Resampled:
         if self.seen.value is None or self.seen.se is None:
             return self.seen
         known = self.draws[~np.isnan(self.draws)]
-        below = np.mean(known < self.seen.value) + np.mean(known == self.seen.value) / 2
-        shift = float(stats.norm.ppf(np.clip(below, 1 / known.size, 1 - 1 / known.size)))
-        n = self.multiplicity.sum()
-        centred = self.multiplicity @ self.left_out / n - self.left_out
-        third, second = self.multiplicity @ centred**3, self.multiplicity @ centred**2
-        skew = float(third / (6 * second**1.5))
-        reach = float(stats.norm.ppf((1 + self.seen.confidence_level) / 2))
-        ends = (shift + z for z in (-reach, reach))
-        low, high = (stats.norm.cdf(shift + z / (1 - skew * z)) for z in ends)
+        centred = self.multiplicity @ self.left_out / self.multiplicity.sum() - self.left_out
+        tail = (1 - self.seen.confidence_level) / 2
+        low, high = bca_shares(
+            np.array([tail, 1 - tail]),
+            *bias_and_skew(known, self.seen.value, centred, self.multiplicity),
+        )
         return self._between(float(low), float(high), BCA)
 
     def at_least(self, threshold: float) -> float | None:
@@ -323,7 +317,7 @@ def resample(
     weights: ArrayLike | None = None,
     clusters: ArrayLike | None = None,
     confidence_level: float = 0.95,
-) -> tuple[Resampled, ...]:
+) -> tuple[ResampledCoefficient, ...]:
     """Draw items, or clusters of items, with replacement and compute every coefficient.
 
     All coefficients see the same resamples, so what holds between two of them can be read off.
@@ -348,7 +342,7 @@ def resample(
 
     Returns
     -------
-    tuple of Resampled
+    tuple of ResampledCoefficient
         In the order of `coefficients`.
 
     Raises
@@ -414,7 +408,7 @@ def resample_conger(
     n_resamples: int = 2000,
     weights: ArrayLike | None = None,
     confidence_level: float = 0.95,
-) -> Resampled:
+) -> ResampledCoefficient:
     """Draw items with replacement and compute Conger's kappa; with two raters it is Cohen's.
 
     Parameters
@@ -445,7 +439,7 @@ def resample_conger(
     if seen.se is None:
         nothing = np.full(n_resamples, np.nan)
         alone = np.ones(1, dtype=np.int64)
-        return Resampled(
+        return ResampledCoefficient(
             seen=seen, draws=nothing, left_out=nothing[:1], multiplicity=alone, unit="items"
         )
     rows = distinct_rows(codes, n_classes=n_classes)
@@ -465,14 +459,13 @@ def _resampled(
     unit: str,
     n_resamples: int,
     rng: np.random.Generator,
-) -> tuple[Resampled, ...]:
+) -> tuple[ResampledCoefficient, ...]:
     """Draw units once for all coefficients; a part is a coefficient, its features, its value."""
     edges = np.cumsum([0, *(features.shape[1] for _, features, _ in parts)])
     features = np.hstack([np.zeros((len(multiplicity), 0)), *(f for _, f, _ in parts)])
-    chunks = [chunk @ features for chunk in _draws(multiplicity, n_resamples, rng)]
-    totals = np.vstack([np.zeros((0, features.shape[1])), *chunks])
+    totals = resampled_sums(features, multiplicity, n_resamples=n_resamples, rng=rng)
     return tuple(
-        Resampled(
+        ResampledCoefficient(
             seen=seen,
             draws=coefficient.value(totals[:, start:end], distances),
             left_out=coefficient.value(multiplicity @ of_unit - of_unit, distances),
@@ -481,19 +474,6 @@ def _resampled(
         )
         for (coefficient, of_unit, seen), start, end in zip(parts, edges, edges[1:], strict=False)
     )
-
-
-def _draws(
-    multiplicity: NDArray[np.int64], n_resamples: int, rng: np.random.Generator
-) -> Iterator[FloatArray]:
-    """Yield how often each unit is in each resample, some resamples at a time."""
-    n = int(multiplicity.sum())
-    if n == 0:
-        return
-    step = max(1, CELLS // multiplicity.size)
-    for start in range(0, n_resamples, step):
-        size = min(step, n_resamples - start)
-        yield rng.multinomial(n, multiplicity / n, size=size).astype(np.float64)
 
 
 def difference(
@@ -612,11 +592,14 @@ def change(
     return difference_of_parts((parts[0], parts[1]), items.astype(np.int64), n, confidence_level)
 
 
-Part = tuple[Coefficient, FloatArray, FloatArray]
+CoefficientPart = tuple[Coefficient, FloatArray, FloatArray]
 
 
 def difference_of_parts(
-    parts: tuple[Part, Part], items: NDArray[np.int64], n: int, confidence_level: float
+    parts: tuple[CoefficientPart, CoefficientPart],
+    items: NDArray[np.int64],
+    n: int,
+    confidence_level: float,
 ) -> Estimate:
     """Estimate the first coefficient less the second from what each pattern adds to their sums."""
     whole, without = [], []
@@ -671,8 +654,9 @@ def jackknife_difference(
         status = unchanged
     else:
         se = spread
-        reach = float(stats.t.ppf((1 + confidence_level) / 2, n - 1)) * se
-        interval = max(-2.0, value - reach), min(2.0, value + reach)
+        interval = t_interval(
+            value, se, df=n - 1, confidence_level=confidence_level, lowest=-2.0, highest=2.0
+        )
     return Estimate(
         value=value,
         interval=interval,
@@ -831,9 +815,11 @@ def _with_gwets(
     # kappa = (p_a - p_e) / (1 - p_e) moves with the items rated twice as if they were given.
     fixed = value * (twice / (items[twice].sum() / n) - 1)
     se = _se(_influence(coefficient, features, items, distances) + fixed, items)
-    reach = float(special.stdtrit(n - 1, (1 + confidence_level) / 2)) * se
-    low = max(coefficient.lowest, value - reach)
-    return replace(seen, interval=(low, min(1.0, value + reach)), se=se, method=GWET)
+    interval = t_interval(
+        value, se, df=n - 1, confidence_level=confidence_level,
+        lowest=coefficient.lowest, highest=1.0,
+    )  # fmt: skip
+    return replace(seen, interval=interval, se=se, method=GWET)
 
 
 def _alpha_of_many(totals: FloatArray, distances: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -1004,7 +990,7 @@ def _by_rater(
     return _chosen(found, interval)
 
 
-def _chosen(found: Resampled, interval: str) -> Estimate:
+def _chosen(found: ResampledCoefficient, interval: str) -> Estimate:
     if interval == "percentile":
         return found.percentile()
     return found.bca()

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibration.agreement.annotators import (
+    BesideOthers,
     EqualMargins,
-    LeftOut,
     PairAgreement,
     equal_margins,
     leave_one_out,
@@ -34,7 +34,6 @@ from calibration.agreement.disagreement import (
 )
 from calibration.agreement.inference import (
     Costly,
-    Resampled,
     agreement_panel,
     clusters_of,
     costly_items,
@@ -84,7 +83,7 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bootstrap:
+class AlphaBootstrap:
     """Alpha on resamples: two intervals, and how often it reaches the bounds for its use.
 
     `reaches` is None at a bound where draws say nothing, as without any disagreement.
@@ -114,7 +113,7 @@ class NodeAgreement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Confusion:
+class ConfusedPair:
     """Two classes, by position, and the part of all disagreement that lies between them."""
 
     first: int
@@ -141,19 +140,19 @@ class Study:
     ----------
     coefficients : dict of Estimate
         By name, under the weights asked for.
-    bootstrap : Bootstrap
+    bootstrap : AlphaBootstrap
         Of alpha under the weights asked for.
     overall : Agreement
         Unweighted, with specific agreement and share of each class.
     class_kappas : tuple of Estimate
         Fleiss' kappa of each class against the rest.
-    confusions : tuple of Confusion
+    confusions : tuple of ConfusedPair
         Pairs of classes that were confused at least once, the most frequent first.
     nodes : dict of NodeAgreement
         By question, in the order of the tree; empty without a tree.
     pairs : tuple of PairAgreement
         Every two raters.
-    beside : tuple of LeftOut
+    beside : tuple of BesideOthers
         Each rater beside the others, and alpha without them.
     margins : EqualMargins
         Whether the raters use the classes alike, and who does not.
@@ -166,13 +165,13 @@ class Study:
     """
 
     coefficients: dict[str, Estimate]
-    bootstrap: Bootstrap
+    bootstrap: AlphaBootstrap
     overall: Agreement
     class_kappas: tuple[Estimate, ...]
-    confusions: tuple[Confusion, ...]
+    confusions: tuple[ConfusedPair, ...]
     nodes: dict[str, NodeAgreement]
     pairs: tuple[PairAgreement, ...]
-    beside: tuple[LeftOut, ...]
+    beside: tuple[BesideOthers, ...]
     margins: EqualMargins
     prevalence: Prevalence
     costly: tuple[Costly, ...]
@@ -268,9 +267,9 @@ def _overall(
         rng=np.random.default_rng([options.seed, 3]), n_resamples=options.n_resamples,
         confidence_level=level,
     )  # fmt: skip
-    drawn = (replace(r, seen=seen) for r, seen in zip(resampled, found.specific, strict=True))
-    chosen = Resampled.percentile if options.interval == "percentile" else Resampled.bca
-    return replace(found, specific=tuple(chosen(r) for r in drawn))
+    drawn = [replace(r, seen=seen) for r, seen in zip(resampled, found.specific, strict=True)]
+    percentile = options.interval == "percentile"
+    return replace(found, specific=tuple(r.percentile() if percentile else r.bca() for r in drawn))
 
 
 def _units(
@@ -284,7 +283,7 @@ def _units(
 
 def _bootstrap(
     array: IntArray, n_classes: int, options: Options, cluster: ArrayLike | None
-) -> Bootstrap:
+) -> AlphaBootstrap:
     patterns, clusters = _units(array, n_classes, cluster)
     (found,) = resample(
         [KRIPPENDORFF_ORDINAL if options.ordinal else KRIPPENDORFF_ALPHA],
@@ -292,7 +291,7 @@ def _bootstrap(
         rng=np.random.default_rng([options.seed, 2]), n_resamples=options.n_resamples,
         confidence_level=options.confidence_level,
     )  # fmt: skip
-    return Bootstrap(
+    return AlphaBootstrap(
         percentile=found.percentile(),
         bca=found.bca(),
         reaches={bound: found.at_least(bound) for bound in (TENTATIVE, RELY)},
@@ -301,13 +300,13 @@ def _bootstrap(
     )
 
 
-def _confusions(array: IntArray, n_classes: int, level: float) -> tuple[Confusion, ...]:
+def _confusions(array: IntArray, n_classes: int, level: float) -> tuple[ConfusedPair, ...]:
     pairs, part = class_pairs(n_classes)
     shares = disagreement_shares(
         count_patterns(array, n_classes=n_classes), part, n_parts=len(pairs), confidence_level=level
     )
     found = [
-        Confusion(first=first, second=second, share=share)
+        ConfusedPair(first=first, second=second, share=share)
         for (first, second), share in zip(pairs, shares, strict=True)
         if share.n_items
     ]

@@ -6,7 +6,7 @@ from typing import Literal
 
 from calibration.gates.gate_file import GateFile, Level, Setting
 from calibration.statistics.estimate import Estimate
-from calibration.statistics.means import exact_limits
+from calibration.statistics.intervals import exact_limits
 
 PASSED, FAILED = 0, 1
 

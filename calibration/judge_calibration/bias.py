@@ -1,17 +1,16 @@
 """Bias of a judge: by length, family and node, on ordered grades, and between runs."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
 from calibration.judge_calibration.samples import confusion_from_table, validated_human
-from calibration.statistics.contingency import WHOLE, table_kappa
+from calibration.statistics.contingency import kappa_of_table
 from calibration.statistics.estimate import OK, Estimate, not_estimable
-from calibration.statistics.intervals import two_sided_t, two_sided_z, unseen_share_bound
-from calibration.statistics.means import MeanAgainstZero, mean_against_zero, wilson_share
+from calibration.statistics.intervals import t_chance, t_interval, wilson_share
+from calibration.statistics.means import MeanAgainstZero, mean_against_zero
 from calibration.statistics.validation import (
     FloatArray,
     IntArray,
@@ -37,9 +36,6 @@ YES, NO, NOT_ASKED = 1, 0, -1
 
 
 NOTHING = "no labelled traces with a grade of the judge: label some"
-
-METHOD = "quadratic weights, Fleiss-Cohen-Everitt, normal"
-
 
 MISSING = -1
 
@@ -212,9 +208,8 @@ def _result(
         status = "no interval: the gap does not vary within human classes; label more"
     else:
         se = float(np.sqrt(variance))
-        reach = two_sided_t(confidence_level, df) * se
-        interval = value - reach, value + reach
-        p_value = float(2 * stats.t.sf(abs(value) / se, df))
+        interval = t_interval(value, se, df=df, confidence_level=confidence_level)
+        p_value = 2 * t_chance(-abs(value) / se, df)
     return MeanAgainstZero(
         estimate=Estimate(
             value=value, interval=interval, n=n, method=method,
@@ -401,10 +396,6 @@ def ordinal_agreement(table: ArrayLike, *, confidence_level: float = 0.95) -> Or
     ValueError
         If the table has fewer columns than rows, a negative entry, or fewer than two grades.
 
-    References
-    ----------
-    Cohen (1968), "Weighted kappa", Psychol. Bull. 70. https://doi.org/10.1037/h0026256
-
     Examples
     --------
     Of ten traces six have the same grade, three are one step off and one two steps:
@@ -427,6 +418,12 @@ def ordinal_agreement(table: ArrayLike, *, confidence_level: float = 0.95) -> Or
         rows, columns = square.sum(axis=1) / graded, square.sum(axis=0) / graded
         by_chance = float(rows @ near @ columns)
         bias = float((square * apart).sum() / graded)
+    kappa = kappa_of_table(
+        square,
+        weights=1 - (apart / (k - 1)) ** 2,
+        nothing=NOTHING,
+        confidence_level=confidence_level,
+    )
     return OrdinalAgreement(
         exact=wilson_share(
             float(np.trace(square)), total, nothing=NOTHING, confidence_level=confidence_level
@@ -435,34 +432,9 @@ def ordinal_agreement(table: ArrayLike, *, confidence_level: float = 0.95) -> Or
             float(square[near].sum()), total, nothing=NOTHING, confidence_level=confidence_level
         ),
         within_one_by_chance=by_chance,
-        kappa=_quadratic_kappa(square, 1 - (apart / (k - 1)) ** 2, confidence_level),
+        kappa=replace(kappa, method=f"quadratic weights, {kappa.method}"),
         bias=bias,
     )
-
-
-def _quadratic_kappa(table: FloatArray, weights: FloatArray, confidence_level: float) -> Estimate:
-    total = float(table.sum())
-    if total <= 0:
-        return not_estimable(NOTHING, method=METHOD, confidence_level=confidence_level)
-    n, found = round(total), table_kappa(table, weights)
-    if found.value is None or found.se is None:
-        why = "undefined without variation: humans and judge give one grade; label other traces"
-        return not_estimable(why, method=METHOD, n=n, confidence_level=confidence_level)
-    status, method, se, interval = OK, METHOD, None, None
-    if found.observed >= WHOLE:
-        status, method = "no disagreement seen", "exact bound"
-        share = unseen_share_bound(total, confidence_level=confidence_level)
-        interval = max(-1.0, 1 - share / (1 - found.expected)), 1.0
-    elif max(table.sum(axis=0).max(), table.sum(axis=1).max()) >= WHOLE * total:
-        status = "no interval: humans or judge used a single grade; label other traces"
-    else:
-        se = found.se
-        reach = two_sided_z(confidence_level) * se
-        interval = max(-1.0, found.value - reach), min(1.0, found.value + reach)
-    return Estimate(
-        value=found.value, interval=interval, n=n, method=method,
-        confidence_level=confidence_level, status=status, se=se,
-    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -620,9 +620,7 @@ def _warnings(
 ) -> tuple[Notice, ...]:
     """Return the warnings of the estimators that have a value."""
     names, labels = settings.names, np.asarray(labelled.human, dtype=np.float64).sum(axis=0)
-    half = None
-    if arm.human.se is not None:
-        half = two_sided_t(settings.confidence_level, max(1, crossed.n - 1)) * arm.human.se
+    half = None if arm.human.se is None else arm.human.half_width
     usable = {name for name, pair in estimates.items() if pair.net.ok}
     found: tuple[Notice, ...] = ()
     for name in estimates:

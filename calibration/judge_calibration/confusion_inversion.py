@@ -13,7 +13,8 @@ from calibration.judge_calibration.samples import (
     with_enough_labels,
 )
 from calibration.statistics.estimate import OK, Estimate, not_estimable
-from calibration.statistics.intervals import NO_VARIANCE, clipped, percentile, two_sided_z
+from calibration.statistics.intervals import NO_VARIANCE, clipped, two_sided_z
+from calibration.statistics.resampling import percentile_estimate
 from calibration.statistics.validation import FloatArray, IntArray, check_confidence_level
 
 DELTA_METHOD = "confusion matrix inverted, delta"
@@ -327,7 +328,7 @@ def draw_sums(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bootstrap:
+class BootstrapInversion:
     """Bootstrap of the mean score and of the class shares.
 
     Parameters
@@ -353,7 +354,7 @@ def bootstrap_inversion(
     pseudo_count: float = 0.5,
     n_resamples: int = 2_000,
     confidence_level: float = 0.95,
-) -> Bootstrap:
+) -> BootstrapInversion:
     """Bootstrap the inverted mean score and class shares.
 
     Assumes what `invert` assumes. Each class of the reference set is resampled by itself, so no
@@ -377,7 +378,7 @@ def bootstrap_inversion(
 
     Returns
     -------
-    Bootstrap
+    BootstrapInversion
         The values of `invert` with percentile intervals; ``not_estimable`` where that is, or when
         more than 1 % of the resamples cannot be inverted.
 
@@ -440,12 +441,12 @@ def bootstrap_inversion(
     prevalence = np.zeros((len(inverse), known.size))
     prevalence[:, known] = np.einsum("dk,dkj->dj", mix[usable], inverse)
     status = plain.estimate.status if plain.variance_reference < NO_VARIANCE else OK
-    return Bootstrap(
-        estimate=percentile(
+    return BootstrapInversion(
+        estimate=percentile_estimate(
             plain.unclipped, scores, production.n, BOOTSTRAP_METHOD, confidence_level, status
         ),
         shares=tuple(
-            percentile(
+            percentile_estimate(
                 plain.prevalence[k],
                 prevalence[:, k],
                 production.n,
@@ -473,9 +474,11 @@ def _drawn_rates(
     return verdict_rates(np.stack(drawn, axis=1), pseudo_count=pseudo_count)
 
 
-def _bootstrap_refused(refused: Estimate, production: ProductionSums, singular: float) -> Bootstrap:
+def _bootstrap_refused(
+    refused: Estimate, production: ProductionSums, singular: float
+) -> BootstrapInversion:
     shares = (refused,) * production.credit.size
-    return Bootstrap(estimate=refused, shares=shares, singular=singular)
+    return BootstrapInversion(estimate=refused, shares=shares, singular=singular)
 
 
 def lee(

@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
+from scipy import special
 
 from calibration.judge_calibration.confusion_inversion import invert
 from calibration.judge_calibration.post_stratification import post_stratified
@@ -20,7 +20,7 @@ from calibration.judge_calibration.samples import (
     verdict_rates,
 )
 from calibration.statistics.estimate import OK, Estimate, not_estimable
-from calibration.statistics.intervals import two_sided_z
+from calibration.statistics.intervals import independent_difference, normal_chance, two_sided_z
 from calibration.statistics.validation import (
     FloatArray,
     IntArray,
@@ -51,7 +51,7 @@ Kind = Literal["direct", "synthetic"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Group:
+class LabelledGroup:
     """The traces of one agent, workflow, model or week.
 
     Parameters
@@ -95,7 +95,7 @@ class GroupEstimate:
     n_production: int
 
 
-def is_direct(group: Group, *, design: Design) -> bool:
+def is_direct(group: LabelledGroup, *, design: Design) -> bool:
     """Return whether a group has labels enough to stand on its own.
 
     At least 50 labelled traces with at least two different verdicts, and labels that are a sample
@@ -108,7 +108,7 @@ def is_direct(group: Group, *, design: Design) -> bool:
 
 
 def estimate_group(
-    group: Group,
+    group: LabelledGroup,
     table: ArrayLike,
     *,
     names: Sequence[str],
@@ -120,7 +120,7 @@ def estimate_group(
 
     Parameters
     ----------
-    group : Group
+    group : LabelledGroup
     table : array-like of float, shape (n_classes, n_verdicts)
         Labelled traces of *all* groups by human class and verdict.
     names : sequence of str
@@ -144,7 +144,7 @@ def estimate_group(
 
     >>> from calibration.judge_calibration.samples import production_sums_from_counts
     >>> empty = np.zeros(0)
-    >>> week = Group(
+    >>> week = LabelledGroup(
     ...     name="week", scores=empty, verdicts=empty.astype(int),
     ...     production=production_sums_from_counts([450, 550], credit=[1.0, 0.0]),
     ... )
@@ -178,7 +178,7 @@ def estimate_group(
 
 
 def synthetic_estimate(
-    group: Group,
+    group: LabelledGroup,
     table: ArrayLike,
     names: Sequence[str],
     pseudo_count: float,
@@ -208,7 +208,7 @@ def synthetic_estimate(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class GroupComparison:
     """The difference of two groups.
 
     Parameters
@@ -245,27 +245,27 @@ class Comparison:
 
 
 def compare_groups(
-    first: Group,
-    second: Group,
+    first: LabelledGroup,
+    second: LabelledGroup,
     table: ArrayLike,
     *,
     names: Sequence[str],
     design: Design = "production",
     pseudo_count: float = 0.5,
     confidence_level: float = 0.95,
-) -> Comparison:
+) -> GroupComparison:
     """Estimate the difference of two groups, directly if both have labels enough.
 
     Parameters
     ----------
-    first, second : Group
+    first, second : LabelledGroup
         They share no traces.
     table, names, design, pseudo_count, confidence_level
         As in `estimate_group`.
 
     Returns
     -------
-    Comparison
+    GroupComparison
         Direct: the limits of the two intervals combined, which takes them for independent; where
         both ran the same tasks the interval is rather too wide. Synthetic: one calibration for
         both sides, so that what is uncertain about the judge mostly cancels.
@@ -294,7 +294,7 @@ def compare_groups(
     ]  # fmt: skip
     if all(side.kind == "direct" for side in sides):
         one, other = sides[0].estimate, sides[1].estimate
-        return Comparison(
+        return GroupComparison(
             first=first.name,
             second=second.name,
             kind="direct",
@@ -305,7 +305,7 @@ def compare_groups(
         synthetic_estimate(group, table, names, pseudo_count, confidence_level)
         for group in (first, second)
     )
-    result = Comparison(
+    result = GroupComparison(
         first=first.name,
         second=second.name,
         kind="synthetic",
@@ -315,52 +315,6 @@ def compare_groups(
     if not (one.ok and other.ok):
         return result
     return _synthetic_difference(result, first, second, table, pseudo_count, confidence_level)
-
-
-def independent_difference(
-    first: Estimate, second: Estimate, *, method: str, furthest: float = 1.0
-) -> Estimate:
-    """Estimate the difference of two independent estimates from their limits.
-
-    Parameters
-    ----------
-    first, second : Estimate
-        The difference is `first` less `second`.
-    method : str
-    furthest : float, default 1
-        What the difference can be at most; the interval is cut there.
-
-    Returns
-    -------
-    Estimate
-        The interval combines the distances from value to limit, so those that are not the same on
-        both sides, or are exact bounds, stay so; without one of the intervals there is none.
-
-    Examples
-    --------
-    >>> first = Estimate(value=0.8, interval=(0.5, 0.9), n=10, method="")
-    >>> second = Estimate(value=0.5, interval=(0.4, 0.9), n=10, method="")
-    >>> independent_difference(first, second, method="").interval
-    (-0.2, 0.44142)
-    """
-    n, level = first.n + second.n, first.confidence_level
-    if first.value is None or second.value is None:
-        why = "one of the two has no estimate: label more of its traces"
-        return not_estimable(why, method=method, n=n, confidence_level=level)
-    value = first.value - second.value
-    status, interval, se = OK, None, None
-    if first.interval is None or second.interval is None:
-        status = "no interval: one of the two has none; label more of its traces"
-    else:
-        down = np.hypot(first.value - first.interval[0], second.interval[1] - second.value)
-        up = np.hypot(first.interval[1] - first.value, second.value - second.interval[0])
-        interval = max(-furthest, float(value - down)), min(furthest, float(value + up))
-        if first.se is not None and second.se is not None:
-            se = float(np.hypot(first.se, second.se))
-    return Estimate(
-        value=value, interval=interval, n=n, method=method, confidence_level=level,
-        status=status, se=se,
-    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -388,13 +342,13 @@ def _side(rates_inverse: FloatArray, production: ProductionSums) -> _Side:
 
 
 def _synthetic_difference(
-    compared: Comparison,
-    first: Group,
-    second: Group,
+    compared: GroupComparison,
+    first: LabelledGroup,
+    second: LabelledGroup,
     table: ArrayLike,
     pseudo_count: float,
     confidence_level: float,
-) -> Comparison:
+) -> GroupComparison:
     cells = confusion_from_table(table).table
     known = cells.sum(axis=1) > 0
     rates, inverse = np.zeros_like(cells), np.zeros(cells.shape[::-1])
@@ -418,7 +372,7 @@ def _synthetic_difference(
     return replace(
         compared,
         difference=difference,
-        flip_chance=float(stats.norm.sf(abs(value) / se)) if se > 0 else None,
+        flip_chance=normal_chance(-abs(value) / se) if se > 0 else None,
         flips_at=abs(value) / one.reach if one.reach > 0 else None,
     )
 
@@ -524,7 +478,7 @@ def compare_rates(
         return _none(n, names.size, "no class has labels in two groups and two verdicts")
     statistic = _pearson(table, expected)
     smallest = float(expected[expected > 0].min())
-    p_value, method = float(stats.chi2.sf(statistic, df)), CHI_SQUARE
+    p_value, method = float(special.chdtrc(df, statistic)), CHI_SQUARE
     if smallest < SMALL:
         method = PERMUTED.format(n=n_permutations)
         most = shares.argmax(axis=1)

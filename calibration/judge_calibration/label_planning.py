@@ -1,14 +1,20 @@
 """How many labels are needed, and how to allocate them to strata."""
 
-from dataclasses import dataclass
+from bisect import bisect_left
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibration.judge_calibration.post_stratification import UNUSED, merge_small, post_stratified
-from calibration.statistics.contingency import wilson_interval
 from calibration.statistics.estimate import Estimate, not_estimable
-from calibration.statistics.intervals import two_sided_t
+from calibration.statistics.intervals import (
+    logit_interval,
+    two_sided_t,
+    wilson_interval,
+    wilson_share,
+)
 from calibration.statistics.means import human_only
 from calibration.statistics.validation import (
     FloatArray,
@@ -40,18 +46,21 @@ PSEUDO_LABELS = 5.0
 
 METHOD = "share of audited traces, Wilson"
 
+# With more labelled traces the judge is not what limits a rate.
+MOST_TRACES = 10**8
+
 # Below this an audit says too little whatever its rate.
 FEWEST = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Spread:
+class ScoreSpread:
     """What is known, or assumed, about how scores vary.
 
     Parameters
     ----------
-    variance : float
-        Variance of the score over all traces.
+    mean, variance : float
+        Mean and variance of the score over all traces.
     means, variances : float array, shape (n_verdicts,)
         Mean and variance of the score given each verdict.
     design_effect, design_effect_within : float
@@ -60,6 +69,7 @@ class Spread:
         Labelled traces this was measured on; 0 when it is assumed.
     """
 
+    mean: float
     variance: float
     means: FloatArray
     variances: FloatArray
@@ -73,7 +83,7 @@ class Spread:
         return self.n == 0
 
 
-def worst_spread(n_verdicts: int) -> Spread:
+def worst_spread(n_verdicts: int) -> ScoreSpread:
     """Return the widest spread scores in [0, 1] can have, with a judge that tells nothing.
 
     Examples
@@ -81,7 +91,8 @@ def worst_spread(n_verdicts: int) -> Spread:
     >>> worst_spread(2).variance, worst_spread(2).variances.tolist()
     (0.25, [0.25, 0.25])
     """
-    return Spread(
+    return ScoreSpread(
+        mean=0.5,
         variance=WORST_VARIANCE,
         means=np.full(n_verdicts, 0.5),
         variances=np.full(n_verdicts, WORST_VARIANCE),
@@ -99,7 +110,7 @@ def measured_spread(
     verdict_values: FloatArray | None = None,
     weights: FloatArray | None = None,
     clusters: NDArray[np.generic] | None = None,
-) -> Spread:
+) -> ScoreSpread:
     """Measure how scores vary, over all traces and given each verdict.
 
     The labelled traces must be a probability sample. A verdict with fewer than five labels
@@ -125,7 +136,7 @@ def measured_spread(
 
     Returns
     -------
-    Spread
+    ScoreSpread
         Measured, or the worst case (`assumed`).
 
     Raises
@@ -167,7 +178,8 @@ def measured_spread(
     means, variances = np.full(counts.size, centre), np.full(counts.size, overall)
     means[used], variances[used] = mean[group[used]], variance[group[used]]
     inflated = _design_effects(array, codes, counts, verdict_values, weights, clusters)
-    return Spread(
+    return ScoreSpread(
+        mean=centre,
         variance=overall * n / (n - 1),
         means=means,
         variances=variances,
@@ -207,14 +219,14 @@ def _design_effects(
     return ratios[0], ratios[1]
 
 
-def planned_human_only(n: int, spread: Spread, *, confidence_level: float = 0.95) -> float:
+def planned_human_only(n: int, spread: ScoreSpread, *, confidence_level: float = 0.95) -> float:
     """Return the expected half-width of the human-only rate from `n` labelled traces.
 
     Parameters
     ----------
     n : int
         Labelled traces, at least 2; an equal-probability sample of a large production.
-    spread : Spread
+    spread : ScoreSpread
         Measured or assumed.
     confidence_level : float, default 0.95
         Target coverage, strictly between 0 and 1.
@@ -222,7 +234,8 @@ def planned_human_only(n: int, spread: Spread, *, confidence_level: float = 0.95
     Returns
     -------
     float
-        t x sqrt(design effect x variance / n), at most 1/2: the interval is cut to [0, 1].
+        Half the interval of `human_only` at the mean with the standard error sqrt(design effect
+        x variance / n).
 
     Raises
     ------
@@ -231,19 +244,21 @@ def planned_human_only(n: int, spread: Spread, *, confidence_level: float = 0.95
 
     Examples
     --------
-    The worst case with 100 labels: t with 99 df x 0.5 / 10.
+    The worst case with 100 labels: t with 99 df x .5 / 10 is .0992; on the logit scale that is
+    4 x .0992 from 0, and 1 / (1 + exp(-.3969)) - 1/2:
 
     >>> planned_human_only(100, worst_spread(1))
-    0.09921
+    0.09793
     """
     _check_n(n, confidence_level)
     se = float(np.sqrt(spread.design_effect * spread.variance / n))
-    return min(0.5, two_sided_t(confidence_level, n - 1) * se)
+    low, high = logit_interval(spread.mean, se, df=n - 1, confidence_level=confidence_level)
+    return (high - low) / 2
 
 
 def planned_post_stratified(
     n: int,
-    spread: Spread,
+    spread: ScoreSpread,
     production_counts: ArrayLike,
     *,
     verdict_values: FloatArray | None = None,
@@ -260,7 +275,7 @@ def planned_post_stratified(
     ----------
     n : int
         Labelled traces, at least 2; an equal-probability sample of production.
-    spread : Spread
+    spread : ScoreSpread
         Measured or assumed, for as many verdicts.
     production_counts : array-like of int, shape (n_verdicts,)
         Judged production traces by verdict, the ones to label included.
@@ -550,13 +565,7 @@ def audit_size(half_width: float, *, error: float = 0.5, confidence_level: float
         low, high = wilson_interval(worst * n, n, confidence_level=confidence_level)
         return (high - low) / 2
 
-    few, many = FEWEST, FEWEST
-    while reach(many) > half_width:
-        few, many = many, 2 * many
-    while many - few > 1:
-        middle = (few + many) // 2
-        few, many = (middle, many) if reach(middle) > half_width else (few, middle)
-    return many
+    return smallest(lambda n: reach(n) <= half_width, FEWEST, MOST_TRACES) or MOST_TRACES
 
 
 def error_rate(wrong: float, n: int, *, confidence_level: float = 0.95) -> Estimate:
@@ -572,22 +581,13 @@ def error_rate(wrong: float, n: int, *, confidence_level: float = 0.95) -> Estim
     if n < 2:
         why = f"{n} audited traces are labelled: label the batch"
         return not_estimable(why, method=METHOD, n=n, confidence_level=confidence_level)
-    return Estimate(
-        value=wrong / n,
-        interval=wilson_interval(wrong, n, confidence_level=confidence_level),
-        n=n,
-        method=METHOD,
-        confidence_level=confidence_level,
-    )
-
-
-# With more labelled traces the judge is not what limits a rate.
-MOST_TRACES = 10**8
+    found = wilson_share(wrong, n, nothing="", confidence_level=confidence_level)
+    return replace(found, method=METHOD)
 
 
 def traces_needed(
     half_width: float,
-    spread: Spread,
+    spread: ScoreSpread,
     production_counts: ArrayLike | None = None,
     *,
     verdict_values: FloatArray | None = None,
@@ -617,11 +617,11 @@ def traces_needed(
 
     Examples
     --------
-    The worst case to +-.05: 1.96^2 x .25 / .05^2 = 384.1, a little more for t.
+    The worst case to +-.05: 1.96^2 x .25 / .05^2 = 384.1, a little more for t and less for logit.
 
     >>> from calibration.judge_calibration.label_planning import worst_spread
     >>> traces_needed(0.05, worst_spread(1))
-    387
+    385
     """
     if not 0 < half_width < 0.5:
         raise ValueError(f"half_width must be in (0, 1/2), got {half_width!r}")
@@ -639,14 +639,16 @@ def traces_needed(
             )
         return planned <= half_width
 
-    few, many = 2, 4
-    if enough(few):
-        return few
-    while not enough(many):
-        few, many = many, 2 * many
-        if many > MOST_TRACES:
-            return None
-    while many - few > 1:
-        middle = (few + many) // 2
-        few, many = (few, middle) if enough(middle) else (middle, many)
-    return many
+    return smallest(enough, 2, MOST_TRACES)
+
+
+def smallest(enough: Callable[[int], bool], least: int, most: int) -> int | None:
+    """Return the smallest number that is enough, None beyond `most`; more is enough, too.
+
+    Examples
+    --------
+    >>> smallest(lambda n: n * n >= 50, 2, 100), smallest(lambda n: n > 200, 2, 100)
+    (8, None)
+    """
+    found = least + bisect_left(range(least, most + 1), True, key=enough)
+    return found if found <= most else None

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
+from scipy import special
 
 from calibration.judge_calibration.samples import validated_human, with_enough_labels
 from calibration.statistics.estimate import OK, Estimate, not_estimable
@@ -13,11 +13,11 @@ from calibration.statistics.intervals import (
     NO_VARIANCE,
     NO_VARIATION,
     clipped,
-    percentile,
     two_sided_t,
     two_sided_z,
     unanimous_interval,
 )
+from calibration.statistics.resampling import percentile_estimate, resampled_sums
 from calibration.statistics.validation import (
     FloatArray,
     IntArray,
@@ -454,7 +454,7 @@ def post_stratified_shares(
     variance = variance + share @ (mean_given - mean) ** 2 / counts.sum()
     size = mean * (1 - mean) / variance - 1
     tails = np.array([(1 - confidence_level) / 2, (1 + confidence_level) / 2])
-    limits = stats.beta.ppf(tails[:, None], mean * size, (1 - mean) * size)
+    limits = special.betaincinv(mean * size, (1 - mean) * size, tails[:, None])
     values, labels = share @ given, shares.sum(axis=0)
     return tuple(
         _share(values[k], limits[:, k], labels[k], n, minimum_labels, confidence_level)
@@ -611,19 +611,19 @@ def bootstrap_post_stratified(
     )
     units, times = _units(values, group[codes], weight, cluster_indices(clusters, n), strata)
     parts = units.reshape(len(units), strata.n_strata, -1)
-    means = (share / share.sum()) @ _stratum_means(parts, times[None, :])[0]
-    drawn = _stratum_means(
-        parts, rng.multinomial(round(times.sum()), times / times.sum(), size=n_resamples)
-    )
+    seen = _stratum_means(np.tensordot(times, parts, axes=1)[None])[0]
+    means = (share / share.sum()) @ seen
+    sums = resampled_sums(units, times.astype(np.int64), n_resamples=n_resamples, rng=rng)
+    drawn = _stratum_means(sums.reshape(n_resamples, *parts.shape[1:]))
     shares = rng.multinomial(round(counts.sum()), share / share.sum(), size=n_resamples)
     resampled = np.einsum("dg,dgc->dc", shares / counts.sum(), drawn)
-    within = values - _stratum_means(parts, times[None, :])[0][group[codes]]
+    within = values - seen[group[codes]]
     varies = (np.abs(within) > 1e-12).any(axis=0).tolist()
     status = OK
     if clusters is not None and times.sum() < MINIMUM_UNITS:
         status = f"no interval: {times.sum():g} tasks, at least {MINIMUM_UNITS} are needed"
     return tuple(
-        percentile(
+        percentile_estimate(
             float(means[c]),
             resampled[:, c],
             n,
@@ -657,9 +657,8 @@ def _units(
     return units.reshape(len(times), -1), times.astype(np.float64)
 
 
-def _stratum_means(parts: FloatArray, times: FloatArray | IntArray) -> FloatArray:
+def _stratum_means(sums: FloatArray) -> FloatArray:
     """Return the mean of each column in each stratum, shape (n_draws, n_strata, n_columns)."""
-    sums = np.tensordot(np.asarray(times, dtype=np.float64), parts, axes=1)
     total, weighted = sums[..., :1], sums[..., 1:]
     overall = weighted.sum(axis=1, keepdims=True) / total.sum(axis=1, keepdims=True)
     result: FloatArray = np.where(

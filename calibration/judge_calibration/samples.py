@@ -7,9 +7,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from calibration.statistics.contingency import WHOLE, table_kappa, wilson_interval
-from calibration.statistics.estimate import OK, Estimate, not_estimable
-from calibration.statistics.intervals import two_sided_z, unseen_share_bound
+from calibration.statistics.contingency import kappa_of_table
+from calibration.statistics.estimate import Estimate, not_estimable
+from calibration.statistics.intervals import wilson_share
 from calibration.statistics.validation import (
     FloatArray,
     IntArray,
@@ -18,7 +18,7 @@ from calibration.statistics.validation import (
     validated_weights,
 )
 
-NO_DISAGREEMENT = "no disagreement seen"
+NO_LABELS = "no labelled traces with a verdict: label some"
 
 ESTIMATORS = (
     "post_stratified",
@@ -342,18 +342,6 @@ class JudgeQuality:
     n: int
 
 
-def _share(successes: float, n: float, confidence_level: float, nothing: str) -> Estimate:
-    if n <= 0:
-        return not_estimable(nothing, method="wilson", confidence_level=confidence_level)
-    return Estimate(
-        value=float(successes / n),
-        interval=wilson_interval(successes, n, confidence_level=confidence_level),
-        n=round(n),
-        method="wilson",
-        confidence_level=confidence_level,
-    )
-
-
 def accuracy(confusion: Confusion, *, confidence_level: float = 0.95) -> Estimate:
     """Estimate the share of labelled traces on which judge and humans give the same class.
 
@@ -372,85 +360,11 @@ def accuracy(confusion: Confusion, *, confidence_level: float = 0.95) -> Estimat
     0.85
     """
     check_confidence_level(confidence_level)
-    nothing = "no labelled traces with a verdict: label some"
     total = float(confusion.table.sum())
-    return _share(float(np.trace(confusion.table)), total, confidence_level, nothing)
-
-
-def cohen_kappa(confusion: Confusion, *, confidence_level: float = 0.95) -> Estimate:
-    """Estimate Cohen's kappa between the judge and the humans.
-
-    Agreement beyond what the two class mixes alone would give: an always-pass judge gets 0
-    whatever its accuracy. Traces are independent. Verdicts that are no class are classes the
-    humans never use.
-
-    Parameters
-    ----------
-    confusion : Confusion
-        From `confusion` or `confusion_from_table`.
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
-
-    Returns
-    -------
-    Estimate
-        Kappa with a normal interval from the Fleiss-Cohen-Everitt standard error. Without any
-        disagreement the lower limit is the exact bound on the share of disagreeing traces put
-        through kappa. Without variation on one side there is no interval.
-
-    Raises
-    ------
-    ValueError
-        If `confidence_level` is outside (0, 1).
-
-    References
-    ----------
-    Fleiss, Cohen and Everitt (1969), "Large sample standard errors of kappa and weighted kappa",
-    Psychol. Bull. 72. https://doi.org/10.1037/h0028106
-
-    Examples
-    --------
-    Agreement 41/46; chance agreement (12 x 13 + 34 x 33) / 46^2:
-
-    >>> from calibration.judge_calibration.samples import confusion_from_table
-    >>> cohen_kappa(confusion_from_table([[10, 2], [3, 31]])).value
-    0.7255
-    """
-    check_confidence_level(confidence_level)
-    n_classes, n_verdicts = confusion.table.shape
-    total = float(confusion.table.sum())
-    method = "Fleiss-Cohen-Everitt, normal"
-    if total <= 0:
-        why = "no labelled traces with a verdict: label some"
-        return not_estimable(why, method=method, confidence_level=confidence_level)
-    square = np.zeros((n_verdicts, n_verdicts))
-    square[:n_classes] = confusion.table
-    found = table_kappa(square)
-    if found.value is None:
-        why = "undefined without variation: humans and judge name one class; label other traces"
-        return not_estimable(why, method=method, n=confusion.n, confidence_level=confidence_level)
-    interval: tuple[float, float] | None
-    status, se = OK, None
-    if found.observed >= WHOLE:
-        status, method = NO_DISAGREEMENT, "exact bound"
-        share = unseen_share_bound(total, confidence_level=confidence_level)
-        interval = max(-1.0, 1 - share / (1 - found.expected)), 1.0
-    elif max(square.sum(axis=0).max(), square.sum(axis=1).max()) >= WHOLE * total:
-        status = "no interval: humans or judge used a single class; label other traces"
-        interval = None
-    else:
-        se = found.se
-        reach = two_sided_z(confidence_level) * (se or 0.0)
-        interval = max(-1.0, found.value - reach), min(1.0, found.value + reach)
-    return Estimate(
-        value=found.value,
-        interval=interval,
-        n=confusion.n,
-        method=method,
+    return wilson_share(
+        float(np.trace(confusion.table)), total, nothing=NO_LABELS,
         confidence_level=confidence_level,
-        status=status,
-        se=se,
-    )
+    )  # fmt: skip
 
 
 def judge_quality(confusion: Confusion, *, confidence_level: float = 0.95) -> JudgeQuality:
@@ -483,12 +397,25 @@ def judge_quality(confusion: Confusion, *, confidence_level: float = 0.95) -> Ju
     check_confidence_level(confidence_level)
     table = confusion.table
     rows, columns = table.sum(axis=1), table.sum(axis=0)
+    # Verdicts that are no class are classes the humans never use.
+    square = np.zeros((columns.size, columns.size))
+    square[: rows.size] = table
     no_labels = "no labelled trace of this class: label more"
     no_verdicts = "no labelled trace with this verdict: label more"
     per_class = tuple(
         ClassQuality(
-            recall=_share(float(table[k, k]), float(rows[k]), confidence_level, no_labels),
-            precision=_share(float(table[k, k]), float(columns[k]), confidence_level, no_verdicts),
+            recall=wilson_share(
+                float(table[k, k]),
+                float(rows[k]),
+                nothing=no_labels,
+                confidence_level=confidence_level,
+            ),
+            precision=wilson_share(
+                float(table[k, k]),
+                float(columns[k]),
+                nothing=no_verdicts,
+                confidence_level=confidence_level,
+            ),
             n_human=float(rows[k]),
             n_judge=float(columns[k]),
         )
@@ -496,7 +423,9 @@ def judge_quality(confusion: Confusion, *, confidence_level: float = 0.95) -> Ju
     )
     return JudgeQuality(
         accuracy=accuracy(confusion, confidence_level=confidence_level),
-        kappa=cohen_kappa(confusion, confidence_level=confidence_level),
+        kappa=kappa_of_table(
+            square, n=confusion.n, nothing=NO_LABELS, confidence_level=confidence_level
+        ),
         per_class=per_class,
         n=confusion.n,
     )

@@ -32,7 +32,7 @@ from calibration.analyses.success_rate.report import (
     WorkList,
 )
 from calibration.judge_calibration.bias import NodeQuality, OrdinalAgreement
-from calibration.judge_calibration.groups import Comparison
+from calibration.judge_calibration.groups import GroupComparison
 from calibration.judge_calibration.samples import ClassQuality
 from calibration.records import OUTCOMES
 from calibration.statistics.contingency import TestResult
@@ -743,7 +743,7 @@ def groups(result: GroupRates) -> Json:
     }
 
 
-def _comparison(found: Comparison) -> Json:
+def _comparison(found: GroupComparison) -> Json:
     return estimate(found.difference) | {
         "sides": [estimate(side) for side in found.sides],
         "flip_chance": found.flip_chance,

@@ -65,7 +65,7 @@ class ClassShown:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class ExamDecision:
     """How an examination stands: ``passed``, ``top_up`` (of which classes) or ``failed``, and why.
 
     `reasons` says it in words, `short` names the classes that are not shown.
@@ -140,7 +140,7 @@ def decide(
     *,
     topped_up: Collection[str] = (),
     rule: PassRule | None = None,
-) -> Decision:
+) -> ExamDecision:
     """Decide on an examination.
 
     The agreement as a whole comes first: without it no further trace helps. A class that is not
@@ -158,7 +158,7 @@ def decide(
 
     Returns
     -------
-    Decision
+    ExamDecision
 
     Examples
     --------
@@ -177,13 +177,13 @@ def decide(
     if ac1_limit is None or ac1_limit < rule.ac1:
         limit = "not estimable" if ac1_limit is None else f"{ac1_limit:.3f}"
         why = f"the lower limit of AC1 is {limit}; {rule.ac1:.2f} is asked for"
-        return Decision(status=FAILED, classes=classes, short=short, reasons=(why,))
+        return ExamDecision(status=FAILED, classes=classes, short=short, reasons=(why,))
     reasons = tuple(_not_shown(c, rule) for c in classes if not c.shown)
     if not short:
         done = f"the lower limit of AC1 is {ac1_limit:.3f}, and every class is shown"
-        return Decision(status=PASSED, classes=classes, short=(), reasons=(done,))
+        return ExamDecision(status=PASSED, classes=classes, short=(), reasons=(done,))
     settled = any(outcome in topped_up for outcome in short)
-    return Decision(
+    return ExamDecision(
         status=FAILED if settled else TOP_UP, classes=classes, short=short, reasons=reasons
     )
 

@@ -1,16 +1,17 @@
 """Whether a reviewer still labels as well as before: a sum that grows when hits become rare."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
 from calibration.statistics.estimate import Estimate, not_estimable
-from calibration.statistics.intervals import difference, share
-from calibration.statistics.validation import FloatArray, IntArray
+from calibration.statistics.intervals import independent_difference, wilson_share
+from calibration.statistics.validation import BoolArray, FloatArray, IntArray
 
-BASELINE, RECENT = 30, 30
+BASELINE, RECENT, BLOCK = 30, 30, 10
 
 FALL, HORIZON = 0.15, 100
 
@@ -26,11 +27,8 @@ N_SIMULATIONS = 4_000
 STEADY, MARKED = "steady", "marked"
 
 
-BoolArray = NDArray[np.bool_]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drift:
+class ReviewerDrift:
     """One sequence of checks of a reviewer.
 
     Parameters
@@ -79,7 +77,7 @@ def drift(
     horizon: int = HORIZON,
     confidence_level: float = 0.95,
     n_simulations: int = N_SIMULATIONS,
-) -> Drift:
+) -> ReviewerDrift:
     """Test whether the share of hits has fallen, after every check.
 
     Checks are independent, and a steady reviewer hits each with one unknown chance. The sum is a
@@ -133,13 +131,13 @@ def drift(
     _check(baseline, fall, false_alarms)
     array = np.asarray(hits, dtype=bool).ravel()
     n, n_hits = array.size, int(array.sum())
-    overall = share(n_hits, n, confidence_level)
+    overall = _hits(array, confidence_level)
     if n < baseline:
         needed = baseline - n
         none = not_estimable(
             f"needs {needed} more check{'s' * (needed != 1)}", method="Wilson", n=n
         )
-        return Drift(
+        return ReviewerDrift(
             n=n, n_hits=n_hits, baseline=baseline, path=(), limit=None, marked_at=None,
             since=None, overall=overall, before=overall, recent=none, change=none,
             status=none.status,
@@ -154,9 +152,9 @@ def drift(
     marked = int(above[0]) if above.size else None
     since = None if marked is None else _began(array)
     n_recent = min(RECENT, n - baseline)
-    before = share(int(array[: n - n_recent].sum()), n - n_recent, confidence_level)
-    recent = share(int(array[n - n_recent :].sum()), n_recent, confidence_level)
-    return Drift(
+    before = _hits(array[: n - n_recent], confidence_level)
+    recent = _hits(array[n - n_recent :], confidence_level)
+    return ReviewerDrift(
         n=n,
         n_hits=n_hits,
         baseline=baseline,
@@ -167,7 +165,9 @@ def drift(
         overall=overall,
         before=before,
         recent=recent,
-        change=difference(before, recent),
+        change=independent_difference(
+            recent, before, method="Newcombe", nothing="no checks after the baseline yet"
+        ),
         status=STEADY if marked is None else MARKED,
     )
 
@@ -256,3 +256,30 @@ def alarm_limit(
     hits = rng.random((n_simulations, horizon)) < p[:, None]
     path = sums(hits, np.full(n_simulations, begin), baseline, fall=fall)
     return float(np.quantile(path.max(axis=1), 1 - false_alarms))
+
+
+def blocks(
+    hits: Sequence[bool], *, size: int = BLOCK, confidence_level: float = 0.95
+) -> tuple[tuple[int, int, Estimate], ...]:
+    """Return first and last check and share of hits of each block; the last may be shorter.
+
+    Examples
+    --------
+    >>> [(first, last, e.value) for first, last, e in blocks([True] * 10 + [False] * 3)]
+    [(1, 10, 1.0), (11, 13, 0.0)]
+    """
+    return tuple(
+        (
+            start + 1,
+            start + len(part),
+            _hits(np.array(part), confidence_level),
+        )
+        for start in range(0, len(hits), size)
+        for part in [list(hits[start : start + size])]
+    )
+
+
+def _hits(hits: BoolArray, confidence_level: float) -> Estimate:
+    return wilson_share(
+        int(hits.sum()), hits.size, nothing="no checks yet", confidence_level=confidence_level
+    )

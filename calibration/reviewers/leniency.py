@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from scipy import special
 
 from calibration.statistics.estimate import Estimate, not_estimable
+from calibration.statistics.intervals import t_interval
 
 POINTS = 100.0
 
@@ -136,8 +136,7 @@ def _around(
             value=value, interval=None, n=n, method=method, confidence_level=confidence_level,
             status=NO_DIFFERENCE,
         )  # fmt: skip
-    reach = float(special.stdtrit(df, (1 + confidence_level) / 2)) * se
     return Estimate(
-        value=value, interval=(value - reach, value + reach), n=n, method=method,
-        confidence_level=confidence_level, se=se,
+        value=value, interval=t_interval(value, se, df=df, confidence_level=confidence_level),
+        n=n, method=method, confidence_level=confidence_level, se=se,
     )  # fmt: skip

@@ -10,8 +10,9 @@ import pandas as pd
 from calibration.errors import InputError
 from calibration.runs.columns import APART, ones
 from calibration.runs.engines import Engine
-from calibration.runs.results import GateQuery, GateTables, Happened, Latencies, Squares
+from calibration.runs.results import GateQuery, GateTables, Happened, Latencies
 from calibration.runs.rows import one_of
+from calibration.statistics.means import SquareSums
 
 CORE = "core"
 
@@ -213,15 +214,15 @@ def _squares(top: Any, bottom: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _read_squares(row: "pd.Series[Any]") -> Squares:
-    return Squares(
+def _read_squares(row: "pd.Series[Any]") -> SquareSums:
+    return SquareSums(
         n=int(row["tasks"]), top=float(row["top"]), bottom=float(row["bottom"]),
         top_squared=float(row["top_squared"]), product=float(row["product"]),
         bottom_squared=float(row["bottom_squared"]),
     )  # fmt: skip
 
 
-def _costs(tasks: Any, engine: Engine) -> dict[str, tuple[int, int, Squares]]:
+def _costs(tasks: Any, engine: Engine) -> dict[str, tuple[int, int, SquareSums]]:
     found = engine.run(
         tasks.group_by("workflow").aggregate(
             runs=tasks.n.sum(), known=tasks.n_known.sum(), **_squares(tasks.cost, tasks.units)

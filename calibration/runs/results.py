@@ -8,6 +8,7 @@ import pandas as pd
 
 from calibration.records import OUTCOMES
 from calibration.runs.signals import SignalSums
+from calibration.statistics.means import SquareSums
 from calibration.taxonomy import Taxonomy
 
 
@@ -28,18 +29,6 @@ class Happened:
     n_tasks: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Squares:
-    """Sums over independent tasks of weighted tops and bottoms, of their squares and products."""
-
-    n: int
-    top: float
-    bottom: float
-    top_squared: float
-    product: float
-    bottom_squared: float
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Latencies:
     """How latencies are spread.
@@ -50,7 +39,7 @@ class Latencies:
         latency, weight (sum over the traces with it), n (those), sorted by latency.
     n : int
         Traces with a latency.
-    below : Squares or None
+    below : SquareSums or None
         Of the traces at or below the 95th percentile over all of them; None where traces are
         independent and weigh the same.
     rounded : bool
@@ -59,7 +48,7 @@ class Latencies:
 
     table: pd.DataFrame
     n: int
-    below: Squares | None
+    below: SquareSums | None
     rounded: bool
 
 
@@ -86,7 +75,7 @@ class GateTables:
         Whether the columns are there.
     events : Mapping of str to Happened
         ``loops`` and ``data_corruption``, where somebody looked.
-    cost : Mapping of str to tuple of (int, int, Squares)
+    cost : Mapping of str to tuple of (int, int, SquareSums)
         By workflow: traces, those with a known cost, and cost over units by task.
     latency : Latencies or None
     outcomes : Mapping of str to str
@@ -101,7 +90,7 @@ class GateTables:
     has_tier: bool
     has_category: bool
     events: Mapping[str, Happened]
-    cost: Mapping[str, tuple[int, int, Squares]]
+    cost: Mapping[str, tuple[int, int, SquareSums]]
     latency: Latencies | None
     outcomes: Mapping[str, str]
 

@@ -1,6 +1,6 @@
 """Two-way tables of two raters: kappa, shares, and tests of equal margins.
 
-The stages do not import each other, so what both rest on stands below them, once.
+All stages use it and import nothing from each other.
 """
 
 from collections.abc import Mapping
@@ -9,11 +9,28 @@ from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
+from scipy import special
 
-from calibration.statistics.estimate import OK
+from calibration.statistics.estimate import OK, Estimate, not_estimable
+from calibration.statistics.intervals import (
+    BELOW_THE_SCALE,
+    EXACT,
+    NO_DISAGREEMENT,
+    NO_ITEM_VARIATION,
+    NO_SPREAD,
+    fisher_z_interval,
+    zero_event_upper_bound,
+)
+from calibration.statistics.validation import check_confidence_level
 
 EXACT_BELOW = 25
+
+# Sums of shares this close to 1 are 1.
+WHOLE = 1 - 1e-12
+
+KAPPA = "Fleiss-Cohen-Everitt, Fisher z"
+
+ONE_CLASS = "undefined without variation: both name one class only; add items of others"
 
 Name = TypeVar("Name")
 
@@ -209,7 +226,7 @@ def mcnemar(table: ArrayLike, *, exact: bool | None = None, corrected: bool = Fa
         apart = max(0, abs(b - c) - 1) if corrected else b - c
         method = "McNemar chi-square" + (", corrected" if corrected else "")
         return _chi_square(apart**2 / (b + c), 1, counts, method)
-    p_value = float(stats.binomtest(b, b + c).pvalue)
+    p_value = min(1.0, 2 * float(special.bdtr(min(b, c), b + c, 0.5)))
     return TestResult(
         statistic=float(min(b, c)), p_value=p_value, df=0, n=int(counts.sum()),
         method="exact McNemar",
@@ -246,7 +263,7 @@ def _checked(table: ArrayLike) -> NDArray[np.int64]:
 
 def _chi_square(statistic: float, df: int, counts: NDArray[np.int64], method: str) -> TestResult:
     return TestResult(
-        statistic=statistic, p_value=float(stats.chi2.sf(statistic, df)), df=df,
+        statistic=statistic, p_value=float(special.chdtrc(df, statistic)), df=df,
         n=int(counts.sum()), method=method,
     )  # fmt: skip
 
@@ -258,80 +275,53 @@ def _nothing(counts: NDArray[np.int64], method: str) -> TestResult:
     )  # fmt: skip
 
 
-# Sums of shares this close to 1 are 1.
-WHOLE = 1 - 1e-12
+def kappa_of_table(
+    table: ArrayLike,
+    *,
+    weights: ArrayLike | None = None,
+    n: int | None = None,
+    nothing: str = "no item has two ratings: give some items to two or more reviewers",
+    confidence_level: float = 0.95,
+) -> Estimate:
+    """Estimate Cohen's kappa of two raters, or of a judge and the humans, from their table.
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableKappa:
-    """Cohen's kappa of a two-way table, and what it is made of.
-
-    Parameters
-    ----------
-    observed, expected : float
-        Mean agreement weight of the two on an item, and by chance given the margins.
-    value : float or None
-        (observed - expected) / (1 - expected); None when both name one class only, the same.
-    se : float or None
-        Fleiss-Cohen-Everitt; None without a value.
-    """
-
-    observed: float
-    expected: float
-    value: float | None
-    se: float | None
-
-
-def wilson_interval(successes: float, n: float, *, confidence_level: float) -> tuple[float, float]:
-    """Return the Wilson score interval for a share; counts may be fractional (effective).
-
-    References
-    ----------
-    Wilson (1927), J. Amer. Statist. Assoc. 22. https://doi.org/10.2307/2276774
-
-    Examples
-    --------
-    None of 20: the upper limit is z^2 / (20 + z^2) = 3.8415 / 23.8415.
-
-    >>> wilson_interval(0, 20, confidence_level=0.95)
-    (0.0, 0.16113)
-    """
-    z = float(stats.norm.ppf((1 + confidence_level) / 2))
-    share = successes / n
-    centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
-    reach = z / (1 + z**2 / n) * np.sqrt(max(0.0, share * (1 - share)) / n + z**2 / (4 * n**2))
-    # At 0 and 1 the limit equals the share exactly, which rounding would miss.
-    lower = 0.0 if share <= 0 else float(centre - reach)
-    upper = 1.0 if share >= 1 else float(centre + reach)
-    return min(1.0, max(0.0, lower)), max(0.0, min(1.0, upper))
-
-
-def table_kappa(table: ArrayLike, weights: ArrayLike | None = None) -> TableKappa:
-    """Return Cohen's kappa, weighted or not, with its large-sample standard error.
-
-    Items are a random sample and independent, and both margins are estimated from them. The
-    standard error is not the one under the hypothesis of no agreement, which is for no interval.
+    Items are a random sample and independent, and both margins are estimated from them.
 
     Parameters
     ----------
     table : array-like of float, shape (n_classes, n_classes)
         Items by the class of the one (rows) and of the other (columns); counts may be fractional
-        (effective), their sum is positive.
+        (effective).
     weights : array-like of float, shape (n_classes, n_classes), optional
         Agreement weights, 1 on the diagonal; default: classes agree or do not.
+    n : int, optional
+        Items behind the table, where its sum is the effective number of them.
+    nothing : str
+        Why there is no estimate from an empty table, and what would help.
+    confidence_level : float, default 0.95
+        Target coverage, strictly between 0 and 1.
 
     Returns
     -------
-    TableKappa
+    Estimate
+        With the standard error of Fleiss, Cohen and Everitt and a Fisher-z interval, t with
+        sum - 1 df. Without any disagreement the interval is the exact bound on the share of items
+        that disagree, put through kappa. No interval where one of the two used a single class;
+        ``not_estimable`` where both used the same one.
 
     Raises
     ------
     ValueError
-        If the table is not square, holds a negative or no count at all, or the weights have
-        another shape.
+        If the table is not square, holds a negative count, the weights have another shape, or
+        `confidence_level` is outside (0, 1).
+
+    Notes
+    -----
+    Of 20 to 200 items the interval covers at least .943; value -+ z SE covers .904 at the worst.
 
     References
     ----------
+    Cohen (1968), "Weighted kappa", Psychol. Bull. 70. https://doi.org/10.1037/h0026256
     Fleiss, Cohen and Everitt (1969), "Large sample standard errors of kappa and weighted kappa",
     Psychol. Bull. 72. https://doi.org/10.1037/h0028106
 
@@ -339,27 +329,60 @@ def table_kappa(table: ArrayLike, weights: ArrayLike | None = None) -> TableKapp
     --------
     Agreement 41/46; chance agreement (12 x 13 + 34 x 33) / 46^2:
 
-    >>> found = table_kappa([[10, 2], [3, 31]])
+    >>> found = kappa_of_table([[10, 2], [3, 31]])
     >>> found.value, found.se
     (0.7255, 0.1147)
+    >>> kappa_of_table([[9, 2], [3, 26]]).interval
+    (0.34888, 0.87439)
     """
+    check_confidence_level(confidence_level)
     counts = np.asarray(table, dtype=np.float64)
     if counts.ndim != 2 or counts.shape[0] != counts.shape[1]:
         raise ValueError(f"table must be square, got shape {counts.shape!r}")
-    total = float(counts.sum())
-    if not (counts >= 0).all() or total <= 0:
-        raise ValueError("table must hold counts from 0 up, and at least one item")
+    if not (counts >= 0).all():
+        raise ValueError(f"table must hold counts from 0 up, got {counts.min()!r}")
     matrix = np.eye(counts.shape[0]) if weights is None else np.asarray(weights, dtype=np.float64)
     if matrix.shape != counts.shape:
         raise ValueError(f"weights must have shape {counts.shape!r}, got {matrix.shape!r}")
-    shares: NDArray[np.float64] = counts / total
-    rows, columns = shares.sum(axis=1), shares.sum(axis=0)
-    observed, expected = float((matrix * shares).sum()), float(rows @ matrix @ columns)
+    total = float(counts.sum())
+    n = round(total) if n is None else n
+    if total <= 0:
+        return not_estimable(nothing, method=KAPPA, confidence_level=confidence_level)
+    observed, expected, value, spread = _kappa(counts / total, matrix, total)
     if expected >= WHOLE:
-        return TableKappa(observed=observed, expected=expected, value=None, se=None)
+        return not_estimable(ONE_CLASS, method=KAPPA, n=n, confidence_level=confidence_level)
+    se, interval, status, method = None, None, OK, KAPPA
+    one_class = max(counts.sum(axis=0).max(), counts.sum(axis=1).max()) >= WHOLE * total
+    if total <= 1:
+        status = "no interval: one item with two or more ratings, at least two are needed"
+    elif observed < WHOLE and one_class:
+        status = "no interval: one of the two used a single class; add items of others"
+    elif value <= -1 + NO_SPREAD:
+        status = BELOW_THE_SCALE
+    elif observed >= WHOLE or spread < NO_SPREAD:
+        share = zero_event_upper_bound(total, confidence_level=confidence_level)
+        kept, by_chance = (1 - observed) * (1 - share), 1 - expected
+        interval = max(-1.0, 1 - (kept + share) / by_chance), min(1.0, 1 - kept / by_chance)
+        method, status = EXACT, NO_DISAGREEMENT if observed >= WHOLE else NO_ITEM_VARIATION
+    else:
+        se = spread
+        interval = fisher_z_interval(value, se, df=total - 1, confidence_level=confidence_level)
+    return Estimate(
+        value=value, interval=interval, n=n, method=method, confidence_level=confidence_level,
+        status=status, se=se,
+    )  # fmt: skip
+
+
+def _kappa(
+    shares: NDArray[np.float64], weights: NDArray[np.float64], total: float
+) -> tuple[float, float, float, float]:
+    """Return mean agreement weight, the same by chance, kappa and its standard error."""
+    rows, columns = shares.sum(axis=1), shares.sum(axis=0)
+    observed, expected = float((weights * shares).sum()), float(rows @ weights @ columns)
+    if expected >= WHOLE:
+        return observed, expected, 0.0, 0.0
     kappa = (observed - expected) / (1 - expected)
-    by_chance = (matrix @ columns)[:, None] + (matrix.T @ rows)[None, :]
-    spread = matrix - (1 - kappa) * by_chance
+    by_chance = (weights @ columns)[:, None] + (weights.T @ rows)[None, :]
+    spread = weights - (1 - kappa) * by_chance
     variance = float((shares * spread**2).sum()) - (kappa - expected * (1 - kappa)) ** 2
-    se = float(np.sqrt(max(0.0, variance) / total) / (1 - expected))
-    return TableKappa(observed=observed, expected=expected, value=kappa, se=se)
+    return observed, expected, kappa, float(np.sqrt(max(0.0, variance) / total) / (1 - expected))

@@ -3,13 +3,12 @@
 `scipy.stats` has them too, and takes longer to load than a report takes to make.
 """
 
-from collections.abc import Sequence
+from math import hypot, inf
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from calibration.statistics.contingency import wilson_interval
 from calibration.statistics.estimate import OK, Estimate, not_estimable
 from calibration.statistics.validation import FloatArray
 
@@ -31,6 +30,10 @@ EXACT = "exact bound"
 
 NO_DISAGREEMENT = "no disagreement seen"
 
+BELOW_THE_SCALE = (
+    "no interval: a value of -1 or less has no place on the Fisher scale; rate more items"
+)
+
 NO_ITEM_VARIATION = "no variation between items seen"
 
 
@@ -38,7 +41,7 @@ NO_ITEM_VARIATION = "no variation between items seen"
 NO_SPREAD = 1e-10
 
 
-BLOCK = 10
+WILSON = "Wilson"
 
 
 def normal_quantile(share: float) -> float:
@@ -122,48 +125,30 @@ def clipped(lower: float, upper: float) -> tuple[float, float]:
     return min(1.0, max(0.0, float(lower))), max(0.0, min(1.0, float(upper)))
 
 
-def unseen_share_bound(n: float, *, confidence_level: float) -> float:
+def zero_event_upper_bound(n: float, *, confidence_level: float) -> float:
     """Return the upper Clopper-Pearson limit for a share of which 0 of `n` was seen.
 
     Examples
     --------
-    >>> unseen_share_bound(20, confidence_level=0.95)
+    >>> zero_event_upper_bound(20, confidence_level=0.95)
     0.16843
     """
     return float(1 - ((1 - confidence_level) / 2) ** (1 / n))
 
 
-def unanimous_interval(value: float, n: float, *, confidence_level: float) -> tuple[float, float]:
-    """Return what a mean in [0, 1] may be when all `n` units show the same value.
+def unanimous_interval(
+    value: float, n: float, *, confidence_level: float, lowest: float = 0.0, highest: float = 1.0
+) -> tuple[float, float]:
+    """Return what a mean in [lowest, highest] may be when all `n` units show the same value.
 
     Examples
     --------
     >>> unanimous_interval(0.0, 20, confidence_level=0.95)
     (0.0, 0.16843)
     """
-    share = unseen_share_bound(n, confidence_level=confidence_level)
-    return clipped(value * (1 - share), value * (1 - share) + share)
-
-
-def percentile(
-    value: float, draws: FloatArray, n: int, method: str, confidence_level: float, status: str
-) -> Estimate:
-    """Return a value with the percentile interval of its resamples, cut to [0, 1].
-
-    Without an interval when `status` says why there should be none.
-    """
-    tails = [(1 - confidence_level) / 2, (1 + confidence_level) / 2]
-    kept = draws.clip(0.0, 1.0)
-    lower, upper = np.quantile(kept, tails)
-    return Estimate(
-        value=min(1.0, max(0.0, value)),
-        interval=clipped(lower, upper) if status == OK else None,
-        n=n,
-        method=method,
-        confidence_level=confidence_level,
-        status=status,
-        se=float(kept.std(ddof=1)) if status == OK else None,
-    )
+    share = zero_event_upper_bound(n, confidence_level=confidence_level)
+    kept = value * (1 - share)
+    return max(lowest, kept + lowest * share), min(highest, kept + highest * share)
 
 
 def jackknife_se(left_out: FloatArray, multiplicity: NDArray[np.int64]) -> float:
@@ -194,7 +179,7 @@ def jackknife_se(left_out: FloatArray, multiplicity: NDArray[np.int64]) -> float
 
 
 def fisher_z_interval(
-    value: float, se: float, *, df: int, confidence_level: float, lowest: float = -1.0
+    value: float, se: float, *, df: float, confidence_level: float, lowest: float = -1.0
 ) -> tuple[float, float]:
     """Return tanh(atanh(value) -+ t SE / (1 - value^2)), cut at `lowest` for a share.
 
@@ -208,15 +193,35 @@ def fisher_z_interval(
     >>> fisher_z_interval(0.5, 0.1, df=10**9, confidence_level=0.95)
     (0.280, 0.670)
     """
-    # What scipy.stats.t.ppf calls, without its checks: those took most of the time of an estimate.
-    quantile = float(special.stdtrit(df, (1 + confidence_level) / 2))
     centre = np.arctanh(value)
-    reach = quantile * se / (1 - value**2)
+    reach = two_sided_t(confidence_level, df) * se / (1 - value**2)
     return max(lowest, float(np.tanh(centre - reach))), float(np.tanh(centre + reach))
 
 
+def t_interval(
+    value: float,
+    se: float,
+    *,
+    df: float,
+    confidence_level: float,
+    lowest: float = -inf,
+    highest: float = inf,
+) -> tuple[float, float]:
+    """Return value -+ t SE, cut to what the value can be.
+
+    Examples
+    --------
+    Half of four: s = .57735, t with 3 df is 3.18245.
+
+    >>> t_interval(0.5, 0.57735 / 2, df=3, confidence_level=0.95)
+    (-0.41869, 1.41869)
+    """
+    reach = two_sided_t(confidence_level, df) * se
+    return max(lowest, value - reach), min(highest, value + reach)
+
+
 def logit_interval(
-    share: float, se: float, *, df: int, confidence_level: float
+    share: float, se: float, *, df: float, confidence_level: float
 ) -> tuple[float, float]:
     """Return the ends of logit(share) -+ t SE / (share (1 - share)), back as shares.
 
@@ -227,72 +232,157 @@ def logit_interval(
     >>> logit_interval(0.5, 0.1, df=10**9, confidence_level=0.95)
     (0.31346, 0.68654)
     """
-    quantile = float(special.stdtrit(df, (1 + confidence_level) / 2))
-    centre, reach = special.logit(share), quantile * se / (share * (1 - share))
+    centre = special.logit(share)
+    reach = two_sided_t(confidence_level, df) * se / (share * (1 - share))
     return float(special.expit(centre - reach)), float(special.expit(centre + reach))
 
 
-def share(hits: int, n: int, confidence_level: float = 0.95) -> Estimate:
-    """Return a share of hits with its Wilson interval.
+def wilson_interval(successes: float, n: float, *, confidence_level: float) -> tuple[float, float]:
+    """Return the Wilson score interval for a share; counts may be fractional (effective).
+
+    References
+    ----------
+    Wilson (1927), J. Amer. Statist. Assoc. 22. https://doi.org/10.2307/2276774
 
     Examples
     --------
-    >>> share(0, 20).interval
+    None of 20: the upper limit is z^2 / (20 + z^2) = 3.8415 / 23.8415.
+
+    >>> wilson_interval(0, 20, confidence_level=0.95)
     (0.0, 0.16113)
     """
-    if n == 0:
-        return not_estimable("no checks yet", method="Wilson")
+    z = two_sided_z(confidence_level)
+    share = successes / n
+    centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
+    reach = z / (1 + z**2 / n) * np.sqrt(max(0.0, share * (1 - share)) / n + z**2 / (4 * n**2))
+    # At 0 and 1 the limit equals the share exactly, which rounding would miss.
+    lower = 0.0 if share <= 0 else float(centre - reach)
+    upper = 1.0 if share >= 1 else float(centre + reach)
+    return min(1.0, max(0.0, lower)), max(0.0, min(1.0, upper))
+
+
+def wilson_share(
+    successes: float,
+    n: float,
+    *,
+    nothing: str,
+    count: int | None = None,
+    confidence_level: float = 0.95,
+) -> Estimate:
+    """Estimate a share with its Wilson interval; counts may be fractional (effective).
+
+    Parameters
+    ----------
+    successes, n : float
+        Traces that count, and all of them.
+    nothing : str
+        Why there is no share of none, and what would help.
+    count : int, optional
+        Traces behind it, where `n` is the effective number of them.
+    confidence_level : float, default 0.95
+        Target coverage, strictly between 0 and 1.
+
+    Examples
+    --------
+    >>> print(wilson_share(8, 10, nothing="no traces: label some"))
+    0.800 [0.490, 0.943] (95% Wilson, n=10)
+    """
+    if n <= 0:
+        return not_estimable(nothing, method=WILSON, confidence_level=confidence_level)
     return Estimate(
-        value=hits / n,
-        interval=wilson_interval(hits, n, confidence_level=confidence_level),
-        n=n,
-        method="Wilson",
+        value=float(successes / n),
+        interval=wilson_interval(successes, n, confidence_level=confidence_level),
+        n=round(n) if count is None else count,
+        method=WILSON,
         confidence_level=confidence_level,
     )
 
 
-def difference(before: Estimate, recent: Estimate) -> Estimate:
-    """Return recent less before, two independent shares, with Newcombe's interval.
+def exact_limits(share: float, n: float, confidence_level: float) -> tuple[float, float]:
+    """Return the exact limits of a share of `n` trials, which need not be a whole number.
+
+    References
+    ----------
+    Clopper and Pearson (1934), Biometrika 26. https://doi.org/10.1093/biomet/26.4.404
+
+    Examples
+    --------
+    >>> exact_limits(0.5, 10, 0.95)
+    (0.18709, 0.81291)
+    """
+    tail = (1 - confidence_level) / 2
+    low = 0.0 if share <= 0 else beta_quantile(tail, n * share, n * (1 - share) + 1)
+    high = 1.0 if share >= 1 else beta_quantile(1 - tail, n * share + 1, n * (1 - share))
+    return low, high
+
+
+def added_reach(first: Estimate, second: Estimate) -> tuple[float, float] | None:
+    """Return how far the limits of first - second lie below and above it (MOVER).
+
+    The distances from value to limit are added in squares, so those that are not the same on both
+    sides, or are exact bounds, stay so. None where one of the two has no interval.
+
+    References
+    ----------
+    Newcombe (1998), Stat. Med. 17, method 10, for two shares.
+    https://doi.org/10.1002/(SICI)1097-0258(19980430)17:8<873::AID-SIM779>3.0.CO;2-I
+    Zou and Donner (2008), "Construction of confidence limits about effect measures", Stat. Med. 27.
+    https://doi.org/10.1002/sim.3095
+    """
+    if first.value is None or second.value is None:
+        return None
+    if first.interval is None or second.interval is None:
+        return None
+    down = hypot(first.value - first.interval[0], second.interval[1] - second.value)
+    up = hypot(first.interval[1] - first.value, second.value - second.interval[0])
+    return down, up
+
+
+def independent_difference(
+    first: Estimate,
+    second: Estimate,
+    *,
+    method: str,
+    nothing: str = "one of the two has no estimate: label more of its traces",
+    furthest: float = 1.0,
+) -> Estimate:
+    """Estimate the difference of two independent estimates from their limits.
+
+    Parameters
+    ----------
+    first, second : Estimate
+        The difference is `first` less `second`.
+    method : str
+    nothing : str
+        Why there is no difference where one of the two has no value, and what would help.
+    furthest : float, default 1
+        What the difference can be at most; the interval is cut there.
+
+    Returns
+    -------
+    Estimate
+        With the interval of `added_reach`; without one of the intervals there is none.
 
     Examples
     --------
     Newcombe's example of 56/70 and 48/80 has the limits .0524 and .3339:
 
-    >>> difference(share(48, 80), share(56, 70)).interval
+    >>> first, second = (wilson_share(k, n, nothing="") for k, n in ((56, 70), (48, 80)))
+    >>> independent_difference(first, second, method="Newcombe").interval
     (0.0524, 0.3339)
     """
-    if not (before.value is not None and recent.value is not None) or not (
-        before.interval and recent.interval
-    ):
-        return not_estimable("no checks after the baseline yet", method="Newcombe")
-    change = recent.value - before.value
-    down = np.hypot(recent.value - recent.interval[0], before.interval[1] - before.value)
-    up = np.hypot(recent.interval[1] - recent.value, before.value - before.interval[0])
+    n, level = first.n + second.n, first.confidence_level
+    if first.value is None or second.value is None:
+        return not_estimable(nothing, method=method, n=n, confidence_level=level)
+    value, reach = first.value - second.value, added_reach(first, second)
+    status, interval, se = OK, None, None
+    if reach is None:
+        status = "no interval: one of the two has none; label more of its traces"
+    else:
+        interval = max(-furthest, value - reach[0]), min(furthest, value + reach[1])
+        if first.se is not None and second.se is not None:
+            se = hypot(first.se, second.se)
     return Estimate(
-        value=change,
-        interval=(change - float(down), change + float(up)),
-        n=before.n + recent.n,
-        method="Newcombe",
-        confidence_level=before.confidence_level,
-    )
-
-
-def blocks(
-    hits: Sequence[bool], *, size: int = BLOCK, confidence_level: float = 0.95
-) -> tuple[tuple[int, int, Estimate], ...]:
-    """Return first and last check and share of hits of each block; the last may be shorter.
-
-    Examples
-    --------
-    >>> [(first, last, e.value) for first, last, e in blocks([True] * 10 + [False] * 3)]
-    [(1, 10, 1.0), (11, 13, 0.0)]
-    """
-    return tuple(
-        (
-            start + 1,
-            start + len(part),
-            share(sum(part), len(part), confidence_level),
-        )
-        for start in range(0, len(hits), size)
-        for part in [list(hits[start : start + size])]
-    )
+        value=value, interval=interval, n=n, method=method, confidence_level=level,
+        status=status, se=se,
+    )  # fmt: skip

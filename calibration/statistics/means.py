@@ -5,20 +5,18 @@ from math import exp, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
-from calibration.statistics.contingency import wilson_interval
 from calibration.statistics.estimate import OK, Estimate, not_estimable
 from calibration.statistics.intervals import (
     MINIMUM_UNITS,
     NO_VARIANCE,
     NO_VARIATION,
-    beta_quantile,
-    clipped,
-    t_quantile,
+    exact_limits,
+    logit_interval,
+    t_chance,
+    t_interval,
     two_sided_t,
     unanimous_interval,
-    unseen_share_bound,
 )
 from calibration.statistics.validation import (
     FloatArray,
@@ -29,7 +27,9 @@ from calibration.statistics.validation import (
     validated_weights,
 )
 
-MEAN, BY_TASK, EXACT = "mean, t", "mean, cluster-linearised t", "mean, exact bound"
+MEAN, BY_TASK, ALIKE = "mean, t", "mean, cluster-linearised t", "mean, exact bound"
+
+HUMAN = "human labels only"
 
 
 # A variance below this share of its terms is rounding error of the sums.
@@ -98,8 +98,7 @@ def clustered_share(
     """
     if hits.shape != of.shape or hits.ndim != 1:
         raise ValueError(f"hits and of must have one shape, got {hits.shape!r} and {of.shape!r}")
-    if not 0 < confidence_level < 1:
-        raise ValueError(f"confidence_level must be in (0, 1), got {confidence_level!r}")
+    check_confidence_level(confidence_level)
     method = f"exact limits at the effective number, over {noun} (Korn and Graubard)"
     inside = of > 0
     entering = int(inside.sum())
@@ -179,8 +178,14 @@ def clustered_mean(
     variance, freedom = _variance((sums - mean * of)[inside] / of.sum(), _strata(stratum, inside))
     low, high = (2 * end - 1 for end in half.interval)
     if variance >= NO_VARIANCE:
-        reach = t_quantile((1 + confidence_level) / 2, freedom) * float(np.sqrt(variance))
-        low, high = max(-1.0, mean - reach), min(1.0, mean + reach)
+        low, high = t_interval(
+            mean,
+            sqrt(variance),
+            df=freedom,
+            confidence_level=confidence_level,
+            lowest=-1.0,
+            highest=1.0,
+        )
     return Estimate(
         value=mean,
         interval=(low, high),
@@ -188,20 +193,6 @@ def clustered_mean(
         method=method,
         confidence_level=confidence_level,
     )
-
-
-def exact_limits(share: float, n: float, confidence_level: float) -> tuple[float, float]:
-    """Return the exact limits of a share of `n` trials, which need not be a whole number.
-
-    Examples
-    --------
-    >>> exact_limits(0.5, 10, 0.95)
-    (0.18709, 0.81291)
-    """
-    tail = (1 - confidence_level) / 2
-    low = 0.0 if share <= 0 else beta_quantile(tail, n * share, n * (1 - share) + 1)
-    high = 1.0 if share >= 1 else beta_quantile(1 - tail, n * share + 1, n * (1 - share))
-    return low, high
 
 
 def _strata(stratum: IntArray | None, inside: NDArray[np.bool_]) -> IntArray:
@@ -227,9 +218,82 @@ def _variance(influence: FloatArray, stratum: IntArray) -> tuple[float, float]:
 
 def _shrunk(n: int, freedom: float, confidence_level: float) -> float:
     """Return what the effective number loses, because the variance is itself estimated."""
-    tail = (1 + confidence_level) / 2
-    known, estimated = (t_quantile(tail, df) for df in (float(max(1, n - 1)), freedom))
+    known, estimated = (two_sided_t(confidence_level, df) for df in (max(1, n - 1), freedom))
     return (known / estimated) ** 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HajekMean:
+    """A weighted mean with its linearised variance.
+
+    Parameters
+    ----------
+    value, variance : float
+    units : int
+        What is independent: clusters, or values where none repeats.
+    clustered : bool
+        Whether values of one cluster were summed up.
+    """
+
+    value: float
+    variance: float
+    units: int
+    clustered: bool
+
+    @property
+    def se(self) -> float:
+        """The standard error."""
+        return sqrt(self.variance)
+
+
+def hajek_mean(
+    values: FloatArray,
+    *,
+    weights: FloatArray | None = None,
+    clusters: NDArray[np.generic] | None = None,
+) -> HajekMean:
+    """Return the mean of a probability sample, values of one cluster kept together.
+
+    Parameters
+    ----------
+    values : float array, shape (n,)
+        At least one.
+    weights : float array, shape (n,), optional
+        Inverse inclusion probabilities.
+    clusters : array, shape (n,), optional
+        What a value belongs to, for instance its task.
+
+    Raises
+    ------
+    ValueError
+        If shapes differ or a weight is not positive and finite.
+
+    Notes
+    -----
+    Variance: G / (G - 1) times the sum over the G units of their squared influence, an influence
+    being the sum of w (value - mean) / sum w.
+
+    References
+    ----------
+    Cochran (1977), Sampling Techniques, 3rd ed., section 6.3: the ratio of two totals.
+
+    Examples
+    --------
+    Of 0, 0, 1, 1 the variance of the mean is 1/3 by 4:
+
+    >>> found = hajek_mean(np.array([0.0, 0.0, 1.0, 1.0]))
+    >>> found.value, found.variance, found.units
+    (0.5, 0.08333, 4)
+    """
+    weight = validated_weights(weights, values.size)
+    index = cluster_indices(clusters, values.size)
+    value = float(weight @ values / weight.sum())
+    influence = weight * (values - value) / weight.sum()
+    if index is not None:
+        influence = np.bincount(index, weights=influence)
+    units = influence.size
+    variance = units / (units - 1) * float(influence @ influence) if units > 1 else 0.0
+    return HajekMean(value=value, variance=variance, units=units, clustered=index is not None)
 
 
 def human_only(
@@ -258,8 +322,9 @@ def human_only(
     Returns
     -------
     Estimate
-        Mean with a t interval on n - 1 (or clusters - 1) df, cut to [0, 1]. If all scores are
-        equal the interval is the exact bound and the status says so.
+        Hajek mean with limits on the logit scale, t with n - 1 (or clusters - 1) df. If all
+        scores are equal the interval is the exact bound and the status says so. No interval from
+        fewer than 5 tasks that repeat.
 
     Raises
     ------
@@ -270,37 +335,38 @@ def human_only(
     --------
     Mean 0.5; the standard error is s / sqrt(4) = 0.2887, t with 3 df 3.182:
 
-    >>> human_only(np.array([0.0, 0.0, 1.0, 1.0])).se
+    >>> found = human_only(np.array([0.0, 0.0, 1.0, 1.0]))
+    >>> found.se
     0.28868
+
+    The logit of 1/2 is 0, and .2887 there is 1.1547: 1 / (1 + exp(+-3.1824 x 1.1547)).
+
+    >>> found.interval
+    (0.02472, 0.97528)
     """
     check_confidence_level(confidence_level)
     array = validated_scores(scores)
-    n = array.size
-    method = "human labels only, t"
+    n, method = array.size, f"{HUMAN}, logit t"
     if n < 2:
         why = f"{n} labelled traces: at least two are needed"
         return not_estimable(why, method=method, n=n, confidence_level=confidence_level)
-    weight = validated_weights(weights, n)
-    index = cluster_indices(clusters, n)
-    value = float(weight @ array / weight.sum())
-    influence = weight * (array - value) / weight.sum()
-    if index is not None:
-        influence = np.bincount(index, weights=influence)
-        method = "human labels only, cluster-linearised t"
-    units = influence.size
-    variance = units / (units - 1) * float(influence @ influence) if units > 1 else 0.0
-    interval: tuple[float, float] | None
-    if index is not None and units < MINIMUM_UNITS:
-        status, interval, se = f"no interval: {units} tasks, at least 5 are needed", None, None
-    elif variance < NO_VARIANCE:
-        status, method, se = NO_VARIATION, "human labels only, exact bound", None
-        interval = unanimous_interval(value, units, confidence_level=confidence_level)
+    mean = hajek_mean(array, weights=weights, clusters=clusters)
+    se: float | None = None
+    interval: tuple[float, float] | None = None
+    if mean.clustered:
+        method = f"{HUMAN}, cluster-linearised logit t"
+    if mean.clustered and mean.units < MINIMUM_UNITS:
+        status = f"no interval: {mean.units} tasks, at least {MINIMUM_UNITS} are needed"
+    elif mean.variance < NO_VARIANCE:
+        status, method = NO_VARIATION, f"{HUMAN}, exact bound"
+        interval = unanimous_interval(mean.value, mean.units, confidence_level=confidence_level)
     else:
-        status, se = "ok", float(np.sqrt(variance))
-        reach = two_sided_t(confidence_level, units - 1) * se
-        interval = clipped(value - reach, value + reach)
+        status, se = OK, mean.se
+        interval = logit_interval(
+            mean.value, se, df=mean.units - 1, confidence_level=confidence_level
+        )
     return Estimate(
-        value=value,
+        value=mean.value,
         interval=interval,
         n=n,
         method=method,
@@ -323,36 +389,6 @@ class MeanAgainstZero:
 
     estimate: Estimate
     p_value: float | None
-
-
-def wilson_share(
-    successes: float, n: float, *, nothing: str, confidence_level: float = 0.95
-) -> Estimate:
-    """Estimate a share with its Wilson interval; counts may be fractional (effective).
-
-    Parameters
-    ----------
-    successes, n : float
-        Traces that count, and all of them.
-    nothing : str
-        What to say, and what would help, when there are none.
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
-
-    Examples
-    --------
-    >>> wilson_share(8, 10, nothing="no traces: label some").value
-    0.8
-    """
-    if n <= 0:
-        return not_estimable(nothing, method="wilson", confidence_level=confidence_level)
-    return Estimate(
-        value=float(successes / n),
-        interval=wilson_interval(successes, n, confidence_level=confidence_level),
-        n=round(n),
-        method="wilson",
-        confidence_level=confidence_level,
-    )
 
 
 def mean_against_zero(
@@ -416,33 +452,31 @@ def mean_against_zero(
         raise ValueError(
             f"values must be in [{lowest}, {highest}], got {array.min()!r} to {array.max()!r}"
         )
-    weight = validated_weights(None if weights is None else np.asarray(weights), n)
-    index = cluster_indices(clusters, n)
-    value = float(weight @ array / weight.sum())
-    influence = weight * (array - value) / weight.sum()
-    method = MEAN
-    if index is not None:
-        influence, method = np.bincount(index, weights=influence), BY_TASK
-    units = influence.size
-    variance = units / (units - 1) * float(influence @ influence) if units > 1 else 0.0
-    status, se, interval, p_value = OK, None, None, None
+    mean = hajek_mean(
+        array, weights=None if weights is None else np.asarray(weights), clusters=clusters
+    )
+    method, status = BY_TASK if mean.clustered else MEAN, OK
+    se, interval, p_value = None, None, None
     if n == 1:
         status = "no interval: one trace, at least two are needed"
-    elif index is not None and units < MINIMUM_UNITS:
-        status = f"no interval: {units} tasks, at least {MINIMUM_UNITS} are needed"
-    elif variance < NO_VARIANCE:
-        method, status = EXACT, NO_VARIATION
-        share = unseen_share_bound(units, confidence_level=confidence_level)
-        kept = value * (1 - share)
-        interval = max(lowest, kept + lowest * share), min(highest, kept + highest * share)
+    elif mean.clustered and mean.units < MINIMUM_UNITS:
+        status = f"no interval: {mean.units} tasks, at least {MINIMUM_UNITS} are needed"
+    elif mean.variance < NO_VARIANCE:
+        method, status = ALIKE, NO_VARIATION
+        interval = unanimous_interval(
+            mean.value, mean.units, confidence_level=confidence_level,
+            lowest=lowest, highest=highest,
+        )  # fmt: skip
     else:
-        se = float(np.sqrt(variance))
-        reach = two_sided_t(confidence_level, units - 1) * se
-        interval = max(lowest, value - reach), min(highest, value + reach)
-        p_value = float(2 * stats.t.sf(abs(value) / se, units - 1))
+        se, df = mean.se, mean.units - 1
+        interval = t_interval(
+            mean.value, se, df=df, confidence_level=confidence_level,
+            lowest=lowest, highest=highest,
+        )  # fmt: skip
+        p_value = 2 * t_chance(-abs(mean.value) / se, df)
     return MeanAgainstZero(
         estimate=Estimate(
-            value=value, interval=interval, n=n, method=method,
+            value=mean.value, interval=interval, n=n, method=method,
             confidence_level=confidence_level, status=status, se=se,
         ),
         p_value=p_value,
@@ -540,8 +574,7 @@ def ratio_of_totals(sums: SquareSums, *, confidence_level: float = 0.95) -> Esti
     >>> found.value, found.interval
     (1.5, (1.02252, 2.20046))
     """
-    if not 0 < confidence_level < 1:
-        raise ValueError(f"confidence_level must be in (0, 1), got {confidence_level!r}")
+    check_confidence_level(confidence_level)
     method = "ratio of totals, linearised on the log scale, t"
     if sums.n == 0:
         why = "nothing is known: record it"
@@ -557,7 +590,7 @@ def ratio_of_totals(sums: SquareSums, *, confidence_level: float = 0.95) -> Esti
         status = NO_VARIATION
     else:
         se = sqrt(sums.variance)
-        reach = t_quantile((1 + confidence_level) / 2, sums.n - 1) * se / value
+        reach = two_sided_t(confidence_level, sums.n - 1) * se / value
         interval = value * exp(-reach), value * exp(reach)
     return Estimate(
         value=value,

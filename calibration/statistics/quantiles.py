@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from calibration.statistics.estimate import OK, Estimate, not_estimable
-from calibration.statistics.intervals import MINIMUM_UNITS, beta_quantile
+from calibration.statistics.intervals import MINIMUM_UNITS, exact_limits
 from calibration.statistics.means import SquareSums
 from calibration.statistics.validation import FloatArray
 
@@ -80,7 +80,7 @@ def quantile_estimate(
         return float(values[order][min(place, values.size - 1)])
 
     effective = _effective(q, n, below)
-    low, high = _share_limits(q, effective, confidence_level)
+    low, high = exact_limits(q, effective, confidence_level)
     interval: tuple[float, float] | None = None
     tail = (1 - confidence_level) / 2
     status = f"provisional: no interval, {n:,} runs are too few for the {100 * q:g}th percentile"
@@ -103,13 +103,6 @@ def _effective(q: float, n: int, below: SquareSums | None) -> float:
     if below.n < MINIMUM_UNITS or below.variance == 0:
         return float(below.n)
     return min(float(n), q * (1 - q) / below.variance)
-
-
-def _share_limits(q: float, n: float, confidence_level: float) -> tuple[float, float]:
-    """Return the exact limits of a share of q in n runs."""
-    tail = (1 - confidence_level) / 2
-    low = beta_quantile(tail, n * q, n * (1 - q) + 1)
-    return low, beta_quantile(1 - tail, n * q + 1, n * (1 - q))
 
 
 def limits_of_bins(
@@ -139,7 +132,7 @@ def limits_of_bins(
     tail = (1 - confidence_level) / 2
     if effective <= 0 or q**effective > tail or (1 - q) ** effective > tail:
         return None
-    low, high = _share_limits(q, effective, confidence_level)
+    low, high = exact_limits(q, effective, confidence_level)
     return _at_share(bins, low), _at_share(bins, high)
 
 

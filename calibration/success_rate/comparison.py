@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import hypot, sqrt
+from math import sqrt
 from typing import Literal
 
 import numpy as np
@@ -14,10 +14,16 @@ from calibration.statistics.intervals import (
     MINIMUM_UNITS,
     NO_VARIANCE,
     NO_VARIATION,
+    added_reach,
     normal_chance,
     normal_quantile,
     t_chance,
+    t_interval,
     t_quantile,
+    two_sided_t,
+    two_sided_z,
+    unanimous_interval,
+    zero_event_upper_bound,
 )
 from calibration.statistics.validation import FloatArray, IntArray
 from calibration.success_rate.rate import AgentSuccessRate, rate_of_counts
@@ -290,34 +296,37 @@ def _gains(found: Resampled, top: str, bottom: str) -> FloatArray | None:
     return None if after is None or before is None else after - before
 
 
-def _clipped(low: float, high: float) -> tuple[float, float]:
-    return max(-1.0, low), min(1.0, high)
-
-
 def _alike(value: float, n: int, level: float, power: float, null: float) -> _Limits:
     """Bound the share of units that may differ from the others, by anything in [-1, 1]."""
-    share = 1 - ((1 - level) / 2) ** (1 / n)
-    one_sided = 1 - (1 - level) ** (1 / n)
+    # Of a one-sided limit the other tail is as large.
+    interval, one_sided = (
+        unanimous_interval(value, n, confidence_level=of, lowest=-1.0)
+        for of in (level, 2 * level - 1)
+    )
     p_value = 1.0
     if null != value:
         needed = (null - value) / ((1 if null > value else -1) - value)
         p_value = min(1.0, 2 * float((1 - needed) ** n))
     seen = 1 - (1 - power) ** (1 / n)
     return _Limits(
-        interval=(value * (1 - share) - share, value * (1 - share) + share),
-        one_sided=(value * (1 - one_sided) - one_sided, value * (1 - one_sided) + one_sided),
+        interval=interval,
+        one_sided=one_sided,
         p_value=p_value,
-        minimum_detectable=min(1.0, share + seen),
+        minimum_detectable=min(1.0, zero_event_upper_bound(n, confidence_level=level) + seen),
     )
 
 
 def _by_t(
     value: float, se: float, freedom: float, level: float, power: float, null: float
 ) -> _Limits:
-    reach, one_sided = t_quantile((1 + level) / 2, freedom) * se, t_quantile(level, freedom) * se
+    reach = two_sided_t(level, freedom) * se
+    interval, one_sided = (
+        t_interval(value, se, df=freedom, confidence_level=of, lowest=-1.0, highest=1.0)
+        for of in (level, 2 * level - 1)
+    )
     return _Limits(
-        interval=_clipped(value - reach, value + reach),
-        one_sided=_clipped(value - one_sided, value + one_sided),
+        interval=interval,
+        one_sided=one_sided,
         p_value=2 * t_chance(-abs(value - null) / se, freedom) if se > 0 else float(value == null),
         minimum_detectable=reach + t_quantile(power, freedom) * se,
     )
@@ -350,15 +359,18 @@ def _by_draws(
 def _added(
     one: Estimate, other: Estimate, value: float, level: float, power: float, null: float
 ) -> _Limits | None:
-    if one.interval is None or other.interval is None or one.value is None or other.value is None:
+    reach = added_reach(other, one)
+    if reach is None:
         return None
-    down = hypot(other.value - other.interval[0], one.interval[1] - one.value)
-    up = hypot(other.interval[1] - other.value, one.value - one.interval[0])
-    z, one_sided = normal_quantile((1 + level) / 2), normal_quantile(level)
+    down, up = reach
+    z, one_sided = two_sided_z(level), normal_quantile(level)
     toward = down if value > null else up
     return _Limits(
-        interval=_clipped(value - down, value + up),
-        one_sided=_clipped(value - down * one_sided / z, value + up * one_sided / z),
+        interval=(max(-1.0, value - down), min(1.0, value + up)),
+        one_sided=(
+            max(-1.0, value - down * one_sided / z),
+            min(1.0, value + up * one_sided / z),
+        ),
         p_value=2 * normal_chance(-z * abs(value - null) / toward) if toward > 0 else 1.0,
         minimum_detectable=(1 + normal_quantile(power) / z) * max(down, up),
     )

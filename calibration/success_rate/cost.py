@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 from calibration.statistics.estimate import Estimate, not_estimable
-from calibration.statistics.intervals import MINIMUM_UNITS, t_quantile
-from calibration.statistics.validation import FloatArray, IntArray
+from calibration.statistics.intervals import MINIMUM_UNITS, two_sided_t
+from calibration.statistics.validation import FloatArray, IntArray, check_confidence_level
 from calibration.success_rate.runs import COMPLETE, RunCounts
 
 METHOD = "total cost over complete runs, linearised on the log scale, t"
@@ -53,8 +53,7 @@ def cost_per_success(
     >>> cost_per_success(count_runs([0, 0, 2, 2], costs=[1.0] * 4, ceilings=2.0)).value
     2.0
     """
-    if not 0 < confidence_level < 1:
-        raise ValueError(f"confidence_level must be in (0, 1), got {confidence_level!r}")
+    check_confidence_level(confidence_level)
     rows = counts.where(counts.known if costed is None else costed > 0)
     if costed is not None:
         rows = replace(rows, runs=costed[costed > 0])
@@ -75,7 +74,7 @@ def cost_per_success(
         status = "not_estimable: no interval without the squares of the costs: count them too"
     elif value > 0:
         se = float(np.sqrt(variance))
-        reach = t_quantile((1 + confidence_level) / 2, n - 1) * se / value
+        reach = two_sided_t(confidence_level, n - 1) * se / value
         limits = value * float(np.exp(-reach)), value * float(np.exp(reach))
     return Estimate(
         value=value,

@@ -10,7 +10,7 @@ from scipy import special
 
 from calibration.statistics.estimate import Estimate, not_estimable
 from calibration.statistics.intervals import MINIMUM_UNITS, NO_VARIATION
-from calibration.statistics.validation import FloatArray, IntArray
+from calibration.statistics.validation import FloatArray, IntArray, check_confidence_level
 from calibration.success_rate.resampling import ratio_estimates
 
 COMPLETE, PARTIAL_PLUS = 0, 1
@@ -523,8 +523,7 @@ def _of_task(
 
 
 def _check_level(confidence_level: float) -> None:
-    if not 0 < confidence_level < 1:
-        raise ValueError(f"confidence_level must be in (0, 1), got {confidence_level!r}")
+    check_confidence_level(confidence_level)
 
 
 Band = Literal["reliable", "inconsistent", "needs improvement", "mixed"]

@@ -6,7 +6,6 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from calibration.records import OUTCOMES
 from calibration.statistics.estimate import OK, Estimate, not_estimable
@@ -17,9 +16,12 @@ from calibration.statistics.intervals import (
     normal_chance,
     normal_quantile,
     t_chance,
+    t_interval,
     t_quantile,
+    unanimous_interval,
 )
-from calibration.statistics.validation import FloatArray, IntArray
+from calibration.statistics.resampling import bca_shares, bias_and_skew, resampled_sums
+from calibration.statistics.validation import FloatArray, IntArray, check_confidence_level
 from calibration.success_rate.runs import ABANDONED, RunCounts, condensed
 
 RUNS, TASKS = "runs", "tasks"
@@ -34,9 +36,6 @@ MOST_TASKS, FEWEST_GROUPS = 5_000, 2_000
 BOOTSTRAP_UNITS = 20
 
 UNDEFINED_DRAWS = "no interval: some resamples hold no run of this kind; add runs"
-
-# Resamples are drawn in blocks of about this many counts, to bound memory.
-BLOCK = 4_000_000
 
 # A multinomial costs per cell what an index costs per unit, times this.
 INDEXED = 6
@@ -380,12 +379,14 @@ class Resampled:
             )
         elif variance < NO_VARIANCE:
             status, method = NO_VARIATION, f"exact bound over {entering:,} {units.noun}"
-            limits = _unanimous(value, entering * units.effective_share, level)
+            known = entering * units.effective_share
+            limits = unanimous_interval(value, known, confidence_level=level)
         elif entering < BOOTSTRAP_UNITS or draws is None:
             se = float(np.sqrt(variance))
             freedom = max(1, entering - np.unique(units.stratum).size)
-            reach = t_quantile((1 + level) / 2, freedom) * se
-            limits = max(0.0, value - reach), min(1.0, value + reach)
+            limits = t_interval(
+                value, se, df=freedom, confidence_level=level, lowest=0.0, highest=1.0
+            )
         elif np.isnan(draws).any():
             status = UNDEFINED_DRAWS
         else:
@@ -425,8 +426,7 @@ class Resampled:
         ends: FloatArray = np.array([tail, 1 - tail])
         if self.interval == "bca":
             shift, skew = self._bca(draws, value, influence)
-            z = shift + special.ndtri(ends)
-            ends = special.ndtr(shift + z / (1 - skew * z))
+            ends = bca_shares(ends, shift, skew)
         low, high = np.quantile(draws, ends)
         return float(low), float(high)
 
@@ -462,14 +462,8 @@ class Resampled:
 
     def _bca(self, draws: FloatArray, value: float, influence: FloatArray) -> tuple[float, float]:
         """Return the bias correction and the acceleration."""
-        # Draws equal to the value up to rounding of sums count as ties.
-        ties = np.isclose(draws, value, rtol=0, atol=1e-12)
-        below = np.mean((draws < value) & ~ties) + np.mean(ties) / 2
-        shift = normal_quantile(float(np.clip(below, 1 / draws.size, 1 - 1 / draws.size)))
         centred = influence - stratum_means(influence, self.units)
-        multiplicity = self.units.multiplicity
-        second, third = float(multiplicity @ centred**2), float(multiplicity @ centred**3)
-        return shift, third / (6 * second**1.5)
+        return bias_and_skew(draws, value, centred, self.units.multiplicity)
 
 
 def resample(
@@ -520,8 +514,7 @@ def resample(
     >>> resample(units_of(count_runs([0] * 30), rng=rng), rng=rng).ratio("score").interval
     (0.88430, 1.0)
     """
-    if not 0 < confidence_level < 1:
-        raise ValueError(f"confidence_level must be in (0, 1), got {confidence_level!r}")
+    check_confidence_level(confidence_level)
     if n_resamples < 1:
         raise ValueError(f"n_resamples must be at least 1, got {n_resamples!r}")
     if interval not in ("percentile", "bca"):
@@ -541,32 +534,11 @@ def _drawn(units: Units, n_resamples: int, rng: np.random.Generator) -> FloatArr
     for stratum in np.unique(units.stratum).tolist():
         rows = np.flatnonzero(units.stratum == stratum)
         multiplicity = units.multiplicity[rows]
-        size = int(multiplicity.sum())
-        indexed = size <= INDEXED * rows.size
-        owner = np.repeat(np.arange(rows.size), multiplicity) if indexed else None
-        block = max(1, BLOCK // (size if indexed else rows.size))
-        for start in range(0, n_resamples, block):
-            stop = min(n_resamples, start + block)
-            if owner is not None:
-                counts = _counted(owner, rows.size, stop - start, rng)
-            else:
-                counts = rng.multinomial(size, multiplicity / size, size=stop - start)
-            sums[start:stop] += counts.astype(np.float64) @ units.sums[rows]
+        sums += resampled_sums(
+            units.sums[rows], multiplicity, n_resamples=n_resamples, rng=rng,
+            one_by_one=multiplicity.sum() <= INDEXED * rows.size,
+        )  # fmt: skip
     return sums
-
-
-def _counted(owner: IntArray, n_units: int, n_resamples: int, rng: np.random.Generator) -> IntArray:
-    """Return multinomial counts drawn one by one: faster where few units are equal."""
-    drawn = rng.integers(0, owner.size, size=(n_resamples, owner.size))
-    place = owner[drawn] + np.arange(n_resamples)[:, None] * n_units
-    counts = np.bincount(place.ravel(), minlength=n_resamples * n_units)
-    return counts.reshape(n_resamples, n_units).astype(np.int64)
-
-
-def _unanimous(value: float, n: float, confidence_level: float) -> tuple[float, float]:
-    """Return the exact bound: at most this share of units can differ, lying anywhere in [0, 1]."""
-    share = 1 - ((1 - confidence_level) / 2) ** (1 / n)
-    return max(0.0, value * (1 - share)), min(1.0, value * (1 - share) + share)
 
 
 def ratio_estimates(

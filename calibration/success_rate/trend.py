@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 
 import numpy as np
+from scipy import special
 
 from calibration.statistics.estimate import OK, Estimate, not_estimable
 from calibration.statistics.intervals import (
@@ -13,8 +14,10 @@ from calibration.statistics.intervals import (
     NO_VARIATION,
     f_chance_above,
     normal_chance,
-    normal_quantile,
+    t_interval,
     t_quantile,
+    two_sided_t,
+    two_sided_z,
 )
 from calibration.statistics.validation import BoolArray, FloatArray, IntArray
 from calibration.success_rate.comparison import benjamini_hochberg
@@ -60,11 +63,11 @@ class Expectation:
     value : float
         Their random-effects mean.
     interval : tuple of float
-        Prediction interval of the value of this week, given its own standard error.
+        Prediction interval of the value of this week, given its own standard error; inside [0, 1].
     n_weeks : int
         Weeks behind it.
     between : float
-        Standard deviation between weeks that sampling does not explain.
+        Standard deviation between weeks that sampling does not explain, at `value`.
     anomaly : bool
         Whether the week lies outside.
     """
@@ -79,12 +82,11 @@ class Expectation:
 def expectation(
     values: FloatArray,
     standard_errors: FloatArray,
-    value: float,
-    standard_error: float,
+    sizes: FloatArray,
     *,
     level: float = ANOMALY_LEVEL,
 ) -> Expectation | None:
-    """Compare a value with those before it.
+    """Compare a rate with those of the weeks before it, on the logit scale.
 
     Weeks are independent, and their true values scatter around one mean. Where the same tasks run
     every week the values share what the tasks have in common, and the rule alarms less often than
@@ -92,10 +94,10 @@ def expectation(
 
     Parameters
     ----------
-    values, standard_errors : float array, shape (n_weeks,)
-        The weeks before.
-    value, standard_error : float
-        The week to judge.
+    values, standard_errors : float array, shape (n_weeks + 1,)
+        Rates in [0, 1]: the weeks before, and last the week to judge.
+    sizes : float array, shape (n_weeks + 1,)
+        Independent runs or tasks of each; used where a rate is 0 or 1.
     level : float, default 0.99
         Of the prediction interval.
 
@@ -103,6 +105,11 @@ def expectation(
     -------
     Expectation or None
         None with fewer than 6 weeks before.
+
+    Notes
+    -----
+    A rate v of effective size m = v (1 - v) / SE^2 enters as logit((v m + .5) / (m + 1)), so that
+    a week of 0 or 1 has a place on the scale.
 
     References
     ----------
@@ -113,26 +120,55 @@ def expectation(
 
     Examples
     --------
-    Eight weeks at .60 with a standard error of .01, then .70: the limit is t(6) x sqrt(9 / 8) x .01
-    away.
+    Eight weeks at .5 with a standard error of .01, then .6: a week is worth 2,500 runs, so the
+    error is .04 there, and .0417 for the last; the limits are 0 -+ t(6) x sqrt(.04^2 / 8 +
+    .0417^2) = .1631 on the logit scale.
 
-    >>> found = expectation(np.full(8, 0.6), np.full(8, 0.01), 0.7, 0.01)
+    >>> found = expectation(np.append(np.full(8, 0.5), 0.6), np.full(9, 0.01), np.full(9, 2500))
     >>> found.interval, found.anomaly
-    ((0.5607, 0.6393), True)
+    ((0.45931, 0.54069), True)
     """
-    if values.size < FEWEST:
+    if values.size <= FEWEST:
         return None
-    mean, between, reach = _predicted(
-        values[None, :], standard_errors, np.array([standard_error]), level
+    logits, errors = on_logit_scale(values, standard_errors, sizes)
+    mean, between, reach = (
+        float(part[0]) for part in _predicted(logits[None, :-1], errors[:-1], errors[[-1]], level)
     )
-    low, high = float(mean[0] - reach[0]), float(mean[0] + reach[0])
+    low, high = float(special.expit(mean - reach)), float(special.expit(mean + reach))
+    centre, value = float(special.expit(mean)), float(values[-1])
+    anomaly = abs(float(logits[-1]) - mean) > reach
+    if not anomaly:
+        # A week of 0 or 1 is judged by its place on the scale.
+        low, high = min(low, value), max(high, value)
     return Expectation(
-        value=float(mean[0]),
+        value=centre,
         interval=(low, high),
-        n_weeks=int(values.size),
-        between=float(np.sqrt(between[0])),
-        anomaly=not low <= value <= high,
+        n_weeks=int(values.size) - 1,
+        between=float(np.sqrt(between)) * centre * (1 - centre),
+        anomaly=anomaly,
     )
+
+
+def on_logit_scale(
+    values: FloatArray, standard_errors: FloatArray, sizes: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return rates and their standard errors on the logit scale, NaN where there is no error.
+
+    As `expectation` describes.
+
+    Examples
+    --------
+    All of 20 runs: logit(20.5 / 21) = log(41), and 1 / sqrt(20 x 20.5 x .5 / 21^2):
+
+    >>> logits, errors = on_logit_scale(np.ones(1), np.full(1, 0.04), np.full(1, 20.0))
+    >>> round(float(logits[0]), 4), round(float(errors[0]), 4)
+    (3.7136, 1.4667)
+    """
+    spread = values * (1 - values)
+    size = np.where(spread > 0, spread / standard_errors**2, sizes)
+    size = np.where(np.isfinite(standard_errors), size, np.nan)
+    inside = (values * size + 0.5) / (size + 1)
+    return special.logit(inside), 1 / np.sqrt(size * inside * (1 - inside))
 
 
 def _predicted(
@@ -148,8 +184,11 @@ def _predicted(
     weights = 1 / (standard_errors**2 + between[:, None])
     sums = weights.sum(axis=1)
     mean = (weights * values).sum(axis=1) / sums
-    t = t_quantile((1 + level) / 2, n_weeks - 2)
-    return mean, between, t * np.sqrt(between + standard_error**2 + 1 / sums)
+    return (
+        mean,
+        between,
+        two_sided_t(level, n_weeks - 2) * np.sqrt(between + standard_error**2 + 1 / sums),
+    )
 
 
 def false_alarm_rate(
@@ -162,12 +201,12 @@ def false_alarm_rate(
 ) -> float | None:
     """Return how often the rule calls a week an anomaly when nothing has changed.
 
-    By simulation of normal weekly values with these standard errors around one mean.
+    By simulation of weekly values that are normal on the logit scale, around one mean.
 
     Parameters
     ----------
     standard_errors : float array, shape (n_weeks,)
-        Of the weeks, oldest first; NaN for a week that was not judged.
+        Of the weeks, on the logit scale, oldest first; NaN for a week that was not judged.
     rng : numpy.random.Generator
         Source of the simulated weeks.
     between : float, default 0
@@ -336,8 +375,7 @@ def _gathered(weeks: list[tuple[Resampled, str, str]]) -> WeekDraws:
             errors[i] = np.nan
         elif estimate.se is None and estimate.half_width is not None:
             # Equal runs are no proof of a rate without error.
-            level = (1 + estimate.confidence_level) / 2
-            errors[i] = estimate.half_width / normal_quantile(level)
+            errors[i] = estimate.half_width / two_sided_z(estimate.confidence_level)
             covariance[i, i] = errors[i] ** 2
     first = weeks[0][0]
     draws = [found.ratio_draws(top, bottom) for found, top, bottom in weeks]
@@ -492,6 +530,7 @@ def weekly_series(
     place = [seen.index(name) if name in seen else None for name in names]
     errors = np.array([np.nan if i is None else drawn.errors[i] for i in place])
     values = np.array([np.nan if i is None else drawn.values[i] for i in place])
+    units = np.array([0 if i is None else drawn.entering[i] for i in place], dtype=np.float64)
     n_runs = np.bincount(labels.codes[labels.codes >= 0], weights=runs[labels.codes >= 0])
     sizes = {name: int(n_runs[labels.names.index(name)]) for name in seen}
     empty = not_estimable(
@@ -503,14 +542,14 @@ def weekly_series(
             n=sizes.get(name, 0),
             rate=empty if i is None else drawn.estimates[i],
             rolling=_rolling(drawn, names, place, at, pooled),
-            expected=_expected(values, errors, at),
+            expected=_expected(values, errors, units, at),
         )
         for at, (name, i) in enumerate(zip(names, place, strict=True))
     )
     return WeeklySeries(
         weeks=weeks,
         n_without_week=without,
-        false_alarm_rate=false_alarm_rate(errors, rng=rng),
+        false_alarm_rate=false_alarm_rate(on_logit_scale(values, errors, units)[1], rng=rng),
         pooled=pooled,
     )
 
@@ -542,11 +581,13 @@ def calendar(first: str, last: str) -> tuple[str, ...]:
     return tuple(weeks)
 
 
-def _expected(values: FloatArray, errors: FloatArray, at: int) -> Expectation | None:
+def _expected(
+    values: FloatArray, errors: FloatArray, units: FloatArray, at: int
+) -> Expectation | None:
     if not np.isfinite(errors[at]):
         return None
-    before = weeks_before(np.isfinite(errors), at)
-    return expectation(values[before], errors[before], float(values[at]), float(errors[at]))
+    weeks = np.append(weeks_before(np.isfinite(errors), at), at)
+    return expectation(values[weeks], errors[weeks], units[weeks])
 
 
 def _rolling(
@@ -587,8 +628,8 @@ def _rolling(
     if draws is None or steady or fewest < BOOTSTRAP_UNITS or np.isnan(draws).any():
         parts = (weights * drawn.errors[inside]) ** 2
         freedom = parts.sum() ** 2 / (parts**2 / (drawn.entering[inside] - 1)).sum()
-        reach = t_quantile((1 + level) / 2, freedom) * se
-        limits, method = (max(0.0, value - reach), min(1.0, value + reach)), f"{kind}, t"
+        limits = t_interval(value, se, df=freedom, confidence_level=level, lowest=0.0, highest=1.0)
+        method = f"{kind}, t"
     else:
         tail = (1 - level) / 2
         if drawn.noun == TASKS:

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from calibration.agreement.coefficients import (
-    BELOW_THE_SCALE,
     BRENNAN_PREDIGER,
     FLEISS_KAPPA,
     GWET_AC,
@@ -22,6 +21,7 @@ from calibration.agreement.coefficients import (
 )
 from calibration.agreement.inference import GWET, gwet_conger, gwet_interval, linearised_se
 from calibration.agreement.ratings import count_patterns
+from calibration.statistics.intervals import BELOW_THE_SCALE
 from calibration.statistics.validation import FloatArray
 from tests.agreement.golden import codes_of, entries, weights_of
 

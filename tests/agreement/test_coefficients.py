@@ -1,92 +1,22 @@
 """Percent agreement, alpha and specific agreement: hand-made, outside and invariant values."""
 
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from calibration.agreement.coefficients import (
+    GWET_AC,
+    KRIPPENDORFF_ALPHA,
+    PERCENT_AGREEMENT,
     agreement,
-    gwet_ac1,
-    krippendorff_alpha,
-    percent_agreement,
+    estimate,
     specific_agreement,
 )
-from calibration.agreement.ratings import CountPatterns, count_patterns, patterns_from_counts
-
-GOLDEN = json.loads(
-    (Path(__file__).parents[1] / "golden" / "agreement.json").read_text(encoding="utf-8")
-)
-
-CODES = NDArray[np.int64]
-
-
-def codes_of(entry: dict[str, Any]) -> tuple[CODES, int]:
-    """Return (n_items, n_raters) codes of a golden entry of ratings (raters x items)."""
-    flat = [value for row in entry["data"] for value in row if value is not None]
-    names = entry["categories"] or sorted(set(flat))
-    position = {name: k for k, name in enumerate(names)}
-    table = [[-1 if v is None else position[v] for v in row] for row in entry["data"]]
-    return np.array(table, dtype=np.int64).T, max(2, len(names))
-
-
-def patterns_of(entry: dict[str, Any]) -> CountPatterns:
-    if entry["data_kind"] == "ratings_raters_x_items":
-        codes, n_classes = codes_of(entry)
-        return count_patterns(codes, n_classes=n_classes)
-    data = np.array(entry["data"], dtype=np.int64)
-    if entry["data_kind"] == "counts_items_x_categories":
-        return patterns_from_counts(data)
-    first, second = np.nonzero(data)
-    eye = np.eye(data.shape[0], dtype=np.int64)
-    return patterns_from_counts(np.repeat(eye[first] + eye[second], data[first, second], axis=0))
-
-
-def golden(*coefficients: str) -> list[Any]:
-    return [
-        pytest.param(e, id=e["name"])
-        for e in GOLDEN
-        if e["coefficient"] in coefficients
-        and e["expected"] is not None
-        and e["weights"] in ("identity", "krippendorff_nominal")
-    ]
-
-
-@pytest.mark.parametrize("entry", golden("krippendorff_alpha", "krippendorff_alpha_at_node"))
-def test_alpha_equals_outside_value(entry: dict[str, Any]) -> None:
-    estimate = krippendorff_alpha(patterns_of(entry))
-    assert estimate.value == pytest.approx(entry["expected"], abs=entry["tolerance"])
-
-
-@pytest.mark.parametrize("entry", golden("percent_agreement"))
-def test_percent_agreement_equals_outside_value(entry: dict[str, Any]) -> None:
-    patterns = patterns_of(entry)
-    estimate = percent_agreement(patterns)
-    assert estimate.value == pytest.approx(entry["expected"], abs=entry["tolerance"])
-    # The published standard error takes items rated once into n; without them the two coincide.
-    if (
-        entry.get("se_method") == "gwet_linearised"
-        and patterns.pairable().n_items == patterns.n_items
-    ):
-        assert estimate.se == pytest.approx(entry["se"], abs=1e-6)
-
-
-@pytest.mark.parametrize("entry", golden("gwet_ac", "gwet_ac_at_node"))
-def test_ac1_equals_outside_value(entry: dict[str, Any]) -> None:
-    patterns = patterns_of(entry)
-    estimate = gwet_ac1(patterns)
-    assert estimate.value == pytest.approx(entry["expected"], abs=entry["tolerance"])
-    # Gwet's standard error takes n' as fixed; without items rated once it is the linearised one.
-    outside = entry.get("se_infinitesimal_jackknife") or (
-        entry["se"] if patterns.pairable().n_items == patterns.n_items else None
-    )
-    if outside is not None:
-        assert estimate.se == pytest.approx(outside, rel=2.5 / estimate.n)
+from calibration.agreement.ratings import count_patterns
+from tests.agreement.golden import codes_of, entries
 
 
 def test_ac1_jackknife_equals_leaving_out_each_item_with_items_rated_once() -> None:
@@ -96,52 +26,48 @@ def test_ac1_jackknife_equals_leaving_out_each_item_with_items_rated_once() -> N
     n = codes.shape[0]
     values = np.array(
         [
-            gwet_ac1(count_patterns(np.delete(codes, i, axis=0), n_classes=3)).value
+            estimate(GWET_AC, count_patterns(np.delete(codes, i, axis=0), n_classes=3)).value
             for i in range(n)
         ],
         dtype=np.float64,
     )
     by_hand = np.sqrt((n - 1) / n * ((values - values.mean()) ** 2).sum())
-    assert gwet_ac1(count_patterns(codes, n_classes=3)).se == pytest.approx(by_hand)
+    assert estimate(GWET_AC, count_patterns(codes, n_classes=3)).se == pytest.approx(by_hand)
 
 
 def test_ac1_depends_on_the_declared_classes() -> None:
     """Two of three agree: p_e is .5 with two classes, .5 / 4 with five."""
     codes = [[0, 0], [1, 1], [0, 1]]
-    assert gwet_ac1(count_patterns(codes, n_classes=2)).value == pytest.approx(1 / 3)
-    assert gwet_ac1(count_patterns(codes, n_classes=5)).value == pytest.approx(
+    assert estimate(GWET_AC, count_patterns(codes, n_classes=2)).value == pytest.approx(1 / 3)
+    assert estimate(GWET_AC, count_patterns(codes, n_classes=5)).value == pytest.approx(
         (2 / 3 - 1 / 8) / (1 - 1 / 8)
     )
 
 
 def test_ac1_of_one_class_is_one_with_an_exact_lower_limit() -> None:
     """With one class used p_e is 0, so the limit is the share 1 - .025^(1/20) of 20 items."""
-    estimate = gwet_ac1(count_patterns([[0, 0]] * 20, n_classes=5))
-    assert (estimate.value, estimate.status) == (1.0, "no disagreement seen")
-    assert estimate.interval == pytest.approx((0.83157, 1.0), abs=1e-5)
+    found = estimate(GWET_AC, count_patterns([[0, 0]] * 20, n_classes=5))
+    assert (found.value, found.status) == (1.0, "no disagreement seen")
+    assert found.interval == pytest.approx((0.83157, 1.0), abs=1e-5)
 
 
 @pytest.mark.parametrize("codes", [[[-1, -1]], [[0, -1], [-1, 1]]])
 def test_ac1_without_a_second_rating_is_not_estimable(codes: list[list[int]]) -> None:
-    assert gwet_ac1(count_patterns(codes, n_classes=5)).value is None
+    assert estimate(GWET_AC, count_patterns(codes, n_classes=5)).value is None
 
 
-@pytest.mark.parametrize("entry", golden("krippendorff_alpha_jackknife_se"))
+@pytest.mark.parametrize("entry", entries("krippendorff_alpha_jackknife_se"))
 def test_jackknife_se_equals_loop_over_items(entry: dict[str, Any]) -> None:
-    assert krippendorff_alpha(patterns_of(entry)).se == pytest.approx(entry["expected"], abs=1e-7)
+    codes, n_classes = codes_of(entry)
+    found = estimate(KRIPPENDORFF_ALPHA, count_patterns(codes, n_classes=n_classes))
+    assert found.se == pytest.approx(entry["expected"], abs=1e-7)
 
 
-@pytest.mark.parametrize("entry", golden("krippendorff_alpha"))
-def test_jackknife_se_is_near_the_linearised_one(entry: dict[str, Any]) -> None:
-    """The delete-one jackknife and the linearisation agree to O(1/n)."""
-    estimate = krippendorff_alpha(patterns_of(entry))
-    if entry["se"] is not None and estimate.se is not None:
-        assert estimate.se == pytest.approx(entry["se"], rel=2.5 / estimate.n)
-
-
-@pytest.mark.parametrize("entry", golden("specific_agreement_per_category"))
+@pytest.mark.parametrize("entry", entries("specific_agreement_per_category"))
 def test_specific_agreement_equals_outside_value(entry: dict[str, Any]) -> None:
-    values = [e.value for e in specific_agreement(patterns_of(entry))]
+    codes, n_classes = codes_of(entry)
+    patterns = count_patterns(codes, n_classes=n_classes)
+    values = [e.value for e in specific_agreement(patterns)]
     assert values == pytest.approx(entry["expected"], abs=1e-8)
 
 
@@ -150,12 +76,14 @@ def test_jackknife_over_patterns_equals_leaving_out_each_item() -> None:
     codes = codes[(codes >= 0).sum(axis=1) >= 2]
     n = codes.shape[0]
     left_out = [
-        krippendorff_alpha(count_patterns(np.delete(codes, i, axis=0), n_classes=3)).value
+        estimate(KRIPPENDORFF_ALPHA, count_patterns(np.delete(codes, i, axis=0), n_classes=3)).value
         for i in range(n)
     ]
     values = np.array(left_out, dtype=np.float64)
     by_hand = np.sqrt((n - 1) / n * ((values - values.mean()) ** 2).sum())
-    assert krippendorff_alpha(count_patterns(codes, n_classes=3)).se == pytest.approx(by_hand)
+    assert estimate(KRIPPENDORFF_ALPHA, count_patterns(codes, n_classes=3)).se == pytest.approx(
+        by_hand
+    )
 
 
 def test_no_disagreement_has_an_exact_lower_limit() -> None:
@@ -164,10 +92,10 @@ def test_no_disagreement_has_an_exact_lower_limit() -> None:
     At most 1 - .025^(1/20) = .16843 of items disagree; expected disagreement is
     (40^2 - 2 x 20^2) / (40 x 39) = .51282, so alpha is at least 1 - .16843 / .51282 = .67156.
     """
-    estimate = krippendorff_alpha(count_patterns([[0, 0]] * 10 + [[1, 1]] * 10, n_classes=5))
-    assert (estimate.value, estimate.status) == (1.0, "no disagreement seen")
-    assert estimate.interval == pytest.approx((0.67156, 1.0), abs=1e-5)
-    share = percent_agreement(count_patterns([[0, 0]] * 10 + [[1, 1]] * 10, n_classes=5))
+    found = estimate(KRIPPENDORFF_ALPHA, count_patterns([[0, 0]] * 10 + [[1, 1]] * 10, n_classes=5))
+    assert (found.value, found.status) == (1.0, "no disagreement seen")
+    assert found.interval == pytest.approx((0.67156, 1.0), abs=1e-5)
+    share = estimate(PERCENT_AGREEMENT, count_patterns([[0, 0]] * 10 + [[1, 1]] * 10, n_classes=5))
     assert share.status == "no disagreement seen"
     assert share.interval == pytest.approx((0.83157, 1.0), abs=1e-5)
 
@@ -186,10 +114,10 @@ def test_no_disagreement_has_an_exact_lower_limit() -> None:
 def test_degenerate_ratings_have_a_status_and_no_interval(
     codes: list[list[int]], status: str
 ) -> None:
-    estimate = krippendorff_alpha(count_patterns(codes, n_classes=3))
-    assert estimate.status.startswith(status)
-    assert estimate.interval is None
-    assert estimate.value is None or np.isfinite(estimate.value)
+    found = estimate(KRIPPENDORFF_ALPHA, count_patterns(codes, n_classes=3))
+    assert found.status.startswith(status)
+    assert found.interval is None
+    assert found.value is None or np.isfinite(found.value)
 
 
 def test_one_class_leaves_percent_agreement_defined() -> None:
@@ -200,10 +128,10 @@ def test_one_class_leaves_percent_agreement_defined() -> None:
 
 
 def test_items_that_all_disagree_do_not_get_a_zero_length_interval() -> None:
-    estimate = krippendorff_alpha(count_patterns([[0, 1]] * 12, n_classes=2))
-    assert estimate.status == "no variation between items seen"
-    assert estimate.half_width is not None
-    assert estimate.half_width > 0.1
+    found = estimate(KRIPPENDORFF_ALPHA, count_patterns([[0, 1]] * 12, n_classes=2))
+    assert found.status == "no variation between items seen"
+    assert found.half_width is not None
+    assert found.half_width > 0.1
 
 
 def test_empty_table_is_not_estimable() -> None:
@@ -257,11 +185,11 @@ def test_items_rated_once_or_never_change_nothing(codes: list[list[int]]) -> Non
 @given(codes=ratings)
 def test_intervals_hold_the_value_and_stay_in_range(codes: list[list[int]]) -> None:
     result = agreement(codes, n_classes=4)
-    for estimate, lowest in [(result.alpha, -1.0), (result.percent_agreement, 0.0)] + [
+    for found, lowest in [(result.alpha, -1.0), (result.percent_agreement, 0.0)] + [
         (e, 0.0) for e in result.specific
     ]:
-        if estimate.value is not None and estimate.interval is not None:
-            lower, upper = estimate.interval
-            assert lowest <= lower <= estimate.value + 1e-12
-            assert estimate.value - 1e-12 <= upper <= 1.0
+        if found.value is not None and found.interval is not None:
+            lower, upper = found.interval
+            assert lowest <= lower <= found.value + 1e-12
+            assert found.value - 1e-12 <= upper <= 1.0
             assert upper > lower

@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 from calibration.agreement.annotators import leave_one_out
 from calibration.agreement.coefficients import (
     KRIPPENDORFF_ALPHA,
+    PERCENT_AGREEMENT,
     estimate,
-    krippendorff_alpha,
-    percent_agreement,
 )
 from calibration.agreement.ratings import count_patterns, weight_matrix
 
@@ -49,10 +48,10 @@ def test_agreement_with_others_by_hand() -> None:
 def test_alpha_without_is_alpha_of_the_rest_and_the_change_its_difference() -> None:
     codes = simulated(np.random.default_rng(3), 60, (0.9, 0.8, 0.8, 0.2), 0.2)
     found = leave_one_out(codes, n_classes=3)
-    assert found.alpha == krippendorff_alpha(count_patterns(codes, n_classes=3))
+    assert found.alpha == estimate(KRIPPENDORFF_ALPHA, count_patterns(codes, n_classes=3))
     for rater in found.raters:
         rest = count_patterns(np.delete(codes, rater.rater, axis=1), n_classes=3)
-        expected = krippendorff_alpha(rest)
+        expected = estimate(KRIPPENDORFF_ALPHA, rest)
         assert rater.alpha_without.value == pytest.approx(expected.value)
         assert rater.alpha_without.interval == pytest.approx(expected.interval)
         assert rater.alpha_without.n == expected.n
@@ -84,7 +83,8 @@ def test_with_complete_ratings_the_mean_over_raters_is_percent_agreement() -> No
     codes = simulated(np.random.default_rng(5), 40, (0.9, 0.8, 0.6))
     found = leave_one_out(codes, n_classes=3)
     mean = np.mean([r.agreement_with_others.value or 0 for r in found.raters])
-    assert mean == pytest.approx(percent_agreement(count_patterns(codes, n_classes=3)).value)
+    all_of_them = estimate(PERCENT_AGREEMENT, count_patterns(codes, n_classes=3))
+    assert mean == pytest.approx(all_of_them.value)
 
 
 def test_weights_count_in_all_three() -> None:

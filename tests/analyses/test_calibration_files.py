@@ -14,8 +14,8 @@ from calibration.analyses.judge.calibration import (
 from calibration.errors import CalibrationError, InputError
 from calibration.judge_calibration.samples import (
     LabelledSample,
-    cohen_kappa,
     confusion_from_table,
+    judge_quality,
 )
 from calibration.records import OUTCOMES
 from calibration.success_rate.scoring import DEFAULT_CREDIT
@@ -293,7 +293,8 @@ def test_alpha_of_the_judge_is_that_of_two_raters() -> None:
         verdicts=np.array([int(verdict) for *_, verdict in labelled]),
     )
     assert judge_alpha(sample, n_verdicts=4).value == pytest.approx(0.2689081791654123, abs=1e-12)
-    assert cohen_kappa(confusion_from_table(table)).value == pytest.approx(0.27743420616147174)
+    kappa = judge_quality(confusion_from_table(table)).kappa
+    assert kappa.value == pytest.approx(0.27743420616147174)
     none = LabelledSample(human=np.zeros((0, 2)), verdicts=np.zeros(0, dtype=np.int64))
     assert judge_alpha(none, n_verdicts=2).status.startswith("not_estimable")
 

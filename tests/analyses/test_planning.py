@@ -1,5 +1,6 @@
 import json
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from scipy import stats
@@ -20,9 +21,14 @@ def half(new_world: NewWorld) -> World:
     return world
 
 
+def around_a_half(se: float) -> float:
+    """Return the half-width of 100 labels around 1/2, where the logit is 0 and se there 4 se."""
+    return float(1 / (1 + np.exp(-stats.t.ppf(0.975, 99) * 4 * se)) - 0.5)
+
+
 def test_without_labels_the_worst_case_is_planned_and_said(new_world: NewWorld) -> None:
     plan = plan_batch(new_world(n=120).store, n=100)
-    assert plan.human_only == pytest.approx(stats.t.ppf(0.975, 99) * 0.5 / 10)
+    assert plan.human_only == pytest.approx(around_a_half(0.5 / 10))
     assert (plan.n_basis, plan.basis, plan.hours) == (0, None, None)
     assert any("the worst case is assumed" in note for note in plan.notes)
     assert any("the hours are not known" in note for note in plan.notes)
@@ -33,7 +39,7 @@ def test_without_labels_the_worst_case_is_planned_and_said(new_world: NewWorld) 
 def test_the_spread_of_the_labels_there_are_is_used(half: World) -> None:
     plan = plan_batch(half.store, n=100)
     # Half of 60 scores are 1: variance 0.25 x 60 / 59.
-    assert plan.human_only == pytest.approx(stats.t.ppf(0.975, 99) * (0.25 * 60 / 59 / 100) ** 0.5)
+    assert plan.human_only == pytest.approx(around_a_half((0.25 * 60 / 59 / 100) ** 0.5))
     assert (plan.basis, plan.n_basis) == (half.batch_id, 60)
 
 
@@ -107,7 +113,7 @@ def test_the_command_prints_the_plan(half: World) -> None:
     done = CliRunner().invoke(main, words)
     assert done.exit_code == 0, done.output
     assert "100 of 200 traces, 2 labels on 25 % of them: 125 labels" in done.stdout
-    assert "human-only rate   ±.100 expected (95 %)" in done.stdout
+    assert "human-only rate   ±.099 expected (95 %)" in done.stdout
     data = json.loads(CliRunner().invoke(main, [*words, "--json"]).stdout)
     assert data["human_only"] == expected.human_only
     assert data["notes"] == list(expected.notes)

@@ -15,7 +15,7 @@ from calibration.reporting.render_html import html
 from calibration.reporting.render_markdown import markdown
 from calibration.reporting.render_text import lines
 from calibration.reporting.sections import success_rate
-from calibration.statistics.means import exact_limits
+from calibration.statistics.intervals import exact_limits
 from tests.analyses.production_files import alike, write
 
 WEEKS = ("2026-09-28T10:00:00Z", "2026-10-05T10:00:00Z")

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from calibration.judge_calibration.calibrate import Calibration, calibrate_tables
+from tests.judge_calibration.test_golden_peers import on_logit_scale
 
 TABLES = json.loads(
     (Path(__file__).parents[1] / "golden" / "judge_tables.json").read_text(encoding="utf-8")
@@ -92,7 +93,9 @@ def test_human_only_and_judge_quality() -> None:
     result = case_b()
     estimate = result.estimates["human_only"].net
     assert estimate.interval is not None
-    assert [estimate.value, *estimate.interval] == pytest.approx(CASE_B["human_only_t"], abs=1e-12)
+    assert [estimate.value, *estimate.interval] == pytest.approx(
+        on_logit_scale(CASE_B["human_only_t"]), abs=1e-12
+    )
     assert result.judge.kappa.value == pytest.approx(CASE_B["kappa"], abs=1e-12)
     assert result.judge.accuracy.value == pytest.approx(CASE_B["accuracy"], abs=1e-12)
 

@@ -8,8 +8,8 @@ from scipy.stats import chi2_contingency
 
 from calibration.judge_calibration.confusion_inversion import invert
 from calibration.judge_calibration.groups import (
-    Comparison,
-    Group,
+    GroupComparison,
+    LabelledGroup,
     compare_groups,
     compare_rates,
     estimate_group,
@@ -40,8 +40,8 @@ def group(
     production: ProductionSums,
     scores: ArrayLike = (),
     verdicts: ArrayLike = (),
-) -> Group:
-    return Group(
+) -> LabelledGroup:
+    return LabelledGroup(
         name=name,
         scores=np.asarray(scores, dtype=np.float64),
         verdicts=np.asarray(verdicts, dtype=np.int64),
@@ -49,11 +49,11 @@ def group(
     )
 
 
-def binary(name: str, passed: int, failed: int) -> Group:
+def binary(name: str, passed: int, failed: int) -> LabelledGroup:
     return group(name, production_sums_from_counts([passed, failed], credit=[1.0, 0.0]))
 
 
-def labelled(name: str, hits: int, misses: int, counts: tuple[int, int]) -> Group:
+def labelled(name: str, hits: int, misses: int, counts: tuple[int, int]) -> LabelledGroup:
     """Fifty labels: 30 with verdict 0, of them `hits` right, and 20 with verdict 1."""
     scores = [1.0] * hits + [0.0] * (30 - hits) + [1.0] * misses + [0.0] * (20 - misses)
     production = production_sums_from_counts(counts, credit=[1.0, 0.0])
@@ -183,7 +183,7 @@ def test_one_side_without_labels_makes_both_synthetic() -> None:
 
 
 def test_turning_the_comparison_around_turns_the_sign() -> None:
-    def numbers(found: Comparison) -> tuple[float, float, float]:
+    def numbers(found: GroupComparison) -> tuple[float, float, float]:
         assert found.difference.interval is not None
         return (found.difference.value or 0, *found.difference.interval)
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from calibration.judge_calibration.label_planning import (
     FEWEST_LABELS,
-    Spread,
+    ScoreSpread,
     measured_spread,
     planned_human_only,
     planned_post_stratified,
@@ -26,6 +26,7 @@ COUNTS = [2000, 1000]
 
 def test_planning_as_many_labels_as_there_are_gives_the_interval_there_is() -> None:
     spread = measured_spread(SCORES, VERDICTS, COUNTS)
+    # The variance planned with is that of n - 1.
     assert planned_human_only(60, spread) == pytest.approx(human_only(SCORES).half_width)
     # Labels and production have the same verdict shares, so only the allowance for shares that
     # vary from sample to sample is added.
@@ -92,7 +93,7 @@ def test_impossible_plans_are_refused() -> None:
 
 
 def test_a_better_judge_saves_labels() -> None:
-    spread: Spread = measured_spread(SCORES, VERDICTS, COUNTS)
+    spread: ScoreSpread = measured_spread(SCORES, VERDICTS, COUNTS)
     better = replace(spread, variances=spread.variances / 2)
     assert (
         planned_post_stratified(200, better, COUNTS)

@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from calibration.reviewers.drift import alarm_limit, drift, sums
-from calibration.statistics.intervals import blocks, difference, share
+from calibration.reviewers.drift import alarm_limit, blocks, drift, sums
 
 
 def found(hits: list[bool], **options: Any) -> Any:
@@ -96,12 +95,6 @@ def test_the_same_checks_have_the_same_limit() -> None:
 def test_settings_that_make_no_test_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         found([True] * 40, **options)
-
-
-def test_no_checks_have_no_share_and_no_change() -> None:
-    nothing = share(0, 0)
-    assert nothing.status == "not_estimable: no checks yet"
-    assert difference(nothing, share(3, 5)).value is None
 
 
 def test_blocks_hold_every_check_once() -> None:

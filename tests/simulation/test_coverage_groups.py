@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from calibration.judge_calibration.bias import slope_within_class
 from calibration.judge_calibration.confusion_inversion import invert
-from calibration.judge_calibration.groups import Group, compare_groups
+from calibration.judge_calibration.groups import LabelledGroup, compare_groups
 from calibration.judge_calibration.samples import (
     ProductionSums,
     production_sums,
@@ -54,9 +54,9 @@ def sums_of(cells: Cells, *, with_cost: bool) -> ProductionSums:
     return production_sums(verdicts, penalties, credit=CREDIT, n_verdicts=5)
 
 
-def group(name: str, labelled: Cells, production: Cells, *, with_cost: bool) -> Group:
+def group(name: str, labelled: Cells, production: Cells, *, with_cost: bool) -> LabelledGroup:
     human, verdicts, penalties = unfold(labelled)
-    return Group(
+    return LabelledGroup(
         name=name,
         scores=np.maximum(0.0, CREDIT[human] - (penalties if with_cost else 0.0)),
         verdicts=verdicts,

@@ -5,7 +5,7 @@ import pytest
 from numpy.typing import NDArray
 
 from calibration.judge_calibration.label_planning import (
-    Spread,
+    ScoreSpread,
     measured_spread,
     planned_human_only,
     planned_post_stratified,
@@ -51,9 +51,10 @@ def production(rng: np.random.Generator, judge: str) -> Production:
     return scores, verdicts, np.bincount(verdicts, minlength=5)
 
 
-def true_spread(scores: NDArray[np.float64], verdicts: NDArray[np.int64]) -> Spread:
+def true_spread(scores: NDArray[np.float64], verdicts: NDArray[np.int64]) -> ScoreSpread:
     groups = [scores[verdicts == k] for k in range(5)]
-    return Spread(
+    return ScoreSpread(
+        mean=float(scores.mean()),
         variance=float(scores.var()),
         means=np.array([g.mean() for g in groups]),
         variances=np.array([g.var() for g in groups]),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from calibration.reviewers.drift import BASELINE, FALSE_ALARMS, RECENT, alarm_limit, sums
-from calibration.statistics.intervals import difference, share
+from calibration.statistics.intervals import independent_difference, wilson_share
 from calibration.statistics.validation import FloatArray
 
 pytestmark = pytest.mark.slow
@@ -93,7 +93,11 @@ def test_the_change_covers(
         rng.binomial(RECENT, after, REPETITIONS).tolist(),
         strict=True,
     ):
-        found = difference(share(first, n_before), share(then, RECENT))
+        found = independent_difference(
+            wilson_share(then, RECENT, nothing=""),
+            wilson_share(first, n_before, nothing=""),
+            method="Newcombe",
+        )
         assert found.interval is not None
         low, high = found.interval
         covered += low <= after - before <= high

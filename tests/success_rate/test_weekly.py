@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import special, stats
 
 from calibration.success_rate.runs import count_runs
 from calibration.success_rate.trend import (
@@ -103,16 +103,36 @@ def test_a_sudden_drop_is_an_anomaly_and_a_steady_week_is_not() -> None:
 
 
 def test_expectation_with_spread_by_hand() -> None:
-    """Values .5 and .7 in turn, errors of .01: the spread between weeks is nearly all of it."""
-    values = np.array([0.5, 0.7] * 4)
-    found = expectation(values, np.full(8, 0.01), 0.8, 0.01)
+    """Values .4 and .6 in turn, errors of .001: the spread between weeks is nearly all of it."""
+    values, sizes = np.array([0.4, 0.6] * 4 + [0.7]), np.full(9, 1e6)
+    found = expectation(values, np.full(9, 1e-3), sizes)
     assert found is not None
-    between = 8 * 0.01 / 7 - 0.0001
-    assert found.between == pytest.approx(np.sqrt(between))
-    reach = stats.t.ppf(0.995, 6) * np.sqrt((between + 0.0001) * 9 / 8)
-    assert found.interval == pytest.approx((0.6 - reach, 0.6 + reach))
+    # logit(.6) = .4055, so 8 x .4055^2 / 7 is their variance.
+    between = 8 * special.logit(0.6) ** 2 / 7
+    assert found.between == pytest.approx(np.sqrt(between) / 4, rel=1e-3)
+    reach = stats.t.ppf(0.995, 6) * np.sqrt(between * 9 / 8)
+    assert found.interval == pytest.approx((special.expit(-reach), special.expit(reach)), rel=1e-3)
     assert not found.anomaly
-    assert expectation(values[:5], np.full(5, 0.01), 0.8, 0.01) is None
+    assert expectation(values[:6], np.full(6, 1e-3), sizes[:6]) is None
+
+
+@pytest.mark.parametrize(("rate", "n"), [(0.6, 60), (0.9, 20), (0.98, 20), (0.98, 200)])
+def test_ranges_of_a_steady_rate_are_rates_and_rarely_alarm(rate: float, n: int) -> None:
+    """On the scale of the rate itself a range reached to 1.09."""
+    draws, alarms, found = np.random.default_rng([45, n]), 0, 0
+    for _ in range(1_000):
+        weeks = draws.binomial(n, rate, 9) / n
+        bound = (1 - 0.025 ** (1 / n)) / 2 / 1.96
+        errors = np.where(weeks % 1 > 0, np.sqrt(weeks * (1 - weeks) / (n - 1)), bound)
+        expected = expectation(weeks, errors, np.full(9, n))
+        assert expected is not None
+        low, high = expected.interval
+        assert 0 <= low <= expected.value <= high <= 1
+        assert expected.anomaly == (not low <= weeks[-1] <= high)
+        alarms += expected.anomaly
+        found += expectation(np.append(weeks[:-1], rate - 0.25), errors, np.full(9, n)).anomaly  # type: ignore[union-attr]
+    assert alarms <= 5
+    assert n == 20 or rate < 0.9 or found > 990
 
 
 def test_false_alarm_rate_of_a_spread_that_is_seen() -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from calibration.agreement.annotators import AgainstKey, LeftOut, against_key, leave_one_out
+from calibration.agreement.annotators import AgainstKey, BesideOthers, against_key, leave_one_out
 from calibration.agreement.coefficients import (
     GWET_AC,
     KRIPPENDORFF_ALPHA,
@@ -47,7 +47,7 @@ class ReviewerProfile:
     reviewer_id : str
     n_labels : int
         Labels in the batch that count.
-    beside : LeftOut
+    beside : BesideOthers
         Agreement with the others, and alpha without this reviewer.
     consensus : AgainstKey or None
         Against the adjudicated classes of the batch; None where nothing is adjudicated.
@@ -59,7 +59,7 @@ class ReviewerProfile:
 
     reviewer_id: str
     n_labels: int
-    beside: LeftOut
+    beside: BesideOthers
     consensus: AgainstKey | None
     canonical: AgainstKey | None
 
@@ -136,7 +136,7 @@ def reviewer_profiles(
     loaded: CalibrationData,
     codes: NDArray[np.int64],
     settled: NDArray[np.int64],
-    beside: Sequence[LeftOut],
+    beside: Sequence[BesideOthers],
     *,
     confidence_level: float,
 ) -> tuple[ReviewerProfile, ...]:

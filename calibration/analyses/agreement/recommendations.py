@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from calibration.agreement.annotators import LeftOut, MarginDifference
+from calibration.agreement.annotators import BesideOthers, MarginDifference
 from calibration.agreement.coefficients import KRIPPENDORFF_ALPHA
-from calibration.agreement.study import RELY, TENTATIVE, Confusion
+from calibration.agreement.study import RELY, TENTATIVE, ConfusedPair
 from calibration.analyses.agreement.analysis import AgreementAnalysis
 from calibration.analyses.agreement.traces import (
     TraceSet,
@@ -192,7 +192,7 @@ def _reviewers(result: AgreementAnalysis, called: list[str]) -> Iterator[Recomme
         yield _agrees_least(result, k, called[k])
 
 
-def _better_without(beside: LeftOut) -> bool:
+def _better_without(beside: BesideOthers) -> bool:
     return (beside.change.value or 0.0) > 0 and (beside.p_holm or 1.0) < SIGNIFICANT
 
 
@@ -295,7 +295,7 @@ def _plan(
     )
 
 
-def _pair(result: AgreementAnalysis, c: Confusion) -> str:
+def _pair(result: AgreementAnalysis, c: ConfusedPair) -> str:
     return f"{result.classes[c.first]} and {result.classes[c.second]}"
 
 

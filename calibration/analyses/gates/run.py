@@ -59,11 +59,11 @@ from calibration.gates.gate_file import GateFile, Setting, read_gate_file
 from calibration.judge_calibration.samples import Design, JudgeQuality, confusion, judge_quality
 from calibration.records import OUTCOMES
 from calibration.runs.gate_counts import CORE, P95
-from calibration.runs.results import GateQuery, GateTables, Happened, Latencies, Squares
+from calibration.runs.results import GateQuery, GateTables, Happened, Latencies
 from calibration.runs.sources import Place, place_of
-from calibration.statistics.contingency import wilson_interval
 from calibration.statistics.estimate import Estimate, not_estimable
-from calibration.statistics.means import SquareSums, ratio_of_totals
+from calibration.statistics.intervals import wilson_share
+from calibration.statistics.means import ratio_of_totals
 from calibration.statistics.quantiles import quantile_estimate
 from calibration.statistics.validation import FloatArray
 from calibration.store import Store
@@ -258,13 +258,10 @@ def reviewed(human: FloatArray, weights: FloatArray | None, *, confidence_level:
     acceptable = human[:, [OUTCOMES.index(name) for name in ACCEPTABLE]].sum(axis=1)
     share = float(weight @ acceptable / weight.sum())
     effective = float(weight.sum() ** 2 / (weight @ weight))
-    return Estimate(
-        value=share,
-        interval=wilson_interval(share * effective, effective, confidence_level=confidence_level),
-        n=len(human),
-        method="wilson",
+    return wilson_share(
+        share * effective, effective, nothing="no labels", count=len(human),
         confidence_level=confidence_level,
-    )
+    )  # fmt: skip
 
 
 def passed_of(tables: GateTables, *, partial_plus_passes: bool) -> NDArray[np.int64]:
@@ -359,7 +356,7 @@ def latency(found: Latencies | None, *, confidence_level: float) -> Estimate | N
         P95,
         weights=found.table["weight"].to_numpy(dtype=np.float64),
         n=found.n,
-        below=None if found.below is None else sums_of(found.below),
+        below=found.below,
         confidence_level=confidence_level,
     )
     if not found.rounded:
@@ -376,7 +373,7 @@ def cost(
     ceilings = {w.name: w.ceiling_usd for w in taxonomy.workflows}
     flows = []
     for name, (n, n_known, sums) in tables.cost.items():
-        mean = ratio_of_totals(sums_of(sums), confidence_level=confidence_level)
+        mean = ratio_of_totals(sums, confidence_level=confidence_level)
         flows.append(
             WorkflowCost(
                 name=name,
@@ -387,18 +384,6 @@ def cost(
             )
         )
     return CostMeasured(workflows=tuple(flows), share_over=share_over)
-
-
-def sums_of(found: Squares) -> SquareSums:
-    """Return sums of the engine as what the statistics take."""
-    return SquareSums(
-        n=found.n,
-        top=found.top,
-        bottom=found.bottom,
-        top_squared=found.top_squared,
-        product=found.product,
-        bottom_squared=found.bottom_squared,
-    )
 
 
 def comparable_of(

@@ -20,14 +20,13 @@ from calibration.analyses.judge.calibration import CalibrationOptions
 from calibration.analyses.judge.diagnostics import leniency_of
 from calibration.errors import CalibrationError, InputError
 from calibration.judge_calibration.groups import (
-    Comparison,
-    Group,
+    GroupComparison,
     GroupEstimate,
+    LabelledGroup,
     RatesTest,
     compare_groups,
     compare_rates,
     estimate_group,
-    independent_difference,
 )
 from calibration.judge_calibration.samples import (
     Design,
@@ -35,6 +34,7 @@ from calibration.judge_calibration.samples import (
     production_sums,
 )
 from calibration.statistics.estimate import OK, Estimate
+from calibration.statistics.intervals import independent_difference
 from calibration.statistics.means import MeanAgainstZero
 from calibration.store import Store
 
@@ -68,8 +68,8 @@ class GroupPair:
     comparison takes for zero.
     """
 
-    net: Comparison
-    gross: Comparison
+    net: GroupComparison
+    gross: GroupComparison
     leniency_difference: Estimate
 
 
@@ -239,20 +239,20 @@ class _Groups:
             "confidence_level": options.confidence_level,
         }
 
-    def _group(self, name: str, *, net: bool) -> Group:
+    def _group(self, name: str, *, net: bool) -> LabelledGroup:
         """Return the traces of a group as the estimators take them."""
         if (name, net) not in self._made:
             self._made[name, net] = self._make(name, net)
         return self._made[name, net]
 
-    def _make(self, name: str, net: bool) -> Group:
+    def _make(self, name: str, net: bool) -> LabelledGroup:
         data, sample = self.data, self.sample
         penalties = data.penalties if net else np.zeros(len(data.penalties))
         of = self.of_trace == name
         counted, labels = of & self.counted, of[data.at]
         kept = np.maximum(0.0, data.credit - penalties[data.at][labels][:, None])
         weights, clusters = sample.weights, sample.clusters
-        return Group(
+        return LabelledGroup(
             name=name,
             scores=(np.asarray(sample.human)[labels] * kept).sum(axis=1),
             verdicts=sample.verdicts[labels],
@@ -271,7 +271,7 @@ class _Groups:
         found = estimate_group(self._group(name, net=net), self.table, **self.options)
         return replace(found, estimate=self._provisional(found.estimate))
 
-    def two(self, first: str, second: str, *, net: bool) -> Comparison:
+    def two(self, first: str, second: str, *, net: bool) -> GroupComparison:
         """Compare two groups."""
         sides = self._group(first, net=net), self._group(second, net=net)
         found = compare_groups(*sides, self.table, **self.options)

@@ -10,10 +10,9 @@ import pandas as pd
 from calibration.agreement.annotators import against_key
 from calibration.analyses.evidence.from_store import CODE
 from calibration.records import OUTCOMES
-from calibration.reviewers.drift import MARKED, Drift, drift
+from calibration.reviewers.drift import MARKED, ReviewerDrift, blocks, drift
 from calibration.reviewers.quality_checks import GOLD, REPEAT, gold_rate
 from calibration.statistics.estimate import Estimate, not_estimable
-from calibration.statistics.intervals import blocks
 from calibration.store import Store
 
 KINDS = (GOLD, REPEAT)
@@ -58,7 +57,7 @@ class Checks:
 
     Parameters
     ----------
-    drift : Drift
+    drift : ReviewerDrift
         Hits in order, the sum, its limit, and what became of them.
     blocks : tuple
         First and last check and share of hits, ten checks a block.
@@ -69,7 +68,7 @@ class Checks:
         others said.
     """
 
-    drift: Drift
+    drift: ReviewerDrift
     blocks: tuple[tuple[int, int, Estimate], ...]
     gwet_ac: Estimate
     kappa: Estimate

@@ -5,9 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
-from scipy import special
 
-from calibration.agreement.annotators import WILSON
 from calibration.analyses.fingerprint import package_version, settings_digest
 from calibration.analyses.reviewers.examinations import (
     OWN_FORM,
@@ -22,15 +20,19 @@ from calibration.reviewers.certification import (
     FAILED,
     PASSED,
     ClassShown,
-    Decision,
+    ExamDecision,
     PassRule,
     decide,
     hits_needed,
 )
 from calibration.reviewers.leniency import leniency, leniency_on_mix
-from calibration.statistics.contingency import wilson_interval
 from calibration.statistics.estimate import Estimate, not_estimable
-from calibration.statistics.intervals import NO_SPREAD, unseen_share_bound
+from calibration.statistics.intervals import (
+    NO_SPREAD,
+    two_sided_t,
+    wilson_share,
+    zero_event_upper_bound,
+)
 from calibration.statistics.validation import FloatArray, IntArray
 from calibration.store import Store
 from calibration.store.certification import Exam
@@ -87,7 +89,7 @@ class ExamReport:
 
     form: Exam
     exam: Exam
-    decision: Decision
+    decision: ExamDecision
     n: int
     n_further: int
     ac1: Estimate
@@ -164,7 +166,7 @@ def exam_report(
         classes=tuple(
             ClassResult(
                 decision=c,
-                recall=_share(c.hits, c.n, f"no trace of {c.outcome} on the form"),
+                recall=wilson_share(c.hits, c.n, nothing=f"no trace of {c.outcome} on the form"),
                 topped_up=c.outcome in more,
             )
             for c in decision.classes
@@ -228,7 +230,9 @@ def _nodes(taxonomy: Taxonomy, pairs: Marked) -> tuple[NodeResult, ...]:
             NodeResult(
                 node=node.id,
                 question=node.question,
-                agreement=_share(same, n, "neither came to this question on any trace"),
+                agreement=wilson_share(
+                    same, n, nothing="neither came to this question on any trace"
+                ),
                 table=(
                     (counts["yes", "yes"], counts["yes", "no"]),
                     (counts["no", "yes"], counts["no", "no"]),
@@ -247,14 +251,6 @@ def _confusions(pairs: Marked) -> tuple[Confusion, ...]:
     return tuple(
         Confusion(canonical=due, given=given, trace_ids=tuple(sorted(ids)))
         for (due, given), ids in ordered
-    )
-
-
-def _share(hits: int, n: int, nothing: str) -> Estimate:
-    if n == 0:
-        return not_estimable(nothing, method=WILSON)
-    return Estimate(
-        value=hits / n, interval=wilson_interval(hits, n, confidence_level=0.95), n=n, method=WILSON
     )
 
 
@@ -441,6 +437,6 @@ def ac1_lower_limits(tables: IntArray, *, confidence_level: float = 0.95) -> Flo
     se = np.sqrt((n - 1) / n * (cells * (left_out - mean[:, None]) ** 2).sum(axis=1))
     agreed = apart == 0
     inside = np.clip(value, -1 + NO_SPREAD, 1 - NO_SPREAD)
-    reach = special.stdtrit(n - 1, (1 + confidence_level) / 2) * se / (1 - inside**2)
-    bound = 1 - unseen_share_bound(int(n), confidence_level=confidence_level) / expected
+    reach = two_sided_t(confidence_level, n - 1) * se / (1 - inside**2)
+    bound = 1 - zero_event_upper_bound(int(n), confidence_level=confidence_level) / expected
     return np.asarray(np.where(agreed, bound, np.tanh(np.arctanh(inside) - reach)))

@@ -19,7 +19,7 @@ from calibration.reviewers.certification import (
     Attempt,
     AttemptRule,
     ClassCount,
-    Decision,
+    ExamDecision,
     NextAttempt,
     PassRule,
     decide,
@@ -381,7 +381,7 @@ def settle(
 
 def _decided(
     store: Store, by: Examiner, exam: Exam, rule: PassRule
-) -> tuple[Decision, dict[str, object]]:
+) -> tuple[ExamDecision, dict[str, object]]:
     exams = exams_under_this_tree(store, exam.reviewer_id)
     form = next(e for e in exams if e.batch_id == (exam.tops_up or exam.batch_id))
     further = None if exam.tops_up is None else exam

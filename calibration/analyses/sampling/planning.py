@@ -20,7 +20,7 @@ from calibration.analyses.sampling.draw import labels_per_trace, production_trac
 from calibration.errors import CalibrationError, InputError
 from calibration.judge_calibration.label_planning import (
     FEWEST_LABELS,
-    Spread,
+    ScoreSpread,
     measured_spread,
     planned_human_only,
     planned_post_stratified,
@@ -76,7 +76,7 @@ class JudgeWorth:
 
 def needed_for(
     half_width: float,
-    spread: Spread,
+    spread: ScoreSpread,
     production_counts: NDArray[np.int64] | None,
     verdict_values: NDArray[np.float64],
     confidence_level: float,
@@ -170,7 +170,7 @@ class Plan:
 class _Basis:
     """What a plan rests on; `gain` is what the judge adds, None where nothing tells."""
 
-    spread: Spread
+    spread: ScoreSpread
     gain: Gain | None
     counts: NDArray[np.int64]
     values: NDArray[np.float64]

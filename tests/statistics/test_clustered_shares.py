@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from calibration.statistics.means import clustered_mean, clustered_share, exact_limits
+from calibration.statistics.intervals import exact_limits
+from calibration.statistics.means import clustered_mean, clustered_share
 from calibration.statistics.quantiles import limits_of_bins
 from calibration.success_rate.trend import mix_shifts
 

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from calibration.statistics.means import mean_against_zero, wilson_share
+from calibration.statistics.intervals import wilson_share
+from calibration.statistics.means import human_only, mean_against_zero
 
 NOTHING = "no traces: label some"
 
@@ -66,3 +67,27 @@ def test_intervals_hold_the_mean_and_stay_in_the_range(values: list[float], weig
     assert found.value - 1e-9 <= found.interval[1] <= 1
     weighted = mean_against_zero(values, nothing=NOTHING, weights=np.full(len(values), weight))
     assert weighted.estimate.value == pytest.approx(found.value)
+
+
+@pytest.mark.parametrize(("rate", "n"), [(0.6, 30), (0.6, 200), (0.95, 100), (0.98, 400)])
+def test_the_interval_of_human_only_covers_and_stays_inside(rate: float, n: int) -> None:
+    """At rates near one value -+ t SE covers .88 to .93 and reaches beyond one."""
+    rng = np.random.default_rng([43, n])
+    repetitions, covered = 1_000, 0
+    for _ in range(repetitions):
+        found = human_only((rng.random(n) < rate).astype(np.float64))
+        assert found.interval is not None
+        assert 0 <= found.interval[0] <= found.interval[1] <= 1
+        covered += found.interval[0] <= rate <= found.interval[1]
+    assert covered / repetitions > 0.93
+
+
+def test_the_interval_of_human_only_keeps_tasks_together() -> None:
+    """100 tasks of four runs that are alike: as few as 100 runs."""
+    of_task = np.random.default_rng(44).choice([0.0, 0.4, 1.0], 100)
+    tasks = np.repeat(np.arange(100), 4)
+    whole, alone = human_only(np.repeat(of_task, 4), clusters=tasks), human_only(of_task)
+    assert whole.interval == pytest.approx(alone.interval)
+    assert (whole.method, alone.method) == (
+        "human labels only, cluster-linearised logit t", "human labels only, logit t",
+    )  # fmt: skip
