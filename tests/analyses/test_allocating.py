@@ -212,7 +212,7 @@ def test_agreement_is_given_for_the_batch_and_weighted_to_production(judged: Wor
     assert weighted.value > of_batch + 0.05
     assert result.weighted["krippendorff_alpha"].interval is not None
     assert any("weighted to production" in line for line in reporting.agreement(result))
-    assert to_json.agreement(result)["weighted_to_production"]["gwet_ac"]["value"]
+    assert to_json.data(result)["weighted_to_production"]["gwet_ac"]["value"]
     plain = draw_allocated(judged.store, n=80, seed=4, allocation="proportional")
     of(judged, plain).label("Ann", {name: TRUTH[name] for name in of(judged, plain).drawn})
     assert analyse_agreement(judged.store, plain.batch_id).weighted == {}

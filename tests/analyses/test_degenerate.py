@@ -33,11 +33,11 @@ def check_shown(world: World, **options: Any) -> tuple[StoreRates, JudgeAnalysis
     agreed = analyse_agreement(world.store)
     result = rates_of_store(world.store, replace(FEW, **options))
     printed = [*agreement_text.agreement(agreed), *shown(world)]
-    data = [to_json.agreement(agreed), as_data(world)]
+    data = [to_json.data(agreed), as_data(world)]
     judged = result.judge
     if judged is not None:
         printed += calibration_text.result(judged)
-        data.append(to_json.of_store(judged))
+        data.append(to_json.data(judged))
     for line in printed:
         assert not UNDEFINED.search(line), line
     for item in data:
@@ -87,7 +87,7 @@ def test_no_labels(new_world: NewWorld) -> None:
             analyse(world.store)
     agreed = analyse_agreement(world.store)
     assert agreed.study.overall.alpha.value is None
-    json.dumps(to_json.agreement(agreed), allow_nan=False)
+    json.dumps(to_json.data(agreed), allow_nan=False)
     assert not any(UNDEFINED.search(line) for line in agreement_text.agreement(agreed))
 
 

@@ -150,7 +150,7 @@ def test_no_rate_comes_out_of_a_selection_and_agreement_says_so(world: World) ->
     assert agreement.study.overall.n_items == 6
     assert not agreement.is_sample
     assert any("not drawn at random" in line for line in agreement_text.agreement(agreement))
-    assert to_json.agreement(agreement)["random_sample_of_production"] is False
+    assert to_json.data(agreement)["random_sample_of_production"] is False
 
 
 def test_a_rate_takes_the_newest_sample_and_passes_selections_over(world: World) -> None:

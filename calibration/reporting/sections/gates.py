@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from calibration.analyses.gates.run import GateAnalysis
 from calibration.gates.evaluate import Condition, GateResult
 from calibration.reporting.render_text import number, table
-from calibration.reporting.to_json import Json, estimate, success_rate
 
 IN_POINTS = ("non_inferior", "regression")
 
@@ -96,67 +95,3 @@ def _detail(gate: GateResult) -> Iterator[str]:
         )
     if len(gate.parts) > SHOWN_PARTS:
         yield f"    and {len(gate.parts) - SHOWN_PARTS} more, all in --json"
-
-
-def gates_data(result: GateAnalysis) -> Json:
-    """Return the report as JSON."""
-    return {
-        "passed": not result.report.blocking,
-        "exit_code": result.report.exit_code,
-        "marks": list(result.marks),
-        "gates": [_gate(gate) for gate in result.report.gates],
-        "asr": estimate(result.asr),
-        "calibrated": result.calibrated,
-        "kind": result.kind,
-        "rates": success_rate(result.rates),
-        "n_runs": result.n_runs,
-        "n_tasks": result.n_tasks,
-        "baseline": None
-        if result.baseline is None
-        else {"taxonomy": result.baseline.taxonomy, "failed": list(result.baseline.failed)},
-        "notes": list(result.notes),
-        "set_aside": [
-            {"reason": row.reason, "n": row.n, "examples": list(row.examples)}
-            for row in result.set_aside
-        ],
-        "settings": {
-            "confidence_level": result.settings.confidence_level,
-            "partial_plus_passes": result.settings.partial_plus_passes,
-            "max_set_aside": result.settings.max_set_aside,
-            "ceilings": dict(result.settings.ceilings),
-        },
-        "taxonomy": {
-            "version": result.taxonomy_version,
-            "fingerprint": result.taxonomy_fingerprint,
-        },
-        "seed": result.seed,
-        "fingerprint": result.fingerprint,
-    }
-
-
-def _gate(gate: GateResult) -> Json:
-    return {
-        "name": gate.name,
-        "level": gate.level,
-        "status": gate.status,
-        "blocks": gate.blocks,
-        "value": gate.value,
-        "interval": None if gate.interval is None else list(gate.interval),
-        "threshold": gate.threshold,
-        "rule": gate.rule,
-        "n": gate.n,
-        "method": gate.method,
-        "why": gate.why,
-        "parts": [
-            {
-                "name": part.name,
-                "status": part.status,
-                "value": part.value,
-                "interval": None if part.interval is None else list(part.interval),
-                "rule": part.rule,
-                "n": part.n,
-                "why": part.why,
-            }
-            for part in gate.parts
-        ],
-    }

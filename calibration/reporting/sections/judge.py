@@ -1,6 +1,6 @@
 """The judge report as text."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from calibration.agreement.annotators import BesidePanel
@@ -24,7 +24,6 @@ from calibration.judge_calibration.groups import RatesTest
 from calibration.judge_calibration.refusals import Notice
 from calibration.judge_calibration.samples import HEADLINE
 from calibration.reporting import to_json
-from calibration.reporting import to_json as diagnostics_json
 from calibration.reporting.render_text import (
     SIMULATED,
     confusion,
@@ -676,21 +675,8 @@ def text(report: JudgeReport) -> Iterator[str]:
 
 def as_json(report: JudgeReport) -> Json:
     """Return the calibration, and beside its keys the other parts; null where not asked for."""
-    not_computed = report.not_computed
-
-    def part(name: str, found: Part | None, shown: Callable[[Part], Json]) -> Json | None:
-        if found is not None:
-            return shown(found)
-        why = not_computed.get(name)
-        return None if why is None else {"status": f"not_estimable: {why}"}
-
-    diagnostics: Diagnostics | None = report.diagnostics
-    return {
-        **to_json.result(report.calibration),
-        DIAGNOSTICS: part(DIAGNOSTICS, diagnostics, diagnostics_json.diagnostics),
-        GROUPS: part(GROUPS, report.groups, diagnostics_json.groups),
-        DRIFT: part(DRIFT, report.drift, diagnostics_json.drift),
-    }
+    found: Json = to_json.data(report)
+    return found
 
 
 def for_the_rate(result: Calibrated) -> str:
