@@ -235,7 +235,8 @@ def _headline(head: Headline) -> Iterator[str]:
 
 def _section(section: Section, key: str) -> Iterator[str]:
     yield f'<section aria-labelledby="{key}">'
-    yield f'<h2 id="{key}">{_text(section.title)}</h2>'
+    if section.title:
+        yield f'<h2 id="{key}">{_text(section.title)}</h2>'
     for number, block in enumerate(section.blocks):
         yield from _block(block, f"{key}-{number}")
     yield "</section>"
@@ -257,6 +258,8 @@ def _block(block: Block, key: str) -> Iterator[str]:
         yield "<dl>"
         yield from (f"<dt>{_text(name)}</dt><dd>{_text(value)}</dd>" for name, value in block.items)
         yield "</dl>"
+    else:
+        yield from (f"<p>{_text(item, most=1_000)}</p>" for item in block.items)
 
 
 def _trend(block: Trend, key: str) -> Iterator[str]:

@@ -1,30 +1,51 @@
-"""Gates as text for a terminal, and as JSON."""
+"""Gates as a document, and the words that their other outputs share."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from calibration.analyses.gates.run import GateAnalysis
 from calibration.gates.evaluate import Condition, GateResult
-from calibration.reporting.render_text import number, table
+from calibration.reporting.document import Document, Headline, Lines, Name, Row, Section, Table
+from calibration.reporting.render_text import number
 
 IN_POINTS = ("non_inferior", "regression")
 
 SHOWN_PARTS = 40
 
 
-def gates(result: GateAnalysis) -> Iterator[str]:
-    """Yield the report on all gates."""
-    yield from result.marks
-    yield verdict(result)
-    yield f"Agent success rate (ASR) {number(result.asr)}  {result.kind}"
-    yield ""
-    yield from table(
-        ["gate", "level", "result", "value", "n"],
-        [[g.name, g.level, word(g), figure(g), f"{g.n:,}"] for g in result.report.gates],
+def document(result: GateAnalysis) -> Document:
+    """Return the report on all gates, for any renderer."""
+    gates = result.report.gates
+    return Document(
+        title="Gates",
+        banners=(*map(Name, result.marks), Name(verdict(result))),
+        headline=Headline(
+            name="Agent success rate (ASR)",
+            value=number(result.asr),
+            limits="",
+            half_width="",
+            kind=Name(result.kind),
+            how="",
+        ),
+        about=(),
+        sections=(
+            Section(title="", blocks=(_table(gates),)),
+            Section(title="", blocks=(Lines(items=tuple(_details(gates))),)),
+            Section(title="", blocks=(Lines(items=tuple(_made(result))),)),
+        ),
     )
-    yield ""
-    for gate in result.report.gates:
-        yield from _detail(gate)
-    yield ""
+
+
+def _table(gates: Sequence[GateResult]) -> Table:
+    return Table(
+        title="",
+        head=("gate", "level", "result", "value", "n"),
+        rows=tuple(
+            Row(cells=(Name(g.name), g.level, word(g), figure(g), f"{g.n:,}")) for g in gates
+        ),
+    )
+
+
+def _made(result: GateAnalysis) -> Iterator[str]:
     for note in result.notes:
         yield f"  {note}"
     for row in result.set_aside:
@@ -74,6 +95,11 @@ def figure(gate: GateResult | Condition, *, points: bool | None = None) -> str:
         low, high = (scale * limit for limit in gate.interval)
         text += f" [{low:{sign}.{digits}f}, {high:{sign}.{digits}f}]"
     return text + unit
+
+
+def _details(gates: Sequence[GateResult]) -> Iterator[str]:
+    for gate in gates:
+        yield from _detail(gate)
 
 
 def _detail(gate: GateResult) -> Iterator[str]:

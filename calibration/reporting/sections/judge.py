@@ -36,6 +36,7 @@ from calibration.reporting.render_text import (
 from calibration.reporting.to_json import Json
 from calibration.statistics.estimate import OK, Estimate
 from calibration.statistics.means import MeanAgainstZero
+from calibration.text import one_line
 
 DISAGREEMENTS_SHOWN = 20
 
@@ -227,7 +228,7 @@ def leniency(by: str, rows: Sequence[Leniency], limit: int = GROUPS_SHOWN) -> It
         return
     shown = [
         [
-            one_line(row.group, 60), f"{row.gap.estimate.n:,}", f"{row.verdict_credit:.3f}",
+            one_line(row.group, most=60), f"{row.gap.estimate.n:,}", f"{row.verdict_credit:.3f}",
             f"{row.human_credit:.3f}", figure(row.gap.estimate),
             "-" if row.p_holm is None else p_value_text(row.p_holm),
         ]
@@ -235,7 +236,7 @@ def leniency(by: str, rows: Sequence[Leniency], limit: int = GROUPS_SHOWN) -> It
     ]  # fmt: skip
     head = [f"by {by}", "traces", "judge", "humans", "difference", "p adjusted"]
     yield from table(head, shown)
-    yield from notes((one_line(row.group, 60), row.gap.estimate) for row in rows[:limit])
+    yield from notes((one_line(row.group, most=60), row.gap.estimate) for row in rows[:limit])
     if len(rows) > limit:
         yield f"  and {len(rows) - limit:,} more, all of them in --json"
 
@@ -250,17 +251,17 @@ def disagreements(found: Sequence[Disagreement], limit: int = DISAGREEMENTS_SHOW
         moved = f", moves the rate by {item.moves:.4f}" if item.moves else ""
         where = "" if item.question is None else f", part at {item.question}"
         whose = ", ".join(
-            one_line(name, 60) for name in (item.workflow, item.agent) if name != UNKNOWN
+            one_line(name, most=60) for name in (item.workflow, item.agent) if name != UNKNOWN
         )
-        yield f"  {one_line(item.trace_id, 60)}{f' ({whose})' if whose else ''}{where}{moved}"
-        yield f"    judge: {one_line(item.verdict, 60)}{_because(item.reason)}"
+        yield f"  {one_line(item.trace_id, most=60)}{f' ({whose})' if whose else ''}{where}{moved}"
+        yield f"    judge: {one_line(item.verdict, most=60)}{_because(item.reason)}"
         yield from _quotes(item.evidence)
         for said in item.labels:
-            who = f"{one_line(said.reviewer, 60)}: {one_line(said.outcome, 60)}"
+            who = f"{one_line(said.reviewer, most=60)}: {one_line(said.outcome, most=60)}"
             yield f"    {who}{_because(said.rationale)}"
             yield from _quotes(said.evidence)
         if item.adjudicated:
-            yield f"    settled: {', '.join(one_line(name, 60) for name in item.human)}"
+            yield f"    settled: {', '.join(one_line(name, most=60) for name in item.human)}"
     if len(found) > limit:
         yield f"  and {len(found) - limit:,} more, all of them in --json"
 
@@ -289,18 +290,12 @@ def p_value_text(p_value: float) -> str:
 
 
 def _because(text: str | None) -> str:
-    return "" if text is None else f": {one_line(text)}"
+    return "" if text is None else f": {one_line(text, most=LONGEST)}"
 
 
 def _quotes(evidence: Iterable[Mapping[str, str]]) -> Iterator[str]:
     for item in evidence:
-        yield f'      {item["step_id"]}: "{one_line(item["quote"])}"'
-
-
-def one_line(text: str, longest: int = LONGEST) -> str:
-    """Return hostile text on one printable line, bounded."""
-    line = "".join(c if c.isprintable() else " " for c in " ".join(text[: 2 * longest].split()))
-    return line if len(line) <= longest else line[: longest - 1] + "…"
+        yield f'      {item["step_id"]}: "{one_line(item["quote"], most=LONGEST)}"'
 
 
 def result(found: Calibrated) -> Iterator[str]:
@@ -529,7 +524,7 @@ def notices(kind: str, found: Sequence[Notice]) -> Iterator[str]:
 
 def drift(result: Drift) -> Iterator[str]:
     """Yield how two judges differ on the same traces."""
-    before, after = one_line(result.before, 60), one_line(result.after, 60)
+    before, after = one_line(result.before, most=60), one_line(result.after, most=60)
     yield f"Has the judge moved? {before} and {after} on the same {result.n:,} traces"
     yield f"  same verdict  {number(result.same)}"
     yield f"  alpha         {number(result.alpha)}"
@@ -538,7 +533,7 @@ def drift(result: Drift) -> Iterator[str]:
         ["verdict", before, after, f"only {before}", f"only {after}", "p", "p adjusted"],
         [
             [
-                one_line(row.name, 60), percent(row.before), percent(row.after),
+                one_line(row.name, most=60), percent(row.before), percent(row.after),
                 f"{row.only_before:,}", f"{row.only_after:,}",
                 *("-" if p is None else p_value_text(p) for p in (row.test.p_value, row.p_holm)),
             ]
@@ -569,14 +564,14 @@ def groups(result: GroupRates, limit: int = DISAGREEMENTS_SHOWN) -> Iterator[str
         [result.by, "labels", "judged", "net of cost", "gross", "judge lenient by"],
         [
             [
-                one_line(row.name, 60) + (" ~" if row.net.kind == "synthetic" else ""),
+                one_line(row.name, most=60) + (" ~" if row.net.kind == "synthetic" else ""),
                 f"{row.net.n_labels:,}", f"{row.net.n_production:,}", figure(row.net.estimate),
                 figure(row.gross.estimate), figure(row.leniency.estimate),
             ]
             for row in rows
         ],
     )  # fmt: skip
-    yield from notes((one_line(row.name, 60), row.net.estimate) for row in rows)
+    yield from notes((one_line(row.name, most=60), row.net.estimate) for row in rows)
     if len(result.groups) > limit:
         yield f"  and {len(result.groups) - limit:,} more, all of them in --json"
     if any(row.net.kind == "synthetic" for row in rows):
@@ -629,7 +624,7 @@ def _of_side(found: Estimate) -> str:
 
 def _both(pair: GroupPair) -> str:
     mark = " ~" if pair.net.kind == "synthetic" else ""
-    return f"{one_line(pair.net.first, 60)} less {one_line(pair.net.second, 60)}{mark}"
+    return f"{one_line(pair.net.first, most=60)} less {one_line(pair.net.second, most=60)}{mark}"
 
 
 Part = TypeVar("Part")
