@@ -134,11 +134,11 @@ class Headline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """A whole report; `banners` come before everything else."""
+    """A whole report; `banners` come before everything else. Not every one has one number."""
 
     title: str
-    about: tuple[str, ...]
-    headline: Headline
+    about: tuple[str, ...] = ()
+    headline: Headline | None = None
     banners: tuple[str, ...] = ()
     sections: tuple[Section, ...] = ()
     footer: str = ""

@@ -7,6 +7,7 @@ from calibration.reporting.document import (
     Block,
     Document,
     Facts,
+    Headline,
     Listing,
     Name,
     Table,
@@ -47,19 +48,13 @@ def escaped(text: str, *, most: int = 600) -> str:
 
 
 def _lines(document: Document) -> Iterator[str]:
-    head = document.headline
     yield f"# {escaped(document.title)}"
     yield ""
     for banner in document.banners:
         yield f"> **{escaped(banner)}**"
         yield ""
-    half = f" ({head.half_width})" if head.half_width else ""
-    yield f"**{escaped(head.name)} {escaped(head.value)}** {escaped(head.limits)}{half}".rstrip()
-    yield ""
-    yield f"*{escaped(head.kind)}.* {escaped(head.how)}".rstrip()
-    yield ""
-    for name, value in head.beside:
-        yield f"- {escaped(name)}: {escaped(value)}"
+    if document.headline is not None:
+        yield from _headline(document.headline)
     for line in document.about:
         yield ""
         yield escaped(line)
@@ -72,6 +67,16 @@ def _lines(document: Document) -> Iterator[str]:
             yield from _block(block)
     if document.footer:
         yield from ("", "---", "", escaped(document.footer))
+
+
+def _headline(head: Headline) -> Iterator[str]:
+    half = f" ({head.half_width})" if head.half_width else ""
+    yield f"**{escaped(head.name)} {escaped(head.value)}** {escaped(head.limits)}{half}".rstrip()
+    yield ""
+    yield f"*{escaped(head.kind)}.* {escaped(head.how)}".rstrip()
+    yield ""
+    for name, value in head.beside:
+        yield f"- {escaped(name)}: {escaped(value)}"
 
 
 def _block(block: Block) -> Iterator[str]:

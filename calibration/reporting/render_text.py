@@ -7,6 +7,7 @@ from calibration.reporting.document import (
     Block,
     Document,
     Facts,
+    Headline,
     Lines,
     Listing,
     Table,
@@ -161,14 +162,10 @@ def lines(document: Document) -> Iterator[str]:
     """Yield the lines of a document."""
     for banner in document.banners:
         yield shown(banner, most=600)
-    head = document.headline
-    limits = f" {head.limits}" if head.limits else ""
-    half = f" ({head.half_width})" if head.half_width else ""
-    yield f"{head.name} {head.value}{limits}{half}  {head.kind}"
-    if head.how:
-        yield f"  {head.how}"
-    for name, value in head.beside:
-        yield f"  {shown(name)}: {shown(value)}"
+    if document.headline is None:
+        yield document.title
+    else:
+        yield from _headline(document.headline)
     for line in document.about:
         yield f"  {shown(line, most=600)}"
     for section in document.sections:
@@ -180,6 +177,16 @@ def lines(document: Document) -> Iterator[str]:
     if document.footer:
         yield ""
         yield document.footer
+
+
+def _headline(head: Headline) -> Iterator[str]:
+    limits = f" {head.limits}" if head.limits else ""
+    half = f" ({head.half_width})" if head.half_width else ""
+    yield f"{head.name} {head.value}{limits}{half}  {head.kind}"
+    if head.how:
+        yield f"  {head.how}"
+    for name, value in head.beside:
+        yield f"  {shown(name)}: {shown(value)}"
 
 
 def _block(block: Block) -> Iterator[str]:

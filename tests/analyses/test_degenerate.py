@@ -17,6 +17,7 @@ from calibration.analyses.success_rate.report import ReportOptions
 from calibration.errors import CalibrationError, InputError, MixedDataError
 from calibration.records import OUTCOMES
 from calibration.reporting import render_text, to_json
+from calibration.reporting.render_text import lines
 from calibration.reporting.sections import agreement as agreement_text
 from calibration.reporting.sections import judge as calibration_text
 from calibration.reporting.sections import success_rate
@@ -32,7 +33,7 @@ def check_shown(world: World, **options: Any) -> tuple[StoreRates, JudgeAnalysis
     """Print and serialise every result; nothing undefined may come out as a number."""
     agreed = analyse_agreement(world.store)
     result = rates_of_store(world.store, replace(FEW, **options))
-    printed = [*agreement_text.agreement(agreed), *shown(world)]
+    printed = [*lines(agreement_text.agreement(agreed)), *shown(world)]
     data = [to_json.data(agreed), as_data(world)]
     judged = result.judge
     if judged is not None:
@@ -88,7 +89,7 @@ def test_no_labels(new_world: NewWorld) -> None:
     agreed = analyse_agreement(world.store)
     assert agreed.study.overall.alpha.value is None
     json.dumps(to_json.data(agreed), allow_nan=False)
-    assert not any(UNDEFINED.search(line) for line in agreement_text.agreement(agreed))
+    assert not any(UNDEFINED.search(line) for line in lines(agreement_text.agreement(agreed)))
 
 
 def test_one_label(new_world: NewWorld) -> None:
