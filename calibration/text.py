@@ -34,3 +34,15 @@ def shown(text: str, *, most: int = MOST_CHARACTERS) -> str:
     """
     whole = _SURROGATE.sub("\ufffd", visible(text[: most + 1]))
     return whole if len(whole) <= most else whole[: most - 1] + "…"
+
+
+def one_line(text: str, *, most: int) -> str:
+    r"""Return a text as a quotation in a row: blanks for what breaks a line, of bounded length.
+
+    Examples
+    --------
+    >>> one_line("two\n  lines\x1b[m", most=99), one_line("x" * 9, most=5)
+    ('two lines [m', 'xxxx…')
+    """
+    line = "".join(c if c.isprintable() else " " for c in " ".join(text[: 4 * most].split()))
+    return line if len(line) <= most else line[: most - 1] + "…"

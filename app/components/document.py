@@ -47,6 +47,8 @@ def _block(block: Block, key: str) -> None:
         st.text("\n".join(f"\u2022 {shown(item, most=600)}" for item in block.items))
     elif isinstance(block, Facts):
         st.text("\n".join(f"{name}: {shown(value, most=600)}" for name, value in block.items))
+    else:
+        st.text("\n".join(shown(item, most=1_000) for item in block.items))
 
 
 def _words(block: Words, key: str) -> None:

@@ -13,7 +13,7 @@ from calibration.cli.stores import open_to_read
 from calibration.cli.terminal import print_json, print_lines, with_batch, with_json, with_store
 from calibration.errors import CalibrationError, InputError
 from calibration.records import OUTCOMES
-from calibration.reporting import to_json as as_json
+from calibration.reporting import render_text, to_json
 from calibration.reporting.sections import agreement as text
 from calibration.statistics.estimate import Estimate
 
@@ -118,9 +118,9 @@ def _in_file(
     read = read_ratings(file, layout=layout, classes=given, item_columns=columns)
     result = agreement_on(read, weights=weights, options=options, cluster=cluster, group=week)
     if as_data:
-        print_json(as_json.ratings(result))
+        print_json(to_json.data(result))
     else:
-        print_lines(text.ratings(result, by or text.BY))
+        print_lines(render_text.lines(text.ratings(result, by or text.BY)))
     return result.study.coefficients["krippendorff_alpha"]
 
 
@@ -144,7 +144,7 @@ def _in_store(
             cluster=cluster or "trace",
         )
     if as_data:
-        print_json(as_json.agreement(result))
+        print_json(to_json.data(result))
     else:
-        print_lines(text.agreement(result, by or text.BY))
+        print_lines(render_text.lines(text.agreement(result, by or text.BY)))
     return result.study.coefficients["krippendorff_alpha"]

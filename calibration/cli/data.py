@@ -70,7 +70,7 @@ def import_(
     with _open_for_import(path, rules) as store:
         report = imports.store_files(store, read, settings, take_changed=take_changed)
     if as_data:
-        print_json(to_json.import_report(report))
+        print_json(to_json.data(report))
     else:
         print_lines(render_text.import_report(report))
     if not read.parsed:

@@ -7,6 +7,7 @@ import click
 from calibration.analyses.sampling.escalation import SIGNALS, Signal, audit, escalate
 from calibration.cli.stores import open_to_read, open_to_write
 from calibration.cli.terminal import print_json, print_lines, with_json, with_store
+from calibration.reporting import to_json
 from calibration.reporting.sections import plans
 
 
@@ -84,7 +85,7 @@ def audit_command(batch_id: str, path: Path, as_data: bool) -> None:
     with open_to_read(path) as store:
         found = audit(store, batch_id)
     if as_data:
-        print_json(plans.audit_data(found))
+        print_json(to_json.data(found))
     else:
         print_lines(plans.audit_lines(found))
 

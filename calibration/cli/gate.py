@@ -30,11 +30,10 @@ from calibration.cli.terminal import (
 )
 from calibration.errors import CalibrationError, InputError
 from calibration.judge_calibration.samples import Design
+from calibration.reporting import render_text, to_json
 from calibration.reporting.junit import junit
-from calibration.reporting.render_markdown import gates_markdown
-from calibration.reporting.sections.gates import gates as text
-from calibration.reporting.sections.gates import gates_data
-from calibration.reporting.to_json import as_text
+from calibration.reporting.render_markdown import markdown
+from calibration.reporting.sections.gates import document
 
 if TYPE_CHECKING:
     from calibration.runs.sources import Place
@@ -120,11 +119,11 @@ def gate(
         _write(junit_file, junit(result, at=datetime.now(UTC)))
     if summary is not None:
         # A job's steps share one summary: what is there stays.
-        _write(summary, "".join(f"{line}\n" for line in gates_markdown(result)), mode="a")
+        _write(summary, f"{markdown(document(result))}\n", mode="a")
     if as_data:
-        print_json(gates_data(result))
+        print_json(to_json.data(result))
     else:
-        print_lines(text(result))
+        print_lines(render_text.lines(document(result)))
     ctx.exit(result.report.exit_code)
 
 
@@ -150,8 +149,8 @@ def _of_runs(
     )
     target: Path | None = others["write_baseline"]
     if target is not None and result.comparable is not None:
-        saved = gates_data(result) | {PART: baseline_data(result.comparable)}
-        _write(target, as_text(saved))
+        saved = to_json.data(result) | {PART: baseline_data(result.comparable)}
+        _write(target, to_json.as_text(saved))
     return result
 
 

@@ -17,6 +17,7 @@ from calibration.analyses.sampling.stratified import ALLOCATIONS, Allocation, dr
 from calibration.cli.stores import open_to_read, open_to_write
 from calibration.cli.terminal import print_json, print_lines, with_batch, with_json, with_store
 from calibration.errors import CalibrationError, InputError
+from calibration.reporting import to_json
 from calibration.reporting.sections import plans
 
 
@@ -74,7 +75,7 @@ def plan(
             hourly_rate=hourly_rate,
         )
     if as_data:
-        print_json(plans.plan_data(found))
+        print_json(to_json.data(found))
     else:
         print_lines(plans.plan_lines(found))
 
@@ -129,7 +130,7 @@ def agreement_plan(
         seed=seed,
     )
     if as_data:
-        print_json(plans.agreement_plan_data(found))
+        print_json(to_json.data(found))
     else:
         print_lines(plans.agreement_plan_lines(found))
     if found.plan.typical.n is None:

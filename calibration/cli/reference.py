@@ -16,6 +16,7 @@ from calibration.cli.terminal import (
     with_store,
 )
 from calibration.errors import CalibrationError, InputError
+from calibration.reporting import to_json
 from calibration.reporting.sections import reference as shown
 from calibration.taxonomy import default_taxonomy
 from reference_dataset import team
@@ -78,7 +79,7 @@ def validate(folder: Path | None, own: bool, as_data: bool) -> None:
     if own:
         problems = [problem for problem in problems if problem.rule in OWN_RULES]
     if as_data:
-        print_json(shown.problems_json(problems))
+        print_json({"ok": not problems, "problems": to_json.data(problems)})
     else:
         print_lines(map(str, problems))
     if problems:
@@ -121,7 +122,7 @@ def stats(path: Path, folder: Path | None, as_data: bool) -> None:
     # The second pass was held against the set's own labels, not those a team decided otherwise.
     again = repeat_pass(load_reference(folder), default_taxonomy())
     if as_data:
-        print_json(shown.stats_json(counts, again))
+        print_json({**to_json.data(counts), "second_pass": to_json.data(again)})
     else:
         print_lines(shown.stats(counts))
         print_lines(shown.second_pass(again))

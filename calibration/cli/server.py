@@ -74,7 +74,7 @@ def _demo_report(path: Path, seed: int, as_data: bool) -> None:
     with Store.open(path, create=True) as store:
         result = demonstration.run_demo(store, seed=seed)
     if as_data:
-        print_json(to_json.demo(result))
+        print_json(to_json.data(result))
     else:
         print_lines(render_text.lines(success_rate.document(result.report)))
         click.echo(f"true agent success rate of the simulated production: {result.truth:.4f}")

@@ -18,8 +18,8 @@ from calibration.analyses.judge.class_probabilities import CalibratedLabels
 from calibration.analyses.judge.traces import JudgedTraces
 from calibration.errors import InputError
 from calibration.records import Evidence
-from calibration.reporting.to_json import Json, estimate
-from calibration.reporting.to_json import agreement as as_json
+from calibration.reporting import to_json
+from calibration.reporting.to_json import Json
 from calibration.tables.rows import Row, as_csv
 
 ESTIMATE = ("value", "lower", "upper", "confidence_level", "n", "method", "status")
@@ -44,7 +44,7 @@ def estimates(result: AgreementAnalysis) -> str:
             "upper": None if of["interval"] is None else of["interval"][1],
             **{name: of[name] for name in ("confidence_level", "n", "method", "status")},
         }
-        for what, of in _estimates(as_json(result), "")
+        for what, of in _estimates(to_json.data(result), "")
     ]
     return as_csv(["what", *ESTIMATE], rows)
 
@@ -164,7 +164,7 @@ def about(labels: CalibratedLabels) -> Json:
         "batch_id": labels.batch_id,
         "judge_id": labels.judge_id,
         "n": len(labels.frame),
-        "headline": estimate(labels.headline),
+        "headline": to_json.data(labels.headline),
         "mean_of_these_labels": labels.plug_in,
         "note": labels.note,
         "simulated": labels.simulated,

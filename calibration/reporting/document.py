@@ -101,12 +101,19 @@ class Facts:
     items: tuple[tuple[str, str], ...]
 
 
-Block = Table | Trend | Words | Listing | Facts
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lines:
+    """Lines of any length; one that begins with spaces belongs to the one before it."""
+
+    items: tuple[str, ...]
+
+
+Block = Table | Trend | Words | Listing | Facts | Lines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A heading and what stands under it."""
+    """A heading and what stands under it; without a title, what stands apart."""
 
     title: str
     blocks: tuple[Block, ...]
@@ -127,11 +134,11 @@ class Headline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """A whole report; `banners` come before everything else."""
+    """A whole report; `banners` come before everything else. Not every one has one number."""
 
     title: str
-    about: tuple[str, ...]
-    headline: Headline
+    about: tuple[str, ...] = ()
+    headline: Headline | None = None
     banners: tuple[str, ...] = ()
     sections: tuple[Section, ...] = ()
     footer: str = ""

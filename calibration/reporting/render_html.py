@@ -205,7 +205,8 @@ def _body(document: Document) -> Iterator[str]:
         yield f'<p class="banner" role="note">{_text(banner)}</p>'
     yield "<header>"
     yield f"<h1>{_text(document.title)}</h1>"
-    yield from _headline(document.headline)
+    if document.headline is not None:
+        yield from _headline(document.headline)
     for line in document.about:
         yield f'<p class="lead">{_text(line)}</p>'
     yield "</header>"
@@ -235,7 +236,8 @@ def _headline(head: Headline) -> Iterator[str]:
 
 def _section(section: Section, key: str) -> Iterator[str]:
     yield f'<section aria-labelledby="{key}">'
-    yield f'<h2 id="{key}">{_text(section.title)}</h2>'
+    if section.title:
+        yield f'<h2 id="{key}">{_text(section.title)}</h2>'
     for number, block in enumerate(section.blocks):
         yield from _block(block, f"{key}-{number}")
     yield "</section>"
@@ -257,6 +259,8 @@ def _block(block: Block, key: str) -> Iterator[str]:
         yield "<dl>"
         yield from (f"<dt>{_text(name)}</dt><dd>{_text(value)}</dd>" for name, value in block.items)
         yield "</dl>"
+    else:
+        yield from (f"<p>{_text(item, most=1_000)}</p>" for item in block.items)
 
 
 def _trend(block: Trend, key: str) -> Iterator[str]:

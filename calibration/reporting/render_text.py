@@ -3,7 +3,17 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from calibration.reporting.document import Block, Document, Facts, Listing, Table, Trend, Words
+from calibration.reporting.document import (
+    Block,
+    Document,
+    Facts,
+    Headline,
+    Lines,
+    Listing,
+    Table,
+    Trend,
+    Words,
+)
 from calibration.statistics.estimate import OK, Estimate
 from calibration.taxonomy import Taxonomy
 from calibration.text import shown
@@ -151,23 +161,32 @@ def taxonomy(shown: Taxonomy) -> Iterator[str]:
 def lines(document: Document) -> Iterator[str]:
     """Yield the lines of a document."""
     for banner in document.banners:
-        yield shown(banner)
-    head = document.headline
-    limits = f" {head.limits}" if head.limits else ""
-    half = f" ({head.half_width})" if head.half_width else ""
-    yield f"{head.name} {head.value}{limits}{half}  {head.kind}"
-    yield f"  {head.how}"
-    for name, value in head.beside:
-        yield f"  {shown(name)}: {shown(value)}"
+        yield shown(banner, most=600)
+    if document.headline is None:
+        yield document.title
+    else:
+        yield from _headline(document.headline)
     for line in document.about:
         yield f"  {shown(line, most=600)}"
     for section in document.sections:
         yield ""
-        yield section.title
+        if section.title:
+            yield section.title
         for block in section.blocks:
             yield from _block(block)
-    yield ""
-    yield document.footer
+    if document.footer:
+        yield ""
+        yield document.footer
+
+
+def _headline(head: Headline) -> Iterator[str]:
+    limits = f" {head.limits}" if head.limits else ""
+    half = f" ({head.half_width})" if head.half_width else ""
+    yield f"{head.name} {head.value}{limits}{half}  {head.kind}"
+    if head.how:
+        yield f"  {head.how}"
+    for name, value in head.beside:
+        yield f"  {shown(name)}: {shown(value)}"
 
 
 def _block(block: Block) -> Iterator[str]:
@@ -180,6 +199,8 @@ def _block(block: Block) -> Iterator[str]:
     elif isinstance(block, Listing):
         for item in block.items:
             yield f"  - {shown(item, most=600)}"
+    elif isinstance(block, Lines):
+        yield from (shown(item, most=1_000) for item in block.items)
     else:
         yield from _facts(block)
 
@@ -197,7 +218,8 @@ def _table(block: Table) -> Iterator[str]:
     if block.most_in_text == 0:
         yield f"  {shown(block.title)}: in --json, --markdown and --html"
         return
-    yield f"  {shown(block.title)}"
+    if block.title:
+        yield f"  {shown(block.title)}"
     rows = [
         ["! " * row.flagged + shown(row.cells[0], most=60), *(shown(c) for c in row.cells[1:])]
         for row in block.rows[: block.most_in_text]

@@ -1,802 +1,401 @@
-"""Results as JSON: full precision, undefined as null with a status."""
+"""Results as JSON, and the JSON Schemas of that: one converter, and one table of what it writes.
+
+A dataclass is written field by field. `SHAPES` says where JSON has other names, another order or
+less than the dataclass. An entry is a string of words, one a key:
+
+========================== =====================================================================
+``n``                      the field of that name
+``p50_usd=p50``            another name
+``kind=net.kind``          the field of a field; null where the first is null
+``window.first=first``     a key of an inner object
+``*estimate``              all keys of that field, here
+``by_model[name]``         a list as an object: the keys are that attribute of its members
+``weekly=by_week[]``       pairs, or a mapping, as an object; what follows is of the values
+``shares[@classes]``       a list in the order of the classes as an object
+``class=class_code@classes`` the name for a code, or the names for several
+``value_pp=value%``        a fraction as percentage points
+========================== =====================================================================
+
+or three: a key (with its brackets), the function that returns its value, and of what type that is.
+"""
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
 from importlib.resources import files
-from typing import Any
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from calibration.agreement.annotators import AgainstKey, PairAgreement
-from calibration.agreement.disagreement import PairPrevalence, Share
-from calibration.agreement.study import Study
+import numpy as np
+
+from calibration.agreement.annotators import (
+    AgainstKey,
+    BesideOthers,
+    BesidePanel,
+    ClassAgainstKey,
+    EqualMargins,
+    MarginDifference,
+    PairAgreement,
+)
+from calibration.agreement.disagreement import PairPrevalence, Prevalence, Share
+from calibration.agreement.sample_size import ItemsNeeded
+from calibration.agreement.study import (
+    AlphaBootstrap,
+    ConfusedPair,
+    GroupAgreement,
+    NodeAgreement,
+    Study,
+)
 from calibration.analyses.agreement.analysis import AgreementAnalysis, ReviewerProfile
 from calibration.analyses.agreement.ratings import RatingsAgreement
 from calibration.analyses.agreement.recommendations import Recommendation, next_steps
+from calibration.analyses.agreement.sample_size import PlannedAgreement
 from calibration.analyses.demo import Demo
 from calibration.analyses.evidence.data import ReviewedTrace
-from calibration.analyses.imports import ImportReport
+from calibration.analyses.gates.baseline import Comparable
+from calibration.analyses.gates.run import GateAnalysis
 from calibration.analyses.judge.calibration import JudgeCalibration
-from calibration.analyses.judge.diagnostics import JudgeDiagnostics
-from calibration.analyses.judge.drift import JudgeDrift
-from calibration.analyses.judge.groups import GroupRates
+from calibration.analyses.judge.diagnostics import JudgeDiagnostics, Leniency
+from calibration.analyses.judge.drift import AgainstHumans, ClassDrift, JudgeDrift
+from calibration.analyses.judge.groups import GroupPair, GroupRates, GroupRow
+from calibration.analyses.judge.report import DIAGNOSTICS, DRIFT, GROUPS, JudgeReport
+from calibration.analyses.sampling.escalation import Audit
+from calibration.analyses.sampling.planning import Plan
+from calibration.analyses.success_rate.comparison import ProductionComparison, Side
 from calibration.analyses.success_rate.report import (
+    AtOtherWeights,
     Change,
     CostPanel,
     Latency,
     Origin,
-    Passes,
     ProductionReport,
     RateGroup,
     Signal,
     VerdictMix,
+    VerdictWeek,
     WorkList,
 )
+from calibration.gates.evaluate import GateResult
+from calibration.gates.gate_file import GateFile
 from calibration.judge_calibration.bias import NodeQuality, OrdinalAgreement
 from calibration.judge_calibration.groups import GroupComparison
-from calibration.judge_calibration.samples import ClassQuality
 from calibration.records import OUTCOMES
-from calibration.statistics.contingency import TestResult
 from calibration.statistics.estimate import Estimate
 from calibration.statistics.means import MeanAgainstZero
-from calibration.success_rate.comparison import ClassChange, Difference
+from calibration.success_rate.comparison import ClassChange, Comparison, Difference
+from calibration.success_rate.pass_at_k import PassAtK
 from calibration.success_rate.rate import AgentSuccessRate
-from calibration.success_rate.trend import Week
-
-FORMAT = "asr-report/1"
-
+from calibration.success_rate.trend import Expectation, Week, WeeklySeries
+from reference_dataset.repeat_pass import RepeatAgreement, RepeatPass
 
 Json = dict[str, Any]
 
+Names = Mapping[str, Sequence[str]]
 
-def estimate(result: Estimate) -> Json:
-    """Return one estimate."""
-    return {
-        "value": result.value,
-        "interval": None if result.interval is None else list(result.interval),
-        "se": result.se,
-        "n": result.n,
-        "method": result.method,
-        "confidence_level": result.confidence_level,
-        "status": result.status,
-    }
+Entry = str | tuple[str, Callable[[Any], Any], Any]
 
 
-def as_text(data: Json) -> str:
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """One key: its place in the JSON (none: spread), and the way from the result to its value."""
+
+    place: tuple[str, ...]
+    steps: tuple[str, ...]
+    made: Callable[[Any], Any] | None = None
+    type: Any = None
+
+
+def data(result: Any) -> Any:
+    """Return a result as JSON: full precision, undefined as null with the reason in a status.
+
+    Examples
+    --------
+    >>> data(Latency(n=2, p50=1.5, p90=None, p95=None, p99=None))
+    {'n': 2, 'p50_s': 1.5, 'p90_s': None, 'p95_s': None, 'p99_s': None}
+    >>> data({"interval": (0.25, np.float64(0.75)), 0.8: None})
+    {'interval': [0.25, 0.75], '0.8': None}
+    """
+    return _data(result, {"classes": OUTCOMES})
+
+
+def as_text(result: Json) -> str:
     """Return JSON for a file, in full precision; NaN is an error here, never output."""
-    return json.dumps(data, ensure_ascii=True, allow_nan=False, indent=1) + "\n"
+    return json.dumps(result, ensure_ascii=True, allow_nan=False, indent=1) + "\n"
 
 
-def schema() -> Json:
-    """Return the JSON Schema that every report satisfies."""
-    text = files("calibration.reporting").joinpath("schemas/report.schema.json").read_text("utf-8")
+def _data(value: Any, names: Names) -> Any:
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if is_dataclass(type(value)):
+        return _object(value, names)
+    if isinstance(value, Mapping):
+        return {"" if key is None else str(key): _data(of, names) for key, of in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_data(of, names) for of in value]
+    return value
+
+
+def _object(value: Any, names: Names) -> Json:
+    for of, read in NAMES.items():
+        if isinstance(value, of):
+            names = {**names, **read(value)}
+    found: Json = {}
+    for key in _keys(value.__class__):
+        whole = value if key.made is None else key.made(value)
+        made = _data(_followed(whole, key.steps, names), names)
+        _put(found, key.place, made)
+    return found
+
+
+def _put(target: Json, place: tuple[str, ...], made: Any) -> None:
+    if not place:
+        target |= made
+        return
+    for key in place[:-1]:
+        target = target.setdefault(key, {})
+    target[place[-1]] = made
+
+
+def _followed(value: Any, steps: tuple[str, ...], names: Names) -> Any:
+    if value is None or not steps:
+        return value
+    step, rest = steps[0], steps[1:]
+    if step == "%":
+        return [100 * end for end in value] if isinstance(value, tuple) else 100 * value
+    if step[0] == "@":
+        known = names[step[1:]]
+        one = isinstance(value, int)
+        return known[value] if one else [known[code] for code in value if code < len(known)]
+    if step[0] != "[":
+        return _followed(getattr(value, step), rest, names)
+    if step[1] == "@":
+        # A file that uses one class alone still has two: the other was never used.
+        pairs: Any = zip(names[step[2:-1]], value, strict=False)
+    elif step == "[]":
+        pairs = value.items() if isinstance(value, Mapping) else value
+    else:
+        pairs = ((getattr(of, step[1:-1]), of) for of in value)
+    return {key: _followed(of, rest, names) for key, of in pairs}
+
+
+@cache
+def _keys(of: type) -> tuple[_Key, ...]:
+    """Return the keys of a type: those of the table, else one for each field."""
+    entries = next((SHAPES[base] for base in of.__mro__ if base in SHAPES), None)
+    if entries is None:
+        entries = tuple(field.name for field in fields(of))
+    found: list[_Key] = []
+    for entry in entries:
+        if isinstance(entry, str):
+            found += [_key(word) for word in entry.split()]
+        else:
+            place, rest = re.findall(r"([\w.]+)(.*)", entry[0])[0]
+            found.append(_Key(tuple(place.split(".")), _steps(rest), *entry[1:]))
+    return tuple(found)
+
+
+def _key(word: str) -> _Key:
+    place, _, path = word.rpartition("=")
+    steps = _steps(path)
+    if word.startswith("*"):
+        return _Key((), steps)
+    return _Key(tuple((place or steps[0]).split(".")), steps)
+
+
+def _steps(path: str) -> tuple[str, ...]:
+    return tuple(re.findall(r"\[@?\w*\]|@?\w+|%", path))
+
+
+def report(result: ProductionReport) -> Json:
+    """Return a report as JSON."""
+    found: Json = data(result)
+    return found
+
+
+def result(found: JudgeCalibration) -> Json:
+    """Return a calibration as JSON, with where its labels and verdicts came from."""
+    made: Json = data(found)
+    return made
+
+
+def schema(name: str = "report") -> Json:
+    """Return the JSON Schema of what a command prints, by its name in `ROOTS`."""
+    text = files("calibration.reporting").joinpath(f"schemas/{name}.schema.json").read_text("utf-8")
     loaded: Json = json.loads(text)
     return loaded
 
 
-def report(result: ProductionReport) -> Json:
-    """Return a report: full precision, null where undefined, with the reason in a status."""
-    weekly = result.weekly
+def schema_of(name: str) -> Json:
+    """Return the JSON Schema as the types of the results and `SHAPES` make it."""
+    root, title = ROOTS[name]
+    shared: Json = {}
+    made = _schema(root, shared)
     return {
-        "format": FORMAT,
-        "calibrated": result.calibrated,
-        "kind": result.kind,
-        "target": result.target,
-        "n": result.n,
-        "n_tasks": result.n_tasks,
-        "window": {"first": result.first, "last": result.last},
-        "asr": estimate(result.asr),
-        "asr_gross": estimate(result.asr_gross),
-        "asr_literal": estimate(result.asr_literal),
-        "asr_without_abandoned": estimate(result.asr_without_abandoned),
-        "pass_rate": estimate(result.pass_rate),
-        "mean_effective_penalty": result.mean_effective_penalty,
-        "identity": result.identity,
-        "asr_range_missing_cost": list(result.asr_range),
-        "rounding": result.rounding,
-        "class_shares": {c.outcome: estimate(c.share) for c in result.classes},
-        "change": None if result.change is None else _change(result.change),
-        "cost": cost(result.cost),
-        "weekly": [] if weekly is None else [_week(week) for week in weekly.weeks],
-        "weekly_rule": None
-        if weekly is None
-        else {
-            "false_alarm_rate": weekly.false_alarm_rate,
-            "n_without_week": weekly.n_without_week,
-            "rolling": "pooled" if weekly.pooled else "mean of weeks",
-        },
-        "by_workflow": _groups(result.by_workflow),
-        "by_model": _groups(result.by_model),
-        "by_tag": _groups(result.by_tag),
-        "tags_left_out": result.tags_left_out,
-        "passes": [_passes(of) for of in result.passes],
-        "sensitivity": [
-            {
-                "name": row.name,
-                "credit": dict(zip(OUTCOMES, row.credit, strict=True)),
-                "asr": estimate(row.asr),
-            }
-            for row in result.sensitivity
-        ],
-        "work_lists": {item.outcome: _work(item) for item in result.work_lists},
-        "signals": {s.key: _signal(s) for s in result.signals},
-        "verdict_mix": None if result.verdict_mix is None else _mix(result.verdict_mix),
-        "latency": _latency(result.latency),
-        "set_aside": [
-            {"reason": row.reason, "n": row.n, "examples": list(row.examples)}
-            for row in result.set_aside
-        ],
-        "judged": None
-        if result.judged is None
-        else {
-            "judge_raw": optional(result.judged.judge_raw),
-            "human_only": estimate(result.judged.human_only),
-            "corrected": estimate(result.judged.corrected),
-            "corrected_gross": estimate(result.judged.corrected_gross),
-            "two_source": optional(result.judged.two_source),
-        },
-        "warnings": list(result.warnings),
-        "notes": list(result.notes),
-        "basis": result.basis,
-        "marks": list(result.marks),
-        "details": dict(result.details),
-        "origin": origin(result.origin),
-        "fingerprint": result.origin.fingerprint,
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": title,
+        "description": "Rates are fractions, differences percentage points where a name ends in "
+        "_pp, money USD, times seconds. Undefined is null, never NaN.",
+        **made,
+        "$defs": dict(sorted(shared.items())),
     }
 
 
-def _signal(signal: Signal) -> Json:
-    return {
-        "name": signal.name,
-        "unit": signal.unit,
-        "over_all": estimate(signal.over_all),
-        "weekly": {week: estimate(found) for week, found in signal.by_week},
-    }
+PLAIN = {bool: "boolean", int: "integer", float: "number", str: "string", NoneType: "null"}
 
 
-def _mix(mix: VerdictMix) -> Json:
-    return {
-        "status": mix.status,
-        "weekly": [
-            {
-                "week": week.week,
-                "n": week.n,
-                "shares": {name: estimate(found) for name, found in week.shares},
-                "distance_pp": _pp(week.shift.distance),
-                "by_chance_pp": _pp(week.shift.by_chance),
-                "p": week.shift.p_value,
-                "adjusted_p": week.shift.adjusted_p_value,
-                "flagged": week.shift.flagged,
-                "status": week.shift.status,
-            }
-            for week in mix.weeks
-        ],
-    }
+def _schema(hint: Any, shared: Json, steps: tuple[str, ...] = ()) -> Json:
+    """Return the schema of a type, or of what the steps lead to from it."""
+    origin, args = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        return _either([_schema(of, shared, () if of is NoneType else steps) for of in args])
+    if steps:
+        return _schema_at(hint, args, shared, steps)
+    if hint in PLAIN:
+        return {"type": PLAIN[hint]}
+    if origin is Literal:
+        return {"enum": list(args)}
+    if isinstance(hint, type) and is_dataclass(hint):
+        return _shared(hint, shared)
+    if origin is tuple and args[-1] is not Ellipsis:
+        items = [_schema(of, shared) for of in args]
+        return {"type": "array", "prefixItems": items, "minItems": len(args), "maxItems": len(args)}
+    if origin is not None and issubclass(origin, Mapping):
+        inner = _schema(args[1], shared)
+        return {"type": "object"} | ({"additionalProperties": inner} if inner else {})
+    if origin is not None and issubclass(origin, Sequence):
+        return {"type": "array", "items": _schema(args[0], shared)}
+    return {"type": "array"} if origin is np.ndarray else {}
 
 
-def optional(result: Estimate | None) -> Json | None:
-    """Return an estimate, or null where none was made."""
-    return None if result is None else estimate(result)
+def _schema_at(hint: Any, args: tuple[Any, ...], shared: Json, steps: tuple[str, ...]) -> Json:
+    step, rest = steps[0], steps[1:]
+    if step == "%":
+        return _schema(hint, shared)
+    if step[0] == "@":
+        text = {"type": PLAIN[str]}
+        return text if hint is int else {"type": "array", "items": text}
+    if step[0] == "[":
+        inner = args[0] if len(args) < 2 or args[1] is Ellipsis else args[1]
+        if step == "[]" and args[-1] is Ellipsis:
+            inner = get_args(inner)[1]
+        return {"type": "object", "additionalProperties": _schema(inner, shared, rest)}
+    of_property = getattr(hint, step, None)
+    hints = get_type_hints(of_property.fget if isinstance(of_property, property) else hint)
+    return _schema(hints["return" if isinstance(of_property, property) else step], shared, rest)
 
 
-def difference(change: Difference) -> Json:
-    """Return a difference in percentage points."""
-    made = change.estimate
-    return {
-        "value_pp": _pp(made.value),
-        "interval": None if made.interval is None else [100 * end for end in made.interval],
-        "p": change.p_value,
-        "mde_pp": _pp(change.minimum_detectable),
-        "n": made.n,
-        "method": made.method,
-        "confidence_level": made.confidence_level,
-        "status": made.status,
-    }
+def _shared(of: type, shared: Json) -> Json:
+    name = of.__name__
+    if name not in shared:
+        shared[name] = {}  # against types that hold themselves
+        about = (of.__doc__ or "").partition("\n")[0]
+        shared[name] = {"description": about, **_object_schema(of, shared)}
+    return {"$ref": f"#/$defs/{name}"}
 
 
-def success_rate(found: AgentSuccessRate) -> Json:
-    """Return one Agent Success Rate with everything that it splits into."""
-    return {
-        "asr": estimate(found.asr),
-        "asr_gross": estimate(found.asr_gross),
-        "asr_literal": found.asr_literal,
-        "asr_without_abandoned": estimate(found.asr_without_abandoned),
-        "pass_rate": estimate(found.pass_rate),
-        "mean_effective_penalty": found.mean_effective_penalty,
-        "asr_range_missing_cost": list(found.asr_range),
-        "cost_coverage": found.cost_coverage,
-        "class_shares": dict(zip(OUTCOMES, map(estimate, found.class_shares), strict=True)),
-    }
+def _object_schema(of: type, shared: Json) -> Json:
+    whole = _closed()
+    for key in _keys(of):
+        known = set(shared)
+        made = _schema(of if key.made is None else key.type, shared, key.steps)
+        if not key.place:
+            spread = made["$ref"].rpartition("/")[2]
+            for name, inner in shared[spread]["properties"].items():
+                _add(whole, name, inner)
+            if spread not in known:
+                del shared[spread]
+            continue
+        name = key.place[-1]
+        if name in ("fingerprint", "sha256"):
+            made |= {"pattern": "^[0-9a-f]{64}$"}
+        elif made == {"type": "integer"} and re.match(r"n(_|$)", name):
+            made |= {"minimum": 0}
+        target = whole
+        for part in key.place[:-1]:
+            _add(target, part, target["properties"].get(part, _closed()))
+            target = target["properties"][part]
+        _add(target, name, made)
+    return whole
 
 
-def cost(panel: CostPanel) -> Json:
-    """Return a cost panel."""
-    return {
-        "n": panel.n,
-        "n_known": panel.n_known,
-        "coverage": panel.coverage,
-        "n_without_ceiling": panel.n_without_ceiling,
-        "mean_usd": panel.mean,
-        "p50_usd": panel.p50,
-        "p90_usd": panel.p90,
-        "p99_usd": panel.p99,
-        "share_above_ceiling": optional(panel.share_above_ceiling),
-        "cost_per_success_usd": estimate(panel.per_success),
-        "of_ceiling": None
-        if panel.of_ceiling is None
-        else dict(zip(("p50", "p90", "p99"), panel.of_ceiling, strict=True)),
-    }
+def _closed() -> Json:
+    return {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
 
 
-def _pp(value: float | None) -> float | None:
-    return None if value is None else 100 * value
+def _add(target: Json, name: str, made: Json) -> None:
+    target["properties"][name] = made
+    if name not in target["required"]:
+        target["required"].append(name)
 
 
-def _change(change: Change) -> Json:
-    return {
-        "later": change.later,
-        "earlier": change.earlier,
-        "before": estimate(change.before),
-        "after": estimate(change.after),
-        "asr": difference(change.asr),
-        "n_pairs": change.n_pairs,
-        "class_shares": class_changes(change.classes),
-    }
+def _either(options: list[Json]) -> Json:
+    """Return a schema that any of these satisfies."""
+    if all(option.keys() == {"type"} for option in options):
+        return {"type": [option["type"] for option in options]}
+    return {"anyOf": options}
 
 
-def class_changes(classes: Sequence[ClassChange]) -> Json:
-    """Return what became of every class share, with its flag."""
-    return {
-        c.outcome: {
-            **difference(c.change),
-            "before": c.before,
-            "after": c.after,
-            "p": c.p_value,
-            "adjusted_p": c.adjusted_p_value,
-            "flagged": c.flagged,
-        }
-        for c in classes
-    }
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """Two raters, with how their use of the classes bounds kappa."""
+
+    pair: PairAgreement
+    use: PairPrevalence
 
 
-def _week(week: Week) -> Json:
-    expected = week.expected
-    return {
-        "week": week.week,
-        "n": week.n,
-        "asr": estimate(week.rate),
-        "rolling_4_weeks": estimate(week.rolling),
-        "expected": None
-        if expected is None
-        else {
-            "value": expected.value,
-            "interval": list(expected.interval),
-            "n_weeks": expected.n_weeks,
-        },
-        "anomaly": None if expected is None else expected.anomaly,
-    }
+@dataclass(frozen=True, slots=True)
+class _Rated:
+    """One side of a comparison with its rate."""
+
+    side: Side
+    rate: AgentSuccessRate
 
 
-def _groups(groups: tuple[RateGroup, ...]) -> Json:
-    return {"" if g.name is None else g.name: _group(g) for g in groups}
+def _costly_items(of: RatingsAgreement) -> list[Json]:
+    items = of.ratings.items
+    return [{"item": items[costly.item], "cost": costly.cost} for costly in of.study.costly]
 
 
-def _group(group: RateGroup) -> Json:
-    return {
-        "n": group.n,
-        "asr": estimate(group.asr),
-        "asr_gross": optional(group.asr_gross),
-        "pass_rate": optional(group.pass_rate),
-        "cost": None if group.cost is None else cost(group.cost),
-        "ceiling_usd": group.ceiling_usd,
-        "unit": group.unit,
-    }
+def _coefficients(of: Study) -> dict[str, Json]:
+    counts = {"n_items": of.overall.n_items, "n_ratings": of.overall.n_ratings}
+    return {name: data(found) | counts for name, found in of.coefficients.items()}
 
 
-def _passes(of: Passes) -> Json:
-    return {
-        "agent": of.agent,
-        "n_tasks": of.n_tasks,
-        "most_trials": of.most_trials,
-        "points": [
-            {
-                "k": point.k,
-                "pass_at_k": estimate(point.pass_at_k),
-                "pass_hat_k": estimate(point.pass_hat_k),
-                "n_tasks": point.n_tasks,
-                "n_too_few": point.n_too_few,
-                "band": point.band,
-            }
-            for point in of.points
-        ],
-    }
+def _per_class(of: Study) -> tuple[Json, ...]:
+    rows = zip(of.overall.specific, of.class_kappas, of.overall.class_shares, strict=False)
+    return tuple(
+        {"specific_agreement": same, "fleiss_kappa": kappa, "share": share}
+        for same, kappa, share in rows
+    )
 
 
-def _work(item: WorkList) -> Json:
-    return {
-        "goes_to": item.goes_to,
-        "n": item.n,
-        "weekly": dict(item.by_week),
-        "first": [
-            {
-                "trace_id": run.trace_id,
-                "workflow": run.workflow,
-                "week": run.week,
-                "model": run.model,
-                "cost_usd": run.cost_usd,
-                "reasons": list(run.reasons),
-                "evidence": list(run.evidence),
-            }
-            for run in item.first
-        ],
-    }
+def _both(of: PairAgreement | ConfusedPair) -> tuple[int, int]:
+    return of.first, of.second
 
 
-def _latency(latency: Latency | None) -> Json | None:
-    if latency is None:
-        return None
-    return {
-        "n": latency.n,
-        "p50_s": latency.p50,
-        "p90_s": latency.p90,
-        "p95_s": latency.p95,
-        "p99_s": latency.p99,
-    }
+def _reaches(of: AlphaBootstrap) -> list[Json]:
+    return [{"bound": bound, "probability": share} for bound, share in of.reaches.items()]
 
 
-def origin(made: Origin) -> Json:
-    """Return what it takes to make a result again."""
-    return {
-        "sources": [{"name": s.name, "size": s.size, "sha256": s.sha256} for s in made.sources],
-        "settings": dict(made.settings),
-        "sampling": made.sampling,
-        "judge": made.judge,
-        "taxonomy": {
-            "version": made.taxonomy_version,
-            "fingerprint": made.taxonomy_fingerprint,
-        },
-        "seed": made.seed,
-        "n_resamples": made.n_resamples,
-        "confidence_level": made.confidence_level,
-        "version": made.package_version,
-    }
+def _needed(planned: PlannedAgreement, part: ItemsNeeded) -> Json:
+    found: Json = data(part)
+    return found | {"n_labels": planned.labels(part)}
 
 
-def agreement(result: AgreementAnalysis) -> Json:
-    """Return the agreement of a batch."""
-    return {
-        **_study(result.study, result.classes, result.reviewers),
-        "against_keys": [_profile(of, result.classes) for of in result.profiles],
-        "near": estimate(result.near),
-        "near_misses": estimate(result.near_misses),
-        "by_task": None if result.by_task is None else estimate(result.by_task),
-        "weighted_to_production": {n: estimate(e) for n, e in result.weighted.items()} or None,
-        "cluster": result.cluster,
-        "disputed": [_disputed(of) for of in result.disputed],
-        "next_steps": [_step(step) for step in next_steps(result)],
-        "latent_truth_status": result.truth.status,
-        "unplanned": result.unplanned,
-        "exposed": result.exposed,
-        "random_sample_of_production": result.is_sample,
-        "batch_id": result.batch_id,
-        "simulated": result.simulated,
-        "fingerprint": result.fingerprint,
-    }
+def _why_not(of: JudgeReport, part: str) -> Json | None:
+    why = of.not_computed.get(part)
+    return None if why is None else {"status": f"not_estimable: {why}"}
+
+
+def _grades(of: JudgeDiagnostics) -> Json | None:
+    return None if of.grades is None else data(of.grades) | {"scale": of.grade_names}
 
 
 def _disputed(of: ReviewedTrace) -> Json:
-    return {
-        "trace_id": of.trace_id,
-        "labels": of.classes,
-        "question": of.question,
-        "cost": of.cost,
-        "entropy": of.entropy,
-        "adjudicated": of.adjudicated,
-    }
-
-
-def _step(step: Recommendation) -> Json:
-    return {
-        "kind": step.kind,
-        "what": step.what,
-        "why": step.why,
-        "traces": [] if step.traces is None else list(step.traces.trace_ids),
-        "command": None if step.command is None else f"asr {step.command}",
-    }
-
-
-def ratings(result: RatingsAgreement) -> Json:
-    """Return the agreement on a file of ratings."""
-    items = result.ratings.items
-    return {
-        **_study(result.study, result.ratings.classes, result.ratings.raters),
-        "costly_items": [
-            {"item": items[costly.item], "cost": costly.cost} for costly in result.study.costly
-        ],
-        "classes": list(result.ratings.classes),
-        "weights": result.weights,
-        "cluster": result.cluster,
-    }
-
-
-def _study(found: Study, classes: Sequence[str], raters: Sequence[str]) -> Json:
-    counts = {"n_items": found.overall.n_items, "n_ratings": found.overall.n_ratings}
-    return {
-        "coefficients": {n: estimate(e) | counts for n, e in found.coefficients.items()},
-        "bootstrap": _bootstrap(found),
-        # A file that uses one class alone still has two: the other was never used.
-        "per_class": {
-            name: {"specific_agreement": estimate(same), "fleiss_kappa": estimate(kappa)}
-            | {"share": share}
-            for name, same, kappa, share in zip(
-                classes, found.overall.specific, found.class_kappas, found.overall.class_shares,
-                strict=False,
-            )
-        },
-        "confusions": [
-            {"classes": [classes[c.first], classes[c.second]]} | _share(c.share)
-            for c in found.confusions
-        ],
-        "per_node": {
-            name: {
-                "krippendorff_alpha": estimate(node.alpha),
-                "gwet_ac": estimate(node.ac1),
-                "percent_agreement": estimate(node.percent_agreement),
-                "disagreement": _share(node.share),
-                "n_items": node.n_items,
-                "n_ratings": node.n_ratings,
-            }
-            for name, node in found.nodes.items()
-        },
-        "per_week": {
-            name: {
-                "krippendorff_alpha": estimate(group.alpha),
-                "gwet_ac": estimate(group.ac1),
-                "percent_agreement": estimate(group.percent_agreement),
-                "n_items": group.n_items,
-                "n_ratings": group.n_ratings,
-            }
-            for name, group in found.groups.items()
-        },
-        "per_reviewer": [
-            {
-                "reviewer": raters[of.rater],
-                "agreement_with_others": estimate(of.agreement_with_others),
-                "krippendorff_alpha_without": estimate(of.alpha_without),
-                "change_without": estimate(of.change),
-                "p_holm": of.p_holm,
-            }
-            for of in found.beside
-        ],
-        "pairwise": [
-            _pair(raters, pair, bias)
-            for pair, bias in zip(found.pairs, found.prevalence.pairs, strict=True)
-        ],
-        "equal_use_of_classes": _margins(found, classes, raters),
-        "prevalence": _prevalence(found, classes),
-    }  # fmt: skip
-
-
-def _bootstrap(found: Study) -> Json:
-    bootstrap = found.bootstrap
-    return {
-        "krippendorff_alpha": {
-            "percentile": estimate(bootstrap.percentile),
-            "bca": estimate(bootstrap.bca),
-            "reaches": [
-                {"bound": bound, "probability": share} for bound, share in bootstrap.reaches.items()
-            ],
-        },
-        "n_resamples": bootstrap.n_resamples,
-        "seed": bootstrap.seed,
-    }
-
-
-def _share(share: Share) -> Json:
-    return {
-        "share": estimate(share.observed),
-        "share_by_chance": share.expected,
-        "lift": share.lift,
-        "alpha": share.alpha,
-        "n_items": share.n_items,
-    }
-
-
-def _test(found: TestResult) -> Json:
-    return {
-        "statistic": found.statistic,
-        "df": found.df,
-        "p_value": found.p_value,
-        "n": found.n,
-        "method": found.method,
-        "status": found.status,
-    }
-
-
-def _pair(raters: Sequence[str], pair: PairAgreement, use: PairPrevalence) -> Json:
-    return {
-        "reviewers": [raters[pair.first], raters[pair.second]],
-        "n_shared": pair.n_shared,
-        "table": [list(row) for row in pair.table],
-        "percent_agreement": estimate(pair.percent_agreement),
-        "krippendorff_alpha": estimate(pair.alpha),
-        "cohen_kappa": estimate(pair.kappa),
-        "equal_margins": _test(pair.margins),
-        "bias_index": use.bias_index,
-        "kappa_max": use.kappa_max,
-    }
-
-
-def _profile(of: ReviewerProfile, classes: Sequence[str]) -> Json:
-    return {
-        "reviewer": of.reviewer_id,
-        "n_labels": of.n_labels,
-        "against_consensus": _key(of.consensus, classes),
-        "against_canonical": _key(of.canonical, classes),
-    }
-
-
-def _key(found: AgainstKey | None, classes: Sequence[str]) -> Json | None:
-    if found is None:
-        return None
-    return {
-        "n": found.n,
-        "accuracy": estimate(found.accuracy),
-        "gwet_ac": estimate(found.gwet_ac),
-        "cohen_kappa": estimate(found.cohen_kappa),
-        "per_class": {
-            classes[c.class_code]: {
-                "recall": estimate(c.recall),
-                "precision": estimate(c.precision),
-            }
-            for c in found.per_class
-        },
-        "rows_key_columns_reviewer": [list(row) for row in found.table],
-    }
-
-
-def _margins(found: Study, classes: Sequence[str], raters: Sequence[str]) -> Json:
-    margins = found.margins
-    return {
-        "test": _test(margins.test),
-        "n_differing": margins.n_differing,
-        "differences": [
-            {
-                "reviewer": raters[d.rater],
-                "class": classes[d.class_code],
-                "share": d.share,
-                "share_of_others": d.share_of_others,
-                "difference": estimate(d.difference),
-                "p_value": d.p_value,
-                "p_holm": d.p_holm,
-            }
-            for d in margins.differences
-        ],
-    }
-
-
-def _prevalence(found: Study, classes: Sequence[str]) -> dict[str, Any]:
-    use = found.prevalence
-    return {
-        "status": use.status,
-        "gap_alpha_less_ac1": estimate(use.gap),
-        "prevalence_index": use.prevalence_index,
-        "rare_classes": [classes[k] for k in use.rare_classes],
-        "unused_classes": [classes[k] for k in use.unused_classes if k < len(classes)],
-    }
-
-
-def tested(found: MeanAgainstZero) -> Json:
-    """Return a mean with its p-value."""
-    return estimate(found.estimate) | {"p_value": found.p_value}
-
-
-def diagnostics(result: JudgeDiagnostics) -> Json:
-    """Return the diagnostics of a judge; disagreements all of them."""
-    return {
-        "ceiling": {
-            name: {
-                "humans": estimate(b.panel),
-                "judge": estimate(b.outsider),
-                "difference": estimate(b.difference),
-                "within_human_disagreement": b.within,
-            }
-            for name, b in result.ceiling.items()
-        },
-        "grades": None
-        if result.grades is None
-        else ordinal(result.grades) | {"scale": list(result.grade_names)},
-        "per_node": {
-            name: _node(q) | {"errors_begin": result.errors.get(name, 0.0)}
-            for name, q in result.nodes.items()
-        },
-        "errors_without_verdict": result.errors.get(None, 0.0),
-        "disagreements": [_reviewed(item) for item in result.disagreements],
-        "leniency": tested(result.leniency),
-        "leniency_by": {
-            by: {
-                row.group: tested(row.gap)
-                | {
-                    "p_holm": row.p_holm,
-                    "judge_credit": row.verdict_credit,
-                    "human_credit": row.human_credit,
-                }
-                for row in rows
-            }
-            for by, rows in result.leniency_by.items()
-        },
-        "slopes_per_doubling": {name: tested(found) for name, found in result.slopes.items()},
-        "own_family": tested(result.own_family),
-        "retest": {
-            "changed": estimate(result.retest.changed),
-            "two_differ": estimate(result.retest.differ),
-            "most_asked": result.retest.most_asked,
-            "changed_by_first_verdict": _by_name(result.verdict_names, result.retest.per_verdict),
-        },
-        "missing": list(result.missing),
-        "notes": list(result.notes),
-        "fingerprint": result.fingerprint,
-    }
-
-
-def _reviewed(of: ReviewedTrace) -> Json:
-    parts = ("trace_id", "workflow", "agent", "verdict", "human", "adjudicated")
-    return {name: getattr(of, name) for name in parts} | {
-        "labels": [
-            {
-                "reviewer": label.reviewer,
-                "outcome": label.outcome,
-                "rationale": label.rationale,
-                "evidence": [asdict(part) for part in label.evidence],
-            }
-            for label in of.labels
-        ],
-        "reason": of.reason,
-        "evidence": [asdict(part) for part in of.evidence],
-        "question": of.question,
-        "credit_difference": of.credit_difference,
-        "weight": of.weight,
-        "moves": of.moves,
-    }
-
-
-def _by_name(names: Sequence[str], found: Sequence[Estimate]) -> Json:
-    return {name: estimate(e) for name, e in zip(names, found, strict=False)}
-
-
-def _node(found: NodeQuality) -> Json:
-    shares = ("accuracy", "yes_recall", "yes_precision", "no_recall", "no_precision")
-    return {name: estimate(getattr(found, name)) for name in shares} | {
-        "table_human_by_judge_yes_no": [list(row) for row in found.table],
-        "only_human": found.only_human,
-        "only_judge": found.only_judge,
-    }
-
-
-def drift(result: JudgeDrift) -> Json:
-    """Return how two judges differ."""
-    humans = result.against_humans
-    return {
-        "before": result.before,
-        "after": result.after,
-        "n": result.n,
-        "verdicts": list(result.verdict_names),
-        "table_before_by_after": [list(row) for row in result.table],
-        "classes": {
-            row.name: {
-                "before": row.before,
-                "after": row.after,
-                "only_before": row.only_before,
-                "only_after": row.only_after,
-                "test": asdict(row.test),
-                "p_holm": row.p_holm,
-            }
-            for row in result.classes
-        },
-        "credit_change": tested(result.credit_change),
-        "same": estimate(result.same),
-        "alpha": estimate(result.alpha),
-        "against_humans": None
-        if humans is None
-        else {
-            "n": humans.n,
-            "accuracy_before": estimate(humans.accuracy_before.estimate),
-            "accuracy_after": estimate(humans.accuracy_after.estimate),
-            "accuracy_change": tested(humans.accuracy_change),
-            "leniency_change": tested(humans.leniency_change),
-            "error_change": tested(humans.error_change),
-        },
-        "fingerprint": result.fingerprint,
-    }
-
-
-def groups(result: GroupRates) -> Json:
-    """Return the corrected rate of each group and the differences."""
-    return {
-        "design": result.design,
-        "by": result.by,
-        "groups": {
-            row.name: {
-                "kind": row.net.kind,
-                "net": estimate(row.net.estimate),
-                "gross": estimate(row.gross.estimate),
-                "n_labels": row.net.n_labels,
-                "n_production": row.net.n_production,
-                "leniency": tested(row.leniency),
-            }
-            for row in result.groups
-        },
-        "error_rates_alike": asdict(result.rates),
-        "comparisons": [
-            {
-                "first": pair.net.first,
-                "second": pair.net.second,
-                "kind": pair.net.kind,
-                "may_gate": pair.net.may_gate,
-                "net": _comparison(pair.net),
-                "gross": _comparison(pair.gross),
-                "leniency_difference": estimate(pair.leniency_difference),
-            }
-            for pair in result.pairs
-        ],
-        "seed": result.seed,
-        "fingerprint": result.fingerprint,
-    }
-
-
-def _comparison(found: GroupComparison) -> Json:
-    return estimate(found.difference) | {
-        "sides": [estimate(side) for side in found.sides],
-        "flip_chance": found.flip_chance,
-        "flips_at": found.flips_at,
-    }
-
-
-def ordinal(found: OrdinalAgreement) -> Json:
-    """Return how close the judge's grades come."""
-    return {
-        "exact": estimate(found.exact),
-        "within_one": estimate(found.within_one),
-        "within_one_by_chance": found.within_one_by_chance,
-        "quadratic_kappa": estimate(found.kappa),
-        "bias": found.bias,
-    }
-
-
-def calibrated(result: JudgeCalibration) -> Json:
-    """Return what holds wherever labels and verdicts came from."""
-    calibration = result.calibration
-    estimates = calibration.estimates
-    return {
-        "design": result.design,
-        "classes": list(result.classes),
-        "credit": result.credit,
-        "n_labels": calibration.n_labels,
-        "n_production": calibration.n_production,
-        "headline": calibration.headline,
-        "estimates": {name: estimate(e.net) for name, e in estimates.items()},
-        "estimates_gross": {name: estimate(e.gross) for name, e in estimates.items()},
-        "class_shares": {
-            name: _by_class(result, shares) for name, shares in calibration.class_shares.items()
-        },
-        "judge": _quality(result),
-        "label_worth": None if calibration.gain is None else estimate(calibration.gain),
-        "confusion": {
-            "rows_human": list(result.classes),
-            "columns_verdict": list(result.verdict_names),
-            "counts": calibration.confusion.table.tolist(),
-        },
-        "human": None if result.human is None else asdict(result.human),
-        "disagreements": [_differing(of) for of in result.disagreements],
-        "without_reviewer": result.without_reviewer,
-        "skipped": result.skipped,
-        "if_skipped": None if result.if_skipped is None else list(result.if_skipped),
-        "refusals": [asdict(notice) for notice in calibration.refusals],
-        "warnings": [asdict(notice) for notice in calibration.warnings],
-        "notes": list(result.notes),
-        "set_aside": [asdict(row) for row in result.set_aside],
-        "seed": result.seed,
-        "fingerprint": result.fingerprint,
-    }
+    parts = ("trace_id", "question", "cost", "entropy", "adjudicated")
+    return {"labels": of.classes} | {name: getattr(of, name) for name in parts}
 
 
 def _differing(of: ReviewedTrace) -> Json:
@@ -809,79 +408,283 @@ def _differing(of: ReviewedTrace) -> Json:
     }
 
 
-def result(found: JudgeCalibration) -> Json:
-    """Return a calibration with where its labels and verdicts came from."""
-    of = found.provenance
-    if of.source == "store":
-        said: Json = {
-            "judge_id": of.judge_id,
-            "batch_id": of.batch_id,
-            "simulated": of.simulated,
-        }
-    elif of.source == "files":
-        said = {"human_file": of.labels, "verdict_file": of.verdicts}
-    else:
-        said = {"file": of.verdicts}
-    return {**said, **calibrated(found)}
-
-
-def _by_class(result: JudgeCalibration, shares: tuple[Estimate, ...]) -> Json:
-    return dict(zip(result.classes, map(estimate, shares), strict=True))
-
-
-def _quality(result: JudgeCalibration) -> Json:
-    quality = result.calibration.judge
-    return {
-        "kappa": estimate(quality.kappa),
-        "alpha": estimate(result.alpha),
-        "accuracy": estimate(quality.accuracy),
-        "per_class": {
-            name: _of_class(one)
-            for name, one in zip(result.classes, quality.per_class, strict=True)
-        },
+def _reviewed(of: ReviewedTrace) -> Json:
+    parts = (
+        "trace_id", "workflow", "agent", "verdict", "human", "adjudicated", "reason", "evidence",
+        "question", "credit_difference", "weight", "moves",
+    )  # fmt: skip
+    label_parts = ("reviewer", "outcome", "rationale", "evidence")
+    return {name: getattr(of, name) for name in parts} | {
+        "labels": [{name: getattr(label, name) for name in label_parts} for label in of.labels]
     }
 
 
-def _of_class(quality: ClassQuality) -> Json:
+def _nodes(of: JudgeDiagnostics) -> dict[str, Json]:
     return {
-        "recall": estimate(quality.recall),
-        "precision": estimate(quality.precision),
-        "n_human": quality.n_human,
-        "n_judge": quality.n_judge,
+        name: data(quality) | {"errors_begin": of.errors.get(name, 0.0)}
+        for name, quality in of.nodes.items()
     }
 
 
-def import_report(report: ImportReport) -> Json:
-    """Return what an import did."""
-    return {
-        "files": report.files,
-        "imported": report.imported,
-        "already_there": report.already_there,
-        "changed": report.changed,
-        "possible_duplicates": report.possible_duplicates,
-        "verdicts": report.verdicts,
-        "set_aside": [
-            {"file": row.file, "line": row.line, "reason": row.reason} for row in report.set_aside
-        ],
-    }
+def _of_ceiling(of: CostPanel) -> dict[str, float] | None:
+    if of.of_ceiling is None:
+        return None
+    return dict(zip(("p50", "p90", "p99"), of.of_ceiling, strict=True))
 
 
-def demo(result: Demo) -> Json:
-    """Return the three rates of the demonstration beside the truth."""
-    judged = result.report.judged
-    three = (
-        {}
-        if judged is None
-        else {
-            "raw": judged.judge_raw,
-            "human_only": judged.human_only,
-            "corrected": judged.corrected,
-        }
-    )
-    return {
-        **{name: None if e is None else estimate(e) for name, e in three.items()},
-        "truth": result.truth,
-        "simulated": True,
-        "seed": result.seed,
-        "fingerprint": result.report.origin.fingerprint,
-    }
+# The names for codes, which a result holds once and its parts use.
+NAMES: dict[type, Callable[[Any], Names]] = {
+    AgreementAnalysis: lambda of: {"classes": of.classes, "raters": of.reviewers},
+    RatingsAgreement: lambda of: {"classes": of.ratings.classes, "raters": of.ratings.raters},
+    JudgeCalibration: lambda of: {"classes": of.classes, "verdicts": of.verdict_names},
+    JudgeDiagnostics: lambda of: {"verdicts": of.verdict_names},
+    ProductionReport: lambda of: {"classes": [c.outcome for c in of.classes]},
+    ProductionComparison: lambda of: {"classes": [c.outcome for c in of.found.class_changes]},
+}
+
+_THREE = "krippendorff_alpha=alpha gwet_ac=ac1 percent_agreement"
+
+SHAPES: dict[type, tuple[Entry, ...]] = {
+    Estimate: ("value interval se n method confidence_level status",),
+    MeanAgainstZero: ("*estimate p_value",),
+    # Agreement
+    AgreementAnalysis: (
+        "*study against_keys=profiles near near_misses by_task",
+        ("weighted_to_production", lambda of: of.weighted or None, dict[str, Estimate] | None),
+        "cluster",
+        ("disputed", lambda of: list(map(_disputed, of.disputed)), list[Json]),
+        ("next_steps", next_steps, tuple[Recommendation, ...]),
+        "latent_truth_status=truth.status unplanned exposed random_sample_of_production=is_sample "
+        "batch_id simulated fingerprint",
+    ),
+    RatingsAgreement: (
+        "*study",
+        ("costly_items", _costly_items, list[Json]),
+        "classes=ratings.classes weights cluster",
+    ),
+    Study: (
+        ("coefficients", _coefficients, dict[str, Json]),
+        "bootstrap",
+        ("per_class[@classes]", _per_class, tuple[Json, ...]),
+        "confusions per_node=nodes[] per_week=groups[] per_reviewer=beside",
+        (
+            "pairwise",
+            lambda of: tuple(map(_Pair, of.pairs, of.prevalence.pairs)),
+            tuple[_Pair, ...],
+        ),
+        "equal_use_of_classes=margins prevalence",
+    ),
+    AlphaBootstrap: (
+        "krippendorff_alpha.percentile=percentile krippendorff_alpha.bca=bca",
+        ("krippendorff_alpha.reaches", _reaches, list[Json]),
+        "n_resamples seed",
+    ),
+    ConfusedPair: (("classes@classes", _both, tuple[int, int]), "*share"),
+    Share: ("share=observed share_by_chance=expected lift alpha n_items",),
+    NodeAgreement: (f"{_THREE} disagreement=share n_items n_ratings",),
+    GroupAgreement: (f"{_THREE} n_items n_ratings",),
+    BesideOthers: (
+        "reviewer=rater@raters agreement_with_others krippendorff_alpha_without=alpha_without "
+        "change_without=change p_holm",
+    ),
+    PairAgreement: (
+        ("reviewers@raters", _both, tuple[int, int]),
+        "n_shared table percent_agreement krippendorff_alpha=alpha cohen_kappa=kappa "
+        "equal_margins=margins",
+    ),
+    _Pair: ("*pair bias_index=use.bias_index kappa_max=use.kappa_max",),
+    EqualMargins: ("test n_differing differences",),
+    MarginDifference: (
+        "reviewer=rater@raters class=class_code@classes share share_of_others difference p_value "
+        "p_holm",
+    ),
+    Prevalence: (
+        "status gap_alpha_less_ac1=gap prevalence_index rare_classes=rare_classes@classes "
+        "unused_classes=unused_classes@classes",
+    ),
+    ReviewerProfile: (
+        "reviewer=reviewer_id n_labels against_consensus=consensus against_canonical=canonical",
+    ),
+    AgainstKey: (
+        "n accuracy gwet_ac cohen_kappa per_class=per_class[@classes] "
+        "rows_key_columns_reviewer=table",
+    ),
+    ClassAgainstKey: ("recall precision",),
+    Recommendation: (
+        "kind what why",
+        ("traces", lambda of: () if of.traces is None else of.traces.trace_ids, tuple[str, ...]),
+        ("command", lambda of: None if of.command is None else f"asr {of.command}", str | None),
+    ),
+    # Plans and the reference dataset
+    PlannedAgreement: (
+        "*plan",
+        ("typical", lambda of: _needed(of, of.plan.typical), Json),
+        ("assured", lambda of: _needed(of, of.plan.assured), Json),
+        "classes=basis.classes basis=basis.batch_id n_basis=basis.n_labels "
+        "simulated=basis.simulated notes",
+    ),
+    RepeatPass: (
+        "n_traces coefficients=overall per_class=classes[] per_node=nodes[] table",
+        ("n_disagreements", lambda of: len(of.disagreements), int),
+        "settled repaired_agreed disagreements",
+    ),
+    RepeatAgreement: ("percent_agreement krippendorff_alpha=alpha gwet_ac=ac1",),
+    # Judges
+    JudgeReport: (
+        "*calibration",
+        (
+            DIAGNOSTICS,
+            lambda of: of.diagnostics or _why_not(of, DIAGNOSTICS),
+            JudgeDiagnostics | Json | None,
+        ),
+        (GROUPS, lambda of: of.groups or _why_not(of, GROUPS), GroupRates | Json | None),
+        (DRIFT, lambda of: of.drift or _why_not(of, DRIFT), JudgeDrift | Json | None),
+    ),
+    JudgeCalibration: (
+        "*provenance.named design classes credit n_labels=calibration.n_labels "
+        "n_production=calibration.n_production headline=calibration.headline "
+        "estimates=calibration.estimates[].net estimates_gross=calibration.estimates[].gross "
+        "class_shares=calibration.class_shares[][@classes] judge.kappa=calibration.judge.kappa "
+        "judge.alpha=alpha judge.accuracy=calibration.judge.accuracy "
+        "judge.per_class=calibration.judge.per_class[@classes] label_worth=calibration.gain "
+        "confusion.rows_human=classes confusion.columns_verdict=verdict_names "
+        "confusion.counts=calibration.confusion.table human",
+        ("disagreements", lambda of: list(map(_differing, of.disagreements)), list[Json]),
+        "without_reviewer skipped if_skipped refusals=calibration.refusals "
+        "warnings=calibration.warnings notes set_aside seed fingerprint",
+    ),
+    OrdinalAgreement: ("exact within_one within_one_by_chance quadratic_kappa=kappa bias",),
+    NodeQuality: (
+        "accuracy yes_recall yes_precision no_recall no_precision "
+        "table_human_by_judge_yes_no=table only_human only_judge",
+    ),
+    JudgeDiagnostics: (
+        "ceiling",
+        ("grades", _grades, Json | None),
+        ("per_node", _nodes, dict[str, Json]),
+        ("errors_without_verdict", lambda of: of.errors.get(None, 0.0), float),
+        ("disagreements", lambda of: list(map(_reviewed, of.disagreements)), list[Json]),
+        "leniency leniency_by=leniency_by[][group] slopes_per_doubling=slopes "
+        "own_family retest.changed=retest.changed retest.two_differ=retest.differ "
+        "retest.most_asked=retest.most_asked "
+        "retest.changed_by_first_verdict=retest.per_verdict[@verdicts] missing notes fingerprint",
+    ),
+    BesidePanel: ("humans=panel judge=outsider difference within_human_disagreement=within",),
+    Leniency: ("*gap p_holm judge_credit=verdict_credit human_credit",),
+    JudgeDrift: (
+        "before after n verdicts=verdict_names table_before_by_after=table classes=classes[name] "
+        "credit_change same alpha against_humans fingerprint",
+    ),
+    ClassDrift: ("before after only_before only_after test p_holm",),
+    AgainstHumans: (
+        "n accuracy_before=accuracy_before.estimate accuracy_after=accuracy_after.estimate "
+        "accuracy_change leniency_change error_change",
+    ),
+    GroupRates: (
+        "design by groups=groups[name] error_rates_alike=rates comparisons=pairs seed fingerprint",
+    ),
+    GroupRow: (
+        "kind=net.kind net=net.estimate gross=gross.estimate n_labels=net.n_labels "
+        "n_production=net.n_production leniency",
+    ),
+    GroupPair: (
+        "first=net.first second=net.second kind=net.kind may_gate=net.may_gate net gross "
+        "leniency_difference",
+    ),
+    GroupComparison: ("*difference sides flip_chance flips_at",),
+    # Success rates
+    ProductionReport: (
+        ("format", lambda of: "asr-report/1", Literal["asr-report/1"]),
+        "calibrated kind target n n_tasks window.first=first window.last=last asr asr_gross "
+        "asr_literal asr_without_abandoned pass_rate mean_effective_penalty identity "
+        "asr_range_missing_cost=asr_range rounding class_shares=classes[outcome].share change cost",
+        ("weekly", lambda of: () if of.weekly is None else of.weekly.weeks, tuple[Week, ...]),
+        "weekly_rule=weekly by_workflow=by_workflow[name] by_model=by_model[name] "
+        "by_tag=by_tag[name] tags_left_out passes sensitivity work_lists=work_lists[outcome] "
+        "signals=signals[key] verdict_mix latency set_aside judged warnings notes basis marks "
+        "details origin fingerprint=origin.fingerprint",
+    ),
+    WeeklySeries: (
+        "false_alarm_rate n_without_week",
+        ("rolling", lambda of: "pooled" if of.pooled else "mean of weeks", str),
+    ),
+    Week: ("week n asr=rate rolling_4_weeks=rolling expected anomaly=expected.anomaly",),
+    Expectation: ("value interval n_weeks",),
+    AgentSuccessRate: (
+        "asr asr_gross asr_literal asr_without_abandoned pass_rate mean_effective_penalty "
+        "asr_range_missing_cost=asr_range cost_coverage class_shares=class_shares[@classes]",
+    ),
+    AtOtherWeights: ("name credit=credit[@classes] asr",),
+    Change: ("later earlier before after asr n_pairs class_shares=classes[outcome]",),
+    Difference: (
+        "value_pp=estimate.value% interval=estimate.interval% p=p_value "
+        "mde_pp=minimum_detectable% n=estimate.n method=estimate.method "
+        "confidence_level=estimate.confidence_level status=estimate.status",
+    ),
+    ClassChange: ("*change before after p=p_value adjusted_p=adjusted_p_value flagged",),
+    CostPanel: (
+        "n n_known coverage n_without_ceiling mean_usd=mean p50_usd=p50 p90_usd=p90 p99_usd=p99 "
+        "share_above_ceiling cost_per_success_usd=per_success",
+        ("of_ceiling", _of_ceiling, dict[str, float] | None),
+    ),
+    RateGroup: ("n asr asr_gross pass_rate cost ceiling_usd unit",),
+    PassAtK: ("k pass_at_k pass_hat_k n_tasks n_too_few band",),
+    WorkList: ("goes_to n weekly=by_week[] first",),
+    Signal: ("name unit over_all weekly=by_week[]",),
+    VerdictMix: ("status weekly=weeks",),
+    VerdictWeek: (
+        "week n shares=shares[] distance_pp=shift.distance% by_chance_pp=shift.by_chance% "
+        "p=shift.p_value adjusted_p=shift.adjusted_p_value flagged=shift.flagged "
+        "status=shift.status",
+    ),
+    Latency: ("n p50_s=p50 p90_s=p90 p95_s=p95 p99_s=p99",),
+    Origin: (
+        "sources settings sampling judge taxonomy.version=taxonomy_version "
+        "taxonomy.fingerprint=taxonomy_fingerprint seed n_resamples confidence_level "
+        "version=package_version",
+    ),
+    ProductionComparison: (
+        ("format", lambda of: "asr-comparison/1", Literal["asr-comparison/1"]),
+        ("a", lambda of: _Rated(of.a, of.found.before), _Rated),
+        ("b", lambda of: _Rated(of.b, of.found.after), _Rated),
+        "difference=found difference_gross=found.asr_gross difference_pass_rate=found.pass_rate "
+        "class_shares=found.class_changes[outcome] verdict=found.verdict rule=found.rule "
+        "margin_pp=found.margin% non_inferior=found.non_inferior",
+        ("calibrated", lambda of: False, bool),
+        "credit=credit[@classes] restated warnings marks origin fingerprint=origin.fingerprint",
+    ),
+    Comparison: ("*asr paired n_pairs",),
+    _Rated: ("*side *rate",),
+    Side: (
+        "name n n_tasks taxonomy.version=taxonomy_version "
+        "taxonomy.fingerprint=taxonomy_fingerprint set_aside notes",
+    ),
+    Demo: (
+        "raw=report.judged.judge_raw human_only=report.judged.human_only "
+        "corrected=report.judged.corrected truth",
+        ("simulated", lambda of: True, bool),
+        "seed fingerprint=report.origin.fingerprint",
+    ),
+    # Gates
+    GateAnalysis: (
+        ("passed", lambda of: not of.report.blocking, bool),
+        "exit_code=report.exit_code marks gates=report.gates asr calibrated kind rates n_runs "
+        "n_tasks baseline notes set_aside settings taxonomy.version=taxonomy_version "
+        "taxonomy.fingerprint=taxonomy_fingerprint seed fingerprint",
+    ),
+    GateResult: ("name level status blocks value interval threshold rule n method why parts",),
+    GateFile: ("confidence_level partial_plus_passes max_set_aside ceilings",),
+    Comparable: ("taxonomy failed",),
+}
+
+# What has a schema of its own, by the name of its file.
+ROOTS: dict[str, tuple[type, str]] = {
+    "agreement": (AgreementAnalysis, "asr agreement --json"),
+    "agreement_file": (RatingsAgreement, "asr agreement FILE --json"),
+    "audit": (Audit, "asr audit --json"),
+    "comparison": (ProductionComparison, "asr compare --json"),
+    "gates": (GateAnalysis, "asr gate --json"),
+    "plan": (Plan, "asr plan --json"),
+    "plan_agreement": (PlannedAgreement, "asr plan-agreement --json"),
+    "report": (ProductionReport, "asr report --json"),
+}

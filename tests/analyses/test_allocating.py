@@ -16,6 +16,7 @@ from calibration.analyses.success_rate.corrected import rates_of_store
 from calibration.analyses.success_rate.report import ReportOptions
 from calibration.errors import CalibrationError, InputError
 from calibration.reporting import to_json
+from calibration.reporting.render_text import lines
 from calibration.reporting.sections import agreement as reporting
 from calibration.store import Batch
 from tests.analyses.conftest import NewWorld
@@ -211,8 +212,8 @@ def test_agreement_is_given_for_the_batch_and_weighted_to_production(judged: Wor
     assert of_batch is not None
     assert weighted.value > of_batch + 0.05
     assert result.weighted["krippendorff_alpha"].interval is not None
-    assert any("weighted to production" in line for line in reporting.agreement(result))
-    assert to_json.agreement(result)["weighted_to_production"]["gwet_ac"]["value"]
+    assert any("weighted to production" in line for line in lines(reporting.agreement(result)))
+    assert to_json.data(result)["weighted_to_production"]["gwet_ac"]["value"]
     plain = draw_allocated(judged.store, n=80, seed=4, allocation="proportional")
     of(judged, plain).label("Ann", {name: TRUTH[name] for name in of(judged, plain).drawn})
     assert analyse_agreement(judged.store, plain.batch_id).weighted == {}

@@ -17,6 +17,7 @@ from calibration.analyses.success_rate.report import ReportOptions
 from calibration.errors import CalibrationError, InputError, MixedDataError
 from calibration.records import OUTCOMES
 from calibration.reporting import render_text, to_json
+from calibration.reporting.render_text import lines
 from calibration.reporting.sections import agreement as agreement_text
 from calibration.reporting.sections import judge as calibration_text
 from calibration.reporting.sections import success_rate
@@ -32,12 +33,12 @@ def check_shown(world: World, **options: Any) -> tuple[StoreRates, JudgeCalibrat
     """Print and serialise every result; nothing undefined may come out as a number."""
     agreed = analyse_agreement(world.store)
     result = rates_of_store(world.store, replace(FEW, **options))
-    printed = [*agreement_text.agreement(agreed), *shown(world)]
-    data = [to_json.agreement(agreed), as_data(world)]
+    printed = [*lines(agreement_text.agreement(agreed)), *shown(world)]
+    data = [to_json.data(agreed), as_data(world)]
     judged = result.judge
     if judged is not None:
         printed += calibration_text.result(judged)
-        data.append(to_json.result(judged))
+        data.append(to_json.data(judged))
     for line in printed:
         assert not UNDEFINED.search(line), line
     for item in data:
@@ -87,8 +88,8 @@ def test_no_labels(new_world: NewWorld) -> None:
             analyse(world.store)
     agreed = analyse_agreement(world.store)
     assert agreed.study.overall.alpha.value is None
-    json.dumps(to_json.agreement(agreed), allow_nan=False)
-    assert not any(UNDEFINED.search(line) for line in agreement_text.agreement(agreed))
+    json.dumps(to_json.data(agreed), allow_nan=False)
+    assert not any(UNDEFINED.search(line) for line in lines(agreement_text.agreement(agreed)))
 
 
 def test_one_label(new_world: NewWorld) -> None:

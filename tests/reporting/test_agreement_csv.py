@@ -11,7 +11,7 @@ import pytest
 from calibration.analyses.agreement.analysis import AgreementAnalysis, analyse_agreement
 from calibration.analyses.agreement.ratings import agreement_on, read_ratings
 from calibration.analyses.agreement.traces import disputed_traces
-from calibration.reporting import csv_exports, to_json
+from calibration.reporting import csv_exports, render_text, to_json
 from calibration.reporting.sections import agreement as text
 from calibration.tables.rows import unguard
 from tests.analyses.worlds import make_trace, make_world
@@ -70,7 +70,7 @@ def test_the_traces_are_those_of_the_list_in_its_order(result: AgreementAnalysis
 
 def test_every_estimate_of_the_json_is_a_row_of_the_csv(result: AgreementAnalysis) -> None:
     rows = {row["what"]: row for row in cells(csv_exports.estimates(result))}
-    written = json.loads(json.dumps(to_json.agreement(result), allow_nan=False))
+    written = json.loads(json.dumps(to_json.data(result), allow_nan=False))
     alpha = written["coefficients"]["krippendorff_alpha"]
     row = rows["coefficients/krippendorff_alpha"]
     assert float(row["value"]) == alpha["value"]
@@ -84,8 +84,8 @@ def test_every_estimate_of_the_json_is_a_row_of_the_csv(result: AgreementAnalysi
 
 
 def test_text_and_json_say_the_same_next_steps(result: AgreementAnalysis) -> None:
-    lines = list(text.agreement(result))
-    steps = to_json.agreement(result)["next_steps"]
+    lines = list(render_text.lines(text.agreement(result)))
+    steps = to_json.data(result)["next_steps"]
     assert steps[0]["kind"] == "settle"
     assert f"  1. {steps[0]['what']}" in lines
     assert f"     {steps[-1]['why']}" in lines

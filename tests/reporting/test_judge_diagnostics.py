@@ -81,21 +81,21 @@ def test_a_synthetic_difference_says_that_it_gates_nothing(tmp_path: Path) -> No
     assert "  one less two ~  " in everything
     assert "gates nothing" in everything
     assert "for the ranking to turn around" in everything
-    (pair,) = as_json.groups(found)["comparisons"]
+    (pair,) = as_json.data(found)["comparisons"]
     assert pair["may_gate"] is False
     assert 0 < pair["net"]["flip_chance"] <= 0.5
 
 
 def test_json_is_plain_and_has_no_nan(world: World) -> None:
     for plain in (
-        as_json.diagnostics(diagnose_judge(world.store, judge_id="v2")),
-        as_json.drift(compare_judges(world.store, "v1", "v2")),
-        as_json.groups(analyse_groups(world.store, judge_id="v2", by="model")),
-        as_json.ordinal(ordinal_agreement([[4, 1], [0, 5]])),
+        as_json.data(diagnose_judge(world.store, judge_id="v2")),
+        as_json.data(compare_judges(world.store, "v1", "v2")),
+        as_json.data(analyse_groups(world.store, judge_id="v2", by="model")),
+        as_json.data(ordinal_agreement([[4, 1], [0, 5]])),
     ):
         written = json.dumps(plain, allow_nan=False)
         assert json.dumps(json.loads(written)) == written
-    found = as_json.diagnostics(diagnose_judge(world.store, judge_id="v2"))
+    found = as_json.data(diagnose_judge(world.store, judge_id="v2"))
     assert found["ceiling"]["gwet_ac"]["humans"]["n"] == 40
     assert found["per_node"]["output"]["accuracy"]["value"] == 1.0
     assert found["retest"]["changed"]["value"] == 1.0

@@ -43,11 +43,11 @@ def test_a_table_is_aligned() -> None:
 
 def test_full_precision_and_null_in_json() -> None:
     third = 1 / 3
-    written = json.loads(json.dumps(to_json.estimate(estimate(third, interval=None))))
+    written = json.loads(json.dumps(to_json.data(estimate(third, interval=None))))
     assert written["value"] == third
     assert written["interval"] is None
-    assert to_json.estimate(estimate())["interval"] == [0.25, 0.75]
-    refused = to_json.estimate(not_estimable("why: do this", method="m"))
+    assert to_json.data(estimate())["interval"] == [0.25, 0.75]
+    refused = to_json.data(not_estimable("why: do this", method="m"))
     assert (refused["value"], refused["interval"], refused["se"]) == (None, None, None)
     assert refused["status"] == "not_estimable: why: do this"
 
@@ -63,7 +63,7 @@ def test_rows_set_aside_are_all_shown() -> None:
     lines = list(render_text.import_report(report))
     assert lines[0] == "2 imported, 0 already there, 0 changed, 2 set aside, 0 grades kept"
     assert lines[2:] == ["  set aside: f.jsonl, line 3: is not JSON", "  set aside: dir: no index"]
-    assert to_json.import_report(report)["set_aside"] == [
+    assert to_json.data(report)["set_aside"] == [
         {"file": "f.jsonl", "line": 3, "reason": "is not JSON"},
         {"file": "dir", "line": None, "reason": "no index"},
     ]

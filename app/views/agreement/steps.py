@@ -96,7 +96,7 @@ def export(store: Store, result: AgreementAnalysis) -> None:
 
 def as_json(result: AgreementAnalysis) -> str:
     """Return the result as ``asr agreement --json`` prints it."""
-    return json.dumps(to_json.agreement(result), indent=2, ensure_ascii=False, allow_nan=False)
+    return json.dumps(to_json.data(result), indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def written(store: Store, result: AgreementAnalysis, who: str | None, make: Written) -> str:

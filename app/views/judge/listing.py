@@ -16,6 +16,7 @@ from calibration.analyses.evidence.data import ReviewedTrace
 from calibration.analyses.judge.traces import differing
 from calibration.reporting import csv_exports
 from calibration.store import Store
+from calibration.text import one_line
 
 # A browser table gets slow beyond; the CSV holds them all.
 MOST_ROWS = 1_000
@@ -100,17 +101,12 @@ def _row(trace_id: str, of: ReviewedTrace | None, names: Mapping[str, str]) -> d
         "human": None if of is None else csv_exports.human_side(of),
         "judge": None if of is None else of.verdict,
         "parts at": None if differs is None else differs.question,
-        "humans say": _short(" / ".join(said)),
-        "judge says": None if of is None else _short(of.reason or ""),
+        "humans say": one_line(" / ".join(said), most=REASON),
+        "judge says": None if of is None else one_line(of.reason or "", most=REASON),
         "adjudicated": None if of is None else "yes" if of.adjudicated else "",
         "workflow": None if of is None else of.workflow,
         "agent": None if of is None else of.agent,
     }
-
-
-def _short(text: str) -> str:
-    line = " ".join(text[: 4 * REASON].split())
-    return line if len(line) <= REASON else line[: REASON - 1] + "\u2026"
 
 
 def _judge(found: Found, of: ReviewedTrace | None) -> None:

@@ -15,6 +15,7 @@ from calibration.analyses.success_rate.report import GOES_TO, WorkItem
 from calibration.analyses.success_rate.review_queue import work_csv
 from calibration.reporting.render_text import usd
 from calibration.store import Store
+from calibration.text import one_line
 
 # A browser table gets slow beyond; the CSV holds them all.
 MOST_ROWS = 1_000
@@ -66,8 +67,8 @@ def _table(items: tuple[WorkItem, ...], what: str) -> None:
             "week": [item.week or "-" for item in items],
             "cost": [usd(item.cost_usd) for item in items],
             "model": [item.model or "" for item in items],
-            "why": [_short(" / ".join(item.reasons)) for item in items],
-            "evidence": [_short("; ".join(item.evidence)) for item in items],
+            "why": [one_line(" / ".join(item.reasons), most=REASON) for item in items],
+            "evidence": [one_line("; ".join(item.evidence), most=REASON) for item in items],
         }
     )
     # A column that says nothing takes the width from those that do.
@@ -81,11 +82,6 @@ def _table(items: tuple[WorkItem, ...], what: str) -> None:
             "evidence": st.column_config.TextColumn(width="medium"),
         },
     )  # fmt: skip
-
-
-def _short(text: str) -> str:
-    line = " ".join(text[: 4 * REASON].split())
-    return line if len(line) <= REASON else line[: REASON - 1] + "\u2026"
 
 
 def _csv(store: Store, found: Found, outcome: str, who: str | None) -> str:

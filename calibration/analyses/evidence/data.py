@@ -53,6 +53,19 @@ class Provenance:
     verdicts: str = ""
     simulated: bool = False
 
+    @property
+    def named(self) -> dict[str, str | bool]:
+        """What a result says of where it comes from."""
+        if self.source == "store":
+            return {
+                "judge_id": self.judge_id,
+                "batch_id": self.batch_id,
+                "simulated": self.simulated,
+            }
+        if self.source == "files":
+            return {"human_file": self.labels, "verdict_file": self.verdicts}
+        return {"file": self.verdicts}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Label:

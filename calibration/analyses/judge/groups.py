@@ -227,7 +227,7 @@ class _Groups:
         self.sample = sample = data.sample(options.design)
         self.confidence_level = options.confidence_level
         self.counted = data.production(options.design)
-        self._made: dict[tuple[str, bool], Group] = {}
+        self._made: dict[tuple[str, bool], LabelledGroup] = {}
         self.table = confusion(
             sample.human, sample.verdicts, n_verdicts=len(data.verdict_names),
             weights=sample.weights,

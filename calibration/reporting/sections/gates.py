@@ -1,31 +1,51 @@
-"""Gates as text for a terminal, and as JSON."""
+"""Gates as a document, and the words that their other outputs share."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from calibration.analyses.gates.run import GateAnalysis
 from calibration.gates.evaluate import Condition, GateResult
-from calibration.reporting.render_text import number, table
-from calibration.reporting.to_json import Json, estimate, success_rate
+from calibration.reporting.document import Document, Headline, Lines, Name, Row, Section, Table
+from calibration.reporting.render_text import number
 
 IN_POINTS = ("non_inferior", "regression")
 
 SHOWN_PARTS = 40
 
 
-def gates(result: GateAnalysis) -> Iterator[str]:
-    """Yield the report on all gates."""
-    yield from result.marks
-    yield verdict(result)
-    yield f"Agent success rate (ASR) {number(result.asr)}  {result.kind}"
-    yield ""
-    yield from table(
-        ["gate", "level", "result", "value", "n"],
-        [[g.name, g.level, word(g), figure(g), f"{g.n:,}"] for g in result.report.gates],
+def document(result: GateAnalysis) -> Document:
+    """Return the report on all gates, for any renderer."""
+    gates = result.report.gates
+    return Document(
+        title="Gates",
+        banners=(*map(Name, result.marks), Name(verdict(result))),
+        headline=Headline(
+            name="Agent success rate (ASR)",
+            value=number(result.asr),
+            limits="",
+            half_width="",
+            kind=Name(result.kind),
+            how="",
+        ),
+        about=(),
+        sections=(
+            Section(title="", blocks=(_table(gates),)),
+            Section(title="", blocks=(Lines(items=tuple(_details(gates))),)),
+            Section(title="", blocks=(Lines(items=tuple(_made(result))),)),
+        ),
     )
-    yield ""
-    for gate in result.report.gates:
-        yield from _detail(gate)
-    yield ""
+
+
+def _table(gates: Sequence[GateResult]) -> Table:
+    return Table(
+        title="",
+        head=("gate", "level", "result", "value", "n"),
+        rows=tuple(
+            Row(cells=(Name(g.name), g.level, word(g), figure(g), f"{g.n:,}")) for g in gates
+        ),
+    )
+
+
+def _made(result: GateAnalysis) -> Iterator[str]:
     for note in result.notes:
         yield f"  {note}"
     for row in result.set_aside:
@@ -77,6 +97,11 @@ def figure(gate: GateResult | Condition, *, points: bool | None = None) -> str:
     return text + unit
 
 
+def _details(gates: Sequence[GateResult]) -> Iterator[str]:
+    for gate in gates:
+        yield from _detail(gate)
+
+
 def _detail(gate: GateResult) -> Iterator[str]:
     why = f": {gate.why}" if gate.why else ""
     yield f"{gate.name}, {gate.rule}: {word(gate)}{why}"
@@ -96,67 +121,3 @@ def _detail(gate: GateResult) -> Iterator[str]:
         )
     if len(gate.parts) > SHOWN_PARTS:
         yield f"    and {len(gate.parts) - SHOWN_PARTS} more, all in --json"
-
-
-def gates_data(result: GateAnalysis) -> Json:
-    """Return the report as JSON."""
-    return {
-        "passed": not result.report.blocking,
-        "exit_code": result.report.exit_code,
-        "marks": list(result.marks),
-        "gates": [_gate(gate) for gate in result.report.gates],
-        "asr": estimate(result.asr),
-        "calibrated": result.calibrated,
-        "kind": result.kind,
-        "rates": success_rate(result.rates),
-        "n_runs": result.n_runs,
-        "n_tasks": result.n_tasks,
-        "baseline": None
-        if result.baseline is None
-        else {"taxonomy": result.baseline.taxonomy, "failed": list(result.baseline.failed)},
-        "notes": list(result.notes),
-        "set_aside": [
-            {"reason": row.reason, "n": row.n, "examples": list(row.examples)}
-            for row in result.set_aside
-        ],
-        "settings": {
-            "confidence_level": result.settings.confidence_level,
-            "partial_plus_passes": result.settings.partial_plus_passes,
-            "max_set_aside": result.settings.max_set_aside,
-            "ceilings": dict(result.settings.ceilings),
-        },
-        "taxonomy": {
-            "version": result.taxonomy_version,
-            "fingerprint": result.taxonomy_fingerprint,
-        },
-        "seed": result.seed,
-        "fingerprint": result.fingerprint,
-    }
-
-
-def _gate(gate: GateResult) -> Json:
-    return {
-        "name": gate.name,
-        "level": gate.level,
-        "status": gate.status,
-        "blocks": gate.blocks,
-        "value": gate.value,
-        "interval": None if gate.interval is None else list(gate.interval),
-        "threshold": gate.threshold,
-        "rule": gate.rule,
-        "n": gate.n,
-        "method": gate.method,
-        "why": gate.why,
-        "parts": [
-            {
-                "name": part.name,
-                "status": part.status,
-                "value": part.value,
-                "interval": None if part.interval is None else list(part.interval),
-                "rule": part.rule,
-                "n": part.n,
-                "why": part.why,
-            }
-            for part in gate.parts
-        ],
-    }

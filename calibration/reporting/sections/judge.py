@@ -1,6 +1,6 @@
 """The judge report as text."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from calibration.agreement.annotators import BesidePanel
@@ -17,7 +17,6 @@ from calibration.judge_calibration.refusals import Notice
 from calibration.judge_calibration.samples import HEADLINE
 from calibration.records import Evidence
 from calibration.reporting import to_json
-from calibration.reporting import to_json as diagnostics_json
 from calibration.reporting.render_text import (
     SIMULATED,
     confusion,
@@ -30,6 +29,7 @@ from calibration.reporting.render_text import (
 from calibration.reporting.to_json import Json
 from calibration.statistics.estimate import OK, Estimate
 from calibration.statistics.means import MeanAgainstZero
+from calibration.text import one_line
 
 DISAGREEMENTS_SHOWN = 20
 
@@ -221,7 +221,7 @@ def leniency(by: str, rows: Sequence[Leniency], limit: int = GROUPS_SHOWN) -> It
         return
     shown = [
         [
-            one_line(row.group, 60), f"{row.gap.estimate.n:,}", f"{row.verdict_credit:.3f}",
+            one_line(row.group, most=60), f"{row.gap.estimate.n:,}", f"{row.verdict_credit:.3f}",
             f"{row.human_credit:.3f}", figure(row.gap.estimate),
             "-" if row.p_holm is None else p_value_text(row.p_holm),
         ]
@@ -229,7 +229,7 @@ def leniency(by: str, rows: Sequence[Leniency], limit: int = GROUPS_SHOWN) -> It
     ]  # fmt: skip
     head = [f"by {by}", "traces", "judge", "humans", "difference", "p adjusted"]
     yield from table(head, shown)
-    yield from notes((one_line(row.group, 60), row.gap.estimate) for row in rows[:limit])
+    yield from notes((one_line(row.group, most=60), row.gap.estimate) for row in rows[:limit])
     if len(rows) > limit:
         yield f"  and {len(rows) - limit:,} more, all of them in --json"
 
@@ -246,17 +246,17 @@ def disagreements(
         moved = f", moves the rate by {item.moves:.4f}" if item.moves else ""
         where = "" if item.question is None else f", part at {item.question}"
         whose = ", ".join(
-            one_line(name, 60) for name in (item.workflow, item.agent) if name != UNKNOWN
+            one_line(name, most=60) for name in (item.workflow, item.agent) if name != UNKNOWN
         )
-        yield f"  {one_line(item.trace_id, 60)}{f' ({whose})' if whose else ''}{where}{moved}"
-        yield f"    judge: {one_line(item.verdict or '', 60)}{_because(item.reason)}"
+        yield f"  {one_line(item.trace_id, most=60)}{f' ({whose})' if whose else ''}{where}{moved}"
+        yield f"    judge: {one_line(item.verdict or '', most=60)}{_because(item.reason)}"
         yield from _quotes(item.evidence)
         for said in item.labels:
-            who = f"{one_line(said.reviewer, 60)}: {one_line(said.outcome or '', 60)}"
+            who = f"{one_line(said.reviewer, most=60)}: {one_line(said.outcome or '', most=60)}"
             yield f"    {who}{_because(said.rationale)}"
             yield from _quotes(said.evidence)
         if item.adjudicated:
-            yield f"    settled: {', '.join(one_line(name, 60) for name in item.human)}"
+            yield f"    settled: {', '.join(one_line(name, most=60) for name in item.human)}"
     if len(found) > limit:
         yield f"  and {len(found) - limit:,} more, all of them in --json"
 
@@ -285,18 +285,12 @@ def p_value_text(p_value: float) -> str:
 
 
 def _because(text: str | None) -> str:
-    return "" if text is None else f": {one_line(text)}"
+    return "" if text is None else f": {one_line(text, most=LONGEST)}"
 
 
 def _quotes(evidence: Iterable[Evidence]) -> Iterator[str]:
     for item in evidence:
-        yield f'      {item.step_id}: "{one_line(item.quote)}"'
-
-
-def one_line(text: str, longest: int = LONGEST) -> str:
-    """Return hostile text on one printable line, bounded."""
-    line = "".join(c if c.isprintable() else " " for c in " ".join(text[: 2 * longest].split()))
-    return line if len(line) <= longest else line[: longest - 1] + "…"
+        yield f'      {item.step_id}: "{one_line(item.quote, most=LONGEST)}"'
 
 
 def result(found: JudgeCalibration) -> Iterator[str]:
@@ -525,7 +519,7 @@ def notices(kind: str, found: Sequence[Notice]) -> Iterator[str]:
 
 def drift(result: JudgeDrift) -> Iterator[str]:
     """Yield how two judges differ on the same traces."""
-    before, after = one_line(result.before, 60), one_line(result.after, 60)
+    before, after = one_line(result.before, most=60), one_line(result.after, most=60)
     yield f"Has the judge moved? {before} and {after} on the same {result.n:,} traces"
     yield f"  same verdict  {number(result.same)}"
     yield f"  alpha         {number(result.alpha)}"
@@ -534,7 +528,7 @@ def drift(result: JudgeDrift) -> Iterator[str]:
         ["verdict", before, after, f"only {before}", f"only {after}", "p", "p adjusted"],
         [
             [
-                one_line(row.name, 60), percent(row.before), percent(row.after),
+                one_line(row.name, most=60), percent(row.before), percent(row.after),
                 f"{row.only_before:,}", f"{row.only_after:,}",
                 *("-" if p is None else p_value_text(p) for p in (row.test.p_value, row.p_holm)),
             ]
@@ -565,14 +559,14 @@ def groups(result: GroupRates, limit: int = DISAGREEMENTS_SHOWN) -> Iterator[str
         [result.by, "labels", "judged", "net of cost", "gross", "judge lenient by"],
         [
             [
-                one_line(row.name, 60) + (" ~" if row.net.kind == "synthetic" else ""),
+                one_line(row.name, most=60) + (" ~" if row.net.kind == "synthetic" else ""),
                 f"{row.net.n_labels:,}", f"{row.net.n_production:,}", figure(row.net.estimate),
                 figure(row.gross.estimate), figure(row.leniency.estimate),
             ]
             for row in rows
         ],
     )  # fmt: skip
-    yield from notes((one_line(row.name, 60), row.net.estimate) for row in rows)
+    yield from notes((one_line(row.name, most=60), row.net.estimate) for row in rows)
     if len(result.groups) > limit:
         yield f"  and {len(result.groups) - limit:,} more, all of them in --json"
     if any(row.net.kind == "synthetic" for row in rows):
@@ -625,7 +619,7 @@ def _of_side(found: Estimate) -> str:
 
 def _both(pair: GroupPair) -> str:
     mark = " ~" if pair.net.kind == "synthetic" else ""
-    return f"{one_line(pair.net.first, 60)} less {one_line(pair.net.second, 60)}{mark}"
+    return f"{one_line(pair.net.first, most=60)} less {one_line(pair.net.second, most=60)}{mark}"
 
 
 Part = TypeVar("Part")
@@ -671,21 +665,8 @@ def text(report: JudgeReport) -> Iterator[str]:
 
 def as_json(report: JudgeReport) -> Json:
     """Return the calibration, and beside its keys the other parts; null where not asked for."""
-    not_computed = report.not_computed
-
-    def part(name: str, found: Part | None, shown: Callable[[Part], Json]) -> Json | None:
-        if found is not None:
-            return shown(found)
-        why = not_computed.get(name)
-        return None if why is None else {"status": f"not_estimable: {why}"}
-
-    diagnostics: JudgeDiagnostics | None = report.diagnostics
-    return {
-        **to_json.result(report.calibration),
-        DIAGNOSTICS: part(DIAGNOSTICS, diagnostics, diagnostics_json.diagnostics),
-        GROUPS: part(GROUPS, report.groups, diagnostics_json.groups),
-        DRIFT: part(DRIFT, report.drift, diagnostics_json.drift),
-    }
+    found: Json = to_json.data(report)
+    return found
 
 
 def for_the_rate(result: JudgeCalibration) -> str:

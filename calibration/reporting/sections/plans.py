@@ -1,7 +1,6 @@
 """A plan as text and as JSON."""
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import Any
 
 import pandas as pd
@@ -12,7 +11,6 @@ from calibration.analyses.reviewers.progress import Results
 from calibration.analyses.sampling.escalation import Audit
 from calibration.analyses.sampling.planning import Plan
 from calibration.reporting.render_text import SIMULATED, number, table
-from calibration.reporting.to_json import estimate
 from calibration.store import Batch
 
 
@@ -71,13 +69,6 @@ def plan_lines(plan: Plan) -> Iterator[str]:
     yield from _worth_lines(plan)
     for note in plan.notes:
         yield f"  - {note}"
-
-
-def plan_data(plan: Plan) -> dict[str, Any]:
-    """Return a plan as plain data."""
-    worth = plan.worth
-    shown = None if worth is None else asdict(worth) | {"multiplier": estimate(worth.multiplier)}
-    return asdict(plan) | {"notes": list(plan.notes), "worth": shown}
 
 
 def _needed_lines(plan: Plan) -> Iterator[str]:
@@ -173,11 +164,6 @@ def audit_lines(found: Audit) -> Iterator[str]:
     yield "  What the accepted verdicts say is not the rate: judges err where they agree, too."
 
 
-def audit_data(found: Audit) -> dict[str, Any]:
-    """Return what an escalation found as plain data."""
-    return asdict(found) | {"error": estimate(found.error), "headline": estimate(found.headline)}
-
-
 def batch_data(batch: Batch, items: pd.DataFrame) -> dict[str, Any]:
     """Return a batch and how it was drawn as plain data."""
     drawn = items["inclusion_probability"].tolist()
@@ -226,18 +212,3 @@ def _traces(planned: PlannedAgreement, part: ItemsNeeded) -> str:
     if part.n is None:
         return part.status.replace("_", " ", 1)
     return f"{part.n:,} traces, {planned.labels(part):,} labels"
-
-
-def agreement_plan_data(planned: PlannedAgreement) -> dict[str, Any]:
-    """Return a plan for agreement as plain data."""
-    plan, basis = planned.plan, planned.basis
-    parts = {
-        name: asdict(part) | {"n_labels": planned.labels(part)}
-        for name, part in (("typical", plan.typical), ("assured", plan.assured))
-    }
-    found = asdict(plan) | parts | {"classes": list(basis.classes), "basis": basis.batch_id}
-    return found | {
-        "n_basis": basis.n_labels,
-        "simulated": basis.simulated,
-        "notes": list(planned.notes),
-    }

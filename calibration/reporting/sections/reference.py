@@ -1,47 +1,12 @@
 """The reference dataset as terminal text and JSON."""
 
 from collections.abc import Iterator
-from dataclasses import asdict
-from typing import Any
 
 from calibration.records import OUTCOMES, Trace
 from calibration.reporting.render_text import figure, notes, percent, table
-from calibration.reporting.to_json import estimate
-from reference_dataset.records import CanonicalLabel, Problem
-from reference_dataset.repeat_pass import RepeatAgreement, RepeatPass
+from reference_dataset.records import CanonicalLabel
+from reference_dataset.repeat_pass import RepeatPass
 from reference_dataset.statistics import DatasetStats
-
-
-def problems_json(problems: list[Problem]) -> dict[str, Any]:
-    """Return what a validation found."""
-    return {"ok": not problems, "problems": [asdict(problem) for problem in problems]}
-
-
-def stats_json(stats: DatasetStats, again: RepeatPass | None) -> dict[str, Any]:
-    """Return the counts of a dataset and the agreement of its second pass."""
-    return asdict(stats) | {"second_pass": None if again is None else _second_pass_json(again)}
-
-
-def _second_pass_json(again: RepeatPass) -> dict[str, Any]:
-    return {
-        "n_traces": again.n_traces,
-        "coefficients": _coefficients(again.overall),
-        "per_class": {name: _coefficients(of) for name, of in again.classes.items()},
-        "per_node": {node: _coefficients(of) for node, of in again.nodes.items()},
-        "table": [list(row) for row in again.table],
-        "n_disagreements": len(again.disagreements),
-        "settled": again.settled,
-        "repaired_agreed": again.repaired_agreed,
-        "disagreements": [asdict(found) for found in again.disagreements],
-    }
-
-
-def _coefficients(of: RepeatAgreement) -> dict[str, Any]:
-    return {
-        "percent_agreement": estimate(of.percent_agreement),
-        "krippendorff_alpha": estimate(of.alpha),
-        "gwet_ac": estimate(of.ac1),
-    }
 
 
 def stats(counts: DatasetStats) -> Iterator[str]:

@@ -16,7 +16,6 @@ from calibration.analyses.success_rate.report import (
     WorkItem,
     WorkList,
 )
-from calibration.records import OUTCOMES
 from calibration.reporting.document import (
     Block,
     Document,
@@ -41,7 +40,7 @@ from calibration.success_rate.trend import Week, WeeklySeries
 from calibration.text import shown
 
 if TYPE_CHECKING:
-    from calibration.analyses.success_rate.comparison import ProductionComparison, Side
+    from calibration.analyses.success_rate.comparison import ProductionComparison
     from calibration.reporting.to_json import Json
 
 FEWEST_DIGITS, MOST_DIGITS = 3, 5
@@ -91,9 +90,6 @@ MOST_POINTS = 40
 
 
 TITLE = "Agent Success Rate report"
-
-
-FORMAT = "asr-comparison/1"
 
 
 def digits_for(result: Estimate) -> int:
@@ -1088,47 +1084,10 @@ def comparison_document(result: "ProductionComparison") -> Document:
 def data(result: "ProductionComparison") -> "Json":
     """Return a comparison as JSON; differences are percentage points, second minus first."""
     # JSON knows every analysis; a document needs none of them.
-    from calibration.reporting.to_json import class_changes, difference, origin, success_rate
+    from calibration.reporting import to_json
 
-    found = result.found
-    return {
-        "format": FORMAT,
-        "a": {**_side(result.a), **success_rate(found.before)},
-        "b": {**_side(result.b), **success_rate(found.after)},
-        "difference": {
-            **difference(found.asr),
-            "paired": found.paired,
-            "n_pairs": found.n_pairs,
-        },
-        "difference_gross": difference(found.asr_gross),
-        "difference_pass_rate": difference(found.pass_rate),
-        "class_shares": class_changes(found.class_changes),
-        "verdict": found.verdict,
-        "rule": found.rule,
-        "margin_pp": 100 * found.margin,
-        "non_inferior": found.non_inferior,
-        "calibrated": False,
-        "credit": dict(zip(OUTCOMES, result.credit, strict=True)),
-        "restated": result.restated,
-        "warnings": list(result.warnings),
-        "marks": list(result.marks),
-        "origin": origin(result.origin),
-        "fingerprint": result.origin.fingerprint,
-    }
-
-
-def _side(side: "Side") -> "Json":
-    return {
-        "name": side.name,
-        "n": side.n,
-        "n_tasks": side.n_tasks,
-        "taxonomy": {"version": side.taxonomy_version, "fingerprint": side.taxonomy_fingerprint},
-        "set_aside": [
-            {"reason": row.reason, "n": row.n, "examples": list(row.examples)}
-            for row in side.set_aside
-        ],
-        "notes": list(side.notes),
-    }
+    found: Json = to_json.data(result)
+    return found
 
 
 def _headline(result: "ProductionComparison") -> Headline:

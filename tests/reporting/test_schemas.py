@@ -1,0 +1,66 @@
+"""The published schemas: made from the types of the results, and kept by what commands print."""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+import calibration.reporting
+from calibration.reporting import to_json
+
+SCHEMAS = Path(calibration.reporting.__file__).parent / "schemas"
+
+COMMANDS = Path(__file__).parents[1] / "snapshots" / "commands"
+
+SCHEMA_OF = {
+    "report": "report",
+    "compare": "comparison",
+    "gate": "gates",
+    "plan": "plan",
+    "plan-agreement": "plan_agreement",
+    "audit": "audit",
+}
+
+
+@pytest.mark.parametrize("name", to_json.ROOTS)
+def test_a_schema_is_what_the_types_say(name: str) -> None:
+    made = to_json.schema_of(name)
+    jsonschema.Draft202012Validator.check_schema(made)
+    if os.environ.get("ASR_SNAPSHOTS") == "write":
+        (SCHEMAS / f"{name}.schema.json").write_text(to_json.as_text(made), encoding="utf-8")
+    assert to_json.schema(name) == made, "ASR_SNAPSHOTS=write writes it"
+
+
+def test_every_schema_is_of_a_result() -> None:
+    assert {file.name for file in SCHEMAS.iterdir()} == {f"{n}.schema.json" for n in to_json.ROOTS}
+
+
+def printed() -> Iterator[tuple[str, str, Any]]:
+    """Yield snapshot, schema and content of every JSON that a command printed."""
+    for file in sorted(COMMANDS.glob("*.txt")):
+        for run in file.read_text(encoding="utf-8").split("$ asr ")[1:]:
+            command = run.split()[0]
+            _, _, shown = run.partition("--- stdout\n")
+            if not shown.startswith("{"):
+                continue
+            found, _ = json.JSONDecoder().raw_decode(shown)
+            if command == "agreement":
+                yield file.stem, "agreement" if "batch_id" in found else "agreement_file", found
+            elif command in SCHEMA_OF:
+                yield file.stem, SCHEMA_OF[command], found
+
+
+def test_what_commands_print_satisfies_its_schema() -> None:
+    checks = {name: jsonschema.Draft202012Validator(to_json.schema(name)) for name in to_json.ROOTS}
+    seen = set()
+    for snapshot, name, found in printed():
+        errors = [
+            f"{snapshot}: {e.json_path}: {e.message:.200}" for e in checks[name].iter_errors(found)
+        ]
+        assert not errors, errors[:5]
+        seen.add(name)
+    assert seen == set(to_json.ROOTS)
