@@ -195,9 +195,8 @@ def production_counts(
     credits = {SCORE: credit or CreditTable.from_taxonomy(taxonomy)}
     credits |= {f"{SCORE}_{name}": table for name, table in (further or {}).items()}
     workflows = ceilings if known_workflows_only else None
-    rows: Relation = check(source, used, workflows=workflows, zone=zone, further=extra)
-    if source.texts:
-        rows = engine.keep(rows, "checked", numbered=True)
+    checked = check(source, used, workflows=workflows, zone=zone, further=extra)
+    rows = engine.keep(checked, "checked", numbered=True) if source.texts else checked
     rows = chosen(rows, model=gates.model if gates else None, since=since, until=until)
     codes = coding(rows, engine, used, None if workflows is None else tuple(workflows))
     kept, facts, set_aside = _kept(rows, source, ceilings, codes, watch)

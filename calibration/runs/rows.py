@@ -102,7 +102,7 @@ def at_utc(moment: datetime | None) -> datetime | None:
 class Deduplicated:
     """The rows that stay, and those that went."""
 
-    rows: Relation
+    rows: Query
     identical: Relation
     conflicting: Relation
 

@@ -299,7 +299,7 @@ def holds_password(dsn: str) -> bool:
 
 
 def _parts(dsn: str) -> Mapping[str, Any]:
-    if find_spec("psycopg") is None:
+    if find_spec("psycopg") is None or find_spec("sqlglot") is None:
         raise InputError("PostgreSQL needs the extra: pip install 'asr-calibration[postgres]'")
     import psycopg
     from psycopg.conninfo import conninfo_to_dict
@@ -405,7 +405,7 @@ def spark_session() -> Any:
     InputError
         If pyspark or Java is not installed.
     """
-    if find_spec("pyspark") is None:
+    if find_spec("pyspark") is None or find_spec("sqlglot") is None:
         raise InputError("Spark needs the extra: pip install 'asr-calibration[spark]'")
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
