@@ -92,7 +92,8 @@ def given(
     columns |= reads.number("cost_usd", "cost", "cost") | reads.number(
         "units", "units_read", "units"
     )
-    columns |= reads.number("weight", "weight", "weight", absent="CAST(1 AS DOUBLE)")
+    # A decimal where there is none: fingerprints of gates were made from sums of it.
+    columns |= reads.number("weight", "weight", "weight", absent="1.0")
     columns |= reads.number("latency_s", "latency", "latency")
     columns |= reads.moment()
     for ours in ("tool_calls", "tool_errors", "max_repeats"):

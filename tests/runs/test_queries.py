@@ -92,7 +92,9 @@ def asked() -> dict[str, set[str]]:
             reading = Reading(taxonomy=taxonomy, since=at)
             list_runs(source, reading, outcomes=["complete"], first=2, until={"complete": at})
             count_named(source, reading, [("research", "r1")])
-            laid_out(source, {}, conflicts=True)
+            tagged = laid_out(source, {}, conflicts=True)
+            assert tagged is not None
+            production_counts(tagged.source, taxonomy=taxonomy, columns=tagged.columns)
         plain = rows().drop(columns=["task_id", "trial"]).assign(category="a")
         with open_frame(plain) as source:
             production_counts(source, **options, gates=GateQuery())
