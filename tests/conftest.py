@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterator
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ from hypothesis import settings
 from calibration.cli import data as import_command
 from calibration.judge_calibration import bayesian
 from calibration.judge_calibration.bayesian import Draws, draw_posterior
-from calibration.runs import engines
 from calibration.store import sign_in
 from tests.stores import built_in
 
@@ -33,20 +31,6 @@ def quick_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sign_in, "_hasher", quick)
     # A hash of nobody's made with another effort would tell names of nobody from others.
     monkeypatch.setattr(sign_in, "_nobodys_hash", [])
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _known_sql() -> Iterator[None]:
-    """Write the SQL of an expression once: hundreds of small files ask for the same counts."""
-    written = engines._duckdb_sql
-
-    @lru_cache(2_000)
-    def known(operation: Any) -> str:
-        return written(operation.to_expr())
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engines, "_duckdb_sql", lambda expression: known(expression.op()))
-        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

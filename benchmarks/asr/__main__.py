@@ -199,7 +199,7 @@ def main(
         folder = Path(directory)
         found = [peers_part(folder, n, rounds, drawn, seed) for n in peer_rows]
         found.append(growth_part(folder, list(sizes), repeats, seed))
-    packages = ["asr-calibration", "duckdb", "ibis-framework", "numpy", "pandas", "scipy"]
+    packages = ["asr-calibration", "duckdb", "numpy", "pandas", "scipy"]
     head = run_head(packages, load=busy, seed=seed)
     section = head + "\n".join(found) + f"\nLoad at the end {os.getloadavg()[0]:.1f}.\n"
     add_section(output, section, head=HEAD)

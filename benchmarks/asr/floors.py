@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 # What `asr report` loads of others' code.
-LIBRARIES = ("numpy", "pandas", "ibis", "ibis.backends.duckdb", "scipy.special", "duckdb")
+LIBRARIES = ("numpy", "pandas", "scipy.special", "duckdb")
 
 THREADS = 2
 
@@ -55,7 +55,7 @@ def _asked(sql: str, path: Path) -> list[tuple[int, ...]]:
 
 
 FLOORS: dict[str, tuple[str, Callable[[Path], dict[str, int]]]] = {
-    "libraries": ("Python that only loads numpy, pandas, ibis, scipy.special, duckdb", libraries),
+    "libraries": ("Python that only loads numpy, pandas, scipy.special, duckdb", libraries),
     "read": (f"DuckDB, {THREADS} threads: every used column read once", read),
     "group": (f"DuckDB, {THREADS} threads: one group-by week, workflow, model, class", group),
 }

@@ -1,8 +1,8 @@
 """From a table of production traces to the counts that every number of the report needs.
 
 A source (`open_files`, `open_frame`, `open_postgres`, `open_spark`) is a table in an engine;
-`production_counts` builds one Ibis expression over it, which every engine runs unchanged, and
-brings back counts whose size does not grow with the number of traces.
+`production_counts` asks it the statements of `sql/`, which DuckDB runs as they are and PostgreSQL
+and Spark translated, and brings back counts whose size does not grow with the number of traces.
 
 `ProductionCounts.cells`, sorted, one row for each combination of the keys that occurs:
 

@@ -8,39 +8,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import ibis
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from calibration.records import OUTCOMES
-from calibration.runs.columns import ones
 from calibration.runs.engines import Engine, week_labels
+from calibration.runs.queries import Query, Relation, query
 from calibration.runs.results import CreditTable
 
 NAMED = ("workflow", "model", "stratum")
 
 # Of more names than this, or where they are not known beforehand, the texts themselves are keys.
 MOST_NAMES = 127
-
-ALWAYS = (
-    "head",
-    "tail",
-    "outcome",
-    "penalty",
-    "cost",
-    "id",
-    "reason",
-    "naive",
-    "no_units",
-    "bad_latency",
-)
-
-OPTIONAL = {
-    "units": "units", "weight": "weight", "latency_s": "latency", "started_at": "at",
-    "task_id": "task",
-}  # fmt: skip
-
 
 GRID = 1024
 
@@ -94,32 +74,30 @@ class Coding:
         """Which of `NAMED` are columns of their own."""
         return tuple(name for name in NAMED if self.names[name] is None)
 
-    def code(self, priced: Any, engine: Engine) -> Any:
-        """Return the narrow table of priced rows."""
-        week = ibis.ifelse(priced.week.isnull(), 0, priced.week.cast("int64") + WEEK_0)
-        workflow, model, stratum = (self._place(priced[name], name) for name in NAMED)
-        outcome = ibis.cases(
-            *((priced.outcome == name, k) for k, name in enumerate(OUTCOMES)), else_=CLASSES - 1
-        )
-        known = ibis.ifelse(priced.cost_known, 1, 0)
-        mixed = priced.mutate(
-            outcome=outcome.cast("int8"),
-            head=week * NAMES + workflow,
-            tail=(((model * NAMES + stratum) * CLASSES + outcome) * 2 + known).cast("int32"),
-            id=engine.identity(priced.trace_id),
-        )
-        optional = [ours for column, ours in OPTIONAL.items() if column in self.used]
-        kept = mixed.select(*ALWAYS, *optional, *self.texts)
-        if "task" not in optional:
-            return kept
-        task = engine.identity(kept.task)
-        return kept.mutate(task=ibis.ifelse(kept.task.isnull(), ibis.null(task.type()), task))
+    def flags(self, *texts: str) -> dict[str, Any]:
+        """Return which columns the narrow table has, and which of `texts` (all when none)."""
+        own = (name for name in self.texts if not texts or name in texts)
+        return dict.fromkeys(self.used, True) | {f"{name}_text": True for name in own}
 
-    def _place(self, value: Any, name: str) -> Any:
-        names = self.names[name]
-        if not names:
-            return ibis.literal(0)
-        return ibis.cases(*((value == text, k) for k, text in enumerate(names, 1)), else_=0)
+    def code(self, priced: Relation) -> Query:
+        """Return the narrow table of priced rows."""
+        return query(
+            "narrow",
+            priced=priced,
+            week_0=WEEK_0,
+            names=NAMES,
+            most_classes=CLASSES,
+            workflows=self._places("workflow", "workflow", "workflow_place"),
+            models=self._places("model", "model_name", "model_place"),
+            strata=self._places("stratum", "stratum", "stratum_place"),
+            places=[
+                {"class_name": name, "class_place": place} for place, name in enumerate(OUTCOMES)
+            ],
+            **self.flags(),
+        )
+
+    def _places(self, column: str, name: str, place: str) -> list[dict[str, Any]]:
+        return [{name: text, place: k} for k, text in enumerate(self.names[column] or (), 1)]
 
     def labels(self, found: pd.DataFrame, codes: Codes, name: str) -> Labelled:
         """Return the texts of rows that were grouped, from the numbers or from their own column."""
@@ -135,7 +113,7 @@ class Coding:
 
 
 def coding(
-    rows: Any, engine: Engine, used: Mapping[str, str], workflows: tuple[str, ...] | None
+    rows: Relation, engine: Engine, used: Mapping[str, str], workflows: tuple[str, ...] | None
 ) -> Coding:
     """Return how rows are put in numbers; `workflows` are those that count, None for any."""
     names: dict[str, tuple[str, ...] | None] = {}
@@ -143,8 +121,8 @@ def coding(
         if name == "workflow" and workflows is not None and len(workflows) <= MOST_NAMES:
             names[name] = tuple(sorted(workflows))
         elif name in used:
-            own = rows.filter(rows[name].notnull()).select(name).distinct().limit(NAMES)
-            found = sorted(map(str, engine.run(own)[name]))
+            own = engine.run(query("names", rows=rows, column=name, most=NAMES))
+            found = sorted(map(str, own["name"]))
             names[name] = tuple(found) if len(found) <= MOST_NAMES else None
         else:
             names[name] = ()
@@ -189,32 +167,22 @@ def ranked(*parts: Labelled | Codes) -> Codes:
 STEPS = 2 * GRID
 
 
-def price(rows: Any, ceilings: Mapping[str, float | None], engine: Engine) -> Any:
+def price(rows: Relation, ceilings: Mapping[str, float | None]) -> Query:
     """Add week, ceiling, whether cost and ceiling are known, and the penalty."""
-    limits = [(rows.workflow == name, limit) for name, limit in ceilings.items() if limit]
-    per_unit = ibis.cases(*limits) if limits else ibis.null("float64")
-    # Step by step: a column that is used twice is computed once.
-    held = rows.mutate(week=engine.week(rows.at), ceiling=per_unit.cast("float64") * rows.units)
-    known = held.mutate(cost_known=held.cost.notnull() & held.ceiling.notnull())
-    excess = (known.cost - known.ceiling) / known.ceiling
-    over = known.cost_known & (known.cost > known.ceiling)
-    return known.mutate(penalty=ibis.ifelse(over, ibis.least(excess, 1.0), 0.0))
+    limits = [{"limited": name, "limit": float(limit)} for name, limit in ceilings.items() if limit]
+    return query("priced", rows=rows, ceilings=limits)
 
 
-def keep_exact(narrow: Any, engine: Engine, coding: Coding, most_exact: int) -> bool:
+def keep_exact(narrow: Relation, engine: Engine, coding: Coding, most_exact: int) -> bool:
     """Return whether there are few enough distinct (workflow, outcome, penalty)."""
-    texts = [name for name in coding.texts if name == "workflow"]
-    kinds = narrow.mutate(workflow_code=narrow["head"] % NAMES)
-    keys = ["workflow_code", "outcome", *texts]
-    penalised = kinds.filter(kinds.penalty > 0).select(*keys, "penalty")
-    if _n(penalised.limit(PROBED).distinct(), engine) >= most_exact:
+
+    def combinations(**which: Any) -> int:
+        asked = query("penalties", narrow=narrow, names=NAMES, **which, **coding.flags("workflow"))
+        return int(engine.run(asked)["n"][0])
+
+    if combinations(penalised=True, probed=PROBED) >= most_exact:
         return False
-    without = kinds.filter(kinds.penalty == 0).select(*keys).distinct()
-    return _n(penalised.distinct(), engine) + _n(without, engine) < most_exact
-
-
-def _n(table: Any, engine: Engine) -> int:
-    return int(engine.run(table.aggregate(n=table.count()))["n"][0])
+    return combinations(penalised=True) + combinations() < most_exact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -266,7 +234,7 @@ class Cells:
 
 
 def count_cells(
-    narrow: Any,
+    narrow: Relation,
     engine: Engine,
     credits: Mapping[str, CreditTable],
     coding: Coding,
@@ -274,15 +242,19 @@ def count_cells(
     exact: bool,
 ) -> Cells:
     """Count cells, sorted by their keys."""
-    # A credit inside a step divides its traces into those that keep some of it and others.
     inside = [] if exact else _inside_steps(credits)
-    penalty = narrow.penalty
-    step = (penalty * GRID).ceil().cast("int64")
-    step = sum((ones(penalty >= c).cast("int64") for c in inside), step)
-    keys = place(narrow, narrow["head"], narrow["tail"], step, coding)
-    if exact:
-        keys["exact_penalty"] = penalty
-    found = engine.run(narrow.group_by(**keys).aggregate(**sums_of(narrow, coding)))
+    found = engine.run(
+        query(
+            "cells",
+            narrow=narrow,
+            exact=exact,
+            grid=GRID,
+            steps=STEPS,
+            head_below=HEAD_BELOW,
+            inside=[{"inside": credit} for credit in inside],
+            **coding.flags(),
+        )
+    )
     cells = decoded(found, coding, _steps(inside))
     sums = dict(cells.sums)
     for name, table in credits.items():
@@ -297,25 +269,6 @@ def count_cells(
         order[starts],
         {name: np.add.reduceat(column[order], starts) for name, column in sums.items()},
     )
-
-
-def place(narrow: Any, head: Any, tail: Any, step: Any, coding: Coding) -> dict[str, Any]:
-    """Return what cells are grouped by; `decoded` reads it."""
-    number = (head * HEAD_BELOW + tail.cast("int64")) * STEPS + step
-    keys = {"place": number} | {name: narrow[name] for name in coding.texts}
-    if "weight" in coding.used:
-        keys["weight"] = narrow["weight"]
-    return keys
-
-
-def sums_of(narrow: Any, coding: Coding) -> dict[str, Any]:
-    """Return what is summed over the traces of a cell, whatever the credits are."""
-    cost, penalty = narrow.cost, narrow.penalty
-    sums = {"n": narrow.count(), "n_costed": cost.count(), "cost": cost.sum()}
-    sums |= {"cost_squared": (cost * cost).sum(), "penalty": penalty.sum()}
-    if "units" in coding.used:
-        sums["units"] = ibis.ifelse(cost.notnull(), narrow.units, 0.0).sum()
-    return sums
 
 
 def decoded(found: pd.DataFrame, coding: Coding, steps: Codes) -> Cells:

@@ -1,19 +1,18 @@
 """The columns of a source: which stands for what, and their values as numbers, texts and times.
 
-The expressions use only what DuckDB, Spark and PostgreSQL read alike. Texts are matched before they
-are cast: PostgreSQL has no cast that gives nothing where a text is no number.
+What a column holds decides how it is read; the functions are in `sql/functions.sql`.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-import ibis
-from ibis.expr import datatypes as dt
-
 from calibration.errors import InputError
-from calibration.runs.engines import Engine
+from calibration.runs.engines import Kind, kind_of
+from calibration.runs.queries import Query, quoted
+
+if TYPE_CHECKING:
+    from calibration.runs.sources import Source
 
 REQUIRED = ("trace_id", "workflow", "outcome", "cost_usd")
 
@@ -26,28 +25,8 @@ KNOWN = (*REQUIRED, *OPTIONAL)
 
 OF_GATES = ("tier", "category", "loops", "data_corruption", "tags")
 
-LARGEST = 1e300
-
 # Between two texts that are one name: a workflow and its task, a run and its tag.
 APART = "\x1f"
-
-
-_NUMBER = r"^\s*[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,2})?\s*$"
-
-_NON_FINITE = (
-    r"^\s*[+-]?([nN][aA][nN]|[iI][nN][fF]([iI][nN][iI][tT][yY])?|[0-9.]+[eE]\+?[0-9]{3,})\s*$"
-)
-
-_CLOCK = r"([01][0-9]|2[0-4]):[0-5][0-9](:[0-6][0-9](\.[0-9]{1,9})?)?"
-
-_OFFSET = r"\s?([zZ]|[+-][01][0-9](:?[0-5][0-9])?)"
-
-_TIME = (
-    r"^\s*[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
-    rf"([T ]{_CLOCK}({_OFFSET})?)?\s*$"
-)
-
-_ZONED = rf"[T ]{_CLOCK}{_OFFSET}\s*$"
 
 
 def mapped(
@@ -92,84 +71,157 @@ def mapped(
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Number:
-    """A number of each row, and where it could not be read or is none that counts."""
+def given(
+    source: "Source", used: Mapping[str, str], *, zone: str, further: Collection[str] = ()
+) -> Query:
+    """Return the rows of a source by our own names, each column read by what it holds.
 
-    value: Any
-    unreadable: Any
-    not_finite: Any
+    A column of numbers comes with ``_unreadable`` and ``_endless``, that of times as ``at`` with
+    ``naive`` and ``time_unreadable``, those that are shown where they are bad as ``said_`` too.
+    What the source does not have is null. Of the columns of gates the `further` ones are read.
 
-
-def number(column: Any, ours: str, where: str) -> Number:
-    """Return a column as float64; texts that hold no number are null and unreadable."""
-    kind = column.type()
-    if kind.is_null():
-        return Number(column.cast("float64"), ibis.literal(False), ibis.literal(False))
-    if kind.is_string():
-        said = column.nullif("")
-        endless = said.re_search(_NON_FINITE).fill_null(False)
-        fits = said.re_search(_NUMBER).fill_null(False) & (said.length() <= 300)
-        value = ibis.ifelse(fits, said, ibis.null("string")).try_cast("float64")
-        return Number(value, said.notnull() & ~fits & ~endless, endless)
-    if not kind.is_numeric():
-        raise InputError(f"{where}: column {ours!r} holds {kind}, not numbers")
-    value = column.cast("float64")
-    # NaN is larger than every number in all three engines.
-    finite = value.between(-LARGEST, LARGEST)
-    return Number(value, ibis.literal(False), (value.notnull() & ~finite).fill_null(False))
-
-
-def text(column: Any, ours: str, where: str) -> Any:
-    """Return a column as text; an empty one is missing."""
-    kind = column.type()
-    if kind.is_nested() or kind.is_binary():
-        raise InputError(f"{where}: column {ours!r} holds {kind}, not texts")
-    return (column if kind.is_string() else column.cast("string")).nullif("")
-
-
-def any_text(column: Any) -> Any:
-    """Return a column as text whatever it holds; a list is written out."""
-    return (column if column.type().is_string() else column.cast("string")).nullif("")
-
-
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """A time of each row in UTC, where it had no zone, and where it could not be read."""
-
-    at: Any
-    naive: Any
-    unreadable: Any
+    Raises
+    ------
+    InputError
+        If a column holds something else than is needed.
+    """
+    reads = _Reads(source, used, zone)
+    columns = {name: reads.text(name) for name in _TEXTS}
+    if not {"tool_calls", "tool_errors"} <= used.keys():
+        reads = _Reads(source, {k: v for k, v in used.items() if not k.startswith("tool_")}, zone)
+    columns |= reads.number("cost_usd", "cost", "cost") | reads.number(
+        "units", "units_read", "units"
+    )
+    # A decimal where there is none: fingerprints of gates were made from sums of it.
+    columns |= reads.number("weight", "weight", "weight", absent="1.0")
+    columns |= reads.number("latency_s", "latency", "latency")
+    columns |= reads.moment()
+    for ours in ("tool_calls", "tool_errors", "max_repeats"):
+        columns |= reads.number(ours, f"{ours}_read", ours)
+    columns |= reads.happened("loop") | reads.happened("escalated") | reads.feedback()
+    columns |= {name: reads.any_text(name if name in further else "") for name in OF_GATES}
+    columns |= {f"said_{ours}": reads.column(ours) or _NO_TEXT for ours in _SHOWN}
+    nothing = [f"{quoted(name)} IS NULL" for name in sorted(set(used.values()))]
+    columns |= {
+        "nothing": " AND ".join(nothing) if source.null_is_unreadable else "FALSE",
+        "row": f"CAST({quoted(source.row)} AS BIGINT)" if source.row else "CAST(NULL AS BIGINT)",
+        "file": quoted(source.file) if source.file else _NO_TEXT,
+    }
+    listed = ",\n  ".join(f"{value} AS {quoted(name)}" for name, value in columns.items())
+    bound = {"zone": zone} if "$zone" in listed else {}
+    return Query("given", f'SELECT\n  {listed}\nFROM "source"', bound, {"source": source.table})
 
 
-def moment(column: Any, ours: str, where: str, zone: str, engine: Engine) -> Moment:
-    """Return a column as times; those without a zone are read as of `zone`."""
-    kind = column.type()
-    no = ibis.literal(False)
-    if kind.is_null():
-        return Moment(column.cast(dt.Timestamp(timezone="UTC")), no, no)
-    if kind.is_timestamp() and kind.timezone is not None:
-        return Moment(column, no, no)
-    if kind.is_timestamp() or kind.is_date():
-        naive = column.cast("timestamp") if kind.is_date() else column
-        at = naive if zone == "UTC" else engine.localise(naive, zone)
-        return Moment(at, column.notnull(), no)
-    if not kind.is_string():
-        raise InputError(
-            f"{where}: column {ours!r} holds {kind}; times are needed, such as 2026-11-02T09:30:00Z"
-        )
-    said = column.nullif("")
-    shaped = ibis.ifelse(said.re_search(_TIME), said, ibis.null("string"))
-    zoned = shaped.re_search(_ZONED)
-    at = shaped.try_cast(dt.Timestamp(timezone="UTC"))
-    if zone != "UTC":
-        at = ibis.ifelse(zoned, at, engine.localise(shaped.try_cast("timestamp"), zone))
-    return Moment(at, at.notnull() & ~zoned, said.notnull() & at.isnull())
+_TEXTS = (
+    "trace_id", "workflow", "outcome", "stratum", "model", "task_id", "trial", "status", "verdict",
+)  # fmt: skip
+
+_SHOWN = ("workflow", "outcome", "cost_usd", "units", "weight", "started_at")
+
+_NO_TEXT, _NO_NUMBER = "CAST(NULL AS VARCHAR)", "CAST(NULL AS DOUBLE)"
 
 
-def ones(condition: Any) -> Any:
-    """Return 1 where a condition holds, else 0: PostgreSQL casts no truth value to a number."""
-    return ibis.ifelse(condition, ibis.literal(1, "int16"), ibis.literal(0, "int16"))
+class _Reads:
+    """How each column of a source is read: pieces of SQL by the name that they are given."""
+
+    def __init__(self, source: "Source", used: Mapping[str, str], zone: str) -> None:
+        self.source, self.used, self.zone = source, used, zone
+
+    def column(self, ours: str) -> str | None:
+        return quoted(self.used[ours]) if ours in self.used else None
+
+    def kind(self, ours: str) -> Kind:
+        return kind_of(self.source.columns[self.used[ours]]) if ours in self.used else "nothing"
+
+    def refused(self, ours: str, needed: str) -> InputError:
+        held = self.source.columns[self.used[ours]]
+        return InputError(f"{self.source.name}: column {ours!r} holds {held:.80}{needed}")
+
+    def text(self, ours: str) -> str:
+        """Read a column as text; an empty one is missing."""
+        if self.kind(ours) in ("texts", "nested"):
+            raise self.refused(ours, ", not texts")
+        return self.any_text(ours)
+
+    def any_text(self, ours: str) -> str:
+        """Read a column as text whatever it holds; a list is written out."""
+        column = self.column(ours)
+        return _NO_TEXT if column is None else f"said_of(CAST({column} AS VARCHAR))"
+
+    def number(
+        self, ours: str, name: str, marks: str, *, absent: str = _NO_NUMBER
+    ) -> dict[str, str]:
+        """Read a column as a number; texts that hold none are null and unreadable."""
+        column, kind = self.column(ours), self.kind(ours)
+        if column is None or kind == "nothing":
+            return _number(name, marks, absent if column is None else _NO_NUMBER)
+        if kind == "text":
+            return _number_of_text(name, marks, self.text(ours))
+        if kind != "number":
+            raise self.refused(ours, ", not numbers")
+        value = f"CAST({column} AS DOUBLE)"
+        return _number(name, marks, value, endless=f"endless_number({value})")
+
+    def moment(self) -> dict[str, str]:
+        """Read the time as a moment; one without a zone is of the zone that was named."""
+        ours = "started_at"
+        column, kind = self.column(ours), self.kind(ours)
+        naive = unreadable = "FALSE"
+        if column is None or kind == "nothing":
+            at = "CAST(NULL AS TIMESTAMPTZ)"
+        elif kind == "moment":
+            at = column
+        elif kind == "naive":
+            at, naive = f"CAST({column} AS TIMESTAMP)", f"{column} IS NOT NULL"
+            if self.zone != "UTC":
+                at = f"localised({at}, $zone)"
+        elif kind == "text":
+            said = self.text(ours)
+            local = self.zone != "UTC"
+            at = f"moment_in_zone({said}, $zone)" if local else f"moment_of_text({said})"
+            naive = f"{at} IS NOT NULL AND NOT has_zone(time_of_text({said}))"
+            unreadable = f"{said} IS NOT NULL AND {at} IS NULL"
+        else:
+            raise self.refused(ours, "; times are needed, such as 2026-11-02T09:30:00Z")
+        return {"at": at, "naive": naive, "time_unreadable": unreadable}
+
+    def happened(self, ours: str) -> dict[str, str]:
+        """Read true or false from a truth value or a word; else a number that may be a count."""
+        column, kind = self.column(ours), self.kind(ours)
+        if column is not None and kind == "truth":
+            return {f"{ours}_truth": column} | _number(f"{ours}_read", ours, _NO_NUMBER)
+        if column is not None and kind == "text":
+            said = self.text(ours)
+            rest = f"CASE WHEN truth_of_word({said}) IS NULL THEN {said} END"
+            truth = {f"{ours}_truth": f"truth_of_word({said})"}
+            return truth | _number_of_text(f"{ours}_read", ours, rest)
+        truth = {f"{ours}_truth": "CAST(NULL AS BOOLEAN)"}
+        return truth | self.number(ours, f"{ours}_read", ours)
+
+    def feedback(self) -> dict[str, str]:
+        """Read what a thumb is worth, else a number that may be a score."""
+        ours = "feedback"
+        column, kind = self.column(ours), self.kind(ours)
+        if column is not None and kind == "truth":
+            worth = f"CAST(CASE WHEN {column} THEN 1 WHEN NOT {column} THEN -1 END AS DOUBLE)"
+            return {"feedback_worth": worth} | _number(ours, ours, _NO_NUMBER)
+        if column is not None and kind == "text":
+            said = self.text(ours)
+            rest = f"CASE WHEN worth_of_word({said}) IS NULL THEN {said} END"
+            return {"feedback_worth": f"worth_of_word({said})"} | _number_of_text(ours, ours, rest)
+        return {"feedback_worth": _NO_NUMBER} | self.number(ours, ours, ours)
+
+
+def _number(name: str, marks: str, value: str, *, endless: str = "FALSE") -> dict[str, str]:
+    return {name: value, f"{marks}_unreadable": "FALSE", f"{marks}_endless": endless}
+
+
+def _number_of_text(name: str, marks: str, said: str) -> dict[str, str]:
+    return {
+        name: f"number_of_text({said})",
+        f"{marks}_unreadable": f"no_number({said})",
+        f"{marks}_endless": f"endless_text({said})",
+    }
 
 
 def checked_zone(zone: str) -> str:

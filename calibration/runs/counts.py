@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-import ibis
 import numpy as np
 import pandas as pd
 
@@ -20,10 +19,11 @@ from calibration.runs.cells import (
     keep_exact,
     price,
 )
-from calibration.runs.columns import OF_GATES, checked_zone, mapped, ones
+from calibration.runs.columns import OF_GATES, checked_zone, mapped
 from calibration.runs.engines import DuckDB, Engine
 from calibration.runs.gate_counts import gate_tables
 from calibration.runs.percentiles import binned, spread
+from calibration.runs.queries import Relation, query
 from calibration.runs.results import (
     CreditTable,
     Example,
@@ -33,14 +33,13 @@ from calibration.runs.results import (
     SetAsideRows,
 )
 from calibration.runs.rows import (
-    CODE,
     REASONS,
     SHOWN,
     WHY,
     Deduplicated,
     check,
+    chosen,
     deduplicate,
-    within,
 )
 from calibration.runs.signals import count_signals
 from calibration.runs.sources import Source
@@ -57,26 +56,25 @@ FACTS = (
 )  # fmt: skip
 
 
-def rows_set_aside(rows: Any, source: Source, counts: Mapping[int, int]) -> list[SetAsideRows]:
+def rows_set_aside(rows: Relation, source: Source, counts: Mapping[int, int]) -> list[SetAsideRows]:
     """Say how many rows have a reason, in the order of the reasons."""
-    examples = _examples(rows.filter(rows.reason != 0), source, _firsts(rows, source))
+    examples = _examples(query("set_aside", rows=rows), source, _firsts(rows, source))
     return [
         _said(REASONS[code - 1], counts[code], examples[code]) for code in sorted(counts) if code
     ]
 
 
-def duplicates_set_aside(found: Deduplicated, source: Source, rows: Any) -> list[SetAsideRows]:
+def duplicates_set_aside(found: Deduplicated, source: Source, rows: Relation) -> list[SetAsideRows]:
     """Count the rows that went because another one has their trace_id."""
     said = []
     firsts = _firsts(rows, source)
     for reason, gone in (
         ("identical_duplicate", found.identical), ("conflicting_duplicate", found.conflicting),
     ):  # fmt: skip
-        counted = gone.aggregate(n=gone.count(), traces=gone.trace_id.nunique())
-        n, traces = (int(v) for v in source.engine.run(counted)[["n", "traces"]].iloc[0])
+        counted = source.engine.run(query("how_many", rows=gone))
+        n, traces = (int(v) for v in counted[["n", "traces"]].iloc[0])
         if n:
-            marked = gone.mutate(reason=ibis.literal(CODE[reason], "int8"))
-            examples = _examples(marked, source, firsts)[CODE[reason]]
+            examples = _examples(gone, source, firsts)[0]
             # One of the identical rows of a trace is kept.
             said.append(_said(reason, n - traces * (reason == "identical_duplicate"), examples))
     return said
@@ -100,21 +98,18 @@ def _said(reason: str, n: int, examples: tuple[Example, ...]) -> SetAsideRows:
     return SetAsideRows(reason=reason, why=WHY[reason], n=int(n), examples=examples)
 
 
-def _firsts(rows: Any, source: Source) -> dict[str, int]:
+def _firsts(rows: Relation, source: Source) -> dict[str, int]:
     """Return the number of the first row of each file, where rows are numbered through."""
     if not source.texts:
         return {}
-    found = source.engine.run(rows.group_by("file").aggregate(first=rows.row.min()))
+    found = source.engine.run(query("firsts", rows=rows))
     return dict(zip(found["file"].tolist(), found["first"].tolist(), strict=True))
 
 
-def _examples(bad: Any, source: Source, firsts: dict[str, int]) -> dict[int, tuple[Example, ...]]:
-    place = ibis.row_number().over(
-        ibis.window(group_by=bad.reason, order_by=[bad.file, bad.row, bad.trace_id])
-    )
-    numbered = bad.select("reason", "trace_id", "file", "row", "value", place=place)
-    frame = source.engine.run(numbered.filter(numbered.place < EXAMPLES))
-    frame = frame.sort_values(["reason", "place"])
+def _examples(
+    bad: Relation, source: Source, firsts: dict[str, int]
+) -> dict[int, tuple[Example, ...]]:
+    frame = source.engine.run(query("examples", bad=bad, most=EXAMPLES))
     found: dict[int, list[Example]] = {}
     for reason, trace_id, file, row, value in frame[
         ["reason", "trace_id", "file", "row", "value"]
@@ -193,31 +188,23 @@ def production_counts(
     """
     zone = checked_zone(timezone)
     engine = source.engine
-    own = tuple(c for c in source.table.columns if c not in (source.file, source.row))
+    own = tuple(c for c in source.columns if c not in (source.file, source.row))
     extra = OF_GATES if gates is not None else ()
     used = mapped(columns, own, source.name, further=extra)
     ceilings = {w.name: w.ceiling_usd for w in taxonomy.workflows}
     credits = {SCORE: credit or CreditTable.from_taxonomy(taxonomy)}
     credits |= {f"{SCORE}_{name}": table for name, table in (further or {}).items()}
     workflows = ceilings if known_workflows_only else None
-    rows = check(source, used, workflows=workflows, zone=zone, further=extra)
-    if gates is not None and gates.model is not None:
-        rows = rows.filter((rows.model == gates.model).fill_null(False) | (rows.reason != 0))
-    if source.texts:
-        rows = engine.keep(rows, "checked", numbered=True)
-    else:
-        rows = engine.view(rows, "checked")
-    rows = within(rows, since, until)
+    checked = check(source, used, workflows=workflows, zone=zone, further=extra)
+    rows = engine.keep(checked, "checked", numbered=True) if source.texts else checked
+    rows = chosen(rows, model=gates.model if gates else None, since=since, until=until)
     codes = coding(rows, engine, used, None if workflows is None else tuple(workflows))
     kept, facts, set_aside = _kept(rows, source, ceilings, codes, watch)
     narrow = kept.narrow
     exact = keep_exact(narrow, engine, codes, most_exact)
     cells = count_cells(narrow, engine, credits, codes, exact=exact)
-    costs = binned(narrow, narrow.cost, engine, codes)
-    clocked = narrow
-    if "latency_s" not in used:
-        clocked = narrow.mutate(latency=ibis.null("float64"))
-    latencies = binned(clocked, clocked.latency, engine, codes)
+    costs = binned(narrow, "cost", engine, codes)
+    latencies = binned(narrow, "latency" if "latency_s" in used else None, engine, codes)
     tasks = None
     if "task_id" in used:
         tasks = count_tasks(
@@ -247,13 +234,13 @@ def production_counts(
         set_aside=tuple(set_aside),
         notes=_notes(facts, cells, ceilings, used, zone),
         watched=kept.watched,
-        listed_until=_until(narrow, engine, listed or {}),
+        listed_until=_until(narrow, engine, listed or {}) if "started_at" in used else {},
         n_read=facts["n"] + sum(rows.n for rows in set_aside),
         n_kept=facts["n"],
         first=_utc(facts["first"]),
         last=_utc(facts["last"]),
         for_gates=(
-            gate_tables(price(kept.rows, ceilings, engine), engine, used, gates)
+            gate_tables(kept.rows, engine, used, gates)
             if gates is not None and facts["n"]
             else None
         ),
@@ -264,13 +251,13 @@ def production_counts(
 class _Kept:
     """The rows that count: as they were checked, and in numbers; whether a watched one may be."""
 
-    rows: Any
-    narrow: Any
+    rows: Relation
+    narrow: Relation
     watched: bool
 
 
 def _kept(
-    rows: Any,
+    rows: Relation,
     source: Source,
     ceilings: Mapping[str, float | None],
     codes: Coding,
@@ -279,39 +266,30 @@ def _kept(
     """Return the rows that count, facts about them, and the others."""
     engine = source.engine
 
-    def in_numbers(checked: Any) -> Any:
-        return engine.keep(codes.code(price(checked, ceilings, engine), engine), "narrow")
+    def in_numbers(checked: Relation) -> Relation:
+        return engine.keep(codes.code(price(checked, ceilings)), "narrow")
 
     narrow = in_numbers(rows)
-    counts, facts = _facts(narrow, engine)
+    counts, facts = _facts(narrow, engine, codes)
     set_aside = unreadable_lines(source)
     if set(counts) - {0}:
         set_aside += rows_set_aside(rows, source, counts)
-        rows, narrow = rows.filter(rows.reason == 0), narrow.filter(narrow.reason == 0)
+        rows, narrow = query("counting", rows=rows), query("counting", rows=narrow)
     distinct, watched = engine.distinct(narrow, "id", facts["n"], watch)
     if distinct != facts["n"]:
         found = deduplicate(rows, engine)
         set_aside += duplicates_set_aside(found, source, rows)
         rows = engine.keep(found.rows, "kept")
         narrow = in_numbers(rows)
-        _, facts = _facts(narrow, engine)
+        _, facts = _facts(narrow, engine, codes)
     return _Kept(rows=rows, narrow=narrow, watched=watched), facts, set_aside
 
 
-def _facts(rows: Any, engine: Engine) -> tuple[dict[int, int], dict[str, Any]]:
+def _facts(
+    narrow: Relation, engine: Engine, codes: Coding
+) -> tuple[dict[int, int], dict[str, Any]]:
     """Count the rows by reason, and what has to be said of those that count, in one pass."""
-    asked = {
-        "naive_times": ones(rows.naive).sum(),
-        "costed": rows.cost.count(),
-        "no_units": ones(rows.no_units).sum(),
-        "bad_latency": ones(rows.bad_latency).sum(),
-    }
-    for name, column in (("timed", "at"), ("clocked", "latency"), ("tasked", "task")):
-        if column in rows.columns:
-            asked[name] = rows[column].count()
-    if "at" in rows.columns:
-        asked |= {"first": rows["at"].min(), "last": rows["at"].max()}
-    found = engine.run(rows.group_by("reason").aggregate(n=rows.count(), **asked))
+    found = engine.run(query("facts", narrow=narrow, **codes.flags()))
     counts = {int(k): int(n) for k, n in zip(found["reason"], found["n"], strict=True)}
     good = found[found["reason"] == 0]
     if good.empty:
@@ -329,15 +307,12 @@ def _facts(rows: Any, engine: Engine) -> tuple[dict[int, int], dict[str, Any]]:
     return counts, facts | {"first": row["first"], "last": row["last"]}
 
 
-def _until(narrow: Any, engine: Engine, listed: Mapping[str, int]) -> dict[str, datetime]:
+def _until(narrow: Relation, engine: Engine, listed: Mapping[str, int]) -> dict[str, datetime]:
     """Return the time of the last one of so many first traces, where so many have a time."""
-    if "at" not in narrow.columns:
-        return {}
     found = {}
     for outcome, n in listed.items():
-        own = narrow.filter(narrow.outcome == OUTCOMES.index(outcome))
-        first = own.filter(own["at"].notnull()).select("at").order_by("at").limit(n)
-        times = engine.run(first)["at"]
+        asked = query("first_times", narrow=narrow, place=OUTCOMES.index(outcome), first=n)
+        times = engine.run(asked)["at"]
         until = _utc(times.max()) if len(times) == n else None
         if until is not None:
             found[outcome] = until

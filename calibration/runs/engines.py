@@ -1,75 +1,75 @@
-"""The engines that hold the traces: they run the expressions and keep intermediate tables."""
+"""The engines that hold the traces: they run queries and keep intermediate tables."""
 
-from collections.abc import Collection, Iterator
-from typing import Any, Protocol
+import re
+from collections.abc import Collection, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any, Literal, Protocol
 
 import duckdb
-import ibis
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from ibis.expr import datatypes as dt
 from numpy.typing import NDArray
 
-DAY_US = 86_400_000_000
+from calibration.runs.queries import Query, Relation, Table, macros, query, quoted, translated
+
+# What is no parameter.
+_PERCENT = re.compile(r"%(?!\(\w+\)s)")
+
+Kind = Literal["number", "text", "truth", "moment", "naive", "texts", "nested", "nothing", "other"]
+
+# By the name of a type in lower case, without its brackets.
+_KINDS: dict[Kind, tuple[str, ...]] = {
+    "number": (
+        "tinyint", "smallint", "integer", "bigint", "hugeint", "utinyint", "usmallint", "uinteger",
+        "ubigint", "uhugeint", "float", "double", "decimal", "int2", "int4", "int8", "float4",
+        "float8", "numeric", "int", "byte", "short", "long", "real",
+    ),
+    "text": (
+        "varchar", "text", "enum", "uuid", "json", "bpchar", "char", "name", "citext", "string",
+        "jsonb", "time", "interval",
+    ),
+    "truth": ("boolean", "bool"),
+    "moment": ("timestamp with time zone", "timestamptz"),
+    "naive": (
+        "timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns", "timestamp_ntz", "date",
+    ),
+    "texts": ("varchar[]", "text[]", "array<string>"),
+    "nested": ("struct", "map", "union", "blob", "bytea", "binary"),
+    "nothing": ("null", "void"),
+}  # fmt: skip
 
 
-UTC = dt.Timestamp(timezone="UTC")
+def kind_of(name: str) -> Kind:
+    """Return what a column of a type holds.
 
-
-def _one(value: Any) -> Any:
-    """Stand for a function of one value."""
-
-
-def _two(first: Any, second: Any) -> Any:
-    """Stand for a function of two values."""
-
-
-# Functions that the engines have and Ibis has no word for.
-_builtin: Any = ibis.udf.scalar.builtin
-
-_epoch_us = _builtin(_one, name="epoch_us", signature=((UTC,), "int64"))
-
-_epoch_us_naive = _builtin(_one, name="epoch_us", signature=(("timestamp",), "int64"))
-
-_timezone = _builtin(_two, name="timezone", signature=(("string", "timestamp"), UTC))
-
-_to_utc_timestamp = _builtin(
-    _two, name="to_utc_timestamp", signature=(("timestamp", "string"), UTC)
-)
-
-_duckdb_hash = _builtin(_one, name="hash", signature=(("string",), "uint64"))
+    Examples
+    --------
+    >>> kind_of("DECIMAL(18,3)"), kind_of("TIMESTAMP WITH TIME ZONE"), kind_of("INTEGER[]")
+    ('number', 'moment', 'nested')
+    """
+    plain = name.lower().strip('"')
+    short = plain if plain.endswith("]") else plain.partition("(")[0]
+    for kind, names in _KINDS.items():
+        if short in names or plain in names:
+            return kind
+    return "nested" if short.endswith(("]", ">")) else "other"
 
 
 class Engine(Protocol):
-    """What the aggregation asks of an engine besides running expressions."""
+    """What the counting asks of an engine."""
 
-    def run(self, expression: Any) -> pd.DataFrame:
-        """Return the rows of an expression."""
+    def run(self, query: Query) -> pd.DataFrame:
+        """Return the rows of a query."""
 
-    def keep(self, expression: Any, name: str, *, numbered: bool = False) -> Any:
-        """Return a table with the rows of an expression, stored if the engine can.
+    def keep(self, query: Query, name: str, *, numbered: bool = False) -> Relation:
+        """Return a relation with the rows of a query, stored if the engine can.
 
         With `numbered` its column `row` counts the rows from 1 as they came.
         """
 
-    def view(self, expression: Any, name: str) -> Any:
-        """Return a table that stands for an expression, so that it is written out once."""
-
-    def week(self, at: Any) -> Any:
-        """Return the number of the week of a time in UTC, as `week_labels` reads it."""
-
-    def localise(self, at: Any, zone: str) -> Any:
-        """Return the moment of a time without zone that was written in a zone."""
-
-    def identity(self, text: Any) -> Any:
-        """Return what stands for a text where only its being the same matters."""
-
-    def grouped(self, identity: Any, n: int) -> Any:
-        """Return one of `n` numbers from 0 up, as chance has it, the same for an identity."""
-
     def distinct(
-        self, table: Any, column: str, n: int, watch: Collection[str] = ()
+        self, rows: Relation, column: str, n: int, watch: Collection[str] = ()
     ) -> tuple[int, bool]:
         """Return the number of distinct identities in a column of `n` rows, none of them null.
 
@@ -78,74 +78,56 @@ class Engine(Protocol):
 
 
 class DuckDB:
-    """DuckDB in this process. Ibis writes the SQL; its own connection needs DuckDB 1.x."""
+    """DuckDB in this process."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, *, most_hashes: int) -> None:
         self.connection = connection
         self.most_hashes = most_hashes
+        connection.execute(macros("functions", "functions_duckdb"))
 
-    def table(self, name: str) -> Any:
-        """Return the Ibis table of a table or view."""
-        schema = self.connection.sql(f'SELECT * FROM "{name}" LIMIT 0').to_arrow_table().schema
-        return ibis.table(ibis.Schema.from_pyarrow(schema), name=name)
+    def columns(self, table: Table) -> dict[str, str]:
+        """Return the columns of a table with their types."""
+        rows = self.connection.sql(f"SELECT * FROM {table.quoted} LIMIT 0")
+        return dict(zip(rows.columns, map(str, rows.types), strict=True))
 
-    def run(self, expression: Any) -> pd.DataFrame:
-        """Return the rows of an expression."""
-        rows = self.connection.sql(_duckdb_sql(expression)).to_arrow_table()
-        frame: pd.DataFrame = rows.to_pandas()
+    def run(self, query: Query) -> pd.DataFrame:
+        """Return the rows of a query."""
+        frame: pd.DataFrame = self._rows(query).to_arrow_table().to_pandas()
         return frame
 
-    def keep(self, expression: Any, name: str, *, numbered: bool = False) -> Any:
-        """Return a table: in memory while it fits, numbered ones in the file of the connection."""
-        sql = _duckdb_sql(expression.drop("row") if numbered else expression)
-        if not numbered:
-            self.connection.execute(f'CREATE OR REPLACE TEMP TABLE "{name}" AS {sql}')
-            return self.table(name)
-        self.connection.execute(f'CREATE OR REPLACE TABLE "{name}_rows" AS {sql}')
-        self.connection.execute(
-            f'CREATE OR REPLACE VIEW "{name}" AS SELECT *, rowid + 1 AS row FROM "{name}_rows"'
-        )
-        return self.table(name)
+    def _rows(self, query: Query) -> duckdb.DuckDBPyRelation:
+        text, parameters = query.composed("NOT MATERIALIZED ")
+        return self.connection.sql(text, params=parameters or None)
 
-    def view(self, expression: Any, name: str) -> Any:
-        """Return a view: writing the SQL of everything anew takes longer than small tables do."""
+    def keep(self, query: Query, name: str, *, numbered: bool = False) -> Relation:
+        """Return a table: in memory while it fits, numbered ones in the file of the connection."""
+        text, parameters = query.composed("NOT MATERIALIZED ")
+        own = quoted(name)
+        if not numbered:
+            self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {own} AS {text}", parameters)
+            return Table(own)
+        stored = quoted(f"{name}_rows")
         self.connection.execute(
-            f'CREATE OR REPLACE TEMP VIEW "{name}" AS {_duckdb_sql(expression)}'
+            f'CREATE OR REPLACE TABLE {stored} AS SELECT * EXCLUDE ("row") FROM ({text})',
+            parameters,
         )
-        return self.table(name)
+        self.connection.execute(
+            f'CREATE OR REPLACE VIEW {own} AS SELECT *, rowid + 1 AS "row" FROM {stored}'
+        )
+        return Table(own)
 
     def rejected_lines(self) -> pd.DataFrame:
         """Return file, line and text of the lines of CSV files that are no rows."""
         rows = self.connection.sql(
             "SELECT s.file_path AS file, e.line, any_value(e.csv_line) AS text "
             "FROM reject_errors e JOIN reject_scans s USING (scan_id, file_id) "
-            "GROUP BY ALL ORDER BY file, line"
+            "GROUP BY 1, 2 ORDER BY 1, 2"
         )
         frame: pd.DataFrame = rows.to_arrow_table().to_pandas()
         return frame
 
-    def week(self, at: Any) -> Any:
-        """Return the number of the week; cutting a time to its week costs four times as much."""
-        naive = at.type().timezone is None
-        microseconds = _epoch_us_naive(at) if naive else _epoch_us(at)
-        # Exact in floating point for three centuries; rounds down before 1970 too.
-        days = (microseconds / DAY_US).floor()
-        return ((days - 4) / 7).floor().cast("int32")
-
-    def localise(self, at: Any, zone: str) -> Any:
-        """Return the moment of a time without zone."""
-        return _timezone(zone, at)
-
-    def identity(self, text: Any) -> Any:
-        """Return the hash of a text."""
-        return _duckdb_hash(text)
-
-    def grouped(self, identity: Any, n: int) -> Any:
-        """Return the rest of the hash."""
-        return (identity % n).cast("int64")
-
     def distinct(
-        self, table: Any, column: str, n: int, watch: Collection[str] = ()
+        self, rows: Relation, column: str, n: int, watch: Collection[str] = ()
     ) -> tuple[int, bool]:
         """Count distinct hashes by sorting them, a part of them at a time.
 
@@ -157,7 +139,7 @@ class DuckDB:
         distinct, seen = 0, False
         watched = self._hashes_of(watch)
         for part in range(parts):
-            hashes = self._hashes(table, column, part, parts)
+            hashes = self._hashes(rows, column, part, parts)
             hashes.sort()
             distinct += int(np.count_nonzero(hashes[1:] != hashes[:-1])) + bool(hashes.size)
             if hashes.size and not seen:
@@ -169,78 +151,109 @@ class DuckDB:
         rows = self.connection.execute("SELECT hash(unnest($1::VARCHAR[]))", [list(texts)])
         return np.array([row[0] for row in rows.fetchall()], dtype=np.uint64)
 
-    def _hashes(self, table: Any, column: str, part: int, parts: int) -> NDArray[np.uint64]:
-        rows = table.select(h=table[column])
-        if parts > 1:
-            rows = rows.filter(rows.h % parts == part)
-        return np.concatenate([np.empty(0, np.uint64), *self._batches(rows)])
+    def _hashes(self, rows: Relation, column: str, part: int, parts: int) -> NDArray[np.uint64]:
+        some = {"parts": parts, "part": part} if parts > 1 else {}
+        found = query("identities", rows=rows, column=column, **some)
+        return np.concatenate([np.empty(0, np.uint64), *self._batches(found)])
 
-    def _batches(self, expression: Any) -> Iterator[NDArray[np.uint64]]:
-        for batch in self.connection.sql(_duckdb_sql(expression)).to_arrow_reader(1_000_000):
+    def _batches(self, found: Query) -> Iterator[NDArray[np.uint64]]:
+        for batch in self._rows(found).to_arrow_reader(1_000_000):
             yield batch.column(0).to_numpy(zero_copy_only=False)
 
 
-class OtherEngine:
-    """An Ibis backend that holds the traces elsewhere; only read from."""
+class _Server:
+    """What PostgreSQL and Spark share: both are only read from."""
 
-    def __init__(self, backend: Any) -> None:
-        self.backend = backend
+    dialect: str
 
-    def run(self, expression: Any) -> pd.DataFrame:
-        """Return the rows of an expression."""
-        if self.backend.name == "pyspark":
-            # Spark's own way to pandas does not know pandas 3.
-            sql = self.backend.compile(expression)
-            return pd.DataFrame(self.backend._session.sql(sql).toArrow().to_pandas())
-        # Ibis reads through cursors that end with their transaction; all of ours is one.
-        rows = self.backend.con.execute(self.backend.compile(expression)).fetchall()
-        kind = expression.as_table().schema().as_struct().to_pyarrow()
-        batch = pa.RecordBatch.from_struct_array(pa.array(rows, type=kind))
-        return pd.DataFrame(batch.to_pandas())
+    def _translated(self, query: Query) -> tuple[str, dict[str, Any]]:
+        text, parameters = query.composed()
+        return translated(text, self.dialect), parameters
 
-    def keep(self, expression: Any, name: str, *, numbered: bool = False) -> Any:
-        """Return the expression: nothing is written to somebody else's database."""
-        return expression
+    def run(self, query: Query) -> pd.DataFrame:
+        """Return the rows of a query."""
+        raise NotImplementedError
 
-    def view(self, expression: Any, name: str) -> Any:
-        """Return the expression."""
-        return expression
-
-    def week(self, at: Any) -> Any:
-        """Return the number of the week."""
-        return ((at.epoch_seconds().cast("float64") / 86_400 - 4) / 7).floor().cast("int32")
-
-    def localise(self, at: Any, zone: str) -> Any:
-        """Return the moment of a time without zone."""
-        if self.backend.name == "pyspark":
-            return _to_utc_timestamp(at, zone)
-        return _timezone(zone, at)
-
-    def identity(self, text: Any) -> Any:
-        """Return the text."""
-        return text
-
-    def grouped(self, identity: Any, n: int) -> Any:
-        """Return the rest of a hash."""
-        return ((identity.hash() & 0x7FFFFFFF) % n).cast("int64")
+    def keep(self, query: Query, name: str, *, numbered: bool = False) -> Relation:
+        """Return the query: nothing is written to somebody else's database."""
+        return query
 
     def distinct(
-        self, table: Any, column: str, n: int, watch: Collection[str] = ()
+        self, rows: Relation, column: str, n: int, watch: Collection[str] = ()
     ) -> tuple[int, bool]:
         """Count distinct values."""
-        asked = {"distinct": table[column].nunique()}
-        if watch:
-            asked["seen"] = table[column].isin(tuple(watch)).any()
-        found = self.run(table.aggregate(**asked))
-        return int(found["distinct"][0]), bool(watch) and bool(found["seen"][0])
+        found = int(self.run(query("distinct", rows=rows, column=column))["n"][0])
+        if not watch:
+            return found, False
+        seen = self.run(query("watched", rows=rows, column=column, watched=sorted(watch)))
+        return found, bool(seen["n"][0])
 
 
-def _duckdb_sql(expression: Any) -> str:
-    return str(ibis.to_sql(expression, dialect="duckdb", pretty=False))
+class Postgres(_Server):
+    """A connection to PostgreSQL, in one read-only transaction."""
+
+    dialect = "postgres"
+
+    # Types of answers by their number; sums of whole numbers come as numeric.
+    _TYPES: Mapping[int, pa.DataType] = {
+        16: pa.bool_(), 20: pa.int64(), 21: pa.int64(), 23: pa.int64(), 25: pa.string(),
+        700: pa.float64(), 701: pa.float64(), 1043: pa.string(), 1114: pa.timestamp("us"),
+        1184: pa.timestamp("us", "UTC"), 1700: pa.float64(),
+    }  # fmt: skip
+
+    def __init__(self, connection: Any) -> None:
+        self.connection = connection
+
+    def columns(self, table: Table) -> dict[str, str]:
+        """Return the columns of a table with their types."""
+        rows = self.connection.execute(f"SELECT * FROM {table.quoted} LIMIT 0")
+        return {column.name: column.type_display for column in rows.description}
+
+    def run(self, query: Query) -> pd.DataFrame:
+        """Return the rows of a query."""
+        text, parameters = self._translated(query)
+        rows = self.connection.execute(_PERCENT.sub("%%", text), parameters)
+        columns = list(zip(*rows.fetchall(), strict=True)) or [()] * len(rows.description)
+        table = pa.table(
+            {
+                column.name: pa.array(values, type=self._TYPES.get(column.type_code))
+                for column, values in zip(rows.description, columns, strict=True)
+            }
+        )
+        return pd.DataFrame(table.to_pandas())
+
+
+class Spark(_Server):
+    """A Spark session."""
+
+    dialect = "spark"
+
+    def __init__(self, session: Any) -> None:
+        self.session = session
+
+    def columns(self, table: Table) -> dict[str, str]:
+        """Return the columns of a table with their types; Spark's timestamps are moments."""
+        name = table.quoted.strip('"')
+        return {
+            field.name: "timestamptz" if kind == "timestamp" else kind
+            for field in self.session.table(f"`{name}`").schema
+            for kind in (field.dataType.simpleString(),)
+        }
+
+    def run(self, query: Query) -> pd.DataFrame:
+        """Return the rows of a query; Spark's own way to pandas does not know pandas 3."""
+        text, parameters = self._translated(query)
+        bound = {
+            name: value.replace(tzinfo=UTC)
+            if isinstance(value, datetime) and value.tzinfo is None
+            else value
+            for name, value in parameters.items()
+        }
+        return pd.DataFrame(self.session.sql(text, bound).toArrow().to_pandas())
 
 
 def week_labels(weeks: NDArray[np.int64]) -> list[str]:
-    """Return ISO weeks ``YYYY-Www`` from what `Engine.week` returned.
+    """Return ISO weeks ``YYYY-Www`` from what `week_of` returned.
 
     Examples
     --------
@@ -253,7 +266,7 @@ def week_labels(weeks: NDArray[np.int64]) -> list[str]:
 
 
 def week_names(weeks: "pd.Series[Any]") -> "pd.Series[Any]":
-    """Return ISO weeks as categories from a column of `Engine.week`.
+    """Return ISO weeks as categories from a column of `week_of`.
 
     Examples
     --------

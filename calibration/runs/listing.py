@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-import ibis
 import pandas as pd
 
 from calibration.errors import InputError
-from calibration.runs.columns import APART, checked_zone, mapped, text
-from calibration.runs.engines import week_names
-from calibration.runs.rows import _moment, check, one_of, within
+from calibration.runs.columns import APART, checked_zone, given, mapped
+from calibration.runs.engines import kind_of, week_names
+from calibration.runs.queries import Query, Relation, query
+from calibration.runs.rows import at_utc, check, chosen
 from calibration.runs.signals import COLUMNS as SIGNALS
 from calibration.runs.sources import Source
 from calibration.taxonomy import Taxonomy
@@ -69,55 +69,50 @@ def list_runs(
         The columns of `LISTED`; runs without a time come last. A run that is there twice is there
         twice.
     """
-    rows = _rows(source, reading)
-    rows = rows.filter(rows.reason == 0)
-    rows = rows.mutate(week=source.engine.week(rows.at)).select(*LISTED)
-    limits = {name: moment for name, moment in (until or {}).items() if name in outcomes}
+    engine = source.engine
+    rows: Relation = _rows(source, reading)
+    limits = {name: at_utc(moment) for name, moment in (until or {}).items() if name in outcomes}
     if limits and len(limits) == len(outcomes):
         # Few rows, which one pass finds.
-        early = rows.filter(rows["at"] <= _moment(max(limits.values()), rows["at"]))
-        rows = source.engine.keep(early, "listed")
+        latest = max(moment for moment in limits.values() if moment is not None)
+        rows = engine.keep(query("listed", rows=rows, latest=latest), "listed")
     else:
-        rows = source.engine.view(rows, "listed")
+        rows = query("listed", rows=rows)
     frames = []
     # A query a class: the engine then keeps only the first ones, and need not sort them all.
     for outcome in outcomes:
-        own = rows.filter(rows.outcome == outcome)
+        asked: dict[str, Any] = {} if first is None else {"first": first}
         if outcome in limits:
-            own = own.filter(own["at"] <= _moment(limits[outcome], own["at"]))
-        own = own.order_by(own["at"].isnull(), own["at"], own["trace_id"])
-        frames.append(source.engine.run(own if first is None else own.limit(first)))
+            asked["before"] = limits[outcome]
+        frames.append(engine.run(query("first_runs", rows=rows, outcome=outcome, **asked)))
     found = pd.concat(frames, ignore_index=True)
     return found.assign(week=week_names(found["week"]).astype(object))
 
 
 def count_named(source: Source, reading: Reading, names: Collection[tuple[str, str]]) -> int:
     """Return how many rows of the source have one of these (workflow, trace_id)."""
-    used = mapped(reading.columns, columns_of(source), source.name, further=reading.further)
-    workflow, trace_id = (
-        text(source.table[used[ours]], ours, source.name) for ours in ("workflow", "trace_id")
-    )
-    by_workflow: dict[str, list[str]] = {}
-    for name, trace in sorted(names):
-        by_workflow.setdefault(name, []).append(trace)
-    hits = [(workflow == name) & trace_id.isin(tuple(ids)) for name, ids in by_workflow.items()]
-    if not hits:
+    if not names:
         return 0
-    found = source.engine.run(source.table.filter(ibis.or_(*hits)).aggregate(n=ibis._.count()))
-    return int(found["n"][0])
+    used = mapped(reading.columns, columns_of(source), source.name, further=reading.further)
+    own = {ours: used[ours] for ours in ("workflow", "trace_id")}
+    rows = given(source, own, zone="UTC")
+    pairs = sorted(APART.join(pair) for pair in names)
+    return int(source.engine.run(query("named", given=rows, apart=APART, pairs=pairs))["n"][0])
 
 
 def columns_of(source: Source) -> tuple[str, ...]:
     """Return the names of the columns that the source has itself."""
-    return tuple(c for c in source.table.columns if c not in (source.file, source.row))
+    return tuple(c for c in source.columns if c not in (source.file, source.row))
 
 
-def _rows(source: Source, reading: Reading) -> Any:
+def _rows(source: Source, reading: Reading) -> Relation:
     used = mapped(reading.columns, columns_of(source), source.name, further=reading.further)
-    ceilings = {w.name: w.ceiling_usd for w in reading.taxonomy.workflows}
-    workflows = ceilings if reading.known_workflows_only else None
-    rows = check(source, used, workflows=workflows, zone=checked_zone(reading.timezone))
-    return within(rows, reading.since, reading.until)
+    workflows = [w.name for w in reading.taxonomy.workflows]
+    rows = check(
+        source, used, workflows=workflows if reading.known_workflows_only else None,
+        zone=checked_zone(reading.timezone),
+    )  # fmt: skip
+    return chosen(rows, model=None, since=reading.since, until=reading.until)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,22 +159,23 @@ def laid_out(
     used = mapped(columns, columns_of(source), source.name)
     if "tags" not in used:
         return None
-    table = source.table
-    if conflicts:
-        table = _without_conflicts(table, used)
-    tags = _as_list(table[used["tags"]], source.name)
-    rows = table.mutate(asr_tags=tags)
-    rows = rows.mutate(**{TAG: rows.asr_tags.unique().unnest()}).drop("asr_tags")
-    rows = rows.filter(rows[TAG].notnull() & (rows[TAG] != ""))
-    counted = rows.group_by(TAG).aggregate(n=rows.count())
-    found = source.engine.run(counted.order_by(ibis.desc("n"), TAG).limit(most))
-    n_tags = int(source.engine.run(counted.aggregate(n=counted.count()))["n"][0])
-    rows = rows.filter(one_of(rows[TAG], found[TAG].tolist()))
-    # A run is there once for each tag: the same again under one tag is still a duplicate.
-    run = rows[used["trace_id"]].cast("string") + APART + rows[TAG]
+    kind = source.columns[used["tags"]]
+    if kind_of(kind) not in ("text", "texts"):
+        raise InputError(f"{source.name}: column 'tags' holds {kind}, not texts or lists of texts")
+    twice = {"conflicts": _conflicts(source.table, used)} if conflicts else {}
+    rows = query(
+        "tagged", rows=source.table, apart=APART, trace_id=used["trace_id"], tags=used["tags"],
+        listed=kind_of(kind) == "texts", **twice,
+    )  # fmt: skip
+    counted = source.engine.run(query("tags", rows=rows))
+    found = counted[TAG].tolist()[:most]
     return Tagged(
         source=replace(
-            source, table=rows.mutate(**{RUN: run}), rejects=False, null_is_unreadable=False
+            source,
+            table=query("of_tags", rows=rows, tags=[{"tag": tag} for tag in found]),
+            columns={**source.columns, RUN: "VARCHAR", TAG: "VARCHAR"},
+            rejects=False,
+            null_is_unreadable=False,
         ),
         columns={
             **columns,
@@ -187,33 +183,14 @@ def laid_out(
             "trace_id": RUN,
             "model": TAG,
         },
-        left_out=n_tags - len(found),
+        left_out=len(counted) - len(found),
     )
 
 
-def _as_list(column: Any, where: str) -> Any:
-    """Return tags as a list of texts."""
-    kind = column.type()
-    if kind.is_array() and kind.value_type.is_string():
-        return column
-    if not kind.is_string():
-        raise InputError(f"{where}: column 'tags' holds {kind}, not texts or lists of texts")
-    said = column.strip()
-    # A JSON list of texts is parted at its quotes, so that a tag of it may hold a comma.
-    quoted = said.re_search(r'^\[\s*"')
-    listed = said.re_replace(r'^\[\s*"|"\s*\]$', "").re_replace(r'"\s*,\s*"', ";")
-    plain = said.re_replace(r"^\[|\]$", "").re_replace(",", ";")
-    return ibis.ifelse(quoted, listed, plain).re_replace(r"\s*;\s*", ";").strip().split(";")
-
-
-def _without_conflicts(table: Any, used: Mapping[str, str]) -> Any:
-    """Leave out the runs that say two things under one trace_id."""
+def _conflicts(table: Relation, used: Mapping[str, str]) -> Query:
+    """Return the ids of the runs that say two things under one trace_id."""
     others = [theirs for ours, theirs in used.items() if ours not in ("trace_id", "tags")]
-    seen = table.group_by(asr_id=table[used["trace_id"]]).aggregate(
-        **{
-            f"asr_{k}": table[name].cast("string").fill_null("").nunique()
-            for k, name in enumerate(others)
-        }
-    )
-    twice = seen.filter(ibis.or_(*(seen[f"asr_{k}"] > 1 for k in range(len(others)))))
-    return table.anti_join(twice.select("asr_id"), table[used["trace_id"]] == twice.asr_id)
+    return query(
+        "conflicts", rows=table, trace_id=used["trace_id"],
+        others=[{"other": name} for name in others],
+    )  # fmt: skip

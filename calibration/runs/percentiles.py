@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import ibis
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from calibration.runs.cells import Cells, Coding, Labelled
 from calibration.runs.engines import Engine
+from calibration.runs.queries import Relation, query
 from calibration.runs.results import Spread
 
 # Bins are 1/128 of a factor e wide. Each brings its least and largest value: a bin of one or two
@@ -59,20 +59,19 @@ class Binned:
         return known
 
 
-def binned(narrow: Any, value: Any, engine: Engine, coding: Coding) -> Binned:
-    """Count the values of a column by week, workflow and bin."""
-    positive = ibis.ifelse(value > 0, value, ibis.null("float64"))
-    bins = ibis.ifelse(value == 0, ZERO, (positive.ln() * BINS).floor().cast("int64"))
-    keys = {"place": narrow["head"] * WIDTH + (bins.fill_null(MISSING) - MISSING)}
-    keys |= {name: narrow[name] for name in coding.texts if name == "workflow"}
+def binned(narrow: Relation, column: str | None, engine: Engine, coding: Coding) -> Binned:
+    """Count the values of a column, None for no values, by week, workflow and bin."""
     found = engine.run(
-        narrow.group_by(**keys).aggregate(
-            n=narrow.count(), low=value.min(), high=value.max(), total=value.sum()
+        query(
+            "bins", narrow=narrow, width=WIDTH, missing=MISSING, zero=ZERO, bins=BINS,
+            **({"column": column} if column else {}), **coding.flags("workflow"),
         )
-    )
+    )  # fmt: skip
     number = found["place"].to_numpy(np.int64)
     week, workflow = coding.of_head(found, number // WIDTH)
-    columns = {name: found[name].to_numpy(np.float64) for name in ("low", "high", "total")}
+    columns = {
+        name: found[name].to_numpy(np.float64, na_value=np.nan) for name in ("low", "high", "total")
+    }
     return Binned(
         week=week, workflow=workflow, bin=number % WIDTH + MISSING, n=found["n"].to_numpy(np.int64),
         **columns,

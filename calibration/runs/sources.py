@@ -5,7 +5,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,16 +13,17 @@ from urllib.parse import quote
 from uuid import uuid4
 
 import duckdb
-import ibis
 import pandas as pd
-from ibis.expr import datatypes as dt
 
 from calibration.errors import InputError
-from calibration.runs.engines import DuckDB, Engine, OtherEngine
+from calibration.runs.engines import DuckDB, Engine, Postgres, Spark
+from calibration.runs.queries import Relation, Table, quoted
 
 KINDS = {
     ".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet",
 }  # fmt: skip
+
+TRACES = Table('"traces"')
 
 DELIMITERS = ",;\t|"
 
@@ -58,7 +59,9 @@ class Source:
     Parameters
     ----------
     engine : Engine
-    table : ibis Table
+    table : Relation
+    columns : Mapping of str to str
+        The engine's types of its columns.
     name : str
         Names the source in messages.
     texts : bool
@@ -74,7 +77,8 @@ class Source:
     """
 
     engine: Engine
-    table: Any
+    table: Relation
+    columns: Mapping[str, str]
     name: str
     texts: bool = False
     file: str | None = None
@@ -144,7 +148,9 @@ def open_frame(
     with _duckdb(memory_limit, None, None, most_hashes, ordered=False) as engine:
         numbered = frame.assign(asr_row=range(1, len(frame) + 1))
         engine.connection.register("traces", numbered)
-        yield Source(engine=engine, table=engine.table("traces"), name=name, row="asr_row")
+        yield Source(
+            engine=engine, table=TRACES, columns=engine.columns(TRACES), name=name, row="asr_row"
+        )
 
 
 def _paths(patterns: Sequence[str | Path]) -> tuple[list[str], str]:
@@ -205,29 +211,29 @@ def _duckdb(
 
 
 def _read(engine: DuckDB, paths: list[str], kind: str, name: str) -> Source:
-    files = "[" + ", ".join(map(_quoted, paths)) + "]"
+    files = "[" + ", ".join(map(_literal, paths)) + "]"
     if kind == "parquet":
         engine.connection.execute(
             f"CREATE TEMP VIEW traces AS SELECT * FROM read_parquet({files}, "
             "filename='asr_file', file_row_number=true, union_by_name=true)"
         )
         return Source(
-            engine=engine, table=engine.table("traces"), name=name, file="asr_file",
-            row="file_row_number", first_row=0,
+            engine=engine, table=TRACES, columns=engine.columns(TRACES), name=name,
+            file="asr_file", row="file_row_number", first_row=0,
         )  # fmt: skip
     if kind == "csv":
         scan = _csv_scan(engine, paths)
     else:
         fields = _json_fields(engine, files)
-        columns = ", ".join(f"{_quoted(field)}: 'VARCHAR'" for field in fields)
+        columns = ", ".join(f"{_literal(field)}: 'VARCHAR'" for field in fields)
         scan = (
             f"SELECT * FROM read_json({files}, format='newline_delimited', columns={{{columns}}}, "
             "ignore_errors=true, filename='asr_file')"
         )
     engine.connection.execute(f"CREATE TEMP VIEW traces AS {scan}")
     return Source(
-        engine=engine, table=engine.table("traces"), name=name, texts=True, file="asr_file",
-        rejects=kind == "csv", null_is_unreadable=kind == "jsonl",
+        engine=engine, table=TRACES, columns=engine.columns(TRACES), name=name, texts=True,
+        file="asr_file", rejects=kind == "csv", null_is_unreadable=kind == "jsonl",
     )  # fmt: skip
 
 
@@ -246,9 +252,9 @@ def _csv_scan(engine: DuckDB, paths: list[str]) -> str:
     for path in paths:
         by_header.setdefault(_first_line(engine, path), []).append(path)
     return " UNION ALL BY NAME ".join(
-        f"SELECT * FROM read_csv([{', '.join(map(_quoted, same))}], all_varchar=true, header=true, "
-        f"delim={_quoted(max(DELIMITERS, key=header.count))}, quote='\"', escape='\"', "
-        "store_rejects=true, rejects_limit=0, filename='asr_file')"
+        f"SELECT * FROM read_csv([{', '.join(map(_literal, same))}], all_varchar=true, "
+        f"header=true, delim={_literal(max(DELIMITERS, key=header.count))}, quote='\"', "
+        "escape='\"', store_rejects=true, rejects_limit=0, filename='asr_file')"
         for header, same in by_header.items()
     )
 
@@ -257,7 +263,7 @@ def _first_line(engine: DuckDB, path: str) -> str:
     # DuckDB unpacks the file; the line is read as one text. Not strict: Python's csv module ends
     # lines with CRLF and leaves line ends inside a cell as they are.
     lines = engine.connection.execute(
-        f"SELECT line FROM read_csv({_quoted(path)}, header=false, delim='\x01', quote='', "
+        f"SELECT line FROM read_csv({_literal(path)}, header=false, delim='\x01', quote='', "
         "escape='', columns={'line': 'VARCHAR'}, ignore_errors=true, strict_mode=false) LIMIT 1"
     ).fetchall()
     return "" if not lines else str(lines[0][0])
@@ -267,7 +273,7 @@ def _words(memory_limit: str) -> str:
     return f"{memory_limit} of {'the ' if memory_limit.endswith('%') else ''}memory"
 
 
-def _quoted(text: str) -> str:
+def _literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
@@ -293,7 +299,7 @@ def holds_password(dsn: str) -> bool:
 
 
 def _parts(dsn: str) -> Mapping[str, Any]:
-    if find_spec("psycopg") is None:
+    if find_spec("psycopg") is None or find_spec("sqlglot") is None:
         raise InputError("PostgreSQL needs the extra: pip install 'asr-calibration[postgres]'")
     import psycopg
     from psycopg.conninfo import conninfo_to_dict
@@ -346,15 +352,17 @@ def open_postgres(dsn: str, table: str, *, schema: str | None = None) -> Iterato
     try:
         # Sums of whole numbers come as numeric; none of ours has more than 53 bits.
         connection.adapters.register_loader("numeric", FloatLoader)
-        backend = ibis.postgres.from_connection(connection)
+        connection.execute("SET TIME ZONE 'UTC'")
         # Several queries make one report: all of them see the table as it was at the first.
         connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        own = Table(quoted(table) if schema is None else f"{quoted(schema)}.{quoted(table)}")
+        engine = Postgres(connection)
         try:
-            found = backend.table(table, database=schema)
-        except ibis.common.exceptions.TableNotFound:
+            columns = engine.columns(own)
+        except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
             where = "" if schema is None else f" in the schema {schema!r:.80}"
             raise InputError(f"PostgreSQL: there is no table {table!r:.80}{where}") from None
-        yield Source(engine=OtherEngine(backend), table=found, name=table)
+        yield Source(engine=engine, table=own, columns=columns, name=table)
     except psycopg.Error as error:
         raise InputError(f"PostgreSQL, {table}: {_redacted(error, parts)}") from None
     finally:
@@ -375,21 +383,18 @@ def open_spark(table: Any, *, session: Any = None) -> Iterator[Source]:
         If pyspark is not installed, or there is no such table.
     """
     session = session or spark_session()
-    from pyspark.sql.types import TimestampType
+    from pyspark.errors import AnalysisException
 
-    name = table if isinstance(table, str) else f"asr_traces_{uuid4().hex}"
-    if not isinstance(table, str):
-        table.createOrReplaceTempView(name)
-    backend = ibis.pyspark.connect(session)
+    name = f"asr_traces_{uuid4().hex}"
     try:
-        found = backend.table(name)
-    except ibis.common.exceptions.TableNotFound as error:
-        raise InputError(f"Spark: there is no table {name!r:.80}") from error
-    # Ibis takes Spark's moments for times without a zone, which only TIMESTAMP_NTZ is.
-    moments = [f.name for f in session.table(name).schema if isinstance(f.dataType, TimestampType)]
-    utc = dt.Timestamp(timezone="UTC")
-    found = found.mutate(**{column: found[column].cast(utc) for column in moments})
-    yield Source(engine=OtherEngine(backend), table=found, name=name)
+        frame = session.table(table) if isinstance(table, str) else table
+    except AnalysisException as error:
+        raise InputError(f"Spark: there is no table {table!r:.80}") from error
+    frame.createOrReplaceTempView(name)
+    session.conf.set("spark.sql.session.timeZone", "UTC")
+    engine, own = Spark(session), Table(quoted(name))
+    shown = table if isinstance(table, str) else name
+    yield Source(engine=engine, table=own, columns=engine.columns(own), name=shown)
 
 
 def spark_session() -> Any:
@@ -400,7 +405,7 @@ def spark_session() -> Any:
     InputError
         If pyspark or Java is not installed.
     """
-    if find_spec("pyspark") is None:
+    if find_spec("pyspark") is None or find_spec("sqlglot") is None:
         raise InputError("Spark needs the extra: pip install 'asr-calibration[spark]'")
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
@@ -456,7 +461,7 @@ def open_spark_files(patterns: Sequence[str]) -> Iterator[Source]:
         else:
             frame = reader.option("mergeSchema", "true").parquet(*paths)
         with open_spark(frame, session=session) as source:
-            yield Source(engine=source.engine, table=source.table, name=shown)
+            yield replace(source, name=shown)
     except AnalysisException as error:
         first = str(error).splitlines()[0]
         raise InputError(f"Spark, {shown}: {first:.300}") from error

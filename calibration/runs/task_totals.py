@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import ibis
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -12,16 +11,16 @@ from numpy.typing import NDArray
 from calibration.runs.cells import (
     CLASSES,
     GRID,
+    HEAD_BELOW,
     LABELLED,
     NAMES,
+    STEPS,
     Coding,
     decoded,
-    place,
     ranked,
-    sums_of,
 )
-from calibration.runs.columns import ones
 from calibration.runs.engines import Engine
+from calibration.runs.queries import Relation, query
 from calibration.runs.results import CreditTable
 
 # Above so many tasks random groups of them are counted; as many groups are ever resampled.
@@ -48,7 +47,7 @@ class Counting:
 
     Parameters
     ----------
-    rows, narrow : ibis Table
+    rows, narrow : Relation
         The rows that count, and their numbers.
     n, no_task : int
         Rows, and those without a task, each a task of its own.
@@ -56,8 +55,8 @@ class Counting:
         Strata that occur.
     """
 
-    rows: Any
-    narrow: Any
+    rows: Relation
+    narrow: Relation
     engine: Engine
     coding: Coding
     credits: Mapping[str, CreditTable]
@@ -73,7 +72,7 @@ def count_tasks(counting: Counting, *, most_tasks: int, named: bool = False) -> 
     totals are there though no task repeats; beyond `most_tasks` there are no names.
     """
     n, no_task, narrow = counting.n, counting.no_task, counting.narrow
-    tasked = narrow.filter(narrow.task.notnull()) if no_task else narrow
+    tasked = query("tasked", rows=narrow) if no_task else narrow
     # Traces without a task differ: duplicates are gone.
     distinct = counting.engine.distinct(tasked, "task", n - no_task)[0] + no_task
     if n == distinct and not (named and distinct <= most_tasks):
@@ -84,16 +83,12 @@ def count_tasks(counting: Counting, *, most_tasks: int, named: bool = False) -> 
 
 
 def _by_task(counting: Counting, *, named: bool) -> pd.DataFrame:
-    narrow, no_task = counting.narrow, counting.no_task
-    units = {"task": narrow.task}
-    if no_task:
-        units["alone"] = ibis.ifelse(narrow.task.isnull(), narrow.id, ibis.null(narrow.id.type()))
-    found = _totals(counting, units, narrow["head"], narrow["tail"])
-    texts = [("alone", "trace_id", "r"), ("task", "task", "t")]
-    names = [_texts(counting, column, prefix) for key, column, prefix in texts if key in units]
+    keys = {"alone": "trace_id", "task": "task"} if counting.no_task else {"task": "task"}
+    found = _totals(counting, alone="alone" in keys)
+    names = [_texts(counting, key, column) for key, column in keys.items()]
     number = np.full(len(found), -1, dtype=np.int64)
     start = 0
-    for key, own in zip([key for key, _, _ in texts if key in units], names, strict=True):
+    for key, own in zip(keys, names, strict=True):
         there = found[key].notna().to_numpy()
         at = pd.Index(own["identity"]).get_indexer(pd.Index(found[key][there]))
         number[there] = at + start
@@ -101,14 +96,12 @@ def _by_task(counting: Counting, *, named: bool) -> pd.DataFrame:
     return _frame(found, counting, number, pd.concat(names)["text"].to_numpy() if named else None)
 
 
-def _texts(counting: Counting, column: str, prefix: str) -> pd.DataFrame:
+def _texts(counting: Counting, key: str, column: str) -> pd.DataFrame:
     """Return the tasks, or the traces without one, in the order of their names."""
-    rows, identity = counting.rows, counting.engine.identity
-    rows = rows.filter(rows.task.isnull() if column == "trace_id" else rows.task.notnull())
-    own = rows.select(text=rows[column], identity=identity(rows[column])).distinct()
+    own = query("task_names", rows=counting.rows, column=column, alone=key == "alone")
     found = counting.engine.run(own)
     found = found.assign(text=found["text"].astype(object)).sort_values("text")
-    return found.assign(text=prefix + found["text"])
+    return found.assign(text=("r" if key == "alone" else "t") + found["text"])
 
 
 def _by_group(counting: Counting, distinct: int, most_tasks: int) -> Tasks:
@@ -118,39 +111,41 @@ def _by_group(counting: Counting, distinct: int, most_tasks: int) -> Tasks:
     each the difference between kinds would count as chance, once for every task in a group. Groups
     are counted by one key at a time: by all of them together they would be nearly as many as runs.
     """
-    narrow, engine = counting.narrow, counting.engine
     most = min(most_tasks, MOST_GROUPS)
-    in_stratum = max(1, most // max(1, counting.n_strata))
-    unit = engine.grouped(narrow.task.fill_null(narrow.id), in_stratum)
-    head, tail = narrow["head"], narrow["tail"]
-    below_model = NAMES * CLASSES * 2
-    parts = {
-        "": (ibis.literal(0, "int64"), tail % below_model),
-        "week": (head - head % NAMES, tail % below_model),
-        "workflow": (head % NAMES, tail % below_model),
-        "model": (ibis.literal(0, "int64"), tail),
-    }
+    groups = max(1, most // max(1, counting.n_strata))
     tables = {}
-    for by, (own_head, own_tail) in parts.items():
+    for by in ("", *BY):
         texts = tuple(name for name in counting.coding.texts if name in (by, "stratum"))
         if by and not (by == "week" or counting.coding.names[by] or by in texts):
             continue
-        found = _totals(counting, {"unit": unit}, own_head, own_tail, texts)
+        found = _totals(
+            counting,
+            by or "nothing",
+            "stratum",
+            groups=groups,
+            by_week=by == "week",
+            by_workflow=by == "workflow",
+            without_head=by in ("", "model"),
+            without_model=by != "model",
+        )
         tables[by] = _frame(found, counting, found["unit"].to_numpy(np.int64), None, by)
     return Tasks(table=tables.pop(""), n=distinct, grouped=True, by=tables)
 
 
-def _totals(
-    counting: Counting, units: Mapping[str, Any], head: Any, tail: Any, texts: Any = None
-) -> pd.DataFrame:
-    narrow, coding = counting.narrow, counting.coding
-    keys = place(narrow, head, tail, ones(narrow.penalty > 0).cast("int64"), coding)
-    if texts is not None:
-        keys = {k: v for k, v in keys.items() if k not in coding.texts or k in texts}
-    # Scores are not additive in the penalty: they are summed in the engine.
-    scores = {name: _score(narrow, coding, table).sum() for name, table in counting.credits.items()}
-    grouped = narrow.group_by(**units, **keys).aggregate(**sums_of(narrow, coding), **scores)
-    return counting.engine.run(grouped)
+def _totals(counting: Counting, *texts: str, **which: Any) -> pd.DataFrame:
+    coding = counting.coding
+    asked = query(
+        "tasks",
+        narrow=counting.narrow,
+        names=NAMES,
+        steps=STEPS,
+        head_below=HEAD_BELOW,
+        below_model=NAMES * CLASSES * 2,
+        credits=[_credits(name, coding, table) for name, table in counting.credits.items()],
+        **which,
+        **coding.flags(*texts),
+    )
+    return counting.engine.run(asked)
 
 
 def _frame(
@@ -175,21 +170,21 @@ def _frame(
     return table
 
 
-def _score(narrow: Any, coding: Coding, table: CreditTable) -> Any:
-    def credit(row: tuple[float, ...]) -> Any:
-        some = [(narrow.outcome == k, ibis.literal(float(c))) for k, c in enumerate(row) if c]
-        return ibis.cases(*some, else_=0.0) if some else ibis.literal(0.0)
-
+def _credits(score: str, coding: Coding, table: CreditTable) -> dict[str, Any]:
+    """Return what a class is worth, and in which workflows it is worth something else."""
     names = coding.names["workflow"]
     own = [
-        (
-            narrow.workflow == name
-            if names is None
-            else narrow["head"] % NAMES == names.index(name) + 1,
-            credit(row),
-        )
+        ({"own_name": name} if names is None else {"own_workflow": names.index(name) + 1})
+        | {"own_class": k, "own_credit": float(credit)}
         for name, row in table.by_workflow.items()
         if names is None or name in names
+        for k, credit in enumerate(row)
     ]
-    worth = ibis.cases(*own, else_=credit(table.credit)) if own else credit(table.credit)
-    return ibis.greatest(worth - narrow.penalty, 0.0)
+    return {
+        "score": score,
+        "own": [] if names is None else own,
+        "own_named": own if names is None else [],
+        "any": [
+            {"any_class": k, "any_credit": float(credit)} for k, credit in enumerate(table.credit)
+        ],
+    }

@@ -160,7 +160,7 @@ def test_what_cannot_be_read(
 
 def test_columns_of_the_wrong_kind() -> None:
     frame = pd.DataFrame([GOOD | {"started_at": 3}])
-    with pytest.raises(InputError, match="'started_at' holds int64"), open_frame(frame) as source:
+    with pytest.raises(InputError, match="'started_at' holds BIGINT"), open_frame(frame) as source:
         production_counts(source, taxonomy=default_taxonomy())
     with pytest.raises(InputError, match="is no zone"), open_frame(frame) as source:
         production_counts(source, taxonomy=default_taxonomy(), timezone="Mars/North")

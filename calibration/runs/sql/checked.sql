@@ -1,0 +1,92 @@
+-- The rows of a source in our own columns, each with the first reason against it (0: it counts) and
+-- the value that is bad. "given": the columns as they could be read, null where there is none.
+SELECT
+  "trace_id", "workflow", "outcome", "cost", "units", "weight", "stratum", "model",
+  -- Ids of tasks collide between workflows.
+  "workflow" || $apart || "task_id" AS "task",
+  "trial", "status",
+  CASE WHEN NOT "bad_latency" THEN "latency" END AS "latency",
+  "at", "naive", "no_units", "bad_latency",
+  CAST("reason" AS TINYINT) AS "reason",
+  -- Written out inside of the cases: few rows need it, and a time takes long to write.
+  CASE "reason"
+    WHEN $unknown_workflow THEN left(CAST("said_workflow" AS VARCHAR), $shown)
+    WHEN $unknown_class THEN left(CAST("said_outcome" AS VARCHAR), $shown)
+    WHEN $unreadable_cost THEN left(CAST("said_cost_usd" AS VARCHAR), $shown)
+    WHEN $not_finite_cost THEN left(CAST("said_cost_usd" AS VARCHAR), $shown)
+    WHEN $negative_cost THEN left(CAST("said_cost_usd" AS VARCHAR), $shown)
+    WHEN $absurd_cost THEN left(CAST("said_cost_usd" AS VARCHAR), $shown)
+    WHEN $bad_units THEN left(CAST("said_units" AS VARCHAR), $shown)
+    WHEN $bad_weight THEN left(CAST("said_weight" AS VARCHAR), $shown)
+    WHEN $unreadable_time THEN left(CAST("said_started_at" AS VARCHAR), $shown)
+  END AS "value",
+  "row", "file",
+  "tier", "category", "loops", "data_corruption", "tags",
+  CASE WHEN NOT "bad_tools" AND "errors_whole" IS NOT NULL THEN "calls_whole" END AS "tool_calls",
+  CASE WHEN NOT "bad_tools" AND "calls_whole" IS NOT NULL THEN "errors_whole" END AS "tool_errors",
+  coalesce("loop_truth", "loop_whole" > 0, "repeats_whole" >= $loop_from) AS "loop",
+  coalesce("escalated_truth", "escalated_whole" > 0) AS "escalated",
+  CASE
+    WHEN "feedback_worth" IS NOT NULL THEN "feedback_worth"
+    WHEN NOT "bad_feedback" THEN "feedback"
+  END AS "feedback",
+  "known_verdict" AS "verdict",
+  "bad_tools", "bad_loop", "bad_escalated", "bad_feedback",
+  "verdict" IS NOT NULL AND "known_verdict" IS NULL AS "bad_verdict"
+FROM (
+  SELECT
+    *,
+    "bad_calls" OR "bad_errors" OR coalesce("errors_whole" > "calls_whole", FALSE) AS "bad_tools",
+    CASE
+      WHEN "nothing" THEN $unreadable_row
+      WHEN "trace_id" IS NULL THEN $missing_trace_id
+      WHEN "workflow" IS NULL THEN $missing_workflow
+      WHEN NOT "known_workflow" THEN $unknown_workflow
+      WHEN "outcome" IS NULL THEN $missing_outcome
+      WHEN NOT "known_class" THEN $unknown_class
+      WHEN "cost_unreadable" THEN $unreadable_cost
+      WHEN "cost_endless" THEN $not_finite_cost
+      WHEN "cost" < 0 THEN $negative_cost
+      WHEN NOT (
+        NOT "units_unreadable" AND NOT "units_endless" AND "units" > 0 AND "units" <= $max_units
+      ) THEN $bad_units
+      WHEN "cost" > $max_usd * "units" THEN $absurd_cost
+      WHEN NOT coalesce("weight" > 0 AND "weight" <= $max_weight, FALSE) THEN $bad_weight
+      WHEN "time_unreadable" THEN $unreadable_time
+      ELSE 0
+    END AS "reason"
+  FROM (
+    SELECT
+      *,
+      coalesce("units_read", 1.0) AS "units",
+      "units_read" IS NULL AS "no_units",
+      "latency_unreadable" OR "latency_endless" OR coalesce("latency" < 0, FALSE) AS "bad_latency",
+      CASE
+        WHEN FALSE THEN FALSE
+        WHEN "workflow" = $known THEN TRUE -- each known
+        ELSE $any_workflow
+      END AS "known_workflow",
+      CASE
+        WHEN FALSE THEN FALSE
+        WHEN "outcome" = $class THEN TRUE -- each classes
+        ELSE FALSE
+      END AS "known_class",
+      CASE
+        WHEN FALSE THEN NULL
+        WHEN "verdict" = $verdict THEN "verdict" -- each verdicts
+      END AS "known_verdict",
+      whole_of("tool_calls_read", "tool_calls_unreadable", "tool_calls_endless") AS "calls_whole",
+      no_whole("tool_calls_read", "tool_calls_unreadable", "tool_calls_endless") AS "bad_calls",
+      whole_of("tool_errors_read", "tool_errors_unreadable", "tool_errors_endless") AS "errors_whole",
+      no_whole("tool_errors_read", "tool_errors_unreadable", "tool_errors_endless") AS "bad_errors",
+      whole_of("loop_read", "loop_unreadable", "loop_endless") AS "loop_whole",
+      whole_of("max_repeats_read", "max_repeats_unreadable", "max_repeats_endless") AS "repeats_whole",
+      no_whole("loop_read", "loop_unreadable", "loop_endless")
+        OR no_whole("max_repeats_read", "max_repeats_unreadable", "max_repeats_endless") AS "bad_loop",
+      whole_of("escalated_read", "escalated_unreadable", "escalated_endless") AS "escalated_whole",
+      no_whole("escalated_read", "escalated_unreadable", "escalated_endless") AS "bad_escalated",
+      "feedback_unreadable" OR "feedback_endless"
+        OR ("feedback" IS NOT NULL AND NOT ("feedback" BETWEEN -1 AND 1)) AS "bad_feedback"
+    FROM "given"
+  ) AS "read"
+) AS "judged"

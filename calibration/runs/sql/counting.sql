@@ -1,0 +1,2 @@
+-- The rows that count.
+SELECT * FROM "rows" WHERE "reason" = 0

@@ -1,0 +1,15 @@
+-- Rows by reason, and what has to be said of those that count, in one pass.
+SELECT
+  "reason",
+  count(*) AS "n",
+  sum(ones_of("naive")) AS "naive_times",
+  count("cost") AS "costed",
+  sum(ones_of("bad_latency")) AS "bad_latency",
+  count("at") AS "timed", -- if started_at
+  count("latency") AS "clocked", -- if latency_s
+  count("task") AS "tasked", -- if task_id
+  min("at") AS "first", -- if started_at
+  max("at") AS "last", -- if started_at
+  sum(ones_of("no_units")) AS "no_units"
+FROM "narrow"
+GROUP BY 1

@@ -1,0 +1,110 @@
+-- Functions of the statements in this folder. Texts are matched before they are cast: PostgreSQL has
+-- no cast that gives nothing where a text is no number.
+
+CREATE OR REPLACE TEMP MACRO said_of(given) AS nullif(given, '');
+
+CREATE OR REPLACE TEMP MACRO ones_of(given) AS CASE WHEN given THEN 1 ELSE 0 END;
+
+CREATE OR REPLACE TEMP MACRO stripped_of(given) AS
+  trim(given, ' ' || chr(9) || chr(10) || chr(11) || chr(12) || chr(13));
+
+CREATE OR REPLACE TEMP MACRO list_of(given) AS string_split(given, ';');
+
+CREATE OR REPLACE TEMP MACRO once_of(given) AS list_distinct(given);
+
+-- Numbers.
+
+CREATE OR REPLACE TEMP MACRO fits_number(given) AS
+  coalesce(regexp_matches(given, '^\s*[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,2})?\s*$'), FALSE)
+  AND length(given) <= 300;
+
+CREATE OR REPLACE TEMP MACRO endless_text(given) AS
+  coalesce(regexp_matches(given, '^\s*[+-]?([nN][aA][nN]|[iI][nN][fF]([iI][nN][iI][tT][yY])?|[0-9.]+[eE]\+?[0-9]{3,})\s*$'), FALSE);
+
+CREATE OR REPLACE TEMP MACRO number_of_text(given) AS
+  TRY_CAST(CASE WHEN fits_number(given) THEN given END AS DOUBLE);
+
+CREATE OR REPLACE TEMP MACRO no_number(given) AS
+  given IS NOT NULL AND NOT fits_number(given) AND NOT endless_text(given);
+
+-- NaN is larger than every number in all engines.
+CREATE OR REPLACE TEMP MACRO endless_number(given) AS
+  coalesce(given IS NOT NULL AND NOT (given BETWEEN -1e300 AND 1e300), FALSE);
+
+-- Times, as moments; those without a zone are in UTC, or where one is named, in that.
+
+CREATE OR REPLACE TEMP MACRO time_of_text(given) AS
+  CASE
+    WHEN regexp_matches(given, '^\s*[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])([T ]([01][0-9]|2[0-4]):[0-5][0-9](:[0-6][0-9](\.[0-9]{1,9})?)?(\s?([zZ]|[+-][01][0-9](:?[0-5][0-9])?))?)?\s*$')
+    THEN given
+  END;
+
+CREATE OR REPLACE TEMP MACRO has_zone(given) AS
+  regexp_matches(given, '[T ]([01][0-9]|2[0-4]):[0-5][0-9](:[0-6][0-9](\.[0-9]{1,9})?)?\s?([zZ]|[+-][01][0-9](:?[0-5][0-9])?)\s*$');
+
+CREATE OR REPLACE TEMP MACRO moment_of_text(given) AS TRY_CAST(time_of_text(given) AS TIMESTAMPTZ);
+
+CREATE OR REPLACE TEMP MACRO localised(given, place) AS timezone(place, given);
+
+CREATE OR REPLACE TEMP MACRO moment_in_zone(given, place) AS
+  CASE
+    WHEN has_zone(time_of_text(given)) THEN moment_of_text(given)
+    ELSE localised(TRY_CAST(time_of_text(given) AS TIMESTAMP), place)
+  END;
+
+-- The number of the week, from Monday on; `engines.week_labels` reads it.
+CREATE OR REPLACE TEMP MACRO week_of(given) AS
+  CAST(floor((CAST(epoch(given) AS DOUBLE) / 86400 - 4) / 7) AS INTEGER);
+
+-- What stands for a text where only its being the same matters, and one of n numbers from it.
+
+CREATE OR REPLACE TEMP MACRO identity_of(given) AS given;
+
+CREATE OR REPLACE TEMP MACRO group_of(given, n) AS CAST(abs(hash(given)) % n AS BIGINT);
+
+-- Words.
+
+CREATE OR REPLACE TEMP MACRO truth_of_word(given) AS
+  CASE lower(stripped_of(given))
+    WHEN 'true' THEN TRUE WHEN 't' THEN TRUE WHEN 'yes' THEN TRUE WHEN 'y' THEN TRUE
+    WHEN 'false' THEN FALSE WHEN 'f' THEN FALSE WHEN 'no' THEN FALSE WHEN 'n' THEN FALSE
+  END;
+
+CREATE OR REPLACE TEMP MACRO worth_of_word(given) AS
+  CAST(CASE lower(stripped_of(given))
+    WHEN 'up' THEN 1 WHEN 'true' THEN 1 WHEN 'thumbs_up' THEN 1 WHEN 'thumbs-up' THEN 1
+    WHEN 'thumbsup' THEN 1 WHEN 'positive' THEN 1 WHEN 'like' THEN 1 WHEN '👍' THEN 1
+    WHEN 'down' THEN -1 WHEN 'false' THEN -1 WHEN 'thumbs_down' THEN -1 WHEN 'thumbs-down' THEN -1
+    WHEN 'thumbsdown' THEN -1 WHEN 'negative' THEN -1 WHEN 'dislike' THEN -1 WHEN '👎' THEN -1
+    WHEN 'neutral' THEN 0
+  END AS DOUBLE);
+
+-- Whole numbers from 0 up, of a number, where it could not be read and where it is not finite.
+
+CREATE OR REPLACE TEMP MACRO no_whole(given, unreadable, endless) AS
+  unreadable OR endless
+  OR (given IS NOT NULL AND NOT coalesce(given >= 0 AND given = floor(given), FALSE));
+
+CREATE OR REPLACE TEMP MACRO whole_of(given, unreadable, endless) AS
+  CASE WHEN NOT no_whole(given, unreadable, endless) THEN given END;
+
+-- A mark for gates: 1, 0, or nothing where the text is neither.
+CREATE OR REPLACE TEMP MACRO mark_of(given) AS
+  CASE
+    WHEN lower(stripped_of(given)) = 'true' OR lower(stripped_of(given)) = 'yes' THEN 1
+    WHEN lower(stripped_of(given)) = 'false' OR lower(stripped_of(given)) = 'no' THEN 0
+    WHEN regexp_matches(stripped_of(given), '^[0-9]{1,9}(\.[0-9]{1,9})?$')
+    THEN ones_of(TRY_CAST(CASE WHEN regexp_matches(stripped_of(given), '^[0-9]{1,9}(\.[0-9]{1,9})?$') THEN stripped_of(given) END AS DOUBLE) > 0)
+  END;
+
+-- Tags of a text. A JSON list is parted at its quotes, so that a tag of it may hold a comma.
+
+CREATE OR REPLACE TEMP MACRO parted_tags(given) AS
+  CASE
+    WHEN regexp_matches(given, '^\[\s*"')
+    THEN regexp_replace(regexp_replace(given, '^\[\s*"|"\s*\]$', '', 'g'), '"\s*,\s*"', ';', 'g')
+    ELSE regexp_replace(regexp_replace(given, '^\[|\]$', '', 'g'), ',', ';', 'g')
+  END;
+
+CREATE OR REPLACE TEMP MACRO tags_of(given) AS
+  list_of(stripped_of(regexp_replace(parted_tags(stripped_of(given)), '\s*;\s*', ';', 'g')));

@@ -1,0 +1,15 @@
+-- What gates need of each task, where each is one run.
+SELECT
+  "workflow",
+  "unit",
+  "weight",
+  1 AS "n",
+  "@said", -- each said
+  "@said" AS "last_@said", -- each said
+  ones_of("outcome" = $counted_class) AS "@counted_class", -- each counted
+  "marked_@event" AS "@event", -- each events
+  ones_of("marked_@event" IS NOT NULL) AS "looked_@event", -- each events
+  CASE WHEN "cost" IS NOT NULL THEN "weight" * "cost" ELSE 0.0 END AS "cost",
+  CASE WHEN "cost" IS NOT NULL THEN "weight" * "units" ELSE 0.0 END AS "units",
+  ones_of("cost" IS NOT NULL) AS "n_known"
+FROM "rows"

@@ -1,0 +1,16 @@
+-- What gates need of each task, whose runs are counted together.
+SELECT
+  "workflow",
+  "unit",
+  avg("weight") AS "weight",
+  count(*) AS "n",
+  min("@said") AS "@said", -- each said
+  max("@said") AS "last_@said", -- each said
+  sum(ones_of("outcome" = $counted_class)) AS "@counted_class", -- each counted
+  sum("marked_@event") AS "@event", -- each events
+  count("marked_@event") AS "looked_@event", -- each events
+  sum(CASE WHEN "cost" IS NOT NULL THEN "weight" * "cost" ELSE 0.0 END) AS "cost",
+  sum(CASE WHEN "cost" IS NOT NULL THEN "weight" * "units" ELSE 0.0 END) AS "units",
+  count("cost") AS "n_known"
+FROM "rows"
+GROUP BY 1, 2

@@ -1,0 +1,2 @@
+-- Rows and traces.
+SELECT count(*) AS "n", count(DISTINCT "trace_id") AS "traces" FROM "rows"

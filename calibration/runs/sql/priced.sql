@@ -1,0 +1,23 @@
+-- Week, ceiling, whether cost and ceiling are known, and the penalty. Step by step: a column that is
+-- used twice is computed once.
+SELECT
+  *,
+  CASE
+    WHEN "cost_known" AND "cost" > "ceiling" THEN least(("cost" - "ceiling") / "ceiling", 1.0)
+    ELSE 0.0
+  END AS "penalty"
+FROM (
+  SELECT *, "cost" IS NOT NULL AND "ceiling" IS NOT NULL AS "cost_known"
+  FROM (
+    SELECT
+      *,
+      week_of("at") AS "week",
+      CAST(
+        CASE
+          WHEN FALSE THEN NULL
+          WHEN "workflow" = $limited THEN $limit -- each ceilings
+        END AS DOUBLE
+      ) * "units" AS "ceiling"
+    FROM "rows"
+  ) AS "held"
+) AS "known"

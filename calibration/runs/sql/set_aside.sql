@@ -1,0 +1,2 @@
+-- The rows that do not count.
+SELECT * FROM "rows" WHERE "reason" <> 0

@@ -1,0 +1,5 @@
+-- The tasks, or the traces without one, and what stands for them in "narrow".
+SELECT DISTINCT "@column" AS "text", identity_of("@column") AS "identity"
+FROM "rows"
+WHERE "task" IS NOT NULL -- unless alone
+WHERE "task" IS NULL -- if alone

@@ -1,0 +1,2 @@
+-- The rows that have a task.
+SELECT * FROM "rows" WHERE "task" IS NOT NULL

@@ -1,0 +1,167 @@
+"""Every statement can be read, and PostgreSQL, Spark, BigQuery and Snowflake have words for it."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import sqlglot
+
+from calibration.errors import InputError
+from calibration.runs import CreditTable, engines, open_frame, production_counts, queries
+from calibration.runs.listing import Reading, count_named, laid_out, list_runs
+from calibration.runs.queries import Query, Table, query
+from calibration.runs.results import GateQuery
+from calibration.taxonomy import default_taxonomy
+
+FOLDER = Path(queries.__file__).parent / "sql"
+
+FILES = {path.stem for path in FOLDER.glob("*.sql")} - {
+    "functions", "functions_duckdb", "functions_postgres", "functions_spark",
+}  # fmt: skip
+
+# Asked by servers or of files only.
+OTHERS: dict[str, dict[str, Any]] = {
+    "firsts": {},
+    "distinct": {"column": "id"}, "watched": {"column": "id", "watched": ["a"]},
+}  # fmt: skip
+
+DIALECTS = ("postgres", "spark", "bigquery", "snowflake")
+
+FORK = CreditTable(credit=(1, 0.3, 0.1, 0, 0), by_workflow={"research": (0.9, 0.4, 0, 0, 0)})
+
+
+def rows() -> pd.DataFrame:
+    """Return a table with every column, and rows that are there twice, in conflict and bad."""
+    frame = pd.DataFrame(
+        {
+            "trace_id": [f"r{k}" for k in range(40)],
+            "workflow": ["research", "scheduling"] * 20,
+            "outcome": ["complete", "partial_plus", "abandoned", "complete"] * 10,
+            "cost_usd": [0.5 + k for k in range(40)],
+            "units": 1.0,
+            "started_at": "2026-11-02T09:30:00",
+            "task_id": [f"k{k // 4}" for k in range(40)],
+            "trial": [str(k % 4) for k in range(40)],
+            "weight": 1.0,
+            "stratum": "x",
+            "latency_s": [float(k) for k in range(40)],
+            "model": "m",
+            "status": "ok",
+            "tags": "a; b",
+            "tool_calls": 3,
+            "tool_errors": "1",
+            "loop": "yes",
+            "max_repeats": 2,
+            "escalated": True,
+            "feedback": "up",
+            "verdict": "complete",
+            "tier": "core",
+            "loops": "no",
+        }
+    )
+    frame.loc[3, "task_id"] = None
+    other = frame.tail(1).assign(outcome="hallucinated")
+    bad = frame.tail(1).assign(trace_id="bad", outcome="won")
+    return pd.concat([frame, frame.head(1), other, bad], ignore_index=True)
+
+
+@pytest.fixture(scope="module")
+def asked() -> dict[str, set[str]]:
+    """Return the statements of a whole count, by the file that each comes from."""
+    found: dict[str, set[str]] = {}
+    composed = Query.composed
+
+    def heard(self: Query, hint: str = "") -> tuple[str, dict[str, Any]]:
+        found.setdefault(self.name, set()).add(composed(self)[0])
+        return composed(self, hint)
+
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    taxonomy = default_taxonomy()
+    options: dict[str, Any] = {"taxonomy": taxonomy, "further": {"fork": FORK}}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Query, "composed", heard)
+        with open_frame(rows(), most_hashes=10) as source:
+            production_counts(
+                source, **options, gates=GateQuery(model="m", trace_ids=("r1",)), since=at,
+                timezone="Europe/Berlin", watch=["r1"], listed={"complete": 2},
+            )  # fmt: skip
+            for most in (0, 20_000):
+                production_counts(source, **options, most_exact=most, most_tasks=2)
+            reading = Reading(taxonomy=taxonomy, since=at)
+            list_runs(source, reading, outcomes=["complete"], first=2, until={"complete": at})
+            count_named(source, reading, [("research", "r1")])
+            tagged = laid_out(source, {}, conflicts=True)
+            assert tagged is not None
+            production_counts(tagged.source, taxonomy=taxonomy, columns=tagged.columns)
+        plain = rows().drop(columns=["task_id", "trial"]).assign(category="a")
+        with open_frame(plain) as source:
+            production_counts(source, **options, gates=GateQuery())
+        mixed = rows().head(40).assign(tier=["core", "core", "edge", "edge"] * 10)
+        with open_frame(mixed) as source, pytest.raises(InputError, match="is both"):
+            production_counts(source, **options, gates=GateQuery())
+    for name, values in OTHERS.items():
+        found[name] = {composed(query(name, rows=Table('"narrow"'), **values))[0]}
+    return found
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_every_statement_is_translated_and_parsed(asked: dict[str, set[str]], dialect: str) -> None:
+    whole = "\n".join(text for texts in asked.values() for text in texts)
+    for name in sorted(FILES):
+        assert name in asked or f'"{name}_' in whole, f"{name}.sql was not asked for"
+    for texts in asked.values():
+        for text in texts:
+            said = queries.translated(text, dialect)
+            assert "_of(" not in said.lower()
+            assert len(sqlglot.parse(said, read=dialect)) == 1
+
+
+def test_files_say_what_they_are_for_quote_their_columns_and_bind_what_varies() -> None:
+    for path in FOLDER.glob("*.sql"):
+        text = path.read_text("utf-8")
+        assert text.startswith("-- "), path
+        assert "GROUP BY ALL" not in text, path
+        assert "{" not in text or path.stem == "functions", path
+
+
+def test_lines_that_vary() -> None:
+    found = query(
+        "chosen", rows=Table('"t"'), window=True, since=datetime(2026, 1, 1), model="m"  # noqa: DTZ001
+    )  # fmt: skip
+    text, bound = found.composed()
+    assert "$since" in text
+    assert "$until" not in text
+    assert 'FROM "t" AS "rows"' in text
+    assert set(bound) == {"since", "model"}
+    priced = query("priced", rows=found, ceilings=[{"limited": "a", "limit": 2.0}])
+    text, bound = priced.composed("NOT MATERIALIZED ")
+    assert text.startswith('WITH "chosen_1" AS NOT MATERIALIZED (')
+    assert {"limited_0": "a", "limit_0": 2.0}.items() <= bound.items()
+
+
+def test_what_is_missing_or_bound_twice_is_refused() -> None:
+    with pytest.raises(ValueError, match="binds"):
+        query("names", rows=Table('"t"'), column="model")
+    inner = query("names", rows=Table('"t"'), column="model", most=1)
+    with pytest.raises(ValueError, match="different values"):
+        query("names", rows=inner, column="name", most=2).composed()
+
+
+def test_names_of_columns_are_quoted() -> None:
+    text, _ = query("names", rows=Table('"t"'), column='a" FROM x --', most=1).composed()
+    assert '"a"" FROM x --"' in text
+
+
+@pytest.mark.parametrize(
+    ("given", "kind"),
+    [
+        ("ENUM('x', 'y')", "text"), ("TIMESTAMP", "naive"), ("DATE", "naive"),
+        ('"NULL"', "nothing"),
+        ("timestamptz", "moment"), ("varchar(20)", "text"), ("numeric(10, 2)", "number"),
+        ("STRUCT(a INTEGER)", "nested"), ("array<string>", "texts"), ("BLOB", "nested"),
+    ],
+)  # fmt: skip
+def test_kinds_of_columns(given: str, kind: str) -> None:
+    assert engines.kind_of(given) == kind
