@@ -152,10 +152,10 @@ def check(item: object) -> int:
     return sum(map(check, item.values()))
 
 
-def write_labelled() -> list[object]:
+def write_labelled(verdicts_file: str = "v.csv") -> list[object]:
     """Write 50 labelled and 60 other traces of two workflows, each run at 0.30 USD."""
     said = [f"t{k},{'ab'[k % 2]},{['x', 'y'][k % 3 == 0]},0.3" for k in range(110)]
     labels = [f"t{k},{'ab'[(k + (k % 7 == 0)) % 2]}" for k in range(50)]
     human = write_csv("h.csv", "trace_id,outcome", *labels)
-    verdicts = write_csv("v.csv", "trace_id,outcome,workflow,cost_usd", *said)
+    verdicts = write_csv(verdicts_file, "trace_id,outcome,workflow,cost_usd", *said)
     return ["--human", human, "--verdicts", verdicts, "--credit", "a=1,b=.4"]

@@ -10,17 +10,12 @@ from calibration.store import Store
 from tests.cli_runs import (
     FIXTURES,
     Run,
-    asr,
     data,
-    filled,
     record,
-    template,
     write,
     write_csv,
     write_runs,
 )
-
-__all__ = ["asr", "filled", "template"]
 
 pytestmark = pytest.mark.usefixtures("few_draws")
 

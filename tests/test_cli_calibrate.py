@@ -14,8 +14,6 @@ from tests.cli_runs import (
     FIXTURES,
     TABLES,
     Run,
-    asr,
-    calibrate,
     check,
     content,
     counted,
@@ -24,8 +22,6 @@ from tests.cli_runs import (
     write_csv,
     write_labelled,
 )
-
-__all__ = ["asr", "calibrate"]
 
 pytestmark = pytest.mark.usefixtures("few_draws")
 

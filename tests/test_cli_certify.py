@@ -38,11 +38,6 @@ def asr(path: Path) -> Run:
     return asr
 
 
-def test_nobody_is_certified_yet(asr: Run) -> None:
-    assert "nobody is certified yet" in asr("certify", "list").stdout
-    assert json.loads(asr("certify", "list", "--json").stdout) == []
-
-
 def test_certificates_are_listed(asr: Run, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Store.open(path) as store:
         by = Examiner(dataset=load_reference(), private=frozenset())
