@@ -90,9 +90,10 @@ bench-calibration: dev
 bench-asr: dev
 	$(BIN)/python -m benchmarks.asr $(ROWS)
 
-# Every page, full and empty, wide and narrow, light and dark: docs/screens.
+# Every page, full and empty, wide and narrow, light and dark: .screens. Those that a document shows
+# are copied to docs/screens.
 screens: dev
-	$(BIN)/python -m tests.browser.screens
+	$(BIN)/python -m benchmarks.screens
 
 # Universal for Python 3.11 to 3.14, hashes, no index addresses.
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header

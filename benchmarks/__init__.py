@@ -1,1 +1,1 @@
-"""Ratios against named peers, measured in one run on one machine."""
+"""What is run by hand: ratios against named peers on one machine, and the screenshots."""

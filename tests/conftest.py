@@ -13,7 +13,10 @@ from calibration.cli import data as import_command
 from calibration.judge_calibration import bayesian
 from calibration.judge_calibration.bayesian import Draws, draw_posterior
 from calibration.store import sign_in
+from tests.cli_runs import asr, calibrate, filled, template
 from tests.stores import built_in
+
+__all__ = ["asr", "calibrate", "filled", "template"]
 
 # The same examples in every run of the suite, others in `make fuzz`: a suite that draws new
 # examples each time may fail on a commit that it passed an hour before.

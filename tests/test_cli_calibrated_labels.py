@@ -1,24 +1,21 @@
 """`asr labels calibrated`: what is in the file, what stands beside it, and what is refused."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from calibration.analyses.judge.calibration import analyse_judge
 from calibration.analyses.judge.class_probabilities import COLUMNS, calibrated_labels
-from calibration.cli import main
 from calibration.records import OUTCOMES, Workflow
 from tests.analyses.worlds import World, ids, make_world
+from tests.cli_runs import Run
 
 pytestmark = pytest.mark.usefixtures("few_draws")
 
-
-Run = Callable[..., Result]
 
 N = 200
 
@@ -26,16 +23,11 @@ NAMED = "=1+1"  # a workflow that a spreadsheet would run
 
 
 @pytest.fixture
-def asr(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("ASR_STORE", raising=False)
+def asr(asr: Run) -> Run:
+    def called(*arguments: object, code: int = 0) -> Result:
+        return asr("labels", "calibrated", *arguments, code=code)
 
-    def run(*arguments: object, code: int = 0) -> Result:
-        result = CliRunner().invoke(main, ["labels", "calibrated", *map(str, arguments)])
-        assert result.exit_code == code, result.output
-        return result
-
-    return run
+    return called
 
 
 def judged_world(path: Path, *, costs: bool = False, n_labelled: int = 80) -> World:

@@ -1,22 +1,19 @@
 """`asr certify`, and batches that ask for a certificate."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from calibration.analyses.reviewers.examinations import Examiner
-from calibration.cli import main
 from calibration.errors import UncertifiedReviewerError
 from calibration.store import Store
 from calibration.store.leases import CertificateDemand
 from reference_dataset.loader import load_reference
 from tests.analyses.examinees import Examinee, set_clock
+from tests.cli_runs import Run
 from tests.store.builders import make_traces
-
-Run = Callable[..., Result]
 
 
 @pytest.fixture
@@ -29,18 +26,11 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def asr(path: Path) -> Run:
-    def asr(*arguments: object, code: int = 0) -> Result:
-        result = CliRunner().invoke(main, [*map(str, arguments), "--store", str(path)])
-        assert result.exit_code == code, result.output
-        return result
+def asr(asr: Run, path: Path) -> Run:
+    def called(*arguments: object, code: int = 0) -> Result:
+        return asr(*arguments, "--store", path, code=code)
 
-    return asr
-
-
-def test_nobody_is_certified_yet(asr: Run) -> None:
-    assert "nobody is certified yet" in asr("certify", "list").stdout
-    assert json.loads(asr("certify", "list", "--json").stdout) == []
+    return called
 
 
 def test_certificates_are_listed(asr: Run, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

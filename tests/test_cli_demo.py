@@ -9,10 +9,15 @@ import pytest
 
 from calibration.analyses.demo import JUDGE
 from calibration.store import Store
-from tests.cli_runs import ASR, Run, asr, data, record, write, write_runs
+from tests.cli_runs import (
+    ASR,
+    Run,
+    data,
+    record,
+    write,
+    write_runs,
+)
 from tests.stores import copy_store
-
-__all__ = ["asr"]
 
 pytestmark = pytest.mark.usefixtures("few_draws")
 

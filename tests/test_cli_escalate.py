@@ -1,25 +1,20 @@
 """`asr escalate` and `asr audit`: doubtful traces, and always an audit of the accepted ones."""
 
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
 
 from calibration.analyses.sampling.escalation import audit, escalate
 from calibration.analyses.success_rate.corrected import rates_of_store
 from calibration.analyses.success_rate.report import ReportOptions
-from calibration.cli import main
 from calibration.errors import CalibrationError, InputError
 from calibration.records import Verdict
 from tests.analyses.worlds import World, ids, make_world
 
 pytestmark = pytest.mark.usefixtures("few_draws")
 
-
-Run = Callable[..., Result]
 
 N = 1000
 
@@ -165,27 +160,3 @@ def test_impossible_escalations_are_refused(judged: World) -> None:
             escalate(judged.store, **({"signal": "samples", "seed": 1} | wrong))  # type: ignore[arg-type]
     with pytest.raises(CalibrationError, match="is no escalation"):
         audit(judged.store, judged.batch_id)
-
-
-def test_the_commands_print_both_parts(judged: World) -> None:
-    path = str(judged.store.path)
-    judged.store.close()
-    words = ["escalate", "--by", "samples", "--seed", "1", "--audit-half-width", ".1"]
-    done = CliRunner().invoke(main, [*words, "--store", path])
-    assert done.exit_code == 0, done.output
-    assert "accepted, audited" in done.stdout
-    made = CliRunner().invoke(main, [*words, "--store", path, "--json"])
-    data = json.loads(made.stdout)
-    assert data["strata"].count(0) == len(DOUBTFUL)
-    with judged.store.open(path) as store:
-        labelled(World(store=store, batch_id=data["batch_id"], drawn=()), data["batch_id"])
-    shown = CliRunner().invoke(main, ["audit", "--batch", data["batch_id"], "--store", path])
-    assert shown.exit_code == 0, shown.output
-    assert "accepted verdicts that are wrong" in shown.stdout
-    assert "is not the rate" in shown.stdout
-    found = json.loads(
-        CliRunner()
-        .invoke(main, ["audit", "--batch", data["batch_id"], "--store", path, "--json"])
-        .stdout
-    )
-    assert found["error"]["interval"][0] < ACCEPTED_WRONG < found["error"]["interval"][1]

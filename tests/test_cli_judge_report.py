@@ -1,9 +1,7 @@
 """The full report on a judge: its order and its parts."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,53 +10,14 @@ from click.testing import CliRunner, Result
 from calibration.cli import main
 from calibration.records import OUTCOMES, Verdict
 from tests.analyses.worlds import World, ids, make_world
+from tests.cli_runs import FIXTURES, Run, data
 
 pytestmark = pytest.mark.usefixtures("few_draws")
 
 
-FIXTURES = Path(__file__).parent / "fixtures"
-
 C, P, M, H, A = OUTCOMES
 
 TAU = ["--human", FIXTURES / "tau_labels.csv", "--verdicts", FIXTURES / "tau_verdicts.csv"]
-
-IN_ORDER = (
-    "What do the humans reach themselves?",
-    "Can this judge be used?",
-    "Human class (rows) x verdict (columns)",
-    "How far off is it?",
-    "At which question does it part from the humans?",
-    "Where do they differ?",
-    "Is it lenient?",
-    "Does leniency follow the size of a trace?",
-    "Does it say the same twice?",
-    "Has the judge moved?",
-    "Agent success rate, net of cost and gross",
-    "Outcome shares (corrected)",
-    "Agent success rate by model",
-    "What would make it better?",
-)
-
-
-Run = Callable[..., Result]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch) -> Run:
-    monkeypatch.delenv("ASR_STORE", raising=False)
-
-    def called(*words: object, code: int = 0) -> Result:
-        done = CliRunner().invoke(main, ["calibrate", *map(str, words)])
-        if done.exception is not None and not isinstance(done.exception, SystemExit):
-            raise done.exception
-        assert done.exit_code == code, done.output
-        return done
-
-    return called
-
-
-def data(done: Result) -> Any:
-    return json.loads(done.stdout)
 
 
 @pytest.fixture
@@ -94,60 +53,33 @@ def in_store(world: World, *more: object) -> list[object]:
     return ["--store", world.store.path, "--judge", "v2", *more]
 
 
-def test_the_report_has_every_part_in_order(world: World, run: Run) -> None:
-    words = in_store(world, "--against", "v1", "--by", "model", "--judge-family", "gpt")
-    shown = run(*words).stdout
-    places = [shown.find("\n" + head) for head in IN_ORDER]
-    assert -1 not in places, dict(zip(IN_ORDER, places, strict=True))
-    assert places == sorted(places)
-    assert "its own model family, less other agents" in shown
-    assert "nan" not in shown.lower().split()
-    # No line needs a status that it does not explain.
-    assert "not_estimable" not in shown
-
-
-def test_json_keeps_its_keys_and_gains_three(world: World, run: Run) -> None:
+def test_brief_leaves_three_parts_out_and_changes_no_other(world: World, calibrate: Run) -> None:
     words = in_store(world)
-    brief = data(run(*words, "--brief", "--json"))
-    full = data(run(*words, "--against", "v1", "--by", "model", "--json"))
-    assert brief.keys() == full.keys()
-    assert {"estimates", "estimates_gross", "class_shares", "judge", "headline"} < full.keys()
+    brief = data(calibrate(*words, "--brief", "--json"))
+    full = data(calibrate(*words, "--against", "v1", "--by", "model", "--json"))
     parts = ("diagnostics", "groups", "drift")
-    assert [brief[name] for name in parts] == [None] * 3
-    assert all(full[name] for name in parts)
-    assert {k: v for k, v in full.items() if k not in parts} == {
-        k: v for k, v in brief.items() if k not in parts
-    }
-    assert len(full["diagnostics"]["disagreements"]) == len(full["disagreements"])
-    assert full["diagnostics"]["retest"]["changed"]["n"] == 30
-    assert set(full["diagnostics"]["leniency_by"]) == {"agent", "workflow"}
-    assert full["drift"]["before"] == "v1"
-    assert [g["n_production"] for g in full["groups"]["groups"].values()] == [60, 60]
-
-
-def test_brief_leaves_the_diagnostics_out(world: World, run: Run) -> None:
-    shown = run(*in_store(world, "--brief")).stdout
-    assert "What do the humans" not in shown
-    assert "Is it lenient?" not in shown
-    assert "How far off is it?" in shown
+    assert [brief.pop(name) for name in parts] == [None] * 3
+    diagnostics, groups, _ = (full.pop(name) for name in parts)
+    assert full == brief
+    assert len(diagnostics["disagreements"]) == len(full["disagreements"])
+    assert diagnostics["retest"]["changed"]["n"] == 30
+    assert set(diagnostics["leniency_by"]) == {"agent", "workflow"}
+    assert [g["n_production"] for g in groups["groups"].values()] == [60, 60]
 
 
 @pytest.mark.long
-def test_what_cannot_be_computed_hides_no_calibration(world: World, run: Run) -> None:
+def test_what_cannot_be_computed_hides_no_calibration(world: World, calibrate: Run) -> None:
     made = world.store
     made.add_verdicts([Verdict(judge_id="v3", trace_id="r001", outcome=C)])
     words = ["--store", made.path, "--judge", "lone", "--against", "v3"]
     made.close()
-    found = data(run(*words, "--json"))
+    found = data(calibrate(*words, "--json"))
     assert found["estimates"]["post_stratified"]["value"] is not None
     assert found["drift"]["status"].startswith("not_estimable: judges 'v3' and 'lone' have no")
-    shown = run(*words).stdout
-    assert "Has the judge moved? Not known: judges 'v3' and 'lone' have no trace in common" in shown
-    assert "Agent success rate, net of cost and gross" in shown
-    assert "no judge 'x'" in run(*words[:-1], "x", code=2).stderr
+    assert "no judge 'x'" in calibrate(*words[:-1], "x", code=2).stderr
 
 
-def test_several_judges_in_a_file_must_be_told_apart(run: Run, tmp_path: Path) -> None:
+def test_several_judges_in_a_file_must_be_told_apart(calibrate: Run, tmp_path: Path) -> None:
     said = [f"t{k},{'ab'[k % 2]},{judge}" for judge in ("v1", "v2") for k in range(60)]
     (tmp_path / "v.csv").write_text("\n".join(["trace_id,outcome,judge", *said]))
     (tmp_path / "h.csv").write_text(
@@ -156,13 +88,13 @@ def test_several_judges_in_a_file_must_be_told_apart(run: Run, tmp_path: Path) -
     words = [
         "--human", tmp_path / "h.csv", "--verdicts", tmp_path / "v.csv", "--credit", "a=1,b=0",
     ]  # fmt: skip
-    assert "name one of them with --judge ('v1', 'v2')" in run(*words, code=2).stderr
+    assert "name one of them with --judge ('v1', 'v2')" in calibrate(*words, code=2).stderr
     words.append("--judge")
-    assert "no judge 'v9'; there are v1, v2" in run(*words, "v9", code=2).stderr
-    assert "must differ" in run(*words, "v2", "--against", "v2", code=2).stderr
+    assert "no judge 'v9'; there are v1, v2" in calibrate(*words, "v9", code=2).stderr
+    assert "must differ" in calibrate(*words, "v2", "--against", "v2", code=2).stderr
 
 
-def test_another_verdict_file_to_compare_with(run: Run, tmp_path: Path) -> None:
+def test_another_verdict_file_to_compare_with(calibrate: Run, tmp_path: Path) -> None:
     rows = [f"t{k},{'ab'[k % 2]}" for k in range(60)]
     moved = [f"t{k},{'ab'[k % 2 or k < 10]}" for k in range(40)]
     for name, of in (("new.csv", rows), ("old.csv", moved), ("h.csv", rows[:40])):
@@ -171,7 +103,7 @@ def test_another_verdict_file_to_compare_with(run: Run, tmp_path: Path) -> None:
         "--human", tmp_path / "h.csv", "--verdicts", tmp_path / "new.csv", "--credit", "a=1,b=0",
         "--against", tmp_path / "old.csv", "--json",
     ]  # fmt: skip
-    found = data(run(*words))["drift"]
+    found = data(calibrate(*words))["drift"]
     # Of 40 common traces the old one calls the even ones below 10, five, b instead of a.
     assert found["n"] == 40
     assert found["classes"]["a"]["only_after"] == 5
@@ -179,22 +111,7 @@ def test_another_verdict_file_to_compare_with(run: Run, tmp_path: Path) -> None:
     assert found["against_humans"]["accuracy_change"]["value"] == pytest.approx(5 / 40)
 
 
-def test_what_files_do_not_say_stands_on_one_line(run: Run, tmp_path: Path) -> None:
-    rows = [f"t{k},{'ab'[k % 2]}" for k in range(60)]
-    for name, of in (("v.csv", rows), ("h.csv", rows[:40])):
-        (tmp_path / name).write_text("\n".join(["trace_id,outcome", *of]), encoding="utf-8")
-    words = [
-        "--human", tmp_path / "h.csv", "--verdicts", tmp_path / "v.csv", "--credit", "a=1,b=0",
-    ]  # fmt: skip
-    shown = run(*words).stdout
-    (line,) = [one for one in shown.splitlines() if one.startswith("Not known here: ")]
-    for column in ("reviewer", "agent", "workflow", "steps", "response_chars", "sample", "reason"):
-        assert f"`{column}`" in line
-    shown = run(*words, "--by", "agent").stdout
-    assert "by group: not estimable, the verdict file has no column 'agent', or it is" in shown
-
-
-def test_labels_of_failures_only(run: Run, tmp_path: Path) -> None:
+def test_labels_of_failures_only(calibrate: Run, tmp_path: Path) -> None:
     """As AgentRx: 27 of 100 runs failed by their reward, and humans looked at those only."""
     said = [f"t{k},{'failure' if k < 27 else 'success'},retail" for k in range(100)]
     (tmp_path / "v.csv").write_text("\n".join(["trace_id,outcome,workflow", *said]))
@@ -204,7 +121,7 @@ def test_labels_of_failures_only(run: Run, tmp_path: Path) -> None:
         "--human", tmp_path / "h.csv", "--verdicts", tmp_path / "v.csv",
         "--credit", "success=1,failure=0", "--by", "workflow",
     ]  # fmt: skip
-    found = data(run(*words, "--json", code=1))
+    found = data(calibrate(*words, "--json", code=1))
     assert found["headline"] is None
     recall = found["judge"]["per_class"]["failure"]["recall"]
     assert (recall["value"], recall["n"]) == (1.0, 27)
@@ -213,28 +130,25 @@ def test_labels_of_failures_only(run: Run, tmp_path: Path) -> None:
     assert found["diagnostics"]["leniency"]["value"] is None
     assert found["diagnostics"]["leniency_by"] == {}
     assert found["groups"]["status"].startswith("not_estimable: all 27 labelled traces are of the")
-    shown = run(*words, code=1).stdout
-    assert "only known of failure: 1.000 [0.875, 1.000]" in shown
-    assert "if these traces were chosen by their verdict, recall is 1 or 0 by construct" in shown
 
 
 # Forty real runs of tau-bench and tau2-bench, drawn from 334, and the grades of the benchmarks
 
 
 def test_the_example_of_the_docs(
-    run: Run, monkeypatch: pytest.MonkeyPatch, full_draws: None
+    calibrate: Run, monkeypatch: pytest.MonkeyPatch, full_draws: None
 ) -> None:
     """All but the last line: the fingerprint goes with the version."""
     root = Path(__file__).parents[1]
     monkeypatch.chdir(root)
     docs = (root / "docs" / "methods" / "example-calibration.md").read_text(encoding="utf-8")
-    shown = run(*[w.relative_to(root) if isinstance(w, Path) else w for w in TAU]).stdout
+    shown = calibrate(*[w.relative_to(root) if isinstance(w, Path) else w for w in TAU]).stdout
     given = docs.split("```\n")[1]
     assert given.splitlines() == shown.splitlines()[:-2]
 
 
-def test_the_forty_real_runs(run: Run) -> None:
-    found = data(run(*TAU, "--judge-family", "gpt", "--json"))
+def test_the_forty_real_runs(calibrate: Run) -> None:
+    found = data(calibrate(*TAU, "--judge-family", "gpt", "--json"))
     of = found["diagnostics"]
     # 32 of 40 pairs of reviewers agree, alpha as in test_tau_labels; the grade agrees with one of
     # the two on 18 of 40: 7 + 11 in the table below, of which a trace has half a label each.
@@ -274,7 +188,7 @@ def test_the_forty_real_runs(run: Run) -> None:
 # Grades from 1 to 5
 
 
-def test_grades_as_classes_of_a_file(run: Run, tmp_path: Path) -> None:
+def test_grades_as_classes_of_a_file(calibrate: Run, tmp_path: Path) -> None:
     """Of 50 traces 30 have the same grade, 15 one above, 5 are two above."""
     human = [1 + k % 3 for k in range(50)]
     above = [0] * 30 + [1] * 15 + [2] * 5
@@ -286,17 +200,14 @@ def test_grades_as_classes_of_a_file(run: Run, tmp_path: Path) -> None:
         "--human", tmp_path / "h.csv", "--verdicts", tmp_path / "v.csv", "--classes", "1,2,3,4,5",
         "--credit", "1=0,2=0,3=0,4=.4,5=1",
     ]  # fmt: skip
-    found = data(run(*words, "--json"))["diagnostics"]["grades"]
+    found = data(calibrate(*words, "--json"))["diagnostics"]["grades"]
     assert found["exact"]["value"] == pytest.approx(0.6)
     assert found["within_one"]["value"] == pytest.approx(0.9)
     assert found["bias"] == pytest.approx((15 + 2 * 5) / 50)
     assert found["scale"] == ["1", "2", "3", "4", "5"]
-    shown = run(*words).stdout
-    assert "How close do its grades come? 1, 2, 3, 4, 5" in shown
-    assert "  within one grade 0.900 [" in shown
 
 
-def test_grades_of_a_table_go_by_value(run: Run, tmp_path: Path) -> None:
+def test_grades_of_a_table_go_by_value(calibrate: Run, tmp_path: Path) -> None:
     table = [[4, 0, 0], [1, 5, 0], [2, 0, 6]]
     (tmp_path / "t.json").write_text(
         json.dumps(
@@ -313,7 +224,7 @@ def test_grades_of_a_table_go_by_value(run: Run, tmp_path: Path) -> None:
     assert found["within_one"]["value"] == pytest.approx(16 / 18)
 
 
-def test_grades_that_came_with_the_traces(run: Run, tmp_path: Path) -> None:
+def test_grades_that_came_with_the_traces(calibrate: Run, tmp_path: Path) -> None:
     """The store keeps them, and compares them on the steps that a class tells apart."""
     store = tmp_path / "w.duckdb"
     given = {"a": 5, "b": 4, "c": 3, "d": 1, "e": 5, "f": 7}
@@ -342,7 +253,7 @@ def test_grades_that_came_with_the_traces(run: Run, tmp_path: Path) -> None:
     ):
         done = CliRunner().invoke(main, [*map(str, words), "--store", str(store)])
         assert done.exit_code == 0, done.output
-    found = data(run("--store", store, "--json", code=1))
+    found = data(calibrate("--store", store, "--json", code=1))
     grades = found["diagnostics"]["grades"]
     # Steps (human, judge): a 5 5, b 5 4, c 3- 3-, d 5 3-, e 4 5, f 5 and no grade.
     assert grades["scale"] == ["3 or less", "4", "5"]
@@ -353,7 +264,7 @@ def test_grades_that_came_with_the_traces(run: Run, tmp_path: Path) -> None:
 
 
 def test_what_a_judge_quotes_comes_in_with_its_verdicts(
-    world: World, run: Run, tmp_path: Path
+    world: World, calibrate: Run, tmp_path: Path
 ) -> None:
     wrong = [H if k % 2 else A for k in range(40)]
     rows = [f"{n},{o},because,s1,Booked {n},2" for n, o in zip(world.drawn, wrong, strict=False)]
@@ -376,7 +287,9 @@ def test_what_a_judge_quotes_comes_in_with_its_verdicts(
     assert "line 1, field 'evidence': must be a list of objects" in bring("bad.jsonl").stderr
     assert "line 2, field 'grade': must be a whole number from 1 to 5" in bring("bad.csv").stderr
     assert (bring("v.csv").exit_code, bring("v.jsonl").exit_code) == (0, 0)
-    found = data(run("--store", world.store.path, "--judge", "quoting", "--json"))["diagnostics"]
+    found = data(calibrate("--store", world.store.path, "--judge", "quoting", "--json"))[
+        "diagnostics"
+    ]
     quoted = {d["trace_id"]: d["evidence"] for d in found["disagreements"] if d["evidence"]}
     assert quoted[world.drawn[50]] == listed["evidence"]
     first = next(n for n in world.drawn[:40] if n in quoted)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,28 +12,36 @@ import pytest
 from click.testing import CliRunner
 
 from calibration.cli import main
-from tests.cli_runs import ASR, Run, asr, data, record, write, write_csv, write_runs
+from tests.analyses.production_files import MIXED10, runs
+from tests.analyses.production_files import write as write_table
+from tests.cli_runs import (
+    ASR,
+    Run,
+    content,
+    counted,
+    data,
+    record,
+    run,
+    write,
+    write_csv,
+    write_labelled,
+    write_runs,
+)
 
-__all__ = ["asr"]
+pytestmark = pytest.mark.usefixtures("few_draws")
 
 
 COMMANDS = [
-    ["sample", "--n", "1", "--seed", "1"],
-    ["verdicts", "x.csv", "--judge", "j"],
-    ["labels", "export"],
-    ["labels", "import", "x.csv"],
-    ["reviewer", "Ann"],
-    ["agreement"],
-    ["calibrate"],
-    ["report"],
-]
+    "sample --n 1 --seed 1", "verdicts x.csv --judge j", "labels export", "labels import x.csv",
+    "reviewer Ann", "agreement", "calibrate", "report",
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize("line", COMMANDS)
 def test_without_a_store_the_command_that_makes_one_is_named(
-    asr: Run, tmp_path: Path, command: list[str]
+    asr: Run, tmp_path: Path, line: str
 ) -> None:
-    result = asr(*command, code=2)
+    result = asr(*line.split(), code=2)
     assert "`asr import FILES --store asr.duckdb` creates one" in result.stderr
     assert os.listdir(tmp_path) == []
 
@@ -49,60 +58,187 @@ def test_without_a_batch_the_command_that_draws_one_is_named(asr: Run, tmp_path:
     ].startswith("not_estimable: ")
 
 
-HOSTILE: list[tuple[list[str], int]] = [
-    (["sample", "--n", "0", "--seed", "1"], 2),
-    (["sample", "--n", "-1", "--seed", "1"], 2),
-    (["sample", "--n", "1.5", "--seed", "1"], 2),
-    (["sample", "--n", "1", "--seed", "-1"], 2),
-    (["sample", "--n", "9" * 30, "--seed", "1"], 1),
-    (["sample", "--n", "1", "--seed", "1", "--labels-wanted", "0"], 2),
-    (["sample", "--n", "1", "--seed", "1", "--workflow", "x"], 2),
-    (["report", "--batch", "x"], 2),
-    (["report", "--judge", "x"], 2),
-    (["report", "--seed", "-1"], 2),
-    (["calibrate", "--batch", "x"], 2),
-    (["calibrate", "--judge", "x"], 2),
-    (["calibrate", "--design", "x"], 2),
-    (["agreement", "--batch", "x"], 2),
-    (["labels", "import", "none.csv"], 2),
-    (["labels", "import", "."], 2),
-    (["labels", "import", "empty"], 2),
-    (["labels", "import", "binary"], 2),
-    (["labels", "import", "line"], 2),
-    (["verdicts", "none.csv", "--judge", "j"], 2),
-    (["verdicts", ".", "--judge", "j"], 2),
-    (["verdicts", "empty", "--judge", "j"], 2),
-    (["verdicts", "binary", "--judge", "j"], 2),
-    (["verdicts", "line", "--judge", "j"], 2),
-    (["verdicts", "v.csv", "--judge", ""], 2),
-    (["verdicts", "v.csv", "--judge", "source:x"], 2),
-    (["import", "none.jsonl"], 2),
-    (["import", "folder"], 2),
-    (["import", "empty"], 2),
-    (["import", "binary"], 2),
-    (["import", "long"], 2),
-    (["import", "x" * 300], 2),
-    (["import", "f.jsonl", "--ceiling", "0"], 2),
-    (["import", "f.jsonl", "--ceiling", "-1"], 2),
-    (["import", "f.jsonl", "--ceiling", "nan"], 2),
-    (["import", "f.jsonl", "--ceiling", "inf"], 2),
-    (["import", "f.jsonl", "--workflow", ""], 2),
-    (["import", "f.jsonl", "--unit", " "], 2),
-    (["import", "f.jsonl", "--timezone", "Mars"], 2),
-    (["import", "f.jsonl", "--timezone", ""], 2),
-    (["import", "f.jsonl", "--timezone", "../../etc/passwd"], 2),
-    (["import", "f.jsonl", "--mapping", "binary"], 2),
-    (["import", "f.jsonl", "--mapping", "none.toml"], 2),
-    (["import", "f.jsonl", "--taxonomy", "binary"], 2),
-    (["import", "f.jsonl", "--taxonomy", "folder"], 2),
-    (["import"], 2),
-    (["serve", "--port", "0"], 2),
-    (["serve", "--port", "99999"], 2),
-    (["serve", "--host", "no such host"], 2),
-    (["serve", "--host", "x" * 300], 2),
-    (["demo", "--no-serve", "--seed", "-1"], 2),
-    (["nonsense"], 2),
-]
+# What no snapshot shows: a command, and its options | part of the sentence | code, 2 without one.
+REFUSED = {
+    "sample": """
+        --n 0 --seed 1
+        --n -1 --seed 1
+        --n 1.5 --seed 1
+        --n 1 --seed -1
+        --n 999999999999999999999999999999 --seed 1 |  | 1
+        --n 1 --seed 1 --labels-wanted 0
+        --n 1 --seed 1 --workflow x
+    """,
+    "report": """
+        --batch x
+        --judge x
+        --seed -1
+        none.csv
+        empty.csv
+        a.txt
+        bad-class.csv | no run is left | 1
+        --stratify workflow | is for files
+        --force | --force is for files
+        --ceiling hotels=1 | --ceiling is for files
+        --taxonomy fork.toml | --taxonomy is for files
+        --compare-to other.csv | a store compares with its own past
+        --workflow trains | no trace has the workflow 'trains'
+        --memory 4GB | --memory is for files
+    """,
+    "calibrate": """
+        --batch x
+        --judge x
+        --design x
+        --human h.csv | needed together
+        --verdicts judged.csv --credit a=1,b=.4 | needed together
+        --ceiling 1 | not for the store
+    """,
+    "agreement": """
+        --batch x
+    """,
+    "labels": """
+        import none.csv
+        import .
+        import empty
+        import binary
+        import line
+    """,
+    "verdicts": """
+        none.csv --judge j
+        . --judge j
+        empty --judge j
+        binary --judge j
+        line --judge j
+        v.csv --judge ''
+    """,
+    "import": """
+        none.jsonl
+        folder
+        empty
+        binary
+        long
+        LONG
+        --yes
+    """,
+    "import f.jsonl": """
+        --ceiling 0
+        --ceiling -1
+        --ceiling nan
+        --ceiling inf
+        --workflow ''
+        --unit ' '
+        --timezone Mars
+        --timezone ''
+        --timezone ../../etc/passwd
+        --mapping binary
+        --mapping none.toml
+        --taxonomy binary
+        --taxonomy folder
+    """,
+    "serve": """
+        --port 0
+        --port 99999
+        --host 'no such host'
+        --host LONG
+    """,
+    "nonsense": """
+        at all
+    """,
+    "plan-agreement": """
+        --alpha .7 --class-shares .3,.2,.2,.17,.13 | Missing option '--half-width'
+        --half-width .1 --class-shares .3,.2,.2,.17,.13 | Missing option '--alpha'
+        --half-width nan --alpha .7 --class-shares .3,.2,.2,.17,.13 | half_width must be in (0, 1)
+        --half-width 10 --alpha .7 --class-shares .3,.2,.2,.17,.13 | half_width must be in (0, 1)
+        --half-width .1 --alpha -1 --class-shares .3,.2,.2,.17,.13 | alpha must be in [0, 1]
+    """,
+    "plan-agreement --half-width .3 --alpha .7 --class-shares .3,.2,.2,.17,.13": """
+        --raters 1 | n_raters must be at least 2
+        --raters 900 | more than 300,000 patterns
+        --raters 999999999999999999999999999999 | more than 300,000 patterns
+        --missing 1 | missing must be in [0, 1)
+        --seed -1 | seed must not be negative
+        --batch x | --class-shares and --batch
+        --coefficient x | Invalid value for '--coefficient'
+    """,
+    "plan-agreement --half-width .3 --alpha .7": """
+        --class-shares '' | must be numbers parted by commas
+        --class-shares .5,a | must be numbers parted by commas
+        --class-shares 1 | two classes or more
+        --class-shares 30,70 | must sum to 1
+        --class-shares nan,1 | shares from 0 up
+        --class-shares inf,1 | shares from 0 up
+        --batch x | no batch 'x'
+    """,
+    "traces": """
+        --class perfect | classes must be of
+        --verdict complete | must come with the judge
+        --query none --tool pay | without other filters
+    """,
+    "report mixed.csv": """
+        --from soon
+        --column x
+        --column nothing=x
+        --ceiling research=0
+        --ceiling research=nan
+        --target great=0.5
+        --seed -1
+        --resamples 1
+        --taxonomy none.toml
+        --compare-to missing.csv
+        --workflow research | is for the store
+        --memory lots | --memory: must be a size of 64MB or more such as 512MB or 4GB
+        --memory 4 | --memory: must be a size of 64MB or more such as 512MB or 4GB
+        --memory -1GB | --memory: must be a size of 64MB or more such as 512MB or 4GB
+        --memory 0GB | --memory: must be a size of 64MB or more such as 512MB or 4GB
+        --memory 63MB | --memory: must be a size of 64MB or more such as 512MB or 4GB
+        --memory 4GBs | --memory: must be a size of 64MB or more such as 512MB or 4GB
+        --memory 50% | --memory: must be a size of 64MB or more such as 512MB or 4GB
+        --memory '' | --memory: must be a size of 64MB or more such as 512MB or 4GB
+    """,
+    "compare": """
+        mixed.csv none.csv
+    """,
+    "calibrate --human h.csv --verdicts judged.csv --credit a=1,b=.4": """
+        --credit a=2,b=0 | must be CLASS=NUMBER from 0 to 1
+        --credit a | must be CLASS=NUMBER from 0 to 1
+        --credit a=nan,b=0 | must be CLASS=NUMBER from 0 to 1
+        --credit a=1,a=0 | names 'a' twice
+        --credit a=1 | that of 'b' is missing
+        --classes a,c | 'b' is none of a, c
+        --ceiling nan | must be a number
+        --ceiling 0 | not in the range
+        --pseudo-count nan | must be a number
+        --pseudo-count -1 | not in the range
+        --confidence 1 | not in the range
+        --confidence nan | must be a number
+        --seed -1 | not in the range
+        --design x | is not one of
+        --workflow x | --workflow is the workflow that --ceiling is for
+        --judge x | judged.csv: no judge 'x'; there are none named
+        --against x | judged.csv: no judge 'x'
+        --by x | is not one of
+        --batch x | --batch is for the store, not for files
+        --ceilings none.csv | cannot be read
+        --verdicts none.csv | cannot be read
+    """,
+    "calibrate --counts tables.json": """
+        --human h.csv | not for --counts
+        --design production | not for --counts
+        --classes a,b | not for --counts
+        --by workflow | not for --counts
+        --against x | not for --counts
+        --judge-family x | not for --counts
+    """,
+}  # fmt: skip
+
+
+def refused() -> list[tuple[str, int, str]]:
+    cases = []
+    for command, block in REFUSED.items():
+        for line in block.strip().splitlines():
+            options, says, code = [*(part.strip() for part in line.split("|")), "", ""][:3]
+            cases.append((f"{command} {options.replace('LONG', 'x' * 300)}", int(code or 2), says))
+    return cases
 
 
 @pytest.fixture(scope="session")
@@ -124,17 +260,30 @@ def hostile_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ["verdicts", str(folder / "v.csv"), "--judge", "j"],
         ["labels", "import", str(folder / "l.csv")],
     ):
-        result = CliRunner().invoke(main, [*command, *store])
-        assert result.exit_code == 0, result.output
+        run(*command, *store)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        write_labelled("judged.csv")
+        counted(content())
+    write_table(folder / "mixed.csv", runs(MIXED10))
+    write_table(folder / "bad-class.csv", runs([("done", 1.0)]))
+    (folder / "empty.csv").touch()
     return folder
 
 
-@pytest.mark.parametrize(("command", "code"), HOSTILE, ids=lambda v: str(v)[:70])
+@pytest.mark.parametrize(("line", "code", "says"), refused(), ids=lambda value: str(value)[:70])
 def test_a_hostile_user_is_told_in_one_sentence(
-    asr: Run, hostile_folder: Path, monkeypatch: pytest.MonkeyPatch, command: list[str], code: int
+    asr: Run,
+    hostile_folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    line: str,
+    code: int,
+    says: str,
 ) -> None:
     monkeypatch.chdir(hostile_folder)
-    asr(*command, code=code)
+    told = asr(*shlex.split(line), code=code).stderr
+    assert told
+    assert says in told
 
 
 @pytest.mark.parametrize("kind", ["directory", "text", "empty parent", "file as parent"])

@@ -3,14 +3,14 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from calibration.cli import main
 from calibration.store import Store, sharing
+from tests.cli_runs import Run, run
 from tests.store.builders import make_traces
 
 HOLDER = """
@@ -24,9 +24,6 @@ with Store.open(sys.argv[1]) as store:
     sys.stdin.read()
     keeper.stop()
 """
-
-
-Run = Callable[..., Result]
 
 
 @pytest.fixture
@@ -50,14 +47,10 @@ def held(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def asr(held: Path) -> Run:
-    def run(*arguments: object, code: int = 0) -> Result:
-        result = CliRunner().invoke(main, [*map(str, arguments), "--store", str(held)])
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        assert result.exit_code == code, result.output
-        return result
+    def called(*arguments: object, code: int = 0) -> Result:
+        return run(*arguments, "--store", held, code=code)
 
-    return run
+    return called
 
 
 def test_a_question_is_answered_from_the_snapshot_which_says_so(asr: Run) -> None:

@@ -18,19 +18,12 @@ from tests.stores import copy_store
 MIX = ("complete", "partial_plus", "partial_minus", "hallucinated", "abandoned")
 
 
-@pytest.fixture(scope="module")
-def demo_store(built_demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = copy_store(built_demo, tmp_path_factory.mktemp("demo") / "demo.duckdb")
-    with Store.open(path) as store:
+@pytest.fixture
+def demo(built_demo: Path, store_file: Path) -> Found:
+    copy_store(built_demo, store_file)
+    with Store.open(store_file) as store:
         store.add_reviewer("Lea", role="lead")
         store.add_reviewer("Rea")
-    return path
-
-
-@pytest.fixture
-def demo(demo_store: Path, store_file: Path) -> Found:
-    copy_store(demo_store, store_file)
-    with Store.open(store_file) as store:
         return found_in(store, JUDGE)
 
 
@@ -78,7 +71,3 @@ def chip(app: AppTest) -> str | None:
     found = [b for b in app.button if b.key == "judge_show_all"]
     said = [t.value for t in app.text if re.match(r"[\d,]+ traces? ", t.value)]
     return said[0] if found else None
-
-
-def described(app: AppTest) -> str:
-    return " ".join(chart.proto.alt for chart in app.get("vega_lite_chart"))

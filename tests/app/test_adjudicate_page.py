@@ -19,7 +19,6 @@ from calibration.store import Store
 from tests.analyses.worlds import World, make_world
 from tests.app.conftest import OpenApp
 from tests.app.test_result_pages import page, texts
-from tests.browser.samples import sample_trace
 
 _tokens = count(1)
 
@@ -113,32 +112,6 @@ def bench(store_file: Path) -> BenchDesk:
 # States of the page
 
 
-def test_without_a_batch_the_page_says_what_to_do(store_file: Path, open_app: OpenApp) -> None:
-    with Store.open(store_file, create=True) as store:
-        store.ingest([sample_trace(0)])
-        store.add_reviewer("Lea", role="lead")
-    assert "asr sample --n 40 --seed 1" in texts(page(open_app(reviewer="lea"), "adjudicate"))
-
-
-def test_with_nobody_twice_on_a_trace_there_is_nothing_to_compare(
-    world: NewStore, open_app: OpenApp
-) -> None:
-    world(lambda w: w.label("Ann", dict.fromkeys(w.drawn, C)))
-    said = texts(page(open_app(reviewer="lea"), "adjudicate"))
-    assert "Nobody has labelled a trace twice" in said
-
-
-def test_no_disagreement_is_good_news(world: NewStore, open_app: OpenApp) -> None:
-    def agree(w: World) -> None:
-        for who in ("Ann", "Ben"):
-            w.label(who, dict.fromkeys(w.drawn[:4], C))
-
-    world(agree)
-    app = page(open_app(reviewer="lea"), "adjudicate")
-    assert "Reviewers agree on all 4 traces with two or more labels." in texts(app)
-    assert app.button(key="adjudicate_agreed").label == "Also 4 agreed"
-
-
 def test_agreed_traces_are_put_before_the_lead_on_request(
     world: NewStore, open_app: OpenApp, store_file: Path
 ) -> None:
@@ -166,16 +139,24 @@ def test_the_head_says_what_is_open_and_nothing_of_any_one_trace(
         assert secret not in said
 
 
-def test_the_head_says_why_there_is_no_alpha(world: NewStore, open_app: OpenApp) -> None:
+@pytest.mark.parametrize(
+    ("who", "says"),
+    [
+        (("Ann",), "Nobody has labelled a trace twice"),
+        (("Ann", "Ben"), "Reviewers agree on all 4 traces with two or more labels."),
+        (("Ann", "Ben"), "not estimable: undefined without variation: every rating names one"),
+    ],
+)
+def test_without_a_disagreement_the_page_says_so(
+    world: NewStore, open_app: OpenApp, who: tuple[str, ...], says: str
+) -> None:
     def alike(w: World) -> None:
-        for who in ("Ann", "Ben"):
-            w.label(who, dict.fromkeys(w.drawn[:4], C))
+        for name in who:
+            w.label(name, dict.fromkeys(w.drawn[:4], C))
 
     world(alike)
     app = page(open_app(reviewer="lea"), "adjudicate")
-    said = "\n".join([texts(app), *(caption.value for caption in app.caption)])
-    assert "alpha not estimable" in said
-    assert "not estimable: undefined without variation: every rating names one class" in said
+    assert says in "\n".join([texts(app), *(caption.value for caption in app.caption)])
 
 
 def test_what_is_settled_is_listed_with_where_it_comes_from(
@@ -251,13 +232,6 @@ def test_the_page_is_for_leads(world: NewStore) -> None:
     app.session_state["reviewer_id"] = "ann"
     app.run()
     assert "You are not here as a lead." in texts(app)
-
-
-def test_whoever_settles_needs_a_name(world: NewStore, open_app: OpenApp) -> None:
-    world(differ)
-    app = page(open_app(), "adjudicate")
-    assert "Choose the name of a lead on the Label page." in texts(app)
-    assert 'asr reviewer "NAME" --role lead' in app.code[0].value
 
 
 # The desk

@@ -85,31 +85,6 @@ def listed(app: AppTest) -> list[str]:
     return list(shown["trace"])
 
 
-def test_it_leads_with_the_rate_its_method_and_what_it_means(
-    filled: MakeStore, open_app: OpenApp, store_file: Path
-) -> None:
-    filled()
-    report = found_in(store_file).made.report
-    app = page(open_app(), "asr")
-    value, interval = report.asr.value, report.asr.interval
-    assert value is not None
-    assert interval is not None
-    assert metrics(app)[HEADLINE] == f"{value:.3f} [{interval[0]:.3f}, {interval[1]:.3f}]"
-    shown = texts(app)
-    assert report.target in shown
-    assert report.asr.method in shown
-    assert "48 labelled of 60 traces" in shown
-    assert report.identity in shown
-    assert "without a floor for each run, the human-only rate would be" in shown
-    headings = [e.value for e in app.subheader]
-    assert headings == [
-        "The rate", "Outcomes", "Week by week", "Cost", "Where", "Sensitivity", "Work lists",
-        "In operation", "What was left out", "How it was made",
-    ]  # fmt: skip
-    assert report.origin.fingerprint in shown
-    assert "asr report --batch production-001 --judge judge-1 --store" in shown
-
-
 def test_all_that_the_report_says_is_on_the_page(
     filled: MakeStore, open_app: OpenApp, store_file: Path
 ) -> None:
@@ -225,14 +200,6 @@ def test_without_verdicts_the_rate_is_that_of_the_labels(
     app = page(open_app(), "asr")
     assert "Agent success rate, human labels only, not calibrated" in metrics(app)
     assert "asr verdicts FILE --judge NAME" in texts(app)
-
-
-def test_without_labels_it_says_where_to_label(filled: MakeStore, open_app: OpenApp) -> None:
-    filled(label=False)
-    app = page(open_app(), "asr")
-    assert "has no labels yet" in texts(app)
-    assert "asr labels import FILE" in texts(app)
-    assert not app.metric
 
 
 def test_without_times_there_are_no_weeks(filled: MakeStore, open_app: OpenApp) -> None:

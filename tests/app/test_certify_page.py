@@ -47,21 +47,6 @@ def keys(app: AppTest) -> set[str]:
     return {str(b.key) for b in app.button}
 
 
-def test_without_a_person_it_asks_who_it_is(anna: Examinee, open_app: OpenApp) -> None:
-    app = open_app()
-    app.switch_page("views/certificate/page.py").run()
-    assert "say who you are" in words(app)
-
-
-def test_before_the_first_attempt(anna: Examinee, open_app: OpenApp) -> None:
-    app = page(open_app)
-    assert title(app) == "You have not been examined yet"
-    assert {"certificate_practise", "certificate_exam"} <= keys(app)
-    assert "No feedback, no skips" in words(app)
-    assert app.dataframe[0].value["right"].tolist()[:2] == ["75%", "78%"]
-    assert "Others" not in words(app)
-
-
 def test_the_examination_opens_on_the_label_page(anna: Examinee, open_app: OpenApp) -> None:
     app = page(open_app)
     app.button(key="certificate_exam").click().run()

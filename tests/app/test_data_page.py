@@ -78,14 +78,6 @@ def test_failed_trials_of_one_task_that_called_a_tool(filled: Path, open_app: Op
     assert "2 traces" in texts(app)
 
 
-def test_nothing_found_says_what_to_do(filled: Path, open_app: OpenApp) -> None:
-    app = data_page(open_app, reviewer="lea")
-    app.text_input(key="data_text").input("no such words").run()
-    assert "No trace found" in texts(app)
-    app.button(key="data_clear_none").click().run()
-    assert len(shown(app)) == 5
-
-
 def test_a_saved_query_is_picked_again(filled: Path, open_app: OpenApp) -> None:
     app = data_page(open_app, reviewer="lea")
     app.selectbox(key="data_tool_ended").select("error")

@@ -7,103 +7,35 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import session
-from app.components.charts import figure
 from app.views.judge import data
 from app.views.judge.data import Found
 from calibration.analyses.agreement.traces import TraceSet
 from calibration.analyses.demo import JUDGE
 from calibration.analyses.judge import traces
 from calibration.records import LabelDraft, Verdict
-from calibration.reporting.render_text import number
-from calibration.reporting.sections.judge import use
 from calibration.store import Store
 from tests.analyses.worlds import World, ids
 from tests.app.conftest import NewStore, OpenApp
-from tests.app.judge_pages import MIX, chip, click, demo, demo_store, described, judged, listed
+from tests.app.judge_pages import chip, click, demo, judged, listed
 from tests.app.test_agreement_page import table
 from tests.app.test_result_pages import page, texts
 
-__all__ = ["demo", "demo_store"]
+__all__ = ["demo"]
 
 
-def test_can_i_use_this_judge(demo: Found, open_app: OpenApp) -> None:
-    app = page(open_app(), "judge")
-    said = texts(app)
-    estimates = demo.result.calibration.estimates
-    corrected = estimates["post_stratified"].net
-    assert f"For the rate: yes, corrected it is {figure(corrected)}." in said
-    assert "For single traces: no, the judge agrees less with the humans than they with" in said
-    assert "another version of the judge: not without labels of theirs." in said
-    assert "300 labelled traces (taken as a random sample of production), 2,000 judged." in said
-    assert "too high, outside that interval." in said
-    shown = {metric.label: metric.value for metric in app.metric}
-    assert shown["Corrected rate"] == f"{corrected.value:.3f}"
-    assert shown["Judge as it is"] == f"{estimates['judge_raw'].net.value:.3f}"
-    gain = demo.result.calibration.gain
-    assert gain is not None
-    assert shown["A label with the judge is worth"] == f"{gain.value:.2f}"
-    # The plan and the text of the command line name the same worth.
-    assert demo.plan is not None
-    assert demo.plan.worth is not None
-    assert demo.plan.worth.multiplier.value == pytest.approx(gain.value)
-    assert f"one label with it is worth this many without: {number(gain, 2)}" in "\n".join(
-        use(demo.result)
-    )
-    drawn = described(app)
-    for name in ("judge-raw, every", "human-only, the", "corrected, post_stratified", "bayesian"):
-        assert name in drawn
-    # No interval of its own error is drawn for the judge as it is.
-    raw = f"judge-raw, every verdict taken as true {figure(estimates['judge_raw'].net)};"
-    assert raw in drawn.replace("   ", " ") or raw.replace("true ", "true   ") in drawn
-    assert "Simulated data" in said
-
-
-def test_for_what(demo: Found, open_app: OpenApp) -> None:
+def test_the_rate_of_parts_can_be_by_week(demo: Found, open_app: OpenApp) -> None:
     app = page(open_app(), "judge")
     with Store.open(session.store_path()) as store:
         groups = data.grouped(demo.asked, "week", store)
-    assert "Share of production traces, corrected" in described(app)
-    assert table(app, "from").count("own labels") == 3
-    said = texts(app)
-    assert "cannot gate." in said
-    assert "Does the judge err alike? chi-square 59.6 on 55 df" in said
-    assert table(app, "may gate").count("yes") == 3
     app.segmented_control(key="judge_by").set_value("week").run()
     assert not app.exception
     assert table(app, "week") == [of.name for of in groups.groups]
     assert table(app, "from") == ["common error rates"] * 8
 
 
-def test_how_far_off_is_it(demo: Found, open_app: OpenApp) -> None:
-    app = page(open_app(), "judge")
-    quality = demo.result.calibration.judge
-    assert table(app, "recall") == [figure(of.recall) for of in quality.per_class]
-    assert table(app, "precision") == [figure(of.precision) for of in quality.per_class]
-    assert "Gwet's AC1, judge with human" in described(app)
-    total = sum(demo.diagnosed.errors.values())
-    assert table(app, "errors begin here") == [
-        pytest.approx(100 * demo.diagnosed.errors.get(name, 0) / total)
-        for name in demo.diagnosed.nodes
-    ]
-    two_way = [f.value for f in app.dataframe if list(f.value.columns) == list(MIX)]
-    assert two_way[0].to_numpy().tolist() == demo.result.calibration.confusion.table.tolist()
-    assert table(app, "lenient by") == [
-        figure(of.gap.estimate) for of in demo.diagnosed.leniency_by["workflow"]
-    ]
-    said = texts(app)
-    assert "Credit for each doubling of the number of steps: 0.002 [-0.052, 0.057], p = " in said
-    assert "No trace has two verdicts of this judge" in said
-    assert listed(app) == [of.trace_id for of in demo.diagnosed.disagreements]
-
-
 @pytest.mark.long
 def test_what_would_make_it_better(demo: Found, open_app: OpenApp) -> None:
     app = page(open_app(reviewer="lea"), "judge")
-    said = texts(app)
-    for place, step in enumerate(demo.steps, 1):
-        assert f"{place}. {step.what}" in said
-        assert step.why in said
-        assert step.command is None or f"asr {step.command} --store" in said
     question = [step.kind for step in demo.steps].index("question") + 1
     app.button(key=f"judge_step_traces_{question}").click().run()
     assert not app.exception

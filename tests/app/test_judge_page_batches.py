@@ -19,11 +19,11 @@ from calibration.reporting import csv_exports
 from calibration.store import Store
 from tests.analyses.worlds import World, ids
 from tests.app.conftest import NewStore, OpenApp
-from tests.app.judge_pages import click, demo, demo_store, found_in, judged, listed
+from tests.app.judge_pages import click, demo, found_in, judged, listed
 from tests.app.test_agreement_page import table
 from tests.app.test_result_pages import page, texts
 
-__all__ = ["demo", "demo_store"]
+__all__ = ["demo"]
 
 
 @pytest.mark.long
@@ -69,16 +69,6 @@ def test_a_batch_that_cannot_be_drawn_says_why(demo: Found, open_app: OpenApp) -
 
 
 # Empty states
-
-
-def test_without_verdicts_the_page_says_how_to_bring_them_in(
-    world: NewStore, open_app: OpenApp
-) -> None:
-    world(lambda made: made.label("Ann", dict.fromkeys(made.drawn, "complete")))
-    said = texts(page(open_app(), "judge"))
-    assert "No judge has given a verdict yet" in said
-    assert "asr verdicts FILE --judge NAME" in said
-    assert "asr import FILES" in said
 
 
 def test_without_labels_the_page_sends_to_the_label_page(

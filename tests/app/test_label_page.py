@@ -7,16 +7,13 @@ from app import session
 from calibration.analyses.sampling.draw import draw_batch
 from calibration.store import Store
 from tests.app.conftest import OpenApp
-from tests.browser.samples import build_store, sample_trace
+from tests.app.test_result_pages import texts
+from tests.browser.samples import build_store
 
 
 def press(app: AppTest, key: str) -> None:
     app.button(key=key).click().run()
     assert not app.exception
-
-
-def texts(app: AppTest) -> str:
-    return "\n".join(e.value for e in [*app.header, *app.subheader, *app.text, *app.code])
 
 
 def current_labels(store_file: Path) -> list[tuple[str, str, str | None]]:
@@ -34,18 +31,6 @@ def plain(store_file: Path, open_app: OpenApp) -> AppTest:
     with Store.open(store_file) as store:
         store.add_reviewer("Anna")
     return open_app(reviewer="anna", plain="true")
-
-
-def test_without_a_store_the_page_names_the_import_command(open_app: OpenApp) -> None:
-    assert "asr import FILES" in texts(open_app())
-
-
-def test_without_a_batch_the_page_names_the_sample_command(
-    store_file: Path, open_app: OpenApp
-) -> None:
-    with Store.open(store_file, create=True) as store:
-        store.ingest([sample_trace(0)])
-    assert "asr sample --n 40 --seed 1" in texts(open_app())
 
 
 def test_a_store_that_is_no_store_is_explained(store_file: Path, open_app: OpenApp) -> None:
@@ -126,13 +111,3 @@ def test_a_fabrication_needs_a_quote_that_stands_in_the_trace(plain: AppTest) ->
 def test_answers_have_shortcuts(plain: AppTest) -> None:
     assert plain.button(key="answer_yes").proto.shortcut.lower() == "y"
     assert plain.button(key="answer_no").proto.shortcut.lower() == "n"
-
-
-@pytest.mark.parametrize("page", ["views/agreement/page.py", "views/success_rate/page.py"])
-def test_the_other_pages_open_on_an_unlabelled_store(
-    store_file: Path, open_app: OpenApp, page: str
-) -> None:
-    build_store(store_file, 3)
-    app = open_app()
-    app.switch_page(page).run()
-    assert not app.exception

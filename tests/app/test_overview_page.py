@@ -107,22 +107,6 @@ def test_nobody_but_a_lead_can_hand_over(team: Path, open_app: OpenApp) -> None:
     assert any("reviewer NAME --role lead" in c.value for c in app.caption)
 
 
-@pytest.mark.long
-def test_the_overview_of_a_finished_batch_says_what_more_would_give(
-    demo: Path, open_app: OpenApp
-) -> None:
-    app = overview(open_app())
-    shown = figures(app)
-    assert shown["Traces done"] == "300 of 300"
-    assert shown["Labels left"] == "0"
-    assert shown["Agreement (alpha)"].startswith("0.8")
-    assert "Half-width of its interval: now ±.0" in texts(app)
-    assert "80 more give ±.0" in texts(app)
-    (people,) = app.table
-    assert people.value["labels"].astype(int).sum() == 600
-    assert "Simulated data" in texts(app)
-
-
 def test_the_planner_follows_what_is_asked(demo: Path, open_app: OpenApp) -> None:
     app = overview(open_app())
     wide = figures(app)
@@ -155,7 +139,3 @@ def test_a_lead_draws_what_was_planned_once(team: Path, open_app: OpenApp) -> No
         wanted = store.batch_items(newest.batch_id)["labels_wanted"]
     assert (newest.n_items, oldest.batch_id) == (4, "production-001")
     assert sorted(wanted) == [1, 1, 2, 2]
-
-
-def test_nobody_but_a_lead_can_draw(demo: Path, open_app: OpenApp) -> None:
-    assert not [b for b in overview(open_app()).button if b.key == "draw"]

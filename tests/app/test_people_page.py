@@ -38,11 +38,6 @@ def choose(app: AppTest, who: str) -> AppTest:
     return app
 
 
-def test_people_are_listed_with_how_they_sign_in(people: AppTest) -> None:
-    rows = people.table[0].value.to_numpy().tolist()
-    assert rows == [["Ada", "admin", "none", "never"], ["Rea", "reviewer", "none", "never"]]
-
-
 def test_somebody_is_added_with_a_role_and_a_bad_name_is_refused(
     people: AppTest, store: Store
 ) -> None:

@@ -1,6 +1,5 @@
 """The Reviewers page, and what the desk sends of an insert."""
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ from app import session
 from app.desk.data import desk_data
 from app.desk.events import Receipts, apply_events
 from app.views.certificate import data
-from calibration.analyses.demo import build_demo
 from calibration.analyses.reviewers.examinations import Examiner
 from calibration.records import Reviewer
 from calibration.reviewers import quality_checks
@@ -22,42 +20,20 @@ from tests.analyses.examinees import Examinee, set_clock
 from tests.analyses.worlds import make_world as make_small
 from tests.app.conftest import OpenApp
 from tests.app.test_result_pages import page, texts
-from tests.browser.samples import build_store
 from tests.store.builders import COMPLETE
 from tests.store.inserts import World, make_world
+from tests.stores import copy_store
 
 VIEW = Path(__file__).parents[2] / "app" / "views" / "reviewers" / "page.py"
 
 
-@pytest.fixture(scope="module")
-def demo_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("demo") / "demo.duckdb"
-    with Store.open(path, create=True) as store:
-        build_demo(store, seed=1)
+@pytest.fixture
+def demo(built_demo: Path, store_file: Path) -> Path:
+    copy_store(built_demo, store_file)
+    with Store.open(store_file) as store:
         store.add_reviewer("Lea", role="lead")
         store.add_reviewer("Ann")
-    return path
-
-
-@pytest.fixture
-def demo(demo_file: Path, store_file: Path) -> Path:
-    shutil.copy(demo_file, store_file)
-    shutil.copytree(demo_file.with_suffix(".traces"), store_file.with_suffix(".traces"))
     return store_file
-
-
-@pytest.mark.long
-def test_a_lead_sees_who_should_be_examined_again(demo: Path, open_app: OpenApp) -> None:
-    app = page(open_app(reviewer="lea"), "reviewers")
-    shown = texts(app)
-    assert "Examine Cleo (simulated) again." in shown
-    assert "Self-agreement fell from" in shown
-    table = app.dataframe[0].value
-    assert table["reviewer"].iloc[0] == "Cleo (simulated)"
-    assert table["repeat_drift"].iloc[0].startswith("marked at")
-    assert table["gold_drift"].iloc[0].startswith("needs")
-    missed = app.dataframe[1].value
-    assert (missed["held against"] != missed["given"]).all()
 
 
 def test_a_lead_sees_how_each_one_agrees_with_the_others(
@@ -124,17 +100,6 @@ def test_a_reviewer_sees_nothing_of_it(demo: Path) -> None:
     app.run()
     assert not app.dataframe
     assert "Cleo" not in texts(app)
-
-
-def test_without_labels_the_page_says_why_and_what_will_be(
-    store_file: Path, open_app: OpenApp
-) -> None:
-    build_store(store_file, 3)
-    with Store.open(store_file) as store:
-        store.add_reviewer("Lea", role="lead")
-    app = page(open_app(reviewer="lea"), "reviewers")
-    assert "Nobody has labelled a production batch yet." in texts(app)
-    assert (app.dataframe[0].value["gold"] == 0).all()
 
 
 # What the desk sends of an insert.

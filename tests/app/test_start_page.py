@@ -7,11 +7,8 @@ from streamlit.testing.v1 import AppTest
 from app import session
 from calibration.store import Store
 from tests.app.conftest import OpenApp
+from tests.app.test_result_pages import texts
 from tests.browser.samples import sample_trace
-
-
-def texts(app: AppTest) -> str:
-    return "\n".join(e.value for e in [*app.header, *app.subheader, *app.text, *app.code])
 
 
 def set_up(app: AppTest, step: int) -> AppTest:

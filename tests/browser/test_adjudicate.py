@@ -253,27 +253,6 @@ def test_who_changes_their_mind_writes_why(bench: Bench, server: Server, batch: 
 
 
 @pytest.mark.long
-def test_the_last_adjudication_is_taken_back_with_one_key(
-    bench: Bench, server: Server, batch: str
-) -> None:
-    trace = bench.get("trace")
-    bench.decide("complete")
-    bench.press("3", gap=0.2)
-    if "write why" in bench.panel:
-        bench.press("w", gap=0.2)
-        bench.page.keyboard.type("Because")
-        bench.page.keyboard.press("Escape")
-        time.sleep(QUIET_S)
-    bench.page.keyboard.press("Enter")
-    bench.wait_painted(trace)
-    bench.wait_saved()
-    bench.press("u")
-    bench.wait_settle()
-    assert bench.get("trace") == trace
-    assert settled(server, batch) == {}
-
-
-@pytest.mark.long
 def test_a_reload_comes_back_to_the_trace_that_is_being_settled(bench: Bench) -> None:
     trace = bench.get("trace")
     bench.decide("complete")

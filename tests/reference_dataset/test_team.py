@@ -118,18 +118,6 @@ def test_a_decision_names_a_trace_a_class_and_a_reason(
     assert overrides(store) == []
 
 
-def test_the_command_shows_a_label_that_was_decided_otherwise_as_such(store: Path) -> None:
-    runner = CliRunner()
-    Store.open(store, create=True).close()
-    arguments = ["research-001", "abandoned", "--reason", "Our rule 7.", "--store", str(store)]
-    assert runner.invoke(main, ["reference", "override", *arguments]).exit_code == 0
-    shown = runner.invoke(main, ["reference", "show", "research-001", "--store", str(store)]).output
-    assert "CANONICAL LABEL abandoned" in shown
-    assert "overridden: Our rule 7." in shown
-    counts = runner.invoke(main, ["reference", "stats", "--json", "--store", str(store)]).output
-    assert json.loads(counts)["overridden"] == 1
-
-
 def test_the_command_adds_a_set_and_puts_it_in_front_of_reviewers(store: Path, own: Path) -> None:
     runner = CliRunner()
     Store.open(store, create=True).close()

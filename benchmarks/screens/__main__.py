@@ -1,30 +1,37 @@
-"""Take the screenshots under docs/screens: every page, full and empty, in every look.
+"""Take screenshots of every page, full and empty, in every look.
 
-Run with `make screens`; look at what comes out. Some of them only:
-`SCREENS=/tmp/looked-at python -m tests.browser.screens certificates reviewers`.
+Run with `make screens`; look at what comes out in .screens. Those that README or a page under docs
+shows are kept in docs/screens. Some of them only:
+`SCREENS=/tmp/looked-at python -m benchmarks.screens certificates reviewers`.
 """
 
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from benchmarks.screens.reviewing import STATES
 from calibration.analyses.demo import build_demo
 from calibration.store import Store
 from reference_dataset.loader import load_reference
 from tests.browser.conftest import CHROMIUM_ARGS, Server
-from tests.browser.screens_reviewing import STATES
 
-OUT = Path(os.environ.get("SCREENS") or Path(__file__).parents[2] / "docs" / "screens")
+ROOT = Path(__file__).parents[2]
+
+OUT = Path(os.environ.get("SCREENS") or ROOT / ".screens")
+
+SHOWN = ROOT / "docs" / "screens"
 
 SIZES = {"1440": (1440, 900), "1024": (1024, 768)}
 
 SCHEMES = ("light", "dark")
 
-MOST_HEIGHT = 8_000
+MOST_HEIGHT, SHOWN_HEIGHT = 8_000, 1_600
 
 PAGES = "pages"
 
@@ -162,6 +169,21 @@ def take_pages(browser: Browser, folder: Path) -> None:
     demo.stop()
 
 
+def keep_shown() -> None:
+    """Put the top of the screenshots that a document shows in docs/screens, and no others."""
+    documents = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    texts = "".join(document.read_text(encoding="utf-8") for document in documents)
+    shown = set(re.findall(r"screens/([\w-]+\.png)", texts))
+    for old in SHOWN.glob("*.png"):
+        if old.name not in shown:
+            old.unlink()
+    for name in shown:
+        if (OUT / name).exists():
+            with Image.open(OUT / name) as taken:
+                top = (0, 0, taken.width, min(taken.height, SHOWN_HEIGHT))
+                taken.crop(top).save(SHOWN / name, optimize=True)
+
+
 def main(wanted: list[str]) -> None:
     """Photograph the app in its states, or in those that are `wanted`."""
     if unknown := set(wanted) - {PAGES, *STATES}:
@@ -179,6 +201,7 @@ def main(wanted: list[str]) -> None:
             if not wanted or name in wanted:
                 state(browser, Path(folder), take, take_state)
         browser.close()
+    keep_shown()
 
 
 if __name__ == "__main__":
