@@ -14,6 +14,7 @@ from tests.cli_runs import (
     FIXTURES,
     TABLES,
     Run,
+    check,
     content,
     counted,
     data,

@@ -394,8 +394,9 @@ def _grades(of: JudgeDiagnostics) -> Json | None:
 
 
 def _disputed(of: ReviewedTrace) -> Json:
-    parts = ("trace_id", "question", "cost", "entropy", "adjudicated")
-    return {"labels": of.classes} | {name: getattr(of, name) for name in parts}
+    parts = ("question", "cost", "entropy", "adjudicated")
+    named = {"trace_id": of.trace_id, "labels": of.classes}
+    return named | {name: getattr(of, name) for name in parts}
 
 
 def _differing(of: ReviewedTrace) -> Json:
@@ -409,14 +410,15 @@ def _differing(of: ReviewedTrace) -> Json:
 
 
 def _reviewed(of: ReviewedTrace) -> Json:
-    parts = (
-        "trace_id", "workflow", "agent", "verdict", "human", "adjudicated", "reason", "evidence",
-        "question", "credit_difference", "weight", "moves",
-    )  # fmt: skip
-    label_parts = ("reviewer", "outcome", "rationale", "evidence")
-    return {name: getattr(of, name) for name in parts} | {
-        "labels": [{name: getattr(label, name) for name in label_parts} for label in of.labels]
-    }
+    first = ("trace_id", "workflow", "agent", "verdict", "human", "adjudicated")
+    last = ("reason", "evidence", "question", "credit_difference", "weight", "moves")
+    of_label = ("reviewer", "outcome", "rationale", "evidence")
+    labels = [{name: getattr(label, name) for name in of_label} for label in of.labels]
+    return (
+        {name: getattr(of, name) for name in first}
+        | {"labels": labels}
+        | {name: getattr(of, name) for name in last}
+    )
 
 
 def _nodes(of: JudgeDiagnostics) -> dict[str, Json]:

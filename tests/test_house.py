@@ -1,0 +1,117 @@
+"""Numbers of the house that are kept for good: how finely it is cut, and what a report touches."""
+
+import ast
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+from tests.stores import copy_store
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("app", "calibration", "reference_dataset")
+# A seam, not a piece: what a front (command line, server, page) or a plug-in point reads.
+MOST_SINGLE_IMPORTERS = 20
+MOST_MODULES = 170
+MOST_TOUCHED = 48
+# Prints the modules of which a function runs, but for what runs while a module is loaded.
+TOUCHED = """
+import json, sys
+from calibration.cli import main
+
+seen = set()
+
+
+def loading(frame):
+    while frame is not None:
+        name = frame.f_globals.get("__name__", "")
+        if frame.f_code.co_name == "<module>" and name.startswith("calibration"):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def called(frame, event, argument):
+    name, code = frame.f_globals.get("__name__", ""), frame.f_code
+    if event == "call" and name.startswith("calibration") and name not in seen:
+        if code.co_flags & 1 and code.co_filename != "<string>" and not loading(frame.f_back):
+            seen.add(name)
+
+
+sys.setprofile(called)
+try:
+    main(sys.argv[1:], standalone_mode=False)
+finally:
+    sys.setprofile(None)
+    packages = {name for name in seen if hasattr(sys.modules[name], "__path__")}
+    print(json.dumps(sorted(seen - packages)), file=sys.stderr)
+"""
+
+
+def modules() -> dict[str, Path]:
+    """Return every module by its name; packages under their own name."""
+    found = {}
+    for package in PACKAGES:
+        for path in (ROOT / package).rglob("*.py"):
+            name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+            found[name.removesuffix(".__init__")] = path
+    return found
+
+
+def is_package(path: Path) -> bool:
+    return path.name == "__init__.py"
+
+
+def importers(found: dict[str, Path]) -> dict[str, set[str]]:
+    """Return who imports each module; packages count neither as modules nor as importers."""
+    by: dict[str, set[str]] = {name: set() for name, path in found.items() if not is_package(path)}
+    for name, path in found.items():
+        if is_package(path):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                for alias in node.names:
+                    for imported in (node.module, f"{node.module}.{alias.name}"):
+                        if imported in by:
+                            by[imported].add(name)
+    return by
+
+
+def test_few_modules_have_a_single_importer() -> None:
+    single = sorted(
+        f"{name} <- {next(iter(by))}"
+        for name, by in importers(modules()).items()
+        if name.startswith("calibration.") and not name.startswith("calibration.cli.")
+        if len(by) == 1
+    )
+    assert len(single) <= MOST_SINGLE_IMPORTERS, "\n".join(single)
+
+
+def test_the_library_is_not_cut_finer() -> None:
+    found = [n for n, path in modules().items() if n.startswith("calibration.")]
+    assert len([n for n in found if not is_package(modules()[n])]) <= MOST_MODULES
+
+
+def test_a_class_name_has_one_meaning() -> None:
+    names = Counter(
+        node.name
+        for name, path in modules().items()
+        if name.startswith("calibration")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef)
+    )
+    assert [name for name, n in names.items() if n > 1] == []
+
+
+def test_a_report_on_a_store_touches_few_modules(built_demo: Path, tmp_path: Path) -> None:
+    store = copy_store(built_demo, tmp_path / "demo.duckdb")
+    done = subprocess.run(
+        [sys.executable, "-c", TOUCHED, "report", "--store", str(store)],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+    )
+    touched = json.loads(done.stderr.splitlines()[-1])
+    assert len(touched) <= MOST_TOUCHED, "\n".join(touched)
