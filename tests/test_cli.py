@@ -115,8 +115,8 @@ def test_labels_round_trip_through_files(asr: Run, tmp_path: Path, filled: list[
 @pytest.mark.parametrize(
     ("field", "value", "why"),
     [
-        ("confidence", "4", "must be 1, 2 or 3"),
-        ("confidence", "high", "must be 1, 2 or 3"),
+        ("confidence", "4", "must be a whole number from 1 to 3"),
+        ("confidence", "high", "must be a whole number from 1 to 3"),
         ("tags", "; ".join(f"tag {k}" for k in range(9)), "at most 8 tags"),
         ("sub_goals", "3", "must be an object"),
         ("sub_goals", '{"1": "half"}', "must be one of done"),

@@ -10,7 +10,7 @@ from app.desk.data import bounded_text
 from app.desk.plain import trace_as_text
 from calibration.analyses.agreement.traces import TraceSet
 from calibration.analyses.evidence.consensus import labelled_trace
-from calibration.analyses.evidence.data import Label
+from calibration.analyses.evidence.data import ReviewerLabel
 from calibration.errors import CalibrationError
 from calibration.store import Store
 
@@ -102,7 +102,7 @@ def _open(picks: Picks, row: int) -> None:
     }
 
 
-def _label(label: Label, names: Mapping[str, str]) -> None:
+def _label(label: ReviewerLabel, names: Mapping[str, str]) -> None:
     with st.container(border=True):
         who = names.get(label.reviewer, label.reviewer)
         if label.outcome is None:

@@ -620,7 +620,12 @@ def _warnings(
 ) -> tuple[Notice, ...]:
     """Return the warnings of the estimators that have a value."""
     names, labels = settings.names, np.asarray(labelled.human, dtype=np.float64).sum(axis=0)
-    half = None if arm.human.se is None else arm.human.half_width
+    half = None
+    if arm.human.se is not None:
+        # On the scale of the others: its own limits are formed on the logit scale.
+        tasks = cluster_indices(labelled.clusters, crossed.n)
+        units = crossed.n if tasks is None else int(tasks.max()) + 1
+        half = two_sided_t(settings.confidence_level, units - 1) * arm.human.se
     usable = {name for name, pair in estimates.items() if pair.net.ok}
     found: tuple[Notice, ...] = ()
     for name in estimates:

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from calibration.analyses.agreement.analysis import AgreementAnalysis
 from calibration.analyses.agreement.traces import TraceSet, rated_traces
-from calibration.analyses.evidence.data import Label, ReviewedTrace
+from calibration.analyses.evidence.data import ReviewedTrace, ReviewerLabel
 from calibration.analyses.judge.class_probabilities import CalibratedLabels
 from calibration.analyses.judge.traces import JudgedTraces
 from calibration.errors import InputError
@@ -145,7 +145,7 @@ def _row(trace_id: str, of: ReviewedTrace | None, people: list[str]) -> Row:
     return row
 
 
-def _said(said: Label) -> Row:
+def _said(said: ReviewerLabel) -> Row:
     return {
         f"class of {said.reviewer}": said.outcome,
         f"reason of {said.reviewer}": said.rationale,

@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from calibration.runs.queries import Query, Relation, Table, macros, query, quoted, translated
+from calibration.runs.queries import Query, Relation, StoredTable, macros, query, quoted, translated
 
 # What is no parameter.
 _PERCENT = re.compile(r"%(?!\(\w+\)s)")
@@ -85,7 +85,7 @@ class DuckDB:
         self.most_hashes = most_hashes
         connection.execute(macros("functions", "functions_duckdb"))
 
-    def columns(self, table: Table) -> dict[str, str]:
+    def columns(self, table: StoredTable) -> dict[str, str]:
         """Return the columns of a table with their types."""
         rows = self.connection.sql(f"SELECT * FROM {table.quoted} LIMIT 0")
         return dict(zip(rows.columns, map(str, rows.types), strict=True))
@@ -105,7 +105,7 @@ class DuckDB:
         own = quoted(name)
         if not numbered:
             self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {own} AS {text}", parameters)
-            return Table(own)
+            return StoredTable(own)
         stored = quoted(f"{name}_rows")
         self.connection.execute(
             f'CREATE OR REPLACE TABLE {stored} AS SELECT * EXCLUDE ("row") FROM ({text})',
@@ -114,7 +114,7 @@ class DuckDB:
         self.connection.execute(
             f'CREATE OR REPLACE VIEW {own} AS SELECT *, rowid + 1 AS "row" FROM {stored}'
         )
-        return Table(own)
+        return StoredTable(own)
 
     def rejected_lines(self) -> pd.DataFrame:
         """Return file, line and text of the lines of CSV files that are no rows."""
@@ -204,7 +204,7 @@ class Postgres(_Server):
     def __init__(self, connection: Any) -> None:
         self.connection = connection
 
-    def columns(self, table: Table) -> dict[str, str]:
+    def columns(self, table: StoredTable) -> dict[str, str]:
         """Return the columns of a table with their types."""
         rows = self.connection.execute(f"SELECT * FROM {table.quoted} LIMIT 0")
         return {column.name: column.type_display for column in rows.description}
@@ -231,7 +231,7 @@ class Spark(_Server):
     def __init__(self, session: Any) -> None:
         self.session = session
 
-    def columns(self, table: Table) -> dict[str, str]:
+    def columns(self, table: StoredTable) -> dict[str, str]:
         """Return the columns of a table with their types; Spark's timestamps are moments."""
         name = table.quoted.strip('"')
         return {

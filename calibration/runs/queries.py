@@ -35,7 +35,7 @@ class Identifier(str):
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class StoredTable:
     """A table or view that an engine has, by its quoted name."""
 
     quoted: str
@@ -64,12 +64,12 @@ class Query:
         return text, parts.parameters
 
 
-Relation = Query | Table
+Relation = Query | StoredTable
 
 
 def query(name: str, **values: Any) -> Query:
     """Return a file filled in: relations that it reads, items of ``each``, flags and parameters."""
-    reads = {key: value for key, value in values.items() if isinstance(value, Query | Table)}
+    reads = {key: value for key, value in values.items() if isinstance(value, Query | StoredTable)}
     lines, parameters = _filled(_statement(name), values, frozenset(), "")
     text = "\n".join(lines)
     wanted = set(_PARAMETER.findall(text))
@@ -163,7 +163,7 @@ class _Parts:
         return _READS.sub(named, query.text)
 
     def _named(self, relation: Relation) -> str:
-        if isinstance(relation, Table):
+        if isinstance(relation, StoredTable):
             return relation.quoted
         if id(relation) not in self._names:
             body = self.body(relation)

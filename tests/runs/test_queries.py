@@ -11,7 +11,7 @@ import sqlglot
 from calibration.errors import InputError
 from calibration.runs import CreditTable, engines, open_frame, production_counts, queries
 from calibration.runs.listing import Reading, count_named, laid_out, list_runs
-from calibration.runs.queries import Query, Table, query
+from calibration.runs.queries import Query, StoredTable, query
 from calibration.runs.results import GateQuery
 from calibration.taxonomy import default_taxonomy
 
@@ -102,7 +102,7 @@ def asked() -> dict[str, set[str]]:
         with open_frame(mixed) as source, pytest.raises(InputError, match="is both"):
             production_counts(source, **options, gates=GateQuery())
     for name, values in OTHERS.items():
-        found[name] = {composed(query(name, rows=Table('"narrow"'), **values))[0]}
+        found[name] = {composed(query(name, rows=StoredTable('"narrow"'), **values))[0]}
     return found
 
 
@@ -128,7 +128,7 @@ def test_files_say_what_they_are_for_quote_their_columns_and_bind_what_varies() 
 
 def test_lines_that_vary() -> None:
     found = query(
-        "chosen", rows=Table('"t"'), window=True, since=datetime(2026, 1, 1), model="m"  # noqa: DTZ001
+        "chosen", rows=StoredTable('"t"'), window=True, since=datetime(2026, 1, 1), model="m"  # noqa: DTZ001
     )  # fmt: skip
     text, bound = found.composed()
     assert "$since" in text
@@ -143,14 +143,14 @@ def test_lines_that_vary() -> None:
 
 def test_what_is_missing_or_bound_twice_is_refused() -> None:
     with pytest.raises(ValueError, match="binds"):
-        query("names", rows=Table('"t"'), column="model")
-    inner = query("names", rows=Table('"t"'), column="model", most=1)
+        query("names", rows=StoredTable('"t"'), column="model")
+    inner = query("names", rows=StoredTable('"t"'), column="model", most=1)
     with pytest.raises(ValueError, match="different values"):
         query("names", rows=inner, column="name", most=2).composed()
 
 
 def test_names_of_columns_are_quoted() -> None:
-    text, _ = query("names", rows=Table('"t"'), column='a" FROM x --', most=1).composed()
+    text, _ = query("names", rows=StoredTable('"t"'), column='a" FROM x --', most=1).composed()
     assert '"a"" FROM x --"' in text
 
 

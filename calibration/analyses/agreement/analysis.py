@@ -24,7 +24,7 @@ from calibration.agreement.inference import (
 )
 from calibration.agreement.ratings import count_patterns, partial_order_weights, patterns_of_items
 from calibration.agreement.study import Options, Study, study
-from calibration.analyses.evidence.data import CalibrationData, Label, ReviewedTrace
+from calibration.analyses.evidence.data import CalibrationData, ReviewedTrace, ReviewerLabel
 from calibration.analyses.evidence.from_store import CODE, load_batch
 from calibration.analyses.fingerprint import fingerprint
 from calibration.analyses.reviewers.practice import published
@@ -432,7 +432,7 @@ def _reviewed(
             trace_id=trace_id,
             week=weeks[row],
             labels=tuple(
-                Label(reviewer=reviewer, outcome=data.classes[code])
+                ReviewerLabel(reviewer=reviewer, outcome=data.classes[code])
                 for reviewer, code in zip(data.reviewers, given, strict=True)
                 if code >= 0
             ),

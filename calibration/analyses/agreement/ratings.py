@@ -13,7 +13,8 @@ from calibration.agreement.study import Options, Study, study
 from calibration.analyses.evidence.from_files import in_order
 from calibration.errors import InputError
 from calibration.records import OUTCOMES
-from calibration.tables.rows import Row, any_rows, cell_text
+from calibration.tables.labels import Source
+from calibration.tables.rows import Row, any_rows, cell_text, place_of
 from calibration.taxonomy import default_taxonomy
 
 LONG = ("item", "rater", "label")
@@ -48,7 +49,7 @@ class RatingsAgreement:
 
 
 def read_ratings(
-    path: Path,
+    source: Source,
     *,
     layout: str | None = None,
     classes: Sequence[str] | None = None,
@@ -58,8 +59,8 @@ def read_ratings(
 
     Parameters
     ----------
-    path : Path
-        CSV, JSONL or Parquet.
+    source : Path or DataFrame
+        CSV, JSONL or Parquet, or a frame.
     layout : str, optional
         ``long`` (columns item, rater, label) or ``wide`` (first column the item, then one a
         rater); an empty label is a missing rating in both. Default: long when it has those columns.
@@ -75,7 +76,7 @@ def read_ratings(
         If the file cannot be read, names an item or rating twice, holds a label that is no
         declared class, or a column of items is not there, empty or differs within an item.
     """
-    rows = list(any_rows(path))
+    rows, path = list(any_rows(source)), place_of(source)
     if not rows:
         raise InputError(f"{path}: holds no ratings")
     columns = list(dict.fromkeys(name for _, row in rows for name in row))
@@ -94,7 +95,7 @@ def read_ratings(
 
 
 def _of_items(
-    path: Path, rows: list[tuple[int, Row]], item: str, name: str, items: tuple[str, ...]
+    path: str, rows: list[tuple[int, Row]], item: str, name: str, items: tuple[str, ...]
 ) -> tuple[str, ...]:
     """Return a column's value on every item; the rows of an item must say the same."""
     said: dict[str, str] = {}
@@ -118,7 +119,7 @@ class _Cell:
     label: str
 
 
-def _long_cells(path: Path, rows: Iterable[tuple[int, Row]], columns: list[str]) -> Iterator[_Cell]:
+def _long_cells(path: str, rows: Iterable[tuple[int, Row]], columns: list[str]) -> Iterator[_Cell]:
     for name in LONG:
         if name not in columns:
             raise InputError(f"{path}: a long file needs the columns {', '.join(LONG)}")
@@ -130,7 +131,7 @@ def _long_cells(path: Path, rows: Iterable[tuple[int, Row]], columns: list[str])
         yield _Cell(line, item, rater, label)
 
 
-def _wide_cells(path: Path, rows: Iterable[tuple[int, Row]], columns: list[str]) -> Iterator[_Cell]:
+def _wide_cells(path: str, rows: Iterable[tuple[int, Row]], columns: list[str]) -> Iterator[_Cell]:
     first, *raters = columns
     if not raters:
         raise InputError(f"{path}: a wide file needs a column a rater after the item")
@@ -142,7 +143,7 @@ def _wide_cells(path: Path, rows: Iterable[tuple[int, Row]], columns: list[str])
             yield _Cell(line, item, rater, cell_text(row.get(rater)))
 
 
-def _coded(path: Path, cells: list[_Cell], classes: list[str] | None) -> Ratings:
+def _coded(path: str, cells: list[_Cell], classes: list[str] | None) -> Ratings:
     items = {name: k for k, name in enumerate(dict.fromkeys(cell.item for cell in cells))}
     raters = {name: k for k, name in enumerate(dict.fromkeys(cell.rater for cell in cells))}
     if classes is None:

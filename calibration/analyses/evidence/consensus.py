@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from calibration.analyses.evidence.data import Label, ReviewedTrace
+from calibration.analyses.evidence.data import ReviewedTrace, ReviewerLabel
 from calibration.errors import InputError
 from calibration.records import Evidence, TraceForReview
 from calibration.store import Store
@@ -37,7 +37,7 @@ def labelled_trace(
         human=dict.fromkeys(settled[:1], 1.0),
         adjudicated=bool(settled),
         labels=tuple(
-            Label(
+            ReviewerLabel(
                 reviewer=row["reviewer_id"],
                 outcome=row["outcome"],
                 answers=json.loads(row["answers"] or "{}"),

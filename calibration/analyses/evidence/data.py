@@ -68,7 +68,7 @@ class Provenance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Label:
+class ReviewerLabel:
     """The label that one reviewer gave a trace.
 
     Parameters
@@ -105,7 +105,7 @@ class ReviewedTrace:
 
     Parameters
     ----------
-    labels : tuple of Label
+    labels : tuple of ReviewerLabel
     human : mapping of str to float
         Share of each class: one class where it is adjudicated or all reviewers agree.
     adjudicated : bool
@@ -137,7 +137,7 @@ class ReviewedTrace:
     trace_id: str
     workflow: str = UNKNOWN
     agent: str = UNKNOWN
-    labels: tuple[Label, ...] = ()
+    labels: tuple[ReviewerLabel, ...] = ()
     human: Mapping[str, float]
     adjudicated: bool = False
     verdict: str | None = None

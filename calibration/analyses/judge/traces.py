@@ -12,8 +12,8 @@ from calibration.agreement.ratings import parting_questions
 from calibration.analyses.agreement.traces import TraceSet
 from calibration.analyses.evidence.data import (
     CalibrationData,
-    Label,
     ReviewedTrace,
+    ReviewerLabel,
     group_names,
 )
 from calibration.analyses.evidence.from_store import load_judged, with_context
@@ -102,13 +102,13 @@ def _column(frame: pd.DataFrame, name: str) -> list[Any]:
     return frame[name].tolist() if name in frame else [None] * len(frame)
 
 
-def labels_by_trace(labels: pd.DataFrame) -> dict[str, tuple[Label, ...]]:
+def labels_by_trace(labels: pd.DataFrame) -> dict[str, tuple[ReviewerLabel, ...]]:
     """Return the labels of each trace."""
-    found: dict[str, list[Label]] = {}
+    found: dict[str, list[ReviewerLabel]] = {}
     columns = ["trace_id", "reviewer_id", "outcome", "rationale", "evidence"]
     for trace_id, who, outcome, why, quotes in labels[columns].itertuples(index=False):
         found.setdefault(trace_id, []).append(
-            Label(
+            ReviewerLabel(
                 reviewer=who,
                 outcome=outcome,
                 rationale=why if isinstance(why, str) else None,

@@ -71,7 +71,7 @@ class NodeResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Confusion:
+class ExamConfusion:
     """A canonical class and the class given instead, and the traces on which that happened."""
 
     canonical: str
@@ -96,7 +96,7 @@ class ExamReport:
     accuracy: Estimate
     classes: tuple[ClassResult, ...]
     nodes: tuple[NodeResult, ...]
-    confusions: tuple[Confusion, ...]
+    confusions: tuple[ExamConfusion, ...]
     leniency: Estimate
     leniency_in_production: Estimate
     mix: str
@@ -242,14 +242,14 @@ def _nodes(taxonomy: Taxonomy, pairs: Marked) -> tuple[NodeResult, ...]:
     return tuple(found)
 
 
-def _confusions(pairs: Marked) -> tuple[Confusion, ...]:
+def _confusions(pairs: Marked) -> tuple[ExamConfusion, ...]:
     wrong: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for trace_id, (due, given) in (pairs.form | pairs.further).items():
         if due != given:
             wrong[due, given].append(trace_id)
     ordered = sorted(wrong.items(), key=lambda item: (-len(item[1]), item[0]))
     return tuple(
-        Confusion(canonical=due, given=given, trace_ids=tuple(sorted(ids)))
+        ExamConfusion(canonical=due, given=given, trace_ids=tuple(sorted(ids)))
         for (due, given), ids in ordered
     )
 

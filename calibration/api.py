@@ -1,0 +1,654 @@
+"""The public functions: pandas frames in, results out.
+
+Each function takes frames with the columns of the file formats, runs the same analysis as the
+command line, and gives a `Result`: its estimates as a frame, the whole of it as plain data, a
+small table in a notebook, and a document for every renderer.
+"""
+
+import html
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import pandas as pd
+
+from calibration.agreement.study import Options
+from calibration.analyses.agreement import sample_size
+from calibration.analyses.agreement.ratings import agreement_on, read_ratings
+from calibration.analyses.evidence.from_files import Ceilings, load_tables
+from calibration.analyses.judge.calibration import (
+    CalibrationOptions,
+    JudgeCalibration,
+    calibrate_judge,
+)
+from calibration.analyses.success_rate.comparison import compare_files
+from calibration.analyses.success_rate.from_runs import report_on_files
+from calibration.analyses.success_rate.report import ReportOptions
+from calibration.errors import InputError
+from calibration.judge_calibration.label_planning import (
+    ScoreSpread,
+    measured_spread,
+    planned_human_only,
+    planned_post_stratified,
+    traces_needed,
+    worst_spread,
+)
+from calibration.judge_calibration.samples import Design
+from calibration.reporting import to_json
+from calibration.reporting.document import Document, Headline, Row, Section, Table
+from calibration.reporting.render_text import number
+from calibration.reporting.sections import success_rate as sections
+from calibration.runs.sources import Frame
+from calibration.statistics.estimate import Estimate
+from calibration.store import Store
+from calibration.success_rate.pass_at_k import count_trials, pass_over_tasks
+from calibration.success_rate.scoring import scores
+from calibration.taxonomy import Taxonomy, default_taxonomy
+from calibration.trace_formats import Parsed
+from calibration.trace_formats import read_traces as parsed_traces
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result(Generic[T]):
+    """What a public function found.
+
+    Parameters
+    ----------
+    title : str
+        What was measured.
+    analysis : object
+        The whole result, as the command of the same name has it.
+    estimates : mapping of str to Estimate
+        Its main numbers, in the order in which they are read.
+    notes : tuple of str
+        What a reader must know, in sentences.
+    """
+
+    title: str
+    analysis: T
+    estimates: Mapping[str, Estimate]
+    notes: tuple[str, ...] = ()
+    _data: Callable[[], dict[str, Any]] | None = field(default=None, repr=False)
+    _document: Callable[[], Document] | None = field(default=None, repr=False)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row an estimate: value, limits, n, method, confidence level and status."""
+        rows = [
+            {
+                "estimate": name,
+                "value": found.value,
+                "low": None if found.interval is None else found.interval[0],
+                "high": None if found.interval is None else found.interval[1],
+                "n": found.n,
+                "method": found.method,
+                "confidence_level": found.confidence_level,
+                "status": found.status,
+            }
+            for name, found in self.estimates.items()
+        ]
+        return pd.DataFrame(rows).astype({"value": float, "low": float, "high": float})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as JSON holds it: full precision, undefined is None with a status."""
+        if self._data is not None:
+            return self._data()
+        return {
+            "title": self.title,
+            "estimates": {name: to_json.data(e) for name, e in self.estimates.items()},
+            "notes": list(self.notes),
+        }
+
+    def document(self) -> Document:
+        """Return the result as a document, for `calibration.reporting`'s renderers."""
+        if self._document is not None:
+            return self._document()
+        name, first = next(iter(self.estimates.items()))
+        rows = tuple(
+            Row(cells=(named, number(found), f"{found.n:,}", found.method))
+            for named, found in self.estimates.items()
+        )
+        table = Table(title=self.title, head=("", "value", "n", "method"), rows=rows)
+        return Document(
+            title=self.title,
+            about=self.notes,
+            headline=Headline(
+                name=name,
+                value=number(first),
+                limits="",
+                half_width="",
+                kind=first.method,
+                how=f"n = {first.n:,}",
+            ),
+            sections=(Section(title=self.title, blocks=(table,)),),
+        )
+
+    def _repr_html_(self) -> str:
+        """Return a small table; every text is escaped, for names come with the data."""
+        cells = [
+            (name, number(found), f"{found.n:,}", found.method)
+            for name, found in self.estimates.items()
+        ]
+        rows = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
+            for row in cells
+        )
+        head = "".join(f"<th>{name}</th>" for name in ("", "value", "n", "method"))
+        caption = html.escape(self.title)
+        return f"<table><caption>{caption}</caption><tr>{head}</tr>{rows}</table>"
+
+
+def measure_agreement(
+    ratings: pd.DataFrame,
+    *,
+    classes: Sequence[str] | None = None,
+    weights: str = "identity",
+    cluster: str | None = None,
+    confidence_level: float = 0.95,
+) -> Result[Any]:
+    """Measure inter-annotator agreement.
+
+    Parameters
+    ----------
+    ratings : DataFrame
+        Long (columns ``item``, ``rater``, ``label``), or wide: the item, then a column a rater.
+        A missing label is a missing rating.
+    classes : sequence of str, optional
+        Every class that could have been given, in order. Default: those that occur.
+    weights : str, default "identity"
+        Agreement weights by name, as ``asr agreement --weights`` takes them.
+    cluster : str, optional
+        Column of items that are alike, such as the task.
+    confidence_level : float, default 0.95
+        Target coverage, strictly between 0 and 1.
+
+    Returns
+    -------
+    Result
+        Every coefficient, Krippendorff's alpha first, with its jackknife interval.
+
+    Raises
+    ------
+    InputError
+        If the frame holds no ratings, or a label is no declared class.
+
+    Examples
+    --------
+    Two raters agree on 3 of 4 items, one "yes" more from the second: the observed disagreement is
+    1/4, the expected one 2 x 3 x 5 / (8 x 7) = 15/28, and alpha 1 - 7/15.
+
+    >>> import pandas as pd
+    >>> found = measure_agreement(
+    ...     pd.DataFrame({"item": list("abcd"), "one": list("ynny"), "two": list("yyny")})
+    ... )
+    >>> round(found.estimates["krippendorff_alpha"].value, 4)
+    0.5333
+    """
+    held = read_ratings(
+        ratings, classes=classes, item_columns=() if cluster is None else (cluster,)
+    )
+    found = agreement_on(
+        held, weights=weights, cluster=cluster, options=Options(confidence_level=confidence_level)
+    )
+    return Result(
+        title="Agreement between the raters",
+        analysis=found,
+        estimates=found.study.coefficients,
+        _data=lambda: to_json.data(found),
+    )
+
+
+def calibrate(
+    labels: pd.DataFrame,
+    verdicts: pd.DataFrame,
+    *,
+    design: Design = "production",
+    ceilings: Mapping[str, float] | None = None,
+    taxonomy: Taxonomy | None = None,
+    confidence_level: float = 0.95,
+    seed: int = 0,
+) -> Result[JudgeCalibration]:
+    """Calibrate a judge against human labels and correct the rate.
+
+    Parameters
+    ----------
+    labels : DataFrame
+        Columns ``trace_id`` and ``outcome``; ``reviewer``, ``adjudicated``, ``weight`` and more as
+        in the file of ``asr calibrate --human``.
+    verdicts : DataFrame
+        Columns ``trace_id`` and ``outcome``; ``workflow``, ``cost_usd``, ``task`` and more as in
+        the file of ``asr calibrate --verdicts``.
+    design : {"production", "reference"}
+        Whether the labelled traces are a random sample of the verdicts, or a reference set.
+    ceilings : mapping of str to float, optional
+        Cost ceilings by workflow; they go before those of the taxonomy.
+    taxonomy : Taxonomy, optional
+        Default: the one of the package.
+    confidence_level : float, default 0.95
+        Target coverage, strictly between 0 and 1.
+    seed : int, default 0
+        Of every resample.
+
+    Returns
+    -------
+    Result
+        The corrected rate first, net of cost, then every other estimator with its status.
+
+    Raises
+    ------
+    InputError
+        If a frame lacks a column or an outcome is no class.
+    CalibrationError
+        If no labelled trace has a verdict.
+
+    Examples
+    --------
+    Of 80 runs the judge calls complete, 20 were labelled and 15 are; of 20 it calls abandoned all
+    were labelled and none is complete: the corrected rate is .8 x 15/20.
+
+    >>> import pandas as pd
+    >>> said = ["complete"] * 80 + ["abandoned"] * 20
+    >>> verdicts = pd.DataFrame({"trace_id": [f"t{i}" for i in range(100)], "outcome": said})
+    >>> human = ["complete"] * 15 + ["abandoned"] * 25
+    >>> at = [*range(20), *range(80, 100)]
+    >>> labels = pd.DataFrame({"trace_id": [f"t{i}" for i in at], "outcome": human})
+    >>> found = calibrate(labels, verdicts)
+    >>> round(found.estimates["post_stratified"].value, 3)
+    0.6
+    """
+    data = load_tables(
+        labels,
+        verdicts,
+        design=design,
+        ceilings=Ceilings(by_workflow=ceilings or {}),
+        taxonomy=taxonomy,
+    )
+    found = calibrate_judge(
+        data, CalibrationOptions(design=design, confidence_level=confidence_level, seed=seed)
+    )
+    estimators = found.calibration.estimates
+    first = [found.calibration.headline] if found.calibration.headline else []
+    order = [*first, *(name for name in estimators if name not in first)]
+    return Result(
+        title="Agent Success Rate, corrected for judge error",
+        analysis=found,
+        estimates={name: estimators[name].net for name in order},
+        notes=found.notes,
+        _data=lambda: to_json.data(found),
+    )
+
+
+def agent_success_rate(
+    runs: pd.DataFrame,
+    *,
+    ceilings: Mapping[str, float] | None = None,
+    taxonomy: Taxonomy | None = None,
+    confidence_level: float = 0.95,
+    seed: int = 0,
+) -> Result[Any]:
+    """Report the Agent Success Rate of runs whose outcomes are taken as given.
+
+    Parameters
+    ----------
+    runs : DataFrame
+        Columns ``trace_id``, ``workflow``, ``outcome`` and ``cost_usd``, and more as in the files
+        of ``asr report``: ``task_id``, ``started_at``, ``week``, ``model``, ``weight``, ...
+    ceilings : mapping of str to float, optional
+        Cost ceilings by workflow; they go before those of the taxonomy.
+    taxonomy : Taxonomy, optional
+        Default: the one of the package.
+    confidence_level : float, default 0.95
+        Target coverage, strictly between 0 and 1.
+    seed : int, default 0
+        Of every resample.
+
+    Returns
+    -------
+    Result
+        Net and gross of cost, without abandoned runs, and the pass rate.
+
+    Raises
+    ------
+    InputError
+        If a column is missing or no row can be read.
+    CalibrationError
+        If no run is left.
+
+    Examples
+    --------
+    Credits 1, 1, .4 and 0 without cost: the rate is 2.4 / 4.
+
+    >>> import pandas as pd
+    >>> outcomes = ["complete", "complete", "partial_plus", "abandoned"]
+    >>> runs = pd.DataFrame({"trace_id": list("abcd"), "workflow": "w", "outcome": outcomes})
+    >>> found = agent_success_rate(runs.assign(cost_usd=0.0))
+    >>> round(found.estimates["asr"].value, 3)
+    0.6
+    """
+    report = report_on_files(
+        Frame(runs), options=_options(ceilings, confidence_level, seed), taxonomy=taxonomy
+    )
+    return Result(
+        title="Agent Success Rate",
+        analysis=report,
+        estimates={
+            "asr": report.asr,
+            "asr_gross": report.asr_gross,
+            "asr_without_abandoned": report.asr_without_abandoned,
+            "pass_rate": report.pass_rate,
+        },
+        notes=report.warnings,
+        _data=lambda: to_json.data(report),
+        _document=lambda: sections.document(report),
+    )
+
+
+def compare(
+    before: pd.DataFrame,
+    after: pd.DataFrame,
+    *,
+    margin: float = 0.05,
+    taxonomy: Taxonomy | None = None,
+    confidence_level: float = 0.95,
+    seed: int = 0,
+) -> Result[Any]:
+    """Compare two sets of runs; tasks of the same name are paired.
+
+    Parameters
+    ----------
+    before, after : DataFrame
+        As for `agent_success_rate`.
+    margin : float, default 0.05
+        Smallest change that matters, as a fraction.
+    taxonomy, confidence_level, seed
+        As for `agent_success_rate`.
+
+    Returns
+    -------
+    Result
+        The rates of both sides; the difference and the verdict stand in `analysis`.
+
+    Raises
+    ------
+    InputError
+        If a frame cannot be used or the cost ceilings differ.
+    CalibrationError
+        If no run is left on a side.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> runs = pd.DataFrame({"trace_id": list("abcd"), "workflow": "w", "cost_usd": 0.0})
+    >>> first = runs.assign(outcome=["complete", "abandoned"] * 2)
+    >>> compare(first, runs.assign(outcome="complete")).estimates["after"].value
+    1.0
+    """
+    found = compare_files(
+        Frame(before, "before"),
+        Frame(after, "after"),
+        options=_options(None, confidence_level, seed),
+        taxonomies=(taxonomy, taxonomy),
+        margin=margin,
+    )
+    return Result(
+        title="Agent Success Rate, two sets of runs",
+        analysis=found,
+        estimates={"before": found.found.before.asr, "after": found.found.after.asr},
+        notes=found.warnings,
+        _data=lambda: to_json.data(found),
+        _document=lambda: sections.comparison_document(found),
+    )
+
+
+def pass_at_k(
+    runs: pd.DataFrame,
+    ks: Sequence[int] = (1, 2, 3),
+    *,
+    success: Sequence[str] = ("complete",),
+    confidence_level: float = 0.95,
+    seed: int = 0,
+) -> Result[Any]:
+    """Estimate pass@k and pass^k of repeated trials.
+
+    Parameters
+    ----------
+    runs : DataFrame
+        Columns ``task_id`` and ``outcome``, a row a trial.
+    ks : sequence of int
+        Trials looked at together.
+    success : sequence of str
+        Outcomes with which a trial passes.
+    confidence_level : float, default 0.95
+        Target coverage, strictly between 0 and 1.
+    seed : int, default 0
+        Of the resamples of whole tasks.
+
+    Returns
+    -------
+    Result
+        ``pass@k`` and ``pass^k`` of every k, as the mean over tasks.
+
+    Raises
+    ------
+    InputError
+        If a column is missing.
+
+    Examples
+    --------
+    Five tasks of two trials; two passed twice, one once: pass^2 = 2/5, pass@2 = 3/5.
+
+    >>> import pandas as pd
+    >>> good = [1, 1, 1, 1, 1, 0, 0, 0, 0, 0]
+    >>> outcomes = ["complete" if passed else "abandoned" for passed in good]
+    >>> runs = pd.DataFrame({"task_id": [i // 2 for i in range(10)], "outcome": outcomes})
+    >>> found = pass_at_k(runs, [2])
+    >>> found.estimates["pass@2"].value, found.estimates["pass^2"].value
+    (0.6, 0.4)
+    """
+    for column in ("task_id", "outcome"):
+        if column not in runs:
+            raise InputError(f"the frame: column {column!r} is missing")
+    trials = count_trials(runs["task_id"].to_numpy(), runs["outcome"].isin(success).to_numpy())
+    rng = np.random.default_rng(seed)
+    found = [pass_over_tasks(trials, k, rng=rng, confidence_level=confidence_level) for k in ks]
+    estimates: dict[str, Estimate] = {}
+    for one in found:
+        estimates |= {f"pass@{one.k}": one.pass_at_k, f"pass^{one.k}": one.pass_hat_k}
+    return Result(
+        title="Repeated trials",
+        analysis=found,
+        estimates=estimates,
+        notes=tuple(dict.fromkeys(one.advice for one in found if one.advice)),
+    )
+
+
+def plan_labels(
+    *,
+    n: int | None = None,
+    half_width: float | None = None,
+    labels: pd.DataFrame | None = None,
+    verdicts: pd.DataFrame | None = None,
+    taxonomy: Taxonomy | None = None,
+    confidence_level: float = 0.95,
+) -> pd.DataFrame:
+    """Plan labels: the half-width that `n` labelled traces give, or how many a half-width takes.
+
+    Parameters
+    ----------
+    n : int, optional
+        Labelled traces, at least 2.
+    half_width : float, optional
+        Wanted, in (0, 1/2). Exactly one of `n` and `half_width` is given.
+    labels, verdicts : DataFrame, optional
+        Earlier labels with the verdicts of the judge, as for `calibrate`; without them the worst
+        case is planned for.
+    taxonomy : Taxonomy, optional
+        Default: the one of the package.
+    confidence_level : float, default 0.95
+        Target coverage, strictly between 0 and 1.
+
+    Returns
+    -------
+    DataFrame
+        A row an estimator (``human_only`` and, with verdicts, ``post_stratified``) with columns
+        ``n`` and ``half_width``; `n` is missing where no number of labels is enough.
+
+    Raises
+    ------
+    InputError
+        If not exactly one of `n` and `half_width` is given.
+
+    Examples
+    --------
+    The worst case with 100 labels, t = 1.984 with 99 df: half the length of the logit interval
+    around 1/2 with standard error .05 is 1 / (1 + exp(-1.984 x .2)) - 1/2.
+
+    >>> float(round(plan_labels(n=100)["half_width"][0], 4))
+    0.0979
+    """
+    if (n is None) == (half_width is None):
+        raise InputError("give either n or half_width")
+    spread, counts, values = _spread(labels, verdicts, taxonomy)
+    rows = []
+    for name, population in (("human_only", None), ("post_stratified", counts)):
+        if name == "post_stratified" and population is None:
+            continue
+        options: dict[str, Any] = {"confidence_level": confidence_level}
+        if n is None:
+            assert half_width is not None  # noqa: S101
+            wanted = traces_needed(half_width, spread, population, verdict_values=values, **options)
+            rows.append({"estimator": name, "n": wanted, "half_width": half_width})
+        elif population is None:
+            reach = planned_human_only(n, spread, **options)
+            rows.append({"estimator": name, "n": n, "half_width": reach})
+        else:
+            reach = planned_post_stratified(n, spread, population, verdict_values=values, **options)
+            rows.append({"estimator": name, "n": n, "half_width": reach})
+    return pd.DataFrame(rows)
+
+
+def plan_agreement(
+    class_shares: Sequence[float],
+    *,
+    alpha: float,
+    half_width: float,
+    n_raters: int = 2,
+    confidence_level: float = 0.95,
+    seed: int = 0,
+) -> sample_size.PlannedAgreement:
+    """Plan how many traces two or more raters must share for alpha to be known as closely.
+
+    Parameters
+    ----------
+    class_shares : sequence of float
+        Share of each class, used or not; they sum to 1.
+    alpha : float
+        Alpha expected, in [0, 1].
+    half_width : float
+        Half the length of the interval wanted, in (0, 1).
+    n_raters : int, default 2
+        Raters of each trace.
+    confidence_level : float, default 0.95
+        Of the interval planned for, strictly between 0 and 1.
+    seed : int, default 0
+        Of the simulated samples.
+
+    Raises
+    ------
+    InputError
+        If an argument is outside its range; the message names it.
+
+    Examples
+    --------
+    Two raters agree on .9 of the items where chance is .5: by a normal approximation
+    (1.96 x .6 / .1)^2 = 138 items.
+
+    >>> found = plan_agreement([0.5, 0.5], alpha=0.8, half_width=0.1)
+    >>> 138 <= found.plan.typical.n < 150
+    True
+    """
+    return sample_size.plan_agreement(
+        class_shares,
+        alpha=alpha,
+        n_raters=n_raters,
+        half_width=half_width,
+        confidence_level=confidence_level,
+        seed=seed,
+    )
+
+
+def read_traces(path: str | Path) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Read agent traces of any known format.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file, or a tau2-bench run directory.
+
+    Returns
+    -------
+    traces : DataFrame
+        A row a run: ``trace_id``, ``workflow``, ``task_key``, ``model``, ``cost_usd``, ``trace``.
+    set_aside : DataFrame
+        What could not be read: ``file``, ``line``, ``reason``.
+
+    Raises
+    ------
+    TraceFormatError
+        If the format is not recognised, or the file breaks off or holds no run.
+    """
+    traces, aside = [], []
+    for item in parsed_traces(Path(path)):
+        if isinstance(item, Parsed):
+            names = ("trace_id", "workflow", "task_key", "model", "cost_usd")
+            row = {name: getattr(item.trace, name) for name in names}
+            traces.append(row | {"trace": item.trace})
+        else:
+            aside.append({"file": item.file, "line": item.line, "reason": item.reason})
+    return pd.DataFrame(traces), pd.DataFrame(aside, columns=["file", "line", "reason"])
+
+
+def open_store(path: str | Path, *, create: bool = False) -> Store:
+    """Open a store of traces, labels and verdicts; close it, or use it in a ``with`` block.
+
+    Raises
+    ------
+    StoreLockedError
+        If another process, for instance the app, holds it.
+    """
+    return Store.open(path, create=create)
+
+
+def _options(
+    ceilings: Mapping[str, float] | None, confidence_level: float, seed: int
+) -> ReportOptions:
+    return ReportOptions(
+        ceilings=dict(ceilings or {}),
+        any_workflow=True,
+        confidence_level=confidence_level,
+        seed=seed,
+    )
+
+
+def _spread(
+    labels: pd.DataFrame | None, verdicts: pd.DataFrame | None, taxonomy: Taxonomy | None
+) -> tuple[ScoreSpread, Any, Any]:
+    """Measure how scores vary, or assume the worst."""
+    if labels is None or verdicts is None:
+        return worst_spread(1), None, None
+    data = load_tables(labels, verdicts, taxonomy=taxonomy or default_taxonomy())
+    sample = data.sample("production")
+    counts = np.bincount(data.verdicts, minlength=len(data.verdict_names))
+    values = np.array([*data.credit, *[np.nan] * (counts.size - len(data.credit))])
+    penalties = np.zeros(len(sample.human)) if sample.penalties is None else sample.penalties
+    spread = measured_spread(
+        scores(sample.human, penalties, credit=data.credit),
+        sample.verdicts,
+        counts,
+        verdict_values=values,
+        weights=sample.weights,
+    )
+    return spread, counts, values
