@@ -40,7 +40,8 @@ def test_the_demo_reports_beside_the_truth(demo: tuple[dict[str, Any], Path]) ->
     assert shown.keys() >= {"raw", "human_only", "corrected", "truth", "simulated"}
     assert shown["simulated"] is True
     assert 0 < shown["truth"] < 1
-    for name in ("raw", "human_only", "corrected"):
+    assert shown["raw"]["interval"] is None
+    for name in ("human_only", "corrected"):
         low, high = shown[name]["interval"]
         assert 0 <= low < shown[name]["value"] < high <= 1
     assert abs(shown["corrected"]["value"] - shown["truth"]) < 0.06

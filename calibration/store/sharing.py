@@ -51,6 +51,8 @@ HANDED_OVER = (
 )  # fmt: skip
 
 _convert = make_converter()
+# Calls without an answer are handed over too, and cattrs refuses to read None back as None.
+_convert.register_structure_hook(type(None), lambda answer, _: answer)
 
 log = logging.getLogger(__name__)
 
