@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+LOCKS := .ci/requirements
 STORE ?= .demo/demo.duckdb
 PORT ?= 8501
 
@@ -11,25 +12,25 @@ install: $(VENV)/.installed
 
 dev: $(VENV)/.installed-dev
 
-$(BIN)/uv: requirements-uv.lock
+$(BIN)/uv: $(LOCKS)/uv.lock
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-uv.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(LOCKS)/uv.lock
 	touch $@
 
-$(VENV)/.installed: $(BIN)/uv requirements.lock pyproject.toml
-	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements.lock
+$(VENV)/.installed: $(BIN)/uv $(LOCKS)/run.lock pyproject.toml
+	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r $(LOCKS)/run.lock
 	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	touch $@
 
-$(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.lock
-	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements-dev.lock
+$(VENV)/.installed-dev: $(VENV)/.installed $(LOCKS)/dev.lock
+	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r $(LOCKS)/dev.lock
 	touch $@
 
 # Spark and PostgreSQL as sources of production traces, for their tests; half a gigabyte.
 engines: dev $(VENV)/.installed-engines
 
-$(VENV)/.installed-engines: requirements-engines.lock
-	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements-engines.lock
+$(VENV)/.installed-engines: $(LOCKS)/engines.lock
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r $(LOCKS)/engines.lock
 	touch $@
 
 # The demo store is made once; `make clean` removes it.
@@ -98,10 +99,10 @@ screens: dev
 # Universal for Python 3.11 to 3.14, hashes, no index addresses.
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 lock: $(BIN)/uv
-	$(LOCK) requirements-uv.in -o requirements-uv.lock
-	$(LOCK) --extra build pyproject.toml -o requirements.lock
-	$(LOCK) --extra build --extra dev -c requirements.lock pyproject.toml -o requirements-dev.lock
-	$(LOCK) --extra postgres --extra spark -c requirements-dev.lock pyproject.toml -o requirements-engines.lock
+	$(LOCK) $(LOCKS)/uv.in -o $(LOCKS)/uv.lock
+	$(LOCK) --extra build pyproject.toml -o $(LOCKS)/run.lock
+	$(LOCK) --extra build --extra dev -c $(LOCKS)/run.lock pyproject.toml -o $(LOCKS)/dev.lock
+	$(LOCK) --extra postgres --extra spark -c $(LOCKS)/dev.lock pyproject.toml -o $(LOCKS)/engines.lock
 
 clean:
 	rm -rf .demo .pytest_cache .mypy_cache .ruff_cache build *.egg-info
