@@ -13,8 +13,7 @@ from calibration.agreement.coefficients import (
 )
 from calibration.agreement.ratings import answers_at, count_patterns, one_against_rest
 from calibration.records import OUTCOMES
-from calibration.statistics.estimate import Estimate
-from calibration.statistics.validation import IntArray
+from calibration.statistics.estimate import Estimate, IntArray
 from calibration.taxonomy import Taxonomy
 from reference_dataset.loader import ReferenceSet
 from reference_dataset.records import DECISIONS

@@ -36,9 +36,15 @@ from calibration.agreement.ratings import (
     validated_codes,
 )
 from calibration.statistics.contingency import TestResult, bhapkar, holm, kappa_of_table
-from calibration.statistics.estimate import OK, Estimate, not_estimable
+from calibration.statistics.estimate import (
+    OK,
+    Estimate,
+    FloatArray,
+    IntArray,
+    check_confidence_level,
+    not_estimable,
+)
 from calibration.statistics.intervals import METHOD, NO_SPREAD, t_chance, two_sided_z, wilson_share
-from calibration.statistics.validation import FloatArray, IntArray, check_confidence_level
 
 WALD = "item-clustered Wald test, Hotelling's F over the items on which raters differ"
 

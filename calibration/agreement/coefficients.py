@@ -17,7 +17,14 @@ from calibration.agreement.ratings import (
     validated_codes,
 )
 from calibration.statistics.contingency import KAPPA, kappa_of_table
-from calibration.statistics.estimate import OK, Estimate, not_estimable
+from calibration.statistics.estimate import (
+    OK,
+    Estimate,
+    FloatArray,
+    IntArray,
+    check_confidence_level,
+    not_estimable,
+)
 from calibration.statistics.intervals import (
     BELOW_THE_SCALE,
     EXACT,
@@ -30,7 +37,6 @@ from calibration.statistics.intervals import (
     unanimous_interval,
     zero_event_upper_bound,
 )
-from calibration.statistics.validation import FloatArray, IntArray, check_confidence_level
 
 NO_EXPECTATION = "undefined without variation: every rating names one class; add items of others"
 

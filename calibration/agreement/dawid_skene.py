@@ -7,8 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from calibration.agreement.ratings import MISSING, validated_codes
-from calibration.statistics.estimate import OK
-from calibration.statistics.validation import FloatArray, IntArray
+from calibration.statistics.estimate import OK, FloatArray, IntArray
 
 # Below this a probability counts as this one: its logarithm stays finite.
 SMALLEST = 1e-300

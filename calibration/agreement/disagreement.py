@@ -22,7 +22,13 @@ from calibration.agreement.ratings import (
     too_little,
     validated_codes,
 )
-from calibration.statistics.estimate import OK, Estimate, not_estimable
+from calibration.statistics.estimate import (
+    OK,
+    Estimate,
+    FloatArray,
+    check_confidence_level,
+    not_estimable,
+)
 from calibration.statistics.intervals import (
     EXACT,
     LOGIT,
@@ -33,7 +39,6 @@ from calibration.statistics.intervals import (
     logit_interval,
     unanimous_interval,
 )
-from calibration.statistics.validation import FloatArray, check_confidence_level
 
 PARADOX_FROM = 0.15
 

@@ -36,10 +36,15 @@ from calibration.agreement.ratings import (
     too_little,
     validated_codes,
 )
-from calibration.statistics.estimate import OK, Estimate, not_estimable
+from calibration.statistics.estimate import (
+    OK,
+    Estimate,
+    FloatArray,
+    check_confidence_level,
+    not_estimable,
+)
 from calibration.statistics.intervals import METHOD, NO_SPREAD, jackknife_se, t_interval
 from calibration.statistics.resampling import bca_shares, bias_and_skew, resampled_sums
-from calibration.statistics.validation import FloatArray, check_confidence_level
 
 PERCENTILE, BCA = "percentile bootstrap", "BCa bootstrap"
 

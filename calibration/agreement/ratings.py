@@ -6,9 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibration.statistics.estimate import Estimate, not_estimable
+from calibration.statistics.estimate import Estimate, FloatArray, IntArray, not_estimable
 from calibration.statistics.intervals import METHOD
-from calibration.statistics.validation import FloatArray, IntArray
 
 MISSING = -1
 

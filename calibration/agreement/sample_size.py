@@ -10,9 +10,8 @@ from scipy import stats
 
 from calibration.agreement.coefficients import KRIPPENDORFF_ALPHA, Coefficient, estimate
 from calibration.agreement.ratings import CountPatterns
-from calibration.statistics.estimate import OK
+from calibration.statistics.estimate import OK, FloatArray, IntArray, check_confidence_level
 from calibration.statistics.intervals import METHOD
-from calibration.statistics.validation import FloatArray, IntArray, check_confidence_level
 
 MOST_ITEMS = 100_000
 

@@ -48,8 +48,7 @@ from calibration.agreement.ratings import (
     patterns_of_items,
     validated_codes,
 )
-from calibration.statistics.estimate import Estimate
-from calibration.statistics.validation import FloatArray, IntArray
+from calibration.statistics.estimate import Estimate, FloatArray, IntArray
 
 # Krippendorff's bounds: rely on the labels from .8, tentative conclusions from .667.
 RELY, TENTATIVE = 0.8, 0.667

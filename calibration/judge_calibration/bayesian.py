@@ -13,9 +13,14 @@ from calibration.judge_calibration.samples import (
     right_inverse,
     with_enough_labels,
 )
-from calibration.statistics.estimate import OK, Estimate, not_estimable
+from calibration.statistics.estimate import (
+    OK,
+    Estimate,
+    FloatArray,
+    check_confidence_level,
+    not_estimable,
+)
 from calibration.statistics.intervals import clipped
-from calibration.statistics.validation import FloatArray, check_confidence_level
 
 METHOD = "confusion matrix inverted, posterior"
 

@@ -8,16 +8,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from calibration.judge_calibration.samples import confusion_from_table, validated_human
 from calibration.statistics.contingency import kappa_of_table
-from calibration.statistics.estimate import OK, Estimate, not_estimable
-from calibration.statistics.intervals import t_chance, t_interval, wilson_share
-from calibration.statistics.means import MeanAgainstZero, mean_against_zero
-from calibration.statistics.validation import (
+from calibration.statistics.estimate import (
+    OK,
+    Estimate,
     FloatArray,
     IntArray,
     check_confidence_level,
     cluster_indices,
+    not_estimable,
     validated_weights,
 )
+from calibration.statistics.intervals import t_chance, t_interval, wilson_share
+from calibration.statistics.means import MeanAgainstZero, mean_against_zero
 
 HC3 = "least squares within human class, HC3, t"
 

@@ -62,10 +62,17 @@ from calibration.judge_calibration.samples import (
     validated_human,
     with_enough_labels,
 )
-from calibration.statistics.estimate import OK, Estimate, not_estimable
+from calibration.statistics.estimate import (
+    OK,
+    Estimate,
+    FloatArray,
+    IntArray,
+    cluster_indices,
+    not_estimable,
+    validated_codes,
+)
 from calibration.statistics.intervals import two_sided_t, two_sided_z
 from calibration.statistics.means import human_only
-from calibration.statistics.validation import FloatArray, IntArray, cluster_indices, validated_codes
 
 NO_LABELLED_COSTS = "the labelled traces have no costs: give them, or read the gross rate"
 

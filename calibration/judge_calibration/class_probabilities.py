@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from calibration.judge_calibration.post_stratification import UNUSED, Strata
 from calibration.judge_calibration.samples import validated_human
-from calibration.statistics.validation import (
+from calibration.statistics.estimate import (
     FloatArray,
     IntArray,
     validated_codes,

@@ -12,10 +12,16 @@ from calibration.judge_calibration.samples import (
     verdict_rates,
     with_enough_labels,
 )
-from calibration.statistics.estimate import OK, Estimate, not_estimable
+from calibration.statistics.estimate import (
+    OK,
+    Estimate,
+    FloatArray,
+    IntArray,
+    check_confidence_level,
+    not_estimable,
+)
 from calibration.statistics.intervals import NO_VARIANCE, clipped, two_sided_z
 from calibration.statistics.resampling import percentile_estimate
-from calibration.statistics.validation import FloatArray, IntArray, check_confidence_level
 
 DELTA_METHOD = "confusion matrix inverted, delta"
 

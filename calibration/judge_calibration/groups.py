@@ -19,14 +19,16 @@ from calibration.judge_calibration.samples import (
     validated_human,
     verdict_rates,
 )
-from calibration.statistics.estimate import OK, Estimate, not_estimable
-from calibration.statistics.intervals import independent_difference, normal_chance, two_sided_z
-from calibration.statistics.validation import (
+from calibration.statistics.estimate import (
+    OK,
+    Estimate,
     FloatArray,
     IntArray,
     check_confidence_level,
+    not_estimable,
     validated_codes,
 )
+from calibration.statistics.intervals import independent_difference, normal_chance, two_sided_z
 
 LABELS_FOR_DIRECT = 50
 

@@ -8,7 +8,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibration.judge_calibration.post_stratification import UNUSED, merge_small, post_stratified
-from calibration.statistics.estimate import Estimate, not_estimable
+from calibration.statistics.estimate import (
+    Estimate,
+    FloatArray,
+    IntArray,
+    check_confidence_level,
+    cluster_indices,
+    not_estimable,
+    validated_codes,
+    validated_scores,
+    validated_weights,
+)
 from calibration.statistics.intervals import (
     logit_interval,
     two_sided_t,
@@ -16,15 +26,6 @@ from calibration.statistics.intervals import (
     wilson_share,
 )
 from calibration.statistics.means import human_only
-from calibration.statistics.validation import (
-    FloatArray,
-    IntArray,
-    check_confidence_level,
-    cluster_indices,
-    validated_codes,
-    validated_scores,
-    validated_weights,
-)
 
 # No score in [0, 1] can vary more than this about its mean.
 WORST_VARIANCE = 0.25

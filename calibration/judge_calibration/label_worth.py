@@ -6,17 +6,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibration.judge_calibration.post_stratification import UNUSED, Strata
-from calibration.statistics.estimate import Estimate, not_estimable
-from calibration.statistics.intervals import NO_VARIANCE, NO_VARIATION, two_sided_t
-from calibration.statistics.validation import (
+from calibration.statistics.estimate import (
+    Estimate,
     FloatArray,
     IntArray,
     check_confidence_level,
     cluster_indices,
+    not_estimable,
     validated_codes,
     validated_scores,
     validated_weights,
 )
+from calibration.statistics.intervals import NO_VARIANCE, NO_VARIATION, two_sided_t
 
 METHOD = "1 / (1 - R squared), jackknife on the log scale"
 

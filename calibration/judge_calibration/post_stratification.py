@@ -7,7 +7,18 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from calibration.judge_calibration.samples import validated_human, with_enough_labels
-from calibration.statistics.estimate import OK, Estimate, not_estimable
+from calibration.statistics.estimate import (
+    OK,
+    Estimate,
+    FloatArray,
+    IntArray,
+    check_confidence_level,
+    cluster_indices,
+    not_estimable,
+    validated_codes,
+    validated_scores,
+    validated_weights,
+)
 from calibration.statistics.intervals import (
     MINIMUM_UNITS,
     NO_VARIANCE,
@@ -18,15 +29,6 @@ from calibration.statistics.intervals import (
     unanimous_interval,
 )
 from calibration.statistics.resampling import percentile_estimate, resampled_sums
-from calibration.statistics.validation import (
-    FloatArray,
-    IntArray,
-    check_confidence_level,
-    cluster_indices,
-    validated_codes,
-    validated_scores,
-    validated_weights,
-)
 
 UNUSED = -1
 

@@ -7,7 +7,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibration.judge_calibration.samples import ProductionSums, with_enough_labels
-from calibration.statistics.estimate import OK, Estimate, not_estimable
+from calibration.statistics.estimate import (
+    OK,
+    Estimate,
+    FloatArray,
+    IntArray,
+    check_confidence_level,
+    cluster_indices,
+    not_estimable,
+    validated_scores,
+    validated_weights,
+)
 from calibration.statistics.intervals import (
     MINIMUM_UNITS,
     NO_VARIANCE,
@@ -16,14 +26,6 @@ from calibration.statistics.intervals import (
     two_sided_t,
     two_sided_z,
     unanimous_interval,
-)
-from calibration.statistics.validation import (
-    FloatArray,
-    IntArray,
-    check_confidence_level,
-    cluster_indices,
-    validated_scores,
-    validated_weights,
 )
 
 METHOD = "PPI++, normal"

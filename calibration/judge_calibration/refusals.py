@@ -7,8 +7,7 @@ import numpy as np
 
 from calibration.judge_calibration.confusion_inversion import Inversion
 from calibration.judge_calibration.post_stratification import Strata
-from calibration.statistics.estimate import Estimate
-from calibration.statistics.validation import FloatArray
+from calibration.statistics.estimate import Estimate, FloatArray
 
 SIGMA_MIN = 0.2
 

@@ -8,15 +8,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibration.statistics.contingency import kappa_of_table
-from calibration.statistics.estimate import Estimate, not_estimable
-from calibration.statistics.intervals import wilson_share
-from calibration.statistics.validation import (
+from calibration.statistics.estimate import (
+    Estimate,
     FloatArray,
     IntArray,
     check_confidence_level,
+    not_estimable,
     validated_codes,
     validated_weights,
 )
+from calibration.statistics.intervals import wilson_share
 
 NO_LABELS = "no labelled traces with a verdict: label some"
 

@@ -7,9 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from calibration.statistics.estimate import Estimate, not_estimable
+from calibration.statistics.estimate import BoolArray, Estimate, FloatArray, IntArray, not_estimable
 from calibration.statistics.intervals import independent_difference, wilson_share
-from calibration.statistics.validation import BoolArray, FloatArray, IntArray
 
 BASELINE, RECENT, BLOCK = 30, 30, 10
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from calibration.statistics.estimate import OK, Estimate, not_estimable
+from calibration.statistics.estimate import OK, Estimate, check_confidence_level, not_estimable
 from calibration.statistics.intervals import (
     BELOW_THE_SCALE,
     EXACT,
@@ -21,7 +21,6 @@ from calibration.statistics.intervals import (
     fisher_z_interval,
     zero_event_upper_bound,
 )
-from calibration.statistics.validation import check_confidence_level
 
 EXACT_BELOW = 25
 

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from calibration.statistics.estimate import OK, Estimate, not_estimable
-from calibration.statistics.validation import FloatArray
+from calibration.statistics.estimate import OK, Estimate, FloatArray, not_estimable
 
 MINIMUM_UNITS = 5
 

@@ -3,9 +3,8 @@
 import numpy as np
 from scipy import special
 
-from calibration.statistics.estimate import OK, Estimate
+from calibration.statistics.estimate import OK, Estimate, FloatArray, IntArray
 from calibration.statistics.intervals import clipped, normal_quantile
-from calibration.statistics.validation import FloatArray, IntArray
 
 # Counts that are drawn at once, so that a million units do not fill the memory.
 CELLS = 4_000_000

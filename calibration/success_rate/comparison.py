@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibration.records import OUTCOMES
-from calibration.statistics.estimate import OK, Estimate, not_estimable
+from calibration.statistics.estimate import OK, Estimate, FloatArray, IntArray, not_estimable
 from calibration.statistics.intervals import (
     MINIMUM_UNITS,
     NO_VARIANCE,
@@ -25,7 +25,6 @@ from calibration.statistics.intervals import (
     unanimous_interval,
     zero_event_upper_bound,
 )
-from calibration.statistics.validation import FloatArray, IntArray
 from calibration.success_rate.rate import AgentSuccessRate, rate_of_counts
 from calibration.success_rate.resampling import (
     BOOTSTRAP_UNITS,

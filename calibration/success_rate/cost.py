@@ -4,9 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from calibration.statistics.estimate import Estimate, not_estimable
+from calibration.statistics.estimate import (
+    Estimate,
+    FloatArray,
+    IntArray,
+    check_confidence_level,
+    not_estimable,
+)
 from calibration.statistics.intervals import MINIMUM_UNITS, two_sided_t
-from calibration.statistics.validation import FloatArray, IntArray, check_confidence_level
 from calibration.success_rate.runs import COMPLETE, RunCounts
 
 METHOD = "total cost over complete runs, linearised on the log scale, t"

@@ -8,9 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from calibration.statistics.estimate import Estimate, not_estimable
+from calibration.statistics.estimate import (
+    Estimate,
+    FloatArray,
+    IntArray,
+    check_confidence_level,
+    not_estimable,
+)
 from calibration.statistics.intervals import MINIMUM_UNITS, NO_VARIATION
-from calibration.statistics.validation import FloatArray, IntArray, check_confidence_level
 from calibration.success_rate.resampling import ratio_estimates
 
 COMPLETE, PARTIAL_PLUS = 0, 1

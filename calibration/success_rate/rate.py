@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from calibration.statistics.estimate import Estimate
-from calibration.statistics.validation import FloatArray
+from calibration.statistics.estimate import Estimate, FloatArray
 from calibration.success_rate.resampling import (
     GRID,
     MOST_UNITS,

@@ -8,7 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibration.records import OUTCOMES
-from calibration.statistics.estimate import OK, Estimate, not_estimable
+from calibration.statistics.estimate import (
+    OK,
+    Estimate,
+    FloatArray,
+    IntArray,
+    check_confidence_level,
+    not_estimable,
+)
 from calibration.statistics.intervals import (
     MINIMUM_UNITS,
     NO_VARIANCE,
@@ -21,7 +28,6 @@ from calibration.statistics.intervals import (
     unanimous_interval,
 )
 from calibration.statistics.resampling import bca_shares, bias_and_skew, resampled_sums
-from calibration.statistics.validation import FloatArray, IntArray, check_confidence_level
 from calibration.success_rate.runs import ABANDONED, RunCounts, condensed
 
 RUNS, TASKS = "runs", "tasks"

@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from calibration.records import OUTCOMES
-from calibration.statistics.validation import BoolArray, FloatArray, IntArray
+from calibration.statistics.estimate import BoolArray, FloatArray, IntArray
 from calibration.success_rate.scoring import DEFAULT_CREDIT, cost_penalties, outcome_shares
 
 NEEDED = ("stratum", "weight", "outcome", "cost_known", "penalty_step", "n", "penalty", "score")

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibration.statistics.validation import FloatArray
+from calibration.statistics.estimate import FloatArray
 
 DEFAULT_CREDIT = (1.0, 0.4, 0.0, 0.0, 0.0)
 

@@ -7,7 +7,14 @@ from datetime import date, timedelta
 import numpy as np
 from scipy import special
 
-from calibration.statistics.estimate import OK, Estimate, not_estimable
+from calibration.statistics.estimate import (
+    OK,
+    BoolArray,
+    Estimate,
+    FloatArray,
+    IntArray,
+    not_estimable,
+)
 from calibration.statistics.intervals import (
     MINIMUM_UNITS,
     NO_VARIANCE,
@@ -19,7 +26,6 @@ from calibration.statistics.intervals import (
     two_sided_t,
     two_sided_z,
 )
-from calibration.statistics.validation import BoolArray, FloatArray, IntArray
 from calibration.success_rate.comparison import benjamini_hochberg
 from calibration.success_rate.rate import units_a_group
 from calibration.success_rate.resampling import (

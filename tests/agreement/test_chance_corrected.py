@@ -21,8 +21,8 @@ from calibration.agreement.coefficients import (
 )
 from calibration.agreement.inference import GWET, gwet_conger, gwet_interval, linearised_se
 from calibration.agreement.ratings import count_patterns
+from calibration.statistics.estimate import FloatArray
 from calibration.statistics.intervals import BELOW_THE_SCALE
-from calibration.statistics.validation import FloatArray
 from tests.agreement.golden import codes_of, entries, weights_of
 
 COEFFICIENTS = {

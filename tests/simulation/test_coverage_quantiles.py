@@ -5,8 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from calibration.statistics.means import square_sums
-from calibration.statistics.quantiles import quantile_estimate
+from calibration.statistics.means import quantile_estimate, square_sums
 
 pytestmark = pytest.mark.slow
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from calibration.reviewers.drift import BASELINE, FALSE_ALARMS, RECENT, alarm_limit, sums
+from calibration.statistics.estimate import FloatArray
 from calibration.statistics.intervals import independent_difference, wilson_share
-from calibration.statistics.validation import FloatArray
 
 pytestmark = pytest.mark.slow
 

@@ -1,13 +1,11 @@
 """Shares and mix shifts, worked out by hand."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import stats
 
 from calibration.statistics.intervals import exact_limits
-from calibration.statistics.means import clustered_mean, clustered_share
-from calibration.statistics.quantiles import limits_of_bins
+from calibration.statistics.means import clustered_mean, clustered_share, limits_of_bins
 from calibration.success_rate.trend import mix_shifts
 
 
@@ -120,7 +118,7 @@ def test_too_few_units_on_a_side_have_no_test() -> None:
 
 
 def test_bins_of_one_value_have_the_limits_of_the_values() -> None:
-    bins = pd.DataFrame({"n": [50, 30, 20], "low": [1.0, 2.0, 3.0], "high": [1.0, 2.0, 3.0]})
+    bins = np.array([[50.0, 1, 1], [30, 2, 2], [20, 3, 3]])
     # The exact limits of .5 with 100 runs are .398 and .602: the 40th and the 61st value.
     assert limits_of_bins(bins, 0.5, 100) == (1.0, 2.0)
     assert limits_of_bins(bins, 0.99, 100) is None

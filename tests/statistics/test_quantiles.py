@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from calibration.statistics.means import square_sums
-from calibration.statistics.quantiles import quantile_estimate
+from calibration.statistics.means import quantile_estimate, square_sums
 
 
 def rng() -> np.random.Generator:

@@ -30,8 +30,7 @@ from calibration.analyses.fingerprint import fingerprint
 from calibration.analyses.reviewers.practice import published
 from calibration.errors import InputError
 from calibration.records import OUTCOMES
-from calibration.statistics.estimate import Estimate
-from calibration.statistics.validation import FloatArray
+from calibration.statistics.estimate import Estimate, FloatArray
 from calibration.store import Store
 from calibration.taxonomy import Taxonomy
 

@@ -61,11 +61,9 @@ from calibration.records import OUTCOMES
 from calibration.runs.gate_counts import CORE, P95
 from calibration.runs.results import GateQuery, GateTables, Happened, Latencies
 from calibration.runs.sources import Place, place_of
-from calibration.statistics.estimate import Estimate, not_estimable
+from calibration.statistics.estimate import Estimate, FloatArray, not_estimable
 from calibration.statistics.intervals import wilson_share
-from calibration.statistics.means import ratio_of_totals
-from calibration.statistics.quantiles import quantile_estimate
-from calibration.statistics.validation import FloatArray
+from calibration.statistics.means import quantile_estimate, ratio_of_totals
 from calibration.store import Store
 from calibration.success_rate.pass_at_k import Trials, advice, pass_over_tasks
 from calibration.success_rate.rate import AgentSuccessRate, rate_of_counts

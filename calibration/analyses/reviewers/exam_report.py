@@ -26,14 +26,13 @@ from calibration.reviewers.certification import (
     hits_needed,
 )
 from calibration.reviewers.leniency import leniency, leniency_on_mix
-from calibration.statistics.estimate import Estimate, not_estimable
+from calibration.statistics.estimate import Estimate, FloatArray, IntArray, not_estimable
 from calibration.statistics.intervals import (
     NO_SPREAD,
     two_sided_t,
     wilson_share,
     zero_event_upper_bound,
 )
-from calibration.statistics.validation import FloatArray, IntArray
 from calibration.store import Store
 from calibration.store.certification import Exam
 from calibration.taxonomy import Taxonomy

@@ -31,8 +31,7 @@ from calibration.analyses.success_rate.signals import (
 )
 from calibration.records import OUTCOMES
 from calibration.runs import ProductionCounts
-from calibration.statistics.estimate import OK, Estimate, not_estimable
-from calibration.statistics.validation import BoolArray, IntArray
+from calibration.statistics.estimate import OK, BoolArray, Estimate, IntArray, not_estimable
 from calibration.success_rate.cost import cost_per_success
 from calibration.success_rate.rate import AgentSuccessRate, rate_of_counts, rates_by
 from calibration.success_rate.runs import RunCounts

@@ -26,7 +26,7 @@ from calibration.runs.columns import OF_GATES
 from calibration.runs.listing import Reading, columns_of, count_named
 from calibration.runs.results import Example, GateQuery, Notes, SetAsideRows
 from calibration.runs.sources import Place, place_of
-from calibration.statistics.validation import IntArray
+from calibration.statistics.estimate import IntArray
 from calibration.success_rate.runs import RunCounts, counts_of_frame
 from calibration.taxonomy import Taxonomy
 

@@ -8,9 +8,13 @@ import pandas as pd
 from calibration.analyses.success_rate.report import Latency, Signal, VerdictMix, VerdictWeek
 from calibration.runs import ProductionCounts
 from calibration.runs.signals import LOOP, VERDICTS, SignalSums
-from calibration.statistics.estimate import OK, Estimate, not_estimable
-from calibration.statistics.means import clustered_mean, clustered_share
-from calibration.statistics.quantiles import limits_of_bins, quantile_of_bins
+from calibration.statistics.estimate import OK, Estimate, FloatArray, not_estimable
+from calibration.statistics.means import (
+    clustered_mean,
+    clustered_share,
+    limits_of_bins,
+    quantile_of_bins,
+)
 from calibration.success_rate.trend import mix_shifts
 
 # What each rate is called, and the columns that record it.
@@ -56,10 +60,10 @@ class Amounts:
 
     def __init__(self, bins: pd.DataFrame, tasks: Mapping[str | None, int] | None) -> None:
         self._tasks = tasks
-        self._all = _merged(bins, ["bin"])
+        self._all = _counts(_merged(bins, ["bin"]))
         self._week, self._workflow = (
             {
-                str(name): part
+                str(name): _counts(part)
                 for name, part in _merged(bins, [by, "bin"]).groupby(by, observed=True)
             }
             for by in ("week", "workflow")
@@ -75,7 +79,7 @@ class Amounts:
     ) -> Estimate | None:
         """Return a percentile with the exact limits of its rank; None where no run says more."""
         bins = self._all if week is None else self._week[week]
-        n = int(bins["n"].sum())
+        n = int(bins[:, 0].sum())
         if not n:
             return None
         effective = n if self._tasks is None else min(n, self._tasks.get(week, n))
@@ -93,7 +97,7 @@ class Amounts:
     def point(self, q: float, workflow: str | None = None) -> float | None:
         """Return a percentile over all or of a workflow, without limits."""
         bins = self._all if workflow is None else self._workflow.get(workflow)
-        return None if bins is None or bins.empty else quantile_of_bins(bins, q)
+        return None if bins is None or not bins.size else quantile_of_bins(bins, q)
 
 
 def amounts(counts: ProductionCounts) -> tuple[Amounts, Amounts]:
@@ -224,6 +228,10 @@ def tasks_by_week(counts: ProductionCounts) -> Mapping[str | None, int] | None:
 def _merged(bins: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     grouped = bins.groupby(keys, observed=True)
     return grouped.agg(n=("n", "sum"), low=("low", "min"), high=("high", "max"))
+
+
+def _counts(bins: pd.DataFrame) -> FloatArray:
+    return bins[["n", "low", "high"]].to_numpy(dtype=np.float64)
 
 
 def _percentiles(
