@@ -10,8 +10,8 @@ from argon2 import PasswordHasher
 from hypothesis import settings
 
 from calibration.cli import data as import_command
-from calibration.judge_calibration import bayesian
-from calibration.judge_calibration.bayesian import Draws, draw_posterior
+from calibration.judge_calibration import confusion_inversion
+from calibration.judge_calibration.confusion_inversion import Draws, draw_posterior
 from calibration.store import sign_in
 from tests.cli_runs import asr, calibrate, filled, template
 from tests.stores import built_in
@@ -57,7 +57,7 @@ def few_draws(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
         return draw_posterior(*tables, wanted=wanted // 10, **options)
 
     if "full_draws" not in request.fixturenames:
-        monkeypatch.setattr(bayesian, "draw_posterior", few)
+        monkeypatch.setattr(confusion_inversion, "draw_posterior", few)
 
 
 @pytest.fixture(scope="session")

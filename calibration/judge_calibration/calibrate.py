@@ -1,24 +1,28 @@
 """Run the estimators on one labelled sample and decide which may be used."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibration.judge_calibration.bayesian import bayesian
 from calibration.judge_calibration.confusion_inversion import (
     Inversion,
+    bayesian,
     bootstrap_inversion,
+    inversion_refusals,
     invert,
     lee,
+    share_warnings,
 )
-from calibration.judge_calibration.label_worth import Gain, effective_gain
 from calibration.judge_calibration.post_stratification import (
+    Gain,
     PostStratified,
+    Strata,
     bootstrap_post_stratified,
     clustered_shares,
+    effective_gain,
     post_stratified,
     post_stratified_shares,
 )
@@ -30,27 +34,15 @@ from calibration.judge_calibration.prediction_powered import (
     score_proxies,
     score_sums,
 )
-from calibration.judge_calibration.refusals import (
-    CLASS_LABELS_MIN,
-    PROBABILITY_SAMPLE_MIN,
-    Notice,
-    carried_over,
-    class_warnings,
-    families,
-    inversion_refusals,
-    merge_warnings,
-    precision_warnings,
-    repeated_tasks,
-    sample_refusals,
-    share_warnings,
-)
 from calibration.judge_calibration.samples import (
+    CLASS_LABELS_MIN,
     ESTIMATORS,
     HEADLINE,
     Confusion,
     Design,
     JudgeQuality,
     LabelledSample,
+    Notice,
     ProductionSums,
     confusion,
     judge_quality,
@@ -93,6 +85,8 @@ __all__ = [
 METHOD = "inversion less post-stratification"
 
 PRODUCTION_LABELS_LEAD = 100
+
+PROBABILITY_SAMPLE_MIN = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -554,6 +548,135 @@ def assemble(
         refusals=refusals,
         warnings=_warnings(labelled, crossed, of_net, estimates, settings),
         confidence_level=level,
+    )
+
+
+def repeated_tasks(estimator: str) -> Notice:
+    """Warn that the interval takes repeated tasks for independent; code ``repeated_tasks``."""
+    return Notice(
+        code="repeated_tasks",
+        estimator=estimator,
+        why="tasks repeat among the labelled traces, which this interval takes for independent",
+        mend="label one trace a task, or read the post-stratified estimate",
+    )
+
+
+def families(design: str, names: Collection[str]) -> dict[str, tuple[str, ...]]:
+    """Return which estimators share the assumption of which, of those in `names`.
+
+    A refusal of `inversion` for its assumption, for instance because another judge gave the
+    reference verdicts, is one of all that carry error rates over; likewise `post_stratified` and
+    the probability sample. The bootstrap belongs to the default of the design.
+
+    Examples
+    --------
+    >>> families("reference", ["inversion", "bootstrap", "lee"])
+    {'inversion': ('inversion', 'lee', 'bootstrap'), 'post_stratified': ()}
+    """
+    kin = {
+        "inversion": ["inversion", "bayesian", "lee"],
+        "post_stratified": ["post_stratified", "ppi_plus_plus"],
+    }
+    kin["inversion" if design == "reference" else "post_stratified"].append("bootstrap")
+    return {head: tuple(name for name in several if name in names) for head, several in kin.items()}
+
+
+def carried_over(
+    notices: Iterable[Notice], kin: Mapping[str, tuple[str, ...]]
+) -> tuple[Notice, ...]:
+    """Return each notice for every estimator that shares the assumption of the one it names."""
+    return tuple(
+        replace(notice, estimator=name)
+        for notice in notices
+        for name in kin.get(notice.estimator, (notice.estimator,))
+    )
+
+
+def sample_refusals(
+    n_labels: int, *, probability_sample: bool, estimator: str, minimum_labels: int
+) -> tuple[Notice, ...]:
+    """Return why an estimator that needs a random sample of production may not be used.
+
+    Codes ``no_probability_sample`` and ``few_labels``.
+
+    Examples
+    --------
+    >>> found = sample_refusals(
+    ...     12, probability_sample=True, estimator="post_stratified", minimum_labels=30
+    ... )
+    >>> found[0].code, found[0].why
+    ('few_labels', '12 labels, fewer than 30')
+    """
+    if not probability_sample:
+        return (
+            Notice(
+                code="no_probability_sample",
+                estimator=estimator,
+                why="the labelled traces are no probability sample of production",
+                mend="label at least 100 traces drawn at random from production",
+            ),
+        )
+    if n_labels < minimum_labels:
+        return (
+            Notice(
+                code="few_labels",
+                estimator=estimator,
+                why=f"{n_labels} labels, fewer than {minimum_labels}",
+                mend="label more traces drawn at random from production",
+            ),
+        )
+    return ()
+
+
+def precision_warnings(
+    estimator: str, estimate: Estimate, *, human_half_width: float | None
+) -> tuple[Notice, ...]:
+    """Warn when the judge adds nothing: human labels alone would give a shorter interval.
+
+    Code ``wider_than_human_only``.
+    """
+    half = estimate.half_width
+    if half is None or human_half_width is None or half <= human_half_width:
+        return ()
+    return (
+        Notice(
+            code="wider_than_human_only",
+            estimator=estimator,
+            why=f"half-width {half:.3f}; as many human labels of production alone would give "
+            f"about {human_half_width:.3f}",
+            mend="label production at random, or improve the judge",
+        ),
+    )
+
+
+def merge_warnings(
+    strata: Strata, labels: Sequence[int], *, names: Sequence[str]
+) -> tuple[Notice, ...]:
+    """Warn of verdicts with too few labels, merged with the nearest; code ``verdict_merged``."""
+    return tuple(
+        Notice(
+            code="verdict_merged",
+            estimator="post_stratified",
+            why=f"verdict {names[small]} has {labels[small]} labels and is merged with "
+            f"{names[target]}",
+            mend=f"label more production traces with verdict {names[small]}",
+        )
+        for small, target in strata.merged
+    )
+
+
+def class_warnings(
+    estimator: str, class_labels: FloatArray, *, names: Sequence[str]
+) -> tuple[Notice, ...]:
+    """Warn of classes with fewer than 10 labels; code ``class_few_labels``."""
+    return tuple(
+        Notice(
+            code="class_few_labels",
+            estimator=estimator,
+            why=f"{class_labels[k]:g} labels of {names[k]}: its own share gets no interval",
+            mend=f"label more traces of {names[k]}",
+        )
+        for k in np.flatnonzero(class_labels < CLASS_LABELS_MIN).tolist()
     )
 
 

@@ -1,11 +1,14 @@
-"""Rate and class shares from a reference set by inverting the confusion matrix."""
+"""Rate and class shares from a reference set, by its confusion matrix and the verdicts alone."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import gammaln
 
 from calibration.judge_calibration.samples import (
+    Notice,
     ProductionSums,
     confusion_from_table,
     right_inverse,
@@ -14,6 +17,7 @@ from calibration.judge_calibration.samples import (
 )
 from calibration.statistics.estimate import (
     OK,
+    BoolArray,
     Estimate,
     FloatArray,
     IntArray,
@@ -25,14 +29,13 @@ from calibration.statistics.resampling import percentile_estimate
 
 DELTA_METHOD = "confusion matrix inverted, delta"
 
+BOOTSTRAP_METHOD = "confusion matrix inverted, two-source bootstrap"
+
 NO_ERROR_SEEN = "no interval: no judge error seen in the reference set; use a pseudo-count"
 
 OUTSIDE = (
     "the interval lies outside [0, 1]: the judge's error rates do not carry over; label production"
 )
-
-
-BOOTSTRAP_METHOD = "confusion matrix inverted, two-source bootstrap"
 
 # A resample whose error rates have a smaller singular value tells nothing.
 SINGULAR = 1e-6
@@ -41,6 +44,18 @@ MOST_SINGULAR = 0.01
 
 
 LEE_METHOD = "Rogan-Gladen, interval of Lee et al."
+
+POSTERIOR_METHOD = "confusion matrix inverted, posterior"
+
+CLASS_VERDICTS_ONLY = POSTERIOR_METHOD + ", class verdicts only"
+
+# What the error rates must show for an inversion to be used.
+SIGMA_MIN, YOUDEN_MIN, REFERENCE_LABELS_MIN = 0.2, 0.3, 10
+
+VERDICT_SHARE_THAT_COUNTS = 0.02
+
+# Draws of the posterior that are worth fewer say too little.
+FEWEST_EFFECTIVE = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,13 +161,8 @@ def invert(
     0.5
     """
     check_confidence_level(confidence_level)
-    cells = confusion_from_table(table).table
+    cells = _cells(table, production)
     n_classes, n_verdicts = cells.shape
-    if (n_classes, n_verdicts) != (production.credit.size, production.counts.size):
-        raise ValueError(
-            f"table must have shape {(production.credit.size, production.counts.size)!r}, "
-            f"got {cells.shape!r}"
-        )
     known = cells.sum(axis=1) > 0
     rates = np.zeros_like(cells)
     rates[known] = verdict_rates(cells[known], pseudo_count=pseudo_count)
@@ -199,6 +209,17 @@ def invert(
         variance_reference=reference,
         variance_production=sampling,
     )
+
+
+def _cells(table: ArrayLike, production: ProductionSums) -> FloatArray:
+    """Return the table, of as many classes and verdicts as production has."""
+    cells, shape = (
+        confusion_from_table(table).table,
+        (production.credit.size, production.counts.size),
+    )
+    if cells.shape != shape:
+        raise ValueError(f"table must have shape {shape!r}, got {cells.shape!r}")
+    return cells
 
 
 def _score(
@@ -275,6 +296,107 @@ def _refused(n: int, rates: FloatArray, sigma_min: float, confidence_level: floa
         sigma_min=sigma_min,
         variance_reference=0.0,
         variance_production=0.0,
+    )
+
+
+def youden_index(table: FloatArray) -> FloatArray:
+    """Return recall + specificity - 1 of the judge for each class, shape (n_classes,).
+
+    NaN for a class without labels, or if all labels are of the class.
+
+    Examples
+    --------
+    >>> youden_index(np.array([[8.0, 2.0], [1.0, 9.0]])).tolist()
+    [0.7, 0.7]
+    """
+    n_classes = table.shape[0]
+    rows, columns = table.sum(axis=1), table.sum(axis=0)[:n_classes]
+    hits = table[np.arange(n_classes), np.arange(n_classes)]
+    others = table.sum() - rows
+    index = np.full(n_classes, np.nan)
+    usable = (rows > 0) & (others > 0)
+    index[usable] = hits[usable] / rows[usable] - (columns - hits)[usable] / others[usable]
+    return index
+
+
+def inversion_refusals(
+    table: FloatArray,
+    inversion: Inversion,
+    *,
+    credit: FloatArray,
+    verdict_shares: FloatArray,
+    names: Sequence[str],
+) -> tuple[Notice, ...]:
+    """Return why the inverted estimate may not be used; empty when it may.
+
+    Parameters
+    ----------
+    table : float array, shape (n_classes, n_verdicts)
+        Labelled traces by human class and verdict.
+    inversion : Inversion
+        The result to judge.
+    credit : float array, shape (n_classes,)
+        Credit of each class.
+    verdict_shares : float array, shape (n_verdicts,)
+        Share of each verdict in production.
+    names : sequence of str
+        Names of the verdicts, the classes first.
+
+    Returns
+    -------
+    tuple of Notice
+        Codes ``classes_not_separated`` (smallest singular value below .2), ``judge_too_weak``
+        (recall + specificity - 1 below .3 for a class) and ``few_reference_labels`` (fewer than
+        10 of a class that has credit or more than 2 % of the verdicts).
+    """
+    found = []
+    if inversion.sigma_min < SIGMA_MIN:
+        found.append(
+            Notice(
+                code="classes_not_separated",
+                estimator="inversion",
+                why="its verdicts do not tell the classes apart (smallest singular value of the "
+                f"error rates {inversion.sigma_min:.3f}, below {SIGMA_MIN})",
+                mend="improve the judge, merge classes, or label a random sample of production",
+            )
+        )
+    index = youden_index(table)
+    for k in np.flatnonzero(index < YOUDEN_MIN).tolist():
+        found.append(
+            Notice(
+                code="judge_too_weak",
+                estimator="inversion",
+                why=f"it hardly tells {names[k]} from the rest (recall + specificity - 1 is "
+                f"{index[k]:.2f}, below {YOUDEN_MIN})",
+                mend="improve the judge on this class, or label a random sample of production",
+            )
+        )
+    rows, n_classes = table.sum(axis=1), table.shape[0]
+    counts = (credit > 0) | (verdict_shares[:n_classes] > VERDICT_SHARE_THAT_COUNTS)
+    for k in np.flatnonzero(counts & (rows < REFERENCE_LABELS_MIN)).tolist():
+        found.append(
+            Notice(
+                code="few_reference_labels",
+                estimator="inversion",
+                why=f"{rows[k]:g} reference labels of {names[k]}, "
+                f"fewer than {REFERENCE_LABELS_MIN}",
+                mend=f"label more reference traces of {names[k]}",
+            )
+        )
+    return tuple(found)
+
+
+def share_warnings(inversion: Inversion, *, names: Sequence[str]) -> tuple[Notice, ...]:
+    """Warn of inverted class shares outside [0, 1]; code ``share_outside_unit_interval``."""
+    return tuple(
+        Notice(
+            code="share_outside_unit_interval",
+            estimator="inversion",
+            why=f"the share of {names[k]} comes out as {share:.3f}",
+            mend="use the clipped shares beside it; check that the judge's error rates carry over",
+        )
+        for k, share in enumerate(inversion.prevalence)
+        if share < 0 or share > 1
     )
 
 
@@ -589,4 +711,398 @@ def lee(
         method=LEE_METHOD,
         confidence_level=confidence_level,
         se=(high - low) * reach / z,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Draws:
+    """Weighted draws from the posterior.
+
+    Parameters
+    ----------
+    rates : float array, shape (n_draws, n_classes, n_verdicts)
+        P(verdict | class).
+    mix : float array, shape (n_draws, n_verdicts)
+        Verdict shares of production; ``mix = prevalence @ rates`` in every draw.
+    prevalence : float array, shape (n_draws, n_classes)
+        Class shares of production, on the simplex.
+    weights : float array, shape (n_draws,)
+        Importance weights, summing to one.
+    n_proposed : int
+        Draws made, those off the simplex included.
+    """
+
+    rates: FloatArray
+    mix: FloatArray
+    prevalence: FloatArray
+    weights: FloatArray
+    n_proposed: int
+
+    @property
+    def effective_size(self) -> float:
+        """Number of equally weighted draws these are worth; 0 without any."""
+        return float(1 / (self.weights @ self.weights)) if self.weights.size else 0.0
+
+
+def draw_posterior(
+    table: FloatArray,
+    counts: FloatArray,
+    *,
+    rng: np.random.Generator,
+    prior: float,
+    wanted: int = 5_000,
+    most_batches: int = 10,
+    count_further: bool = True,
+) -> Draws:
+    """Draw error rates and class shares by importance sampling.
+
+    Parameters
+    ----------
+    table : float array, shape (n_classes, n_verdicts)
+        Reference traces; the first n_classes verdicts are those of the classes.
+    counts : float array, shape (n_verdicts,)
+        Production traces by verdict.
+    rng : numpy.random.Generator
+        Source of randomness.
+    prior : float
+        Dirichlet parameter of every cell of the error rates; class shares have a flat prior.
+    wanted : int, default 5,000
+        Effective size at which drawing stops; proposals come in batches of twice as many.
+    most_batches : int, default 10
+        Batches after which it stops in any case.
+    count_further : bool, default True
+        Whether to learn from how many production traces have verdicts that are no class.
+
+    Returns
+    -------
+    Draws
+        Possibly none, when no proposal lies on the simplex.
+
+    Notes
+    -----
+    Square tables: rows of C and verdict shares q are drawn from their own Dirichlets, pi = C^-T q,
+    and 1 / |det C| is the Jacobian that makes the prior of pi flat. With further verdicts that are
+    no class, each row is a Dirichlet within the class verdicts (which gives the classes behind the
+    class verdicts as before) times odds of each further verdict. The production counts fix one
+    combination of these odds a verdict, so the odds of one class are solved for and enter the
+    weight with their own density: proposals do not get rarer as production grows. They can still
+    run out when the reference hardly shows a further verdict; without `count_further` only the
+    class verdicts of production enter the likelihood and nothing needs to be solved.
+    """
+    found: list[tuple[FloatArray, FloatArray, FloatArray, FloatArray]] = []
+    proposed, size = 0, 0.0
+    while len(found) < most_batches and size < wanted:
+        found.append(_batch(table, counts, rng, prior, 2 * wanted, count_further))
+        proposed += 2 * wanted
+        logs = np.concatenate([batch[3] for batch in found])
+        if logs.size:
+            weights = np.exp(logs - logs.max())
+            weights /= weights.sum()
+            size = float(1 / (weights @ weights))
+    rates, mix, prevalence, logs = (
+        np.concatenate([batch[part] for batch in found]) for part in range(4)
+    )
+    weights = np.exp(logs - logs.max()) if logs.size else logs
+    return Draws(
+        rates=rates,
+        mix=mix,
+        prevalence=prevalence,
+        weights=weights / weights.sum() if logs.size else logs,
+        n_proposed=proposed,
+    )
+
+
+def _dirichlet(rng: np.random.Generator, parameters: FloatArray, size: int) -> FloatArray:
+    gammas = rng.standard_gamma(parameters, size=(size, *parameters.shape))
+    # Many parameters below one can all come out as zero; that draw is as good as uniform.
+    gammas = np.maximum(gammas, np.finfo(np.float64).tiny)
+    result: FloatArray = gammas / gammas.sum(axis=-1, keepdims=True)
+    return result
+
+
+def _batch(
+    table: FloatArray,
+    counts: FloatArray,
+    rng: np.random.Generator,
+    prior: float,
+    size: int,
+    count_further: bool,
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return rates, verdict mix, class shares and log weights of the usable proposals."""
+    k = table.shape[0]
+    rates = _dirichlet(rng, table + prior, size)
+    mix = _dirichlet(rng, counts + 1.0, size)
+    class_mass = rates[..., :k].sum(axis=-1)
+    within = rates[..., :k] / class_mass[..., None]
+    determinant = np.linalg.det(within)
+    usable = np.abs(determinant) > 1e-12
+    rates, mix, class_mass, within = (x[usable] for x in (rates, mix, class_mass, within))
+    share = mix[:, :k].sum(axis=1)
+    behind = np.linalg.solve(np.swapaxes(within, 1, 2), (mix[:, :k] / share[:, None])[..., None])[
+        ..., 0
+    ]
+    logs = -np.log(np.abs(determinant[usable]))
+    kept: BoolArray = np.asarray((behind >= 0).all(axis=1))
+    if table.shape[1] > k:
+        odds = rates[..., k:] / class_mass[..., None]
+        if count_further:
+            odds, further, kept = _solve_odds(table, prior, odds, behind, mix, share, kept)
+            logs = logs + further
+        mass = 1 + odds.sum(axis=-1)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            logs = logs + np.log(mass).sum(axis=1)
+            if not count_further:
+                share = 1 / (behind * mass).sum(axis=1)
+                logs = logs + k * np.log(share)
+        rates = np.concatenate([within, odds], axis=-1) / mass[..., None]
+        behind = behind * mass * share[:, None]
+        mix = np.einsum("dj,djv->dv", behind, rates)
+    return rates[kept], mix[kept], behind[kept], logs[kept]
+
+
+def _solve_odds(
+    table: FloatArray,
+    prior: float,
+    odds: FloatArray,
+    behind: FloatArray,
+    mix: FloatArray,
+    share: FloatArray,
+    kept: BoolArray,
+) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """Replace one odds of each further verdict by that which gives the drawn verdict share.
+
+    Returns the odds, the log weight of the replaced ones, and which draws are still possible. The
+    class is the one whose odds move the share most, in each draw anew: to solve for a class that is
+    nearly absent, or whose odds were never above zero, would give weights without bound.
+    """
+    k = table.shape[0]
+    parameters = table + prior
+    inside, outside = parameters[:, :k].sum(axis=1), parameters[:, k:]
+    reach = np.sqrt(outside) / inside[:, None] * np.where(outside < 1, 1e-3, 1.0)
+    solved = np.argmax(np.where(kept[:, None], behind, 1.0)[:, :, None] * reach, axis=1)
+    replaced = solved[:, None, :] == np.arange(k)[:, None]
+    own = np.take_along_axis(behind, solved, axis=1)
+    others = np.einsum("dj,dje->de", behind, np.where(replaced, 0.0, odds))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        wanted = (mix[:, k:] / share[:, None] - others) / own
+        possible: BoolArray = kept & np.asarray((wanted > 0).all(axis=1))
+        result: FloatArray = np.where(replaced, wanted[:, None, :], odds)
+        # Density of the replaced odds of a row given its other ones: joint over marginal. Its
+        # constants differ from class to class and so from draw to draw.
+        drawn = inside + np.where(replaced, 0.0, outside).sum(axis=2)
+        whole = parameters.sum(axis=1)
+        of_row = (
+            gammaln(whole)
+            - gammaln(drawn)
+            - whole * np.log1p(result.sum(axis=2))
+            + drawn * np.log1p(np.where(replaced, 0.0, odds).sum(axis=2))
+        )
+        of_odds = np.where(replaced, (outside - 1) * np.log(result) - gammaln(outside), 0.0)
+        logs = of_row.sum(axis=1) + of_odds.sum(axis=(1, 2)) - np.log(own * share[:, None]).sum(1)
+    return result, logs, possible
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bayesian:
+    """Posterior of the mean score and of the class shares.
+
+    Parameters
+    ----------
+    estimate : Estimate
+        Posterior mean and equal-tailed interval of the mean score.
+    shares : tuple of Estimate, length n_classes
+        The same for the class shares.
+    effective_size : float
+        Number of equally weighted draws that the posterior draws are worth.
+    n_draws : int
+        Draws made.
+    """
+
+    estimate: Estimate
+    shares: tuple[Estimate, ...]
+    effective_size: float
+    n_draws: int
+
+
+def bayesian(
+    table: ArrayLike,
+    production: ProductionSums,
+    *,
+    rng: np.random.Generator,
+    prior: float = 0.2,
+    effective_size: int = 5_000,
+    minimum_labels: int = 10,
+    confidence_level: float = 0.95,
+) -> Bayesian:
+    """Estimate the mean score and the class shares of production from verdicts alone.
+
+    As `invert`, and under the same assumptions: the judge's error rates given the human class carry
+    over from the reference set and do not depend on cost given that class. The posterior
+    keeps class shares inside [0, 1], so a share near zero gets an interval that `invert` cannot
+    give.
+
+    Parameters
+    ----------
+    table : array-like of float, shape (n_classes, n_verdicts)
+        Reference traces by human class and verdict; may have more verdicts than classes.
+    production : ProductionSums
+        Verdicts and penalties of production.
+    rng : numpy.random.Generator
+        Source of the draws; the same state gives the same result.
+    prior : float, default 0.2
+        Dirichlet parameter of every cell of the error rates. The larger, the closer to a judge
+        that guesses: with fewer than 20 labels of a class it shows.
+    effective_size : int, default 5,000
+        Draws are made until they are worth so many, or twenty times as many have been made.
+    minimum_labels : int, default 10
+        A class with fewer reference traces gets no interval for its own share.
+    confidence_level : float, default 0.95
+        Target coverage, strictly between 0 and 1.
+
+    Returns
+    -------
+    Bayesian
+        ``not_estimable`` without production or labels, or when the draws are worth fewer than 400.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit, a count is negative, or `prior` is not positive.
+
+    Notes
+    -----
+    Class shares have a flat prior; the importance sampler is that of `draw_posterior` and agrees
+    with NUTS on real judges. With cost, sum_s t_s . C^-1 e_s is evaluated in every draw, t_s[k]
+    being the drawn share of verdict k times the mean of max(0, s - penalty) over its traces, drawn
+    from its normal approximation. Where the reference hardly shows a verdict that is no class, the
+    number of such verdicts in production is not used, and the method says so. A class without any
+    reference trace is left out, as in `invert`.
+
+    References
+    ----------
+    Ziegler and Czyz (2023), "Bayesian Quantification with Black-Box Estimators".
+    https://doi.org/10.48550/arXiv.2302.09159
+
+    Examples
+    --------
+    With very many labels and traces the posterior closes in on (.45 + .9 - 1) / (.8 + .9 - 1):
+
+    >>> from calibration.judge_calibration.samples import production_sums_from_counts
+    >>> table = [[80_000, 20_000], [10_000, 90_000]]
+    >>> production = production_sums_from_counts([450_000, 550_000], credit=[1.0, 0.0])
+    >>> found = bayesian(table, production, rng=np.random.default_rng(0))
+    >>> round(found.estimate.value, 2)
+    0.5
+    """
+    check_confidence_level(confidence_level)
+    if not 0 < prior < np.inf:
+        raise ValueError(f"prior must be in (0, inf), got {prior!r}")
+    cells = _cells(table, production)
+    n_classes = cells.shape[0]
+    known = cells.sum(axis=1) > 0
+    if production.n == 0 or not known.any():
+        why = "no production verdicts" if production.n == 0 else "no reference labels"
+        return _no_posterior(
+            f"{why}: judge production and label a reference set", production, 0.0, 0
+        )
+    # The verdicts of the known classes first; one nobody gave has nothing to say.
+    order = np.concatenate(
+        [
+            np.flatnonzero(known),
+            [k for k in range(cells.shape[1]) if k >= n_classes or not known[k]],
+        ]
+    ).astype(np.int64)
+    given = (cells.sum(axis=0) + production.counts)[order] > 0
+    given[: known.sum()] = True
+    order = order[given]
+    draws, method = _draw(
+        cells[known][:, order], production.counts[order], rng, prior, effective_size
+    )
+    size, n_draws = draws.effective_size, draws.n_proposed
+    if size < FEWEST_EFFECTIVE:
+        why = (
+            f"{n_draws:,} draws are worth {size:.0f}, fewer than {FEWEST_EFFECTIVE}: the verdicts "
+            "of production do not fit the judge's error rates, or the judge tells too little; "
+            "label production"
+        )
+        return _no_posterior(why, production, size, n_draws)
+    scores = _scores(draws, production, order, known, rng)
+    shares, column = [], 0
+    for k in range(n_classes):
+        if not known[k]:
+            why = "no reference trace of this class: label some"
+            shares.append(not_estimable(why, method=POSTERIOR_METHOD, n=production.n))
+            continue
+        share = _summary(draws.prevalence[:, column], draws, production.n, method, confidence_level)
+        shares.append(with_enough_labels(share, float(cells[k].sum()), minimum_labels))
+        column += 1
+    return Bayesian(
+        estimate=_summary(scores, draws, production.n, method, confidence_level),
+        shares=tuple(shares),
+        effective_size=size,
+        n_draws=n_draws,
+    )
+
+
+def _scores(
+    draws: Draws,
+    production: ProductionSums,
+    order: IntArray,
+    known: BoolArray,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Return the mean score in each draw."""
+    credit = production.credit[known]
+    if not production.has_costs:
+        gross: FloatArray = draws.prevalence @ credit
+        return gross
+    per_verdict = right_inverse(draws.rates) @ (credit[:, None] == production.levels)
+    sums = draw_sums(production, draws.mix, verdicts=order, rng=rng)
+    net: FloatArray = np.einsum("dsk,dks->d", sums, per_verdict).clip(0.0, 1.0)
+    return net
+
+
+def _draw(
+    table: FloatArray,
+    counts: FloatArray,
+    rng: np.random.Generator,
+    prior: float,
+    effective_size: int,
+) -> tuple[Draws, str]:
+    """Return draws and the method; the counts of further verdicts are given up if draws run out."""
+    draws = draw_posterior(table, counts, rng=rng, prior=prior, wanted=effective_size)
+    if draws.effective_size >= FEWEST_EFFECTIVE or table.shape[0] == table.shape[1]:
+        return draws, POSTERIOR_METHOD
+    draws = draw_posterior(
+        table, counts, rng=rng, prior=prior, wanted=effective_size, count_further=False
+    )
+    return draws, CLASS_VERDICTS_ONLY
+
+
+def _summary(
+    values: FloatArray, draws: Draws, n: int, method: str, confidence_level: float
+) -> Estimate:
+    order = np.argsort(values)
+    reached = np.cumsum(draws.weights[order]) - draws.weights[order] / 2
+    tails = [(1 - confidence_level) / 2, (1 + confidence_level) / 2]
+    lower, upper = np.interp(tails, reached, values[order])
+    mean = float(draws.weights @ values)
+    return Estimate(
+        value=min(1.0, max(0.0, mean)),
+        interval=clipped(float(lower), float(upper)),
+        n=n,
+        method=method,
+        confidence_level=confidence_level,
+        status=OK,
+        se=float(np.sqrt(draws.weights @ (values - mean) ** 2)),
+    )
+
+
+def _no_posterior(why: str, production: ProductionSums, size: float, n_draws: int) -> Bayesian:
+    refused = not_estimable(why, method=POSTERIOR_METHOD, n=production.n)
+    return Bayesian(
+        estimate=refused,
+        shares=(refused,) * production.credit.size,
+        effective_size=size,
+        n_draws=n_draws,
     )

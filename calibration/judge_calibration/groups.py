@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from calibration.judge_calibration.confusion_inversion import invert
+from calibration.judge_calibration.confusion_inversion import inversion_refusals, invert
 from calibration.judge_calibration.post_stratification import post_stratified
-from calibration.judge_calibration.refusals import inversion_refusals
 from calibration.judge_calibration.samples import (
     Design,
     ProductionSums,

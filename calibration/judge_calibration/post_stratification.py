@@ -1,4 +1,4 @@
-"""Rate and class shares from a probability sample, post-stratified by verdict."""
+"""Rate, shares and class probabilities from a probability sample, post-stratified by verdict."""
 
 from dataclasses import dataclass
 
@@ -32,14 +32,21 @@ from calibration.statistics.resampling import percentile_estimate, resampled_sum
 
 UNUSED = -1
 
-
 METHOD = "post-stratified by verdict, t"
-
 
 SHARES_METHOD = "post-stratified by verdict, Dirichlet posterior"
 
-
 BOOTSTRAP_METHOD = "post-stratified by verdict, two-source bootstrap"
+
+GAIN_METHOD = "1 / (1 - R squared), jackknife on the log scale"
+
+LABELS_FOR_GAIN = 30
+
+# Fewest labels of a cell of verdict x segment that is taken by itself.
+CELL_LABELS = 10
+
+# Dirichlet parameter of each class.
+PRIOR = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -369,7 +376,7 @@ def post_stratified_shares(
     *,
     strata: Strata,
     weights: FloatArray | None = None,
-    prior: float = 0.2,
+    prior: float = PRIOR,
     minimum_labels: int = 10,
     confidence_level: float = 0.95,
 ) -> tuple[Estimate, ...]:
@@ -667,3 +674,259 @@ def _stratum_means(sums: FloatArray) -> FloatArray:
         total > 0, np.divide(weighted, total, where=total > 0, out=np.zeros_like(weighted)), overall
     )
     return result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gain:
+    """What the verdicts add to the labels.
+
+    Parameters
+    ----------
+    multiplier : Estimate
+        A label with the judge is worth as many without; not a rate, so it may exceed 1.
+    r_squared : float or None
+        Share of the variance of the score that the verdicts explain, as `PostStratified` has it
+        less what as many random groups would explain.
+    """
+
+    multiplier: Estimate
+    r_squared: float | None
+
+
+def effective_gain(
+    scores: FloatArray,
+    verdicts: IntArray,
+    *,
+    strata: Strata,
+    weights: FloatArray | None = None,
+    clusters: NDArray[np.generic] | None = None,
+    confidence_level: float = 0.95,
+) -> Gain:
+    """Estimate by how much verdicts multiply the worth of labels.
+
+    The labelled traces are a probability sample of production. The multiplier is the variance of
+    the score over its variance within verdicts, each with its degrees of freedom: 1 / (1 - R^2)
+    with R^2 adjusted for the number of verdicts, which a judge that tells nothing does not raise.
+
+    Parameters
+    ----------
+    scores, verdicts, weights, clusters
+        As in `post_stratified`.
+    strata : Strata
+        The grouping that `post_stratified` used.
+    confidence_level : float, default 0.95
+        Target coverage, strictly between 0 and 1.
+
+    Returns
+    -------
+    Gain
+        ``not_estimable`` below 30 labelled traces, without any variation, when the verdicts leave
+        none, or when all are in one stratum.
+
+    Raises
+    ------
+    ValueError
+        As `post_stratified`.
+
+    References
+    ----------
+    Cochran (1977), Sampling Techniques, 3rd ed., section 5A.9: post-stratification.
+    Dorner et al. (2025), "Limits to scalable evaluation at the frontier", ICLR.
+
+    Examples
+    --------
+    Variance 40 x .25 / 39 over all, 2 x 20 x .09 / 38 within:
+
+    >>> scores = np.array([1.0] * 18 + [0] * 2 + [1] * 2 + [0] * 18)
+    >>> effective_gain(
+    ...     scores, np.repeat([0, 1], 20), strata=Strata(groups=(0, 1), merged=())
+    ... ).multiplier.value
+    2.70655
+    """
+    check_confidence_level(confidence_level)
+    array = validated_scores(scores)
+    n = array.size
+    if n < LABELS_FOR_GAIN:
+        why = f"{n} labelled traces are too few to say what the judge adds: label {LABELS_FOR_GAIN}"
+        return _no_gain(why, n, confidence_level)
+    codes = validated_codes(verdicts, n_codes=len(strata.groups), name="verdicts")
+    group = np.array(strata.groups)[codes]
+    if (group == UNUSED).any():
+        raise ValueError("strata must hold every verdict of a labelled trace")
+    if np.ptp(group) == 0:
+        return _no_gain("the labelled traces are of one group of verdicts", n, confidence_level)
+    weight = validated_weights(weights, n)
+    index = cluster_indices(clusters, n)
+    whole_tasks = index is not None
+    rows = np.column_stack([group, weight, array])
+    times = np.ones(n)
+    if index is None:
+        # Equal traces are left out at once: a table of millions is a few kinds of trace.
+        rows, counts = np.unique(rows, axis=0, return_counts=True)
+        index, times = np.arange(len(rows)), counts.astype(np.float64)
+    stratum, weight, array = rows[:, 0].astype(np.int64), rows[:, 1], rows[:, 2]
+    sums = np.zeros((int(index.max()) + 1, strata.n_strata, 3))
+    np.add.at(sums, (index, stratum), np.column_stack([weight, weight * array, weight * array**2]))
+    times = times[: len(sums)]
+    total = np.tensordot(times, sums, axes=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = float(_log_ratio(total[None], n)[0])
+        left_out = _log_ratio(total[None] - sums, n)
+    if not np.isfinite(value):
+        seen = np.ptp(array) > 0
+        why = (
+            "verdicts leave no variation among these labels: label more"
+            if seen
+            else f"{NO_VARIATION}: label more"
+        )
+        return _no_gain(why, n, confidence_level)
+    n_units, known = int(times.sum()), np.isfinite(left_out)
+    spread, times = left_out[known], times[known]
+    squares = times @ (spread - times @ spread / times.sum()) ** 2
+    se = float(np.sqrt((n_units - 1) / n_units * squares))
+    reach = two_sided_t(confidence_level, n_units - 1) * se
+    return Gain(
+        multiplier=Estimate(
+            value=float(np.exp(value)),
+            interval=(float(np.exp(value - reach)), float(np.exp(value + reach))),
+            n=n,
+            method=GAIN_METHOD + (", whole tasks" if whole_tasks else ""),
+            confidence_level=confidence_level,
+            se=float(np.exp(value)) * se,
+        ),
+        r_squared=1 - float(np.exp(-value)),
+    )
+
+
+def _log_ratio(sums: FloatArray, n: int) -> FloatArray:
+    """Return log of the variance over all to that within strata, from sums (..., strata, 3).
+
+    The sums of each stratum are of weights, weights x scores and weights x squared scores.
+    """
+    weight, first, second = sums[..., 0], sums[..., 1], sums[..., 2]
+    means = np.divide(first, weight, out=np.zeros_like(first), where=weight > 1e-12)
+    within = (second - first * means).sum(axis=-1)
+    whole = first.sum(axis=-1)
+    over_all = second.sum(axis=-1) - whole**2 / weight.sum(axis=-1)
+    used = sums.shape[-2]
+    ratio = np.log(over_all / (n - 1)) - np.log(within / max(1, n - used))
+    alive = (within / weight.sum(axis=-1) > NO_VARIANCE**0.5) & (over_all > 0)
+    result: FloatArray = np.where(alive, ratio, np.nan)
+    return result
+
+
+def _no_gain(why: str, n: int, confidence_level: float) -> Gain:
+    refused = not_estimable(why, method=GAIN_METHOD, n=n, confidence_level=confidence_level)
+    return Gain(multiplier=refused, r_squared=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ClassProbabilities:
+    """What labelled traces say about traces of the same verdict and segment.
+
+    Parameters
+    ----------
+    given : float array, shape (n_verdicts, n_segments, n_classes)
+        Probability of each class; rows sum to one. NaN for a verdict that never occurs.
+    labels : int array, shape (n_verdicts, n_segments)
+        Labelled traces behind each row.
+    by_segment : bool array, shape (n_verdicts, n_segments)
+        Whether the row is that of the segment and not of the whole verdict.
+    """
+
+    given: FloatArray
+    labels: IntArray
+    by_segment: NDArray[np.bool_]
+
+
+def class_probabilities(
+    human: FloatArray,
+    verdicts: IntArray,
+    segments: IntArray,
+    *,
+    n_segments: int,
+    strata: Strata,
+    weights: FloatArray | None = None,
+    prior: float = PRIOR,
+    cell_labels: int = CELL_LABELS,
+) -> ClassProbabilities:
+    """Estimate the probability of each class for a trace with a verdict, in a segment.
+
+    The labelled traces are a probability sample of production. A cell of verdict x segment with
+    `cell_labels` labels or more speaks for itself, others take the whole verdict, as merged by
+    `post_stratified` where it has few labels.
+
+    Parameters
+    ----------
+    human : float array, shape (n, n_classes)
+        Class shares of each labelled trace, rows summing to one.
+    verdicts, segments : int array, shape (n,)
+        Verdict and segment codes of the labelled traces.
+    n_segments : int
+        Number of segments.
+    strata : Strata
+        The grouping of verdicts that `post_stratified` used.
+    weights : float array, shape (n,), optional
+        Inverse inclusion probabilities; within a cell they are scaled to its effective number.
+    prior : float, default 0.2
+        Dirichlet parameter of each class: no probability is 0 for want of labels.
+    cell_labels : int, default 10
+        Fewest labels of a cell of its own.
+
+    Returns
+    -------
+    ClassProbabilities
+
+    Raises
+    ------
+    ValueError
+        If shapes differ, a row does not sum to one, or `prior` is not positive.
+
+    Examples
+    --------
+    Nine of ten are of class 0: (9 + .2) / (10 + .4).
+
+    >>> found = class_probabilities(
+    ...     np.eye(2)[[0] * 9 + [1]], np.zeros(10, dtype=int), np.zeros(10, dtype=int),
+    ...     n_segments=1, strata=Strata(groups=(0,), merged=()),
+    ... )
+    >>> found.given[0, 0].round(4).tolist()
+    [0.8846, 0.1154]
+    """
+    if not prior > 0:
+        raise ValueError(f"prior must be positive, got {prior!r}")
+    shares = validated_human(human)
+    n, n_classes = shares.shape
+    codes = validated_codes(verdicts, n_codes=len(strata.groups), name="verdicts")
+    places = validated_codes(segments, n_codes=n_segments, name="segments")
+    if codes.shape != (n,) or places.shape != (n,):
+        raise ValueError(f"verdicts and segments must have shape ({n},), got {codes.shape!r}")
+    weight = validated_weights(weights, n)
+    group = np.array(strata.groups)
+    of_group, in_group = _smoothed(shares, group[codes], weight, strata.n_strata, prior)
+    cells = codes * n_segments + places
+    of_cell, in_cell = _smoothed(shares, cells, weight, group.size * n_segments, prior)
+    labels = in_cell.reshape(group.size, n_segments)
+    alone = labels >= cell_labels
+    given = of_cell.reshape(group.size, n_segments, n_classes)
+    given = np.where(alone[..., None], given, of_group[group][:, None, :])
+    given[group == UNUSED] = np.nan
+    return ClassProbabilities(
+        given=given,
+        labels=np.where(alone, labels, in_group[group][:, None]),
+        by_segment=alone,
+    )
+
+
+def _smoothed(
+    shares: FloatArray, cell: IntArray, weight: FloatArray, n_cells: int, prior: float
+) -> tuple[FloatArray, IntArray]:
+    """Return the Dirichlet posterior mean of each cell and its number of labels."""
+    table = np.zeros((n_cells, shares.shape[1]))
+    np.add.at(table, cell, shares * weight[:, None])
+    total = np.bincount(cell, weights=weight, minlength=n_cells)
+    squares = np.bincount(cell, weights=weight**2, minlength=n_cells)
+    scale = np.divide(total, squares, out=np.zeros(n_cells), where=squares > 0)
+    mass = table * scale[:, None] + prior
+    labels = np.bincount(cell, minlength=n_cells).astype(np.int64)
+    return mass / mass.sum(axis=1, keepdims=True), labels

@@ -21,6 +21,9 @@ from calibration.statistics.intervals import wilson_share
 
 NO_LABELS = "no labelled traces with a verdict: label some"
 
+# A class with fewer labels gets no interval for its own share.
+CLASS_LABELS_MIN = 10
+
 ESTIMATORS = (
     "post_stratified",
     "ppi_plus_plus",
@@ -31,6 +34,28 @@ ESTIMATORS = (
     "human_only",
     "judge_raw",
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """A refusal or a warning.
+
+    Parameters
+    ----------
+    code : str
+        Short name that programs compare.
+    estimator : str
+        The estimator concerned.
+    why : str
+        What was found, with the number.
+    mend : str
+        What would help.
+    """
+
+    code: str
+    estimator: str
+    why: str
+    mend: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -25,7 +25,7 @@ from calibration.analyses.judge.traces import (
 from calibration.analyses.sampling.draw import SELECTION
 from calibration.analyses.sampling.planning import plan_batch
 from calibration.cli import main
-from calibration.judge_calibration.refusals import Notice
+from calibration.judge_calibration.samples import Notice
 from calibration.records import Verdict
 from calibration.store import Store
 from tests.analyses.conftest import NewWorld

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from calibration.judge_calibration.calibrate import Calibration, calibrate, calibrate_tables
-from calibration.judge_calibration.refusals import Notice
-from calibration.judge_calibration.samples import LabelledSample
+from calibration.judge_calibration.samples import LabelledSample, Notice
 
 CREDIT = [1.0, 0.4, 0.0]
 

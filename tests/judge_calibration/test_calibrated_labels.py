@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from calibration.judge_calibration.class_probabilities import class_probabilities
-from calibration.judge_calibration.post_stratification import Strata
+from calibration.judge_calibration.post_stratification import Strata, class_probabilities
 
 TWO = Strata(groups=(0, 1), merged=())
 

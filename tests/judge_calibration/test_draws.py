@@ -3,8 +3,12 @@
 import numpy as np
 import pytest
 
-from calibration.judge_calibration.bayesian import bayesian, draw_posterior
-from calibration.judge_calibration.confusion_inversion import bootstrap_inversion, invert
+from calibration.judge_calibration.confusion_inversion import (
+    bayesian,
+    bootstrap_inversion,
+    draw_posterior,
+    invert,
+)
 from calibration.judge_calibration.post_stratification import (
     Strata,
     bootstrap_post_stratified,

@@ -1,8 +1,11 @@
 import numpy as np
 import pytest
 
-from calibration.judge_calibration.label_worth import effective_gain
-from calibration.judge_calibration.post_stratification import Strata, post_stratified
+from calibration.judge_calibration.post_stratification import (
+    Strata,
+    effective_gain,
+    post_stratified,
+)
 from calibration.statistics.means import human_only
 
 TWO = Strata(groups=(0, 1), merged=())

@@ -9,12 +9,11 @@ from itertools import product
 import numpy as np
 import pytest
 
-from calibration.judge_calibration.confusion_inversion import Inversion, invert
+from calibration.judge_calibration.confusion_inversion import Inversion, inversion_refusals, invert
 from calibration.judge_calibration.post_stratification import (
     post_stratified,
     post_stratified_shares,
 )
-from calibration.judge_calibration.refusals import inversion_refusals
 from calibration.judge_calibration.samples import ProductionSums
 from tests.simulation.judged import (
     CREDIT,

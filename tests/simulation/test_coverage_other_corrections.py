@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from calibration.judge_calibration.bayesian import bayesian
 from calibration.judge_calibration.calibrate import calibrate, calibrate_tables, transport_gap
-from calibration.judge_calibration.confusion_inversion import bootstrap_inversion, lee
+from calibration.judge_calibration.confusion_inversion import bayesian, bootstrap_inversion, lee
 from calibration.judge_calibration.post_stratification import (
     bootstrap_post_stratified,
     post_stratified,

@@ -17,8 +17,8 @@ from calibration.judge_calibration.label_planning import (
     error_rate,
     stratum_sds,
 )
-from calibration.judge_calibration.label_worth import effective_gain
 from calibration.judge_calibration.post_stratification import (
+    effective_gain,
     post_stratified,
     post_stratified_shares,
 )

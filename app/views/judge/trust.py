@@ -8,8 +8,7 @@ from streamlit.delta_generator import DeltaGenerator
 from app.components.charts import figure, interval_chart
 from app.views.judge.data import Found
 from calibration.analyses.judge.calibration import JudgeCalibration
-from calibration.judge_calibration.refusals import Notice
-from calibration.judge_calibration.samples import HEADLINE
+from calibration.judge_calibration.samples import HEADLINE, Notice
 from calibration.reporting.sections import judge
 from calibration.reporting.sections import judge as words
 from calibration.statistics.estimate import OK, Estimate

@@ -29,7 +29,6 @@ from calibration.judge_calibration.calibrate import (
     calibrate,
     calibrate_tables,
 )
-from calibration.judge_calibration.refusals import Notice
 from calibration.judge_calibration.samples import (
     ESTIMATORS,
     HEADLINE,
@@ -37,6 +36,7 @@ from calibration.judge_calibration.samples import (
     Design,
     JudgeQuality,
     LabelledSample,
+    Notice,
 )
 from calibration.records import SetAside
 from calibration.statistics.estimate import Estimate, not_estimable

@@ -14,7 +14,7 @@ from calibration.analyses.judge.calibration import (
     calibrate_judge,
 )
 from calibration.errors import CalibrationError
-from calibration.judge_calibration.class_probabilities import (
+from calibration.judge_calibration.post_stratification import (
     ClassProbabilities,
     class_probabilities,
 )

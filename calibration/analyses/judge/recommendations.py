@@ -17,8 +17,7 @@ from calibration.analyses.judge.traces import (
 from calibration.analyses.sampling.escalation import FEWEST_JUDGES, Signal
 from calibration.analyses.sampling.planning import Plan
 from calibration.judge_calibration.label_planning import FEWEST_LABELS
-from calibration.judge_calibration.refusals import CLASS_LABELS_MIN, Notice
-from calibration.judge_calibration.samples import HEADLINE
+from calibration.judge_calibration.samples import CLASS_LABELS_MIN, HEADLINE, Notice
 from calibration.taxonomy import Taxonomy
 
 # Half-widths that people ask for; the next one is at most this part of what there is.

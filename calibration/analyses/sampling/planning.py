@@ -27,8 +27,7 @@ from calibration.judge_calibration.label_planning import (
     traces_needed,
     worst_spread,
 )
-from calibration.judge_calibration.label_worth import Gain, effective_gain
-from calibration.judge_calibration.post_stratification import post_stratified
+from calibration.judge_calibration.post_stratification import Gain, effective_gain, post_stratified
 from calibration.records import OUTCOMES
 from calibration.statistics.estimate import Estimate
 from calibration.store import Store

@@ -21,8 +21,8 @@ from calibration.analyses.judge.calibration import (
 from calibration.analyses.success_rate.assembly import provisional
 from calibration.analyses.success_rate.report import ReportOptions, other_tables
 from calibration.errors import CalibrationError
-from calibration.judge_calibration.refusals import CLASS_LABELS_MIN
 from calibration.judge_calibration.samples import (
+    CLASS_LABELS_MIN,
     HEADLINE,
     Design,
     LabelledSample,

@@ -13,8 +13,7 @@ from calibration.analyses.judge.report import DIAGNOSTICS, DRIFT, GROUPS, JudgeR
 from calibration.judge_calibration.bias import NodeQuality, OrdinalAgreement, Retest
 from calibration.judge_calibration.calibrate import Calibration
 from calibration.judge_calibration.groups import RatesTest
-from calibration.judge_calibration.refusals import Notice
-from calibration.judge_calibration.samples import HEADLINE
+from calibration.judge_calibration.samples import HEADLINE, Notice
 from calibration.records import Evidence
 from calibration.reporting import to_json
 from calibration.reporting.render_text import (
