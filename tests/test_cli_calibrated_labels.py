@@ -8,8 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import Result
 
-from calibration.analyses.judge.calibration import analyse_judge
-from calibration.analyses.judge.class_probabilities import COLUMNS, calibrated_labels
+from calibration.analyses.judge.calibration import COLUMNS, analyse_judge, calibrated_labels
 from calibration.records import OUTCOMES, Workflow
 from tests.analyses.worlds import World, ids, make_world
 from tests.cli_runs import Run

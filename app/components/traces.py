@@ -9,8 +9,8 @@ from app.components.tables import NOTHING, Picks, cell_of
 from app.desk.data import bounded_text
 from app.desk.plain import trace_as_text
 from calibration.analyses.agreement.traces import TraceSet
-from calibration.analyses.evidence.consensus import labelled_trace
 from calibration.analyses.evidence.data import ReviewerLabel
+from calibration.analyses.evidence.from_store import labelled_trace
 from calibration.errors import CalibrationError
 from calibration.store import Store
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import click
 
 from calibration.analyses.evidence.data import BY
-from calibration.analyses.evidence.from_files import Ceilings, load_tables
-from calibration.analyses.evidence.from_tables import read_tables
+from calibration.analyses.evidence.from_files import Ceilings, load_tables, read_tables
 from calibration.analyses.judge.calibration import CalibrationOptions
 from calibration.analyses.judge.report import report_on, report_on_store
 from calibration.cli.stores import open_to_read

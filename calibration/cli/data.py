@@ -9,7 +9,7 @@ import click
 
 from calibration.analyses import imports
 from calibration.analyses.evidence.from_store import choose_batch
-from calibration.analyses.judge.class_probabilities import calibrated_labels
+from calibration.analyses.judge.calibration import calibrated_labels
 from calibration.cli.stores import open_to_read, open_to_write
 from calibration.cli.terminal import (
     EXISTING,

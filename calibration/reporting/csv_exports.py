@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 from calibration.analyses.agreement.analysis import AgreementAnalysis
 from calibration.analyses.agreement.traces import TraceSet, rated_traces
 from calibration.analyses.evidence.data import ReviewedTrace, ReviewerLabel
-from calibration.analyses.judge.class_probabilities import CalibratedLabels
-from calibration.analyses.judge.traces import JudgedTraces
+from calibration.analyses.judge.calibration import CalibratedLabels
+from calibration.analyses.judge.diagnostics import JudgedTraces
 from calibration.errors import InputError
 from calibration.records import Evidence
 from calibration.reporting import to_json

@@ -9,10 +9,10 @@ from click.testing import CliRunner
 
 from calibration.analyses.agreement.recommendations import Recommendation
 from calibration.analyses.judge.calibration import JudgeCalibration, analyse_judge
-from calibration.analyses.judge.diagnostics import JudgeDiagnostics, diagnose_judge
-from calibration.analyses.judge.recommendations import half_width_wanted, judge_steps
-from calibration.analyses.judge.traces import (
+from calibration.analyses.judge.diagnostics import (
+    JudgeDiagnostics,
     JudgedTraces,
+    diagnose_judge,
     differing,
     in_cell,
     in_group,
@@ -22,6 +22,7 @@ from calibration.analyses.judge.traces import (
     with_verdict,
     wrongly,
 )
+from calibration.analyses.judge.recommendations import half_width_wanted, judge_steps
 from calibration.analyses.sampling.draw import SELECTION
 from calibration.analyses.sampling.planning import plan_batch
 from calibration.cli import main

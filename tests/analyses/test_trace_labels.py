@@ -1,6 +1,6 @@
 import pytest
 
-from calibration.analyses.evidence.consensus import labelled_trace
+from calibration.analyses.evidence.from_store import labelled_trace
 from calibration.analyses.sampling.draw import draw_batch
 from calibration.errors import InputError
 from calibration.records import Evidence, LabelDraft, Workflow

@@ -11,7 +11,7 @@ from app.views.judge import data
 from app.views.judge.data import Found
 from calibration.analyses.agreement.traces import TraceSet
 from calibration.analyses.demo import JUDGE
-from calibration.analyses.judge import traces
+from calibration.analyses.judge import diagnostics as traces
 from calibration.records import LabelDraft, Verdict
 from calibration.store import Store
 from tests.analyses.worlds import World, ids

@@ -12,7 +12,7 @@ from app import session
 from app.views.judge import listing, steps
 from app.views.judge.data import Found
 from calibration.analyses.demo import JUDGE
-from calibration.analyses.judge import traces
+from calibration.analyses.judge import diagnostics as traces
 from calibration.analyses.sampling.draw import SELECTION
 from calibration.records import Verdict
 from calibration.reporting import csv_exports

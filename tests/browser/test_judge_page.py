@@ -8,8 +8,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from calibration.analyses.judge.diagnostics import diagnose_judge
-from calibration.analyses.judge.traces import JudgedTraces, in_cell, judged_traces
+from calibration.analyses.judge.diagnostics import (
+    JudgedTraces,
+    diagnose_judge,
+    in_cell,
+    judged_traces,
+)
 from calibration.store import Store
 from tests.browser.conftest import Server
 from tests.browser.test_accessibility import settle, violations

@@ -9,7 +9,7 @@ import streamlit as st
 from app import session
 from app.desk.data import bounded_text
 from app.desk.plain import trace_as_text
-from calibration.analyses.evidence.consensus import Settled
+from calibration.analyses.evidence.from_store import Settled
 from calibration.analyses.reviewers.adjudication import AdjudicationWork
 from calibration.errors import CalibrationError
 from calibration.records import CAUSES, Reviewer

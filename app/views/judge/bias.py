@@ -8,9 +8,8 @@ from app.components.tables import JUDGE, Table
 from app.views.judge import data
 from app.views.judge.data import Found
 from calibration.analyses.agreement.traces import TraceSet
-from calibration.analyses.judge.diagnostics import Leniency
+from calibration.analyses.judge.diagnostics import Leniency, changed, in_group
 from calibration.analyses.judge.drift import JudgeDrift
-from calibration.analyses.judge.traces import changed, in_group
 from calibration.errors import CalibrationError
 from calibration.records import SOURCE_JUDGE
 from calibration.reporting.render_text import number, percent

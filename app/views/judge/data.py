@@ -6,11 +6,15 @@ import streamlit as st
 
 from calibration.analyses.agreement.recommendations import Recommendation
 from calibration.analyses.judge.calibration import CHOSEN, JudgeCalibration, analyse_judge
-from calibration.analyses.judge.diagnostics import JudgeDiagnostics, diagnose_judge
+from calibration.analyses.judge.diagnostics import (
+    JudgeDiagnostics,
+    JudgedTraces,
+    diagnose_judge,
+    judged_traces,
+)
 from calibration.analyses.judge.drift import JudgeDrift, compare_judges
 from calibration.analyses.judge.groups import GroupRates, analyse_groups
 from calibration.analyses.judge.recommendations import half_width_wanted, judge_steps
-from calibration.analyses.judge.traces import JudgedTraces, judged_traces
 from calibration.analyses.sampling.planning import Plan, plan_batch
 from calibration.errors import CalibrationError
 from calibration.judge_calibration.samples import Design

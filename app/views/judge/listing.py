@@ -13,7 +13,7 @@ from app.desk.data import bounded_text
 from app.views.judge.data import Found
 from calibration.analyses.agreement.traces import TraceSet
 from calibration.analyses.evidence.data import ReviewedTrace
-from calibration.analyses.judge.traces import differing
+from calibration.analyses.judge.diagnostics import differing
 from calibration.reporting import csv_exports
 from calibration.store import Store
 from calibration.text import one_line

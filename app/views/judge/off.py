@@ -8,7 +8,7 @@ from app.components.tables import JUDGE, Table
 from app.views.judge.data import Found
 from app.views.judge.trust import limits, metric
 from calibration.analyses.agreement.traces import TraceSet
-from calibration.analyses.judge.traces import (
+from calibration.analyses.judge.diagnostics import (
     in_cell,
     missed,
     of_class,

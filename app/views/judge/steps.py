@@ -11,7 +11,7 @@ from app.components.tables import JUDGE
 from app.views.judge import data, draw
 from app.views.judge.data import Found
 from calibration.analyses.agreement.recommendations import Recommendation
-from calibration.analyses.judge.class_probabilities import calibrated_labels
+from calibration.analyses.judge.calibration import calibrated_labels
 from calibration.reporting import to_json
 from calibration.reporting.csv_exports import labels_csv
 from calibration.store import Store

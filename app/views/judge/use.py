@@ -9,8 +9,8 @@ from app.views.judge import data
 from app.views.judge.data import Found
 from calibration.analyses.agreement.traces import TraceSet
 from calibration.analyses.evidence.data import BY
+from calibration.analyses.judge.diagnostics import in_group
 from calibration.analyses.judge.groups import GroupPair, GroupRates
-from calibration.analyses.judge.traces import in_group
 from calibration.reporting.render_text import notes, percent
 from calibration.reporting.sections.judge import errs_alike
 from calibration.statistics.estimate import Estimate

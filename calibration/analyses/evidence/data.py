@@ -1,7 +1,8 @@
 """Calibration data: all traces with their verdicts, and the labelled ones among them."""
 
+import json
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -9,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from calibration.agreement.ratings import parting_questions
 from calibration.analyses.fingerprint import fingerprint
 from calibration.errors import CalibrationError
 from calibration.judge_calibration.samples import Design, LabelledSample
@@ -21,6 +23,9 @@ UNKNOWN = "unknown"
 BY = ("agent", "workflow", "model", "week")
 
 MISSING = -1
+
+# Shares of the reviewers are sums of 1/m.
+ALL = 1 - 1e-9
 
 # Columns of the traces that every number may depend on, and those that the diagnostics add.
 INPUTS = ("trace_id", "workflow", "task_key")
@@ -528,3 +533,103 @@ def verdict_codes(
     names = (*classes, *beyond)
     code = {name: k for k, name in enumerate(names)}
     return np.asarray(given.map(code), dtype=np.int64), names
+
+
+def reviewed_traces(data: CalibrationData, sample: LabelledSample) -> tuple[ReviewedTrace, ...]:
+    """Return each labelled trace with its labels, its verdict, and what it moves the rate by.
+
+    `sample` are the labelled traces as the calibration weighs them.
+    """
+    return _reviewed(data, sample, range(len(data.labelled)))
+
+
+def differing_traces(data: CalibrationData, sample: LabelledSample) -> tuple[ReviewedTrace, ...]:
+    """Return the labelled traces on which not every human agrees with the verdict."""
+    human, verdicts, k = sample.human, sample.verdicts, len(data.classes)
+    agreed = np.where(verdicts < k, human[np.arange(len(human)), verdicts % k], 0.0)
+    return _reviewed(data, sample, np.flatnonzero(agreed < ALL).tolist())
+
+
+def by_influence(traces: Iterable[ReviewedTrace]) -> tuple[ReviewedTrace, ...]:
+    """Return traces in the order of what they move the rate by, those that agree last."""
+
+    # Rounded: which of several that move the same comes first is not left to rounding errors.
+    def moved(of: ReviewedTrace) -> tuple[bool, float, str]:
+        size = 1.0 if of.moves is None else -round(of.moves, 12)
+        return not of.differs, size if of.differs else 0.0, of.trace_id if of.differs else ""
+
+    return tuple(sorted(traces, key=moved))
+
+
+def _reviewed(
+    data: CalibrationData, sample: LabelledSample, rows: Iterable[int]
+) -> tuple[ReviewedTrace, ...]:
+    given = labels_by_trace(data.labels)
+    labelled, k = data.labelled, len(data.classes)
+    names = labelled["trace_id"].tolist()
+    agents, workflows = group_names(labelled, "agent"), group_names(labelled, "workflow")
+    reasons, quotes = _column(labelled, "reason"), _column(labelled, "evidence")
+    changed = _column(labelled, "changed")
+    parting = parting_questions(data.taxonomy.paths(data.classes)) if data.ours else None
+    weights = np.ones(len(names)) if sample.weights is None else np.asarray(sample.weights)
+    judged = np.bincount(data.verdicts, minlength=len(data.verdict_names))
+    of_labels = np.bincount(sample.verdicts, weights=weights, minlength=judged.size)
+    found = []
+    for row in rows:
+        verdict, shares = int(sample.verdicts[row]), np.asarray(sample.human)[row]
+        differs = verdict >= k or bool(shares[verdict] < ALL)
+        difference = question = None
+        if verdict < k and differs:
+            difference = float(data.credit[verdict] - shares @ data.credit)
+            others = shares.copy()
+            others[verdict] = 0
+            question = None if parting is None else parting[int(others.argmax())][verdict]
+        weight = float(judged[verdict] / judged.sum() * weights[row] / of_labels[verdict])
+        reason = reasons[row]
+        found.append(
+            ReviewedTrace(
+                trace_id=names[row],
+                workflow=str(workflows[row]),
+                agent=str(agents[row]),
+                labels=given.get(names[row], ()),
+                human={n: float(s) for n, s in zip(data.classes, shares, strict=True) if s > 0},
+                adjudicated=bool(data.adjudicated[row]),
+                verdict=data.verdict_names[verdict],
+                reason=reason if isinstance(reason, str) else None,
+                evidence=quotes_in(quotes[row]),
+                question=question,
+                differs=differs,
+                credit_difference=difference,
+                weight=weight,
+                moves=None if difference is None else abs(difference) * weight,
+                changed=changed[row] is True,
+            )
+        )
+    return tuple(found)
+
+
+def _column(frame: pd.DataFrame, name: str) -> list[Any]:
+    return frame[name].tolist() if name in frame else [None] * len(frame)
+
+
+def labels_by_trace(labels: pd.DataFrame) -> dict[str, tuple[ReviewerLabel, ...]]:
+    """Return the labels of each trace."""
+    found: dict[str, list[ReviewerLabel]] = {}
+    columns = ["trace_id", "reviewer_id", "outcome", "rationale", "evidence"]
+    for trace_id, who, outcome, why, quotes in labels[columns].itertuples(index=False):
+        found.setdefault(trace_id, []).append(
+            ReviewerLabel(
+                reviewer=who,
+                outcome=outcome,
+                rationale=why if isinstance(why, str) else None,
+                evidence=quotes_in(quotes),
+            )
+        )
+    return {trace_id: tuple(given) for trace_id, given in found.items()}
+
+
+def quotes_in(value: Any) -> tuple[Evidence, ...]:
+    """Return evidence, from its JSON where it is stored as such."""
+    if isinstance(value, str):
+        return tuple(Evidence(**part) for part in json.loads(value))
+    return value if isinstance(value, tuple) else ()

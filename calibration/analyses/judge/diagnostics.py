@@ -1,6 +1,6 @@
 """Diagnostics of a judge: human ceiling, errors by node, leniency, groups."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,17 +9,20 @@ from numpy.typing import NDArray
 from calibration.agreement.annotators import BesidePanel, outsider_beside_panel
 from calibration.agreement.ratings import answers_at, parting_questions
 from calibration.analyses.agreement.analysis import planned_codes
+from calibration.analyses.agreement.traces import TraceSet
 from calibration.analyses.evidence.data import (
     CONTEXT,
     UNKNOWN,
     CalibrationData,
     Provenance,
     ReviewedTrace,
+    by_influence,
+    differing_traces,
     group_names,
+    reviewed_traces,
 )
 from calibration.analyses.evidence.from_store import load_judged, with_context
 from calibration.analyses.judge.calibration import CalibrationOptions
-from calibration.analyses.judge.traces import by_influence, differing_traces
 from calibration.judge_calibration.bias import (
     HC3,
     NodeQuality,
@@ -32,7 +35,7 @@ from calibration.judge_calibration.bias import (
     slope_within_class,
 )
 from calibration.judge_calibration.samples import Confusion, Design, LabelledSample, confusion
-from calibration.records import Outcome
+from calibration.records import NO_VERDICT, Outcome
 from calibration.statistics.contingency import holm
 from calibration.statistics.estimate import not_estimable
 from calibration.statistics.means import MeanAgainstZero, mean_against_zero
@@ -444,3 +447,106 @@ def _own_family(
         return MeanAgainstZero(estimate=refused, p_value=None)
     own = np.array([float(word in name.casefold()) for name in models.tolist()])
     return _slope(data, sample, np.where(models == UNKNOWN, np.nan, own), options.confidence_level)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedTraces:
+    """Labelled traces, in the order to look at them, and the traces without a verdict.
+
+    Parameters
+    ----------
+    labelled : tuple of ReviewedTrace
+        Disagreements first, what moves the corrected rate most before; then the others.
+    without_verdict : tuple of str
+        Traces of production that have no valid verdict, the labelled ones first.
+    """
+
+    labelled: tuple[ReviewedTrace, ...]
+    without_verdict: tuple[str, ...]
+
+
+def judged_traces(
+    store: Store, batch_id: str, judge_id: str, *, design: Design = "production"
+) -> JudgedTraces:
+    """Read the labelled traces of a batch with the verdicts of a judge."""
+    data = with_context(store, load_judged(store, batch_id, judge_id, sample=False))
+    none = np.flatnonzero(data.verdicts >= len(data.classes))
+    ids = data.traces["trace_id"].to_numpy(dtype=str)[none].tolist()
+    known = set(data.labelled["trace_id"])
+    return JudgedTraces(
+        labelled=by_influence(reviewed_traces(data, data.sample(design))),
+        without_verdict=tuple(sorted(ids, key=lambda trace_id: trace_id not in known)),
+    )
+
+
+def differing(traces: JudgedTraces) -> TraceSet:
+    """Return the traces on which a human and the judge differ."""
+    return _those(traces, "on which a human and the judge differ", lambda t: t.differs)
+
+
+def in_cell(traces: JudgedTraces, human: str, verdict: str) -> TraceSet:
+    """Return the traces that a human gave one class and the judge this verdict."""
+    what = f"that a human calls {human} and the judge {verdict}"
+    return _those(traces, what, lambda t: human in t.human and t.verdict == verdict)
+
+
+def of_class(traces: JudgedTraces, human: str) -> TraceSet:
+    """Return the traces to which a human gave a class."""
+    return _those(traces, f"that a human calls {human}", lambda t: human in t.human)
+
+
+def missed(traces: JudgedTraces, human: str) -> TraceSet:
+    """Return the traces to which a human gave a class and the judge another verdict."""
+    what = f"that a human calls {human} and the judge does not"
+    return _those(traces, what, lambda t: human in t.human and t.verdict != human)
+
+
+def with_verdict(traces: JudgedTraces, verdict: str) -> TraceSet:
+    """Return the labelled traces to which the judge gave a verdict."""
+    return _those(traces, f"that the judge calls {verdict}", lambda t: t.verdict == verdict)
+
+
+def wrongly(traces: JudgedTraces, verdict: str) -> TraceSet:
+    """Return the traces to which the judge gave a verdict that a human does not share."""
+    what = f"that the judge calls {verdict} and a human does not"
+    return _those(traces, what, lambda t: t.verdict == verdict and t.differs)
+
+
+def parting_at(traces: JudgedTraces, question: str) -> TraceSet:
+    """Return the traces on which judge and humans part at a question."""
+    what = f"on which the judge's way parts from the humans' at {question}"
+    return _those(traces, what, lambda t: t.differs and t.question == question)
+
+
+def in_group(traces: JudgedTraces, by: str, name: str) -> TraceSet:
+    """Return the traces of an agent or a workflow on which a human and the judge differ."""
+    what = f"of {by} {name:.60} on which a human and the judge differ"
+    return _those(traces, what, lambda t: t.differs and name == _group(t, by))
+
+
+def open_ones(traces: JudgedTraces) -> TraceSet:
+    """Return the traces on which reviewers differ and that nobody has settled."""
+    return _those(
+        traces, "on which reviewers differ and nobody has settled it", lambda t: t.is_open
+    )
+
+
+def changed(traces: JudgedTraces) -> TraceSet:
+    """Return the labelled traces on which the judge, asked again, changed its verdict."""
+    return _those(
+        traces, "whose verdict changed when the judge was asked again", lambda t: t.changed
+    )
+
+
+def without_verdict(traces: JudgedTraces) -> TraceSet:
+    """Return the traces of production that have no valid verdict, the labelled ones first."""
+    what = f"of production without a verdict ({NO_VERDICT})"
+    return TraceSet(what=what, trace_ids=traces.without_verdict)
+
+
+def _group(trace: ReviewedTrace, by: str) -> str:
+    return trace.agent if by == "agent" else trace.workflow
+
+
+def _those(traces: JudgedTraces, what: str, belongs: Callable[[ReviewedTrace], bool]) -> TraceSet:
+    return TraceSet(what=what, trace_ids=tuple(t.trace_id for t in traces.labelled if belongs(t)))

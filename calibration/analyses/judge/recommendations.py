@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from calibration.analyses.agreement.recommendations import Recommendation
 from calibration.analyses.agreement.traces import TraceSet
 from calibration.analyses.judge.calibration import CHOSEN, JudgeCalibration
-from calibration.analyses.judge.diagnostics import JudgeDiagnostics
-from calibration.analyses.judge.traces import (
+from calibration.analyses.judge.diagnostics import (
+    JudgeDiagnostics,
     JudgedTraces,
     of_class,
     open_ones,

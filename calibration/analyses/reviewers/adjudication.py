@@ -14,9 +14,8 @@ from calibration.agreement.dawid_skene import dawid_skene
 from calibration.agreement.inference import costly_items
 from calibration.agreement.ratings import count_patterns
 from calibration.analyses.agreement.analysis import planned_codes
-from calibration.analyses.evidence.consensus import Settled, settled_traces
 from calibration.analyses.evidence.data import CalibrationData
-from calibration.analyses.evidence.from_store import load_batch
+from calibration.analyses.evidence.from_store import Settled, load_batch, settled_traces
 from calibration.analyses.sampling.draw import is_sample
 from calibration.records import OUTCOMES
 from calibration.statistics.estimate import Estimate

@@ -16,8 +16,7 @@ from calibration.analyses.evidence.from_store import (
     refuse_mixture,
     with_verdicts,
 )
-from calibration.analyses.judge.calibration import analyse_judge
-from calibration.analyses.judge.class_probabilities import calibrated_labels
+from calibration.analyses.judge.calibration import analyse_judge, calibrated_labels
 from calibration.analyses.sampling.draw import design_of, drawn_from
 from calibration.analyses.sampling.planning import earlier_batch
 from calibration.analyses.sampling.stratified import store_stratified, verdict_codes
