@@ -161,7 +161,7 @@ def test_the_worked_example_of_the_docs(calibrate: Run, full_draws: None) -> Non
     shown = calibrate("--counts", counted(block)).stdout
     given = docs.split("`asr calibrate --counts tables.json` gives ")[1].split(", where")[0]
     assert f"for the rate: yes, corrected it is {given}" in shown
-    raw = docs.split("where the judge as it is says ")[1].split(".\n")[0]
+    raw = docs.split("where the uncorrected rate is ")[1].split(".\n")[0]
     assert f"taken as it is the judge says {raw}" in shown
     labels = docs.split("```csv\n")[1].split("```")[0]
     human = write_csv("labels.csv", *labels.splitlines())
