@@ -44,7 +44,7 @@ from calibration.runs.sources import Frame
 from calibration.statistics.estimate import Estimate
 from calibration.store import Store
 from calibration.success_rate.pass_at_k import count_trials, pass_over_tasks
-from calibration.success_rate.scoring import scores
+from calibration.success_rate.runs import scores
 from calibration.taxonomy import Taxonomy, default_taxonomy
 from calibration.trace_formats import Parsed
 from calibration.trace_formats import read_traces as parsed_traces

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from calibration.analyses.sampling.escalation import audit, escalate
-from calibration.analyses.success_rate.corrected import rates_of_store
+from calibration.analyses.success_rate.from_store import rates_of_store
 from calibration.analyses.success_rate.report import ReportOptions
 from calibration.errors import CalibrationError, InputError
 from calibration.records import Verdict

@@ -19,7 +19,7 @@ from calibration.analyses.success_rate.report import ProductionReport, ReportOpt
 from calibration.errors import CalibrationError, InputError
 from calibration.records import OUTCOMES, LabelDraft, Trace, Verdict
 from calibration.store import Store, import_token
-from calibration.success_rate.scoring import scores
+from calibration.success_rate.runs import scores
 from calibration.taxonomy import Taxonomy
 from reference_dataset.loader import load_reference
 

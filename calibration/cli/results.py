@@ -5,12 +5,13 @@ What they need is imported where it is needed: stores and engines take a second 
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from calibration.analyses.success_rate.report import PREVIOUS
+from calibration.analyses.success_rate.report import PREVIOUS, saved_report, verify_report
 from calibration.cli.production_options import (
     FILE,
     keep_inputs,
@@ -145,15 +146,15 @@ def report(
         for name, given in (*((n, asked[n]) for n in OF_FILES), ("taxonomy", fork)):
             if given:
                 raise InputError(f"--{name.replace('_', '-')} is for files and tables; name one")
-        from calibration.analyses.success_rate.from_store import report_with_work
-        from calibration.analyses.success_rate.review_queue import write_work
+        from calibration.analyses.success_rate.assembly import write_work
+        from calibration.analyses.success_rate.from_store import labelled_csv, report_with_work
         from calibration.cli.stores import open_to_read
 
         with open_to_read(path) as store:
             found = report_with_work(store, options)
         result = found.report
         if folder is not None:
-            _wrote(write_work(found.loaded, folder))
+            _wrote(write_work(folder, partial(labelled_csv, found.loaded)))
     _show(result, _report_data, success_rate.document, as_data, as_markdown, page)
     if not result.asr.ok:
         raise CalibrationError("no rate can be given; the status says what would help")
@@ -233,25 +234,32 @@ def verify(report: str, folder: Path, path: Path, memory: str | None, as_data: b
     asr verify 1098f1357550 --in reports
     asr verify report.json --store asr.duckdb
     """
-    from calibration.analyses.success_rate.verify import find_report, needs_store, verify_report
-
-    file = find_report(report, folder)
-    of_store = needs_store(file)
-    limit = memory_from(memory, files=not of_store)
-    if of_store:
+    saved = saved_report(report, folder)
+    limit = memory_from(memory, files=not saved.of_store)
+    if saved.of_store:
+        from calibration.analyses.success_rate.from_store import report_on_store
         from calibration.cli.stores import open_to_read
 
         with open_to_read(path) as store:
-            found, now = verify_report(file, store)
+            now = report_on_store(store, saved.options)
     else:
-        found, now = verify_report(file, memory=limit)
+        from calibration.analyses.success_rate.from_runs import report_on_files
+        from calibration.runs.sources import place_of_settings
+
+        now = report_on_files(
+            place_of_settings(saved.settings, limit),
+            options=saved.options,
+            taxonomy=taxonomy_from(saved.taxonomy),
+            taxonomy_path=saved.taxonomy,
+        )
+    found = verify_report(saved, now)
     if as_data:
         print_json(
             {
                 "report": str(found.path),
                 "same": found.same,
-                "fingerprint": found.said,
-                "recomputed": found.found,
+                "fingerprint": found.saved,
+                "recomputed": found.recomputed,
                 "differences": list(found.differences),
                 "asr": _report_data(now)["asr"],
             }
@@ -260,8 +268,8 @@ def verify(report: str, folder: Path, path: Path, memory: str | None, as_data: b
         print_lines(
             [
                 f"{'the same' if found.same else 'NOT the same'}: {found.path}",
-                f"  then {found.said}",
-                f"  now  {found.found}",
+                f"  then {found.saved}",
+                f"  now  {found.recomputed}",
                 *(f"  {difference}" for difference in found.differences),
             ]
         )

@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from calibration.runs.queries import Query, Relation, StoredTable, macros, query, quoted, translated
+from calibration.weeks import weeks_of
 
 # What is no parameter.
 _PERCENT = re.compile(r"%(?!\(\w+\)s)")
@@ -253,7 +254,7 @@ class Spark(_Server):
 
 
 def week_labels(weeks: NDArray[np.int64]) -> list[str]:
-    """Return ISO weeks ``YYYY-Www`` from what `week_of` returned.
+    """Return the ISO weeks of numbers of weeks since the one of 1970-01-05.
 
     Examples
     --------
@@ -261,12 +262,11 @@ def week_labels(weeks: NDArray[np.int64]) -> list[str]:
     ['1970-W02', '2026-W52']
     """
     origin = np.datetime64("1970-01-05", "s")
-    iso = pd.DatetimeIndex(origin + weeks * np.timedelta64(7, "D")).isocalendar()
-    return [f"{y:04d}-W{w:02d}" for y, w in zip(iso["year"], iso["week"], strict=True)]
+    return weeks_of(pd.Series(origin + weeks * np.timedelta64(7, "D"))).tolist()
 
 
 def week_names(weeks: "pd.Series[Any]") -> "pd.Series[Any]":
-    """Return ISO weeks as categories from a column of `week_of`.
+    """Return ISO weeks as categories from a column of numbers, as `week_labels`.
 
     Examples
     --------

@@ -35,6 +35,7 @@ from calibration.store.labels import insert_labels
 from calibration.store.leases import Leases, claim, due_leases
 from calibration.store.permissions import LEAD, StorePart, open_to
 from calibration.store.progress import BatchPlan, OwnProgress, StoreProgress
+from calibration.weeks import weeks_of
 
 # Nobody is put a trace in that they know, or that will come to them by itself.
 _OPEN_TO = """
@@ -367,12 +368,12 @@ class QualityCheckStore(StorePart):
         (nobody showed the reviewer meanwhile what others said), flag (reason or an empty text;
         missing: not flagged), simulated, at, week (ISO, for instance 2026-W07).
         """
-        return self._frame(
+        found = self._frame(
             "SELECT i.reviewer_id, i.trace_id, t.workflow, i.batch_id, i.kind, i.slot, "
             "i.outcome AS against, l.outcome AS given, NOT EXISTS (SELECT 1 FROM exposure e "
             "WHERE e.reviewer_id = i.reviewer_id AND e.trace_id = i.trace_id AND e.seq < l.seq) "
             "AS blind, CASE WHEN f.seq IS NOT NULL THEN coalesce(f.reason, '') END AS flag, "
-            "l.simulated, l.created_at AS at, strftime(l.created_at, '%G-W%V') AS week "
+            "l.simulated, l.created_at AS at "
             "FROM inserted i JOIN trace t USING (trace_id) JOIN label_current l "
             "ON l.batch_id = i.batch_id || ? AND l.reviewer_id = i.reviewer_id "
             "AND l.trace_id = i.trace_id AND l.taxonomy_version = i.taxonomy_version "
@@ -381,6 +382,7 @@ class QualityCheckStore(StorePart):
             "WHERE i.taxonomy_version = ? ORDER BY l.seq",
             [SUFFIX, self._rules().version],
         )
+        return found.assign(week=weeks_of(found["at"]))
 
     @open_to(LEAD)
     def insert_pools(self, batch_id: str) -> pd.DataFrame:

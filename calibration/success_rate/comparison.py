@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
-from typing import Literal
+from typing import Literal, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,8 +32,8 @@ from calibration.success_rate.resampling import (
     SHARES,
     TASKS,
     UNDEFINED_DRAWS,
-    Interval,
     Resampled,
+    Resampling,
     Units,
     grouped_at_random,
     linearised_variance,
@@ -81,28 +81,13 @@ def side_by_side(
     *,
     paired: bool,
     rng: np.random.Generator,
-    most: int = MOST_UNITS,
 ) -> JointUnits:
     """Put two sets of runs into one set of units.
 
-    Parameters
-    ----------
-    before, after : RunCounts
-        The two sides.
-    paired : bool
-        Whether tasks with one name are one task; else the sides are independent.
-    rng : numpy.random.Generator
-        Source of random groups where tasks are many.
-    most : int, default 20000
-        Units to draw from, on each side.
-
-    Raises
-    ------
-    ValueError
-        If `paired` without tasks, or if tasks of one name stand for different numbers of tasks.
+    Where `paired`, tasks with one name are one task; else the sides are independent.
     """
     if not paired:
-        one, other = (units_of(side, rng=rng, most=most) for side in (before, after))
+        one, other = (units_of(side, rng=rng) for side in (before, after))
         rows = np.arange(one.multiplicity.size), np.arange(other.multiplicity.size)
         return JointUnits(units=_joined(one, other, rows[0], rows[1] + rows[0].size), n_pairs=0)
     (one, ids), (other, other_ids) = task_units(before), task_units(after)
@@ -112,7 +97,7 @@ def side_by_side(
         raise ValueError("tasks of one name must stand for equally many tasks on both sides")
     joined = _joined(one, other, *place)
     return JointUnits(
-        units=grouped_at_random(joined, rng, most_tasks(most)),
+        units=grouped_at_random(joined, rng, most_tasks(MOST_UNITS)),
         n_pairs=int(one.multiplicity[both[1]].sum()),
     )
 
@@ -155,12 +140,12 @@ def _joined(one: Units, other: Units, place: IntArray, other_place: IntArray) ->
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """What a rate gained, after minus before.
+    """A difference of rates, after minus before.
 
     Parameters
     ----------
     estimate : Estimate
-        The difference as a fraction, in [-1, 1]; the reports print percentage points.
+        As a fraction, in [-1, 1]; the reports print percentage points.
     p_value : float or None
         Two-sided, for a difference of `null`: the level at which the interval would just reach it.
     one_sided : tuple of float or None
@@ -168,10 +153,6 @@ class Difference:
         `estimate.confidence_level`.
     minimum_detectable : float or None
         The smallest true difference that samples like these show with `power`.
-    power : float
-        Usually .8.
-    null : float
-        The difference that is tested; 0: none.
     """
 
     estimate: Estimate
@@ -198,26 +179,13 @@ class _Limits:
     minimum_detectable: float
 
 
-def difference_of(
-    found: Resampled, top: str, bottom: str = "runs", *, power: float = POWER, null: float = 0.0
-) -> Difference:
-    """Estimate what a ratio gained from one side to the other.
+def difference_of(found: Resampled, top: str, *, null: float = 0.0) -> Difference:
+    """Estimate the difference of a ratio between the sides of `side_by_side`.
 
     The bootstrap when both sides have 20 units or more; with 5 to 19 on a side, t with
     Satterthwaite's degrees of freedom; none below. Where one side shows no variation its exact
     bound is combined with the other's interval, by the square-and-add rule. Where all tasks are on
     both sides and all changed alike, the exact bound on the share of tasks that may differ.
-
-    Parameters
-    ----------
-    found : Resampled
-        Resamples of units from `side_by_side`.
-    top, bottom : str
-        The features of the ratio.
-    power : float, default 0.80
-        Power of the minimum detectable difference, in (0, 1).
-    null : float, default 0
-        Difference that the p-value is for.
 
     References
     ----------
@@ -225,46 +193,44 @@ def difference_of(
     Satterthwaite (1946), Biometrics Bulletin 2. https://doi.org/10.2307/3002019
     """
     units = found.units
-    one, other = (found.ratio(side + top, side + bottom) for side in (BEFORE, AFTER))
-    fewest = min(int(units.entering[units.column(s + bottom)]) for s in (BEFORE, AFTER))
+    one, other = (found.ratio(side + top, side + "runs") for side in (BEFORE, AFTER))
+    fewest = min(int(units.entering[units.column(s + "runs")]) for s in (BEFORE, AFTER))
     if one.value is None or other.value is None:
         why = "no run enters this rate on one side: add runs"
         nothing = not_estimable(why, method="difference", confidence_level=found.confidence_level)
         return Difference(
-            estimate=nothing, p_value=None, one_sided=None, minimum_detectable=None, power=power,
-            null=null,
-        )  # fmt: skip
+            estimate=nothing, p_value=None, one_sided=None, minimum_detectable=None, null=null
+        )
     value = other.value - one.value
-    influence = found.influence(AFTER + top, AFTER + bottom) - found.influence(
-        BEFORE + top, BEFORE + bottom
+    influence = found.influence(AFTER + top, AFTER + "runs") - found.influence(
+        BEFORE + top, BEFORE + "runs"
     )
     se, status = sqrt(linearised_variance(influence, units)), OK
     method, limits = f"difference, {found.method(fewest)}", None
-    draws = _gains(found, top, bottom)
+    draws = _gains(found, top)
     if fewest < MINIMUM_UNITS:
         status = (
             f"not_estimable: no interval from {fewest} {units.noun} on a side, "
             f"at least {MINIMUM_UNITS} are needed"
         )
-    elif se**2 < NO_VARIANCE and _all_paired(units, bottom):
+    elif se**2 < NO_VARIANCE and _all_paired(units):
         method, status = f"difference, exact bound over {fewest:,} {units.noun}", NO_VARIATION
-        limits = _alike(value, fewest, found.confidence_level, power, null)
+        limits = _alike(value, fewest, found.confidence_level, null)
     elif NO_VARIATION in (one.status, other.status):
         method, status = "difference, exact bound where all runs score the same", NO_VARIATION
-        limits = _added(one, other, value, found.confidence_level, power, null)
+        limits = _added(one, other, value, found.confidence_level, null)
     elif fewest < BOOTSTRAP_UNITS or draws is None:
         limits = _by_t(
             value,
             se,
             satterthwaite(*stratum_variances(influence, units)),
             found.confidence_level,
-            power,
             null,
         )
     elif np.isnan(draws).any():
         status = UNDEFINED_DRAWS
     else:
-        limits = _by_draws(found, draws, value, influence, se, power, null)
+        limits = _by_draws(found, draws, value, influence, se, null)
     return Difference(
         estimate=Estimate(
             value=value,
@@ -278,24 +244,23 @@ def difference_of(
         p_value=None if limits is None else limits.p_value,
         one_sided=None if limits is None else limits.one_sided,
         minimum_detectable=None if limits is None else limits.minimum_detectable,
-        power=power,
         null=null,
     )
 
 
-def _all_paired(units: Units, bottom: str) -> bool:
+def _all_paired(units: Units) -> bool:
     """Return whether every unit that enters is on both sides."""
-    here, there = (units.sums[:, units.column(side + bottom)] > 0 for side in (BEFORE, AFTER))
+    here, there = (units.sums[:, units.column(side + "runs")] > 0 for side in (BEFORE, AFTER))
     return bool((here == there).all())
 
 
-def _gains(found: Resampled, top: str, bottom: str) -> FloatArray | None:
-    after = found.ratio_draws(AFTER + top, AFTER + bottom)
-    before = found.ratio_draws(BEFORE + top, BEFORE + bottom)
+def _gains(found: Resampled, top: str) -> FloatArray | None:
+    after = found.ratio_draws(AFTER + top, AFTER + "runs")
+    before = found.ratio_draws(BEFORE + top, BEFORE + "runs")
     return None if after is None or before is None else after - before
 
 
-def _alike(value: float, n: int, level: float, power: float, null: float) -> _Limits:
+def _alike(value: float, n: int, level: float, null: float) -> _Limits:
     """Bound the share of units that may differ from the others, by anything in [-1, 1]."""
     # Of a one-sided limit the other tail is as large.
     interval, one_sided = (
@@ -306,7 +271,7 @@ def _alike(value: float, n: int, level: float, power: float, null: float) -> _Li
     if null != value:
         needed = (null - value) / ((1 if null > value else -1) - value)
         p_value = min(1.0, 2 * float((1 - needed) ** n))
-    seen = 1 - (1 - power) ** (1 / n)
+    seen = 1 - (1 - POWER) ** (1 / n)
     return _Limits(
         interval=interval,
         one_sided=one_sided,
@@ -315,9 +280,7 @@ def _alike(value: float, n: int, level: float, power: float, null: float) -> _Li
     )
 
 
-def _by_t(
-    value: float, se: float, freedom: float, level: float, power: float, null: float
-) -> _Limits:
+def _by_t(value: float, se: float, freedom: float, level: float, null: float) -> _Limits:
     reach = two_sided_t(level, freedom) * se
     interval, one_sided = (
         t_interval(value, se, df=freedom, confidence_level=of, lowest=-1.0, highest=1.0)
@@ -327,7 +290,7 @@ def _by_t(
         interval=interval,
         one_sided=one_sided,
         p_value=2 * t_chance(-abs(value - null) / se, freedom) if se > 0 else float(value == null),
-        minimum_detectable=reach + t_quantile(power, freedom) * se,
+        minimum_detectable=reach + t_quantile(POWER, freedom) * se,
     )
 
 
@@ -337,12 +300,11 @@ def _by_draws(
     value: float,
     influence: FloatArray,
     se: float,
-    power: float,
     null: float,
 ) -> _Limits:
     level = found.confidence_level
     short = found.shortness(influence)
-    ends = (1 + level) / 2, power
+    ends = (1 + level) / 2, POWER
     if short is None:
         z = sum(map(normal_quantile, ends))
     else:
@@ -356,7 +318,7 @@ def _by_draws(
 
 
 def _added(
-    one: Estimate, other: Estimate, value: float, level: float, power: float, null: float
+    one: Estimate, other: Estimate, value: float, level: float, null: float
 ) -> _Limits | None:
     reach = added_reach(other, one)
     if reach is None:
@@ -371,29 +333,16 @@ def _added(
             min(1.0, value + up * one_sided / z),
         ),
         p_value=2 * normal_chance(-z * abs(value - null) / toward) if toward > 0 else 1.0,
-        minimum_detectable=(1 + normal_quantile(power) / z) * max(down, up),
+        minimum_detectable=(1 + normal_quantile(POWER) / z) * max(down, up),
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassChange:
-    """One class share on both sides.
+    """One class share on both sides, and its cluster-robust two-proportion test.
 
-    Parameters
-    ----------
-    outcome : str
-        The class.
-    before, after : float
-        Its share on each side.
-    change : Difference
-        After minus before.
-    p_value : float or None
-        Cluster-robust two-proportion test.
-    adjusted_p_value : float or None
-        The same after Benjamini-Hochberg over the classes.
-    flagged : bool
-        Whether the share moved by more than 2 percentage points and the adjusted p-value is .05 or
-        less.
+    `adjusted_p_value` is after Benjamini-Hochberg over the classes; `flagged` says that the share
+    moved by more than 2 percentage points and the adjusted p-value is .05 or less.
     """
 
     outcome: str
@@ -405,27 +354,12 @@ class ClassChange:
     flagged: bool
 
 
-def class_changes(
-    found: Resampled, *, moved: float = MOVED, level: float = LEVEL
-) -> tuple[ClassChange, ...]:
-    """Compare the share of every class and flag those that moved.
+def class_changes(found: Resampled) -> tuple[ClassChange, ...]:
+    """Compare the share of every class on both sides, and flag those that moved.
 
-    A flag needs both size and evidence: with 1,000 runs a side the bare rule of 2 points fires in
-    58 % of the weeks in which nothing changed.
-
-    Parameters
-    ----------
-    found : Resampled
-        Resamples of units from `side_by_side`.
-    moved : float, default 0.02
-        The change, as a fraction, that a flag needs.
-    level : float, default 0.05
-        False discovery rate.
-
-    Returns
-    -------
-    tuple of ClassChange
-        In the order of the classes.
+    A flag needs both size (2 points) and evidence (a false discovery rate of .05):
+    with 1,000 runs a side the bare rule of 2 points fires in 58 % of the weeks in which nothing
+    changed.
 
     References
     ----------
@@ -449,9 +383,9 @@ def class_changes(
                 p_value=p,
                 adjusted_p_value=adjusted_p,
                 flagged=(
-                    abs(after - before) > moved + EXACTLY
+                    abs(after - before) > MOVED + EXACTLY
                     and adjusted_p is not None
-                    and adjusted_p <= level
+                    and adjusted_p <= LEVEL
                 ),
             )
         )
@@ -526,28 +460,19 @@ Rule = Literal["difference", "separate intervals"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Two Agent Success Rates and what became of the first.
+    """Two Agent Success Rates and their differences, after minus before.
 
     Parameters
     ----------
-    before, after : AgentSuccessRate
-        Each side on its own.
-    asr, asr_gross, pass_rate : Difference
-        After minus before.
-    paired : bool
-        Whether tasks of both sides were resampled together.
-    n_pairs : int
-        Tasks that both sides have; 0 when not paired.
-    class_changes : tuple of ClassChange
-        Shares that moved, with flags.
+    paired, n_pairs : bool, int
+        Whether tasks of both sides were resampled together, and how many both have.
     margin : float
         Margin of equivalence and of non-inferiority, as a fraction.
     non_inferior : bool or None
         Whether the one-sided limit excludes a loss of `margin` or more; None without a limit.
-    verdict : str
-        ``"better"``, ``"worse"``, ``"equivalent"`` or ``"inconclusive"``, of `after`.
-    rule : str
-        How the verdict was reached, in words.
+    verdict, rule : str
+        ``"better"``, ``"worse"``, ``"equivalent"`` or ``"inconclusive"``, of `after`; and how it
+        was reached, in words.
     """
 
     before: AgentSuccessRate
@@ -572,9 +497,7 @@ def compare_runs(
     paired: bool = False,
     margin: float = MARGIN,
     rule: Rule = "difference",
-    n_resamples: int = 1000,
-    confidence_level: float = 0.95,
-    interval: Interval = "percentile",
+    **options: Unpack[Resampling],
 ) -> Comparison:
     """Compare the Agent Success Rates of two sets of runs.
 
@@ -596,8 +519,8 @@ def compare_runs(
     rule : str, default "difference"
         ``"separate intervals"`` asks that the intervals of the two rates do not overlap: stricter
         than a test of the difference, and no test.
-    n_resamples, confidence_level, interval
-        As in `agent_success_rate`.
+    **options
+        As in `resample`.
 
     Returns
     -------
@@ -642,24 +565,9 @@ def compare_runs(
     if rule not in ("difference", "separate intervals"):
         raise ValueError(f"rule must be 'difference' or 'separate intervals', got {rule!r}")
     joint = side_by_side(before, after, paired=paired, rng=rng)
-    found = resample(
-        joint.units,
-        rng=rng,
-        n_resamples=n_resamples,
-        confidence_level=confidence_level,
-        interval=interval,
-    )
+    found = resample(joint.units, rng=rng, **options)
     asr = difference_of(found, "score")
-    one, other = (
-        rate_of_counts(
-            side,
-            rng=rng,
-            n_resamples=n_resamples,
-            confidence_level=confidence_level,
-            interval=interval,
-        )
-        for side in (before, after)
-    )
+    one, other = (rate_of_counts(side, rng=rng, **options) for side in (before, after))
     verdict, words = _verdict(asr, one, other, margin, rule)
     return Comparison(
         before=one,
@@ -685,9 +593,7 @@ def difference_between(
     rng: np.random.Generator,
     paired: bool = False,
     null: float = 0.0,
-    n_resamples: int = 1000,
-    confidence_level: float = 0.95,
-    interval: Interval = "percentile",
+    **options: Unpack[Resampling],
 ) -> Difference:
     """Estimate the difference of one rate between two sets of runs; as `compare_runs` does.
 
@@ -703,8 +609,8 @@ def difference_between(
         Whether tasks with one name are one task.
     null : float, default 0
         Difference that the p-value is for.
-    n_resamples, confidence_level, interval
-        As in `agent_success_rate`.
+    **options
+        As in `resample`.
 
     Examples
     --------
@@ -716,13 +622,7 @@ def difference_between(
     >>> found.estimate.value, found.p_below
     (-0.2, 0.01)
     """
-    found = resample(
-        side_by_side(before, after, paired=paired, rng=rng).units,
-        rng=rng,
-        n_resamples=n_resamples,
-        confidence_level=confidence_level,
-        interval=interval,
-    )
+    found = resample(side_by_side(before, after, paired=paired, rng=rng).units, rng=rng, **options)
     return difference_of(found, top, null=null)
 
 

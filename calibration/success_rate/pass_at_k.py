@@ -1,6 +1,5 @@
 """pass@k and pass^k of repeated trials: exact, bootstrapped, and Bayesian."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -18,9 +17,6 @@ from calibration.statistics.estimate import (
 from calibration.statistics.intervals import MINIMUM_UNITS, NO_VARIATION
 from calibration.success_rate.resampling import ratio_estimates
 
-COMPLETE, PARTIAL_PLUS = 0, 1
-
-
 SIZES = (0.2, 300.0)
 
 GRID_MEAN, GRID_SIZE = 160, 80
@@ -36,63 +32,23 @@ MIXTURE = 2000
 SHRUNK = "shrunk towards the other tasks"
 
 
-__all__ = [
-    "PassAtK",
-    "Trials",
-    "advice",
-    "band",
-    "count_trials",
-    "extrapolated",
-    "pass_at_k",
-    "pass_curve",
-    "pass_hat_k",
-    "pass_over_tasks",
-    "passed",
-]
-
-
 # Below this many tasks the resamples see too few kinds of task; the hierarchy does not.
 ADVISE_BAYESIAN = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Trials:
-    """Trials and successes of each task: all that pass@k and pass^k depend on.
-
-    Parameters
-    ----------
-    tasks : array, shape (n_tasks,)
-        Names of the tasks, sorted.
-    n, c : int array, shape (n_tasks,)
-        Trials, and those of them that passed.
-    """
+    """Trials and successes of each task, sorted by name: all that pass@k and pass^k depend on."""
 
     tasks: NDArray[np.generic]
     n: IntArray
     c: IntArray
 
 
-def passed(outcomes: ArrayLike, *, partial_plus_passes: bool = False) -> NDArray[np.bool_]:
-    """Return which runs count as successes: the complete ones, or partial_plus too.
-
-    Examples
-    --------
-    >>> passed([0, 1, 4]).tolist(), passed([0, 1, 4], partial_plus_passes=True).tolist()
-    ([True, False, False], [True, True, False])
-    """
-    codes = np.asarray(outcomes)
-    return np.isin(codes, [COMPLETE, PARTIAL_PLUS] if partial_plus_passes else [COMPLETE])
-
-
 def count_trials(tasks: ArrayLike, passed: ArrayLike) -> Trials:
     """Count the trials of each task and those that passed.
 
     Trials of one task must be of one model and agent version: give those of one at a time.
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ.
 
     Examples
     --------
@@ -152,24 +108,8 @@ def pass_at_k(n: int, c: int, k: int) -> float | None:
 def pass_hat_k(n: int, c: int, k: int) -> float | None:
     """Estimate the chance that all of k trials of a task pass; None where n < k.
 
-    Unbiased for p^k when the n trials are independent with the same p.
-
-    Parameters
-    ----------
-    n, c : int
-        Trials of the task, and those that passed.
-    k : int
-        Trials looked at together, at least 1.
-
-    Returns
-    -------
-    float or None
-        C(c, k) / C(n, k).
-
-    Raises
-    ------
-    ValueError
-        As `pass_at_k`.
+    C(c, k) / C(n, k), unbiased for p^k under the assumptions of `pass_at_k`, whose arguments and
+    errors it has.
 
     References
     ----------
@@ -188,13 +128,7 @@ def pass_hat_k(n: int, c: int, k: int) -> float | None:
 
 
 def checked_counts(n: ArrayLike, c: ArrayLike, k: int) -> tuple[IntArray, IntArray]:
-    """Return trials and successes as whole numbers.
-
-    Raises
-    ------
-    ValueError
-        If they are impossible, or `k` is below 1.
-    """
+    """Return trials and successes as whole numbers; ValueError if impossible, or `k` is below 1."""
     trials, successes = np.asarray(n), np.asarray(c)
     for name, array in (("n", trials), ("c", successes)):
         if array.size and not np.issubdtype(array.dtype, np.integer):
@@ -253,16 +187,9 @@ class ShrunkTask:
 class PassPosterior:
     """pass@k and pass^k of the population of tasks, by the hierarchy.
 
-    Parameters
-    ----------
-    k : int
-        Trials looked at together.
-    pass_at_k, pass_hat_k : Estimate
-        1 - E[(1 - p)^k] and E[p^k] over the population of tasks: posterior mean and quantiles.
-    mean, size : float
-        Posterior means of m and s, where p of a task is Beta(m s, (1 - m) s).
-    tasks : tuple of ShrunkTask
-        Every task, marked ``shrunk``; empty when they were not asked for.
+    `pass_at_k` and `pass_hat_k` are 1 - E[(1 - p)^k] and E[p^k]: posterior mean and quantiles.
+    `mean` and `size` are the posterior means of m and s, where p of a task is Beta(m s, (1 - m) s).
+    `tasks` are marked ``shrunk``.
     """
 
     k: int
@@ -322,7 +249,7 @@ def pass_of_one_task(n: int, c: int, k: int, *, confidence_level: float = 0.95) 
     (0.32967, 0.94505)
     """
     checked_counts([n], [c], k)
-    _check_level(confidence_level)
+    check_confidence_level(confidence_level)
     a, b = np.array([c + 1.0]), np.array([n - c + 1.0])
     tail = (1 - confidence_level) / 2
     low, high = special.betaincinv(a[0], b[0], [tail, 1 - tail]).tolist()
@@ -389,7 +316,7 @@ def pass_of_tasks(
     0.5
     """
     n, c = checked_counts(trials.n, trials.c, k)
-    _check_level(confidence_level)
+    check_confidence_level(confidence_level)
     method = "hierarchy of Beta tasks, grid"
     if not n.size:
         why = not_estimable("no task: add runs", method=method, confidence_level=confidence_level)
@@ -527,29 +454,15 @@ def _of_task(
     return at, hat
 
 
-def _check_level(confidence_level: float) -> None:
-    check_confidence_level(confidence_level)
-
-
 Band = Literal["reliable", "inconsistent", "needs improvement", "mixed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassAtK:
-    """pass@k and pass^k over tasks, for one k.
+    """pass@k and pass^k, means over tasks, for one k.
 
-    Parameters
-    ----------
-    k : int
-        Trials that are looked at together.
-    pass_at_k, pass_hat_k : Estimate
-        Mean over tasks of the chance that at least one of k trials passes, and that all do.
-    n_tasks : int
-        Tasks that enter.
-    n_too_few : int
-        Tasks left out because they have fewer than k trials.
-    advice : str
-        What to do about too few tasks; empty when there are enough.
+    `n_too_few` tasks are left out because they have fewer than k trials; `advice` is what to do
+    about too few tasks.
     """
 
     k: int
@@ -657,43 +570,6 @@ def pass_over_tasks(
     )
 
 
-def pass_curve(
-    trials: Trials,
-    ks: Sequence[int],
-    *,
-    rng: np.random.Generator,
-    n_resamples: int = 1000,
-    confidence_level: float = 0.95,
-) -> tuple[PassAtK, ...]:
-    """Estimate pass@k and pass^k for several k, over the tasks that have the largest k trials.
-
-    One set of tasks for all k: otherwise the curve would also show which tasks drop out.
-
-    Raises
-    ------
-    ValueError
-        As `pass_over_tasks`, or if `ks` is empty.
-
-    Examples
-    --------
-    >>> two = count_trials([1] * 3 + [2], [True, True, False, False])
-    >>> [point.n_tasks for point in pass_curve(two, [1, 3], rng=np.random.default_rng(1))]
-    [1, 1]
-    """
-    if not ks:
-        raise ValueError("ks must not be empty")
-    enough = trials.n >= max(ks)
-    kept = Trials(tasks=trials.tasks[enough], n=trials.n[enough], c=trials.c[enough])
-    left_out = int((~enough).sum())
-    points = (
-        pass_over_tasks(
-            kept, k, rng=rng, n_resamples=n_resamples, confidence_level=confidence_level
-        )
-        for k in ks
-    )
-    return tuple(replace(point, n_too_few=left_out) for point in points)
-
-
 def extrapolated(
     trials: Trials,
     k: int,
@@ -742,13 +618,7 @@ def extrapolated(
 
 
 def advice(n_tasks: int) -> str:
-    """Return what to do about this many tasks, empty when there are enough.
-
-    Examples
-    --------
-    >>> advice(30)
-    ''
-    """
+    """Return what to do about this many tasks, empty when there are enough."""
     if n_tasks >= ADVISE_BAYESIAN:
         return ""
     return (

@@ -1,34 +1,33 @@
 """The Agent Success Rate from counts of runs, as a whole and by group."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from calibration.statistics.estimate import Estimate, FloatArray
+from calibration.statistics.estimate import (
+    Estimate,
+    FloatArray,
+    IntArray,
+    check_confidence_level,
+    not_estimable,
+)
+from calibration.statistics.intervals import MINIMUM_UNITS, two_sided_t
 from calibration.success_rate.resampling import (
     GRID,
     MOST_UNITS,
     SHARES,
-    Interval,
     Resampled,
+    Resampling,
     resample,
     units_of,
 )
-from calibration.success_rate.runs import COMPLETE, RunCounts, condensed, count_runs
-from calibration.success_rate.scoring import DEFAULT_CREDIT, cost_penalties, outcome_shares, scores
-
-__all__ = [
-    "DEFAULT_CREDIT",
-    "AgentSuccessRate",
-    "agent_success_rate",
-    "cost_penalties",
-    "outcome_shares",
-    "rate_of_counts",
-    "scores",
-]
-
+from calibration.success_rate.runs import (
+    COMPLETE,
+    RunCounts,
+    condensed,
+)
 
 # Units that all groups of a breakdown draw from, and each at least.
 ALL_UNITS, LEAST_UNITS = 2_400, 120
@@ -92,7 +91,8 @@ class AgentSuccessRate:
 
         Examples
         --------
-        >>> agent_success_rate([0, 1], rng=np.random.default_rng(1)).identity
+        >>> from calibration.success_rate.runs import count_runs
+        >>> rate_of_counts(count_runs([0, 1]), rng=np.random.default_rng(1)).identity
         'ASR 0.700 = 1 x complete 0.500 + 0.4 x partial_plus 0.500 - mean effective penalty 0.000'
         """
         lost = f"- mean effective penalty {self.mean_effective_penalty:.3f}"
@@ -106,67 +106,35 @@ class AgentSuccessRate:
         return f"ASR {self.asr.value:.3f} = {earned or '0'} {lost}"
 
 
-def agent_success_rate(
-    outcomes: ArrayLike,
+def rate_of_counts(
+    counts: RunCounts,
     *,
     rng: np.random.Generator,
-    costs: ArrayLike | None = None,
-    ceilings: ArrayLike | None = None,
-    units: ArrayLike | None = None,
-    credit: ArrayLike = DEFAULT_CREDIT,
-    other_credit: Mapping[str, Sequence[float]] | None = None,
-    weights: FloatArray | None = None,
-    clusters: NDArray[np.generic] | None = None,
-    strata: NDArray[np.generic] | None = None,
-    n_resamples: int = 1000,
-    confidence_level: float = 0.95,
-    interval: Interval = "percentile",
+    most_units: int = MOST_UNITS,
+    **options: Unpack[Resampling],
 ) -> AgentSuccessRate:
     """Estimate the Agent Success Rate of the population that the runs were drawn from.
 
-    Runs are independent, or tasks are when `clusters` names them. The outcomes are taken as given:
-    the interval holds sampling error, not the errors of whoever labelled.
+    Runs are independent, or tasks are where the counts name them. The outcomes are taken as given:
+    the interval holds sampling error, not the errors of reviewers or judge.
 
     Parameters
     ----------
-    outcomes : array-like, shape (n,) of int or (n, n_classes) of float
-        Class codes, or class shares when reviewers differ. Runs without an outcome are left out.
+    counts : RunCounts
+        From `count_runs` or `counts_of_frame`.
     rng : numpy.random.Generator
         Source of the resamples.
-    costs : array-like of float, shape (n,), optional
-        Cost of each run, NaN where not known: scored without penalty and counted.
-    ceilings : array-like of float, shape (n,) or (), optional
-        Ceiling per unit; required with `costs`.
-    units : array-like of float, shape (n,), optional
-        Units the run handled; 1 when None.
-    credit : array-like of float, shape (n_classes,)
-        Credit of each class in [0, 1].
-    other_credit : mapping of str to sequence of float, optional
-        Further credit tables, for a line of sensitivity.
-    weights : float array, shape (n,), optional
-        Inverse inclusion probabilities (Hajek mean).
-    clusters : array, shape (n,), optional
-        Task of each run; repeated trials of a task are resampled together.
-    strata : array, shape (n,), optional
-        Design strata, resampled within.
-    n_resamples : int, default 1000
-        Bootstrap resamples.
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
-    interval : str, default "percentile"
-        Or ``"bca"``.
+    most_units : int, default 20000
+        Above as many distinct cells the resamples, and only they, group penalties to 1/1024 and
+        use the cell means, so that they are centred on the value. Values come from exact sums.
+    **options
+        As in `resample`.
 
     Returns
     -------
     AgentSuccessRate
         Intervals as in `Resampled.ratio`: bootstrap from 20 tasks up, t on task totals from 5,
         none below; the exact bound where all runs score the same.
-
-    Raises
-    ------
-    ValueError
-        If `outcomes` is empty, shapes differ, a value is out of its range, or `costs` come without
-        `ceilings`.
 
     References
     ----------
@@ -176,57 +144,13 @@ def agent_success_rate(
     --------
     Five complete runs, one of them 50 % over its ceiling: (4 + 0.5) / 5.
 
-    >>> result = agent_success_rate(
-    ...     [0] * 5, costs=[1, 1, 1, 1, 3], ceilings=2.0, rng=np.random.default_rng(1)
-    ... )
+    >>> from calibration.success_rate.runs import count_runs
+    >>> counts = count_runs([0] * 5, costs=[1, 1, 1, 1, 3], ceilings=2.0)
+    >>> result = rate_of_counts(counts, rng=np.random.default_rng(1))
     >>> result.asr.value, result.asr_gross.value, result.mean_effective_penalty
     (0.9, 1.0, 0.1)
     """
-    return rate_of_counts(
-        count_runs(
-            outcomes,
-            costs=costs,
-            ceilings=ceilings,
-            units=units,
-            credit=credit,
-            other_credit=other_credit,
-            weights=weights,
-            clusters=clusters,
-            strata=strata,
-        ),
-        rng=rng,
-        n_resamples=n_resamples,
-        confidence_level=confidence_level,
-        interval=interval,
-    )
-
-
-def rate_of_counts(
-    counts: RunCounts,
-    *,
-    rng: np.random.Generator,
-    n_resamples: int = 1000,
-    confidence_level: float = 0.95,
-    interval: Interval = "percentile",
-    most_units: int = MOST_UNITS,
-) -> AgentSuccessRate:
-    """Estimate the Agent Success Rate from counts; see `agent_success_rate`.
-
-    Values come from exact sums. Above `most_units` distinct cells the resamples, and only they,
-    group penalties to 1/1024 and use the cell means, so that they are centred on the value.
-
-    Examples
-    --------
-    >>> rate_of_counts(count_runs([0, 0, 4]), rng=np.random.default_rng(1)).asr.value
-    0.66667
-    """
-    found = resample(
-        units_of(counts, rng=rng, most=most_units),
-        rng=rng,
-        n_resamples=n_resamples,
-        confidence_level=confidence_level,
-        interval=interval,
-    )
+    found = resample(units_of(counts, rng=rng, most=most_units), rng=rng, **options)
     asr, gross = found.ratio("score"), found.ratio("gross")
     runs = counts.runs * counts.like
     lost = float((counts.weight * counts.like) @ counts.penalty) / found.totals("runs")
@@ -267,11 +191,9 @@ def rates_by(
     by: str,
     *,
     rng: np.random.Generator,
-    n_resamples: int = 1000,
-    confidence_level: float = 0.95,
-    interval: Interval = "percentile",
+    **options: Unpack[Resampling],
 ) -> dict[str, AgentSuccessRate]:
-    """Estimate the Agent Success Rate of every workflow, model or week.
+    """Estimate the Agent Success Rate of every workflow, model or week, sorted by name.
 
     Groups are resampled apart, with their own runs or tasks as the sample. Their penalties are
     grouped more coarsely than those of the whole (to 1/64 for 20 groups or more), for the resamples
@@ -283,20 +205,8 @@ def rates_by(
         Counted by `by`; runs without one are left out.
     by : str
         ``"workflow"``, ``"model"`` or ``"week"``.
-    rng : numpy.random.Generator
-        Source of the resamples.
-    n_resamples, confidence_level, interval
-        As in `agent_success_rate`.
-
-    Returns
-    -------
-    dict of str to AgentSuccessRate
-        By name, sorted.
-
-    Raises
-    ------
-    ValueError
-        If the runs were not counted by it.
+    rng, **options
+        As in `rate_of_counts`.
 
     Examples
     --------
@@ -312,12 +222,110 @@ def rates_by(
     seen = labels.seen
     return {
         name: rate_of_counts(
-            counts.where(labels.of(name)),
-            rng=rng,
-            n_resamples=n_resamples,
-            confidence_level=confidence_level,
-            interval=interval,
-            most_units=units_a_group(len(seen)),
+            counts.where(labels.of(name)), rng=rng, most_units=units_a_group(len(seen)), **options
         )
         for name in seen
     }
+
+
+METHOD = "total cost over complete runs, linearised on the log scale, t"
+
+
+def cost_per_success(
+    counts: RunCounts, *, costed: IntArray | None = None, confidence_level: float = 0.95
+) -> Estimate:
+    """Estimate what all runs cost for each complete one, in the currency of the costs.
+
+    Runs without a known cost enter neither the cost nor the successes. Runs are independent, or
+    tasks are.
+
+    Parameters
+    ----------
+    counts : RunCounts
+        With costs, and with their squares where a row holds several runs: without them the spread
+        of costs within a row is not known, and there is no interval.
+    costed : int array, shape (n_rows,), optional
+        Runs of each row whose cost is known, where a cost counts without a ceiling too; those that
+        are `known` when None.
+    confidence_level : float, default 0.95
+        Target coverage, strictly between 0 and 1.
+
+    Returns
+    -------
+    Estimate
+        Not bounded by 1. The interval is multiplicative, since costs are skewed.
+
+    Raises
+    ------
+    ValueError
+        If `confidence_level` is outside (0, 1).
+
+    Notes
+    -----
+    A bootstrap over cells would take the spread of costs within a cell for none.
+
+    Examples
+    --------
+    Four runs at 1.00, two of them complete: 2.00 a success.
+
+    >>> from calibration.success_rate.runs import count_runs
+    >>> cost_per_success(count_runs([0, 0, 2, 2], costs=[1.0] * 4, ceilings=2.0)).value
+    2.0
+    """
+    check_confidence_level(confidence_level)
+    rows = counts.where(counts.known if costed is None else costed > 0)
+    if costed is not None:
+        rows = replace(rows, runs=costed[costed > 0])
+    if rows.cost is None or not rows.runs.size:
+        return _nothing("no cost is known: record costs", confidence_level)
+    weight = rows.weight * rows.like
+    complete = rows.shares[rows.mix, COMPLETE] * rows.runs
+    successes = float(weight @ complete)
+    if successes == 0:
+        return _nothing("no complete run with a known cost: add runs", confidence_level)
+    value = float(weight @ rows.cost) / successes
+    n = rows.n_tasks
+    status, limits, se = "ok", None, None
+    variance = _variance(rows, value * complete, successes) if n > 1 else None
+    if n < MINIMUM_UNITS:
+        status = f"not_estimable: no interval from {n} runs or tasks, at least 5 are needed"
+    elif variance is None:
+        status = "not_estimable: no interval without the squares of the costs: count them too"
+    elif value > 0:
+        se = float(np.sqrt(variance))
+        reach = two_sided_t(confidence_level, n - 1) * se / value
+        limits = value * float(np.exp(-reach)), value * float(np.exp(reach))
+    return Estimate(
+        value=value,
+        interval=limits,
+        n=n,
+        method=METHOD,
+        confidence_level=confidence_level,
+        status=status,
+        se=se,
+    )
+
+
+def _nothing(why: str, confidence_level: float) -> Estimate:
+    return not_estimable(why, method=METHOD, confidence_level=confidence_level)
+
+
+def _variance(rows: RunCounts, paid_for: FloatArray, successes: float) -> float | None:
+    """Return the variance of the ratio: between units, and within rows of several."""
+    if rows.cost is None:
+        return None
+    residual = (rows.cost - paid_for) * rows.weight
+    n = rows.n_tasks
+    if rows.repeats:
+        _, first, task = np.unique(np.asarray(rows.task), return_index=True, return_inverse=True)
+        of_task = np.bincount(task, weights=residual)
+        between, hidden = float(rows.like[first] @ of_task**2), rows.like > 1
+    else:
+        between, hidden = float(rows.like @ (residual**2 / rows.runs)), rows.runs * rows.like > 1
+    within = 0.0
+    if hidden.any():
+        if rows.cost_squared is None:
+            return None
+        spread = np.maximum(0.0, rows.cost_squared - rows.cost**2 / rows.runs)
+        within = float((rows.weight**2 * rows.like * spread)[hidden].sum())
+    return n / (n - 1) * (between + within) / successes**2

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,24 +60,18 @@ class Units:
 
     Parameters
     ----------
-    names : tuple of str, length n_features
-        Features; "score" over "runs" is the ASR.
-    sums : float array, shape (n_units, n_features)
-        Weighted sums of one unit.
+    names, sums : tuple of str, float array of shape (n_units, n_features)
+        Features, "score" over "runs" being the ASR, and their weighted sums in one unit.
     multiplicity, stratum : int array, shape (n_units,)
         Units like it, and the stratum that it is resampled in.
     entering : int array, shape (n_features,)
         Runs or tasks with anything of a feature.
-    n : int
-        Runs or tasks, also where `grouped`.
+    n, noun : int, {"runs", "tasks"}
+        Runs or tasks, also where a unit is a random group of them (`grouped`).
     effective_share : float
         Kish's effective number of runs, per run.
-    noun : str
-        ``"runs"`` or ``"tasks"``.
     rounding : float
         A resampled score is off by at most this; the estimate never is.
-    grouped : bool
-        Whether a unit is a random group of runs or tasks.
     """
 
     names: tuple[str, ...]
@@ -117,20 +111,11 @@ def features(counts: RunCounts) -> tuple[tuple[str, ...], list[FloatArray]]:
 
 
 def units_of(counts: RunCounts, *, rng: np.random.Generator, most: int = MOST_UNITS) -> Units:
-    """Return what to resample: cells of equal runs, or tasks where some task was run repeatedly.
+    """Return the units to resample: cells of equal runs, or tasks where some task repeats.
 
     Above `most` distinct cells penalties are grouped to 1/1024, and further if that is not enough.
     Above 5,000 tasks the units are random groups of tasks: the variance between groups is, per
     task, the variance between tasks.
-
-    Parameters
-    ----------
-    counts : RunCounts
-        At least one run.
-    rng : numpy.random.Generator
-        Source of random groups; not used otherwise.
-    most : int, default 20000
-        Units to draw from.
     """
     if counts.repeats:
         return grouped_at_random(task_units(counts)[0], rng, most_tasks(most))
@@ -181,7 +166,6 @@ def _made(
     noun: str,
     rounding: float = 0.0,
 ) -> Units:
-    runs = counts.runs * counts.like
     return Units(
         names=names,
         sums=sums,
@@ -189,10 +173,15 @@ def _made(
         stratum=pool_lone(stratum, multiplicity),
         entering=(sums > 0).T.astype(np.int64) @ multiplicity,
         n=int(multiplicity.sum()),
-        effective_share=float((counts.weight @ runs) ** 2 / (counts.weight**2 @ runs) / counts.n),
+        effective_share=effective_share(counts.weight, counts.runs * counts.like),
         noun=noun,
         rounding=rounding,
     )
+
+
+def effective_share(weight: FloatArray, times: IntArray) -> float:
+    """Return Kish's effective number of runs, per run; each weight counts so many times."""
+    return float((weight @ times) ** 2 / (weight**2 @ times) / times.sum())
 
 
 def summed(columns: Sequence[FloatArray], index: IntArray) -> FloatArray:
@@ -302,6 +291,14 @@ def satterthwaite(parts: FloatArray, sizes: FloatArray) -> float:
 Interval = Literal["percentile", "bca"]
 
 
+class Resampling(TypedDict, total=False):
+    """Options of `resample`."""
+
+    n_resamples: int
+    confidence_level: float
+    interval: Interval
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shortness:
     """What the standard error of the draws is too small by, and its degrees of freedom."""
@@ -314,18 +311,8 @@ class Shortness:
 class Resampled:
     """Sums of the features on one set of resamples, which every figure is taken from.
 
-    Parameters
-    ----------
-    units : Units
-        What was resampled.
-    draws : float array, shape (n_resamples, n_features), optional
-        Sums on each resample; None with fewer units than a bootstrap needs.
-    n_resamples : int
-        Resamples.
-    confidence_level : float
-        Target coverage.
-    interval : str
-        ``"percentile"`` or ``"bca"``.
+    `draws` are float, shape (n_resamples, n_features); None with fewer units than a bootstrap
+    needs.
     """
 
     units: Units
@@ -340,7 +327,7 @@ class Resampled:
         return float(units.multiplicity @ units.sums[:, units.column(name)])
 
     def influence(self, top: str, bottom: str) -> FloatArray:
-        """Return what one unit more of each kind adds to a ratio, to first order."""
+        """Return the influence of one unit of each kind on a ratio, to first order."""
         units = self.units
         value = self.totals(top) / self.totals(bottom)
         residuals = units.sums[:, units.column(top)] - value * units.sums[:, units.column(bottom)]
@@ -424,7 +411,7 @@ class Resampled:
         influence: FloatArray,
         tail: float | None = None,
     ) -> tuple[float, float]:
-        """Return the limits of the interval asked for, with a chance of `tail` beyond each."""
+        """Return the limits of the interval, with a chance of `tail` beyond each."""
         tail = (1 - self.confidence_level) / 2 if tail is None else tail
         short = self.shortness(influence)
         if short is not None:
@@ -624,7 +611,7 @@ def ratio_estimates(
             stratum=np.zeros(len(sums), dtype=np.int64),
             entering=(sums > 0).T.astype(np.int64) @ multiplicity,
             n=int(multiplicity.sum()),
-            effective_share=_effective_share(weight, like),
+            effective_share=effective_share(weight, np.ones(n, np.int64) if like is None else like),
             noun=RUNS if clusters is None else TASKS,
         ),
         rng=rng,
@@ -632,9 +619,3 @@ def ratio_estimates(
         confidence_level=confidence_level,
     )
     return tuple(found.ratio(f"top:{j}", f"bottom:{j}") for j in range(n_ratios))
-
-
-def _effective_share(weight: FloatArray, like: NDArray[np.int64] | None) -> float:
-    """Return Kish's effective number of rows, per row."""
-    times = np.ones(weight.size) if like is None else like
-    return float((weight @ times) ** 2 / (weight**2 @ times) / times.sum())

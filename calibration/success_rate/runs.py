@@ -10,7 +10,115 @@ from numpy.typing import ArrayLike, NDArray
 
 from calibration.records import OUTCOMES
 from calibration.statistics.estimate import BoolArray, FloatArray, IntArray
-from calibration.success_rate.scoring import DEFAULT_CREDIT, cost_penalties, outcome_shares
+
+DEFAULT_CREDIT = (1.0, 0.4, 0.0, 0.0, 0.0)
+
+
+def cost_penalties(
+    costs: ArrayLike, ceilings: ArrayLike, units: ArrayLike | None = None
+) -> FloatArray:
+    """Return the penalty of each run: the share by which it exceeds its ceiling, at most 1.
+
+    Parameters
+    ----------
+    costs : array-like of float, shape (n,)
+        Cost of each run; NaN where it is not known, which gives no penalty.
+    ceilings : array-like of float, shape (n,) or ()
+        Ceiling per unit, in the same currency, above zero.
+    units : array-like of float, shape (n,), optional
+        Units (tickets, documents) that the run handled; 1 when None.
+
+    Returns
+    -------
+    float array, shape (n,)
+        min(1, max(0, (cost - ceiling) / ceiling)) with ceiling = ceiling per unit x units.
+
+    Raises
+    ------
+    ValueError
+        If a cost is negative, or a ceiling or a number of units is not positive.
+
+    Examples
+    --------
+    >>> cost_penalties([1.0, 3.0, 10.0, np.nan], 2.0).tolist()
+    [0.0, 0.5, 1.0, 0.0]
+    """
+    cost = np.asarray(costs, dtype=np.float64)
+    if cost.ndim != 1 or np.isinf(cost).any() or (cost < 0).any():
+        raise ValueError(f"costs must be finite, not negative, of shape (n,), got {costs!r}")
+    ceiling = np.broadcast_to(np.asarray(ceilings, dtype=np.float64), cost.shape)
+    count = np.broadcast_to(np.asarray(1.0 if units is None else units, np.float64), cost.shape)
+    for name, array in (("ceilings", ceiling), ("units", count)):
+        if not (np.isfinite(array) & (array > 0)).all():
+            raise ValueError(f"{name} must be positive and finite, got {array.min()!r}")
+    allowed = ceiling * count
+    excess = np.where(np.isnan(cost), 0.0, (cost - allowed) / allowed)
+    penalties: FloatArray = np.clip(excess, 0.0, 1.0)
+    return penalties
+
+
+def outcome_shares(outcomes: ArrayLike, *, n_classes: int) -> FloatArray:
+    """Return one row of class shares a run, from class codes or from such rows.
+
+    Raises
+    ------
+    ValueError
+        If `outcomes` is empty, a code is outside [0, n_classes), or a row does not sum to one.
+    """
+    array = np.asarray(outcomes)
+    if array.size == 0:
+        raise ValueError("outcomes must not be empty, got no runs")
+    if array.ndim == 1 and np.issubdtype(array.dtype, np.integer):
+        if array.min() < 0 or array.max() >= n_classes:
+            raise ValueError(
+                f"outcomes must be in [0, {n_classes}), got {array.min()} to {array.max()}"
+            )
+        rows: FloatArray = np.eye(n_classes)[array]
+        return rows
+    if array.ndim != 2 or array.shape[1] != n_classes:
+        raise ValueError(
+            f"outcomes must be integer codes of shape (n,) or shares of shape (n, {n_classes}), "
+            f"got dtype {array.dtype!s} and shape {array.shape!r}"
+        )
+    shares = array.astype(np.float64)
+    if not (shares.min() >= 0 and np.abs(shares.sum(axis=1) - 1).max() <= 1e-6):
+        raise ValueError("outcomes rows must be shares that sum to 1")
+    return shares
+
+
+def scores(outcomes: ArrayLike, penalties: ArrayLike, *, credit: ArrayLike) -> FloatArray:
+    """Return the score of each run: its credit less its penalty, never below zero.
+
+    The floor is per run. Without it a failed run over its ceiling would count less than nothing,
+    and a rate between 0 and 1 could not be promised.
+
+    Parameters
+    ----------
+    outcomes : array-like, shape (n,) of int or (n, n_classes) of float
+        Class codes, or class shares when reviewers differ.
+    penalties : array-like of float, shape (n,)
+        From `cost_penalties`.
+    credit : array-like of float, shape (n_classes,)
+        Credit of each class.
+
+    Raises
+    ------
+    ValueError
+        As `outcome_shares`, or if `penalties` has another length.
+
+    Examples
+    --------
+    >>> scores([0, 0, 1, 3], [0.0, 0.5, 0.5, 1.0], credit=DEFAULT_CREDIT).tolist()
+    [1.0, 0.5, 0.0, 0.0]
+    """
+    worth = np.asarray(credit, dtype=np.float64)
+    shares = outcome_shares(outcomes, n_classes=worth.size)
+    penalty = np.asarray(penalties, dtype=np.float64)
+    if penalty.shape != (shares.shape[0],):
+        raise ValueError(f"penalties must have shape ({shares.shape[0]},), got {penalty.shape!r}")
+    kept: FloatArray = (shares * np.maximum(0.0, worth - penalty[:, None])).sum(axis=1)
+    return kept
+
 
 NEEDED = ("stratum", "weight", "outcome", "cost_known", "penalty_step", "n", "penalty", "score")
 
@@ -38,6 +146,10 @@ class Labels:
         found: BoolArray = self.codes == self.names.index(name)
         return found
 
+    def where(self, rows: BoolArray | IntArray) -> "Labels":
+        """Return the labels of some rows."""
+        return replace(self, codes=self.codes[rows])
+
     @property
     def seen(self) -> tuple[str, ...]:
         """The names that occur."""
@@ -49,8 +161,8 @@ class Labels:
 class RunCounts:
     """Cells of runs that are equal, or equal but for the last digits of their penalty.
 
-    Build one with `counting.count_runs` from rows or with `frames.counts_of_frame` from counts.
-    With tasks a row is a cell of one task (or of one of several equal tasks), else of the whole.
+    Made by `count_runs` from rows or by `counts_of_frame` from counts. With tasks a row is a cell
+    of one task (or of one of several equal tasks), else of the whole.
 
     Parameters
     ----------
@@ -65,14 +177,11 @@ class RunCounts:
     weight : float array, shape (n_rows,)
         Inverse inclusion probability of a run.
     penalty, gross, score, abandoned_score : float array, shape (n_rows,)
-        Sums over the `runs`: of penalties, of credits, of what is left, and of what abandoned runs
-        add to that.
-    other_scores : mapping of str to float array
-        Sums of the score under further credit tables.
-    credit : float array, shape (n_classes,)
-        Credit of each class.
-    own_credit : mapping of str to tuple of float
-        Credit tables of workflows with their own.
+        Sums over the `runs`: of penalties, of credits, of scores, and of the scores of abandoned
+        runs.
+    other_scores, own_credit : mapping
+        Sums of the score under further credit tables; the credit tables of workflows with their
+        own.
     task : array, shape (n_rows,), optional
         Task of a row. None: runs are independent.
     by : mapping of str to Labels
@@ -145,10 +254,7 @@ class RunCounts:
             abandoned_score=self.abandoned_score[rows],
             other_scores={name: sums[rows] for name, sums in self.other_scores.items()},
             task=None if self.task is None else self.task[rows],
-            by={
-                name: Labels(names=labels.names, codes=labels.codes[rows])
-                for name, labels in self.by.items()
-            },
+            by={name: labels.where(rows) for name, labels in self.by.items()},
             cost=kept(self.cost),
             cost_squared=kept(self.cost_squared),
             grouped_tasks=None,
@@ -158,18 +264,6 @@ class RunCounts:
         """Return the same runs scored with a further credit table that they were counted with.
 
         Sides that were scored with different credit become comparable under one of them.
-
-        Parameters
-        ----------
-        name : str
-            Of the further table.
-        credit : array-like of float, shape (n_classes,)
-            That table.
-
-        Raises
-        ------
-        ValueError
-            If the runs were not counted with it.
         """
         if name not in self.other_scores:
             raise ValueError(f"name must be one of {sorted(self.other_scores)!r}, got {name!r}")
@@ -186,26 +280,14 @@ class RunCounts:
         )
 
     def labels(self, by: str) -> Labels:
-        """Return the workflows, models or weeks of the rows.
-
-        Raises
-        ------
-        ValueError
-            If the runs were not counted by it.
-        """
+        """Return the workflows, models or weeks of the rows; ValueError if not counted by it."""
         if by not in self.by:
             raise ValueError(f"by must be one of {sorted(self.by)!r}, got {by!r}")
         return self.by[by]
 
 
 def checked_credit(credit: ArrayLike) -> FloatArray:
-    """Return the credit of each class.
-
-    Raises
-    ------
-    ValueError
-        If there is not one in [0, 1] for every class.
-    """
+    """Return the credit of each class; ValueError if there is not one in [0, 1] for every class."""
     worth = np.asarray(credit, dtype=np.float64)
     if worth.shape != (len(OUTCOMES),) or not (worth.min() >= 0 and worth.max() <= 1):
         raise ValueError(f"credit must be in [0, 1] for {len(OUTCOMES)} classes, got {credit!r}")
@@ -266,20 +348,13 @@ def counts_of_frame(
         score_NAME for further credit tables, cost and cost_squared (sums over known costs), and
         for repeated tasks `task` and `tasks`: n and the sums are then of one task, and `tasks`
         says how many are like it.
-    credit : array-like of float, shape (n_classes,)
-        The credit that `score` was made with.
-    own_credit : mapping of str to array-like, optional
-        The credit of workflows with their own.
+    credit, own_credit : array-like of float, shape (n_classes,), and mapping of such
+        The credit that `score` was made with; that of workflows with their own.
     rounded : bool, default True
         Whether a row holds penalties that differ within their step of 1/1024.
     grouped_tasks : int, optional
         Number of tasks, where `task` names random groups of tasks. Groups must mix tasks of all
         kinds: the variance between groups of one kind each is far too large.
-
-    Returns
-    -------
-    RunCounts
-        The runs of the frame.
 
     Raises
     ------
@@ -381,7 +456,7 @@ def count_runs(
     strata: ArrayLike | None = None,
     by: Mapping[str, Names] | None = None,
 ) -> RunCounts:
-    """Count runs that are given one by one; parameters as in `agent_success_rate`.
+    """Count runs that are given one by one; as `rate_of_counts` takes them.
 
     Parameters
     ----------
@@ -436,11 +511,11 @@ def count_runs(
             weight=weight,
             penalty=penalty,
             gross=rows @ worth,
-            score=_kept(rows, penalty, worth),
+            score=scores(rows, penalty, credit=worth),
             abandoned_score=rows[:, ABANDONED] * of_abandoned,
             credit=worth,
             other_scores={
-                name: _kept(rows, penalty, checked_credit(table))
+                name: scores(rows, penalty, credit=checked_credit(table))
                 for name, table in (other_credit or {}).items()
             },
             task=None if clusters is None else np.asarray(clusters),
@@ -449,11 +524,6 @@ def count_runs(
             cost_squared=None if cost is None else cost**2,
         )
     )
-
-
-def _kept(rows: FloatArray, penalty: FloatArray, worth: FloatArray) -> FloatArray:
-    kept: FloatArray = (rows * np.maximum(0.0, worth - penalty[:, None])).sum(axis=1)
-    return kept
 
 
 def _mixes(rows: FloatArray) -> tuple[FloatArray, IntArray]:
@@ -486,22 +556,9 @@ def condensed(counts: RunCounts, *, grid: int | None, by: str | None = None) -> 
     """Add up the cells that a rate cannot tell apart; tasks are given up.
 
     Cells stay apart that differ in class, weight, stratum, in whether the cost is known, in the
-    step of their penalty, and in their group of `by`. Where no credit is left the size of a penalty
-    is of no account, only that there is one.
-
-    Parameters
-    ----------
-    counts : RunCounts
-        Independent runs.
-    grid : int, optional
-        Steps of a penalty; None keeps every distinct penalty.
-    by : str, optional
-        ``"week"``, ``"workflow"`` or ``"model"``.
-
-    Returns
-    -------
-    RunCounts
-        The same runs and sums in fewer rows, in an order that does not depend on that of `counts`.
+    step of their penalty (1/`grid`, or every distinct one), and in their group of `by`. Where no
+    credit is left only whether there is a penalty counts. The order of rows does not depend on
+    that of `counts`.
     """
     mean = counts.penalty / counts.runs
     pays = counts.score > 0
@@ -537,15 +594,11 @@ def condensed(counts: RunCounts, *, grid: int | None, by: str | None = None) -> 
         abandoned_score=summed(counts.abandoned_score),
         other_scores={name: summed(sums) for name, sums in counts.other_scores.items()},
         task=None,
-        by={} if by is None or labels is None else {by: _of(labels, first)},
+        by={} if by is None or labels is None else {by: labels.where(first)},
         cost=None if counts.cost is None else summed(counts.cost),
         cost_squared=None if counts.cost_squared is None else summed(counts.cost_squared),
         rounded=counts.rounded or grid is not None,
     )
-
-
-def _of(labels: Labels, rows: IntArray) -> Labels:
-    return Labels(names=labels.names, codes=labels.codes[rows])
 
 
 def _numbered(key: IntArray, space: int) -> tuple[IntArray, IntArray]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import date, timedelta
+from typing import Unpack
 
 import numpy as np
 from scipy import special
@@ -26,16 +26,17 @@ from calibration.statistics.intervals import (
     two_sided_t,
     two_sided_z,
 )
-from calibration.success_rate.comparison import benjamini_hochberg
+from calibration.success_rate.comparison import EXACTLY, LEVEL, MOVED, benjamini_hochberg
 from calibration.success_rate.rate import units_a_group
 from calibration.success_rate.resampling import (
     BOOTSTRAP_UNITS,
     FEWEST_GROUPS,
     GRID,
     TASKS,
-    Interval,
     Resampled,
+    Resampling,
     Units,
+    effective_share,
     features,
     linearised_variance,
     pool_lone,
@@ -44,6 +45,7 @@ from calibration.success_rate.resampling import (
     units_of,
 )
 from calibration.success_rate.runs import RunCounts, condensed
+from calibration.weeks import calendar
 
 WINDOW, FEWEST, ANOMALY_LEVEL = 8, 6, 0.99
 
@@ -53,11 +55,6 @@ MOST_TOTALS = 1_000_000
 
 
 ROLLING = 4
-
-
-MOVED, SHIFT_LEVEL = 0.02, 0.05
-
-EXACTLY = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +68,7 @@ class Expectation:
     interval : tuple of float
         Prediction interval of the value of this week, given its own standard error; inside [0, 1].
     n_weeks : int
-        Weeks behind it.
+        Weeks before it.
     between : float
         Standard deviation between weeks that sampling does not explain, at `value`.
     anomaly : bool
@@ -89,8 +86,6 @@ def expectation(
     values: FloatArray,
     standard_errors: FloatArray,
     sizes: FloatArray,
-    *,
-    level: float = ANOMALY_LEVEL,
 ) -> Expectation | None:
     """Compare a rate with those of the weeks before it, on the logit scale.
 
@@ -104,8 +99,6 @@ def expectation(
         Rates in [0, 1]: the weeks before, and last the week to judge.
     sizes : float array, shape (n_weeks + 1,)
         Independent runs or tasks of each; used where a rate is 0 or 1.
-    level : float, default 0.99
-        Of the prediction interval.
 
     Returns
     -------
@@ -137,7 +130,7 @@ def expectation(
     if values.size <= FEWEST:
         return None
     logits, errors = on_logit_scale(values, standard_errors, sizes)
-    mean = float(_predicted(logits[None, :-1], errors[:-1], errors[[-1]], level)[0][0])
+    mean = float(_predicted(logits[None, :-1], errors[:-1], errors[[-1]])[0][0])
     # The error of the week to judge is taken half-way between what was expected and what was seen:
     # at its own rate a week of 0 would excuse itself, at the expected one a week of 1 near 1 is
     # given too small an error.
@@ -146,7 +139,7 @@ def expectation(
     middle = (special.expit(mean) + seen) / 2
     error = 1 / np.sqrt(size * middle * (1 - middle))
     between, reach = (
-        float(part[0]) for part in _predicted(logits[None, :-1], errors[:-1], error, level)[1:]
+        float(part[0]) for part in _predicted(logits[None, :-1], errors[:-1], error)[1:]
     )
     low, high = float(special.expit(mean - reach)), float(special.expit(mean + reach))
     centre, value = float(special.expit(mean)), float(values[-1])
@@ -186,7 +179,7 @@ def on_logit_scale(
 
 
 def _predicted(
-    values: FloatArray, standard_errors: FloatArray, standard_error: FloatArray, level: float
+    values: FloatArray, standard_errors: FloatArray, standard_error: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return mean, variance between weeks, and half-width, for each row of values."""
     precision = 1 / standard_errors**2
@@ -201,7 +194,7 @@ def _predicted(
     return (
         mean,
         between,
-        two_sided_t(level, n_weeks - 2) * np.sqrt(between + standard_error**2 + 1 / sums),
+        two_sided_t(ANOMALY_LEVEL, n_weeks - 2) * np.sqrt(between + standard_error**2 + 1 / sums),
     )
 
 
@@ -210,7 +203,6 @@ def false_alarm_rate(
     *,
     rng: np.random.Generator,
     between: float = 0.0,
-    level: float = ANOMALY_LEVEL,
     n_simulations: int = 10_000,
 ) -> float | None:
     """Return how often the rule calls a week an anomaly when nothing has changed.
@@ -225,8 +217,6 @@ def false_alarm_rate(
         Source of the simulated weeks.
     between : float, default 0
         Standard deviation of the true weekly values around their mean.
-    level : float, default 0.99
-        Of the prediction interval.
     n_simulations : int, default 10000
         Simulated series.
 
@@ -248,7 +238,7 @@ def false_alarm_rate(
         before = weeks_before(np.isfinite(standard_errors), week)
         if np.isfinite(standard_errors[week]) and before.size >= FEWEST:
             mean, _, reach = _predicted(
-                values[:, before], standard_errors[before], standard_errors[[week]], level
+                values[:, before], standard_errors[before], standard_errors[[week]]
             )
             rates.append(float(np.mean(np.abs(values[:, week] - mean) > reach)))
     return float(np.mean(rates)) if rates else None
@@ -262,25 +252,10 @@ def weeks_before(usable: BoolArray, week: int) -> np.ndarray[tuple[int], np.dtyp
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WeekDraws:
-    """The weeks that have runs, in order.
+    """The weeks that have runs, in order, with their values on each resample.
 
-    Parameters
-    ----------
-    estimates : tuple of Estimate, length n_weeks
-        The rate of each week.
-    values, errors, sizes : float array, shape (n_weeks,)
-        Its value; its standard error (from the exact bound where nothing varied, NaN below five
-        units); its weighted runs.
-    entering : int array, shape (n_weeks,)
-        Runs or tasks of each week.
-    covariance : float array, shape (n_weeks, n_weeks)
-        Of the weekly values.
-    draws : float array, shape (n_resamples, n_weeks), optional
-        The weekly values on each resample.
-    method, noun : str
-        How intervals were made, and over what.
-    confidence_level : float
-        Target coverage.
+    `errors` are from the exact bound where nothing varied, and NaN below five units (`entering`:
+    runs or tasks of each week, which `noun` names); `sizes` are weighted runs.
     """
 
     estimates: tuple[Estimate, ...]
@@ -299,44 +274,21 @@ def draw_weeks(
     counts: RunCounts,
     *,
     rng: np.random.Generator,
-    rate: str,
-    n_resamples: int,
-    confidence_level: float,
-    interval: Interval,
+    **options: Unpack[Resampling],
 ) -> WeekDraws:
-    """Resample every week: apart where runs are independent, whole tasks where they repeat.
-
-    Raises
-    ------
-    ValueError
-        If there is no such rate.
-    """
-
-    def resampled(units: Units) -> Resampled:
-        return resample(
-            units,
-            rng=rng,
-            n_resamples=n_resamples,
-            confidence_level=confidence_level,
-            interval=interval,
-        )
-
+    """Resample every week: apart where runs are independent, whole tasks where they repeat."""
     if counts.repeats:
-        found = resampled(_units_of_all_weeks(counts, rate, rng))
+        found = resample(_units_of_all_weeks(counts, rng), rng=rng, **options)
         weeks = counts.labels("week").seen
         return _gathered([(found, f"{week}:top", f"{week}:bottom") for week in weeks])
     cells = condensed(counts, grid=GRID if counts.rounded else None, by="week")
     labels = cells.labels("week")
     most = units_a_group(len(labels.seen))
-    return _gathered(
-        [
-            (resampled(units_of(cells.where(labels.of(week)), rng=rng, most=most)), rate, "runs")
-            for week in labels.seen
-        ]
-    )
+    units = (units_of(cells.where(labels.of(week)), rng=rng, most=most) for week in labels.seen)
+    return _gathered([(resample(one, rng=rng, **options), "score", "runs") for one in units])
 
 
-def _units_of_all_weeks(counts: RunCounts, rate: str, rng: np.random.Generator) -> Units:
+def _units_of_all_weeks(counts: RunCounts, rng: np.random.Generator) -> Units:
     labels = counts.labels("week")
     counts = counts.where(labels.codes >= 0)
     labels = counts.labels("week")
@@ -350,13 +302,12 @@ def _units_of_all_weeks(counts: RunCounts, rate: str, rng: np.random.Generator) 
     columns, entering = [], []
     for week in labels.seen:
         rows = labels.of(week)
-        for name in (rate, "runs"):
+        for name in ("score", "runs"):
             column = np.bincount(
                 task[rows], weights=rows_of[names.index(name)][rows], minlength=multiplicity.size
             ).astype(np.float64)
             entering.append(int(multiplicity[column > 0].sum()))
             columns.append(column if grouping is None else grouping.added(column))
-    runs = counts.runs * counts.like
     if grouping is not None:
         stratum = grouping.stratum
         multiplicity = np.ones(stratum.size, dtype=np.int64)
@@ -367,7 +318,7 @@ def _units_of_all_weeks(counts: RunCounts, rate: str, rng: np.random.Generator) 
         stratum=pool_lone(stratum, multiplicity),
         entering=np.array(entering, dtype=np.int64),
         n=counts.n_tasks,
-        effective_share=float((counts.weight @ runs) ** 2 / (counts.weight**2 @ runs) / counts.n),
+        effective_share=effective_share(counts.weight, counts.runs * counts.like),
         noun=TASKS,
         grouped=grouping is not None,
     )
@@ -430,20 +381,9 @@ def _covariance(weeks: list[tuple[Resampled, str, str]]) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Week:
-    """One ISO week.
+    """One ISO week: its rate, and the rolling mean of it and the three weeks before.
 
-    Parameters
-    ----------
-    week : str
-        For instance ``"2026-W07"``, Monday to Sunday in UTC.
-    n : int
-        Runs.
-    rate : Estimate
-        The rate of this week.
-    rolling : Estimate
-        Mean of the weekly values of this week and the three before it.
-    expected : Expectation or None
-        What the eight weeks before lead one to expect; None with fewer than six of them.
+    `expected` is None with fewer than six weeks among the eight before.
     """
 
     week: str
@@ -485,11 +425,8 @@ def weekly_series(
     counts: RunCounts,
     *,
     rng: np.random.Generator,
-    rate: str = "score",
     pooled: bool = False,
-    n_resamples: int = 1000,
-    confidence_level: float = 0.95,
-    interval: Interval = "percentile",
+    **options: Unpack[Resampling],
 ) -> WeeklySeries:
     """Estimate the Agent Success Rate of every week, its rolling mean, and which weeks stand out.
 
@@ -502,12 +439,10 @@ def weekly_series(
         Counted by ``"week"``.
     rng : numpy.random.Generator
         Source of the resamples and of the simulated false alarms.
-    rate : str, default "score"
-        Or ``"gross"``, or ``"share:complete"`` and the other classes.
     pooled : bool, default False
         Weigh the weeks of a rolling mean by their runs, so that a busy week counts more.
-    n_resamples, confidence_level, interval
-        As in `agent_success_rate`.
+    **options
+        As in `resample`.
 
     Returns
     -------
@@ -533,14 +468,7 @@ def weekly_series(
     if not seen:
         return WeeklySeries(weeks=(), n_without_week=without, false_alarm_rate=None, pooled=pooled)
     names = calendar(seen[0], seen[-1])
-    drawn = draw_weeks(
-        counts,
-        rng=rng,
-        rate=rate,
-        n_resamples=n_resamples,
-        confidence_level=confidence_level,
-        interval=interval,
-    )
+    drawn = draw_weeks(counts, rng=rng, **options)
     place = [seen.index(name) if name in seen else None for name in names]
     errors = np.array([np.nan if i is None else drawn.errors[i] for i in place])
     values = np.array([np.nan if i is None else drawn.values[i] for i in place])
@@ -548,7 +476,7 @@ def weekly_series(
     n_runs = np.bincount(labels.codes[labels.codes >= 0], weights=runs[labels.codes >= 0])
     sizes = {name: int(n_runs[labels.names.index(name)]) for name in seen}
     empty = not_estimable(
-        "no runs in this week", method="bootstrap", confidence_level=confidence_level
+        "no runs in this week", method="bootstrap", confidence_level=drawn.confidence_level
     )
     weeks = tuple(
         Week(
@@ -566,33 +494,6 @@ def weekly_series(
         false_alarm_rate=false_alarm_rate(on_logit_scale(values, errors, units)[1], rng=rng),
         pooled=pooled,
     )
-
-
-def calendar(first: str, last: str) -> tuple[str, ...]:
-    """Return the ISO weeks from one to another.
-
-    Raises
-    ------
-    ValueError
-        If one of them is no ISO week.
-
-    Examples
-    --------
-    >>> calendar("2026-W52", "2027-W01")
-    ('2026-W52', '2026-W53', '2027-W01')
-    """
-    try:
-        monday, end = (date.fromisoformat(f"{week}-1") for week in (first, last))
-    except ValueError as error:
-        raise ValueError(
-            f"weeks must be ISO weeks like '2026-W07', got {first!r} to {last!r}"
-        ) from error
-    weeks = []
-    while monday <= end:
-        year, week, _ = monday.isocalendar()
-        weeks.append(f"{year}-W{week:02d}")
-        monday += timedelta(weeks=1)
-    return tuple(weeks)
 
 
 def _expected(
@@ -659,12 +560,12 @@ def _rolling(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MixShift:
-    """One week's mix against the pooled weeks before it.
+    """One week's mix of classes against the pooled weeks before it.
 
     Parameters
     ----------
     distance : float or None
-        Half the sum of the absolute differences of all shares: what part of the runs would have
+        Half the sum of the absolute differences of all shares: the part of the runs that would have
         to be of another class. None for the first week.
     by_chance : float or None
         The distance to be expected if nothing had moved.
@@ -757,7 +658,7 @@ def mix_shifts(
                 test.distance is not None
                 and test.distance > MOVED + EXACTLY
                 and p is not None
-                and p <= SHIFT_LEVEL
+                and p <= LEVEL
             ),
             status=test.status,
         )

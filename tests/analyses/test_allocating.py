@@ -12,7 +12,7 @@ from calibration.analyses.judge.calibration import analyse_judge
 from calibration.analyses.sampling.draw import draw_within
 from calibration.analyses.sampling.planning import plan_batch
 from calibration.analyses.sampling.stratified import draw_allocated, verdict_strata
-from calibration.analyses.success_rate.corrected import rates_of_store
+from calibration.analyses.success_rate.from_store import rates_of_store
 from calibration.analyses.success_rate.report import ReportOptions
 from calibration.errors import CalibrationError, InputError
 from calibration.reporting import to_json

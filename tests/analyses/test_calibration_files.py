@@ -18,7 +18,7 @@ from calibration.judge_calibration.samples import (
     judge_quality,
 )
 from calibration.records import OUTCOMES
-from calibration.success_rate.scoring import DEFAULT_CREDIT
+from calibration.success_rate.runs import DEFAULT_CREDIT
 from calibration.tables.labels import read_ceilings
 from tests.analyses.calibration_inputs import (
     COUNTS,

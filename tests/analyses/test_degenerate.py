@@ -11,8 +11,7 @@ import pytest
 
 from calibration.analyses.agreement.analysis import analyse_agreement
 from calibration.analyses.judge.calibration import JudgeCalibration, analyse_judge
-from calibration.analyses.success_rate.corrected import StoreRates, rates_of_store
-from calibration.analyses.success_rate.from_store import report_on_store
+from calibration.analyses.success_rate.from_store import StoreRates, rates_of_store, report_on_store
 from calibration.analyses.success_rate.report import ReportOptions
 from calibration.errors import CalibrationError, InputError, MixedDataError
 from calibration.records import OUTCOMES

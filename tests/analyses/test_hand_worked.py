@@ -8,8 +8,7 @@ from scipy import stats
 from calibration.analyses.agreement.analysis import analyse_agreement
 from calibration.analyses.evidence.from_store import known_costs, trace_penalties
 from calibration.analyses.judge.calibration import analyse_judge
-from calibration.analyses.success_rate.corrected import rates_of_store
-from calibration.analyses.success_rate.from_store import report_on_store
+from calibration.analyses.success_rate.from_store import rates_of_store, report_on_store
 from tests.analyses.conftest import NewWorld
 from tests.analyses.worlds import drawn_ids, ids
 

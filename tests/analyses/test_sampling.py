@@ -8,7 +8,7 @@ from calibration.analyses.agreement.analysis import analyse_agreement
 from calibration.analyses.judge.calibration import analyse_judge
 from calibration.analyses.sampling import draw
 from calibration.analyses.sampling.draw import draw_batch, draw_ids, population
-from calibration.analyses.success_rate.corrected import rates_of_store
+from calibration.analyses.success_rate.from_store import rates_of_store
 from calibration.analyses.success_rate.report import ReportOptions
 from calibration.errors import CalibrationError, InputError
 from calibration.records import Trace

@@ -8,7 +8,7 @@ from calibration.analyses.evidence.from_store import choose_batch
 from calibration.analyses.judge.calibration import analyse_judge
 from calibration.analyses.sampling.draw import draw_batch
 from calibration.analyses.sampling.selection import batch_of, list_traces, traces_csv
-from calibration.analyses.success_rate.corrected import rates_of_store
+from calibration.analyses.success_rate.from_store import rates_of_store
 from calibration.analyses.success_rate.report import ReportOptions
 from calibration.errors import CalibrationError, InputError
 from calibration.records import Step

@@ -11,8 +11,9 @@ import jsonschema
 import pytest
 
 from calibration.analyses.success_rate import from_store
-from calibration.analyses.success_rate.corrected import rates_of_store
 from calibration.analyses.success_rate.from_store import (
+    labelled_csv,
+    rates_of_store,
     report_choices,
     report_on_store,
     report_with_work,
@@ -20,7 +21,6 @@ from calibration.analyses.success_rate.from_store import (
     without_models,
 )
 from calibration.analyses.success_rate.report import ProductionReport, ReportOptions
-from calibration.analyses.success_rate.review_queue import work_csv
 from calibration.errors import CalibrationError, InputError
 from calibration.records import REFERENCE_SOURCE, Evidence, LabelDraft
 from calibration.reporting import render_text, to_json
@@ -127,7 +127,7 @@ def test_groups_latency_and_work_lists(two_weeks: World) -> None:
     shown = without_models(report_with_work(two_weeks.store))
     assert shown.report.by_model == ()
     assert {i.model for of in shown.work.values() for i in of} == {None}
-    assert "model" not in work_csv(shown.loaded, "abandoned", models=False)
+    assert "model" not in labelled_csv(shown.loaded, "abandoned", models=False)
 
 
 def test_a_model_or_workflow_without_a_label_says_so(new_world: NewWorld) -> None:
@@ -192,7 +192,7 @@ def test_tags_and_evidence_come_from_the_labels(new_world: NewWorld) -> None:
     assert item.evidence == (f"response: Booked {first}",)
     assert lists["abandoned"].n == 0
     made = report_with_work(world.store)
-    (row,) = csv.DictReader(io.StringIO(work_csv(made.loaded, "hallucinated"), newline=""))
+    (row,) = csv.DictReader(io.StringIO(labelled_csv(made.loaded, "hallucinated"), newline=""))
     assert row["reasons"] == f"'=1+1\n{HOSTILE[0]}"  # no spreadsheet runs it
     assert row["evidence"] == f"response: Booked {first}"
     world.settle(third, "abandoned")

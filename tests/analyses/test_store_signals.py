@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from calibration.analyses.success_rate.from_store import MISSING, listed_amounts
-from calibration.analyses.success_rate.report import Signal, VerdictMix
-from calibration.analyses.success_rate.signals import (
+from calibration.analyses.success_rate.assembly import (
     bad_values,
     signals,
     tasks_by_week,
     verdict_mix,
 )
+from calibration.analyses.success_rate.from_store import MISSING, listed_amounts
+from calibration.analyses.success_rate.report import Signal, VerdictMix
 from calibration.records import Step, Trace, Verdict
 from calibration.runs import production_counts
 from calibration.runs.store_runs import from_store

@@ -7,10 +7,15 @@ from typing import Any
 import pytest
 
 from calibration.analyses.success_rate.from_runs import report_on_files
-from calibration.analyses.success_rate.report import ReportOptions
-from calibration.analyses.success_rate.verify import find_report, verify_report
+from calibration.analyses.success_rate.report import (
+    ReportOptions,
+    Verification,
+    saved_report,
+    verify_report,
+)
 from calibration.errors import InputError
 from calibration.reporting import to_json
+from calibration.runs.sources import place_of_settings
 from tests.analyses.production_files import MIXED10, runs, write
 
 
@@ -24,6 +29,12 @@ def saved(tmp_path: Path) -> Path:
     return file
 
 
+def made_again(file: Path) -> Verification:
+    found = saved_report(str(file), Path())
+    now = report_on_files(place_of_settings(found.settings), options=found.options)
+    return verify_report(found, now)
+
+
 def change(file: Path, *keys: str, to: Any) -> None:
     data = json.loads(file.read_text("utf-8"))
     inner = data
@@ -34,28 +45,28 @@ def change(file: Path, *keys: str, to: Any) -> None:
 
 
 def test_it_comes_out_the_same(saved: Path) -> None:
-    found, now = verify_report(saved)
+    found = made_again(saved)
     assert (found.same, found.differences) == (True, ())
-    assert found.said == found.found == now.origin.fingerprint
+    assert found.saved == found.recomputed == json.loads(saved.read_text("utf-8"))["fingerprint"]
 
 
 def test_a_report_is_found_by_its_fingerprint(saved: Path) -> None:
     (saved.parent / "other.json").write_text("[1]")
     (saved.parent / "broken.json").write_text("{")
     fingerprint = json.loads(saved.read_text("utf-8"))["fingerprint"]
-    assert find_report(fingerprint, saved.parent) == saved
-    assert find_report(fingerprint[:8].upper(), saved.parent) == saved
-    assert find_report(str(saved), Path()) == saved
+    assert saved_report(fingerprint, saved.parent).path == saved
+    assert saved_report(fingerprint[:8].upper(), saved.parent).path == saved
+    assert saved_report(str(saved), Path()).path == saved
     for named, why in (("0" * 64, "no report with"), ("abc", "neither"), ("zz" * 8, "neither")):
         with pytest.raises(InputError, match=why):
-            find_report(named, saved.parent)
+            saved_report(named, saved.parent)
 
 
 def test_changed_inputs_are_named(saved: Path) -> None:
     rows = runs(MIXED10, started_at="2026-10-01T00:00:00Z")
     rows[0]["outcome"] = "abandoned"
     write(saved.parent / "f.csv", rows)
-    found, _ = verify_report(saved)
+    found = made_again(saved)
     assert not found.same
     text = "\n".join(found.differences)
     assert "f.csv has changed" in text
@@ -78,7 +89,7 @@ def test_changed_inputs_are_named(saved: Path) -> None:
 )
 def test_what_was_altered_is_named(saved: Path, keys: tuple[str, ...], to: Any, why: str) -> None:
     change(saved, *keys, to=to)
-    found, _ = verify_report(saved)
+    found = made_again(saved)
     assert not found.same
     assert why in "\n".join(found.differences)
 
@@ -90,10 +101,10 @@ def test_what_was_altered_is_named(saved: Path, keys: tuple[str, ...], to: Any, 
 def test_what_is_no_report_is_refused(saved: Path, keys: tuple[str, ...], to: Any) -> None:
     change(saved, *keys, to=to)
     with pytest.raises(InputError):
-        verify_report(saved)
+        made_again(saved)
 
 
 def test_inputs_that_are_gone_are_refused(saved: Path) -> None:
     (saved.parent / "f.csv").unlink()
     with pytest.raises(InputError, match="no such file"):
-        verify_report(saved)
+        made_again(saved)

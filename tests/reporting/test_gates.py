@@ -21,9 +21,9 @@ from calibration.reporting.junit import junit
 from calibration.reporting.render_markdown import escaped, markdown
 from calibration.reporting.render_text import lines
 from calibration.reporting.sections.gates import document
-from calibration.success_rate.rate import agent_success_rate
 from calibration.text import shown
 from tests.analyses.production_files import HOSTILE
+from tests.success_rate.rates import agent_success_rate
 
 AT = datetime(2026, 11, 2, 9, 30, tzinfo=UTC)
 

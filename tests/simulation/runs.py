@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.success_rate.scoring import DEFAULT_CREDIT
+from calibration.success_rate.runs import DEFAULT_CREDIT
 
 MIX = np.array([0.55, 0.18, 0.09, 0.12, 0.06])
 

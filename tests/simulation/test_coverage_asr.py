@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 
 from calibration.statistics.estimate import Estimate
-from calibration.success_rate.cost import cost_per_success
-from calibration.success_rate.rate import agent_success_rate, rate_of_counts
+from calibration.success_rate.rate import cost_per_success, rate_of_counts
 from calibration.success_rate.resampling import Interval, grouped_at_random, resample, task_units
 from calibration.success_rate.runs import count_runs, counts_of_frame
 from tests.simulation.runs import (
@@ -23,6 +22,7 @@ from tests.simulation.runs import (
     repeated,
     shifted,
 )
+from tests.success_rate.rates import agent_success_rate
 
 pytestmark = pytest.mark.slow
 

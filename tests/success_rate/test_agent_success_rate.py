@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from calibration.success_rate.rate import AgentSuccessRate, agent_success_rate
-from calibration.success_rate.scoring import DEFAULT_CREDIT, cost_penalties, outcome_shares, scores
+from calibration.success_rate.rate import AgentSuccessRate
+from calibration.success_rate.runs import DEFAULT_CREDIT, cost_penalties, outcome_shares, scores
+from tests.success_rate.rates import agent_success_rate
 
 # Outcome and cost at a ceiling of 2.00: six complete, two partial, one hallucinated, one abandoned.
 MIXED10 = [

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from calibration.success_rate.cost import cost_per_success
+from calibration.success_rate.rate import cost_per_success
 from calibration.success_rate.runs import count_runs, counts_of_frame
 
 

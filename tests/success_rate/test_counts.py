@@ -8,14 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calibration.success_rate.rate import (
-    AgentSuccessRate,
-    agent_success_rate,
-    rate_of_counts,
-    rates_by,
+from calibration.success_rate.rate import AgentSuccessRate, rate_of_counts, rates_by
+from calibration.success_rate.runs import (
+    DEFAULT_CREDIT,
+    RunCounts,
+    condensed,
+    cost_penalties,
+    count_runs,
+    counts_of_frame,
+    scores,
 )
-from calibration.success_rate.runs import RunCounts, condensed, count_runs, counts_of_frame
-from calibration.success_rate.scoring import DEFAULT_CREDIT, cost_penalties, scores
+from tests.success_rate.rates import agent_success_rate
 
 CELL = ["week", "workflow", "model", "stratum", "weight", "outcome", "cost_known", "penalty_step"]
 

@@ -10,11 +10,11 @@ import pytest
 
 from calibration.records import OUTCOMES
 from calibration.success_rate.comparison import compare_runs
-from calibration.success_rate.rate import AgentSuccessRate, agent_success_rate
-from calibration.success_rate.runs import RunCounts, count_runs
-from calibration.success_rate.scoring import DEFAULT_CREDIT, cost_penalties
+from calibration.success_rate.rate import AgentSuccessRate
+from calibration.success_rate.runs import DEFAULT_CREDIT, RunCounts, cost_penalties, count_runs
 from calibration.taxonomy import default_taxonomy
 from reference_dataset.loader import load_reference
+from tests.success_rate.rates import agent_success_rate
 
 ITEMS = json.loads((Path(__file__).parents[1] / "golden" / "asr.json").read_text(encoding="utf-8"))
 

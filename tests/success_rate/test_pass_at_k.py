@@ -16,10 +16,8 @@ from calibration.success_rate.pass_at_k import (
     count_trials,
     extrapolated,
     pass_at_k,
-    pass_curve,
     pass_hat_k,
     pass_over_tasks,
-    passed,
 )
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "trials_and_gates.json"
@@ -139,13 +137,6 @@ def test_few_tasks_are_told_to_use_the_hierarchy() -> None:
     assert pass_over_tasks(trials([3] * 30, [1] * 30), 1, rng=rng()).advice == ""
 
 
-def test_a_curve_is_over_one_set_of_tasks() -> None:
-    counted = trials([2] * 10 + [5] * 10, [0] * 10 + [4] * 10)
-    one, five = pass_curve(counted, [1, 5], rng=rng())
-    assert one.pass_at_k.value == pytest.approx(0.8)
-    assert (one.n_tasks, one.n_too_few) == (five.n_tasks, five.n_too_few) == (10, 10)
-
-
 @pytest.mark.parametrize(
     ("at", "hat", "expected"),
     [
@@ -167,14 +158,6 @@ def test_the_band_names_its_k() -> None:
     assert found.band == "reliable (k = 3)"
 
 
-def test_partial_plus_passes_only_when_asked() -> None:
-    outcomes, tasks = [0, 1, 2, 3, 4], ["a", "a", "b", "b", "b"]
-    assert count_trials(tasks, passed(outcomes)).c.tolist() == [1, 0]
-    generous = count_trials(tasks, passed(outcomes, partial_plus_passes=True))
-    assert generous.c.tolist() == [2, 0]
-    assert generous.n.tolist() == [2, 3]
-
-
 @pytest.mark.parametrize(
     ("n", "c", "k", "match"),
     [
@@ -193,8 +176,6 @@ def test_impossible_counts_are_refused(n: Any, c: Any, k: Any, match: str) -> No
 def test_names_and_successes_of_other_lengths_are_refused() -> None:
     with pytest.raises(ValueError, match="one shape"):
         count_trials(["a", "b"], [True])
-    with pytest.raises(ValueError, match="ks must not be empty"):
-        pass_curve(trials([1], [1]), [], rng=rng())
 
 
 def test_equal_tasks_may_be_given_once() -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from calibration.statistics.estimate import Estimate
-from calibration.success_rate.rate import agent_success_rate, rate_of_counts
+from calibration.success_rate.rate import rate_of_counts
 from calibration.success_rate.resampling import (
     Interval,
     Resampled,
@@ -22,6 +22,7 @@ from calibration.success_rate.resampling import (
     units_of,
 )
 from calibration.success_rate.runs import RunCounts, count_runs
+from tests.success_rate.rates import agent_success_rate
 
 MANY = 20_000
 
@@ -158,7 +159,7 @@ def test_a_lone_stratum_joins_another() -> None:
 
 def test_unknown_interval_is_refused() -> None:
     with pytest.raises(ValueError, match="interval must be 'percentile' or 'bca', got 'basic'"):
-        agent_success_rate([0] * 30, rng=rng(), interval="basic")  # type: ignore[arg-type]
+        agent_success_rate([0] * 30, rng=rng(), interval="basic")
 
 
 def runs(seed: int, n: int) -> dict[str, Any]:

@@ -9,11 +9,11 @@ from scipy import special, stats
 from calibration.success_rate.runs import count_runs
 from calibration.success_rate.trend import (
     WeeklySeries,
-    calendar,
     expectation,
     false_alarm_rate,
     weekly_series,
 )
+from calibration.weeks import calendar
 
 
 def rng(seed: int = 1) -> np.random.Generator:

@@ -11,8 +11,8 @@ from app.components import traces
 from app.components.tables import ASR
 from app.views.success_rate.data import Found
 from calibration.analyses.agreement.traces import TraceSet
+from calibration.analyses.success_rate.from_store import labelled_csv
 from calibration.analyses.success_rate.report import GOES_TO, WorkItem
-from calibration.analyses.success_rate.review_queue import work_csv
 from calibration.reporting.render_text import usd
 from calibration.store import Store
 from calibration.text import one_line
@@ -89,4 +89,4 @@ def _csv(store: Store, found: Found, outcome: str, who: str | None) -> str:
     if who is not None:
         ids = [item.trace_id for item in found.made.work[outcome]]
         store.record_exposure(who, ids, "labels")
-    return work_csv(found.made.loaded, outcome, models=found.asked.models)
+    return labelled_csv(found.made.loaded, outcome, models=found.asked.models)

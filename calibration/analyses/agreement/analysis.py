@@ -33,6 +33,7 @@ from calibration.records import OUTCOMES
 from calibration.statistics.estimate import Estimate, FloatArray
 from calibration.store import Store
 from calibration.taxonomy import Taxonomy
+from calibration.weeks import week_of
 
 CLUSTERS = ("trace", "task")
 
@@ -369,7 +370,7 @@ def _plain(options: Options) -> dict[str, object]:
 def _weeks(traces: pd.DataFrame, labels: pd.DataFrame) -> list[str]:
     """Return the ISO week of the last label of each trace: when its agreement could be seen."""
     last = labels.groupby("trace_id")["created_at"].max().reindex(traces["trace_id"])
-    return [f"{when:%G-W%V}" for when in last]
+    return [week_of(when) for when in last]
 
 
 def _by_task(

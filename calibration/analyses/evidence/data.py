@@ -17,6 +17,7 @@ from calibration.judge_calibration.samples import Design, LabelledSample
 from calibration.records import NO_VERDICT, Evidence, SetAside
 from calibration.store import Batch
 from calibration.taxonomy import Taxonomy
+from calibration.weeks import weeks_of
 
 UNKNOWN = "unknown"
 
@@ -459,8 +460,7 @@ def group_names(traces: pd.DataFrame, by: str) -> NDArray[np.str_]:
     is ``unknown``.
     """
     if by == "week":
-        when = pd.to_datetime(traces["started_at"])
-        names = when.dt.strftime("%G-W%V")
+        names = weeks_of(pd.to_datetime(traces["started_at"]))
     elif by == "agent" and "agent" not in traces:
         version = traces["agent_version"].fillna("").astype(str)
         names = traces["model"].fillna(UNKNOWN).astype(str).str.cat(version, sep=" ").str.strip()

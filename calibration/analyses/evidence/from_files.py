@@ -20,7 +20,7 @@ from calibration.analyses.evidence.data import (
 from calibration.errors import CalibrationError, InputError
 from calibration.judge_calibration.samples import HEADLINE, Design
 from calibration.records import NO_VERDICT, OUTCOMES, SetAside
-from calibration.success_rate.scoring import cost_penalties
+from calibration.success_rate.runs import cost_penalties
 from calibration.tables.labels import (
     LabelFile,
     LabelRow,

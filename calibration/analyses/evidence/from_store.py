@@ -24,7 +24,7 @@ from calibration.analyses.sampling.draw import is_sample, population, production
 from calibration.errors import CalibrationError, InputError, MixedDataError
 from calibration.records import NO_VERDICT, OUTCOMES, SOURCE_JUDGE, TraceForReview
 from calibration.store import Batch, Store
-from calibration.success_rate.scoring import cost_penalties
+from calibration.success_rate.runs import cost_penalties
 
 # What a number depends on of each trace, beside labels and verdicts.
 INPUT_COLUMNS = ["trace_id", "workflow", "task_key", "cost_usd", "units", "ceiling_usd"]

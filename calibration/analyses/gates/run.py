@@ -22,29 +22,29 @@ from calibration.analyses.gates.baseline import (
     tree_fingerprint,
 )
 from calibration.analyses.reference_traces import marks
-from calibration.analyses.success_rate.assembly import provisional
-from calibration.analyses.success_rate.corrected import StoreRates, rates_of_store
-from calibration.analyses.success_rate.from_store import (
-    SIMULATED,
-    kind_of,
-    loaded_runs,
-    notes,
-    origin,
-    two_source,
-    warnings,
-)
-from calibration.analyses.success_rate.from_store import left_out as left_out_of_store
-from calibration.analyses.success_rate.report import LeftOutRows, ReportOptions
-from calibration.analyses.success_rate.runs import (
+from calibration.analyses.success_rate.assembly import bad_values, provisional
+from calibration.analyses.success_rate.from_runs import (
     DIGITS,
     ProductionRead,
     hint,
     left_out,
     read_production,
+    reading_notes,
     runs_of,
-    said,
 )
-from calibration.analyses.success_rate.signals import bad_values
+from calibration.analyses.success_rate.from_store import (
+    SIMULATED,
+    StoreRates,
+    kind_of,
+    loaded_runs,
+    notes,
+    origin,
+    rates_of_store,
+    two_source,
+    warnings,
+)
+from calibration.analyses.success_rate.from_store import left_out as left_out_of_store
+from calibration.analyses.success_rate.report import LeftOutRows, ReportOptions
 from calibration.errors import CalibrationError, InputError
 from calibration.gates.evaluate import (
     CostMeasured,
@@ -632,7 +632,7 @@ class _Gating:
         if self.options.window == (None, None):
             # Without a window nothing here asks for the time of a run.
             notes = replace(notes, no_time=0, naive_times=0)
-        yield from said(notes, counts.n_kept)
+        yield from reading_notes(notes, counts.n_kept)
         if rate.n_missing_cost:
             low, high = rate.asr_range
             yield (

@@ -10,7 +10,7 @@ from calibration.analyses.agreement.analysis import planned_codes
 from calibration.analyses.evidence.data import CalibrationData
 from calibration.analyses.evidence.from_store import load_batch
 from calibration.analyses.sampling.planning import expected_half_width, median_seconds
-from calibration.analyses.success_rate.corrected import rates_of_store
+from calibration.analyses.success_rate.from_store import rates_of_store
 from calibration.analyses.success_rate.report import ReportOptions
 from calibration.errors import CalibrationError
 from calibration.records import OUTCOMES

@@ -31,7 +31,7 @@ from calibration.judge_calibration.post_stratification import Gain, effective_ga
 from calibration.records import OUTCOMES
 from calibration.statistics.estimate import Estimate
 from calibration.store import Store
-from calibration.success_rate.scoring import scores
+from calibration.success_rate.runs import scores
 
 UNREACHABLE = "no number of labels gives that half-width: import more traces or ask for less"
 

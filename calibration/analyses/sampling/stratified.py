@@ -32,7 +32,7 @@ from calibration.judge_calibration.label_planning import (
 )
 from calibration.records import NO_VERDICT, OUTCOMES
 from calibration.store import Batch, Store
-from calibration.success_rate.scoring import scores
+from calibration.success_rate.runs import scores
 
 OTHER_WORKFLOWS = "other workflows"
 

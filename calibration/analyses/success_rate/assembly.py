@@ -1,48 +1,318 @@
 """One success-rate report from loaded runs, whatever holds them."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from calibration.analyses.success_rate.report import (
+    GOES_TO,
+    PREVIOUS,
+    SHOWN_RUNS,
     AtOtherWeights,
+    Change,
     CostPanel,
+    Latency,
     Origin,
+    OutcomeShare,
     ProductionReport,
     RateGroup,
     ReportOptions,
-    classes,
+    Signal,
+    VerdictMix,
+    VerdictWeek,
+    WorkItem,
+    WorkList,
     credit_in_words,
-    literal,
     other_tables,
     table_in_words,
 )
-from calibration.analyses.success_rate.signals import (
-    ADD,
-    Amounts,
-    bad_values,
-    latency_of,
-    signals,
-    verdict_mix,
-)
 from calibration.records import OUTCOMES
 from calibration.runs import ProductionCounts
-from calibration.statistics.estimate import OK, BoolArray, Estimate, IntArray, not_estimable
-from calibration.success_rate.cost import cost_per_success
-from calibration.success_rate.rate import AgentSuccessRate, rate_of_counts, rates_by
+from calibration.runs.signals import LOOP, VERDICTS, SignalSums
+from calibration.statistics.estimate import (
+    OK,
+    BoolArray,
+    Estimate,
+    FloatArray,
+    IntArray,
+    not_estimable,
+)
+from calibration.statistics.means import (
+    clustered_mean,
+    clustered_share,
+    limits_of_bins,
+    quantile_of_bins,
+)
+from calibration.success_rate.comparison import compare_runs
+from calibration.success_rate.rate import (
+    AgentSuccessRate,
+    cost_per_success,
+    rate_of_counts,
+    rates_by,
+)
 from calibration.success_rate.runs import RunCounts
-from calibration.success_rate.trend import WeeklySeries, weekly_series
+from calibration.success_rate.trend import WeeklySeries, mix_shifts, weekly_series
+from calibration.tables.rows import as_csv
 from calibration.taxonomy import Taxonomy
+from calibration.weeks import calendar
+
+# What each rate is called, and the columns that record it.
+RATES: Mapping[str, tuple[str, str]] = {
+    "errors": ("runs that ended in an error", "status"),
+    "timeouts": ("runs that timed out", "status"),
+    "tool_errors": ("tool calls that failed", "tool_calls and tool_errors"),
+    "loops": (f"runs with the same call {LOOP} times in a row", "loop or max_repeats"),
+    "escalated": ("runs escalated to a person", "escalated"),
+    "feedback_given": ("runs with user feedback", "feedback"),
+    "feedback": ("user feedback, mean from -1 to 1", "feedback"),
+    "feedback_negative": ("feedback below 0", "feedback"),
+}
+
+NOT_RECORDED = "not recorded"
+
+ADD = {
+    **{key: f"add a column {columns}" for key, (_, columns) in RATES.items()},
+    "latency": "add a column latency_s",
+    "cost": "add a column cost_usd",
+    "verdict": "add a column verdict",
+}
+
+LEVELS = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
+
+COST_LEVELS = (0.5, 0.9, 0.99)
+
+MEANS = ("feedback",)
+
+
+class Amounts:
+    """Percentiles of latency or cost, over the runs that state it.
+
+    A percentile is the smallest value with that share of the runs at or below it. `bins` are as
+    `Spread.sums`; `tasks` are those with runs in each week, over all under None: the runs of a task
+    may be as alike as it gets, so only the tasks count. None where no task repeats.
+    """
+
+    def __init__(self, bins: pd.DataFrame, tasks: Mapping[str | None, int] | None) -> None:
+        self._tasks = tasks
+        self._all = _counts(_merged(bins, ["bin"]))
+        self._week, self._workflow = (
+            {
+                str(name): _counts(part)
+                for name, part in _merged(bins, [by, "bin"]).groupby(by, observed=True)
+            }
+            for by in ("week", "workflow")
+        )
+
+    @property
+    def weeks(self) -> tuple[str, ...]:
+        """The ISO weeks with such runs."""
+        return tuple(self._week)
+
+    def percentile(
+        self, q: float, week: str | None = None, *, confidence_level: float = 0.95
+    ) -> Estimate | None:
+        """Return a percentile with the exact limits of its rank; None where no run says more."""
+        bins = self._all if week is None else self._week[week]
+        n = int(bins[:, 0].sum())
+        if not n:
+            return None
+        effective = n if self._tasks is None else min(n, self._tasks.get(week, n))
+        limits = limits_of_bins(bins, q, effective, confidence_level=confidence_level)
+        over = f"{effective:,} {'runs' if self._tasks is None else 'tasks'}"
+        return Estimate(
+            value=quantile_of_bins(bins, q),
+            interval=limits,
+            n=n,
+            method=f"percentile, limits of its rank over {over}",
+            confidence_level=confidence_level,
+            status=OK if limits else f"provisional: no interval, {over} are too few",
+        )
+
+    def point(self, q: float, workflow: str | None = None) -> float | None:
+        """Return a percentile over all or of a workflow, without limits."""
+        bins = self._all if workflow is None else self._workflow.get(workflow)
+        return None if bins is None or not bins.size else quantile_of_bins(bins, q)
+
+
+def amounts(counts: ProductionCounts) -> tuple[Amounts, Amounts]:
+    """Return latency and cost of the runs of a table."""
+    tasks = tasks_by_week(counts)
+    return Amounts(counts.latency.sums, tasks), Amounts(counts.cost.sums, tasks)
+
+
+def signals(
+    sums: SignalSums | None,
+    latency: Amounts,
+    cost: Amounts,
+    *,
+    missing: Mapping[str, str] = ADD,
+    confidence_level: float = 0.95,
+) -> tuple[Signal, ...]:
+    """Return every signal; `missing` says of each what would record it, or that nothing does."""
+    return (
+        *_rates(sums, missing, confidence_level),
+        *_percentiles("latency", "s", latency, missing, confidence_level),
+        *_percentiles("cost", "usd", cost, missing, confidence_level),
+    )
+
+
+def _rates(
+    sums: SignalSums | None, missing: Mapping[str, str], confidence_level: float
+) -> Iterator[Signal]:
+    for key, (name, _) in RATES.items():
+        unit = "score" if key in MEANS else "share"
+        if sums is None or key not in sums.recorded:
+            nothing = not_estimable(
+                f"{NOT_RECORDED}: {missing[key]}", method="share", confidence_level=confidence_level
+            )
+            yield Signal(key=key, name=name, unit=unit, over_all=nothing)
+            continue
+        table = sums.table
+        yield Signal(
+            key=key,
+            name=name,
+            unit=unit,
+            over_all=_rate(table, sums, key, confidence_level),
+            by_week=tuple(
+                (str(week), _rate(rows, sums, key, confidence_level))
+                for week, rows in table.groupby("week", observed=True, sort=True)
+            ),
+        )
+
+
+def _rate(rows: pd.DataFrame, sums: SignalSums, key: str, confidence_level: float) -> Estimate:
+    columns = [key, f"of_{key}", f"n_{key}"]
+    by_unit = rows.groupby(["stratum", "unit"], sort=True)[columns].sum()
+    estimate = clustered_mean if key in MEANS else clustered_share
+    return estimate(
+        by_unit[key].to_numpy(dtype=np.float64),
+        by_unit[f"of_{key}"].to_numpy(dtype=np.float64),
+        n=int(by_unit[f"n_{key}"].sum()),
+        stratum=by_unit.index.get_level_values("stratum").to_numpy(dtype=np.int64),
+        each=sums.each,
+        noun="tasks" if sums.by_task else "runs",
+        confidence_level=confidence_level,
+    )
+
+
+def verdict_mix(
+    sums: SignalSums | None,
+    *,
+    missing: Mapping[str, str] = ADD,
+    confidence_level: float = 0.95,
+) -> VerdictMix:
+    """Return the verdicts of each week, and how far they are from those of the weeks before."""
+    keys = [f"verdict_{name}" for name in VERDICTS]
+    if sums is None or keys[0] not in sums.recorded:
+        return VerdictMix(status=f"{NOT_RECORDED}: {missing['verdict']}")
+    table = sums.table[sums.table["week"].notna()]
+    table = table[table[f"of_{keys[0]}"] > 0]
+    if table.empty:
+        return VerdictMix(status=f"{NOT_RECORDED}: no run with a verdict says when it was started")
+    weeks = sorted(table["week"].astype(str).unique())
+    found = mix_shifts(
+        table[keys].to_numpy(dtype=np.float64),
+        table["unit"].to_numpy(dtype=np.int64),
+        table["week"].astype(str).map({week: k for k, week in enumerate(weeks)}).to_numpy(np.int64),
+        noun="tasks" if sums.by_task else "runs",
+    )
+    made = []
+    for week, shift in zip(weeks, found, strict=True):
+        rows = table[table["week"].astype(str) == week]
+        shares = tuple(
+            (name, _rate(rows, sums, key, confidence_level))
+            for name, key in zip(VERDICTS, keys, strict=True)
+        )
+        n = int(rows[f"n_{keys[0]}"].sum())
+        made.append(VerdictWeek(week=week, n=n, shares=shares, shift=shift))
+    return VerdictMix(status=OK, weeks=tuple(made))
+
+
+def bad_values(sums: SignalSums | None) -> tuple[str, ...]:
+    """Return warnings about values that cannot be read."""
+    bad = {} if sums is None else sums.bad
+    return tuple(
+        f"{n:,} {'value counts' if n == 1 else 'values count'} as missing: {why}."
+        for why, n in bad.items()
+    )
+
+
+def latency_of(amounts: Amounts) -> Latency | None:
+    """Return the percentiles of latency; None where no run says how long it took."""
+    known = amounts.percentile(LEVELS["p50"])
+    if known is None:
+        return None
+    return Latency(n=known.n, **{level: amounts.point(q) for level, q in LEVELS.items()})
+
+
+def tasks_by_week(counts: ProductionCounts) -> Mapping[str | None, int] | None:
+    """Return the tasks with runs in each week, and in all; None where no task repeats."""
+    if counts.tasks is None:
+        return None
+    # Where groups of tasks stand for them those of a week are fewer: on the safe side.
+    weekly = counts.tasks_by.get("week", counts.tasks)
+    by_week = weekly.groupby("week", observed=True)["task"].nunique()
+    n = counts.n_tasks if counts.tasks_grouped else int(counts.tasks["task"].nunique())
+    return {None: n or 0} | {str(week): int(tasks) for week, tasks in by_week.items()}
+
+
+def _merged(bins: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    grouped = bins.groupby(keys, observed=True)
+    return grouped.agg(n=("n", "sum"), low=("low", "min"), high=("high", "max"))
+
+
+def _counts(bins: pd.DataFrame) -> FloatArray:
+    return bins[["n", "low", "high"]].to_numpy(dtype=np.float64)
+
+
+def _percentiles(
+    what: str, unit: str, amounts: Amounts, missing: Mapping[str, str], confidence_level: float
+) -> Iterator[Signal]:
+    for level, q in LEVELS.items():
+        over_all = amounts.percentile(q, confidence_level=confidence_level)
+        by_week: tuple[tuple[str, Estimate], ...] = ()
+        if over_all is None:
+            over_all = not_estimable(
+                f"{NOT_RECORDED}: {missing[what]}",
+                method="percentile",
+                confidence_level=confidence_level,
+            )
+        else:
+            by_week = tuple(
+                (week, found)
+                for week in amounts.weeks
+                if (found := amounts.percentile(q, week, confidence_level=confidence_level))
+            )
+        yield Signal(
+            key=f"{what}_{level}",
+            name=f"{what}, {level.upper()}",
+            unit=unit,
+            over_all=over_all,
+            by_week=by_week,
+        )
+
+
+LITERAL = "as printed, without a floor for each run: a diagnostic, no interval"
 
 ABOVE = "share of the runs with a cost and a ceiling"
 
 UNLABELLED = "none of its traces is labelled: label some"
 
-LEVELS = (0.5, 0.9, 0.99)
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Earlier:
+    """Runs to compare with, in words too; `later` are those compared where not all of them are."""
+
+    runs: RunCounts
+    words: str
+    later: RunCounts | None = None
+    paired: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -56,18 +326,10 @@ class LoadedRuns:
     runs, runs_by : RunCounts, mapping of str to RunCounts
         The runs with an outcome, and those counted apart by ``week``, ``workflow`` or ``model``:
         all of a file, the labelled ones of a store.
-    rate : AgentSuccessRate
-        Of `runs`.
-    latency, cost : Amounts
-        Of all runs.
-    taxonomy : Taxonomy
-        Credits, and the workflows with their ceilings.
-    open : bool array, shape (n_rows,), optional
-        Rows of `runs` whose class may still change: reviewers differ, and nobody has settled.
     costed : mapping of str to int array
         Runs of each row with a known cost, by what the rows are counted by; ``""``: of `runs`.
-    priced : RunCounts, optional
-        `runs` with every known cost, where `runs` keeps only those with a ceiling.
+    open : bool array, shape (n_rows,), optional
+        Rows of `runs` whose class may still change: reviewers differ, without a consensus yet.
     of_ceiling : Amounts, optional
         Costs as multiples of the ceiling of their run. Without it they follow from the costs of a
         workflow where each run is one unit.
@@ -75,6 +337,8 @@ class LoadedRuns:
         Whether `runs` is a sample of all runs, as labelled traces are.
     missing : mapping of str to str
         What a signal that is not recorded would need.
+    earlier : Earlier, optional
+        What the runs are compared with.
     """
 
     counts: ProductionCounts
@@ -85,12 +349,13 @@ class LoadedRuns:
     cost: Amounts
     taxonomy: Taxonomy
     options: ReportOptions
+    costed: Mapping[str, IntArray]
+    n_tasks: int | None
     open: BoolArray | None = None
-    costed: Mapping[str, IntArray] = field(default_factory=dict)
-    priced: RunCounts | None = None
     of_ceiling: Amounts | None = None
     sampled: bool = False
     missing: Mapping[str, str] = field(default_factory=lambda: ADD)
+    earlier: Earlier | None = None
 
     def by(self, name: str) -> RunCounts:
         """Return the runs with an outcome, counted by week, workflow or model."""
@@ -128,20 +393,27 @@ def assemble(
         kind=kind,
         target=target,
         n=counts.n_kept,
-        n_tasks=counts.n_tasks,
+        n_tasks=loaded.n_tasks,
         first=weeks[0] if weeks else None,
         last=weeks[-1] if weeks else None,
         asr=asr,
         asr_gross=gross,
-        asr_literal=literal(rate),
+        asr_literal=Estimate(
+            value=rate.asr_literal,
+            interval=None,
+            n=rate.asr.n,
+            method=LITERAL,
+            confidence_level=rate.asr.confidence_level,
+        ),
         asr_without_abandoned=rate.asr_without_abandoned,
         pass_rate=shares[0],
         identity=_identity(loaded),
         mean_effective_penalty=rate.mean_effective_penalty,
         asr_range=rate.asr_range,
         rounding=rate.rounding,
-        classes=classes(shares, loaded.taxonomy, options.targets),
+        classes=tuple(_classes(loaded, shares)),
         cost=cost_panel(loaded, rate),
+        change=_change(loaded),
         weekly=by_week.result(),
         by_workflow=by_workflow.result(),
         by_model=by_model.result(),
@@ -157,6 +429,49 @@ def assemble(
         latency=latency_of(loaded.latency),
         origin=origin,
         notes=bad_values(counts.signals),
+    )
+
+
+def _classes(loaded: LoadedRuns, shares: Sequence[Estimate]) -> Iterator[OutcomeShare]:
+    taxonomy = loaded.taxonomy
+    titles = {c.name: c.title for c in taxonomy.classes}
+    for name, share in zip(OUTCOMES, shares, strict=True):
+        yield OutcomeShare(
+            outcome=name,
+            title=titles[name],
+            credit=taxonomy.credit[name],
+            share=share,
+            target=loaded.options.targets.get(name),
+        )
+
+
+def _change(loaded: LoadedRuns) -> Change | None:
+    """Compare with the earlier runs, else the last week with the one before it."""
+    options, earlier = loaded.options, loaded.earlier
+    if earlier is not None:
+        before, after, paired = earlier.runs, earlier.later or loaded.runs, earlier.paired
+        names = earlier.words, options.window_words
+    elif options.compare_to == PREVIOUS and options.since is None:
+        runs = loaded.by("week")
+        labels = runs.labels("week")
+        if len(labels.seen) < 2:
+            return None
+        names = labels.seen[-2], labels.seen[-1]
+        if calendar(*names) != names:
+            return None
+        before, after = (runs.where(labels.of(name)) for name in names)
+        paired = runs.task is not None
+    else:
+        return None
+    found = compare_runs(before, after, paired=paired, **options.resampling(4))
+    return Change(
+        later=names[1],
+        earlier=names[0],
+        before=found.before.asr,
+        after=found.after.asr,
+        asr=found.asr,
+        classes=found.class_changes,
+        n_pairs=found.n_pairs,
     )
 
 
@@ -246,7 +561,7 @@ def cost_panel(
     table = counts.cost.table
     row: Any = table.iloc[0] if workflow is None else table.loc[workflow]
     no_ceiling = counts.notes.no_ceiling
-    p50, p90, p99 = (loaded.cost.point(q, workflow) for q in LEVELS)
+    p50, p90, p99 = (loaded.cost.point(q, workflow) for q in COST_LEVELS)
     return CostPanel(
         n=int(row["n"]),
         n_known=int(row["n_known"]),
@@ -275,19 +590,13 @@ def _above(loaded: LoadedRuns, rate: AgentSuccessRate | None, row: Any) -> Estim
 def _per_success(loaded: LoadedRuns, workflow: str | None) -> Estimate:
     """Return what a completed run costs, or why that is not known."""
     by = "" if workflow is None else "workflow"
-    runs, costed = loaded.by(by), loaded.costed.get(by, loaded.costed.get(""))
-    rows = None
+    runs, costed = loaded.by(by), loaded.costed.get(by, loaded.costed[""])
     if workflow is not None:
         labels = runs.labels(by)
-        rows = labels.codes == (
-            labels.names.index(workflow) if workflow in labels.names else len(labels.names)
-        )
-        if not rows.any():
+        if workflow not in labels.seen:
             return not_estimable(UNLABELLED, method="total cost")
-    if loaded.priced is not None:
-        runs, costed = loaded.priced, None
-    if rows is not None:
-        runs, costed = runs.where(rows), None if costed is None else costed[rows]
+        rows = labels.of(workflow)
+        runs, costed = runs.where(rows), costed[rows]
     level = loaded.options.confidence_level
     return cost_per_success(runs, costed=costed, confidence_level=level)
 
@@ -296,7 +605,7 @@ def _of_ceiling(
     loaded: LoadedRuns, workflow: str | None, costs: Sequence[float | None]
 ) -> tuple[float, float, float] | None:
     if loaded.of_ceiling is not None:
-        times = tuple(loaded.of_ceiling.point(q, workflow) for q in LEVELS)
+        times = tuple(loaded.of_ceiling.point(q, workflow) for q in COST_LEVELS)
     else:
         ceilings = {w.name: w.ceiling_usd for w in loaded.taxonomy.workflows}
         ceiling = None if workflow is None else ceilings.get(workflow)
@@ -321,3 +630,54 @@ def sensitivity(loaded: LoadedRuns) -> Iterator[AtOtherWeights]:
             credit=credit,
             asr=loaded.rate.at_other_credit[name],
         )
+
+
+def work_list(
+    outcome: str, n: int, by_week: Iterable[tuple[str, int]], first: Iterable[WorkItem]
+) -> WorkList:
+    """Return the runs of a class to review, with the first of them."""
+    return WorkList(
+        outcome=outcome,
+        goes_to=GOES_TO[outcome],
+        n=n,
+        by_week=tuple(by_week),
+        first=tuple(first)[:SHOWN_RUNS],
+    )
+
+
+def work_items(listed: pd.DataFrame) -> Iterator[WorkItem]:
+    """Yield listed runs as items to review."""
+    for row in _rows(listed):
+        yield WorkItem(
+            trace_id=row["trace_id"],
+            workflow=row["workflow"],
+            week=row["week"],
+            model=row["model"],
+            cost_usd=None if row["cost_usd"] is None else float(row["cost_usd"]),
+            reasons=row.get("reasons", ()),
+            evidence=row.get("evidence", ()),
+        )
+
+
+def work_csv(listed: pd.DataFrame, columns: Sequence[str]) -> str:
+    """Return listed runs as CSV; a text that a spreadsheet would run gets a quote in front."""
+    times = pd.to_datetime(listed["started_at"], utc=True).dt.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return as_csv(columns, _rows(listed.assign(started_at=times)[list(columns)]))
+
+
+def write_work(folder: Path, csv_of: Callable[[str], str]) -> list[Path]:
+    """Write one CSV file for each class to review, and return the files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for outcome in GOES_TO:
+        file = folder / f"{outcome}.csv"
+        file.write_text(csv_of(outcome), encoding="utf-8", newline="")
+        written.append(file)
+    return written
+
+
+def _rows(frame: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """Yield rows with None where nothing is known."""
+    clean = frame.astype(object).where(frame.notna(), None)
+    for row in clean.to_dict("records"):
+        yield {str(name): value for name, value in row.items()}

@@ -9,6 +9,12 @@ import numpy as np
 
 from calibration.analyses.fingerprint import package_version, settings_digest
 from calibration.analyses.reference_traces import marks
+from calibration.analyses.success_rate.from_runs import (
+    ProductionRead,
+    left_out,
+    read_production,
+    reading_notes,
+)
 from calibration.analyses.success_rate.report import (
     DEFAULT_WEIGHTS,
     PLACES,
@@ -16,8 +22,8 @@ from calibration.analyses.success_rate.report import (
     Origin,
     ReportOptions,
     credit_in_words,
+    origin_of,
 )
-from calibration.analyses.success_rate.runs import ProductionRead, left_out, read_production, said
 from calibration.errors import InputError
 from calibration.records import OUTCOMES
 from calibration.runs.sources import Place, place_of
@@ -46,18 +52,9 @@ class Side:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProductionComparison:
-    """What became of the Agent Success Rate from one set of files to the other.
+    """The difference of the Agent Success Rate between two sets of files, second minus first.
 
-    Parameters
-    ----------
-    a, b : Side
-        First and second.
-    found : Comparison
-        The rates, their difference (second minus first) and the verdict on the second.
-    credit : tuple of float
-        Credit of each class that both are scored with.
-    restated : str or None
-        Why the sides were scored with other weights than their own.
+    `credit` is what both are scored with; `restated` says why, where it is not their own.
     """
 
     a: Side
@@ -81,28 +78,11 @@ def compare_files(
     rule: Rule = "difference",
     paired: bool | None = None,
 ) -> ProductionComparison:
-    """Compare two production files, second against first.
+    """Compare two production files or places, second against first.
 
-    Tasks that both have are resampled together. Sides of other weights are restated under the
-    default weights; sides of other ceilings are refused, since what a run cost is then not one
-    thing.
-
-    Parameters
-    ----------
-    a, b : str or Place
-        Files or patterns, or what else holds the runs.
-    options : ReportOptions, optional
-        As for a report; both sides are read alike.
-    taxonomies : tuple of Taxonomy, optional
-        Of each side; that of the package where None.
-    taxonomy_paths : tuple of Path, optional
-        Where they were read.
-    margin : float, default 0.05
-        Smallest change that matters, as a fraction.
-    rule : str, default "difference"
-        Or ``"separate intervals"``, which is stricter.
-    paired : bool, optional
-        Whether tasks of one name are one task; None: where both files name tasks and share some.
+    Both are read by the same options. Tasks that both have are resampled together unless `paired`
+    is False; None pairs where some are shared. Sides of other weights are restated under the
+    default weights; sides of other ceilings are refused: the cost of a run would not compare.
 
     Raises
     ------
@@ -211,7 +191,7 @@ def _side(read: ProductionRead, place: Place) -> Side:
         taxonomy_version=read.taxonomy.version,
         taxonomy_fingerprint=read.taxonomy.fingerprint,
         set_aside=tuple(map(left_out, read.counts.set_aside)),
-        notes=said(read.counts.notes, read.counts.n_kept),
+        notes=reading_notes(read.counts.notes, read.counts.n_kept),
     )
 
 
@@ -234,25 +214,21 @@ def _origin(
     settings: Mapping[str, Any],
     options: ReportOptions,
 ) -> Origin:
-    version = package_version()
     fingerprints: Sequence[str] = [r.taxonomy.fingerprint for r in (one, other)]
     parts = {
         "kind": "comparison",
         "inputs": [one.inputs, other.inputs],
         "taxonomy": fingerprints,
         "settings": {k: v for k, v in settings.items() if k not in (*PLACES, "second_taxonomy")},
-        "version": version,
+        "version": package_version(),
     }
-    return Origin(
+    return origin_of(
+        options,
+        one.taxonomy,
+        other.taxonomy,
         sources=(*one.sources, *other.sources),
         settings=settings,
         sampling="two sets of files, each taken as a sample of runs like it",
         judge="none: the outcomes of the files are taken as given",
-        taxonomy_version=" and ".join(dict.fromkeys(r.taxonomy.version for r in (one, other))),
-        taxonomy_fingerprint=" ".join(dict.fromkeys(fingerprints)),
-        seed=options.seed,
-        n_resamples=options.n_resamples,
-        confidence_level=options.confidence_level,
-        package_version=version,
         fingerprint=settings_digest(parts),
     )

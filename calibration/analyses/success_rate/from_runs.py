@@ -1,53 +1,295 @@
 """The success-rate report on tables of runs."""
 
-from collections.abc import Iterator, Sequence
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
+import numpy as np
+from numpy.typing import NDArray
 
-from calibration.analyses.fingerprint import package_version, settings_digest
-from calibration.analyses.reference_traces import marks
+from calibration.analyses.fingerprint import frames_digest, package_version, settings_digest
+from calibration.analyses.reference_traces import marks, reference_names, refuse_reference
 from calibration.analyses.success_rate.assembly import (
+    Amounts,
+    Earlier,
     LoadedRuns,
     assemble,
     rate_group,
+    tasks_by_week,
+    work_csv,
+    work_items,
+    work_list,
+    write_work,
 )
 from calibration.analyses.success_rate.report import (
     GOES_TO,
     PLACES,
     PREVIOUS,
     SHOWN_RUNS,
-    Change,
+    LeftOutRows,
     Origin,
     ProductionReport,
     RateGroup,
     ReportOptions,
-    WorkItem,
+    SourceFile,
     WorkList,
-    change_of,
-    change_of_weeks,
+    origin_of,
+    other_tables,
 )
-from calibration.analyses.success_rate.runs import (
-    DIGITS,
-    ProductionRead,
-    left_out,
-    read_production,
-    runs_of,
-    said,
-    with_ceilings,
-)
-from calibration.analyses.success_rate.signals import amounts
-from calibration.errors import InputError
-from calibration.records import OUTCOMES
-from calibration.runs import production_counts
-from calibration.runs.listing import Reading, laid_out, list_runs
+from calibration.errors import CalibrationError, InputError
+from calibration.records import OUTCOMES, Workflow
+from calibration.runs import CreditTable, ProductionCounts, production_counts
+from calibration.runs.columns import OF_GATES
+from calibration.runs.listing import Reading, columns_of, count_named, laid_out, list_runs
+from calibration.runs.results import Example, GateQuery, Notes, SetAsideRows
 from calibration.runs.sources import Place, held, place_of
-from calibration.success_rate.comparison import compare_runs
+from calibration.statistics.estimate import IntArray
 from calibration.success_rate.rate import rate_of_counts, rates_by
-from calibration.tables.rows import as_csv
+from calibration.success_rate.runs import RunCounts, counts_of_frame
 from calibration.taxonomy import Taxonomy, default_taxonomy
+
+# Beyond this the size of a file stands for it, and the counts made from it.
+MOST_HASHED = 16_000_000
+
+DIGITS = 6
+
+Window = tuple[datetime | None, datetime | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ProductionRead:
+    """Production files as counts.
+
+    `runs` are by task where tasks repeat; where random groups of tasks stand for them, `runs_by`
+    are counted apart by ``week``, ``workflow`` and ``model``. `taxonomy` has the ceilings that were
+    used, `n_reference` counts traces of the reference set, taken by force.
+    """
+
+    runs: RunCounts
+    runs_by: Mapping[str, RunCounts]
+    counts: ProductionCounts
+    taxonomy: Taxonomy
+    reading: Reading
+    sources: tuple[SourceFile, ...]
+    columns: tuple[str, ...]
+    tables: Mapping[str, tuple[float, ...]]
+    n_reference: int
+
+    def by(self, name: str) -> RunCounts:
+        """Return the runs counted by week, workflow or model."""
+        return self.runs_by.get(name, self.runs)
+
+    def costed(self, by: str) -> IntArray:
+        """Return how many runs have a known cost in each row of what `by` returns."""
+        counts = self.counts
+        frame = counts.cells if counts.tasks is None else counts.tasks_by.get(by, counts.tasks)
+        return frame["n_costed"].to_numpy(np.int64)
+
+    @property
+    def inputs(self) -> str:
+        """SHA-256 over all counts, rounded: threads add in another order each time."""
+        counts = self.counts
+        frames = {
+            "cells": counts.cells,
+            "cost": counts.cost.table.reset_index(),
+            "latency": counts.latency.table.reset_index(),
+        }
+        if counts.tasks is not None:
+            frames["tasks"] = counts.tasks
+        frames |= {f"tasks by {name}": frame for name, frame in counts.tasks_by.items()}
+        if counts.signals is not None:
+            # By week alone: which units fall into one group is the engine's affair.
+            sums = counts.signals.table.drop(columns=["unit", "stratum"])
+            by_week = sums.groupby("week", observed=True, dropna=False, sort=True).sum()
+            frames["signals"] = by_week.reset_index()
+        return frames_digest({name: frame.round(DIGITS) for name, frame in frames.items()})
+
+
+def read_production(
+    paths: Place | Sequence[str],
+    *,
+    taxonomy: Taxonomy,
+    options: ReportOptions,
+    window: Window | None = None,
+    named_tasks: bool = False,
+    gates: GateQuery | None = None,
+) -> ProductionRead:
+    """Read production files, or another place; `window` instead of that of the options.
+
+    With `named_tasks` the tasks of two files can be matched; with `gates` the counts hold what
+    gates need.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read, or traces of the reference set are in it and not forced.
+    CalibrationError
+        If no run is left, or a cost is missing under `strict_cost`.
+    """
+    known = with_ceilings(taxonomy, options.ceilings)
+    since, until = options.window if window is None else window
+    reading = reading_of(options, known, (since, until), gates)
+    tables = other_tables(known)
+    place = place_of(paths)
+    with place.open() as source:
+        columns = columns_of(source)
+        reference = reference_names()
+        counts = production_counts(
+            source,
+            taxonomy=known,
+            columns=options.columns,
+            further={name: CreditTable(credit=credit) for name, credit in tables.items()},
+            known_workflows_only=not options.any_workflow,
+            timezone=options.timezone,
+            since=since,
+            until=until,
+            named_tasks=named_tasks,
+            gates=gates,
+            watch=[trace_id for _, trace_id in reference],
+            listed=dict.fromkeys(GOES_TO, SHOWN_RUNS),
+        )
+        n_reference = count_named(source, reading, reference) if counts.watched else 0
+        name = source.name
+    refuse_reference(name, n_reference, force=options.force)
+    refuse(counts, name, options)
+    return ProductionRead(
+        runs=runs_of(counts, known, stratify=options.stratify),
+        runs_by={
+            name: runs_of(counts, known, stratify=options.stratify, by=name)
+            for name in counts.tasks_by
+        },
+        counts=counts,
+        taxonomy=known,
+        reading=reading,
+        sources=tuple(_source(name, place.files) for name in place.names),
+        columns=columns,
+        tables=tables,
+        n_reference=n_reference,
+    )
+
+
+def reading_of(
+    options: ReportOptions, taxonomy: Taxonomy, window: Window, gates: GateQuery | None = None
+) -> Reading:
+    """Return how the rows of files are read."""
+    return Reading(
+        taxonomy=taxonomy,
+        columns=dict(options.columns),
+        known_workflows_only=not options.any_workflow,
+        timezone=options.timezone,
+        since=window[0],
+        until=window[1],
+        further=() if gates is None else OF_GATES,
+    )
+
+
+def refuse(counts: ProductionCounts, name: str, options: ReportOptions) -> None:
+    """Refuse counts without any run, or without a cost under `strict_cost`."""
+    if not counts.n_kept:
+        why = "; ".join(f"{rows.n:,}: {rows.why}" for rows in counts.set_aside)
+        windowed = options.since is not None or options.until is not None
+        why = why or ("none lies in the window" if windowed else "the file holds no rows")
+        raise CalibrationError(f"{name}: no run is left ({why}){hint(counts.set_aside)}")
+    missing = counts.notes.no_cost
+    if options.strict_cost and missing:
+        raise CalibrationError(
+            f"{name}: {missing:,} of {counts.n_kept:,} runs have no cost (--strict-cost)"
+        )
+
+
+def hint(set_aside: Sequence[SetAsideRows]) -> str:
+    """Return what brings back rows that were set aside, where an option does."""
+    if any(rows.reason == "unknown_workflow" for rows in set_aside):
+        return "; --any-workflow keeps them, --ceiling NAME=USD makes a workflow known"
+    return ""
+
+
+def runs_of(
+    counts: ProductionCounts, taxonomy: Taxonomy, *, stratify: bool, by: str | None = None
+) -> RunCounts:
+    """Return the counts as what the statistics take; `by` where groups of tasks are counted so."""
+    frame = counts.cells if counts.tasks is None else counts.tasks
+    if by is not None and by in counts.tasks_by:
+        frame = counts.tasks_by[by]
+    strata: NDArray[np.int64] = np.asarray(frame["stratum"].cat.codes, dtype=np.int64)
+    if stratify:
+        if counts.tasks_grouped:
+            raise InputError(
+                f"{counts.n_tasks:,} tasks are resampled in random groups, which mix workflows: "
+                "leave --stratify out, or the column of tasks (--column task_id=)"
+            )
+        workflows = frame["workflow"].cat
+        strata = strata * len(workflows.categories) + workflows.codes.to_numpy()
+    try:
+        return counts_of_frame(
+            frame.assign(stratum=strata),
+            credit=[taxonomy.credit[name] for name in OUTCOMES],
+            rounded=not counts.exact,
+            grouped_tasks=counts.n_tasks if counts.tasks_grouped and by is None else None,
+        )
+    except ValueError as error:
+        raise InputError(f"the runs cannot be resampled: {error}") from error
+
+
+def with_ceilings(taxonomy: Taxonomy, ceilings: Mapping[str, float]) -> Taxonomy:
+    """Return a taxonomy with other ceilings; its fingerprint changes with them."""
+    if not ceilings:
+        return taxonomy
+    listed = {w.name: w for w in taxonomy.workflows}
+    for name, usd in ceilings.items():
+        known = listed.get(name, Workflow(name=name))
+        listed[name] = replace(known, ceiling_usd=usd)
+    return replace(taxonomy, workflows=tuple(listed.values()))
+
+
+def left_out(rows: SetAsideRows) -> LeftOutRows:
+    """Return rows that were set aside with the first of them in words."""
+    return LeftOutRows(reason=rows.why, n=rows.n, examples=tuple(map(_in_words, rows.examples)))
+
+
+def _in_words(example: Example) -> str:
+    place = "" if example.file is None else Path(example.file).name
+    if example.row is not None:
+        place += f" row {example.row}"
+    parts = [place.strip(), example.trace_id or "", "" if example.value is None else example.value]
+    return ": ".join(part for part in parts if part)
+
+
+def reading_notes(notes: Notes, n: int) -> tuple[str, ...]:
+    """Return notes on rows that were kept: missing values, and columns under other names."""
+    lines = [
+        (notes.naive_times, f"times without a zone were read as {notes.timezone}"),
+        (notes.no_time, "runs have no time and are in no week"),
+        (notes.no_cost, "runs have no cost and carry no penalty"),
+        (notes.no_units if notes.no_units < n else 0, "runs have no units; they count as one"),
+        (notes.no_latency if notes.no_latency < n else 0, "runs have no latency"),
+        (notes.bad_latency, "latencies are no number from 0 up and count as missing"),
+        (notes.no_task, "runs have no task and are a task of their own each"),
+    ]
+    found = [f"{count:,} {what}." for count, what in lines if count]
+    for workflow, count in notes.no_ceiling.items():
+        found.append(f"{count:,} runs of {workflow} have no ceiling and carry no penalty.")
+    for ours, theirs in notes.columns.items():
+        if ours != theirs:
+            found.append(f"{ours} was read from the column {theirs}.")
+    return tuple(found)
+
+
+def _source(path: str, files: Sequence[str]) -> SourceFile:
+    file = Path(path)
+    if path not in files or not file.is_file():
+        return SourceFile(name=path)
+    size = file.stat().st_size
+    if size > MOST_HASHED:
+        return SourceFile(name=path, size=size)
+    with file.open("rb") as stream:
+        return SourceFile(
+            name=path, size=size, sha256=hashlib.file_digest(stream, "sha256").hexdigest()
+        )
+
 
 GIVEN = "outcomes taken as given, not calibrated"
 
@@ -61,23 +303,19 @@ COLUMNS = (
 OURS = {"at": "started_at", "task": "task_id", "cost": "cost_usd", "latency": "latency_s"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TagGroups:
-    """The rate by tag, and how many rarer tags are left out."""
-
-    groups: tuple[RateGroup, ...] = ()
-    left_out: int = 0
+# Groups by tag, and how many rarer tags are left out.
+Tags = tuple[tuple[RateGroup, ...], int]
 
 
-def tag_groups(place: Place, read: ProductionRead, options: ReportOptions) -> TagGroups:
+def tag_groups(place: Place, read: ProductionRead, options: ReportOptions) -> Tags:
     """Return the rate by tag where the runs have tags; a run counts under each of its tags."""
     if "tags" not in read.counts.notes.columns:
-        return TagGroups()
+        return (), 0
     conflicts = any(rows.reason == "conflicting_duplicate" for rows in read.counts.set_aside)
     with place.open() as source:
         tagged = laid_out(source, options.columns, conflicts=conflicts)
         if tagged is None:
-            return TagGroups()
+            return (), 0
         counts = production_counts(
             tagged.source,
             taxonomy=read.taxonomy,
@@ -88,17 +326,15 @@ def tag_groups(place: Place, read: ProductionRead, options: ReportOptions) -> Ta
             until=read.reading.until,
         )
     if not counts.n_kept:
-        return TagGroups(left_out=tagged.left_out)
+        return (), tagged.left_out
     runs = runs_of(counts, read.taxonomy, stratify=options.stratify, by="model")
     found = rates_by(runs, "model", **options.resampling(5))
     groups = [rate_group(name, rate) for name, rate in found.items()]
-    return TagGroups(
-        groups=tuple(sorted(groups, key=lambda g: (-g.n, g.name or ""))), left_out=tagged.left_out
-    )
+    return tuple(sorted(groups, key=lambda g: (-g.n, g.name or ""))), tagged.left_out
 
 
-def work_lists(place: Place, read: ProductionRead) -> tuple[WorkList, ...]:
-    """Return how many runs wait in each class that somebody looks at, and the first of them."""
+def work_lists(place: Place, read: ProductionRead) -> Iterator[WorkList]:
+    """Yield how many runs wait in each class to review, and the first of them."""
     with place.open() as source:
         listed = list_runs(
             source,
@@ -106,34 +342,16 @@ def work_lists(place: Place, read: ProductionRead) -> tuple[WorkList, ...]:
             outcomes=tuple(GOES_TO),
             first=SHOWN_RUNS,
             until=read.counts.listed_until,
-        )
+        ).rename(columns=OURS)
     cells = read.counts.cells
-    found = []
-    for outcome, goes_to in GOES_TO.items():
+    for outcome in GOES_TO:
         own = cells[cells["outcome"] == OUTCOMES.index(outcome)]
         by_week = own.groupby("week", observed=True)["n"].sum().sort_index()
-        found.append(
-            WorkList(
-                outcome=outcome,
-                goes_to=goes_to,
-                n=int(own["n"].sum()),
-                by_week=tuple((str(week), int(n)) for week, n in by_week.items()),
-                first=tuple(work_items(listed[listed["outcome"] == outcome])),
-            )
-        )
-    return tuple(found)
-
-
-def work_items(rows: pd.DataFrame) -> Iterator[WorkItem]:
-    """Yield listed runs as items of a work list."""
-    clean = rows.astype(object).where(rows.notna(), None)
-    for row in clean.to_dict("records"):
-        yield WorkItem(
-            trace_id=row["trace_id"],
-            workflow=row["workflow"],
-            week=row["week"],
-            model=row["model"],
-            cost_usd=None if row["cost"] is None else float(row["cost"]),
+        yield work_list(
+            outcome,
+            int(own["n"].sum()),
+            ((str(week), int(n)) for week, n in by_week.items()),
+            work_items(listed[listed["outcome"] == outcome]),
         )
 
 
@@ -144,23 +362,10 @@ def report_on_files(
     taxonomy: Taxonomy | None = None,
     taxonomy_path: Path | None = None,
 ) -> ProductionReport:
-    """Report the Agent Success Rate of the runs in production files.
+    """Report the Agent Success Rate of the runs in production files, or another place.
 
-    Parameters
-    ----------
-    paths : sequence of str, or Place
-        CSV, JSONL or Parquet files, or patterns of them; or what else holds the runs.
-    options : ReportOptions, optional
-        Window, comparison, resampling.
-    taxonomy : Taxonomy, optional
-        Weights, ceilings, workflows; those of the package when None.
-    taxonomy_path : Path, optional
-        Where the taxonomy was read, for `asr verify`.
-
-    Returns
-    -------
-    ProductionReport
-        Not calibrated: the outcomes are taken as given.
+    Not calibrated: the outcomes are taken as given. `taxonomy` has weights, ceilings and workflows
+    (those of the package when None), and `taxonomy_path` is where it was read, for `asr verify`.
 
     Raises
     ------
@@ -174,25 +379,25 @@ def report_on_files(
     with held(place_of(paths)) as place:
         read = read_production(place, taxonomy=taxonomy, options=options)
         earlier = _earlier(place, taxonomy, options)
-        tags, lists = tag_groups(place, read, options), work_lists(place, read)
+        by_tag, tags_left_out = tag_groups(place, read, options)
+        lists = tuple(work_lists(place, read))
     settings = options.settings(place.settings(), taxonomy_path)
     counts = read.counts
     earlier_inputs = None if earlier is None else earlier.inputs
     made = assemble(
-        loaded_runs(read, options),
+        loaded_runs(read, options, earlier),
         kind=GIVEN,
         target=_target(read),
-        origin=_origin(read, earlier_inputs, options, settings, tags),
+        origin=_origin(read, earlier_inputs, options, settings, by_tag),
     )
     return replace(
         made,
-        change=_change(read, earlier, options),
-        by_tag=tags.groups,
-        tags_left_out=tags.left_out,
+        by_tag=by_tag,
+        tags_left_out=tags_left_out,
         work_lists=lists,
         set_aside=tuple(map(left_out, counts.set_aside)),
         warnings=tuple(_warnings(read)),
-        notes=(*said(counts.notes, counts.n_kept), *made.notes),
+        notes=(*reading_notes(counts.notes, counts.n_kept), *made.notes),
         marks=marks(read.n_reference, earlier.n_reference if earlier else 0),
         details={
             "inputs": read.inputs,
@@ -203,19 +408,28 @@ def report_on_files(
     )
 
 
-def loaded_runs(read: ProductionRead, options: ReportOptions) -> LoadedRuns:
+def loaded_runs(
+    read: ProductionRead, options: ReportOptions, earlier: ProductionRead | None = None
+) -> LoadedRuns:
     """Return runs that were read from files as a report takes them."""
-    latency, cost = amounts(read.counts)
+    tasks = tasks_by_week(read.counts)
+    before = None
+    if earlier is not None:
+        # Tasks of two files have numbers of their own here and cannot be matched.
+        words = "the window before" if options.compare_to == PREVIOUS else str(options.compare_to)
+        before = Earlier(runs=earlier.runs, words=words)
     return LoadedRuns(
         counts=read.counts,
         runs=read.runs,
         runs_by=read.runs_by,
         rate=rate_of_counts(read.runs, **options.resampling(0)),
-        latency=latency,
-        cost=cost,
+        latency=Amounts(read.counts.latency.sums, tasks),
+        cost=Amounts(read.counts.cost.sums, tasks),
         taxonomy=read.taxonomy,
         options=options,
         costed={by: read.costed(by) for by in ("", *read.runs_by)},
+        n_tasks=read.counts.n_tasks,
+        earlier=before,
     )
 
 
@@ -226,20 +440,6 @@ def _target(read: ProductionRead) -> str:
         "the outcomes are taken as given, so that the interval holds sampling error and not "
         "the errors of whoever gave them."
     )
-
-
-def _change(
-    read: ProductionRead, earlier: ProductionRead | None, options: ReportOptions
-) -> Change | None:
-    """Compare with the earlier runs, else the last week with the one before it."""
-    if earlier is not None:
-        # Tasks of two files have numbers of their own here and cannot be matched.
-        found = compare_runs(earlier.runs, read.runs, **options.resampling(4))
-        words = "the window before" if options.compare_to == PREVIOUS else str(options.compare_to)
-        return change_of(found, later=options.window_words, earlier=words)
-    if options.compare_to != PREVIOUS:
-        return None
-    return change_of_weeks(read.by("week"), options)
 
 
 def _warnings(read: ProductionRead) -> Iterator[str]:
@@ -258,9 +458,8 @@ def _origin(
     earlier_inputs: str | None,
     options: ReportOptions,
     settings: dict[str, Any],
-    tags: TagGroups,
+    tags: Sequence[RateGroup],
 ) -> Origin:
-    version = package_version()
     columns = read.counts.notes.columns
     sampling = "weights of the file (inverse inclusion probabilities)"
     if "weight" not in columns:
@@ -272,22 +471,18 @@ def _origin(
     parts = {
         "inputs": read.inputs,
         "earlier": earlier_inputs,
-        "tags": [[g.name, g.n, round(g.asr.value or 0.0, DIGITS)] for g in tags.groups],
+        "tags": [[g.name, g.n, round(g.asr.value or 0.0, DIGITS)] for g in tags],
         "taxonomy": read.taxonomy.fingerprint,
         "settings": {k: v for k, v in settings.items() if k not in PLACES},
-        "version": version,
+        "version": package_version(),
     }
-    return Origin(
+    return origin_of(
+        options,
+        read.taxonomy,
         sources=read.sources,
         settings=settings,
         sampling=sampling,
         judge=NO_JUDGE,
-        taxonomy_version=read.taxonomy.version,
-        taxonomy_fingerprint=read.taxonomy.fingerprint,
-        seed=options.seed,
-        n_resamples=options.n_resamples,
-        confidence_level=options.confidence_level,
-        package_version=version,
         fingerprint=settings_digest(parts),
     )
 
@@ -300,14 +495,10 @@ def _earlier(place: Place, taxonomy: Taxonomy, options: ReportOptions) -> Produc
         return read_production(
             [options.compare_to], taxonomy=taxonomy, options=options, window=(None, None)
         )
-    since, until = options.window
-    if since is None:
+    before = options.window_before
+    if before is None:
         return None
-    if until is None:
-        raise InputError("--compare-to previous needs --to with --from, to know how long before")
-    return read_production(
-        place, taxonomy=taxonomy, options=options, window=(since - (until - since), since)
-    )
+    return read_production(place, taxonomy=taxonomy, options=options, window=before)
 
 
 def write_work_lists(
@@ -317,41 +508,12 @@ def write_work_lists(
     options: ReportOptions,
     taxonomy: Taxonomy | None = None,
 ) -> list[Path]:
-    """Write one CSV file for each class that somebody looks at, oldest run first.
-
-    A text that a spreadsheet would run as a formula gets a quote in front.
-
-    Returns
-    -------
-    list of Path
-        The files.
-    """
-    since, until = options.window
-    reading = Reading(
-        taxonomy=with_ceilings(taxonomy or default_taxonomy(), options.ceilings),
-        columns=dict(options.columns),
-        known_workflows_only=not options.any_workflow,
-        timezone=options.timezone,
-        since=since,
-        until=until,
-    )
+    """Write one CSV file for each class to review, oldest run first, and return the files."""
+    known = with_ceilings(taxonomy or default_taxonomy(), options.ceilings)
     with place_of(paths).open() as source:
-        listed = list_runs(source, reading, outcomes=tuple(GOES_TO))
-    folder.mkdir(parents=True, exist_ok=True)
-    written = []
-    for outcome in GOES_TO:
-        file = folder / f"{outcome}.csv"
-        own = listed[listed["outcome"] == outcome]
-        file.write_text(work_list_csv(own), encoding="utf-8", newline="")
-        written.append(file)
-    return written
-
-
-def work_list_csv(listed: pd.DataFrame) -> str:
-    """Return listed runs as CSV."""
-    times = pd.to_datetime(listed["at"], utc=True).dt.strftime("%Y-%m-%dT%H:%M:%SZ")
-    frame = listed.assign(at=times).rename(columns=OURS)[list(COLUMNS)]
-    clean = frame.astype(object).where(frame.notna(), None)
-    return as_csv(
-        COLUMNS, ({str(k): v for k, v in row.items()} for row in clean.to_dict("records"))
+        listed = list_runs(
+            source, reading_of(options, known, options.window), outcomes=tuple(GOES_TO)
+        ).rename(columns=OURS)
+    return write_work(
+        folder, lambda outcome: work_csv(listed[listed["outcome"] == outcome], COLUMNS)
     )

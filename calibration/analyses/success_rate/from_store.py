@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 
@@ -10,34 +10,40 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from calibration.analyses.evidence.data import CalibrationData
+from calibration.analyses.evidence.data import UNKNOWN, CalibrationData, group_names
 from calibration.analyses.evidence.from_store import (
     INPUT_COLUMNS,
     Part,
     drawn_frame,
     human_frame,
+    known_costs,
     load_batch,
     started,
     with_judge,
 )
-from calibration.analyses.fingerprint import fingerprint, package_version
-from calibration.analyses.judge.calibration import rate_at_credit
+from calibration.analyses.fingerprint import fingerprint
+from calibration.analyses.judge.calibration import (
+    CalibrationOptions,
+    JudgeCalibration,
+    calibrate_judge,
+    rate_at_credit,
+)
 from calibration.analyses.success_rate.assembly import (
+    Amounts,
+    Earlier,
     LoadedRuns,
     assemble,
     provisional,
     rate_group,
-)
-from calibration.analyses.success_rate.corrected import (
-    StoreRates,
-    labelled_runs,
-    named,
-    rates_of_store,
+    tasks_by_week,
+    work_csv,
+    work_items,
+    work_list,
 )
 from calibration.analyses.success_rate.report import (
+    GOES_TO,
     PREVIOUS,
     AtOtherWeights,
-    Change,
     JudgedRates,
     LeftOutRows,
     Origin,
@@ -46,27 +52,297 @@ from calibration.analyses.success_rate.report import (
     RateGroup,
     ReportOptions,
     WorkItem,
-    change_of,
-    change_of_weeks,
+    WorkList,
     credit_in_words,
+    origin_of,
     other_tables,
     table_in_words,
 )
-from calibration.analyses.success_rate.review_queue import Work, work_lists, work_of
-from calibration.analyses.success_rate.signals import Amounts, tasks_by_week
-from calibration.errors import InputError
-from calibration.judge_calibration.samples import HEADLINE
+from calibration.errors import CalibrationError, InputError
+from calibration.judge_calibration.samples import (
+    CLASS_LABELS_MIN,
+    HEADLINE,
+    Design,
+    LabelledSample,
+    with_enough_labels,
+)
 from calibration.records import OUTCOMES, REFERENCE_SOURCE
 from calibration.runs import ProductionCounts, production_counts
 from calibration.runs.results import GateQuery
 from calibration.runs.store_runs import from_store
 from calibration.statistics.estimate import Estimate, not_estimable
+from calibration.statistics.means import human_only
 from calibration.store import Store
-from calibration.success_rate.comparison import compare_runs
 from calibration.success_rate.pass_at_k import PassAtK, count_trials, pass_over_tasks
-from calibration.success_rate.rate import rate_of_counts
-from calibration.success_rate.runs import RunCounts, count_runs
-from calibration.success_rate.trend import calendar
+from calibration.success_rate.rate import AgentSuccessRate, rate_of_counts
+from calibration.success_rate.runs import ABANDONED, RunCounts, count_runs
+from calibration.weeks import calendar, week_of
+
+NO_VERDICTS = "the store holds no verdicts; import a judge's verdicts to correct for its errors"
+
+BY = ("week", "workflow", "model")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StoreRates:
+    """The rates of a batch with what they were made from.
+
+    `runs` are the labelled traces, by week, workflow and model; `raw` takes every verdict as true,
+    without an interval; `human` is of the labelled traces alone, by `human_only`; `corrected` is
+    the headline of the calibration, or why there is none. Without verdicts `raw` and `judge` are
+    None.
+    """
+
+    loaded: CalibrationData
+    options: ReportOptions
+    judge_id: str | None
+    runs: RunCounts
+    raw: Estimate | None
+    human: AgentSuccessRate
+    judge: JudgeCalibration | None
+    corrected: Estimate
+    corrected_gross: Estimate
+    class_shares: tuple[Estimate, ...]
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether the headline is corrected for the errors of the judge."""
+        return self.corrected.ok
+
+    @property
+    def headline(self) -> Estimate:
+        """The corrected rate where there is one, else that of the labelled traces."""
+        return self.corrected if self.corrected.ok else self.human.asr
+
+    @property
+    def disputed(self) -> NDArray[np.bool_]:
+        """Which labelled traces have reviewers who differ, without a consensus yet."""
+        return disputed(self.loaded)
+
+
+def rates_of_store(store: Store, options: ReportOptions | None = None) -> StoreRates:
+    """Estimate the Agent Success Rate of the traces that a batch was drawn from.
+
+    Without any verdict in the store the headline is the labelled sample alone.
+
+    Raises
+    ------
+    InputError
+        If there is no such batch, judge or workflow, or several judges and none was named.
+    CalibrationError
+        If nothing is labelled in the window, or a cost is missing under `strict_cost`.
+    """
+    options = options or ReportOptions()
+    since, until = options.window
+    part = Part(since=since, until=until, workflow=options.workflow)
+    loaded = load_batch(store, options.batch_id, part=part)
+    _refuse(loaded, part, options)
+    judge_id, judge = options.judge_id, None
+    corrected = gross = not_estimable(NO_VERDICTS, method="calibration")
+    shares: tuple[Estimate, ...] = ()
+    if judge_id is not None or not store.judge_frame().empty:
+        loaded = with_judge(store, loaded, judge_id)
+        judge_id = loaded.provenance.judge_id
+        judge = calibrate_judge(
+            loaded,
+            CalibrationOptions(
+                design=options.design,
+                confidence_level=options.confidence_level,
+                seed=options.seed,
+            ),
+        )
+        corrected, gross, shares = _corrected(judge)
+    sample, runs = labelled_runs(loaded, options.design)
+    human = _human_only(sample, rate_of_counts(runs, **options.resampling(0)), loaded, options)
+    return StoreRates(
+        loaded=loaded,
+        options=options,
+        judge_id=judge_id,
+        runs=runs,
+        raw=_raw(judge),
+        human=human,
+        judge=judge,
+        corrected=corrected,
+        corrected_gross=gross,
+        class_shares=shares or human.class_shares,
+    )
+
+
+def labelled_runs(loaded: CalibrationData, design: Design) -> tuple[LabelledSample, RunCounts]:
+    """Return the labelled traces, weighed as in `asr calibrate`, and counted."""
+    sample = loaded.sample(design)
+    frame = loaded.labelled
+    clusters = pd.factorize(frame["task_key"])[0]
+    cost = frame["cost_usd"].fillna(0.0).to_numpy(dtype=np.float64)
+    runs = count_runs(
+        loaded.human,
+        costs=known_costs(frame),
+        ceilings=frame["ceiling_usd"].fillna(1.0).to_numpy(dtype=np.float64),
+        units=frame["units"].to_numpy(dtype=np.float64),
+        credit=tuple(loaded.taxonomy.credit[name] for name in OUTCOMES),
+        other_credit=other_tables(loaded.taxonomy),
+        weights=sample.weights,
+        clusters=clusters if len(np.unique(clusters)) < len(clusters) else None,
+        by={name: named(frame, name) for name in BY},
+    )
+    # A cost without a ceiling carries no penalty, and is a cost all the same.
+    return sample, replace(runs, cost=cost, cost_squared=cost**2)
+
+
+def _refuse(loaded: CalibrationData, part: Part, options: ReportOptions) -> None:
+    name = loaded.batch.batch_id
+    if loaded.labelled.empty:
+        if part == Part():
+            raise CalibrationError(f"batch {name!r} has no labels yet; label it on the Label page")
+        n = len(loaded.traces)
+        raise CalibrationError(
+            f"none of the {n:,} traces of batch {name!r} in this window and workflow is labelled; "
+            "choose a wider window, or label more traces"
+        )
+    missing = int(loaded.traces["cost_usd"].isna().sum())
+    if options.strict_cost and missing:
+        raise CalibrationError(
+            f"{missing:,} of {len(loaded.traces):,} traces have no cost (--strict-cost)"
+        )
+
+
+def _raw(judge: JudgeCalibration | None) -> Estimate | None:
+    if judge is None:
+        return None
+    found = judge.calibration.estimates["judge_raw"].net
+    return found if found.ok else None
+
+
+def _human_only(
+    sample: LabelledSample,
+    counted: AgentSuccessRate,
+    loaded: CalibrationData,
+    options: ReportOptions,
+) -> AgentSuccessRate:
+    """Return the rate of the labelled traces, each part by `human_only` as `asr calibrate` has it.
+
+    The range that missing costs leave stays as counted.
+    """
+    human, weights, clusters = sample.human, sample.weights, sample.clusters
+    penalties = np.zeros(len(human)) if sample.penalties is None else sample.penalties
+    n_open = int(disputed(loaded).sum())
+
+    def mean(values: NDArray[np.float64], of: NDArray[np.float64] | None = None) -> Estimate:
+        """Estimate a mean, or the ratio to a part `of` each trace."""
+        rows = np.ones(len(values), dtype=bool) if of is None else of > 0
+        weight = weights
+        if of is not None:
+            values = np.divide(values, of, out=np.zeros_like(values), where=rows)
+            weight = of if weights is None else weights * of
+        found = human_only(
+            values[rows],
+            weights=None if weight is None else weight[rows],
+            clusters=None if clusters is None else clusters[rows],
+            confidence_level=options.confidence_level,
+        )
+        return provisional(found, n_open)
+
+    def scores(credit: NDArray[np.float64]) -> NDArray[np.float64]:
+        return human * np.maximum(0.0, credit - penalties[:, None])
+
+    credit = np.array([loaded.taxonomy.credit[name] for name in OUTCOMES])
+    own, present = scores(credit), 1.0 - human[:, ABANDONED]
+    shares = tuple(
+        with_enough_labels(mean(column), float(column.sum()), CLASS_LABELS_MIN)
+        for column in human.T
+    )
+    return replace(
+        counted,
+        asr=mean(own.sum(axis=1)),
+        asr_gross=mean(human @ credit),
+        asr_without_abandoned=mean(np.delete(own, ABANDONED, axis=1).sum(axis=1), present),
+        pass_rate=shares[0],
+        class_shares=shares,
+        at_other_credit={
+            name: mean(scores(np.array(table)).sum(axis=1))
+            for name, table in other_tables(loaded.taxonomy).items()
+        },
+    )
+
+
+def _corrected(judge: JudgeCalibration) -> tuple[Estimate, Estimate, tuple[Estimate, ...]]:
+    result = judge.calibration
+    headline = result.headline_estimate
+    if headline is None or result.headline is None:
+        # Why the others are refused as well helps nobody who asks for this one.
+        own = [n for n in result.refusals if n.estimator == HEADLINE[judge.design]]
+        why = "; ".join(f"{n.why} ({n.mend})" for n in own or result.refusals)
+        refused = not_estimable(why or "no estimator applies", method="calibration")
+        return refused, refused, ()
+    return headline.net, headline.gross, result.class_shares[result.headline]
+
+
+def named(frame: pd.DataFrame, by: str) -> NDArray[np.object_]:
+    """Return the week, workflow, model or agent of traces; None where they do not say."""
+    known = by == "workflow"
+    names = [name if known or name != UNKNOWN else None for name in group_names(frame, by).tolist()]
+    return np.array(names, dtype=object)
+
+
+def disputed(loaded: CalibrationData) -> NDArray[np.bool_]:
+    """Return which labelled traces have several classes, without a consensus yet."""
+    return np.asarray((loaded.human > 0).sum(axis=1) > 1)
+
+
+COLUMNS = (
+    "trace_id", "workflow", "week", "started_at", "model", "task_key", "cost_usd", "latency_s",
+    "reasons", "evidence",
+)  # fmt: skip
+
+
+Work = Mapping[str, tuple[WorkItem, ...]]
+
+
+def to_review(loaded: CalibrationData) -> dict[str, pd.DataFrame]:
+    """Return the labelled traces of each class to review, oldest first, with their rationales.
+
+    A trace whose reviewers differ is in none until there is a consensus.
+    """
+    settled = ~disputed(loaded)
+    frame = loaded.labelled[settled].astype({"model": object})
+    codes = loaded.human.argmax(axis=1)[settled]
+    outcomes = np.array(OUTCOMES)[codes]
+    written = _rationales(loaded)
+    found = [written.get(key, ((), ())) for key in zip(frame["trace_id"], outcomes, strict=True)]
+    frame = frame.assign(
+        started_at=started(frame),
+        week=named(frame, "week"),
+        reasons=pd.Series([reasons for reasons, _ in found], index=frame.index, dtype=object),
+        evidence=pd.Series([quotes for _, quotes in found], index=frame.index, dtype=object),
+    )
+    return {
+        outcome: frame[outcomes == outcome].sort_values(["started_at", "trace_id"])
+        for outcome in GOES_TO
+    }
+
+
+def _rationales(
+    loaded: CalibrationData,
+) -> dict[tuple[str, str], tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Return by trace and class the rationales and the quotes of its reviewers, each once."""
+    found: dict[tuple[str, str], tuple[dict[str, None], dict[str, None]]] = {}
+    columns = (loaded.labels[n] for n in ("trace_id", "outcome", "rationale", "evidence"))
+    for trace_id, outcome, rationale, evidence in zip(*columns, strict=True):
+        reasons, quotes = found.setdefault((trace_id, outcome), ({}, {}))
+        if isinstance(rationale, str) and rationale:
+            reasons[rationale] = None
+        for part in json.loads(evidence) if isinstance(evidence, str) else ():
+            quotes[f"{part['step_id']}: {part['quote']}"] = None
+    return {key: (tuple(reasons), tuple(quotes)) for key, (reasons, quotes) in found.items()}
+
+
+def labelled_csv(loaded: CalibrationData, outcome: str, *, models: bool = True) -> str:
+    """Return the traces of a class to review as CSV; without `models` it does not name them."""
+    listed = to_review(loaded)[outcome]
+    for name in ("reasons", "evidence"):
+        listed[name] = listed[name].map("\n".join).replace("", None)
+    return work_csv(listed, [name for name in COLUMNS if models or name != "model"])
+
 
 BASIS = "human labels alone"
 
@@ -98,7 +374,7 @@ MISSING = {
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StoreReport:
-    """A report with all of its work lists, of which it has the beginnings itself."""
+    """A report with all runs to review, of which it has the first itself."""
 
     report: ProductionReport
     work: Work
@@ -116,33 +392,18 @@ def report_on_store(store: Store, options: ReportOptions | None = None) -> Produ
 
 
 def report_with_work(store: Store, options: ReportOptions | None = None) -> StoreReport:
-    """Report on the traces that a batch was drawn from, with all of the work lists.
+    """Report on the traces that a batch was drawn from, with all runs to review.
 
-    Parameters
-    ----------
-    store : Store
-        Traces of the reference set in it are never counted.
-    options : ReportOptions, optional
-        Batch, judge, window, comparison, resampling; what only files have is ignored.
-
-    Returns
-    -------
-    StoreReport
-        Corrected for judge error where the calibration allows it.
-
-    Raises
-    ------
-    InputError
-        As `rates_of_store`, or if it is to be compared with a file.
-    CalibrationError
-        As `rates_of_store`.
+    Corrected for judge error where the calibration allows it. Traces of the reference set are never
+    counted. Errors are those of `rates_of_store`; a store is not compared with a file.
     """
     options = options or ReportOptions()
     if options.compare_to not in (None, PREVIOUS):
         raise InputError("--compare-to FILE is for files: a store compares with its own past")
     rates = rates_of_store(store, options)
-    runs, work = loaded_runs(store, rates), work_of(rates.loaded)
-    weeks = rates.runs.labels("week").seen
+    runs, weeks = loaded_runs(store, rates), rates.runs.labels("week").seen
+    work = {name: tuple(work_items(rows)) for name, rows in to_review(rates.loaded).items()}
+    all_weeks = calendar(weeks[0], weeks[-1]) if weeks else ()
     by_tag, tags_left_out = tag_groups(rates, runs)
     trials, agents_left_out = passes(rates)
     check, loaded = two_source(rates), rates.loaded
@@ -156,12 +417,10 @@ def report_with_work(store: Store, options: ReportOptions | None = None) -> Stor
     )
     report = replace(
         made,
-        n_tasks=int(loaded.traces["task_key"].nunique()),
         sensitivity=(*corrected_at(rates), *made.sensitivity),
-        change=_change(store, rates),
         by_tag=by_tag,
         tags_left_out=tags_left_out,
-        work_lists=tuple(work_lists(work, calendar(weeks[0], weeks[-1]) if weeks else ())),
+        work_lists=tuple(_work_lists(work, all_weeks)),
         set_aside=tuple(left_out(store, rates, runs.counts)),
         judged=JudgedRates(
             judge_raw=rates.raw,
@@ -182,6 +441,13 @@ def report_with_work(store: Store, options: ReportOptions | None = None) -> Stor
         },
     )
     return StoreReport(report=report, work=work, rates=rates)
+
+
+def _work_lists(work: Work, weeks: Sequence[str]) -> Iterator[WorkList]:
+    """Yield the runs to review; a week without a run of a class counts 0."""
+    for outcome, items in work.items():
+        of = Counter(item.week for item in items)
+        yield work_list(outcome, len(items), ((week, of[week]) for week in weeks), items)
 
 
 def loaded_runs(store: Store, rates: StoreRates, *, gates: GateQuery | None = None) -> LoadedRuns:
@@ -205,7 +471,9 @@ def loaded_runs(store: Store, rates: StoreRates, *, gates: GateQuery | None = No
         taxonomy=taxonomy,
         options=rates.options,
         open=rates.disputed,
-        priced=_priced(rates),
+        costed={"": rates.loaded.labelled["cost_usd"].notna().to_numpy().astype(np.int64)},
+        n_tasks=int(frame["task_key"].nunique()),
+        earlier=_earlier(store, rates) if rates.options.compare_to else None,
         sampled=True,
         missing=MISSING,
     )
@@ -228,20 +496,6 @@ def listed_amounts(
         for value in (traces["latency_s"], cost, times)
     )
     return latency, paid, above
-
-
-def _priced(rates: StoreRates) -> RunCounts:
-    """Return the labelled traces with every known cost: one without a ceiling is a cost too."""
-    loaded = rates.loaded
-    task = pd.factorize(loaded.labelled["task_key"])[0]
-    return count_runs(
-        loaded.human,
-        costs=loaded.labelled["cost_usd"].to_numpy(dtype=np.float64),
-        # A penalty enters nowhere.
-        ceilings=1.0,
-        weights=rates.runs.weight,
-        clusters=task if len(np.unique(task)) < len(task) else None,
-    )
 
 
 def kind_of(rates: StoreRates) -> str:
@@ -273,44 +527,34 @@ def two_source(rates: StoreRates) -> Estimate | None:
     return None if made is None else made.net
 
 
-def _change(store: Store, rates: StoreRates) -> Change | None:
-    """Compare with the window of equal length before, else the last week with the one before.
+def _earlier(store: Store, rates: StoreRates) -> Earlier | None:
+    """Return the labelled traces of the window of equal length before; None where there are none.
 
-    Of the labelled traces: tasks that both sides have are resampled together.
+    Tasks that both windows have are resampled together.
     """
     options = rates.options
-    if options.compare_to is None:
+    before = options.window_before
+    if before is None:
         return None
-    since, until = options.window
-    if since is None:
-        return change_of_weeks(rates.runs, options)
-    if until is None:
-        raise InputError("--compare-to previous needs --to with --from, to know how long before")
-    both = load_batch(
-        store,
-        rates.loaded.batch.batch_id,
-        part=Part(since=since - (until - since), until=until, workflow=options.workflow),
-    )
-    later = (started(both.labelled) >= since).to_numpy()
+    start = before[1]
+    part = Part(since=before[0], until=options.window[1], workflow=options.workflow)
+    both = load_batch(store, rates.loaded.batch.batch_id, part=part)
+    later = (started(both.labelled) >= start).to_numpy()
     if later.all():
         return None
     if rates.judge is not None:
         both = with_judge(store, both, rates.judge_id)
     _, runs = labelled_runs(both, options.design)
-    found = compare_runs(
-        runs.where(~later),
-        runs.where(later),
+    return Earlier(
+        runs=runs.where(~later),
+        words="the window before",
+        later=runs.where(later),
         paired=runs.task is not None,
-        **options.resampling(4),
     )
-    return change_of(found, later=options.window_words, earlier="the window before")
 
 
 def tag_groups(rates: StoreRates, runs: LoadedRuns) -> tuple[tuple[RateGroup, ...], int]:
-    """Return the rate by tag of the reviewers, and how many rarer tags are left out.
-
-    A trace counts under each of its tags.
-    """
+    """Return the rate by each tag of the reviewers, and how many rarer tags are left out."""
     loaded = rates.loaded
     place = {trace_id: row for row, trace_id in enumerate(loaded.labelled["trace_id"])}
     tagged: dict[str, set[int]] = {}
@@ -346,7 +590,7 @@ def corrected_at(rates: StoreRates) -> Iterator[AtOtherWeights]:
 def passes(rates: StoreRates) -> tuple[tuple[Passes, ...], int]:
     """Return pass@k and pass^k of agents that ran some task more than once, and how many more do.
 
-    From the settled labels alone: verdicts of a judge that errs make both badly biased.
+    From the consensus labels alone: verdicts of a judge that errs make both badly biased.
     """
     loaded = rates.loaded
     agents = named(loaded.traces, "agent")
@@ -432,7 +676,7 @@ def left_out(store: Store, rates: StoreRates, counts: ProductionCounts) -> Itera
 
 
 def notes(rates: StoreRates, agents_left_out: int = 0) -> Iterator[str]:
-    """Yield what helps to know."""
+    """Yield what the numbers rest on, and what is left out."""
     if rates.loaded.open_disagreements:
         yield f"{rates.loaded.open_disagreements:,} disagreements are open: provisional."
     yield (
@@ -450,7 +694,7 @@ def notes(rates: StoreRates, agents_left_out: int = 0) -> Iterator[str]:
 
 
 def _other_estimators(rates: StoreRates) -> Iterator[str]:
-    """Say in a line what is refused that nothing in the report rests on."""
+    """Name the refused estimators that nothing in the report rests on."""
     if rates.judge is None:
         return
     refused = Counter(
@@ -468,7 +712,7 @@ def _used(rates: StoreRates) -> tuple[str, ...]:
 
 
 def warnings(rates: StoreRates, two_source: Estimate | None) -> Iterator[str]:
-    """Yield what a reader must know: of the estimator of the headline and its check alone."""
+    """Yield the refusals and warnings of the headline estimator and its check."""
     if rates.judge is not None:
         calibration = rates.judge.calibration
         for kind, notices in (
@@ -489,24 +733,19 @@ def warnings(rates: StoreRates, two_source: Estimate | None) -> Iterator[str]:
 
 
 def origin(rates: StoreRates) -> Origin:
-    """Return all that it takes to make the report again."""
+    """Return what it takes to make the report again."""
     loaded, options = rates.loaded, rates.options
     kind = loaded.batch.design.get("kind", "unknown design")
     settings = options.store_settings(loaded.batch.batch_id, rates.judge_id)
-    return Origin(
-        sources=(),
+    return origin_of(
+        options,
+        loaded.taxonomy,
         settings=settings,
         sampling=(
             f"{len(loaded.labelled):,} labelled of {len(loaded.traces):,} traces, {kind}, "
             f"batch {loaded.batch.batch_id}"
         ),
         judge=rates.judge_id or "none",
-        taxonomy_version=loaded.taxonomy.version,
-        taxonomy_fingerprint=loaded.taxonomy.fingerprint,
-        seed=options.seed,
-        n_resamples=options.n_resamples,
-        confidence_level=options.confidence_level,
-        package_version=package_version(),
         fingerprint=fingerprint(
             taxonomy=loaded.taxonomy.fingerprint,
             settings={
@@ -543,17 +782,7 @@ def without_models(made: StoreReport) -> StoreReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportChoices:
-    """What the traces that a batch was drawn from can be narrowed to.
-
-    Parameters
-    ----------
-    first, last : date or None
-        Days on which the first and the last trace was started, in UTC; None where none says.
-    workflows : tuple of str
-        Of the traces.
-    undated : int
-        Traces that do not say when they were started.
-    """
+    """The days (UTC) and workflows that a report can be narrowed to, and its `undated` traces."""
 
     first: date | None
     last: date | None
@@ -571,22 +800,11 @@ class ReportChoices:
         """
         if self.last is None:
             return None
-        return _week(self.last - timedelta(weeks=n - 1)), _week(self.last)
-
-
-def _week(day: date) -> str:
-    year, week, _ = day.isocalendar()
-    return f"{year:04d}-W{week:02d}"
+        return week_of(self.last - timedelta(weeks=n - 1)), week_of(self.last)
 
 
 def report_choices(store: Store, batch_id: str) -> ReportChoices:
-    """Return what the traces of a batch can be narrowed to.
-
-    Raises
-    ------
-    CalibrationError
-        If the batch is no random sample.
-    """
+    """Return what a report on a batch can be narrowed to."""
     traces = load_batch(store, batch_id).traces
     times = started(traces).dropna()
     return ReportChoices(

@@ -1,7 +1,8 @@
 """The success-rate report as an object, its options, and the parts every source shares."""
 
+import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
@@ -10,17 +11,17 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 
+from calibration.analyses.fingerprint import package_version
 from calibration.errors import InputError
 from calibration.judge_calibration.samples import Design
 from calibration.records import OUTCOMES
 from calibration.statistics.estimate import Estimate
-from calibration.success_rate.comparison import ClassChange, Comparison, Difference, compare_runs
+from calibration.success_rate.comparison import ClassChange, Difference
 from calibration.success_rate.pass_at_k import PassAtK
-from calibration.success_rate.rate import AgentSuccessRate
 from calibration.success_rate.resampling import Interval
-from calibration.success_rate.runs import RunCounts
-from calibration.success_rate.trend import MixShift, WeeklySeries, calendar
+from calibration.success_rate.trend import MixShift, WeeklySeries
 from calibration.taxonomy import Taxonomy, default_taxonomy
+from calibration.weeks import first_day
 
 PREVIOUS = "previous"
 
@@ -36,9 +37,6 @@ GOES_TO = {
 
 SHOWN_RUNS = 20
 
-LITERAL = "as printed, without a floor for each run: a diagnostic, no interval"
-
-
 DEFAULT_WEIGHTS = "default_weights"
 
 PARTIAL = {"partial_30": 0.3, "partial_40": 0.4, "partial_50": 0.5}
@@ -46,19 +44,7 @@ PARTIAL = {"partial_30": 0.3, "partial_40": 0.4, "partial_50": 0.5}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutcomeShare:
-    """One class.
-
-    Parameters
-    ----------
-    outcome, title : str
-        Its name in data and in words.
-    credit : float
-        What a run of it earns.
-    share : Estimate
-        Share of the runs.
-    target : float or None
-        The share that is aimed at.
-    """
+    """One class: its share of the runs, what a run of it earns, and the share aimed at."""
 
     outcome: str
     title: str
@@ -69,21 +55,7 @@ class OutcomeShare:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What became of the rate and of the classes.
-
-    Parameters
-    ----------
-    later, earlier : str
-        The two sets of runs in words, such as ISO weeks.
-    before, after : Estimate
-        Their rates.
-    asr : Difference
-        After minus before.
-    classes : tuple of ClassChange
-        The same for every class, with flags.
-    n_pairs : int
-        Tasks that both have, resampled together.
-    """
+    """The rate and the classes of two sets of runs, `later` against `earlier` (both in words)."""
 
     later: str
     earlier: str
@@ -98,19 +70,8 @@ class Change:
 class CostPanel:
     """What runs cost in USD, over the runs whose cost is known; None: not known.
 
-    Parameters
-    ----------
-    n, n_known, n_without_ceiling : int
-        Runs, those with a cost, and those of a workflow without a ceiling.
-    mean, p50, p90, p99 : float or None
-        USD a run.
-    share_above_ceiling : Estimate or None
-        Of the runs with a cost and a ceiling.
-    per_success : Estimate
-        All known costs divided by the complete runs among those with a cost, in USD.
-    of_ceiling : tuple of float or None
-        P50, P90 and P99 of the cost as a multiple of the ceiling of the run, all of its units
-        together.
+    `per_success` is all known costs over the complete runs with a cost; `of_ceiling` are
+    P50, P90 and P99 of the cost as a multiple of the ceiling of the run, all units together.
     """
 
     n: int
@@ -155,15 +116,7 @@ class AtOtherWeights:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkItem:
-    """One run that somebody should look at.
-
-    Parameters
-    ----------
-    reasons : tuple of str
-        What was said of it by whoever put it into its class.
-    evidence : tuple of str
-        What they quoted, each with its step.
-    """
+    """One run to review, with the rationales and the quotes of its reviewers."""
 
     trace_id: str
     workflow: str
@@ -176,19 +129,7 @@ class WorkItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkList:
-    """The runs of one class, and who looks at them.
-
-    Parameters
-    ----------
-    outcome, goes_to : str
-        The class, and whose work it is.
-    n : int
-        Runs of it.
-    by_week : tuple of (str, int)
-        Runs of it in each ISO week.
-    first : tuple of WorkItem
-        The first of them in time.
-    """
+    """The runs of one class to review: how many, in each ISO week, the first of them."""
 
     outcome: str
     goes_to: str
@@ -199,18 +140,9 @@ class WorkList:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signal:
-    """One monitoring signal, over all and week by week.
+    """One monitoring signal, over all runs and for each ISO week.
 
-    Parameters
-    ----------
-    key, name : str
-        Its name in data and in words.
-    unit : str
-        ``share``, ``score`` (-1 to 1), ``usd`` or ``s``.
-    over_all : Estimate
-        Over all runs; where nothing was recorded its status says what would record it.
-    by_week : tuple of (str, Estimate)
-        The same for each ISO week.
+    `unit` is ``share``, ``score`` (-1 to 1), ``usd`` or ``s``.
     """
 
     key: str
@@ -227,7 +159,7 @@ class Signal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictWeek:
-    """What a judge said of one week's runs, and how far that is from the weeks before."""
+    """One week's verdicts of a judge, and their distance to the weeks before."""
 
     week: str
     n: int
@@ -256,16 +188,9 @@ class Latency:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passes:
-    """Repeated trials of the tasks of one agent; trials of several are never pooled.
+    """Repeated trials of the tasks of one agent (model and version); agents are never pooled.
 
-    Parameters
-    ----------
-    agent : str
-        Its model and version.
-    n_tasks, most_trials : int
-        Its tasks, and the most trials that one of them has, labelled or not.
-    points : tuple of PassAtK
-        pass@k and pass^k, a mean over tasks; each k on the tasks that have so many trials.
+    `n_tasks` and `most_trials` count unlabelled trials too; each k rests on tasks with k trials.
     """
 
     agent: str
@@ -276,7 +201,7 @@ class Passes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOutRows:
-    """Rows that are not in the numbers, why, and where the first of them stand."""
+    """Rows that are not in the numbers, why, and the first of them."""
 
     reason: str
     n: int
@@ -285,19 +210,7 @@ class LeftOutRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedRates:
-    """What stands beside a corrected headline.
-
-    Parameters
-    ----------
-    judge_raw : Estimate or None
-        Every verdict taken as true.
-    human_only : Estimate
-        The labelled sample alone.
-    corrected, corrected_gross : Estimate
-        Corrected for the errors of the judge.
-    two_source : Estimate or None
-        The same with the bootstrap of both sources, as a check.
-    """
+    """The rates of a store: uncorrected, human-only, corrected, and its check by two bootstraps."""
 
     judge_raw: Estimate | None
     human_only: Estimate
@@ -319,22 +232,7 @@ class SourceFile:
 class Origin:
     """All that it takes to make the report again.
 
-    Parameters
-    ----------
-    sources : tuple of SourceFile
-        What was read.
-    settings : mapping
-        The options, as plain data.
-    sampling, judge : str
-        How the runs came to be in it, and who said what class they are.
-    taxonomy_version, taxonomy_fingerprint : str
-        Of the weights, ceilings and tree that were used.
-    seed, n_resamples : int
-        Of the resamples.
-    confidence_level : float
-        Of the intervals.
-    package_version, fingerprint : str
-        Of the software, and of inputs, taxonomy, settings and version together.
+    `fingerprint` covers inputs, taxonomy, settings and version together.
     """
 
     sources: tuple[SourceFile, ...]
@@ -356,31 +254,16 @@ class ProductionReport:
 
     Parameters
     ----------
-    kind : str
-        What the headline is, in words; `calibrated` says whether judge error is corrected for.
-    target : str
-        What the number estimates, in one sentence.
+    kind, target : str
+        What the headline is, in words, and what it estimates, in one sentence.
     first, last : str or None
         ISO weeks that the runs lie in.
-    asr, asr_gross, asr_literal, asr_without_abandoned, pass_rate : Estimate
-        The headline and what is printed next to it.
-    identity : str
-        What the rate is made of, in one line.
     asr_range : tuple of float
-        With every missing cost at twice the ceiling, and with every one within it.
-    change : Change or None
-        Against the window before; None without one.
-    by_tag : tuple of RateGroup
-        A run counts under each of its tags; `tags_left_out` rarer tags are not there.
-    warnings, notes : tuple of str
-        What the reader must know, and what helps to know.
+        ASR with every missing cost at twice the ceiling, and with every one within it.
     marks : tuple of str
-        Said before everything else: simulated data, reference traces by force.
+        Printed before everything else: simulated data, reference traces by force.
     basis : str
-        What identity, weeks, changes, groups and work lists rest on where that is not what the
-        headline does; else empty.
-    passes : tuple of Passes
-        Repeated trials, agent by agent; empty where no task has several.
+        What identity, weeks, changes, groups and work lists rest on, if on less than the headline.
     """
 
     calibrated: bool
@@ -440,46 +323,42 @@ SETTING = {
     "judge_id": "judge",
 }  # fmt: skip
 
+# The numbers of a saved report that are compared with those of the same made again; sums in
+# another order may differ in their last digits.
+VERIFIED = ("asr", "asr_gross", "asr_literal", "asr_without_abandoned", "pass_rate")
+
+TOLERANCE = 1e-9
+
+SHORTEST, MOST_FILE = 8, 50_000_000
+
 _WEEK = re.compile(r"\d{4}-W\d{2}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportOptions:
-    """What a report is asked for: which runs, how they are read, and how they are resampled.
+    """Options of a report: which runs, how they are read, and how they are resampled.
 
     Parameters
     ----------
     since, until : str or None
-        First and last day (``2026-11-02``) or ISO week (``2026-W45``) of the report; a moment
-        (``2026-11-02T09:00``) counts as it is. In `timezone`.
-    timezone : str
-        Zone of times without one.
+        First and last day (``2026-11-02``) or ISO week (``2026-W45``), or a moment, in `timezone`.
     columns : mapping of str to str or None
-        The column that stands for each of ours; None leaves one out.
+        The column of the file for each of ours; None leaves one out.
     compare_to : str or None
         ``"previous"``, a file, or None for no comparison.
     ceilings : mapping of str to float
         Ceilings per unit in USD instead of those of the taxonomy.
-    any_workflow : bool
-        Keep workflows that the taxonomy does not list, without a ceiling.
-    strict_cost : bool
-        Refuse runs without a cost.
-    stratify : bool
-        Resample within workflows.
-    pooled : bool
-        Weigh weeks by their runs in the rolling mean.
+    any_workflow, strict_cost, force : bool
+        Keep workflows that the taxonomy does not list, without a ceiling; refuse runs without a
+        cost; report on traces of the reference set, with a mark.
+    stratify, pooled : bool
+        Resample within workflows; weigh weeks by their runs in the rolling mean.
     targets : mapping of str to float
         The share of a class that is aimed at.
-    force : bool
-        Report on traces of the reference set, with a mark.
-    batch_id, judge_id : str or None
-        Of a store: the newest random sample and the only judge when None.
+    batch_id, judge_id, workflow : str or None
+        Of a store: the newest random sample, the only judge and all workflows when None.
     design : {"production", "reference"}
         Of a store: what its labelled traces are.
-    workflow : str or None
-        Of a store: one workflow alone.
-    seed, n_resamples, confidence_level, interval
-        Of the resamples.
     """
 
     since: str | None = None
@@ -528,6 +407,18 @@ class ReportOptions:
         return since, until
 
     @property
+    def window_before(self) -> tuple[datetime, datetime] | None:
+        """The window of equal length before that of the report; None for all runs."""
+        since, until = self.window
+        if since is None:
+            return None
+        if until is None:
+            raise InputError(
+                "--compare-to previous needs --to with --from, to know how long before"
+            )
+        return since - (until - since), since
+
+    @property
     def window_words(self) -> str:
         """The runs that are asked for, in words."""
         if self.since is None and self.until is None:
@@ -546,10 +437,7 @@ class ReportOptions:
         }
 
     def settings(self, place: Mapping[str, Any], taxonomy: Path | None) -> dict[str, Any]:
-        """Return everything it takes to ask for the same report, as plain data.
-
-        `place` says what was read.
-        """
+        """Return all options as plain data; `place` says what was read."""
         own = {
             SETTING.get(one.name, one.name): getattr(self, one.name)
             for one in fields(self)
@@ -559,7 +447,7 @@ class ReportOptions:
         return {**place, "taxonomy": None if taxonomy is None else str(taxonomy), **named}
 
     def store_settings(self, batch_id: str, judge_id: str | None) -> dict[str, Any]:
-        """Return everything it takes to ask a store for the same report, as plain data."""
+        """Return all options that a store knows as plain data."""
         common = self.settings({}, None)
         left_out = (*OF_FILES_ALONE, "taxonomy")
         return {
@@ -571,14 +459,33 @@ class ReportOptions:
         }
 
 
-def options_of(settings: Mapping[str, Any]) -> ReportOptions:
-    """Return the options that a report was made with.
+def origin_of(
+    options: ReportOptions,
+    *taxonomies: Taxonomy,
+    settings: Mapping[str, object],
+    sampling: str,
+    judge: str,
+    fingerprint: str,
+    sources: tuple[SourceFile, ...] = (),
+) -> Origin:
+    """Return the origin of a report; taxonomies of two sides are both named where they differ."""
+    return Origin(
+        sources=sources,
+        settings=settings,
+        sampling=sampling,
+        judge=judge,
+        taxonomy_version=" and ".join(dict.fromkeys(one.version for one in taxonomies)),
+        taxonomy_fingerprint=" ".join(dict.fromkeys(one.fingerprint for one in taxonomies)),
+        seed=options.seed,
+        n_resamples=options.n_resamples,
+        confidence_level=options.confidence_level,
+        package_version=package_version(),
+        fingerprint=fingerprint,
+    )
 
-    Raises
-    ------
-    InputError
-        If the settings are not those of a report.
-    """
+
+def options_of(settings: Mapping[str, Any]) -> ReportOptions:
+    """Return the options that a report was made with, refusing settings that lack one."""
     of_store = "batch" in settings
     known = {**OF_FILES_ALONE, **settings} if of_store else settings
     asked = [one.name for one in fields(ReportOptions)]
@@ -594,6 +501,151 @@ def options_of(settings: Mapping[str, Any]) -> ReportOptions:
         raise InputError(f"the settings of the report lack {error}") from error
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedReport:
+    """A report as `asr report --json` printed it, with the options to make it again."""
+
+    path: Path
+    data: Mapping[str, Any]
+    options: ReportOptions
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The options as plain data, and what was read."""
+        found: Mapping[str, Any] = self.data["origin"]["settings"]
+        return found
+
+    @property
+    def of_store(self) -> bool:
+        """Whether it was made from a store."""
+        return "batch" in self.settings
+
+    @property
+    def taxonomy(self) -> Path | None:
+        """The taxonomy file that it was made with; None for that of the package."""
+        named = self.settings.get("taxonomy")
+        return None if named is None else Path(named)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """The fingerprints of a saved report and of the same made again, and what differs, in words."""
+
+    path: Path
+    saved: str
+    recomputed: str
+    differences: tuple[str, ...]
+
+    @property
+    def same(self) -> bool:
+        """Whether fingerprint and numbers agree."""
+        return not self.differences
+
+
+def saved_report(named: str, folder: Path) -> SavedReport:
+    """Read a report by its name: a JSON file, or the fingerprint of one in a folder.
+
+    Raises
+    ------
+    InputError
+        If there is no such report, several differ, or it lacks what is needed to make it again.
+    """
+    path = Path(named) if Path(named).is_file() else _by_fingerprint(named.lower(), folder)
+    data = _json_of(path)
+    try:
+        for name in VERIFIED:
+            for value in (data[name]["value"], *(data[name]["interval"] or ())):
+                if isinstance(value, bool) or not isinstance(value, int | float | None):
+                    raise TypeError(f"a number, got {value!r:.40}")
+        options = options_of(data["origin"]["settings"])
+        str(data["fingerprint"])
+    except (KeyError, TypeError) as error:
+        raise InputError(f"{path}: is no report that can be made again; {error}") from error
+    return SavedReport(path=path, data=data, options=options)
+
+
+def _by_fingerprint(given: str, folder: Path) -> Path:
+    if len(given) < SHORTEST or set(given) - set("0123456789abcdef"):
+        raise InputError(
+            f"{given!r:.80} is neither a report nor a fingerprint of {SHORTEST} digits or more"
+        )
+    found = {}
+    for path in sorted(folder.glob("*.json")):
+        if path.stat().st_size <= MOST_FILE:
+            fingerprint = str(_json_of(path, strict=False).get("fingerprint", ""))
+            if fingerprint.startswith(given):
+                found[path] = fingerprint
+    if not found:
+        raise InputError(
+            f"no report with the fingerprint {given} in {folder}: save one with "
+            "asr report FILE --json > report.json, and pass it"
+        )
+    if len(set(found.values())) > 1:
+        raise InputError(
+            f"several reports begin with {given}: {', '.join(map(str, list(found)[:5]))}"
+        )
+    return next(iter(found))
+
+
+def _json_of(path: Path, *, strict: bool = True) -> dict[str, Any]:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError, RecursionError) as error:
+        if not strict:
+            return {}
+        raise InputError(f"{path}: is no JSON report ({error!s:.200})") from error
+    if isinstance(data, dict):
+        return data
+    if strict:
+        raise InputError(f"{path}: is no report")
+    return {}
+
+
+def verify_report(saved: SavedReport, now: ProductionReport) -> Verification:
+    """Compare a saved report with the same made again."""
+    before, after = str(saved.data["fingerprint"]), now.origin.fingerprint
+    differences = tuple(_differences(saved.data, now))
+    if not differences and before != after:
+        differences = ("the settings in the report do not belong to its fingerprint",)
+    return Verification(path=saved.path, saved=before, recomputed=after, differences=differences)
+
+
+def _differences(saved: Mapping[str, Any], now: ProductionReport) -> Iterator[str]:
+    origin, version = saved["origin"], now.origin.package_version
+    if origin.get("version") != version:
+        yield f"version: {origin.get('version')!s:.40} then, {version} now"
+    taxonomy = origin.get("taxonomy") or {}
+    if taxonomy.get("fingerprint") != now.origin.taxonomy_fingerprint:
+        yield (
+            f"taxonomy: {taxonomy.get('version')!s:.40} ({taxonomy.get('fingerprint')!s:.16}) "
+            f"then, {now.origin.taxonomy_version} ({now.origin.taxonomy_fingerprint[:16]}) now"
+        )
+    sources = {s.get("name"): s for s in origin.get("sources") or []}
+    for source in now.origin.sources:
+        old = sources.get(source.name)
+        if old is not None and (old.get("size"), old.get("sha256")) != (source.size, source.sha256):
+            yield f"inputs: {source.name} has changed"
+    details = saved.get("details") or {}
+    for key, what in (("inputs", "the runs"), ("earlier_inputs", "the runs it is compared with")):
+        if details.get(key) != now.details.get(key):
+            yield f"inputs: {what} are not the same ({saved.get('n')} then, {now.n} now)"
+    for name in VERIFIED:
+        yield from _differing_numbers(name, saved[name], getattr(now, name))
+
+
+def _differing_numbers(name: str, then: Mapping[str, Any], now: Estimate) -> Iterator[str]:
+    ends, limits = then.get("interval") or (None, None), now.interval or (None, None)
+    for what, old, new in (
+        (name, then.get("value"), now.value),
+        (f"{name}, lower limit", ends[0], limits[0]),
+        (f"{name}, upper limit", ends[1], limits[1]),
+    ):
+        if old is not None and new is not None and abs(old - new) <= TOLERANCE:
+            continue
+        if old != new:
+            yield f"{what}: {old!s:.24} then, {new!s:.24} now"
+
+
 def _zone(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
@@ -605,7 +657,7 @@ def _moments(text: str, option: str, zone: ZoneInfo) -> tuple[datetime, datetime
     """Return the first moment of what a text names, and the one after its last."""
     try:
         if _WEEK.fullmatch(text):
-            day, days = date.fromisoformat(f"{text}-1"), 7
+            day, days = first_day(text), 7
         elif len(text) == len("2026-11-02"):
             day, days = date.fromisoformat(text), 1
         else:
@@ -624,64 +676,6 @@ def _moments(text: str, option: str, zone: ZoneInfo) -> tuple[datetime, datetime
     return first, after
 
 
-def literal(rate: AgentSuccessRate) -> Estimate:
-    """Return the formula as printed."""
-    return Estimate(
-        value=rate.asr_literal,
-        interval=None,
-        n=rate.asr.n,
-        method=LITERAL,
-        confidence_level=rate.asr.confidence_level,
-    )
-
-
-def classes(
-    shares: Sequence[Estimate], taxonomy: Taxonomy, targets: Mapping[str, float]
-) -> tuple[OutcomeShare, ...]:
-    """Return the share of every class with its credit and its target."""
-    titles = {c.name: c.title for c in taxonomy.classes}
-    return tuple(
-        OutcomeShare(
-            outcome=name,
-            title=titles[name],
-            credit=taxonomy.credit[name],
-            share=share,
-            target=targets.get(name),
-        )
-        for name, share in zip(OUTCOMES, shares, strict=True)
-    )
-
-
-def change_of_weeks(runs: RunCounts, options: ReportOptions) -> Change | None:
-    """Compare the last week with the one before it; None where that has no runs."""
-    labels = runs.labels("week")
-    if len(labels.seen) < 2:
-        return None
-    before, after = labels.seen[-2:]
-    if calendar(before, after) != (before, after):
-        return None
-    found = compare_runs(
-        runs.where(labels.of(before)),
-        runs.where(labels.of(after)),
-        paired=runs.task is not None,
-        **options.resampling(4),
-    )
-    return change_of(found, later=after, earlier=before)
-
-
-def change_of(found: Comparison, *, later: str, earlier: str) -> Change:
-    """Return a comparison as what the report says of it."""
-    return Change(
-        later=later,
-        earlier=earlier,
-        before=found.before.asr,
-        after=found.after.asr,
-        asr=found.asr,
-        classes=found.class_changes,
-        n_pairs=found.n_pairs,
-    )
-
-
 def other_tables(taxonomy: Taxonomy) -> dict[str, tuple[float, ...]]:
     """Return the tables of credit for the line of sensitivity."""
     own = tuple(taxonomy.credit[name] for name in OUTCOMES)
@@ -694,13 +688,7 @@ def other_tables(taxonomy: Taxonomy) -> dict[str, tuple[float, ...]]:
 
 
 def table_in_words(name: str, credit: Sequence[float]) -> str:
-    """Return what a table is, for a reader.
-
-    Examples
-    --------
-    >>> table_in_words("partial_30", (1, 0.3, 0, 0, 0))
-    'partial credit 0.3'
-    """
+    """Return the name of a credit table for a reader."""
     if name in PARTIAL:
         return f"partial credit {PARTIAL[name]:g}"
     return f"default weights ({credit_in_words(credit)})"
