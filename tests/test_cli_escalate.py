@@ -2,15 +2,18 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from calibration.analyses.sampling.draw import SamplingDesign
 from calibration.analyses.sampling.escalation import audit, escalate
 from calibration.analyses.success_rate.from_store import rates_of_store
 from calibration.analyses.success_rate.report import ReportOptions
 from calibration.errors import CalibrationError, InputError
 from calibration.records import Verdict
+from calibration.store import Batch, Store
 from tests.analyses.worlds import World, ids, make_world
 
 pytestmark = pytest.mark.usefixtures("few_draws")
@@ -56,8 +59,17 @@ def labelled(world: World, batch_id: str) -> World:
     return made
 
 
+def escalation(store: Store, seed: int, **options: Any) -> Batch:
+    return escalate(store, SamplingDesign(seed=seed, labels_wanted=1), **options)
+
+
 def test_doubtful_traces_are_all_in_and_a_random_part_of_the_others(judged: World) -> None:
-    batch = escalate(judged.store, signal="samples", seed=1, audit_half_width=0.1)
+    batch = escalation(
+        judged.store,
+        1,
+        signal="samples",
+        audit_half_width=0.1,
+    )
     items = judged.store.batch_items(batch.batch_id)
     escalated = items[items["stratum"] == 0]
     assert set(escalated["trace_id"]) == DOUBTFUL
@@ -72,7 +84,12 @@ def test_doubtful_traces_are_all_in_and_a_random_part_of_the_others(judged: Worl
 
 
 def test_the_audit_tells_what_was_accepted_wrongly_and_the_rate_is_weighted(judged: World) -> None:
-    batch = escalate(judged.store, signal="samples", seed=2, audit_half_width=0.06)
+    batch = escalation(
+        judged.store,
+        2,
+        signal="samples",
+        audit_half_width=0.06,
+    )
     world = labelled(judged, batch.batch_id)
     found = audit(judged.store, batch.batch_id)
     assert found.error.value == pytest.approx(ACCEPTED_WRONG, abs=0.06)
@@ -93,40 +110,65 @@ def test_the_audit_tells_what_was_accepted_wrongly_and_the_rate_is_weighted(judg
 
 
 def test_earlier_labels_make_the_audit_smaller(judged: World) -> None:
-    first = escalate(judged.store, signal="samples", seed=2, audit_half_width=0.06)
+    first = escalation(
+        judged.store,
+        2,
+        signal="samples",
+        audit_half_width=0.06,
+    )
     labelled(judged, first.batch_id)
-    second = escalate(judged.store, signal="samples", seed=3, audit_half_width=0.06)
+    second = escalation(
+        judged.store,
+        3,
+        signal="samples",
+        audit_half_width=0.06,
+    )
     assert second.design["expected_error"] < 0.25
     assert second.design["strata"][1]["n"] < first.design["strata"][1]["n"] * 0.8
 
 
 def test_no_more_than_asked_for_are_escalated_and_the_rest_may_be_audited(judged: World) -> None:
-    batch = escalate(judged.store, signal="samples", seed=1, most=50, audit_half_width=0.1)
+    batch = escalation(
+        judged.store,
+        1,
+        signal="samples",
+        most=50,
+        audit_half_width=0.1,
+    )
     assert [s["population"] for s in batch.design["strata"]] == [50, 950]
     items = judged.store.batch_items(batch.batch_id)
     assert set(items.loc[items["stratum"] == 0, "trace_id"]) < DOUBTFUL
 
 
 def test_a_low_calibrated_probability_escalates(judged: World) -> None:
-    first = escalate(judged.store, signal="samples", seed=2, audit_half_width=0.06)
+    first = escalation(
+        judged.store,
+        2,
+        signal="samples",
+        audit_half_width=0.06,
+    )
     labelled(judged, first.batch_id)
     judged.store.ingest([])
     with pytest.raises(CalibrationError, match="no trace is doubtful by low calibrated prob"):
-        escalate(judged.store, signal="probability", seed=1)
+        escalation(judged.store, 1, signal="probability")
     with pytest.raises(CalibrationError, match="every trace is doubtful"):
-        escalate(judged.store, signal="probability", seed=1, threshold=0.05)
+        escalation(
+            judged.store,
+            1,
+            signal="probability",
+            threshold=0.05,
+        )
 
 
 def test_several_judges_that_differ_escalate(judged: World) -> None:
     with pytest.raises(CalibrationError, match="1 judges have verdicts and 3 are needed"):
-        escalate(judged.store, signal="judges", seed=1)
+        escalation(judged.store, 1, signal="judges")
     judged.judge(TRUTH, "judge-2")
     other = {name: "complete" if name in DOUBTFUL else TRUTH[name] for name in ids(N)}
     judged.judge(other, "judge-3")
-    batch = escalate(
-        judged.store, signal="judges", judge_id="judge-2", seed=1, threshold=0.001,
-        audit_half_width=0.1,
-    )  # fmt: skip
+    batch = escalation(
+        judged.store, 1, signal="judges", judge_id="judge-2", threshold=0.001, audit_half_width=0.1
+    )
     items = judged.store.batch_items(batch.batch_id)
     differing = {name for name in ids(N) if len({"complete", TRUTH[name], other[name]}) > 1}
     assert set(items.loc[items["stratum"] == 0, "trace_id"]) <= differing
@@ -141,7 +183,7 @@ def test_traces_without_a_verdict_are_never_accepted(tmp_path: Path) -> None:
             for sample in range(2)
         ]
     )
-    batch = escalate(world.store, signal="samples", seed=1, audit_half_width=0.1)
+    batch = escalation(world.store, 1, signal="samples", audit_half_width=0.1)
     items = world.store.batch_items(batch.batch_id)
     assert set(items.loc[items["stratum"] == 0, "trace_id"]) == set(ids(60)[50:])
     assert batch.design["strata"][1]["n"] == 50  # the audit is all there is
@@ -149,14 +191,12 @@ def test_traces_without_a_verdict_are_never_accepted(tmp_path: Path) -> None:
 
 
 def test_impossible_escalations_are_refused(judged: World) -> None:
-    for wrong in (
-        {"most": 0},
-        {"audit_half_width": 0.0},
-        {"threshold": -1.0},
-        {"signal": "mood"},
+    wrong: list[dict[str, Any]] = [
+        {"most": 0}, {"audit_half_width": 0.0}, {"threshold": -1.0}, {"signal": "mood"},
         {"seed": -1},
-    ):
+    ]  # fmt: skip
+    for options in wrong:
         with pytest.raises(InputError, match="must be"):
-            escalate(judged.store, **({"signal": "samples", "seed": 1} | wrong))  # type: ignore[arg-type]
+            escalation(judged.store, options.pop("seed", 1), **{"signal": "samples", **options})
     with pytest.raises(CalibrationError, match="is no escalation"):
         audit(judged.store, judged.batch_id)

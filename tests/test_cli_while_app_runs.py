@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from calibration.store import Store, sharing
+from calibration.store import Store
+from calibration.store import store as store_module
 from tests.cli_runs import Run, run
 from tests.store.builders import make_traces
 
 HOLDER = """
 import sys
-from calibration.store import Store, sharing
+from calibration.store import Store
 with Store.open(sys.argv[1]) as store:
     keeper = store.keeper()
     keeper.round()
@@ -96,13 +97,13 @@ def test_a_passphrase_is_handed_over_as_a_hash_and_a_role_too(
     asr: Run, held: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written: list[bytes] = []
-    put = sharing._put
+    put = store_module._put
 
     def keep(path: Path, content: bytes) -> None:
         written.append(content)
         put(path, content)
 
-    monkeypatch.setattr(sharing, "_put", keep)
+    monkeypatch.setattr(store_module, "_put", keep)
     asr("reviewer", "Mara", "--role", "lead")
     asr("reviewer", "Mara", "--role", "admin")
     made = asr("passphrase", "Mara", "--generate").stdout.splitlines()[1]

@@ -8,7 +8,7 @@ from typing import Any
 
 from app import session
 from app.desk.events import SKIP_REASONS, Receipts
-from calibration.analyses.reviewers.practice import Lesson, lesson
+from calibration.analyses.reviewers.examinations import Lesson, lesson
 from calibration.records import LabelDraft, Reviewer, Step, TraceForReview
 from calibration.store import Queue, Store
 from calibration.store.labels import PARTS

@@ -15,7 +15,7 @@ from calibration.analyses.reviewers.progress import (
     batch_progress,
     batch_results,
 )
-from calibration.analyses.sampling.draw import draw_batch
+from calibration.analyses.sampling.draw import SamplingDesign, draw_batch
 from calibration.analyses.sampling.planning import Plan, plan_batch
 from calibration.errors import CalibrationError
 from calibration.records import SOURCE_JUDGE
@@ -258,12 +258,11 @@ def _draw_now(store: Store, plan: Plan, seed: int, evenly: bool) -> None:
     try:
         batch = draw_batch(
             store,
+            SamplingDesign(
+                seed=seed, labels_wanted=plan.labels_wanted, overlap=plan.overlap, once=True
+            ),
             n=plan.n,
-            seed=seed,
-            labels_wanted=plan.labels_wanted,
-            overlap=plan.overlap,
             by_workflow=evenly,
-            once=True,
         )
     except CalibrationError as error:
         st.session_state[DRAWN] = str(error)

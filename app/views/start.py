@@ -6,8 +6,8 @@ import pandas as pd
 import streamlit as st
 
 from app import session
-from calibration.analyses.reviewers.practice import add_practice
-from calibration.analyses.sampling.draw import draw_batch, production_traces
+from calibration.analyses.reviewers.examinations import add_practice
+from calibration.analyses.sampling.draw import SamplingDesign, draw_batch
 from calibration.errors import CalibrationError
 from calibration.records import Workflow
 from calibration.store import Store
@@ -95,7 +95,7 @@ def _keep_ceilings(store: Store, edited: pd.DataFrame) -> str:
 
 def _traces() -> None:
     store = _store()
-    n = 0 if store is None else len(production_traces(store))
+    n = 0 if store is None else len(store.production_traces())
     st.text("Bring in what your agent did: tau-bench or tau2-bench results, or JSONL or CSV.")
     st.text(f"{n:,} traces are in the store." if n else "No traces are in the store yet.")
     if store is not None:
@@ -168,7 +168,7 @@ def _first_batch() -> None:
         "sample too. Two labels a trace show how far reviewers agree."
     )
     store = _store()
-    frame = None if store is None else production_traces(store)
+    frame = None if store is None else store.production_traces()
     if store is None or frame is None or frame.empty:
         st.text("There are no traces to draw from yet: bring some in first.")
         _command("sample --n 40 --seed 1")
@@ -194,7 +194,9 @@ def _first_batch() -> None:
 
 
 def _draw(store: Store, n: int, seed: int, workflow: str | None, wanted: int) -> str:
-    batch = draw_batch(store, n=n, seed=seed, workflow=workflow, labels_wanted=wanted)
+    batch = draw_batch(
+        store, SamplingDesign(seed=seed, workflow=workflow, labels_wanted=wanted), n=n
+    )
     return f"Batch {batch.batch_id}: {batch.n_items} traces. It waits on the Label page."
 
 

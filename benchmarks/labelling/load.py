@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 
 from benchmarks.labelling.report import Times
-from calibration.store.sharing import snapshot_path
+from calibration.store.store import snapshot_path
 from tests.browser.conftest import Server
 from tests.load.crash import build_team_store, doubled, look, lost
 from tests.load.reviewers import Reviewer, Taken, team

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibration.analyses.evidence.from_store import trace_penalties
-from calibration.analyses.reviewers.practice import add_practice
-from calibration.analyses.sampling.draw import draw_batch
+from calibration.analyses.reviewers.examinations import add_practice
+from calibration.analyses.sampling.draw import SamplingDesign, draw_batch
 from calibration.analyses.success_rate.from_store import report_on_store
 from calibration.analyses.success_rate.report import ProductionReport, ReportOptions
 from calibration.errors import CalibrationError, InputError
@@ -163,7 +163,7 @@ def _label_sample(
     """Have two of the three reviewers label each drawn trace, and settle where they differ."""
     people = [store.add_reviewer(name, simulated=True) for name in REVIEWERS]
     lead = store.add_reviewer("Lena (simulated lead)", role="lead", simulated=True)
-    batch = draw_batch(store, n=N_LABELLED, seed=seed)
+    batch = draw_batch(store, SamplingDesign(seed=seed), n=N_LABELLED)
     drafts = []
     for trace_id in store.batch_items(batch.batch_id)["trace_id"]:
         pair = rng.choice(len(people), size=2, replace=False).tolist()

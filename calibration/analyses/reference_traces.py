@@ -1,11 +1,19 @@
 """Which traces are of the reference set: calibration material that ranks no agent."""
 
+from functools import cache
+
 from calibration.errors import InputError
 from calibration.records import Trace
-from reference_dataset.loader import LABELS, published, rows
+from reference_dataset.loader import LABELS, ReferenceSet, load_reference, published, rows
 from reference_dataset.records import FAMILIES
 
 FORCED = "REFERENCE SET: {n} of these traces are calibration material; no agent is ranked by them."
+
+
+@cache
+def published_set() -> ReferenceSet:
+    """Return the dataset that comes with the package, read once."""
+    return load_reference()
 
 
 def is_reference(trace: Trace) -> bool:
@@ -13,10 +21,7 @@ def is_reference(trace: Trace) -> bool:
     family, _, number = trace.trace_id.rpartition("-")
     if family not in FAMILIES or not number.isdigit():
         return False
-    # Here: practice needs the store, and a report on files does not.
-    from calibration.analyses.reviewers import practice
-
-    found = practice.published().traces.get(trace.trace_id)
+    found = published_set().traces.get(trace.trace_id)
     return found is not None and found.prompt == trace.prompt
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from calibration.analyses.sampling.draw import SamplingDesign
 from calibration.analyses.sampling.escalation import SIGNALS, Signal, audit, escalate
 from calibration.cli.stores import open_to_read, open_to_write
 from calibration.cli.terminal import print_json, print_lines, with_json, with_store
@@ -54,15 +55,13 @@ def escalation(
     with open_to_write(path) as store:
         batch = escalate(
             store,
+            SamplingDesign(seed=seed, workflow=workflow, labels_wanted=labels_wanted),
             signal=signal,
-            seed=seed,
             judge_id=judge_id,
             threshold=threshold,
             most=most,
             audit_half_width=audit_half_width,
             basis_batch=basis,
-            workflow=workflow,
-            labels_wanted=labels_wanted,
         )
         items = store.batch_items(batch.batch_id)
     if as_data:

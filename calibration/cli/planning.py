@@ -11,7 +11,7 @@ from calibration.analyses.agreement.sample_size import (
     plan_agreement,
     shares_of_batch,
 )
-from calibration.analyses.sampling.draw import draw_batch
+from calibration.analyses.sampling.draw import SamplingDesign, draw_batch
 from calibration.analyses.sampling.planning import plan_batch
 from calibration.analyses.sampling.stratified import ALLOCATIONS, Allocation, draw_allocated
 from calibration.cli.stores import open_to_read, open_to_write
@@ -209,30 +209,19 @@ def sample(
         raise InputError("--judge and --basis are for --allocate; add it or leave them out")
     if allocation is not None and by_workflow:
         raise InputError("--allocate gives every workflow its share already; leave --by-workflow")
+    design = SamplingDesign(
+        seed=seed,
+        workflow=workflow,
+        labels_wanted=labels_wanted,
+        overlap=overlap,
+        certificate=certificate,
+    )
     with open_to_write(path) as store:
         if allocation is None:
-            batch = draw_batch(
-                store,
-                n=n,
-                seed=seed,
-                workflow=workflow,
-                labels_wanted=labels_wanted,
-                overlap=overlap,
-                by_workflow=by_workflow,
-                certificate=certificate,
-            )
+            batch = draw_batch(store, design, n=n, by_workflow=by_workflow)
         else:
             batch = draw_allocated(
-                store,
-                n=n,
-                seed=seed,
-                allocation=allocation,
-                judge_id=judge_id,
-                basis_batch=basis,
-                workflow=workflow,
-                labels_wanted=labels_wanted,
-                overlap=overlap,
-                certificate=certificate,
+                store, design, n=n, allocation=allocation, judge_id=judge_id, basis_batch=basis
             )
         items = store.batch_items(batch.batch_id)
     if as_data:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from calibration.analyses.reviewers.practice import add_practice
+from calibration.analyses.reviewers.examinations import add_practice
 from calibration.cli.stores import open_to_read, open_to_write
 from calibration.cli.terminal import (
     EXISTING,

@@ -6,7 +6,7 @@ from typing import Literal
 
 import click
 
-from calibration.analyses.sampling.selection import PAGE, list_traces, plain_rows
+from calibration.analyses.sampling.draw import PAGE, list_traces, plain_rows
 from calibration.cli.stores import open_to_read
 from calibration.cli.terminal import print_json, print_lines, with_json, with_store
 from calibration.errors import InputError

@@ -20,7 +20,7 @@ from calibration.text import shown
 
 if TYPE_CHECKING:
     from calibration.analyses.imports import FilesRead, ImportReport
-    from calibration.analyses.sampling.selection import TracePage
+    from calibration.analyses.sampling.draw import TracePage
 
 
 SIMULATED = "SIMULATED DATA: labels, verdicts and production runs are drawn at random."
@@ -99,7 +99,7 @@ def trace_list(found: "TracePage") -> Iterator[str]:
     yield f"{found.n} traces, page {found.page} of {found.pages}"
     if not found.n:
         return
-    from calibration.analyses.sampling.selection import plain_rows
+    from calibration.analyses.sampling.draw import plain_rows
 
     head = ("trace", "workflow", "task", "trial", "status", "started", "class", "tools", "errors")
     names = (

@@ -3,12 +3,10 @@
 from calibration.store.adjudication import Settlement
 from calibration.store.batches import Batch
 from calibration.store.labels import Receipt, check_sub_goals, clean_tags, import_token
-from calibration.store.people import reviewer_id_of
-from calibration.store.permissions import ranks
+from calibration.store.people import ranks, reviewer_id_of
 from calibration.store.queue import Queue
-from calibration.store.sharing import Keeper, make_way
 from calibration.store.sign_in import IDENTITIES, Access, generated_passphrase, is_loopback
-from calibration.store.store import RemoteStore, Store
+from calibration.store.store import Keeper, RemoteStore, Store, make_way
 from calibration.store.trace_search import CLASSES, SORTED_BY, UNLABELLED, TraceFacets, TraceFilter
 from calibration.store.traces import ImportResult
 

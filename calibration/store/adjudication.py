@@ -17,8 +17,8 @@ from calibration.records import CAUSES, Label
 from calibration.store.batches import Batch, BatchStore
 from calibration.store.database import Cursor, event_of_token, record_audit, rows, utc_now
 from calibration.store.labels import Receipt, bounded, read_labels
-from calibration.store.people import check_lead
-from calibration.store.permissions import LEAD, REVIEWER, open_to
+from calibration.store.leases import StoreProgress
+from calibration.store.people import LEAD, REVIEWER, check_lead, open_to
 from calibration.taxonomy import Taxonomy
 
 # Labels that count: a label given after its reviewer was shown what others said settles nothing.
@@ -321,14 +321,6 @@ class AdjudicationStore(BatchStore):
             _append(cursor, taxonomy.version, "withdrawal", client_token, event)
 
     @open_to(LEAD)
-    def consensus_frame(self) -> pd.DataFrame:
-        """Return trace_id, outcome and simulated of every adjudicated trace."""
-        return self._frame(
-            "SELECT trace_id, outcome, simulated FROM consensus WHERE taxonomy_version = ?",
-            [self._rules().version],
-        )
-
-    @open_to(LEAD)
     def consensus_history(self, trace_id: str) -> pd.DataFrame:
         """Return every adjudication and withdrawal of a trace, oldest first.
 
@@ -392,7 +384,7 @@ class AdjudicationStore(BatchStore):
             waiting = [t for t in wanted if t not in decided]
             if [t for t in items if t not in decided] != waiting:
                 _replace(cursor, batch.batch_id, [t for t in items if t in decided] + waiting)
-                self._db.progress.forget_plan(batch.batch_id)
+                self._db.held(StoreProgress).forget_plan(batch.batch_id)
         return self.adjudication_batch(adjudicator, batch_id)
 
     @open_to(LEAD, oneself="adjudicator")

@@ -4,19 +4,20 @@ No page lists it and no number is drawn from it. The desk knows the production b
 calls are led to the companion here.
 """
 
+import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import pandas as pd
 
-from calibration.errors import InputError, LabelRefusedError
+from calibration.errors import CalibrationError, InputError, LabelRefusedError
 from calibration.records import REFERENCE_SOURCE, Trace
 from calibration.store.database import Cursor, record_audit, rows, utc_now
-from calibration.store.permissions import LEAD, REVIEWER, open_to, ranks
-from calibration.store.progress import StoreProgress
+from calibration.store.leases import StoreProgress
+from calibration.store.people import LEAD, REVIEWER, open_to, ranks
 from calibration.store.traces import TraceStore
 
 SUFFIX = "-inserted"
@@ -24,6 +25,9 @@ SUFFIX = "-inserted"
 # The batches that people know of.
 NO_COMPANION = "json_extract(design, '$.inserts_of') IS NULL"
 
+
+# The kind of a design that is no random sample.
+SELECTION = "traces chosen by filters"
 
 PURPOSES = ("practice", "exam", "production", "repeat", "adjudication")
 
@@ -115,6 +119,52 @@ class Batch:
     created_at: datetime
     reviewer_id: str | None = None
     certificate: str | None = None
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether it was drawn at random from production, and its design says from which part."""
+        return "last_seq" in self.design
+
+    def population(self, traces: pd.DataFrame) -> pd.DataFrame:
+        """Return those of the production traces that it was drawn from, in order of id.
+
+        Traces imported after the draw had no chance to be drawn and are not part of it. The order
+        is that of the ids, so that a seeded resample does not depend on the order of import.
+
+        Raises
+        ------
+        CalibrationError
+            If it was not drawn at random, or traces of its workflow were moved to another one
+            since: what is left would be no random sample of anything.
+        """
+        if self.design.get("kind") == SELECTION:
+            raise CalibrationError(
+                f"batch {self.batch_id!r} holds {SELECTION} and no random sample of production: no "
+                "rate follows from it; name another batch, or draw one with "
+                "`asr sample --n 40 --seed 1`"
+            )
+        if not self.is_sample:
+            raise CalibrationError(
+                f"batch {self.batch_id!r} does not say what it was drawn from; "
+                "draw one with `asr sample --n 40 --seed 1`"
+            )
+        workflow = self.design.get("workflow")
+        chosen: pd.DataFrame = traces[traces["seq"] <= self.design["last_seq"]]
+        chosen = chosen.sort_values("trace_id")
+        if workflow is not None:
+            chosen = chosen[chosen["workflow"] == workflow]
+            if ids_digest(chosen["trace_id"]) != self.design["population_sha256"]:
+                raise CalibrationError(
+                    f"traces were moved into or out of workflow {workflow!r} after batch "
+                    f"{self.batch_id!r} was drawn; import them with the workflow they had, or draw "
+                    "a new batch"
+                )
+        return chosen.reset_index(drop=True)
+
+
+def ids_digest(trace_ids: Iterable[str]) -> str:
+    """Return what tells a list of traces, in this order, from every other one."""
+    return hashlib.sha256("\n".join(trace_ids).encode()).hexdigest()
 
 
 def read_batches(cursor: Cursor) -> list[Batch]:
@@ -278,7 +328,7 @@ class BatchStore(TraceStore):
         version = self._rules().version
         self._take_in(traces)
         with self._db.write() as cursor:
-            self._db.progress.check_reviewer(cursor, reviewer_id)
+            self._db.held(StoreProgress).check_reviewer(cursor, reviewer_id)
             for found in _rounds(cursor, version, reviewer_id):
                 if found.finished_at is None:
                     return found

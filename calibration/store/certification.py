@@ -8,14 +8,12 @@ from typing import Any
 
 from calibration.errors import InputError, NotAllowedError
 from calibration.records import Label, Trace, TraceForReview
+from calibration.reviewers.certification import FAILED, PASSED, TOP_UP
 from calibration.store.batches import BatchStore, personal_batch
 from calibration.store.database import Cursor, record_audit, rows, utc_now
 from calibration.store.labels import read_labels
-from calibration.store.leases import open_traces, valid_certificates
-from calibration.store.permissions import LEAD, REVIEWER, open_to
-
-PASSED, FAILED, TOP_UP = "passed", "failed", "top_up"
-
+from calibration.store.leases import StoreProgress, open_traces, valid_certificates
+from calibration.store.people import LEAD, REVIEWER, open_to
 
 _EXAMS = """
 WITH labelled AS (
@@ -162,7 +160,7 @@ class CertificationStore(BatchStore):
         version = self._rules().version
         self._take_in(traces)
         with self._db.write() as cursor:
-            self._db.progress.check_reviewer(cursor, reviewer_id)
+            self._db.held(StoreProgress).check_reviewer(cursor, reviewer_id)
             theirs = [e for e in _exams(cursor, reviewer_id) if e.taxonomy_version == version]
             unsettled = [e for e in theirs if e.status is None]
             if unsettled:
@@ -433,7 +431,7 @@ class CertificationStore(BatchStore):
         if not reason.strip():
             raise InputError("allowing another attempt needs a reason")
         with self._db.write() as cursor:
-            self._db.progress.check_reviewer(cursor, reviewer_id)
+            self._db.held(StoreProgress).check_reviewer(cursor, reviewer_id)
             cursor.execute(
                 "INSERT INTO attempt_allowed SELECT nextval('event_seq'), ?, ?, ?, ?, ?, ? "
                 "ON CONFLICT (client_token) DO NOTHING",

@@ -19,7 +19,6 @@ import duckdb
 import pyarrow as pa
 
 from calibration.errors import InputError, LabelRefusedError, StoreError, StoreLockedError
-from calibration.store.progress import Shown, StoreProgress
 
 # What DuckDB says on Unix and on Windows when another process has the file open.
 _LOCKED = ("Could not set lock", "being used by another process")
@@ -96,8 +95,7 @@ class Database:
 
     def _hold(self, path: Path, connection: Cursor) -> None:
         self.path = path
-        self.progress = StoreProgress()
-        self.shown = Shown()
+        self._held: dict[type[object], object] = {}
         self._kept: dict[str, tuple[int, object]] = {}
         self.importing = threading.Lock()
         self.changes = 0
@@ -160,6 +158,10 @@ class Database:
     def forget(self, name: str) -> None:
         """Read a kept value anew when it is next asked for, in every `Database` of this file."""
         _changed[self.path.resolve(), name] += 1
+
+    def held(self, kind: type[T]) -> T:
+        """Return the one object of a kind that lives as long as this database is open."""
+        return cast("T", self._held.get(kind) or self._held.setdefault(kind, kind()))
 
     def copy_to(self, path: Path) -> None:
         """Copy every table but the secret ones, as of one moment, to a new file."""

@@ -30,6 +30,8 @@ from calibration.store.database import (
     utc_now,
 )
 from calibration.store.leases import (
+    DeskWork,
+    StoreProgress,
     check_may_skip,
     check_not_ended,
     check_offered,
@@ -37,8 +39,7 @@ from calibration.store.leases import (
     end_lease,
     is_exam,
 )
-from calibration.store.permissions import LEAD, REVIEWER, open_to
-from calibration.store.progress import DeskWork
+from calibration.store.people import LEAD, REVIEWER, open_to
 from calibration.store.traces import ImportResult, TraceStore, parts_directory, read_tasks
 from calibration.taxonomy import Taxonomy
 
@@ -342,7 +343,7 @@ class LabelStore(TraceStore):
     def _check_open(self, cursor: Cursor, reviewer_id: str, batch_id: str, trace_id: str) -> None:
         """Require a trace that was given to a reviewer and that they have not decided."""
         check_offered(cursor, trace_id, reviewer_id, batch_id)
-        progress = self._db.progress.of(cursor, batch_id, self._rules().version)
+        progress = self._db.held(StoreProgress).of(cursor, batch_id, self._rules().version)
         if trace_id in progress.own[reviewer_id].decided:
             raise LabelRefusedError(
                 f"trace {trace_id} already carries your label or skip; "
@@ -526,7 +527,7 @@ class LabelStore(TraceStore):
             if done is not None:
                 return str(done["trace_id"])
             check_not_ended(cursor, reviewer_id, batch_id, taxonomy.version)
-            progress = self._db.progress
+            progress = self._db.held(StoreProgress)
             latest = DeskWork(
                 *(progress.of(cursor, of, taxonomy.version).own[reviewer_id] for of in batches)
             ).latest()
@@ -745,6 +746,14 @@ class LabelStore(TraceStore):
             "WHERE batch_id = ? AND taxonomy_version = ? AND (? IS NULL OR trace_id = ?) "
             "ORDER BY seq",
             [batch_id, self._rules().version, trace_id, trace_id],
+        )
+
+    @open_to(LEAD)
+    def consensus_frame(self) -> pd.DataFrame:
+        """Return trace_id, outcome and simulated of every adjudicated trace."""
+        return self._frame(
+            "SELECT trace_id, outcome, simulated FROM consensus WHERE taxonomy_version = ?",
+            [self._rules().version],
         )
 
     @open_to(LEAD)

@@ -27,8 +27,14 @@ from calibration.store.database import (
     setting,
     utc_now,
 )
-from calibration.store.people import put_reviewer, reviewer_id_of
-from calibration.store.permissions import ADMIN, REVIEWER, StorePart, open_to
+from calibration.store.people import (
+    ADMIN,
+    REVIEWER,
+    StorePart,
+    open_to,
+    put_reviewer,
+    reviewer_id_of,
+)
 
 SHORTEST_PASSPHRASE, LONGEST_PASSPHRASE = 12, 200
 

@@ -14,7 +14,7 @@ from calibration.errors import InputError, StoreError
 from calibration.records import NO_VERDICT, OUTCOMES, REFERENCE_SOURCE, SOURCE_JUDGE
 from calibration.store.batches import NO_COMPANION
 from calibration.store.database import Cursor, Database, utc_now
-from calibration.store.permissions import LEAD, StorePart, open_to
+from calibration.store.people import LEAD, StorePart, open_to
 from calibration.store.traces import parts_directory
 
 DISPUTED, UNLABELLED = "disputed", "unlabelled"

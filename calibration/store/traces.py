@@ -1,10 +1,11 @@
-"""Traces in the store: an index row each, and the text in immutable Parquet parts."""
+"""Traces: an index row each, the text in immutable Parquet parts, and the verdicts of judges."""
 
 import json
 import os
 import string
+import threading
 from bisect import bisect_right
-from collections import Counter, defaultdict, deque
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
@@ -20,9 +21,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from calibration.errors import InputError, StoreError
-from calibration.records import SOURCE_JUDGE, Attachment, Step, SubGoal, Trace, TraceForReview
+from calibration.records import (
+    GRADES,
+    NO_VERDICT,
+    OUTCOMES,
+    REFERENCE_SOURCE,
+    SOURCE_JUDGE,
+    Attachment,
+    Step,
+    SubGoal,
+    Trace,
+    TraceForReview,
+    Verdict,
+)
 from calibration.store.database import Cursor, Database, insert_table, record_audit, rows, utc_now
-from calibration.store.permissions import LEAD, REVIEWER, StorePart, open_to
+from calibration.store.people import LEAD, REVIEWER, StorePart, open_to
 
 K = TypeVar("K", str, tuple[str, str])
 
@@ -500,18 +513,50 @@ def _next_tag(taken: set[str]) -> str:
     return next(tag for p in letters if (tag := "agent-" + "".join(p)) not in taken)
 
 
+class Shown:
+    """The traces that were shown last, at most so many and of so much text; any thread may ask.
+
+    Twenty reviewers with three traces each ask for sixty in turn: fewer than that kept, and
+    every answer would read them all from the disk again.
+    """
+
+    def __init__(self, size: int = 256, characters: int = 64_000_000) -> None:
+        self._size, self._characters = size, characters
+        self._lengths: dict[tuple[str, str], int] = {}
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[tuple[str, str], dict[str, Any]] = OrderedDict()
+
+    def get(self, key: tuple[str, str]) -> dict[str, Any] | None:
+        """Return a trace that is kept; others must not change it."""
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+            return self._kept.get(key)
+
+    def put(self, key: tuple[str, str], body: dict[str, Any], characters: int) -> None:
+        """Keep a trace instead of those asked for longest ago."""
+        with self._lock:
+            self._kept[key], self._lengths[key] = body, characters
+            while len(self._kept) > self._size or (
+                len(self._kept) > 1 and sum(self._lengths.values()) > self._characters
+            ):
+                oldest, _ = self._kept.popitem(last=False)
+                del self._lengths[oldest]
+
+
 def _bodies(db: Database, part: str, ids: list[str]) -> dict[str, dict[str, Any]]:
     """Return the text of traces of a part, from memory if it was just shown.
 
     The queue asks for the same few traces after every answer. A part never changes: its name
     is made from its content.
     """
-    found = {i: body for i in ids if (body := db.shown.get((part, i))) is not None}
+    shown = db.held(Shown)
+    found = {i: body for i in ids if (body := shown.get((part, i))) is not None}
     missing = [i for i in ids if i not in found]
     if missing:
         for trace_id, text in read_part(parts_directory(db.path) / part, missing).items():
             found[trace_id] = json.loads(text)
-            db.shown.put((part, trace_id), found[trace_id], len(text))
+            shown.put((part, trace_id), found[trace_id], len(text))
     return found
 
 
@@ -530,6 +575,21 @@ def _review(head: dict[str, Any], body: dict[str, Any]) -> TraceForReview:
     )
 
 
+def _looping(db: Database, cursor: Cursor) -> set[str]:
+    """Return the traces with three or more equal calls of one tool in a row.
+
+    Other calls between them end a row, words do not.
+    """
+    # The index of tools leaves few transcripts to be read.
+    found = cursor.execute(
+        "SELECT part, list(DISTINCT trace_id) FROM trace_tool JOIN trace USING (trace_id) "
+        "WHERE calls >= ? GROUP BY part",
+        [LOOP],
+    ).fetchall()
+    directory = parts_directory(db.path)
+    return {t for part, ids in found for t in read_looping(cursor, directory / part, ids)}
+
+
 NOTHING = pd.DataFrame(columns=["trace_id", "part", "escalated", "feedback"], dtype="object")
 
 
@@ -540,8 +600,35 @@ def _said(cursor: Cursor, path: Path, part: str) -> pd.DataFrame:
         raise _unreadable(path) from error
 
 
+def _insert_verdicts(cursor: Cursor, fresh: list[Verdict]) -> None:
+    now = utc_now()
+    for judge_id, simulated in dict.fromkeys((v.judge_id, v.simulated) for v in fresh):
+        cursor.execute(
+            "INSERT INTO judge VALUES (?, ?, ?) ON CONFLICT (judge_id) "
+            "DO UPDATE SET simulated = simulated OR excluded.simulated",
+            [judge_id, simulated, now],
+        )
+    table = pa.table(
+        {
+            "judge_id": pa.array([v.judge_id for v in fresh], pa.string()),
+            "trace_id": pa.array([v.trace_id for v in fresh], pa.string()),
+            "sample": pa.array([v.sample for v in fresh], pa.int32()),
+            "outcome": pa.array([v.outcome for v in fresh], pa.string()),
+            "reason": pa.array([v.reason for v in fresh], pa.string()),
+            "evidence": pa.array(
+                [json.dumps([asdict(e) for e in v.evidence]) for v in fresh], pa.string()
+            ),
+            "proposed": pa.array([v.proposed for v in fresh], pa.bool_()),
+            "grade": pa.array([v.grade for v in fresh], pa.int32()),
+            "cost_usd": pa.array([v.cost_usd for v in fresh], pa.float64()),
+            "created_at": pa.array([now] * len(fresh), pa.timestamp("us")),
+        }
+    )
+    insert_table(cursor, "verdict", table)
+
+
 class TraceStore(StorePart):
-    """Traces: their text and their index."""
+    """Traces, and the verdicts of judges on them."""
 
     @open_to(LEAD)
     def ingest(self, new: Sequence[Trace], *, take_changed: bool = False) -> ImportResult[str]:
@@ -616,25 +703,13 @@ class TraceStore(StorePart):
         )
 
     @open_to(LEAD)
-    def looping_ids(self) -> frozenset[str]:
-        """Return the traces with three or more equal calls of one tool in a row.
+    def production_traces(self) -> pd.DataFrame:
+        """Return `trace_frame` without the reference dataset.
 
-        Other calls between them end a row, words do not.
+        Its traces were written to be hard: a rate over them would say nothing of production.
         """
-        with self._db.read() as cursor:
-            # The index of tools leaves few transcripts to be read.
-            found = cursor.execute(
-                "SELECT DISTINCT trace_id, part FROM trace_tool JOIN trace USING (trace_id) "
-                "WHERE calls >= ? ORDER BY ALL",
-                [LOOP],
-            ).fetchall()
-            by_part: dict[str, list[str]] = {}
-            for trace_id, part in found:
-                by_part.setdefault(part, []).append(trace_id)
-            ids: set[str] = set()
-            for part, inside in by_part.items():
-                ids |= read_looping(cursor, parts_directory(self._db.path) / part, inside)
-        return frozenset(ids)
+        frame: pd.DataFrame = self._unbound().trace_frame()
+        return frame[frame["source"] != REFERENCE_SOURCE]
 
     @open_to(LEAD)
     def operation_frame(self) -> pd.DataFrame:
@@ -650,8 +725,8 @@ class TraceStore(StorePart):
         StoreError
             If the text of the traces cannot be read.
         """
-        looped = self.looping_ids()
         with self._db.read() as cursor:
+            looped = _looping(self._db, cursor)
             index = cursor.execute("SELECT trace_id, part FROM trace ORDER BY seq").df()
             tools = cursor.execute(_TOOLS).df()
             said = [
@@ -671,3 +746,88 @@ class TraceStore(StorePart):
         with self._db.read() as cursor:
             found = cursor.execute("SELECT 1 FROM trace WHERE simulated LIMIT 1").fetchone()
         return found is not None
+
+    @open_to(LEAD)
+    def add_verdicts(self, new: Sequence[Verdict]) -> ImportResult[str]:
+        """Store verdicts; a judge's verdict on a trace (and sample) is never overwritten.
+
+        Raises
+        ------
+        InputError
+            If a verdict is neither a class nor ``no_verdict``, or a grade is not one from 1 to 5.
+        """
+        for verdict in new:
+            where = f"judge {verdict.judge_id!r} on trace {verdict.trace_id!r}"
+            if verdict.outcome not in (*OUTCOMES, NO_VERDICT):
+                raise InputError(f"{where}: outcome {verdict.outcome!r} is no class")
+            if verdict.grade is not None and verdict.grade not in GRADES:
+                raise InputError(
+                    f"{where}: grade must be a whole number from 1 to 5, got {verdict.grade!r}"
+                )
+        with self._db.write() as cursor:
+            traces = {row[0] for row in cursor.execute("SELECT trace_id FROM trace").fetchall()}
+            known = {
+                (judge, trace, sample): outcome
+                for judge, trace, sample, outcome in cursor.execute(
+                    "SELECT judge_id, trace_id, sample, outcome FROM verdict"
+                ).fetchall()
+            }
+            fresh: dict[tuple[str, str, int], Verdict] = {}
+            already, changed, unknown = [], [], []
+            for verdict in new:
+                key = (verdict.judge_id, verdict.trace_id, verdict.sample)
+                stored = known.get(key) or (fresh[key].outcome if key in fresh else None)
+                if verdict.trace_id not in traces:
+                    unknown.append(verdict.trace_id)
+                elif stored is None:
+                    fresh[key] = verdict
+                elif stored == verdict.outcome:
+                    already.append(verdict.trace_id)
+                else:
+                    changed.append(verdict.trace_id)
+            _insert_verdicts(cursor, list(fresh.values()))
+            if fresh:
+                judges = sorted({v.judge_id for v in fresh.values()})
+                record_audit(cursor, "verdicts", judges=judges, stored=len(fresh))
+        return ImportResult(
+            imported=tuple(v.trace_id for v in fresh.values()),
+            already_there=tuple(already),
+            changed=tuple(changed),
+            unknown=tuple(unknown),
+        )
+
+    @open_to(LEAD)
+    def verdict_samples(self, judge_id: str) -> pd.DataFrame:
+        """Return every verdict of a judge, with the ones it gave when asked again.
+
+        Columns: trace_id, sample, outcome, grade (1 to 5; missing: NaN), reason, evidence (JSON
+        text), in order of both. The judge ``source:`` stands for all grades that came with the
+        traces.
+        """
+        return self._frame(
+            "SELECT trace_id, sample, outcome, grade, reason, evidence FROM verdict "
+            "WHERE judge_id = ? OR (? = ? AND starts_with(judge_id, ?)) ORDER BY trace_id, sample",
+            [judge_id, judge_id, SOURCE_JUDGE, SOURCE_JUDGE],
+        )
+
+    @open_to(LEAD)
+    def verdict_frame(self, judge_id: str) -> pd.DataFrame:
+        """Return the first verdict of a judge on each trace: trace_id, judge_id, outcome, proposed.
+
+        The judge ``source:`` stands for the grades that came with the traces, whatever their
+        format; a trace has at most one of them.
+        """
+        return self._frame(
+            "SELECT trace_id, judge_id, outcome, proposed FROM verdict "
+            "WHERE sample = 0 AND (judge_id = ? OR (? = ? AND starts_with(judge_id, ?))) "
+            "ORDER BY trace_id",
+            [judge_id, judge_id, SOURCE_JUDGE, SOURCE_JUDGE],
+        )
+
+    @open_to(LEAD)
+    def judge_frame(self) -> pd.DataFrame:
+        """Return judge_id, number of verdicts and simulated of every judge."""
+        return self._frame(
+            "SELECT judge_id, count(v.trace_id) AS n, any_value(simulated) AS simulated "
+            "FROM judge LEFT JOIN verdict v USING (judge_id) GROUP BY judge_id ORDER BY judge_id",
+        )

@@ -8,8 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from calibration.analyses.reviewers.examinations import Examiner, settle, start_exam
-from calibration.analyses.reviewers.practice import start_practice
+from calibration.analyses.reviewers.examinations import Examiner, settle, start_exam, start_practice
 from calibration.records import Evidence, LabelDraft, TraceForReview
 from calibration.store import Store, batches, certification, labels, leases, queue
 from calibration.store.certification import Exam

@@ -11,8 +11,9 @@ from calibration.analyses.agreement.analysis import (
     analyse_agreement,
     credit_weights,
 )
-from calibration.analyses.reviewers.practice import add_practice, published
-from calibration.analyses.sampling.draw import draw_batch
+from calibration.analyses.reference_traces import published_set
+from calibration.analyses.reviewers.examinations import add_practice
+from calibration.analyses.sampling.draw import SamplingDesign, draw_batch
 from calibration.errors import InputError
 from calibration.store import labels
 from calibration.taxonomy import default_taxonomy
@@ -71,7 +72,7 @@ def test_what_is_settled_comes_last_and_reviewers_meet_it(new_world: NewWorld) -
 
 def test_a_second_label_that_nobody_planned_is_left_out_and_counted(new_world: NewWorld) -> None:
     world = new_world(n=40, n_drawn=4)
-    batch = draw_batch(world.store, n=12, seed=3, labels_wanted=2, overlap=0.5)
+    batch = draw_batch(world.store, SamplingDesign(seed=3, labels_wanted=2, overlap=0.5), n=12)
     items = world.store.batch_items(batch.batch_id)
     world = World(store=world.store, batch_id=batch.batch_id, drawn=tuple(items["trace_id"]))
     twice = set(items.loc[items["labels_wanted"] == 2, "trace_id"])
@@ -151,7 +152,7 @@ def test_credit_orders_the_classes() -> None:
 def test_practice_is_held_against_the_canonical_labels(new_world: NewWorld) -> None:
     world = new_world(n=20, n_drawn=8)
     labelled(world, Ann=CLASSES + CLASSES[:3], Ben=CLASSES + CLASSES[:3])
-    dataset = published()
+    dataset = published_set()
     batch = add_practice(world.store, dataset)
     lessons = tuple(world.store.batch_items(batch.batch_id)["trace_id"])[:6]
     practice = World(store=world.store, batch_id=batch.batch_id, drawn=lessons)

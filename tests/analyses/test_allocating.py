@@ -1,6 +1,6 @@
 """Batches over strata of verdict x workflow: how they are drawn, and that they are weighed."""
 
-from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from scipy import stats
 from calibration.analyses.agreement.analysis import analyse_agreement
 from calibration.analyses.evidence.from_store import load_batch
 from calibration.analyses.judge.calibration import analyse_judge
-from calibration.analyses.sampling.draw import draw_within
+from calibration.analyses.sampling.draw import SamplingDesign, draw_within
 from calibration.analyses.sampling.planning import plan_batch
 from calibration.analyses.sampling.stratified import draw_allocated, verdict_strata
 from calibration.analyses.success_rate.from_store import rates_of_store
@@ -56,7 +56,7 @@ def of(world: World, batch: Batch) -> World:
 
 
 def test_the_design_and_the_probability_of_each_trace_are_recorded(judged: World) -> None:
-    batch = draw_allocated(judged.store, n=80, seed=3, allocation="neyman")
+    batch = draw_allocated(judged.store, SamplingDesign(seed=3), n=80, allocation="neyman")
     items = judged.store.batch_items(batch.batch_id)
     assert len(items) == items["trace_id"].nunique() == 80
     design = batch.design
@@ -76,11 +76,15 @@ def test_the_design_and_the_probability_of_each_trace_are_recorded(judged: World
 
 
 def test_a_proportional_draw_gives_every_stratum_its_share(judged: World) -> None:
-    batch = draw_allocated(judged.store, n=80, seed=3, allocation="proportional")
+    batch = draw_allocated(judged.store, SamplingDesign(seed=3), n=80, allocation="proportional")
     assert [s["n"] for s in batch.design["strata"]] == [45, 15, 15, 5]
     assert load_batch(judged.store, batch.batch_id).weights is None
-    again = draw_allocated(judged.store, n=80, seed=3, allocation="proportional", once=True)
-    same = draw_allocated(judged.store, n=80, seed=3, allocation="proportional", once=True)
+    again = draw_allocated(
+        judged.store, SamplingDesign(seed=3, once=True), n=80, allocation="proportional"
+    )
+    same = draw_allocated(
+        judged.store, SamplingDesign(seed=3, once=True), n=80, allocation="proportional"
+    )
     assert again == same
     assert again.batch_id != batch.batch_id
     assert of(judged, again).drawn == of(judged, batch).drawn
@@ -107,7 +111,11 @@ def test_the_unweighted_mean_of_a_neyman_batch_is_off_and_the_weighted_ones_are_
     repeats = 8
     for seed in range(repeats):
         batch = draw_allocated(
-            judged.store, n=100, seed=seed, allocation="neyman", basis_batch=judged.batch_id
+            judged.store,
+            SamplingDesign(seed=seed),
+            n=100,
+            allocation="neyman",
+            basis_batch=judged.batch_id,
         )
         world = of(judged, batch)
         world.label("Ann", {name: TRUTH[name] for name in world.drawn})
@@ -137,7 +145,7 @@ def test_the_unweighted_mean_of_a_neyman_batch_is_off_and_the_weighted_ones_are_
 
 
 def test_weights_are_those_of_the_labelled_traces(judged: World) -> None:
-    batch = draw_allocated(judged.store, n=80, seed=3, allocation="neyman")
+    batch = draw_allocated(judged.store, SamplingDesign(seed=3), n=80, allocation="neyman")
     world = of(judged, batch)
     world.label("Ann", {name: TRUTH[name] for name in world.drawn[:10]})
     loaded = load_batch(judged.store, batch.batch_id)
@@ -148,33 +156,33 @@ def test_weights_are_those_of_the_labelled_traces(judged: World) -> None:
     assert plan.human_only == pytest.approx(stats.t.ppf(0.975, 99) * 0.0369, rel=0.15)
 
 
-def few(world: World, **changes: object) -> Callable[[], Batch]:
-    arguments = {"n": 80, "seed": 1, "allocation": "neyman"} | changes
-    return lambda: draw_allocated(world.store, **arguments)  # type: ignore[arg-type]
+def few(world: World, **changes: Any) -> Batch:
+    arguments: dict[str, Any] = {"n": 80, "allocation": "neyman"} | changes
+    return draw_allocated(world.store, SamplingDesign(seed=1), **arguments)
 
 
 def test_what_cannot_be_drawn_is_refused(judged: World, new_world: NewWorld) -> None:
     with pytest.raises(InputError, match="must be one of proportional, neyman, got 'equal'"):
-        few(judged, allocation="equal")()
+        few(judged, allocation="equal")
     with pytest.raises(CalibrationError, match="3 traces are too few for 2 strata"):
-        few(judged, n=3)()
+        few(judged, n=3)
     with pytest.raises(CalibrationError, match="401 traces were asked for and there are 400"):
-        few(judged, n=401)()
+        few(judged, n=401)
     with pytest.raises(InputError, match="no judge 'nobody'"):
-        few(judged, judge_id="nobody")()
+        few(judged, judge_id="nobody")
     empty = new_world(n=60)
     with pytest.raises(CalibrationError, match="the store holds no verdicts"):
-        few(empty, n=20)()
+        few(empty, n=20)
     empty.judge(dict.fromkeys(ids(60), "complete"))
     with pytest.raises(CalibrationError, match=r"0 labelled traces .* `--allocate proportional`"):
-        few(empty, n=20)()
-    assert few(empty, n=20, allocation="proportional")().n_items == 20
+        few(empty, n=20)
+    assert few(empty, n=20, allocation="proportional").n_items == 20
 
 
 def test_traces_without_a_verdict_are_a_stratum_of_their_own(new_world: NewWorld) -> None:
     world = new_world(n=60)
     world.judge(dict.fromkeys(ids(60)[:50], "complete"))
-    batch = few(world, n=30, allocation="proportional")()
+    batch = few(world, n=30, allocation="proportional")
     assert [(s["verdict"], s["n"]) for s in batch.design["strata"]] == [
         ("complete", 25),
         ("no_verdict", 5),
@@ -195,7 +203,7 @@ def test_workflows_too_small_to_stand_alone_stand_together() -> None:
 
 
 def test_agreement_is_given_for_the_batch_and_weighted_to_production(judged: World) -> None:
-    batch = draw_allocated(judged.store, n=80, seed=3, allocation="neyman")
+    batch = draw_allocated(judged.store, SamplingDesign(seed=3), n=80, allocation="neyman")
     world = of(judged, batch)
     # The two reviewers differ on every second trace that the judge calls hallucinated.
     doubtful = [name for name in world.drawn if VERDICT[name] == "hallucinated"]
@@ -214,6 +222,6 @@ def test_agreement_is_given_for_the_batch_and_weighted_to_production(judged: Wor
     assert result.weighted["krippendorff_alpha"].interval is not None
     assert any("weighted to production" in line for line in lines(reporting.agreement(result)))
     assert to_json.data(result)["weighted_to_production"]["gwet_ac"]["value"]
-    plain = draw_allocated(judged.store, n=80, seed=4, allocation="proportional")
+    plain = draw_allocated(judged.store, SamplingDesign(seed=4), n=80, allocation="proportional")
     of(judged, plain).label("Ann", {name: TRUTH[name] for name in of(judged, plain).drawn})
     assert analyse_agreement(judged.store, plain.batch_id).weighted == {}

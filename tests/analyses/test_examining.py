@@ -8,8 +8,16 @@ from pathlib import Path
 import pytest
 
 from calibration.analyses.reviewers.exam_report import exam_report, examined_trace
-from calibration.analyses.reviewers.examinations import Examiner, no_own_form, settle, standing
-from calibration.analyses.reviewers.practice import add_practice, lesson, start_practice, weak_nodes
+from calibration.analyses.reviewers.examinations import (
+    Examiner,
+    add_practice,
+    lesson,
+    no_own_form,
+    settle,
+    standing,
+    start_practice,
+    weak_nodes,
+)
 from calibration.errors import NotAllowedError
 from calibration.records import OUTCOMES
 from calibration.store import Store

@@ -9,12 +9,13 @@ import pytest
 from click.testing import CliRunner
 
 from calibration.analyses.gates.run import GateAnalysis, gate_store
-from calibration.analyses.reviewers.practice import add_practice
+from calibration.analyses.reviewers.examinations import add_practice
 from calibration.analyses.success_rate.from_store import report_on_store
 from calibration.cli import main
 from calibration.errors import CalibrationError, InputError
 from calibration.gates.evaluate import GateResult
 from calibration.records import LabelDraft, Step
+from calibration.store import Store
 from reference_dataset.loader import load_reference
 from tests.analyses.worlds import World, drawn_ids, ids
 
@@ -105,6 +106,11 @@ def test_twenty_reviewed_transcripts_are_needed(new_world: NewWorld, tmp_path: P
     assert "20 are needed" in review.why
 
 
+def looping(store: Store) -> list[str]:
+    frame = store.operation_frame()
+    return list(frame["trace_id"][frame["loop"] == 1])
+
+
 @pytest.mark.parametrize(
     ("calls", "loops"),
     [
@@ -121,7 +127,7 @@ def test_loops_are_equal_calls_in_a_row(
     new_world: NewWorld, calls: Sequence[tuple[str, str | None] | None], loops: bool
 ) -> None:
     world = new_world(n=6, n_drawn=3, traces={"r001": {"steps": steps(*calls)}})
-    assert world.store.looping_ids() == (frozenset({"r001"}) if loops else frozenset())
+    assert looping(world.store) == (["r001"] if loops else [])
 
 
 def test_answers_to_three_calls_in_one_turn_are_no_loop(new_world: NewWorld) -> None:
@@ -133,7 +139,7 @@ def test_answers_to_three_calls_in_one_turn_are_no_loop(new_world: NewWorld) -> 
     same = [Step(step_id=f"b{k}", role="assistant", tool="find", arguments="{}") for k in range(3)]
     between = [step for pair in zip(same, answers, strict=True) for step in pair]
     traces = {"r001": {"steps": (*calls, *answers)}, "r002": {"steps": tuple(between)}}
-    assert new_world(traces=traces).store.looping_ids() == frozenset({"r002"})
+    assert looping(new_world(traces=traces).store) == ["r002"]
 
 
 def test_loops_are_counted_over_the_traces_that_have_steps(

@@ -23,12 +23,12 @@ from calibration.analyses.judge.diagnostics import (
     wrongly,
 )
 from calibration.analyses.judge.recommendations import half_width_wanted, judge_steps
-from calibration.analyses.sampling.draw import SELECTION
 from calibration.analyses.sampling.planning import plan_batch
 from calibration.cli import main
 from calibration.judge_calibration.samples import Notice
 from calibration.records import Verdict
 from calibration.store import Store
+from calibration.store.batches import SELECTION
 from tests.analyses.conftest import NewWorld
 from tests.analyses.worlds import World, ids
 

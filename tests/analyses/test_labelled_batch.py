@@ -1,7 +1,7 @@
 import pytest
 
 from calibration.analyses.evidence.from_store import choose_batch, load_batch
-from calibration.analyses.sampling.draw import draw_batch
+from calibration.analyses.sampling.draw import SamplingDesign, draw_batch
 from calibration.errors import CalibrationError, InputError, MixedDataError
 from calibration.records import OUTCOMES
 from calibration.store import Store
@@ -75,7 +75,7 @@ def test_labels_given_after_seeing_what_others_said_are_left_out_and_counted(
 @pytest.mark.parametrize("workflow", [None, "flights"])
 def test_later_traces_are_counted_and_left_out(new_world: NewWorld, workflow: str | None) -> None:
     world = new_world()
-    batch = draw_batch(world.store, n=4, seed=2, workflow=workflow)
+    batch = draw_batch(world.store, SamplingDesign(seed=2, workflow=workflow), n=4)
     world.store.ingest([make_trace("z1"), make_trace("z2"), make_trace("z3", workflow="hotels")])
     loaded = load_batch(world.store, batch.batch_id)
     assert loaded.traces["trace_id"].tolist() == ids(12)
@@ -110,7 +110,7 @@ def test_later_simulated_traces_do_no_harm(new_world: NewWorld) -> None:
 
 def test_the_newest_production_batch_is_the_default(new_world: NewWorld) -> None:
     world = new_world()
-    newer = draw_batch(world.store, n=2, seed=3)
+    newer = draw_batch(world.store, SamplingDesign(seed=3), n=2)
     world.store.add_batch(purpose="practice", trace_ids=ids(2))
     assert choose_batch(world.store, None).batch_id == newer.batch_id
     assert choose_batch(world.store, world.batch_id).batch_id == world.batch_id

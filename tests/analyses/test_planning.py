@@ -5,7 +5,7 @@ import pytest
 from click.testing import CliRunner
 from scipy import stats
 
-from calibration.analyses.sampling.draw import draw_batch
+from calibration.analyses.sampling.draw import SamplingDesign, draw_batch
 from calibration.analyses.sampling.planning import plan_batch
 from calibration.cli import main
 from calibration.errors import CalibrationError, InputError, MixedDataError
@@ -72,7 +72,7 @@ def test_the_overlap_decides_how_many_labels_are_made(half: World) -> None:
 
 
 def test_a_few_new_labels_do_not_replace_a_good_basis(half: World) -> None:
-    batch = draw_batch(half.store, n=20, seed=9)
+    batch = draw_batch(half.store, SamplingDesign(seed=9), n=20)
     newer = World(store=half.store, batch_id=batch.batch_id, drawn=())
     newer.label(
         "Ann", dict.fromkeys(half.store.batch_items(batch.batch_id)["trace_id"], "complete")

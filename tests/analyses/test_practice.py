@@ -8,7 +8,7 @@ import pytest
 
 from app.desk.data import desk_data
 from app.desk.events import Receipts
-from calibration.analyses.reviewers.practice import add_practice, lesson
+from calibration.analyses.reviewers.examinations import add_practice, lesson
 from calibration.errors import InputError
 from calibration.records import LabelDraft, Trace
 from calibration.store import Store

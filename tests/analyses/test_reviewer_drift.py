@@ -10,14 +10,13 @@ import pytest
 from calibration.analyses.agreement.analysis import analyse_agreement
 from calibration.analyses.judge.calibration import analyse_judge
 from calibration.analyses.reviewers.drift import pools, reviewer_checks
-from calibration.analyses.sampling.draw import draw_batch
+from calibration.analyses.sampling.draw import SamplingDesign, draw_batch
 from calibration.analyses.success_rate.from_store import report_on_store
 from calibration.analyses.success_rate.report import ReportOptions
 from calibration.errors import InputError
 from calibration.records import LabelDraft, Verdict
 from calibration.reporting import to_json
-from calibration.reviewers import quality_checks
-from calibration.store import Store, TraceFilter
+from calibration.store import Store, TraceFilter, queue
 from calibration.store.database import utc_now
 from tests.analyses.worlds import drawn_ids, ids, make_trace
 from tests.store.inserts import label_all, settle
@@ -50,7 +49,7 @@ def make_store(path: Path) -> tuple[Store, str, str]:
     old = store.add_batch(purpose="production", trace_ids=OLD, labels_wanted=2).batch_id
     label_all(store, old, OLD, "ben", "cy")
     settle(store, OLD)
-    new = draw_batch(store, n=30, seed=1).batch_id
+    new = draw_batch(store, SamplingDesign(seed=1), n=30).batch_id
     return store, old, new
 
 
@@ -92,8 +91,8 @@ def test_no_number_differs_with_and_without_inserts(
 ) -> None:
     found = []
     for rate in (0.0, 0.3):
-        monkeypatch.setattr(quality_checks, "GOLD_RATE", rate)
-        monkeypatch.setattr(quality_checks, "REPEAT_RATE", 0.0)
+        monkeypatch.setattr(queue, "GOLD_RATE", rate)
+        monkeypatch.setattr(queue, "REPEAT_RATE", 0.0)
         store, old, new = make_store(tmp_path / f"{rate}.duckdb")
         for who in ("ann", "ben"):
             work(store, new, who)

@@ -7,7 +7,7 @@ from scipy import stats
 from calibration.analyses.agreement.analysis import analyse_agreement
 from calibration.analyses.judge.calibration import analyse_judge
 from calibration.analyses.sampling import draw
-from calibration.analyses.sampling.draw import draw_batch, draw_ids, population
+from calibration.analyses.sampling.draw import SamplingDesign, draw_batch, draw_ids
 from calibration.analyses.success_rate.from_store import rates_of_store
 from calibration.analyses.success_rate.report import ReportOptions
 from calibration.errors import CalibrationError, InputError
@@ -58,22 +58,22 @@ def test_all_traces_can_be_drawn(new_world: NewWorld) -> None:
 @pytest.mark.parametrize(("n", "seed"), [(0, 1), (-3, 1), (2, -1)])
 def test_impossible_arguments_are_refused(new_world: NewWorld, n: int, seed: int) -> None:
     with pytest.raises(InputError, match="must be"):
-        draw_batch(new_world().store, n=n, seed=seed)
+        draw_batch(new_world().store, SamplingDesign(seed=seed), n=n)
 
 
 def test_more_than_there_are_is_refused(new_world: NewWorld) -> None:
     with pytest.raises(CalibrationError, match="13 traces were asked for and there are 12"):
-        draw_batch(new_world().store, n=13, seed=1)
+        draw_batch(new_world().store, SamplingDesign(seed=1), n=13)
 
 
 def test_a_workflow_draws_from_its_traces_only(new_world: NewWorld) -> None:
     hotels = {name: {"workflow": "hotels"} for name in ids(12)[:5]}
     world = new_world(traces=hotels)
-    batch = draw_batch(world.store, n=5, seed=1, workflow="hotels")
+    batch = draw_batch(world.store, SamplingDesign(seed=1, workflow="hotels"), n=5)
     assert sorted(world.store.batch_items(batch.batch_id)["trace_id"]) == ids(12)[:5]
     assert batch.design["population"] == 5
     with pytest.raises(InputError, match=r"no trace has the workflow 'taxis'.*hotels"):
-        draw_batch(world.store, n=1, seed=1, workflow="taxis")
+        draw_batch(world.store, SamplingDesign(seed=1, workflow="taxis"), n=1)
 
 
 def later(n: int, **changes: object) -> list[Trace]:
@@ -85,24 +85,24 @@ def test_later_traces_are_no_part_of_the_population(new_world: NewWorld) -> None
     world.store.ingest(later(3))
     (batch,) = world.store.batches()
     # In order of id, whatever the order of import.
-    assert population(batch, world.store.trace_frame())["trace_id"].tolist() == ids(12)
+    assert batch.population(world.store.trace_frame())["trace_id"].tolist() == ids(12)
 
 
 def test_a_population_that_lost_traces_is_refused(new_world: NewWorld) -> None:
     world = new_world()
-    batch = draw_batch(world.store, n=3, seed=1, workflow="flights")
-    assert len(population(batch, world.store.trace_frame())) == 12
+    batch = draw_batch(world.store, SamplingDesign(seed=1, workflow="flights"), n=3)
+    assert len(batch.population(world.store.trace_frame())) == 12
     moved = [make_trace(name, workflow="hotels") for name in ids(4)]
     assert len(world.store.ingest(moved, take_changed=True).replaced) == 4
     with pytest.raises(CalibrationError, match="moved into or out of workflow 'flights'"):
-        population(batch, world.store.trace_frame())
+        batch.population(world.store.trace_frame())
 
 
 def test_a_batch_without_a_design_is_refused(new_world: NewWorld) -> None:
     world = new_world()
     batch = world.store.add_batch(purpose="production", trace_ids=ids(2))
     with pytest.raises(CalibrationError, match="does not say what it was drawn from"):
-        population(batch, world.store.trace_frame())
+        batch.population(world.store.trace_frame())
 
 
 def test_an_even_draw_gives_every_trace_the_same_chance_and_every_workflow_its_share() -> None:
@@ -136,7 +136,7 @@ def test_an_overlap_wants_two_labels_of_a_random_share(new_world: NewWorld) -> N
     store = new_world(n=80).store
     wanted = []
     for seed in range(1, 31):
-        batch = draw_batch(store, n=20, seed=seed, overlap=0.25)
+        batch = draw_batch(store, SamplingDesign(seed=seed, overlap=0.25), n=20)
         items = store.batch_items(batch.batch_id)
         assert sorted(items["labels_wanted"]) == [1] * 15 + [2] * 5
         assert set(items["inclusion_probability"]) == {0.25}
@@ -144,14 +144,16 @@ def test_an_overlap_wants_two_labels_of_a_random_share(new_world: NewWorld) -> N
         wanted.append(items["labels_wanted"].to_numpy())
     # Every place of the batch is in the overlap now and then.
     assert (np.sum(np.array(wanted) == 2, axis=0) > 0).all()
-    again = draw_batch(store, n=20, seed=30, overlap=0.25)
+    again = draw_batch(store, SamplingDesign(seed=30, overlap=0.25), n=20)
     assert store.batch_items(again.batch_id)["labels_wanted"].tolist() == wanted[-1].tolist()
 
 
 def test_the_overlap_leaves_the_draw_as_it_is(new_world: NewWorld) -> None:
     store = new_world(n=40).store
     drawn = [
-        store.batch_items(draw_batch(store, n=10, seed=4, overlap=share).batch_id)["trace_id"]
+        store.batch_items(draw_batch(store, SamplingDesign(seed=4, overlap=share), n=10).batch_id)[
+            "trace_id"
+        ]
         for share in (1.0, 0.3)
     ]
     assert drawn[0].tolist() == drawn[1].tolist()
@@ -160,13 +162,13 @@ def test_the_overlap_leaves_the_draw_as_it_is(new_world: NewWorld) -> None:
 @pytest.mark.parametrize("overlap", [-0.1, 1.5, float("nan")])
 def test_an_overlap_that_is_no_share_is_refused(new_world: NewWorld, overlap: float) -> None:
     with pytest.raises(InputError, match=r"overlap must be a share in \[0, 1\]"):
-        draw_batch(new_world().store, n=2, seed=1, overlap=overlap)
+        draw_batch(new_world().store, SamplingDesign(seed=1, overlap=overlap), n=2)
 
 
 def test_an_even_draw_is_recorded_and_analysed_like_any_other(new_world: NewWorld) -> None:
     hotels = {name: {"workflow": "hotels"} for name in ids(40)[:10]}
     world = new_world(n=40, traces=hotels)
-    batch = draw_batch(world.store, n=20, seed=2, by_workflow=True)
+    batch = draw_batch(world.store, SamplingDesign(seed=2), n=20, by_workflow=True)
     assert batch.design["population_by_workflow"] == {"flights": 30, "hotels": 10}
     items = world.store.batch_items(batch.batch_id)
     assert set(items["inclusion_probability"]) == {0.5}
@@ -180,12 +182,12 @@ def test_an_even_draw_is_recorded_and_analysed_like_any_other(new_world: NewWorl
 
 def test_the_same_draw_is_stored_once_when_that_is_asked(new_world: NewWorld) -> None:
     store = new_world().store
-    first = draw_batch(store, n=4, seed=1, once=True)
-    assert draw_batch(store, n=4, seed=1, once=True) == first
-    other = draw_batch(store, n=4, seed=1, overlap=0.5, once=True)
+    first = draw_batch(store, SamplingDesign(seed=1, once=True), n=4)
+    assert draw_batch(store, SamplingDesign(seed=1, once=True), n=4) == first
+    other = draw_batch(store, SamplingDesign(seed=1, overlap=0.5, once=True), n=4)
     assert other.batch_id != first.batch_id
     store.ingest(later(1))
-    assert draw_batch(store, n=4, seed=1, once=True).batch_id not in (
+    assert draw_batch(store, SamplingDesign(seed=1, once=True), n=4).batch_id not in (
         first.batch_id,
         other.batch_id,
     )

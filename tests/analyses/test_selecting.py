@@ -6,8 +6,13 @@ import pytest
 from calibration.analyses.agreement.analysis import analyse_agreement
 from calibration.analyses.evidence.from_store import choose_batch
 from calibration.analyses.judge.calibration import analyse_judge
-from calibration.analyses.sampling.draw import draw_batch
-from calibration.analyses.sampling.selection import batch_of, list_traces, traces_csv
+from calibration.analyses.sampling.draw import (
+    SamplingDesign,
+    batch_of,
+    draw_batch,
+    list_traces,
+    traces_csv,
+)
 from calibration.analyses.success_rate.from_store import rates_of_store
 from calibration.analyses.success_rate.report import ReportOptions
 from calibration.errors import CalibrationError, InputError
@@ -61,9 +66,11 @@ def test_pages_are_numbered_and_the_last_one_is_the_end(world: World) -> None:
     ],
 )
 def test_others_than_leads_cannot_ask_for_what_is_hidden(world: World, chosen: TraceFilter) -> None:
-    for ask in (list_traces, traces_csv, batch_of):
+    for ask in (list_traces, traces_csv):
         with pytest.raises(InputError, match="for leads"):
             ask(world.store, chosen, for_leads=False)
+    with pytest.raises(InputError, match="for leads"):
+        batch_of(world.store, chosen, SamplingDesign(seed=0), for_leads=False)
 
 
 # Export
@@ -85,7 +92,7 @@ def test_the_export_runs_no_formula_and_comes_back(world: World) -> None:
 
 
 def test_a_batch_of_a_selection_says_how_it_was_chosen(world: World) -> None:
-    batch = batch_of(world.store, FILTER, n=4, seed=3, labels_wanted=1)
+    batch = batch_of(world.store, FILTER, SamplingDesign(seed=3, labels_wanted=1), n=4)
     drawn = items(world.store, batch)
     assert len(set(drawn)) == 4
     assert set(drawn) <= set(ids(12)[3:9])
@@ -94,16 +101,18 @@ def test_a_batch_of_a_selection_says_how_it_was_chosen(world: World) -> None:
     assert batch.design["kind"] == "traces chosen by filters"
     assert TraceFilter.from_dict(batch.design["filters"]) == FILTER
     assert (batch.design["n"], batch.design["found"], batch.design["seed"]) == (4, 6, 3)
-    again = batch_of(world.store, FILTER, n=4, seed=3, labels_wanted=1)
+    again = batch_of(world.store, FILTER, SamplingDesign(seed=3, labels_wanted=1), n=4)
     assert items(world.store, again) == drawn
-    other = batch_of(world.store, FILTER, n=4, seed=4, labels_wanted=1)
+    other = batch_of(world.store, FILTER, SamplingDesign(seed=4, labels_wanted=1), n=4)
     assert items(world.store, other) != drawn
-    once, twice = (batch_of(world.store, FILTER, token="press") for _ in range(2))
+    once, twice = (
+        batch_of(world.store, FILTER, SamplingDesign(seed=0, token="press")) for _ in range(2)
+    )
     assert once == twice
 
 
 def test_all_of_a_selection_is_in_its_batch(world: World) -> None:
-    batch = batch_of(world.store, FILTER)
+    batch = batch_of(world.store, FILTER, SamplingDesign(seed=0))
     assert sorted(items(world.store, batch)) == ids(12)[3:9]
 
 
@@ -112,8 +121,8 @@ def test_without_a_filter_the_batch_is_the_random_sample(
     world: World, workflow: str | None, size: int
 ) -> None:
     chosen = TraceFilter() if workflow is None else TraceFilter(workflows=(workflow,))
-    batch = batch_of(world.store, chosen, n=3, seed=5)
-    drawn = draw_batch(world.store, n=3, seed=5, workflow=workflow)
+    batch = batch_of(world.store, chosen, SamplingDesign(seed=5), n=3)
+    drawn = draw_batch(world.store, SamplingDesign(seed=5, workflow=workflow), n=3)
     assert items(world.store, batch) == items(world.store, drawn)
     assert batch.design == drawn.design
     probability = world.store.batch_items(batch.batch_id)["inclusion_probability"].tolist()
@@ -127,9 +136,11 @@ def test_without_a_filter_the_batch_is_the_random_sample(
 def test_an_impossible_batch_is_refused(world: World, options: dict[str, int], why: str) -> None:
     before = world.store.batches()
     with pytest.raises(CalibrationError, match=why):
-        batch_of(world.store, FILTER, **options)  # type: ignore[arg-type]
+        batch_of(
+            world.store, FILTER, SamplingDesign(seed=options.get("seed", 0)), n=options.get("n")
+        )
     with pytest.raises(CalibrationError, match="find no trace"):
-        batch_of(world.store, TraceFilter(text="no such"))
+        batch_of(world.store, TraceFilter(text="no such"), SamplingDesign(seed=0))
     assert world.store.batches() == before
 
 
@@ -137,7 +148,7 @@ def test_an_impossible_batch_is_refused(world: World, options: dict[str, int], w
 
 
 def test_no_rate_comes_out_of_a_selection_and_agreement_says_so(world: World) -> None:
-    batch = batch_of(world.store, FILTER)
+    batch = batch_of(world.store, FILTER, SamplingDesign(seed=0))
     chosen = World(store=world.store, batch_id=batch.batch_id, drawn=tuple(ids(12)[3:9]))
     for name in ("Ann", "Bob"):
         chosen.label(name, dict.fromkeys(chosen.drawn, "complete"))
@@ -155,7 +166,7 @@ def test_no_rate_comes_out_of_a_selection_and_agreement_says_so(world: World) ->
 
 
 def test_a_rate_takes_the_newest_sample_and_passes_selections_over(world: World) -> None:
-    newest = batch_of(world.store, FILTER)
+    newest = batch_of(world.store, FILTER, SamplingDesign(seed=0))
     world.label("Ann", dict.fromkeys(world.drawn, "complete"))
     assert rates_of_store(world.store).loaded.batch.batch_id == world.batch_id
     assert choose_batch(world.store, None).batch_id == newest.batch_id

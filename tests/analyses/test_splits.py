@@ -3,8 +3,9 @@ from collections import Counter
 import pytest
 from scipy import stats
 
-from calibration.analyses.reviewers.practice import add_practice, published
-from calibration.analyses.sampling.splits import SHARES, SPLITS, labelled_splits, split_of_task
+from calibration.analyses.reference_traces import published_set
+from calibration.analyses.reviewers.examinations import add_practice
+from calibration.analyses.sampling.draw import SHARES, SPLITS, labelled_splits, split_of_task
 from tests.analyses.conftest import NewWorld
 from tests.analyses.worlds import World, ids
 
@@ -48,7 +49,7 @@ def test_the_forms_of_the_reference_dataset_have_a_split_each(
     new_world: NewWorld, form: str, split: str
 ) -> None:
     world = new_world()
-    batch = add_practice(world.store, published(), form=form)
+    batch = add_practice(world.store, published_set(), form=form)
     drawn = tuple(world.store.batch_items(batch.batch_id)["trace_id"])
     lessons = World(store=world.store, batch_id=batch.batch_id, drawn=drawn)
     lessons.label("Ann", dict.fromkeys(drawn[:5], "complete"))
@@ -56,7 +57,7 @@ def test_the_forms_of_the_reference_dataset_have_a_split_each(
 
 
 def test_no_task_of_the_reference_dataset_is_in_two_forms() -> None:
-    dataset = published()
+    dataset = published_set()
     forms: dict[str, set[str]] = {}
     for form, names in dataset.forms.items():
         for name in names:

@@ -1,7 +1,7 @@
 import pytest
 
 from calibration.analyses.evidence.from_store import labelled_trace
-from calibration.analyses.sampling.draw import draw_batch
+from calibration.analyses.sampling.draw import SamplingDesign, draw_batch
 from calibration.errors import InputError
 from calibration.records import Evidence, LabelDraft, Workflow
 from tests.analyses.conftest import NewWorld
@@ -82,6 +82,6 @@ def test_the_state_of_results_changes_with_all_that_enters_a_rate(new_world: New
         change()
         states.append(store.result_state())
     assert len(set(states)) == 6
-    draw_batch(store, n=3, seed=5)
+    draw_batch(store, SamplingDesign(seed=5), n=3)
     store.record_exposure("ann", [world.drawn[0]], "labels")
     assert store.result_state() == states[-1]

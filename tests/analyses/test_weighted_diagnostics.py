@@ -7,6 +7,7 @@ from calibration.analyses.judge.calibration import analyse_judge
 from calibration.analyses.judge.diagnostics import WEIGHED, diagnose_judge
 from calibration.analyses.judge.drift import compare_judges
 from calibration.analyses.judge.groups import analyse_groups
+from calibration.analyses.sampling.draw import SamplingDesign
 from calibration.analyses.sampling.stratified import draw_allocated
 from tests.analyses.conftest import NewWorld
 from tests.analyses.worlds import World, ids
@@ -36,7 +37,7 @@ def world(new_world: NewWorld) -> World:
     made = new_world(n=N, n_drawn=80, traces=traces)
     made.judge(SAID)
     made.label("Ann", {name: TRUTH[name] for name in made.drawn})
-    batch = draw_allocated(made.store, n=120, seed=2, allocation="neyman")
+    batch = draw_allocated(made.store, SamplingDesign(seed=2), n=120, allocation="neyman")
     drawn = tuple(made.store.batch_items(batch.batch_id)["trace_id"])
     found = World(store=made.store, batch_id=batch.batch_id, drawn=drawn)
     found.label("Ann", {name: TRUTH[name] for name in drawn})

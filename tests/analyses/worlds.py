@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from calibration.analyses.sampling.draw import draw_batch, draw_ids
+from calibration.analyses.sampling.draw import SamplingDesign, draw_batch, draw_ids
 from calibration.records import LabelDraft, Trace, Verdict, Workflow
 from calibration.store import Store
 
@@ -109,6 +109,6 @@ def make_world(
     store.ingest([make_trace(t, **changes.get(t, {})) for t in order or ids(n)])
     if ceiling is not None:
         store.set_workflow(Workflow(name="flights", ceiling_usd=ceiling, unit="seat"))
-    batch = draw_batch(store, n=n_drawn, seed=seed)
+    batch = draw_batch(store, SamplingDesign(seed=seed), n=n_drawn)
     drawn = tuple(store.batch_items(batch.batch_id)["trace_id"])
     return World(store=store, batch_id=batch.batch_id, drawn=drawn)

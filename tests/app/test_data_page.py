@@ -6,7 +6,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import session
-from calibration.analyses.sampling.selection import traces_csv
+from calibration.analyses.sampling.draw import traces_csv
 from calibration.records import LabelDraft, Verdict
 from calibration.store import Store, TraceFilter
 from tests.app.conftest import OpenApp

@@ -13,10 +13,10 @@ from app.views.judge import listing, steps
 from app.views.judge.data import Found
 from calibration.analyses.demo import JUDGE
 from calibration.analyses.judge import diagnostics as traces
-from calibration.analyses.sampling.draw import SELECTION
 from calibration.records import Verdict
 from calibration.reporting import csv_exports
 from calibration.store import Store
+from calibration.store.batches import SELECTION
 from tests.analyses.worlds import World, ids
 from tests.app.conftest import NewStore, OpenApp
 from tests.app.judge_pages import click, demo, found_in, judged, listed

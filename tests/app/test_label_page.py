@@ -4,7 +4,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import session
-from calibration.analyses.sampling.draw import draw_batch
+from calibration.analyses.sampling.draw import SamplingDesign, draw_batch
 from calibration.store import Store
 from tests.app.conftest import OpenApp
 from tests.app.test_result_pages import texts
@@ -71,7 +71,7 @@ def test_the_batch_can_be_chosen_when_there_are_several(
     build_store(store_file, 3)
     with Store.open(store_file) as store:
         store.add_reviewer("Anna")
-        second = draw_batch(store, n=1, seed=1)
+        second = draw_batch(store, SamplingDesign(seed=1), n=1)
         (last,) = store.batch_items(second.batch_id)["trace_id"]
     app = open_app(reviewer="anna", plain="true")
     assert "0 of 1 labelled" in texts(app)

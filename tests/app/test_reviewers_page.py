@@ -13,8 +13,7 @@ from app.desk.events import Receipts, apply_events
 from app.views.certificate import data
 from calibration.analyses.reviewers.examinations import Examiner
 from calibration.records import Reviewer
-from calibration.reviewers import quality_checks
-from calibration.store import Store
+from calibration.store import Store, queue
 from reference_dataset.loader import load_reference
 from tests.analyses.examinees import Examinee, set_clock
 from tests.analyses.worlds import make_world as make_small
@@ -107,8 +106,8 @@ def test_a_reviewer_sees_nothing_of_it(demo: Path) -> None:
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    monkeypatch.setattr(quality_checks, "GOLD_RATE", 0.25)
-    monkeypatch.setattr(quality_checks, "REPEAT_RATE", 0.25)
+    monkeypatch.setattr(queue, "GOLD_RATE", 0.25)
+    monkeypatch.setattr(queue, "REPEAT_RATE", 0.25)
     made = make_world(tmp_path / "world.duckdb")
     yield made
     made.store.close()

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from calibration.reviewers.drift import alarm_limit, blocks, drift, sums
+from calibration.reviewers.quality import alarm_limit, blocks, drift, sums
 
 
 def found(hits: list[bool], **options: Any) -> Any:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from calibration.reviewers.leniency import leniency, leniency_on_mix
+from calibration.reviewers.quality import leniency, leniency_on_mix
 
 DUE = [1.0] * 6 + [0.4] * 4
 

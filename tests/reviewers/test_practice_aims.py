@@ -5,7 +5,7 @@ import pytest
 
 from calibration.errors import InputError
 from calibration.records import OUTCOMES
-from calibration.reviewers.practice import PracticeTrace, exercised, practice_round, weaknesses
+from calibration.reviewers.certification import PracticeTrace, exercised, practice_round, weaknesses
 from calibration.taxonomy import default_taxonomy
 
 TREE = default_taxonomy()

@@ -24,7 +24,7 @@ from calibration.analyses.reviewers.exam_report import (
 )
 from calibration.records import OUTCOMES
 from calibration.reviewers.certification import ClassCount, decide
-from calibration.reviewers.leniency import leniency, leniency_on_mix
+from calibration.reviewers.quality import leniency, leniency_on_mix
 from calibration.taxonomy import default_taxonomy
 from reference_dataset.loader import load_reference
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from calibration.reviewers.drift import BASELINE, FALSE_ALARMS, RECENT, alarm_limit, sums
+from calibration.reviewers.quality import BASELINE, FALSE_ALARMS, RECENT, alarm_limit, sums
 from calibration.statistics.estimate import FloatArray
 from calibration.statistics.intervals import independent_difference, wilson_share
 

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from calibration.records import LabelDraft
-from calibration.reviewers import quality_checks
-from calibration.store import Store
+from calibration.store import Store, queue
 from tests.store.builders import COMPLETE, Desk, empty_store, make_trace, query, token
 
 N_GOLD, N_OWN, N_NEW = 40, 40, 40
@@ -97,8 +96,8 @@ def make_world(path: Path, *, days: float = 8, settled: int = N_GOLD) -> World:
 @pytest.fixture
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Put something in at every second slot or so."""
-    monkeypatch.setattr(quality_checks, "GOLD_RATE", 0.25)
-    monkeypatch.setattr(quality_checks, "REPEAT_RATE", 0.25)
+    monkeypatch.setattr(queue, "GOLD_RATE", 0.25)
+    monkeypatch.setattr(queue, "REPEAT_RATE", 0.25)
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from calibration.reviewers import quality_checks as reviewer_checks
-from calibration.store import quality_checks
+from calibration.store import queue
 from calibration.store.database import utc_now
 from tests.store.builders import ABANDONED, query
 from tests.store.inserts import (
@@ -59,34 +58,34 @@ def test_the_same_store_puts_the_same_in_at_the_same_slots(tmp_path: Path, often
 
 def test_two_of_one_answer_are_two_traces(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the draw: the first of the pool is picked each time, at every slot."""
-    monkeypatch.setattr(reviewer_checks, "GOLD_RATE", 1.0)
-    monkeypatch.setattr(reviewer_checks, "REPEAT_RATE", 0.0)
-    monkeypatch.setattr(quality_checks, "pick", lambda *args: min(args[-1], default=None))
+    monkeypatch.setattr(queue, "GOLD_RATE", 1.0)
+    monkeypatch.setattr(queue, "REPEAT_RATE", 0.0)
+    monkeypatch.setattr(queue, "pick", lambda *args: min(args[-1], default=None))
     given = world.desk.queue("ann")
     assert len(given) == len(set(given)) == 3
     assert set(given) <= set(world.gold)
 
 
 def test_another_secret_puts_in_at_other_slots() -> None:
-    one, two = (reviewer_checks.draws(secret, "b", "ann", 400) < 0.05 for secret in "ab")
+    one, two = (queue.draws(secret, "b", "ann", 400) < 0.05 for secret in "ab")
     assert one.any()
     assert (one != two).any()
 
 
 def test_rates_are_five_in_a_hundred_each() -> None:
-    numbers = reviewer_checks.draws("secret", "batch", "ann", 40_000)
+    numbers = queue.draws("secret", "batch", "ann", 40_000)
     pool = {("gold", "w"): 30, ("repeat", "w"): 1}
-    kinds = [reviewer_checks.kind_at(n, "w", pool) for n in numbers.tolist()]
+    kinds = [queue.kind_at(n, "w", pool) for n in numbers.tolist()]
     assert np.isclose(kinds.count("gold") / 40_000, 0.05, atol=0.004)
     assert np.isclose(kinds.count("repeat") / 40_000, 0.05, atol=0.004)
-    half = [reviewer_checks.kind_at(n, "w", {("gold", "w"): 15}) for n in numbers.tolist()]
+    half = [queue.kind_at(n, "w", {("gold", "w"): 15}) for n in numbers.tolist()]
     assert np.isclose(half.count("gold") / 40_000, 0.025, atol=0.003)
     assert "repeat" not in half
 
 
 @pytest.mark.parametrize(("pool", "rate"), [(0, 0), (3, 0.005), (29, 0.05 * 29 / 30), (31, 0.05)])
 def test_a_small_pool_gives_less_gold(pool: int, rate: float) -> None:
-    assert reviewer_checks.gold_rate(pool) == pytest.approx(rate)
+    assert queue.gold_rate(pool) == pytest.approx(rate)
 
 
 def test_nothing_to_put_in_puts_nothing_in(tmp_path: Path, often: None) -> None:

@@ -13,8 +13,8 @@ import pytest
 
 from calibration.errors import InputError, StoreError, StoreLockedError, TaxonomyError
 from calibration.records import Verdict, Workflow
-from calibration.store import Keeper, RemoteStore, Store, make_way, sharing, traces
-from calibration.store.sharing import (
+from calibration.store import Keeper, RemoteStore, Store, make_way, traces
+from calibration.store.store import (
     SILENT,
     inbox,
     is_attended,
@@ -231,7 +231,7 @@ def test_a_long_request_keeps_the_app_alive_in_the_eyes_of_others(
     held: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A request that takes longer than silence may last is not given up."""
-    monkeypatch.setattr(sharing, "SILENT", 2.5)
+    monkeypatch.setattr("calibration.store.store.SILENT", 2.5)
     keeper = held.keeper()
     keeper.round()
     far = remote(held)

@@ -1,6 +1,6 @@
 """The traces that are kept in memory between two answers."""
 
-from calibration.store.progress import Shown
+from calibration.store.traces import Shown
 
 
 def test_the_trace_asked_for_longest_ago_goes_first() -> None:

@@ -9,8 +9,8 @@ from argon2 import Parameters, extract_parameters
 
 from calibration.errors import InputError, NotAllowedError, SignInError
 from calibration.store import Store, generated_passphrase, sign_in
-from calibration.store.sharing import publish
 from calibration.store.sign_in import verified
+from calibration.store.store import publish
 from tests.store.builders import Clock, empty_store, query
 
 pytestmark = pytest.mark.usefixtures("quick_hashes")

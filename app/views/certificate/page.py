@@ -13,8 +13,9 @@ from calibration.analyses.reviewers.examinations import (
     settle,
     standing,
     start_exam,
+    start_practice,
+    weak_nodes,
 )
-from calibration.analyses.reviewers.practice import start_practice, weak_nodes
 from calibration.errors import CalibrationError
 from calibration.records import Reviewer
 from calibration.reviewers.certification import AttemptRule, PassRule

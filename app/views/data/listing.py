@@ -8,8 +8,9 @@ from typing import Any, cast
 import streamlit as st
 
 from app import session
-from calibration.analyses.sampling.selection import (
+from calibration.analyses.sampling.draw import (
     PAGE,
+    SamplingDesign,
     TracePage,
     batch_of,
     list_traces,
@@ -280,7 +281,9 @@ def _make(store: Store, chosen: TraceFilter, found: int) -> None:
     # The same request is one batch, however often the button is pressed.
     token = json.dumps(["selection", chosen.to_dict(), found, n, seed, wanted])
     try:
-        batch = batch_of(store, chosen, n=n, seed=seed, labels_wanted=wanted, token=token)
+        batch = batch_of(
+            store, chosen, SamplingDesign(seed=seed, labels_wanted=wanted, token=token), n=n
+        )
     except CalibrationError as error:
         made["said"] = str(error)
     else:

@@ -9,6 +9,7 @@ from app import session
 from app.components.tables import JUDGE
 from app.views.judge.data import Found
 from calibration.analyses.agreement.recommendations import Recommendation
+from calibration.analyses.sampling.draw import SamplingDesign
 from calibration.analyses.sampling.escalation import WORDS, escalate
 from calibration.analyses.sampling.stratified import ALLOCATIONS, draw_allocated
 from calibration.errors import CalibrationError
@@ -78,13 +79,15 @@ def _allocated(store: Store, found: Found) -> Batch:
     how = state[_key(ALLOCATED, "how")]
     return draw_allocated(
         store,
+        SamplingDesign(
+            seed=int(state[_key(ALLOCATED, "seed")]),
+            labels_wanted=int(state[_key(ALLOCATED, "labels")]),
+            once=True,
+        ),
         n=int(state[_key(ALLOCATED, "n")]),
-        seed=int(state[_key(ALLOCATED, "seed")]),
-        labels_wanted=int(state[_key(ALLOCATED, "labels")]),
         allocation=how,
         judge_id=found.asked.judge_id,
         basis_batch=found.asked.batch_id if how == "neyman" else None,
-        once=True,
     )
 
 
@@ -92,13 +95,12 @@ def _escalated(store: Store, found: Found) -> Batch:
     state = st.session_state
     return escalate(
         store,
+        SamplingDesign(seed=int(state[_key(ESCALATED, "seed")]), once=True, labels_wanted=1),
         signal=state[_key(ESCALATED, "by")],
         most=int(state[_key(ESCALATED, "most")]),
         audit_half_width=float(state[_key(ESCALATED, "audit")]),
-        seed=int(state[_key(ESCALATED, "seed")]),
         judge_id=found.asked.judge_id,
         basis_batch=found.asked.batch_id,
-        once=True,
     )
 
 

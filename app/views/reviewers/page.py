@@ -17,9 +17,9 @@ from calibration.analyses.reviewers.drift import (
     reviewer_checks,
 )
 from calibration.records import Reviewer
-from calibration.reviewers.quality_checks import FULL_POOL, REPEAT_AFTER
 from calibration.statistics.estimate import Estimate
 from calibration.store import Store
+from calibration.store.queue import FULL_POOL, REPEAT_AFTER
 
 CHOSEN, MISSED = "reviewers_chosen", "reviewers_missed"
 

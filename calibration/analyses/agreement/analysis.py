@@ -27,7 +27,7 @@ from calibration.agreement.study import Options, Study, study
 from calibration.analyses.evidence.data import CalibrationData, ReviewedTrace, ReviewerLabel
 from calibration.analyses.evidence.from_store import CODE, load_batch
 from calibration.analyses.fingerprint import fingerprint
-from calibration.analyses.reviewers.practice import published
+from calibration.analyses.reference_traces import published_set
 from calibration.errors import InputError
 from calibration.records import OUTCOMES
 from calibration.statistics.estimate import Estimate, FloatArray
@@ -179,7 +179,7 @@ def _practice(
     if given.empty:
         return np.zeros((0, len(reviewers)), dtype=np.int64), np.zeros(0, dtype=np.int64)
     given = given[(given["kind"] == "label") & ~given["exposed"]]
-    canonical = {trace_id: label.outcome for trace_id, label in published().labels.items()}
+    canonical = {trace_id: label.outcome for trace_id, label in published_set().labels.items()}
     given = given[given["trace_id"].isin(list(canonical))]
     wide = given.assign(code=given["outcome"].map(CODE)).pivot_table(
         index="trace_id", columns="reviewer_id", values="code", aggfunc="first"

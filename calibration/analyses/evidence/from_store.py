@@ -20,7 +20,6 @@ from calibration.analyses.evidence.data import (
     quotes_in,
     verdict_codes,
 )
-from calibration.analyses.sampling.draw import is_sample, population, production_traces
 from calibration.errors import CalibrationError, InputError, MixedDataError
 from calibration.records import NO_VERDICT, OUTCOMES, SOURCE_JUDGE, TraceForReview
 from calibration.store import Batch, Store
@@ -103,7 +102,7 @@ def choose_batch(store: Store, batch_id: str | None, *, sample: bool = False) ->
                 return batch
         raise InputError(f"no batch {batch_id!r}; there are {[b.batch_id for b in batches]}")
     production = [batch for batch in batches if batch.purpose == "production"]
-    drawn = [batch for batch in production if is_sample(batch)] if sample else []
+    drawn = [batch for batch in production if batch.is_sample] if sample else []
     for batch in drawn or production:
         return batch
     raise CalibrationError("there is no batch yet; `asr sample --n 40 --seed 1` draws one")
@@ -129,10 +128,10 @@ def load_batch(
     batch = choose_batch(store, batch_id, sample=sample)
     if batch.purpose != "production":
         raise InputError(f"batch {batch.batch_id!r} is for {batch.purpose}, not for production")
-    every = production_traces(store)
+    every = store.production_traces()
     items = store.batch_items(batch.batch_id)
-    if sample or is_sample(batch):
-        whole = population(batch, every)
+    if sample or batch.is_sample:
+        whole = batch.population(every)
     else:
         whole = every[every["trace_id"].isin(items["trace_id"])]
     traces = _kept(whole, part)
@@ -162,7 +161,7 @@ def load_batch(
         taxonomy=taxonomy,
         classes=OUTCOMES,
         credit=np.array([taxonomy.credit[name] for name in OUTCOMES]),
-        sampling="drawn" if is_sample(batch) else "chosen",
+        sampling="drawn" if batch.is_sample else "chosen",
         traces=traces,
         verdict_names=(*OUTCOMES, NO_VERDICT),
         verdicts=np.full(len(traces), len(OUTCOMES), dtype=np.int64),
@@ -271,7 +270,7 @@ def _kept(traces: pd.DataFrame, part: Part) -> pd.DataFrame:
 
 def _weights(batch: Batch, items: pd.DataFrame, trace_ids: list[str]) -> NDArray[np.float64] | None:
     """Return inverse inclusion probabilities where a plain mean would be a mean of nothing."""
-    if not is_sample(batch):
+    if not batch.is_sample:
         return None
     drawn = items["inclusion_probability"]
     if drawn.isna().any():
@@ -287,7 +286,7 @@ def _weights(batch: Batch, items: pd.DataFrame, trace_ids: list[str]) -> NDArray
 
 def _later_traces(batch: Batch, every: pd.DataFrame, part: Part) -> int:
     """Count the traces that came in after the draw and would have been part of it."""
-    if not is_sample(batch):
+    if not batch.is_sample:
         return 0
     later = every[(every["seq"] > batch.design["last_seq"]) & part.of(every)]
     workflow = batch.design.get("workflow")

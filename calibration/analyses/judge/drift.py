@@ -20,7 +20,6 @@ from calibration.analyses.evidence.from_store import (
 )
 from calibration.analyses.fingerprint import fingerprint
 from calibration.analyses.judge.calibration import CalibrationOptions
-from calibration.analyses.sampling.draw import production_traces
 from calibration.errors import CalibrationError, InputError, MixedDataError
 from calibration.records import NO_VERDICT, OUTCOMES, SOURCE_JUDGE
 from calibration.statistics.contingency import TestResult, holm, mcnemar
@@ -304,7 +303,7 @@ def _check(store: Store, *judges: str) -> None:
 def _on_both(store: Store, before: str, after: str) -> pd.DataFrame:
     """Return the production traces that both judged, with both verdict codes."""
     code = {name: k for k, name in enumerate((*OUTCOMES, NO_VERDICT))}
-    frame = production_traces(store)[["trace_id", "task_key", "simulated"]]
+    frame = store.production_traces()[["trace_id", "task_key", "simulated"]]
     for name, judge in (("before", before), ("after", after)):
         verdicts = store.verdict_frame(judge)
         said = pd.DataFrame({"trace_id": verdicts["trace_id"], name: verdicts["outcome"].map(code)})

@@ -16,7 +16,6 @@ from calibration.agreement.ratings import count_patterns
 from calibration.analyses.agreement.analysis import planned_codes
 from calibration.analyses.evidence.data import CalibrationData
 from calibration.analyses.evidence.from_store import Settled, load_batch, settled_traces
-from calibration.analyses.sampling.draw import is_sample
 from calibration.records import OUTCOMES
 from calibration.statistics.estimate import Estimate
 from calibration.store import Batch, Store
@@ -221,7 +220,7 @@ def _calibrating(store: Store) -> set[str]:
     """Return the traces of random samples on which a judge has said something."""
     drawn: set[str] = set()
     for batch in store.batches():
-        if batch.purpose == "production" and is_sample(batch):
+        if batch.purpose == "production" and batch.is_sample:
             drawn |= set(store.batch_items(batch.batch_id)["trace_id"])
     judged: set[str] = set()
     for judge_id in store.judge_frame()["judge_id"] if drawn else ():

@@ -10,10 +10,10 @@ import pandas as pd
 from calibration.agreement.annotators import against_key
 from calibration.analyses.evidence.from_store import CODE
 from calibration.records import OUTCOMES
-from calibration.reviewers.drift import MARKED, ReviewerDrift, blocks, drift
-from calibration.reviewers.quality_checks import GOLD, REPEAT, gold_rate
+from calibration.reviewers.quality import MARKED, ReviewerDrift, blocks, drift
 from calibration.statistics.estimate import Estimate, not_estimable
 from calibration.store import Store
+from calibration.store.queue import GOLD, REPEAT, gold_rate
 
 KINDS = (GOLD, REPEAT)
 

@@ -25,7 +25,7 @@ from calibration.reviewers.certification import (
     decide,
     hits_needed,
 )
-from calibration.reviewers.leniency import leniency, leniency_on_mix
+from calibration.reviewers.quality import leniency, leniency_on_mix
 from calibration.statistics.estimate import Estimate, FloatArray, IntArray, not_estimable
 from calibration.statistics.intervals import (
     NO_SPREAD,

@@ -1,146 +1,157 @@
-"""Draw an equal-probability batch of production traces and record how it was drawn."""
+"""Traces to label: drawn with equal probability or chosen by filters, and the splits for judges."""
 
 import hashlib
 import json
 import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from calibration.errors import CalibrationError, InputError
-from calibration.records import REFERENCE_SOURCE
-from calibration.store import Batch, Store
+from calibration.store import UNLABELLED, Batch, Store, TraceFilter
+from calibration.store.batches import SELECTION, ids_digest
+from calibration.tables.rows import as_csv
 
-SELECTION = "traces chosen by filters"
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SamplingDesign:
+    """What every draw shares.
+
+    Parameters
+    ----------
+    seed : int
+        Of the draw, 0 or more.
+    workflow : str or None
+        Draw from its traces only.
+    labels_wanted : int
+        Labels of each trace in the overlap; the others want one.
+    overlap : float
+        Share of the traces in the overlap, drawn at random, in [0, 1].
+    certificate : str or None
+        ``any`` or ``private``: what the batch demands of those who label it.
+    once : bool
+        Whether the same draw from the same traces is stored once, however often it is asked for.
+    token : str or None
+        A batch that was stored under it is returned as it is.
+    """
+
+    seed: int
+    workflow: str | None = None
+    labels_wanted: int = 2
+    overlap: float = 1.0
+    certificate: str | None = None
+    once: bool = False
+    token: str | None = None
 
 
-def draw_batch(
-    store: Store,
-    *,
-    n: int,
-    seed: int,
-    workflow: str | None = None,
-    labels_wanted: int = 2,
-    overlap: float = 1.0,
-    by_workflow: bool = False,
-    once: bool = False,
-    token: str | None = None,
-    certificate: str | None = None,
-) -> Batch:
+def draw_batch(store: Store, design: SamplingDesign, *, n: int, by_workflow: bool = False) -> Batch:
     """Draw `n` traces without replacement, each with the same probability.
 
     The order of the batch is random too, so the traces labelled by the time labelling stops
-    are themselves a random sample. With `overlap` below one only a random share of the traces
-    wants `labels_wanted` labels and the others one. With `by_workflow` every workflow gets its
-    share of the draw, to the nearest trace, see `draw_evenly`. With `once` the same draw from the
-    same traces is stored once, however often it is asked for. `certificate` (any or private) is
-    what the batch demands of those who label it.
+    are themselves a random sample. With `by_workflow` every workflow gets its share of the draw,
+    to the nearest trace, see `draw_evenly`.
 
     Raises
     ------
     InputError
-        If `n` is not positive, `seed` is negative, labels or overlap are none, or no trace has the
-        workflow.
+        If `n` is not positive, no trace has the workflow, or the design is none.
     CalibrationError
         If there are fewer than `n` traces.
     """
-    if n < 1:
-        raise InputError(f"n must be at least 1, got {n}")
-    frame = drawn_from(store, seed=seed, workflow=workflow)
-    if n > len(frame):
-        raise CalibrationError(
-            f"{n} traces were asked for and there are {len(frame)}; draw fewer or import more"
-        )
-    labels = labels_per_trace(n, labels_wanted=labels_wanted, overlap=overlap)
+    frame = drawn_from(store, design, n=n)
     ids = frame["trace_id"].to_numpy(dtype=str)
-    design: dict[str, object] = {
+    recorded: dict[str, object] = {
         "kind": "random sample even over workflows" if by_workflow else "simple random sample",
         "n": n,
-        **design_of(frame, seed=seed, workflow=workflow),
-        "overlap": overlap,
+        **recorded_population(frame, design),
+        "overlap": design.overlap,
     }
     if by_workflow:
         workflows = frame["workflow"].to_numpy(dtype=str)
-        drawn = draw_evenly(ids, workflows, n=n, seed=seed)
-        design["population_by_workflow"] = frame["workflow"].value_counts().to_dict()
+        drawn = draw_evenly(ids, workflows, n=n, seed=design.seed)
+        recorded["population_by_workflow"] = frame["workflow"].value_counts().to_dict()
     else:
-        drawn = draw_ids(ids, n=n, seed=seed)
-    return store.add_batch(
-        purpose="production",
-        trace_ids=drawn,
-        inclusion_probability=n / len(ids),
-        labels_wanted=max(labels),
-        item_labels=shuffled_labels(labels, seed=seed),
-        design=design,
-        token=token_of(design, labels_wanted) if once else token,
-        certificate=certificate,
-    )
+        drawn = draw_ids(ids, n=n, seed=design.seed)
+    return store_batch(store, design, drawn, recorded, probabilities=[n / len(ids)] * n)
 
 
-def drawn_from(store: Store, *, seed: int, workflow: str | None = None) -> pd.DataFrame:
-    """Return the traces to draw from, in order of id.
+def drawn_from(store: Store, design: SamplingDesign, *, n: int | None = None) -> pd.DataFrame:
+    """Return the traces to draw (`n` of them) from, in order of id.
 
     Raises
     ------
     InputError
-        If `seed` is negative or no trace has the workflow.
+        If `n` is not positive, the seed is negative or no trace has the workflow.
     CalibrationError
-        If the store holds no traces of production.
+        If the store holds no traces of production, or fewer than `n`.
     """
-    if seed < 0:
-        raise InputError(f"seed must be 0 or more, got {seed}")
-    frame = production_traces(store)
+    if n is not None and n < 1:
+        raise InputError(f"n must be at least 1, got {n}")
+    if design.seed < 0:
+        raise InputError(f"seed must be 0 or more, got {design.seed}")
+    frame = store.production_traces()
     if frame.empty:
         raise CalibrationError("the store holds no traces; `asr import FILES` brings some in")
-    if workflow is not None:
+    if design.workflow is not None:
         known = sorted(frame["workflow"].unique())
-        frame = frame[frame["workflow"] == workflow]
+        frame = frame[frame["workflow"] == design.workflow]
         if frame.empty:
-            raise InputError(f"no trace has the workflow {workflow!r}; there are {known}")
+            raise InputError(f"no trace has the workflow {design.workflow!r}; there are {known}")
+    if n is not None and n > len(frame):
+        raise CalibrationError(
+            f"{n} traces were asked for and there are {len(frame)}; draw fewer or import more"
+        )
     return frame.sort_values("trace_id").reset_index(drop=True)
 
 
-def design_of(frame: pd.DataFrame, *, seed: int, workflow: str | None) -> dict[str, object]:
-    """Return what `population` needs to find the traces again that a batch was drawn from."""
+def recorded_population(frame: pd.DataFrame, design: SamplingDesign) -> dict[str, object]:
+    """Return what `Batch.population` needs to find the traces again that a batch was drawn from."""
     return {
         "population": len(frame),
-        "seed": seed,
-        "workflow": workflow,
+        "seed": design.seed,
+        "workflow": design.workflow,
         "last_seq": int(frame["seq"].max()),
-        "population_sha256": _sha256(frame["trace_id"].to_numpy(dtype=str)),
+        "population_sha256": ids_digest(frame["trace_id"]),
     }
 
 
-def shuffled_labels(labels: list[int], *, seed: int) -> list[int]:
-    """Return the labels wanted of each trace of a draw, in the order of the batch.
+def store_batch(
+    store: Store,
+    design: SamplingDesign,
+    trace_ids: Sequence[str],
+    recorded: dict[str, object],
+    *,
+    probabilities: Sequence[float] | None = None,
+    strata: Sequence[int] | None = None,
+) -> Batch:
+    """Store drawn traces in their order, with what the draw has to be recorded by.
 
-    A stream of its own: which traces are labelled twice does not depend on how they were drawn.
+    Which traces are in the overlap has a random stream of its own: it does not depend on how the
+    traces were drawn.
     """
-    wanted: list[int] = np.random.default_rng([seed, 1]).permutation(labels).tolist()
-    return wanted
-
-
-def token_of(design: dict[str, object], labels_wanted: int) -> str:
-    """Return the token under which the same draw from the same traces is stored once."""
-    text = json.dumps([design, labels_wanted], sort_keys=True)
-    return "draw-" + hashlib.sha256(text.encode()).hexdigest()
-
-
-def production_traces(store: Store) -> pd.DataFrame:
-    """Return every trace but those of the reference dataset.
-
-    Reference traces are there to learn the taxonomy on; a rate over them would rank agents on
-    cases that were written to be hard.
-    """
-    frame = store.trace_frame()
-    result: pd.DataFrame = frame[frame["source"] != REFERENCE_SOURCE]
-    return result
-
-
-def is_sample(batch: Batch) -> bool:
-    """Return whether a batch was drawn at random from production, and from which part of it."""
-    return "last_seq" in batch.design
+    labels = labels_per_trace(
+        len(trace_ids), labels_wanted=design.labels_wanted, overlap=design.overlap
+    )
+    token = design.token
+    if design.once:
+        text = json.dumps([recorded, design.labels_wanted], sort_keys=True)
+        token = "draw-" + hashlib.sha256(text.encode()).hexdigest()
+    return store.add_batch(
+        purpose="production",
+        trace_ids=trace_ids,
+        item_probabilities=probabilities,
+        item_strata=strata,
+        labels_wanted=max(labels),
+        item_labels=np.random.default_rng([design.seed, 1]).permutation(labels).tolist(),
+        design=recorded,
+        token=token,
+        certificate=design.certificate,
+    )
 
 
 def draw_ids(ids: NDArray[np.str_], *, n: int, seed: int) -> list[str]:
@@ -226,42 +237,200 @@ def labels_per_trace(n: int, *, labels_wanted: int, overlap: float = 1.0) -> lis
     return [labels_wanted] * shared + [1] * (n - shared)
 
 
-def population(batch: Batch, traces: pd.DataFrame) -> pd.DataFrame:
-    """Return the traces that a production batch was drawn from, in order of id.
+PAGE = 100
 
-    Traces imported after the draw had no chance to be drawn and are not part of it. The order
-    is that of the ids, so that a seeded resample does not depend on the order of import.
+HIDDEN_FILTER = (
+    "classes, tags, verdicts and models are for leads: whoever labels must not know them; "
+    "take these filters away"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TracePage:
+    """One page of the traces that a filter finds; `page` counts from 1."""
+
+    n: int
+    page: int
+    pages: int
+    traces: pd.DataFrame
+
+
+def list_traces(
+    store: Store,
+    chosen: TraceFilter,
+    *,
+    for_leads: bool,
+    sort: str = "imported",
+    descending: bool = False,
+    page: int = 1,
+    page_size: int | None = PAGE,
+    seen_by: str | None = None,
+) -> TracePage:
+    """List the traces that a filter finds; a page after the last one is the last one.
+
+    Only for leads the list holds classes, verdicts, models and costs.
+
+    Parameters
+    ----------
+    page_size : int or None, default 100
+        Traces a page; None puts all of them on one.
+    seen_by : str, optional
+        Reviewer who is shown the list: the exposure log is told of each class and verdict in it.
 
     Raises
     ------
-    CalibrationError
-        If the batch was not drawn by `draw_batch`, or if traces of its workflow were moved to
-        another one since: what is left would be no random sample of anything.
+    InputError
+        If the filter uses what only leads may know and the list is for others.
     """
-    design = batch.design
-    if design.get("kind") == SELECTION:
-        raise CalibrationError(
-            f"batch {batch.batch_id!r} holds {SELECTION} and no random sample of production: no "
-            "rate follows from it; name another batch, or draw one with "
-            "`asr sample --n 40 --seed 1`"
-        )
-    if not is_sample(batch):
-        raise CalibrationError(
-            f"batch {batch.batch_id!r} does not say what it was drawn from; "
-            "draw one with `asr sample --n 40 --seed 1`"
-        )
-    chosen = traces[traces["seq"] <= design["last_seq"]]
-    if design.get("workflow") is not None:
-        chosen = chosen[chosen["workflow"] == design["workflow"]]
-        if _sha256(np.sort(chosen["trace_id"].to_numpy(dtype=str))) != design["population_sha256"]:
-            raise CalibrationError(
-                f"traces were moved into or out of workflow {design['workflow']!r} after batch "
-                f"{batch.batch_id!r} was drawn; import them with the workflow they had, or draw "
-                "a new batch"
-            )
-    result: pd.DataFrame = chosen.sort_values("trace_id").reset_index(drop=True)
-    return result
+    _allow(chosen, for_leads=for_leads)
+    n = store.count_traces(chosen)
+    pages = 1 if page_size is None else max(1, -(-n // page_size))
+    page = min(max(1, page), pages)
+    traces = store.trace_list(
+        chosen,
+        for_leads=for_leads,
+        sort=sort,
+        descending=descending,
+        limit=page_size,
+        offset=0 if page_size is None else (page - 1) * page_size,
+    )
+    if for_leads and seen_by is not None:
+        _record_seen(store, traces, seen_by)
+    return TracePage(n=n, page=page, pages=pages, traces=traces)
 
 
-def _sha256(ids: NDArray[np.str_]) -> str:
-    return hashlib.sha256("\n".join(ids).encode()).hexdigest()
+def _record_seen(store: Store, traces: pd.DataFrame, seen_by: str) -> None:
+    labelled = traces["trace_id"][traces["class"] != UNLABELLED]
+    store.record_exposure(seen_by, labelled.tolist(), "labels")
+    if "verdict" in traces:
+        judged = traces["trace_id"][traces["verdict"].notna()]
+        store.record_exposure(seen_by, judged.tolist(), "verdicts")
+
+
+def _allow(chosen: TraceFilter, *, for_leads: bool) -> None:
+    if chosen.for_leads and not for_leads:
+        raise InputError(HIDDEN_FILTER)
+
+
+def plain_rows(traces: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a list as JSON can hold them: what is missing is None."""
+    for row in traces.to_dict("records"):
+        yield {str(name): _plain(value) for name, value in row.items()}
+
+
+def _plain(value: Any) -> Any:
+    if value is None or value is pd.NaT or (isinstance(value, float) and np.isnan(value)):
+        return None
+    if isinstance(value, datetime):
+        return value.isoformat() + "Z"
+    return value
+
+
+def traces_csv(
+    store: Store, chosen: TraceFilter, *, for_leads: bool, seen_by: str | None = None
+) -> str:
+    """Return every trace that a filter finds as CSV that no spreadsheet runs as formulas."""
+    listed = list_traces(store, chosen, for_leads=for_leads, page_size=None, seen_by=seen_by)
+    return as_csv([str(name) for name in listed.traces.columns], plain_rows(listed.traces))
+
+
+def batch_of(
+    store: Store,
+    chosen: TraceFilter,
+    design: SamplingDesign,
+    *,
+    n: int | None = None,
+    for_leads: bool = True,
+) -> Batch:
+    """Make a batch of the traces that a filter finds, or of `n` of them drawn at random.
+
+    Traces that were chosen for what they are say nothing about the rate of production: the
+    batch records the filters, no trace has an inclusion probability, and analyses of a rate
+    refuse it. Without any filter, or with one workflow alone, the batch is the random
+    sample that `draw_batch` draws.
+
+    Raises
+    ------
+    InputError
+        If `n` is not positive, the seed is negative, or the filter is not allowed.
+    CalibrationError
+        If the filter finds nothing, or fewer than `n` traces.
+    """
+    _allow(chosen, for_leads=for_leads)
+    if n is not None and n < 1:
+        raise InputError(f"n must be at least 1, got {n}")
+    if design.seed < 0:
+        raise InputError(f"seed must be 0 or more, got {design.seed}")
+    workflow = chosen.workflows[0] if len(chosen.workflows) == 1 else None
+    found = store.selected_ids(chosen)
+    if not found:
+        raise CalibrationError("these filters find no trace; take some away")
+    n = len(found) if n is None else n
+    if n > len(found):
+        raise CalibrationError(
+            f"{n} traces were asked for and the filters find {len(found)}; ask for fewer"
+        )
+    if chosen == (TraceFilter() if workflow is None else TraceFilter(workflows=(workflow,))):
+        return draw_batch(store, replace(design, workflow=workflow), n=n)
+    drawn = draw_ids(np.array(found, dtype=str), n=n, seed=design.seed)
+    recorded = {
+        "kind": SELECTION,
+        "filters": chosen.to_dict(),
+        "n": n,
+        "found": len(found),
+        "seed": design.seed,
+        "found_sha256": ids_digest(found),
+    }
+    return store_batch(store, design, drawn, recorded)
+
+
+FEW_SHOTS, DEVELOPMENT, LOCKED_TEST = "few_shots", "development", "locked_test"
+
+SPLITS = (FEW_SHOTS, DEVELOPMENT, LOCKED_TEST)
+
+# The practice form teaches, and so it may teach a judge; of the exams only A may be tuned on.
+SPLIT_OF_FORM = {"practice": FEW_SHOTS, "exam_a": DEVELOPMENT, "exam_b": LOCKED_TEST}
+
+# Shares of the tasks of production, in the order of SPLITS.
+SHARES = (0.2, 0.4, 0.4)
+
+
+def split_of_task(task_key: str) -> str:
+    """Return the split of a task of production, from a hash of its key alone.
+
+    It depends on nothing else, so that all trials of a task are in one split, in every store and
+    for ever: traces and labels that come later move nothing.
+
+    Examples
+    --------
+    >>> split_of_task("tau/airline/7") == split_of_task("tau/airline/7")
+    True
+    """
+    digest = hashlib.sha256(task_key.encode()).digest()
+    place = int.from_bytes(digest[:8], "big") / 2**64
+    if place < SHARES[0]:
+        return FEW_SHOTS
+    return DEVELOPMENT if place < SHARES[0] + SHARES[1] else LOCKED_TEST
+
+
+def labelled_splits(store: Store) -> pd.DataFrame:
+    """Return the split of every labelled trace: trace_id, task_key, batch_id, split.
+
+    Traces of a form of the reference dataset have the split of the form, others that of their
+    task. A task that stands in several forms, or in a form and in production, is in the split
+    that is furthest from being learnt from. A trace labelled in several batches has a row each.
+    """
+    tasks = store.trace_frame().set_index("trace_id")["task_key"]
+    rows = []
+    for batch in store.batches():
+        events = store.label_frame(batch.batch_id)
+        form = str(batch.design.get("form")) if batch.design.get("form") else None
+        for trace_id in events.loc[events["kind"] == "label", "trace_id"].unique():
+            task = tasks.get(trace_id, trace_id)
+            own = SPLIT_OF_FORM.get(form or "") or split_of_task(str(task))
+            rows.append((str(trace_id), str(task), batch.batch_id, own))
+    found = pd.DataFrame(rows, columns=["trace_id", "task_key", "batch_id", "split"])
+    rank = found["split"].map(SPLITS.index)
+    furthest = rank.groupby(found["task_key"]).transform("max")
+    found["split"] = [SPLITS[int(place)] for place in furthest]
+    return found.sort_values(["batch_id", "trace_id"]).reset_index(drop=True)

@@ -17,7 +17,7 @@ from calibration.analyses.evidence.from_store import (
     with_verdicts,
 )
 from calibration.analyses.judge.calibration import analyse_judge, calibrated_labels
-from calibration.analyses.sampling.draw import design_of, drawn_from
+from calibration.analyses.sampling.draw import SamplingDesign, drawn_from, recorded_population
 from calibration.analyses.sampling.planning import earlier_batch
 from calibration.analyses.sampling.stratified import store_stratified, verdict_codes
 from calibration.errors import CalibrationError, InputError
@@ -140,17 +140,14 @@ class Audit:
 
 def escalate(
     store: Store,
+    design: SamplingDesign,
     *,
     signal: Signal,
-    seed: int,
     judge_id: str | None = None,
     threshold: float | None = None,
     most: int | None = None,
     audit_half_width: float = 0.05,
     basis_batch: str | None = None,
-    workflow: str | None = None,
-    labels_wanted: int = 1,
-    once: bool = False,
 ) -> Batch:
     """Make a batch of all doubtful traces and of a random part of the accepted ones.
 
@@ -158,8 +155,7 @@ def escalate(
     many are given. The audit is as large as it must be for the error rate of the accepted part
     to be known to `audit_half_width`: at the upper limit of the rate that earlier labels show
     there, else at a half. Escalated traces have inclusion probability 1, audited ones that of the
-    audit, so that the weighted estimates are about all traces. With `once` the same escalation of
-    the same traces is stored once, however often it is asked for.
+    audit, so that the weighted estimates are about all traces.
 
     Raises
     ------
@@ -177,10 +173,10 @@ def escalate(
     threshold = THRESHOLD[signal] if threshold is None else threshold
     if not 0 <= threshold < np.inf:
         raise InputError(f"threshold must be 0 or more, got {threshold}")
-    frame = drawn_from(store, seed=seed, workflow=workflow)
+    frame = drawn_from(store, design)
     judge = choose_judge(store, judge_id)
     doubt = doubts(store, frame, signal=signal, judge_id=judge, basis_batch=basis_batch)
-    of_trace = np.where(_escalated(doubt, threshold, most, seed), ESCALATED, ACCEPTED)
+    of_trace = np.where(_escalated(doubt, threshold, most, design.seed), ESCALATED, ACCEPTED)
     sizes = np.bincount(of_trace, minlength=2)
     if not sizes.all():
         which = "no trace is" if sizes[ESCALATED] == 0 else "every trace is"
@@ -191,37 +187,28 @@ def escalate(
     expected = _expected_error(store, basis_batch, judge, frame, of_trace)
     audited = min(int(sizes[ACCEPTED]), audit_size(audit_half_width, error=expected))
     drawn = np.array([sizes[ESCALATED], audited])
-    return store_stratified(
-        store,
-        frame,
-        of_trace.astype(np.int64),
-        drawn,
-        design={
-            "kind": f"escalation by {WORDS[signal]} with a random audit of the rest, weighted",
-            "signal": signal,
-            "threshold": threshold,
-            "most": most,
-            "judge": judge,
-            "n": int(drawn.sum()),
-            **design_of(frame, seed=seed, workflow=workflow),
-            "audit_half_width": audit_half_width,
-            "expected_error": expected,
-            "strata": [
-                {
-                    "name": name,
-                    "population": int(size),
-                    "n": int(n),
-                    "inclusion_probability": float(n / size),
-                }
-                for name, size, n in zip(
-                    ("escalated", "accepted, audited"), sizes, drawn, strict=True
-                )
-            ],
-        },
-        seed=seed,
-        labels_wanted=labels_wanted,
-        once=once,
-    )
+    names = ("escalated", "accepted, audited")
+    recorded: dict[str, object] = {
+        "kind": f"escalation by {WORDS[signal]} with a random audit of the rest, weighted",
+        "signal": signal,
+        "threshold": threshold,
+        "most": most,
+        "judge": judge,
+        "n": int(drawn.sum()),
+        **recorded_population(frame, design),
+        "audit_half_width": audit_half_width,
+        "expected_error": expected,
+        "strata": [
+            {
+                "name": name,
+                "population": int(size),
+                "n": int(n),
+                "inclusion_probability": float(n / size),
+            }
+            for name, size, n in zip(names, sizes, drawn, strict=True)
+        ],
+    }
+    return store_stratified(store, design, frame, of_trace.astype(np.int64), drawn, recorded)
 
 
 def _escalated(

@@ -16,7 +16,7 @@ from calibration.analyses.evidence.from_store import (
     trace_penalties,
     with_verdicts,
 )
-from calibration.analyses.sampling.draw import labels_per_trace, production_traces
+from calibration.analyses.sampling.draw import labels_per_trace
 from calibration.errors import CalibrationError, InputError
 from calibration.judge_calibration.label_planning import (
     FEWEST_LABELS,
@@ -203,7 +203,7 @@ def plan_batch(
         If there are fewer than `n` traces, or several judges and none was named.
     """
     _check_asked(n, half_width, seconds_per_label, hourly_rate)
-    every = production_traces(store)
+    every = store.production_traces()
     loaded = earlier_batch(store, batch_id)
     basis = _basis(store, loaded, every, judge_id)
     spread, level = basis.spread, confidence_level
@@ -298,7 +298,7 @@ def earlier_batch(store: Store, batch_id: str | None) -> CalibrationData | None:
         return load_batch(store, choose_batch(store, batch_id).batch_id)
     most: CalibrationData | None = None
     for batch in store.batches():
-        if batch.purpose != "production" or "last_seq" not in batch.design:
+        if batch.purpose != "production" or not batch.is_sample:
             continue
         loaded = load_batch(store, batch.batch_id)
         if len(loaded.labelled) > (0 if most is None else len(most.labelled)):

@@ -15,12 +15,11 @@ from calibration.analyses.evidence.from_store import (
     trace_penalties,
 )
 from calibration.analyses.sampling.draw import (
-    design_of,
+    SamplingDesign,
     draw_within,
     drawn_from,
-    labels_per_trace,
-    shuffled_labels,
-    token_of,
+    recorded_population,
+    store_batch,
 )
 from calibration.analyses.sampling.planning import earlier_batch
 from calibration.errors import CalibrationError, InputError
@@ -116,25 +115,18 @@ ALLOCATIONS: tuple[Allocation, ...] = ("proportional", "neyman")
 
 def draw_allocated(
     store: Store,
+    design: SamplingDesign,
     *,
     n: int,
-    seed: int,
     allocation: Allocation,
     judge_id: str | None = None,
     basis_batch: str | None = None,
-    workflow: str | None = None,
-    labels_wanted: int = 2,
-    overlap: float = 1.0,
-    once: bool = False,
-    certificate: str | None = None,
 ) -> Batch:
     """Draw `n` traces at random within strata of verdict x workflow.
 
     Every stratum gets at least two traces, so every trace had a chance; n_h / N_h of its stratum
     is stored with it. With ``neyman`` the standard deviations of the scores come from earlier
-    labels, those of `basis_batch` or of a recent batch. The order is random over all that was
-    drawn: of the first m traces each stratum holds m n_h / n on average, so when labelling stops
-    early the probabilities are still in the same proportion and the weights still right.
+    labels, those of `basis_batch` or of a recent batch.
 
     Raises
     ------
@@ -146,18 +138,12 @@ def draw_allocated(
     """
     if allocation not in ALLOCATIONS:
         raise InputError(f"allocation must be one of {', '.join(ALLOCATIONS)}, got {allocation!r}")
-    if n < 1:
-        raise InputError(f"n must be at least 1, got {n}")
-    frame = drawn_from(store, seed=seed, workflow=workflow)
+    frame = drawn_from(store, design, n=n)
     judge = choose_judge(store, judge_id)
     verdicts = store.verdict_frame(judge)
     strata = verdict_strata(
         verdict_codes(frame, verdicts), frame["workflow"].to_numpy(dtype=str), n=n
     )
-    if n > len(frame):
-        raise CalibrationError(
-            f"{n} traces were asked for and there are {len(frame)}; draw fewer or import more"
-        )
     least = int(fewest(strata.counts, n).sum())
     if n < least:
         raise CalibrationError(
@@ -169,56 +155,38 @@ def draw_allocated(
         basis = _basis(store, basis_batch, judge)
         sds = _spread(basis, frame, strata, verdicts)
     drawn = allocate(strata.counts, n, sds=sds)
-    return store_stratified(
-        store,
-        frame,
-        strata.of_trace,
-        drawn,
-        design={
-            "kind": f"{allocation} allocation over verdict x workflow, weighted",
-            "allocation": allocation,
-            "judge": judge,
-            "n": n,
-            **design_of(frame, seed=seed, workflow=workflow),
-            "overlap": overlap,
-            "basis": None if basis is None else basis.batch.batch_id,
-            "strata": _described(strata, drawn, sds),
-        },
-        seed=seed,
-        labels_wanted=labels_wanted,
-        overlap=overlap,
-        once=once,
-        certificate=certificate,
-    )
+    recorded: dict[str, object] = {
+        "kind": f"{allocation} allocation over verdict x workflow, weighted",
+        "allocation": allocation,
+        "judge": judge,
+        "n": n,
+        **recorded_population(frame, design),
+        "overlap": design.overlap,
+        "basis": None if basis is None else basis.batch.batch_id,
+        "strata": _described(strata, drawn, sds),
+    }
+    return store_stratified(store, design, frame, strata.of_trace, drawn, recorded)
 
 
 def store_stratified(
     store: Store,
+    design: SamplingDesign,
     frame: pd.DataFrame,
     of_trace: NDArray[np.int64],
     drawn: NDArray[np.int64],
-    *,
-    design: dict[str, object],
-    seed: int,
-    labels_wanted: int,
-    overlap: float = 1.0,
-    once: bool = False,
-    certificate: str | None = None,
+    recorded: dict[str, object],
 ) -> Batch:
     """Draw `drawn` traces of each stratum at random and store them in random order."""
-    chosen = draw_within(of_trace, drawn, seed=seed)
+    chosen = draw_within(of_trace, drawn, seed=design.seed)
     probability = drawn / np.bincount(of_trace, minlength=drawn.size)
-    labels = labels_per_trace(chosen.size, labels_wanted=labels_wanted, overlap=overlap)
-    return store.add_batch(
-        purpose="production",
-        trace_ids=frame["trace_id"].to_numpy(dtype=str)[chosen].tolist(),
-        item_probabilities=probability[of_trace[chosen]].tolist(),
-        item_strata=of_trace[chosen].tolist(),
-        labels_wanted=max(labels),
-        item_labels=shuffled_labels(labels, seed=seed),
-        design=design,
-        token=token_of(design, labels_wanted) if once else None,
-        certificate=certificate,
+    strata = of_trace[chosen]
+    return store_batch(
+        store,
+        design,
+        frame["trace_id"].to_numpy(dtype=str)[chosen].tolist(),
+        recorded,
+        probabilities=probability[strata].tolist(),
+        strata=strata.tolist(),
     )
 
 
