@@ -95,10 +95,6 @@ def recall_chance(hits: int, n: int, *, recall: float) -> float:
     recall : float
         In (0, 1).
 
-    Returns
-    -------
-    float
-
     Raises
     ------
     ValueError
@@ -160,10 +156,6 @@ def decide(
     topped_up : collection of str
         The classes whose further traces are in.
     rule : PassRule, optional
-
-    Returns
-    -------
-    ExamDecision
 
     Examples
     --------
@@ -287,10 +279,6 @@ def next_attempt(
         End of the last certificate under this version, past or to come.
     rule : AttemptRule, optional
 
-    Returns
-    -------
-    NextAttempt
-
     Examples
     --------
     >>> noon = datetime(2026, 1, 1, 12)
@@ -405,10 +393,6 @@ def weaknesses(taxonomy: Taxonomy, labelled: Sequence[tuple[str, str]]) -> tuple
     labelled : sequence of tuple of str
         Canonical class and the class that the reviewer gave, one entry a label.
 
-    Returns
-    -------
-    tuple of NodeWeakness
-
     Examples
     --------
     Both came to the first two questions and parted at the second: 1 error of 1, (1 + 1)/(1 + 2).
@@ -471,10 +455,6 @@ def practice_round(
         Draws among equals, and the order.
     size : int, default 12
         Traces of a round; fewer if the pool holds fewer.
-
-    Returns
-    -------
-    tuple of str
 
     Raises
     ------

@@ -262,16 +262,6 @@ class AdjudicationStore(BatchStore):
         decided the trace blind in their own batch of it. Without one it came from elsewhere, and
         has no provenance but its adjudicator. `label_events` and `supersedes` are the labels and
         the consensus that the adjudicator was shown: it is refused when they are others by now.
-
-        Raises
-        ------
-        InputError
-            If the trace or the batch is not in the store, or `cause` is none.
-        LabelRefusedError
-            If there is no decision from before the answers were shown, a cause or rationale is
-            missing, something changed since, or the token stands for something else.
-        TaxonomyError
-            If the answers do not lead to a class.
         """
         taxonomy = self._rules()
         token, outcome = client_token or str(uuid4()), taxonomy.outcome(answers)
@@ -302,13 +292,7 @@ class AdjudicationStore(BatchStore):
     def withdraw_consensus(
         self, *, client_token: str, trace_id: str, adjudicator: str, reason: str | None = None
     ) -> None:
-        """Take the consensus of a trace back, once; the trace is open again.
-
-        Raises
-        ------
-        LabelRefusedError
-            If the trace has no consensus, or the token stands for something else.
-        """
+        """Take the consensus of a trace back, once; the trace is open again."""
         taxonomy = self._rules()
         with self._db.write() as cursor:
             if _known(cursor, client_token, "withdrawal", trace_id, adjudicator) is not None:
@@ -355,11 +339,6 @@ class AdjudicationStore(BatchStore):
 
         What they have decided stays in it, everything else in it is replaced. Without traces and
         without an earlier call there is no batch.
-
-        Raises
-        ------
-        InputError
-            If a trace is not in the production batch, or the adjudicator is no lead.
         """
         wanted = list(dict.fromkeys(trace_ids))
         with self._db.read() as cursor:
@@ -457,16 +436,7 @@ class AdjudicationStore(BatchStore):
         decided_by: str,
         reason: str | None = None,
     ) -> None:
-        """Append what a lead decided about a proposal, once; the newest decision counts.
-
-        Raises
-        ------
-        InputError
-            If `status` is no decision, or the question is not in the tree.
-        LabelRefusedError
-            If an accepted one has no text, a declined one no reason, or the token stands for
-            something else.
-        """
+        """Append what a lead decided about a proposal, once; the newest decision counts."""
         taxonomy = self._rules()
         text, reason = bounded(text, MAX_TEXT) or "", bounded(reason, MAX_TEXT)
         if status not in DECISIONS:

@@ -55,13 +55,7 @@ def both(batch_id: str) -> tuple[str, str]:
 def batch_of(
     cursor: Cursor, trace_id: str, reviewer_id: str, batch_id: str, taxonomy_version: str
 ) -> str:
-    """Return the batch under which what a reviewer says of a trace is stored.
-
-    Raises
-    ------
-    LabelRefusedError
-        If a companion is named: its name must not tell what was put in.
-    """
+    """Return the batch under which what a reviewer says of a trace is stored."""
     if batch_id.endswith(SUFFIX):
         raise LabelRefusedError(
             f"trace {trace_id!r} was not given to {reviewer_id!r} in batch {batch_id!r}"
@@ -130,12 +124,6 @@ class Batch:
 
         Traces imported after the draw had no chance to be drawn and are not part of it. The order
         is that of the ids, so that a seeded resample does not depend on the order of import.
-
-        Raises
-        ------
-        CalibrationError
-            If it was not drawn at random, or traces of its workflow were moved to another one
-            since: what is left would be no random sample of anything.
         """
         if self.design.get("kind") == SELECTION:
             raise CalibrationError(
@@ -318,13 +306,7 @@ class BatchStore(TraceStore):
         traces: Sequence[Trace] = (),
         design: Mapping[str, Any] | None = None,
     ) -> PracticeRound:
-        """Give a person a practice round; one that is not finished is returned instead.
-
-        Raises
-        ------
-        InputError
-            If one of `traces` is none of the reference dataset.
-        """
+        """Give a person a practice round; one that is not finished is returned instead."""
         version = self._rules().version
         self._take_in(traces)
         with self._db.write() as cursor:
@@ -373,12 +355,6 @@ class BatchStore(TraceStore):
         `item_strata` which stratum of the design it was drawn from. `reviewer_id` is the only
         person it is served to, `certificate` (any or private) what it demands of everybody. A batch
         that was stored under the same `token` is returned as it is.
-
-        Raises
-        ------
-        InputError
-            If the batch is empty, names a trace twice or one that is not in the store, or if its
-            purpose, labels wanted or inclusion probability is none.
         """
         n = len(trace_ids)
         wanted = [labels_wanted] * n if item_labels is None else list(item_labels)

@@ -151,11 +151,6 @@ class CertificationStore(BatchStore):
 
         `traces` are those of the reference dataset that the store may lack; `trace_ids` is the
         order in which they are served.
-
-        Raises
-        ------
-        InputError
-            If a trace is none of the reference dataset, or one is not in the store.
         """
         version = self._rules().version
         self._take_in(traces)
@@ -181,15 +176,7 @@ class CertificationStore(BatchStore):
         traces: Sequence[Trace] = (),
         design: Mapping[str, Any] | None = None,
     ) -> Exam:
-        """Give further traces to somebody whose form has to be topped up; only once.
-
-        Raises
-        ------
-        InputError
-            If the form is none of theirs.
-        NotAllowedError
-            If its result asks for no further traces.
-        """
+        """Give further traces to somebody whose form has to be topped up; only once."""
         version = self._rules().version
         self._take_in(traces)
         with self._db.write() as cursor:
@@ -218,14 +205,6 @@ class CertificationStore(BatchStore):
         """Write down how an examination ended, once; a pass is a certificate.
 
         The first result stands, whatever is sent later. The certificate runs from the last label.
-
-        Raises
-        ------
-        NotAllowedError
-            If traces of it are left.
-        InputError
-            If the examination is none of theirs, the status is none, or a second topping up is
-            asked for.
         """
         if status not in (PASSED, FAILED, TOP_UP):
             raise InputError(f"status must be passed, failed or top_up, got {status!r:.40}")
@@ -270,15 +249,7 @@ class CertificationStore(BatchStore):
 
     @open_to(REVIEWER, oneself="reviewer_id", or_lead=True)
     def exam_key(self, reviewer_id: str, batch_id: str) -> dict[str, tuple[str, str | None]]:
-        """Return the team's class and rationale for each trace of an examination that has ended.
-
-        Raises
-        ------
-        InputError
-            If it is none of this person.
-        NotAllowedError
-            If traces of it are left.
-        """
+        """Return the team's class and rationale for each trace of an examination that has ended."""
         version = self._rules().version
         with self._db.read() as cursor:
             _exam(cursor, reviewer_id, batch_id)
@@ -295,15 +266,7 @@ class CertificationStore(BatchStore):
     def exam_traces(
         self, reviewer_id: str, batch_id: str, trace_ids: Sequence[str]
     ) -> list[TraceForReview]:
-        """Return traces of an examination of one's own that is over, what tops it up included.
-
-        Raises
-        ------
-        InputError
-            If the examination is none of theirs.
-        NotAllowedError
-            If it is not over.
-        """
+        """Return traces of an examination of one's own that is over, what tops it up included."""
         with self._db.read() as cursor:
             exam = _exam(cursor, reviewer_id, batch_id)
             if exam.status not in (PASSED, FAILED):
@@ -420,13 +383,7 @@ class CertificationStore(BatchStore):
 
     @open_to(LEAD, oneself="by")
     def allow_attempt(self, *, client_token: str, reviewer_id: str, by: str, reason: str) -> None:
-        """Let somebody try once more than the rules allow; a lead says why. Once a token.
-
-        Raises
-        ------
-        InputError
-            If there is no reason or no such reviewer.
-        """
+        """Let somebody try once more than the rules allow; a lead says why. Once a token."""
         version = self._rules().version
         if not reason.strip():
             raise InputError("allowing another attempt needs a reason")

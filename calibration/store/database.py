@@ -109,13 +109,7 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Cursor]:
-        """Open a cursor for one reading operation.
-
-        Raises
-        ------
-        StoreError
-            If the database cannot be read, for example because a block is damaged.
-        """
+        """Open a cursor for one reading operation."""
         with self._connection.cursor() as cursor:
             try:
                 yield cursor
@@ -124,13 +118,7 @@ class Database:
 
     @contextmanager
     def write(self) -> Iterator[Cursor]:
-        """Open a cursor for one transaction; anything raised inside undoes it.
-
-        Raises
-        ------
-        StoreError
-            If the database refuses the change, for example because the disk is full.
-        """
+        """Open a cursor for one transaction; anything raised inside undoes it."""
         with self._write_lock, self._connection.cursor() as cursor:
             cursor.begin()
             try:

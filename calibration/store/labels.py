@@ -111,16 +111,6 @@ def clean_tags(tags: Iterable[str]) -> tuple[str, ...]:
     """Return tags as they are stored: white space closed up, each one once.
 
     A semicolon parts tags in a file, so that it parts them here too.
-
-    Raises
-    ------
-    LabelRefusedError
-        If there are more than eight, or one is longer than 40 characters.
-
-    Examples
-    --------
-    >>> clean_tags(["policy  gap", "Policy gap", "refund; late"])
-    ('policy gap', 'refund', 'late')
     """
     found: dict[str, str] = {}
     for text in tags:
@@ -370,15 +360,7 @@ class LabelStore(TraceStore):
 
     @open_to(REVIEWER, oneself="draft.reviewer_id")
     def record_label(self, draft: LabelDraft) -> Receipt:
-        """Store a label once, however often it is sent.
-
-        Raises
-        ------
-        LabelRefusedError
-            If the trace was never given to this reviewer, already carries their label, if the
-            answers or the evidence are incomplete, if confidence, tags or sub-goals are none, or
-            if the token belongs to something else.
-        """
+        """Store a label once, however often it is sent."""
         taxonomy = self._rules()
         try:
             outcome = taxonomy.outcome(draft.answers)
@@ -558,11 +540,6 @@ class LabelStore(TraceStore):
         """Take back one's label of a trace, with the reason; what it held is the draft then.
 
         The trace comes first in the queue, under a new lease.
-
-        Raises
-        ------
-        LabelRefusedError
-            If there is no reason, or no label of this reviewer on the trace.
         """
         taxonomy = self._rules()
         if not reason.strip():
@@ -621,11 +598,6 @@ class LabelStore(TraceStore):
         """Raise or lower a reviewer's flag on a trace once, however often it is sent.
 
         It may come before the label, after it, or without one.
-
-        Raises
-        ------
-        LabelRefusedError
-            If the trace was never given to this reviewer, or the token stands for something else.
         """
         taxonomy_version = self._rules().version
         kind = "flag" if flagged else "unflag"

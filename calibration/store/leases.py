@@ -330,13 +330,6 @@ def check_admitted(
     """Require that a batch is served to this reviewer, and, to label, that they are certified.
 
     Must be called under the write lock.
-
-    Raises
-    ------
-    NotAllowedError
-        If the batch is served to somebody else only.
-    UncertifiedReviewerError
-        If the batch, or the store, demands a certificate that the reviewer does not have.
     """
     if plan.served_to not in (None, reviewer_id):
         raise NotAllowedError(f"batch {batch_id!r} is served to another reviewer only")
@@ -533,13 +526,7 @@ class LeaseStore(StorePart):
 
     @open_to(ADMIN, oneself="by")
     def set_certificate_demand(self, wanted: CertificateDemand, *, by: str) -> None:
-        """Demand certificates from now on; it is written down who said so.
-
-        Raises
-        ------
-        InputError
-            If the form is neither any nor private.
-        """
+        """Demand certificates from now on; it is written down who said so."""
         if wanted.form not in (ANY, PRIVATE):
             raise InputError(f"form must be {ANY} or {PRIVATE}, got {wanted.form!r:.40}")
         with self._db.write() as cursor:
@@ -566,11 +553,6 @@ class LeaseStore(StorePart):
 
         Drafts stay, and so does the right to send a label of a trace that was shown. Returns the
         traces that were handed over; with none, nothing is written.
-
-        Raises
-        ------
-        InputError
-            If `by` is no lead of the store.
         """
         taxonomy_version = self._rules().version
         now = utc_now()

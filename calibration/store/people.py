@@ -178,13 +178,7 @@ class PeopleStore(StorePart):
 
     @open_to(ADMIN)
     def set_taxonomy(self, taxonomy: Taxonomy) -> None:
-        """Put a taxonomy in force and add the workflows it names that the store does not know.
-
-        Raises
-        ------
-        TaxonomyError
-            If another taxonomy of the same version is stored: labels name the version only.
-        """
+        """Put a taxonomy in force and add the workflows it names that the store does not know."""
         with self._db.write() as cursor:
             clash = cursor.execute(
                 "SELECT fingerprint FROM taxonomy WHERE version = ? AND fingerprint <> ?",

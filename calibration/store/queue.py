@@ -55,25 +55,12 @@ GOLD_REVIEWERS = 2
 
 
 def gold_rate(pool: int) -> float:
-    """Return the share of slots that carry gold: less from a pool that would soon be used up.
-
-    Examples
-    --------
-    >>> gold_rate(30), gold_rate(400), gold_rate(15), gold_rate(0)
-    (0.05, 0.05, 0.025, 0.0)
-    """
+    """Return the share of slots that carry gold: less from a pool that would soon be used up."""
     return GOLD_RATE * min(1.0, pool / FULL_POOL)
 
 
 def draws(secret: str, batch_id: str, reviewer_id: str, n: int) -> NDArray[np.float64]:
-    """Return the numbers of the first `n` slots; more slots leave those before as they are.
-
-    Examples
-    --------
-    >>> few, many = draws("s", "b", "ann", 3), draws("s", "b", "ann", 9)
-    >>> bool((few == many[:3]).all()), bool((draws("s", "b", "bob", 3) == few).any())
-    (True, False)
-    """
+    """Return the numbers of the first `n` slots; more slots leave those before as they are."""
     key = _key(secret, batch_id, reviewer_id)
     numbers = np.frombuffer(hashlib.shake_256(key).digest(4 * n), dtype=">u4")
     return numbers.astype(np.float64) / 2.0**32
@@ -84,14 +71,6 @@ def kind_at(draw: float, workflow: str, pool: Pool) -> str | None:
 
     `pool` counts all traces that there are or were for it, the ones used in this batch among
     them: using one does not change what later slots carry.
-
-    Examples
-    --------
-    >>> pool = {("gold", "research"): 30, ("repeat", "research"): 1}
-    >>> [kind_at(draw, "research", pool) for draw in (0.049, 0.051, 0.949, 0.951)]
-    ['gold', None, None, 'repeat']
-    >>> kind_at(0.03, "research", {("gold", "research"): 15}) is None
-    True
     """
     if draw < gold_rate(pool.get((GOLD, workflow), 0)):
         return GOLD
@@ -124,12 +103,6 @@ def expected(
         Traces by kind and workflow, the used ones among them.
     used : iterable
         Kind and workflow of each insert of this reviewer in this batch.
-
-    Examples
-    --------
-    >>> pool = {("gold", "w"): 30}
-    >>> expected(np.array([0.5, 0.01, 0.5, 0.5, 0.03]), 0, ["w", "w", "w"], pool, [])
-    1
     """
     free = Counter(dict(pool))
     free.subtract(Counter(used))
@@ -150,13 +123,7 @@ def expected(
 def pick(
     secret: str, batch_id: str, reviewer_id: str, slot: int, trace_ids: Sequence[str]
 ) -> str | None:
-    """Return the trace for a slot, None of none; the order they come in does not matter.
-
-    Examples
-    --------
-    >>> pick("s", "b", "ann", 4, ["t1", "t2"]) == pick("s", "b", "ann", 4, ["t2", "t1"])
-    True
-    """
+    """Return the trace for a slot, None of none; the order they come in does not matter."""
 
     def place(trace_id: str) -> bytes:
         return hashlib.sha256(_key(secret, batch_id, reviewer_id, str(slot), trace_id)).digest()
@@ -541,13 +508,6 @@ class QueueStore(TraceStore):
 
         A trace that was undone comes first, then what the reviewer already holds, then the order
         of the batch. What other reviewers hold counts as taken until their lease expires.
-
-        Raises
-        ------
-        InputError
-            If the batch or the reviewer is not in the store.
-        NotAllowedError, UncertifiedReviewerError
-            If the batch is served to somebody else, or asks for a certificate (`check_admitted`).
         """
         version = self._rules().version
         if limit < 1:
@@ -608,11 +568,6 @@ class QueueStore(TraceStore):
 
         Somebody without the certificate that a batch asks for still has them: what others say of
         the batch stays hidden.
-
-        Raises
-        ------
-        NotAllowedError
-            If the batch is served to somebody else.
         """
         version = self._rules().version
         with self._db.write() as cursor:
@@ -701,11 +656,6 @@ class QueueStore(TraceStore):
 
         A trace that carries the reviewer's label of the batch is a repeat of it, one with a
         consensus is gold. The labels count nowhere but for drift and self-agreement.
-
-        Raises
-        ------
-        InputError
-            If a trace carries neither.
         """
         taxonomy = self._rules()
         with self._db.write() as cursor:

@@ -52,15 +52,7 @@ WRONG = "This name and passphrase do not belong together."
 
 
 def is_loopback(host: str | None) -> bool:
-    """Return whether an address or a name of a host is this machine and can be no other one.
-
-    Examples
-    --------
-    >>> [is_loopback(h) for h in ("127.0.0.1", "::1", "localhost", "::ffff:127.0.0.1")]
-    [True, True, True, True]
-    >>> [is_loopback(h) for h in ("0.0.0.0", "::", "192.0.2.7", "localhost.evil.test", "", None)]
-    [False, False, False, False, False, False]
-    """
+    """Return whether an address or a name of a host is this machine and can be no other one."""
     if host is None:
         return False
     if host.lower().rstrip(".") == "localhost":
@@ -70,13 +62,7 @@ def is_loopback(host: str | None) -> bool:
 
 
 def address_key(address: str) -> str:
-    """Return what an address counts as; of IPv6 the network, which one household shares.
-
-    Examples
-    --------
-    >>> address_key("::ffff:192.0.2.7"), address_key("2001:db8:1:2:3::4")
-    ('192.0.2.7', '2001:db8:1:2::/64')
-    """
+    """Return what an address counts as; of IPv6 the network, which one household shares."""
     parsed = _parsed(address)
     if parsed is None:
         return address[:80]
@@ -108,13 +94,7 @@ def generated_passphrase() -> str:
 
 
 def hashed(passphrase: str) -> str:
-    """Return the Argon2 hash of a passphrase that is good enough.
-
-    Raises
-    ------
-    InputError
-        If it is too short, too long, or made of too few different characters.
-    """
+    """Return the Argon2 hash of a passphrase that is good enough."""
     text = _normal(passphrase)
     if not SHORTEST_PASSPHRASE <= len(text) <= LONGEST_PASSPHRASE:
         raise InputError(
@@ -132,13 +112,7 @@ def _normal(passphrase: str) -> str:
 
 
 def check_hash(hash: str) -> None:
-    """Refuse what is no hash of ours.
-
-    Raises
-    ------
-    InputError
-        If it is none.
-    """
+    """Refuse what is no hash of ours."""
     try:
         extract_parameters(hash)
     except InvalidHashError:
@@ -342,14 +316,7 @@ class SignInStore(StorePart):
 
     @open_to(ADMIN)
     def set_identities(self, wanted: str) -> None:
-        """Choose how people say who they are.
-
-        Raises
-        ------
-        InputError
-            If that is no way that there is, or people have passphrases: identities to pick would
-            let anybody be any of them. Or if nobody could administer the store afterwards.
-        """
+        """Choose how people say who they are."""
         if wanted not in IDENTITIES:
             raise InputError(f"identities must be open or passphrase, got {wanted!r}")
         with self._db.write() as cursor:
@@ -379,13 +346,7 @@ class SignInStore(StorePart):
 
     @open_to(ADMIN)
     def make_first_admin(self, name: str, passphrase: str) -> str:
-        """Make the first admin where nobody can sign in; return the token of their session.
-
-        Raises
-        ------
-        NotAllowedError
-            If somebody can sign in, or identities are open.
-        """
+        """Make the first admin where nobody can sign in; return the token of their session."""
         if not self.wants_first_admin():
             raise NotAllowedError("this store has its admins already; sign in, or ask one of them")
         hash = hashed(passphrase)
@@ -426,13 +387,7 @@ class SignInStore(StorePart):
 
     @open_to(ADMIN)
     def store_hash(self, reviewer_id: str, hash: str) -> None:
-        """Give a person a passphrase by its hash; sessions that they have end.
-
-        Raises
-        ------
-        InputError
-            If there is no such person, or the hash is none of ours.
-        """
+        """Give a person a passphrase by its hash; sessions that they have end."""
         check_hash(hash)
         with self._db.write() as cursor:
             _person(cursor, reviewer_id)
@@ -441,13 +396,7 @@ class SignInStore(StorePart):
 
     @open_to(REVIEWER, oneself="reviewer_id")
     def change_passphrase(self, reviewer_id: str, old: str, new: str, address: str) -> str:
-        """Give oneself another passphrase, knowing the old one; return the token of a new session.
-
-        Raises
-        ------
-        SignInError
-            If the old one is wrong.
-        """
+        """Change one's own passphrase, knowing the old one; return the token of a new session."""
         self._unbound().verify_sign_in(reviewer_id, old, address)
         hash = hashed(new)
         with self._db.write() as cursor:
@@ -457,13 +406,7 @@ class SignInStore(StorePart):
 
     @open_to(ADMIN)
     def take_passphrase(self, reviewer_id: str) -> None:
-        """Let a person sign in no more; what they labelled stays.
-
-        Raises
-        ------
-        NotAllowedError
-            If they are the last admin who can sign in.
-        """
+        """Let a person sign in no more; what they labelled stays."""
         with self._db.write() as cursor:
             _keep_an_admin(cursor, reviewer_id)
             cursor.execute("DELETE FROM credential WHERE reviewer_id = ?", [reviewer_id])
@@ -472,13 +415,7 @@ class SignInStore(StorePart):
 
     @open_to(ADMIN)
     def set_role(self, reviewer_id: str, role: str) -> Reviewer:
-        """Give a person another role.
-
-        Raises
-        ------
-        NotAllowedError
-            If they are the last admin.
-        """
+        """Give a person another role."""
         if role not in ROLES:
             raise InputError(f"role must be one of {', '.join(ROLES)}, got {role!r}")
         with self._db.write() as cursor:
@@ -505,12 +442,6 @@ class SignInStore(StorePart):
         """Return the token of a new session for whoever knows the passphrase of a name.
 
         Whether the name is anybody's shows neither in the message nor in the time taken.
-
-        Raises
-        ------
-        SignInError
-            If name and passphrase do not belong together, or after too many attempts; `wait_s`
-            says for how long no further one is taken.
         """
         reviewer_id, where, now = reviewer_id_of(name), address_key(address), utc_now()
         with self._db.write() as cursor:

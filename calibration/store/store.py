@@ -113,14 +113,6 @@ def hand_over(
     """Leave a request for a call of the store, wait until it is taken in, and return its result.
 
     `waiting` is called about once a second with the seconds that have passed.
-
-    Raises
-    ------
-    StoreLockedError
-        If whoever holds the store stops taking requests in; the request stays and is taken
-        in when the app runs again.
-    CalibrationError
-        What the holder of the store raised.
     """
     path = _write_request(store, call.__name__, arguments)
     reply = path.with_name(path.name + REPLY)
@@ -213,15 +205,7 @@ def age(store: Path) -> float:
 
 
 def open_snapshot(store: Path, locked: StoreLockedError) -> Database:
-    """Open the snapshot of a store that another process holds, to read.
-
-    Raises
-    ------
-    StoreLockedError
-        `locked`, if there is no snapshot.
-    StoreError
-        If the snapshot cannot be read.
-    """
+    """Open the snapshot of a store that another process holds, to read."""
     path = snapshot_path(store)
     if not path.exists():
         raise locked
@@ -396,11 +380,6 @@ class RemoteStore(Store):
     Questions go to the snapshot, and the calls of `HANDED_OVER` to the inbox of the app.
     After a write the snapshot is read again, so that a command sees what it has stored. Other
     writes are refused: only the Label page makes them.
-
-    Raises
-    ------
-    StoreLockedError
-        `locked`, if no app takes requests in.
     """
 
     def __init__(

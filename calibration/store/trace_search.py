@@ -330,11 +330,6 @@ class TraceSearch(StorePart):
         Columns: trace_id, workflow, task_key, trial, status, started_at, latency_s, n_steps,
         tool_calls, tool_errors, task (its beginning); for leads also class, labels, model, cost_usd
         and, with a judge in the filter, verdict.
-
-        Raises
-        ------
-        InputError
-            If `sort` names nothing to sort by.
         """
         if sort not in SORTED_BY:
             raise InputError(f"sort must be one of {', '.join(SORTED_BY)}, got {sort!r:.80}")
@@ -376,13 +371,7 @@ class TraceSearch(StorePart):
 
     @open_to(LEAD)
     def save_query(self, name: str, chosen: TraceFilter) -> str:
-        """Keep filters under a name, also one that is taken; return the name as stored.
-
-        Raises
-        ------
-        InputError
-            If the name has no letter or digit, or more than 80 characters.
-        """
+        """Keep filters under a name, also one that is taken; return the name as stored."""
         name = " ".join(name.split())
         if not any(map(str.isalnum, name)) or len(name) > MAX_NAME:
             raise InputError(

@@ -214,18 +214,6 @@ def tool_uses(trace: Trace) -> tuple[ToolUse, ...]:
 
     A step with a result alone answers the oldest call of its tool that has no result yet; where
     there is none, as in traces that log results only, it is a call itself.
-
-    Examples
-    --------
-    >>> from calibration.records import Step
-    >>> steps = (
-    ...     Step(step_id="s1", role="assistant", tool="find", arguments="{}"),
-    ...     Step(step_id="s2", role="tool", tool="find", result="no such order", error=True),
-    ...     Step(step_id="s3", role="tool", tool="find", result="found"),
-    ... )
-    >>> tool_uses(Trace(trace_id="t", source="x", source_id="t", workflow="w", task_id="1",
-    ...     task_key="x/1", trial=0, prompt="Find it", steps=steps))
-    (ToolUse(tool='find', calls=2, errors=1, by_user=False),)
     """
     failed: defaultdict[tuple[str, bool], list[bool]] = defaultdict(list)
     unanswered: defaultdict[tuple[str, bool], deque[int]] = defaultdict(deque)
@@ -652,13 +640,7 @@ class TraceStore(StorePart):
     def ingest_written(
         self, index: Sequence[IndexRow], *, take_changed: bool = False
     ) -> ImportResult[str]:
-        """Store traces whose text another process has written to parts already.
-
-        Raises
-        ------
-        InputError
-            If a part that a row names is not there.
-        """
+        """Store traces whose text another process has written to parts already."""
         for part in {row.part for row in index}:
             if part != Path(part).name or not (parts_directory(self._db.path) / part).is_file():
                 raise InputError(
@@ -719,11 +701,6 @@ class TraceStore(StorePart):
         loop (1 where the same call was made three times in a row, else 0; all three missing for a
         trace without steps), escalated and feedback (the fields of that name in the file; missing:
         the file has none).
-
-        Raises
-        ------
-        StoreError
-            If the text of the traces cannot be read.
         """
         with self._db.read() as cursor:
             looped = _looping(self._db, cursor)
@@ -749,13 +726,7 @@ class TraceStore(StorePart):
 
     @open_to(LEAD)
     def add_verdicts(self, new: Sequence[Verdict]) -> ImportResult[str]:
-        """Store verdicts; a judge's verdict on a trace (and sample) is never overwritten.
-
-        Raises
-        ------
-        InputError
-            If a verdict is neither a class nor ``no_verdict``, or a grade is not one from 1 to 5.
-        """
+        """Store verdicts; a judge's verdict on a trace (and sample) is never overwritten."""
         for verdict in new:
             where = f"judge {verdict.judge_id!r} on trace {verdict.trace_id!r}"
             if verdict.outcome not in (*OUTCOMES, NO_VERDICT):

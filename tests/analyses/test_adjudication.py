@@ -211,21 +211,6 @@ def test_the_rate_is_provisional_until_the_last_one_is_settled(world: World) -> 
     assert side.n_adjudicated == 2
 
 
-def test_a_blind_decision_alone_settles_nothing(world: World) -> None:
-    names = five(world)
-    batch = serve(world.store, work(world), "lea")
-    assert batch is not None
-    world.store.queue("lea", batch.batch_id)
-    world.store.record_label(
-        LabelDraft(
-            client_token="b", trace_id=names["four"], reviewer_id="lea", batch_id=batch.batch_id,
-            answers={"output": "no"},
-        )
-    )  # fmt: skip
-    assert names["four"] in order(world)
-    assert work(world).alpha.value == pytest.approx(1 / 3)
-
-
 def test_agreed_traces_can_be_asked_for(world: World) -> None:
     names = five(world)
     found = work(world)

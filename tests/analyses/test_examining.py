@@ -186,20 +186,6 @@ def test_a_class_not_shown_on_its_further_traces_either_fails(anna: Examinee) ->
     assert second.n == 70 - len(taken & set(anna.by.dataset.forms["exam_b"]))
 
 
-def test_without_the_agreement_nothing_is_topped_up(anna: Examinee) -> None:
-    assert anna.fail().status == "failed"
-    assert not any(e.tops_up for e in anna.store.exams_of(ME))
-
-
-def test_after_90_days_the_examination_is_due_again(anna: Examinee) -> None:
-    anna.sit(anna.start())
-    anna.later(days=91)
-    found = standing(anna.store, ME, now=anna.clock.now)
-    assert (found.certificate, found.next.step, found.next.used) == (None, "start", 0)
-    again = anna.start()
-    assert (again.n, again.attempt) == (70, 2)
-
-
 def test_a_private_form_goes_first_and_can_be_demanded(anna: Examinee) -> None:
     anna.store.add_reviewer("Ben")
     ours = with_private_set(anna)
@@ -265,24 +251,6 @@ def test_practice_aims_at_what_went_wrong(anna: Examinee) -> None:
     kinds = Counter(anna.due(i) for i in items)
     assert kinds["partial_minus"] + kinds["partial_plus"] >= 6
     assert set(items) <= set(anna.by.dataset.forms["practice"])
-
-
-def test_by_the_queue_to_the_end(anna: Examinee) -> None:
-    exam = anna.start()
-    items = list(anna.store.batch_items(exam.batch_id)["trace_id"])
-    done = 0
-    while (queue := anna.store.queue(ME, exam.batch_id)).items:
-        assert queue.items[0].trace_id == items[done]
-        settle(anna.store, anna.by, ME)
-        assert anna.store.exams_of(ME)[0].status is None
-        with pytest.raises(NotAllowedError, match="has not ended"):
-            anna.store.exam_key(ME, exam.batch_id)
-        give(anna.store, ME, exam.batch_id, queue.items[0], anna.due(items[done]))
-        done += 1
-        if done == 3:
-            anna.label(exam.batch_id, lambda i: anna.due(i) if i != items[-1] else "abandoned")
-    settle(anna.store, anna.by, ME)
-    assert anna.store.exams_of(ME)[0].status == "passed"
 
 
 def test_everything_works_with_the_rights_of_a_reviewer(anna: Examinee) -> None:

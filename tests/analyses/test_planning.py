@@ -1,13 +1,9 @@
-import json
-
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from scipy import stats
 
 from calibration.analyses.sampling.draw import SamplingDesign, draw_batch
 from calibration.analyses.sampling.planning import plan_batch
-from calibration.cli import main
 from calibration.errors import CalibrationError, InputError, MixedDataError
 from tests.analyses.conftest import NewWorld
 from tests.analyses.worlds import World, ids
@@ -105,35 +101,6 @@ def test_a_simulated_judge_plans_no_real_batch(half: World) -> None:
         plan_batch(half.store, n=10)
 
 
-def test_the_command_prints_the_plan(half: World) -> None:
-    path = str(half.store.path)
-    expected = plan_batch(half.store, n=100, overlap=0.25)
-    half.store.close()
-    words = ["plan", "--n", "100", "--overlap", "0.25", "--store", path]
-    done = CliRunner().invoke(main, words)
-    assert done.exit_code == 0, done.output
-    assert "100 of 200 traces, 2 labels on 25 % of them: 125 labels" in done.stdout
-    assert "human-only rate   ±.099 expected (95 %)" in done.stdout
-    data = json.loads(CliRunner().invoke(main, [*words, "--json"]).stdout)
-    assert data["human_only"] == expected.human_only
-    assert data["notes"] == list(expected.notes)
-    refused = CliRunner().invoke(main, ["plan", "--n", "1", "--store", path])
-    assert (refused.exit_code, "n must be at least 2" in refused.stderr) == (2, True)
-
-
-def test_the_command_draws_with_an_overlap(half: World) -> None:
-    path = str(half.store.path)
-    half.store.close()
-    words = ["sample", "--n", "40", "--seed", "1", "--overlap", "0.25", "--by-workflow"]
-    done = CliRunner().invoke(main, [*words, "--store", path])
-    assert done.exit_code == 0, done.output
-    assert "2 labels wanted on 10 of them and one on the others" in done.stdout
-    data = json.loads(CliRunner().invoke(main, [*words, "--store", path, "--json"]).stdout)
-    assert data["labels"] == sum(data["labels_wanted_of_each"]) == 50
-    assert data["design"]["kind"] == "random sample even over workflows"
-    assert len(data["trace_ids"]) == 40
-
-
 def test_the_judge_is_worth_what_it_saves(half: World) -> None:
     human = {t: ("complete", "abandoned")[k % 2] for k, t in enumerate(half.drawn)}
     wrong = set(half.drawn[::10])
@@ -184,21 +151,3 @@ def test_a_half_width_that_needs_more_than_there_is_is_refused(half: World) -> N
     for wrong in ({}, {"half_width": 0.7}, {"n": 50, "hourly_rate": -1.0}):
         with pytest.raises(InputError):
             plan_batch(half.store, **wrong)  # type: ignore[arg-type]
-
-
-def test_the_command_says_what_the_judge_saves(half: World) -> None:
-    human = {t: ("complete", "abandoned")[k % 2] for k, t in enumerate(half.drawn)}
-    half.judge(
-        {t: "abandoned" if t == half.drawn[0] else human.get(t, "complete") for t in ids(200)}
-    )
-    path = str(half.store.path)
-    half.store.close()
-    words = ["plan", "--half-width", ".08", "--seconds-per-label", "60", "--hourly-rate", "40"]
-    done = CliRunner().invoke(main, [*words, "--store", path])
-    assert done.exit_code == 0, done.output
-    assert "a label with it is worth" in done.stdout
-    assert "it saves" in done.stdout
-    assert "for ±.080" in done.stdout
-    data = json.loads(CliRunner().invoke(main, [*words, "--store", path, "--json"]).stdout)
-    assert data["worth"]["multiplier"]["interval"][0] > 1
-    assert data["needed"]["with_judge"] == data["n"] < data["needed"]["without_judge"]

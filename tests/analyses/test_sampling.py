@@ -1,4 +1,5 @@
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -51,19 +52,22 @@ def test_the_design_is_recorded(new_world: NewWorld) -> None:
     assert items["inclusion_probability"].tolist() == [0.5] * 6
 
 
-def test_all_traces_can_be_drawn(new_world: NewWorld) -> None:
-    assert sorted(new_world(n_drawn=12).drawn) == ids(12)
-
-
-@pytest.mark.parametrize(("n", "seed"), [(0, 1), (-3, 1), (2, -1)])
-def test_impossible_arguments_are_refused(new_world: NewWorld, n: int, seed: int) -> None:
-    with pytest.raises(InputError, match="must be"):
-        draw_batch(new_world().store, SamplingDesign(seed=seed), n=n)
-
-
-def test_more_than_there_are_is_refused(new_world: NewWorld) -> None:
-    with pytest.raises(CalibrationError, match="13 traces were asked for and there are 12"):
-        draw_batch(new_world().store, SamplingDesign(seed=1), n=13)
+@pytest.mark.parametrize(
+    ("n", "changes", "why"),
+    [
+        (0, {}, "n must be at least 1, got 0"),
+        (2, {"seed": -1}, "seed must be 0 or more"),
+        (13, {}, "13 traces were asked for and there are 12"),
+        (2, {"overlap": -0.1}, r"overlap must be a share in \[0, 1\]"),
+        (2, {"overlap": float("nan")}, r"overlap must be a share in \[0, 1\]"),
+        (2, {"labels_wanted": 0}, "labels wanted must be at least 1"),
+    ],
+)
+def test_an_impossible_draw_is_refused(
+    new_world: NewWorld, n: int, changes: dict[str, Any], why: str
+) -> None:
+    with pytest.raises(CalibrationError, match=why):
+        draw_batch(new_world().store, SamplingDesign(**({"seed": 1} | changes)), n=n)
 
 
 def test_a_workflow_draws_from_its_traces_only(new_world: NewWorld) -> None:
@@ -157,12 +161,6 @@ def test_the_overlap_leaves_the_draw_as_it_is(new_world: NewWorld) -> None:
         for share in (1.0, 0.3)
     ]
     assert drawn[0].tolist() == drawn[1].tolist()
-
-
-@pytest.mark.parametrize("overlap", [-0.1, 1.5, float("nan")])
-def test_an_overlap_that_is_no_share_is_refused(new_world: NewWorld, overlap: float) -> None:
-    with pytest.raises(InputError, match=r"overlap must be a share in \[0, 1\]"):
-        draw_batch(new_world().store, SamplingDesign(seed=1, overlap=overlap), n=2)
 
 
 def test_an_even_draw_is_recorded_and_analysed_like_any_other(new_world: NewWorld) -> None:

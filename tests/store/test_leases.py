@@ -1,10 +1,13 @@
 import json
+from typing import Any
 
 import pytest
 
 from calibration.errors import InputError
 from calibration.store.leases import LEASE
-from tests.store.builders import Clock, Desk, query
+from tests.store.builders import Clock, Desk, make_trace, query
+
+ID = make_trace(0).trace_id
 
 
 def held(desk: Desk) -> list[tuple[str, str]]:
@@ -114,11 +117,18 @@ def test_labels_and_probabilities_of_each_trace_are_stored(overlapping: Desk) ->
         ({"item_probabilities": [0.5]}, "each of 5 traces, got 5 and 1"),
         ({"item_labels": [1, 1, 1, 1, 3]}, r"in \[1, 2\], got 3"),
         ({"item_probabilities": [0.5, 0.5, 0.5, 0.5, 0.0]}, r"in \(0, 1\], got 0.0"),
+        ({"inclusion_probability": 1.5}, r"in \(0, 1\], got 1.5"),
+        ({"purpose": "fun"}, "purpose must be one of"),
+        ({"labels_wanted": 0}, "at least 1, got 0"),
+        ({"trace_ids": []}, "at least one trace"),
+        ({"trace_ids": ["t-none"]}, "'t-none' is not in the store"),
+        ({"trace_ids": [ID, ID]}, f"'{ID}' is named twice"),
     ],
 )
-def test_what_does_not_fit_the_traces_is_refused(
-    desk: Desk, arguments: dict[str, list[float]], message: str
+def test_a_batch_that_cannot_be_is_refused(
+    kept_desk: Desk, arguments: dict[str, Any], message: str
 ) -> None:
+    values = {"purpose": "exam", "trace_ids": kept_desk.traces} | arguments
     with pytest.raises(InputError, match=message):
-        desk.store.add_batch(purpose="exam", trace_ids=desk.traces, **arguments)  # type: ignore[arg-type]
-    assert len(desk.store.batches()) == 1
+        kept_desk.store.add_batch(**values)
+    assert len(kept_desk.store.batches()) == 1

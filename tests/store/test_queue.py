@@ -44,30 +44,11 @@ def test_a_queue_of_nothing_is_a_mistake(desk: Desk, limit: int) -> None:
         desk.queue(limit=limit)
 
 
-def test_progress_counts_labels_skips_and_what_is_left(desk: Desk) -> None:
-    first, second, *_ = desk.queue()
-    desk.label(first)
-    desk.skip(second)
-    queue = desk.store.queue("ann", desk.batch)
-    assert (queue.done, queue.skipped, queue.total, queue.state) == (1, 1, 5, "open")
-
-
 def test_what_one_reviewer_holds_is_not_given_to_another(desk: Desk) -> None:
     assert desk.queue("ann", limit=2) == list(desk.traces[:2])
     assert desk.queue("bob", limit=2) == list(desk.traces[2:4])
     desk.label(desk.traces[0], "ann")
     assert desk.queue("ann", limit=2) == [desk.traces[1], desk.traces[4]]
-
-
-def test_two_labels_wanted_are_given_by_two_reviewers(shared_desk: Desk) -> None:
-    desk = shared_desk
-    for reviewer in ("ann", "bob"):
-        for trace in desk.traces:
-            assert desk.queue(reviewer)[0] == trace
-            desk.label(trace, reviewer)
-        assert desk.state(reviewer) == "finished"
-    queue = desk.store.queue("cy", desk.batch)
-    assert (queue.state, queue.total, queue.items) == ("finished", 0, ())
 
 
 def test_a_reviewer_comes_first_to_what_they_already_hold(shared_desk: Desk, clock: Clock) -> None:
@@ -93,13 +74,6 @@ def test_what_others_hold_is_waited_for_and_comes_back_when_it_expires(
     assert desk.state("ann") == "waiting"
 
 
-def test_a_reviewer_who_goes_on_keeps_their_leases(desk: Desk, clock: Clock) -> None:
-    for _ in range(5):
-        assert desk.queue("ann", limit=5) == list(desk.traces)
-        clock.forward(minutes=10)
-        assert desk.state("bob") == "waiting"
-
-
 def test_a_label_after_the_lease_expired_is_accepted_as_an_extra(desk: Desk, clock: Clock) -> None:
     (trace,) = desk.queue("ann", limit=1)
     clock.forward(hours=2)
@@ -109,23 +83,6 @@ def test_a_label_after_the_lease_expired_is_accepted_as_an_extra(desk: Desk, clo
     assert desk.labelled() == {(trace, "bob"): "complete", (trace, "ann"): "abandoned"}
     assert trace not in desk.queue("ann", limit=5)
     assert desk.store.queue("ann", desk.batch).done == 1
-
-
-def test_a_skip_leaves_room_for_another_reviewer(desk: Desk) -> None:
-    (trace,) = desk.queue("ann", limit=1)
-    assert desk.queue("bob", limit=1) != [trace]
-    desk.skip(trace, "ann")
-    assert trace in desk.queue("bob", limit=5)
-    assert trace not in desk.queue("ann", limit=5)
-
-
-def test_a_batch_that_everybody_skipped_is_finished_for_everybody(desk: Desk) -> None:
-    for reviewer in ("ann", "bob"):
-        for trace in desk.traces:
-            desk.queue(reviewer, limit=5)
-            desk.skip(trace, reviewer)
-    assert desk.state("ann") == desk.state("bob") == "finished"
-    assert desk.store.queue("ann", desk.batch).skipped == 5
 
 
 def test_an_undone_trace_comes_first(desk: Desk) -> None:
@@ -287,23 +244,6 @@ def test_batches_stay_in_order_when_the_clock_goes_back(desk: Desk, clock: Clock
     clock.forward(days=-900)
     older = desk.store.add_batch(purpose="practice", trace_ids=desk.traces)
     assert [b.batch_id for b in desk.store.batches()] == [older.batch_id, desk.batch]
-
-
-def test_a_batch_that_cannot_be_is_refused(desk: Desk) -> None:
-    ids = list(desk.traces)
-    cases = [
-        ({"purpose": "fun", "trace_ids": ids}, "purpose must be one of"),
-        ({"purpose": "exam", "trace_ids": ids, "labels_wanted": 0}, "at least 1, got 0"),
-        ({"purpose": "exam", "trace_ids": []}, "at least one trace"),
-        ({"purpose": "exam", "trace_ids": [*ids, "t-none"]}, "'t-none' is not in the store"),
-        ({"purpose": "exam", "trace_ids": [*ids, ids[0]]}, f"'{ids[0]}' is named twice"),
-        ({"purpose": "exam", "trace_ids": ids, "inclusion_probability": 0.0}, r"in \(0, 1\]"),
-        ({"purpose": "exam", "trace_ids": ids, "inclusion_probability": 1.5}, r"in \(0, 1\]"),
-    ]
-    for arguments, message in cases:
-        with pytest.raises(InputError, match=message):
-            desk.store.add_batch(**arguments)  # type: ignore[arg-type]
-    assert len(desk.store.batches()) == 1
 
 
 def test_the_queue_shows_the_workflow_without_its_ceiling(desk: Desk) -> None:

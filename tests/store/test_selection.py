@@ -49,6 +49,13 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
+@pytest.fixture(scope="module")
+def read_only(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    with empty_store(tmp_path_factory.mktemp("selection") / "s.duckdb") as opened:
+        opened.ingest(TRACES)
+        yield opened
+
+
 def found(store: Store, **chosen: Any) -> list[int]:
     """Return the numbers of the traces found, which every way of asking must agree on."""
     filters = TraceFilter(**chosen)
@@ -87,9 +94,9 @@ def found(store: Store, **chosen: Any) -> list[int]:
     ],
 )
 def test_each_filter_finds_its_traces(
-    store: Store, chosen: dict[str, Any], expected: list[int]
+    read_only: Store, chosen: dict[str, Any], expected: list[int]
 ) -> None:
-    assert found(store, **chosen) == expected
+    assert found(read_only, **chosen) == expected
 
 
 def test_classes_are_what_humans_said(store: Store) -> None:
@@ -161,8 +168,8 @@ def test_a_verdict_is_found_with_its_judge(store: Store) -> None:
         TraceFilter(verdicts=("complete",))
 
 
-def test_the_list_for_others_than_leads_has_no_hidden_column(store: Store) -> None:
-    shown = store.trace_list(TraceFilter(), for_leads=False)
+def test_the_list_for_others_than_leads_has_no_hidden_column(read_only: Store) -> None:
+    shown = read_only.trace_list(TraceFilter(), for_leads=False)
     assert list(shown) == [
         "trace_id", "workflow", "task_key", "trial", "status", "started_at", "latency_s",
         "n_steps", "tool_calls", "tool_errors", "task",
@@ -181,10 +188,10 @@ def test_filters_for_leads_say_so(name: str) -> None:
     assert not TraceFilter(tool="pay", text="x", batch_id="b").for_leads
 
 
-def test_pages_in_either_order_hold_every_trace_once(store: Store) -> None:
+def test_pages_in_either_order_hold_every_trace_once(read_only: Store) -> None:
     for descending in (False, True):
         pages = [
-            store.trace_list(
+            read_only.trace_list(
                 TraceFilter(), for_leads=False, sort="started", descending=descending,
                 limit=2, offset=offset,
             )["trace_id"].tolist()
@@ -195,7 +202,7 @@ def test_pages_in_either_order_hold_every_trace_once(store: Store) -> None:
         # Traces without a time come last, in the order of import.
         assert order == ([4, 3] if descending else [3, 4]) + [0, 1, 2]
     with pytest.raises(InputError, match="sort must be one of"):
-        store.trace_list(TraceFilter(), for_leads=False, sort="seq; DROP TABLE trace")
+        read_only.trace_list(TraceFilter(), for_leads=False, sort="seq; DROP TABLE trace")
 
 
 def test_an_empty_store_has_an_empty_list(tmp_path: Path) -> None:
@@ -205,8 +212,8 @@ def test_an_empty_store_has_an_empty_list(tmp_path: Path) -> None:
         assert store.trace_facets().tools == ()
 
 
-def test_facets_leave_reference_traces_out(store: Store) -> None:
-    facets = store.trace_facets()
+def test_facets_leave_reference_traces_out(read_only: Store) -> None:
+    facets = read_only.trace_facets()
     assert facets.workflows == ("hotels", "research")
     assert facets.statuses == ("completed", "failed")
     assert facets.models == ("model-x", "model-y")
@@ -270,9 +277,9 @@ def test_a_saved_query_comes_back_and_the_newest_counts(store: Store) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "  ", "?!", "x" * 81])
-def test_a_query_without_a_name_is_refused(store: Store, name: str) -> None:
+def test_a_query_without_a_name_is_refused(read_only: Store, name: str) -> None:
     with pytest.raises(InputError, match="name of a query"):
-        store.save_query(name, TraceFilter())
+        read_only.save_query(name, TraceFilter())
 
 
 def test_a_query_of_another_version_is_left_out(store: Store) -> None:

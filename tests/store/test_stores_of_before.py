@@ -17,9 +17,11 @@ BATCH = "production-001"
 MAY_GROW = {"audit", "schema_migration", "setting"}
 
 
-@pytest.fixture(params=NAMES)
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    with Store.open(unpack(request.param, tmp_path)) as opened:
+@pytest.fixture(params=NAMES, scope="module")
+def store(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Store]:
+    with Store.open(unpack(request.param, tmp_path_factory.mktemp("before"))) as opened:
         yield opened
 
 

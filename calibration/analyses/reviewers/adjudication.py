@@ -125,11 +125,6 @@ def adjudication_work(store: Store, batch_id: str, adjudicator: str) -> Adjudica
     the others those that a corrected rate waits for, and last those that the adjudicator has
     labelled. Agreed traces that were asked for lie scattered between them, so that none tells
     that reviewers agree.
-
-    Raises
-    ------
-    InputError, MixedDataError
-        As `load_batch`.
     """
     loaded = load_batch(store, batch_id, sample=False)
     codes = loaded.codes()
@@ -288,11 +283,6 @@ def handbook_proposals(store: Store, *, at_least: int = AT_LEAST) -> tuple[Propo
 
     Either the rubric was called unclear `at_least` times at one question, or one pair of classes
     was mixed up there so often, for another cause than a slip or an unclear trace.
-
-    Raises
-    ------
-    ValueError
-        If `at_least` is below 2.
     """
     if at_least < 2:
         raise ValueError(f"'at_least' must be 2 or more, got {at_least}")

@@ -134,15 +134,6 @@ def exam_report(
         Share of each class in production; default: that of the newest production batch with 30
         labelled traces.
     rule : PassRule, optional
-
-    Returns
-    -------
-    ExamReport
-
-    Raises
-    ------
-    NotAllowedError
-        If it is not over: nothing canonical is told before.
     """
     rule = rule or PassRule()
     form, exam = _whole(store, reviewer_id, batch_id)
@@ -259,11 +250,6 @@ def examined_trace(
     """Return a trace of an examination that is over with the canonical reasons.
 
     That the reviewer saw them is written down first: no later label of the trace is blind.
-
-    Raises
-    ------
-    NotAllowedError
-        If the examination is not over or has no such trace.
     """
     form, exam = _whole(store, reviewer_id, batch_id)
     of = next((e for e in (form, exam) if trace_id in _labels(store, e)), None)
@@ -327,10 +313,6 @@ def operating_curve(
     rule : PassRule, optional
     n_draws : int, default 4,000
         Examinations for each accuracy; the error of a chance is at most .008.
-
-    Returns
-    -------
-    tuple of OperatingPoint
 
     Examples
     --------

@@ -72,13 +72,7 @@ def exams_under_this_tree(store: Store, reviewer_id: str) -> list[Exam]:
 def choose_form(
     store: Store, by: Examiner, reviewer_id: str, *, since: datetime | None, private_demanded: bool
 ) -> tuple[str, list[str]]:
-    """Return the next form of a reviewer and its traces, without those seen since a time.
-
-    Raises
-    ------
-    NotAllowedError
-        If there is none; the message says what a lead can do.
-    """
+    """Return the next form of a reviewer and its traces, without those seen since a time."""
     used = {
         e.form
         for e in exams_under_this_tree(store, reviewer_id)
@@ -109,13 +103,7 @@ def choose_form(
 
 
 def own_form(store: Store, by: Examiner, reviewer_id: str, seed: int) -> list[str]:
-    """Return a form made of the team's own adjudicated traces.
-
-    Raises
-    ------
-    NotAllowedError
-        If there are too few that the reviewer has not seen.
-    """
+    """Return a form made of the team's own adjudicated traces."""
     labels = by.dataset.labels
     wanted = Counter(labels[i].outcome for i in by.dataset.forms["exam_a"])
     drawn, there = store.draw_own_form(reviewer_id, wanted, seed)
@@ -261,11 +249,6 @@ def start_exam(
 
     A private form goes first, then one that this reviewer was not examined on since the attempts
     count. Traces that they have seen since then are left out.
-
-    Raises
-    ------
-    NotAllowedError
-        If another attempt is not due yet, or there is no form left; the message says what to do.
     """
     stands = standing(store, reviewer_id, now=now, rule=rule)
     if stands.exam is not None:
@@ -465,11 +448,6 @@ def add_practice(store: Store, dataset: ReferenceSet, *, form: str = "practice")
     """Put a form of the dataset into the store as a batch that everybody may practise on.
 
     A store holds a form once: asking again returns the batch that is there.
-
-    Raises
-    ------
-    InputError
-        If the dataset has no such form.
     """
     trace_ids = dataset.forms.get(form, ())
     if not trace_ids:

@@ -55,13 +55,6 @@ def draw_batch(store: Store, design: SamplingDesign, *, n: int, by_workflow: boo
     The order of the batch is random too, so the traces labelled by the time labelling stops
     are themselves a random sample. With `by_workflow` every workflow gets its share of the draw,
     to the nearest trace, see `draw_evenly`.
-
-    Raises
-    ------
-    InputError
-        If `n` is not positive, no trace has the workflow, or the design is none.
-    CalibrationError
-        If there are fewer than `n` traces.
     """
     frame = drawn_from(store, design, n=n)
     ids = frame["trace_id"].to_numpy(dtype=str)
@@ -81,15 +74,7 @@ def draw_batch(store: Store, design: SamplingDesign, *, n: int, by_workflow: boo
 
 
 def drawn_from(store: Store, design: SamplingDesign, *, n: int | None = None) -> pd.DataFrame:
-    """Return the traces to draw (`n` of them) from, in order of id.
-
-    Raises
-    ------
-    InputError
-        If `n` is not positive, the seed is negative or no trace has the workflow.
-    CalibrationError
-        If the store holds no traces of production, or fewer than `n`.
-    """
+    """Return the traces to draw (`n` of them) from, in order of id."""
     if n is not None and n < 1:
         raise InputError(f"n must be at least 1, got {n}")
     if design.seed < 0:
@@ -219,11 +204,6 @@ def labels_per_trace(n: int, *, labels_wanted: int, overlap: float = 1.0) -> lis
 
     At least one trace is in the overlap when its share is not zero.
 
-    Raises
-    ------
-    InputError
-        If `labels_wanted` is below 1 or `overlap` is outside [0, 1].
-
     Examples
     --------
     >>> labels_per_trace(4, labels_wanted=2, overlap=0.25)
@@ -276,11 +256,6 @@ def list_traces(
         Traces a page; None puts all of them on one.
     seen_by : str, optional
         Reviewer who is shown the list: the exposure log is told of each class and verdict in it.
-
-    Raises
-    ------
-    InputError
-        If the filter uses what only leads may know and the list is for others.
     """
     _allow(chosen, for_leads=for_leads)
     n = store.count_traces(chosen)
@@ -348,13 +323,6 @@ def batch_of(
     batch records the filters, no trace has an inclusion probability, and analyses of a rate
     refuse it. Without any filter, or with one workflow alone, the batch is the random
     sample that `draw_batch` draws.
-
-    Raises
-    ------
-    InputError
-        If `n` is not positive, the seed is negative, or the filter is not allowed.
-    CalibrationError
-        If the filter finds nothing, or fewer than `n` traces.
     """
     _allow(chosen, for_leads=for_leads)
     if n is not None and n < 1:

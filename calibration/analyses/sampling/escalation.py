@@ -58,11 +58,6 @@ def doubts(
     ``probability``: 1 less the probability of the likeliest class, calibrated on `basis_batch`.
     ``judges``: entropy in bits of the class given the verdicts of all judges, who are taken to err
     independently. A trace without a valid verdict of the judge has infinite doubt.
-
-    Raises
-    ------
-    CalibrationError
-        If the store does not hold what the signal needs.
     """
     found = {"samples": _of_samples, "judges": _of_judges}.get(signal)
     doubt = (
@@ -156,13 +151,6 @@ def escalate(
     to be known to `audit_half_width`: at the upper limit of the rate that earlier labels show
     there, else at a half. Escalated traces have inclusion probability 1, audited ones that of the
     audit, so that the weighted estimates are about all traces.
-
-    Raises
-    ------
-    InputError
-        If a number or the signal is none.
-    CalibrationError
-        If nothing is doubtful, or everything, or as `doubts`.
     """
     if signal not in SIGNALS:
         raise InputError(f"signal must be one of {', '.join(SIGNALS)}, got {signal!r}")
@@ -253,13 +241,7 @@ def _wrong(store: Store, loaded: CalibrationData, judge: str) -> NDArray[np.floa
 
 
 def audit(store: Store, batch_id: str) -> Audit:
-    """Say how often the accepted verdicts of an escalation are wrong, and what the rate is.
-
-    Raises
-    ------
-    CalibrationError
-        If the batch is no escalation, or as `analyse_judge`.
-    """
+    """Say how often the accepted verdicts of an escalation are wrong, and what the rate is."""
     loaded = load_batch(store, batch_id)
     design = loaded.batch.design
     if "audit_half_width" not in design:

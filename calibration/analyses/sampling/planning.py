@@ -194,13 +194,6 @@ def plan_batch(
     Without `batch_id` that is the newest production batch with 50 labelled traces, else the one
     with most; without labels the worst case is planned for, and said. With a `half_width` and
     without `n` as many traces are planned as it needs, with the judge where there is one.
-
-    Raises
-    ------
-    InputError
-        If `n` is below 2, or labels, overlap or seconds are none, or a name is unknown.
-    CalibrationError
-        If there are fewer than `n` traces, or several judges and none was named.
     """
     _check_asked(n, half_width, seconds_per_label, hourly_rate)
     every = store.production_traces()

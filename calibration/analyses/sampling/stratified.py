@@ -127,14 +127,6 @@ def draw_allocated(
     Every stratum gets at least two traces, so every trace had a chance; n_h / N_h of its stratum
     is stored with it. With ``neyman`` the standard deviations of the scores come from earlier
     labels, those of `basis_batch` or of a recent batch.
-
-    Raises
-    ------
-    InputError
-        If a number is none, the allocation or the judge is unknown.
-    CalibrationError
-        If there are fewer traces, too few for the strata, or too few earlier labels for
-        ``neyman``.
     """
     if allocation not in ALLOCATIONS:
         raise InputError(f"allocation must be one of {', '.join(ALLOCATIONS)}, got {allocation!r}")
