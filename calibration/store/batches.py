@@ -16,7 +16,7 @@ import pandas as pd
 from calibration.errors import CalibrationError, InputError, LabelRefusedError
 from calibration.records import REFERENCE_SOURCE, Trace
 from calibration.store.database import Cursor, record_audit, rows, utc_now
-from calibration.store.leases import StoreProgress
+from calibration.store.leases import Seat, StoreProgress
 from calibration.store.people import LEAD, REVIEWER, open_to, ranks
 from calibration.store.traces import TraceStore
 
@@ -69,17 +69,17 @@ def batch_of(
 
 
 def inserts_of(
-    cursor: Cursor, progress: StoreProgress, reviewer_id: str, batch_id: str, taxonomy_version: str
+    cursor: Cursor, progress: StoreProgress, seat: Seat
 ) -> tuple[dict[str, int], list[str]]:
     """Return the slots of a reviewer's inserts by trace, and those that are not decided yet.
 
     `progress` must have been read before.
     """
-    apart = progress.at(companion(batch_id), taxonomy_version).own[reviewer_id]
+    apart = progress.at(companion(seat.batch_id), seat.version).own[seat.reviewer_id]
     found = cursor.execute(
         "SELECT trace_id, slot FROM inserted WHERE batch_id = ? AND reviewer_id = ? "
         "AND taxonomy_version = ? ORDER BY slot",
-        [batch_id, reviewer_id, taxonomy_version],
+        [seat.batch_id, seat.reviewer_id, seat.version],
     ).fetchall()
     slots = dict(found)
     return slots, [trace_id for trace_id in slots if trace_id not in apart.decided]

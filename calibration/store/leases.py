@@ -190,6 +190,15 @@ class BatchPlan:
     places: dict[str, int]
 
 
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """One reviewer in one batch under one version of the taxonomy."""
+
+    reviewer_id: str
+    batch_id: str
+    version: str
+
+
 class StoreProgress:
     """The progress of every batch of a store; used under the write lock only."""
 
@@ -198,7 +207,7 @@ class StoreProgress:
         self._by_batch: defaultdict[tuple[str, str], BatchProgress] = defaultdict(BatchProgress)
         self._plans: dict[str, BatchPlan] = {}
         # What could be put in, by batch, reviewer and taxonomy version, and when it was counted.
-        self.pools: dict[tuple[str, str, str], tuple[datetime, Pool]] = {}
+        self.pools: dict[Seat, tuple[datetime, Pool]] = {}
         # What the slots of inserts are drawn from, once it is stored, and what was drawn.
         self.secret: str | None = None
         self.drawn: dict[tuple[str, str], NDArray[np.float64]] = {}
@@ -318,21 +327,14 @@ def demand(cursor: Cursor) -> CertificateDemand:
 
 
 def check_admitted(
-    db: Database,
-    cursor: Cursor,
-    plan: BatchPlan,
-    *,
-    reviewer_id: str,
-    batch_id: str,
-    taxonomy_version: str,
-    to_label: bool,
+    db: Database, cursor: Cursor, plan: BatchPlan, seat: Seat, *, to_label: bool
 ) -> None:
     """Require that a batch is served to this reviewer, and, to label, that they are certified.
 
     Must be called under the write lock.
     """
-    if plan.served_to not in (None, reviewer_id):
-        raise NotAllowedError(f"batch {batch_id!r} is served to another reviewer only")
+    if plan.served_to not in (None, seat.reviewer_id):
+        raise NotAllowedError(f"batch {seat.batch_id!r} is served to another reviewer only")
     # Practice and examinations are how a certificate is earned.
     if not to_label or plan.purpose in ("practice", "exam"):
         return
@@ -340,11 +342,11 @@ def check_admitted(
     if plan.certificate is None and not (store.every_batch and plan.purpose == "production"):
         return
     private = PRIVATE in (plan.certificate, store.form)
-    if not _certified(db, cursor, reviewer_id, taxonomy_version, private=private):
+    if not _certified(db, cursor, seat.reviewer_id, seat.version, private=private):
         kind = " on a private form" if private else ""
         raise UncertifiedReviewerError(
-            f"batch {batch_id} asks for a certificate{kind}, and you have none that holds: take "
-            "the examination on the Certificate page, then come back here"
+            f"batch {seat.batch_id} asks for a certificate{kind}, and you have none that holds: "
+            "take the examination on the Certificate page, then come back here"
         )
 
 
@@ -434,13 +436,13 @@ class Leases:
         cls,
         cursor: Cursor,
         progress: StoreProgress,
+        seat: Seat,
         *,
-        batch_id: str,
         companion_id: str,
-        reviewer_id: str,
         now: datetime,
     ) -> "Leases":
         """Read what is held now, and what this reviewer was given since it was last asked."""
+        batch_id, reviewer_id = seat.batch_id, seat.reviewer_id
         since, given = progress.given.get((batch_id, reviewer_id), (LONG_AGO, set[str]()))
         if since > now:
             since, given = LONG_AGO, set()

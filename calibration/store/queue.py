@@ -33,6 +33,7 @@ from calibration.store.leases import (
     Leases,
     OwnProgress,
     Pool,
+    Seat,
     StoreProgress,
     check_admitted,
     claim,
@@ -209,17 +210,16 @@ _CANDIDATES = {GOLD: _GOLD, REPEAT: _REPEAT}
 def candidates(
     cursor: Cursor,
     kind: str,
-    *,
-    reviewer: str,
-    version: str,
-    batch: str,
-    workflows: list[str],
+    seat: Seat,
+    workflows: Iterable[str],
     now: datetime,
 ) -> list[dict[str, Any]]:
     """Return trace_id, workflow, against, outcome and here of what may be put in."""
-    named: Any = {"reviewer": reviewer, "version": version, "workflows": workflows}
+    named: Any = {
+        "reviewer": seat.reviewer_id, "version": seat.version, "workflows": sorted(workflows),
+    }  # fmt: skip
     if kind == REPEAT:
-        named |= {"batch": batch, "cutoff": now - REPEAT_AFTER}
+        named |= {"batch": seat.batch_id, "cutoff": now - REPEAT_AFTER}
     return rows(cursor, _CANDIDATES[kind], named)
 
 
@@ -228,7 +228,7 @@ COUNTED_EVERY = timedelta(minutes=10)
 
 
 @dataclass(slots=True)
-class PutIn:
+class HiddenItems:
     """What is put between the traces of one reviewer in one batch, as the queue serves it.
 
     `slots` has every insert, `pending` those not decided yet. No insert comes before one of the
@@ -238,9 +238,7 @@ class PutIn:
     cursor: Cursor
     progress: StoreProgress
     plan: BatchPlan
-    batch_id: str
-    reviewer_id: str
-    taxonomy_version: str
+    seat: Seat
     apart: OwnProgress
     leases: Leases
     now: datetime
@@ -256,27 +254,22 @@ class PutIn:
         cursor: Cursor,
         progress: StoreProgress,
         leases: Leases,
-        *,
-        batch_id: str,
-        reviewer_id: str,
-        taxonomy_version: str,
+        seat: Seat,
         now: datetime,
-    ) -> "PutIn":
+    ) -> "HiddenItems":
         """Read what was put in so far; batches of other purposes have nothing.
 
         `progress` must have been read before.
         """
-        plan = progress.plan(cursor, batch_id)
-        apart = progress.at(companion(batch_id), taxonomy_version).own[reviewer_id]
-        put_in = cls(
-            cursor, progress, plan, batch_id, reviewer_id, taxonomy_version, apart, leases, now
-        )
+        plan = progress.plan(cursor, seat.batch_id)
+        apart = progress.at(companion(seat.batch_id), seat.version).own[seat.reviewer_id]
+        put_in = cls(cursor, progress, plan, seat, apart, leases, now)
         if plan.purpose != "production":
             return put_in
         found = cursor.execute(
             "SELECT trace_id, slot, kind FROM inserted "
             "WHERE batch_id = ? AND reviewer_id = ? AND taxonomy_version = ? ORDER BY slot",
-            [batch_id, reviewer_id, taxonomy_version],
+            [seat.batch_id, seat.reviewer_id, seat.version],
         ).fetchall()
         workflows = progress.workflows_of(cursor, [trace_id for trace_id, _, _ in found])
         put_in.slots = {trace_id: slot for trace_id, slot, _ in found}
@@ -286,14 +279,14 @@ class PutIn:
         return put_in
 
     def _count(self) -> Pool:
-        key = self.batch_id, self.reviewer_id, self.taxonomy_version
-        at, pool = self.progress.pools.get(key, (None, {}))
+        at, pool = self.progress.pools.get(self.seat, (None, {}))
         if at is None or not timedelta(0) <= self.now - at < COUNTED_EVERY:
             workflows = set(self.plan.workflows.values())
             pool = Counter(self.used)
             for kind in (GOLD, REPEAT):
-                pool.update((kind, c["workflow"]) for c in self._candidates(kind, workflows))
-            self.progress.pools[key] = self.now, pool
+                found = candidates(self.cursor, kind, self.seat, workflows, self.now)
+                pool.update((kind, candidate["workflow"]) for candidate in found)
+            self.progress.pools[self.seat] = self.now, pool
         return pool
 
     def in_order(
@@ -342,18 +335,19 @@ class PutIn:
         kind = kind_at(number, workflow, self.pool)
         if kind is None:
             return None
-        found = self._candidates(kind, {workflow})
+        found = candidates(self.cursor, kind, self.seat, [workflow], self.now)
         # The list of own labels shows the first label of a trace of this batch: rather another.
         found = [c for c in found if not c["here"]] or found
         by_id = {candidate["trace_id"]: candidate for candidate in found}
-        chosen = pick(secret, self.batch_id, self.reviewer_id, self.next_slot, list(by_id))
+        batch_id, reviewer_id = self.seat.batch_id, self.seat.reviewer_id
+        chosen = pick(secret, batch_id, reviewer_id, self.next_slot, list(by_id))
         if chosen is None:
             return None
-        add_companion(self.cursor, self.batch_id, self.now)
+        add_companion(self.cursor, batch_id, self.now)
         key = by_id[chosen]["against"], by_id[chosen]["outcome"]
         _insert_item(
-            self.cursor, self.batch_id, self.reviewer_id, chosen, self.taxonomy_version, kind,
-            self.next_slot, *key, self.now,
+            self.cursor, batch_id, reviewer_id, chosen, self.seat.version, kind, self.next_slot,
+            *key, self.now,
         )  # fmt: skip
         self.slots[chosen] = self.next_slot
         self.used.append((kind, workflow))
@@ -365,7 +359,7 @@ class PutIn:
         """Give the inserts among the traces offered to the reviewer, or renew them."""
         inserts = [t for t in offered if t in self.slots]
         due = due_leases(inserts, self.leases.apart, self.now)
-        claim(self.cursor, companion(self.batch_id), due, self.reviewer_id)
+        claim(self.cursor, companion(self.seat.batch_id), due, self.seat.reviewer_id)
 
     def to_come(self, left: Mapping[str, None], taken: Set[str], offered: Sequence[str]) -> int:
         """Return how many inserts are pending, or will be put in before the traces left."""
@@ -384,7 +378,7 @@ class PutIn:
 
     def _draws(self, n: int) -> NDArray[np.float64]:
         """Return the numbers of the first `n` slots, drawn once."""
-        key = self.batch_id, self.reviewer_id
+        key = self.seat.batch_id, self.seat.reviewer_id
         drawn = self.progress.drawn.get(key)
         if drawn is None or len(drawn) < n:
             drawn = draws(self._secret(), *key, 2 * n)
@@ -401,17 +395,6 @@ class PutIn:
                 return set_secret(self.cursor, secrets.token_hex(16))
             self.progress.secret = str(found)
         return self.progress.secret
-
-    def _candidates(self, kind: str, workflows: set[str]) -> list[dict[str, Any]]:
-        return candidates(
-            self.cursor,
-            kind,
-            reviewer=self.reviewer_id,
-            version=self.taxonomy_version,
-            batch=self.batch_id,
-            workflows=sorted(workflows),
-            now=self.now,
-        )
 
 
 def set_secret(cursor: Cursor, secret: str) -> str:
@@ -490,16 +473,12 @@ def _taken(progress: BatchProgress, plan: BatchPlan, others: Sequence[tuple[str,
 class QueueStore(TraceStore):
     """The queue of each reviewer in a batch; for leads, the hidden items in it."""
 
-    def _admitted_plan(
-        self, cursor: Cursor, reviewer_id: str, batch_id: str, version: str, *, to_label: bool
-    ) -> BatchPlan:
+    def _admitted_plan(self, cursor: Cursor, seat: Seat, *, to_label: bool) -> BatchPlan:
         """Return the plan of a batch that a reviewer is let into."""
-        self._db.held(StoreProgress).check_reviewer(cursor, reviewer_id)
-        plan = self._db.held(StoreProgress).plan(cursor, batch_id)
-        check_admitted(
-            self._db, cursor, plan, reviewer_id=reviewer_id, batch_id=batch_id,
-            taxonomy_version=version, to_label=to_label,
-        )  # fmt: skip
+        progress = self._db.held(StoreProgress)
+        progress.check_reviewer(cursor, seat.reviewer_id)
+        plan = progress.plan(cursor, seat.batch_id)
+        check_admitted(self._db, cursor, plan, seat, to_label=to_label)
         return plan
 
     @open_to(REVIEWER, oneself="reviewer_id")
@@ -509,31 +488,16 @@ class QueueStore(TraceStore):
         A trace that was undone comes first, then what the reviewer already holds, then the order
         of the batch. What other reviewers hold counts as taken until their lease expires.
         """
-        version = self._rules().version
+        seat = Seat(reviewer_id, batch_id, self._rules().version)
         if limit < 1:
             raise ValueError(f"limit must be at least 1, got {limit}")
-        now = utc_now()
+        now, store = utc_now(), self._db.held(StoreProgress)
         with self._db.write() as cursor:
-            plan = self._admitted_plan(cursor, reviewer_id, batch_id, version, to_label=True)
-            progress = self._db.held(StoreProgress).of(cursor, batch_id, version)
+            plan = self._admitted_plan(cursor, seat, to_label=True)
+            progress = store.of(cursor, batch_id, seat.version)
             own = progress.own[reviewer_id]
-            leases = Leases.read(
-                cursor,
-                self._db.held(StoreProgress),
-                batch_id=batch_id,
-                companion_id=companion(batch_id),
-                reviewer_id=reviewer_id,
-                now=now,
-            )
-            put_in = PutIn.read(
-                cursor,
-                self._db.held(StoreProgress),
-                leases,
-                batch_id=batch_id,
-                reviewer_id=reviewer_id,
-                taxonomy_version=version,
-                now=now,
-            )
+            leases = Leases.read(cursor, store, seat, companion_id=companion(batch_id), now=now)
+            put_in = HiddenItems.read(cursor, store, leases, seat, now)
             work = DeskWork(own, put_in.apart)
             left = _left(progress.left(plan.wanted, reviewer_id), put_in.slots)
             taken = _taken(progress, plan, leases.others)
@@ -569,13 +533,12 @@ class QueueStore(TraceStore):
         Somebody without the certificate that a batch asks for still has them: what others say of
         the batch stays hidden.
         """
-        version = self._rules().version
+        seat = Seat(reviewer_id, batch_id, self._rules().version)
+        store = self._db.held(StoreProgress)
         with self._db.write() as cursor:
-            plan = self._admitted_plan(cursor, reviewer_id, batch_id, version, to_label=False)
-            progress = self._db.held(StoreProgress).of(cursor, batch_id, version)
-            slots, pending = inserts_of(
-                cursor, self._db.held(StoreProgress), reviewer_id, batch_id, version
-            )
+            plan = self._admitted_plan(cursor, seat, to_label=False)
+            progress = store.of(cursor, batch_id, seat.version)
+            slots, pending = inserts_of(cursor, store, seat)
             left = _left(progress.left(plan.wanted, reviewer_id), slots)
         return bool(left or pending)
 
@@ -630,13 +593,10 @@ class QueueStore(TraceStore):
             workflows = [row[0] for row in named]
             people = cursor.execute("SELECT reviewer_id FROM reviewer ORDER BY 1").fetchall()
             for (reviewer,) in people:
+                seat = Seat(reviewer, batch_id, taxonomy_version)
                 by_kind = {
-                    kind: candidates(
-                        cursor, kind, reviewer=reviewer, version=taxonomy_version, batch=batch_id,
-                        workflows=workflows, now=now,
-                    )
-                    for kind in (GOLD, REPEAT)
-                }  # fmt: skip
+                    kind: candidates(cursor, kind, seat, workflows, now) for kind in (GOLD, REPEAT)
+                }
                 found += [
                     {
                         "reviewer_id": reviewer,

@@ -41,22 +41,12 @@ NOT_OF_THE_RUBRIC = ("slip", "trace_unclear")
 class Due:
     """A trace that waits for an adjudicator.
 
-    Parameters
-    ----------
-    trace_id : str
-    cost : float
-        What it costs alpha, in points of alpha: alpha without it less alpha with it. It describes
-        the labels at hand and orders the work, without an interval; 0 where reviewers agree and
-        where agreement does not count it.
-    entropy : float
-        How open its class is given everybody's labels (Dawid-Skene), in bits.
-    disputed, flagged, reopened : bool
-        Why it waits; none of them: it was asked for although reviewers agree.
-    calibrates : bool
-        Whether it is in a random sample and a judge has a verdict on it: then the corrected rate
-        waits for it.
-    own : bool
-        Whether the adjudicator has labelled it in the batch.
+    `cost` is alpha without the trace less alpha with it, in points: it describes the labels at hand
+    and orders the work, without an interval; 0 where reviewers agree and where agreement does not
+    count it. `entropy` is how open its class is given everybody's labels (Dawid-Skene), in bits.
+    `disputed`, `flagged` and `reopened` say why it waits; none of them: it was asked for although
+    reviewers agree. With `calibrates` the corrected rate waits for it: it is in a random sample and
+    has a verdict. With `own` the adjudicator has labelled it in the batch.
     """
 
     trace_id: str
@@ -73,18 +63,9 @@ class Due:
 class AdjudicationWork:
     """The adjudication of one production batch, as one adjudicator has it before them.
 
-    Parameters
-    ----------
-    due : tuple of Due
-        In the order to decide.
-    settled : tuple of Settled
-        Newest first.
-    alpha : Estimate
-        Krippendorff's alpha of the labels, settled or not.
-    n_shared : int
-        Traces with two or more labels that count.
-    agreed : tuple of str
-        Traces on which two or more reviewers agree and that nobody has settled.
+    `due` is in the order to decide, `settled` newest first. `alpha` is Krippendorff's of the
+    labels, settled or not, over `n_shared` traces with two or more labels that count; `agreed`
+    are the traces on which two or more reviewers agree and that nobody has settled.
     """
 
     batch_id: str
@@ -247,23 +228,10 @@ def _alpha(loaded: CalibrationData) -> Estimate:
 class Proposal:
     """A question that the handbook should say more about.
 
-    Parameters
-    ----------
-    proposal_id, question : str
-    classes : tuple of str
-        The two classes that reviewers mixed up; empty where it is about the question as a whole.
-    trace_ids : tuple of str
-        The adjudicated traces that it comes from.
-    causes : dict of int
-        How often each cause was given.
-    text : str
-        The sentence: a draft while it is open, else what the lead decided about.
-    status : str
-        ``open``, ``accepted`` or ``declined``.
-    reason, decided_by : str or None
-        Of the decision.
-    n_new : int
-        Traces that came after the decision; so many as make a proposal open it again.
+    `classes` are the two that reviewers mixed up, empty where it is about the question as a
+    whole. `text` is a draft while it is open, else what the lead decided about; `status` is
+    ``open``, ``accepted`` or ``declined``. `n_new` counts traces that came after the decision;
+    as many as make a proposal open it again.
     """
 
     proposal_id: str

@@ -24,21 +24,10 @@ PACE_LABELS, PACE_NEEDS = 20, 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissedCheck:
-    """An insert that the reviewer gave another class than before, or than the consensus.
+    """A hidden item that the reviewer gave another class than before, or than the consensus.
 
-    Parameters
-    ----------
-    trace_id, workflow : str
-    kind : str
-        ``"gold"`` or ``"repeat"``.
-    number : int
-        Which check of its kind this was, counted from 1.
-    against, given : str
-        The class it is held against, and the reviewer's.
-    at : datetime
-        When it was labelled, UTC.
-    flag : str or None
-        What the reviewer said when flagging it, maybe nothing; None: not flagged.
+    `number` counts the checks of its `kind` (``gold`` or ``repeat``) from 1, `against` is the
+    class expected, `flag` what the reviewer wrote when flagging it (None: not flagged).
     """
 
     trace_id: str
@@ -55,17 +44,10 @@ class MissedCheck:
 class Checks:
     """The checks of one kind of one reviewer.
 
-    Parameters
-    ----------
-    drift : ReviewerDrift
-        Hits in order, the sum, its limit, and what became of them.
-    blocks : tuple
-        First and last check and share of hits, ten checks a block.
-    gwet_ac, kappa : Estimate
-        Agreement beyond chance with what the checks are held against.
-    n_skipped, n_not_blind : int
-        Inserts without a class, and those left out because the reviewer was shown meanwhile what
-        others said.
+    `blocks` holds first and last check and share of hits, ten checks a block; `gwet_ac` and
+    `kappa` are agreement beyond chance with the expected classes. Items without a class
+    (`n_skipped`) and those whose other labels the reviewer was shown meanwhile (`n_not_blind`) do
+    not count.
     """
 
     drift: ReviewerDrift
@@ -78,22 +60,10 @@ class Checks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewerChecks:
-    """One reviewer.
+    """One reviewer: labels in production, hidden items aside, and what the checks say.
 
-    Parameters
-    ----------
-    reviewer_id, name : str
-    n_labels : int
-        Labels that stand in production batches; inserts are none of them.
-    pace_s : float or None
-        Median active seconds of the last 20 of those; None below five.
-    certificate_until : datetime or None
-        As the caller says.
-    checked_from : datetime or None
-        Checks before this do not count: a new certificate begins anew.
-    gold, repeats : Checks
-    missed : tuple of MissedCheck
-        Newest first.
+    `pace_s` is the median of active seconds of the last 20 labels, None below five. Checks before
+    `checked_from` do not count: a new certificate begins anew. `missed` is newest first.
     """
 
     reviewer_id: str
@@ -123,17 +93,10 @@ class ReviewerChecks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolOfReviewer:
-    """What could be put in for one reviewer, in one workflow of a batch.
+    """Hidden items available for one reviewer in one workflow of a batch.
 
-    Parameters
-    ----------
-    reviewer_id, workflow : str
-    gold, repeats : int
-        Traces.
-    gold_rate : float
-        Share of the slots that carry gold, as far as the pool allows.
-    repeats_from : datetime or None
-        When the first own label is or was old enough; None without a label.
+    `gold_rate` is the share of slots that carry gold, as far as the pool allows; `repeats_from`
+    when the first own label is or was old enough, None without a label.
     """
 
     reviewer_id: str
@@ -153,16 +116,8 @@ def reviewer_checks(
 ) -> tuple[ReviewerChecks, ...]:
     """Describe everybody who has labelled in production, those to examine again first.
 
-    Parameters
-    ----------
-    store : Store
-    certificates : mapping, optional
-        When the certificate of a reviewer was issued, and when it ends, UTC. Checks from before
-        it was issued do not count.
-    confidence_level : float
-        Of every interval.
-    seed : int
-        For the limits of the drift test.
+    `certificates` says when the certificate of a reviewer was issued and when it ends, UTC:
+    checks from before it was issued do not count. `seed` is for the limits of the drift test.
     """
     frame, issued = store.insert_frame(), certificates or {}
     labels = _production_labels(store)

@@ -122,18 +122,10 @@ def exam_report(
     mix: Mapping[str, float] | None = None,
     rule: PassRule | None = None,
 ) -> ExamReport:
-    """Report on an examination that is over.
+    """Report on an examination that is over, or on what topped it up: both are one.
 
-    Parameters
-    ----------
-    store : Store
-    by : Examiner
-    reviewer_id, batch_id : str
-        The examination, or what topped it up: both are one.
-    mix : mapping of str to float, optional
-        Share of each class in production; default: that of the newest production batch with 30
-        labelled traces.
-    rule : PassRule, optional
+    `mix` is the share of each class in production; default: that of the newest production batch
+    with 30 labelled traces. Before the end nothing canonical is told: it is refused.
     """
     rule = rule or PassRule()
     form, exam = _whole(store, reviewer_id, batch_id)

@@ -109,18 +109,10 @@ def _of_judges(store: Store, frame: pd.DataFrame, judge_id: str) -> NDArray[np.f
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
-    """What an escalation found.
+    """Error rate of the accepted verdicts of an escalation, and the rate over all traces.
 
-    Parameters
-    ----------
-    error : Estimate
-        How often the accepted verdicts are wrong; about nothing but the accepted traces.
-    asked : float
-        Half-width that the audit was drawn for.
-    headline : Estimate
-        The rate over all traces, escalated and accepted, weighted by how they were drawn.
-    n_escalated, n_accepted : int
-        Traces of production in the two parts.
+    `error` is about the `n_accepted` traces only, `asked` the half-width that the audit was drawn
+    for; `headline` weighs all traces, escalated and accepted, by how they were drawn.
     """
 
     batch_id: str

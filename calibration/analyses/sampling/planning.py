@@ -52,16 +52,9 @@ class Needed:
 class JudgeWorth:
     """What the verdicts of a judge save.
 
-    Parameters
-    ----------
-    multiplier : Estimate
-        A labelled trace with the judge is worth as many without: 1 / (1 - R^2).
-    r_squared : float or None
-        Share of the variance of the score that the verdicts explain.
-    equivalent : float or None
-        Traces that would have to be labelled without the judge for what the planned ones give.
-    saved, saved_labels, saved_hours, saved_cost : float or None
-        What that is more in traces, labels, hours and money; below 0 where the judge costs.
+    A labelled trace with the judge is worth `multiplier` = 1 / (1 - R^2) without; `equivalent` are
+    the traces to label without the judge for the same precision. `saved` and the rest are what that
+    is more in traces, labels, hours and money; below 0 where the judge costs.
     """
 
     multiplier: Estimate
@@ -120,28 +113,10 @@ def judge_worth(
 class Plan:
     """What `n` labelled traces can be expected to give.
 
-    Parameters
-    ----------
-    n, population : int
-        Traces to label, and production traces they would be drawn from.
-    labels_wanted, overlap, n_labels
-        Labels of a trace in the overlap, the share of traces in it, and labels in all.
-    human_only, corrected : float or None
-        Expected half-widths of the net rate; None without a judge.
-    judge_id, basis : str or None
-        Judge of the corrected rate; batch whose labels the spread was measured on.
-    n_basis : int
-        Labelled traces it was measured on; 0 when the worst case is assumed.
-    notes : tuple of str
-        What was assumed, in sentences.
-    seconds_per_label, hours : float or None
-        Median active time of a label, and what all labels take; None when nobody knows.
-    hourly_rate, cost : float or None
-        What an hour costs, and all labels; None when not given.
-    worth : JudgeWorth or None
-        What the judge saves; None without a judge or without labels to tell from.
-    needed : Needed or None
-        Traces for the half-width that was asked for.
+    `human_only` and `corrected` are expected half-widths of the net rate (None without a judge),
+    measured on `n_basis` labelled traces of `basis`; with 0 of them the worst case is assumed.
+    `hours` are what all labels take at `seconds_per_label` of active time, `cost` at `hourly_rate`;
+    None where nobody knows. `notes` say what was assumed, in sentences.
     """
 
     n: int
