@@ -37,8 +37,7 @@ from calibration.judge_calibration.label_planning import (
 )
 from calibration.judge_calibration.samples import Design
 from calibration.reporting import to_json
-from calibration.reporting.document import Document, Headline, Row, Section, Table
-from calibration.reporting.render_text import number
+from calibration.reporting.document import Document, Headline, Row, Section, Table, number
 from calibration.reporting.sections import success_rate as sections
 from calibration.runs.sources import Frame
 from calibration.statistics.estimate import Estimate

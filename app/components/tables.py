@@ -12,7 +12,7 @@ import pandas as pd
 import streamlit as st
 
 from calibration.analyses.agreement.traces import TraceSet
-from calibration.reporting.render_text import notes
+from calibration.reporting.document import notes
 from calibration.statistics.estimate import Estimate
 
 NOTHING: dict[str, Any] = {"selection": {"rows": [], "columns": [], "cells": []}}

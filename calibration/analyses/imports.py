@@ -362,3 +362,21 @@ def _sub_goals_text(value: object) -> str:
 def _text(value: object) -> str:
     """Return a text of a frame; missing ones (None or NaN) are empty."""
     return value if isinstance(value, str) else ""
+
+
+def preview_lines(read: FilesRead) -> Iterator[str]:
+    """Yield what an import would bring in."""
+    found = read.preview
+    formats = ", ".join(f"{n} {name}" for name, n in found.formats.items()) or "none"
+    yield f"Traces        {found.n_traces} in {len(read.paths)} files ({formats})"
+    yield f"Tasks         {found.n_tasks}"
+    yield "Workflows     " + ", ".join(f"{name} ({n})" for name, n in found.workflows.items())
+    yield f"Costs known   {found.costs_known} of {found.n_traces}"
+    yield f"Grades        {found.n_verdicts} (kept as verdicts, hidden from reviewers)"
+    missing = [f"{f.field} ({f.of - f.found} of {f.of})" for f in found.fields if f.found < f.of]
+    yield "Complete      " + ", ".join(f.field for f in found.fields if f.found == f.of)
+    yield "Missing       " + (", ".join(missing) or "nothing")
+    yield f"Set aside     {found.n_set_aside}"
+    if found.first is not None:
+        first = found.first
+        yield f"First trace   {first.trace_id}, {first.n_steps} steps: {first.prompt}"

@@ -13,7 +13,8 @@ from calibration.cli.stores import open_to_read
 from calibration.cli.terminal import print_json, print_lines, with_batch, with_json, with_store
 from calibration.errors import CalibrationError, InputError
 from calibration.records import OUTCOMES
-from calibration.reporting import render_text, to_json
+from calibration.reporting import to_json
+from calibration.reporting.document import text_lines
 from calibration.reporting.sections import agreement as text
 from calibration.statistics.estimate import Estimate
 
@@ -120,7 +121,7 @@ def _in_file(
     if as_data:
         print_json(to_json.data(result))
     else:
-        print_lines(render_text.lines(text.ratings(result, by or text.BY)))
+        print_lines(text_lines(text.ratings(result, by or text.BY)))
     return result.study.coefficients["krippendorff_alpha"]
 
 
@@ -146,5 +147,5 @@ def _in_store(
     if as_data:
         print_json(to_json.data(result))
     else:
-        print_lines(render_text.lines(text.agreement(result, by or text.BY)))
+        print_lines(text_lines(text.agreement(result, by or text.BY)))
     return result.study.coefficients["krippendorff_alpha"]

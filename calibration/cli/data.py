@@ -3,6 +3,7 @@
 import csv
 import io
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -20,8 +21,9 @@ from calibration.cli.terminal import (
     with_store,
 )
 from calibration.errors import CalibrationError, InputError
-from calibration.reporting import render_text, to_json
+from calibration.reporting import to_json
 from calibration.reporting.csv_exports import FORMATS, write_labels
+from calibration.reporting.document import SIMULATED, number
 from calibration.store import Store, make_way
 from calibration.taxonomy import Taxonomy, default_taxonomy, load_taxonomy
 from calibration.trace_formats import ImportSettings, load_settings
@@ -63,7 +65,7 @@ def import_(
     rules = None if taxonomy is None else load_taxonomy(taxonomy)
     read = imports.read_files(paths, settings)
     if not as_data:
-        print_lines(render_text.preview(read))
+        print_lines(imports.preview_lines(read))
         asks = not yes and sys.stdin.isatty() and sys.stdout.isatty()
         if asks and read.parsed and not click.confirm(f"Import into {path}?", default=True):
             raise click.Abort
@@ -72,7 +74,7 @@ def import_(
     if as_data:
         print_json(to_json.data(report))
     else:
-        print_lines(render_text.import_report(report))
+        print_lines(import_lines(report))
     if not read.parsed:
         raise CalibrationError("no trace could be read from these files")
 
@@ -194,9 +196,9 @@ def calibrated(path: Path, batch_id: str | None, judge_id: str | None, out: Path
     with open_to_read(path) as store:
         found = calibrated_labels(store, batch_id, judge_id=judge_id)
     beside = write_labels(found, out)
-    print_lines([render_text.SIMULATED] if found.simulated else [])
+    print_lines([SIMULATED] if found.simulated else [])
     print_lines([f"{len(found.frame):,} calibrated labels in {out}, what they are in {beside}"])
-    print_lines([f"  the rate is {render_text.number(found.headline)}"])
+    print_lines([f"  the rate is {number(found.headline)}"])
     print_lines([f"  note: {found.note}"] if found.note else [])
 
 
@@ -257,7 +259,29 @@ def taxonomy(file: Path | None, path: Path, as_data: bool) -> None:
     if as_data:
         print_json(shown.to_dict() | {"fingerprint": shown.fingerprint})
     else:
-        print_lines(render_text.taxonomy(shown))
+        print_lines(_taxonomy_lines(shown))
+
+
+def import_lines(report: imports.ImportReport) -> Iterator[str]:
+    """Yield what an import did."""
+    yield (
+        f"{report.imported} imported, {report.already_there} already there, {report.changed} "
+        f"changed, {len(report.set_aside)} set aside, {report.verdicts} grades kept"
+    )
+    if report.possible_duplicates:
+        yield f"{report.possible_duplicates} have the content of another trace, kept and marked"
+    for row in report.set_aside:
+        place = row.file if row.line is None else f"{row.file}, line {row.line}"
+        yield f"  set aside: {place}: {row.reason}"
+
+
+def _taxonomy_lines(shown: Taxonomy) -> Iterator[str]:
+    """Yield classes and questions of a taxonomy."""
+    yield f"taxonomy {shown.version} ({shown.fingerprint[:12]})"
+    for item in shown.classes:
+        yield f"  {item.name:<14} credit {item.credit:g}  {item.meaning}"
+    for node in shown.nodes:
+        yield f"  {node.id}: {node.question}  yes -> {node.yes}, no -> {node.no}"
 
 
 COMMANDS = (import_, verdicts, labels, taxonomy)

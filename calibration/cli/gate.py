@@ -30,9 +30,9 @@ from calibration.cli.terminal import (
 )
 from calibration.errors import CalibrationError, InputError
 from calibration.judge_calibration.samples import Design
-from calibration.reporting import render_text, to_json
+from calibration.reporting import to_json
+from calibration.reporting.document import markdown, text_lines
 from calibration.reporting.junit import junit
-from calibration.reporting.render_markdown import markdown
 from calibration.reporting.sections.gates import document
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def gate(
     if as_data:
         print_json(to_json.data(result))
     else:
-        print_lines(render_text.lines(document(result)))
+        print_lines(text_lines(document(result)))
     ctx.exit(result.report.exit_code)
 
 

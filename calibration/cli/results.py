@@ -33,8 +33,7 @@ from calibration.cli.terminal import (
     with_store,
 )
 from calibration.errors import CalibrationError, InputError
-from calibration.reporting import render_text
-from calibration.reporting.document import Document
+from calibration.reporting.document import Document, markdown, text_lines
 from calibration.reporting.sections import success_rate
 
 if TYPE_CHECKING:
@@ -279,9 +278,10 @@ def verify(report: str, folder: Path, path: Path, memory: str | None, as_data: b
 
 def _report_data(result: Any) -> dict[str, Any]:
     # JSON knows every analysis; text needs none of them.
-    from calibration.reporting.to_json import report as data
+    from calibration.reporting.to_json import data
 
-    return data(result)
+    found: dict[str, Any] = data(result)
+    return found
 
 
 def _show(
@@ -300,11 +300,9 @@ def _show(
     if as_data:
         print_json(data(result))
     elif as_markdown:
-        from calibration.reporting.render_markdown import markdown
-
         print_lines(markdown(document(result)).splitlines())
     elif page is None:
-        print_lines(render_text.lines(document(result)))
+        print_lines(text_lines(document(result)))
 
 
 def _wrote(files: Sequence[Path]) -> None:

@@ -12,7 +12,8 @@ import click
 from calibration.analyses import demo as demonstration
 from calibration.cli.terminal import EXISTING, print_json, print_lines, with_json, with_store
 from calibration.errors import InputError
-from calibration.reporting import render_text, to_json
+from calibration.reporting import to_json
+from calibration.reporting.document import text_lines
 from calibration.reporting.sections import success_rate
 from calibration.store import Store, is_loopback
 
@@ -76,7 +77,7 @@ def _demo_report(path: Path, seed: int, as_data: bool) -> None:
     if as_data:
         print_json(to_json.data(result))
     else:
-        print_lines(render_text.lines(success_rate.document(result.report)))
+        print_lines(text_lines(success_rate.document(result.report)))
         click.echo(f"true agent success rate of the simulated production: {result.truth:.4f}")
 
 

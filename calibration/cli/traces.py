@@ -1,16 +1,17 @@
 """The command that lists the traces of a store."""
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Literal
 
 import click
 
-from calibration.analyses.sampling.draw import PAGE, list_traces, plain_rows
+from calibration.analyses.sampling.draw import PAGE, TracePage, list_traces, plain_rows
 from calibration.cli.stores import open_to_read
 from calibration.cli.terminal import print_json, print_lines, with_json, with_store
 from calibration.errors import InputError
-from calibration.reporting import render_text
+from calibration.reporting.document import table
 from calibration.store import SORTED_BY, TraceFilter
 
 DAY = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"])
@@ -106,7 +107,7 @@ def traces(
             }
         )
     else:
-        print_lines(render_text.trace_list(found))
+        print_lines(_page_lines(found))
 
 
 def _end(end: datetime | None) -> datetime | None:
@@ -122,6 +123,31 @@ def _saved(known: dict[str, TraceFilter], name: str, chosen: TraceFilter) -> Tra
     if name not in known:
         raise InputError(f"no query {name!r}; there are {list(known)}")
     return known[name]
+
+
+def _page_lines(found: TracePage) -> Iterator[str]:
+    """Yield one page of a list of traces."""
+    yield f"{found.n} traces, page {found.page} of {found.pages}"
+    if not found.n:
+        return
+    head = ("trace", "workflow", "task", "trial", "status", "started", "class", "tools", "errors")
+    names = (
+        "trace_id", "workflow", "task_key", "trial", "status", "started_at", "class",
+        "tool_calls", "tool_errors",
+    )  # fmt: skip
+    rows = []
+    for row in plain_rows(found.traces):
+        rows.append(
+            [
+                "-"
+                if row[name] is None
+                else f"{row[name]:.60}"
+                if isinstance(row[name], str)
+                else str(row[name])
+                for name in names
+            ]
+        )
+    yield from table(head, rows)
 
 
 COMMANDS = (traces,)

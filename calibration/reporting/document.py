@@ -1,10 +1,22 @@
-"""A report as a document: what it says, in order, before it is text, Markdown or HTML.
+"""A result as a document: its parts, in order, and how they read as text and as Markdown.
 
 Every string is plain text. `Name` marks a text that came with the data, which a renderer keeps
-apart from its own words.
+apart from its own words. Percentages and rounding appear only here.
 """
 
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+
+from calibration.statistics.estimate import OK, Estimate
+from calibration.text import shown
+
+SIMULATED = "SIMULATED DATA: labels, verdicts and production runs are drawn at random."
+
+CHOSEN = "  These traces were chosen, not drawn at random: this holds for them only."
+
+# What Markdown would obey in our own words; a bracket only where a link could begin.
+_SIGNS = re.compile(r"([\\`*<>|~]|(?<!\w)_|_(?!\w)|&(?=[\w#])|\](?=[(\[:]))")
 
 
 class Name(str):
@@ -142,3 +154,237 @@ class Document:
     banners: tuple[str, ...] = ()
     sections: tuple[Section, ...] = ()
     footer: str = ""
+
+
+def figure(result: Estimate, digits: int = 3) -> str:
+    """Return value and interval of an estimate; its status goes elsewhere."""
+    if result.value is None:
+        return "not estimable"
+    text = f"{result.value:.{digits}f}"
+    if result.interval is not None:
+        text += f" [{result.interval[0]:.{digits}f}, {result.interval[1]:.{digits}f}]"
+    return text if result.status == OK else f"{text} +"
+
+
+def number(result: Estimate, digits: int = 3) -> str:
+    """Return value and interval of an estimate with its status, or why there is none."""
+    if result.value is None:
+        return result.status.replace("_", " ", 1)
+    text = figure(result, digits).removesuffix(" +")
+    return text if result.status == OK else f"{text}  ({result.status})"
+
+
+def notes(named: Iterable[tuple[str, Estimate]]) -> Iterator[str]:
+    """Yield what the `+` of a table stands for, each status once with the names it holds for."""
+    by_status: dict[str, list[str]] = {}
+    for name, result in named:
+        if result.status != OK:
+            by_status.setdefault(result.status.replace("_", " ", 1), []).append(name)
+    for status, names in by_status.items():
+        yield f"  + {', '.join(dict.fromkeys(names))}: {status}"
+
+
+def percent(share: float | None) -> str:
+    """Return a share as percent."""
+    return "-" if share is None else f"{100 * share:.1f} %"
+
+
+def usd(amount: float | None) -> str:
+    """Return an amount of money."""
+    return "-" if amount is None else f"${amount:.4f}" if amount < 0.1 else f"${amount:.2f}"
+
+
+def exposed(n: int) -> str:
+    """Say that labels were left out because they were not blind."""
+    return f"{n:,} label{'s' * (n > 1)} left out: given after seeing what others said of the trace"
+
+
+def confusion(
+    row_names: Sequence[str], column_names: Sequence[str], counts: Sequence[Sequence[float]]
+) -> Iterator[str]:
+    """Yield a two-way table of counts; a trace whose reviewers differ counts in parts."""
+    yield from table(
+        ["", *column_names],
+        [[name, *[f"{c:g}" for c in row]] for name, row in zip(row_names, counts, strict=True)],
+    )
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield the lines of a table; the first column is left-table, the others right."""
+    cells = [list(head), *[list(row) for row in rows]]
+    widths = [max(len(row[k]) for row in cells) for k in range(len(head))]
+    for row in cells:
+        padded = [row[0].ljust(widths[0])]
+        padded += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+        yield "  " + "  ".join(padded).rstrip()
+
+
+def text_lines(document: Document) -> Iterator[str]:
+    """Yield the lines of a document."""
+    for banner in document.banners:
+        yield shown(banner, most=600)
+    if document.headline is None:
+        yield document.title
+    else:
+        yield from _text_headline(document.headline)
+    for line in document.about:
+        yield f"  {shown(line, most=600)}"
+    for section in document.sections:
+        yield ""
+        if section.title:
+            yield section.title
+        for block in section.blocks:
+            yield from _text_block(block)
+    if document.footer:
+        yield ""
+        yield document.footer
+
+
+def _text_headline(head: Headline) -> Iterator[str]:
+    limits = f" {head.limits}" if head.limits else ""
+    half = f" ({head.half_width})" if head.half_width else ""
+    yield f"{head.name} {head.value}{limits}{half}  {head.kind}"
+    if head.how:
+        yield f"  {head.how}"
+    for name, value in head.beside:
+        yield f"  {shown(name)}: {shown(value)}"
+
+
+def _text_block(block: Block) -> Iterator[str]:
+    if isinstance(block, Table):
+        yield from _text_table(block)
+    elif isinstance(block, Trend):
+        yield from _text_table(block.table)
+    elif isinstance(block, Words):
+        yield f"  {'! ' * (block.kind == 'warning')}{shown(block.text, most=600)}"
+    elif isinstance(block, Listing):
+        for item in block.items:
+            yield f"  - {shown(item, most=600)}"
+    elif isinstance(block, Lines):
+        yield from (shown(item, most=1_000) for item in block.items)
+    else:
+        yield from _facts(block)
+
+
+def _facts(block: Facts) -> Iterator[str]:
+    width = max((len(name) for name, _ in block.items), default=0)
+    for name, value in block.items:
+        yield f"  {name.ljust(width)}  {shown(value, most=600)}"
+
+
+def _text_table(block: Table) -> Iterator[str]:
+    if not block.rows:
+        yield f"  {block.empty}"
+        return
+    if block.most_in_text == 0:
+        yield f"  {shown(block.title)}: in --json, --markdown and --html"
+        return
+    if block.title:
+        yield f"  {shown(block.title)}"
+    rows = [
+        ["! " * row.flagged + shown(row.cells[0], most=60), *(shown(c) for c in row.cells[1:])]
+        for row in block.rows[: block.most_in_text]
+    ]
+    yield from table(block.head, rows)
+    if len(rows) < len(block.rows):
+        yield f"  ... {len(block.rows) - len(rows)} more in --json, --markdown and --html"
+    for note in block.notes:
+        yield f"  {shown(note, most=600)}"
+
+
+def markdown(document: Document) -> str:
+    """Return a document as Markdown.
+
+    Names are code spans: no link, picture, mention, HTML or table cell of theirs comes to life.
+    """
+    return "\n".join(_markdown_lines(document)) + "\n"
+
+
+def escaped(text: str, *, most: int = 600) -> str:
+    r"""Return a text that Markdown shows as it is.
+
+    Examples
+    --------
+    >>> escaped("a|b *c*"), escaped(Name("![x](http://y)|`z"))
+    ('a\\|b \\*c\\*', '``![x](http://y)\\|`z``')
+    """
+    safe = shown(text, most=most)
+    if not isinstance(text, Name):
+        return _SIGNS.sub(r"\\\1", safe)
+    if not safe.strip():
+        return "(empty)" if not safe else "(blank)"
+    fence = "`" * (1 + max((len(run) for run in re.findall("`+", safe)), default=0))
+    room = " " if safe[0] == "`" or safe[-1] == "`" else ""
+    # A table ends its cell at a bar even inside a code span.
+    return f"{fence}{room}{safe}{room}{fence}".replace("|", "\\|")
+
+
+def _markdown_lines(document: Document) -> Iterator[str]:
+    yield f"# {escaped(document.title)}"
+    yield ""
+    for banner in document.banners:
+        yield f"> **{escaped(banner)}**"
+        yield ""
+    if document.headline is not None:
+        yield from _markdown_headline(document.headline)
+    for line in document.about:
+        yield ""
+        yield escaped(line)
+    for section in document.sections:
+        if section.title:
+            yield ""
+            yield f"## {escaped(section.title)}"
+        for block in section.blocks:
+            yield ""
+            yield from _markdown_block(block)
+    if document.footer:
+        yield from ("", "---", "", escaped(document.footer))
+
+
+def _markdown_headline(head: Headline) -> Iterator[str]:
+    half = f" ({head.half_width})" if head.half_width else ""
+    yield f"**{escaped(head.name)} {escaped(head.value)}** {escaped(head.limits)}{half}".rstrip()
+    yield ""
+    yield f"*{escaped(head.kind)}.* {escaped(head.how)}".rstrip()
+    yield ""
+    for name, value in head.beside:
+        yield f"- {escaped(name)}: {escaped(value)}"
+
+
+def _markdown_block(block: Block) -> Iterator[str]:
+    if isinstance(block, Table):
+        yield from _markdown_table(block)
+    elif isinstance(block, Trend):
+        yield escaped(block.describes)
+        yield ""
+        yield from _markdown_table(block.table)
+    elif isinstance(block, Words):
+        yield f"> {escaped(block.text)}" if block.kind == "warning" else escaped(block.text)
+    elif isinstance(block, Listing):
+        for item in block.items:
+            yield f"- {escaped(item)}"
+    elif isinstance(block, Facts):
+        for name, value in block.items:
+            yield f"- {escaped(name)}: {escaped(value)}"
+    else:
+        for item in block.items:
+            # Nested below the line it belongs to, if there is one.
+            inner = item.startswith("    ") and item is not block.items[0]
+            yield f"{'  ' * inner}- {escaped(Name(item.strip()), most=1_000)}"
+
+
+def _markdown_table(block: Table) -> Iterator[str]:
+    if not block.rows:
+        yield escaped(block.empty)
+        return
+    if block.title:
+        yield f"**{escaped(block.title)}**"
+        yield ""
+    yield "| " + " | ".join(escaped(name) for name in block.head) + " |"
+    yield "| :--- |" + " ---: |" * (len(block.head) - 1)
+    for row in block.rows:
+        first, *others = (escaped(cell, most=200) for cell in row.cells)
+        yield "| " + " | ".join([f"**{first}**" if row.flagged else first, *others]) + " |"
+    for note in block.notes:
+        yield ""
+        yield escaped(note)

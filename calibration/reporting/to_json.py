@@ -208,18 +208,6 @@ def _steps(path: str) -> tuple[str, ...]:
     return tuple(re.findall(r"\[@?\w*\]|@?\w+|%", path))
 
 
-def report(result: ProductionReport) -> Json:
-    """Return a report as JSON."""
-    found: Json = data(result)
-    return found
-
-
-def result(found: JudgeCalibration) -> Json:
-    """Return a calibration as JSON, with where its labels and verdicts came from."""
-    made: Json = data(found)
-    return made
-
-
 def schema(name: str = "report") -> Json:
     """Return the JSON Schema of what a command prints, by its name in `ROOTS`."""
     text = files("calibration.reporting").joinpath(f"schemas/{name}.schema.json").read_text("utf-8")

@@ -16,7 +16,7 @@ from calibration.analyses.success_rate.from_store import rates_of_store
 from calibration.analyses.success_rate.report import ReportOptions
 from calibration.errors import CalibrationError, InputError
 from calibration.reporting import to_json
-from calibration.reporting.render_text import lines
+from calibration.reporting.document import text_lines
 from calibration.reporting.sections import agreement as reporting
 from calibration.store import Batch
 from tests.analyses.conftest import NewWorld
@@ -220,7 +220,7 @@ def test_agreement_is_given_for_the_batch_and_weighted_to_production(judged: Wor
     assert of_batch is not None
     assert weighted.value > of_batch + 0.05
     assert result.weighted["krippendorff_alpha"].interval is not None
-    assert any("weighted to production" in line for line in lines(reporting.agreement(result)))
+    assert any("weighted to production" in line for line in text_lines(reporting.agreement(result)))
     assert to_json.data(result)["weighted_to_production"]["gwet_ac"]["value"]
     plain = draw_allocated(judged.store, SamplingDesign(seed=4), n=80, allocation="proportional")
     of(judged, plain).label("Ann", {name: TRUTH[name] for name in of(judged, plain).drawn})

@@ -6,7 +6,8 @@ import pytest
 
 from calibration.analyses.success_rate.from_runs import report_on_files
 from calibration.analyses.success_rate.report import ReportOptions
-from calibration.reporting import render_text, to_json
+from calibration.reporting import to_json
+from calibration.reporting.document import text_lines
 from calibration.reporting.sections import success_rate
 from tests.analyses.production_files import write
 
@@ -37,8 +38,8 @@ def test_trials_of_a_task_are_no_further_evidence(tmp_path: Path) -> None:
     assert low * high == pytest.approx(1.5**2)
     assert by_task.by_workflow[0].cost is not None
     assert by_task.by_workflow[0].cost.per_success == found
-    assert to_json.report(by_task)["cost"]["cost_per_success_usd"]["interval"] == [low, high]
-    text = "\n".join(render_text.lines(success_rate.document(by_task)))
+    assert to_json.data(by_task)["cost"]["cost_per_success_usd"]["interval"] == [low, high]
+    text = "\n".join(text_lines(success_rate.document(by_task)))
     assert success_rate.money(found) in text
 
 
@@ -69,9 +70,9 @@ def test_without_a_success_the_cost_says_why(tmp_path: Path) -> None:
         for k in range(9)
     ]
     report = report_on_files([str(write(tmp_path / "f.csv", data))])
-    found = to_json.report(report)["cost"]["cost_per_success_usd"]
+    found = to_json.data(report)["cost"]["cost_per_success_usd"]
     assert (found["value"], found["interval"]) == (None, None)
     assert "no complete run with a known cost" in found["status"]
     assert "no complete run with a known cost" in "\n".join(
-        render_text.lines(success_rate.document(report))
+        text_lines(success_rate.document(report))
     )

@@ -15,8 +15,8 @@ from calibration.analyses.success_rate.from_store import StoreRates, rates_of_st
 from calibration.analyses.success_rate.report import ReportOptions
 from calibration.errors import CalibrationError, InputError, MixedDataError
 from calibration.records import OUTCOMES
-from calibration.reporting import render_text, to_json
-from calibration.reporting.render_text import lines
+from calibration.reporting import to_json
+from calibration.reporting.document import text_lines
 from calibration.reporting.sections import agreement as agreement_text
 from calibration.reporting.sections import judge as calibration_text
 from calibration.reporting.sections import success_rate
@@ -32,7 +32,7 @@ def check_shown(world: World, **options: Any) -> tuple[StoreRates, JudgeCalibrat
     """Print and serialise every result; nothing undefined may come out as a number."""
     agreed = analyse_agreement(world.store)
     result = rates_of_store(world.store, replace(FEW, **options))
-    printed = [*lines(agreement_text.agreement(agreed)), *shown(world)]
+    printed = [*text_lines(agreement_text.agreement(agreed)), *shown(world)]
     data = [to_json.data(agreed), as_data(world)]
     judged = result.judge
     if judged is not None:
@@ -47,13 +47,13 @@ def check_shown(world: World, **options: Any) -> tuple[StoreRates, JudgeCalibrat
 
 def as_data(world: World) -> Any:
     """Return the report as JSON that satisfies the published schema."""
-    data = to_json.report(report_on_store(world.store, options=FEW))
+    data = to_json.data(report_on_store(world.store, options=FEW))
     jsonschema.Draft202012Validator(to_json.schema()).validate(data)
     return data
 
 
 def shown(world: World) -> list[str]:
-    return list(render_text.lines(success_rate.document(report_on_store(world.store, options=FEW))))
+    return list(text_lines(success_rate.document(report_on_store(world.store, options=FEW))))
 
 
 def check_json(item: object) -> None:
@@ -88,7 +88,7 @@ def test_no_labels(new_world: NewWorld) -> None:
     agreed = analyse_agreement(world.store)
     assert agreed.study.overall.alpha.value is None
     json.dumps(to_json.data(agreed), allow_nan=False)
-    assert not any(UNDEFINED.search(line) for line in lines(agreement_text.agreement(agreed)))
+    assert not any(UNDEFINED.search(line) for line in text_lines(agreement_text.agreement(agreed)))
 
 
 def test_one_label(new_world: NewWorld) -> None:

@@ -35,7 +35,7 @@ def report(world: World) -> ProductionReport:
 
 
 def as_data(world: World) -> Any:
-    return to_json.report(report(world))
+    return to_json.data(report(world))
 
 
 def three(world: World) -> tuple[str, str, str]:

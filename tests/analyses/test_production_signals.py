@@ -11,9 +11,8 @@ import pytest
 from calibration.analyses.success_rate.from_runs import report_on_files
 from calibration.analyses.success_rate.report import ProductionReport, ReportOptions, Signal
 from calibration.reporting import to_json
+from calibration.reporting.document import markdown, text_lines
 from calibration.reporting.render_html import html
-from calibration.reporting.render_markdown import markdown
-from calibration.reporting.render_text import lines
 from calibration.reporting.sections import success_rate
 from calibration.statistics.intervals import exact_limits
 from tests.analyses.production_files import alike, write
@@ -82,7 +81,7 @@ def test_what_is_not_recorded_is_said(tmp_path: Path) -> None:
     assert "cost_p50" not in missing
     assert found.verdict_mix is not None
     assert found.verdict_mix.status == "not recorded: add a column verdict"
-    text = "\n".join(lines(success_rate.document(found)))
+    text = "\n".join(text_lines(success_rate.document(found)))
     assert "runs escalated to a person: not recorded: add a column escalated." in text
 
 
@@ -119,12 +118,12 @@ def test_runs_of_a_task_widen_the_limits(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_every_shape_shows_them_and_the_schema_holds(tmp_path: Path) -> None:
     found = report(two_weeks(tmp_path))
-    data = to_json.report(found)
+    data = to_json.data(found)
     jsonschema.validate(data, to_json.schema())
     assert data["signals"]["escalated"]["weekly"]["2026-W41"]["value"] == 0.25
     assert data["verdict_mix"]["weekly"][1]["distance_pp"] == pytest.approx(50.0)
     shown = success_rate.document(found)
-    for made in ("\n".join(lines(shown)), markdown(shown), html(shown)):
+    for made in ("\n".join(text_lines(shown)), markdown(shown), html(shown)):
         assert "runs escalated to a person" in made
         assert "15.0 % [" in made
         assert "50.0 pp" in made

@@ -73,7 +73,7 @@ def numbers(store: Store, old: str, new: str) -> dict[str, Any]:
     report = report_on_store(store, ReportOptions(batch_id=new, n_resamples=100))
     agreement = [analyse_agreement(store, batch) for batch in (old, new)]
     return {
-        "asr": to_json.report(report),
+        "asr": to_json.data(report),
         "fingerprint": report.origin.fingerprint,
         "alpha": [str(a.study.overall.alpha) for a in agreement],
         "agreement": [a.fingerprint for a in agreement],

@@ -18,7 +18,7 @@ from calibration.analyses.success_rate.report import ReportOptions
 from calibration.errors import CalibrationError, InputError
 from calibration.records import Step
 from calibration.reporting import to_json
-from calibration.reporting.render_text import lines
+from calibration.reporting.document import text_lines
 from calibration.reporting.sections import agreement as agreement_text
 from calibration.store import Batch, Store, TraceFilter
 from calibration.tables.rows import unguard
@@ -161,7 +161,9 @@ def test_no_rate_comes_out_of_a_selection_and_agreement_says_so(world: World) ->
     agreement = analyse_agreement(world.store, batch.batch_id)
     assert agreement.study.overall.n_items == 6
     assert not agreement.is_sample
-    assert any("not drawn at random" in line for line in lines(agreement_text.agreement(agreement)))
+    assert any(
+        "not drawn at random" in line for line in text_lines(agreement_text.agreement(agreement))
+    )
     assert to_json.data(agreement)["random_sample_of_production"] is False
 
 

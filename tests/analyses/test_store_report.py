@@ -23,7 +23,8 @@ from calibration.analyses.success_rate.from_store import (
 from calibration.analyses.success_rate.report import ProductionReport, ReportOptions
 from calibration.errors import CalibrationError, InputError
 from calibration.records import REFERENCE_SOURCE, Evidence, LabelDraft
-from calibration.reporting import render_text, to_json
+from calibration.reporting import to_json
+from calibration.reporting.document import text_lines
 from calibration.reporting.render_html import html
 from calibration.reporting.sections import success_rate
 from calibration.statistics.estimate import Estimate
@@ -43,8 +44,8 @@ _tokens = count(1)
 def report(world: World, **asked: Any) -> ProductionReport:
     """Return a report that satisfies the published schema and can be printed."""
     found = report_on_store(world.store, ReportOptions(**({"n_resamples": 200} | asked)))
-    jsonschema.Draft202012Validator(to_json.schema()).validate(to_json.report(found))
-    assert list(render_text.lines(success_rate.document(found)))
+    jsonschema.Draft202012Validator(to_json.schema()).validate(to_json.data(found))
+    assert list(text_lines(success_rate.document(found)))
     return found
 
 
@@ -232,7 +233,7 @@ def test_trials_without_labels_are_not_estimable_and_counted(new_world: NewWorld
     assert (two.n_tasks, two.n_too_few) == (0, 5)
     assert two.pass_at_k.value is None
     assert "no task has k labelled trials" in two.pass_at_k.status
-    text = "\n".join(render_text.lines(success_rate.document(found)))
+    text = "\n".join(text_lines(success_rate.document(found)))
     assert "not estimable +" in text
     assert "m 1, k = 2: not estimable: no task has k labelled trials of this agent" in text
 

@@ -25,7 +25,7 @@ def saved(tmp_path: Path) -> Path:
     options = ReportOptions(n_resamples=100, targets={"complete": 0.7})
     made = report_on_files([path], options=options)
     file = tmp_path / "report.json"
-    file.write_text(json.dumps(to_json.report(made)), encoding="utf-8")
+    file.write_text(json.dumps(to_json.data(made)), encoding="utf-8")
     return file
 
 

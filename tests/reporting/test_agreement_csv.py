@@ -11,7 +11,8 @@ import pytest
 from calibration.analyses.agreement.analysis import AgreementAnalysis, analyse_agreement
 from calibration.analyses.agreement.ratings import agreement_on, read_ratings
 from calibration.analyses.agreement.traces import disputed_traces
-from calibration.reporting import csv_exports, render_text, to_json
+from calibration.reporting import csv_exports, to_json
+from calibration.reporting.document import text_lines
 from calibration.reporting.sections import agreement as text
 from calibration.tables.rows import unguard
 from tests.analyses.worlds import make_trace, make_world
@@ -84,7 +85,7 @@ def test_every_estimate_of_the_json_is_a_row_of_the_csv(result: AgreementAnalysi
 
 
 def test_text_and_json_say_the_same_next_steps(result: AgreementAnalysis) -> None:
-    lines = list(render_text.lines(text.agreement(result)))
+    lines = list(text_lines(text.agreement(result)))
     steps = to_json.data(result)["next_steps"]
     assert steps[0]["kind"] == "settle"
     assert f"  1. {steps[0]['what']}" in lines

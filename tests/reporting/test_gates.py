@@ -16,10 +16,8 @@ from calibration.analyses.gates.run import GateAnalysis
 from calibration.analyses.success_rate.report import LeftOutRows
 from calibration.gates.evaluate import Condition, GateReport, GateResult, Status
 from calibration.gates.gate_file import Level, default_gates
-from calibration.reporting.document import Name
+from calibration.reporting.document import Name, escaped, markdown, text_lines
 from calibration.reporting.junit import junit
-from calibration.reporting.render_markdown import escaped, markdown
-from calibration.reporting.render_text import lines
 from calibration.reporting.sections.gates import document
 from calibration.text import shown
 from tests.analyses.production_files import HOSTILE
@@ -169,8 +167,8 @@ def test_hostile_names_make_no_markup_in_the_summary(name: str) -> None:
 
 def test_marks_come_first_and_what_was_set_aside_is_said_everywhere() -> None:
     made = analysis(every_gate(), "MARKED: of the reference set")
-    assert next(lines(document(made))) == "MARKED: of the reference set"
-    text = "\n".join(lines(document(made)))
+    assert next(text_lines(document(made))) == "MARKED: of the reference set"
+    text = "\n".join(text_lines(document(made)))
     assert "set aside: 3 rows, outcome is missing (the first: MARKED" in text
     summary = markdown(document(made))
     assert summary.index("> **`MARKED:") < summary.index("| gate |")

@@ -13,10 +13,8 @@ from markdown_it import MarkdownIt
 from calibration.analyses.success_rate.from_runs import report_on_files
 from calibration.analyses.success_rate.report import ProductionReport, ReportOptions
 from calibration.reporting import to_json
-from calibration.reporting.document import Name
+from calibration.reporting.document import Name, escaped, markdown, text_lines
 from calibration.reporting.render_html import POLICY, html, nice_scale
-from calibration.reporting.render_markdown import escaped, markdown
-from calibration.reporting.render_text import lines
 from calibration.reporting.sections import success_rate
 from calibration.text import shown
 from tests.analyses.production_files import HOSTILE, MIXED10, alike, runs, write
@@ -96,13 +94,13 @@ def test_markdown_obeys_no_name(hostile: ProductionReport) -> None:
 
 
 def test_the_terminal_is_not_steered(hostile: ProductionReport) -> None:
-    for line in lines(success_rate.document(hostile)):
+    for line in text_lines(success_rate.document(hostile)):
         assert not re.search("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]", line)
         assert len(line) < 1_500
 
 
 def test_hostile_names_satisfy_the_schema(hostile: ProductionReport) -> None:
-    data = json.loads(json.dumps(to_json.report(hostile), allow_nan=False))
+    data = json.loads(json.dumps(to_json.data(hostile), allow_nan=False))
     jsonschema.Draft202012Validator(to_json.schema()).validate(data)
     # Programs get names as they are.
     assert "<script>alert(1)</script>" in data["by_model"]
@@ -122,7 +120,7 @@ def test_every_report_satisfies_the_published_schema(
     tmp_path: Path, rows: list[dict[str, Any]]
 ) -> None:
     found = report(write(tmp_path / "f.csv", rows))
-    data = json.loads(json.dumps(to_json.report(found), allow_nan=False))
+    data = json.loads(json.dumps(to_json.data(found), allow_nan=False))
     jsonschema.Draft202012Validator.check_schema(to_json.schema())
     jsonschema.Draft202012Validator(to_json.schema()).validate(data)
     assert data.keys() >= {
@@ -132,12 +130,12 @@ def test_every_report_satisfies_the_published_schema(
     assert data["calibrated"] is False
     assert data["asr"]["value"] == found.asr.value  # full precision
     made = success_rate.document(found)
-    for text in ("\n".join(lines(made)), markdown(made), html(made)):
+    for text in ("\n".join(text_lines(made)), markdown(made), html(made)):
         assert not re.search(r"\b(?:nan|inf|None)\b", text), text
 
 
 def test_the_schema_refuses_what_is_no_report(tmp_path: Path) -> None:
-    data = to_json.report(report(write(tmp_path / "f.csv", runs(MIXED10))))
+    data = to_json.data(report(write(tmp_path / "f.csv", runs(MIXED10))))
     check = jsonschema.Draft202012Validator(to_json.schema())
     for broken in (
         {k: v for k, v in data.items() if k != "asr"},
@@ -151,7 +149,7 @@ def test_the_schema_refuses_what_is_no_report(tmp_path: Path) -> None:
 def test_all_shapes_say_the_same_number(tmp_path: Path) -> None:
     found = report(write(tmp_path / "f.csv", runs(MIXED10)))
     made = success_rate.document(found)
-    text = list(lines(made))
+    text = list(text_lines(made))
     assert text[0].startswith("Agent Success Rate (ASR) 0.490 [0.152, 0.828] (± 0.338)")
     assert "outcomes taken as given, not calibrated" in text[0]
     assert text[1].strip() == "95 % ratio of totals over 10 runs, t, n = 10"
@@ -166,7 +164,7 @@ def test_all_shapes_say_the_same_number(tmp_path: Path) -> None:
 
 def test_a_status_is_said_under_its_table(tmp_path: Path) -> None:
     found = report(write(tmp_path / "f.csv", runs([("complete", 1.0)] * 3)))
-    text = "\n".join(lines(success_rate.document(found)))
+    text = "\n".join(text_lines(success_rate.document(found)))
     assert "no interval from 3 runs, at least 5 are needed" in text
 
 

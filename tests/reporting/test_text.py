@@ -2,9 +2,11 @@ import json
 
 import pytest
 
-from calibration.analyses.imports import FilesRead, ImportReport
+from calibration.analyses.imports import FilesRead, ImportReport, preview_lines
+from calibration.cli.data import import_lines
 from calibration.records import SetAside
-from calibration.reporting import render_text, to_json
+from calibration.reporting import to_json
+from calibration.reporting.document import number, percent, table, usd
 from calibration.statistics.estimate import Estimate, not_estimable
 from calibration.trace_formats import preview
 
@@ -15,30 +17,30 @@ def estimate(value: float | None = 0.5, **changes: object) -> Estimate:
 
 
 def test_a_number_is_shown_with_its_interval_and_its_reservation() -> None:
-    assert render_text.number(estimate()) == "0.500 [0.250, 0.750]"
-    assert render_text.number(estimate(), digits=1) == "0.5 [0.2, 0.8]"
-    assert render_text.number(estimate(interval=None)) == "0.500"
-    shown = render_text.number(estimate(status="provisional: 2 open disagreements"))
+    assert number(estimate()) == "0.500 [0.250, 0.750]"
+    assert number(estimate(), digits=1) == "0.5 [0.2, 0.8]"
+    assert number(estimate(interval=None)) == "0.500"
+    shown = number(estimate(status="provisional: 2 open disagreements"))
     assert shown == "0.500 [0.250, 0.750]  (provisional: 2 open disagreements)"
 
 
 def test_what_cannot_be_given_is_said_in_words_without_a_digit() -> None:
     refused = not_estimable("no labels: label some traces", method="bootstrap")
-    assert render_text.number(refused) == "not estimable: no labels: label some traces"
-    assert (render_text.percent(None), render_text.usd(None)) == ("-", "-")
+    assert number(refused) == "not estimable: no labels: label some traces"
+    assert (percent(None), usd(None)) == ("-", "-")
 
 
 @pytest.mark.parametrize(
     ("amount", "shown"), [(0.0, "$0.0000"), (0.0123, "$0.0123"), (0.1, "$0.10"), (12.5, "$12.50")]
 )
 def test_money(amount: float, shown: str) -> None:
-    assert render_text.usd(amount) == shown
+    assert usd(amount) == shown
 
 
 def test_a_table_is_aligned() -> None:
-    lines = list(render_text.table(["a", "number"], [["long name", "1"], ["b", "22"]]))
+    lines = list(table(["a", "number"], [["long name", "1"], ["b", "22"]]))
     assert lines == ["  a          number", "  long name       1", "  b              22"]
-    assert list(render_text.table(["a"], [])) == ["  a"]
+    assert list(table(["a"], [])) == ["  a"]
 
 
 def test_full_precision_and_null_in_json() -> None:
@@ -60,7 +62,7 @@ def test_rows_set_aside_are_all_shown() -> None:
             SetAside(file="dir", line=None, reason="no index"),
         ),
     )  # fmt: skip
-    lines = list(render_text.import_report(report))
+    lines = list(import_lines(report))
     assert lines[0] == "2 imported, 0 already there, 0 changed, 2 set aside, 0 grades kept"
     assert lines[2:] == ["  set aside: f.jsonl, line 3: is not JSON", "  set aside: dir: no index"]
     assert to_json.data(report)["set_aside"] == [
@@ -71,6 +73,6 @@ def test_rows_set_aside_are_all_shown() -> None:
 
 def test_an_import_of_nothing_is_previewed() -> None:
     read = FilesRead(paths=(), files=(), parsed=(), set_aside=(), preview=preview([]))
-    lines = list(render_text.preview(read))
+    lines = list(preview_lines(read))
     assert lines[0] == "Traces        0 in 0 files (none)"
     assert not any("First trace" in line for line in lines)

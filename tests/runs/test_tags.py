@@ -13,9 +13,8 @@ from calibration.analyses.success_rate.from_runs import report_on_files
 from calibration.analyses.success_rate.report import ProductionReport, ReportOptions
 from calibration.errors import InputError
 from calibration.reporting import to_json
+from calibration.reporting.document import markdown, text_lines
 from calibration.reporting.render_html import html
-from calibration.reporting.render_markdown import markdown
-from calibration.reporting.render_text import lines
 from calibration.reporting.sections import success_rate
 from calibration.runs import open_files, open_postgres, open_spark, production_counts
 from calibration.runs.listing import MOST_TAGS, laid_out
@@ -92,12 +91,12 @@ def test_the_number_of_tags_is_bounded_and_the_rest_counted(tmp_path: Path) -> N
     assert len(found.by_tag) == MOST_TAGS
     assert (found.by_tag[0].name, found.by_tag[0].n) == ("often", 240)
     assert found.tags_left_out == 11
-    data = to_json.report(found)
+    data = to_json.data(found)
     jsonschema.validate(data, to_json.schema())
     assert data["tags_left_out"] == 11
     assert data["by_tag"]["often"]["n"] == 240
     shown = success_rate.document(found)
-    for made in ("\n".join(lines(shown)), markdown(shown), html(shown)):
+    for made in ("\n".join(text_lines(shown)), markdown(shown), html(shown)):
         assert "A run with several tags counts under each of them: these rates overlap." in made
         assert "11 rarer tags are left out." in made
 

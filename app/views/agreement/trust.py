@@ -11,7 +11,7 @@ from calibration.agreement.coefficients import GWET_AC, KRIPPENDORFF_ALPHA, PERC
 from calibration.agreement.study import RELY, TENTATIVE
 from calibration.analyses.agreement.analysis import AgreementAnalysis
 from calibration.analyses.agreement.traces import in_week
-from calibration.reporting.render_text import exposed
+from calibration.reporting.document import exposed
 from calibration.reporting.sections.agreement import COEFFICIENTS, benchmark, chance
 from calibration.statistics.estimate import OK, Estimate
 

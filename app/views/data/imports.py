@@ -14,13 +14,13 @@ from calibration.analyses.imports import (
     FileRead,
     FilesRead,
     ImportReport,
+    preview_lines,
     read_files,
     set_aside_csv,
     store_files,
 )
 from calibration.errors import CalibrationError, InputError
 from calibration.records import SetAside
-from calibration.reporting import render_text
 from calibration.store import Store
 from calibration.trace_formats import ImportSettings, WorkflowRule
 from calibration.trace_formats.own_records import NO_WORKFLOW
@@ -133,7 +133,7 @@ def _read(work: Work, uploads: list[Any], asked: tuple[Any, ...]) -> None:
         try:
             settings = ImportSettings(timezone=asked[2] or None, workflow=asked[3] or None)
             read = read_files(paths, settings, told=lambda n, runs: _tell(bar, n, len(paths), runs))
-            work.lines = tuple(_here(line, folder) for line in render_text.preview(read))
+            work.lines = tuple(_here(line, folder) for line in preview_lines(read))
             # Only what is shown is kept: the runs are read again when they are stored.
             work.read = replace(
                 read,

@@ -12,7 +12,7 @@ from calibration.analyses.judge.diagnostics import Leniency, changed, in_group
 from calibration.analyses.judge.drift import JudgeDrift
 from calibration.errors import CalibrationError
 from calibration.records import SOURCE_JUDGE
-from calibration.reporting.render_text import number, percent
+from calibration.reporting.document import number, percent
 from calibration.statistics.means import MeanAgainstZero
 from calibration.store import Store
 

@@ -94,7 +94,7 @@ def export(store: Store, found: Found) -> None:
 
 def as_json(_: Store, found: Found) -> str:
     """Return the calibration as ``asr calibrate --json`` prints it."""
-    return json.dumps(to_json.result(found.result), indent=2, ensure_ascii=False, allow_nan=False)
+    return json.dumps(to_json.data(found.result), indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def labels(store: Store, found: Found) -> str:

@@ -11,7 +11,7 @@ from calibration.analyses.agreement.traces import TraceSet
 from calibration.analyses.evidence.data import BY
 from calibration.analyses.judge.diagnostics import in_group
 from calibration.analyses.judge.groups import GroupPair, GroupRates
-from calibration.reporting.render_text import notes, percent
+from calibration.reporting.document import notes, percent
 from calibration.reporting.sections.judge import errs_alike
 from calibration.statistics.estimate import Estimate
 from calibration.store import Store

@@ -7,7 +7,7 @@ from app.components.charts import figure
 from app.views.certificate import data
 from calibration.analyses.reviewers.drift import Checks, ReviewerChecks
 from calibration.analyses.reviewers.examinations import exams_under_this_tree
-from calibration.reporting.render_text import notes
+from calibration.reporting.document import notes
 from calibration.statistics.estimate import Estimate
 from calibration.store import Store
 

@@ -15,9 +15,8 @@ from calibration.analyses.success_rate.from_store import (
 )
 from calibration.analyses.success_rate.report import ReportOptions
 from calibration.reporting import to_json
-from calibration.reporting.document import Document
+from calibration.reporting.document import Document, markdown
 from calibration.reporting.render_html import html
-from calibration.reporting.render_markdown import markdown
 from calibration.reporting.sections.success_rate import document
 from calibration.store import Store
 
@@ -65,7 +64,7 @@ class Found:
             return html(self.document)
         if kind == "md":
             return markdown(self.document)
-        data = to_json.report(self.made.report)
+        data = to_json.data(self.made.report)
         return json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 

@@ -13,7 +13,7 @@ from app.views.success_rate.data import Found
 from calibration.analyses.agreement.traces import TraceSet
 from calibration.analyses.success_rate.from_store import labelled_csv
 from calibration.analyses.success_rate.report import GOES_TO, WorkItem
-from calibration.reporting.render_text import usd
+from calibration.reporting.document import usd
 from calibration.store import Store
 from calibration.text import one_line
 

@@ -8,6 +8,8 @@ from calibration.analyses.agreement.analysis import AgreementAnalysis
 from calibration.analyses.agreement.ratings import RatingsAgreement
 from calibration.analyses.agreement.recommendations import next_steps
 from calibration.reporting.document import (
+    CHOSEN,
+    SIMULATED,
     Block,
     Document,
     Lines,
@@ -16,10 +18,6 @@ from calibration.reporting.document import (
     Section,
     Table,
     Words,
-)
-from calibration.reporting.render_text import (
-    CHOSEN,
-    SIMULATED,
     exposed,
     figure,
     notes,

@@ -4,8 +4,16 @@ from collections.abc import Iterator, Sequence
 
 from calibration.analyses.gates.run import GateAnalysis
 from calibration.gates.evaluate import Condition, GateResult
-from calibration.reporting.document import Document, Headline, Lines, Name, Row, Section, Table
-from calibration.reporting.render_text import number
+from calibration.reporting.document import (
+    Document,
+    Headline,
+    Lines,
+    Name,
+    Row,
+    Section,
+    Table,
+    number,
+)
 
 IN_POINTS = ("non_inferior", "regression")
 

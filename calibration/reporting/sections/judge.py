@@ -16,7 +16,7 @@ from calibration.judge_calibration.groups import RatesTest
 from calibration.judge_calibration.samples import HEADLINE, Notice
 from calibration.records import Evidence
 from calibration.reporting import to_json
-from calibration.reporting.render_text import (
+from calibration.reporting.document import (
     SIMULATED,
     confusion,
     figure,

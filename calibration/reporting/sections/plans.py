@@ -10,7 +10,7 @@ from calibration.analyses.agreement.sample_size import PlannedAgreement
 from calibration.analyses.reviewers.progress import Results
 from calibration.analyses.sampling.escalation import Audit
 from calibration.analyses.sampling.planning import Plan
-from calibration.reporting.render_text import SIMULATED, number, table
+from calibration.reporting.document import SIMULATED, number, table
 from calibration.store import Batch
 
 

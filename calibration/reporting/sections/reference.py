@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from calibration.records import OUTCOMES, Trace
-from calibration.reporting.render_text import figure, notes, percent, table
+from calibration.reporting.document import figure, notes, percent, table
 from reference_dataset.records import CanonicalLabel
 from reference_dataset.repeat_pass import RepeatPass
 from reference_dataset.statistics import DatasetStats

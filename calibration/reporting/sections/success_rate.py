@@ -30,9 +30,10 @@ from calibration.reporting.document import (
     Table,
     Trend,
     Words,
+    percent,
+    usd,
 )
 from calibration.reporting.document import Row as TableRow
-from calibration.reporting.render_text import percent, usd
 from calibration.statistics.estimate import OK, Estimate
 from calibration.success_rate.comparison import ClassChange, Difference
 from calibration.success_rate.pass_at_k import ADVISE_BAYESIAN, PassAtK
