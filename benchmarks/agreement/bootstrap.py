@@ -8,8 +8,13 @@ import numpy as np
 from benchmarks.agreement.data import CLASSES, RATERS, Codes, ratings
 from benchmarks.agreement.ours import FOUR, Times
 from benchmarks.report import table
-from calibration.agreement.coefficients import PERCENT_AGREEMENT, specific_coefficient
-from calibration.agreement.inference import ResampledCoefficient, resample, resample_conger
+from calibration.agreement.coefficients import (
+    PERCENT_AGREEMENT,
+    conger_sums,
+    specific_coefficient,
+    sums_of,
+)
+from calibration.agreement.inference import ResampledCoefficient, resample
 from calibration.agreement.ratings import count_patterns
 
 RESAMPLES = 1000
@@ -22,9 +27,12 @@ NEAR = 0.1
 
 def all_of_counts(codes: Codes, seed: int) -> tuple[ResampledCoefficient, ...]:
     """Resample alpha, AC1, Fleiss, Brennan-Prediger, percent and specific agreement."""
+    patterns = count_patterns(codes, n_classes=CLASSES)
+    coefficients = [
+        *FOUR.values(), PERCENT_AGREEMENT, *map(specific_coefficient, range(CLASSES))
+    ]  # fmt: skip
     found = resample(
-        [*FOUR.values(), PERCENT_AGREEMENT, *map(specific_coefficient, range(CLASSES))],
-        count_patterns(codes, n_classes=CLASSES),
+        [sums_of(coefficient, patterns) for coefficient in coefficients],
         rng=np.random.default_rng(seed),
         n_resamples=RESAMPLES,
     )
@@ -36,9 +44,8 @@ def all_of_counts(codes: Codes, seed: int) -> tuple[ResampledCoefficient, ...]:
 
 def conger(codes: Codes, seed: int) -> tuple[ResampledCoefficient, ...]:
     """Resample Conger's kappa, which needs who rated what: nearly as many patterns as items."""
-    found = resample_conger(
-        codes, n_classes=CLASSES, rng=np.random.default_rng(seed), n_resamples=RESAMPLES
-    )
+    sums = conger_sums(codes, n_classes=CLASSES)
+    (found,) = resample([sums], rng=np.random.default_rng(seed), n_resamples=RESAMPLES)
     found.percentile()
     found.bca()
     return (found,)

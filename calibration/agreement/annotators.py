@@ -18,14 +18,13 @@ from scipy import special
 from calibration.agreement.coefficients import (
     GWET_AC,
     KRIPPENDORFF_ALPHA,
-    ONE_CLASS_LEFT,
     PERCENT_AGREEMENT,
     Coefficient,
-    distances_of,
+    UnitSums,
     estimate,
-    from_features,
+    sums_of,
 )
-from calibration.agreement.inference import DIFFERENCE, difference_of_parts, jackknife_difference
+from calibration.agreement.inference import DIFFERENCE, difference
 from calibration.agreement.ratings import (
     MISSING,
     CountPatterns,
@@ -426,23 +425,23 @@ def _beside_others(
 ) -> BesideOthers:
     # Items alike in the counts of all and in this rater's class are one pattern.
     alike = patterns_from_counts(np.column_stack([counts, given + 1]))
-    items, own, of_all = alike.multiplicity, alike.counts[:, -1] - 1, alike.counts[:, :-1]
+    own, of_all = alike.counts[:, -1] - 1, alike.counts[:, :-1]
     others = of_all - (own[:, None] == np.arange(len(similar)))
     shared = (own != MISSING) & (others.sum(axis=1) > 0)
-    rest = CountPatterns(
-        counts=others, multiplicity=items, n_items=alike.n_items,
-        n_ratings=int(items @ others.sum(axis=1)),
-    )  # fmt: skip
     level = alpha.confidence_level
-    without = estimate(KRIPPENDORFF_ALPHA, rest, weights=similar, confidence_level=level)
+    rest, whole = (
+        sums_of(KRIPPENDORFF_ALPHA, replace(alike, counts=counts), weights=similar)
+        for counts in (others, of_all)
+    )
+    without = rest.jackknife(confidence_level=level)
     if shared.any():
-        change = _change(alpha, without, of_all, others, items, 1 - similar)
+        change = _change(rest, whole, without, alpha)
     else:
         change = not_estimable(SHARED_NOTHING, method=DIFFERENCE, n=alpha.n, confidence_level=level)
     return BesideOthers(
         rater=rater,
         agreement_with_others=_with_others(
-            own[shared], others[shared], items[shared], similar, level
+            own[shared], others[shared], alike.multiplicity[shared], similar, level
         ),
         alpha_without=without,
         change=change,
@@ -469,57 +468,30 @@ def _with_others(
     if not len(own):
         return not_estimable(SHARED_NOTHING, method=METHOD, confidence_level=confidence_level)
     differing = 1 - (similar[own] * others).sum(axis=1) / others.sum(axis=1)
-    return from_features(
-        _WITH_OTHERS,
-        np.column_stack([np.ones_like(differing), differing]),
-        items,
-        1 - similar,
-        n=int(items.sum()),
+    return UnitSums(
+        coefficient=_WITH_OTHERS,
+        features=np.column_stack([np.ones_like(differing), differing]),
+        multiplicity=items,
+        ratings=np.full(len(items), 2),
+        distances=1 - similar,
         alike=bool(np.ptp(differing) < NO_SPREAD),
-        confidence_level=confidence_level,
-    )
+    ).jackknife(confidence_level=confidence_level)
 
 
-def _change(
-    alpha: Estimate,
-    without: Estimate,
-    of_all: IntArray,
-    others: IntArray,
-    items: IntArray,
-    distances: FloatArray,
-) -> Estimate:
+def _change(rest: UnitSums, whole: UnitSums, without: Estimate, alpha: Estimate) -> Estimate:
     n, level = alpha.n, alpha.confidence_level
     if alpha.value is None or without.value is None:
         why = (alpha if alpha.value is None else without).status
         why = "without this rater: " * (alpha.value is not None) + why
         why = why.replace("not_estimable: ", "")
         return not_estimable(why, method=DIFFERENCE, n=n, confidence_level=level)
-    value = without.value - alpha.value
     if without.n == 1:
         return Estimate(
-            value=value, interval=None, n=n, method=DIFFERENCE, confidence_level=level,
+            value=without.value - alpha.value, interval=None, n=n, method=DIFFERENCE,
+            confidence_level=level,
             status="no interval: without this rater one item with two or more ratings is left",
         )  # fmt: skip
-    twice = of_all.sum(axis=1) >= 2
-    of_all, others, items = of_all[twice], others[twice], items[twice]
-    return jackknife_difference(
-        value,
-        _left_out(others, items, distances) - _left_out(of_all, items, distances),
-        items,
-        n=n,
-        confidence_level=level,
-        one_class=ONE_CLASS_LEFT,
-        unchanged=UNCHANGED,
-    )
-
-
-def _left_out(counts: IntArray, items: IntArray, distances: FloatArray) -> FloatArray:
-    """Return alpha without an item of each pattern; items rated once or never leave it be."""
-    keep = counts.sum(axis=1) >= 2
-    part = KRIPPENDORFF_ALPHA.features(counts[keep].astype(np.float64), distances)
-    features = np.zeros((len(counts), part.shape[1]))
-    features[keep] = part
-    return KRIPPENDORFF_ALPHA.value(items @ features - features, distances)
+    return difference(rest, whole, confidence_level=level, unchanged=UNCHANGED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -801,23 +773,19 @@ def _beside(
             for method in (METHOD, METHOD, DIFFERENCE)
         ]
         return BesidePanel(panel=nothing[0], outsider=nothing[1], difference=nothing[2])
-    n_classes = panel.counts.shape[1]
-    distances = distances_of(None, n_classes)
     counts = panel.counts.astype(np.float64)
-    of_panel = coefficient.features(counts, distances)
-    of_outsider = _pair_features(coefficient, counts, own, distances)
+    of_panel = sums_of(coefficient, panel)
     apart = 1 - counts[np.arange(len(own)), own] / counts.sum(axis=1)
+    of_outsider = replace(
+        of_panel,
+        features=_pair_features(coefficient, counts, own, of_panel.distances),
+        alike=bool(np.ptp(apart) < NO_SPREAD),
+    )
     return BesidePanel(
-        panel=estimate(coefficient, panel, confidence_level=confidence_level),
-        outsider=from_features(
-            coefficient, of_outsider, panel.multiplicity, distances, n=panel.n_items,
-            alike=bool(np.ptp(apart) < NO_SPREAD), confidence_level=confidence_level,
-        ),
-        difference=difference_of_parts(
-            ((coefficient, of_outsider, distances), (coefficient, of_panel, distances)),
-            panel.multiplicity, panel.n_items, confidence_level,
-        ),
-    )  # fmt: skip
+        panel=of_panel.jackknife(confidence_level=confidence_level),
+        outsider=of_outsider.jackknife(confidence_level=confidence_level),
+        difference=difference(of_outsider, of_panel, confidence_level=confidence_level),
+    )
 
 
 def _pair_features(

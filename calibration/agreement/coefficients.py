@@ -19,6 +19,7 @@ from calibration.agreement.ratings import (
 from calibration.statistics.contingency import KAPPA, kappa_of_table
 from calibration.statistics.estimate import (
     OK,
+    BoolArray,
     Estimate,
     FloatArray,
     IntArray,
@@ -182,11 +183,13 @@ def estimate(
     patterns: CountPatterns,
     *,
     weights: ArrayLike | None = None,
+    clusters: ArrayLike | None = None,
     confidence_level: float = 0.95,
 ) -> Estimate:
     """Estimate one coefficient.
 
-    Items are a random sample and independent, raters fixed, ratings missing at random.
+    Items, or clusters of them, are a random sample and independent, raters fixed, ratings missing
+    at random.
 
     * `PERCENT_AGREEMENT`: the mean over items of the share of rating pairs that agree; not
       corrected for chance.
@@ -204,16 +207,20 @@ def estimate(
     coefficient : Coefficient
         For instance `KRIPPENDORFF_ALPHA`.
     patterns : CountPatterns
-        From `count_patterns`.
+        From `count_patterns`; with `clusters` from `patterns_of_items`.
     weights : array-like of float, shape (n_classes, n_classes), optional
         Agreement weights, 1 on the diagonal; default: classes agree or do not.
+    clusters : array-like of int, shape (n_clusters, n_patterns), optional
+        How many items of each pattern a cluster holds, from `clusters_of`: the jackknife then
+        leaves out a cluster at a time.
     confidence_level : float, default 0.95
         Target coverage, strictly between 0 and 1.
 
     Returns
     -------
     Estimate
-        With a jackknife Fisher-z interval, t with n - 1 df, n = items with two or more ratings.
+        With a jackknife Fisher-z interval, t with n - 1 df, n = items (or clusters
+        of them) with two or more ratings.
         When no item differs from the others in what it adds, the interval is the exact bound on
         the share of items that do, at the expected disagreement seen, and the status says so.
         ``not_estimable`` when no item is rated twice or nothing but one class was used.
@@ -221,7 +228,8 @@ def estimate(
     Raises
     ------
     ValueError
-        If the weights are none, or `confidence_level` is outside (0, 1).
+        If the weights are none, the clusters are not those of the patterns, or `confidence_level`
+        is outside (0, 1).
 
     Notes
     -----
@@ -249,47 +257,110 @@ def estimate(
     (0.33333, 0.33333)
     """
     check_confidence_level(confidence_level)
-    refused = too_little(patterns, confidence_level)
-    if refused is not None:
-        return refused
-    counts, items, distances = table_of(coefficient, patterns, weights)
-    return from_features(
-        coefficient, coefficient.features(counts, distances), items, distances,
-        n=patterns.pairable().n_items, alike=all_alike(counts, distances),
-        confidence_level=confidence_level,
-    )  # fmt: skip
+    sums = sums_of(coefficient, patterns, weights=weights, clusters=clusters)
+    return sums.jackknife(confidence_level=confidence_level)
 
 
-def from_features(
-    coefficient: Coefficient,
-    features: FloatArray,
-    items: NDArray[np.int64],
-    distances: FloatArray,
-    *,
-    n: int,
-    alike: bool,
-    confidence_level: float,
-) -> Estimate:
-    """Estimate a coefficient from each pattern's part in its sums.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class UnitSums:
+    """A coefficient, and what each kind of unit adds to its sums: all that inference needs.
 
     Parameters
     ----------
-    features : float array, shape (n_patterns, n_sums)
-    items : int array, shape (n_patterns,)
-        Items that show the pattern.
-    n : int
-        Items with two or more ratings.
+    coefficient : Coefficient
+    features : float array, shape (n_kinds, n_sums)
+        Zeros for a unit that does not enter.
+    multiplicity : int array, shape (n_kinds,)
+        Units of each kind.
+    ratings : int array, shape (n_kinds,)
+        Ratings of the item; of a cluster those of its item with the most.
+    distances : float array, shape (n_classes, n_classes)
+        1 less the agreement weights.
     alike : bool
-        Whether every one of them shows the same disagreement: the interval is the exact bound.
+        Whether every item with two or more ratings shows the same disagreement.
+    unit : str, default "items"
+        ``"items"`` or ``"clusters"``.
     """
-    totals = items @ features
-    observed, expected = (float(part) for part in coefficient.disagreement(totals, distances))
-    if not expected > 0:
-        return not_estimable(NO_EXPECTATION, method=METHOD, n=n, confidence_level=confidence_level)
-    return from_left_out(
-        1 - observed / expected, coefficient.value(totals - features, distances), items,
-        observed=observed, expected=expected, lowest=coefficient.lowest, n=n, alike=alike,
-        confidence_level=confidence_level,
+
+    coefficient: Coefficient
+    features: FloatArray
+    multiplicity: IntArray
+    ratings: IntArray
+    distances: FloatArray
+    alike: bool
+    unit: str = "items"
+
+    @property
+    def n(self) -> int:
+        """Units with two or more ratings."""
+        return int(self.multiplicity[self.ratings >= 2].sum())
+
+    @property
+    def enters(self) -> BoolArray:
+        """Whether a unit of each kind enters the coefficient."""
+        return np.asarray(self.ratings >= (2 if self.coefficient.pairable_only else 1))
+
+    def value(self) -> float:
+        """Return the coefficient; NaN where nothing is rated or expected."""
+        return float(self.coefficient.value(self.multiplicity @ self.features, self.distances))
+
+    def left_out(self) -> FloatArray:
+        """Return the coefficient without one unit of each kind."""
+        totals = self.multiplicity @ self.features
+        return self.coefficient.value(totals - self.features, self.distances)
+
+    def jackknife(self, *, confidence_level: float, df: int | None = None) -> Estimate:
+        """Estimate the coefficient as `estimate` says; t with `df`, default n - 1."""
+        refused = too_little(self.ratings, confidence_level)
+        if refused is not None:
+            return refused
+        n = self.n if df is None else df + 1
+        items, features = self.multiplicity[self.enters], self.features[self.enters]
+        totals = items @ features
+        parts = self.coefficient.disagreement(totals, self.distances)
+        observed, expected = (float(part) for part in parts)
+        if expected > 0:
+            found = from_left_out(
+                1 - observed / expected,
+                self.coefficient.value(totals - features, self.distances),
+                items, observed=observed, expected=expected, lowest=self.coefficient.lowest, n=n,
+                alike=self.alike, confidence_level=confidence_level,
+            )  # fmt: skip
+        else:
+            found = not_estimable(
+                NO_EXPECTATION, method=METHOD, n=n, confidence_level=confidence_level
+            )
+        if self.unit == "items":
+            return found
+        return replace(found, method=f"{found.method}, by cluster")
+
+
+def sums_of(
+    coefficient: Coefficient,
+    patterns: CountPatterns,
+    *,
+    weights: ArrayLike | None = None,
+    clusters: ArrayLike | None = None,
+) -> UnitSums:
+    """Return what the patterns, or clusters of them, add to the sums; arguments as `estimate`."""
+    distances = distances_of(weights, patterns.counts.shape[1])
+    counts, ratings = patterns.counts.astype(np.float64), patterns.counts.sum(axis=1)
+    enters = ratings >= (2 if coefficient.pairable_only else 1)
+    entering = coefficient.features(counts[enters], distances)
+    features = np.zeros((len(counts), entering.shape[1]))
+    features[enters] = entering
+    items = UnitSums(
+        coefficient=coefficient, features=features, multiplicity=patterns.multiplicity,
+        ratings=ratings, distances=distances, alike=all_alike(counts, distances),
+    )  # fmt: skip
+    if clusters is None:
+        return items
+    units = np.asarray(clusters, dtype=np.float64)
+    if units.ndim != 2 or units.shape[1] != len(counts):
+        raise ValueError(f"clusters must have {len(counts)} columns, got shape {units.shape!r}")
+    return replace(
+        items, features=units @ features, multiplicity=np.ones(len(units), dtype=np.int64),
+        ratings=((units > 0) * ratings).max(axis=1, initial=0), unit="clusters",
     )  # fmt: skip
 
 
@@ -337,15 +408,6 @@ def from_left_out(
     )
 
 
-def table_of(
-    coefficient: Coefficient, patterns: CountPatterns, weights: ArrayLike | None
-) -> tuple[FloatArray, NDArray[np.int64], FloatArray]:
-    """Return the counts that enter a coefficient, the items that show them, and distances."""
-    distances = distances_of(weights, patterns.counts.shape[1])
-    keep = patterns.counts.sum(axis=1) >= (2 if coefficient.pairable_only else 1)
-    return patterns.counts[keep].astype(np.float64), patterns.multiplicity[keep], distances
-
-
 def distances_of(weights: ArrayLike | None, n_classes: int) -> FloatArray:
     """Return 1 minus the agreement weights; classes agree or do not where there are none."""
     if weights is None:
@@ -358,7 +420,7 @@ def all_alike(counts: FloatArray, distances: FloatArray) -> bool:
     ratings, differing = _differing(counts, distances)
     pairable = ratings >= 2
     mean = differing[pairable] / (ratings[pairable] * (ratings[pairable] - 1))
-    return bool(np.ptp(mean) < NO_SPREAD)
+    return not mean.size or bool(np.ptp(mean) < NO_SPREAD)
 
 
 def conger_kappa(
@@ -407,64 +469,36 @@ def conger_kappa(
     0.4
     """
     check_confidence_level(confidence_level)
-    refused = too_little(count_patterns(codes, n_classes=n_classes), confidence_level)
-    if refused is not None:
-        return refused
-    rows = distinct_rows(codes, n_classes=n_classes)
-    return kappa_of_rows(rows, weights=weights, confidence_level=confidence_level)
+    sums = conger_sums(codes, n_classes=n_classes, weights=weights)
+    return sums.jackknife(confidence_level=confidence_level)
 
 
-def kappa_of_rows(
-    rows: "RatedRows", *, weights: ArrayLike | None, confidence_level: float
-) -> Estimate:
-    """Estimate Conger's kappa from distinct rows of ratings of which some hold two or more."""
-    distances = distances_of(weights, rows.given.shape[2])
-    counts = rows.given.sum(axis=1)
-    return from_features(
-        CONGER_KAPPA,
-        conger_features(rows, distances),
-        rows.items,
-        distances,
-        n=int(rows.items[counts.sum(axis=1) >= 2].sum()),
-        alike=all_alike(counts, distances),
-        confidence_level=confidence_level,
-    )
+def conger_sums(codes: ArrayLike, *, n_classes: int, weights: ArrayLike | None = None) -> UnitSums:
+    """Return what each distinct row of ratings adds to the sums of Conger's kappa.
 
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class RatedRows:
-    """Distinct rows of ratings: `given` is 1 where a rater gave a class, `items` show the row."""
-
-    given: FloatArray
-    items: IntArray
-
-
-def distinct_rows(codes: ArrayLike, *, n_classes: int) -> RatedRows:
-    """Return the distinct rows of ratings; raters and items without any are dropped.
-
-    Examples
-    --------
-    >>> rows = distinct_rows([[0, 1], [1, -1], [0, 1], [-1, -1]], n_classes=2)
-    >>> rows.given.tolist(), rows.items.tolist()
-    ([[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [0.0, 0.0]]], [2, 1])
+    Raters without any rating are dropped: they would count as using no class.
     """
     array = validated_codes(codes, n_classes=n_classes)
     given = array != MISSING
     array = array[given.any(axis=1)][:, given.any(axis=0)]
+    if not array.size:
+        array = np.full((0, 1), MISSING)
     rows, items = np.unique(array, axis=0, return_counts=True)
     one_hot = np.eye(n_classes)[rows] * (rows != MISSING)[..., None]
-    return RatedRows(given=one_hot, items=items.astype(np.int64))
-
-
-def conger_features(rows: RatedRows, distances: FloatArray) -> FloatArray:
-    """Return each row's part in the sums of Conger's kappa."""
-    counts = rows.given.sum(axis=1)
-    ratings = counts.sum(axis=1)
+    counts, distances = one_hot.sum(axis=1), distances_of(weights, n_classes)
+    ratings, differing = _differing(counts, distances)
     pairable = ratings >= 2
-    differing = ((counts @ distances) * counts).sum(axis=1)
     mean = differing / np.where(pairable, ratings * (ratings - 1), 1)
-    n, raters, q = rows.given.shape
-    return np.column_stack([pairable, mean, rows.given.reshape(n, raters * q)])
+    return UnitSums(
+        coefficient=CONGER_KAPPA,
+        features=np.column_stack(
+            [pairable, mean, one_hot.reshape(len(rows), array.shape[1] * n_classes)]
+        ),
+        multiplicity=items.astype(np.int64),
+        ratings=ratings.astype(np.int64),
+        distances=distances,
+        alike=all_alike(counts, distances),
+    )
 
 
 def _conger(totals: FloatArray, distances: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -481,7 +515,7 @@ def _conger(totals: FloatArray, distances: FloatArray) -> tuple[FloatArray, Floa
 CONGER_KAPPA = Coefficient(
     "conger_kappa",
     -1.0,
-    lambda counts, _distances: counts,  # made by `conger_features`
+    lambda counts, _distances: counts,  # made by `conger_sums`
     _conger,
     pairable_only=False,
 )
@@ -528,7 +562,7 @@ def light_kappa(
     check_confidence_level(confidence_level)
     array = validated_codes(codes, n_classes=n_classes)
     patterns = count_patterns(array, n_classes=n_classes)
-    refused = too_little(patterns, confidence_level)
+    refused = too_little(patterns.counts.sum(axis=1), confidence_level)
     if refused is not None:
         return refused
     distances = distances_of(weights, n_classes)
@@ -745,34 +779,27 @@ def _specific(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """Agreement between reviewers on one set of items.
+    """Agreement between raters on one set of items, unweighted.
 
     Parameters
     ----------
-    percent_agreement, alpha : Estimate
-        Mean pair agreement of an item, and Krippendorff's nominal alpha.
-    specific : tuple of Estimate, length n_classes
-        Specific agreement of each class.
+    percent_agreement, alpha, ac1 : Estimate
+        Mean pair agreement of an item, Krippendorff's nominal alpha, and Gwet's AC1.
     n_items : int
-        Items with two or more ratings, the n of the two coefficients.
-    n_items_total, n_ratings, n_raters : int
-        All items given, all ratings, and raters with at least one rating.
-    class_shares : tuple of float
-        Share of all ratings that each class received; zeros when nothing was rated.
+        Items with two or more ratings.
+    n_ratings : int
+        Their ratings.
     """
 
     percent_agreement: Estimate
     alpha: Estimate
-    specific: tuple[Estimate, ...]
+    ac1: Estimate
     n_items: int
-    n_items_total: int
     n_ratings: int
-    n_raters: int
-    class_shares: tuple[float, ...]
 
 
 def agreement(codes: ArrayLike, *, n_classes: int, confidence_level: float = 0.95) -> Agreement:
-    """Estimate the agreement between reviewers, whole and per class.
+    """Estimate the agreement between raters: `estimate` of the three coefficients, unweighted.
 
     Parameters
     ----------
@@ -783,11 +810,6 @@ def agreement(codes: ArrayLike, *, n_classes: int, confidence_level: float = 0.9
     confidence_level : float, default 0.95
         Target coverage, strictly between 0 and 1.
 
-    Returns
-    -------
-    Agreement
-        Percent agreement, alpha and specific agreement with the numbers behind them.
-
     Raises
     ------
     ValueError
@@ -797,21 +819,18 @@ def agreement(codes: ArrayLike, *, n_classes: int, confidence_level: float = 0.9
     --------
     >>> result = agreement([[0, 0], [1, 1], [0, 1], [0, -1]], n_classes=2)
     >>> result.n_items, result.n_ratings, result.alpha.value
-    (3, 7, 0.44444)
+    (3, 6, 0.44444)
     """
-    array = validated_codes(codes, n_classes=n_classes)
-    patterns = count_patterns(array, n_classes=n_classes)
-    class_totals = patterns.multiplicity @ patterns.counts
-    return Agreement(
-        percent_agreement=estimate(PERCENT_AGREEMENT, patterns, confidence_level=confidence_level),
-        alpha=estimate(KRIPPENDORFF_ALPHA, patterns, confidence_level=confidence_level),
-        specific=specific_agreement(patterns, confidence_level=confidence_level),
-        n_items=patterns.pairable().n_items,
-        n_items_total=patterns.n_items,
-        n_ratings=patterns.n_ratings,
-        n_raters=int((array >= 0).any(axis=0).sum()) if array.size else 0,
-        class_shares=tuple((class_totals / max(1, patterns.n_ratings)).tolist()),
+    patterns = count_patterns(codes, n_classes=n_classes)
+    pairable = patterns.pairable()
+    percent, alpha, ac1 = (
+        estimate(c, patterns, confidence_level=confidence_level)
+        for c in (PERCENT_AGREEMENT, KRIPPENDORFF_ALPHA, GWET_AC)
     )
+    return Agreement(
+        percent_agreement=percent, alpha=alpha, ac1=ac1, n_items=pairable.n_items,
+        n_ratings=pairable.n_ratings,
+    )  # fmt: skip
 
 
 def cohen_kappa(
@@ -856,7 +875,7 @@ def cohen_kappa(
     if array.shape[1] != 2:
         why = f"Cohen's kappa is for two raters, not {array.shape[1]}: see the pairs, or Conger's"
         return not_estimable(why, method=KAPPA, confidence_level=confidence_level)
-    refused = too_little(count_patterns(array, n_classes=n_classes), confidence_level)
+    refused = too_little((array != MISSING).sum(axis=1), confidence_level)
     if refused is not None:
         return refused
     both = array[(array != MISSING).all(axis=1)]

@@ -9,12 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 from calibration.agreement.coefficients import (
     GWET_AC,
     KRIPPENDORFF_ALPHA,
-    ONE_CLASS_LEFT,
     distances_of,
     estimate,
-    specific_agreement,
+    sums_of,
 )
-from calibration.agreement.inference import DIFFERENCE, jackknife_difference
+from calibration.agreement.inference import DIFFERENCE, difference
 from calibration.agreement.ratings import (
     MISSING,
     CountPatterns,
@@ -83,14 +82,8 @@ class Prevalence:
     status : str
         ``"ok"``; `BY_PREVALENCE` or `BY_UNUSED` when alpha lies more than .15 below AC1;
         ``"not_estimable: ..."`` when one of them is.
-    alpha, ac1 : Estimate
-        Krippendorff's alpha and Gwet's AC1.
     gap : Estimate
-        Alpha less AC1, with an interval for the difference on the same items.
-    class_shares : tuple of float
-        Share of all ratings that each class received; zeros when nothing was rated.
-    specific : tuple of Estimate
-        Specific agreement of each class.
+        Krippendorff's alpha less Gwet's AC1, with an interval for the difference on the same items.
     prevalence_index : float or None
         0 when the classes are used equally often, 1 when one has all: (largest share - 1/q) /
         (1 - 1/q). With two classes Byrt's |a - d| / n. None without ratings.
@@ -101,11 +94,7 @@ class Prevalence:
     """
 
     status: str
-    alpha: Estimate
-    ac1: Estimate
     gap: Estimate
-    class_shares: tuple[float, ...]
-    specific: tuple[Estimate, ...]
     prevalence_index: float | None
     rare_classes: tuple[int, ...]
     unused_classes: tuple[int, ...]
@@ -171,11 +160,7 @@ def prevalence(codes: ArrayLike, *, n_classes: int, confidence_level: float = 0.
     gap = _gap(patterns, alpha, ac1)
     return Prevalence(
         status=_status(gap, patterns),
-        alpha=alpha,
-        ac1=ac1,
         gap=gap,
-        class_shares=tuple(shares.tolist()),
-        specific=specific_agreement(patterns, confidence_level=confidence_level),
         prevalence_index=_prevalence_index(shares) if used.any() else None,
         rare_classes=tuple(np.flatnonzero(rare).tolist()),
         unused_classes=tuple(np.flatnonzero(~used).tolist()),
@@ -194,18 +179,16 @@ def _status(gap: Estimate, patterns: CountPatterns) -> str:
     if gap.value >= -PARADOX_FROM:
         return OK
     used = (patterns.multiplicity @ patterns.counts) > 0
-    (alpha, ac1), _, _ = _both(replace(patterns, counts=patterns.counts[:, used]))
+    of_used = replace(patterns, counts=patterns.counts[:, used])
+    alpha, ac1 = (sums_of(c, of_used).value() for c in (KRIPPENDORFF_ALPHA, GWET_AC))
     return BY_PREVALENCE if ac1 - alpha > PARADOX_FROM else BY_UNUSED
 
 
 def _gap(patterns: CountPatterns, alpha: Estimate, ac1: Estimate) -> Estimate:
     n, level = alpha.n, alpha.confidence_level
-    for part in (alpha, ac1):
-        if part.value is None:
-            why = part.status.removeprefix("not_estimable: ")
-            return not_estimable(why, method=DIFFERENCE, n=n, confidence_level=level)
-    values, left_out, items = _both(patterns)
-    value = float(values[0] - values[1])
+    if alpha.value is None or ac1.value is None:
+        why = (alpha if alpha.value is None else ac1).status.removeprefix("not_estimable: ")
+        return not_estimable(why, method=DIFFERENCE, n=n, confidence_level=level)
     status = None
     if alpha.status == NO_DISAGREEMENT:
         status = NO_DISAGREEMENT
@@ -213,35 +196,13 @@ def _gap(patterns: CountPatterns, alpha: Estimate, ac1: Estimate) -> Estimate:
         status = (alpha if alpha.interval is None else ac1).status
     if status is not None:
         return Estimate(
-            value=value, interval=None, n=n, method=DIFFERENCE, confidence_level=level,
-            status=status,
+            value=alpha.value - ac1.value, interval=None, n=n, method=DIFFERENCE,
+            confidence_level=level, status=status,
         )  # fmt: skip
-    return jackknife_difference(
-        value,
-        left_out[:, 0] - left_out[:, 1],
-        items,
-        n=n,
-        confidence_level=level,
-        one_class=ONE_CLASS_LEFT,
+    return difference(
+        sums_of(KRIPPENDORFF_ALPHA, patterns), sums_of(GWET_AC, patterns), confidence_level=level,
         unchanged="no interval: no variation between items seen; rate more items",
-    )
-
-
-def _both(patterns: CountPatterns) -> tuple[FloatArray, FloatArray, NDArray[np.int64]]:
-    """Return alpha and AC1, the two without an item of each pattern, and the items of each."""
-    distances = 1 - np.eye(patterns.counts.shape[1])
-    ratings = patterns.counts.sum(axis=1)
-    values, left_out = [], []
-    for coefficient in (KRIPPENDORFF_ALPHA, GWET_AC):
-        keep = ratings >= (2 if coefficient.pairable_only else 1)
-        part = coefficient.features(patterns.counts[keep].astype(np.float64), distances)
-        features = np.zeros((len(ratings), part.shape[1]))
-        features[keep] = part
-        totals = patterns.multiplicity @ features
-        values.append(coefficient.value(totals, distances))
-        left_out.append(coefficient.value(totals - features, distances))
-    rated = ratings > 0
-    return np.array(values), np.column_stack(left_out)[rated], patterns.multiplicity[rated]
+    )  # fmt: skip
 
 
 def _pairs(array: NDArray[np.int64], n_classes: int) -> tuple[PairPrevalence, ...]:
@@ -355,7 +316,7 @@ def disagreement_shares(
     check_confidence_level(confidence_level)
     q = patterns.counts.shape[1]
     parts = _checked_parts(part, q, n_parts)
-    refused = too_little(patterns, confidence_level)
+    refused = too_little(patterns.counts.sum(axis=1), confidence_level)
     if refused is not None:
         return (Share(observed=refused, expected=None, lift=None, n_items=0),) * n_parts
     pairable = patterns.pairable()

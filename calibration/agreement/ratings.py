@@ -416,11 +416,14 @@ def _parting(first: Path, second: Path) -> str:
     raise ValueError(f"the paths {list(first)!r} and {list(second)!r} never part")
 
 
-def too_little(patterns: CountPatterns, confidence_level: float) -> Estimate | None:
-    """Return the refusal that the coefficients share, or None when there is enough."""
-    if patterns.n_ratings == 0:
+def too_little(ratings: IntArray, confidence_level: float) -> Estimate | None:
+    """Return the refusal that the coefficients share, or None when there is enough.
+
+    `ratings` is how many ratings each item (or each kind of item that occurs) has.
+    """
+    if not ratings.any():
         why = "no ratings: have two reviewers label the same items"
-    elif not (patterns.counts.sum(axis=1) >= 2).any():
+    elif not (ratings >= 2).any():
         why = "no item has two ratings: give some items to two or more reviewers"
     else:
         return None

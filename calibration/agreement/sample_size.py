@@ -6,7 +6,7 @@ from math import comb
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
+from scipy import special
 
 from calibration.agreement.coefficients import KRIPPENDORFF_ALPHA, Coefficient, estimate
 from calibration.agreement.ratings import CountPatterns
@@ -220,8 +220,9 @@ def _pattern_probabilities(
     given = (1 - knows) * shares[used] + knows * np.eye(used.size)
     if missing > 0:
         given = np.column_stack([(1 - missing) * given, np.full(used.size, missing)])
-    of_class = [stats.multinomial.pmf(kinds, n_raters, row / row.sum()) for row in given]
-    probabilities = shares[used] @ np.array(of_class)
+    ways = special.gammaln(n_raters + 1) - special.gammaln(kinds + 1).sum(axis=1)
+    logs = special.xlogy(kinds[None], (given / given.sum(axis=1, keepdims=True))[:, None])
+    probabilities = shares[used] @ np.exp(ways + logs.sum(axis=2))
     patterns = np.zeros((kinds.shape[0], shares.size), dtype=np.int64)
     patterns[:, used] = kinds[:, : used.size]
     return patterns, np.asarray(probabilities / probabilities.sum())
@@ -329,7 +330,8 @@ def _monte_carlo(half_widths: FloatArray, assurance: float) -> tuple[float, floa
     """Return the order statistics between which the quantile lies."""
     size = half_widths.size
     tail = (1 - MONTE_CARLO_LEVEL) / 2
-    low = max(1, int(stats.binom.ppf(tail, size, assurance)))
-    high = min(size, int(stats.binom.ppf(1 - tail, size, assurance)) + 1)
+    below = special.bdtr(np.arange(size + 1), size, assurance)
+    low = max(1, int(np.searchsorted(below, tail)))
+    high = min(size, int(np.searchsorted(below, 1 - tail)) + 1)
     ends = float(half_widths[low - 1]), float(half_widths[high - 1])
     return None if np.isinf(ends[1]) else ends

@@ -15,15 +15,14 @@ from calibration.agreement.annotators import (
     pairwise_agreement,
 )
 from calibration.agreement.coefficients import (
-    GWET_AC,
     KRIPPENDORFF_ALPHA,
     KRIPPENDORFF_ORDINAL,
-    PERCENT_AGREEMENT,
     Agreement,
     agreement,
     class_kappas,
-    estimate,
+    specific_agreement,
     specific_coefficient,
+    sums_of,
 )
 from calibration.agreement.disagreement import (
     Prevalence,
@@ -96,19 +95,14 @@ class AlphaBootstrap:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeAgreement:
+class NodeAgreement(Agreement):
     """Agreement on the answers at one question, of ratings whose path comes to it.
 
     `n_items` counts the items on which two or more ratings arrive: the deeper the question, the
     fewer and the more alike they are. `share` is the part of all disagreement born here.
     """
 
-    alpha: Estimate
-    ac1: Estimate
-    percent_agreement: Estimate
     share: Share
-    n_items: int
-    n_ratings: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,17 +115,6 @@ class ConfusedPair:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupAgreement:
-    """Agreement on some of the items, for instance those of one week."""
-
-    alpha: Estimate
-    ac1: Estimate
-    percent_agreement: Estimate
-    n_items: int
-    n_ratings: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Study:
     """Agreement on one set of ratings, whole and in its parts.
 
@@ -141,8 +124,14 @@ class Study:
         By name, under the weights asked for.
     bootstrap : AlphaBootstrap
         Of alpha under the weights asked for.
-    overall : Agreement
-        Unweighted, with specific agreement and share of each class.
+    n_items : int
+        Items with two or more ratings.
+    n_items_total, n_ratings, n_raters : int
+        All items given, all ratings, and raters with at least one rating.
+    class_shares : tuple of float
+        Share of all ratings that each class received; zeros when nothing was rated.
+    specific : tuple of Estimate
+        Specific agreement of each class.
     class_kappas : tuple of Estimate
         Fleiss' kappa of each class against the rest.
     confusions : tuple of ConfusedPair
@@ -159,13 +148,18 @@ class Study:
         Why alpha and AC1 part.
     costly : tuple of Costly
         The items that lower alpha most.
-    groups : dict of GroupAgreement
+    groups : dict of Agreement
         By group of items, in sorted order; empty without groups.
     """
 
     coefficients: dict[str, Estimate]
     bootstrap: AlphaBootstrap
-    overall: Agreement
+    n_items: int
+    n_items_total: int
+    n_ratings: int
+    n_raters: int
+    class_shares: tuple[float, ...]
+    specific: tuple[Estimate, ...]
     class_kappas: tuple[Estimate, ...]
     confusions: tuple[ConfusedPair, ...]
     nodes: dict[str, NodeAgreement]
@@ -174,7 +168,12 @@ class Study:
     margins: EqualMargins
     prevalence: Prevalence
     costly: tuple[Costly, ...]
-    groups: dict[str, GroupAgreement]
+    groups: dict[str, Agreement]
+
+    @property
+    def alpha(self) -> Estimate:
+        """Krippendorff's alpha, under the weights asked for."""
+        return self.coefficients[KRIPPENDORFF_ALPHA.name]
 
 
 def study(
@@ -221,13 +220,14 @@ def study(
     Examples
     --------
     >>> found = study([[0, 0], [0, 1], [1, 1], [1, 1]], n_classes=2)
-    >>> found.overall.alpha.value, found.confusions[0].share.n_items, found.costly[0].item
+    >>> found.alpha.value, found.confusions[0].share.n_items, found.costly[0].item
     (0.53333, 1, 1)
     """
     chosen = options or Options()
     level = chosen.confidence_level
     array = validated_codes(codes, n_classes=n_classes)
     patterns = count_patterns(array, n_classes=n_classes)
+    totals = patterns.multiplicity @ patterns.counts
     return Study(
         coefficients=agreement_panel(
             array, n_classes=n_classes, weights=chosen.weights, ordinal=chosen.ordinal,
@@ -235,7 +235,12 @@ def study(
             rng=np.random.default_rng([chosen.seed, 1]), confidence_level=level,
         ),
         bootstrap=_bootstrap(array, n_classes, chosen, cluster),
-        overall=_overall(array, n_classes, chosen, cluster),
+        n_items=patterns.pairable().n_items,
+        n_items_total=patterns.n_items,
+        n_ratings=patterns.n_ratings,
+        n_raters=int((array >= 0).any(axis=0).sum()),
+        class_shares=tuple((totals / max(1, patterns.n_ratings)).tolist()),
+        specific=_specific(array, n_classes, chosen, cluster),
         class_kappas=class_kappas(patterns, confidence_level=level),
         confusions=_confusions(array, n_classes, level),
         nodes={} if paths is None else _nodes(array, paths, level),
@@ -252,23 +257,22 @@ def study(
     )  # fmt: skip
 
 
-def _overall(
+def _specific(
     array: IntArray, n_classes: int, options: Options, cluster: ArrayLike | None
-) -> Agreement:
-    """Return unweighted agreement, per class with the bootstrap's interval where asked for."""
+) -> tuple[Estimate, ...]:
+    """Return specific agreement, with the bootstrap's interval where that is asked for."""
     level = options.confidence_level
-    found = agreement(array, n_classes=n_classes, confidence_level=level)
+    patterns, clusters = _units(array, n_classes, cluster)
+    found = specific_agreement(patterns, confidence_level=level)
     if options.interval not in ("percentile", "bca"):
         return found
-    patterns, clusters = _units(array, n_classes, cluster)
     resampled = resample(
-        [specific_coefficient(k) for k in range(n_classes)], patterns, clusters=clusters,
+        [sums_of(specific_coefficient(k), patterns, clusters=clusters) for k in range(n_classes)],
         rng=np.random.default_rng([options.seed, 3]), n_resamples=options.n_resamples,
         confidence_level=level,
     )  # fmt: skip
-    drawn = [replace(r, seen=seen) for r, seen in zip(resampled, found.specific, strict=True)]
-    percentile = options.interval == "percentile"
-    return replace(found, specific=tuple(r.percentile() if percentile else r.bca() for r in drawn))
+    drawn = [replace(r, seen=seen) for r, seen in zip(resampled, found, strict=True)]
+    return tuple(r.percentile() if options.interval == "percentile" else r.bca() for r in drawn)
 
 
 def _units(
@@ -284,9 +288,9 @@ def _bootstrap(
     array: IntArray, n_classes: int, options: Options, cluster: ArrayLike | None
 ) -> AlphaBootstrap:
     patterns, clusters = _units(array, n_classes, cluster)
+    alpha = KRIPPENDORFF_ORDINAL if options.ordinal else KRIPPENDORFF_ALPHA
     (found,) = resample(
-        [KRIPPENDORFF_ORDINAL if options.ordinal else KRIPPENDORFF_ALPHA],
-        patterns, weights=options.weights, clusters=clusters,
+        [sums_of(alpha, patterns, weights=options.weights, clusters=clusters)],
         rng=np.random.default_rng([options.seed, 2]), n_resamples=options.n_resamples,
         confidence_level=options.confidence_level,
     )  # fmt: skip
@@ -322,38 +326,22 @@ def _nodes(array: IntArray, paths: Sequence[Path], level: float) -> dict[str, No
     )  # fmt: skip
     found = {}
     for name, share in zip(names, shares, strict=True):
-        group = _group(answers_at(array, node=name, paths=paths), 2, level)
+        answers = answers_at(array, node=name, paths=paths)
+        of_node = agreement(answers, n_classes=2, confidence_level=level)
         found[name] = NodeAgreement(
-            alpha=group.alpha,
-            ac1=group.ac1,
-            percent_agreement=group.percent_agreement,
-            share=share,
-            n_items=group.n_items,
-            n_ratings=group.n_ratings,
-        )
+            alpha=of_node.alpha, ac1=of_node.ac1, percent_agreement=of_node.percent_agreement,
+            n_items=of_node.n_items, n_ratings=of_node.n_ratings, share=share,
+        )  # fmt: skip
     return found
 
 
 def _groups(
     array: IntArray, n_classes: int, group: Sequence[str], level: float
-) -> dict[str, GroupAgreement]:
+) -> dict[str, Agreement]:
     names = np.asarray(group, dtype=str)
     if names.shape != (len(array),):
         raise ValueError(f"group must have one entry an item, got shape {names.shape!r}")
-    return {str(name): _group(array[names == name], n_classes, level) for name in np.unique(names)}
-
-
-def _group(array: IntArray, n_classes: int, level: float) -> GroupAgreement:
-    patterns = count_patterns(array, n_classes=n_classes)
-    pairable = patterns.pairable()
-    alpha, ac1, percent = (
-        estimate(c, patterns, confidence_level=level)
-        for c in (KRIPPENDORFF_ALPHA, GWET_AC, PERCENT_AGREEMENT)
-    )
-    return GroupAgreement(
-        alpha=alpha,
-        ac1=ac1,
-        percent_agreement=percent,
-        n_items=pairable.n_items,
-        n_ratings=pairable.n_ratings,
-    )
+    return {
+        str(name): agreement(array[names == name], n_classes=n_classes, confidence_level=level)
+        for name in np.unique(names)
+    }

@@ -122,7 +122,7 @@ def _in_file(
         print_json(to_json.data(result))
     else:
         print_lines(text_lines(text.ratings(result, by or text.BY)))
-    return result.study.coefficients["krippendorff_alpha"]
+    return result.study.alpha
 
 
 def _in_store(
@@ -148,4 +148,4 @@ def _in_store(
         print_json(to_json.data(result))
     else:
         print_lines(text_lines(text.agreement(result, by or text.BY)))
-    return result.study.coefficients["krippendorff_alpha"]
+    return result.study.alpha

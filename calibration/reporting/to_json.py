@@ -39,12 +39,12 @@ from calibration.agreement.annotators import (
     MarginDifference,
     PairAgreement,
 )
+from calibration.agreement.coefficients import Agreement
 from calibration.agreement.disagreement import PairPrevalence, Prevalence, Share
 from calibration.agreement.sample_size import ItemsNeeded
 from calibration.agreement.study import (
     AlphaBootstrap,
     ConfusedPair,
-    GroupAgreement,
     NodeAgreement,
     Study,
 )
@@ -347,12 +347,12 @@ def _costly_items(of: RatingsAgreement) -> list[Json]:
 
 
 def _coefficients(of: Study) -> dict[str, Json]:
-    counts = {"n_items": of.overall.n_items, "n_ratings": of.overall.n_ratings}
+    counts = {"n_items": of.n_items, "n_ratings": of.n_ratings}
     return {name: data(found) | counts for name, found in of.coefficients.items()}
 
 
 def _per_class(of: Study) -> tuple[Json, ...]:
-    rows = zip(of.overall.specific, of.class_kappas, of.overall.class_shares, strict=False)
+    rows = zip(of.specific, of.class_kappas, of.class_shares, strict=False)
     return tuple(
         {"specific_agreement": same, "fleiss_kappa": kappa, "share": share}
         for same, kappa, share in rows
@@ -472,7 +472,7 @@ SHAPES: dict[type, tuple[Entry, ...]] = {
     ConfusedPair: (("classes@classes", _both, tuple[int, int]), "*share"),
     Share: ("share=observed share_by_chance=expected lift alpha n_items",),
     NodeAgreement: (f"{_THREE} disagreement=share n_items n_ratings",),
-    GroupAgreement: (f"{_THREE} n_items n_ratings",),
+    Agreement: (f"{_THREE} n_items n_ratings",),
     BesideOthers: (
         "reviewer=rater@raters agreement_with_others krippendorff_alpha_without=alpha_without "
         "change_without=change p_holm",

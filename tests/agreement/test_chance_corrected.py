@@ -17,9 +17,11 @@ from calibration.agreement.coefficients import (
     Coefficient,
     cohen_kappa,
     conger_kappa,
+    conger_sums,
     estimate,
+    sums_of,
 )
-from calibration.agreement.inference import GWET, gwet_conger, gwet_interval, linearised_se
+from calibration.agreement.inference import GWET, gwet_interval, linearised_se
 from calibration.agreement.ratings import count_patterns
 from calibration.statistics.estimate import FloatArray
 from calibration.statistics.intervals import BELOW_THE_SCALE
@@ -70,11 +72,8 @@ def test_a_coefficient_equals_the_outside_value(entry: dict[str, Any]) -> None:
         return
     # Two sources divide by n where others divide by n - 1; a table of two raters is of those.
     slack = 1.01 / (2 * found.n - 2) if entry["data_kind"] == "table_rater1_x_rater2" else 1e-5
-    linear = linearised_se(
-        ALPHA_OF_MANY if coefficient is KRIPPENDORFF_ALPHA else coefficient,
-        patterns,
-        weights=weights,
-    )
+    of_many = ALPHA_OF_MANY if coefficient is KRIPPENDORFF_ALPHA else coefficient
+    linear = linearised_se(sums_of(of_many, patterns, weights=weights))
     assert linear == pytest.approx(outside, rel=slack, abs=1e-7)
     assert found.se == pytest.approx(outside, rel=max(0.05, 4 / found.n))
 
@@ -110,11 +109,11 @@ def test_gwets_error_equals_the_outside_value(entry: dict[str, Any]) -> None:
     if not entry["se"] or entry["weights"] == "krippendorff_ordinal":
         return
     if name == "conger_kappa":
-        found = gwet_conger(codes, n_classes=q, weights=weights)
+        sums = conger_sums(codes, n_classes=q, weights=weights)
     else:
-        found = gwet_interval(
-            coefficient_of(entry), count_patterns(codes, n_classes=q), weights=weights
-        )
+        patterns = count_patterns(codes, n_classes=q)
+        sums = sums_of(coefficient_of(entry), patterns, weights=weights)
+    found = gwet_interval(sums)
     if found.method != GWET:
         assert found.se is None
         return

@@ -13,7 +13,7 @@ from calibration.agreement.coefficients import (
     cohen_kappa,
     estimate,
     light_kappa,
-    specific_agreement,
+    sums_of,
 )
 from calibration.agreement.disagreement import class_pairs, disagreement_shares
 from calibration.agreement.inference import change, costly_items, difference, gwet_interval
@@ -27,7 +27,7 @@ def test_gwets_error_is_larger_where_items_are_rated_once() -> None:
     codes = np.vstack([ratings(40, seed=1, missing=0.0), np.full((40, 4), -1)])
     codes[40:, 0] = ratings(40, seed=2)[:, 0]
     patterns = count_patterns(codes, n_classes=4)
-    assert gwet_interval(GWET_AC, patterns).se > estimate(GWET_AC, patterns).se * 1.05  # type: ignore[operator]
+    assert gwet_interval(sums_of(GWET_AC, patterns)).se > estimate(GWET_AC, patterns).se * 1.05  # type: ignore[operator]
 
 
 def test_what_an_item_costs_is_the_coefficient_without_it() -> None:
@@ -54,7 +54,8 @@ def test_nothing_costs_where_nothing_differs(codes: Any) -> None:
 def test_a_difference_of_coefficients_is_less_sure_than_neither() -> None:
     patterns = count_patterns(ratings(100, seed=4), n_classes=4)
     found = difference(
-        KRIPPENDORFF_ALPHA, KRIPPENDORFF_ALPHA, patterns, first_weights=weight_matrix("linear", 4)
+        sums_of(KRIPPENDORFF_ALPHA, patterns, weights=weight_matrix("linear", 4)),
+        sums_of(KRIPPENDORFF_ALPHA, patterns),
     )
     weighted = estimate(KRIPPENDORFF_ALPHA, patterns, weights=weight_matrix("linear", 4))
     plain = estimate(KRIPPENDORFF_ALPHA, patterns)
@@ -213,11 +214,4 @@ def test_lights_kappa_leaves_out_pairs_that_share_nothing() -> None:
 def test_kappas_of_classes_equal_the_outside_values(entry: dict[str, Any]) -> None:
     codes, q = codes_of(entry)
     found = [e.value for e in class_kappas(count_patterns(codes, n_classes=q))]
-    assert found == pytest.approx(entry["expected"], abs=entry["tolerance"])
-
-
-@pytest.mark.parametrize("entry", entries("specific_agreement_per_category"))
-def test_specific_agreement_equals_the_outside_values(entry: dict[str, Any]) -> None:
-    codes, q = codes_of(entry)
-    found = [e.value for e in specific_agreement(count_patterns(codes, n_classes=q))]
     assert found == pytest.approx(entry["expected"], abs=entry["tolerance"])

@@ -63,8 +63,8 @@ def test_groups_hold_their_own_items_alone() -> None:
     group = ["w1"] * 30 + ["w2"] * 60
     found = study(codes, n_classes=4, group=group)
     alone = study(codes[30:], n_classes=4)
-    assert found.groups["w2"].alpha == alone.overall.alpha
-    assert sum(g.n_items for g in found.groups.values()) == found.overall.n_items
+    assert found.groups["w2"].alpha == alone.alpha
+    assert sum(g.n_items for g in found.groups.values()) == found.n_items
     with pytest.raises(ValueError, match="one entry an item"):
         study(codes, n_classes=4, group=["w1"])
 
@@ -78,7 +78,7 @@ def test_weights_reach_coefficients_pairs_and_bootstrap() -> None:
     assert linear.pairs[0].kappa.value != plain.pairs[0].kappa.value
     alpha = linear.coefficients["krippendorff_alpha"]
     assert linear.bootstrap.percentile.value == alpha.value
-    assert linear.overall == plain.overall
+    assert linear.specific == plain.specific
 
 
 def test_clusters_change_intervals_and_not_values() -> None:
@@ -116,8 +116,8 @@ def test_every_interval_holds_the_value_and_says_its_method(interval: str) -> No
 @pytest.mark.parametrize("interval", ["percentile", "bca"])
 def test_specific_agreement_is_resampled_too(interval: str) -> None:
     codes = ratings(80, seed=9)
-    drawn = study(codes, n_classes=5, options=Options(interval=interval)).overall.specific
-    plain = study(codes, n_classes=5).overall.specific
+    drawn = study(codes, n_classes=5, options=Options(interval=interval)).specific
+    plain = study(codes, n_classes=5).specific
     for one, other in zip(drawn[:4], plain[:4], strict=True):
         assert (one.value, one.n) == (other.value, other.n)
         assert "bootstrap of items" in one.method
@@ -193,5 +193,5 @@ def test_a_study_counts_what_the_patterns_count() -> None:
     codes = ratings(70, seed=8)
     found = study(codes, n_classes=4)
     pairable = count_patterns(codes, n_classes=4).pairable()
-    assert (found.overall.n_items, found.overall.alpha.n) == (pairable.n_items, pairable.n_items)
+    assert (found.n_items, found.alpha.n) == (pairable.n_items, pairable.n_items)
     assert found.costly[0].item in np.flatnonzero((codes >= 0).sum(axis=1) >= 2)

@@ -9,7 +9,7 @@ from calibration.agreement.coefficients import (
     Coefficient,
     estimate,
 )
-from calibration.agreement.inference import clusters_of, estimate_by_cluster, estimate_weighted
+from calibration.agreement.inference import clusters_of, estimate_weighted
 from calibration.agreement.ratings import count_patterns, patterns_of_items
 
 ALL = [PERCENT_AGREEMENT, KRIPPENDORFF_ALPHA, GWET_AC, FLEISS_KAPPA]
@@ -50,9 +50,8 @@ def test_an_item_of_weight_three_stands_for_three(coefficient: Coefficient) -> N
 def test_clusters_are_left_out_whole() -> None:
     tasks = np.repeat(np.arange(20), 3)
     patterns, of_item = patterns_of_items(CODES, n_classes=3)
-    expected = estimate_by_cluster(
-        KRIPPENDORFF_ALPHA, patterns, clusters_of(of_item, tasks, n_patterns=len(patterns.counts))
-    )
+    clusters = clusters_of(of_item, tasks, n_patterns=len(patterns.counts))
+    expected = estimate(KRIPPENDORFF_ALPHA, patterns, clusters=clusters)
     found = estimate_weighted(KRIPPENDORFF_ALPHA, CODES, np.ones(60), n_classes=3, cluster=tasks)
     assert found.value == pytest.approx(expected.value)
     assert found.n == expected.n

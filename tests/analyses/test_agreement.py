@@ -67,7 +67,7 @@ def test_what_is_settled_comes_last_and_reviewers_meet_it(new_world: NewWorld) -
     assert ann.consensus is not None
     assert ben.consensus is not None
     assert (ann.consensus.accuracy.value, ben.consensus.accuracy.value) == (1.0, 0.0)
-    assert after.study.overall.alpha == before.study.overall.alpha
+    assert after.study.alpha == before.study.alpha
 
 
 def test_a_second_label_that_nobody_planned_is_left_out_and_counted(new_world: NewWorld) -> None:
@@ -80,10 +80,10 @@ def test_a_second_label_that_nobody_planned_is_left_out_and_counted(new_world: N
     world.label("Ann", {t: CLASSES[k % 5] for k, t in enumerate(world.drawn)})
     world.label("Ben", {t: CLASSES[k % 5] for k, t in enumerate(world.drawn) if t in twice})
     agreed = analyse_agreement(world.store, batch.batch_id)
-    assert (agreed.study.overall.n_items, agreed.unplanned) == (len(twice), 0)
+    assert (agreed.study.n_items, agreed.unplanned) == (len(twice), 0)
     world.label("Ben", {once[0]: "abandoned", once[1]: "hallucinated"})
     late = analyse_agreement(world.store, batch.batch_id)
-    assert late.study.overall.alpha == agreed.study.overall.alpha
+    assert late.study.alpha == agreed.study.alpha
     assert late.unplanned == 2
     assert not late.disputed
 
@@ -120,11 +120,11 @@ def test_runs_of_one_task_are_one_cluster(new_world: NewWorld) -> None:
     world.label("Ben", differing | dict.fromkeys(ids(3), "abandoned"))
     result = analyse_agreement(world.store)
     assert result.by_task is not None
-    assert result.by_task.value == pytest.approx(result.study.overall.alpha.value)
+    assert result.by_task.value == pytest.approx(result.study.alpha.value)
     assert result.by_task.n == 4
-    assert (result.by_task.half_width or 0) > (result.study.overall.alpha.half_width or 1)
+    assert (result.by_task.half_width or 0) > (result.study.alpha.half_width or 1)
     by_task = analyse_agreement(world.store, cluster="task")
-    assert by_task.study.coefficients["krippendorff_alpha"] == by_task.by_task
+    assert by_task.study.alpha == by_task.by_task
     assert by_task.fingerprint != result.fingerprint
     with pytest.raises(InputError, match="cluster must be one of trace, task"):
         analyse_agreement(world.store, cluster="week")
@@ -137,7 +137,7 @@ def test_near_misses_are_told_from_far_ones(new_world: NewWorld) -> None:
     far = labelled(
         new_world(n=20, n_drawn=10), Ann=CLASSES * 2, Ben=[*CLASSES, "abandoned", *CLASSES[1:]]
     )
-    assert near.study.overall.alpha.value == pytest.approx(far.study.overall.alpha.value, abs=0.01)
+    assert near.study.alpha.value == pytest.approx(far.study.alpha.value, abs=0.01)
     assert (near.near_misses.value or 0) > (far.near_misses.value or 0)
 
 
@@ -176,6 +176,6 @@ def test_options_reach_the_study_and_the_fingerprint(new_world: NewWorld) -> Non
         for interval in ("jackknife", "percentile")
     )
     assert one.fingerprint != two.fingerprint
-    assert "percentile" in two.study.coefficients["krippendorff_alpha"].method
+    assert "percentile" in two.study.alpha.method
     again = analyse_agreement(world.store, options=Options(interval="percentile"))
     assert again.study.coefficients == two.study.coefficients

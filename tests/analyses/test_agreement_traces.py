@@ -52,7 +52,7 @@ def test_the_traces_of_each_question_are_as_many_as_the_study_counts(
 def test_the_traces_of_each_class_and_confused_pair_are_as_many_as_the_study_counts(
     result: AgreementAnalysis,
 ) -> None:
-    for code, same in enumerate(result.study.overall.specific):
+    for code, same in enumerate(result.study.specific):
         assert len(traces.naming(result, code).trace_ids) == same.n
     assert result.study.confusions
     for c in result.study.confusions:

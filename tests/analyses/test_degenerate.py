@@ -86,7 +86,7 @@ def test_no_labels(new_world: NewWorld) -> None:
         with pytest.raises(CalibrationError, match="has no labels yet; label it"):
             analyse(world.store)
     agreed = analyse_agreement(world.store)
-    assert agreed.study.overall.alpha.value is None
+    assert agreed.study.alpha.value is None
     json.dumps(to_json.data(agreed), allow_nan=False)
     assert not any(UNDEFINED.search(line) for line in text_lines(agreement_text.agreement(agreed)))
 
@@ -109,7 +109,7 @@ def test_one_reviewer(new_world: NewWorld) -> None:
     assert result.calibrated
     assert judged is not None
     assert judged.without_reviewer == {}
-    assert analyse_agreement(world.store).study.overall.alpha.value is None
+    assert analyse_agreement(world.store).study.alpha.value is None
 
 
 @pytest.mark.parametrize("outcome", ["complete", "partial_plus", "abandoned"])

@@ -32,7 +32,7 @@ def of_kind(steps: Sequence[Recommendation], kind: str) -> Recommendation:
 def with_alpha(result: AgreementAnalysis, value: float, low: float, high: float) -> Estimate:
     """Return alpha as it would be, put into the study of a result."""
     return replace(
-        result.study.coefficients["krippendorff_alpha"],
+        result.study.alpha,
         value=value, interval=(low, high), status="ok",
     )  # fmt: skip
 

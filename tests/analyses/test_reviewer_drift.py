@@ -75,7 +75,7 @@ def numbers(store: Store, old: str, new: str) -> dict[str, Any]:
     return {
         "asr": to_json.data(report),
         "fingerprint": report.origin.fingerprint,
-        "alpha": [str(a.study.overall.alpha) for a in agreement],
+        "alpha": [str(a.study.alpha) for a in agreement],
         "agreement": [a.fingerprint for a in agreement],
         "batches": [(b.batch_id, b.n_items) for b in store.batches()],
         "overlap": [len(store.label_frame(batch)) for batch in (old, new)],

@@ -159,7 +159,7 @@ def test_no_rate_comes_out_of_a_selection_and_agreement_says_so(world: World) ->
     assert judged.headline is None
     assert "chosen" in {notice.code for notice in judged.refusals}
     agreement = analyse_agreement(world.store, batch.batch_id)
-    assert agreement.study.overall.n_items == 6
+    assert agreement.study.n_items == 6
     assert not agreement.is_sample
     assert any(
         "not drawn at random" in line for line in text_lines(agreement_text.agreement(agreement))

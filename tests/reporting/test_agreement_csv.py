@@ -49,7 +49,7 @@ def test_the_ratings_give_the_same_alpha_when_they_are_read_again(
         assert other.value == pytest.approx(value.value, abs=1e-12)
         assert other.interval == pytest.approx(value.interval, abs=1e-12)
     assert EVIL in again.ratings.items
-    assert result.study.overall.alpha.value is not None
+    assert result.study.alpha.value is not None
 
 
 def test_no_cell_of_an_export_is_a_formula(result: AgreementAnalysis) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-from calibration.agreement.coefficients import GWET_AC, KRIPPENDORFF_ALPHA, estimate
+from calibration.agreement.coefficients import GWET_AC, KRIPPENDORFF_ALPHA, estimate, sums_of
 from calibration.agreement.disagreement import class_pairs, disagreement_shares
 from calibration.agreement.inference import change, clusters_of, difference, gwet_interval, resample
 from calibration.agreement.ratings import count_patterns, patterns_of_items
@@ -80,14 +80,13 @@ def test_bootstrap_and_gwets_interval_cover(
     def found() -> Iterator[tuple[str, str, float, Estimate, tuple[float, float]]]:
         for _ in range(REPETITIONS):
             patterns = count_patterns(setting.draw(rng), n_classes=Q)
-            both = resample([KRIPPENDORFF_ALPHA, GWET_AC], patterns, rng=rng, n_resamples=1000)
-            for name, coefficient, drawn in zip(
-                ("alpha", "AC1"), (KRIPPENDORFF_ALPHA, GWET_AC), both, strict=True
-            ):
+            sums = [sums_of(coefficient, patterns) for coefficient in (KRIPPENDORFF_ALPHA, GWET_AC)]
+            both = resample(sums, rng=rng, n_resamples=1000)
+            for name, drawn in zip(("alpha", "AC1"), both, strict=True):
                 row = setting.row(name, truths[name])
                 yield f"{name}, percentile bootstrap", row, truths[name], drawn.percentile(), band
                 yield f"{name}, BCa bootstrap", row, truths[name], drawn.bca(), band
-                gwets = gwet_interval(coefficient, patterns)
+                gwets = gwet_interval(drawn.sums)
                 # Known to be too wide for AC1 where items are rated once.
                 widest = (band[0], 0.99) if name == "AC1" else band
                 yield f"{name}, Gwet's t", row, truths[name], gwets, widest
@@ -107,10 +106,11 @@ def test_differences_on_the_same_items_cover(judge: Judge, n_items: int) -> None
             moved = change(KRIPPENDORFF_ALPHA, *codes, n_classes=Q)
             words = f"moderate, alpha .56 to .75, {n_items} items, 4 raters, 20 % missing"
             yield "change of alpha, jackknife t", words, after.alpha - before.alpha, moved, band
+            patterns = count_patterns(codes[0], n_classes=Q)
             gap = difference(
-                KRIPPENDORFF_ALPHA, KRIPPENDORFF_ALPHA, count_patterns(codes[0], n_classes=Q),
-                first_weights=QUADRATIC,
-            )  # fmt: skip
+                sums_of(KRIPPENDORFF_ALPHA, patterns, weights=QUADRATIC),
+                sums_of(KRIPPENDORFF_ALPHA, patterns),
+            )
             row = before.row("alpha", before.alpha)
             yield "weighted less plain alpha, jackknife t", row, 0.0, gap, band
 
@@ -159,9 +159,8 @@ def test_clusters_cover_where_items_do_not(judge: Judge) -> None:
             codes = np.where(rng.random(shape) < knows, truth, guess)
             patterns, of_item = patterns_of_items(codes, n_classes=Q)
             clusters = clusters_of(of_item, task, n_patterns=len(patterns.counts))
-            (drawn,) = resample(
-                [KRIPPENDORFF_ALPHA], patterns, rng=rng, n_resamples=1000, clusters=clusters
-            )
+            sums = sums_of(KRIPPENDORFF_ALPHA, patterns, clusters=clusters)
+            (drawn,) = resample([sums], rng=rng, n_resamples=1000)
             yield "alpha by cluster, jackknife Fisher z", words, alpha, drawn.seen, LARGE
             yield "alpha by cluster, percentile bootstrap", words, alpha, drawn.percentile(), SMALL
             by_item = estimate(KRIPPENDORFF_ALPHA, patterns)

@@ -40,7 +40,7 @@ def _page() -> None:
     except CalibrationError as error:
         st.text(str(error))
         return
-    if result.study.overall.n_items:
+    if result.study.n_items:
         trust.show(result)
         _explore(store, result, advice, names)
     else:

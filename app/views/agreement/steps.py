@@ -58,7 +58,7 @@ def _how_many(store: Store, result: AgreementAnalysis, wanted: WantedInterval) -
         return
     st.text(
         f"{plan.assured.n:,} traces in all, with {plan.n_raters} labels each, are enough nine "
-        f"times in ten; {result.study.overall.n_items:,} have two or more labels already."
+        f"times in ten; {result.study.n_items:,} have two or more labels already."
     )
 
 

@@ -53,7 +53,7 @@ def show(result: AgreementAnalysis) -> None:
     _figures(result)
     _reaches(result)
     share_bar(
-        list(zip(result.classes, result.study.overall.class_shares, strict=True)),
+        list(zip(result.classes, result.study.class_shares, strict=True)),
         title="Class mix of the labels",
     )
     _coefficients(coefficients)
@@ -73,7 +73,7 @@ def show_weeks(result: AgreementAnalysis, weeks: Table) -> None:
 
 
 def _figures(result: AgreementAnalysis) -> None:
-    coefficients, overall = result.study.coefficients, result.study.overall
+    study, coefficients = result.study, result.study.coefficients
     cells = [
         ("Krippendorff's alpha", coefficients[KRIPPENDORFF_ALPHA.name]),
         ("Percent agreement", coefficients[PERCENT_AGREEMENT.name]),
@@ -89,8 +89,8 @@ def _figures(result: AgreementAnalysis) -> None:
         )  # fmt: skip
     columns[3].metric(
         "Traces with two or more labels",
-        f"{overall.n_items:,}",
-        f"{overall.n_ratings:,} labels, {overall.n_raters} reviewers",
+        f"{study.n_items:,}",
+        f"{study.n_ratings:,} labels, {study.n_raters} reviewers",
         delta_color="off", delta_arrow="off", border=True,
     )  # fmt: skip
 

@@ -99,8 +99,8 @@ def _classes(result: AgreementAnalysis) -> Table:
         cells=pd.DataFrame(
             {
                 "class": list(result.classes),
-                "share of labels": [_points(share) for share in found.overall.class_shares],
-                "specific agreement": [figure(same) for same in found.overall.specific],
+                "share of labels": [_points(share) for share in found.class_shares],
+                "specific agreement": [figure(same) for same in found.specific],
                 "kappa": [figure(kappa) for kappa in found.class_kappas],
                 "disputed traces": [len(of.trace_ids) for of in sets],
             }
@@ -108,7 +108,7 @@ def _classes(result: AgreementAnalysis) -> Table:
         behind=behind,
         alt="Agreement on each class",
         estimates=[
-            *zip(result.classes, found.overall.specific, strict=True),
+            *zip(result.classes, found.specific, strict=True),
             *(
                 (f"kappa of {name}", kappa)
                 for name, kappa in zip(result.classes, found.class_kappas, strict=True)

@@ -14,12 +14,12 @@ from calibration.agreement.coefficients import (
     KRIPPENDORFF_ORDINAL,
     PERCENT_AGREEMENT,
     estimate,
+    sums_of,
 )
 from calibration.agreement.dawid_skene import LatentTruth, dawid_skene
 from calibration.agreement.inference import (
     clusters_of,
     difference,
-    estimate_by_cluster,
     estimate_weighted,
 )
 from calibration.agreement.ratings import count_patterns, partial_order_weights, patterns_of_items
@@ -325,7 +325,8 @@ def _agreement_of(
         study=found,
         near=estimate(KRIPPENDORFF_ALPHA, patterns, weights=by_credit, confidence_level=level),
         near_misses=difference(
-            KRIPPENDORFF_ALPHA, KRIPPENDORFF_ALPHA, patterns, first_weights=by_credit,
+            sums_of(KRIPPENDORFF_ALPHA, patterns, weights=by_credit),
+            sums_of(KRIPPENDORFF_ALPHA, patterns),
             confidence_level=level,
         ),
         by_task=_by_task(codes, tasks, options),
@@ -380,10 +381,10 @@ def _by_task(
     if np.unique(tasks[twice]).size == twice.sum():
         return None
     patterns, of_item = patterns_of_items(codes, n_classes=len(OUTCOMES))
-    return estimate_by_cluster(
+    return estimate(
         KRIPPENDORFF_ALPHA,
         patterns,
-        clusters_of(of_item, tasks, n_patterns=len(patterns.counts)),
+        clusters=clusters_of(of_item, tasks, n_patterns=len(patterns.counts)),
         weights=options.weights,
         confidence_level=options.confidence_level,
     )

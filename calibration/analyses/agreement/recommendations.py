@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from calibration.agreement.annotators import BesideOthers, MarginDifference
-from calibration.agreement.coefficients import KRIPPENDORFF_ALPHA
 from calibration.agreement.study import RELY, TENTATIVE, ConfusedPair
 from calibration.analyses.agreement.analysis import AgreementAnalysis
 from calibration.analyses.agreement.traces import (
@@ -88,7 +87,7 @@ def next_steps(
         What reviewers are called, by id; default: their ids.
     """
     called = [(names or {}).get(who, who) for who in result.reviewers]
-    if not result.study.overall.n_items:
+    if not result.study.n_items:
         return (_first_labels(result, called),)
     steps = [
         *_settle(result),
@@ -222,7 +221,7 @@ def _agrees_least(result: AgreementAnalysis, k: int, name: str) -> Recommendatio
 
 
 def _more(result: AgreementAnalysis) -> Iterator[Recommendation]:
-    alpha = result.study.coefficients[KRIPPENDORFF_ALPHA.name]
+    alpha = result.study.alpha
     if alpha.value is None or alpha.interval is None:
         yield Recommendation(
             kind="more_traces",
@@ -269,12 +268,12 @@ def _plan(
     # The interval reaches further down than up; the planner asks for half of it.
     wanted = (value - bound) * (high - low) / 2 / (value - low)
     said = f"{bound:.3f}".lstrip("0").rstrip("0")
-    overall = result.study.overall
+    study = result.study
     step = Recommendation(
         kind="more_traces",
         what=f"Have more traces labelled by two or more, to bring the lower limit to {said}.",
         why=f"Alpha is {value:.3f}, above {said}, and its lower limit {low:.3f} on "
-        f"{_traces(overall.n_items)}: too few to tell.",
+        f"{_traces(study.n_items)}: too few to tell.",
     )
     if wanted < NARROWEST:
         return replace(
@@ -285,7 +284,7 @@ def _plan(
     plan = WantedInterval(
         half_width=round(wanted, 3),
         alpha=round(value, 2),
-        n_raters=max(2, round(overall.n_ratings / overall.n_items)),
+        n_raters=max(2, round(study.n_ratings / study.n_items)),
     )
     return replace(
         step,

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from calibration.agreement.coefficients import KRIPPENDORFF_ALPHA, from_features
+from calibration.agreement.coefficients import KRIPPENDORFF_ALPHA, UnitSums
 from calibration.analyses.evidence.data import (
     MISSING,
     CalibrationData,
@@ -645,24 +645,23 @@ def judge_alpha(
     if sample.weights is not None:
         weight = np.asarray(sample.weights, dtype=np.float64)
         features *= (weight * weight.sum() / (weight @ weight))[:, None]
-    units, by = np.ones(n, dtype=np.int64), ""
+    units, unit = np.ones(n, dtype=np.int64), "items"
     if sample.clusters is not None:
         names, index = np.unique(sample.clusters, return_inverse=True)
         summed = np.zeros((names.size, features.shape[1]))
         np.add.at(summed, index, features)
-        features, units, by = summed, np.ones(names.size, dtype=np.int64), ", by cluster"
+        features, units, unit = summed, np.ones(names.size, dtype=np.int64), "clusters"
     elif sample.weights is None:
         features, units = np.unique(features, axis=0, return_counts=True)
-    found = from_features(
-        KRIPPENDORFF_ALPHA,
-        features,
-        units,
-        1 - np.eye(n_verdicts),
-        n=int(units.sum()),
+    return UnitSums(
+        coefficient=KRIPPENDORFF_ALPHA,
+        features=features,
+        multiplicity=units,
+        ratings=np.full(len(units), 2),
+        distances=1 - np.eye(n_verdicts),
         alike=bool(np.ptp(apart) < 1e-10),
-        confidence_level=confidence_level,
-    )
-    return replace(found, method=found.method + by)
+        unit=unit,
+    ).jackknife(confidence_level=confidence_level)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

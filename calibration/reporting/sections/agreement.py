@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from calibration.agreement.coefficients import KRIPPENDORFF_ALPHA
 from calibration.agreement.study import RELY, TENTATIVE, Study
 from calibration.analyses.agreement.analysis import AgreementAnalysis
 from calibration.analyses.agreement.ratings import RatingsAgreement
@@ -151,12 +150,11 @@ def _table(
 
 
 def _about(found: Study, unit: str) -> Iterator[str]:
-    overall = found.overall
     yield (
-        f"{overall.n_items:,} {unit}s with two or more ratings, {overall.n_ratings:,} ratings on "
-        f"{overall.n_items_total:,} {unit}s by {overall.n_raters} raters"
+        f"{found.n_items:,} {unit}s with two or more ratings, {found.n_ratings:,} ratings on "
+        f"{found.n_items_total:,} {unit}s by {found.n_raters} raters"
     )
-    yield benchmark(found.coefficients[KRIPPENDORFF_ALPHA.name])
+    yield benchmark(found.alpha)
     reaches = [
         f"P(alpha >= {bound:g}) {chance(share, found.bootstrap.n_resamples)}"
         for bound, share in found.bootstrap.reaches.items()
@@ -172,7 +170,7 @@ def _coefficients(found: Study, unit: str) -> Table:
     methods = dict.fromkeys(e.method for _, e in named if e.interval is not None)
     said += [f"interval: {method}; to {unit}s like these, raters as they are" for method in methods]
     use = found.prevalence
-    alpha = found.coefficients[KRIPPENDORFF_ALPHA.name]
+    alpha = found.alpha
     if use.status not in ("ok", alpha.status) and use.gap.ok:
         said.append(f"alpha lies {figure(use.gap)} from AC1: {use.status}")
     return _table(("coefficient", "value"), [(name, figure(e)) for name, e in named], said)
@@ -220,10 +218,7 @@ def _slices(
 
 
 def _classes(found: Study, classes: Sequence[str]) -> Iterator[Section]:
-    overall = found.overall
-    rows = list(
-        zip(classes, overall.specific, found.class_kappas, overall.class_shares, strict=False)
-    )
+    rows = list(zip(classes, found.specific, found.class_kappas, found.class_shares, strict=False))
     cells = [
         (Name(name), percent(share), figure(same), figure(kappa))
         for name, same, kappa, share in rows
