@@ -34,7 +34,14 @@ from calibration.agreement.ratings import (
     patterns_from_counts,
     validated_codes,
 )
-from calibration.statistics.contingency import TestResult, bhapkar, holm, kappa_of_table
+from calibration.statistics.contingency import (
+    ClassAgainstKey,
+    TestResult,
+    bhapkar,
+    holm,
+    kappa_of_table,
+    quality_against_key,
+)
 from calibration.statistics.estimate import (
     OK,
     Estimate,
@@ -43,7 +50,7 @@ from calibration.statistics.estimate import (
     check_confidence_level,
     not_estimable,
 )
-from calibration.statistics.intervals import METHOD, NO_SPREAD, t_chance, two_sided_z, wilson_share
+from calibration.statistics.intervals import METHOD, NO_SPREAD, t_chance, two_sided_z
 
 WALD = "item-clustered Wald test, Hotelling's F over the items on which raters differ"
 
@@ -66,6 +73,10 @@ SHARED_NOTHING = "this rater shared no item with another: give some of the same 
 
 UNCHANGED = "no interval: no item changes alpha by this rater; rate more items"
 
+
+NO_KEY_OF_CLASS = "no item of this class in the key that the rater rated: add some"
+
+NOT_GIVEN = "the rater gave this class to no item of the key: add items"
 
 NO_KEY = "this rater rated no item of the key: give some of them to this rater"
 
@@ -130,12 +141,8 @@ def equal_margins(
 
     Parameters
     ----------
-    codes : array-like of int, shape (n_items, n_raters)
-        Position of the class in the declared list, -1 where the rater gave no rating.
-    n_classes : int
-        Declared number of classes, used or not.
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
+    codes, n_classes, confidence_level
+        As in `conger_kappa`.
 
     Returns
     -------
@@ -355,14 +362,8 @@ def leave_one_out(
 
     Parameters
     ----------
-    codes : array-like of int, shape (n_items, n_raters)
-        Position of the class in the declared list, -1 where the rater gave no rating.
-    n_classes : int
-        Declared number of classes, used or not.
-    weights : array-like of float, shape (n_classes, n_classes), optional
-        Agreement weights, 1 on the diagonal; default: classes agree or do not.
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
+    codes, n_classes, weights, confidence_level
+        As in `conger_kappa`.
 
     Returns
     -------
@@ -495,26 +496,6 @@ def _change(rest: UnitSums, whole: UnitSums, without: Estimate, alpha: Estimate)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClassAgainstKey:
-    """How well one rater finds one class.
-
-    Parameters
-    ----------
-    class_code : int
-        Position of the class.
-    recall : Estimate
-        Share of the items of this class in the key to which the rater gave it.
-    precision : Estimate
-        Share of the items to which the rater gave this class that have it in the key; other than
-        recall it depends on the class mix of the key.
-    """
-
-    class_code: int
-    recall: Estimate
-    precision: Estimate
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AgainstKey:
     """One rater against the key.
 
@@ -629,31 +610,21 @@ def _against(
     cells = both[:, 0] * n_classes + both[:, 1]
     table = np.bincount(cells, minlength=n_classes**2).reshape(n_classes, n_classes)
     patterns = count_patterns(both, n_classes=n_classes)
-    ac = kappa = not_estimable(NO_KEY, method=METHOD, confidence_level=confidence_level)
+    quality = quality_against_key(
+        table, weights=weights, nothing=NO_KEY, no_key=NO_KEY_OF_CLASS, not_given=NOT_GIVEN,
+        confidence_level=confidence_level,
+    )  # fmt: skip
+    ac = not_estimable(NO_KEY, method=METHOD, confidence_level=confidence_level)
     if len(both):
         ac = estimate(GWET_AC, patterns, weights=weights, confidence_level=confidence_level)
-        kappa = kappa_of_table(table, weights=weights, confidence_level=confidence_level)
     return AgainstKey(
         rater=rater,
         n=len(both),
         table=tuple(tuple(row) for row in table.tolist()),
-        accuracy=wilson_share(
-            int(np.trace(table)), len(both), nothing=NO_KEY, confidence_level=confidence_level
-        ),
-        cohen_kappa=kappa,
+        accuracy=quality.accuracy,
+        cohen_kappa=quality.kappa,
         gwet_ac=ac,
-        per_class=tuple(_of_class(table, k, confidence_level) for k in range(n_classes)),
-    )
-
-
-def _of_class(table: IntArray, k: int, confidence_level: float) -> ClassAgainstKey:
-    hits, in_key, given = int(table[k, k]), int(table[k].sum()), int(table[:, k].sum())
-    no_key = "no item of this class in the key that the rater rated: add some"
-    not_given = "the rater gave this class to no item of the key: add items"
-    return ClassAgainstKey(
-        class_code=k,
-        recall=wilson_share(hits, in_key, nothing=no_key, confidence_level=confidence_level),
-        precision=wilson_share(hits, given, nothing=not_given, confidence_level=confidence_level),
+        per_class=quality.per_class,
     )
 
 
@@ -843,14 +814,8 @@ def pairwise_agreement(
 
     Parameters
     ----------
-    codes : array-like of int, shape (n_items, n_raters)
-        Position of the class in the declared list, -1 where the rater gave no rating.
-    n_classes : int
-        Declared number of classes, used or not.
-    weights : array-like of float, shape (n_classes, n_classes), optional
-        Agreement weights, 1 on the diagonal; default: classes agree or do not.
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
+    codes, n_classes, weights, confidence_level
+        As in `conger_kappa`.
 
     Returns
     -------

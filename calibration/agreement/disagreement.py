@@ -112,12 +112,8 @@ def prevalence(codes: ArrayLike, *, n_classes: int, confidence_level: float = 0.
 
     Parameters
     ----------
-    codes : array-like of int, shape (n_items, n_raters)
-        Position of the class in the declared list, -1 where the rater gave no rating.
-    n_classes : int
-        Declared number of classes, used or not.
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
+    codes, n_classes, confidence_level
+        As in `conger_kappa`.
 
     Returns
     -------

@@ -529,12 +529,8 @@ def agreement_panel(
 
     Parameters
     ----------
-    codes : array-like of int, shape (n_items, n_raters)
-        Position of the class in the declared list, -1 where the rater gave no rating.
-    n_classes : int
-        Declared number of classes, used or not.
-    weights : array-like of float, shape (n_classes, n_classes), optional
-        Agreement weights, 1 on the diagonal; default: classes agree or do not.
+    codes, n_classes, weights
+        As in `conger_kappa`.
     ordinal : bool, default False
         Take Krippendorff's ordinal distances, which follow the use of the classes: alpha only.
     interval : str, default "jackknife"

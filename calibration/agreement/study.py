@@ -193,10 +193,8 @@ def study(
 
     Parameters
     ----------
-    codes : array-like of int, shape (n_items, n_raters)
-        Position of the class in the declared list, -1 where the rater gave no rating.
-    n_classes : int
-        Declared number of classes, used or not.
+    codes, n_classes
+        As in `conger_kappa`.
     options : Options, optional
         Weights, interval, resamples.
     paths : sequence of sequence of (question, answer), length n_classes, optional

@@ -34,7 +34,6 @@ from calibration.agreement.annotators import (
     AgainstKey,
     BesideOthers,
     BesidePanel,
-    ClassAgainstKey,
     EqualMargins,
     MarginDifference,
     PairAgreement,
@@ -82,6 +81,7 @@ from calibration.gates.gate_file import GateFile
 from calibration.judge_calibration.bias import NodeQuality, OrdinalAgreement
 from calibration.judge_calibration.groups import GroupComparison
 from calibration.records import OUTCOMES
+from calibration.statistics.contingency import ClassAgainstKey
 from calibration.statistics.estimate import Estimate
 from calibration.statistics.means import MeanAgainstZero
 from calibration.success_rate.comparison import ClassChange, Comparison, Difference

@@ -19,6 +19,7 @@ from calibration.statistics.intervals import (
     NO_ITEM_VARIATION,
     NO_SPREAD,
     fisher_z_interval,
+    wilson_share,
     zero_event_upper_bound,
 )
 
@@ -141,46 +142,6 @@ def bhapkar(table: ArrayLike) -> TestResult:
             statistic=None, p_value=None, df=base.df, n=base.n, method=method, status=why
         )
     return _chi_square(base.statistic / room, base.df, counts, method)
-
-
-def bowker(table: ArrayLike) -> TestResult:
-    """Test that two raters confuse every two classes equally often in both directions.
-
-    Parameters
-    ----------
-    table : array-like of int, shape (n_classes, n_classes)
-
-    Returns
-    -------
-    TestResult
-        Pairs of classes that were never confused count neither for the statistic nor for its
-        degrees of freedom.
-
-    Raises
-    ------
-    ValueError
-        As `stuart_maxwell`.
-
-    References
-    ----------
-    Bowker (1948), J. Amer. Statist. Assoc. 43. https://doi.org/10.1080/01621459.1948.10483284
-
-    Examples
-    --------
-    >>> bowker([[10, 6], [2, 10]]).statistic
-    2.0
-    """
-    counts = _checked(table)
-    above, below = (
-        counts[np.triu_indices_from(counts, 1)],
-        counts.T[np.triu_indices_from(counts, 1)],
-    )
-    confused = above + below > 0
-    method = "Bowker chi-square"
-    if not confused.any():
-        return _nothing(counts, method)
-    apart, together = (above - below)[confused], (above + below)[confused]
-    return _chi_square(float((apart**2 / together).sum()), int(confused.sum()), counts, method)
 
 
 def mcnemar(table: ArrayLike, *, exact: bool | None = None, corrected: bool = False) -> TestResult:
@@ -385,3 +346,110 @@ def _kappa(
     spread = weights - (1 - kappa) * by_chance
     variance = float((shares * spread**2).sum()) - (kappa - expected * (1 - kappa)) ** 2
     return observed, expected, kappa, float(np.sqrt(max(0.0, variance) / total) / (1 - expected))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassAgainstKey:
+    """How well one class is found.
+
+    Parameters
+    ----------
+    recall : Estimate
+        Share of the items of this class in the key to which it was given.
+    precision : Estimate
+        Share of the items to which this class was given that have it in the key; unlike recall it
+        depends on the class mix of the key.
+    n_key, n_given : float
+        Items of this class in the key, and items to which it was given.
+    """
+
+    recall: Estimate
+    precision: Estimate
+    n_key: float
+    n_given: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QualityAgainstKey:
+    """A rater or a judge against a key: accuracy, Cohen's kappa, and each class of the key."""
+
+    accuracy: Estimate
+    kappa: Estimate
+    per_class: tuple[ClassAgainstKey, ...]
+    n: int
+
+
+def quality_against_key(
+    table: ArrayLike,
+    *,
+    weights: ArrayLike | None = None,
+    n: int | None = None,
+    nothing: str = "no item has a key and a rating: rate some items of the key",
+    no_key: str = "no item of this class in the key: add some",
+    not_given: str = "no item of the key was given this class: add items",
+    confidence_level: float = 0.95,
+) -> QualityAgainstKey:
+    """Estimate accuracy, kappa, and recall and precision of every class of the key.
+
+    Items are a random sample and independent, and the key is taken as true.
+
+    Parameters
+    ----------
+    table : array-like of float, shape (n_classes, n_given)
+        Items by their class in the key (rows) and the class given (columns); columns from
+        n_classes up are answers that are no class, and count as wrong. Counts may be fractional.
+    weights : array-like of float, shape (n_given, n_given), optional
+        Agreement weights of kappa, 1 on the diagonal; default: classes agree or do not.
+    n : int, optional
+        Items behind the table, where its sum is the effective number of them.
+    nothing, no_key, not_given : str
+        Why there is no estimate from an empty table, of a class without items in the key, and of
+        one that was never given; and what would help.
+    confidence_level : float, default 0.95
+        Target coverage, strictly between 0 and 1.
+
+    Returns
+    -------
+    QualityAgainstKey
+        Shares with Wilson intervals; kappa as `kappa_of_table`.
+
+    Raises
+    ------
+    ValueError
+        As `kappa_of_table`.
+
+    References
+    ----------
+    Wilson (1927), J. Amer. Statist. Assoc. 22. https://doi.org/10.2307/2276774
+
+    Examples
+    --------
+    >>> found = quality_against_key([[8, 2], [1, 9]])
+    >>> found.accuracy.value, found.per_class[0].recall.value, found.per_class[1].precision.value
+    (0.85, 0.8, 0.81818)
+    """
+    check_confidence_level(confidence_level)
+    counts = np.asarray(table, dtype=np.float64)
+    in_key, given = counts.sum(axis=1), counts.sum(axis=0)
+    square = np.zeros((given.size, given.size))
+    square[: in_key.size] = counts
+
+    def share(hits: float, of: float, why: str) -> Estimate:
+        return wilson_share(float(hits), float(of), nothing=why, confidence_level=confidence_level)
+
+    return QualityAgainstKey(
+        accuracy=share(np.trace(counts), counts.sum(), nothing),
+        kappa=kappa_of_table(
+            square, weights=weights, n=n, nothing=nothing, confidence_level=confidence_level
+        ),
+        per_class=tuple(
+            ClassAgainstKey(
+                recall=share(counts[k, k], in_key[k], no_key),
+                precision=share(counts[k, k], given[k], not_given),
+                n_key=float(in_key[k]),
+                n_given=float(given[k]),
+            )
+            for k in range(in_key.size)
+        ),
+        n=round(float(counts.sum())) if n is None else n,
+    )

@@ -74,12 +74,6 @@ def given(result: AgreementAnalysis, class_code: int) -> TraceSet:
     return _set(result, what, _gave(result, class_code))
 
 
-def naming(result: AgreementAnalysis, class_code: int) -> TraceSet:
-    """Return the traces with two or more labels of which one names a class."""
-    chosen = _gave(result, class_code) & _shared(result)
-    return _set(result, f"with two labels, one of them {result.classes[class_code]}", chosen)
-
-
 def contested(result: AgreementAnalysis, class_code: int) -> TraceSet:
     """Return the traces on which one reviewer names a class and another does not."""
     chosen = _gave(result, class_code) & _disputed(result)
@@ -97,12 +91,6 @@ def confused(result: AgreementAnalysis, first: int, second: int) -> TraceSet:
 def labelled_by(result: AgreementAnalysis, reviewer: int, name: str) -> TraceSet:
     """Return the traces that a reviewer labelled."""
     return _set(result, f"that {name} labelled", result.codes[:, reviewer] >= 0)
-
-
-def shared_by(result: AgreementAnalysis, reviewer: int, name: str) -> TraceSet:
-    """Return the traces that a reviewer and somebody else labelled."""
-    chosen = (result.codes[:, reviewer] >= 0) & _shared(result)
-    return _set(result, f"that {name} and somebody else labelled", chosen)
 
 
 def apart_from_others(result: AgreementAnalysis, reviewer: int, name: str) -> TraceSet:
