@@ -503,7 +503,7 @@ def conger_sums(codes: ArrayLike, *, n_classes: int, weights: ArrayLike | None =
 
 def _conger(totals: FloatArray, distances: FloatArray) -> tuple[FloatArray, FloatArray]:
     q = distances.shape[0]
-    given = totals[..., 2:].reshape(*totals.shape[:-1], -1, q)
+    given = totals[..., 2:].reshape(*totals.shape[:-1], (totals.shape[-1] - 2) // q, q)
     used = given / np.maximum(given.sum(axis=-1, keepdims=True), 1)
     r = used.shape[-2]
     # The sum over pairs of raters, for each pair of classes, without a rater with themselves.

@@ -591,10 +591,10 @@ def agreement_panel(
 
     sums = [sums_of(c, patterns, weights=weights, clusters=clusters) for c in counted]
     found = dict(zip([c.name for c in counted], estimated(sums), strict=True))
-    names = [c.name for c in FROM_COUNTS] + ["conger_kappa"] + ["scott_pi"] * two + by_rater[1:]
+    names, scott = [c.name for c in FROM_COUNTS], ["scott_pi"] if two else []
     if ordinal:
         refused = not_estimable(ONLY_ALPHA, method=METHOD, confidence_level=confidence_level)
-        return dict.fromkeys(names, refused) | found
+        return dict.fromkeys([*names, *scott, *by_rater], refused) | found
     (found["conger_kappa"],) = estimated([conger_sums(array, n_classes=n_classes, weights=weights)])
     if two and drawn:
         shared = array[(array != MISSING).all(axis=1)]
@@ -605,7 +605,7 @@ def agreement_panel(
         found[by_rater[1]] = kappa(
             array, n_classes=n_classes, weights=weights, confidence_level=confidence_level
         )
-    return {name: found[name] for name in names}
+    return {name: found[name] for name in [*names, by_rater[0], *scott, by_rater[1]]}
 
 
 def estimate_weighted(
