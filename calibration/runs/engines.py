@@ -1,5 +1,6 @@
 """The engines that hold the traces: they run queries and keep intermediate tables."""
 
+import io
 import re
 from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC, datetime
@@ -10,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
+from pyarrow import csv
 
 from calibration.runs.queries import Query, Relation, StoredTable, macros, query, quoted, translated
 from calibration.weeks import weeks_of
@@ -195,11 +197,12 @@ class Postgres(_Server):
 
     dialect = "postgres"
 
-    # Types of answers by their number; sums of whole numbers come as numeric.
+    # Types of answers by their number; sums of whole numbers come as numeric, and none of ours has
+    # more than 53 bits.
     _TYPES: Mapping[int, pa.DataType] = {
-        16: pa.bool_(), 20: pa.int64(), 21: pa.int64(), 23: pa.int64(), 25: pa.string(),
-        700: pa.float64(), 701: pa.float64(), 1043: pa.string(), 1114: pa.timestamp("us"),
-        1184: pa.timestamp("us", "UTC"), 1700: pa.float64(),
+        16: pa.bool_(), 20: pa.int64(), 21: pa.int64(), 23: pa.int64(), 700: pa.float64(),
+        701: pa.float64(), 1114: pa.timestamp("us"), 1184: pa.timestamp("us", "UTC"),
+        1700: pa.float64(),
     }  # fmt: skip
 
     def __init__(self, connection: Any) -> None:
@@ -211,26 +214,43 @@ class Postgres(_Server):
         return {column.name: column.type_display for column in rows.description}
 
     def run(self, query: Query) -> pd.DataFrame:
-        """Return the rows of a query."""
+        """Return the rows of a query, as CSV: a tenth of the time of one Python object a value."""
         text, parameters = self._translated(query)
-        rows = self.connection.execute(_PERCENT.sub("%%", text), parameters)
-        columns = list(zip(*rows.fetchall(), strict=True)) or [()] * len(rows.description)
-        table = pa.table(
-            {
-                column.name: pa.array(values, type=self._TYPES.get(column.type_code))
-                for column, values in zip(rows.description, columns, strict=True)
-            }
-        )
-        return pd.DataFrame(table.to_pandas())
+        text = _PERCENT.sub("%%", text)
+        head = self.connection.execute(f'SELECT * FROM ({text}) AS "asked" LIMIT 0', parameters)
+        types = {
+            column.name: self._TYPES.get(column.type_code, pa.string())
+            for column in head.description
+        }
+        rows = io.BytesIO()
+        with self.connection.cursor().copy(
+            f"COPY ({text}) TO STDOUT (FORMAT csv)", parameters
+        ) as stream:
+            for part in stream:
+                rows.write(part)
+        if not rows.tell():
+            return pd.DataFrame(pa.schema(list(types.items())).empty_table().to_pandas())
+        rows.seek(0)
+        found = csv.read_csv(
+            rows,
+            read_options=csv.ReadOptions(column_names=list(types)),
+            parse_options=csv.ParseOptions(newlines_in_values=True),
+            convert_options=csv.ConvertOptions(
+                column_types=types, null_values=[""], true_values=["t"], false_values=["f"],
+                strings_can_be_null=True, quoted_strings_can_be_null=False,
+            ),
+        )  # fmt: skip
+        return pd.DataFrame(found.to_pandas())
 
 
 class Spark(_Server):
-    """A Spark session."""
+    """A Spark session; tables that several queries read are cached in it until `close`."""
 
     dialect = "spark"
 
-    def __init__(self, session: Any) -> None:
-        self.session = session
+    def __init__(self, session: Any, prefix: str) -> None:
+        self.session, self.prefix = session, prefix
+        self._kept: dict[str, Any] = {}
 
     def columns(self, table: StoredTable) -> dict[str, str]:
         """Return the columns of a table with their types; Spark's timestamps are moments."""
@@ -241,8 +261,7 @@ class Spark(_Server):
             for kind in (field.dataType.simpleString(),)
         }
 
-    def run(self, query: Query) -> pd.DataFrame:
-        """Return the rows of a query; Spark's own way to pandas does not know pandas 3."""
+    def _frame(self, query: Query) -> Any:
         text, parameters = self._translated(query)
         bound = {
             name: value.replace(tzinfo=UTC)
@@ -250,7 +269,28 @@ class Spark(_Server):
             else value
             for name, value in parameters.items()
         }
-        return pd.DataFrame(self.session.sql(text, bound).toArrow().to_pandas())
+        return self.session.sql(text, bound)
+
+    def run(self, query: Query) -> pd.DataFrame:
+        """Return the rows of a query; Spark's own way to pandas does not know pandas 3."""
+        return pd.DataFrame(self._frame(query).toArrow().to_pandas())
+
+    def keep(self, query: Query, name: str, *, numbered: bool = False) -> Relation:
+        """Return a cached view: in the memory and on the disks of the cluster, never in a table."""
+        view = f"{self.prefix}_{name}"
+        frame = self._frame(query).persist()
+        frame.createOrReplaceTempView(view)
+        if name in self._kept:
+            self._kept[name].unpersist()
+        self._kept[name] = frame
+        return StoredTable(quoted(view))
+
+    def close(self) -> None:
+        """Drop the views and what is cached for them."""
+        for name, frame in self._kept.items():
+            self.session.catalog.dropTempView(f"{self.prefix}_{name}")
+            frame.unpersist()
+        self._kept.clear()
 
 
 def week_labels(weeks: NDArray[np.int64]) -> list[str]:

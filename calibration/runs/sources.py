@@ -342,7 +342,6 @@ def open_postgres(dsn: str, table: str, *, schema: str | None = None) -> Iterato
     """
     parts = _parts(dsn)
     import psycopg
-    from psycopg.types.numeric import FloatLoader
 
     try:
         connection = psycopg.connect(dsn, autocommit=True, connect_timeout=_patience(parts))
@@ -350,8 +349,6 @@ def open_postgres(dsn: str, table: str, *, schema: str | None = None) -> Iterato
         # Not chained: the traceback of a program would show the address.
         raise InputError(f"PostgreSQL: {_redacted(error, parts)}") from None
     try:
-        # Sums of whole numbers come as numeric; none of ours has more than 53 bits.
-        connection.adapters.register_loader("numeric", FloatLoader)
         connection.execute("SET TIME ZONE 'UTC'")
         # Several queries make one report: all of them see the table as it was at the first.
         connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -392,9 +389,13 @@ def open_spark(table: Any, *, session: Any = None) -> Iterator[Source]:
         raise InputError(f"Spark: there is no table {table!r:.80}") from error
     frame.createOrReplaceTempView(name)
     session.conf.set("spark.sql.session.timeZone", "UTC")
-    engine, own = Spark(session), StoredTable(quoted(name))
+    engine, own = Spark(session, name), StoredTable(quoted(name))
     shown = table if isinstance(table, str) else name
-    yield Source(engine=engine, table=own, columns=engine.columns(own), name=shown)
+    try:
+        yield Source(engine=engine, table=own, columns=engine.columns(own), name=shown)
+    finally:
+        engine.close()
+        session.catalog.dropTempView(name)
 
 
 def spark_session() -> Any:
