@@ -18,13 +18,7 @@ from calibration.records import (
     Verdict,
     Workflow,
 )
-from calibration.store import (
-    ImportResult,
-    Store,
-    check_sub_goals,
-    clean_tags,
-    import_token,
-)
+from calibration.store import ImportResult, Store, check_sub_goals, clean_tags, import_token
 from calibration.tables.labels import LabelRow, VerdictRow, label_rows, verdict_rows
 from calibration.tables.rows import as_csv, guard, located, none_of
 from calibration.taxonomy import Taxonomy

@@ -9,8 +9,14 @@ from calibration.agreement.inference import INTERVALS
 from calibration.agreement.study import Options
 from calibration.analyses.agreement.analysis import CLUSTERS, analyse_agreement
 from calibration.analyses.agreement.ratings import NAMES, agreement_on, read_ratings, weights_of
-from calibration.cli.stores import open_to_read
-from calibration.cli.terminal import print_json, print_lines, with_batch, with_json, with_store
+from calibration.cli.terminal import (
+    open_to_read,
+    print_json,
+    print_lines,
+    with_batch,
+    with_json,
+    with_store,
+)
 from calibration.errors import CalibrationError, InputError
 from calibration.records import OUTCOMES
 from calibration.reporting import to_json

@@ -11,8 +11,14 @@ from calibration.analyses.evidence.data import BY
 from calibration.analyses.evidence.from_files import Ceilings, load_tables, read_tables
 from calibration.analyses.judge.calibration import CalibrationOptions
 from calibration.analyses.judge.report import report_on, report_on_store
-from calibration.cli.stores import open_to_read
-from calibration.cli.terminal import print_json, print_lines, with_batch, with_json, with_store
+from calibration.cli.terminal import (
+    open_to_read,
+    print_json,
+    print_lines,
+    with_batch,
+    with_json,
+    with_store,
+)
 from calibration.errors import CalibrationError, InputError
 from calibration.judge_calibration.samples import Design
 from calibration.reporting.sections import judge as text

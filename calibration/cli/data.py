@@ -11,9 +11,10 @@ import click
 from calibration.analyses import imports
 from calibration.analyses.evidence.from_store import choose_batch
 from calibration.analyses.judge.calibration import calibrated_labels
-from calibration.cli.stores import open_to_read, open_to_write
 from calibration.cli.terminal import (
     EXISTING,
+    open_to_read,
+    open_to_write,
     print_json,
     print_lines,
     with_batch,
@@ -282,6 +283,3 @@ def _taxonomy_lines(shown: Taxonomy) -> Iterator[str]:
         yield f"  {item.name:<14} credit {item.credit:g}  {item.meaning}"
     for node in shown.nodes:
         yield f"  {node.id}: {node.question}  yes -> {node.yes}, no -> {node.no}"
-
-
-COMMANDS = (import_, verdicts, labels, taxonomy)

@@ -19,8 +19,8 @@ from calibration.cli.production_options import (
     with_places,
     with_reading,
 )
-from calibration.cli.stores import open_to_read
 from calibration.cli.terminal import (
+    open_to_read,
     print_json,
     print_lines,
     with_batch,
@@ -32,8 +32,7 @@ from calibration.errors import CalibrationError, InputError
 from calibration.judge_calibration.samples import Design
 from calibration.reporting import to_json
 from calibration.reporting.document import markdown, text_lines
-from calibration.reporting.junit import junit
-from calibration.reporting.sections.gates import document
+from calibration.reporting.sections.gates import document, junit
 
 if TYPE_CHECKING:
     from calibration.runs.sources import Place

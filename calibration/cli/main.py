@@ -19,10 +19,10 @@ MODULES = {
     "import": "data", "verdicts": "data", "labels": "data", "taxonomy": "data",
     "reviewer": "people", "passphrase": "people", "identities": "people",
     "plan": "planning", "plan-agreement": "planning", "sample": "planning",
-    "escalate": "escalation", "audit": "escalation", "traces": "traces", "agreement": "agreement",
+    "escalate": "planning", "audit": "planning", "traces": "traces", "agreement": "agreement",
     "calibrate": "calibrate", "gate": "gate", "report": "results", "compare": "results",
     "verify": "results", "serve": "server", "demo": "server", "reference": "reference",
-    "certify": "certify",
+    "certify": "people",
 }  # fmt: skip
 
 

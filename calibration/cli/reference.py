@@ -6,10 +6,11 @@ from pathlib import Path
 import click
 
 from calibration.analyses.reviewers.examinations import add_practice
-from calibration.cli.stores import open_to_read, open_to_write
 from calibration.cli.terminal import (
     EXISTING,
     Command,
+    open_to_read,
+    open_to_write,
     print_json,
     print_lines,
     with_json,
@@ -209,6 +210,3 @@ def checksums(folder: Path | None) -> None:
     asr reference checksums --set my-traces > my-traces/SHA256SUMS
     """
     print_lines(find_checksums(folder or published()).splitlines())
-
-
-COMMANDS = (reference,)

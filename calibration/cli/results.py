@@ -147,7 +147,7 @@ def report(
                 raise InputError(f"--{name.replace('_', '-')} is for files and tables; name one")
         from calibration.analyses.success_rate.assembly import write_work
         from calibration.analyses.success_rate.from_store import labelled_csv, report_with_work
-        from calibration.cli.stores import open_to_read
+        from calibration.cli.terminal import open_to_read
 
         with open_to_read(path) as store:
             found = report_with_work(store, options)
@@ -237,7 +237,7 @@ def verify(report: str, folder: Path, path: Path, memory: str | None, as_data: b
     limit = memory_from(memory, files=not saved.of_store)
     if saved.of_store:
         from calibration.analyses.success_rate.from_store import report_on_store
-        from calibration.cli.stores import open_to_read
+        from calibration.cli.terminal import open_to_read
 
         with open_to_read(path) as store:
             now = report_on_store(store, saved.options)
@@ -307,6 +307,3 @@ def _show(
 
 def _wrote(files: Sequence[Path]) -> None:
     click.echo(f"wrote {', '.join(map(str, files))}", err=True)
-
-
-COMMANDS = (report, compare, verify)

@@ -110,6 +110,3 @@ def _serve(path: Path, port: int, host: str) -> None:
     click.echo(f"asr-calibration: http://{host}:{port}  (store {path})", err=True)
     command = [sys.executable, "-m", "streamlit", "run", str(files("app").joinpath("asgi.py"))]
     os.execv(sys.executable, [*command, f"--server.port={port}", f"--server.address={host}"])
-
-
-COMMANDS = (serve, demo)

@@ -8,8 +8,7 @@ from typing import Literal
 import click
 
 from calibration.analyses.sampling.draw import PAGE, TracePage, list_traces, plain_rows
-from calibration.cli.stores import open_to_read
-from calibration.cli.terminal import print_json, print_lines, with_json, with_store
+from calibration.cli.terminal import open_to_read, print_json, print_lines, with_json, with_store
 from calibration.errors import InputError
 from calibration.reporting.document import table
 from calibration.store import SORTED_BY, TraceFilter
@@ -148,6 +147,3 @@ def _page_lines(found: TracePage) -> Iterator[str]:
             ]
         )
     yield from table(head, rows)
-
-
-COMMANDS = (traces,)

@@ -2,10 +2,12 @@
 
 Texts become their place among the names that occur, and what a group has in common is packed into
 two numbers: grouping by one number takes a fraction of the time of grouping by seven columns.
+Percentiles come from counts of narrow bins, totals of tasks are for resampling their trials
+together.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,9 +15,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from calibration.records import OUTCOMES
-from calibration.runs.engines import Engine, week_labels
-from calibration.runs.queries import Query, Relation, query
-from calibration.runs.results import CreditTable
+from calibration.runs.engines import Engine, Query, Relation, query, week_labels
+from calibration.runs.results import CreditTable, Spread
 
 NAMED = ("workflow", "model", "stratum")
 
@@ -33,6 +34,23 @@ PROBED = 200_000
 LABELLED = ("week", "workflow", "model", "stratum")
 
 SUMS = ("n", "n_costed", "units", "cost", "cost_squared", "penalty")
+
+
+# Bins are 1/128 of a factor e wide. Each brings its least and largest value: a bin of one or two
+# values, or of equal ones, is exact.
+BINS = 128.0
+
+LEVELS = (0.5, 0.9, 0.95, 0.99)
+
+PERCENTILES = ("p50", "p90", "p95", "p99")
+
+COST_COLUMNS = ("n_held", "share_over_ceiling", "cost_per_unit", "cost_per_success")
+
+
+# Above so many tasks random groups of them are counted; as many groups are ever resampled.
+MOST_TASKS, MOST_GROUPS = 20_000, 5_000
+
+BY = ("week", "workflow", "model")
 
 
 Codes = NDArray[np.int64]
@@ -319,3 +337,345 @@ def _scores(cells: Cells, table: CreditTable) -> NDArray[np.float64]:
     credit = worth.reshape(len(names), len(OUTCOMES))[cells.workflow.codes, cells.outcome]
     kept: NDArray[np.float64] = np.maximum(0.0, cells.sums["n"] * credit - cells.sums["penalty"])
     return kept
+
+
+# A bin in the number it is grouped by: zero is a bin of its own, and so are missing values.
+ZERO, MISSING = -1_000_000, -(1 << 20)
+
+WIDTH = 1 << 21
+
+COLUMNS = ("n", "n_known", "mean", *PERCENTILES)
+
+Column = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Binned:
+    """Counts of values by week, workflow and bin; MISSING is the bin of rows without a value."""
+
+    week: Labelled
+    workflow: Labelled
+    bin: Column
+    n: Column
+    low: Column
+    high: Column
+    total: Column
+
+    def frame(self) -> pd.DataFrame:
+        """Return the bins of known values with their least and largest value."""
+        columns = {
+            "week": self.week.column(),
+            "workflow": self.workflow.column(),
+            "bin": self.bin,
+            "n": self.n,
+            "low": self.low,
+            "high": self.high,
+        }
+        known: pd.DataFrame = pd.DataFrame(columns).loc[self.bin != MISSING]
+        return known
+
+
+def binned(narrow: Relation, column: str | None, engine: Engine, coding: Coding) -> Binned:
+    """Count the values of a column, None for no values, by week, workflow and bin."""
+    found = engine.run(
+        query(
+            "bins", narrow=narrow, width=WIDTH, missing=MISSING, zero=ZERO, bins=BINS,
+            **({"column": column} if column else {}), **coding.flags("workflow"),
+        )
+    )  # fmt: skip
+    number = found["place"].to_numpy(np.int64)
+    week, workflow = coding.of_head(found, number // WIDTH)
+    columns = {
+        name: found[name].to_numpy(np.float64, na_value=np.nan) for name in ("low", "high", "total")
+    }
+    return Binned(
+        week=week, workflow=workflow, bin=number % WIDTH + MISSING, n=found["n"].to_numpy(np.int64),
+        **columns,
+    )  # fmt: skip
+
+
+def spread(values: Binned, by: str, cells: Cells | None = None) -> Spread:
+    """Return mean and percentiles for each value of `by`, and for all in a first row.
+
+    With `cells` the values are costs, and the columns of costs are there too.
+    """
+    labelled: Labelled = getattr(values, by)
+    parts = [np.zeros_like(labelled.codes), labelled.codes + 1]
+    groups = [_Group.of(values, part) for part in parts]
+    columns = [_costs(cells, None), _costs(cells, by)] if cells else [{}, {}]
+    rows: list[dict[str, float]] = []
+    error = 0.0
+    for group, costs, numbers in zip(
+        groups, columns, ([0], range(1, len(labelled.names) + 1)), strict=True
+    ):
+        for number in numbers:
+            row, missed = group.row(number)
+            if cells is not None:
+                row |= _of_costs(row, {name: float(c[number]) for name, c in costs.items()})
+            rows.append(row)
+            error = max(error, missed)
+    table = pd.DataFrame(rows, columns=[*COLUMNS, *(COST_COLUMNS if cells else ())])
+    table.index = pd.Index([None, *labelled.names], name=by, dtype=object)
+    return Spread(table=table, error=error, sums=values.frame())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Group:
+    """Bins of groups, sorted by group and bin, and where each group starts."""
+
+    group: Column
+    n: Column
+    low: Column
+    high: Column
+    size: Column
+    total: Column
+
+    @classmethod
+    def of(cls, values: Binned, group: Column) -> "_Group":
+        size = np.bincount(group, weights=values.n).astype(np.int64)
+        known = values.bin != MISSING
+        key = group[known] * WIDTH + (values.bin[known] - MISSING)
+        order = np.argsort(key, kind="stable")
+        key = key[order]
+        starts = np.flatnonzero(np.diff(key, prepend=-1))
+        n, low, high, total = (
+            column[known][order] for column in (values.n, values.low, values.high, values.total)
+        )
+        if starts.size:
+            n, low = np.add.reduceat(n, starts), np.minimum.reduceat(low, starts)
+            high = np.maximum.reduceat(high, starts)
+        return cls(
+            group=key[starts] // WIDTH,
+            n=n,
+            low=low,
+            high=high,
+            size=size,
+            total=np.bincount(group[known][order], weights=total, minlength=size.size),
+        )
+
+    def row(self, number: int) -> tuple[dict[str, float], float]:
+        start, stop = np.searchsorted(self.group, [number, number + 1])
+        inside = slice(int(start), int(stop))
+        n_known = int(self.n[inside].sum())
+        values, error = _percentiles(self.n[inside], self.low[inside], self.high[inside])
+        row: dict[str, float] = {
+            "n": int(self.size[number]) if number < self.size.size else 0,
+            "n_known": n_known,
+            "mean": _ratio(float(self.total[number]), n_known) if n_known else float("nan"),
+        }
+        return row | dict(zip(PERCENTILES, values, strict=True)), error
+
+
+def _costs(cells: Cells | None, by: str | None) -> Mapping[str, Column]:
+    if cells is None:
+        return {}
+    codes = np.zeros(cells.step.size, dtype=np.int64)
+    if by is not None:
+        codes = getattr(cells, by).codes + 1
+    n, costed = cells.sums["n"], cells.sums["n_costed"]
+    sums = {
+        "held": n * cells.known,
+        "over": n * (cells.step > 0),
+        "complete": costed * (cells.outcome == 0),
+        "units": cells.sums["units"],
+        "cost": cells.sums["cost"],
+    }
+    return {name: np.bincount(codes, weights=column, minlength=1) for name, column in sums.items()}
+
+
+def _of_costs(row: Mapping[str, float], sums: Mapping[str, float]) -> dict[str, float]:
+    held = int(sums["held"])
+    return {
+        "n_held": held,
+        "share_over_ceiling": _ratio(sums["over"], held),
+        "cost_per_unit": _ratio(sums["cost"], sums["units"]),
+        "cost_per_success": _ratio(sums["cost"], sums["complete"]),
+    }
+
+
+def _percentiles(n: Column, low: Column, high: Column) -> tuple[list[float], float]:
+    """Return percentiles (linear between order statistics) and a bound of their relative error."""
+    if not n.size:
+        return [np.nan] * len(LEVELS), 0.0
+    last = n.cumsum()
+    values, error = [], 0.0
+    for level in LEVELS:
+        rank = level * (last[-1] - 1)
+        below = int(np.floor(rank))
+        ends = []
+        for place in (below, min(below + 1, int(last[-1]) - 1)):
+            k = int(np.searchsorted(last, place, side="right"))
+            inside = place - (last[k] - n[k])
+            ends.append(low[k] + (high[k] - low[k]) * (inside / (n[k] - 1) if n[k] > 1 else 0.0))
+            if n[k] > 2 and high[k] > low[k]:
+                error = max(error, float((high[k] - low[k]) / low[k]))
+        values.append(float(ends[0] + (ends[1] - ends[0]) * (rank - below)))
+    return values, error
+
+
+def _ratio(above: float, below: float) -> float:
+    return above / below if below else float("nan")
+
+
+OVER = np.arange(2 * GRID, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tasks:
+    """Totals by task, or by group of tasks and one more key; None where no task repeats."""
+
+    table: pd.DataFrame | None
+    n: int
+    grouped: bool = False
+    by: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counting:
+    """What tasks are counted with.
+
+    Parameters
+    ----------
+    rows, narrow : Relation
+        The rows that count, and their numbers.
+    n, no_task : int
+        Rows, and those without a task, each a task of its own.
+    n_strata : int
+        Strata that occur.
+    """
+
+    rows: Relation
+    narrow: Relation
+    engine: Engine
+    coding: Coding
+    credits: Mapping[str, CreditTable]
+    n: int
+    no_task: int
+    n_strata: int
+
+
+def count_tasks(counting: Counting, *, most_tasks: int, named: bool = False) -> Tasks:
+    """Return the totals; a trace without a task is a task of its own.
+
+    With `named` a task is a text that is the same in another source (``t`` and its id), and the
+    totals are there though no task repeats; beyond `most_tasks` there are no names.
+    """
+    n, no_task, narrow = counting.n, counting.no_task, counting.narrow
+    tasked = query("tasked", rows=narrow) if no_task else narrow
+    # Traces without a task differ: duplicates are gone.
+    distinct = counting.engine.distinct(tasked, "task", n - no_task)[0] + no_task
+    if n == distinct and not (named and distinct <= most_tasks):
+        return Tasks(table=None, n=n)
+    if distinct <= most_tasks:
+        return Tasks(table=_by_task(counting, named=named), n=distinct)
+    return _by_group(counting, distinct, most_tasks)
+
+
+def _by_task(counting: Counting, *, named: bool) -> pd.DataFrame:
+    keys = {"alone": "trace_id", "task": "task"} if counting.no_task else {"task": "task"}
+    found = _totals(counting, alone="alone" in keys)
+    names = [_texts(counting, key, column) for key, column in keys.items()]
+    number = np.full(len(found), -1, dtype=np.int64)
+    start = 0
+    for key, own in zip(keys, names, strict=True):
+        there = found[key].notna().to_numpy()
+        at = pd.Index(own["identity"]).get_indexer(pd.Index(found[key][there]))
+        number[there] = at + start
+        start += len(own)
+    return _task_frame(
+        found, counting, number, pd.concat(names)["text"].to_numpy() if named else None
+    )
+
+
+def _texts(counting: Counting, key: str, column: str) -> pd.DataFrame:
+    """Return the tasks, or the traces without one, in the order of their names."""
+    own = query("task_names", rows=counting.rows, column=column, alone=key == "alone")
+    found = counting.engine.run(own)
+    found = found.assign(text=found["text"].astype(object)).sort_values("text")
+    return found.assign(text=("r" if key == "alone" else "t") + found["text"])
+
+
+def _by_group(counting: Counting, distinct: int, most_tasks: int) -> Tasks:
+    """Replace tasks by random groups of them, each within one design stratum.
+
+    A group mixes tasks of all workflows, models and weeks as chance has it. In groups of one kind
+    each the difference between kinds would count as chance, once for every task in a group. Groups
+    are counted by one key at a time: by all of them together they would be nearly as many as runs.
+    """
+    most = min(most_tasks, MOST_GROUPS)
+    groups = max(1, most // max(1, counting.n_strata))
+    tables = {}
+    for by in ("", *BY):
+        texts = tuple(name for name in counting.coding.texts if name in (by, "stratum"))
+        if by and not (by == "week" or counting.coding.names[by] or by in texts):
+            continue
+        found = _totals(
+            counting,
+            by or "nothing",
+            "stratum",
+            groups=groups,
+            by_week=by == "week",
+            by_workflow=by == "workflow",
+            without_head=by in ("", "model"),
+            without_model=by != "model",
+        )
+        tables[by] = _task_frame(found, counting, found["unit"].to_numpy(np.int64), None, by)
+    return Tasks(table=tables.pop(""), n=distinct, grouped=True, by=tables)
+
+
+def _totals(counting: Counting, *texts: str, **which: Any) -> pd.DataFrame:
+    coding = counting.coding
+    asked = query(
+        "tasks",
+        narrow=counting.narrow,
+        names=NAMES,
+        steps=STEPS,
+        head_below=HEAD_BELOW,
+        below_model=NAMES * CLASSES * 2,
+        credits=[_credits(name, coding, table) for name, table in counting.credits.items()],
+        **which,
+        **coding.flags(*texts),
+    )
+    return counting.engine.run(asked)
+
+
+def _task_frame(
+    found: pd.DataFrame,
+    counting: Counting,
+    number: NDArray[np.int64],
+    names: NDArray[Any] | None,
+    by: str | None = None,
+) -> pd.DataFrame:
+    """Return totals sorted by task and keys; groups of tasks lie within a stratum."""
+    missing = {name: None for name in counting.coding.texts if name not in found}
+    cells = decoded(found.assign(**missing), counting.coding, OVER)
+    task = number if by is None else ranked(number, cells.stratum)
+    task = np.unique(task, return_inverse=True)[1].astype(np.int64)
+    order = np.argsort(cells.rank(task), kind="stable")
+    sums = {name: column[order] for name, column in cells.sums.items()}
+    sums |= {name: found[name].to_numpy(np.float64)[order] for name in counting.credits}
+    kept = LABELLED if by is None else tuple(name for name in LABELLED if name in (by, "stratum"))
+    table = cells.take(order, sums).frame(kept)
+    table.insert(0, "task", task[order] if names is None else names[number[order]])
+    table.insert(1, "tasks", 1)
+    return table
+
+
+def _credits(score: str, coding: Coding, table: CreditTable) -> dict[str, Any]:
+    """Return what a class is worth, and in which workflows it is worth something else."""
+    names = coding.names["workflow"]
+    own = [
+        ({"own_name": name} if names is None else {"own_workflow": names.index(name) + 1})
+        | {"own_class": k, "own_credit": float(credit)}
+        for name, row in table.by_workflow.items()
+        if names is None or name in names
+        for k, credit in enumerate(row)
+    ]
+    return {
+        "score": score,
+        "own": [] if names is None else own,
+        "own_named": own if names is None else [],
+        "any": [
+            {"any_class": k, "any_credit": float(credit)} for k, credit in enumerate(table.credit)
+        ],
+    }

@@ -8,11 +8,9 @@ from typing import Any
 import pandas as pd
 
 from calibration.errors import InputError
-from calibration.runs.columns import APART, checked_zone, given, mapped
-from calibration.runs.engines import kind_of, week_names
-from calibration.runs.queries import Query, Relation, query
-from calibration.runs.rows import at_utc, check, chosen
-from calibration.runs.signals import COLUMNS as SIGNALS
+from calibration.runs.columns import APART, at_utc, check, checked_zone, chosen, given, mapped
+from calibration.runs.engines import Query, Relation, kind_of, query, week_names
+from calibration.runs.results import SIGNAL_COLUMNS as SIGNALS
 from calibration.runs.sources import Source
 from calibration.taxonomy import Taxonomy
 

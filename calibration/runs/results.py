@@ -1,4 +1,4 @@
-"""Results of the counting."""
+"""Results of the counting: cells, percentiles, signals, rows set aside, tables for gates."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,10 +6,64 @@ from datetime import datetime
 
 import pandas as pd
 
-from calibration.records import OUTCOMES
-from calibration.runs.signals import SignalSums
+from calibration.records import NO_VERDICT, OUTCOMES
 from calibration.statistics.means import SquareSums
 from calibration.taxonomy import Taxonomy
+
+SIGNAL_COLUMNS = (
+    "tool_calls", "tool_errors", "loop", "max_repeats", "escalated", "feedback", "verdict",
+)  # fmt: skip
+
+# The same tool with the same arguments so often in a row is a loop.
+LOOP = 3
+
+MOST_UNITS, GROUPS = 5_000, 2_000
+
+FAILED = "error|fail|exception|crash"
+
+TIMED_OUT = "time.?out|timed.?out|deadline"
+
+VERDICTS = (*OUTCOMES, NO_VERDICT)
+
+BAD: dict[str, str] = {
+    "tools": "tool_calls or tool_errors are no whole number from 0 up, or more errors than calls",
+    "loop": "loop or max_repeats is neither true or false nor a whole number from 0 up",
+    "escalated": "escalated is neither true or false nor a whole number from 0 up",
+    "feedback": "feedback is neither a number from -1 to 1 nor up, down or neutral",
+    "verdict": f"verdict is none of {', '.join(VERDICTS)}",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SignalSums:
+    """Sums by week and unit.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        week (category, missing without a time), unit, stratum (int64), n, and for each recorded
+        KEY ``n_KEY`` (runs, or calls, that say so), ``of_KEY`` (the same, weighted) and ``KEY``
+        (weighted hits, or scores).
+    recorded : tuple of str
+        The keys whose columns are there.
+    bad : Mapping of str to int
+        Values that are no value, by a reason of `BAD`; each counts as missing.
+    n_units : int
+        Tasks, or runs where no task is known.
+    by_task : bool
+        Units are tasks.
+    """
+
+    table: pd.DataFrame
+    recorded: tuple[str, ...]
+    bad: Mapping[str, int]
+    n_units: int
+    by_task: bool
+
+    @property
+    def each(self) -> float:
+        """How many tasks or runs a unit of the table stands for."""
+        return self.n_units / max(1, self.table["unit"].nunique())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Sources of runs: files, frames, PostgreSQL and Spark."""
+"""Sources of runs: files, frames, PostgreSQL, Spark and a store."""
 
 import glob
 import os
@@ -16,14 +16,12 @@ import duckdb
 import pandas as pd
 
 from calibration.errors import InputError
-from calibration.runs.engines import DuckDB, Engine, Postgres, Spark
-from calibration.runs.queries import Relation, StoredTable, quoted
+from calibration.runs.engines import DuckDB, Engine, Postgres, Relation, Spark, StoredTable, quoted
+from calibration.runs.results import VERDICTS
 
 KINDS = {
     ".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet",
 }  # fmt: skip
-
-TRACES = StoredTable('"traces"')
 
 DELIMITERS = ",;\t|"
 
@@ -50,6 +48,15 @@ UNREADABLE = (
     "'host=HOST dbname=DATABASE user=USER' or 'service=NAME', with the password in PGPASSWORD, "
     "~/.pgpass or the service file"
 )
+
+
+READ = (
+    "trace_id", "workflow", "cost_usd", "units", "started_at", "latency_s", "model", "status",
+    "tool_calls", "tool_errors", "loop", "escalated", "feedback",
+)  # fmt: skip
+
+
+TRACES = StoredTable('"traces"')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -666,3 +673,44 @@ def place_of_settings(settings: Mapping[str, Any], memory: str = DEFAULT_MEMORY)
     if isinstance(settings.get("spark"), list):
         return SparkFiles(tuple(map(str, settings["spark"])))
     raise InputError("the settings of the report name nothing to read")
+
+
+@contextmanager
+def from_store(
+    traces: pd.DataFrame, operation: pd.DataFrame, verdicts: pd.DataFrame | None = None
+) -> Iterator[Source]:
+    """Open traces of a store as `production_counts` reads them.
+
+    The rate of a store comes from its labels, which may be shares of several classes; nothing may
+    be read from the outcomes of this source, which are the first class throughout.
+
+    Parameters
+    ----------
+    traces, operation : pandas.DataFrame
+        Rows of `Store.trace_frame`, and `Store.operation_frame`.
+    verdicts : pandas.DataFrame, optional
+        `Store.verdict_frame` of a judge.
+
+    Notes
+    -----
+    A column in which no trace says anything is left out, and so is the task where each trace has
+    its own: what is not recorded is then named as such, and runs are called runs.
+    """
+    frame = traces.merge(operation, on="trace_id", how="left")
+    found = frame[list(READ)].assign(outcome=VERDICTS[0])
+    found["started_at"] = pd.to_datetime(frame["started_at"], utc=True)
+    for name in ("escalated", "feedback"):
+        found[name] = frame[name].where(frame[name].isna(), frame[name].astype("str"))
+    if frame["task_key"].duplicated().any():
+        found["task_id"] = frame["task_key"]
+    # What gates read.
+    found["loops"] = frame["loop"]
+    if verdicts is not None:
+        said = verdicts.set_index("trace_id")["outcome"]
+        found["verdict"] = found["trace_id"].map(said).where(lambda name: name.isin(VERDICTS))
+    columns = [str(name) for name in found if name != "cost_usd"]
+    silent = [name for name in columns if found[name].isna().all()]
+    if not (frame["tool_calls"] > 0).any():
+        silent += ["tool_calls", "tool_errors"]
+    with open_frame(found.drop(columns=sorted(set(silent))), name="the store") as source:
+        yield source

@@ -17,8 +17,14 @@ from calibration.trace_formats.base import (
     WorkflowRule,
     load_settings,
 )
-from calibration.trace_formats.detection import FORMATS, detect
-from calibration.trace_formats.preview import FieldShare, FirstTrace, Preview, preview
+from calibration.trace_formats.detection import (
+    FORMATS,
+    FieldShare,
+    FirstTrace,
+    Preview,
+    detect,
+    preview,
+)
 
 __all__ = [
     "FORMATS",

@@ -13,6 +13,8 @@ from calibration.trace_formats.fields import (
     as_object,
     bounded_metadata,
     flag,
+    graded,
+    graded_to_five,
     identifier,
     moment,
     note,
@@ -26,7 +28,6 @@ from calibration.trace_formats.fields import (
     whole,
     wrong,
 )
-from calibration.trace_formats.grades import graded, graded_to_five
 from calibration.trace_formats.messages import Clock, Transcript, read_messages
 
 RECORD_SOURCE = "records"

@@ -25,6 +25,7 @@ from calibration.trace_formats.fields import (
     as_list,
     bounded_metadata,
     content_text,
+    graded,
     identifier,
     moment,
     note,
@@ -35,7 +36,6 @@ from calibration.trace_formats.fields import (
     shown,
     whole,
 )
-from calibration.trace_formats.grades import graded
 from calibration.trace_formats.json_scanner import JsonText
 from calibration.trace_formats.messages import Clock, read_messages
 

@@ -17,6 +17,7 @@ from calibration.trace_formats.fields import (
     as_object,
     bounded_metadata,
     content_text,
+    graded,
     note,
     part,
     readable,
@@ -25,7 +26,6 @@ from calibration.trace_formats.fields import (
     text,
     whole,
 )
-from calibration.trace_formats.grades import graded
 from calibration.trace_formats.json_scanner import JsonText
 from calibration.trace_formats.messages import read_messages
 

@@ -17,7 +17,7 @@ from calibration.analyses.success_rate.from_store import MISSING, listed_amounts
 from calibration.analyses.success_rate.report import Signal, VerdictMix
 from calibration.records import Step, Trace, Verdict
 from calibration.runs import production_counts
-from calibration.runs.store_runs import from_store
+from calibration.runs.sources import from_store
 from calibration.store import Store
 from tests.analyses.worlds import make_trace
 

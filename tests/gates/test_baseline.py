@@ -147,7 +147,7 @@ def test_a_baseline_that_failed_its_own_gates_is_named(run: Run) -> None:
 def test_more_tasks_than_are_told_apart_by_name(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     found = rows(failing=9)
     named = by_name(run(csv_of(found), "--json", "--write-baseline", "n.json", code=1))
-    monkeypatch.setattr("calibration.runs.gate_counts.MOST_NAMED", 10)
+    monkeypatch.setattr("calibration.runs.counts.MOST_NAMED", 10)
     counted = by_name(run("runs.csv", "--json", "--write-baseline", "b.json", code=1))
     for name in ("pass_at_1[core]", "pass_hat_3[core]", "loops", "latency_p95", "cost"):
         assert counted[name] == named[name]

@@ -17,8 +17,7 @@ from calibration.analyses.success_rate.report import LeftOutRows
 from calibration.gates.evaluate import Condition, GateReport, GateResult, Status
 from calibration.gates.gate_file import Level, default_gates
 from calibration.reporting.document import Name, escaped, markdown, text_lines
-from calibration.reporting.junit import junit
-from calibration.reporting.sections.gates import document
+from calibration.reporting.sections.gates import document, junit
 from calibration.text import shown
 from tests.analyses.production_files import HOSTILE
 from tests.success_rate.rates import agent_success_rate

@@ -120,7 +120,7 @@ def test_events_count_the_runs_in_which_somebody_looked() -> None:
 def test_tasks_that_are_not_named_are_counted_by_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     frame = world()
     named = tables(frame)
-    monkeypatch.setattr("calibration.runs.gate_counts.MOST_NAMED", 5)
+    monkeypatch.setattr("calibration.runs.counts.MOST_NAMED", 5)
     kinds = tables(frame)
     assert not kinds.named
     assert kinds.tasks["like"].sum() == named.n_tasks == kinds.n_tasks

@@ -9,13 +9,13 @@ import pytest
 import sqlglot
 
 from calibration.errors import InputError
-from calibration.runs import CreditTable, engines, open_frame, production_counts, queries
+from calibration.runs import CreditTable, engines, open_frame, production_counts
+from calibration.runs.engines import Query, StoredTable, query
 from calibration.runs.listing import Reading, count_named, laid_out, list_runs
-from calibration.runs.queries import Query, StoredTable, query
 from calibration.runs.results import GateQuery
 from calibration.taxonomy import default_taxonomy
 
-FOLDER = Path(queries.__file__).parent / "sql"
+FOLDER = Path(engines.__file__).parent / "sql"
 
 FILES = {path.stem for path in FOLDER.glob("*.sql")} - {
     "functions", "functions_duckdb", "functions_postgres", "functions_spark",
@@ -113,7 +113,7 @@ def test_every_statement_is_translated_and_parsed(asked: dict[str, set[str]], di
         assert name in asked or f'"{name}_' in whole, f"{name}.sql was not asked for"
     for texts in asked.values():
         for text in texts:
-            said = queries.translated(text, dialect)
+            said = engines.translated(text, dialect)
             assert "_of(" not in said.lower()
             assert len(sqlglot.parse(said, read=dialect)) == 1
 

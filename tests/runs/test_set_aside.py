@@ -8,7 +8,7 @@ import pytest
 
 from calibration.errors import InputError
 from calibration.runs import Example, ProductionCounts, open_files, open_frame, production_counts
-from calibration.runs.rows import REASONS
+from calibration.runs.columns import REASONS
 from calibration.taxonomy import default_taxonomy
 
 GOOD: dict[str, object] = {

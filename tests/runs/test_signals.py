@@ -18,7 +18,7 @@ from calibration.runs import (
     open_spark,
     production_counts,
 )
-from calibration.runs.signals import GROUPS, VERDICTS, SignalSums
+from calibration.runs.results import GROUPS, VERDICTS, SignalSums
 from calibration.taxonomy import default_taxonomy
 from tests.analyses.production_files import alike, write
 from tests.runs.test_engines import load

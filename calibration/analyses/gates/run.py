@@ -58,7 +58,7 @@ from calibration.gates.evaluate import (
 from calibration.gates.gate_file import GateFile, Setting, read_gate_file
 from calibration.judge_calibration.samples import Design, JudgeQuality, confusion, judge_quality
 from calibration.records import OUTCOMES
-from calibration.runs.gate_counts import CORE, P95
+from calibration.runs.counts import CORE, P95
 from calibration.runs.results import GateQuery, GateTables, Happened, Latencies
 from calibration.runs.sources import Place, place_of
 from calibration.statistics.estimate import Estimate, FloatArray, not_estimable

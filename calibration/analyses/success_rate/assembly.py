@@ -34,7 +34,7 @@ from calibration.analyses.success_rate.report import (
 )
 from calibration.records import OUTCOMES
 from calibration.runs import ProductionCounts
-from calibration.runs.signals import LOOP, VERDICTS, SignalSums
+from calibration.runs.results import LOOP, VERDICTS, SignalSums
 from calibration.statistics.estimate import (
     OK,
     BoolArray,

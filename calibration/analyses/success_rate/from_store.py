@@ -69,7 +69,7 @@ from calibration.judge_calibration.samples import (
 from calibration.records import OUTCOMES, REFERENCE_SOURCE
 from calibration.runs import ProductionCounts, production_counts
 from calibration.runs.results import GateQuery
-from calibration.runs.store_runs import from_store
+from calibration.runs.sources import from_store
 from calibration.statistics.estimate import Estimate, not_estimable
 from calibration.statistics.means import human_only
 from calibration.store import Store
