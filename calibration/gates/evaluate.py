@@ -286,14 +286,10 @@ class Measurements:
         ``loops`` and ``data_corruption``.
     review : Estimate, optional
         Share of acceptable transcripts among those drawn at random and reviewed.
-    judge : JudgeMeasured, optional
-        The judge against the labels.
     changes : mapping of str to BaselineChange
         ``asr`` and ``pass_at_1`` against the baseline.
     by_category : mapping of str to BaselineChange
         pass@1 of every category against the baseline.
-    cost : CostMeasured, optional
-        What runs cost.
     why_not : mapping of str to str
         By gate: why it was not measured, and what would help.
     """
@@ -450,18 +446,6 @@ def evaluate(measured: Measurements, gates: GateFile) -> GateReport:
 
     A must gate without a result, skipped or not estimable, fails the run unless it has
     `allow_skipped`: what was not measured was not passed.
-
-    Parameters
-    ----------
-    measured : Measurements
-        What is missing there is `skipped`.
-    gates : GateFile
-        Thresholds and levels.
-
-    Returns
-    -------
-    GateReport
-        Every gate in the order of the file.
 
     Examples
     --------

@@ -172,18 +172,7 @@ def setting(
     allow_skipped: bool = False,
     interval_aware: bool = False,
 ) -> Setting:
-    """Return a gate, with the defaults of the keys that were not given.
-
-    Raises
-    ------
-    ValueError
-        If there is no such gate, or a key is unknown, missing or out of range.
-
-    Examples
-    --------
-    >>> dict(setting("human_review", "must", {}).numbers)
-    {'threshold': 0.9, 'minimum_n': 20}
-    """
+    """Return a gate, with the defaults of the keys that were not given."""
     parsed = parse_name(name)
     if parsed is None:
         raise ValueError(f"there is no gate {name!r:.80}")
@@ -219,27 +208,14 @@ def setting(
 
 
 def default_gates() -> GateFile:
-    """Return the default table.
-
-    Examples
-    --------
-    >>> [gate.name for gate in default_gates().gates if gate.level == "should"]
-    ['pass_at_1[edge]', 'judge', 'non_inferior', 'latency_p95']
-    """
+    """Return the default table."""
     return GateFile(
         gates=tuple(setting(name, level, given) for name, (level, given) in DEFAULTS.items())
     )
 
 
 def read_gate_file(path: Path) -> GateFile:
-    """Read a gate file.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, is no TOML (the message has line and column), or holds an
-        unknown key, a wrong type or a number out of range (the message has the key).
-    """
+    """Read a gate file; an error names the line, or the key."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -255,19 +231,7 @@ def read_gate_file(path: Path) -> GateFile:
 
 
 def parse_gates(text: str) -> GateFile:
-    r"""Return the gates of a TOML text, over the default table unless it says `defaults = false`.
-
-    Raises
-    ------
-    InputError
-        As `read_gate_file`, without the name of the file.
-
-    Examples
-    --------
-    >>> found = parse_gates('defaults = false\n[gates.latency_p95]\nthreshold = 12')
-    >>> [(gate.name, gate.level, gate.numbers["threshold"]) for gate in found.gates]
-    [('latency_p95', 'should', 12)]
-    """
+    """Return the gates of a TOML text, over the default table unless it says `defaults = false`."""
     try:
         data = tomllib.loads(text)
     # Thousands of open brackets exhaust the parser's stack; huge numbers its integers.

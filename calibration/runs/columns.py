@@ -53,13 +53,7 @@ def mapped(
     *,
     further: tuple[str, ...] = (),
 ) -> dict[str, str]:
-    """Return the column of the source for each of ours that is there, and of `further` ones.
-
-    Raises
-    ------
-    InputError
-        If a name is none of ours, or a column that is needed or named is not there.
-    """
+    """Return the column of the source for each of ours that is there, and of `further` ones."""
     given = given or {}
     shown = ", ".join(name[:80] for name in present[:40])
     known = (*KNOWN, *further)
@@ -96,11 +90,6 @@ def given(
     A column of numbers comes with ``_unreadable`` and ``_endless``, that of times as ``at`` with
     ``naive`` and ``time_unreadable``, those that are shown where they are bad as ``said_`` too.
     What the source does not have is null. Of the columns of gates the `further` ones are read.
-
-    Raises
-    ------
-    InputError
-        If a column holds something else than is needed.
     """
     reads = _Reads(source, used, zone)
     columns = {name: reads.text(name) for name in _TEXTS}
@@ -233,13 +222,7 @@ def _number_of_text(name: str, marks: str, said: str) -> dict[str, str]:
 
 
 def checked_zone(zone: str) -> str:
-    """Return the name of a time zone.
-
-    Raises
-    ------
-    InputError
-        If there is no such zone.
-    """
+    """Return the name of a time zone, if there is such a zone."""
     try:
         ZoneInfo(zone)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
@@ -280,17 +263,7 @@ def check(
 ) -> Query:
     """Return the rows in our own columns, with `reason` (0: the row counts) and the bad `value`.
 
-    Parameters
-    ----------
-    source : Source
-    columns : Mapping of str to str
-        The column of the source for each of ours.
-    workflows : collection of str or None
-        Those that count; None for any.
-    zone : str
-        Zone of times without one.
-    further : collection of str
-        The columns of gates that are read.
+    Only `workflows` count, any when None; of the columns of gates the `further` ones are read.
     """
     return query(
         "checked",

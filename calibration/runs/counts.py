@@ -95,17 +95,9 @@ FACTS = (
 def count_signals(
     rows: Relation, engine: Engine, used: Mapping[str, str], *, n: int, n_tasks: int | None
 ) -> SignalSums | None:
-    """Sum what the rows that count say of operation; None where no column says anything.
+    """Sum the operational signals of the rows that count; None where no column holds any.
 
-    Parameters
-    ----------
-    rows : Relation
-        The checked rows that count.
-    engine : Engine
-    used : Mapping of str to str
-        The columns that were read.
-    n, n_tasks : int
-        Runs, and tasks where they are known.
+    `n` and `n_tasks` are the runs, and the tasks where they are known.
     """
     keys = _signal_keys(used)
     if not keys or not n:
@@ -172,14 +164,7 @@ _EVENTS, _SAID = [{"event": name} for name in EVENTS], [{"said": name} for name 
 def gate_tables(
     kept: Relation, engine: Engine, used: Mapping[str, str], asked: GateQuery
 ) -> GateTables:
-    """Return what gates need of the kept traces.
-
-    Raises
-    ------
-    InputError
-        If a mark is neither yes nor no, a trial is there twice, or traces of one task differ in
-        tier or category.
-    """
+    """Return what gates need of the kept traces; their columns must not contradict each other."""
     rows = query("gate_rows", rows=kept, core=CORE, corrupted=_CORRUPTED)
     _readable(rows, engine, used)
     repeated = "task_id" in used

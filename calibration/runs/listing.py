@@ -46,26 +46,20 @@ def list_runs(
     first: int | None = None,
     until: Mapping[str, datetime] | None = None,
 ) -> pd.DataFrame:
-    """Return the runs of some classes, each class in order of time.
+    """Return the runs of some classes, each class in order of time, with the columns of `LISTED`.
+
+    Runs without a time come last. A run that is there twice is there twice.
 
     Parameters
     ----------
     source : Source
         A source of its own: a reader keeps what it has read once.
     reading : Reading
-        How its rows are read.
     outcomes : collection of str
-        Classes.
     first : int, optional
         So many of each class; all when None.
     until : mapping of str to datetime, optional
         No run of a class that is asked for began later than this, in UTC.
-
-    Returns
-    -------
-    pandas.DataFrame
-        The columns of `LISTED`; runs without a time come last. A run that is there twice is there
-        twice.
     """
     engine = source.engine
     rows: Relation = _rows(source, reading)
@@ -137,22 +131,9 @@ def laid_out(
 ) -> Tagged | None:
     """Return the runs of a source once for each of their tags; None without a column of tags.
 
-    Tags are a list, a JSON list as text, or a text in which ``;`` or ``,`` parts them.
-
-    Parameters
-    ----------
-    source : Source
-    columns : Mapping of str to str or None
-        As for `production_counts`.
-    conflicts : bool
-        Whether there are runs with one trace_id and other values: they are left out.
-    most : int, default 50
-        The tags of the most rows.
-
-    Raises
-    ------
-    InputError
-        If the column holds neither texts nor lists of texts.
+    Tags are a list, a JSON list as text, or a text in which ``;`` or ``,`` parts them; the `most`
+    frequent ones are kept. With `conflicts` there are runs with one trace_id and other values,
+    which are left out.
     """
     used = mapped(columns, columns_of(source), source.name)
     if "tags" not in used:

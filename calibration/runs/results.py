@@ -120,13 +120,10 @@ class GateTables:
         task), weight (their mean), like (tasks that it stands for).
     named : bool
         Rows are single tasks.
-    n_tasks : int
     repeat : bool
         Some task has several traces.
     mixed : str or None
         A task whose traces are of several models.
-    has_tier, has_category : bool
-        Whether the columns are there.
     events : Mapping of str to Happened
         ``loops`` and ``data_corruption``, where somebody looked.
     cost : Mapping of str to tuple of (int, int, SquareSums)
@@ -214,7 +211,6 @@ class Notes:
     ----------
     naive_times : int
         Times without a zone, read as `timezone`.
-    timezone : str
     no_time, no_cost, no_units : int
         Kept traces without a time; without a cost (no penalty); without units (taken as 1).
     no_latency, bad_latency : int
@@ -267,7 +263,6 @@ class ProductionCounts:
 
     Parameters
     ----------
-    cells, tasks : pandas.DataFrame
     tasks_by : Mapping of str to pandas.DataFrame
         Groups of tasks by ``week``, ``workflow`` and ``model``; empty without groups.
     n_tasks : int or None

@@ -287,10 +287,7 @@ def _literal(text: str) -> str:
 def safe_address(dsn: str) -> str:
     """Return an address without its password, as ``key=value`` pairs that connect just as well.
 
-    Raises
-    ------
-    InputError
-        If psycopg is not installed or the address cannot be read; it is not repeated then.
+    An address that cannot be read is not repeated in the error.
     """
     from psycopg.conninfo import make_conninfo
 
@@ -406,13 +403,7 @@ def open_spark(table: Any, *, session: Any = None) -> Iterator[Source]:
 
 
 def spark_session() -> Any:
-    """Return the Spark session of this process; `spark-defaults.conf` says which cluster.
-
-    Raises
-    ------
-    InputError
-        If pyspark or Java is not installed.
-    """
+    """Return the Spark session of this process; `spark-defaults.conf` says which cluster."""
     if find_spec("pyspark") is None or find_spec("sqlglot") is None:
         raise InputError("Spark needs the extra: pip install 'asr-calibration[spark]'")
     from pyspark.errors import PySparkException
@@ -446,13 +437,7 @@ def _was_set(session: Any, name: str) -> bool:
 
 @contextmanager
 def open_spark_files(patterns: Sequence[str]) -> Iterator[Source]:
-    """Open Parquet, CSV or JSONL files, or patterns of them, that Spark can reach.
-
-    Raises
-    ------
-    InputError
-        If they are not of one kind that is read, or not there.
-    """
+    """Open Parquet, CSV or JSONL files, or patterns of them, that Spark can reach."""
     kinds = {_spark_kind(pattern) for pattern in patterns}
     if len(kinds) != 1:
         raise InputError(f"files of one kind are read together, got {', '.join(sorted(kinds))}")
@@ -659,13 +644,7 @@ def held(place: Place) -> Iterator[Place]:
 
 
 def place_of_settings(settings: Mapping[str, Any], memory: str = DEFAULT_MEMORY) -> Place:
-    """Return the place that a report was made from; reading files may hold so much `memory`.
-
-    Raises
-    ------
-    InputError
-        If the settings name none.
-    """
+    """Return the place that a report was made from; reading files may hold so much `memory`."""
     if "postgres" in settings:
         return PostgresTable(str(settings["postgres"]), str(settings["table"]))
     if isinstance(settings.get("files"), list):

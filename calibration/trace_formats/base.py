@@ -121,10 +121,7 @@ def _zone(name: str) -> tzinfo:
 def load_settings(path: Path) -> ImportSettings:
     """Read a TOML mapping file: ``timezone`` and one ``[workflows.FOUND_NAME]`` table each.
 
-    Raises
-    ------
-    InputError
-        If the file is not TOML or holds an unknown or ill-typed key; the message names both.
+    An error names the file, and the key that is unknown or ill-typed.
     """
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8-sig"))
@@ -228,13 +225,7 @@ def attempt(file: Path, line: int | None, build: Callable[[], Parsed]) -> Item:
 
 
 def check_limits(trace: Trace) -> None:
-    """Refuse a trace that no reviewer could read and that would bloat the store.
-
-    Raises
-    ------
-    FieldError
-        If it has more than 2,000 steps, a field above 2 MB or more than 20 MB of text.
-    """
+    """Refuse a trace that no reviewer could read and that would bloat the store."""
     if len(trace.steps) > MAX_STEPS:
         raise FieldError(f"has {len(trace.steps):,} steps; at most {MAX_STEPS:,} are taken in")
     total = 0

@@ -207,13 +207,7 @@ class Preview:
 
 
 def preview(items: Iterable[Item]) -> Preview:
-    """Summarise what was read; nothing is written.
-
-    Parameters
-    ----------
-    items : iterable of Parsed or SetAside
-        What `read_traces` yields, over one file or several.
-    """
+    """Summarise the items that `read_traces` yields; nothing is written."""
     traces: list[Trace] = []
     set_aside = verdicts = 0
     for item in items:

@@ -71,23 +71,8 @@ def read_messages(
     An assistant message with several calls becomes one step per call; its text and tokens
     stand on the first one, so that neither is counted twice. Steps of tools that the
     simulated user runs have the role ``user``, calls and results alike: they are not the
-    agent's.
-
-    Parameters
-    ----------
-    messages : list
-        Messages as the file holds them, of any type.
-    name : str
-        Name of the field, for errors.
-    clock : Clock, optional
-        Reading of message times; None: messages carry none.
-    is_error : callable, optional
-        Tells from a tool's result that the call failed, where messages carry no flag.
-
-    Raises
-    ------
-    FieldError
-        If a message is no object, or has no role, or its tool calls are malformed.
+    agent's. `name` is that of the field, for errors; `is_error` tells from a tool's result that
+    the call failed, where messages carry no flag.
     """
     known: dict[str, str] = {}
     drafts: list[_Draft] = []

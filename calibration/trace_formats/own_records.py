@@ -76,13 +76,7 @@ _RESULT_NAMES = {
 def parse_record(
     row: Mapping[str, object], settings: ImportSettings, file: Path, line: int
 ) -> Parsed:
-    """Turn one record into a trace and the verdict that it may carry.
-
-    Raises
-    ------
-    FieldError
-        If a field is missing or ill-typed; the message names it.
-    """
+    """Turn one record into a trace and the verdict that it may carry; errors name the field."""
     trace_id = required_id(row.get("trace_id"), "trace_id")
     found = identifier(row.get("workflow"), "workflow") or identifier(row.get("family"), "family")
     workflow = settings.workflow_for(found)

@@ -76,13 +76,7 @@ class TaskRates:
     weights: NDArray[np.float64]
 
     def counts(self) -> RunCounts:
-        """Return one run a task that is complete by its share of successes.
-
-        Raises
-        ------
-        InputError
-            If a count is impossible.
-        """
+        """Return one run a task that is complete by its share of successes."""
         share = self.passed / self.n
         rows = np.zeros((share.size, len(OUTCOMES)))
         rows[:, COMPLETE], rows[:, PARTIAL_MINUS] = share, 1 - share
@@ -142,13 +136,7 @@ def tree_fingerprint(taxonomy: Taxonomy) -> str:
 
 
 def checked_rates(rates: TaskRates) -> TaskRates:
-    """Return rates that make sense.
-
-    Raises
-    ------
-    InputError
-        If a count is impossible, or a task is there twice.
-    """
+    """Return rates of which no count is impossible and no task is there twice."""
     if (rates.n < 1).any() or (rates.passed < 0).any() or (rates.passed > rates.n).any():
         raise InputError("'tasks': more trials passed than there are, or none is there")
     if (rates.like < 1).any() or not (np.isfinite(rates.weights) & (rates.weights > 0)).all():
@@ -313,13 +301,7 @@ SUMS = ("n", "penalty", "score", OTHER_SCORE + DEFAULT_WEIGHTS)
 
 
 def baseline_data(found: Comparable) -> dict[str, Any]:
-    """Return plain data that `read_baseline` reads back.
-
-    Raises
-    ------
-    InputError
-        If the trials of a task are of several models: nothing can be compared with them.
-    """
+    """Return plain data that `read_baseline` reads back; trials of several models have none."""
     if isinstance(found.tasks, str):
         raise InputError(f"no baseline can be written: {found.tasks}; choose one with --model")
     rates = found.tasks
@@ -372,13 +354,7 @@ def _columns(frame: pd.DataFrame) -> dict[str, list[Any]]:
 
 
 def read_baseline(path: Path) -> Comparable:
-    """Read what `asr gate --write-baseline` wrote.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read or is no baseline; the message names the field.
-    """
+    """Read what `asr gate --write-baseline` wrote; an error names the field."""
     try:
         if path.stat().st_size > MAX_BYTES:
             raise InputError(f"{path}: is larger than {MAX_BYTES:,} bytes; is it a baseline?")
