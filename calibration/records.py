@@ -8,21 +8,7 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from enum import StrEnum
 from uuid import uuid4
-
-
-class Outcome(StrEnum):
-    """The five outcome classes; every trace has exactly one."""
-
-    COMPLETE = "complete"
-    PARTIAL_PLUS = "partial_plus"
-    PARTIAL_MINUS = "partial_minus"
-    HALLUCINATED = "hallucinated"
-    ABANDONED = "abandoned"
-
-
-OUTCOMES: tuple[str, ...] = tuple(outcome.value for outcome in Outcome)
 
 # Each may do what those before it may.
 ROLES = ("reviewer", "lead", "admin")

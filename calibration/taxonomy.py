@@ -5,14 +5,17 @@ import json
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, fields
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from calibration.errors import TaxonomyError
-from calibration.records import OUTCOMES, Workflow
+from calibration.records import Workflow
 
 ANSWERS = ("yes", "no")
+
+OUTCOMES = ("complete", "partial_plus", "partial_minus", "hallucinated", "abandoned")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,9 +81,57 @@ class Taxonomy:
         _check_workflows(self.workflows)
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The classes in declared order: a class code is a place among them."""
+        return tuple(c.name for c in self.classes)
+
+    @property
+    def credits(self) -> tuple[float, ...]:
+        """Credit of the classes, in the order of `names`."""
+        return tuple(c.credit for c in self.classes)
+
+    @property
     def credit(self) -> dict[str, float]:
         """Credit of each class, in declared order."""
         return {c.name: c.credit for c in self.classes}
+
+    def place(self, outcome: str) -> int:
+        """Return the code of a class: its place among `names`."""
+        return self.names.index(outcome)
+
+    @property
+    def places(self) -> dict[str, int]:
+        """The code of each class."""
+        return {name: place for place, name in enumerate(self.names)}
+
+    @property
+    def success(self) -> str:
+        """The class of a run that did its task."""
+        return "complete"
+
+    @property
+    def acceptable(self) -> tuple[str, ...]:
+        """The classes that a reviewer accepts, success first."""
+        return (self.success, "partial_plus")
+
+    @property
+    def without_output(self) -> str | None:
+        """The class of a run that delivered nothing; None where a rubric has none."""
+        return "abandoned"
+
+    @property
+    def failed_check(self) -> str:
+        """The class of a run of which no more is known than that its check failed."""
+        return "partial_minus"
+
+    @property
+    def follow_up(self) -> dict[str, str]:
+        """What the runs of a class are passed on to."""
+        return {
+            self.failed_check: "prompt and guard-rail review",
+            "hallucinated": "model and retrieval",
+            "abandoned": "infrastructure",
+        }
 
     @property
     def root(self) -> Node:
@@ -114,9 +165,9 @@ class Taxonomy:
         TaxonomyError
             If there is no such class.
         """
-        if outcome not in OUTCOMES:
+        if outcome not in self.credit:
             raise TaxonomyError(
-                f"class {outcome!r} is unknown; the classes are {', '.join(OUTCOMES)}"
+                f"class {outcome!r} is unknown; the classes are {', '.join(self.names)}"
             )
         target, answers = outcome, {}
         while target != self.root.id:
@@ -147,7 +198,7 @@ class Taxonomy:
     def path(self, answers: Mapping[str, str]) -> list[Node]:
         """Return the nodes that complete `answers` walk through, root first."""
         at, visited = self.root.id, []
-        while at not in OUTCOMES:
+        while at not in self.names:
             node = self.node(at)
             answer = answers.get(node.id)
             if answer not in ANSWERS:
@@ -183,7 +234,7 @@ def _check_classes(classes: tuple[OutcomeClass, ...]) -> None:
             )
         if names.count(name) > 1:
             raise TaxonomyError(f"class {name!r} is declared twice")
-    for name in map(str, OUTCOMES):
+    for name in OUTCOMES:
         if name not in names:
             raise TaxonomyError(f"class {name!r} is missing; the five classes cannot be forked")
     for c in classes:
@@ -227,7 +278,7 @@ def _check_tree(nodes: tuple[Node, ...]) -> None:
     for node in nodes:
         if node.id not in seen:
             raise TaxonomyError(f"node {node.id!r} cannot be reached from {nodes[0].id!r}")
-    for name in map(str, OUTCOMES):
+    for name in OUTCOMES:
         if name not in reached:
             raise TaxonomyError(
                 f"no node leads to class {name!r}; the tree starts at {nodes[0].id!r}"
@@ -300,7 +351,13 @@ def load_taxonomy(path: Path) -> Taxonomy:
     return taxonomy_from_dict(data, where=str(path))
 
 
+@cache
 def default_taxonomy() -> Taxonomy:
     """Return the taxonomy that comes with the package."""
     text = files("calibration").joinpath("taxonomy.toml").read_text(encoding="utf-8")
     return taxonomy_from_dict(tomllib.loads(text))
+
+
+def default_credits(taxonomy: Taxonomy) -> tuple[float, ...]:
+    """Return the credits of the default taxonomy, in the order of the classes of another one."""
+    return tuple(default_taxonomy().credit[name] for name in taxonomy.names)

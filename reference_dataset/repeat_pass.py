@@ -12,7 +12,6 @@ from calibration.agreement.coefficients import (
     estimate,
 )
 from calibration.agreement.ratings import answers_at, count_patterns, one_against_rest
-from calibration.records import OUTCOMES
 from calibration.statistics.estimate import Estimate, IntArray
 from calibration.taxonomy import Taxonomy
 from reference_dataset.loader import ReferenceSet
@@ -81,10 +80,10 @@ def repeat_pass(dataset: ReferenceSet, taxonomy: Taxonomy) -> RepeatPass | None:
         for trace_id in ids
     }
     second = {trace_id: dataset.second_pass[trace_id].outcome for trace_id in ids}
-    codes = np.array(
-        [[OUTCOMES.index(before[i]), OUTCOMES.index(second[i])] for i in ids], dtype=np.int64
-    )
-    table = np.zeros((len(OUTCOMES), len(OUTCOMES)), dtype=np.int64)
+    place, q = taxonomy.places, len(taxonomy.names)
+    paths = taxonomy.paths(taxonomy.names)
+    codes = np.array([[place[before[i]], place[second[i]]] for i in ids], dtype=np.int64)
+    table = np.zeros((q, q), dtype=np.int64)
     np.add.at(table, (codes[:, 0], codes[:, 1]), 1)
     disagreements = tuple(
         _disagreement(dataset, trace_id, before[trace_id], second[trace_id])
@@ -94,13 +93,13 @@ def repeat_pass(dataset: ReferenceSet, taxonomy: Taxonomy) -> RepeatPass | None:
     decided = Counter(found.decision for found in disagreements)
     return RepeatPass(
         n_traces=len(ids),
-        overall=_agreement(codes, len(OUTCOMES)),
+        overall=_agreement(codes, q),
         classes={
-            name: _agreement(one_against_rest(codes, class_code=k, n_classes=len(OUTCOMES)), 2)
-            for k, name in enumerate(OUTCOMES)
+            name: _agreement(one_against_rest(codes, class_code=k, n_classes=q), 2)
+            for name, k in place.items()
         },
         nodes={
-            node.id: _agreement(answers_at(codes, node=node.id, paths=taxonomy.paths(OUTCOMES)), 2)
+            node.id: _agreement(answers_at(codes, node=node.id, paths=paths), 2)
             for node in taxonomy.nodes
         },
         table=tuple(tuple(row) for row in table.tolist()),

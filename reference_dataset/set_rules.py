@@ -7,7 +7,6 @@ from statistics import median, quantiles
 from typing import Any
 
 from calibration.errors import TaxonomyError
-from calibration.records import OUTCOMES
 from calibration.taxonomy import Taxonomy, default_taxonomy
 from reference_dataset.records import FAMILIES, FORMS, Problem, Row
 from reference_dataset.words import places, runs, visible, words
@@ -92,7 +91,7 @@ def families_are_full(rows: Rows) -> Iterator[tuple[Row | str, str]]:
         classes = Counter(
             rows.label_of.get(row.data["trace_id"], {}).get("outcome") for row in listed
         )
-        for outcome in OUTCOMES:
+        for outcome in default_taxonomy().names:
             if classes[outcome] < 3:
                 yield file, f"{classes[outcome]} traces are {outcome}, at least 3 are needed"
         middle = median(row.data["cost_usd"] / row.data["units"] for row in listed)

@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass
 from statistics import quantiles
 
-from calibration.records import OUTCOMES
+from calibration.taxonomy import Taxonomy
 from reference_dataset.loader import ReferenceSet
 from reference_dataset.records import FAMILIES, FORMS
 from reference_dataset.words import words
@@ -28,16 +28,16 @@ class DatasetStats:
     overridden: int
 
 
-def dataset_stats(dataset: ReferenceSet) -> DatasetStats:
+def dataset_stats(dataset: ReferenceSet, taxonomy: Taxonomy) -> DatasetStats:
     """Count a dataset of at least one trace; it need not keep the rules."""
     found = {trace.workflow for trace in dataset.traces.values()}
     classes = {
-        family: dict.fromkeys(OUTCOMES, 0)
+        family: dict.fromkeys(taxonomy.names, 0)
         for family in [*FAMILIES, *sorted(found - FAMILIES.keys())]
         if family in found
     }
     for trace_id, label in dataset.labels.items():
-        if trace_id in dataset.traces and label.outcome in OUTCOMES:
+        if trace_id in dataset.traces and label.outcome in taxonomy.names:
             classes[dataset.traces[trace_id].workflow][label.outcome] += 1
     traces = list(dataset.traces.values())
     steps = [len(trace.steps) for trace in traces]

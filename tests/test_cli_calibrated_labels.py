@@ -8,9 +8,15 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import Result
 
-from calibration.analyses.judge.calibration import COLUMNS, analyse_judge, calibrated_labels
-from calibration.records import OUTCOMES, Workflow
+from calibration.analyses.judge.calibration import (
+    OF_CLASSES,
+    OF_TRACE,
+    analyse_judge,
+    calibrated_labels,
+)
+from calibration.records import Workflow
 from tests.analyses.worlds import World, ids, make_world
+from tests.classes import OUTCOMES
 from tests.cli_runs import Run
 
 pytestmark = pytest.mark.usefixtures("few_draws")
@@ -52,7 +58,7 @@ def test_every_trace_has_the_probabilities_of_its_verdict_and_workflow(tmp_path:
     world = judged_world(tmp_path / "asr.duckdb")
     found = calibrated_labels(world.store)
     frame = found.frame
-    assert tuple(frame.columns) == COLUMNS
+    assert tuple(frame.columns) == (*OF_TRACE, *OUTCOMES, *OF_CLASSES)
     assert sorted(frame["trace_id"]) == ids(N)
     assert frame[list(OUTCOMES)].sum(axis=1).to_numpy() == pytest.approx(1.0)
     assert set(frame["basis"]) == {"verdict x workflow"}

@@ -8,8 +8,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from calibration.cli import main
-from calibration.records import OUTCOMES, Verdict
+from calibration.records import Verdict
 from tests.analyses.worlds import World, ids, make_world
+from tests.classes import OUTCOMES
 from tests.cli_runs import FIXTURES, Run, data
 
 pytestmark = pytest.mark.usefixtures("few_draws")

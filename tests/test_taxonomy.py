@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calibration.errors import TaxonomyError
-from calibration.records import OUTCOMES, Workflow
+from calibration.records import Workflow
 from calibration.taxonomy import (
     Node,
     OutcomeClass,
@@ -19,6 +19,7 @@ from calibration.taxonomy import (
     load_taxonomy,
     taxonomy_from_dict,
 )
+from tests.classes import OUTCOMES
 
 DEFAULT_TOML = files("calibration").joinpath("taxonomy.toml").read_text(encoding="utf-8")
 

@@ -6,7 +6,6 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-from calibration.records import OUTCOMES
 from calibration.taxonomy import default_taxonomy
 
 BLOCK = 1_000_000
@@ -41,7 +40,7 @@ def _block(start: int, n: int, tasks: int | None, rng: np.random.Generator) -> p
     columns = {
         "trace_id": pa.array([f"tr-{start + k:012x}" for k in range(n)]),
         "workflow": _named(workflow, tuple(w.name for w in workflows)),
-        "outcome": _named(rng.choice(len(OUTCOMES), n, p=MIX), OUTCOMES),
+        "outcome": _named(rng.choice(len(MIX), n, p=MIX), default_taxonomy().names),
         "cost_usd": pa.array(ceiling * rng.lognormal(-0.6, 0.6, n), mask=rng.random(n) < 0.01),
         "started_at": pa.array(FIRST + seconds).cast(pa.timestamp("us", "UTC")),
         "latency_s": pa.array(rng.lognormal(2, 1, n)),

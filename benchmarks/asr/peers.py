@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from calibration.records import OUTCOMES
 from calibration.taxonomy import default_taxonomy
 
 COLUMNS = ["workflow", "outcome", "cost_usd"]
@@ -24,7 +23,7 @@ def scored(frame: pd.DataFrame) -> pd.DataFrame:
     taxonomy = default_taxonomy()
     ceiling = frame["workflow"].map({w.name: w.ceiling_usd for w in taxonomy.workflows})
     penalty = ((frame["cost_usd"] - ceiling) / ceiling).clip(0, 1).fillna(0)
-    credit = frame["outcome"].map({name: taxonomy.credit[name] for name in OUTCOMES})
+    credit = frame["outcome"].map(taxonomy.credit)
     return frame.assign(penalty=penalty, score=(credit - penalty).clip(lower=0))
 
 

@@ -17,7 +17,7 @@ from calibration.analyses.sampling.draw import SamplingDesign, draw_batch
 from calibration.analyses.success_rate.from_store import report_on_store
 from calibration.analyses.success_rate.report import ProductionReport, ReportOptions
 from calibration.errors import CalibrationError, InputError
-from calibration.records import OUTCOMES, LabelDraft, Trace, Verdict
+from calibration.records import LabelDraft, Trace, Verdict
 from calibration.store import Store, import_token
 from calibration.success_rate.runs import scores
 from calibration.taxonomy import Taxonomy
@@ -77,21 +77,22 @@ def build_demo(store: Store, *, seed: int) -> float:
     dataset = load_reference()
     by_class = [
         [dataset.traces[i] for i, label in dataset.labels.items() if label.outcome == name]
-        for name in OUTCOMES
+        for name in taxonomy.names
     ]
-    truth = rng.choice(len(OUTCOMES), size=N_PRODUCTION, p=CLASS_MIX)
+    truth = rng.choice(len(taxonomy.names), size=N_PRODUCTION, p=CLASS_MIX)
     ceilings = {name: w.ceiling_usd or 1.0 for name, w in store.workflows().items()}
     runs = [_run(number, by_class[int(k)], int(k), ceilings, rng) for number, k in enumerate(truth)]
     store.ingest(runs)
-    store.add_verdicts([_verdict(run, int(k), rng) for run, k in zip(runs, truth, strict=True)])
+    store.add_verdicts(
+        [_verdict(run, taxonomy, int(k), rng) for run, k in zip(runs, truth, strict=True)]
+    )
     true_class = {run.trace_id: int(k) for run, k in zip(runs, truth, strict=True)}
     _label_sample(store, taxonomy, true_class, seed, rng)
     _check_reviewers(store, taxonomy, true_class, seed)
     add_practice(store, dataset)
     store.set_identities("open")
     frame = store.trace_frame().set_index("trace_id").loc[[run.trace_id for run in runs]]
-    credit = tuple(taxonomy.credit[name] for name in OUTCOMES)
-    return float(scores(truth, trace_penalties(frame), credit=credit).mean())
+    return float(scores(truth, trace_penalties(frame), credit=taxonomy.credits).mean())
 
 
 def needs_building(store: Store) -> bool:
@@ -148,9 +149,9 @@ def _run(
     )
 
 
-def _verdict(run: Trace, outcome: int, rng: np.random.Generator) -> Verdict:
-    said = int(rng.choice(len(OUTCOMES), p=JUDGE_RATES[outcome]))
-    return Verdict(judge_id=JUDGE, trace_id=run.trace_id, outcome=OUTCOMES[said], simulated=True)
+def _verdict(run: Trace, taxonomy: Taxonomy, outcome: int, rng: np.random.Generator) -> Verdict:
+    verdict = taxonomy.names[int(rng.choice(len(taxonomy.names), p=JUDGE_RATES[outcome]))]
+    return Verdict(judge_id=JUDGE, trace_id=run.trace_id, outcome=verdict, simulated=True)
 
 
 def _label_sample(
@@ -164,13 +165,14 @@ def _label_sample(
     people = [store.add_reviewer(name, simulated=True) for name in REVIEWERS]
     lead = store.add_reviewer("Lena (simulated lead)", role="lead", simulated=True)
     batch = draw_batch(store, SamplingDesign(seed=seed), n=N_LABELLED)
+    names, q = taxonomy.names, len(taxonomy.names)
     drafts = []
     for trace_id in store.batch_items(batch.batch_id)["trace_id"]:
         pair = rng.choice(len(people), size=2, replace=False).tolist()
-        said = [_human_class(true_class[trace_id], REVIEWER_ACCURACY[p], rng) for p in pair]
+        said = [_human_class(true_class[trace_id], REVIEWER_ACCURACY[p], q, rng) for p in pair]
         for person, outcome in zip(pair, said, strict=True):
             reviewer_id = people[person].reviewer_id
-            name = OUTCOMES[outcome]
+            name = names[outcome]
             drafts.append(
                 LabelDraft(
                     client_token=import_token(
@@ -186,7 +188,7 @@ def _label_sample(
         if said[0] != said[1]:
             store.adjudicate(
                 trace_id=trace_id,
-                answers=taxonomy.answers_for(OUTCOMES[true_class[trace_id]]),
+                answers=taxonomy.answers_for(names[true_class[trace_id]]),
                 adjudicator=lead.reviewer_id,
                 rationale="Settled by the simulated lead.",
                 simulated=True,
@@ -200,6 +202,7 @@ def _check_reviewers(
     """Have each reviewer repeat own labels, and label settled traces; the last one drifts."""
     # Randomness of its own: the rates of the demo do not depend on what is checked.
     rng = np.random.default_rng([seed, 9])
+    names = taxonomy.names
     (batch,) = store.batches()
     given = store.label_frame(batch.batch_id)
     settled = list(store.consensus_frame()["trace_id"])
@@ -212,8 +215,8 @@ def _check_reviewers(
         drifts = person is people[-1]
         for number, trace_id in enumerate([*repeats, *gold]):
             now = DRIFTED_ACCURACY if drifts and number >= DRIFTS_AT else accuracy
-            first = own.get(trace_id, OUTCOMES[true_class[trace_id]])
-            name = OUTCOMES[_human_class(OUTCOMES.index(first), now, rng)]
+            first = own.get(trace_id, names[true_class[trace_id]])
+            name = names[_human_class(taxonomy.place(first), now, len(names), rng)]
             drafts.append(
                 LabelDraft(
                     client_token=import_token(
@@ -230,9 +233,9 @@ def _check_reviewers(
     store.import_inserts(batch.batch_id, drafts)
 
 
-def _human_class(outcome: int, accuracy: float, rng: np.random.Generator) -> int:
+def _human_class(outcome: int, accuracy: float, n_classes: int, rng: np.random.Generator) -> int:
     """Return the true class, or by mistake another one at random."""
     if rng.random() < accuracy:
         return outcome
-    others: NDArray[np.int64] = np.delete(np.arange(len(OUTCOMES)), outcome)
+    others: NDArray[np.int64] = np.delete(np.arange(n_classes), outcome)
     return int(rng.choice(others))

@@ -11,7 +11,6 @@ from calibration.analyses.reference_traces import is_reference
 from calibration.errors import CalibrationError, InputError, LabelRefusedError
 from calibration.records import (
     NO_VERDICT,
-    OUTCOMES,
     SOURCE_JUDGE,
     LabelDraft,
     SetAside,
@@ -220,13 +219,13 @@ def import_verdicts(store: Store, path: Path, *, judge_id: str) -> ImportResult[
             f"judge must be a name that does not begin with {SOURCE_JUDGE!r} (the grades that came "
             f"with the traces), got {judge_id!r}"
         )
-    verdicts = []
+    verdicts, known = [], (*store.taxonomy().names, NO_VERDICT)
     for row in verdict_rows(path, required=("outcome",)):
         verdicts.append(
             Verdict(
                 judge_id=judge_id.strip(),
                 trace_id=row.trace_id,
-                outcome=_class_of(path, row, (*OUTCOMES, NO_VERDICT)),
+                outcome=_class_of(path, row, known),
                 sample=row.sample,
                 reason=row.reason,
                 evidence=row.evidence,
@@ -266,7 +265,7 @@ def import_labels(store: Store, path: Path, *, batch_id: str) -> ImportResult[tu
     names = [_reviewer(path, row) for row in rows]
     marks = [_marks(path, row) for row in rows]
     for row in rows:
-        _class_of(path, row, tuple(taxonomy.credit))
+        _class_of(path, row, taxonomy.names)
     people: dict[str, str] = {}
     for row, name in zip(rows, names, strict=True):
         if name not in people:

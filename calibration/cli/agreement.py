@@ -18,7 +18,6 @@ from calibration.cli.terminal import (
     with_store,
 )
 from calibration.errors import CalibrationError, InputError
-from calibration.records import OUTCOMES
 from calibration.reporting import to_json
 from calibration.reporting.document import text_lines
 from calibration.reporting.sections import agreement as text
@@ -142,8 +141,8 @@ def _in_store(
 ) -> Estimate:
     if cluster not in (None, *CLUSTERS):
         raise InputError(f"--cluster of the store must be one of {', '.join(CLUSTERS)}")
-    matrix = weights_of(weights, OUTCOMES)
     with open_to_read(path) as store:
+        matrix = weights_of(weights, store.taxonomy().names)
         result = analyse_agreement(
             store,
             batch_id,

@@ -4,6 +4,7 @@ import csv
 import io
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -64,6 +65,7 @@ def import_(
     make_way(path)
     settings = _settings(mapping, workflow, ceiling, unit, timezone)
     rules = None if taxonomy is None else load_taxonomy(taxonomy)
+    settings = replace(settings, taxonomy=_in_force(path, rules))
     read = imports.read_files(paths, settings)
     if not as_data:
         print_lines(imports.preview_lines(read))
@@ -78,6 +80,14 @@ def import_(
         print_lines(import_lines(report))
     if not read.parsed:
         raise CalibrationError("no trace could be read from these files")
+
+
+def _in_force(path: Path, rules: Taxonomy | None) -> Taxonomy:
+    """Return the taxonomy whose classes the grades of the files are mapped to."""
+    if rules is not None or not path.exists():
+        return rules or default_taxonomy()
+    with open_to_read(path) as store:
+        return store.taxonomy()
 
 
 def _open_for_import(path: Path, rules: Taxonomy | None) -> Store:

@@ -17,7 +17,6 @@ from click.core import ParameterSource
 from calibration.analyses.success_rate.report import PREVIOUS, ReportOptions
 from calibration.cli.terminal import Command
 from calibration.errors import InputError
-from calibration.records import OUTCOMES
 from calibration.taxonomy import Taxonomy, load_taxonomy
 
 if TYPE_CHECKING:
@@ -223,10 +222,6 @@ def options_from(
 
         ceilings = read_ceilings(asked["ceilings"])
     ceilings |= _amounts(asked["ceiling"], "--ceiling", highest=1e6)
-    aims = _amounts(targets, "--target", highest=1.0)
-    for name in aims:
-        if name not in OUTCOMES:
-            raise InputError(f"--target: {name!r:.80} is none of {', '.join(OUTCOMES)}")
     return ReportOptions(
         since=asked["since"],
         until=asked["until"],
@@ -238,7 +233,7 @@ def options_from(
         strict_cost=asked["strict_cost"],
         stratify=asked["stratify"] is not None,
         pooled=pooled,
-        targets=aims,
+        targets=_amounts(targets, "--target", highest=1.0),
         force=asked["force"],
         seed=asked["seed"],
         n_resamples=asked["resamples"],

@@ -119,9 +119,10 @@ def stats(path: Path, folder: Path | None, as_data: bool) -> None:
     \b
     asr reference stats
     """
-    counts = dataset_stats(_dataset(folder, path))
+    taxonomy = default_taxonomy()
+    counts = dataset_stats(_dataset(folder, path), taxonomy)
     # The second pass was held against the set's own labels, not those a team decided otherwise.
-    again = repeat_pass(load_reference(folder), default_taxonomy())
+    again = repeat_pass(load_reference(folder), taxonomy)
     if as_data:
         print_json({**to_json.data(counts), "second_pass": to_json.data(again)})
     else:

@@ -153,7 +153,7 @@ def report(
             found = report_with_work(store, options)
         result = found.report
         if folder is not None:
-            _wrote(write_work(folder, partial(labelled_csv, found.loaded)))
+            _wrote(write_work(folder, found.loaded.taxonomy, partial(labelled_csv, found.loaded)))
     _show(result, _report_data, success_rate.document, as_data, as_markdown, page)
     if not result.asr.ok:
         raise CalibrationError("no rate can be given; the status says what would help")

@@ -80,7 +80,6 @@ from calibration.gates.evaluate import GateResult
 from calibration.gates.gate_file import GateFile
 from calibration.judge_calibration.bias import NodeQuality, OrdinalAgreement
 from calibration.judge_calibration.groups import GroupComparison
-from calibration.records import OUTCOMES
 from calibration.statistics.contingency import ClassAgainstKey
 from calibration.statistics.estimate import Estimate
 from calibration.statistics.means import MeanAgainstZero
@@ -117,7 +116,7 @@ def data(result: Any) -> Any:
     >>> data({"interval": (0.25, np.float64(0.75)), 0.8: None})
     {'interval': [0.25, 0.75], '0.8': None}
     """
-    return _data(result, {"classes": OUTCOMES})
+    return _data(result, {})
 
 
 def as_text(result: Json) -> str:
@@ -428,6 +427,7 @@ NAMES: dict[type, Callable[[Any], Names]] = {
     RatingsAgreement: lambda of: {"classes": of.ratings.classes, "raters": of.ratings.raters},
     JudgeCalibration: lambda of: {"classes": of.classes, "verdicts": of.verdict_names},
     JudgeDiagnostics: lambda of: {"verdicts": of.verdict_names},
+    AgentSuccessRate: lambda of: {"classes": of.classes},
     ProductionReport: lambda of: {"classes": [c.outcome for c in of.classes]},
     ProductionComparison: lambda of: {"classes": [c.outcome for c in of.found.class_changes]},
 }

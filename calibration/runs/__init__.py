@@ -12,7 +12,7 @@ workflow     category
 model        category missing where not said
 stratum      category missing where not said
 weight       float64  1 without a column of weights
-outcome      int8     place in `calibration.records.OUTCOMES`
+outcome      int8     place of the class in the taxonomy
 cost_known   bool     cost and ceiling are both known
 penalty_step int16    ceil(penalty x 1024); 0: no penalty
 n            int64    traces

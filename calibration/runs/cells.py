@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from calibration.records import OUTCOMES
 from calibration.runs.engines import Engine, Query, Relation, query, week_labels
 from calibration.runs.results import CreditTable, Spread
+from calibration.taxonomy import Taxonomy
 
 NAMED = ("workflow", "model", "stratum")
 
@@ -78,12 +78,15 @@ class Coding:
 
     Parameters
     ----------
+    taxonomy : Taxonomy
+        Of the classes.
     names : Mapping of str to tuple of str or None
         The names of each of `NAMED` that may occur, sorted; None: the text is a column of its own.
     used : Mapping of str to str
         The columns that the source has.
     """
 
+    taxonomy: Taxonomy
     names: Mapping[str, tuple[str, ...] | None]
     used: Mapping[str, str]
 
@@ -109,7 +112,8 @@ class Coding:
             models=self._places("model", "model_name", "model_place"),
             strata=self._places("stratum", "stratum", "stratum_place"),
             places=[
-                {"class_name": name, "class_place": place} for place, name in enumerate(OUTCOMES)
+                {"class_name": name, "class_place": place}
+                for place, name in enumerate(self.taxonomy.names)
             ],
             **self.flags(),
         )
@@ -131,7 +135,11 @@ class Coding:
 
 
 def coding(
-    rows: Relation, engine: Engine, used: Mapping[str, str], workflows: tuple[str, ...] | None
+    rows: Relation,
+    engine: Engine,
+    used: Mapping[str, str],
+    taxonomy: Taxonomy,
+    workflows: tuple[str, ...] | None,
 ) -> Coding:
     """Return how rows are put in numbers; `workflows` are those that count, None for any."""
     names: dict[str, tuple[str, ...] | None] = {}
@@ -144,7 +152,7 @@ def coding(
             names[name] = tuple(found) if len(found) <= MOST_NAMES else None
         else:
             names[name] = ()
-    return Coding(names=names, used=used)
+    return Coding(taxonomy=taxonomy, names=names, used=used)
 
 
 def occurring(labelled: Labelled) -> Labelled:
@@ -205,8 +213,9 @@ def keep_exact(narrow: Relation, engine: Engine, coding: Coding, most_exact: int
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cells:
-    """The keys of cells as numbers, and their sums."""
+    """The keys of cells as numbers, and their sums; `success` is the place of that class."""
 
+    success: int
     week: Labelled
     workflow: Labelled
     model: Labelled
@@ -232,6 +241,7 @@ class Cells:
         }
         return Cells(
             **named,
+            success=self.success,
             weight=self.weight[rows],
             outcome=self.outcome[rows],
             known=self.known[rows],
@@ -302,6 +312,7 @@ def decoded(found: pd.DataFrame, coding: Coding, steps: Codes) -> Cells:
     }
     sums.setdefault("units", sums["n_costed"].astype(np.float64))
     return Cells(
+        success=coding.taxonomy.place(coding.taxonomy.success),
         week=week,
         workflow=workflow,
         model=coding.labels(found, kinds // NAMES, "model"),
@@ -334,7 +345,7 @@ def _scores(cells: Cells, table: CreditTable) -> NDArray[np.float64]:
     """Return the sums of max(0, credit - penalty): in a cell all keep credit, or none does."""
     names = cells.workflow.names
     worth = np.array([table.of(name) for name in names], dtype=np.float64)
-    credit = worth.reshape(len(names), len(OUTCOMES))[cells.workflow.codes, cells.outcome]
+    credit = worth.reshape(len(names), len(table.credit))[cells.workflow.codes, cells.outcome]
     kept: NDArray[np.float64] = np.maximum(0.0, cells.sums["n"] * credit - cells.sums["penalty"])
     return kept
 
@@ -476,7 +487,7 @@ def _costs(cells: Cells | None, by: str | None) -> Mapping[str, Column]:
     sums = {
         "held": n * cells.known,
         "over": n * (cells.step > 0),
-        "complete": costed * (cells.outcome == 0),
+        "successes": costed * (cells.outcome == cells.success),
         "units": cells.sums["units"],
         "cost": cells.sums["cost"],
     }
@@ -489,7 +500,7 @@ def _of_costs(row: Mapping[str, float], sums: Mapping[str, float]) -> dict[str, 
         "n_held": held,
         "share_over_ceiling": _ratio(sums["over"], held),
         "cost_per_unit": _ratio(sums["cost"], sums["units"]),
-        "cost_per_success": _ratio(sums["cost"], sums["complete"]),
+        "cost_per_success": _ratio(sums["cost"], sums["successes"]),
     }
 
 

@@ -9,10 +9,10 @@ from datetime import datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from calibration.errors import InputError
-from calibration.records import OUTCOMES
 from calibration.runs.engines import Engine, Kind, Query, Relation, kind_of, query, quoted
-from calibration.runs.results import LOOP, VERDICTS
+from calibration.runs.results import LOOP, verdict_names
 from calibration.runs.sources import Source
+from calibration.taxonomy import Taxonomy
 
 REQUIRED = ("trace_id", "workflow", "outcome", "cost_usd")
 
@@ -236,7 +236,7 @@ WHY: dict[str, str] = {
     "missing_workflow": "workflow is missing",
     "unknown_workflow": "the workflow is none of the taxonomy",
     "missing_outcome": "outcome is missing",
-    "unknown_class": f"outcome is none of {', '.join(OUTCOMES)}",
+    "unknown_class": "outcome is none of {classes}",
     "unreadable_cost": "cost_usd is no number",
     "not_finite_cost": "cost_usd is not finite",
     "negative_cost": "cost_usd is negative",
@@ -257,6 +257,7 @@ def check(
     source: Source,
     columns: Mapping[str, str],
     *,
+    taxonomy: Taxonomy,
     workflows: Collection[str] | None,
     zone: str,
     further: Collection[str] = (),
@@ -272,8 +273,8 @@ def check(
         shown=SHOWN,
         known=[{"known": name} for name in workflows or ()],
         any_workflow=workflows is None,
-        classes=[{"class": name} for name in OUTCOMES],
-        verdicts=[{"verdict": name} for name in VERDICTS],
+        classes=[{"class": name} for name in taxonomy.names],
+        verdicts=[{"verdict": name} for name in verdict_names(taxonomy)],
         loop_from=LOOP,
         max_usd=MAX_USD,
         max_units=MAX_UNITS,

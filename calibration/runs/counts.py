@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 
 from calibration.errors import InputError
-from calibration.records import OUTCOMES
 from calibration.runs.cells import (
     GRID,
     MOST_EXACT,
@@ -45,7 +44,7 @@ from calibration.runs.results import (
     GROUPS,
     MOST_UNITS,
     TIMED_OUT,
-    VERDICTS,
+    VERDICT,
     CreditTable,
     Example,
     GateQuery,
@@ -56,6 +55,7 @@ from calibration.runs.results import (
     ProductionCounts,
     SetAsideRows,
     SignalSums,
+    verdict_names,
 )
 from calibration.runs.sources import Source
 from calibration.statistics.means import SquareSums
@@ -79,8 +79,6 @@ EVENTS = ("loops", "data_corruption")
 
 SAID = ("tier", "category", "model")
 
-COUNTED = ("complete", "partial_plus")
-
 
 EXAMPLES = 5
 
@@ -93,13 +91,19 @@ FACTS = (
 
 
 def count_signals(
-    rows: Relation, engine: Engine, used: Mapping[str, str], *, n: int, n_tasks: int | None
+    rows: Relation,
+    engine: Engine,
+    used: Mapping[str, str],
+    *,
+    verdicts: Sequence[str],
+    n: int,
+    n_tasks: int | None,
 ) -> SignalSums | None:
     """Sum the operational signals of the rows that count; None where no column holds any.
 
     `n` and `n_tasks` are the runs, and the tasks where they are known.
     """
-    keys = _signal_keys(used)
+    keys = _signal_keys(used, verdicts)
     if not keys or not n:
         return None
     units = n if n_tasks is None else n_tasks
@@ -110,7 +114,7 @@ def count_signals(
             rows=rows,
             keys=[{"key": key} for key in keys],
             wrong=[{"bad": name} for name in BAD],
-            verdicts=[{"verdict": name} for name in VERDICTS],
+            verdicts=[{"verdict": name} for name in verdicts],
             failed=FAILED,
             late=TIMED_OUT,
             stratum="stratum" in used,
@@ -122,13 +126,17 @@ def count_signals(
     return SignalSums(
         table=_signal_table(found, keys),
         recorded=keys,
-        bad={BAD[name]: count for name, count in bad.items() if count},
+        bad={
+            BAD[name].format(verdicts=", ".join(verdicts)): count
+            for name, count in bad.items()
+            if count
+        },
         n_units=units,
         by_task=n_tasks is not None,
     )
 
 
-def _signal_keys(used: Mapping[str, str]) -> tuple[str, ...]:
+def _signal_keys(used: Mapping[str, str], verdicts: Sequence[str]) -> tuple[str, ...]:
     """Return what the columns of a source tell of."""
     told = (
         ("status" in used, ("errors", "timeouts")),
@@ -136,7 +144,7 @@ def _signal_keys(used: Mapping[str, str]) -> tuple[str, ...]:
         ("loop" in used or "max_repeats" in used, ("loops",)),
         ("escalated" in used, ("escalated",)),
         ("feedback" in used, ("feedback_given", "feedback", "feedback_negative")),
-        ("verdict" in used, tuple(f"verdict_{name}" for name in VERDICTS)),
+        ("verdict" in used, tuple(VERDICT + name for name in verdicts)),
     )
     return tuple(key for there, keys in told if there for key in keys)
 
@@ -162,7 +170,7 @@ _EVENTS, _SAID = [{"event": name} for name in EVENTS], [{"said": name} for name 
 
 
 def gate_tables(
-    kept: Relation, engine: Engine, used: Mapping[str, str], asked: GateQuery
+    kept: Relation, engine: Engine, used: Mapping[str, str], taxonomy: Taxonomy, asked: GateQuery
 ) -> GateTables:
     """Return what gates need of the kept traces; their columns must not contradict each other."""
     rows = query("gate_rows", rows=kept, core=CORE, corrupted=_CORRUPTED)
@@ -173,7 +181,8 @@ def gate_tables(
     tasks = engine.keep(
         query(
             "gate_tasks" if repeated else "gate_single_tasks", rows=rows, said=_SAID,
-            events=_EVENTS, counted=[{"counted_class": name} for name in COUNTED],
+            events=_EVENTS, success=taxonomy.success,
+            partial=[{"partial_class": name} for name in taxonomy.acceptable[1:]],
         ),
         "gate_tasks",
     )  # fmt: skip
@@ -241,9 +250,9 @@ def _task_table(tasks: Relation, engine: Engine, *, named: bool) -> pd.DataFrame
     if named:
         found = found.sort_values(["task", "workflow"])
     else:
-        equal = ["workflow", "tier", "category", "n", "complete", "partial_plus", "weight"]
+        equal = ["workflow", "tier", "category", "n", "successes", "partial", "weight"]
         found = found.sort_values(equal).assign(task=None)
-    whole = dict.fromkeys(("n", "complete", "partial_plus", "like"), "int64")
+    whole = dict.fromkeys(("n", "successes", "partial", "like"), "int64")
     return found.astype(whole).reset_index(drop=True)
 
 
@@ -285,11 +294,15 @@ def _outcomes(rows: Relation, engine: Engine, trace_ids: Sequence[str]) -> dict[
     return dict(zip(found["trace_id"].tolist(), found["outcome"].tolist(), strict=True))
 
 
-def rows_set_aside(rows: Relation, source: Source, counts: Mapping[int, int]) -> list[SetAsideRows]:
+def rows_set_aside(
+    rows: Relation, source: Source, counts: Mapping[int, int], taxonomy: Taxonomy
+) -> list[SetAsideRows]:
     """Say how many rows have a reason, in the order of the reasons."""
     examples = _examples(query("set_aside", rows=rows), source, _firsts(rows, source))
     return [
-        _said(REASONS[code - 1], counts[code], examples[code]) for code in sorted(counts) if code
+        _said(REASONS[code - 1], counts[code], examples[code], taxonomy)
+        for code in sorted(counts)
+        if code
     ]
 
 
@@ -323,8 +336,13 @@ def unreadable_lines(source: Source) -> list[SetAsideRows]:
     return [_said("unreadable_row", len(lines), examples)]
 
 
-def _said(reason: str, n: int, examples: tuple[Example, ...]) -> SetAsideRows:
-    return SetAsideRows(reason=reason, why=WHY[reason], n=int(n), examples=examples)
+def _said(
+    reason: str, n: int, examples: tuple[Example, ...], taxonomy: Taxonomy | None = None
+) -> SetAsideRows:
+    classes = ", ".join(taxonomy.names if taxonomy else ())
+    return SetAsideRows(
+        reason=reason, why=WHY[reason].format(classes=classes), n=int(n), examples=examples
+    )
 
 
 def _firsts(rows: Relation, source: Source) -> dict[str, int]:
@@ -415,6 +433,9 @@ def production_counts(
     InputError
         If a column is missing or of the wrong kind, or the zone is unknown.
     """
+    for table in (credit, *(further or {}).values()):
+        if table is not None and len(table.credit) != len(taxonomy.names):
+            raise ValueError(f"credit must be {len(taxonomy.names)} numbers, got {table.credit!r}")
     zone = checked_zone(timezone)
     engine = source.engine
     own = tuple(c for c in source.columns if c not in (source.file, source.row))
@@ -424,10 +445,10 @@ def production_counts(
     credits = {SCORE: credit or CreditTable.from_taxonomy(taxonomy)}
     credits |= {f"{SCORE}_{name}": table for name, table in (further or {}).items()}
     workflows = ceilings if known_workflows_only else None
-    checked = check(source, used, workflows=workflows, zone=zone, further=extra)
+    checked = check(source, used, taxonomy=taxonomy, workflows=workflows, zone=zone, further=extra)
     rows = engine.keep(checked, "checked", numbered=True) if source.texts else checked
     rows = chosen(rows, model=gates.model if gates else None, since=since, until=until)
-    codes = coding(rows, engine, used, None if workflows is None else tuple(workflows))
+    codes = coding(rows, engine, used, taxonomy, None if workflows is None else tuple(workflows))
     kept, facts, set_aside = _kept(rows, source, ceilings, codes, watch)
     narrow = kept.narrow
     exact = keep_exact(narrow, engine, codes, most_exact)
@@ -458,18 +479,23 @@ def production_counts(
         latency=spread(latencies, "workflow"),
         latency_weekly=spread(latencies, "week"),
         signals=count_signals(
-            kept.rows, engine, used, n=facts["n"], n_tasks=tasks.n if tasks else None
+            kept.rows,
+            engine,
+            used,
+            verdicts=verdict_names(taxonomy),
+            n=facts["n"],
+            n_tasks=tasks.n if tasks else None,
         ),
         set_aside=tuple(set_aside),
         notes=_notes(facts, cells, ceilings, used, zone),
         watched=kept.watched,
-        listed_until=_until(narrow, engine, listed or {}) if "started_at" in used else {},
+        listed_until=_until(narrow, engine, taxonomy, listed or {}) if "started_at" in used else {},
         n_read=facts["n"] + sum(rows.n for rows in set_aside),
         n_kept=facts["n"],
         first=_utc(facts["first"]),
         last=_utc(facts["last"]),
         for_gates=(
-            gate_tables(kept.rows, engine, used, gates)
+            gate_tables(kept.rows, engine, used, taxonomy, gates)
             if gates is not None and facts["n"]
             else None
         ),
@@ -502,7 +528,7 @@ def _kept(
     counts, facts = _facts(narrow, engine, codes)
     set_aside = unreadable_lines(source)
     if set(counts) - {0}:
-        set_aside += rows_set_aside(rows, source, counts)
+        set_aside += rows_set_aside(rows, source, counts, codes.taxonomy)
         rows, narrow = query("counting", rows=rows), query("counting", rows=narrow)
     distinct, watched = engine.distinct(narrow, "id", facts["n"], watch)
     if distinct != facts["n"]:
@@ -536,11 +562,13 @@ def _facts(
     return counts, facts | {"first": row["first"], "last": row["last"]}
 
 
-def _until(narrow: Relation, engine: Engine, listed: Mapping[str, int]) -> dict[str, datetime]:
+def _until(
+    narrow: Relation, engine: Engine, taxonomy: Taxonomy, listed: Mapping[str, int]
+) -> dict[str, datetime]:
     """Return the time of the last one of so many first traces, where so many have a time."""
     found = {}
     for outcome, n in listed.items():
-        asked = query("first_times", narrow=narrow, place=OUTCOMES.index(outcome), first=n)
+        asked = query("first_times", narrow=narrow, place=taxonomy.place(outcome), first=n)
         times = engine.run(asked)["at"]
         until = _utc(times.max()) if len(times) == n else None
         if until is not None:

@@ -101,7 +101,8 @@ def _rows(source: Source, reading: Reading) -> Relation:
     used = mapped(reading.columns, columns_of(source), source.name, further=reading.further)
     workflows = [w.name for w in reading.taxonomy.workflows]
     rows = check(
-        source, used, workflows=workflows if reading.known_workflows_only else None,
+        source, used, taxonomy=reading.taxonomy,
+        workflows=workflows if reading.known_workflows_only else None,
         zone=checked_zone(reading.timezone),
     )  # fmt: skip
     return chosen(rows, model=None, since=reading.since, until=reading.until)

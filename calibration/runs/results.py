@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pandas as pd
 
-from calibration.records import NO_VERDICT, OUTCOMES
+from calibration.records import NO_VERDICT
 from calibration.statistics.means import SquareSums
 from calibration.taxonomy import Taxonomy
 
@@ -23,15 +23,20 @@ FAILED = "error|fail|exception|crash"
 
 TIMED_OUT = "time.?out|timed.?out|deadline"
 
-VERDICTS = (*OUTCOMES, NO_VERDICT)
+VERDICT = "verdict_"
 
 BAD: dict[str, str] = {
     "tools": "tool_calls or tool_errors are no whole number from 0 up, or more errors than calls",
     "loop": "loop or max_repeats is neither true or false nor a whole number from 0 up",
     "escalated": "escalated is neither true or false nor a whole number from 0 up",
     "feedback": "feedback is neither a number from -1 to 1 nor up, down or neutral",
-    "verdict": f"verdict is none of {', '.join(VERDICTS)}",
+    "verdict": "verdict is none of {verdicts}",
 }
+
+
+def verdict_names(taxonomy: Taxonomy) -> tuple[str, ...]:
+    """Return what a verdict may be: a class, or none."""
+    return (*taxonomy.names, NO_VERDICT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -59,6 +64,12 @@ class SignalSums:
     bad: Mapping[str, int]
     n_units: int
     by_task: bool
+
+    @property
+    def verdicts(self) -> tuple[str, ...]:
+        """The verdicts that were counted: the classes and none."""
+        found = (key for key in self.recorded if key.startswith(VERDICT))
+        return tuple(key.removeprefix(VERDICT) for key in found)
 
     @property
     def each(self) -> float:
@@ -116,7 +127,7 @@ class GateTables:
     ----------
     tasks : pandas.DataFrame
         One row a task, or a kind of equal tasks: task (a name that other sources share, None where
-        it stands for several), workflow, tier, category, n, complete, partial_plus (traces of one
+        it stands for several), workflow, tier, category, n, successes, partial (traces of one
         task), weight (their mean), like (tasks that it stands for).
     named : bool
         Rows are single tasks.
@@ -148,12 +159,12 @@ class GateTables:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreditTable:
-    """Credit of each class in the order of OUTCOMES, and that of workflows with their own.
+    """Credit of the classes in their order, and that of workflows with their own.
 
     Raises
     ------
     ValueError
-        If a table has not one credit in [0, 1] for each class.
+        If a table has other than one credit in [0, 1] for each class.
 
     Examples
     --------
@@ -167,8 +178,9 @@ class CreditTable:
 
     def __post_init__(self) -> None:
         for table in (self.credit, *self.by_workflow.values()):
-            if len(table) != len(OUTCOMES) or not all(0 <= c <= 1 for c in table):
-                raise ValueError(f"credit must be {len(OUTCOMES)} numbers in [0, 1], got {table!r}")
+            n = len(self.credit)
+            if len(table) != n or not all(0 <= c <= 1 for c in table):
+                raise ValueError(f"credit must be {n} numbers in [0, 1], got {table!r}")
 
     def of(self, workflow: str) -> tuple[float, ...]:
         """Return the credits that hold for a workflow."""
@@ -177,7 +189,7 @@ class CreditTable:
     @classmethod
     def from_taxonomy(cls, taxonomy: Taxonomy) -> "CreditTable":
         """Return the credits of a taxonomy."""
-        return cls(credit=tuple(taxonomy.credit[name] for name in OUTCOMES))
+        return cls(credit=taxonomy.credits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

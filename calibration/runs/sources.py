@@ -17,7 +17,8 @@ import pandas as pd
 
 from calibration.errors import InputError
 from calibration.runs.engines import DuckDB, Engine, Postgres, Relation, Spark, StoredTable, quoted
-from calibration.runs.results import VERDICTS
+from calibration.runs.results import verdict_names
+from calibration.taxonomy import Taxonomy
 
 KINDS = {
     ".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet",
@@ -656,7 +657,11 @@ def place_of_settings(settings: Mapping[str, Any], memory: str = DEFAULT_MEMORY)
 
 @contextmanager
 def from_store(
-    traces: pd.DataFrame, operation: pd.DataFrame, verdicts: pd.DataFrame | None = None
+    traces: pd.DataFrame,
+    operation: pd.DataFrame,
+    verdicts: pd.DataFrame | None = None,
+    *,
+    taxonomy: Taxonomy,
 ) -> Iterator[Source]:
     """Open traces of a store as `production_counts` reads them.
 
@@ -669,6 +674,8 @@ def from_store(
         Rows of `Store.trace_frame`, and `Store.operation_frame`.
     verdicts : pandas.DataFrame, optional
         `Store.verdict_frame` of a judge.
+    taxonomy : Taxonomy
+        Of the store.
 
     Notes
     -----
@@ -676,7 +683,7 @@ def from_store(
     its own: what is not recorded is then named as such, and runs are called runs.
     """
     frame = traces.merge(operation, on="trace_id", how="left")
-    found = frame[list(READ)].assign(outcome=VERDICTS[0])
+    found = frame[list(READ)].assign(outcome=taxonomy.names[0])
     found["started_at"] = pd.to_datetime(frame["started_at"], utc=True)
     for name in ("escalated", "feedback"):
         found[name] = frame[name].where(frame[name].isna(), frame[name].astype("str"))
@@ -685,8 +692,8 @@ def from_store(
     # What gates read.
     found["loops"] = frame["loop"]
     if verdicts is not None:
-        said = verdicts.set_index("trace_id")["outcome"]
-        found["verdict"] = found["trace_id"].map(said).where(lambda name: name.isin(VERDICTS))
+        known = verdicts[verdicts["outcome"].isin(verdict_names(taxonomy))]
+        found["verdict"] = found["trace_id"].map(known.set_index("trace_id")["outcome"])
     columns = [str(name) for name in found if name != "cost_usd"]
     silent = [name for name in columns if found[name].isna().all()]
     if not (frame["tool_calls"] > 0).any():

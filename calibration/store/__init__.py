@@ -7,11 +7,16 @@ from calibration.store.people import ranks, reviewer_id_of
 from calibration.store.queue import Queue
 from calibration.store.sign_in import IDENTITIES, Access, generated_passphrase, is_loopback
 from calibration.store.store import Keeper, RemoteStore, Store, make_way
-from calibration.store.trace_search import CLASSES, SORTED_BY, UNLABELLED, TraceFacets, TraceFilter
+from calibration.store.trace_search import (
+    SORTED_BY,
+    UNLABELLED,
+    TraceFacets,
+    TraceFilter,
+    label_states,
+)
 from calibration.store.traces import ImportResult
 
 __all__ = [
-    "CLASSES",
     "IDENTITIES",
     "SORTED_BY",
     "UNLABELLED",
@@ -31,6 +36,7 @@ __all__ = [
     "generated_passphrase",
     "import_token",
     "is_loopback",
+    "label_states",
     "make_way",
     "ranks",
     "reviewer_id_of",

@@ -11,11 +11,12 @@ from cattrs.errors import BaseValidationError
 from cattrs.preconf.json import make_converter
 
 from calibration.errors import InputError, StoreError
-from calibration.records import NO_VERDICT, OUTCOMES, REFERENCE_SOURCE, SOURCE_JUDGE
+from calibration.records import NO_VERDICT, REFERENCE_SOURCE, SOURCE_JUDGE
 from calibration.store.batches import NO_COMPANION
 from calibration.store.database import Cursor, Database, utc_now
 from calibration.store.people import LEAD, StorePart, open_to
 from calibration.store.traces import parts_directory
+from calibration.taxonomy import Taxonomy
 
 DISPUTED, UNLABELLED = "disputed", "unlabelled"
 
@@ -45,7 +46,10 @@ LEFT JOIN (
 
 MAX_NAME = 80
 
-CLASSES = (*OUTCOMES, DISPUTED, UNLABELLED)
+
+def label_states(taxonomy: Taxonomy) -> tuple[str, ...]:
+    """Return what humans may say of a trace: a class, that they differ, or nothing yet."""
+    return (*taxonomy.names, DISPUTED, UNLABELLED)
 
 
 _convert = make_converter(forbid_extra_keys=True)
@@ -80,12 +84,24 @@ class TraceFilter:
     tags: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for name, known in (("classes", CLASSES), ("verdicts", (*OUTCOMES, NO_VERDICT))):
+        if self.verdicts and self.judge is None:
+            raise InputError("verdicts must come with the judge whose they are")
+
+    def check(self, taxonomy: Taxonomy) -> None:
+        """Refuse a class or verdict that the taxonomy does not have.
+
+        Raises
+        ------
+        InputError
+            It names the value and what there is.
+        """
+        for name, known in (
+            ("classes", label_states(taxonomy)),
+            ("verdicts", (*taxonomy.names, NO_VERDICT)),
+        ):
             for value in getattr(self, name):
                 if value not in known:
                     raise InputError(f"{name} must be of {', '.join(known)}, got {value!r:.80}")
-        if self.verdicts and self.judge is None:
-            raise InputError("verdicts must come with the judge whose they are")
 
     @property
     def for_leads(self) -> bool:
@@ -160,12 +176,13 @@ _CLASS = f"coalesce(settled.outcome, said.outcome, '{UNLABELLED}')"
 
 
 def _query(
-    db: Database, cursor: Cursor, chosen: TraceFilter, taxonomy_version: str, *, for_leads: bool
+    db: Database, cursor: Cursor, chosen: TraceFilter, taxonomy: Taxonomy, *, for_leads: bool
 ) -> _Query:
+    chosen.check(taxonomy)
     query = _Query("FROM trace t", [], [])
     if for_leads or chosen.for_leads:
         query.source += _SAID
-        query.values += [taxonomy_version, taxonomy_version]
+        query.values += [taxonomy.version, taxonomy.version]
         if chosen.judge is not None:
             query.source += _VERDICT
             query.values += [chosen.judge, chosen.judge, SOURCE_JUDGE, SOURCE_JUDGE]
@@ -300,7 +317,7 @@ class TraceSearch(StorePart):
     def count_traces(self, chosen: TraceFilter) -> int:
         """Return how many traces a filter finds."""
         with self._db.read() as cursor:
-            query = _query(self._db, cursor, chosen, self._rules().version, for_leads=False)
+            query = _query(self._db, cursor, chosen, self._rules(), for_leads=False)
             (found,) = cursor.execute(f"SELECT count(*) {query.sql}", query.values).fetchall()
         return int(found[0])
 
@@ -308,7 +325,7 @@ class TraceSearch(StorePart):
     def selected_ids(self, chosen: TraceFilter) -> list[str]:
         """Return the ids of the traces that a filter finds, in order of id."""
         with self._db.read() as cursor:
-            query = _query(self._db, cursor, chosen, self._rules().version, for_leads=False)
+            query = _query(self._db, cursor, chosen, self._rules(), for_leads=False)
             found = cursor.execute(
                 f"SELECT t.trace_id {query.sql} ORDER BY t.trace_id", query.values
             ).fetchall()
@@ -339,7 +356,7 @@ class TraceSearch(StorePart):
             hidden += "" if chosen.judge is None else ", judged.outcome AS verdict"
         order = f"{SORTED_BY[sort]} {'DESC' if descending else 'ASC'} NULLS LAST, seq"
         with self._db.read() as cursor:
-            query = _query(self._db, cursor, chosen, self._rules().version, for_leads=for_leads)
+            query = _query(self._db, cursor, chosen, self._rules(), for_leads=for_leads)
             page = (
                 "SELECT t.trace_id, t.workflow, t.task_key, t.trial, t.status, t.started_at, "
                 f"t.latency_s, t.n_steps, t.seq, t.part{hidden} {query.sql} "
@@ -360,18 +377,21 @@ class TraceSearch(StorePart):
                 "SELECT name, filters FROM saved_query "
                 "QUALIFY row_number() OVER (PARTITION BY name ORDER BY seq DESC) = 1 ORDER BY name"
             ).fetchall()
-        queries = {}
+        queries, taxonomy = {}, self._rules()
         for name, text in found:
             if text is not None:
                 try:
-                    queries[name] = TraceFilter.from_dict(json.loads(text))
+                    kept = TraceFilter.from_dict(json.loads(text))
+                    kept.check(taxonomy)
                 except (StoreError, InputError):
                     continue
+                queries[name] = kept
         return queries
 
     @open_to(LEAD)
     def save_query(self, name: str, chosen: TraceFilter) -> str:
         """Keep filters under a name, also one that is taken; return the name as stored."""
+        chosen.check(self._rules())
         name = " ".join(name.split())
         if not any(map(str.isalnum, name)) or len(name) > MAX_NAME:
             raise InputError(

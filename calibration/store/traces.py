@@ -24,7 +24,6 @@ from calibration.errors import InputError, StoreError
 from calibration.records import (
     GRADES,
     NO_VERDICT,
-    OUTCOMES,
     REFERENCE_SOURCE,
     SOURCE_JUDGE,
     Attachment,
@@ -727,9 +726,10 @@ class TraceStore(StorePart):
     @open_to(LEAD)
     def add_verdicts(self, new: Sequence[Verdict]) -> ImportResult[str]:
         """Store verdicts; a judge's verdict on a trace (and sample) is never overwritten."""
+        known_outcomes = (*self._rules().names, NO_VERDICT)
         for verdict in new:
             where = f"judge {verdict.judge_id!r} on trace {verdict.trace_id!r}"
-            if verdict.outcome not in (*OUTCOMES, NO_VERDICT):
+            if verdict.outcome not in known_outcomes:
                 raise InputError(f"{where}: outcome {verdict.outcome!r} is no class")
             if verdict.grade is not None and verdict.grade not in GRADES:
                 raise InputError(

@@ -8,7 +8,6 @@ from typing import Literal, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.records import OUTCOMES
 from calibration.statistics.estimate import OK, Estimate, FloatArray, IntArray, not_estimable
 from calibration.statistics.intervals import (
     MINIMUM_UNITS,
@@ -29,7 +28,6 @@ from calibration.success_rate.rate import AgentSuccessRate, rate_of_counts
 from calibration.success_rate.resampling import (
     BOOTSTRAP_UNITS,
     MOST_UNITS,
-    SHARES,
     TASKS,
     UNDEFINED_DRAWS,
     Resampled,
@@ -41,6 +39,7 @@ from calibration.success_rate.resampling import (
     pool_lone,
     resample,
     satterthwaite,
+    share_feature,
     stratum_variances,
     task_units,
     units_of,
@@ -354,7 +353,7 @@ class ClassChange:
     flagged: bool
 
 
-def class_changes(found: Resampled) -> tuple[ClassChange, ...]:
+def class_changes(found: Resampled, classes: Sequence[str]) -> tuple[ClassChange, ...]:
     """Compare the share of every class on both sides, and flag those that moved.
 
     A flag needs both size (2 points) and evidence (a false discovery rate of .05):
@@ -367,10 +366,11 @@ def class_changes(found: Resampled) -> tuple[ClassChange, ...]:
     https://doi.org/10.1111/j.2517-6161.1995.tb02031.x
     Rao and Scott (1992), Biometrics 48. https://doi.org/10.2307/2532311
     """
-    p_values = [_two_proportion_test(found, name) for name in SHARES]
+    features = list(map(share_feature, classes))
+    p_values = [_two_proportion_test(found, name) for name in features]
     adjusted = benjamini_hochberg(p_values)
     changes = []
-    for outcome, name, p, adjusted_p in zip(OUTCOMES, SHARES, p_values, adjusted, strict=True):
+    for outcome, name, p, adjusted_p in zip(classes, features, p_values, adjusted, strict=True):
         before, after = (
             found.totals(side + name) / found.totals(side + "runs") for side in (BEFORE, AFTER)
         )
@@ -530,7 +530,7 @@ def compare_runs(
     Raises
     ------
     ValueError
-        If the sides were scored with different credit, `margin` is outside (0, 1), `paired` without
+        If the sides differ in classes or credit, `margin` is outside (0, 1), `paired` without
         tasks, or an option is unknown.
 
     Notes
@@ -547,13 +547,16 @@ def compare_runs(
     70 of 100 and 90 of 100 complete runs:
 
     >>> from calibration.success_rate.runs import count_runs
-    >>> found = compare_runs(
-    ...     count_runs([0] * 70 + [2] * 30), count_runs([0] * 90 + [2] * 10),
-    ...     rng=np.random.default_rng(1),
+    >>> from calibration.taxonomy import default_taxonomy
+    >>> before, after = (
+    ...     count_runs([0] * n + [2] * (100 - n), taxonomy=default_taxonomy()) for n in (70, 90)
     ... )
+    >>> found = compare_runs(before, after, rng=np.random.default_rng(1))
     >>> found.asr.estimate.value, found.verdict
     (0.2, 'better')
     """
+    if before.taxonomy.names != after.taxonomy.names:
+        raise ValueError("both sides must have the same classes in one order (RunCounts.recoded)")
     tables = [(side.credit.tolist(), dict(side.own_credit)) for side in (before, after)]
     if tables[0] != tables[1]:
         raise ValueError(
@@ -574,10 +577,10 @@ def compare_runs(
         after=other,
         asr=asr,
         asr_gross=difference_of(found, "gross"),
-        pass_rate=difference_of(found, "share:complete"),
+        pass_rate=difference_of(found, share_feature(before.taxonomy.success)),
         paired=joint.n_pairs > 0,
         n_pairs=joint.n_pairs,
-        class_changes=class_changes(found),
+        class_changes=class_changes(found, before.taxonomy.names),
         margin=margin,
         non_inferior=None if asr.one_sided is None else asr.one_sided[0] > -margin,
         verdict=verdict,
@@ -602,7 +605,7 @@ def difference_between(
     before, after : RunCounts
         Scored with the same credit.
     top : str, default "score"
-        ``"score"``: the Agent Success Rate; ``"share:complete"``: the share of a class.
+        ``"score"``: the Agent Success Rate; or the `share_feature` of a class.
     rng : numpy.random.Generator
         Source of the resamples.
     paired : bool, default False
@@ -615,9 +618,12 @@ def difference_between(
     Examples
     --------
     >>> from calibration.success_rate.runs import count_runs
+    >>> from calibration.taxonomy import default_taxonomy
+    >>> before, after = (
+    ...     count_runs([0] * n + [2] * (100 - n), taxonomy=default_taxonomy()) for n in (80, 60)
+    ... )
     >>> found = difference_between(
-    ...     count_runs([0] * 80 + [2] * 20), count_runs([0] * 60 + [2] * 40),
-    ...     "share:complete", null=-0.05, rng=np.random.default_rng(1),
+    ...     before, after, "share:complete", null=-0.05, rng=np.random.default_rng(1)
     ... )
     >>> found.estimate.value, found.p_below
     (-0.2, 0.01)

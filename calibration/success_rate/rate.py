@@ -17,14 +17,14 @@ from calibration.statistics.intervals import MINIMUM_UNITS, two_sided_t
 from calibration.success_rate.resampling import (
     GRID,
     MOST_UNITS,
-    SHARES,
     Resampled,
     Resampling,
     resample,
+    share_feature,
+    share_features,
     units_of,
 )
 from calibration.success_rate.runs import (
-    COMPLETE,
     RunCounts,
     condensed,
 )
@@ -72,6 +72,7 @@ class AgentSuccessRate:
     asr_gross: Estimate
     asr_without_abandoned: Estimate
     pass_rate: Estimate
+    classes: tuple[str, ...]
     class_shares: tuple[Estimate, ...]
     share_over_ceiling: Estimate
     at_other_credit: Mapping[str, Estimate]
@@ -92,15 +93,19 @@ class AgentSuccessRate:
         Examples
         --------
         >>> from calibration.success_rate.runs import count_runs
-        >>> rate_of_counts(count_runs([0, 1]), rng=np.random.default_rng(1)).identity
+        >>> from calibration.taxonomy import default_taxonomy
+        >>> counts = count_runs([0, 1], taxonomy=default_taxonomy())
+        >>> rate_of_counts(counts, rng=np.random.default_rng(1)).identity
         'ASR 0.700 = 1 x complete 0.500 + 0.4 x partial_plus 0.500 - mean effective penalty 0.000'
         """
         lost = f"- mean effective penalty {self.mean_effective_penalty:.3f}"
         if self.credit is None:
             return f"ASR {self.asr.value:.3f} = gross {self.asr_gross.value:.3f} {lost}"
         earned = " + ".join(
-            f"{credit:g} x {name.removeprefix('share:')} {share.value:.3f}"
-            for credit, name, share in zip(self.credit, SHARES, self.class_shares, strict=True)
+            f"{credit:g} x {name} {share.value:.3f}"
+            for credit, name, share in zip(
+                self.credit, self.classes, self.class_shares, strict=True
+            )
             if credit > 0
         )
         return f"ASR {self.asr.value:.3f} = {earned or '0'} {lost}"
@@ -145,7 +150,10 @@ def rate_of_counts(
     Five complete runs, one of them 50 % over its ceiling: (4 + 0.5) / 5.
 
     >>> from calibration.success_rate.runs import count_runs
-    >>> counts = count_runs([0] * 5, costs=[1, 1, 1, 1, 3], ceilings=2.0)
+    >>> from calibration.taxonomy import default_taxonomy
+    >>> counts = count_runs(
+    ...     [0] * 5, taxonomy=default_taxonomy(), costs=[1, 1, 1, 1, 3], ceilings=2.0
+    ... )
     >>> result = rate_of_counts(counts, rng=np.random.default_rng(1))
     >>> result.asr.value, result.asr_gross.value, result.mean_effective_penalty
     (0.9, 1.0, 0.1)
@@ -160,8 +168,9 @@ def rate_of_counts(
         asr=asr,
         asr_gross=gross,
         asr_without_abandoned=found.ratio("of_present", "present"),
-        pass_rate=found.ratio(SHARES[COMPLETE]),
-        class_shares=tuple(found.ratio(name) for name in SHARES),
+        pass_rate=found.ratio(share_feature(counts.taxonomy.success)),
+        classes=counts.taxonomy.names,
+        class_shares=tuple(found.ratio(name) for name in share_features(counts.taxonomy)),
         share_over_ceiling=found.ratio("over", "known"),
         at_other_credit={name: found.ratio(f"score:{name}") for name in counts.other_scores},
         asr_literal=of_gross - lost,
@@ -211,7 +220,9 @@ def rates_by(
     Examples
     --------
     >>> from calibration.success_rate.runs import count_runs
-    >>> counts = count_runs([0, 0, 4], by={"model": ["a", "a", "b"]})
+    >>> from calibration.taxonomy import default_taxonomy
+    >>> taxonomy = default_taxonomy()
+    >>> counts = count_runs([0, 0, 4], taxonomy=taxonomy, by={"model": ["a", "a", "b"]})
     >>> found = rates_by(counts, "model", rng=np.random.default_rng(1))
     >>> [(name, rate.asr.value) for name, rate in found.items()]
     [('a', 1.0), ('b', 0.0)]
@@ -279,7 +290,7 @@ def cost_per_success(
     if rows.cost is None or not rows.runs.size:
         return _nothing("no cost is known: record costs", confidence_level)
     weight = rows.weight * rows.like
-    complete = rows.shares[rows.mix, COMPLETE] * rows.runs
+    complete = rows.success * rows.runs
     successes = float(weight @ complete)
     if successes == 0:
         return _nothing("no complete run with a known cost: add runs", confidence_level)

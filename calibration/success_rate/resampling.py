@@ -7,7 +7,6 @@ from typing import Literal, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.records import OUTCOMES
 from calibration.statistics.estimate import (
     OK,
     Estimate,
@@ -28,7 +27,8 @@ from calibration.statistics.intervals import (
     unanimous_interval,
 )
 from calibration.statistics.resampling import bca_shares, bias_and_skew, resampled_sums
-from calibration.success_rate.runs import ABANDONED, RunCounts, condensed
+from calibration.success_rate.runs import RunCounts, condensed
+from calibration.taxonomy import Taxonomy
 
 RUNS, TASKS = "runs", "tasks"
 
@@ -46,12 +46,7 @@ UNDEFINED_DRAWS = "no interval: some resamples hold no run of this kind; add run
 # A multinomial costs per cell what an index costs per unit, times this.
 INDEXED = 6
 
-SHARES = tuple(f"share:{name}" for name in OUTCOMES)
-
-FEATURES = (
-    *("runs", "score", "gross", "present", "of_present", "known", "over", "score_known"),
-    *SHARES,
-)
+FEATURES = ("runs", "score", "gross", "present", "of_present", "known", "over", "score_known")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -90,6 +85,16 @@ class Units:
         return self.names.index(name)
 
 
+def share_feature(outcome: str) -> str:
+    """Return the name of the feature that counts the runs of a class."""
+    return f"share:{outcome}"
+
+
+def share_features(taxonomy: Taxonomy) -> tuple[str, ...]:
+    """Return the features that count the runs of each class."""
+    return tuple(map(share_feature, taxonomy.names))
+
+
 def features(counts: RunCounts) -> tuple[tuple[str, ...], list[FloatArray]]:
     """Return the names of the features and their weighted sums in each row of the counts."""
     runs = counts.runs.astype(np.float64)
@@ -98,7 +103,7 @@ def features(counts: RunCounts) -> tuple[tuple[str, ...], list[FloatArray]]:
         runs,
         counts.score,
         counts.gross,
-        runs - classes[:, ABANDONED],
+        runs - counts.absent * runs,
         counts.score - counts.abandoned_score,
         np.where(counts.known, runs, 0.0),
         np.where(counts.penalty > 0, runs, 0.0),
@@ -106,7 +111,8 @@ def features(counts: RunCounts) -> tuple[tuple[str, ...], list[FloatArray]]:
         *classes.T,
         *counts.other_scores.values(),
     ]
-    names = (*FEATURES, *(f"score:{name}" for name in counts.other_scores))
+    shares = share_features(counts.taxonomy)
+    names = (*FEATURES, *shares, *(f"score:{name}" for name in counts.other_scores))
     return names, [column * counts.weight for column in columns]
 
 
@@ -503,8 +509,10 @@ def resample(
     --------
     >>> from calibration.success_rate.runs import count_runs
     >>> from calibration.success_rate.resampling import units_of
+    >>> from calibration.taxonomy import default_taxonomy
     >>> rng = np.random.default_rng(1)
-    >>> resample(units_of(count_runs([0] * 30), rng=rng), rng=rng).ratio("score").interval
+    >>> counts = count_runs([0] * 30, taxonomy=default_taxonomy())
+    >>> resample(units_of(counts, rng=rng), rng=rng).ratio("score").interval
     (0.88430, 1.0)
     """
     check_confidence_level(confidence_level)

@@ -8,10 +8,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from calibration.records import OUTCOMES
 from calibration.statistics.estimate import BoolArray, FloatArray, IntArray
-
-DEFAULT_CREDIT = (1.0, 0.4, 0.0, 0.0, 0.0)
+from calibration.taxonomy import Taxonomy
 
 
 def cost_penalties(
@@ -108,7 +106,7 @@ def scores(outcomes: ArrayLike, penalties: ArrayLike, *, credit: ArrayLike) -> F
 
     Examples
     --------
-    >>> scores([0, 0, 1, 3], [0.0, 0.5, 0.5, 1.0], credit=DEFAULT_CREDIT).tolist()
+    >>> scores([0, 0, 1, 3], [0.0, 0.5, 0.5, 1.0], credit=[1, 0.4, 0, 0]).tolist()
     [1.0, 0.5, 0.0, 0.0]
     """
     worth = np.asarray(credit, dtype=np.float64)
@@ -129,9 +127,6 @@ BY = ("week", "workflow", "model")
 
 # Keys up to this number are counted in an array, larger ones are sorted.
 DENSE = 8_000_000
-
-
-COMPLETE, ABANDONED = OUTCOMES.index("complete"), OUTCOMES.index("abandoned")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -166,6 +161,8 @@ class RunCounts:
 
     Parameters
     ----------
+    taxonomy : Taxonomy
+        Whose classes the codes and shares are about.
     shares : float array, shape (n_mixes, n_classes)
         The mixes of classes that occur; a class itself where reviewers agree.
     mix, stratum : int array, shape (n_rows,)
@@ -194,6 +191,7 @@ class RunCounts:
         Number of tasks where a `task` is a random group of them.
     """
 
+    taxonomy: Taxonomy
     shares: FloatArray
     mix: IntArray
     stratum: IntArray
@@ -234,6 +232,19 @@ class RunCounts:
         """Whether some task was run more than once."""
         return self.task is not None and self.n_tasks < self.n
 
+    @property
+    def success(self) -> FloatArray:
+        """Share of the success class in each row."""
+        taxonomy = self.taxonomy
+        found: FloatArray = self.shares[self.mix, taxonomy.place(taxonomy.success)]
+        return found
+
+    @property
+    def absent(self) -> FloatArray:
+        """Share of the class without output in each row; 0 where the rubric has none."""
+        found: FloatArray = self.shares[:, absent_places(self.taxonomy)].sum(axis=1)[self.mix]
+        return found
+
     def where(self, rows: BoolArray | IntArray) -> "RunCounts":
         """Return the counts of some rows only; random groups of tasks then count as tasks."""
 
@@ -260,6 +271,30 @@ class RunCounts:
             grouped_tasks=None,
         )
 
+    def recoded(self, taxonomy: Taxonomy) -> "RunCounts":
+        """Return the same runs with the class codes of a taxonomy of other order.
+
+        Raises
+        ------
+        ValueError
+            If its classes are others.
+        """
+        own, names = self.taxonomy.names, taxonomy.names
+        if own == names:
+            return self
+        if set(own) != set(names):
+            raise ValueError(f"classes must be {', '.join(own)}, got {', '.join(names)}")
+        place = [own.index(name) for name in names]
+        return replace(
+            self,
+            taxonomy=taxonomy,
+            shares=self.shares[:, place],
+            credit=self.credit[place],
+            own_credit={
+                name: tuple(table[k] for k in place) for name, table in self.own_credit.items()
+            },
+        )
+
     def restated(self, name: str, *, credit: ArrayLike) -> "RunCounts":
         """Return the same runs scored with a further credit table that they were counted with.
 
@@ -267,14 +302,14 @@ class RunCounts:
         """
         if name not in self.other_scores:
             raise ValueError(f"name must be one of {sorted(self.other_scores)!r}, got {name!r}")
-        worth, score = checked_credit(credit), self.other_scores[name]
-        abandoned = self.shares[self.mix, ABANDONED]
-        kept = np.maximum(0.0, worth[ABANDONED] - self.penalty / self.runs) * self.runs
+        worth, score = checked_credit(credit, self.taxonomy), self.other_scores[name]
+        of_absent = worth[absent_places(self.taxonomy)].sum()
+        kept = np.maximum(0.0, of_absent - self.penalty / self.runs) * self.runs
         return replace(
             self,
             gross=(self.shares @ worth)[self.mix] * self.runs,
             score=score,
-            abandoned_score=np.where(abandoned == 1, score, abandoned * kept),
+            abandoned_score=np.where(self.absent == 1, score, self.absent * kept),
             credit=worth,
             own_credit={},
         )
@@ -286,11 +321,23 @@ class RunCounts:
         return self.by[by]
 
 
-def checked_credit(credit: ArrayLike) -> FloatArray:
-    """Return the credit of each class; ValueError if there is not one in [0, 1] for every class."""
-    worth = np.asarray(credit, dtype=np.float64)
-    if worth.shape != (len(OUTCOMES),) or not (worth.min() >= 0 and worth.max() <= 1):
-        raise ValueError(f"credit must be in [0, 1] for {len(OUTCOMES)} classes, got {credit!r}")
+def absent_places(taxonomy: Taxonomy) -> list[int]:
+    """Return the place of the class without output; empty where a rubric has none."""
+    return [k for k, name in enumerate(taxonomy.names) if name == taxonomy.without_output]
+
+
+def checked_credit(credit: ArrayLike | None, taxonomy: Taxonomy) -> FloatArray:
+    """Return the credit of each class, that of the taxonomy when None.
+
+    Raises
+    ------
+    ValueError
+        If there is not one in [0, 1] for every class.
+    """
+    worth = np.asarray(taxonomy.credits if credit is None else credit, dtype=np.float64)
+    n = len(taxonomy.names)
+    if worth.shape != (n,) or not (worth.min() >= 0 and worth.max() <= 1):
+        raise ValueError(f"credit must be in [0, 1] for {n} classes, got {credit!r}")
     return worth
 
 
@@ -316,7 +363,8 @@ def checked(counts: RunCounts) -> RunCounts:
     if counts.runs.min() < 1 or counts.like.min() < 1:
         raise ValueError("n and tasks must be 1 or more in every row, got a smaller count")
     if counts.mix.min() < 0 or counts.mix.max() >= counts.shares.shape[0]:
-        raise ValueError(f"outcome must be in [0, {len(OUTCOMES)}), got {counts.mix.max()!r}")
+        n = len(counts.taxonomy.names)
+        raise ValueError(f"outcome must be in [0, {n}), got {counts.mix.max()!r}")
     slack = 1e-9 * counts.runs
     for name, sums in (("score", counts.score), ("penalty", counts.penalty)):
         if not ((sums >= -slack) & (sums <= counts.runs + slack)).all():
@@ -333,7 +381,8 @@ def checked(counts: RunCounts) -> RunCounts:
 def counts_of_frame(
     frame: pd.DataFrame,
     *,
-    credit: ArrayLike = DEFAULT_CREDIT,
+    taxonomy: Taxonomy,
+    credit: ArrayLike | None = None,
     own_credit: Mapping[str, ArrayLike] | None = None,
     rounded: bool = True,
     grouped_tasks: int | None = None,
@@ -343,13 +392,17 @@ def counts_of_frame(
     Parameters
     ----------
     frame : pandas.DataFrame
-        Columns stratum, weight, outcome (position in OUTCOMES), cost_known, penalty_step (0: no
+        Columns stratum, weight, outcome (place of the class), cost_known, penalty_step (0: no
         penalty), n (runs), penalty and score (sums over them); optional: week, workflow, model,
         score_NAME for further credit tables, cost and cost_squared (sums over known costs), and
         for repeated tasks `task` and `tasks`: n and the sums are then of one task, and `tasks`
         says how many are like it.
-    credit, own_credit : array-like of float, shape (n_classes,), and mapping of such
-        The credit that `score` was made with; that of workflows with their own.
+    taxonomy : Taxonomy
+        Of the classes.
+    credit : array-like of float, shape (n_classes,), optional
+        The credit that `score` was made with; that of the taxonomy when None.
+    own_credit : mapping of str to array-like, optional
+        The credit of workflows with their own.
     rounded : bool, default True
         Whether a row holds penalties that differ within their step of 1/1024.
     grouped_tasks : int, optional
@@ -373,7 +426,8 @@ def counts_of_frame(
     ...         "penalty": [0.0, 0.5, 0.0], "score": [2.0, 0.5, 0.0],
     ...     }
     ... )
-    >>> counts = counts_of_frame(frame)
+    >>> from calibration.taxonomy import default_taxonomy
+    >>> counts = counts_of_frame(frame, taxonomy=default_taxonomy())
     >>> counts.n, float(counts.score.sum())
     (4, 2.5)
     """
@@ -388,12 +442,13 @@ def counts_of_frame(
         name for name in map(str, frame.columns) if name.startswith(OTHER_SCORE) and len(name) > 6
     ]
     tasks = "task" in frame
-    worth = checked_credit(credit)
-    own = {name: checked_credit(table) for name, table in (own_credit or {}).items()}
+    worth = checked_credit(credit, taxonomy)
+    own = {name: checked_credit(table, taxonomy) for name, table in (own_credit or {}).items()}
     gross = _gross(frame, outcome, worth, own)
     return checked(
         RunCounts(
-            shares=np.eye(len(OUTCOMES)),
+            taxonomy=taxonomy,
+            shares=np.eye(worth.size),
             mix=outcome,
             stratum=labels_of(frame["stratum"]).codes + 1,
             runs=frame["n"].to_numpy(dtype=np.int64),
@@ -408,7 +463,7 @@ def counts_of_frame(
             ),
             gross=gross,
             score=score,
-            abandoned_score=np.where(outcome == ABANDONED, score, 0.0),
+            abandoned_score=np.where(np.isin(outcome, absent_places(taxonomy)), score, 0.0),
             credit=worth,
             own_credit={name: tuple(table.tolist()) for name, table in own.items()},
             other_scores={
@@ -446,10 +501,11 @@ Names = Sequence[str | None] | NDArray[np.generic]
 def count_runs(
     outcomes: ArrayLike,
     *,
+    taxonomy: Taxonomy,
     costs: ArrayLike | None = None,
     ceilings: ArrayLike | None = None,
     units: ArrayLike | None = None,
-    credit: ArrayLike = DEFAULT_CREDIT,
+    credit: ArrayLike | None = None,
     other_credit: Mapping[str, Sequence[float]] | None = None,
     weights: ArrayLike | None = None,
     clusters: ArrayLike | None = None,
@@ -462,11 +518,13 @@ def count_runs(
     ----------
     outcomes : array-like, shape (n,) of int or (n, n_classes) of float
         Class codes, or class shares when reviewers differ.
+    taxonomy : Taxonomy
+        Of the classes.
     costs, ceilings, units, weights, clusters, strata : array-like, shape (n,), optional
         Cost (NaN: not known), ceiling per unit, units, inverse inclusion probability, task and
         design stratum of each run.
-    credit : array-like of float, shape (n_classes,)
-        Credit of each class.
+    credit : array-like of float, shape (n_classes,), optional
+        Credit of each class; that of the taxonomy when None.
     other_credit : mapping of str to sequence of float, optional
         Further credit tables to score the runs with.
     by : mapping of str to sequence, optional
@@ -480,10 +538,14 @@ def count_runs(
 
     Examples
     --------
-    >>> count_runs([0, 0, 4], costs=[1.0, 3.0, 1.0], ceilings=2.0).score.tolist()
+    >>> from calibration.taxonomy import default_taxonomy
+    >>> counts = count_runs(
+    ...     [0, 0, 4], taxonomy=default_taxonomy(), costs=[1.0, 3.0, 1.0], ceilings=2.0
+    ... )
+    >>> counts.score.tolist()
     [1.0, 0.5, 0.0]
     """
-    worth = checked_credit(credit)
+    worth, absent = checked_credit(credit, taxonomy), absent_places(taxonomy)
     rows = outcome_shares(outcomes, n_classes=worth.size)
     n = rows.shape[0]
     known, penalty = _penalties(costs, ceilings, units, n)
@@ -499,9 +561,10 @@ def count_runs(
         if array is not None and np.shape(array) != (n,):
             raise ValueError(f"{name} must have shape ({n},), got {np.shape(array)!r}")
     cost = None if costs is None else np.nan_to_num(np.asarray(costs, dtype=np.float64))
-    of_abandoned = np.maximum(0.0, worth[ABANDONED] - penalty)
+    of_absent = np.maximum(0.0, worth[absent].sum() - penalty)
     return checked(
         RunCounts(
+            taxonomy=taxonomy,
             shares=shares,
             mix=mix,
             stratum=np.zeros(n, dtype=np.int64) if strata is None else labels_of(strata).codes + 1,
@@ -512,10 +575,10 @@ def count_runs(
             penalty=penalty,
             gross=rows @ worth,
             score=scores(rows, penalty, credit=worth),
-            abandoned_score=rows[:, ABANDONED] * of_abandoned,
+            abandoned_score=rows[:, absent].sum(axis=1) * of_absent,
             credit=worth,
             other_scores={
-                name: scores(rows, penalty, credit=checked_credit(table))
+                name: scores(rows, penalty, credit=checked_credit(table, taxonomy))
                 for name, table in (other_credit or {}).items()
             },
             task=None if clusters is None else np.asarray(clusters),

@@ -457,7 +457,9 @@ def weekly_series(
     Examples
     --------
     >>> from calibration.success_rate.runs import count_runs
-    >>> counts = count_runs([0, 0, 4], by={"week": ["2026-W01", "2026-W01", "2026-W02"]})
+    >>> from calibration.taxonomy import default_taxonomy
+    >>> weeks = ["2026-W01", "2026-W01", "2026-W02"]
+    >>> counts = count_runs([0, 0, 4], taxonomy=default_taxonomy(), by={"week": weeks})
     >>> [(w.week, w.rate.value) for w in weekly_series(counts, rng=np.random.default_rng(1)).weeks]
     [('2026-W01', 1.0), ('2026-W02', 0.0)]
     """

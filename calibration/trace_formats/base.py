@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 from calibration.errors import InputError
 from calibration.records import SetAside, Trace, Verdict, Workflow
+from calibration.taxonomy import Taxonomy, default_taxonomy
 from calibration.trace_formats.fields import FieldError
 
 MAX_TRACE_BYTES = 20_000_000
@@ -54,6 +55,8 @@ class ImportSettings:
         IANA name for times without an offset; None reads them as UTC.
     workflows : mapping of str to WorkflowRule
         Rules by the workflow name found in the file.
+    taxonomy : Taxonomy
+        Whose classes the grades of the file are mapped to.
 
     Raises
     ------
@@ -75,6 +78,7 @@ class ImportSettings:
     unit: str | None = None
     timezone: str | None = None
     workflows: Mapping[str, WorkflowRule] = field(default_factory=dict)
+    taxonomy: Taxonomy = field(default_factory=default_taxonomy)
 
     def __post_init__(self) -> None:
         if self.timezone is not None:

@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 
-from calibration.records import NO_VERDICT, OUTCOMES, Outcome, Verdict
+from calibration.records import GRADES, NO_VERDICT, Verdict
+from calibration.taxonomy import Taxonomy
 
 MAX_ID_CHARS = 200
 
@@ -152,11 +153,11 @@ def moment(value: object, name: str, zone: tzinfo) -> datetime | None:
         raise wrong(name, rule, value) from error
 
 
-def outcome(value: object, name: str) -> str:
-    """Check one of the five outcome classes."""
-    if isinstance(value, str) and value.strip() in OUTCOMES:
+def outcome(value: object, name: str, classes: Sequence[str]) -> str:
+    """Check one of the classes."""
+    if isinstance(value, str) and value.strip() in classes:
         return value.strip()
-    raise wrong(name, f"must be one of {', '.join(OUTCOMES)}", value)
+    raise wrong(name, f"must be one of {', '.join(classes)}", value)
 
 
 def as_object(value: object, name: str) -> Mapping[str, object]:
@@ -270,31 +271,30 @@ def _plain(value: object, depth: int) -> object:
     return value
 
 
-CLASS_OF_GRADE = {
-    5: Outcome.COMPLETE,
-    4: Outcome.PARTIAL_PLUS,
-    3: Outcome.PARTIAL_MINUS,
-    2: Outcome.PARTIAL_MINUS,
-    1: Outcome.PARTIAL_MINUS,
-}
+def class_of_grade(grade: int, taxonomy: Taxonomy) -> str:
+    """Return the class that a grade from 1 to 5 stands for."""
+    if grade == max(GRADES):
+        return taxonomy.success
+    return taxonomy.acceptable[-1] if grade == max(GRADES) - 1 else taxonomy.failed_check
 
 
 def graded_to_five(
-    grade: object, judge_id: str, trace_id: str, *, details: Sequence[str] = ()
+    grade: object, judge_id: str, trace_id: str, taxonomy: Taxonomy, *, details: Sequence[str] = ()
 ) -> Verdict:
     """Return the verdict that a grade from 1 to 5 proposes, with the grade kept beside it.
 
-    5 is complete, 4 partial_plus, less is partial_minus: hallucinated and abandoned do not follow
+    5 is success, 4 the other class that is acceptable, less a failed check: no other class follows
     from a grade. Anything but a whole number from 1 to 5 proposes no class.
 
     Examples
     --------
-    >>> found = graded_to_five(4, "source:transcript", "t-1")
+    >>> from calibration.taxonomy import default_taxonomy
+    >>> found = graded_to_five(4, "source:transcript", "t-1", default_taxonomy())
     >>> found.outcome, found.grade
     ('partial_plus', 4)
     """
     number = None
-    if isinstance(grade, int | float) and not isinstance(grade, bool) and grade in CLASS_OF_GRADE:
+    if isinstance(grade, int | float) and not isinstance(grade, bool) and grade in GRADES:
         number = int(grade)
     first = f"grade {shown(grade)}"
     if number is None:
@@ -302,7 +302,7 @@ def graded_to_five(
     return Verdict(
         judge_id=judge_id,
         trace_id=trace_id,
-        outcome=NO_VERDICT if number is None else CLASS_OF_GRADE[number].value,
+        outcome=NO_VERDICT if number is None else class_of_grade(number, taxonomy),
         reason=note("; ".join((first, *details))),
         proposed=number is not None,
         grade=number,
@@ -310,18 +310,19 @@ def graded_to_five(
 
 
 def graded(
-    reward: object, judge_id: str, trace_id: str, *, details: Sequence[str] = ()
+    reward: object, judge_id: str, trace_id: str, taxonomy: Taxonomy, *, details: Sequence[str] = ()
 ) -> Verdict | None:
-    """Return the verdict that a reward proposes: 1 is complete, 0 is partial_minus.
+    """Return the verdict that a reward proposes: 1 is success, 0 a failed check.
 
     Any other reward proposes no class: the verdict is ``no_verdict`` and its reason says so.
     A reward that is missing gives None.
 
     Examples
     --------
-    >>> graded(1.0, "source:tau2", "t-1").outcome
+    >>> from calibration.taxonomy import default_taxonomy
+    >>> graded(1.0, "source:tau2", "t-1", default_taxonomy()).outcome
     'complete'
-    >>> graded(0.5, "source:tau2", "t-1").reason
+    >>> graded(0.5, "source:tau2", "t-1", default_taxonomy()).reason
     'reward 0.5 is neither 0 nor 1: no class follows from it'
     """
     if reward is None:
@@ -331,9 +332,9 @@ def graded(
     usable = isinstance(reward, int | float) and (isinstance(reward, int) or math.isfinite(reward))
     outcome, first = NO_VERDICT, f"reward {shown(reward)} is neither 0 nor 1"
     if usable and isinstance(reward, int | float):
-        for target, name in ((1, Outcome.COMPLETE), (0, Outcome.PARTIAL_MINUS)):
+        for target, name in ((1, taxonomy.success), (0, taxonomy.failed_check)):
             if abs(reward - target) <= TOLERANCE:
-                outcome, first = name.value, f"reward {target}"
+                outcome, first = name, f"reward {target}"
     if outcome == NO_VERDICT:
         first += ": no class follows from it"
     return Verdict(

@@ -5,7 +5,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from calibration.records import OUTCOMES, Attachment, Step, SubGoal, Trace, Verdict, trace_identity
+from calibration.records import Attachment, Step, SubGoal, Trace, Verdict, trace_identity
+from calibration.taxonomy import Taxonomy
 from calibration.trace_formats.base import MAX_COST_USD, ImportSettings, Parsed
 from calibration.trace_formats.fields import (
     FieldError,
@@ -111,7 +112,7 @@ def parse_record(
         metadata=bounded_metadata(extra_metadata(row, FIELDS)),
         simulated=simulated,
     )
-    verdict = _verdict(row.get("verdict"), trace_id, simulated)
+    verdict = _verdict(row.get("verdict"), trace_id, simulated, settings.taxonomy)
     return Parsed(trace=trace, verdict=verdict, line=line, file=str(file))
 
 
@@ -196,7 +197,7 @@ def _refuse_repeats(ids: list[str], name: str, key: str) -> None:
         seen.add(value)
 
 
-def _verdict(value: object, trace_id: str, simulated: bool) -> Verdict | None:
+def _verdict(value: object, trace_id: str, simulated: bool, taxonomy: Taxonomy) -> Verdict | None:
     if value is None:
         return None
     entry: Mapping[str, object]
@@ -205,7 +206,7 @@ def _verdict(value: object, trace_id: str, simulated: bool) -> Verdict | None:
     return Verdict(
         judge_id=identifier(entry.get("judge"), "verdict.judge") or f"source:{RECORD_SOURCE}",
         trace_id=trace_id,
-        outcome=outcome(entry.get("outcome"), "verdict.outcome"),
+        outcome=outcome(entry.get("outcome"), "verdict.outcome", taxonomy.names),
         reason=note(text(entry.get("reason"), "verdict.reason")),
         proposed=proposed or False,
         simulated=simulated,
@@ -280,7 +281,7 @@ def parse_transcript(
         metadata=bounded_metadata(_metadata(row)),
         simulated=flag(row.get("simulated"), "simulated") or False,
     )
-    verdict = _grade(row.get("grading"), trace.trace_id)
+    verdict = _grade(row.get("grading"), trace.trace_id, settings.taxonomy)
     return Parsed(trace=trace, verdict=verdict, line=line, file=str(file))
 
 
@@ -382,13 +383,13 @@ def _call_step(call: object, index: int) -> tuple[Step, str | None]:
     return step, call_id if isinstance(call_id, str) else None
 
 
-def _grade(grading: object, trace_id: str) -> Verdict | None:
+def _grade(grading: object, trace_id: str, taxonomy: Taxonomy) -> Verdict | None:
     """Return the verdict of a grading: an outcome by name, a grade, or a reward, score or pass."""
     judge = f"source:{TRANSCRIPT_SOURCE}"
     reason = part(grading, "reason")
     details = [d for d in (note(readable(reason)),) if d]
     named = part(grading, "outcome")
-    if isinstance(named, str) and named.strip() in OUTCOMES:
+    if isinstance(named, str) and named.strip() in taxonomy.names:
         return Verdict(
             judge_id=judge,
             trace_id=trace_id,
@@ -398,8 +399,8 @@ def _grade(grading: object, trace_id: str) -> Verdict | None:
         )
     to_five = part(grading, "grade")
     if to_five is not None:
-        return graded_to_five(to_five, judge, trace_id, details=details)
+        return graded_to_five(to_five, judge, trace_id, taxonomy, details=details)
     candidates = [part(grading, key) for key in ("reward", "score", "passed", "outcome")]
     bare = grading if isinstance(grading, bool | int | float | str) else None
     reward = next((value for value in (*candidates, bare) if value is not None), None)
-    return graded(reward, judge, trace_id, details=details)
+    return graded(reward, judge, trace_id, taxonomy, details=details)

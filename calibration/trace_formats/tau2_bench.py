@@ -11,6 +11,7 @@ from pathlib import Path
 
 from calibration.errors import TraceFormatError
 from calibration.records import NO_VERDICT, Attachment, SetAside, Trace, Verdict, trace_identity
+from calibration.taxonomy import Taxonomy
 from calibration.trace_formats.base import (
     MAX_COST_USD,
     Head,
@@ -155,7 +156,7 @@ class _Context:
             success_criteria=_criteria(task),
             metadata=bounded_metadata(self._metadata(run, task, unpriced)),
         )
-        verdict = _verdict(run, trace.trace_id)
+        verdict = _verdict(run, trace.trace_id, self.settings.taxonomy)
         return Parsed(trace=trace, verdict=verdict, line=line, file=str(file))
 
     def _metadata(
@@ -212,7 +213,7 @@ def _criteria(task: object) -> str | None:
     return "\n".join(lines) or None
 
 
-def _verdict(run: dict[str, object], trace_id: str) -> Verdict | None:
+def _verdict(run: dict[str, object], trace_id: str, taxonomy: Taxonomy) -> Verdict | None:
     reward = part(run, "reward_info", "reward")
     breakdown = part(run, "reward_info", "reward_breakdown")
     details = []
@@ -222,7 +223,7 @@ def _verdict(run: dict[str, object], trace_id: str) -> Verdict | None:
     if run.get("termination_reason") == _NOT_GRADED and reward is not None:
         reason = f"{_NOT_GRADED}: the benchmark leaves this run out, reward {shown(reward)}"
         return Verdict(judge_id=judge, trace_id=trace_id, outcome=NO_VERDICT, reason=note(reason))
-    return graded(reward, judge, trace_id, details=details)
+    return graded(reward, judge, trace_id, taxonomy, details=details)
 
 
 def _recognises(head: Head) -> bool:

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from calibration.records import Attachment, Trace, Verdict, trace_identity
+from calibration.taxonomy import Taxonomy
 from calibration.trace_formats.base import Head, Importer, ImportSettings, Item, Parsed, attempt
 from calibration.trace_formats.fields import (
     FieldError,
@@ -93,7 +94,7 @@ class _File:
             success_criteria=_criteria(task),
             metadata=bounded_metadata(_metadata(info)),
         )
-        verdict = _verdict(run, trace.trace_id)
+        verdict = _verdict(run, trace.trace_id, self.settings.taxonomy)
         return Parsed(trace=trace, verdict=verdict, line=line, file=str(self.path))
 
     def tasks(self) -> dict[str, object]:
@@ -156,7 +157,7 @@ def _metadata(info: object) -> Iterator[tuple[str, object]]:
     yield "traceback", part(info, "traceback")
 
 
-def _verdict(run: object, trace_id: str) -> Verdict | None:
+def _verdict(run: object, trace_id: str, taxonomy: Taxonomy) -> Verdict | None:
     details = part(run, "info", "reward_info", "info")
     parts = []
     if isinstance(details, dict):
@@ -165,7 +166,7 @@ def _verdict(run: object, trace_id: str) -> Verdict | None:
                 parts.append(f"{name} {shown(details[name])}")
     if part(run, "info", "error") is not None:
         parts.append("the run ended with an error of the harness")
-    return graded(part(run, "reward"), f"source:{SOURCE}", trace_id, details=parts)
+    return graded(part(run, "reward"), f"source:{SOURCE}", trace_id, taxonomy, details=parts)
 
 
 def _recognises(head: Head) -> bool:

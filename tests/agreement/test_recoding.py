@@ -3,8 +3,8 @@
 import pytest
 
 from calibration.agreement.ratings import answers_at, one_against_rest
-from calibration.records import OUTCOMES
 from calibration.taxonomy import default_taxonomy
+from tests.classes import OUTCOMES
 
 # complete, partial_plus, partial_minus, hallucinated, abandoned, missing
 ALL = [[0, 1, 2, 3, 4, -1]]

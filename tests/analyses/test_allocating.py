@@ -21,6 +21,7 @@ from calibration.reporting.sections import agreement as reporting
 from calibration.store import Batch
 from tests.analyses.conftest import NewWorld
 from tests.analyses.worlds import World, ids
+from tests.classes import TAXONOMY
 
 N = 400
 
@@ -192,7 +193,7 @@ def test_traces_without_a_verdict_are_a_stratum_of_their_own(new_world: NewWorld
 def test_workflows_too_small_to_stand_alone_stand_together() -> None:
     workflow = np.array(["a"] * 50 + ["b"] * 3 + ["c"] * 2 + ["d"] * 45)
     verdict = np.array([0] * 55 + [3] * 45)
-    strata = verdict_strata(verdict, workflow, n=20)
+    strata = verdict_strata(verdict, workflow, TAXONOMY, n=20)
     assert strata.names == (
         ("complete", "a"),
         ("complete", "other workflows"),

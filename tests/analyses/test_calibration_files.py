@@ -17,8 +17,6 @@ from calibration.judge_calibration.samples import (
     confusion_from_table,
     judge_quality,
 )
-from calibration.records import OUTCOMES
-from calibration.success_rate.runs import DEFAULT_CREDIT
 from calibration.tables.labels import read_ceilings
 from tests.analyses.calibration_inputs import (
     COUNTS,
@@ -31,6 +29,7 @@ from tests.analyses.calibration_inputs import (
     two_files,
     write,
 )
+from tests.classes import CREDIT, OUTCOMES
 
 __all__ = ["write"]
 
@@ -278,7 +277,7 @@ def test_classes_are_ours_or_those_that_occur(write: Write) -> None:
     ours = write("h.csv", rows("trace_id,outcome", "a,complete"))
     said = write("v.csv", rows("trace_id,outcome", "a,abandoned"))
     found = calibrated(ours, said)
-    assert (found.classes, tuple(found.credit.values())) == (OUTCOMES, DEFAULT_CREDIT)
+    assert (found.classes, tuple(found.credit.values())) == (OUTCOMES, CREDIT)
 
 
 # Alpha

@@ -8,10 +8,10 @@ import pytest
 from calibration.analyses.reviewers.exam_report import ExamReport, exam_report, examined_trace
 from calibration.analyses.reviewers.examinations import Examiner
 from calibration.errors import NotAllowedError
-from calibration.records import OUTCOMES
 from calibration.store import Store
 from reference_dataset.loader import load_reference
 from tests.analyses.examinees import ME, Examinee, set_clock
+from tests.classes import OUTCOMES
 
 
 @pytest.fixture(scope="module")

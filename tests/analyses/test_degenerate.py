@@ -14,7 +14,6 @@ from calibration.analyses.judge.calibration import JudgeCalibration, analyse_jud
 from calibration.analyses.success_rate.from_store import StoreRates, rates_of_store, report_on_store
 from calibration.analyses.success_rate.report import ReportOptions
 from calibration.errors import CalibrationError, InputError, MixedDataError
-from calibration.records import OUTCOMES
 from calibration.reporting import to_json
 from calibration.reporting.document import text_lines
 from calibration.reporting.sections import agreement as agreement_text
@@ -22,6 +21,7 @@ from calibration.reporting.sections import judge as calibration_text
 from calibration.reporting.sections import success_rate
 from tests.analyses.conftest import NewWorld
 from tests.analyses.worlds import World, ids
+from tests.classes import OUTCOMES
 
 FEW = ReportOptions(n_resamples=100)
 

@@ -19,11 +19,11 @@ from calibration.analyses.reviewers.examinations import (
     weak_nodes,
 )
 from calibration.errors import NotAllowedError
-from calibration.records import OUTCOMES
 from calibration.store import Store
 from calibration.store.leases import CertificateDemand
 from reference_dataset.loader import ReferenceSet, load_reference
 from tests.analyses.examinees import ME, Examinee, give, set_clock
+from tests.classes import OUTCOMES
 
 
 @pytest.fixture(scope="module")

@@ -11,10 +11,10 @@ from calibration.analyses.judge.groups import analyse_groups
 from calibration.errors import InputError
 from calibration.judge_calibration.confusion_inversion import invert
 from calibration.judge_calibration.samples import confusion_from_table, production_sums_from_counts
-from calibration.records import OUTCOMES
 from calibration.taxonomy import default_taxonomy
 from tests.analyses.conftest import NewWorld
 from tests.analyses.worlds import World, drawn_ids, ids
+from tests.classes import OUTCOMES
 
 C, P, M, H, A = OUTCOMES
 

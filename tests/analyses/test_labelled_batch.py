@@ -3,10 +3,10 @@ import pytest
 from calibration.analyses.evidence.from_store import choose_batch, load_batch
 from calibration.analyses.sampling.draw import SamplingDesign, draw_batch
 from calibration.errors import CalibrationError, InputError, MixedDataError
-from calibration.records import OUTCOMES
 from calibration.store import Store
 from tests.analyses.conftest import NewWorld
 from tests.analyses.worlds import World, ids, make_trace
+from tests.classes import OUTCOMES
 
 
 def shares(world: World) -> dict[str, list[float]]:

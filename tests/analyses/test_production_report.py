@@ -9,10 +9,10 @@ import pytest
 from calibration.analyses.success_rate.from_runs import report_on_files, write_work_lists
 from calibration.analyses.success_rate.report import ProductionReport, ReportOptions
 from calibration.errors import CalibrationError, InputError
-from calibration.records import OUTCOMES
 from calibration.taxonomy import Taxonomy, default_taxonomy
 from reference_dataset.loader import load_reference
 from tests.analyses.production_files import HOSTILE, MIXED10, alike, runs, write
+from tests.classes import OUTCOMES
 
 
 def report(path: str, taxonomy: Taxonomy | None = None, **options: Any) -> ProductionReport:

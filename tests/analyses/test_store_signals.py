@@ -61,7 +61,7 @@ class Found:
 def signals_of(store: Store, judge_id: str | None) -> Found:
     traces = store.trace_frame()
     verdicts = None if judge_id is None else store.verdict_frame(judge_id)
-    with from_store(traces, store.operation_frame(), verdicts) as source:
+    with from_store(traces, store.operation_frame(), verdicts, taxonomy=store.taxonomy()) as source:
         counts = production_counts(source, taxonomy=store.taxonomy(), known_workflows_only=False)
     latency, cost, _ = listed_amounts(traces, tasks_by_week(counts))
     return Found(

@@ -8,7 +8,7 @@ import pytest
 
 from calibration.agreement.annotators import pairwise_agreement
 from calibration.agreement.coefficients import agreement
-from calibration.records import OUTCOMES
+from tests.classes import OUTCOMES
 
 LABELS = Path(__file__).parents[1] / "fixtures" / "tau_labels.csv"
 

@@ -8,6 +8,7 @@ import pytest
 
 from calibration.analyses.gates.baseline import PART, baseline_data, read_baseline
 from calibration.errors import InputError
+from tests.classes import TAXONOMY
 from tests.gates.runs import Run, by_name, csv_of, data, rows
 
 
@@ -78,7 +79,7 @@ def test_a_baseline_comes_back_as_it_was_written(run: Run) -> None:
     found = [row | {"weight": 1 + n % 3, "stratum": row["tier"]} for n, row in enumerate(rows())]
     run(csv_of(found), "--write-baseline", "b.json", code=1)
     saved = json.loads(Path("b.json").read_text(encoding="utf-8"))
-    assert baseline_data(read_baseline(Path("b.json"))) == saved[PART]
+    assert baseline_data(read_baseline(Path("b.json"), TAXONOMY)) == saved[PART]
     done = run("runs.csv", "--baseline", "b.json", "--write-baseline", "b.json", "--json", code=1)
     assert by_name(done)["regression"]["status"] == "pass"
     assert by_name(done)["regression"]["interval"][0] < 0, "no change seen is no proof of none"
@@ -172,7 +173,7 @@ def test_a_file_that_is_no_baseline(tmp_path: Path, content: str, match: str) ->
     path = tmp_path / "b.json"
     path.write_text(content, encoding="utf-8")
     with pytest.raises(InputError, match=match):
-        read_baseline(path)
+        read_baseline(path, TAXONOMY)
 
 
 @pytest.mark.parametrize(
@@ -208,4 +209,4 @@ def test_a_damaged_baseline_is_refused(
     path = tmp_path / "base.json"
     path.write_text(json.dumps(whole), encoding="utf-8")
     with pytest.raises(InputError, match=r"base.json, field 'for_comparison'.*baseline again"):
-        read_baseline(path)
+        read_baseline(path, TAXONOMY)

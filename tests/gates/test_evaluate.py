@@ -16,8 +16,8 @@ from calibration.gates.evaluate import (
 )
 from calibration.gates.gate_file import GateFile, setting
 from calibration.judge_calibration.samples import confusion_from_table, judge_quality
-from calibration.records import OUTCOMES
 from calibration.statistics.estimate import Estimate, not_estimable
+from tests.classes import OUTCOMES
 from tests.success_rate.test_pass_at_k import entries
 
 NONE = not_estimable("too little of it: add runs", method="m")

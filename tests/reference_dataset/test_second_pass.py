@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from calibration.records import OUTCOMES
 from calibration.taxonomy import default_taxonomy
 from reference_dataset.loader import ReferenceSet, load_reference
 from reference_dataset.records import CanonicalLabel, Row, SecondReading, Settlement
@@ -14,6 +13,7 @@ from reference_dataset.set_rules import (
     every_disagreement_is_settled,
     every_trace_was_read_again,
 )
+from tests.classes import OUTCOMES
 
 TAXONOMY = default_taxonomy()
 

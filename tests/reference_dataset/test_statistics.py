@@ -7,6 +7,7 @@ from calibration.taxonomy import default_taxonomy
 from reference_dataset.loader import ReferenceSet, load_reference
 from reference_dataset.records import CanonicalLabel
 from reference_dataset.statistics import dataset_stats
+from tests.classes import TAXONOMY
 
 
 def tiny_trace(
@@ -56,7 +57,7 @@ def tiny() -> ReferenceSet:
 
 
 def test_counts_by_hand() -> None:
-    found = dataset_stats(tiny())
+    found = dataset_stats(tiny(), TAXONOMY)
     nothing = {"partial_plus": 0, "partial_minus": 0, "hallucinated": 0}
     assert found.n_traces == 5
     assert found.classes == {
@@ -80,14 +81,14 @@ def test_one_trace_of_a_family_of_its_own_is_counted() -> None:
         labels={trace.trace_id: tiny_label(trace, "complete", "clear", None)},
         forms={"practice": (), "exam_a": (), "exam_b": ()},
     )
-    found = dataset_stats(alone)
+    found = dataset_stats(alone, TAXONOMY)
     assert found.classes["gardening"]["complete"] == 1
     assert (found.steps, found.words, found.over_ceiling) == ((5, 5, 5), (50, 50, 50), 0)
 
 
 def test_the_published_set_in_numbers() -> None:
     dataset = load_reference()
-    found = dataset_stats(dataset)
+    found = dataset_stats(dataset, TAXONOMY)
     assert found.n_traces == len(dataset.traces) == sum(found.forms.values())
     assert sum(sum(of.values()) for of in found.classes.values()) == found.n_traces
     assert sum(found.difficulty.values()) == found.n_traces

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from calibration.errors import InputError
-from calibration.records import OUTCOMES
 from calibration.reviewers.certification import PracticeTrace, exercised, practice_round, weaknesses
 from calibration.taxonomy import default_taxonomy
+from tests.classes import OUTCOMES
 
 TREE = default_taxonomy()
 

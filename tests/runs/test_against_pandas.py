@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calibration.records import OUTCOMES
 from calibration.runs import CreditTable, open_frame, production_counts
 from calibration.taxonomy import default_taxonomy
+from tests.classes import OUTCOMES
 
 CEILINGS = {w.name: w.ceiling_usd for w in default_taxonomy().workflows}
 

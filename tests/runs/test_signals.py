@@ -18,9 +18,10 @@ from calibration.runs import (
     open_spark,
     production_counts,
 )
-from calibration.runs.results import GROUPS, VERDICTS, SignalSums
+from calibration.runs.results import GROUPS, SignalSums, verdict_names
 from calibration.taxonomy import default_taxonomy
 from tests.analyses.production_files import alike, write
+from tests.classes import TAXONOMY
 from tests.runs.test_engines import load
 
 
@@ -76,7 +77,7 @@ def test_every_column_by_hand(tmp_path: Path) -> None:
     assert said["feedback_given"] == (5, 8)
     assert said["feedback"] == (1 - 1 + 0.5 - 1 + 0, 5)
     assert said["feedback_negative"] == (2, 5)
-    assert {name: said[f"verdict_{name}"] for name in VERDICTS} == {
+    assert {name: said[f"verdict_{name}"] for name in verdict_names(TAXONOMY)} == {
         "complete": (2, 5), "partial_plus": (0, 5), "partial_minus": (0, 5),
         "hallucinated": (1, 5), "abandoned": (1, 5), "no_verdict": (1, 5),
     }  # fmt: skip
@@ -149,7 +150,10 @@ def engine_rows() -> pd.DataFrame:
         row |= {"status": ("ok", "Time-out", "ERROR", "")[k % 4], "tool_calls": float(k % 5)}
         row |= {"tool_errors": float(k % 3), "loop": ("yes", "no", "3", "?")[k % 4]}
         row |= {"feedback": ("up", "\U0001f44e", "0.25", "9", "")[k % 5]}
-        row |= {"verdict": (*VERDICTS, "?")[k % 7], "escalated": ("1", "0", "")[k % 3]}
+        row |= {
+            "verdict": (*verdict_names(TAXONOMY), "?")[k % 7],
+            "escalated": ("1", "0", "")[k % 3],
+        }
         rows.append(row)
     return pd.DataFrame(rows)
 

@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from calibration.records import OUTCOMES
 from calibration.runs import open_frame, production_counts
 from calibration.runs.cells import MOST_NAMES
 from calibration.taxonomy import default_taxonomy
+from tests.classes import OUTCOMES
 
 
 def runs(n: int, *, tasks: int = 0, models: int = 3) -> pd.DataFrame:

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.success_rate.runs import DEFAULT_CREDIT
+from tests.classes import CREDIT
 
 MIX = np.array([0.55, 0.18, 0.09, 0.12, 0.06])
 
@@ -23,7 +23,7 @@ COST_GIVEN_CLASS = np.array(
     ]
 )
 
-KEPT = np.maximum(0.0, np.array(DEFAULT_CREDIT)[:, None] - PENALTIES)
+KEPT = np.maximum(0.0, np.array(CREDIT)[:, None] - PENALTIES)
 
 CUMULATIVE = COST_GIVEN_CLASS.cumsum(axis=1)
 

@@ -22,11 +22,11 @@ from calibration.analyses.reviewers.exam_report import (
     ac1_lower_limits,
     operating_curve,
 )
-from calibration.records import OUTCOMES
 from calibration.reviewers.certification import ClassCount, decide
 from calibration.reviewers.quality import leniency, leniency_on_mix
 from calibration.taxonomy import default_taxonomy
 from reference_dataset.loader import load_reference
+from tests.classes import OUTCOMES
 
 pytestmark = pytest.mark.slow
 

@@ -9,7 +9,7 @@ import pytest
 from calibration.statistics.estimate import Estimate
 from calibration.success_rate.rate import cost_per_success, rate_of_counts
 from calibration.success_rate.resampling import Interval, grouped_at_random, resample, task_units
-from calibration.success_rate.runs import count_runs, counts_of_frame
+from tests.classes import count_runs, counts_of_frame
 from tests.simulation.runs import (
     CEILING,
     COST_GIVEN_CLASS,

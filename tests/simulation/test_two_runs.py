@@ -14,7 +14,8 @@ from calibration.success_rate.comparison import (
     side_by_side,
 )
 from calibration.success_rate.resampling import resample
-from calibration.success_rate.runs import RunCounts, count_runs
+from calibration.success_rate.runs import RunCounts
+from tests.classes import OUTCOMES, count_runs
 from tests.simulation.runs import CEILING, MIX, independent, repeated, shifted
 
 pytestmark = pytest.mark.slow
@@ -131,7 +132,7 @@ def test_flags_of_classes_without_a_change(judge: Callable[..., None], design: D
         one, two = design.sides(rng, PRINTED_MIX, PRINTED_MIX)
         joint = side_by_side(one, two, paired=design.paired, rng=rng)
         # One resample: the flag is a test, and does not look at the draws.
-        changes = class_changes(resample(joint.units, rng=rng, n_resamples=1))
+        changes = class_changes(resample(joint.units, rng=rng, n_resamples=1), OUTCOMES)
         flagged += any(change.flagged for change in changes)
         bare += any(abs(change.after - change.before) > 0.02 for change in changes)
     judge(

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from calibration.success_rate.runs import count_runs
 from calibration.success_rate.trend import false_alarm_rate, weekly_series
+from tests.classes import count_runs
 from tests.simulation.runs import CEILING, TRUTH, independent, repeated, shifted
 
 pytestmark = pytest.mark.slow

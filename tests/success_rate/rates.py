@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from calibration.success_rate.rate import AgentSuccessRate, rate_of_counts
-from calibration.success_rate.runs import count_runs
+from tests.classes import count_runs
 
 RESAMPLING = ("n_resamples", "confidence_level", "interval")
 

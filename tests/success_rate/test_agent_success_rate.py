@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from calibration.success_rate.rate import AgentSuccessRate
-from calibration.success_rate.runs import DEFAULT_CREDIT, cost_penalties, outcome_shares, scores
+from calibration.success_rate.runs import cost_penalties, outcome_shares, scores
+from tests.classes import CREDIT
 from tests.success_rate.rates import agent_success_rate
 
 # Outcome and cost at a ceiling of 2.00: six complete, two partial, one hallucinated, one abandoned.
@@ -104,7 +105,7 @@ def test_reviewers_who_differ_enter_with_their_shares() -> None:
 @pytest.mark.parametrize("outcome", [0, 1, 2])
 def test_equal_runs_do_not_get_a_zero_length_interval(outcome: int) -> None:
     """At most 1 - .025^(1/50) = .07113 of the runs can differ."""
-    result, value = rate([outcome] * 50), DEFAULT_CREDIT[outcome]
+    result, value = rate([outcome] * 50), CREDIT[outcome]
     assert result.asr.status == "no variation seen"
     assert result.asr.interval == pytest.approx(
         (value * (1 - 0.07113), value * (1 - 0.07113) + 0.07113), abs=1e-5
@@ -193,7 +194,7 @@ def test_many_distinct_costs_are_grouped_without_moving_the_interval() -> None:
     rng = np.random.default_rng(12)
     outcomes, costs = rng.integers(0, 3, 60_000), rng.gamma(4, 1, 60_000)
     result = rate(outcomes, costs=costs, ceilings=2.0, n_resamples=200)
-    by_hand = scores(outcomes, cost_penalties(costs, 2.0), credit=DEFAULT_CREDIT)
+    by_hand = scores(outcomes, cost_penalties(costs, 2.0), credit=CREDIT)
     assert result.asr.value == pytest.approx(by_hand.mean(), abs=1e-12)
     assert result.asr.half_width == pytest.approx(1.96 * by_hand.std() / np.sqrt(60_000), rel=0.15)
 
@@ -227,7 +228,7 @@ def test_bad_arguments_are_refused(options: dict[str, Any], match: str) -> None:
 
 def test_scores_and_shares_check_their_shapes() -> None:
     with pytest.raises(ValueError, match="penalties must have shape"):
-        scores([0, 1], [0.0], credit=DEFAULT_CREDIT)
+        scores([0, 1], [0.0], credit=CREDIT)
     assert outcome_shares([1], n_classes=2).tolist() == [[0.0, 1.0]]
 
 
@@ -242,9 +243,7 @@ def test_rates_stay_in_range_and_the_identity_holds(outcomes: list[int], seed: i
     costs = np.where(rng.random(n) < 0.2, np.nan, rng.gamma(1, 2, n))
     weights = rng.choice([1.0, 2.0, 5.0], n)
     result = rate(outcomes, costs=costs, ceilings=2.0, weights=weights, n_resamples=60)
-    credit = sum(
-        c * (s.value or 0) for c, s in zip(DEFAULT_CREDIT, result.class_shares, strict=True)
-    )
+    credit = sum(c * (s.value or 0) for c, s in zip(CREDIT, result.class_shares, strict=True))
     assert result.asr.value == pytest.approx(credit - result.mean_effective_penalty, abs=1e-9)
     assert result.asr_range[0] <= result.asr_range[1] + 1e-12
     assert -1 <= result.asr_literal <= (result.asr_gross.value or 0) + 1e-12

@@ -15,7 +15,8 @@ from calibration.success_rate.comparison import (
     side_by_side,
 )
 from calibration.success_rate.resampling import resample
-from calibration.success_rate.runs import RunCounts, count_runs
+from calibration.success_rate.runs import RunCounts
+from tests.classes import OUTCOMES, count_runs
 
 
 def rng(seed: int = 1) -> np.random.Generator:
@@ -206,7 +207,7 @@ def test_design_strata_stay_apart_in_a_comparison() -> None:
     found = difference_of(resample(joint.units, rng=rng()), "score")
     parts = [0.9 * 0.1, 0.1 * 0.9, 0.96 * 0.04, 0.16 * 0.84]
     assert found.estimate.se == pytest.approx(np.sqrt(sum(parts) / 49) / 2)
-    assert class_changes(resample(joint.units, rng=rng()))[0].p_value == pytest.approx(
+    assert class_changes(resample(joint.units, rng=rng()), OUTCOMES)[0].p_value == pytest.approx(
         2 * stats.norm.sf(0.06 / (np.sqrt(sum(parts) / 49) / 2)), rel=0.05
     )
 

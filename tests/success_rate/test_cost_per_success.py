@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from calibration.success_rate.rate import cost_per_success
-from calibration.success_rate.runs import count_runs, counts_of_frame
+from tests.classes import count_runs, counts_of_frame
 
 
 def test_by_hand() -> None:

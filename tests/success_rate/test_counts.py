@@ -9,15 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calibration.success_rate.rate import AgentSuccessRate, rate_of_counts, rates_by
-from calibration.success_rate.runs import (
-    DEFAULT_CREDIT,
-    RunCounts,
-    condensed,
-    cost_penalties,
-    count_runs,
-    counts_of_frame,
-    scores,
-)
+from calibration.success_rate.runs import RunCounts, condensed, cost_penalties, scores
+from tests.classes import CREDIT, count_runs, counts_of_frame
 from tests.success_rate.rates import agent_success_rate
 
 CELL = ["week", "workflow", "model", "stratum", "weight", "outcome", "cost_known", "penalty_step"]
@@ -45,7 +38,7 @@ def rows(n: int, seed: int = 5, *, trials: int = 1, costs: Any = None) -> pd.Dat
             "cost_known": ~np.isnan(cost),
             "penalty_step": np.ceil(penalty * 1024).astype(int),
             "penalty": penalty,
-            "score": scores(outcome, penalty, credit=DEFAULT_CREDIT),
+            "score": scores(outcome, penalty, credit=CREDIT),
             "score_half": scores(outcome, penalty, credit=[1, 0.5, 0, 0, 0]),
             "cost": np.nan_to_num(cost),
             "cost_squared": np.nan_to_num(cost) ** 2,
@@ -192,7 +185,7 @@ def test_sensitivity_comes_from_the_same_resamples() -> None:
     outcomes = rng(2).choice(5, 400, p=[0.4, 0.4, 0.1, 0.05, 0.05])
     found = agent_success_rate(
         outcomes,
-        other_credit={"0.4": DEFAULT_CREDIT, "0.5": (1, 0.5, 0, 0, 0)},
+        other_credit={"0.4": CREDIT, "0.5": (1, 0.5, 0, 0, 0)},
         rng=rng(),
     )
     assert found.at_other_credit["0.4"] == found.asr

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from calibration.records import OUTCOMES
 from calibration.success_rate.comparison import compare_runs
 from calibration.success_rate.rate import AgentSuccessRate
-from calibration.success_rate.runs import DEFAULT_CREDIT, RunCounts, cost_penalties, count_runs
+from calibration.success_rate.runs import RunCounts, cost_penalties
 from calibration.taxonomy import default_taxonomy
 from reference_dataset.loader import load_reference
+from tests.classes import CREDIT, OUTCOMES, count_runs
 from tests.success_rate.rates import agent_success_rate
 
 ITEMS = json.loads((Path(__file__).parents[1] / "golden" / "asr.json").read_text(encoding="utf-8"))
@@ -169,7 +169,7 @@ def test_credit_of_the_classes_that_grades_propose() -> None:
     proposed = {"5": "complete", "4": "partial_plus"}
     for grade, credit in item.items():
         outcome = proposed.get(grade, "partial_minus")
-        assert DEFAULT_CREDIT[OUTCOMES.index(outcome)] == credit
+        assert CREDIT[OUTCOMES.index(outcome)] == credit
 
 
 def test_nothing_is_left_out() -> None:

@@ -21,7 +21,8 @@ from calibration.success_rate.resampling import (
     task_units,
     units_of,
 )
-from calibration.success_rate.runs import RunCounts, count_runs
+from calibration.success_rate.runs import RunCounts
+from tests.classes import count_runs
 from tests.success_rate.rates import agent_success_rate
 
 MANY = 20_000

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from calibration.success_rate.runs import count_runs
 from calibration.success_rate.trend import (
     WeeklySeries,
     expectation,
@@ -14,6 +13,7 @@ from calibration.success_rate.trend import (
     weekly_series,
 )
 from calibration.weeks import calendar
+from tests.classes import count_runs
 
 
 def rng(seed: int = 1) -> np.random.Generator:

@@ -22,6 +22,7 @@ from calibration.analyses.imports import (
 from calibration.errors import CalibrationError, InputError
 from calibration.records import SetAside
 from calibration.store import Store
+from calibration.taxonomy import Taxonomy
 from calibration.trace_formats import ImportSettings, WorkflowRule
 from calibration.trace_formats.own_records import NO_WORKFLOW
 
@@ -241,14 +242,18 @@ def _mapping(store: Store, found: list[str], everything: str) -> dict[str, Workf
     return rules
 
 
-def _settings(asked: tuple[Any, ...], rules: dict[str, WorkflowRule]) -> ImportSettings:
+def _settings(
+    asked: tuple[Any, ...], rules: dict[str, WorkflowRule], taxonomy: Taxonomy
+) -> ImportSettings:
     said: dict[str, WorkflowRule] = {}
     for rule in rules.values():
         name = rule.name or ""
         other = said.setdefault(name, rule)
         if (other.ceiling_usd, other.unit) != (rule.ceiling_usd, rule.unit):
             raise InputError(f"workflow {name!r} has two ceilings or units; give it one")
-    return ImportSettings(timezone=asked[2] or None, workflow=asked[3] or None, workflows=rules)
+    return ImportSettings(
+        timezone=asked[2] or None, workflow=asked[3] or None, workflows=rules, taxonomy=taxonomy
+    )
 
 
 # Storing
@@ -274,7 +279,7 @@ def _import(store: Store, work: Work, uploads: list[Any]) -> None:
     bar = st.progress(0.0, text="Reading")
     with _on_disk(uploads, work.asked[1]) as (paths, folder):
         try:
-            settings = _settings(work.asked, rules)
+            settings = _settings(work.asked, rules, store.taxonomy())
             read = read_files(paths, settings, told=lambda n, runs: _tell(bar, n, len(paths), runs))
             bar.progress(1.0, text=f"Storing {len(read.parsed):,} traces")
             # From here on nothing of Streamlit is touched: it could break the import off.

@@ -17,8 +17,8 @@ from calibration.analyses.sampling.draw import (
     traces_csv,
 )
 from calibration.errors import CalibrationError
-from calibration.records import NO_VERDICT, OUTCOMES, SOURCE_JUDGE
-from calibration.store import CLASSES, SORTED_BY, Store, TraceFilter
+from calibration.records import NO_VERDICT, SOURCE_JUDGE
+from calibration.store import SORTED_BY, Store, TraceFilter, label_states
 
 KEY = "data_"
 
@@ -62,7 +62,7 @@ def show(store: Store) -> None:
 
 
 def _filters(store: Store) -> None:
-    facets = store.trace_facets()
+    facets, taxonomy = store.trace_facets(), store.taxonomy()
     first, second, third, fourth = st.columns(4)
     first.text_input("Text in the task", key=KEY + "text")
     second.text_input("Task key", key=KEY + "task_key", help="All trials of one task")
@@ -80,13 +80,13 @@ def _filters(store: Store) -> None:
         "batch_id",
         tuple(b.batch_id for b in store.batches() if b.purpose != "adjudication"),
     )
-    second.multiselect("Class (humans)", CLASSES, key=KEY + "classes")
+    second.multiselect("Class (humans)", label_states(taxonomy), key=KEY + "classes")
     judges = tuple(store.judge_frame()["judge_id"])
     if sum(name.startswith(SOURCE_JUDGE) for name in judges) > 1:
         judges = (SOURCE_JUDGE, *judges)
     _one(third, "Judge", "judge", judges)
     if st.session_state.get(KEY + "judge"):
-        fourth.multiselect("Verdict", (*OUTCOMES, NO_VERDICT), key=KEY + "verdicts")
+        fourth.multiselect("Verdict", (*taxonomy.names, NO_VERDICT), key=KEY + "verdicts")
     else:
         fourth.multiselect("Verdict", (), placeholder="Choose a judge first")
     first, second = st.columns(2)

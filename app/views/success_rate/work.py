@@ -12,7 +12,7 @@ from app.components.tables import ASR
 from app.views.success_rate.data import Found
 from calibration.analyses.agreement.traces import TraceSet
 from calibration.analyses.success_rate.from_store import labelled_csv
-from calibration.analyses.success_rate.report import GOES_TO, WorkItem
+from calibration.analyses.success_rate.report import WorkItem
 from calibration.reporting.document import usd
 from calibration.store import Store
 from calibration.text import one_line
@@ -30,7 +30,8 @@ CLASS = ASR.key("class")
 def show(store: Store, found: Found, names: Mapping[str, str]) -> None:
     """Draw the lists."""
     work = found.made.work
-    listed = [outcome for outcome in GOES_TO if work[outcome]]
+    follow_up = found.made.loaded.taxonomy.follow_up
+    listed = [outcome for outcome in follow_up if work[outcome]]
     if not listed:
         st.text("No settled label is of a class that somebody has to look at.")
         return
@@ -45,7 +46,7 @@ def show(store: Store, found: Found, names: Mapping[str, str]) -> None:
     items = work[outcome]
     fingerprint = found.made.report.origin.fingerprint
     ASR.settle([], {}, f"{fingerprint} {outcome}")
-    what = f"labelled {outcome}, for {GOES_TO[outcome]}"
+    what = f"labelled {outcome}, for {follow_up[outcome]}"
     chosen = TraceSet(what=what, trace_ids=tuple(item.trace_id for item in items[:MOST_ROWS]))
     traces.log(ASR, store, chosen, "labels")
     more = "" if len(items) <= MOST_ROWS else f"; the first {MOST_ROWS:,} are shown"

@@ -25,11 +25,10 @@ from calibration.agreement.inference import (
 from calibration.agreement.ratings import count_patterns, partial_order_weights, patterns_of_items
 from calibration.agreement.study import Options, Study, study
 from calibration.analyses.evidence.data import CalibrationData, ReviewedTrace, ReviewerLabel
-from calibration.analyses.evidence.from_store import CODE, load_batch
+from calibration.analyses.evidence.from_store import load_batch
 from calibration.analyses.fingerprint import fingerprint
 from calibration.analyses.reference_traces import published_set
 from calibration.errors import InputError
-from calibration.records import OUTCOMES
 from calibration.statistics.estimate import Estimate, FloatArray
 from calibration.store import Store
 from calibration.taxonomy import Taxonomy
@@ -95,7 +94,7 @@ def agreement_with_others(store: Store, *, confidence_level: float = 0.95) -> di
         wide = given.pivot(index="trace_id", columns="reviewer_id", values="code")
         beside = leave_one_out(
             wide.fillna(-1).to_numpy(dtype=np.int64),
-            n_classes=len(OUTCOMES),
+            n_classes=len(store.taxonomy().names),
             confidence_level=confidence_level,
         )
         found |= {
@@ -106,6 +105,7 @@ def agreement_with_others(store: Store, *, confidence_level: float = 0.95) -> di
 
 def _planned_labels(store: Store) -> pd.DataFrame:
     """Return the blind labels of all production batches that agreement is about, oldest first."""
+    places = store.taxonomy().places
     frames = [pd.DataFrame(columns=["trace_id", "reviewer_id", "code", "simulated"])]
     for batch in store.batches():
         if batch.purpose != "production":
@@ -117,7 +117,7 @@ def _planned_labels(store: Store) -> pd.DataFrame:
         if len(planned):
             labels = labels[labels["trace_id"].isin(planned)]
         if not labels.empty:
-            frames.append(labels.assign(code=labels["outcome"].map(CODE)))
+            frames.append(labels.assign(code=labels["outcome"].map(places)))
     every = pd.concat(frames[1:] or frames)
     if len(frames) > 1:
         every = every.sort_values("created_at", kind="stable")
@@ -141,10 +141,10 @@ def reviewer_profiles(
     confidence_level: float,
 ) -> tuple[ReviewerProfile, ...]:
     """Describe each reviewer of a batch from the traces and classes that agreement is about."""
-    reviewers = loaded.reviewers
-    consensus = _profiles(codes, settled, confidence_level)
-    practised, canonical_key = _practice(store, reviewers)
-    canonical = _profiles(practised, canonical_key, confidence_level)
+    reviewers, q = loaded.reviewers, len(loaded.classes)
+    consensus = _profiles(codes, settled, q, confidence_level)
+    practised, canonical_key = _practice(store, loaded)
+    canonical = _profiles(practised, canonical_key, q, confidence_level)
     return tuple(
         ReviewerProfile(
             reviewer_id=reviewer,
@@ -158,18 +158,17 @@ def reviewer_profiles(
 
 
 def _profiles(
-    codes: NDArray[np.int64], key: NDArray[np.int64], confidence_level: float
+    codes: NDArray[np.int64], key: NDArray[np.int64], n_classes: int, confidence_level: float
 ) -> dict[int, AgainstKey]:
     if not (key >= 0).any():
         return {}
-    found = against_key(codes, key, n_classes=len(OUTCOMES), confidence_level=confidence_level)
+    found = against_key(codes, key, n_classes=n_classes, confidence_level=confidence_level)
     return {of.rater: of for of in found if of.n}
 
 
-def _practice(
-    store: Store, reviewers: Sequence[str]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _practice(store: Store, loaded: CalibrationData) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return blind labels on reference traces, traces x reviewers, and their canonical classes."""
+    reviewers, places = loaded.reviewers, loaded.taxonomy.places
     frames = [
         store.label_frame(batch.batch_id)
         for batch in store.batches()
@@ -181,11 +180,11 @@ def _practice(
     given = given[(given["kind"] == "label") & ~given["exposed"]]
     canonical = {trace_id: label.outcome for trace_id, label in published_set().labels.items()}
     given = given[given["trace_id"].isin(list(canonical))]
-    wide = given.assign(code=given["outcome"].map(CODE)).pivot_table(
+    wide = given.assign(code=given["outcome"].map(places)).pivot_table(
         index="trace_id", columns="reviewer_id", values="code", aggfunc="first"
     )
     codes = wide.reindex(columns=list(reviewers)).fillna(-1).to_numpy(dtype=np.int64)
-    key = np.array([CODE[canonical[str(t)]] for t in wide.index], dtype=np.int64)
+    key = np.array([places[canonical[str(t)]] for t in wide.index], dtype=np.int64)
     return codes, key
 
 
@@ -301,23 +300,24 @@ def _agreement_of(
     level, taxonomy = options.confidence_level, loaded.taxonomy
     tasks = traces["task_key"].fillna(traces["trace_id"]).to_numpy(dtype=str)
     by_credit = credit_weights(taxonomy)
-    patterns = count_patterns(codes, n_classes=len(OUTCOMES))
+    q = len(taxonomy.names)
+    patterns = count_patterns(codes, n_classes=q)
     weeks = _weeks(traces, loaded.labels)
     settled = settled_codes(loaded, traces)
     found = study(
         codes,
-        n_classes=len(OUTCOMES),
+        n_classes=q,
         options=options,
-        paths=taxonomy.paths(OUTCOMES),
+        paths=taxonomy.paths(taxonomy.names),
         cluster=tasks if cluster == "task" else None,
         group=weeks,
         costly=len(codes),
     )
-    truth = dawid_skene(codes, n_classes=len(OUTCOMES))
+    truth = dawid_skene(codes, n_classes=q)
     return AgreementAnalysis(
         batch_id=loaded.batch.batch_id,
         reviewers=loaded.reviewers,
-        classes=OUTCOMES,
+        classes=taxonomy.names,
         trace_ids=tuple(traces["trace_id"]),
         codes=codes,
         settled=settled,
@@ -329,7 +329,7 @@ def _agreement_of(
             sums_of(KRIPPENDORFF_ALPHA, patterns),
             confidence_level=level,
         ),
-        by_task=_by_task(codes, tasks, options),
+        by_task=_by_task(codes, tasks, q, options),
         weighted=_weighted(loaded, traces, codes, tasks if cluster == "task" else None, options),
         profiles=reviewer_profiles(
             store, loaded, codes, settled, found.beside, confidence_level=level
@@ -358,8 +358,8 @@ def credit_weights(taxonomy: Taxonomy) -> FloatArray:
 
     Classes of equal credit cannot be compared; between them a disagreement stays a whole one.
     """
-    credit = [taxonomy.credit[name] for name in OUTCOMES]
-    above = [[k for k, other in enumerate(credit) if other > mine] for mine in credit]
+    credits = taxonomy.credits
+    above = [[k for k, other in enumerate(credits) if other > mine] for mine in credits]
     return partial_order_weights(above)
 
 
@@ -375,12 +375,12 @@ def _weeks(traces: pd.DataFrame, labels: pd.DataFrame) -> list[str]:
 
 
 def _by_task(
-    codes: NDArray[np.int64], tasks: NDArray[np.str_], options: Options
+    codes: NDArray[np.int64], tasks: NDArray[np.str_], n_classes: int, options: Options
 ) -> Estimate | None:
     twice = (codes >= 0).sum(axis=1) >= 2
     if np.unique(tasks[twice]).size == twice.sum():
         return None
-    patterns, of_item = patterns_of_items(codes, n_classes=len(OUTCOMES))
+    patterns, of_item = patterns_of_items(codes, n_classes=n_classes)
     return estimate(
         KRIPPENDORFF_ALPHA,
         patterns,
@@ -405,7 +405,7 @@ def _weighted(
             coefficient,
             codes,
             1 / traces["inclusion_probability"].to_numpy(dtype=np.float64),
-            n_classes=len(OUTCOMES),
+            n_classes=len(loaded.classes),
             weights=options.weights,
             cluster=tasks,
             confidence_level=options.confidence_level,

@@ -12,10 +12,9 @@ from calibration.agreement.ratings import MISSING, WEIGHTS, checked_weights, wei
 from calibration.agreement.study import Options, Study, study
 from calibration.analyses.evidence.from_files import in_order
 from calibration.errors import InputError
-from calibration.records import OUTCOMES
 from calibration.tables.labels import Source
 from calibration.tables.rows import Row, any_rows, cell_text, place_of
-from calibration.taxonomy import default_taxonomy
+from calibration.taxonomy import Taxonomy, default_taxonomy
 
 LONG = ("item", "rater", "label")
 
@@ -232,6 +231,7 @@ def agreement_on(
     options: Options | None = None,
     cluster: str | None = None,
     group: str | None = None,
+    taxonomy: Taxonomy | None = None,
 ) -> RatingsAgreement:
     """Measure agreement on ratings from a file.
 
@@ -245,6 +245,8 @@ def agreement_on(
         Interval and resamples; its weights are those named.
     cluster, group : str, optional
         Columns of `ratings`.
+    taxonomy : Taxonomy, optional
+        Whose questions are looked at where the classes are its own; that of the package when None.
 
     Raises
     ------
@@ -252,7 +254,8 @@ def agreement_on(
         As `weights_of`.
     """
     matrix = weights_of(weights, ratings.classes)
-    of_tree = set(ratings.classes) == set(OUTCOMES)
+    taxonomy = taxonomy or default_taxonomy()
+    of_tree = set(ratings.classes) == set(taxonomy.names)
     return RatingsAgreement(
         ratings=ratings,
         weights=weights,
@@ -261,7 +264,7 @@ def agreement_on(
             ratings.codes,
             n_classes=max(2, len(ratings.classes)),
             options=replace(options or Options(), weights=matrix, ordinal=matrix is None),
-            paths=default_taxonomy().paths(ratings.classes) if of_tree else None,
+            paths=taxonomy.paths(ratings.classes) if of_tree else None,
             cluster=None if cluster is None else ratings.columns[cluster],
             group=None if group is None else ratings.columns[group],
         ),

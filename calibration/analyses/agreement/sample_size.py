@@ -10,7 +10,6 @@ from calibration.agreement.coefficients import GWET_AC, KRIPPENDORFF_ALPHA
 from calibration.agreement.sample_size import AgreementPlan, ItemsNeeded, plan_items
 from calibration.analyses.evidence.from_store import load_batch
 from calibration.errors import CalibrationError, InputError
-from calibration.records import OUTCOMES
 from calibration.store import Store
 
 Planned = Literal["krippendorff_alpha", "gwet_ac"]
@@ -67,7 +66,9 @@ def shares_of_batch(store: Store, batch_id: str | None = None) -> ClassShares:
         If there is no batch, or its labels name fewer than two classes.
     """
     loaded = load_batch(store, batch_id, sample=False)
-    counts = np.bincount(loaded.labels["code"].to_numpy(dtype=np.int64), minlength=len(OUTCOMES))
+    counts = np.bincount(
+        loaded.labels["code"].to_numpy(dtype=np.int64), minlength=len(loaded.classes)
+    )
     if (counts > 0).sum() < 2:
         seen = "no labels yet" if counts.sum() == 0 else "labels of one class only"
         raise CalibrationError(
@@ -76,7 +77,7 @@ def shares_of_batch(store: Store, batch_id: str | None = None) -> ClassShares:
         )
     return ClassShares(
         shares=tuple((counts / counts.sum()).tolist()),
-        classes=OUTCOMES,
+        classes=loaded.classes,
         batch_id=loaded.batch.batch_id,
         n_labels=int(counts.sum()),
         simulated=loaded.simulated,

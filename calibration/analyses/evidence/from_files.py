@@ -19,7 +19,7 @@ from calibration.analyses.evidence.data import (
 )
 from calibration.errors import CalibrationError, InputError
 from calibration.judge_calibration.samples import HEADLINE, Design
-from calibration.records import NO_VERDICT, OUTCOMES, SetAside
+from calibration.records import NO_VERDICT, SetAside
 from calibration.success_rate.runs import cost_penalties
 from calibration.tables.labels import (
     LabelFile,
@@ -120,7 +120,7 @@ def load_tables(
     judged = verdicts if isinstance(verdicts, VerdictFile) else read_verdicts(verdicts)
     known = taxonomy or default_taxonomy()
     limits = ceilings or Ceilings()
-    named = _classes(human, judged, classes)
+    named = _classes(human, judged, classes, known)
     worth = _credit(named, credit, known)
     tasks = {t: f"\0{rows[0].cluster}" for t, rows in human.rows.items() if rows[0].cluster}
     traces = _traces(judged, limits, known, tasks)
@@ -177,14 +177,15 @@ def load_tables(
 
 
 def _classes(
-    human: LabelFile, verdicts: VerdictFile, given: Sequence[str] | None
+    human: LabelFile, verdicts: VerdictFile, given: Sequence[str] | None, taxonomy: Taxonomy
 ) -> tuple[str, ...]:
     """Return the classes in order; every outcome must be one of them."""
     labels = [row for rows in human.rows.values() for row in rows if row.outcome]
     occurring = {row.outcome for row in labels}
     occurring |= {row.outcome for row in verdicts.rows.values()} - {"", *NO_CLASS}
     if given is None:
-        classes = OUTCOMES if occurring <= set(OUTCOMES) else tuple(in_order(occurring))
+        ours = occurring <= set(taxonomy.names)
+        classes = taxonomy.names if ours else tuple(in_order(occurring))
     else:
         classes = tuple(name.strip() for name in given)
     if len(set(classes)) != len(classes) or "" in classes or len(classes) < 2:

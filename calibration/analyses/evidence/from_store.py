@@ -21,7 +21,7 @@ from calibration.analyses.evidence.data import (
     verdict_codes,
 )
 from calibration.errors import CalibrationError, InputError, MixedDataError
-from calibration.records import NO_VERDICT, OUTCOMES, SOURCE_JUDGE, TraceForReview
+from calibration.records import NO_VERDICT, SOURCE_JUDGE, TraceForReview
 from calibration.store import Batch, Store
 from calibration.success_rate.runs import cost_penalties
 
@@ -29,8 +29,6 @@ from calibration.success_rate.runs import cost_penalties
 INPUT_COLUMNS = ["trace_id", "workflow", "task_key", "cost_usd", "units", "ceiling_usd"]
 
 CONFIDENCE = {1: "low", 2: "medium", 3: "high"}
-
-CODE = {name: position for position, name in enumerate(OUTCOMES)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,15 +140,17 @@ def load_batch(
     exposed = int(labels["exposed"].sum())
     labels = labels[~labels["exposed"]]
     labels = labels.sort_values(["trace_id", "reviewer_id"]).reset_index(drop=True)
-    labels["code"] = labels["outcome"].map(CODE)
+    taxonomy = store.taxonomy()
+    labels["code"] = labels["outcome"].map(taxonomy.places)
     labelled = items[items["trace_id"].isin(labels["trace_id"])].merge(
         traces.drop(columns="seq"), on="trace_id", how="left"
     )
     consensus = store.consensus_frame()
     consensus = consensus[consensus["trace_id"].isin(labelled["trace_id"])]
     only_skipped = set(events.loc[events["kind"] == "skip", "trace_id"]) - set(labels["trace_id"])
-    taxonomy = store.taxonomy()
-    settled = labelled["trace_id"].map(consensus.set_index("trace_id")["outcome"].map(CODE))
+    settled = labelled["trace_id"].map(
+        consensus.set_index("trace_id")["outcome"].map(taxonomy.places)
+    )
     settled_codes = np.asarray(settled.fillna(MISSING), dtype=np.int64)
     codes = label_codes(labels, labelled["trace_id"])
     row = {trace_id: k for k, trace_id in enumerate(traces["trace_id"])}
@@ -159,17 +159,17 @@ def load_batch(
             source="store", batch_id=batch.batch_id, simulated=_simulated(whole, labels, consensus)
         ),
         taxonomy=taxonomy,
-        classes=OUTCOMES,
-        credit=np.array([taxonomy.credit[name] for name in OUTCOMES]),
+        classes=taxonomy.names,
+        credit=np.array(taxonomy.credits),
         sampling="drawn" if batch.is_sample else "chosen",
         traces=traces,
-        verdict_names=(*OUTCOMES, NO_VERDICT),
-        verdicts=np.full(len(traces), len(OUTCOMES), dtype=np.int64),
+        verdict_names=(*taxonomy.names, NO_VERDICT),
+        verdicts=np.full(len(traces), len(taxonomy.names), dtype=np.int64),
         penalties=trace_penalties(traces),
         labels=labels,
         labelled=labelled,
         at=labelled["trace_id"].map(row).to_numpy(dtype=np.int64),
-        human=class_shares(codes, settled_codes, len(OUTCOMES)),
+        human=class_shares(codes, settled_codes, len(taxonomy.names)),
         adjudicated=settled_codes != MISSING,
         tasks=pd.factorize(labelled["task_key"])[0],
         weights=_weights(batch, items, list(labelled["trace_id"])),

@@ -16,11 +16,11 @@ from calibration.analyses.success_rate.comparison import differing_ceilings, res
 from calibration.analyses.success_rate.report import DEFAULT_WEIGHTS, ReportOptions, credit_in_words
 from calibration.errors import InputError
 from calibration.gates.evaluate import ONE_SIDED, BaselineChange
-from calibration.records import OUTCOMES
 from calibration.statistics.estimate import not_estimable
 from calibration.success_rate.comparison import Difference, difference_between
+from calibration.success_rate.resampling import share_feature
 from calibration.success_rate.runs import OTHER_SCORE, RunCounts, count_runs, counts_of_frame
-from calibration.taxonomy import Taxonomy, default_taxonomy
+from calibration.taxonomy import Taxonomy, default_credits
 
 MOST_CATEGORIES = 200
 
@@ -50,9 +50,6 @@ MAX_BYTES = 500_000_000
 KEYS = ("task", "stratum", "outcome", "cost_known", "penalty_step", "weight", "tasks")
 
 
-COMPLETE, PARTIAL_MINUS = OUTCOMES.index("complete"), OUTCOMES.index("partial_minus")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TaskRates:
     """Trials of tasks and those that passed, a row a task or a kind of equal tasks.
@@ -75,15 +72,18 @@ class TaskRates:
     like: NDArray[np.int64]
     weights: NDArray[np.float64]
 
-    def counts(self) -> RunCounts:
+    def counts(self, taxonomy: Taxonomy) -> RunCounts:
         """Return one run a task that is complete by its share of successes."""
         share = self.passed / self.n
-        rows = np.zeros((share.size, len(OUTCOMES)))
-        rows[:, COMPLETE], rows[:, PARTIAL_MINUS] = share, 1 - share
+        rows = np.zeros((share.size, len(taxonomy.names)))
+        rows[:, taxonomy.place(taxonomy.success)] = share
+        rows[:, taxonomy.place(taxonomy.failed_check)] = 1 - share
         if self.names is not None:
-            return count_runs(rows, weights=self.weights, clusters=self.names)
+            return count_runs(rows, taxonomy=taxonomy, weights=self.weights, clusters=self.names)
         return count_runs(
-            np.repeat(rows, self.like, axis=0), weights=np.repeat(self.weights, self.like)
+            np.repeat(rows, self.like, axis=0),
+            taxonomy=taxonomy,
+            weights=np.repeat(self.weights, self.like),
         )
 
     def where(self, rows: NDArray[np.bool_]) -> "TaskRates":
@@ -175,12 +175,11 @@ def against(
         changes["pass_at_1"] = _refused(f"{why}, which are never pooled: choose one with --model")
         return Against(changes=changes)
     mine, theirs = _of(now.tasks, shared), _of(before.tasks, shared)
-    drop = _pass_at_1(mine, theirs, shared is not None, max_drop, options, PASS_PART)
-    changes["pass_at_1"] = replace(drop, note=note)
-    return Against(
-        changes=changes,
-        by_category=_by_category(mine, theirs, shared is not None, max_drop, options),
+    asked = _PassAt1(
+        taxonomy=now.runs.taxonomy, paired=shared is not None, max_drop=max_drop, options=options
     )
+    changes["pass_at_1"] = replace(asked.change(mine, theirs, PASS_PART), note=note)
+    return Against(changes=changes, by_category=asked.by_category(mine, theirs))
 
 
 def _refused(why: str) -> BaselineChange:
@@ -224,7 +223,7 @@ def _asr(
     sides = before.runs, now.runs
     notes = [note]
     if not np.array_equal(sides[0].credit, sides[1].credit):
-        default = tuple(default_taxonomy().credit[name] for name in OUTCOMES)
+        default = default_credits(now.runs.taxonomy)
         sides = restated_runs(before.runs, default), restated_runs(now.runs, default)
         words = credit_in_words(default)
         notes.insert(0, f"weights differ: both restated under the default ones ({words})")
@@ -257,44 +256,43 @@ def _change(found: Difference) -> BaselineChange:
     )
 
 
-def _pass_at_1(
-    mine: TaskRates,
-    theirs: TaskRates,
-    paired: bool,
-    max_drop: float,
-    options: ReportOptions,
-    part: int,
-) -> BaselineChange:
-    try:
-        found = difference_between(
-            theirs.counts(),
-            mine.counts(),
-            "share:complete",
-            paired=paired,
-            null=-max_drop,
-            **options.resampling(part),
-        )
-    except ValueError as error:
-        raise InputError(f"the runs cannot be compared with the baseline: {error}") from error
-    return _change(found)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _PassAt1:
+    """How pass@1 is compared."""
 
+    taxonomy: Taxonomy
+    paired: bool
+    max_drop: float
+    options: ReportOptions
 
-def _by_category(
-    mine: TaskRates, theirs: TaskRates, paired: bool, max_drop: float, options: ReportOptions
-) -> dict[str, BaselineChange]:
-    names = np.intersect1d(mine.categories, theirs.categories).tolist()
-    if not 2 <= len(names) <= MOST_CATEGORIES:
-        return {}
-    found = {}
-    for name in names:
-        here, there = (side.where(side.categories == name) for side in (mine, theirs))
-        if paired and here.names is not None and there.names is not None:
-            # A task may have changed its category; what is compared is what both call so.
-            both = np.intersect1d(here.names, there.names)
-            here, there = _of(here, both), _of(there, both)
-        if here.n.size and there.n.size:
-            found[name] = _pass_at_1(here, there, paired, max_drop, options, CATEGORY_PART)
-    return found
+    def change(self, mine: TaskRates, theirs: TaskRates, part: int) -> BaselineChange:
+        try:
+            found = difference_between(
+                theirs.counts(self.taxonomy),
+                mine.counts(self.taxonomy),
+                share_feature(self.taxonomy.success),
+                paired=self.paired,
+                null=-self.max_drop,
+                **self.options.resampling(part),
+            )
+        except ValueError as error:
+            raise InputError(f"the runs cannot be compared with the baseline: {error}") from error
+        return _change(found)
+
+    def by_category(self, mine: TaskRates, theirs: TaskRates) -> dict[str, BaselineChange]:
+        names = np.intersect1d(mine.categories, theirs.categories).tolist()
+        if not 2 <= len(names) <= MOST_CATEGORIES:
+            return {}
+        found = {}
+        for name in names:
+            here, there = (side.where(side.categories == name) for side in (mine, theirs))
+            if self.paired and here.names is not None and there.names is not None:
+                # A task may have changed its category; what is compared is what both call so.
+                both = np.intersect1d(here.names, there.names)
+                here, there = _of(here, both), _of(there, both)
+            if here.n.size and there.n.size:
+                found[name] = self.change(here, there, CATEGORY_PART)
+        return found
 
 
 SUMS = ("n", "penalty", "score", OTHER_SCORE + DEFAULT_WEIGHTS)
@@ -353,7 +351,7 @@ def _columns(frame: pd.DataFrame) -> dict[str, list[Any]]:
     return {str(name): frame[name].tolist() for name in frame}
 
 
-def read_baseline(path: Path) -> Comparable:
+def read_baseline(path: Path, taxonomy: Taxonomy) -> Comparable:
     """Read what `asr gate --write-baseline` wrote; an error names the field."""
     try:
         if path.stat().st_size > MAX_BYTES:
@@ -374,16 +372,16 @@ def read_baseline(path: Path) -> Comparable:
             "--write-baseline"
         )
     try:
-        return _comparable(part)
+        return _comparable(part, taxonomy)
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError, InputError) as error:
         what = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else f"{error!s:.150}"
         raise InputError(f"{path}, field {PART!r}: {what}; write the baseline again") from error
 
 
-def _comparable(part: Mapping[str, Any]) -> Comparable:
+def _comparable(part: Mapping[str, Any], taxonomy: Taxonomy) -> Comparable:
     if not isinstance(part["partial_plus_passes"], bool):
         raise TypeError("'partial_plus_passes' must be true or false")
-    runs = counts_of_frame(pd.DataFrame(part["runs"]), credit=part["credit"])
+    runs = counts_of_frame(pd.DataFrame(part["runs"]), taxonomy=taxonomy, credit=part["credit"])
     tasks = part["tasks"]
     sizes = {len(column) for column in tasks.values() if column is not None}
     if len(sizes) != 1 or sizes == {0}:

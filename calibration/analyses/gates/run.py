@@ -57,7 +57,6 @@ from calibration.gates.evaluate import (
 )
 from calibration.gates.gate_file import GateFile, Setting, read_gate_file
 from calibration.judge_calibration.samples import Design, JudgeQuality, confusion, judge_quality
-from calibration.records import OUTCOMES
 from calibration.runs.counts import CORE, P95
 from calibration.runs.results import GateQuery, GateTables, Happened, Latencies
 from calibration.runs.sources import Place, place_of
@@ -71,8 +70,6 @@ from calibration.success_rate.resampling import ratio_estimates
 from calibration.success_rate.runs import RunCounts
 from calibration.tables.labels import LabelFile, LabelRow, read_human_labels
 from calibration.taxonomy import Taxonomy, default_taxonomy
-
-ACCEPTABLE = ("complete", "partial_plus")
 
 CHOSEN = "the labelled runs were chosen, not drawn at random (--design reference)"
 
@@ -174,7 +171,12 @@ class LabelCheck:
 
 
 def hold_against_labels(
-    outcomes: Mapping[str, str], labels: LabelFile, *, design: Design, confidence_level: float
+    outcomes: Mapping[str, str],
+    labels: LabelFile,
+    taxonomy: Taxonomy,
+    *,
+    design: Design,
+    confidence_level: float,
 ) -> LabelCheck:
     """Cross the outcomes of runs, by trace, with human labels.
 
@@ -193,16 +195,16 @@ def hold_against_labels(
     for trace_id, rows in labels.rows.items():
         given = [row for row in rows if row.outcome]
         for row in given:
-            if row.outcome not in OUTCOMES:
+            if row.outcome not in taxonomy.names:
                 raise InputError(
                     f"{labels.path}, line {row.line}, field 'outcome': {row.outcome!r:.80} is none "
-                    f"of {', '.join(OUTCOMES)}"
+                    f"of {', '.join(taxonomy.names)}"
                 )
         if trace_id not in outcomes:
             missing += [f"{Path(labels.path).name} line {row.line}: {trace_id}" for row in rows]
         elif given:
-            said.append(OUTCOMES.index(outcomes[trace_id]))
-            shares.append(_shares(given))
+            said.append(taxonomy.place(outcomes[trace_id]))
+            shares.append(_shares(given, taxonomy))
             weights.append(given[0].weight)
     if not said:
         raise InputError(
@@ -213,16 +215,16 @@ def hold_against_labels(
     human = np.array(shares)
     weight = None if weights[0] is None else np.array(weights, dtype=np.float64)
     table = confusion(
-        human, np.array(said, dtype=np.int64), n_verdicts=len(OUTCOMES), weights=weight
+        human, np.array(said, dtype=np.int64), n_verdicts=len(taxonomy.names), weights=weight
     )
     quality = judge_quality(table, confidence_level=confidence_level)
     return LabelCheck(
         review=(
-            reviewed(human, weight, confidence_level=confidence_level)
+            reviewed(human, weight, taxonomy, confidence_level=confidence_level)
             if design == "production"
             else None
         ),
-        judge=judge_measured(quality),
+        judge=judge_measured(quality, taxonomy.names),
         set_aside=(
             (LeftOutRows(reason=NO_RUN, n=len(missing), examples=tuple(missing[:EXAMPLES])),)
             if missing
@@ -231,29 +233,31 @@ def hold_against_labels(
     )
 
 
-def judge_measured(quality: JudgeQuality) -> JudgeMeasured:
+def judge_measured(quality: JudgeQuality, classes: Sequence[str]) -> JudgeMeasured:
     """Return the quality of a judge as the gates take it."""
     return JudgeMeasured(
         agreement=quality.accuracy,
         kappa=quality.kappa,
-        recall={name: one.recall for name, one in zip(OUTCOMES, quality.per_class, strict=True)},
+        recall={name: one.recall for name, one in zip(classes, quality.per_class, strict=True)},
         n=quality.n,
     )
 
 
-def _shares(rows: list[LabelRow]) -> list[float]:
+def _shares(rows: list[LabelRow], taxonomy: Taxonomy) -> list[float]:
     settled = [row.outcome for row in rows if row.adjudicated][:1]
     said = settled or [row.outcome for row in rows]
-    return [said.count(name) / len(said) for name in OUTCOMES]
+    return [said.count(name) / len(said) for name in taxonomy.names]
 
 
-def reviewed(human: FloatArray, weights: FloatArray | None, *, confidence_level: float) -> Estimate:
+def reviewed(
+    human: FloatArray, weights: FloatArray | None, taxonomy: Taxonomy, *, confidence_level: float
+) -> Estimate:
     """Return the share of acceptable transcripts: a row of class shares each.
 
     With weights, over the effective number of them (Kish).
     """
     weight = np.ones(len(human)) if weights is None else weights
-    acceptable = human[:, [OUTCOMES.index(name) for name in ACCEPTABLE]].sum(axis=1)
+    acceptable = human[:, list(map(taxonomy.place, taxonomy.acceptable))].sum(axis=1)
     share = float(weight @ acceptable / weight.sum())
     effective = float(weight.sum() ** 2 / (weight @ weight))
     return wilson_share(
@@ -265,9 +269,8 @@ def reviewed(human: FloatArray, weights: FloatArray | None, *, confidence_level:
 def passed_of(tables: GateTables, *, partial_plus_passes: bool) -> NDArray[np.int64]:
     """Return how many trials of each task passed."""
     tasks = tables.tasks
-    complete = tasks["complete"].to_numpy(dtype=np.int64)
-    partial = tasks["partial_plus"].to_numpy(dtype=np.int64)
-    return complete + partial if partial_plus_passes else complete
+    successes: NDArray[np.int64] = tasks["successes"].to_numpy(dtype=np.int64)
+    return successes + tasks["partial"].to_numpy() if partial_plus_passes else successes
 
 
 def mixed_words(task: str) -> str:
@@ -477,11 +480,12 @@ def gate_files(
         confidence_level=settings.confidence_level,
         ceilings={**settings.ceilings, **options.ceilings},
     )
-    before = None if baseline is None else read_baseline(baseline)
+    taxonomy = taxonomy or default_taxonomy()
+    before = None if baseline is None else read_baseline(baseline, taxonomy)
     labelled = None if labels is None else read_human_labels(labels)
     read = _read(
         paths,
-        taxonomy or default_taxonomy(),
+        taxonomy,
         options,
         GateQuery(model=model, trace_ids=() if labelled is None else tuple(labelled.rows)),
     )
@@ -552,6 +556,7 @@ class _Gating:
             held = hold_against_labels(
                 self.tables.outcomes,
                 labels,
+                read.taxonomy,
                 design=design,
                 confidence_level=options.confidence_level,
             )
@@ -679,9 +684,6 @@ class _Gating:
         )
 
 
-COMPLETE = OUTCOMES.index("complete")
-
-
 def gate_store(
     store: Store,
     gates: Path,
@@ -777,7 +779,9 @@ def _of_store(
     review = None
     if found.options.design == "production" and loaded.is_sample:
         review = provisional(
-            reviewed(loaded.human, loaded.weights, confidence_level=settings.confidence_level),
+            reviewed(
+                loaded.human, loaded.weights, taxonomy, confidence_level=settings.confidence_level
+            ),
             loaded.open_disagreements,
         )
     else:
@@ -793,7 +797,9 @@ def _of_store(
         rates=rates,
         share_over=_share_over(found),
         review=review,
-        judge=None if found.judge is None else judge_measured(found.judge.calibration.judge),
+        judge=None
+        if found.judge is None
+        else judge_measured(found.judge.calibration.judge, taxonomy.names),
         why_not=why_not,
         versus=Against(),
         confidence_level=settings.confidence_level,
@@ -808,7 +814,8 @@ def _pass_rate_of_store(found: StoreRates, gate: Setting, settings: GateFile) ->
         return NO_TIER
     if settings.partial_plus_passes:
         return PARTIAL_TOO
-    made = found.class_shares[COMPLETE]
+    taxonomy = found.loaded.taxonomy
+    made = found.class_shares[taxonomy.place(taxonomy.success)]
     kind = "corrected" if found.calibrated else "of the labelled sample"
     return replace(made, method=f"share of complete runs, {kind}, {made.method}")
 

@@ -42,7 +42,7 @@ from calibration.judge_calibration.samples import (
     LabelledSample,
     Notice,
 )
-from calibration.records import OUTCOMES, SetAside
+from calibration.records import SetAside
 from calibration.statistics.estimate import Estimate, not_estimable
 from calibration.statistics.intervals import METHOD
 from calibration.store import Store
@@ -68,10 +68,9 @@ EVERY = ""
 # The plug-in mean is said to differ from the headline above this part of its interval.
 TOLERATED = 0.1
 
-COLUMNS = (
-    "trace_id", "workflow", "task_key", "judge_id", "verdict", *OUTCOMES,
-    "likeliest", "probability", "entropy_bits", "basis", "basis_labels", "calibration",
-)  # fmt: skip
+OF_TRACE = ("trace_id", "workflow", "task_key", "judge_id", "verdict")
+
+OF_CLASSES = ("likeliest", "probability", "entropy_bits", "basis", "basis_labels", "calibration")
 
 CHOSEN = Notice(
     code="chosen",
@@ -671,7 +670,7 @@ class CalibratedLabels:
     Parameters
     ----------
     frame : DataFrame
-        One row a trace with `COLUMNS`: the probability of each class, the likeliest class and its
+        One row a trace with `OF_TRACE`, the probability of each class, the likeliest class and its
         probability, the entropy in bits, and whether that comes from the labels of its verdict in
         its workflow or of its verdict everywhere, and from how many. `calibration` is the
         fingerprint of the calibration.
@@ -758,14 +757,14 @@ def _frame(
     frame = data.traces[["trace_id", "workflow", "task_key"]].copy()
     frame["judge_id"] = analysis.provenance.judge_id
     frame["verdict"] = np.array(analysis.verdict_names)[verdict]
-    frame[list(OUTCOMES)] = given
-    frame["likeliest"] = np.array(OUTCOMES)[likeliest]
+    frame[list(data.classes)] = given
+    frame["likeliest"] = np.array(data.classes)[likeliest]
     frame["probability"] = given.max(axis=1)
     frame["entropy_bits"] = -(given * np.log2(given)).sum(axis=1)
     frame["basis"] = np.where(found.by_segment[verdict, flow], basis, pooled)
     frame["basis_labels"] = found.labels[verdict, flow]
     frame["calibration"] = analysis.fingerprint
-    return frame[list(COLUMNS)]
+    return frame[[*OF_TRACE, *data.classes, *OF_CLASSES]]
 
 
 def _note(plug_in: float, headline: Estimate) -> str | None:

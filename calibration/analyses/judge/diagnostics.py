@@ -35,7 +35,7 @@ from calibration.judge_calibration.bias import (
     slope_within_class,
 )
 from calibration.judge_calibration.samples import Confusion, Design, LabelledSample, confusion
-from calibration.records import NO_VERDICT, Outcome
+from calibration.records import NO_VERDICT
 from calibration.statistics.contingency import holm
 from calibration.statistics.estimate import not_estimable
 from calibration.statistics.means import MeanAgainstZero, mean_against_zero
@@ -55,7 +55,7 @@ WEIGHED = (
     "compared with each other and in the chi-square: there each trace counts once"
 )
 
-# A grade tells complete from partial_plus from the rest, as `CLASS_OF_GRADE` of the importers.
+# A grade tells complete from partial_plus from the rest, as `class_of_grade` of the importers.
 STEPS = ("3 or less", "4", "5")
 
 LENIENT_BY = ("agent", "workflow")
@@ -67,8 +67,6 @@ OF_TABLES = (
     "a table does not know single traces: no agreement among the humans, no leniency by group, no "
     "list of disagreements",
 )
-
-GRADE_OF_CLASS = {Outcome.COMPLETE.value: "5", Outcome.PARTIAL_PLUS.value: "4"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -293,7 +291,8 @@ def grades_of(
     confidence_level: float,
 ) -> OrdinalAgreement:
     """Compare grades from 1 to 5 with our classes, on as many steps as the classes tell apart."""
-    step = [STEPS.index(GRADE_OF_CLASS.get(name, STEPS[0])) for name in data.classes]
+    top, accepted = data.taxonomy.success, data.taxonomy.acceptable
+    step = [2 if name == top else int(name in accepted) for name in data.classes]
     human = sample.human @ np.eye(len(STEPS))[step]
     # What has no grade is a verdict that is none.
     codes = np.where(given == 0, len(STEPS), np.clip(given - 3, 0, len(STEPS) - 1))

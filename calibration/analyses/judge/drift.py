@@ -21,7 +21,7 @@ from calibration.analyses.evidence.from_store import (
 from calibration.analyses.fingerprint import fingerprint
 from calibration.analyses.judge.calibration import CalibrationOptions
 from calibration.errors import CalibrationError, InputError, MixedDataError
-from calibration.records import NO_VERDICT, OUTCOMES, SOURCE_JUDGE
+from calibration.records import NO_VERDICT, SOURCE_JUDGE
 from calibration.statistics.contingency import TestResult, holm, mcnemar
 from calibration.statistics.estimate import Estimate
 from calibration.statistics.means import MeanAgainstZero, mean_against_zero
@@ -262,18 +262,19 @@ def compare_judges(
     if before == after:
         raise InputError(f"the two judges must differ, got {before!r} twice")
     _check(store, before, after)
-    frame = _on_both(store, before, after)
+    taxonomy = store.taxonomy()
+    names = (*taxonomy.names, NO_VERDICT)
+    frame = _on_both(store, before, after, names)
     data = _labels(store, batch_id)
     if data is not None:
         refuse_mixture(store, before, data)
         data = with_judge(store, data, after)
-    taxonomy = store.taxonomy()
     both = _Both(
         trace_ids=frame["trace_id"].tolist(),
         codes=frame[["before", "after"]].to_numpy(dtype=np.int64),
         tasks=frame["task_key"].to_numpy(dtype=str),
-        names=(*OUTCOMES, NO_VERDICT),
-        credit=np.array([taxonomy.credit[name] for name in OUTCOMES]),
+        names=names,
+        credit=np.array(taxonomy.credits),
     )
     provenance = Provenance(
         source="store",
@@ -300,9 +301,9 @@ def _check(store: Store, *judges: str) -> None:
         raise MixedDataError("one of the two judges is simulated and the other is not")
 
 
-def _on_both(store: Store, before: str, after: str) -> pd.DataFrame:
+def _on_both(store: Store, before: str, after: str, names: Sequence[str]) -> pd.DataFrame:
     """Return the production traces that both judged, with both verdict codes."""
-    code = {name: k for k, name in enumerate((*OUTCOMES, NO_VERDICT))}
+    code = {name: k for k, name in enumerate(names)}
     frame = store.production_traces()[["trace_id", "task_key", "simulated"]]
     for name, judge in (("before", before), ("after", after)):
         verdicts = store.verdict_frame(judge)

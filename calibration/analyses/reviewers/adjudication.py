@@ -16,7 +16,6 @@ from calibration.agreement.ratings import count_patterns
 from calibration.analyses.agreement.analysis import planned_codes
 from calibration.analyses.evidence.data import CalibrationData
 from calibration.analyses.evidence.from_store import Settled, load_batch, settled_traces
-from calibration.records import OUTCOMES
 from calibration.statistics.estimate import Estimate
 from calibration.store import Batch, Store
 from calibration.taxonomy import Taxonomy
@@ -122,7 +121,7 @@ def adjudication_work(store: Store, batch_id: str, adjudicator: str) -> Adjudica
     asked = _asked_for(store, batch_id, adjudicator) & set(agreed)
     waiting = (disputed | flagged) - set(done) | reopened | asked
     judged, own = _calibrating(store), _own(loaded, adjudicator)
-    costs, entropies = _costs(loaded), _entropies(trace_ids, codes)
+    costs, entropies = _costs(loaded), _entropies(loaded, trace_ids, codes)
     due = [
         Due(
             trace_id=trace_id,
@@ -208,20 +207,22 @@ def _costs(loaded: CalibrationData) -> dict[str, float]:
     """Return what each trace costs alpha, where it costs anything."""
     traces, codes, _ = planned_codes(loaded)
     names = list(traces["trace_id"])
-    found = costly_items(KRIPPENDORFF_ALPHA, codes, n_classes=len(OUTCOMES), limit=len(codes))
+    found = costly_items(KRIPPENDORFF_ALPHA, codes, n_classes=len(loaded.classes), limit=len(codes))
     return {names[item.item]: item.cost for item in found}
 
 
-def _entropies(trace_ids: list[str], codes: NDArray[np.int64]) -> dict[str, float]:
+def _entropies(
+    loaded: CalibrationData, trace_ids: list[str], codes: NDArray[np.int64]
+) -> dict[str, float]:
     if not len(codes):
         return {}
-    truth = dawid_skene(codes, n_classes=len(OUTCOMES))
+    truth = dawid_skene(codes, n_classes=len(loaded.classes))
     return dict(zip(trace_ids, truth.entropy.tolist(), strict=True))
 
 
 def _alpha(loaded: CalibrationData) -> Estimate:
     _, codes, _ = planned_codes(loaded)
-    return estimate(KRIPPENDORFF_ALPHA, count_patterns(codes, n_classes=len(OUTCOMES)))
+    return estimate(KRIPPENDORFF_ALPHA, count_patterns(codes, n_classes=len(loaded.classes)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

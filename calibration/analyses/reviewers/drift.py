@@ -8,8 +8,6 @@ import numpy as np
 import pandas as pd
 
 from calibration.agreement.annotators import against_key
-from calibration.analyses.evidence.from_store import CODE
-from calibration.records import OUTCOMES
 from calibration.reviewers.quality import MARKED, ReviewerDrift, blocks, drift
 from calibration.statistics.estimate import Estimate, not_estimable
 from calibration.store import Store
@@ -120,7 +118,7 @@ def reviewer_checks(
     checks from before it was issued do not count. `seed` is for the limits of the drift test.
     """
     frame, issued = store.insert_frame(), certificates or {}
-    labels = _production_labels(store)
+    labels, places = _production_labels(store), store.taxonomy().places
     found = []
     for person in store.reviewers():
         own = labels[labels["reviewer_id"] == person.reviewer_id]
@@ -131,7 +129,8 @@ def reviewer_checks(
         if own.empty and checks.empty:
             continue
         gold, repeats = (
-            _checks(checks[checks["kind"] == kind], confidence_level, seed) for kind in KINDS
+            _checks(checks[checks["kind"] == kind], places, confidence_level, seed)
+            for kind in KINDS
         )
         found.append(
             ReviewerChecks(
@@ -194,7 +193,9 @@ def _counted(checks: pd.DataFrame) -> pd.DataFrame:
     return checks[checks["given"].notna() & checks["blind"]]
 
 
-def _checks(found: pd.DataFrame, confidence_level: float, seed: int) -> Checks:
+def _checks(
+    found: pd.DataFrame, places: Mapping[str, int], confidence_level: float, seed: int
+) -> Checks:
     counted = _counted(found)
     hits = (counted["given"] == counted["against"]).tolist()
     # One seed for everybody: who has the same checks has the same limit.
@@ -202,10 +203,10 @@ def _checks(found: pd.DataFrame, confidence_level: float, seed: int) -> Checks:
     none = not_estimable("no checks yet", method="Gwet AC1")
     agreement = none, none
     if len(counted):
-        given = counted["given"].map(CODE).to_numpy(dtype=np.int64)
-        key = counted["against"].map(CODE).to_numpy(dtype=np.int64)
+        given = counted["given"].map(places).to_numpy(dtype=np.int64)
+        key = counted["against"].map(places).to_numpy(dtype=np.int64)
         (of,) = against_key(
-            given[:, None], key, n_classes=len(OUTCOMES), confidence_level=confidence_level
+            given[:, None], key, n_classes=len(places), confidence_level=confidence_level
         )
         agreement = of.gwet_ac, of.cohen_kappa
     return Checks(

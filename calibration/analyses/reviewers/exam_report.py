@@ -15,7 +15,7 @@ from calibration.analyses.reviewers.examinations import (
     topped_up,
 )
 from calibration.errors import NotAllowedError
-from calibration.records import OUTCOMES, TraceForReview
+from calibration.records import TraceForReview
 from calibration.reviewers.certification import (
     FAILED,
     PASSED,
@@ -134,7 +134,7 @@ def exam_report(
     found = pairs.against_key(rule)
     more = topped_up(form)
     limit = None if found.gwet_ac.interval is None else found.gwet_ac.interval[0]
-    decision = decide(limit, pairs.counts(more), topped_up=OUTCOMES, rule=rule)
+    decision = decide(limit, pairs.counts(more), topped_up=pairs.classes, rule=rule)
     taxonomy = store.taxonomy()
     production, of = _production(store, taxonomy, pairs, mix)
     return ExamReport(
@@ -200,7 +200,7 @@ def _production(
 
 
 def _nodes(taxonomy: Taxonomy, pairs: Marked) -> tuple[NodeResult, ...]:
-    answers = {name: taxonomy.answers_for(name) for name in OUTCOMES}
+    answers = {name: taxonomy.answers_for(name) for name in taxonomy.names}
     found = []
     for node in taxonomy.nodes:
         counts = {(a, b): 0 for a in ("yes", "no") for b in ("yes", "no")}

@@ -11,7 +11,6 @@ import numpy as np
 
 from calibration.agreement.annotators import AgainstKey, against_key
 from calibration.errors import InputError, NotAllowedError
-from calibration.records import OUTCOMES
 from calibration.reviewers.certification import (
     FAILED,
     PASSED,
@@ -83,12 +82,13 @@ def choose_form(
         for trace_id, at in store.seen_traces(reviewer_id).items()
         if since is None or at >= since
     }
+    taxonomy = store.taxonomy()
     names = [f for f in by.dataset.forms if not f.endswith(PRACTICE_FORM) and f not in used]
     for form in sorted(names, key=lambda f: (not by.is_private(f), f)):
         if private_demanded and not by.is_private(form):
             continue
         left = [i for i in by.dataset.forms[form] if i not in seen]
-        if _is_enough(Counter(by.dataset.labels[i].outcome for i in left)):
+        if _is_enough(taxonomy, Counter(by.dataset.labels[i].outcome for i in left)):
             return form, left
     if private_demanded:
         raise NotAllowedError(
@@ -125,7 +125,7 @@ def no_own_form(store: Store, by: Examiner, reviewer_id: str) -> str:
 
 
 def _too_few(taxonomy: Taxonomy, there: Mapping[str, int], wanted: Mapping[str, int]) -> str:
-    if _is_enough({k: min(there.get(k, 0), n) for k, n in wanted.items()}):
+    if _is_enough(taxonomy, {k: min(there.get(k, 0), n) for k, n in wanted.items()}):
         return ""
     have = ", ".join(f"{there.get(c.name, 0)} {c.title}" for c in taxonomy.classes)
     return (
@@ -135,9 +135,9 @@ def _too_few(taxonomy: Taxonomy, there: Mapping[str, int], wanted: Mapping[str, 
     )
 
 
-def _is_enough(counts: Mapping[str, int]) -> bool:
+def _is_enough(taxonomy: Taxonomy, counts: Mapping[str, int]) -> bool:
     return sum(counts.values()) >= FEWEST and all(
-        counts.get(name, 0) >= FEWEST_OF_A_CLASS for name in OUTCOMES
+        counts.get(name, 0) >= FEWEST_OF_A_CLASS for name in taxonomy.names
     )
 
 
@@ -154,7 +154,7 @@ def further_traces(
     Eight traces of one class would tell their answer. Empty when no class can be topped up.
     """
     wanted = dict.fromkeys(short, rule.top_up)
-    others = [name for name in OUTCOMES if name not in short]
+    others = [name for name in store.taxonomy().names if name not in short]
     veils = -(-rule.top_up * len(short) // 2)
     for k in range(veils if others else 0):
         wanted[others[k % len(others)]] = wanted.get(others[k % len(others)], 0) + 1
@@ -298,24 +298,25 @@ def no_form(store: Store, by: Examiner, reviewer_id: str, stands: Standing) -> s
 class Marked:
     """Labels of an examination beside their key: class by trace, of the form and of the rest."""
 
+    classes: tuple[str, ...]
     form: dict[str, tuple[str, str]]
     further: dict[str, tuple[str, str]]
 
     def against_key(self, rule: PassRule) -> AgainstKey:
         """Compare the form with its key."""
-        code = {name: k for k, name in enumerate(OUTCOMES)}
+        code = {name: k for k, name in enumerate(self.classes)}
         pairs = list(self.form.values())
         return against_key(
             np.array([[code[given]] for _, given in pairs], dtype=int).reshape(-1, 1),
             np.array([code[due] for due, _ in pairs], dtype=int),
-            n_classes=len(OUTCOMES),
+            n_classes=len(self.classes),
             confidence_level=rule.confidence_level,
         )[0]
 
     def counts(self, topped_up: Collection[str]) -> list[ClassCount]:
         """Count hits by class; of a class topped up on all its traces, else on the form."""
         found = []
-        for name in OUTCOMES:
+        for name in self.classes:
             pairs = [*self.form.values(), *(self.further.values() if name in topped_up else ())]
             given = [g for due, g in pairs if due == name]
             found.append(ClassCount(outcome=name, hits=given.count(name), n=len(given)))
@@ -332,7 +333,7 @@ def marked(store: Store, by: Examiner, form: Exam, further: Exam | None) -> Mark
         due = key(store, by, exam)
         return {i: (due[i], outcome) for i, outcome in given.items() if i in due}
 
-    return Marked(form=pairs(form), further=pairs(further))
+    return Marked(classes=store.taxonomy().names, form=pairs(form), further=pairs(further))
 
 
 def key(store: Store, by: Examiner, exam: Exam) -> dict[str, str]:
@@ -377,9 +378,9 @@ def _decided(
     ac1 = pairs.against_key(rule).gwet_ac
     limit = None if ac1.interval is None else ac1.interval[0]
     counts = pairs.counts(topped_up(form))
-    decision = decide(limit, counts, topped_up=OUTCOMES if further else (), rule=rule)
+    decision = decide(limit, counts, topped_up=pairs.classes if further else (), rule=rule)
     if decision.status == TOP_UP and not further_traces(store, by, form, decision.short, rule):
-        decision = decide(limit, counts, topped_up=OUTCOMES, rule=rule)
+        decision = decide(limit, counts, topped_up=pairs.classes, rule=rule)
     return decision, {
         "ac1_lower_limit": limit,
         "classes": {c.outcome: [c.hits, c.n] for c in decision.classes},

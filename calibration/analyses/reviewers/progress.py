@@ -13,7 +13,6 @@ from calibration.analyses.sampling.planning import expected_half_width, median_s
 from calibration.analyses.success_rate.from_store import rates_of_store
 from calibration.analyses.success_rate.report import ReportOptions
 from calibration.errors import CalibrationError
-from calibration.records import OUTCOMES
 from calibration.statistics.estimate import Estimate, not_estimable
 from calibration.store import Store
 
@@ -175,7 +174,7 @@ def batch_results(store: Store, batch_id: str, *, judge_id: str | None = None) -
             further=(),
             simulated=loaded.simulated,
         )
-    agreed = agreement(planned_codes(loaded)[1], n_classes=len(OUTCOMES))
+    agreed = agreement(planned_codes(loaded)[1], n_classes=len(loaded.classes))
     try:
         rate = rates_of_store(store, ReportOptions(batch_id=batch_id, judge_id=judge_id))
         headline, calibrated, judge = rate.headline, rate.calibrated, rate.judge_id

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from calibration.agreement.dawid_skene import dawid_skene
 from calibration.analyses.evidence.data import CalibrationData
 from calibration.analyses.evidence.from_store import (
-    CODE,
     choose_judge,
     load_batch,
     refuse_mixture,
@@ -22,7 +21,6 @@ from calibration.analyses.sampling.planning import earlier_batch
 from calibration.analyses.sampling.stratified import store_stratified, verdict_codes
 from calibration.errors import CalibrationError, InputError
 from calibration.judge_calibration.label_planning import audit_size, error_rate
-from calibration.records import OUTCOMES
 from calibration.statistics.estimate import Estimate, not_estimable
 from calibration.store import Batch, Store
 
@@ -65,7 +63,9 @@ def doubts(
         if found is None
         else found(store, frame, judge_id)
     )
-    none = verdict_codes(frame, store.verdict_frame(judge_id)) == len(OUTCOMES)
+    taxonomy = store.taxonomy()
+    codes = verdict_codes(frame, store.verdict_frame(judge_id), taxonomy)
+    none = codes == len(taxonomy.names)
     return np.where(none, np.inf, doubt)
 
 
@@ -101,10 +101,11 @@ def _of_judges(store: Store, frame: pd.DataFrame, judge_id: str) -> NDArray[np.f
             "bring in verdicts of others, or escalate by samples or probability"
         )
     said = [store.verdict_frame(name).set_index("trace_id")["outcome"] for name in names]
+    places = store.taxonomy().places
     codes = np.column_stack(
-        [frame["trace_id"].map(of).map(CODE).fillna(-1).to_numpy(dtype=np.int64) for of in said]
+        [frame["trace_id"].map(of).map(places).fillna(-1).to_numpy(dtype=np.int64) for of in said]
     )
-    return np.asarray(dawid_skene(codes, n_classes=len(OUTCOMES)).entropy, dtype=np.float64)
+    return np.asarray(dawid_skene(codes, n_classes=len(places)).entropy, dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from calibration.analyses.evidence.data import CalibrationData
 from calibration.analyses.evidence.from_store import (
-    CODE,
     choose_batch,
     choose_judge,
     load_batch,
@@ -28,10 +27,10 @@ from calibration.judge_calibration.label_planning import (
     worst_spread,
 )
 from calibration.judge_calibration.post_stratification import Gain, effective_gain, post_stratified
-from calibration.records import OUTCOMES
 from calibration.statistics.estimate import Estimate
 from calibration.store import Store
 from calibration.success_rate.runs import scores
+from calibration.taxonomy import Taxonomy
 
 UNREACHABLE = "no number of labels gives that half-width: import more traces or ask for less"
 
@@ -284,12 +283,13 @@ def _basis(
         judge = choose_judge(store, judge_id)
     if loaded is not None and len(loaded.labelled):
         return _basis_of(store, loaded, every, judge)
-    values = _credit(store.taxonomy().credit)
+    taxonomy = store.taxonomy()
+    values = _credit(taxonomy)
     codes: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
     if judge is not None:
         verdicts = store.verdict_frame(judge).set_index("trace_id")["outcome"]
-        said = every["trace_id"].map(verdicts).map(CODE)
-        codes = np.asarray(said.fillna(len(OUTCOMES)), dtype=np.int64)
+        said = every["trace_id"].map(verdicts).map(taxonomy.places)
+        codes = np.asarray(said.fillna(len(taxonomy.names)), dtype=np.int64)
     counts = np.bincount(codes, minlength=values.size).astype(np.int64)
     return _Basis(
         spread=worst_spread(counts.size), gain=None, counts=counts, values=values, judge_id=judge
@@ -300,7 +300,8 @@ def _basis_of(
     store: Store, loaded: CalibrationData, every: pd.DataFrame, judge_id: str | None
 ) -> _Basis:
     """Measure on a labelled batch how scores vary; `every` is what will be drawn from."""
-    values = _credit(loaded.taxonomy.credit)
+    taxonomy = loaded.taxonomy
+    values = _credit(taxonomy)
     own: NDArray[np.int64] = np.zeros(len(loaded.labelled), dtype=np.int64)
     counts: NDArray[np.int64] = np.array([len(every)], dtype=np.int64)
     if judge_id is not None:
@@ -308,12 +309,12 @@ def _basis_of(
         verdicts = store.verdict_frame(judge_id)
         own = with_verdicts(loaded, verdicts).verdicts[loaded.at]
         said = every[["trace_id"]].merge(verdicts, on="trace_id", how="left")["outcome"]
-        into = said.map(CODE).fillna(len(OUTCOMES)).to_numpy(dtype=np.int64)
+        into = said.map(taxonomy.places).fillna(len(taxonomy.names)).to_numpy(dtype=np.int64)
         counts = np.bincount(into, minlength=values.size).astype(np.int64)
     tasks = pd.factorize(loaded.labelled["task_key"])[0]
     clusters = tasks if len(np.unique(tasks)) < len(tasks) else None
-    credit = tuple(loaded.taxonomy.credit[name] for name in OUTCOMES)
-    score = scores(loaded.human, trace_penalties(loaded.labelled), credit=credit)
+    penalties = trace_penalties(loaded.labelled)
+    score = scores(loaded.human, penalties, credit=taxonomy.credits)
     spread = measured_spread(
         score,
         own,
@@ -331,9 +332,9 @@ def _basis_of(
     return _Basis(spread=spread, gain=gain, counts=counts, values=values, judge_id=judge_id)
 
 
-def _credit(credit: dict[str, float]) -> NDArray[np.float64]:
+def _credit(taxonomy: Taxonomy) -> NDArray[np.float64]:
     """Return the credit of each verdict, NaN for none."""
-    return np.array([*(credit[name] for name in OUTCOMES), np.nan])
+    return np.array([*taxonomy.credits, np.nan])
 
 
 def _notes(basis: _Basis, loaded: CalibrationData | None, seconds: float | None) -> tuple[str, ...]:

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from calibration.analyses.evidence.data import CalibrationData
 from calibration.analyses.evidence.from_store import (
-    CODE,
     choose_judge,
     refuse_mixture,
     trace_penalties,
@@ -29,16 +28,15 @@ from calibration.judge_calibration.label_planning import (
     fewest,
     stratum_sds,
 )
-from calibration.records import NO_VERDICT, OUTCOMES
+from calibration.records import NO_VERDICT
 from calibration.store import Batch, Store
 from calibration.success_rate.runs import scores
+from calibration.taxonomy import Taxonomy
 
 OTHER_WORKFLOWS = "other workflows"
 
 # A workflow stands alone within a verdict when its share of the draw is as large.
 ALONE = 5
-
-VERDICT_OF = (*OUTCOMES, NO_VERDICT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -66,14 +64,17 @@ class VerdictStrata:
         return np.bincount(self.of_trace, minlength=len(self.names)).astype(np.int64)
 
 
-def verdict_codes(traces: pd.DataFrame, verdicts: pd.DataFrame) -> NDArray[np.int64]:
+def verdict_codes(
+    traces: pd.DataFrame, verdicts: pd.DataFrame, taxonomy: Taxonomy
+) -> NDArray[np.int64]:
     """Return the code of the verdict on each trace; one without a valid verdict has the last."""
-    said = traces["trace_id"].map(verdicts.set_index("trace_id")["outcome"]).map(CODE)
-    return np.asarray(said.fillna(len(OUTCOMES)), dtype=np.int64)
+    outcomes = verdicts.set_index("trace_id")["outcome"]
+    codes = traces["trace_id"].map(outcomes).map(taxonomy.places)
+    return np.asarray(codes.fillna(len(taxonomy.names)), dtype=np.int64)
 
 
 def verdict_strata(
-    verdict: NDArray[np.int64], workflow: NDArray[np.str_], *, n: int
+    verdict: NDArray[np.int64], workflow: NDArray[np.str_], taxonomy: Taxonomy, *, n: int
 ) -> VerdictStrata:
     """Group traces for a draw of `n`.
 
@@ -81,12 +82,15 @@ def verdict_strata(
     --------
     Of ten labels one workflow would get eight, the other two:
 
+    >>> from calibration.taxonomy import default_taxonomy
     >>> workflow = np.array(["flights"] * 80 + ["hotels"] * 20)
-    >>> verdict_strata(np.zeros(100, dtype=np.int64), workflow, n=10).names
+    >>> verdict = np.zeros(100, dtype=np.int64)
+    >>> verdict_strata(verdict, workflow, default_taxonomy(), n=10).names
     (('complete', 'flights'), ('complete', 'other workflows'))
     """
     flows, flow = np.unique(workflow, return_inverse=True)
-    table = np.zeros((len(VERDICT_OF), flows.size), dtype=np.int64)
+    verdicts = (*taxonomy.names, NO_VERDICT)
+    table = np.zeros((len(verdicts), flows.size), dtype=np.int64)
     np.add.at(table, (verdict, flow), 1)
     alone = table * n >= ALONE * verdict.size
     number = np.full(table.shape, -1, dtype=np.int64)
@@ -95,11 +99,11 @@ def verdict_strata(
     for place, code in enumerate(np.flatnonzero(table.sum(axis=1)).tolist()):
         for at in np.flatnonzero(alone[code]).tolist():
             number[code, at] = len(names)
-            names.append((VERDICT_OF[code], str(flows[at]) if flows.size > 1 else None))
+            names.append((verdicts[code], str(flows[at]) if flows.size > 1 else None))
         rest = (table[code] > 0) & ~alone[code]
         if rest.any():
             number[code, rest] = len(names)
-            names.append((VERDICT_OF[code], OTHER_WORKFLOWS if alone[code].any() else None))
+            names.append((verdicts[code], OTHER_WORKFLOWS if alone[code].any() else None))
         parents += [place] * (len(names) - len(parents))
     return VerdictStrata(
         names=tuple(names),
@@ -133,8 +137,12 @@ def draw_allocated(
     frame = drawn_from(store, design, n=n)
     judge = choose_judge(store, judge_id)
     verdicts = store.verdict_frame(judge)
+    taxonomy = store.taxonomy()
     strata = verdict_strata(
-        verdict_codes(frame, verdicts), frame["workflow"].to_numpy(dtype=str), n=n
+        verdict_codes(frame, verdicts, taxonomy),
+        frame["workflow"].to_numpy(dtype=str),
+        taxonomy,
+        n=n,
     )
     least = int(fewest(strata.counts, n).sum())
     if n < least:
@@ -199,8 +207,8 @@ def _basis(store: Store, batch_id: str | None, judge: str) -> CalibrationData:
 def _spread(
     loaded: CalibrationData, frame: pd.DataFrame, strata: VerdictStrata, verdicts: pd.DataFrame
 ) -> NDArray[np.float64]:
-    credit = tuple(loaded.taxonomy.credit[name] for name in OUTCOMES)
-    score = scores(loaded.human, trace_penalties(loaded.labelled), credit=credit)
+    penalties = trace_penalties(loaded.labelled)
+    score = scores(loaded.human, penalties, credit=loaded.credit)
     row = {trace_id: place for place, trace_id in enumerate(frame["trace_id"])}
     at = loaded.labelled["trace_id"].map(row)
     there = at.notna().to_numpy()

@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 
 from calibration.analyses.success_rate.report import (
-    GOES_TO,
     PREVIOUS,
     SHOWN_RUNS,
     AtOtherWeights,
@@ -32,9 +31,8 @@ from calibration.analyses.success_rate.report import (
     other_tables,
     table_in_words,
 )
-from calibration.records import OUTCOMES
 from calibration.runs import ProductionCounts
-from calibration.runs.results import LOOP, VERDICTS, SignalSums
+from calibration.runs.results import LOOP, VERDICT, SignalSums
 from calibration.statistics.estimate import (
     OK,
     BoolArray,
@@ -208,8 +206,8 @@ def verdict_mix(
     confidence_level: float = 0.95,
 ) -> VerdictMix:
     """Return the verdicts of each week, and how far they are from those of the weeks before."""
-    keys = [f"verdict_{name}" for name in VERDICTS]
-    if sums is None or keys[0] not in sums.recorded:
+    keys = [] if sums is None else [VERDICT + name for name in sums.verdicts]
+    if sums is None or not keys:
         return VerdictMix(status=f"{NOT_RECORDED}: {missing['verdict']}")
     table = sums.table[sums.table["week"].notna()]
     table = table[table[f"of_{keys[0]}"] > 0]
@@ -227,7 +225,7 @@ def verdict_mix(
         rows = table[table["week"].astype(str) == week]
         shares = tuple(
             (name, _rate(rows, sums, key, confidence_level))
-            for name, key in zip(VERDICTS, keys, strict=True)
+            for name, key in zip(sums.verdicts, keys, strict=True)
         )
         n = int(rows[f"n_{keys[0]}"].sum())
         made.append(VerdictWeek(week=week, n=n, shares=shares, shift=shift))
@@ -406,7 +404,7 @@ def assemble(
             confidence_level=rate.asr.confidence_level,
         ),
         asr_without_abandoned=rate.asr_without_abandoned,
-        pass_rate=shares[0],
+        pass_rate=shares[loaded.taxonomy.place(loaded.taxonomy.success)],
         identity=_identity(loaded),
         mean_effective_penalty=rate.mean_effective_penalty,
         asr_range=rate.asr_range,
@@ -435,7 +433,7 @@ def assemble(
 def _classes(loaded: LoadedRuns, shares: Sequence[Estimate]) -> Iterator[OutcomeShare]:
     taxonomy = loaded.taxonomy
     titles = {c.name: c.title for c in taxonomy.classes}
-    for name, share in zip(OUTCOMES, shares, strict=True):
+    for name, share in zip(taxonomy.names, shares, strict=True):
         yield OutcomeShare(
             outcome=name,
             title=titles[name],
@@ -620,7 +618,7 @@ def _of_ceiling(
 def sensitivity(loaded: LoadedRuns) -> Iterator[AtOtherWeights]:
     """Yield the rate at other weights."""
     prefix = "human-only, " if loaded.sampled else ""
-    own = tuple(loaded.taxonomy.credit[name] for name in OUTCOMES)
+    own = loaded.taxonomy.credits
     yield AtOtherWeights(
         name=f"{prefix}as reported ({credit_in_words(own)})", credit=own, asr=loaded.rate.asr
     )
@@ -633,12 +631,17 @@ def sensitivity(loaded: LoadedRuns) -> Iterator[AtOtherWeights]:
 
 
 def work_list(
-    outcome: str, n: int, by_week: Iterable[tuple[str, int]], first: Iterable[WorkItem]
+    outcome: str,
+    n: int,
+    by_week: Iterable[tuple[str, int]],
+    first: Iterable[WorkItem],
+    *,
+    goes_to: str,
 ) -> WorkList:
     """Return the runs of a class to review, with the first of them."""
     return WorkList(
         outcome=outcome,
-        goes_to=GOES_TO[outcome],
+        goes_to=goes_to,
         n=n,
         by_week=tuple(by_week),
         first=tuple(first)[:SHOWN_RUNS],
@@ -665,11 +668,11 @@ def work_csv(listed: pd.DataFrame, columns: Sequence[str]) -> str:
     return as_csv(columns, _rows(listed.assign(started_at=times)[list(columns)]))
 
 
-def write_work(folder: Path, csv_of: Callable[[str], str]) -> list[Path]:
+def write_work(folder: Path, taxonomy: Taxonomy, csv_of: Callable[[str], str]) -> list[Path]:
     """Write one CSV file for each class to review, and return the files."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
-    for outcome in GOES_TO:
+    for outcome in taxonomy.follow_up:
         file = folder / f"{outcome}.csv"
         file.write_text(csv_of(outcome), encoding="utf-8", newline="")
         written.append(file)

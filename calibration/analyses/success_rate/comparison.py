@@ -25,11 +25,10 @@ from calibration.analyses.success_rate.report import (
     origin_of,
 )
 from calibration.errors import InputError
-from calibration.records import OUTCOMES
 from calibration.runs.sources import Place, place_of
 from calibration.success_rate.comparison import MARGIN, Comparison, Rule, compare_runs
 from calibration.success_rate.runs import RunCounts
-from calibration.taxonomy import Taxonomy, default_taxonomy
+from calibration.taxonomy import Taxonomy, default_credits, default_taxonomy
 
 RESTATED = (
     "The two sides have other weights; both are restated under the default weights "
@@ -87,7 +86,8 @@ def compare_files(
     Raises
     ------
     InputError
-        If a file cannot be used, the ceilings differ, or `paired` is asked for without tasks.
+        If a file cannot be used, the classes or ceilings differ, or `paired` is asked for without
+        tasks.
     CalibrationError
         If no run is left on a side.
     """
@@ -100,10 +100,10 @@ def compare_files(
     )
     _same_ceilings(one, other)
     restated = None
-    runs = one.runs, other.runs
-    if not np.array_equal(one.runs.credit, other.runs.credit):
-        default = tuple(default_taxonomy().credit[name] for name in OUTCOMES)
-        runs = restated_runs(one.runs, default), restated_runs(other.runs, default)
+    runs = one.runs, _recoded(other.runs, one.taxonomy)
+    if not np.array_equal(runs[0].credit, runs[1].credit):
+        default = default_credits(one.taxonomy)
+        runs = restated_runs(runs[0], default), restated_runs(runs[1], default)
         restated = RESTATED.format(weights=credit_in_words(default))
     pairs, why_not = _pairing(one, other, paired)
     found = compare_runs(*runs, paired=pairs, margin=margin, rule=rule, **options.resampling(0))
@@ -124,6 +124,13 @@ def compare_files(
         warnings=tuple(_warnings(one, other, restated, why_not)),
         marks=marks(one.n_reference, other.n_reference),
     )
+
+
+def _recoded(runs: RunCounts, taxonomy: Taxonomy) -> RunCounts:
+    try:
+        return runs.recoded(taxonomy)
+    except ValueError as error:
+        raise InputError(f"the two sides cannot be compared: {error}") from error
 
 
 def _same_ceilings(one: ProductionRead, other: ProductionRead) -> None:

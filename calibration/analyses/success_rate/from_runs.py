@@ -25,7 +25,6 @@ from calibration.analyses.success_rate.assembly import (
     write_work,
 )
 from calibration.analyses.success_rate.report import (
-    GOES_TO,
     PLACES,
     PREVIOUS,
     SHOWN_RUNS,
@@ -40,7 +39,7 @@ from calibration.analyses.success_rate.report import (
     other_tables,
 )
 from calibration.errors import CalibrationError, InputError
-from calibration.records import OUTCOMES, Workflow
+from calibration.records import Workflow
 from calibration.runs import CreditTable, ProductionCounts, production_counts
 from calibration.runs.columns import OF_GATES
 from calibration.runs.listing import Reading, columns_of, count_named, laid_out, list_runs
@@ -149,7 +148,7 @@ def read_production(
             named_tasks=named_tasks,
             gates=gates,
             watch=[trace_id for _, trace_id in reference],
-            listed=dict.fromkeys(GOES_TO, SHOWN_RUNS),
+            listed=dict.fromkeys(known.follow_up, SHOWN_RUNS),
         )
         n_reference = count_named(source, reading, reference) if counts.watched else 0
         name = source.name
@@ -226,7 +225,7 @@ def runs_of(
     try:
         return counts_of_frame(
             frame.assign(stratum=strata),
-            credit=[taxonomy.credit[name] for name in OUTCOMES],
+            taxonomy=taxonomy,
             rounded=not counts.exact,
             grouped_tasks=counts.n_tasks if counts.tasks_grouped and by is None else None,
         )
@@ -339,19 +338,20 @@ def work_lists(place: Place, read: ProductionRead) -> Iterator[WorkList]:
         listed = list_runs(
             source,
             read.reading,
-            outcomes=tuple(GOES_TO),
+            outcomes=tuple(read.taxonomy.follow_up),
             first=SHOWN_RUNS,
             until=read.counts.listed_until,
         ).rename(columns=OURS)
     cells = read.counts.cells
-    for outcome in GOES_TO:
-        own = cells[cells["outcome"] == OUTCOMES.index(outcome)]
+    for outcome, goes_to in read.taxonomy.follow_up.items():
+        own = cells[cells["outcome"] == read.taxonomy.place(outcome)]
         by_week = own.groupby("week", observed=True)["n"].sum().sort_index()
         yield work_list(
             outcome,
             int(own["n"].sum()),
             ((str(week), int(n)) for week, n in by_week.items()),
             work_items(listed[listed["outcome"] == outcome]),
+            goes_to=goes_to,
         )
 
 
@@ -376,6 +376,7 @@ def report_on_files(
     """
     options = options or ReportOptions()
     taxonomy = taxonomy or default_taxonomy()
+    options.check_targets(taxonomy)
     with held(place_of(paths)) as place:
         read = read_production(place, taxonomy=taxonomy, options=options)
         earlier = _earlier(place, taxonomy, options)
@@ -512,8 +513,8 @@ def write_work_lists(
     known = with_ceilings(taxonomy or default_taxonomy(), options.ceilings)
     with place_of(paths).open() as source:
         listed = list_runs(
-            source, reading_of(options, known, options.window), outcomes=tuple(GOES_TO)
+            source, reading_of(options, known, options.window), outcomes=tuple(known.follow_up)
         ).rename(columns=OURS)
     return write_work(
-        folder, lambda outcome: work_csv(listed[listed["outcome"] == outcome], COLUMNS)
+        folder, known, lambda outcome: work_csv(listed[listed["outcome"] == outcome], COLUMNS)
     )

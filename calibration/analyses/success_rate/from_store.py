@@ -41,7 +41,6 @@ from calibration.analyses.success_rate.assembly import (
     work_list,
 )
 from calibration.analyses.success_rate.report import (
-    GOES_TO,
     PREVIOUS,
     AtOtherWeights,
     JudgedRates,
@@ -66,7 +65,7 @@ from calibration.judge_calibration.samples import (
     LabelledSample,
     with_enough_labels,
 )
-from calibration.records import OUTCOMES, REFERENCE_SOURCE
+from calibration.records import REFERENCE_SOURCE
 from calibration.runs import ProductionCounts, production_counts
 from calibration.runs.results import GateQuery
 from calibration.runs.sources import from_store
@@ -75,7 +74,8 @@ from calibration.statistics.means import human_only
 from calibration.store import Store
 from calibration.success_rate.pass_at_k import PassAtK, count_trials, pass_over_tasks
 from calibration.success_rate.rate import AgentSuccessRate, rate_of_counts
-from calibration.success_rate.runs import ABANDONED, RunCounts, count_runs
+from calibration.success_rate.runs import RunCounts, absent_places, count_runs
+from calibration.taxonomy import Taxonomy
 from calibration.weeks import calendar, week_of
 
 NO_VERDICTS = "the store holds no verdicts; import a judge's verdicts to correct for its errors"
@@ -179,7 +179,7 @@ def labelled_runs(loaded: CalibrationData, design: Design) -> tuple[LabelledSamp
         costs=known_costs(frame),
         ceilings=frame["ceiling_usd"].fillna(1.0).to_numpy(dtype=np.float64),
         units=frame["units"].to_numpy(dtype=np.float64),
-        credit=tuple(loaded.taxonomy.credit[name] for name in OUTCOMES),
+        taxonomy=loaded.taxonomy,
         other_credit=other_tables(loaded.taxonomy),
         weights=sample.weights,
         clusters=clusters if len(np.unique(clusters)) < len(clusters) else None,
@@ -245,8 +245,9 @@ def _human_only(
     def scores(credit: NDArray[np.float64]) -> NDArray[np.float64]:
         return human * np.maximum(0.0, credit - penalties[:, None])
 
-    credit = np.array([loaded.taxonomy.credit[name] for name in OUTCOMES])
-    own, present = scores(credit), 1.0 - human[:, ABANDONED]
+    taxonomy = loaded.taxonomy
+    credit, absent = np.array(taxonomy.credits), absent_places(taxonomy)
+    own, present = scores(credit), 1.0 - human[:, absent].sum(axis=1)
     shares = tuple(
         with_enough_labels(mean(column), float(column.sum()), CLASS_LABELS_MIN)
         for column in human.T
@@ -255,12 +256,12 @@ def _human_only(
         counted,
         asr=mean(own.sum(axis=1)),
         asr_gross=mean(human @ credit),
-        asr_without_abandoned=mean(np.delete(own, ABANDONED, axis=1).sum(axis=1), present),
-        pass_rate=shares[0],
+        asr_without_abandoned=mean(np.delete(own, absent, axis=1).sum(axis=1), present),
+        pass_rate=shares[taxonomy.place(taxonomy.success)],
         class_shares=shares,
         at_other_credit={
             name: mean(scores(np.array(table)).sum(axis=1))
-            for name, table in other_tables(loaded.taxonomy).items()
+            for name, table in other_tables(taxonomy).items()
         },
     )
 
@@ -306,7 +307,7 @@ def to_review(loaded: CalibrationData) -> dict[str, pd.DataFrame]:
     settled = ~disputed(loaded)
     frame = loaded.labelled[settled].astype({"model": object})
     codes = loaded.human.argmax(axis=1)[settled]
-    outcomes = np.array(OUTCOMES)[codes]
+    outcomes = np.array(loaded.classes)[codes]
     written = _rationales(loaded)
     found = [written.get(key, ((), ())) for key in zip(frame["trace_id"], outcomes, strict=True)]
     frame = frame.assign(
@@ -317,7 +318,7 @@ def to_review(loaded: CalibrationData) -> dict[str, pd.DataFrame]:
     )
     return {
         outcome: frame[outcomes == outcome].sort_values(["started_at", "trace_id"])
-        for outcome in GOES_TO
+        for outcome in loaded.taxonomy.follow_up
     }
 
 
@@ -400,6 +401,7 @@ def report_with_work(store: Store, options: ReportOptions | None = None) -> Stor
     options = options or ReportOptions()
     if options.compare_to not in (None, PREVIOUS):
         raise InputError("--compare-to FILE is for files: a store compares with its own past")
+    options.check_targets(store.taxonomy())
     rates = rates_of_store(store, options)
     runs, weeks = loaded_runs(store, rates), rates.runs.labels("week").seen
     work = {name: tuple(work_items(rows)) for name, rows in to_review(rates.loaded).items()}
@@ -420,7 +422,7 @@ def report_with_work(store: Store, options: ReportOptions | None = None) -> Stor
         sensitivity=(*corrected_at(rates), *made.sensitivity),
         by_tag=by_tag,
         tags_left_out=tags_left_out,
-        work_lists=tuple(_work_lists(work, all_weeks)),
+        work_lists=tuple(_work_lists(loaded.taxonomy, work, all_weeks)),
         set_aside=tuple(left_out(store, rates, runs.counts)),
         judged=JudgedRates(
             judge_raw=rates.raw,
@@ -443,11 +445,17 @@ def report_with_work(store: Store, options: ReportOptions | None = None) -> Stor
     return StoreReport(report=report, work=work, rates=rates)
 
 
-def _work_lists(work: Work, weeks: Sequence[str]) -> Iterator[WorkList]:
+def _work_lists(taxonomy: Taxonomy, work: Work, weeks: Sequence[str]) -> Iterator[WorkList]:
     """Yield the runs to review; a week without a run of a class counts 0."""
     for outcome, items in work.items():
         of = Counter(item.week for item in items)
-        yield work_list(outcome, len(items), ((week, of[week]) for week in weeks), items)
+        yield work_list(
+            outcome,
+            len(items),
+            ((week, of[week]) for week in weeks),
+            items,
+            goes_to=taxonomy.follow_up[outcome],
+        )
 
 
 def loaded_runs(store: Store, rates: StoreRates, *, gates: GateQuery | None = None) -> LoadedRuns:
@@ -456,7 +464,7 @@ def loaded_runs(store: Store, rates: StoreRates, *, gates: GateQuery | None = No
     taxonomy = replace(loaded.taxonomy, workflows=tuple(store.workflows().values()))
     traces = frame.assign(model=named(frame, "model"))
     verdicts = None if rates.judge_id is None else store.verdict_frame(rates.judge_id)
-    with from_store(traces, store.operation_frame(), verdicts) as source:
+    with from_store(traces, store.operation_frame(), verdicts, taxonomy=taxonomy) as source:
         counts = production_counts(
             source, taxonomy=taxonomy, known_workflows_only=False, gates=gates
         )
@@ -576,7 +584,7 @@ def corrected_at(rates: StoreRates) -> Iterator[AtOtherWeights]:
     if not rates.calibrated or rates.judge is None:
         return
     loaded = rates.loaded
-    own = tuple(loaded.taxonomy.credit[name] for name in OUTCOMES)
+    own = loaded.taxonomy.credits
     words = f"corrected, as reported ({credit_in_words(own)})"
     yield AtOtherWeights(name=words, credit=own, asr=rates.corrected)
     for name, credit in other_tables(loaded.taxonomy).items():
@@ -620,9 +628,9 @@ def passes(rates: StoreRates) -> tuple[tuple[Passes, ...], int]:
 def _point(
     rates: StoreRates, of_agent: NDArray[np.bool_], k: int, n_tasks: int, number: int
 ) -> PassAtK:
-    loaded = rates.loaded
+    loaded, taxonomy = rates.loaded, rates.loaded.taxonomy
     rows = of_agent & ~rates.disputed
-    complete = loaded.human[rows, OUTCOMES.index("complete")] == 1
+    complete = loaded.human[rows, taxonomy.place(taxonomy.success)] == 1
     trials = count_trials(loaded.labelled["task_key"].to_numpy(dtype=str)[rows], complete)
     options = rates.options
     found = pass_over_tasks(

@@ -14,13 +14,12 @@ import numpy as np
 from calibration.analyses.fingerprint import package_version
 from calibration.errors import InputError
 from calibration.judge_calibration.samples import Design
-from calibration.records import OUTCOMES
 from calibration.statistics.estimate import Estimate
 from calibration.success_rate.comparison import ClassChange, Difference
 from calibration.success_rate.pass_at_k import PassAtK
 from calibration.success_rate.resampling import Interval
 from calibration.success_rate.trend import MixShift, WeeklySeries
-from calibration.taxonomy import Taxonomy, default_taxonomy
+from calibration.taxonomy import Taxonomy, default_credits
 from calibration.weeks import first_day
 
 PREVIOUS = "previous"
@@ -28,12 +27,6 @@ PREVIOUS = "previous"
 # Settings that say where things lie; a report is the same wherever they do.
 PLACES = ("files", "postgres", "table", "spark", "taxonomy")
 
-
-GOES_TO = {
-    "partial_minus": "prompt and guard-rail review",
-    "hallucinated": "model and retrieval",
-    "abandoned": "infrastructure",
-}
 
 SHOWN_RUNS = 20
 
@@ -446,6 +439,18 @@ class ReportOptions:
         named = {k: dict(v) if isinstance(v, Mapping) else v for k, v in own.items()}
         return {**place, "taxonomy": None if taxonomy is None else str(taxonomy), **named}
 
+    def check_targets(self, taxonomy: Taxonomy) -> None:
+        """Refuse a target for what is no class.
+
+        Raises
+        ------
+        InputError
+            It names the target and the classes.
+        """
+        for name in self.targets:
+            if name not in taxonomy.names:
+                raise InputError(f"--target: {name!r:.80} is none of {', '.join(taxonomy.names)}")
+
     def store_settings(self, batch_id: str, judge_id: str | None) -> dict[str, Any]:
         """Return all options that a store knows as plain data."""
         common = self.settings({}, None)
@@ -678,11 +683,14 @@ def _moments(text: str, option: str, zone: ZoneInfo) -> tuple[datetime, datetime
 
 def other_tables(taxonomy: Taxonomy) -> dict[str, tuple[float, ...]]:
     """Return the tables of credit for the line of sensitivity."""
-    own = tuple(taxonomy.credit[name] for name in OUTCOMES)
-    place = OUTCOMES.index("partial_plus")
-    tables = {name: (*own[:place], partial, *own[place + 1 :]) for name, partial in PARTIAL.items()}
-    default = tuple(default_taxonomy().credit[name] for name in OUTCOMES)
-    if default != own:
+    partial = taxonomy.acceptable[1:]
+    tables = {}
+    if partial:
+        for name, worth in PARTIAL.items():
+            credits = taxonomy.credit | dict.fromkeys(partial, worth)
+            tables[name] = tuple(credits.values())
+    default = default_credits(taxonomy)
+    if default != taxonomy.credits:
         tables[DEFAULT_WEIGHTS] = default
     return tables
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from calibration.records import OUTCOMES, Trace
+from calibration.records import Trace
 from calibration.reporting.document import figure, notes, percent, table
 from reference_dataset.records import CanonicalLabel
 from reference_dataset.repeat_pass import RepeatPass
@@ -13,12 +13,13 @@ def stats(counts: DatasetStats) -> Iterator[str]:
     """Yield what a dataset is made of."""
     yield f"{counts.n_traces} traces, {counts.long_traces} of them with 12 or more steps"
     rows = [
-        [family, *[str(of[name]) for name in OUTCOMES], str(sum(of.values()))]
+        [family, *map(str, of.values()), str(sum(of.values()))]
         for family, of in counts.classes.items()
     ]
-    totals = [sum(of[name] for of in counts.classes.values()) for name in OUTCOMES]
+    names = next(iter(counts.classes.values()))
+    totals = [sum(of[name] for of in counts.classes.values()) for name in names]
     yield from table(
-        ["family", *OUTCOMES, "all"], [*rows, ["all", *map(str, totals), str(sum(totals))]]
+        ["family", *names, "all"], [*rows, ["all", *map(str, totals), str(sum(totals))]]
     )
     yield "steps       p10 {:.0f}  p50 {:.0f}  p90 {:.0f}".format(*counts.steps)
     yield "words       p10 {:.0f}  p50 {:.0f}  p90 {:.0f}".format(*counts.words)
@@ -49,8 +50,8 @@ def second_pass(again: RepeatPass | None) -> Iterator[str]:
         (name, found) for name, of in rows for found in (of.percent_agreement, of.alpha, of.ac1)
     )
     yield from ("", "labels of that time (rows) and second reading (columns)")
-    counts = zip(OUTCOMES, again.table, strict=True)
-    yield from table(["", *OUTCOMES], [[name, *map(str, row)] for name, row in counts])
+    counts = zip(again.classes, again.table, strict=True)
+    yield from table(["", *again.classes], [[name, *map(str, row)] for name, row in counts])
     decided = ", ".join(f"{name} {n}" for name, n in again.settled.items()) or "none"
     yield ""
     yield f"{len(again.disagreements)} disagreements: {decided}"

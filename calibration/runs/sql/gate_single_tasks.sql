@@ -6,7 +6,12 @@ SELECT
   1 AS "n",
   "@said", -- each said
   "@said" AS "last_@said", -- each said
-  ones_of("outcome" = $counted_class) AS "@counted_class", -- each counted
+  ones_of("outcome" = $success) AS "successes",
+  CASE
+    WHEN FALSE THEN 0
+    WHEN "outcome" = $partial_class THEN 1 -- each partial
+    ELSE 0
+  END AS "partial",
   "marked_@event" AS "@event", -- each events
   ones_of("marked_@event" IS NOT NULL) AS "looked_@event", -- each events
   CASE WHEN "cost" IS NOT NULL THEN "weight" * "cost" ELSE 0.0 END AS "cost",

@@ -1,6 +1,6 @@
 -- Tasks, or kinds of equal tasks.
 SELECT
-  "workflow", "tier", "category", "n", "complete", "partial_plus", "weight",
+  "workflow", "tier", "category", "n", "successes", "partial", "weight",
   "unit" AS "task", -- if named
   1 AS "like" -- if named
   count(*) AS "like" -- unless named

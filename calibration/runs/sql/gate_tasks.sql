@@ -6,7 +6,12 @@ SELECT
   count(*) AS "n",
   min("@said") AS "@said", -- each said
   max("@said") AS "last_@said", -- each said
-  sum(ones_of("outcome" = $counted_class)) AS "@counted_class", -- each counted
+  sum(ones_of("outcome" = $success)) AS "successes",
+  sum(CASE
+    WHEN FALSE THEN 0
+    WHEN "outcome" = $partial_class THEN 1 -- each partial
+    ELSE 0
+  END) AS "partial",
   sum("marked_@event") AS "@event", -- each events
   count("marked_@event") AS "looked_@event", -- each events
   sum(CASE WHEN "cost" IS NOT NULL THEN "weight" * "cost" ELSE 0.0 END) AS "cost",
