@@ -406,7 +406,7 @@ def pass_at_k(
     runs: pd.DataFrame,
     ks: Sequence[int] = (1, 2, 3),
     *,
-    success: Sequence[str] = ("complete",),
+    success: Sequence[str] | None = None,
     confidence_level: float = 0.95,
     seed: int = 0,
 ) -> Result[Any]:
@@ -418,8 +418,8 @@ def pass_at_k(
         Columns ``task_id`` and ``outcome``, a row a trial.
     ks : sequence of int
         Trials looked at together.
-    success : sequence of str
-        Outcomes with which a trial passes.
+    success : sequence of str, optional
+        Outcomes with which a trial passes; the success class of the default taxonomy when None.
     confidence_level : float, default 0.95
         Target coverage, strictly between 0 and 1.
     seed : int, default 0
@@ -450,7 +450,8 @@ def pass_at_k(
     for column in ("task_id", "outcome"):
         if column not in runs:
             raise InputError(f"the frame: column {column!r} is missing")
-    trials = count_trials(runs["task_id"].to_numpy(), runs["outcome"].isin(success).to_numpy())
+    passing = (default_taxonomy().success,) if success is None else success
+    trials = count_trials(runs["task_id"].to_numpy(), runs["outcome"].isin(passing).to_numpy())
     rng = np.random.default_rng(seed)
     found = [pass_over_tasks(trials, k, rng=rng, confidence_level=confidence_level) for k in ks]
     estimates: dict[str, Estimate] = {}

@@ -5,8 +5,10 @@ import json
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
+from calibration import taxonomy as taxonomies
 from tests.stores import copy_store
 
 ROOT = Path(__file__).parents[1]
@@ -102,6 +104,43 @@ def test_a_class_name_has_one_meaning() -> None:
         if isinstance(node, ast.ClassDef)
     )
     assert [name for name, n in names.items() if n > 1] == []
+
+
+def constants(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield the texts that code holds, with their line; docstrings are none."""
+    said = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        if node.body and isinstance(node.body[0], ast.Expr)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in said:
+            yield node.lineno, node.value
+
+
+def test_only_the_taxonomy_knows_its_classes_and_questions() -> None:
+    taxonomy = taxonomies.default_taxonomy()
+    # An ordinary word, which fields and options of other things are called too.
+    questions = {node.id for node in taxonomy.nodes} - {"output"}
+    known = {*taxonomy.names, *questions}
+    found = []
+    for name, path in modules().items():
+        if name.startswith("reference_dataset") or name == "calibration.taxonomy":
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for line, text in constants(tree):
+            # Also as a part of a key, such as "share:NAME".
+            if known.intersection({text, *text.split(":")}):
+                found.append(f"{path.relative_to(ROOT)}:{line}: {text!r}")
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module == "calibration.taxonomy":
+                found += [
+                    f"{path.relative_to(ROOT)}: imports {alias.name}"
+                    for alias in node.names
+                    if alias.name.isupper() and known.intersection(vars(taxonomies)[alias.name])
+                ]
+    assert found == [], "\n".join(found)
 
 
 def test_a_report_on_a_store_touches_few_modules(built_demo: Path, tmp_path: Path) -> None:
