@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,13 +21,11 @@ from calibration.judge_calibration.post_stratification import (
     PostStratified,
     Strata,
     bootstrap_post_stratified,
-    clustered_shares,
+    class_shares,
     effective_gain,
     post_stratified,
-    post_stratified_shares,
 )
 from calibration.judge_calibration.prediction_powered import (
-    PowerTuned,
     class_proxies,
     ppi_plus_plus,
     ppi_shares,
@@ -38,6 +36,7 @@ from calibration.judge_calibration.samples import (
     CLASS_LABELS_MIN,
     ESTIMATORS,
     HEADLINE,
+    PROBABILITY_SAMPLE_MIN,
     Confusion,
     Design,
     JudgeQuality,
@@ -85,8 +84,6 @@ __all__ = [
 METHOD = "inversion less post-stratification"
 
 PRODUCTION_LABELS_LEAD = 100
-
-PROBABILITY_SAMPLE_MIN = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,32 +160,72 @@ class Calibration:
         return None if self.headline is None else self.estimates[self.headline]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """Choices of a calibration that every step needs.
+class CalibrationChoices(TypedDict, total=False):
+    """What `calibrate` and `calibrate_tables` may be told beside the data.
 
-    Raises
-    ------
-    ValueError
-        If the design or an estimator is unknown.
+    Parameters
+    ----------
+    verdict_names : sequence of str
+        Names for the notices, the classes first.
+    pseudo_count : float, default 0.5
+        As in `invert`.
+    prior : float, default 0.2
+        As in `bayesian`.
+    seed : int, default 0
+        Seed of the draws of `bayesian` and `bootstrap`; the same seed gives the same numbers.
+    open_disagreements : int, default 0
+        Labelled traces whose reviewers disagree and that nobody has adjudicated; above zero every
+        estimate is provisional.
+    refusals : sequence of Notice
+        Refusals the caller found, for instance a reference set judged by another judge. One that
+        names ``inversion`` or ``post_stratified`` holds for all that share its assumption.
+    estimators : collection of str
+        Which to run, by default all in `ESTIMATORS`; diagnostics are always there.
+    force : bool, default False
+        Give refused estimators their values all the same; their status still says
+        ``not_estimable`` and they are never the headline.
+    confidence_level : float, default 0.95
+        Target coverage, strictly between 0 and 1.
     """
 
-    design: Design
-    names: tuple[str, ...]
+    verdict_names: Sequence[str] | None
     pseudo_count: float
     prior: float
     seed: int
     open_disagreements: int
-    refusals: tuple[Notice, ...]
-    estimators: frozenset[str]
+    refusals: Sequence[Notice]
+    estimators: Collection[str]
     force: bool
     confidence_level: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Choices of a calibration that every step needs; ValueError where one is not known."""
+
+    design: Design
+    verdict_names: Sequence[str] | None = None
+    pseudo_count: float = 0.5
+    prior: float = 0.2
+    seed: int = 0
+    open_disagreements: int = 0
+    refusals: Sequence[Notice] = ()
+    estimators: Collection[str] = ESTIMATORS
+    force: bool = False
+    confidence_level: float = 0.95
 
     def __post_init__(self) -> None:
         if self.design not in HEADLINE:
             raise ValueError(f"design must be 'production' or 'reference', got {self.design!r}")
-        if unknown := self.estimators - set(ESTIMATORS):
+        if unknown := set(self.estimators) - set(ESTIMATORS):
             raise ValueError(f"estimators must be among {ESTIMATORS}, got {sorted(unknown)!r}")
+
+    def names(self, n_verdicts: int) -> Sequence[str]:
+        """Return the names of the verdicts."""
+        names = self.verdict_names or [f"class {k}" for k in range(n_verdicts)]
+        if len(names) < n_verdicts:
+            raise ValueError(f"verdict_names must have {n_verdicts} entries, got {len(names)}")
+        return names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -215,118 +252,33 @@ class Case:
         return counts
 
     @property
-    def verdict_values(self) -> FloatArray:
-        """The credit each verdict would mean, NaN for verdicts that are no class."""
-        values = np.full(self.production.counts.size, np.nan)
-        values[: self.production.credit.size] = self.production.credit
-        return values
+    def sampled(self) -> dict[str, Any]:
+        """Weights, tasks and confidence level, as the estimators take them."""
+        return {
+            "weights": self.labelled.weights,
+            "clusters": self.labelled.clusters,
+            "confidence_level": self.settings.confidence_level,
+        }
 
     @property
     def unscored(self) -> bool:
         """Whether the labelled traces lack the costs that production has."""
         return self.net and self.labelled.penalties is None and self.production.has_costs
 
-    def scores(self) -> FloatArray:
-        """Return the score of each labelled trace, with its own cost when net."""
-        credit = self.production.credit
-        if not self.net or self.labelled.penalties is None:
-            return self.human @ credit
-        penalty = np.asarray(self.labelled.penalties, dtype=np.float64)
-        n = self.human.shape[0]
-        if penalty.shape != (n,):
-            raise ValueError(f"penalties must have shape ({n},), got {penalty.shape!r}")
-        if penalty.size and not (penalty.min() >= 0 and penalty.max() <= 1):
-            raise ValueError(
-                f"penalties must be in [0, 1], got {penalty.min()!r} to {penalty.max()!r}"
-            )
-        kept: FloatArray = (self.human * np.maximum(0.0, credit - penalty[:, None])).sum(axis=1)
-        return kept
 
-
-def stratified_shares(case: Case, stratified: PostStratified) -> tuple[Estimate, ...]:
-    """Return the shares by post-stratification; repeated tasks are kept together."""
-    labelled, level = case.labelled, case.settings.confidence_level
-    if cluster_indices(labelled.clusters, labelled.verdicts.size) is None:
-        return post_stratified_shares(
-            labelled.human,
-            labelled.verdicts,
-            case.counts,
-            strata=stratified.strata,
-            weights=labelled.weights,
-            confidence_level=level,
-        )
-    return clustered_shares(
-        labelled.human,
-        labelled.verdicts,
-        case.counts,
-        clusters=np.asarray(labelled.clusters),
-        weights=labelled.weights,
-        verdict_values=case.verdict_values,
-        confidence_level=level,
-    )
-
-
-def human_shares(case: Case) -> tuple[Estimate, ...]:
-    """Return the shares among the labelled traces."""
-    return tuple(
-        with_enough_labels(
-            human_only(
-                column,
-                weights=case.labelled.weights,
-                clusters=case.labelled.clusters,
-                confidence_level=case.settings.confidence_level,
-            ),
-            float(column.sum()),
-            CLASS_LABELS_MIN,
-        )
-        for column in case.human.T
-    )
-
-
-def power_tuned_shares(case: Case) -> tuple[Estimate, ...]:
-    """Return the shares by PPI++."""
-    counts = case.production.counts
-    return ppi_shares(
-        case.human,
-        case.labelled.verdicts,
-        counts,
-        class_proxies(counts, case.human.shape[1]),
-        labels_in_production=case.settings.design == "production",
-        weights=case.labelled.weights,
-        clusters=case.labelled.clusters,
-        confidence_level=case.settings.confidence_level,
-    )
-
-
-def lee_shares(case: Case) -> tuple[Estimate, ...]:
+def _lee_shares(case: Case) -> tuple[Estimate, ...]:
     """Return the shares of both classes; the second is the rest of the first."""
     good = int(np.argmax(case.production.credit))
-    first = lee(
+    share = lee(
         case.crossed.table,
         production_sums_from_counts(case.production.counts, credit=np.eye(2)[good]),
         confidence_level=case.settings.confidence_level,
     )
-    ordered = (first, _rest(first)) if good == 0 else (_rest(first), first)
-    labels = case.human.sum(axis=0).tolist()
-    return tuple(
-        with_enough_labels(share, count, CLASS_LABELS_MIN)
-        for share, count in zip(ordered, labels, strict=True)
-    )
-
-
-def _rest(share: Estimate) -> Estimate:
-    if share.value is None:
-        return share
-    limits = None if share.interval is None else (1 - share.interval[1], 1 - share.interval[0])
-    return Estimate(
-        value=1 - share.value,
-        interval=limits,
-        n=share.n,
-        method=share.method,
-        confidence_level=share.confidence_level,
-        status=share.status,
-        se=share.se,
-    )
+    rest = share
+    if share.value is not None:
+        limits = None if share.interval is None else (1 - share.interval[1], 1 - share.interval[0])
+        rest = replace(share, value=1 - share.value, interval=limits)
+    return with_enough_labels((share, rest) if good == 0 else (rest, share), case.human)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -375,15 +327,10 @@ def _arm(case: Case, rng: np.random.Generator) -> Arm:
     labelled, production, settings = case.labelled, case.production, case.settings
     wanted, level = settings.estimators, settings.confidence_level
     for_posterior, for_bootstrap = rng.spawn(2)
-    scores = case.scores()
+    scores, verdicts = labelled.scores(production.credit, net=case.net), labelled.verdicts
+    values = production.verdict_values
     stratified = post_stratified(
-        scores,
-        labelled.verdicts,
-        case.counts,
-        verdict_values=case.verdict_values,
-        weights=labelled.weights,
-        clusters=labelled.clusters,
-        confidence_level=level,
+        scores, verdicts, case.counts, verdict_values=values, **case.sampled
     )
     inverted = invert(
         case.crossed.table,
@@ -391,9 +338,7 @@ def _arm(case: Case, rng: np.random.Generator) -> Arm:
         pseudo_count=settings.pseudo_count,
         confidence_level=level,
     )
-    human = human_only(
-        scores, weights=labelled.weights, clusters=labelled.clusters, confidence_level=level
-    )
+    human = human_only(scores, **case.sampled)
     found = {
         "post_stratified": stratified.estimate,
         "inversion": inverted.estimate,
@@ -401,16 +346,20 @@ def _arm(case: Case, rng: np.random.Generator) -> Arm:
         "judge_raw": judge_raw(production, confidence_level=level),
     }
     shares = {"inversion": inverted.shares, "judge_raw": judge_shares(production)}
-    tuned: PowerTuned | None = None
-    posterior_size: float | None = None
+    tuning = posterior_size = None
     if "post_stratified" in wanted:
-        shares["post_stratified"] = stratified_shares(case, stratified)
+        shares["post_stratified"] = class_shares(
+            labelled,
+            case.counts,
+            strata=stratified.strata,
+            verdict_values=values,
+            confidence_level=level,
+        )
     if "human_only" in wanted:
-        shares["human_only"] = human_shares(case)
+        alone = (human_only(column, **case.sampled) for column in case.human.T)
+        shares["human_only"] = with_enough_labels(alone, case.human)
     if "ppi_plus_plus" in wanted:
-        tuned = _power_tuned(case, scores)
-        found["ppi_plus_plus"] = tuned.estimate
-        shares["ppi_plus_plus"] = power_tuned_shares(case)
+        found["ppi_plus_plus"], tuning, shares["ppi_plus_plus"] = _power_tuned(case, scores)
     if "bayesian" in wanted:
         posterior = bayesian(
             case.crossed.table,
@@ -427,26 +376,19 @@ def _arm(case: Case, rng: np.random.Generator) -> Arm:
         )
     if "lee" in wanted and production.credit.size == 2:
         found["lee"] = lee(case.crossed.table, production, confidence_level=level)
-        shares["lee"] = lee_shares(case)
+        shares["lee"] = _lee_shares(case)
     return Arm(
         stratified=stratified,
         inverted=inverted,
         human=human,
-        gain=effective_gain(
-            scores,
-            labelled.verdicts,
-            strata=stratified.strata,
-            weights=labelled.weights,
-            clusters=labelled.clusters,
-            confidence_level=level,
-        ),
+        gain=effective_gain(scores, verdicts, strata=stratified.strata, **case.sampled),
         estimates={
             name: _scored(found[name], name, case)
             for name in ESTIMATORS
             if name in found and name in wanted
         },
         shares={name: shares[name] for name in ESTIMATORS if name in shares and name in wanted},
-        power_tuning=None if tuned is None else tuned.tuning,
+        power_tuning=tuning,
         posterior_size=posterior_size,
     )
 
@@ -458,51 +400,52 @@ def _scored(estimate: Estimate, name: str, case: Case) -> Estimate:
     return not_estimable(NO_LABELLED_COSTS, method=estimate.method, n=estimate.n)
 
 
-def _power_tuned(case: Case, scores: FloatArray) -> PowerTuned:
-    labelled = case.labelled
-    penalties = labelled.penalties if case.net else None
-    return ppi_plus_plus(
+def _power_tuned(
+    case: Case, scores: FloatArray
+) -> tuple[Estimate, float | None, tuple[Estimate, ...]]:
+    """Return the rate by PPI++, its power-tuning factor, and the class shares."""
+    verdicts, counts = case.labelled.verdicts, case.production.counts
+    inside = case.settings.design == "production"
+    found = ppi_plus_plus(
         scores,
-        score_proxies(labelled.verdicts, penalties, case.production),
+        score_proxies(verdicts, case.labelled.penalties if case.net else None, case.production),
         score_sums(case.production),
-        labels_in_production=case.settings.design == "production",
-        weights=labelled.weights,
-        clusters=labelled.clusters,
-        confidence_level=case.settings.confidence_level,
+        labels_in_production=inside,
+        **case.sampled,
     )
+    shares = ppi_shares(
+        case.human,
+        verdicts,
+        counts,
+        class_proxies(counts, case.human.shape[1]),
+        labels_in_production=inside,
+        **case.sampled,
+    )
+    return found.estimate, found.tuning, shares
 
 
 def _bootstrap(
     case: Case, scores: FloatArray, stratified: PostStratified, rng: np.random.Generator
 ) -> tuple[Estimate, tuple[Estimate, ...]]:
     """Bootstrap the default of the design: post-stratification, or inversion."""
-    labelled, level = case.labelled, case.settings.confidence_level
     if case.settings.design == "reference":
         found = bootstrap_inversion(
             case.crossed.table,
             case.production,
             rng=rng,
             pseudo_count=case.settings.pseudo_count,
-            confidence_level=level,
+            confidence_level=case.settings.confidence_level,
         )
-        estimate, shares = found.estimate, found.shares
-    else:
-        estimate, *several = bootstrap_post_stratified(
-            np.column_stack([scores, case.human]),
-            labelled.verdicts,
-            case.counts,
-            strata=stratified.strata,
-            rng=rng,
-            weights=labelled.weights,
-            clusters=labelled.clusters,
-            confidence_level=level,
-        )
-        shares = tuple(several)
-    labels = case.human.sum(axis=0).tolist()
-    return estimate, tuple(
-        with_enough_labels(share, count, CLASS_LABELS_MIN)
-        for share, count in zip(shares, labels, strict=True)
+        return found.estimate, with_enough_labels(found.shares, case.human)
+    estimate, *shares = bootstrap_post_stratified(
+        np.column_stack([scores, case.human]),
+        case.labelled.verdicts,
+        case.counts,
+        strata=stratified.strata,
+        rng=rng,
+        **case.sampled,
     )
+    return estimate, with_enough_labels(shares, case.human)
 
 
 def assemble(
@@ -695,7 +638,14 @@ def _refusals(
 ) -> tuple[Notice, ...]:
     """Return what speaks against the estimators that were run."""
     kin = families(settings.design, arm.estimates)
-    found = carried_over(_inversion_refusals(crossed, arm.inverted, production, settings), kin)
+    against = inversion_refusals(
+        crossed.table,
+        arm.inverted,
+        credit=production.credit,
+        verdict_shares=production.counts / max(1, production.n),
+        names=settings.names(production.counts.size),
+    )
+    found = carried_over(against, kin)
     for estimator, least in (("post_stratified", PROBABILITY_SAMPLE_MIN), ("human_only", 2)):
         against = sample_refusals(
             crossed.n,
@@ -706,18 +656,6 @@ def _refusals(
         found += carried_over(against, kin)
     found += carried_over(settings.refusals, kin)
     return tuple(notice for notice in found if notice.estimator in arm.estimates)
-
-
-def _inversion_refusals(
-    crossed: Confusion, inverted: Inversion, production: ProductionSums, settings: Settings
-) -> tuple[Notice, ...]:
-    return inversion_refusals(
-        crossed.table,
-        inverted,
-        credit=production.credit,
-        verdict_shares=production.counts / max(1, production.n),
-        names=settings.names,
-    )
 
 
 def _decided(
@@ -749,7 +687,8 @@ def _warnings(
     settings: Settings,
 ) -> tuple[Notice, ...]:
     """Return the warnings of the estimators that have a value."""
-    names, labels = settings.names, np.asarray(labelled.human, dtype=np.float64).sum(axis=0)
+    names = settings.names(crossed.table.shape[1])
+    labels = np.asarray(labelled.human, dtype=np.float64).sum(axis=0)
     half = None
     if arm.human.se is not None:
         # On the scale of the others: its own limits are formed on the logit scale.
@@ -784,15 +723,7 @@ def calibrate(
     credit: ArrayLike,
     design: Design,
     n_verdicts: int | None = None,
-    verdict_names: Sequence[str] | None = None,
-    pseudo_count: float = 0.5,
-    prior: float = 0.2,
-    seed: int = 0,
-    open_disagreements: int = 0,
-    refusals: Sequence[Notice] = (),
-    estimators: Collection[str] = ESTIMATORS,
-    force: bool = False,
-    confidence_level: float = 0.95,
+    **choices: Unpack[CalibrationChoices],
 ) -> Calibration:
     """Estimate the ASR of production from verdicts and human labels, by every valid way.
 
@@ -815,27 +746,8 @@ def calibrate(
         Where the labelled traces come from.
     n_verdicts : int, optional
         Number of verdict codes; the default is the larger of n_classes and the largest code + 1.
-    verdict_names : sequence of str, optional
-        Names for the notices, the classes first.
-    pseudo_count : float, default 0.5
-        As in `invert`.
-    prior : float, default 0.2
-        As in `bayesian`.
-    seed : int, default 0
-        Seed of the draws of `bayesian` and `bootstrap`; the same seed gives the same numbers.
-    open_disagreements : int, default 0
-        Labelled traces whose reviewers disagree and that nobody has adjudicated; above zero every
-        estimate is provisional.
-    refusals : sequence of Notice, optional
-        Refusals the caller found, for instance a reference set judged by another judge. One that
-        names ``inversion`` or ``post_stratified`` holds for all that share its assumption.
-    estimators : collection of str, optional
-        Which to run, by default all in `ESTIMATORS`; diagnostics are always there.
-    force : bool, default False
-        Give refused estimators their values all the same; their status still says
-        ``not_estimable`` and they are never the headline.
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
+    **choices
+        See `CalibrationChoices`.
 
     Returns
     -------
@@ -868,18 +780,7 @@ def calibrate(
         n_verdicts = max(credits.size, largest + 1)
     if (production_penalties is None) != (labelled.penalties is None) and design == "production":
         raise ValueError("penalties must be given for both labelled and production traces, or none")
-    settings = Settings(
-        design=design,
-        names=_names(verdict_names, n_verdicts),
-        pseudo_count=pseudo_count,
-        prior=prior,
-        seed=seed,
-        open_disagreements=open_disagreements,
-        refusals=tuple(refusals),
-        estimators=frozenset(estimators),
-        force=force,
-        confidence_level=confidence_level,
-    )
+    settings = Settings(design=design, **choices)
     net = production_sums(produced, production_penalties, credit=credits, n_verdicts=n_verdicts)
     if production_penalties is None:
         return assemble(labelled, net, net, settings)
@@ -893,14 +794,7 @@ def calibrate_tables(
     *,
     credit: ArrayLike,
     design: Design,
-    verdict_names: Sequence[str] | None = None,
-    pseudo_count: float = 0.5,
-    prior: float = 0.2,
-    seed: int = 0,
-    refusals: Sequence[Notice] = (),
-    estimators: Collection[str] = ESTIMATORS,
-    force: bool = False,
-    confidence_level: float = 0.95,
+    **choices: Unpack[CalibrationChoices],
 ) -> Calibration:
     """Estimate the ASR of production from two tables, without costs.
 
@@ -911,8 +805,7 @@ def calibrate_tables(
     production_counts : array-like of int, shape (n_verdicts,)
         Judged production traces by verdict; for design ``"production"`` the labelled ones are
         among them.
-    credit, design, verdict_names, pseudo_count, prior, seed, refusals, estimators, force, \
-    confidence_level
+    credit, design, **choices
         As in `calibrate`.
 
     Returns
@@ -944,27 +837,9 @@ def calibrate_tables(
             f"table must have shape {(production.credit.size, production.counts.size)!r}, "
             f"got {cells.shape!r}"
         )
-    settings = Settings(
-        design=design,
-        names=_names(verdict_names, n_verdicts),
-        pseudo_count=pseudo_count,
-        prior=prior,
-        seed=seed,
-        open_disagreements=0,
-        refusals=tuple(refusals),
-        estimators=frozenset(estimators),
-        force=force,
-        confidence_level=confidence_level,
-    )
     labelled = LabelledSample(human=np.eye(n_classes)[rows], verdicts=columns)
+    settings = Settings(design=design, **choices)
     return assemble(labelled, production, production, settings)
-
-
-def _names(verdict_names: Sequence[str] | None, n_verdicts: int) -> tuple[str, ...]:
-    names = verdict_names or [f"class {k}" for k in range(n_verdicts)]
-    if len(names) < n_verdicts:
-        raise ValueError(f"verdict_names must have {n_verdicts} entries, got {len(names)}")
-    return tuple(names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,6 +40,8 @@ OUTSIDE = (
 # A resample whose error rates have a smaller singular value tells nothing.
 SINGULAR = 1e-6
 
+NO_LABELS_OF_CLASS = "no reference trace of this class: label some"
+
 MOST_SINGULAR = 0.01
 
 
@@ -182,26 +184,25 @@ def invert(
     estimate = _estimate(value, reference + sampling, production.n, z, confidence_level)
     if reference < NO_VARIANCE:
         estimate = replace(estimate, interval=None, se=None, status=NO_ERROR_SEEN)
-    row_totals = cells.sum(axis=1)
     variances = _share_variances(rates, inverse, sizes, production)
-    shares = tuple(
-        _share(
-            float(prevalence[k]),
-            float(variances[k]),
-            float(row_totals[k]),
-            estimate,
-            z,
-            minimum_labels,
+    shares = (
+        _estimate(share, variance, production.n, z, confidence_level)
+        if labelled
+        else not_estimable(
+            NO_LABELS_OF_CLASS, method=DELTA_METHOD, n=production.n,
+            confidence_level=confidence_level,
         )
-        for k in range(n_classes)
-    )
+        for share, variance, labelled in zip(
+            prevalence.tolist(), variances.tolist(), known.tolist(), strict=True
+        )
+    )  # fmt: skip
     kept = np.maximum(0.0, prevalence)
     return Inversion(
         estimate=estimate,
         unclipped=value,
         prevalence=tuple(prevalence.tolist()),
         prevalence_clipped=tuple((kept / kept.sum()).tolist()),
-        shares=shares,
+        shares=with_enough_labels(shares, cells.T, minimum_labels),
         rates=tuple(tuple(row) for row in rates.tolist()),
         verdict_weights=tuple((level_weights @ production.levels).tolist()),
         level_weights=tuple(tuple(row) for row in level_weights.tolist()),
@@ -265,16 +266,6 @@ def _share_variances(
     of_production = np.maximum(0.0, share @ inverse**2 - prevalence**2) / production.n
     variance: FloatArray = (prevalence**2 / sizes) @ row_variance + of_production
     return variance
-
-
-def _share(
-    value: float, variance: float, labels: float, score: Estimate, z: float, minimum_labels: int
-) -> Estimate:
-    level = score.confidence_level
-    if labels <= 0:
-        why = "no reference trace of this class: label some"
-        return not_estimable(why, method=DELTA_METHOD, n=score.n, confidence_level=level)
-    return with_enough_labels(_estimate(value, variance, score.n, z, level), labels, minimum_labels)
 
 
 def _refused(n: int, rates: FloatArray, sigma_min: float, confidence_level: float) -> Inversion:
@@ -1030,15 +1021,17 @@ def bayesian(
     shares, column = [], 0
     for k in range(n_classes):
         if not known[k]:
-            why = "no reference trace of this class: label some"
-            shares.append(not_estimable(why, method=POSTERIOR_METHOD, n=production.n))
+            shares.append(
+                not_estimable(NO_LABELS_OF_CLASS, method=POSTERIOR_METHOD, n=production.n)
+            )
             continue
-        share = _summary(draws.prevalence[:, column], draws, production.n, method, confidence_level)
-        shares.append(with_enough_labels(share, float(cells[k].sum()), minimum_labels))
+        shares.append(
+            _summary(draws.prevalence[:, column], draws, production.n, method, confidence_level)
+        )
         column += 1
     return Bayesian(
         estimate=_summary(scores, draws, production.n, method, confidence_level),
-        shares=tuple(shares),
+        shares=with_enough_labels(shares, cells.T, minimum_labels),
         effective_size=size,
         n_draws=n_draws,
     )

@@ -5,13 +5,15 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
 from calibration.judge_calibration.confusion_inversion import inversion_refusals, invert
-from calibration.judge_calibration.post_stratification import post_stratified
+from calibration.judge_calibration.post_stratification import class_shares, post_stratified
 from calibration.judge_calibration.samples import (
+    PROBABILITY_SAMPLE_MIN,
     Design,
+    LabelledSample,
     ProductionSums,
     confusion_from_table,
     right_inverse,
@@ -52,26 +54,60 @@ Kind = Literal["direct", "synthetic"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SharedCalibration:
+    """One calibration of the judge for all groups.
+
+    Parameters
+    ----------
+    table : array-like of float, shape (n_classes, n_verdicts)
+        Labelled traces of *all* groups by human class and verdict.
+    names : sequence of str
+        Names of the verdicts, the classes first.
+    design : {"production", "reference"}
+        Where the labels come from.
+    pseudo_count : float, default 0.5
+        As in `invert`.
+    confidence_level : float, default 0.95
+        Target coverage, strictly between 0 and 1.
+
+    Raises
+    ------
+    ValueError
+        If `confidence_level` is outside (0, 1) or the table is none.
+    """
+
+    table: ArrayLike
+    names: Sequence[str]
+    design: Design = "production"
+    pseudo_count: float = 0.5
+    confidence_level: float = 0.95
+
+    def __post_init__(self) -> None:
+        check_confidence_level(self.confidence_level)
+        confusion_from_table(self.table)
+
+    @property
+    def cells(self) -> FloatArray:
+        """The table as an array."""
+        return confusion_from_table(self.table).table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LabelledGroup:
     """The traces of one agent, workflow, model or week.
 
     Parameters
     ----------
     name : str
-    scores, verdicts : array, shape (n,)
-        Its labelled traces: score in [0, 1] by the human class, and verdict code.
+    labelled : LabelledSample
+        Its labelled traces.
     production : ProductionSums
         Its judged production traces; for design ``production`` the labelled ones are among them.
-    weights, clusters : array, shape (n,), optional
-        As in `post_stratified`.
     """
 
     name: str
-    scores: FloatArray
-    verdicts: IntArray
+    labelled: LabelledSample
     production: ProductionSums
-    weights: FloatArray | None = None
-    clusters: NDArray[np.generic] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +121,8 @@ class GroupEstimate:
         ``direct``: from its own labels, nothing assumed of the judge. ``synthetic``: the judge is
         assumed to err in this group as in all of them.
     estimate : Estimate
+    shares : tuple of Estimate, length n_classes
+        The class shares in the same way.
     n_labels, n_production : int
         Labelled traces and judged production traces of the group.
     """
@@ -92,120 +130,112 @@ class GroupEstimate:
     name: str
     kind: Kind
     estimate: Estimate
+    shares: tuple[Estimate, ...]
     n_labels: int
     n_production: int
 
 
-def is_direct(group: LabelledGroup, *, design: Design) -> bool:
-    """Return whether a group has labels enough to stand on its own.
+def is_direct(group: LabelledGroup, *, design: Design, least: int = LABELS_FOR_DIRECT) -> bool:
+    """Return whether a group has labels enough for an estimate of its own.
 
-    At least 50 labelled traces with at least two different verdicts, and labels that are a sample
-    of production: labels of a reference set say nothing about its class mix.
+    At least `least` labelled traces with at least two different verdicts, and labels that are a
+    sample of production: labels of a reference set say nothing about its class mix.
     """
-    enough = group.verdicts.size >= LABELS_FOR_DIRECT
-    return (
-        design == "production" and enough and np.unique(group.verdicts).size >= VERDICTS_FOR_DIRECT
-    )
+    verdicts = group.labelled.verdicts
+    enough = verdicts.size >= least
+    return design == "production" and enough and np.unique(verdicts).size >= VERDICTS_FOR_DIRECT
 
 
-def estimate_group(
-    group: LabelledGroup,
-    table: ArrayLike,
-    *,
-    names: Sequence[str],
-    design: Design = "production",
-    pseudo_count: float = 0.5,
-    confidence_level: float = 0.95,
-) -> GroupEstimate:
+def estimate_group(group: LabelledGroup, shared: SharedCalibration) -> GroupEstimate:
     """Estimate the mean score of one group, directly if it has labels enough.
-
-    Parameters
-    ----------
-    group : LabelledGroup
-    table : array-like of float, shape (n_classes, n_verdicts)
-        Labelled traces of *all* groups by human class and verdict.
-    names : sequence of str
-        Names of the verdicts, the classes first.
-    design : {"production", "reference"}
-        Where the labels come from.
-    pseudo_count : float, default 0.5
-        As in `invert`.
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
 
     Returns
     -------
     GroupEstimate
         Direct: `post_stratified` on its own labels. Synthetic: `invert` with the common table, and
-        ``not_estimable`` for the reasons of `inversion_refusals`.
+        ``not_estimable`` for the reasons of `inversion_refusals`; then direct from 30 labels on.
 
     Examples
     --------
     No own labels; sensitivity .8, specificity .9, 45 % passed: (.45 + .9 - 1) / (.8 + .9 - 1).
 
     >>> from calibration.judge_calibration.samples import production_sums_from_counts
-    >>> empty = np.zeros(0)
     >>> week = LabelledGroup(
-    ...     name="week", scores=empty, verdicts=empty.astype(int),
+    ...     name="week",
+    ...     labelled=LabelledSample(human=np.zeros((0, 2)), verdicts=np.zeros(0, dtype=int)),
     ...     production=production_sums_from_counts([450, 550], credit=[1.0, 0.0]),
     ... )
-    >>> found = estimate_group(week, [[80, 20], [10, 90]], names=["yes", "no"], pseudo_count=0)
+    >>> shared = SharedCalibration(
+    ...     table=[[80, 20], [10, 90]], names=["yes", "no"], pseudo_count=0
+    ... )
+    >>> found = estimate_group(week, shared)
     >>> found.kind, found.estimate.value
     ('synthetic', 0.5)
     """
-    check_confidence_level(confidence_level)
-    kind: Kind = "direct" if is_direct(group, design=design) else "synthetic"
-    if kind == "direct":
-        values = np.full(group.production.counts.size, np.nan)
-        values[: group.production.credit.size] = group.production.credit
-        estimate = post_stratified(
-            group.scores,
-            group.verdicts,
-            group.production.counts,
-            verdict_values=values,
-            weights=group.weights,
-            clusters=group.clusters,
-            confidence_level=confidence_level,
-        ).estimate
-    else:
-        estimate = synthetic_estimate(group, table, names, pseudo_count, confidence_level)
+    kind: Kind = "direct" if is_direct(group, design=shared.design) else "synthetic"
+    estimate, shares = (_direct if kind == "direct" else _synthetic)(group, shared)
+    few = is_direct(group, design=shared.design, least=PROBABILITY_SAMPLE_MIN)
+    if not estimate.ok and kind == "synthetic" and few:
+        kind = "direct"
+        estimate, shares = _direct(group, shared)
     return GroupEstimate(
         name=group.name,
         kind=kind,
         estimate=estimate,
-        n_labels=int(group.verdicts.size),
+        shares=shares,
+        n_labels=int(group.labelled.verdicts.size),
         n_production=group.production.n,
     )
 
 
-def synthetic_estimate(
-    group: LabelledGroup,
-    table: ArrayLike,
-    names: Sequence[str],
-    pseudo_count: float,
-    confidence_level: float,
-) -> Estimate:
-    """Estimate the mean score of one group with the error rates of all of them."""
-    cells = confusion_from_table(table).table
-    found = invert(
-        cells, group.production, pseudo_count=pseudo_count, confidence_level=confidence_level
+def _direct(
+    group: LabelledGroup, shared: SharedCalibration
+) -> tuple[Estimate, tuple[Estimate, ...]]:
+    """Estimate mean score and class shares of one group from its own labels."""
+    labelled, production = group.labelled, group.production
+    found = post_stratified(
+        labelled.scores(production.credit),
+        labelled.verdicts,
+        production.counts,
+        verdict_values=production.verdict_values,
+        weights=labelled.weights,
+        clusters=labelled.clusters,
+        confidence_level=shared.confidence_level,
     )
+    shares = class_shares(
+        labelled,
+        production.counts,
+        strata=found.strata,
+        verdict_values=production.verdict_values,
+        confidence_level=shared.confidence_level,
+    )
+    return found.estimate, shares
+
+
+def _synthetic(
+    group: LabelledGroup, shared: SharedCalibration
+) -> tuple[Estimate, tuple[Estimate, ...]]:
+    """Estimate mean score and class shares of one group with the error rates of all of them."""
+    cells, production, level = shared.cells, group.production, shared.confidence_level
+    found = invert(cells, production, pseudo_count=shared.pseudo_count, confidence_level=level)
     estimate = replace(found.estimate, method=SYNTHETIC)
+    shares = tuple(replace(share, method=SYNTHETIC) for share in found.shares)
     refusals = inversion_refusals(
         cells,
         found,
-        credit=group.production.credit,
-        verdict_shares=group.production.counts / max(1, group.production.n),
-        names=names,
+        credit=production.credit,
+        verdict_shares=production.counts / max(1, production.n),
+        names=shared.names,
     )
     if not (refusals and estimate.ok):
-        return estimate
-    return not_estimable(
+        return estimate, shares
+    refused = not_estimable(
         "; ".join(f"{notice.why} ({notice.mend})" for notice in refusals),
         method=SYNTHETIC,
         n=estimate.n,
-        confidence_level=confidence_level,
+        confidence_level=level,
     )
+    return refused, (refused,) * len(shares)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,23 +276,9 @@ class GroupComparison:
 
 
 def compare_groups(
-    first: LabelledGroup,
-    second: LabelledGroup,
-    table: ArrayLike,
-    *,
-    names: Sequence[str],
-    design: Design = "production",
-    pseudo_count: float = 0.5,
-    confidence_level: float = 0.95,
+    first: LabelledGroup, second: LabelledGroup, shared: SharedCalibration
 ) -> GroupComparison:
-    """Estimate the difference of two groups, directly if both have labels enough.
-
-    Parameters
-    ----------
-    first, second : LabelledGroup
-        They share no traces.
-    table, names, design, pseudo_count, confidence_level
-        As in `estimate_group`.
+    """Estimate the difference of two groups, which share no traces; directly if both have labels.
 
     Returns
     -------
@@ -285,14 +301,7 @@ def compare_groups(
     Fiedler (2026), on comparisons that share one calibration.
     https://doi.org/10.48550/arXiv.2605.06939
     """
-    check_confidence_level(confidence_level)
-    sides = [
-        estimate_group(
-            group, table, names=names, design=design, pseudo_count=pseudo_count,
-            confidence_level=confidence_level,
-        )
-        for group in (first, second)
-    ]  # fmt: skip
+    sides = [estimate_group(group, shared) for group in (first, second)]
     if all(side.kind == "direct" for side in sides):
         one, other = sides[0].estimate, sides[1].estimate
         return GroupComparison(
@@ -302,10 +311,7 @@ def compare_groups(
             sides=(one, other),
             difference=independent_difference(one, other, method=DIRECT_DIFFERENCE),
         )
-    one, other = (
-        synthetic_estimate(group, table, names, pseudo_count, confidence_level)
-        for group in (first, second)
-    )
+    one, other = (_synthetic(group, shared)[0] for group in (first, second))
     result = GroupComparison(
         first=first.name,
         second=second.name,
@@ -315,7 +321,7 @@ def compare_groups(
     )
     if not (one.ok and other.ok):
         return result
-    return _synthetic_difference(result, first, second, table, pseudo_count, confidence_level)
+    return _synthetic_difference(result, first, second, shared)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -346,11 +352,9 @@ def _synthetic_difference(
     compared: GroupComparison,
     first: LabelledGroup,
     second: LabelledGroup,
-    table: ArrayLike,
-    pseudo_count: float,
-    confidence_level: float,
+    shared: SharedCalibration,
 ) -> GroupComparison:
-    cells = confusion_from_table(table).table
+    cells, pseudo_count = shared.cells, shared.pseudo_count
     known = cells.sum(axis=1) > 0
     rates, inverse = np.zeros_like(cells), np.zeros(cells.shape[::-1])
     rates[known] = verdict_rates(cells[known], pseudo_count=pseudo_count)
@@ -361,13 +365,13 @@ def _synthetic_difference(
     by_row = (rates * apart**2).sum(axis=1) - (rates * apart).sum(axis=1) ** 2
     variance = one.sampling + other.sampling + float((by_row / sizes).sum())
     value, se = one.value - other.value, float(np.sqrt(max(0.0, variance)))
-    reach = two_sided_z(confidence_level) * se
+    reach = two_sided_z(shared.confidence_level) * se
     difference = Estimate(
         value=min(1.0, max(-1.0, value)),
         interval=(max(-1.0, min(1.0, value - reach)), min(1.0, max(-1.0, value + reach))),
         n=first.production.n + second.production.n,
         method=SYNTHETIC_DIFFERENCE,
-        confidence_level=confidence_level,
+        confidence_level=shared.confidence_level,
         se=se,
     )
     return replace(

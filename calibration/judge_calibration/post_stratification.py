@@ -6,7 +6,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from calibration.judge_calibration.samples import validated_human, with_enough_labels
+from calibration.judge_calibration.samples import (
+    LabelledSample,
+    validated_human,
+    with_enough_labels,
+)
 from calibration.statistics.estimate import (
     OK,
     Estimate,
@@ -513,10 +517,8 @@ def clustered_shares(
     ValueError
         As `post_stratified`.
     """
-    shares = validated_human(human)
-    results = []
-    for column in shares.T:
-        estimate = post_stratified(
+    estimates = (
+        post_stratified(
             column,
             verdicts,
             production_counts,
@@ -525,8 +527,38 @@ def clustered_shares(
             clusters=clusters,
             confidence_level=confidence_level,
         ).estimate
-        results.append(with_enough_labels(estimate, float(column.sum()), minimum_labels))
-    return tuple(results)
+        for column in validated_human(human).T
+    )
+    return with_enough_labels(estimates, np.asarray(human, dtype=np.float64), minimum_labels)
+
+
+def class_shares(
+    labelled: LabelledSample,
+    production_counts: ArrayLike,
+    *,
+    strata: Strata,
+    verdict_values: FloatArray,
+    confidence_level: float = 0.95,
+) -> tuple[Estimate, ...]:
+    """Estimate class shares: `clustered_shares` if tasks repeat, else `post_stratified_shares`."""
+    if cluster_indices(labelled.clusters, labelled.verdicts.size) is None:
+        return post_stratified_shares(
+            labelled.human,
+            labelled.verdicts,
+            production_counts,
+            strata=strata,
+            weights=labelled.weights,
+            confidence_level=confidence_level,
+        )
+    return clustered_shares(
+        labelled.human,
+        labelled.verdicts,
+        production_counts,
+        clusters=np.asarray(labelled.clusters),
+        weights=labelled.weights,
+        verdict_values=verdict_values,
+        confidence_level=confidence_level,
+    )
 
 
 def bootstrap_post_stratified(

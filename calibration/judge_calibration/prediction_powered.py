@@ -395,7 +395,6 @@ def ppi_shares(
         One factor is chosen for all classes, which makes their summed variances smallest, so the
         values sum to one.
     """
-    found = []
     pairs = []
     for labels, proxy in zip(human.T, proxies, strict=True):
         sums = sums_by_verdict(proxy, production_counts)
@@ -404,8 +403,8 @@ def ppi_shares(
     tuning = None
     if verdicts.size > 1:
         tuning = _tuning(pairs, validated_weights(weights, verdicts.size))
-    for labels, proxy in zip(human.T, proxies, strict=True):
-        estimate = ppi_plus_plus(
+    estimates = (
+        ppi_plus_plus(
             labels,
             proxy[verdicts],
             sums_by_verdict(proxy, production_counts),
@@ -415,5 +414,6 @@ def ppi_shares(
             tuning=tuning,
             confidence_level=confidence_level,
         ).estimate
-        found.append(with_enough_labels(estimate, float(labels.sum()), minimum_labels))
-    return tuple(found)
+        for labels, proxy in zip(human.T, proxies, strict=True)
+    )
+    return with_enough_labels(estimates, human, minimum_labels)

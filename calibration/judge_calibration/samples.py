@@ -1,6 +1,6 @@
 """Labelled samples, production sums per verdict, and the confusion matrix of a judge."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from calibration.statistics.contingency import kappa_of_table
 from calibration.statistics.estimate import (
+    BoolArray,
     Estimate,
     FloatArray,
     IntArray,
@@ -23,6 +24,9 @@ NO_LABELS = "no labelled traces with a verdict: label some"
 
 # A class with fewer labels gets no interval for its own share.
 CLASS_LABELS_MIN = 10
+
+# Fewest labels of a probability sample for a rate from them.
+PROBABILITY_SAMPLE_MIN = 30
 
 ESTIMATORS = (
     "post_stratified",
@@ -213,6 +217,13 @@ class ProductionSums:
     def n(self) -> int:
         """Production traces that were judged."""
         return round(float(self.counts.sum()))
+
+    @property
+    def verdict_values(self) -> FloatArray:
+        """The credit each verdict would mean, NaN for verdicts that are no class."""
+        values = np.full(self.counts.size, np.nan)
+        values[: self.credit.size] = self.credit
+        return values
 
     @property
     def has_costs(self) -> bool:
@@ -487,6 +498,41 @@ class LabelledSample:
     weights: FloatArray | None = None
     clusters: NDArray[np.generic] | None = None
 
+    def where(self, rows: BoolArray) -> "LabelledSample":
+        """Return some of the traces."""
+        penalties, weights, clusters = (
+            None if of is None else np.asarray(of)[rows]
+            for of in (self.penalties, self.weights, self.clusters)
+        )
+        return LabelledSample(
+            human=np.asarray(self.human)[rows],
+            verdicts=self.verdicts[rows],
+            penalties=penalties,
+            weights=weights,
+            clusters=clusters,
+        )
+
+    def scores(self, credit: FloatArray, *, net: bool = True) -> FloatArray:
+        """Return the score of each trace, with its own cost when `net`.
+
+        Raises
+        ------
+        ValueError
+            If the penalties have another shape or one lies outside [0, 1].
+        """
+        human = np.asarray(self.human, dtype=np.float64)
+        if not net or self.penalties is None:
+            return human @ credit
+        penalty = np.asarray(self.penalties, dtype=np.float64)
+        if penalty.shape != (len(human),):
+            raise ValueError(f"penalties must have shape ({len(human)},), got {penalty.shape!r}")
+        if penalty.size and not (penalty.min() >= 0 and penalty.max() <= 1):
+            raise ValueError(
+                f"penalties must be in [0, 1], got {penalty.min()!r} to {penalty.max()!r}"
+            )
+        kept: FloatArray = (human * np.maximum(0.0, credit - penalty[:, None])).sum(axis=1)
+        return kept
+
 
 def judge_raw(production: ProductionSums, *, confidence_level: float = 0.95) -> Estimate:
     """Return the mean score if every verdict were right: a diagnostic, never with an interval.
@@ -534,12 +580,20 @@ def judge_shares(production: ProductionSums) -> tuple[Estimate, ...]:
     )
 
 
-def with_enough_labels(estimate: Estimate, labels: float, minimum_labels: int) -> Estimate:
-    """Return the share of a class without its interval when the class has too few labels."""
-    if not estimate.ok or labels >= minimum_labels:
-        return estimate
+def with_enough_labels(
+    shares: Iterable[Estimate], human: FloatArray, minimum_labels: int = CLASS_LABELS_MIN
+) -> tuple[Estimate, ...]:
+    """Return class shares, without its interval that of a class with too few labels.
+
+    `human` are the class shares of the labelled traces, shape (n, n_classes).
+    """
     few = f"no interval: fewer than {minimum_labels} labels of this class"
-    return replace(estimate, interval=None, se=None, status=few)
+    return tuple(
+        share
+        if not share.ok or labels >= minimum_labels
+        else replace(share, interval=None, se=None, status=few)
+        for share, labels in zip(shares, human.sum(axis=0).tolist(), strict=True)
+    )
 
 
 def verdict_rates(table: FloatArray, *, pseudo_count: float) -> FloatArray:

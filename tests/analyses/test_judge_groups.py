@@ -8,6 +8,8 @@ import pytest
 
 from calibration.analyses.evidence.data import group_names
 from calibration.analyses.judge.groups import analyse_groups
+from calibration.analyses.success_rate.from_store import report_on_store
+from calibration.analyses.success_rate.report import ReportOptions
 from calibration.errors import InputError
 from calibration.judge_calibration.confusion_inversion import invert
 from calibration.judge_calibration.samples import confusion_from_table, production_sums_from_counts
@@ -25,12 +27,21 @@ START = datetime(2026, 1, 5, 12)  # noqa: DTZ001  a Monday; the store keeps UTC 
 
 @pytest.fixture
 def world(new_world: NewWorld) -> World:
+    """Return a store of three agents, with verdicts."""
+    return three_agents(new_world)
+
+
+def three_agents(new_world: NewWorld, *, judged: bool = True) -> World:
     """Agent `big` has most traces, `mid` some 60 labels, `small` few; the judge errs alike."""
     rng = np.random.default_rng(5)
     names, drawn = ids(N), drawn_ids(N, N_DRAWN)
     model = dict(zip(names, rng.choice(["big", "mid", "small"], N, p=[0.6, 0.3, 0.1]), strict=True))
     traces: dict[str, dict[str, Any]] = {
-        name: {"model": str(model[name]), "started_at": START + timedelta(days=13 * k / N)}
+        name: {
+            "model": str(model[name]),
+            "workflow": f"of {model[name]}",
+            "started_at": START + timedelta(days=13 * k / N),
+        }
         for k, name in enumerate(names)
     }
     made = new_world(n=N, n_drawn=N_DRAWN, traces=traces)
@@ -38,7 +49,8 @@ def world(new_world: NewWorld) -> World:
     truth = rng.choice(5, N, p=[0.45, 0.2, 0.15, 0.1, 0.1])
     wrong = rng.random(N) < 0.1
     said = np.where(wrong, rng.choice(5, N), truth)
-    made.judge({name: OUTCOMES[k] for name, k in zip(names, said, strict=True)})
+    if judged:
+        made.judge({name: OUTCOMES[k] for name, k in zip(names, said, strict=True)})
     true = {name: OUTCOMES[k] for name, k in zip(names, truth, strict=True)}
     made.label("Ann", {name: true[name] for name in drawn})
     return made
@@ -145,3 +157,25 @@ def test_the_same_seed_gives_the_same_result(world: World) -> None:
     assert first.fingerprint == second.fingerprint
     assert first.rates == second.rates
     assert analyse_groups(world.store, by="agent", seed=4).fingerprint != first.fingerprint
+
+
+@pytest.mark.parametrize("judged", [True, False])
+def test_the_rate_of_a_workflow_is_one_number(new_world: NewWorld, judged: bool) -> None:
+    """On the Judge page, in the groups of a report, and in a report on the workflow alone."""
+    world = three_agents(new_world, judged=judged)
+    report = report_on_store(world.store, ReportOptions(n_resamples=100))
+    groups = {group.name: group for group in report.by_workflow}
+    assert groups.keys() == {"of big", "of mid", "of small"}
+    for name, group in groups.items():
+        alone = report_on_store(world.store, ReportOptions(workflow=name, n_resamples=100))
+        assert (alone.asr, alone.asr_gross) == (group.asr, group.asr_gross)
+        assert alone.pass_rate == group.pass_rate
+        assert [(g.name, g.asr) for g in alone.by_workflow] == [(name, group.asr)]
+        # All of its runs are of one model.
+        assert [g.asr for g in alone.by_model] == [group.asr]
+        assert alone.sensitivity[0].asr == group.asr
+    if judged:
+        page = {row.name: row for row in analyse_groups(world.store, by="workflow").groups}
+        assert {n: (g.asr, g.asr_gross) for n, g in groups.items()} == {
+            n: (row.net.estimate, row.gross.estimate) for n, row in page.items()
+        }

@@ -1,5 +1,7 @@
 """Groups that share one calibration, their differences, and whether the judge errs alike."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.typing import ArrayLike, NDArray
@@ -10,6 +12,7 @@ from calibration.judge_calibration.confusion_inversion import invert
 from calibration.judge_calibration.groups import (
     GroupComparison,
     LabelledGroup,
+    SharedCalibration,
     compare_groups,
     compare_rates,
     estimate_group,
@@ -17,6 +20,7 @@ from calibration.judge_calibration.groups import (
 )
 from calibration.judge_calibration.post_stratification import post_stratified
 from calibration.judge_calibration.samples import (
+    LabelledSample,
     ProductionSums,
     production_sums,
     production_sums_from_counts,
@@ -32,6 +36,10 @@ FIVE = np.array(
 
 FIVE_NAMES = ("complete", "partial_plus", "partial_minus", "hallucinated", "abandoned")
 
+SHARED = SharedCalibration(table=TABLE, names=NAMES)
+
+FIVE_SHARED = SharedCalibration(table=FIVE, names=FIVE_NAMES)
+
 CREDIT = [1.0, 0.4, 0.0, 0.0, 0.0]
 
 
@@ -41,12 +49,11 @@ def group(
     scores: ArrayLike = (),
     verdicts: ArrayLike = (),
 ) -> LabelledGroup:
-    return LabelledGroup(
-        name=name,
-        scores=np.asarray(scores, dtype=np.float64),
-        verdicts=np.asarray(verdicts, dtype=np.int64),
-        production=production,
-    )
+    """Labels of the first class where the score is 1, of the second where it is 0."""
+    second = (1 - np.asarray(scores)).astype(np.int64)
+    human = np.eye(production.credit.size)[second]
+    labelled = LabelledSample(human=human, verdicts=np.asarray(verdicts, dtype=np.int64))
+    return LabelledGroup(name=name, labelled=labelled, production=production)
 
 
 def binary(name: str, passed: int, failed: int) -> LabelledGroup:
@@ -67,7 +74,7 @@ def test_a_synthetic_difference_by_hand() -> None:
     #   reference  .1^2 (.16 + .09) / .49 / 100
     #   production (.45 x .55 + .38 x .62) / .49 / 1000
     found = compare_groups(
-        binary("a", 450, 550), binary("b", 380, 620), TABLE, names=NAMES, pseudo_count=0
+        binary("a", 450, 550), binary("b", 380, 620), replace(SHARED, pseudo_count=0)
     )
     reference = 0.01 * (0.16 + 0.09) / 0.49 / 100
     production = (0.45 * 0.55 + 0.38 * 0.62) / 0.49 / 1000
@@ -87,7 +94,7 @@ def test_treating_the_sides_as_independent_is_about_twice_as_wide() -> None:
     """Two agents of similar mix, 20,000 runs each, one calibration of 204 labels."""
     first = group("a", production_sums_from_counts([9800, 3300, 3500, 2000, 1400], credit=CREDIT))
     second = group("b", production_sums_from_counts([8600, 3700, 3900, 2300, 1500], credit=CREDIT))
-    found = compare_groups(first, second, FIVE, names=FIVE_NAMES)
+    found = compare_groups(first, second, FIVE_SHARED)
     sides = [invert(FIVE, side.production) for side in (first, second)]
     alone = np.sqrt(sum(s.variance_reference + s.variance_production for s in sides))
     assert found.difference.value == pytest.approx(
@@ -99,7 +106,7 @@ def test_treating_the_sides_as_independent_is_about_twice_as_wide() -> None:
 
 def test_the_same_mix_twice_leaves_only_the_production_part() -> None:
     first, second = binary("a", 450, 550), binary("b", 4500, 5500)
-    found = compare_groups(first, second, TABLE, names=NAMES)
+    found = compare_groups(first, second, SHARED)
     sides = [invert(TABLE, side.production) for side in (first, second)]
     only = np.sqrt(sum(side.variance_production for side in sides))
     assert found.difference.value == pytest.approx(0.0, abs=1e-12)
@@ -118,7 +125,7 @@ def test_the_variance_is_the_derivative_of_the_difference_with_cost() -> None:
         for mix in ([0.5, 0.2, 0.1, 0.1, 0.1], [0.3, 0.2, 0.3, 0.1, 0.1])
     ]  # fmt: skip
     first, second = group("a", sums[0]), group("b", sums[1])
-    found = compare_groups(first, second, FIVE, names=FIVE_NAMES, pseudo_count=0)
+    found = compare_groups(first, second, replace(FIVE_SHARED, pseudo_count=0))
 
     def difference(table: NDArray[np.float64]) -> float:
         one, other = (invert(table, s, pseudo_count=0).unclipped for s in sums)
@@ -141,23 +148,25 @@ def test_the_variance_is_the_derivative_of_the_difference_with_cost() -> None:
 
 def test_a_group_with_fifty_labels_of_two_verdicts_stands_on_its_own() -> None:
     one = labelled("a", 27, 3, (600, 400))
-    found = estimate_group(one, TABLE, names=NAMES)
-    direct = post_stratified(one.scores, one.verdicts, [600, 400], verdict_values=np.array([1, 0]))
+    found = estimate_group(one, SHARED)
+    scores, verdicts = one.labelled.scores(one.production.credit), one.labelled.verdicts
+    direct = post_stratified(scores, verdicts, [600, 400], verdict_values=np.array([1, 0]))
     assert found.kind == "direct"
     assert found.estimate == direct.estimate
     assert found.estimate.value == pytest.approx(0.6 * 0.9 + 0.4 * 0.15)
+    assert [share.value for share in found.shares] == pytest.approx([0.6, 0.4])
     # The same labels from a reference set say nothing about the mix of the group.
-    assert estimate_group(one, TABLE, names=NAMES, design="reference").kind == "synthetic"
-    fewer = group("a", one.production, one.scores[:49], one.verdicts[:49])
+    assert estimate_group(one, replace(SHARED, design="reference")).kind == "synthetic"
+    fewer = group("a", one.production, scores[:49], verdicts[:49])
     assert not is_direct(fewer, design="production")
-    alike = group("a", one.production, one.scores, np.zeros(50))
+    alike = group("a", one.production, scores, np.zeros(50))
     assert not is_direct(alike, design="production")
 
 
 def test_a_direct_difference_combines_the_limits() -> None:
     one, other = labelled("a", 27, 3, (600, 400)), labelled("b", 20, 2, (500, 500))
-    found = compare_groups(one, other, TABLE, names=NAMES)
-    sides = [estimate_group(side, TABLE, names=NAMES).estimate for side in (one, other)]
+    found = compare_groups(one, other, SHARED)
+    sides = [estimate_group(side, SHARED).estimate for side in (one, other)]
     assert found.kind == "direct"
     assert found.may_gate
     assert (found.flip_chance, found.flips_at) == (None, None)
@@ -171,7 +180,7 @@ def test_a_direct_difference_combines_the_limits() -> None:
 
 
 def test_one_side_without_labels_makes_both_synthetic() -> None:
-    found = compare_groups(labelled("a", 27, 3, (600, 400)), binary("b", 1, 3), TABLE, names=NAMES)
+    found = compare_groups(labelled("a", 27, 3, (600, 400)), binary("b", 1, 3), SHARED)
     assert found.kind == "synthetic"
     assert found.difference.n == 1004
     # Of both sides the synthetic value is subtracted, also of the one that has its own.
@@ -191,18 +200,24 @@ def test_turning_the_comparison_around_turns_the_sign() -> None:
         (binary("a", 450, 550), binary("b", 380, 620)),
         (labelled("a", 27, 3, (600, 400)), labelled("b", 20, 2, (500, 500))),
     ):
-        value, lower, upper = numbers(compare_groups(one, other, TABLE, names=NAMES))
-        turned = numbers(compare_groups(other, one, TABLE, names=NAMES))
+        value, lower, upper = numbers(compare_groups(one, other, SHARED))
+        turned = numbers(compare_groups(other, one, SHARED))
         assert turned == pytest.approx((-value, -upper, -lower))
 
 
 def test_a_judge_that_is_too_weak_gives_no_synthetic_figure() -> None:
-    weak = [[60, 40], [45, 55]]
-    found = estimate_group(binary("a", 450, 550), weak, names=NAMES)
+    weak = SharedCalibration(table=[[60, 40], [45, 55]], names=NAMES)
+    found = estimate_group(binary("a", 450, 550), weak)
     assert found.estimate.status.startswith("not_estimable: its verdicts do not tell")
-    difference = compare_groups(binary("a", 5, 5), binary("b", 4, 6), weak, names=NAMES).difference
+    difference = compare_groups(binary("a", 5, 5), binary("b", 4, 6), weak).difference
     assert "improve the judge" in difference.status
-    empty = compare_groups(binary("a", 0, 0), binary("b", 4, 6), TABLE, names=NAMES).difference
+    # With 30 labels of its own the group needs no error rates of others.
+    one = labelled("a", 27, 3, (600, 400))
+    own = replace(one, labelled=one.labelled.where(np.arange(50) % 5 < 3))
+    assert estimate_group(own, SHARED).kind == "synthetic"
+    assert estimate_group(own, weak).kind == "direct"
+    assert estimate_group(own, weak).estimate.method == "post-stratified by verdict, t"
+    empty = compare_groups(binary("a", 0, 0), binary("b", 4, 6), SHARED).difference
     assert empty.status.startswith("not_estimable: no production verdicts")
 
 

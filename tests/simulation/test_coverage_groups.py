@@ -8,8 +8,13 @@ from numpy.typing import NDArray
 
 from calibration.judge_calibration.bias import slope_within_class
 from calibration.judge_calibration.confusion_inversion import invert
-from calibration.judge_calibration.groups import LabelledGroup, compare_groups
+from calibration.judge_calibration.groups import (
+    LabelledGroup,
+    SharedCalibration,
+    compare_groups,
+)
 from calibration.judge_calibration.samples import (
+    LabelledSample,
     ProductionSums,
     production_sums,
     production_sums_from_counts,
@@ -58,8 +63,9 @@ def group(name: str, labelled: Cells, production: Cells, *, with_cost: bool) -> 
     human, verdicts, penalties = unfold(labelled)
     return LabelledGroup(
         name=name,
-        scores=np.maximum(0.0, CREDIT[human] - (penalties if with_cost else 0.0)),
-        verdicts=verdicts,
+        labelled=LabelledSample(
+            human=np.eye(5)[human], verdicts=verdicts, penalties=penalties if with_cost else None
+        ),
         production=sums_of(production, with_cost=with_cost),
     )
 
@@ -83,7 +89,9 @@ def test_direct_differences_cover(
             labelled = draw_cells(rng, own, mix, of)
             rest = draw_cells(rng, n - own, mix, of)
             groups.append(group("g", labelled, labelled + rest, with_cost=with_cost))
-        found = compare_groups(groups[0], groups[1], np.eye(5), names=NAMES)
+        found = compare_groups(
+            groups[0], groups[1], SharedCalibration(table=np.eye(5), names=NAMES)
+        )
         assert found.kind == "direct"
         assert found.difference.interval is not None
         covered += found.difference.interval[0] <= true <= found.difference.interval[1]
@@ -129,7 +137,7 @@ def synthetic(
             table = draw_cells(rng, n_labels, REFERENCE, rates[2]).sum(axis=2)
         none = np.zeros_like(produced[0])
         first, second = (group("g", none, cells, with_cost=with_cost) for cells in produced[:2])
-        found = compare_groups(first, second, table, names=NAMES)
+        found = compare_groups(first, second, SharedCalibration(table=table, names=NAMES))
         if found.difference.interval is None or found.difference.se is None:
             refused += 1
             continue

@@ -45,6 +45,7 @@ from calibration.judge_calibration.samples import (
 from calibration.records import SetAside
 from calibration.statistics.estimate import Estimate, not_estimable
 from calibration.statistics.intervals import METHOD
+from calibration.statistics.means import MeanAgainstZero, mean_against_zero
 from calibration.store import Store
 
 # Above this share of skipped traces the report says what the worst of them could do.
@@ -778,4 +779,49 @@ def _note(plug_in: float, headline: Estimate) -> str | None:
         f"the mean of these labels is {plug_in:.3f} and the rate is {headline.value:.3f}: given "
         "verdict and workflow, what a run costs goes with how it ended, and smoothing pulls small "
         "groups together; report the rate, and use the labels to look and to sample"
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CreditGaps:
+    """The verdict's credit less the human one, of labelled traces whose verdict is a class."""
+
+    rows: NDArray[np.bool_]
+    verdict_credit: NDArray[np.float64]
+    gap: NDArray[np.float64]
+    weights: NDArray[np.float64] | None
+    tasks: NDArray[np.generic] | None
+
+
+def credit_gaps(
+    data: CalibrationData, sample: LabelledSample, rows: NDArray[np.bool_]
+) -> CreditGaps:
+    """Return the credit gaps of some labelled traces."""
+    of = rows & (sample.verdicts < len(data.classes))
+    credit = data.credit[sample.verdicts[of]]
+    weights = sample.weights
+    return CreditGaps(
+        rows=of,
+        verdict_credit=credit,
+        gap=credit - np.asarray(sample.human)[of] @ data.credit,
+        weights=None if weights is None else np.asarray(weights, dtype=np.float64)[of],
+        tasks=None if sample.clusters is None else sample.clusters[of],
+    )
+
+
+def leniency_of(
+    data: CalibrationData,
+    sample: LabelledSample,
+    rows: NDArray[np.bool_],
+    nothing: str,
+    confidence_level: float,
+) -> MeanAgainstZero:
+    """Estimate the credit of the verdict less the human one over some labelled traces."""
+    of = credit_gaps(data, sample, rows)
+    return mean_against_zero(
+        of.gap,
+        nothing=nothing,
+        weights=of.weights,
+        clusters=of.tasks,
+        confidence_level=confidence_level,
     )

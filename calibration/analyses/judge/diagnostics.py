@@ -22,7 +22,7 @@ from calibration.analyses.evidence.data import (
     reviewed_traces,
 )
 from calibration.analyses.evidence.from_store import load_judged, with_context
-from calibration.analyses.judge.calibration import CalibrationOptions
+from calibration.analyses.judge.calibration import CalibrationOptions, credit_gaps, leniency_of
 from calibration.judge_calibration.bias import (
     HC3,
     NodeQuality,
@@ -38,7 +38,7 @@ from calibration.judge_calibration.samples import Confusion, Design, LabelledSam
 from calibration.records import NO_VERDICT
 from calibration.statistics.contingency import holm
 from calibration.statistics.estimate import not_estimable
-from calibration.statistics.means import MeanAgainstZero, mean_against_zero
+from calibration.statistics.means import MeanAgainstZero
 from calibration.store import Store
 from calibration.taxonomy import Taxonomy
 
@@ -319,48 +319,6 @@ def questions(
     return nodes, errors_by_node(crossed.table, parting_questions(paths))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Gaps:
-    """The verdict's credit less the human one, of labelled traces whose verdict is a class."""
-
-    rows: NDArray[np.bool_]
-    verdict_credit: NDArray[np.float64]
-    gap: NDArray[np.float64]
-    weights: NDArray[np.float64] | None
-    tasks: NDArray[np.generic] | None
-
-
-def _gaps(data: CalibrationData, sample: LabelledSample, rows: NDArray[np.bool_]) -> _Gaps:
-    of = rows & (sample.verdicts < len(data.classes))
-    credit = data.credit[sample.verdicts[of]]
-    weights = sample.weights
-    return _Gaps(
-        rows=of,
-        verdict_credit=credit,
-        gap=credit - np.asarray(sample.human)[of] @ data.credit,
-        weights=None if weights is None else np.asarray(weights, dtype=np.float64)[of],
-        tasks=None if sample.clusters is None else sample.clusters[of],
-    )
-
-
-def leniency_of(
-    data: CalibrationData,
-    sample: LabelledSample,
-    rows: NDArray[np.bool_],
-    nothing: str,
-    confidence_level: float,
-) -> MeanAgainstZero:
-    """Estimate the credit of the verdict less the human one over some labelled traces."""
-    of = _gaps(data, sample, rows)
-    return mean_against_zero(
-        of.gap,
-        nothing=nothing,
-        weights=of.weights,
-        clusters=of.tasks,
-        confidence_level=confidence_level,
-    )
-
-
 def _panel(data: CalibrationData) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
     """Return class codes and verdicts of the traces that were planned for two labels.
 
@@ -400,7 +358,7 @@ def _leniency_by(
     adjusted = holm({name: m.p_value for name, m in means.items() if m.p_value is not None})
     found = []
     for name, mean in means.items():
-        of = _gaps(data, sample, groups == name)
+        of = credit_gaps(data, sample, groups == name)
         said = float(np.average(of.verdict_credit, weights=of.weights))
         found.append(
             Leniency(
@@ -421,7 +379,7 @@ def _slope(
     confidence_level: float,
 ) -> MeanAgainstZero:
     """Estimate the change of the gap with `size`, on the traces where it is known."""
-    of = _gaps(data, sample, np.isfinite(size))
+    of = credit_gaps(data, sample, np.isfinite(size))
     return slope_within_class(
         of.gap,
         np.asarray(sample.human)[of.rows],

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,14 +15,14 @@ from calibration.analyses.evidence.data import (
     group_names,
 )
 from calibration.analyses.evidence.from_store import load_judged
-from calibration.analyses.judge.calibration import CalibrationOptions
-from calibration.analyses.judge.diagnostics import leniency_of
+from calibration.analyses.judge.calibration import CalibrationOptions, leniency_of
 from calibration.errors import CalibrationError, InputError
 from calibration.judge_calibration.groups import (
     GroupComparison,
     GroupEstimate,
     LabelledGroup,
     RatesTest,
+    SharedCalibration,
     compare_groups,
     compare_rates,
     estimate_group,
@@ -138,20 +137,25 @@ def analyse_groups(
 
 
 def group_rows(
-    data: CalibrationData, options: CalibrationOptions, *, by: str
+    data: CalibrationData,
+    options: CalibrationOptions,
+    *,
+    by: str,
+    within: NDArray[np.bool_] | None = None,
 ) -> tuple[GroupRow, ...]:
     """Estimate the rate of each group, with one calibration for all: the only rate of a group.
 
     Directly from its own labels where these are enough, else with the error rates of all groups;
     `data` are those of all groups, also where one of them is looked at. With open disagreements
-    among the humans every rate is provisional.
+    among the humans every rate is provisional. With `within` only these traces are divided into
+    groups; the error rates remain those of all.
 
     Raises
     ------
     CalibrationError
         If no trace says what group it is of.
     """
-    return _rows(_Groups(data, options, by))
+    return _rows(_Groups(data, options, by, within))
 
 
 def group_rates(data: CalibrationData, options: CalibrationOptions, *, by: str) -> GroupRates:
@@ -203,41 +207,51 @@ def group_rates(data: CalibrationData, options: CalibrationOptions, *, by: str) 
 
 def _rows(groups: "_Groups") -> tuple[GroupRow, ...]:
     data, of_label = groups.data, groups.of_trace[groups.data.at]
+    inside = groups.inside[data.at]
     return tuple(
         GroupRow(
             name=name,
             net=groups.one(name, net=True),
             gross=groups.one(name, net=False),
             leniency=leniency_of(
-                data, groups.sample, of_label == name, NO_LABELS, groups.confidence_level
+                data, groups.sample, (of_label == name) & inside, NO_LABELS, groups.confidence_level
             ),
         )
-        for name in _in_order(groups.of_trace, groups.by)
+        for name in _in_order(groups.of_trace[groups.inside], groups.by)
     )
 
 
 class _Groups:
     """The traces of each group, and estimates of groups with the error rates of all of them."""
 
-    def __init__(self, data: CalibrationData, options: CalibrationOptions, by: str) -> None:
+    def __init__(
+        self,
+        data: CalibrationData,
+        options: CalibrationOptions,
+        by: str,
+        within: NDArray[np.bool_] | None = None,
+    ) -> None:
         self.data, self.by = data, by
         self.of_trace = group_names(data.traces, by)
+        self.inside = np.ones(len(self.of_trace), dtype=bool) if within is None else within
         if data.provenance.source == "files" and (self.of_trace == UNKNOWN).all():
             raise CalibrationError(f"the verdict file has no column {COLUMN[by]!r}, or it is empty")
         self.sample = sample = data.sample(options.design)
         self.confidence_level = options.confidence_level
         self.counted = data.production(options.design)
         self._made: dict[tuple[str, bool], LabelledGroup] = {}
-        self.table = confusion(
-            sample.human, sample.verdicts, n_verdicts=len(data.verdict_names),
-            weights=sample.weights,
-        ).table  # fmt: skip
-        self.options: dict[str, Any] = {
-            "names": data.verdict_names,
-            "design": options.design,
-            "pseudo_count": options.pseudo_count,
-            "confidence_level": options.confidence_level,
-        }
+        self.shared = SharedCalibration(
+            table=confusion(
+                sample.human,
+                sample.verdicts,
+                n_verdicts=len(data.verdict_names),
+                weights=sample.weights,
+            ).table,
+            names=data.verdict_names,
+            design=options.design,
+            pseudo_count=options.pseudo_count,
+            confidence_level=options.confidence_level,
+        )
 
     def _group(self, name: str, *, net: bool) -> LabelledGroup:
         """Return the traces of a group as the estimators take them."""
@@ -246,35 +260,32 @@ class _Groups:
         return self._made[name, net]
 
     def _make(self, name: str, net: bool) -> LabelledGroup:
-        data, sample = self.data, self.sample
-        penalties = data.penalties if net else np.zeros(len(data.penalties))
-        of = self.of_trace == name
-        counted, labels = of & self.counted, of[data.at]
-        kept = np.maximum(0.0, data.credit - penalties[data.at][labels][:, None])
-        weights, clusters = sample.weights, sample.clusters
+        data, of = self.data, (self.of_trace == name) & self.inside
+        counted, labelled = of & self.counted, self.sample.where(of[data.at])
         return LabelledGroup(
             name=name,
-            scores=(np.asarray(sample.human)[labels] * kept).sum(axis=1),
-            verdicts=sample.verdicts[labels],
+            labelled=labelled if net else replace(labelled, penalties=None),
             production=production_sums(
                 data.verdicts[counted],
-                penalties[counted],
+                data.penalties[counted] if net else None,
                 credit=data.credit,
                 n_verdicts=len(data.verdict_names),
             ),
-            weights=None if weights is None else np.asarray(weights, dtype=np.float64)[labels],
-            clusters=None if clusters is None else clusters[labels],
         )
 
     def one(self, name: str, *, net: bool) -> GroupEstimate:
-        """Estimate the rate of one group."""
-        found = estimate_group(self._group(name, net=net), self.table, **self.options)
-        return replace(found, estimate=self._provisional(found.estimate))
+        """Estimate the rate and the class shares of one group."""
+        found = estimate_group(self._group(name, net=net), self.shared)
+        return replace(
+            found,
+            estimate=self._provisional(found.estimate),
+            shares=tuple(map(self._provisional, found.shares)),
+        )
 
     def two(self, first: str, second: str, *, net: bool) -> GroupComparison:
         """Compare two groups."""
         sides = self._group(first, net=net), self._group(second, net=net)
-        found = compare_groups(*sides, self.table, **self.options)
+        found = compare_groups(*sides, self.shared)
         return replace(found, difference=self._provisional(found.difference))
 
     def _provisional(self, found: Estimate) -> Estimate:

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -28,6 +29,7 @@ from calibration.analyses.judge.calibration import (
     calibrate_judge,
     rate_at_credit,
 )
+from calibration.analyses.judge.groups import GroupRow, group_rows
 from calibration.analyses.success_rate.assembly import (
     Amounts,
     Earlier,
@@ -58,8 +60,8 @@ from calibration.analyses.success_rate.report import (
     table_in_words,
 )
 from calibration.errors import CalibrationError, InputError
+from calibration.judge_calibration.groups import SYNTHETIC, Kind
 from calibration.judge_calibration.samples import (
-    CLASS_LABELS_MIN,
     HEADLINE,
     Design,
     LabelledSample,
@@ -70,7 +72,7 @@ from calibration.runs import ProductionCounts, production_counts
 from calibration.runs.results import GateQuery
 from calibration.runs.sources import from_store
 from calibration.statistics.estimate import Estimate, not_estimable
-from calibration.statistics.means import human_only
+from calibration.statistics.means import HUMAN, human_only
 from calibration.store import Store
 from calibration.success_rate.pass_at_k import PassAtK, count_trials, pass_over_tasks
 from calibration.success_rate.rate import AgentSuccessRate, rate_of_counts
@@ -82,6 +84,8 @@ NO_VERDICTS = "the store holds no verdicts; import a judge's verdicts to correct
 
 BY = ("week", "workflow", "model")
 
+DIRECT: Kind = "direct"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StoreRates:
@@ -90,7 +94,8 @@ class StoreRates:
     `runs` are the labelled traces, by week, workflow and model; `raw` takes every verdict as true,
     without an interval; `human` is of the labelled traces alone, by `human_only`; `corrected` is
     the headline of the calibration, or why there is none. Without verdicts `raw` and `judge` are
-    None.
+    None. `whole` are the traces of the window of all workflows, by which each of them is rated;
+    `kind` says of one workflow whether it is from its own labels or with the error rates of all.
     """
 
     loaded: CalibrationData
@@ -103,6 +108,8 @@ class StoreRates:
     corrected: Estimate
     corrected_gross: Estimate
     class_shares: tuple[Estimate, ...]
+    whole: CalibrationData
+    kind: Kind = "direct"
 
     @property
     def calibrated(self) -> bool:
@@ -137,23 +144,25 @@ def rates_of_store(store: Store, options: ReportOptions | None = None) -> StoreR
     part = Part(since=since, until=until, workflow=options.workflow)
     loaded = load_batch(store, options.batch_id, part=part)
     _refuse(loaded, part, options)
-    judge_id, judge = options.judge_id, None
+    others = replace(part, workflow=None)
+    whole = loaded if part == others else load_batch(store, options.batch_id, part=others)
+    judge_id, judge, kind = options.judge_id, None, DIRECT
     corrected = gross = not_estimable(NO_VERDICTS, method="calibration")
     shares: tuple[Estimate, ...] = ()
     if judge_id is not None or not store.judge_frame().empty:
-        loaded = with_judge(store, loaded, judge_id)
+        whole = with_judge(store, whole, judge_id)
+        loaded = whole if part == others else with_judge(store, loaded, judge_id)
         judge_id = loaded.provenance.judge_id
-        judge = calibrate_judge(
-            loaded,
-            CalibrationOptions(
-                design=options.design,
-                confidence_level=options.confidence_level,
-                seed=options.seed,
-            ),
-        )
+        judge = calibrate_judge(loaded, calibration_options(options))
         corrected, gross, shares = _corrected(judge)
-    sample, runs = labelled_runs(loaded, options.design)
-    human = _human_only(sample, rate_of_counts(runs, **options.resampling(0)), loaded, options)
+        if options.workflow is not None and loaded.is_sample:
+            row = rows_by(whole, options, "workflow")[options.workflow]
+            corrected, gross, kind = row.net.estimate, row.gross.estimate, row.gross.kind
+            shares = row.gross.shares if corrected.ok else ()
+    runs = labelled_runs(loaded, options.design)
+    inside = part.of_workflow(whole.labelled)
+    made = human_rates(whole, options, whole.sample(options.design), inside)
+    human = replace(rate_of_counts(runs, **options.resampling(0)), **made)
     return StoreRates(
         loaded=loaded,
         options=options,
@@ -165,12 +174,63 @@ def rates_of_store(store: Store, options: ReportOptions | None = None) -> StoreR
         corrected=corrected,
         corrected_gross=gross,
         class_shares=shares or human.class_shares,
+        whole=whole,
+        kind=kind,
     )
 
 
-def labelled_runs(loaded: CalibrationData, design: Design) -> tuple[LabelledSample, RunCounts]:
-    """Return the labelled traces, weighed as in `asr calibrate`, and counted."""
-    sample = loaded.sample(design)
+def calibration_options(options: ReportOptions) -> CalibrationOptions:
+    """Return how a report calibrates a judge."""
+    return CalibrationOptions(
+        design=options.design, confidence_level=options.confidence_level, seed=options.seed
+    )
+
+
+def rows_by(whole: CalibrationData, options: ReportOptions, by: str) -> dict[str | None, GroupRow]:
+    """Return the corrected rate of each workflow or model, as the Judge page has it, by name."""
+    part = Part(workflow=options.workflow)
+    rows = group_rows(
+        whole, calibration_options(options), by=by, within=part.of_workflow(whole.traces)
+    )
+    return {None if by != "workflow" and row.name == UNKNOWN else row.name: row for row in rows}
+
+
+def corrected_groups(
+    rates: StoreRates, groups: Sequence[RateGroup], by: str
+) -> tuple[RateGroup, ...]:
+    """Return workflows or models with the rate that the Judge page and a report on them alone have.
+
+    Where a judge allows no corrected rate of a group it is that of its labelled traces.
+    """
+    data, options = rates.whole, rates.options
+    success = data.taxonomy.place(data.taxonomy.success)
+    rows = rows_by(data, options, by) if rates.judge and data.is_sample else {}
+    sample, names = data.sample(options.design), named(data.labelled, by)
+    inside = Part(workflow=options.workflow).of_workflow(data.labelled)
+    found = []
+    for group in groups:
+        row, of = rows.get(group.name), (names == group.name) & inside
+        if row is not None and row.net.estimate.ok:
+            group = replace(
+                group,
+                asr=row.net.estimate,
+                asr_gross=row.gross.estimate,
+                pass_rate=row.gross.shares[success],
+            )
+        elif of.any():
+            made = human_rates(data, options, sample, of)
+            group = replace(
+                group,
+                asr=made["asr"],
+                asr_gross=made["asr_gross"],
+                pass_rate=made["pass_rate"],
+            )
+        found.append(group)
+    return tuple(found)
+
+
+def labelled_runs(loaded: CalibrationData, design: Design) -> RunCounts:
+    """Return the labelled traces, weighted as in `asr calibrate`, and counted."""
     frame = loaded.labelled
     clusters = pd.factorize(frame["task_key"])[0]
     cost = frame["cost_usd"].fillna(0.0).to_numpy(dtype=np.float64)
@@ -181,12 +241,12 @@ def labelled_runs(loaded: CalibrationData, design: Design) -> tuple[LabelledSamp
         units=frame["units"].to_numpy(dtype=np.float64),
         taxonomy=loaded.taxonomy,
         other_credit=other_tables(loaded.taxonomy),
-        weights=sample.weights,
+        weights=loaded.sample(design).weights,
         clusters=clusters if len(np.unique(clusters)) < len(clusters) else None,
         by={name: named(frame, name) for name in BY},
     )
     # A cost without a ceiling carries no penalty, and is a cost all the same.
-    return sample, replace(runs, cost=cost, cost_squared=cost**2)
+    return replace(runs, cost=cost, cost_squared=cost**2)
 
 
 def _refuse(loaded: CalibrationData, part: Part, options: ReportOptions) -> None:
@@ -213,19 +273,21 @@ def _raw(judge: JudgeCalibration | None) -> Estimate | None:
     return found if found.ok else None
 
 
-def _human_only(
-    sample: LabelledSample,
-    counted: AgentSuccessRate,
+def human_rates(
     loaded: CalibrationData,
     options: ReportOptions,
-) -> AgentSuccessRate:
-    """Return the rate of the labelled traces, each part by `human_only` as `asr calibrate` has it.
+    sample: LabelledSample,
+    rows: NDArray[np.bool_],
+) -> dict[str, Any]:
+    """Return the rates of some labelled traces by `human_only`, as `asr calibrate` has them.
 
-    The range that missing costs leave stays as counted.
+    By the fields of `AgentSuccessRate`; what only the counts know, such as the range that missing
+    costs leave, is not among them.
     """
+    sample = sample.where(rows)
     human, weights, clusters = sample.human, sample.weights, sample.clusters
     penalties = np.zeros(len(human)) if sample.penalties is None else sample.penalties
-    n_open = int(disputed(loaded).sum())
+    n_open = int(disputed(loaded)[rows].sum())
 
     def mean(values: NDArray[np.float64], of: NDArray[np.float64] | None = None) -> Estimate:
         """Estimate a mean, or the ratio to a part `of` each trace."""
@@ -242,28 +304,23 @@ def _human_only(
         )
         return provisional(found, n_open)
 
-    def scores(credit: NDArray[np.float64]) -> NDArray[np.float64]:
-        return human * np.maximum(0.0, credit - penalties[:, None])
-
     taxonomy = loaded.taxonomy
     credit, absent = np.array(taxonomy.credits), absent_places(taxonomy)
-    own, present = scores(credit), 1.0 - human[:, absent].sum(axis=1)
-    shares = tuple(
-        with_enough_labels(mean(column), float(column.sum()), CLASS_LABELS_MIN)
-        for column in human.T
-    )
-    return replace(
-        counted,
-        asr=mean(own.sum(axis=1)),
-        asr_gross=mean(human @ credit),
-        asr_without_abandoned=mean(np.delete(own, absent, axis=1).sum(axis=1), present),
-        pass_rate=shares[taxonomy.place(taxonomy.success)],
-        class_shares=shares,
-        at_other_credit={
-            name: mean(scores(np.array(table)).sum(axis=1))
+    own = human * np.maximum(0.0, credit - penalties[:, None])
+    shares = with_enough_labels(map(mean, human.T), human)
+    return {
+        "asr": mean(own.sum(axis=1)),
+        "asr_gross": mean(human @ credit),
+        "asr_without_abandoned": mean(
+            np.delete(own, absent, axis=1).sum(axis=1), 1.0 - human[:, absent].sum(axis=1)
+        ),
+        "pass_rate": shares[taxonomy.place(taxonomy.success)],
+        "class_shares": shares,
+        "at_other_credit": {
+            name: mean(sample.scores(np.array(table)))
             for name, table in other_tables(taxonomy).items()
         },
-    )
+    }
 
 
 def _corrected(judge: JudgeCalibration) -> tuple[Estimate, Estimate, tuple[Estimate, ...]]:
@@ -417,9 +474,13 @@ def report_with_work(store: Store, options: ReportOptions | None = None) -> Stor
         origin=origin(rates),
         corrected=corrected if rates.calibrated else None,
     )
+    by_workflow = corrected_groups(rates, made.by_workflow, "workflow")
+    by_model = corrected_groups(rates, made.by_model, "model")
     report = replace(
         made,
         sensitivity=(*corrected_at(rates), *made.sensitivity),
+        by_workflow=by_workflow,
+        by_model=by_model,
         by_tag=by_tag,
         tags_left_out=tags_left_out,
         work_lists=tuple(_work_lists(loaded.taxonomy, work, all_weeks)),
@@ -432,7 +493,12 @@ def report_with_work(store: Store, options: ReportOptions | None = None) -> Stor
             two_source=check,
         ),
         warnings=tuple(warnings(rates, check)),
-        notes=(*notes(rates, agents_left_out), *made.notes),
+        notes=(
+            *notes(rates, agents_left_out),
+            *group_notes(rates, by_workflow, "workflow"),
+            *group_notes(rates, by_model, "model"),
+            *made.notes,
+        ),
         marks=(SIMULATED,) if loaded.simulated else (),
         basis=BASIS,
         passes=trials,
@@ -529,7 +595,7 @@ def _target(rates: StoreRates) -> str:
 
 def two_source(rates: StoreRates) -> Estimate | None:
     """Return the headline by the bootstrap of both sources, its check; None without a judge."""
-    if rates.judge is None:
+    if rates.judge is None or rates.kind == "synthetic":
         return None
     made = rates.judge.calibration.estimates.get("bootstrap")
     return None if made is None else made.net
@@ -552,7 +618,7 @@ def _earlier(store: Store, rates: StoreRates) -> Earlier | None:
         return None
     if rates.judge is not None:
         both = with_judge(store, both, rates.judge_id)
-    _, runs = labelled_runs(both, options.design)
+    runs = labelled_runs(both, options.design)
     return Earlier(
         runs=runs.where(~later),
         words="the window before",
@@ -579,6 +645,14 @@ def tag_groups(rates: StoreRates, runs: LoadedRuns) -> tuple[tuple[RateGroup, ..
     return tuple(groups), len(tagged) - len(groups)
 
 
+def rate_at(rates: StoreRates, credit: Sequence[float]) -> Estimate:
+    """Return the corrected rate under another table of credit."""
+    if rates.options.workflow is None and rates.judge is not None:
+        return rate_at_credit(rates.loaded, rates.judge, credit)
+    other = replace(rates.whole, credit=np.asarray(credit, dtype=np.float64))
+    return rows_by(other, rates.options, "workflow")[rates.options.workflow].net.estimate
+
+
 def corrected_at(rates: StoreRates) -> Iterator[AtOtherWeights]:
     """Yield the corrected rate at other weights; nothing where there is none."""
     if not rates.calibrated or rates.judge is None:
@@ -591,7 +665,7 @@ def corrected_at(rates: StoreRates) -> Iterator[AtOtherWeights]:
         yield AtOtherWeights(
             name=f"corrected, {table_in_words(name, credit)}",
             credit=credit,
-            asr=rate_at_credit(loaded, rates.judge, credit),
+            asr=rate_at(rates, credit),
         )
 
 
@@ -687,8 +761,9 @@ def notes(rates: StoreRates, agents_left_out: int = 0) -> Iterator[str]:
     """Yield what the numbers rest on, and what is left out."""
     if rates.loaded.open_disagreements:
         yield f"{rates.loaded.open_disagreements:,} disagreements are open: provisional."
+    groups = "tags" if rates.calibrated else "groups"
     yield (
-        f"Weeks, changes, groups and work lists rest on {BASIS}; cost and latency are those of "
+        f"Weeks, changes, {groups} and work lists rest on {BASIS}; cost and latency are those of "
         "all traces."
     )
     if rates.raw is not None:
@@ -699,6 +774,18 @@ def notes(rates: StoreRates, agents_left_out: int = 0) -> Iterator[str]:
     if agents_left_out:
         yield f"{agents_left_out:,} further agents with repeated trials are left out."
     yield from _other_estimators(rates)
+
+
+def group_notes(rates: StoreRates, groups: Sequence[RateGroup], by: str) -> Iterator[str]:
+    """Yield which workflows or models are not rated by their own labels with the judge."""
+    known = [group for group in groups if rates.calibrated and group.asr.ok]
+    for why, kept in (
+        ("fewer than 50 labels of their own, so the judge is taken to err as in all", SYNTHETIC),
+        ("human labels alone, for no corrected rate is estimable", HUMAN),
+    ):
+        names = [g.name or f"(no {by})" for g in known if g.asr.method.startswith(kept)]
+        if names:
+            yield f"By {by}, {', '.join(names):.200}: {why} (asr calibrate --by {by})."
 
 
 def _other_estimators(rates: StoreRates) -> Iterator[str]:
@@ -721,7 +808,9 @@ def _used(rates: StoreRates) -> tuple[str, ...]:
 
 def warnings(rates: StoreRates, two_source: Estimate | None) -> Iterator[str]:
     """Yield the refusals and warnings of the headline estimator and its check."""
-    if rates.judge is not None:
+    if rates.kind == "synthetic" and not rates.corrected.ok:
+        yield f"Refused ({rates.options.workflow}): {rates.corrected.status}."
+    elif rates.judge is not None and rates.kind == "direct":
         calibration = rates.judge.calibration
         for kind, notices in (
             ("Refused", calibration.refusals),
@@ -759,7 +848,7 @@ def origin(rates: StoreRates) -> Origin:
             settings={
                 "kind": "asr",
                 **settings,
-                "calibration": rates.judge.fingerprint if rates.judge else "",
+                "calibration": _fingerprint(rates),
             },
             human=human_frame(loaded),
             drawn=drawn_frame(loaded),
@@ -769,6 +858,13 @@ def origin(rates: StoreRates) -> Origin:
             ],
         ),
     )
+
+
+def _fingerprint(rates: StoreRates) -> str:
+    """Return the fingerprint of the calibration; that of one workflow rests on all of them."""
+    if rates.judge is None or rates.whole is rates.loaded:
+        return "" if rates.judge is None else rates.judge.fingerprint
+    return rates.whole.fingerprint("judge", calibration_options(rates.options).estimation)
 
 
 def without_models(made: StoreReport) -> StoreReport:

@@ -633,7 +633,8 @@ def group_blocks(report: ProductionReport) -> Iterator[Block]:
         ("tag", report.by_tag),
     ):
         if groups:
-            yield from _group_table(of, groups, report.basis)
+            corrected = report.calibrated and of != "tag"
+            yield from _group_table(of, groups, report.kind if corrected else report.basis)
     if report.by_tag:
         more = f" {report.tags_left_out:,} rarer tags are left out." if report.tags_left_out else ""
         yield Words(
