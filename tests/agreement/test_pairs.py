@@ -34,8 +34,3 @@ def test_pairs_without_shared_items_are_kept_and_say_so() -> None:
 
 def test_one_rater_has_no_pairs() -> None:
     assert pairwise_agreement([[0], [1]], n_classes=2) == ()
-
-
-def test_bad_confidence_level_is_refused() -> None:
-    with pytest.raises(ValueError, match="confidence_level"):
-        pairwise_agreement([[0, 1]], n_classes=2, confidence_level=0)

@@ -108,20 +108,6 @@ def test_the_gap_covers_its_true_value() -> None:
     assert 0.915 < covered / repetitions < 0.98
 
 
-@pytest.mark.parametrize(
-    ("codes", "status"),
-    [
-        (np.zeros((0, 2), dtype=int), "not_estimable: no ratings"),
-        ([[0, -1], [-1, 1]], "not_estimable: no item has two ratings"),
-        ([[0, 0], [0, 0]], "not_estimable: undefined without variation"),
-    ],
-)
-def test_what_cannot_be_described_says_why(codes: Any, status: str) -> None:
-    found = prevalence(codes, n_classes=2)
-    assert found.status.startswith(status)
-    assert (found.gap.value, found.gap.interval) == (None, None)
-
-
 def test_one_class_has_no_highest_kappa_and_no_pair_no_index() -> None:
     found = prevalence([[0, 0, -1], [0, 0, -1], [-1, -1, 1]], n_classes=2)
     assert [(p.n_shared, p.bias_index, p.kappa_max) for p in found.pairs] == [

@@ -129,22 +129,6 @@ def test_numbers_that_nothing_tells_apart_are_refused(tmp_path: Path) -> None:
     assert "not all told apart" in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("item,a,b\n1,x,x\n2,x,x\n", "undefined without variation"),
-        ("item,a,b\n1,x,\n2,,y\n", "no item has two ratings"),
-        ("item,a\n1,x\n2,y\n", "no item has two ratings"),
-        ("item,a,b\n1,,\n", "no ratings"),
-    ],
-)
-def test_what_shows_no_agreement_has_a_status(tmp_path: Path, text: str, says: str) -> None:
-    code, found = asked(str(written(tmp_path, text)))
-    alpha = found["coefficients"]["krippendorff_alpha"]
-    assert (code, alpha["value"], alpha["interval"]) == (1, None, None)
-    assert says in alpha["status"]
-
-
 def test_options_of_a_file_and_of_the_store_do_not_mix(tmp_path: Path) -> None:
     path = str(written(tmp_path, WIDE))
     for words in ([path, "--batch", "b"], ["--classes", "a,b"], ["--format", "long"]):
@@ -214,16 +198,3 @@ def test_slices_are_shown_as_asked(tmp_path: Path) -> None:
     for by in heads:
         shown = CliRunner().invoke(main, ["agreement", path, "--by", by]).stdout
         assert [word for word, head in heads.items() if head in shown] == [by]
-
-
-@pytest.mark.parametrize("interval", ["percentile", "bca"])
-def test_the_bootstrap_is_repeated_from_its_seed(tmp_path: Path, interval: str) -> None:
-    path = str(many(tmp_path, ["a", "b", "c"]))
-    words = [path, "--interval", interval, "--resamples", "500"]
-    one, same, other = (
-        asked(*words, "--seed", seed)[1]["coefficients"]["krippendorff_alpha"]
-        for seed in ("1", "1", "2")
-    )
-    assert one == same
-    assert one["interval"] != other["interval"]
-    assert "500 resamples" in one["method"]

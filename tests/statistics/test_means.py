@@ -1,4 +1,4 @@
-"""Means with their tests, and shares."""
+"""Means with their tests, ratios of totals, quantiles, and shares."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,14 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from calibration.statistics.intervals import wilson_share
-from calibration.statistics.means import human_only, mean_against_zero
+from calibration.statistics.means import (
+    human_only,
+    mean_against_zero,
+    quantile_estimate,
+    ratio_of_totals,
+    square_sums,
+)
+from calibration.success_rate.resampling import ratio_estimates
 
 NOTHING = "no traces: label some"
 
@@ -91,3 +98,89 @@ def test_the_interval_of_human_only_keeps_tasks_together() -> None:
     assert (whole.method, alone.method) == (
         "human labels only, cluster-linearised logit t", "human labels only, logit t",
     )  # fmt: skip
+
+
+def test_the_mean_of_single_runs_has_the_variance_of_a_mean() -> None:
+    costs = np.array([1.0, 2.0, 4.0, 3.0, 5.0, 9.0])
+    sums = square_sums(costs, np.ones(6))
+    found = ratio_of_totals(sums)
+    assert sums.variance == pytest.approx(costs.var(ddof=1) / 6)
+    assert found.interval is not None
+    reach = stats.t.ppf(0.975, 5) * np.sqrt(sums.variance) / 4
+    assert found.interval == pytest.approx((4 * np.exp(-reach), 4 * np.exp(reach)))
+    assert (found.value, found.n, found.status) == (4.0, 6, "ok")
+
+
+def test_the_error_is_that_of_the_units_one_by_one() -> None:
+    rng = np.random.default_rng(4)
+    bottoms = rng.integers(1, 5, 60).astype(float)
+    tops = bottoms * rng.uniform(0, 1, 60)
+    (one_by_one,) = ratio_estimates(tops[:, None], bottoms[:, None], rng=rng)
+    found = ratio_of_totals(square_sums(tops, bottoms))
+    assert found.value == pytest.approx(one_by_one.value)
+    assert found.se == pytest.approx(one_by_one.se, rel=0.02)
+
+
+def test_equal_costs_bound_no_other_cost() -> None:
+    found = ratio_of_totals(square_sums(np.full(1000, 0.1), np.ones(1000)))
+    assert found.value == pytest.approx(0.1)
+    assert (found.interval, found.status) == (None, "no variation seen")
+    free = ratio_of_totals(square_sums(np.zeros(10), np.ones(10)))
+    assert (free.value, free.interval) == (0.0, None)
+
+
+def test_few_units_and_none() -> None:
+    few = ratio_of_totals(square_sums(np.array([1.0, 2.0]), np.ones(2)))
+    assert few.value == 1.5
+    assert few.status.startswith("not_estimable: no interval from 2 runs or tasks")
+    assert not ratio_of_totals(square_sums(np.zeros(3), np.zeros(3))).ok
+    with pytest.raises(ValueError, match="confidence_level must be in"):
+        ratio_of_totals(square_sums(np.ones(3), np.ones(3)), confidence_level=1)
+
+
+def test_the_limits_are_those_of_the_rank() -> None:
+    """Clopper-Pearson of 95 in 100 is [.887, .984]: the 89th and the 99th of 100."""
+    found = quantile_estimate(np.arange(1.0, 101.0), 0.95)
+    assert (found.value, found.interval, found.n) == (95.0, (89.0, 99.0), 100)
+    assert found.status == "ok"
+
+
+def test_few_runs_have_a_value_and_no_upper_limit() -> None:
+    """No run of 71 exceeds the p95 with probability .026 > .025, of 72 with .0249."""
+    few = quantile_estimate(np.arange(1.0, 72.0), 0.95)
+    assert (few.value, few.interval) == (68.0, None)
+    assert few.status.startswith("provisional: no interval, 71 runs")
+    assert quantile_estimate(np.arange(1.0, 73.0), 0.95).interval is not None
+
+
+def test_weights_count_for_runs() -> None:
+    values = np.array([1.0, 2.0, 3.0] * 40)
+    weights = np.where(values == 3, 0.1, 1.0)
+    below = square_sums(np.where(values <= 2, weights, 0.0), weights)
+    found = quantile_estimate(values, 0.95, weights=weights, below=below)
+    assert found.value == 2.0
+
+
+def test_values_counted_once_give_what_the_rows_give() -> None:
+    rows = np.repeat(np.arange(1.0, 31.0), 10)
+    counted = quantile_estimate(np.arange(1.0, 31.0), 0.9, weights=np.full(30, 10.0), n=300)
+    assert counted == quantile_estimate(rows, 0.9)
+
+
+def test_repeated_tasks_widen_the_interval() -> None:
+    of_task = np.random.default_rng(8).lognormal(2, 1, 100)
+    values, tasks = np.repeat(of_task, 5), np.repeat(np.arange(100), 5)
+    alone = quantile_estimate(values, 0.9)
+    assert alone.value is not None
+    inside = np.bincount(tasks, weights=values <= alone.value).astype(np.float64)
+    clustered = quantile_estimate(values, 0.9, below=square_sums(inside, np.full(100, 5.0)))
+    assert clustered.value == alone.value
+    assert (clustered.half_width or 0) > 1.5 * (alone.half_width or 0)
+
+
+def test_nothing_known_and_bad_arguments() -> None:
+    assert quantile_estimate(np.array([]), 0.5).status.startswith("not_estimable")
+    with pytest.raises(ValueError, match="q must be"):
+        quantile_estimate(np.ones(3), 1.0)
+    with pytest.raises(ValueError, match="values must be finite"):
+        quantile_estimate(np.array([1.0, np.nan]), 0.5)
