@@ -47,16 +47,9 @@ def interval_chart(
     """
     shown = [(name, e) for name, e in rows if e.value is not None]
     if shown:
-        frame = pd.DataFrame(
-            {
-                "name": [f"{name}   {figure(e)}" if figures else name for name, e in shown],
-                "value": [e.value for _, e in shown],
-                "low": [e.value if e.interval is None else e.interval[0] for _, e in shown],
-                "high": [e.value if e.interval is None else e.interval[1] for _, e in shown],
-                "hollow": [name in hollow for name, _ in shown],
-                "text": [figure(e) for _, e in shown],
-            }
-        )
+        names = [f"{name}   {figure(e)}" if figures else name for name, e in shown]
+        frame = _frame("name", list(zip(names, (e for _, e in shown), strict=True)))
+        frame["hollow"] = [name in hollow for name, _ in shown]
         st.altair_chart(
             _intervals(frame, thresholds, domain, title),
             width="stretch",
@@ -66,6 +59,45 @@ def interval_chart(
         if missing.value is None:
             # As text: the name may come from a trace.
             st.text(f"{name}: {missing.status.replace('_', ' ', 1)}")
+
+
+def _frame(by: str, rows: Sequence[tuple[str, Estimate]]) -> pd.DataFrame:
+    """Return estimates that have a value, a row each, with the limits at which a bar ends."""
+    return pd.DataFrame(
+        {
+            by: [name for name, _ in rows],
+            "value": [e.value for _, e in rows],
+            "low": [e.value if e.interval is None else e.interval[0] for _, e in rows],
+            "high": [e.value if e.interval is None else e.interval[1] for _, e in rows],
+            "text": [figure(e) for _, e in rows],
+        }
+    )
+
+
+def _across(
+    base: alt.Chart, y: alt.Y, limits: alt.X, value: alt.X, tooltip: list[alt.Tooltip]
+) -> list[alt.Chart]:
+    """Return the bar and the dot of a value with its limits, from left to right."""
+    return [
+        base.mark_rule(strokeWidth=2.5, color=BLUE, opacity=0.6).encode(y=y, x=limits, x2="high:Q"),
+        base.mark_point(size=90, strokeWidth=2, opacity=1).encode(
+            y=y,
+            x=value,
+            fill=alt.condition("datum.hollow", alt.value("transparent"), alt.value(BLUE)),
+            stroke=alt.value(BLUE),
+            tooltip=tooltip,
+        ),
+    ]
+
+
+def _upright(base: alt.Chart, y: alt.Y, tooltip: list[alt.Tooltip]) -> list[alt.Chart]:
+    """Return the bar and the dot of a value with its limits, from bottom to top."""
+    return [
+        base.mark_rule(strokeWidth=2.5, color=BLUE, opacity=0.6).encode(y=y, y2="high:Q"),
+        base.mark_point(size=90, strokeWidth=2, filled=True, opacity=1, color=BLUE).encode(
+            y="value:Q", tooltip=tooltip
+        ),
+    ]
 
 
 def _intervals(
@@ -83,16 +115,8 @@ def _intervals(
     y = alt.Y("name:N", sort=order, title=None, axis=axis)
     x = alt.X("low:Q", scale=scale, title=title, axis=alt.Axis(tickCount=6))
     base = alt.Chart(frame)
-    layers: list[alt.Chart] = [
-        base.mark_rule(strokeWidth=2.5, color=BLUE, opacity=0.6).encode(y=y, x=x, x2="high:Q"),
-        base.mark_point(size=90, strokeWidth=2, opacity=1).encode(
-            y=y,
-            x="value:Q",
-            fill=alt.condition("datum.hollow", alt.value("transparent"), alt.value(BLUE)),
-            stroke=alt.value(BLUE),
-            tooltip=[alt.Tooltip("name:N", title=" "), alt.Tooltip("text:N", title="value")],
-        ),
-    ]
+    tooltip = [alt.Tooltip("name:N", title=" "), alt.Tooltip("text:N", title="value")]
+    layers = _across(base, y, x, alt.X("value:Q"), tooltip)
     if thresholds:
         layers += _thresholds(thresholds, along="x")
     return alt.layer(*layers).properties(height=alt.Step(ROW_HEIGHT))
@@ -128,15 +152,7 @@ def trend_chart(
     shown = [(name, e) for name, e in rows if e.value is not None]
     if not shown:
         return
-    frame = pd.DataFrame(
-        {
-            "period": [name for name, _ in shown],
-            "value": [e.value for _, e in shown],
-            "low": [e.value if e.interval is None else e.interval[0] for _, e in shown],
-            "high": [e.value if e.interval is None else e.interval[1] for _, e in shown],
-            "text": [figure(e) for _, e in shown],
-        }
-    )
+    frame = _frame("period", shown)
     bottom = min(0.0, max(-1.0, float(frame["low"].min())))
     base = alt.Chart(frame).encode(
         x=alt.X("period:O", title=None, axis=alt.Axis(labelAngle=0, labelOverlap=True))
@@ -146,16 +162,9 @@ def trend_chart(
         axis=alt.Axis(tickCount=5),
     )  # fmt: skip
     mark = alt.selection_point(name="mark", fields=["period"])
-    layers = [
-        base.mark_rule(strokeWidth=2.5, color=BLUE, opacity=0.6).encode(y=y, y2="high:Q"),
-        base.mark_point(size=110, strokeWidth=2, filled=True, opacity=1, color=BLUE)
-        .encode(
-            y="value:Q",
-            tooltip=[alt.Tooltip("period:N", title=" "), alt.Tooltip("text:N", title="value")],
-        )
-        .add_params(mark),
-        *_thresholds(thresholds, along="y"),
-    ]
+    tooltip = [alt.Tooltip("period:N", title=" "), alt.Tooltip("text:N", title="value")]
+    bars, dots = _upright(base, y, tooltip)
+    layers = [bars, dots.add_params(mark), *_thresholds(thresholds, along="y")]
     st.caption(title)
     st.altair_chart(
         alt.layer(*layers).properties(height=170),
@@ -266,26 +275,12 @@ def checks_chart(checks: Checks, *, title: str) -> None:
     scale = alt.Scale(domain=[0, max(10, drift.n) + 1], nice=False)
     said = "; ".join(f"checks {first} to {last} {figure(e)}" for first, last, e in shown)
     st.caption(title)
-    st.altair_chart(
-        _blocks(pd.DataFrame(_rows(shown)), scale), width="stretch", alt=f"{title}: {said}"
-    )
+    frame = _frame("checks", [(f"{first} to {last}", e) for first, last, e in shown])
+    frame["middle"] = [(first + last) / 2 for first, last, _ in shown]
+    st.altair_chart(_blocks(frame, scale), width="stretch", alt=f"{title}: {said}")
     if drift.limit is not None:
         at = "not marked" if drift.marked_at is None else f"marked at check {drift.marked_at}"
         st.altair_chart(_sums(checks, scale), width="stretch", alt=f"{title}, sum: {at}")
-
-
-def _rows(shown: list[tuple[int, int, Estimate]]) -> list[dict[str, object]]:
-    return [
-        {
-            "middle": (first + last) / 2,
-            "checks": f"{first} to {last}",
-            "value": e.value,
-            "low": e.interval[0] if e.interval else e.value,
-            "high": e.interval[1] if e.interval else e.value,
-            "text": figure(e),
-        }
-        for first, last, e in shown
-    ]
 
 
 def _blocks(frame: pd.DataFrame, scale: alt.Scale) -> alt.LayerChart | alt.FacetChart:
@@ -294,16 +289,10 @@ def _blocks(frame: pd.DataFrame, scale: alt.Scale) -> alt.LayerChart | alt.Facet
         "low:Q", title="share of hits", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(tickCount=5)
     )
     base = alt.Chart(frame).encode(x=x)
-    return alt.layer(
-        base.mark_rule(strokeWidth=2.5, color=BLUE, opacity=0.6).encode(y=y, y2="high:Q"),
-        base.mark_point(size=90, filled=True, opacity=1, color=BLUE).encode(
-            y="value:Q",
-            tooltip=[
-                alt.Tooltip("checks:N", title="checks"),
-                alt.Tooltip("text:N", title="share of hits"),
-            ],
-        ),
-    ).properties(height=170)
+    tooltip = [
+        alt.Tooltip("checks:N", title="checks"), alt.Tooltip("text:N", title="share of hits"),
+    ]  # fmt: skip
+    return alt.layer(*_upright(base, y, tooltip)).properties(height=170)
 
 
 def _sums(checks: Checks, scale: alt.Scale) -> alt.LayerChart | alt.FacetChart:
@@ -412,14 +401,8 @@ def _marks(
                 tooltip=tooltip,
             )
         )  # fmt: skip
-    layers += [
-        base.mark_rule(strokeWidth=2.5, color=BLUE, opacity=0.7).encode(y=y, x=x, x2="high:Q"),
-        base.mark_point(size=90, strokeWidth=2, opacity=1).encode(
-            y=y, x=alt.X("value:Q", scale=scale, title=axis, axis=look),
-            fill=alt.condition("datum.hollow", alt.value("transparent"), alt.value(BLUE)),
-            stroke=alt.value(BLUE), tooltip=tooltip,
-        ),
-    ]  # fmt: skip
+    value = alt.X("value:Q", scale=scale, title=axis, axis=look)
+    layers += _across(base, y, x, value, tooltip)
     if frame["target"].notna().any():
         aims = base.transform_filter("isValid(datum.target)")
         layers.append(
