@@ -1,6 +1,6 @@
 """Charts: estimates with intervals, series over weeks, confusion, cost.
 
-What a colour says is also said by a shape or a word. Names from the data are drawn, never markup.
+What a colour means is also shown by a shape or a word. Names from the data are drawn, never markup.
 """
 
 from collections.abc import Sequence
@@ -223,7 +223,7 @@ def counts_in_colour(counts: pd.DataFrame) -> Styler:
 
 
 def day_chart(days: Sequence[tuple[date, int]], *, title: str, most: int = 30) -> None:
-    """Draw a count for each of the last `most` days; days without any stand at zero."""
+    """Draw a count for each of the last `most` days; days without any are zero."""
     if not days:
         return
     found = dict(days)
@@ -273,11 +273,11 @@ def checks_chart(checks: Checks, *, title: str) -> None:
         return
     drift = checks.drift
     scale = alt.Scale(domain=[0, max(10, drift.n) + 1], nice=False)
-    said = "; ".join(f"checks {first} to {last} {figure(e)}" for first, last, e in shown)
+    listed = "; ".join(f"checks {first} to {last} {figure(e)}" for first, last, e in shown)
     st.caption(title)
     frame = _frame("checks", [(f"{first} to {last}", e) for first, last, e in shown])
     frame["middle"] = [(first + last) / 2 for first, last, _ in shown]
-    st.altair_chart(_blocks(frame, scale), width="stretch", alt=f"{title}: {said}")
+    st.altair_chart(_blocks(frame, scale), width="stretch", alt=f"{title}: {listed}")
     if drift.limit is not None:
         at = "not marked" if drift.marked_at is None else f"marked at check {drift.marked_at}"
         st.altair_chart(_sums(checks, scale), width="stretch", alt=f"{title}, sum: {at}")
@@ -420,7 +420,7 @@ def _axis(number: str) -> alt.Axis:
 
 
 def series_chart(trend: Trend, *, axis: str) -> None:
-    """Draw a value with its limits each week, the smooth line, and the weeks that stand out."""
+    """Draw a value with its limits each week, the smooth line, and the anomalies."""
     frame = pd.DataFrame(
         [
             {"week": p.label, "value": p.value, "low": p.low, "high": p.high, "smooth": p.smooth,
@@ -432,14 +432,14 @@ def series_chart(trend: Trend, *, axis: str) -> None:
         return
     chart = alt.layer(*_series(frame, axis, trend.smooth_name))
     st.altair_chart(chart.properties(height=280), width="stretch", alt=trend.describes)
-    said = [f"Dot with bar: {trend.value_name}."]
+    texts = [f"Dot with bar: {trend.value_name}."]
     if (frame["value"].notna() & frame["low"].isna()).any():
-        said.append("Hollow: too few runs for an interval.")
+        texts.append("Hollow: too few runs for an interval.")
     if frame["smooth"].notna().any():
-        said.append(f"Dashed line: {trend.smooth_name}.")
+        texts.append(f"Dashed line: {trend.smooth_name}.")
     if frame["marked"].any():
-        said.append(f"Ring and the word anomaly: {trend.mark_name}.")
-    st.text(" ".join(said))
+        texts.append(f"Ring and the word anomaly: {trend.mark_name}.")
+    st.text(" ".join(texts))
 
 
 def _series(frame: pd.DataFrame, axis: str, smooth: str) -> list[alt.Chart]:

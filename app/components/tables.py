@@ -35,7 +35,7 @@ class Table:
     config : mapping, optional
         Of the columns.
     estimates : sequence of (str, Estimate), optional
-        What is in the table, by name: whatever stands under reserve is explained below it.
+        What is in the table, by name: a reservation about one is explained below it.
     """
 
     key: str
@@ -52,9 +52,9 @@ class Table:
             key=self.key, hide_index=hide_index, alt=self.alt, column_config=self.config,
             on_select="rerun", selection_mode="single-cell",
         )  # fmt: skip
-        said = [line.removeprefix("  + ") for line in notes(self.estimates)]
-        if said:
-            st.text("\n".join(said))
+        reasons = [line.removeprefix("  + ") for line in notes(self.estimates)]
+        if reasons:
+            st.text("\n".join(reasons))
 
 
 def cell_of(key: str) -> tuple[int, str] | None:

@@ -35,7 +35,7 @@ def chip(picks: Picks) -> None:
 
 
 def log(picks: Picks, store: Store, found: TraceSet, *what: str) -> None:
-    """Write down once that this person is shown what was said of these traces."""
+    """Record once that this reviewer is shown the labels of these traces."""
     reviewer = session.chosen_reviewer(store)
     state, logged = st.session_state, picks.key("logged")
     shown = (None if reviewer is None else reviewer.reviewer_id, hash(found.trace_ids))

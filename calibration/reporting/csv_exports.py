@@ -93,8 +93,8 @@ def ratings(result: AgreementAnalysis) -> str:
     """Return the ratings that agreement is about, as ``asr agreement FILE`` reads them."""
     rows = [
         {"item": trace_id, "rater": who, "label": result.classes[code]}
-        for trace_id, given in zip(result.trace_ids, result.codes.tolist(), strict=True)
-        for who, code in zip(result.reviewers, given, strict=True)
+        for trace_id, codes in zip(result.trace_ids, result.codes.tolist(), strict=True)
+        for who, code in zip(result.reviewers, codes, strict=True)
         if code >= 0
     ]
     return as_csv(["item", "rater", "label"], rows)
@@ -103,10 +103,10 @@ def ratings(result: AgreementAnalysis) -> str:
 def judge_traces_csv(judged: JudgedTraces, chosen: TraceSet) -> str:
     """Return some traces with verdict, labels and the reasons of both, in their order."""
     by_id = {of.trace_id: of for of in judged.labelled}
-    people = sorted({said.reviewer for of in judged.labelled for said in of.labels})
-    said = [f"{what} of {who}" for who in people for what in ("class", "reason", "evidence")]
+    people = sorted({label.reviewer for of in judged.labelled for label in of.labels})
+    of_people = [f"{what} of {who}" for who in people for what in ("class", "reason", "evidence")]
     rows = (_row(trace_id, by_id.get(trace_id), people) for trace_id in chosen.trace_ids)
-    return as_csv([*COLUMNS, *said], rows)
+    return as_csv([*COLUMNS, *of_people], rows)
 
 
 def human_side(of: ReviewedTrace) -> str:
@@ -140,16 +140,16 @@ def _row(trace_id: str, of: ReviewedTrace | None, people: list[str]) -> Row:
             "credit_difference": of.credit_difference,
             "moves": of.moves,
         }
-    for said in of.labels:
-        row |= _said(said)
+    for label in of.labels:
+        row |= _label_cells(label)
     return row
 
 
-def _said(said: ReviewerLabel) -> Row:
+def _label_cells(label: ReviewerLabel) -> Row:
     return {
-        f"class of {said.reviewer}": said.outcome,
-        f"reason of {said.reviewer}": said.rationale,
-        f"evidence of {said.reviewer}": _quoted(said.evidence),
+        f"class of {label.reviewer}": label.outcome,
+        f"reason of {label.reviewer}": label.rationale,
+        f"evidence of {label.reviewer}": _quoted(label.evidence),
     }
 
 
@@ -158,7 +158,7 @@ def _quoted(evidence: tuple[Evidence, ...]) -> str | None:
 
 
 def about(labels: CalibratedLabels) -> Json:
-    """Return what whoever reads the file must know."""
+    """Return what a reader of the file must know."""
     return {
         "what": "class probabilities given verdict and workflow; for drill-down and sampling",
         "batch_id": labels.batch_id,

@@ -27,7 +27,7 @@ class Name(str):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """A value to be drawn with its limits; `target` is a line to hold it against."""
+    """A value to be drawn with its limits; `target` is a line to compare it with."""
 
     value: float
     low: float | None = None
@@ -38,7 +38,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One row of a table; `flagged` stands out."""
+    """One row of a table; `flagged` is drawn in another colour."""
 
     cells: tuple[str, ...]
     mark: Mark | None = None
@@ -49,8 +49,8 @@ class Row:
 class Table:
     """A table whose first column names the rows.
 
-    With a `scale` the marks are drawn on it, in a column of their own. `notes` say what a sign in
-    a cell stands for. `folded`: in HTML behind a line to click on.
+    With a `scale` the marks are drawn on it, in a column of their own. `notes` explain the signs
+    in cells. `folded`: in HTML behind a line to click on.
     `most_in_text`: a terminal shows no more rows.
     """
 
@@ -125,7 +125,7 @@ Block = Table | Trend | Words | Listing | Facts | Lines
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A heading and what stands under it; without a title, what stands apart."""
+    """A heading with its blocks; without a title, blocks that belong to no heading."""
 
     title: str
     blocks: tuple[Block, ...]
@@ -175,7 +175,7 @@ def number(result: Estimate, digits: int = 3) -> str:
 
 
 def notes(named: Iterable[tuple[str, Estimate]]) -> Iterator[str]:
-    """Yield what the `+` of a table stands for, each status once with the names it holds for."""
+    """Yield the statuses that the `+` of a table refers to, each once with its names."""
     by_status: dict[str, list[str]] = {}
     for name, result in named:
         if result.status != OK:

@@ -89,7 +89,7 @@ def clipped(lower: float, upper: float) -> tuple[float, float]:
 
 
 def zero_event_upper_bound(n: float, *, confidence_level: float) -> float:
-    """Return the upper Clopper-Pearson limit for a share of which 0 of `n` was seen.
+    """Return the upper Clopper-Pearson limit for a share, when 0 of `n` were seen.
 
     Examples
     --------

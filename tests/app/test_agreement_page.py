@@ -99,7 +99,7 @@ def test_how_many_traces_it_takes_is_worked_out_when_asked(
         ("questions", 2, "disagreement born here", lambda r: traces.parting_at(r, "all_subgoals")),
         ("questions", 3, "two labels come here", lambda r: traces.reaching(r, "material_error")),
         ("classes", 4, "specific agreement", lambda r: traces.contested(r, 4)),
-        ("classes", 4, "share of labels", lambda r: traces.given(r, 4)),
+        ("classes", 4, "share of labels", lambda r: traces.with_class(r, 4)),
         ("confusions", 0, "lift", lambda r: traces.confused(r, 0, 2)),
         ("reviewers", 1, "labels", lambda r: traces.labelled_by(r, 1, "Ben (simulated)")),
         ("reviewers", 1, "change", lambda r: traces.apart_from_others(r, 1, "Ben (simulated)")),

@@ -1,4 +1,4 @@
-"""On which traces? The list, in the order to adjudicate, and one trace with what was said of it."""
+"""On which traces? The list, in the order to adjudicate, and one trace with its labels."""
 
 from collections.abc import Mapping
 from functools import partial

@@ -46,8 +46,8 @@ def show(result: AgreementAnalysis) -> None:
     coefficients = result.study.coefficients
     alpha = coefficients[KRIPPENDORFF_ALPHA.name]
     with st.container(key="agreement_verdict"):
-        said = benchmark(alpha)
-        st.text(said[0].upper() + said[1:] + ".")
+        words = benchmark(alpha)
+        st.text(words[0].upper() + words[1:] + ".")
         if not result.is_sample:
             st.text("These traces were chosen, not drawn at random: this holds for them only.")
     _figures(result)
@@ -102,13 +102,13 @@ def _interval(of: Estimate) -> str:
 
 def _reaches(result: AgreementAnalysis) -> None:
     bootstrap = result.study.bootstrap
-    said = [
+    words = [
         f"P(alpha \u2265 {bound:g}) {chance(share, bootstrap.n_resamples)}"
         for bound, share in bootstrap.reaches.items()
         if share is not None
     ]
-    if said:
-        st.text(f"{',  '.join(said)}, over {bootstrap.n_resamples:,} resamples of the traces.")
+    if words:
+        st.text(f"{',  '.join(words)}, over {bootstrap.n_resamples:,} resamples of the traces.")
 
 
 def _coefficients(coefficients: dict[str, Estimate]) -> None:

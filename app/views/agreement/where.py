@@ -10,9 +10,9 @@ from calibration.analyses.agreement.traces import (
     TraceSet,
     confused,
     contested,
-    given,
     parting_at,
     reaching,
+    with_class,
 )
 
 BORN, REACHING = "disagreement born here", "two labels come here"
@@ -92,7 +92,7 @@ def _classes(result: AgreementAnalysis) -> Table:
     sets = [contested(result, code) for code in range(len(result.classes))]
 
     def behind(row: int, column: str) -> TraceSet:
-        return given(result, row) if column in ("class", "share of labels") else sets[row]
+        return with_class(result, row) if column in ("class", "share of labels") else sets[row]
 
     return Table(
         key=AGREEMENT.key("classes"),

@@ -69,7 +69,7 @@ def agreement_with_others(store: Store, *, confidence_level: float = 0.95) -> di
     As in `leave_one_out`: on each trace that a reviewer shared with others the share of them who
     gave the same class, and its mean. Who was given one trace in two batches enters with the first
     label. Of a batch that was planned with an overlap only that part counts, as for its
-    agreement. Labels of the demo are held against labels of the demo only.
+    agreement. Labels of the demo are compared with labels of the demo only.
 
     Parameters
     ----------

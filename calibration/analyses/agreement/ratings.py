@@ -89,25 +89,25 @@ def read_ratings(
     cells = list(read(path, rows, columns))
     ratings = _coded(path, cells, None if classes is None else [c.strip() for c in classes])
     item = LONG[0] if layout == "long" else columns[0]
-    said = {name: _of_items(path, rows, item, name, ratings.items) for name in item_columns}
-    return replace(ratings, columns=said)
+    values = {name: _of_items(path, rows, item, name, ratings.items) for name in item_columns}
+    return replace(ratings, columns=values)
 
 
 def _of_items(
     path: str, rows: list[tuple[int, Row]], item: str, name: str, items: tuple[str, ...]
 ) -> tuple[str, ...]:
     """Return a column's value on every item; the rows of an item must say the same."""
-    said: dict[str, str] = {}
+    values: dict[str, str] = {}
     for line, row in rows:
         value = cell_text(row.get(name))
         if not value:
             raise InputError(f"{path}, line {line}: field {name!r:.80} is missing")
-        if said.setdefault(cell_text(row.get(item)), value) != value:
+        if values.setdefault(cell_text(row.get(item)), value) != value:
             raise InputError(
                 f"{path}, line {line}: {name!r:.80} of item {cell_text(row.get(item))!r:.80} is "
                 f"{value!r:.80} here and another before"
             )
-    return tuple(said[name] for name in items)
+    return tuple(values[name] for name in items)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +176,7 @@ def _coded(path: str, cells: list[_Cell], classes: list[str] | None) -> Ratings:
 
 
 def weights_of(name: str, classes: Sequence[str]) -> NDArray[np.float64] | None:
-    """Return the weights that a name or a file stands for; None for Krippendorff's ordinal.
+    """Return the weights of that name or in that file; None for Krippendorff's ordinal.
 
     Raises
     ------

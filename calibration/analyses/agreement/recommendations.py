@@ -267,19 +267,19 @@ def _plan(
     low, high = interval
     # The interval reaches further down than up; the planner asks for half of it.
     wanted = (value - bound) * (high - low) / 2 / (value - low)
-    said = f"{bound:.3f}".lstrip("0").rstrip("0")
+    printed = f"{bound:.3f}".lstrip("0").rstrip("0")
     study = result.study
     step = Recommendation(
         kind="more_traces",
-        what=f"Have more traces labelled by two or more, to bring the lower limit to {said}.",
-        why=f"Alpha is {value:.3f}, above {said}, and its lower limit {low:.3f} on "
+        what=f"Have more traces labelled by two or more, to bring the lower limit to {printed}.",
+        why=f"Alpha is {value:.3f}, above {printed}, and its lower limit {low:.3f} on "
         f"{_traces(study.n_items)}: too few to tell.",
     )
     if wanted < NARROWEST:
         return replace(
             step,
             what="Mend the above first: more traces alone would have to be very many.",
-            why=f"Alpha is {value:.3f}, hardly above {said}, and its lower limit {low:.3f}.",
+            why=f"Alpha is {value:.3f}, hardly above {printed}, and its lower limit {low:.3f}.",
         )
     plan = WantedInterval(
         half_width=round(wanted, 3),

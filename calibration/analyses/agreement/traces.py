@@ -1,4 +1,4 @@
-"""The traces behind each number of an agreement analysis, and what was said of them."""
+"""The traces behind each number of an agreement analysis, with their labels."""
 
 from dataclasses import dataclass
 
@@ -68,8 +68,8 @@ def reaching(result: AgreementAnalysis, question: str) -> TraceSet:
     return _set(result, f"on which two labels come to {question}", arrived.sum(axis=1) >= 2)
 
 
-def given(result: AgreementAnalysis, class_code: int) -> TraceSet:
-    """Return the traces to which somebody gave a class."""
+def with_class(result: AgreementAnalysis, class_code: int) -> TraceSet:
+    """Return the traces to which a reviewer gave a class."""
     what = f"that somebody calls {result.classes[class_code]}"
     return _set(result, what, _gave(result, class_code))
 
@@ -149,8 +149,7 @@ def in_cell(
     names: tuple[str, str],
 ) -> TraceSet:
     """Return the traces of one cell of the two-way table of two reviewers."""
-    said = result.codes[:, list(reviewers)] == np.array(classes)
-    chosen = said[:, 0] & said[:, 1]
+    chosen = (result.codes[:, list(reviewers)] == np.array(classes)).all(axis=1)
     both = [f"{n} said {result.classes[k]}" for n, k in zip(names, classes, strict=True)]
     return _set(result, f"where {both[0]} and {both[1]}", chosen)
 

@@ -110,19 +110,19 @@ def agreement(result: AgreementAnalysis, by: Collection[str] = BY) -> Document:
 
 def ratings(result: RatingsAgreement, by: Collection[str] = BY) -> Document:
     """Return the agreement on a file of ratings, with the slices asked for."""
-    given, study = result.ratings, result.study
+    rated, study = result.ratings, result.study
     sections = [Section(title="", blocks=(_coefficients(study, "item"),))]
-    sections += _slices(study, given.classes, given.raters, by)
+    sections += _slices(study, rated.classes, rated.raters, by)
     if study.costly:
         sections.append(
             _section(
                 "Items that lower alpha most (unweighted)",
                 ("item", "costs alpha"),
-                [(Name(given.items[c.item]), f"{c.cost:.4f}") for c in study.costly[:SHOWN_ITEMS]],
+                [(Name(rated.items[c.item]), f"{c.cost:.4f}") for c in study.costly[:SHOWN_ITEMS]],
             )
         )
     return Document(
-        title=f"classes: {', '.join(given.classes)}; weights: {result.weights}",
+        title=f"classes: {', '.join(rated.classes)}; weights: {result.weights}",
         about=tuple(_about(study, "item")),
         sections=tuple(sections),
     )
@@ -134,18 +134,18 @@ def _section(
     rows: Iterable[tuple[str, ...]],
     named: Iterable[tuple[str, Estimate]] = (),
 ) -> Section:
-    """Return a table under a heading, with what its `+` stand for."""
+    """Return a table under a heading, with the statuses that its `+` refer to."""
     return Section(title=title, blocks=(_table(head, rows, notes(named)),))
 
 
 def _table(
-    head: tuple[str, ...], rows: Iterable[tuple[str, ...]], said: Iterable[str] = ()
+    head: tuple[str, ...], rows: Iterable[tuple[str, ...]], remarks: Iterable[str] = ()
 ) -> Table:
     return Table(
         title="",
         head=head,
         rows=tuple(Row(cells=cells) for cells in rows),
-        notes=tuple(Name(line.strip()) for line in said),
+        notes=tuple(Name(line.strip()) for line in remarks),
     )
 
 
@@ -166,34 +166,38 @@ def _about(found: Study, unit: str) -> Iterator[str]:
 
 def _coefficients(found: Study, unit: str) -> Table:
     named = [(COEFFICIENTS[name], value) for name, value in found.coefficients.items()]
-    said = list(notes(named))
+    remarks = list(notes(named))
     methods = dict.fromkeys(e.method for _, e in named if e.interval is not None)
-    said += [f"interval: {method}; to {unit}s like these, raters as they are" for method in methods]
+    remarks += [
+        f"interval: {method}; to {unit}s like these, raters as they are" for method in methods
+    ]
     use = found.prevalence
     alpha = found.alpha
     if use.status not in ("ok", alpha.status) and use.gap.ok:
-        said.append(f"alpha lies {figure(use.gap)} from AC1: {use.status}")
-    return _table(("coefficient", "value"), [(name, figure(e)) for name, e in named], said)
+        remarks.append(f"alpha lies {figure(use.gap)} from AC1: {use.status}")
+    return _table(("coefficient", "value"), [(name, figure(e)) for name, e in named], remarks)
 
 
 def _beside(result: AgreementAnalysis) -> Iterator[Block]:
-    said = []
+    remarks = []
     if result.near_misses.ok:
-        said.append(f"weighted by credit, alpha is {number(result.near)}")
-        said.append(f"  that less plain alpha (above 0: near misses): {number(result.near_misses)}")
+        remarks.append(f"weighted by credit, alpha is {number(result.near)}")
+        remarks.append(
+            f"  that less plain alpha (above 0: near misses): {number(result.near_misses)}"
+        )
     if result.by_task is not None:
-        said.append(f"tasks repeat; with the task as the unit alpha is {number(result.by_task)}")
+        remarks.append(f"tasks repeat; with the task as the unit alpha is {number(result.by_task)}")
     if result.weighted:
-        said.append("drawn with unequal probabilities: the figures above are of this batch;")
-        said.append("weighted to production they are")
-        said += [f"  {COEFFICIENTS[name]:22} {number(e)}" for name, e in result.weighted.items()]
+        remarks.append("drawn with unequal probabilities: the figures above are of this batch;")
+        remarks.append("weighted to production they are")
+        remarks += [f"  {COEFFICIENTS[name]:22} {number(e)}" for name, e in result.weighted.items()]
     if result.unplanned:
-        said.append(
+        remarks.append(
             f"{result.unplanned:,} left out: planned for one label, a second came by a flag or late"
         )
     if result.exposed:
-        said.append(exposed(result.exposed))
-    yield from (Words(text=line) for line in said)
+        remarks.append(exposed(result.exposed))
+    yield from (Words(text=line) for line in remarks)
 
 
 def _steps(result: AgreementAnalysis) -> Iterator[str]:
@@ -223,13 +227,13 @@ def _classes(found: Study, classes: Sequence[str]) -> Iterator[Section]:
         (Name(name), percent(share), figure(same), figure(kappa))
         for name, same, kappa, share in rows
     ]
-    said = [
+    remarks = [
         *notes((name, same) for name, same, _, _ in rows),
         *notes((f"kappa of {name}", kappa) for name, _, kappa, _ in rows),
     ]
     yield Section(
         title="Per class (if one rater says it, how likely does another say it too; beyond chance)",
-        blocks=(_table(("class", "share", "specific agreement", "kappa"), cells, said),),
+        blocks=(_table(("class", "share", "specific agreement", "kappa"), cells, remarks),),
     )
     if found.confusions:
         pairs = [
@@ -250,7 +254,7 @@ def _classes(found: Study, classes: Sequence[str]) -> Iterator[Section]:
 
 
 def _nodes(found: Study) -> Section:
-    said = [
+    remarks = [
         *notes((name, node.share.observed) for name, node in found.nodes.items()),
         *notes((f"alpha of {name}", node.alpha) for name, node in found.nodes.items()),
     ]
@@ -265,17 +269,17 @@ def _nodes(found: Study) -> Section:
     return Section(
         title="Per question (ratings whose path comes to it: the deeper, the fewer and the more "
         "alike)",
-        blocks=(_table(head, cells, said),),
+        blocks=(_table(head, cells, remarks),),
     )
 
 
 def _raters(found: Study, classes: Sequence[str], raters: Sequence[str]) -> Iterator[Section]:
     cells: list[tuple[str, ...]] = []
-    said: list[str] = []
+    remarks: list[str] = []
     for of in found.beside:
         who, same, without = raters[of.rater], of.agreement_with_others, of.alpha_without
         cells.append((Name(who), figure(same), figure(without), figure(of.change)))
-        said += notes(
+        remarks += notes(
             [
                 (f"agreement of {who}", same),
                 (f"alpha without {who}", without),
@@ -284,7 +288,9 @@ def _raters(found: Study, classes: Sequence[str], raters: Sequence[str]) -> Iter
         )
     yield Section(
         title="Raters beside the others (change: alpha without the rater less alpha of all)",
-        blocks=(_table(("rater", "agrees with others", "alpha without", "change"), cells, said),),
+        blocks=(
+            _table(("rater", "agrees with others", "alpha without", "change"), cells, remarks),
+        ),
     )
     p = found.margins.test.p_value
     yield Section(
