@@ -181,13 +181,7 @@ def labels_csv(labels: CalibratedLabels) -> str:
 
 
 def write_labels(labels: CalibratedLabels, target: Path) -> Path:
-    """Write the labels, and beside them what they are; return that second file.
-
-    Raises
-    ------
-    InputError
-        If the name ends in none of `FORMATS`.
-    """
+    """Write the labels, and beside them what they are; return that second file."""
     form = target.suffix.lower()
     if form not in FORMATS:
         raise InputError(f"{target}: must end in {', '.join(FORMATS)}")

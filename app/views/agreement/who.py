@@ -7,7 +7,7 @@ import streamlit as st
 
 from app.components.charts import counts_in_colour, figure
 from app.components.tables import AGREEMENT, Table, cell_of
-from calibration.agreement.annotators import AgainstKey, MarginDifference, PairAgreement
+from calibration.agreement.annotators import AgainstKey, PairAgreement
 from calibration.analyses.agreement.analysis import AgreementAnalysis
 from calibration.analyses.agreement.traces import (
     TraceSet,
@@ -20,12 +20,11 @@ from calibration.analyses.agreement.traces import (
     shared_by_pair,
     using_apart,
 )
+from calibration.reporting.sections.agreement import SIGNIFICANT, other_use
 
 PAIR, SEEN = AGREEMENT.key("pair"), AGREEMENT.key("pair_seen")
 
 PAIRS = AGREEMENT.key("pairs")
-
-SIGNIFICANT = 0.05
 
 CONSENSUS, CANONICAL = "settled", "canonical"
 
@@ -131,20 +130,18 @@ def uses(result: AgreementAnalysis, names: Sequence[str]) -> Table:
     ]
     return Table(
         key=AGREEMENT.key("uses"),
-        cells=pd.DataFrame({"difference": [_sentence(result, d, names) for d in found]}),
+        cells=pd.DataFrame(
+            {
+                "difference": [
+                    other_use(d, names[d.rater], result.classes[d.class_code], "traces")
+                    for d in found
+                ]
+            }
+        ),
         behind=lambda row, _: using_apart(
             result, found[row].rater, found[row].class_code, names[found[row].rater]
         ),
         alt="Reviewers who use a class otherwise than the others",
-    )
-
-
-def _sentence(result: AgreementAnalysis, d: MarginDifference, names: Sequence[str]) -> str:
-    low, high = d.difference.interval or (0.0, 0.0)
-    return (
-        f"{names[d.rater]} gives {result.classes[d.class_code]} "
-        f"{100 * (d.difference.value or 0.0):+.1f} pp [{100 * low:+.1f}, {100 * high:+.1f}] "
-        f"against the others on the same traces (Holm p = {d.p_holm:.2g})"
     )
 
 

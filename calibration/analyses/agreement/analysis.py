@@ -67,26 +67,9 @@ def agreement_with_others(store: Store, *, confidence_level: float = 0.95) -> di
     """Estimate how often each reviewer agrees with the others, over all production batches.
 
     As in `leave_one_out`: on each trace that a reviewer shared with others the share of them who
-    gave the same class, and its mean. Who was given one trace in two batches enters with the first
-    label. Of a batch that was planned with an overlap only that part counts, as for its
-    agreement. Labels of the demo are compared with labels of the demo only.
-
-    Parameters
-    ----------
-    store : Store
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
-
-    Returns
-    -------
-    dict of Estimate
-        By reviewer: everybody with a label that counts; ``not_estimable`` for who shared no
-        trace. n = shared traces.
-
-    Raises
-    ------
-    ValueError
-        If `confidence_level` is outside (0, 1).
+    gave the same class, and its mean; n = shared traces, ``not_estimable`` without any. A reviewer
+    with one trace in two batches enters with the first label. Of a batch that was planned with an
+    overlap only that part counts. Labels of the demo are compared with labels of the demo only.
     """
     labels = _planned_labels(store)
     found: dict[str, Estimate] = {}

@@ -233,25 +233,10 @@ def agreement_on(
     group: str | None = None,
     taxonomy: Taxonomy | None = None,
 ) -> RatingsAgreement:
-    """Measure agreement on ratings from a file.
+    """Measure agreement on ratings from a file; `weights` as `weights_of` takes them.
 
-    Parameters
-    ----------
-    ratings : Ratings
-        From `read_ratings`.
-    weights : str, default "identity"
-        A name or a file, as `weights_of` takes it.
-    options : Options, optional
-        Interval and resamples; its weights are those named.
-    cluster, group : str, optional
-        Columns of `ratings`.
-    taxonomy : Taxonomy, optional
-        Whose questions are looked at where the classes are its own; that of the package when None.
-
-    Raises
-    ------
-    InputError
-        As `weights_of`.
+    `cluster` and `group` are columns of `ratings`; the weights of `options` are not read. The
+    questions are those of `taxonomy`, or of the package, where the classes are its own.
     """
     matrix = weights_of(weights, ratings.classes)
     taxonomy = taxonomy or default_taxonomy()

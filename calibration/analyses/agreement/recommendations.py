@@ -78,14 +78,7 @@ class Recommendation:
 def next_steps(
     result: AgreementAnalysis, names: Mapping[str, str] | None = None
 ) -> tuple[Recommendation, ...]:
-    """Return what to do, in the order to do it.
-
-    Parameters
-    ----------
-    result : AgreementAnalysis
-    names : mapping of str, optional
-        What reviewers are called, by id; default: their ids.
-    """
+    """Return what to do, in the order to do it; `names` says what reviewers are called, by id."""
     called = [(names or {}).get(who, who) for who in result.reviewers]
     if not result.study.n_items:
         return (_first_labels(result, called),)

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
+from calibration.agreement.annotators import MarginDifference
 from calibration.agreement.study import RELY, TENTATIVE, Study
 from calibration.analyses.agreement.analysis import AgreementAnalysis
 from calibration.analyses.agreement.ratings import RatingsAgreement
@@ -40,6 +41,9 @@ COEFFICIENTS = {
 BY = ("class", "node", "reviewer", "week")
 
 SHOWN_ITEMS = 10
+
+# Of adjusted p-values, below which a difference is named.
+SIGNIFICANT = 0.05
 
 
 def benchmark(alpha: Estimate) -> str:
@@ -320,13 +324,18 @@ def _raters(found: Study, classes: Sequence[str], raters: Sequence[str]) -> Iter
 
 def _uses(found: Study, classes: Sequence[str], raters: Sequence[str]) -> Iterator[str]:
     for d in found.margins.differences:
-        if d.p_holm is not None and d.p_holm < 0.05 and d.difference.interval is not None:
-            low, high = (100 * end for end in d.difference.interval)
-            yield (
-                f"{raters[d.rater]} gives {classes[d.class_code]} "
-                f"{100 * (d.difference.value or 0):+.1f} pp [{low:+.1f}, {high:+.1f}] "
-                f"against the others on the same items (Holm p = {d.p_holm:.2g})"
-            )
+        if d.p_holm is not None and d.p_holm < SIGNIFICANT:
+            yield other_use(d, raters[d.rater], classes[d.class_code], "items")
+
+
+def other_use(d: MarginDifference, rater: str, name: str, units: str) -> str:
+    """Return by how much a rater's use of a class differs from that of the others."""
+    low, high = (100 * end for end in d.difference.interval or (0.0, 0.0))
+    return (
+        f"{rater} gives {name} {100 * (d.difference.value or 0.0):+.1f} pp "
+        f"[{low:+.1f}, {high:+.1f}] against the others on the same {units} "
+        f"(Holm p = {d.p_holm:.2g})"
+    )
 
 
 def _against_keys(result: AgreementAnalysis) -> Iterator[Section]:
