@@ -791,6 +791,12 @@ class PairAgreement:
         Agreement of the two on their shared items; Cohen's kappa.
     margins : TestResult
         Bhapkar's test that the two use the classes alike, unweighted.
+    bias_index : float or None
+        Half the sum of the absolute differences of their class shares: the share of items that
+        one of them would have to move. With two classes Byrt's |b - c| / n. None without items.
+    kappa_max : float or None
+        The highest kappa that their class shares allow; None where both use one class, the same.
+        Neither has an interval: they describe the ratings at hand.
     """
 
     first: int
@@ -801,6 +807,8 @@ class PairAgreement:
     alpha: Estimate
     kappa: Estimate
     margins: TestResult
+    bias_index: float | None
+    kappa_max: float | None
 
 
 def pairwise_agreement(
@@ -832,11 +840,24 @@ def pairwise_agreement(
     -----
     One product of the one-hot ratings gives the tables of all pairs at once.
 
+    References
+    ----------
+    Byrt, Bishop and Carlin (1993), J. Clin. Epidemiol. 46.
+    https://doi.org/10.1016/0895-4356(93)90018-V
+
     Examples
     --------
     >>> pair, = pairwise_agreement([[0, 0], [1, 1], [0, 1], [1, -1]], n_classes=2)
     >>> pair.table, pair.n_shared, pair.percent_agreement.value
     (((1, 1), (0, 1)), 3, 0.66667)
+
+    The paradox table [[80, 10], [5, 5]] has bias (10 - 5) / 100; the margins .90 and .85 allow
+    agreement .95 where .78 is chance, so kappa to (.95 - .78) / .22:
+
+    >>> codes = [[0, 0]] * 80 + [[0, 1]] * 10 + [[1, 0]] * 5 + [[1, 1]] * 5
+    >>> pair, = pairwise_agreement(codes, n_classes=2)
+    >>> pair.bias_index, pair.kappa_max
+    (0.05, 0.772727)
     """
     check_confidence_level(confidence_level)
     array = validated_codes(codes, n_classes=n_classes)
@@ -857,6 +878,12 @@ def _pair(
     first: int, second: int, table: IntArray, weights: ArrayLike | None, confidence_level: float
 ) -> PairAgreement:
     patterns = _table_patterns(table)
+    n, bias_index, kappa_max = patterns.n_items, None, None
+    if n:
+        one, other = table.sum(axis=1) / n, table.sum(axis=0) / n
+        most, chance = float(np.minimum(one, other).sum()), float(one @ other)
+        bias_index = float(np.abs(one - other).sum() / 2)
+        kappa_max = None if chance >= 1 - 1e-12 else (most - chance) / (1 - chance)
     percent, alpha = (
         estimate(c, patterns, weights=weights, confidence_level=confidence_level)
         for c in (PERCENT_AGREEMENT, KRIPPENDORFF_ALPHA)
@@ -864,12 +891,14 @@ def _pair(
     return PairAgreement(
         first=first,
         second=second,
-        n_shared=patterns.n_items,
+        n_shared=n,
         table=tuple(tuple(row) for row in table.tolist()),
         percent_agreement=percent,
         alpha=alpha,
         kappa=kappa_of_table(table, weights=weights, confidence_level=confidence_level),
         margins=bhapkar(table),
+        bias_index=bias_index,
+        kappa_max=kappa_max,
     )
 
 

@@ -15,7 +15,6 @@ from calibration.agreement.coefficients import (
 )
 from calibration.agreement.inference import DIFFERENCE, difference
 from calibration.agreement.ratings import (
-    MISSING,
     CountPatterns,
     count_patterns,
     too_little,
@@ -50,30 +49,6 @@ NONE_SEEN = "no disagreement seen: there is nothing to share out"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PairPrevalence:
-    """How differently two raters use the classes on their shared items.
-
-    Parameters
-    ----------
-    first, second : int
-        Columns of the ratings, ``first < second``.
-    n_shared : int
-        Items that both rated.
-    bias_index : float or None
-        Half the sum of the absolute differences of their class shares: the share of items that
-        one of them would have to move. With two classes Byrt's |b - c| / n. None without items.
-    kappa_max : float or None
-        The highest kappa that their class shares allow; None where both use one class, the same.
-    """
-
-    first: int
-    second: int
-    n_shared: int
-    bias_index: float | None
-    kappa_max: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Prevalence:
     """Whether alpha is low for the classes being used unevenly, and which classes then decide.
 
@@ -89,8 +64,6 @@ class Prevalence:
         (1 - 1/q). With two classes Byrt's |a - d| / n. None without ratings.
     rare_classes, unused_classes : tuple of int
         Classes used, but less often than the mean of those used; and never.
-    pairs : tuple of PairPrevalence
-        In the order (0, 1), (0, 2), ...
     """
 
     status: str
@@ -98,7 +71,6 @@ class Prevalence:
     prevalence_index: float | None
     rare_classes: tuple[int, ...]
     unused_classes: tuple[int, ...]
-    pairs: tuple[PairPrevalence, ...]
 
 
 def prevalence(codes: ArrayLike, *, n_classes: int, confidence_level: float = 0.95) -> Prevalence:
@@ -134,15 +106,14 @@ def prevalence(codes: ArrayLike, *, n_classes: int, confidence_level: float = 0.
 
     Examples
     --------
-    The second paradox table, [[80, 10], [5, 5]]: index (80 - 5) / 100, bias (10 - 5) / 100; the
-    margins .90 and .85 allow agreement .95 where .78 is chance, so kappa to (.95 - .78) / .22:
+    The second paradox table, [[80, 10], [5, 5]]: index (80 - 5) / 100.
 
     >>> codes = [[0, 0]] * 80 + [[0, 1]] * 10 + [[1, 0]] * 5 + [[1, 1]] * 5
     >>> found = prevalence(codes, n_classes=2)
-    >>> found.prevalence_index, found.pairs[0].bias_index, found.pairs[0].kappa_max
-    (0.75, 0.05, 0.772727)
-    >>> found.status, found.rare_classes
-    ('low alpha is driven by prevalence; the rare classes decide', (1,))
+    >>> found.prevalence_index, found.rare_classes
+    (0.75, (1,))
+    >>> found.status
+    'low alpha is driven by prevalence; the rare classes decide'
     """
     check_confidence_level(confidence_level)
     array = validated_codes(codes, n_classes=n_classes)
@@ -160,7 +131,6 @@ def prevalence(codes: ArrayLike, *, n_classes: int, confidence_level: float = 0.
         prevalence_index=_prevalence_index(shares) if used.any() else None,
         rare_classes=tuple(np.flatnonzero(rare).tolist()),
         unused_classes=tuple(np.flatnonzero(~used).tolist()),
-        pairs=_pairs(array, n_classes),
     )
 
 
@@ -199,38 +169,6 @@ def _gap(patterns: CountPatterns, alpha: Estimate, ac1: Estimate) -> Estimate:
         sums_of(KRIPPENDORFF_ALPHA, patterns), sums_of(GWET_AC, patterns), confidence_level=level,
         unchanged="no interval: no variation between items seen; rate more items",
     )  # fmt: skip
-
-
-def _pairs(array: NDArray[np.int64], n_classes: int) -> tuple[PairPrevalence, ...]:
-    return tuple(
-        _pair(first, second, array[:, first], array[:, second], n_classes)
-        for first, second in combinations(range(array.shape[1]), 2)
-    )
-
-
-def _pair(
-    first: int,
-    second: int,
-    of_first: NDArray[np.int64],
-    of_second: NDArray[np.int64],
-    n_classes: int,
-) -> PairPrevalence:
-    shared = (of_first != MISSING) & (of_second != MISSING)
-    n = int(shared.sum())
-    if n == 0:
-        return PairPrevalence(
-            first=first, second=second, n_shared=0, bias_index=None, kappa_max=None
-        )
-    one = np.bincount(of_first[shared], minlength=n_classes) / n
-    other = np.bincount(of_second[shared], minlength=n_classes) / n
-    most, chance = float(np.minimum(one, other).sum()), float(one @ other)
-    return PairPrevalence(
-        first=first,
-        second=second,
-        n_shared=n,
-        bias_index=float(np.abs(one - other).sum() / 2),
-        kappa_max=None if chance >= 1 - 1e-12 else (most - chance) / (1 - chance),
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

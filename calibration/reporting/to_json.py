@@ -39,7 +39,7 @@ from calibration.agreement.annotators import (
     PairAgreement,
 )
 from calibration.agreement.coefficients import Agreement
-from calibration.agreement.disagreement import PairPrevalence, Prevalence, Share
+from calibration.agreement.disagreement import Prevalence, Share
 from calibration.agreement.sample_size import ItemsNeeded
 from calibration.agreement.study import (
     AlphaBootstrap,
@@ -325,14 +325,6 @@ def _either(options: list[Json]) -> Json:
 
 
 @dataclass(frozen=True, slots=True)
-class _Pair:
-    """Two raters, with how their use of the classes bounds kappa."""
-
-    pair: PairAgreement
-    use: PairPrevalence
-
-
-@dataclass(frozen=True, slots=True)
 class _Rated:
     """One side of a comparison with its rate."""
 
@@ -457,12 +449,7 @@ SHAPES: dict[type, tuple[Entry, ...]] = {
         "bootstrap",
         ("per_class[@classes]", _per_class, tuple[Json, ...]),
         "confusions per_node=nodes[] per_week=groups[] per_reviewer=beside",
-        (
-            "pairwise",
-            lambda of: tuple(map(_Pair, of.pairs, of.prevalence.pairs)),
-            tuple[_Pair, ...],
-        ),
-        "equal_use_of_classes=margins prevalence",
+        "pairwise=pairs equal_use_of_classes=margins prevalence",
     ),
     AlphaBootstrap: (
         "krippendorff_alpha.percentile=percentile krippendorff_alpha.bca=bca",
@@ -480,9 +467,8 @@ SHAPES: dict[type, tuple[Entry, ...]] = {
     PairAgreement: (
         ("reviewers@raters", _both, tuple[int, int]),
         "n_shared table percent_agreement krippendorff_alpha=alpha cohen_kappa=kappa "
-        "equal_margins=margins",
+        "equal_margins=margins bias_index kappa_max",
     ),
-    _Pair: ("*pair bias_index=use.bias_index kappa_max=use.kappa_max",),
     EqualMargins: ("test n_differing differences",),
     MarginDifference: (
         "reviewer=rater@raters class=class_code@classes share share_of_others difference p_value "

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from calibration.agreement.annotators import pairwise_agreement
 from calibration.agreement.coefficients import GWET_AC, cohen_kappa, estimate
 from calibration.agreement.disagreement import BY_PREVALENCE, BY_UNUSED, prevalence
 from calibration.agreement.ratings import count_patterns
@@ -43,7 +44,7 @@ def test_the_two_paradox_tables(
     table: list[list[int]], kappa: float, index: float, bias: float, kappa_max: float
 ) -> None:
     codes = codes_from(table)
-    (pair,) = prevalence(codes, n_classes=2).pairs
+    (pair,) = pairwise_agreement(codes, n_classes=2)
     assert cohen_kappa(codes, n_classes=2).value == pytest.approx(kappa, abs=1e-7)
     assert prevalence(codes, n_classes=2).prevalence_index == pytest.approx(index)
     assert pair.bias_index == pytest.approx(bias)
@@ -66,10 +67,9 @@ def test_the_skewed_table_names_its_rare_class() -> None:
 
 def test_kappa_max_is_reached_by_raters_who_differ_no_more_than_their_margins() -> None:
     table = [[30, 5, 0], [0, 20, 0], [0, 3, 42]]
-    found = prevalence(codes_from(table), n_classes=3)
-    kappa = cohen_kappa(codes_from(table), n_classes=3).value
-    assert found.pairs[0].kappa_max == pytest.approx(kappa)
-    assert found.pairs[0].bias_index == pytest.approx(0.08)
+    (pair,) = pairwise_agreement(codes_from(table), n_classes=3)
+    assert pair.kappa_max == pytest.approx(pair.kappa.value)
+    assert pair.bias_index == pytest.approx(0.08)
 
 
 def test_declared_classes_that_nobody_used_are_told_from_rare_ones() -> None:
@@ -109,8 +109,8 @@ def test_the_gap_covers_its_true_value() -> None:
 
 
 def test_one_class_has_no_highest_kappa_and_no_pair_no_index() -> None:
-    found = prevalence([[0, 0, -1], [0, 0, -1], [-1, -1, 1]], n_classes=2)
-    assert [(p.n_shared, p.bias_index, p.kappa_max) for p in found.pairs] == [
+    found = pairwise_agreement([[0, 0, -1], [0, 0, -1], [-1, -1, 1]], n_classes=2)
+    assert [(p.n_shared, p.bias_index, p.kappa_max) for p in found] == [
         (2, 0.0, None), (0, None, None), (0, None, None),
     ]  # fmt: skip
 
