@@ -49,7 +49,7 @@ def interval_chart(
     if shown:
         names = [f"{name}   {figure(e)}" if figures else name for name, e in shown]
         frame = _frame("name", list(zip(names, (e for _, e in shown), strict=True)))
-        frame["hollow"] = [name in hollow for name, _ in shown]
+        frame.insert(4, "hollow", [name in hollow for name, _ in shown])
         st.altair_chart(
             _intervals(frame, thresholds, domain, title),
             width="stretch",
@@ -276,7 +276,7 @@ def checks_chart(checks: Checks, *, title: str) -> None:
     listed = "; ".join(f"checks {first} to {last} {figure(e)}" for first, last, e in shown)
     st.caption(title)
     frame = _frame("checks", [(f"{first} to {last}", e) for first, last, e in shown])
-    frame["middle"] = [(first + last) / 2 for first, last, _ in shown]
+    frame.insert(0, "middle", [(first + last) / 2 for first, last, _ in shown])
     st.altair_chart(_blocks(frame, scale), width="stretch", alt=f"{title}: {listed}")
     if drift.limit is not None:
         at = "not marked" if drift.marked_at is None else f"marked at check {drift.marked_at}"
