@@ -75,11 +75,19 @@ def _frame(by: str, rows: Sequence[tuple[str, Estimate]]) -> pd.DataFrame:
 
 
 def _across(
-    base: alt.Chart, y: alt.Y, limits: alt.X, value: alt.X, tooltip: list[alt.Tooltip]
+    base: alt.Chart,
+    y: alt.Y,
+    limits: alt.X,
+    value: alt.X,
+    tooltip: list[alt.Tooltip],
+    *,
+    opacity: float,
 ) -> list[alt.Chart]:
     """Return the bar and the dot of a value with its limits, from left to right."""
     return [
-        base.mark_rule(strokeWidth=2.5, color=BLUE, opacity=0.6).encode(y=y, x=limits, x2="high:Q"),
+        base.mark_rule(strokeWidth=2.5, color=BLUE, opacity=opacity).encode(
+            y=y, x=limits, x2="high:Q"
+        ),
         base.mark_point(size=90, strokeWidth=2, opacity=1).encode(
             y=y,
             x=value,
@@ -90,13 +98,13 @@ def _across(
     ]
 
 
-def _upright(base: alt.Chart, y: alt.Y, tooltip: list[alt.Tooltip]) -> list[alt.Chart]:
+def _upright(
+    base: alt.Chart, dots: alt.Chart, y: alt.Y, tooltip: list[alt.Tooltip]
+) -> list[alt.Chart]:
     """Return the bar and the dot of a value with its limits, from bottom to top."""
     return [
         base.mark_rule(strokeWidth=2.5, color=BLUE, opacity=0.6).encode(y=y, y2="high:Q"),
-        base.mark_point(size=90, strokeWidth=2, filled=True, opacity=1, color=BLUE).encode(
-            y="value:Q", tooltip=tooltip
-        ),
+        dots.encode(y="value:Q", tooltip=tooltip),
     ]
 
 
@@ -116,7 +124,7 @@ def _intervals(
     x = alt.X("low:Q", scale=scale, title=title, axis=alt.Axis(tickCount=6))
     base = alt.Chart(frame)
     tooltip = [alt.Tooltip("name:N", title=" "), alt.Tooltip("text:N", title="value")]
-    layers = _across(base, y, x, alt.X("value:Q"), tooltip)
+    layers = _across(base, y, x, alt.X("value:Q"), tooltip, opacity=0.6)
     if thresholds:
         layers += _thresholds(thresholds, along="x")
     return alt.layer(*layers).properties(height=alt.Step(ROW_HEIGHT))
@@ -163,7 +171,8 @@ def trend_chart(
     )  # fmt: skip
     mark = alt.selection_point(name="mark", fields=["period"])
     tooltip = [alt.Tooltip("period:N", title=" "), alt.Tooltip("text:N", title="value")]
-    bars, dots = _upright(base, y, tooltip)
+    dots = base.mark_point(size=110, strokeWidth=2, filled=True, opacity=1, color=BLUE)
+    bars, dots = _upright(base, dots, y, tooltip)
     layers = [bars, dots.add_params(mark), *_thresholds(thresholds, along="y")]
     st.caption(title)
     st.altair_chart(
@@ -292,7 +301,8 @@ def _blocks(frame: pd.DataFrame, scale: alt.Scale) -> alt.LayerChart | alt.Facet
     tooltip = [
         alt.Tooltip("checks:N", title="checks"), alt.Tooltip("text:N", title="share of hits"),
     ]  # fmt: skip
-    return alt.layer(*_upright(base, y, tooltip)).properties(height=170)
+    dots = base.mark_point(size=90, filled=True, opacity=1, color=BLUE)
+    return alt.layer(*_upright(base, dots, y, tooltip)).properties(height=170)
 
 
 def _sums(checks: Checks, scale: alt.Scale) -> alt.LayerChart | alt.FacetChart:
@@ -402,7 +412,7 @@ def _marks(
             )
         )  # fmt: skip
     value = alt.X("value:Q", scale=scale, title=axis, axis=look)
-    layers += _across(base, y, x, value, tooltip)
+    layers += _across(base, y, x, value, tooltip, opacity=0.7)
     if frame["target"].notna().any():
         aims = base.transform_filter("isValid(datum.target)")
         layers.append(
