@@ -7,18 +7,16 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from calibration.statistics.contingency import kappa_of_table
+from calibration.statistics.contingency import quality_against_key
 from calibration.statistics.estimate import (
     BoolArray,
     Estimate,
     FloatArray,
     IntArray,
-    check_confidence_level,
     not_estimable,
     validated_codes,
     validated_weights,
 )
-from calibration.statistics.intervals import wilson_share
 
 NO_LABELS = "no labelled traces with a verdict: label some"
 
@@ -379,33 +377,11 @@ class JudgeQuality:
     n: int
 
 
-def accuracy(confusion: Confusion, *, confidence_level: float = 0.95) -> Estimate:
-    """Estimate the share of labelled traces on which judge and humans give the same class.
-
-    Traces are independent. A verdict that is no class counts as wrong. With several reviewers the
-    share is the chance of agreeing with one of them drawn at random.
-
-    Raises
-    ------
-    ValueError
-        If `confidence_level` is outside (0, 1).
-
-    Examples
-    --------
-    >>> from calibration.judge_calibration.samples import confusion_from_table
-    >>> accuracy(confusion_from_table([[8, 2], [1, 9]])).value
-    0.85
-    """
-    check_confidence_level(confidence_level)
-    total = float(confusion.table.sum())
-    return wilson_share(
-        float(np.trace(confusion.table)), total, nothing=NO_LABELS,
-        confidence_level=confidence_level,
-    )  # fmt: skip
-
-
 def judge_quality(confusion: Confusion, *, confidence_level: float = 0.95) -> JudgeQuality:
     """Estimate accuracy, kappa, and recall and precision of every class.
+
+    Traces are independent. A verdict that is no class counts as wrong. With several reviewers the
+    accuracy is the chance of agreeing with one of them drawn at random.
 
     Parameters
     ----------
@@ -431,40 +407,27 @@ def judge_quality(confusion: Confusion, *, confidence_level: float = 0.95) -> Ju
     >>> judge_quality(confusion_from_table([[8, 2], [1, 9]])).per_class[0].recall.value
     0.8
     """
-    check_confidence_level(confidence_level)
-    table = confusion.table
-    rows, columns = table.sum(axis=1), table.sum(axis=0)
-    # Verdicts that are no class are classes the humans never use.
-    square = np.zeros((columns.size, columns.size))
-    square[: rows.size] = table
-    no_labels = "no labelled trace of this class: label more"
-    no_verdicts = "no labelled trace with this verdict: label more"
-    per_class = tuple(
-        ClassQuality(
-            recall=wilson_share(
-                float(table[k, k]),
-                float(rows[k]),
-                nothing=no_labels,
-                confidence_level=confidence_level,
-            ),
-            precision=wilson_share(
-                float(table[k, k]),
-                float(columns[k]),
-                nothing=no_verdicts,
-                confidence_level=confidence_level,
-            ),
-            n_human=float(rows[k]),
-            n_judge=float(columns[k]),
-        )
-        for k in range(table.shape[0])
+    found = quality_against_key(
+        confusion.table,
+        n=confusion.n,
+        nothing=NO_LABELS,
+        no_key="no labelled trace of this class: label more",
+        not_given="no labelled trace with this verdict: label more",
+        confidence_level=confidence_level,
     )
     return JudgeQuality(
-        accuracy=accuracy(confusion, confidence_level=confidence_level),
-        kappa=kappa_of_table(
-            square, n=confusion.n, nothing=NO_LABELS, confidence_level=confidence_level
+        accuracy=found.accuracy,
+        kappa=found.kappa,
+        per_class=tuple(
+            ClassQuality(
+                recall=one.recall,
+                precision=one.precision,
+                n_human=one.n_key,
+                n_judge=one.n_given,
+            )
+            for one in found.per_class
         ),
-        per_class=per_class,
-        n=confusion.n,
+        n=found.n,
     )
 
 
