@@ -90,7 +90,6 @@ class Transcript {
 
   // Scrolls now, and again for a while: steps that come into view are laid out only then and may
   // push the place away, on a slow machine some frames later. The reader's own scrolling ends it.
-  // `put` returns false as long as the place is not there to be scrolled to.
   keepInView(put, wanted) {
     this.holding?.abort();
     const letGo = this.holding = new AbortController();
@@ -102,15 +101,15 @@ class Transcript {
     }
     const end = performance.now() + HOLD_MS;
     let frames = 0;
-    let placed = put();
+    put();
     const again = () => {
       const now = performance.now();
-      const atRest = now > end && placed !== false && ++frames > HOLD_FRAMES;
+      const atRest = now > end && ++frames > HOLD_FRAMES;
       if (atRest || now > end + GIVE_UP_MS || !wanted() || this.stopped) letGo.abort();
       if (letGo.signal.aborted) return;
       this.ownScroll = Math.max(this.ownScroll, performance.now() + 100);
       const before = this.area.scrollTop;
-      placed = put();
+      put();
       if (this.area.scrollTop !== before) frames = 0; // pushed away: not at rest yet
       requestAnimationFrame(again);
     };

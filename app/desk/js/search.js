@@ -129,17 +129,12 @@ class Search {
   scroll(hit) {
     const { area } = this.view.transcript;
     const place = hit.field.ranges(hit.start, hit.end)[0];
-    if (!place) return false;
+    if (!place) return;
     const box = place.getBoundingClientRect();
-    if (box.height === 0) {
-      hit.stop.scrollIntoView({ block: "start" }); // not laid out yet, being far away
-      return false;
-    }
     const frame = area.getBoundingClientRect();
     if (box.top < frame.top + 40 || box.bottom > frame.bottom - 40) {
       area.scrollTop += box.top - frame.top - area.clientHeight / 3;
     }
-    return true;
   }
 
   highlight() {
