@@ -23,6 +23,7 @@ import pytest
 import streamlit as st
 from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]
 from streamlit.testing.v1 import AppTest
+from streamlit.util import calc_hash
 
 from app import session
 from calibration.records import Evidence, Verdict
@@ -143,34 +144,18 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     st.cache_data.clear()
 
 
-_addresses: dict[tuple[str, str], dict[str, str]] = {}
-
-
 def show(case: Case) -> AppTest:
     """Open a page by its address, with nothing kept from another one."""
-    seen_by = case.store, case.who
-    if seen_by not in _addresses:
-        asked = _app(case)
-        asked.run()
-        _addresses[seen_by] = {
-            str(page["url_pathname"]): known for known, page in asked._registered_pages.items()
-        }
-    app = _app(case)
-    # The page that opens without an address has none.
-    app._page_hash = _addresses[seen_by].get(case.page, app._page_hash)
-    for name, value in case.state.items():
-        app.session_state[name] = value
-    app.run()
-    assert not app.exception, [error.message for error in app.exception]
-    return app
-
-
-def _app(case: Case) -> AppTest:
     app = AppTest.from_file(MAIN, default_timeout=120)
     if case.who:
         app.query_params["reviewer"] = case.who
     for name, value in case.query.items():
         app.query_params[name] = value
+    app._page_hash = calc_hash(case.page)
+    for name, value in case.state.items():
+        app.session_state[name] = value
+    app.run()
+    assert not app.exception, [error.message for error in app.exception]
     return app
 
 

@@ -7,21 +7,13 @@ from typing import Any
 import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
+from streamlit.util import calc_hash
 
 from app import session
 from calibration.store import sign_in
 from tests.analyses.worlds import World, make_world
 
 MAIN = Path(__file__).parents[2] / "app" / "main.py"
-SCRIPTS = {
-    name: f"views/{folder}/page.py" if folder else f"views/{name}.py"
-    for name, folder in {
-        **dict.fromkeys(("overview", "label", "start", "people"), ""),
-        **{page: page for page in ("agreement", "adjudicate", "reviewers", "judge", "data")},
-        "asr": "success_rate",
-        "certify": "certificate",
-    }.items()
-}
 
 OpenApp = Callable[..., AppTest]
 
@@ -40,15 +32,28 @@ def store_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few_draws: None)
 
 @pytest.fixture
 def open_app(store_file: Path) -> OpenApp:
-    def open_app(**query: str) -> AppTest:
+    def open_app(page: str = "", **query: str) -> AppTest:
         app = AppTest.from_file(MAIN, default_timeout=20)
         for name, value in query.items():
             app.query_params[name] = value
-        app.run()
-        assert not app.exception
-        return app
+        return go_to(app, page) if page else shown(app.run())
 
     return open_app
+
+
+def go_to(app: AppTest, page: str) -> AppTest:
+    """Show the page at an address, without a run of the first page before it."""
+    app._page_hash = calc_hash(page)
+    return shown(app.run())
+
+
+def shown(app: AppTest) -> AppTest:
+    assert not app.exception
+    return app
+
+
+def texts(app: AppTest) -> str:
+    return "\n".join(e.value for e in [*app.header, *app.subheader, *app.text, *app.code])
 
 
 @pytest.fixture

@@ -17,8 +17,7 @@ from calibration.errors import NotAllowedError
 from calibration.records import Reviewer
 from calibration.store import Store
 from tests.analyses.worlds import World, make_world
-from tests.app.conftest import OpenApp
-from tests.app.test_result_pages import page, texts
+from tests.app.conftest import OpenApp, texts
 
 _tokens = count(1)
 
@@ -116,7 +115,7 @@ def test_agreed_traces_are_put_before_the_lead_on_request(
     world: NewStore, open_app: OpenApp, store_file: Path
 ) -> None:
     world(differ)
-    app = page(open_app(reviewer="lea"), "adjudicate")
+    app = open_app("adjudicate", reviewer="lea")
     app.button(key="adjudicate_agreed").click().run()
     assert not app.exception
     session.close_stores()
@@ -129,7 +128,7 @@ def test_the_head_says_what_is_open_and_nothing_of_any_one_trace(
     world: NewStore, open_app: OpenApp
 ) -> None:
     world(differ)
-    app = page(open_app(reviewer="lea"), "adjudicate")
+    app = open_app("adjudicate", reviewer="lea")
     said = "\n".join([texts(app), *(caption.value for caption in app.caption)])
     # Of eight labels 4, 1 and 3 are of a class: alpha is 1 - .5 / (38/56).
     assert "2 open disagreements · 0 settled · alpha 0.263 [-0.861, 0.951], n = 4" in said
@@ -155,7 +154,7 @@ def test_without_a_disagreement_the_page_says_so(
             w.label(name, dict.fromkeys(w.drawn[:4], C))
 
     world(alike)
-    app = page(open_app(reviewer="lea"), "adjudicate")
+    app = open_app("adjudicate", reviewer="lea")
     assert says in "\n".join([texts(app), *(caption.value for caption in app.caption)])
 
 
@@ -167,7 +166,7 @@ def test_what_is_settled_is_listed_with_where_it_comes_from(
         settle(w, w.drawn[0], P, cause="slip")
 
     world(fill)
-    app = page(open_app(reviewer="lea"), "adjudicate")
+    app = open_app("adjudicate", reviewer="lea")
     app.session_state["adjudicate_view"] = "Settled"
     app.run()
     assert not app.exception
@@ -185,7 +184,7 @@ def test_a_consensus_can_be_withdrawn(world: NewStore, open_app: OpenApp, store_
         settle(w, w.drawn[0], P)
 
     world(fill)
-    app = page(open_app(reviewer="lea"), "adjudicate")
+    app = open_app("adjudicate", reviewer="lea")
     app.session_state["adjudicate_view"] = "Settled"
     app.run()
     app.session_state["adjudicate_done"] = {"selection": {"rows": [0], "columns": [], "cells": []}}
@@ -207,7 +206,7 @@ def test_a_proposal_is_edited_and_accepted(
             settle(w, trace, P)
 
     world(fill)
-    app = page(open_app(reviewer="lea"), "adjudicate")
+    app = open_app("adjudicate", reviewer="lea")
     app.session_state["adjudicate_view"] = "Handbook"
     app.run()
     assert "Are all sub-goals satisfied and the spec met?\nBetween Completed and" in texts(app)
@@ -355,7 +354,7 @@ def test_nobody_filters_traces_by_what_waits_for_adjudication(
         settle(w, w.drawn[0], P)
 
     world(fill)
-    app = page(open_app(reviewer="lea"), "data")
+    app = open_app("data", reviewer="lea")
     (batches,) = [box.options for box in app.selectbox if box.label == "Batch"]
     assert "production-001" in str(batches)
     assert "adjudication" not in str(batches)

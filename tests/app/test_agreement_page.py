@@ -17,8 +17,7 @@ from calibration.analyses.agreement.analysis import AgreementAnalysis, analyse_a
 from calibration.reporting import csv_exports
 from calibration.store import Store, database
 from tests.analyses.worlds import World
-from tests.app.conftest import NewStore, OpenApp
-from tests.app.test_result_pages import page, texts
+from tests.app.conftest import NewStore, OpenApp, texts
 from tests.stores import copy_store
 
 MIX = ("complete", "partial_plus", "partial_minus", "hallucinated", "abandoned")
@@ -63,7 +62,7 @@ def chip(app: AppTest) -> str | None:
 
 
 def test_two_reviewers_are_put_side_by_side(demo: AgreementAnalysis, open_app: OpenApp) -> None:
-    app = page(open_app(), "agreement")
+    app = open_app("agreement")
     click(app, "pairs", 2, "alpha")
     assert "Rows: Ben (simulated). Columns: Cleo (simulated)." in texts(app)
     app.selectbox(key="agreement_pair").set_value(1).run()
@@ -71,7 +70,7 @@ def test_two_reviewers_are_put_side_by_side(demo: AgreementAnalysis, open_app: O
 
 
 def test_a_recommendation_leads_to_its_traces(demo: AgreementAnalysis, open_app: OpenApp) -> None:
-    app = page(open_app(), "agreement")
+    app = open_app("agreement")
     app.button(key="agreement_step_traces_2").click().run()
     assert not app.exception
     assert listed(app) == list(traces.confused(demo, 0, 2).trace_ids)
@@ -81,7 +80,7 @@ def test_a_recommendation_leads_to_its_traces(demo: AgreementAnalysis, open_app:
 def test_how_many_traces_it_takes_is_worked_out_when_asked(
     demo: AgreementAnalysis, open_app: OpenApp
 ) -> None:
-    app = page(open_app(), "agreement")
+    app = open_app("agreement")
     app.button(key="agreement_how_many").click().run(timeout=60)
     assert not app.exception
     (said,) = [text.value for text in app.text if "nine times in ten" in text.value]
@@ -117,7 +116,7 @@ def test_a_click_lists_the_traces_behind_a_number(
     behind: Callable[[AgreementAnalysis], traces.TraceSet],
 ) -> None:
     expected = behind(demo)
-    app = click(page(open_app(), "agreement"), name, row, column)
+    app = click(open_app("agreement"), name, row, column)
     assert listed(app) == list(expected.trace_ids)
     assert chip(app) == f"{len(expected.trace_ids)} traces {expected.what}"
     app.button(key="agreement_show_all").click().run()
@@ -128,7 +127,7 @@ def test_a_click_lists_the_traces_behind_a_number(
 def test_the_last_click_counts_and_clears_the_one_before(
     demo: AgreementAnalysis, open_app: OpenApp
 ) -> None:
-    app = click(page(open_app(), "agreement"), "questions", 0, "alpha")
+    app = click(open_app("agreement"), "questions", 0, "alpha")
     click(app, "confusions", 1, "traces")
     assert listed(app) == list(traces.confused(demo, 0, 1).trace_ids)
     assert not app.session_state["agreement_questions"]["selection"]["cells"]
@@ -142,7 +141,7 @@ def test_the_last_click_counts_and_clears_the_one_before(
 
 
 def test_a_trace_opens_with_everybodys_labels(demo: AgreementAnalysis, open_app: OpenApp) -> None:
-    app = click(page(open_app(), "agreement"), "trace", 1, "entropy")
+    app = click(open_app("agreement"), "trace", 1, "entropy")
     second = demo.disputed[1]
     said = texts(app)
     assert f"{second.trace_id} (2 of 36)" in said
@@ -167,7 +166,7 @@ def test_labels_that_come_in_are_counted_and_drop_the_choice(
             made.label(name, dict(zip(made.drawn, said, strict=False)))
 
     world(fill, n=12, n_drawn=6)
-    app = click(page(open_app(), "agreement"), "questions", 0, "alpha")
+    app = click(open_app("agreement"), "questions", 0, "alpha")
     assert chip(app) is not None
     before = {metric.label: metric.value for metric in app.metric}
     store = session.open_store(store_file)
@@ -195,7 +194,7 @@ def test_weeks_are_compared_once_there_are_two(
                     )
 
     world(fill, n=24, n_drawn=20)
-    app = page(open_app(), "agreement")
+    app = open_app("agreement")
     weeks = table(app, "week")
     assert len(weeks) == 2
     assert len(app.get("vega_lite_chart")) == 3
@@ -224,7 +223,7 @@ def test_before_there_is_anything_to_compare_the_page_says_what_to_do(
             made.label(name, {t: "complete" for t, mark in drawn if mark == "y"})
 
     world(fill)
-    app = page(open_app(), "agreement")
+    app = open_app("agreement")
     assert "Nothing to compare yet" in texts(app)
     for part in said:
         assert part in texts(app)
@@ -240,7 +239,7 @@ def test_without_a_disagreement_the_page_says_so_and_stands(
             made.label(name, {t: classes[k % len(classes)] for k, t in enumerate(made.drawn)})
 
     world(fill, n=24, n_drawn=20)
-    app = page(open_app(), "agreement")
+    app = open_app("agreement")
     said = texts(app)
     assert "Nowhere yet: every trace with two labels has the same class twice." in said
     assert "No trace on which reviewers differ. A click on any number" in said
@@ -272,8 +271,8 @@ def test_the_files_parse_and_who_takes_them_is_written_down(
 def test_labels_that_a_person_is_shown_are_written_down_and_no_others(
     demo: AgreementAnalysis, store_file: Path, open_app: OpenApp
 ) -> None:
-    page(open_app(), "agreement")
-    app = page(open_app(reviewer="lea"), "agreement")
+    open_app("agreement")
+    app = open_app("agreement", reviewer="lea")
     store = session.open_store(store_file)
     seen = store.exposure_frame()
     assert set(seen["reviewer_id"]) == {"lea"}
@@ -291,7 +290,7 @@ def test_what_reviewers_write_is_shown_as_it_is(world: NewStore, open_app: OpenA
         made.label("trace", dict.fromkeys(made.drawn, "partial_plus"))
 
     world(fill)
-    app = click(page(open_app(), "agreement"), "trace", 0, "trace")
+    app = click(open_app("agreement"), "trace", 0, "trace")
     assert f"{evil}: complete" in texts(app)
     for element in [*app.markdown, *app.caption]:
         assert "evil.test" not in element.value

@@ -17,9 +17,8 @@ from calibration.cli import main
 from calibration.reporting.document import Table
 from calibration.store import Store
 from tests.analyses.worlds import World, ids, make_world
-from tests.app.conftest import OpenApp
+from tests.app.conftest import OpenApp, texts
 from tests.app.test_agreement_page import cell
-from tests.app.test_result_pages import page, texts
 
 N = 60
 
@@ -90,7 +89,7 @@ def test_all_that_the_report_says_is_on_the_page(
 ) -> None:
     filled()
     found = found_in(store_file)
-    app = page(open_app(), "asr")
+    app = open_app("asr")
     frames = [frame.value for frame in app.dataframe]
     blocks = [block for section in found.document.sections for block in section.blocks]
     for table in [block for block in blocks if isinstance(block, Table)]:
@@ -104,7 +103,7 @@ def test_all_that_the_report_says_is_on_the_page(
 
 def test_a_name_from_the_data_is_never_markup(filled: MakeStore, open_app: OpenApp) -> None:
     filled()
-    app = page(open_app(), "asr")
+    app = open_app("asr")
     for element in [*app.markdown, *app.caption]:
         assert "e.example" not in element.value
     assert any(HOSTILE in set(f.value.iloc[:, 0]) for f in app.dataframe)
@@ -113,7 +112,7 @@ def test_a_name_from_the_data_is_never_markup(filled: MakeStore, open_app: OpenA
 @pytest.mark.long
 def test_the_window_and_the_workflow_narrow_it(filled: MakeStore, open_app: OpenApp) -> None:
     filled()
-    app = page(open_app(), "asr")
+    app = open_app("asr")
     before = metrics(app)
     app.segmented_control(key="asr_window").set_value("Last week").run()
     assert not app.exception
@@ -131,7 +130,7 @@ def test_the_window_and_the_workflow_narrow_it(filled: MakeStore, open_app: Open
 
 def test_an_impossible_window_says_what_to_do(filled: MakeStore, open_app: OpenApp) -> None:
     filled()
-    app = page(open_app(), "asr")
+    app = open_app("asr")
     app.segmented_control(key="asr_window").set_value("From - to").run()
     app.date_input(key="asr_from").set_value(datetime(2026, 10, 8, tzinfo=UTC).date()).run()
     assert not app.exception
@@ -145,7 +144,7 @@ def test_a_work_list_opens_its_traces(
 ) -> None:
     filled()
     found = found_in(store_file)
-    app = page(open_app(reviewer="lea"), "asr")
+    app = open_app("asr", reviewer="lea")
     expected = [item.trace_id for item in found.made.work["partial_minus"]]
     assert expected
     assert listed(app) == expected
@@ -197,14 +196,14 @@ def test_without_verdicts_the_rate_is_that_of_the_labels(
     filled: MakeStore, open_app: OpenApp
 ) -> None:
     filled(judge=False)
-    app = page(open_app(), "asr")
+    app = open_app("asr")
     assert "Agent success rate, human labels only, not calibrated" in metrics(app)
     assert "asr verdicts FILE --judge NAME" in texts(app)
 
 
 def test_without_times_there_are_no_weeks(filled: MakeStore, open_app: OpenApp) -> None:
     filled(started_at=None)
-    app = page(open_app(), "asr")
+    app = open_app("asr")
     assert "No trace says when it was started" in texts(app)
     assert HEADLINE in metrics(app)
 
@@ -214,13 +213,13 @@ def test_new_labels_are_seen_at_once(
     filled: MakeStore, open_app: OpenApp, store_file: Path
 ) -> None:
     filled()
-    before = metrics(page(open_app(), "asr"))
+    before = metrics(open_app("asr"))
     store = open_store(store_file)
     labelled = store.batch_items("production-001")["trace_id"].iloc[0]
     store.adjudicate(
         trace_id=labelled, answers=store.taxonomy().answers_for("abandoned"), adjudicator="lea"
     )
-    assert metrics(page(open_app(), "asr")) != before
+    assert metrics(open_app("asr")) != before
 
 
 def test_weeks_that_stand_out_and_classes_that_moved_are_said_in_words(
@@ -234,7 +233,7 @@ def test_weeks_that_stand_out_and_classes_that_moved_are_said_in_words(
     made = make_world(store_file, n=n, n_drawn=n, traces=traces)
     made.label("Ann", {name: _of_week(k // 10, k % 10, weeks) for k, name in enumerate(ids(n))})
     made.store.close()
-    app = page(open_app(), "asr")
+    app = open_app("asr")
     assert "Ring and the word anomaly: outside what the weeks before lead one to expect" in texts(
         app
     )

@@ -27,13 +27,6 @@ def anna(store_file: Path, open_app: OpenApp, monkeypatch: pytest.MonkeyPatch) -
     return Examinee(store, Examiner(dataset=load_reference(), private=frozenset()), clock)
 
 
-def page(open_app: OpenApp, who: str = ME) -> AppTest:
-    app = open_app(reviewer=who)
-    app.switch_page("views/certificate/page.py").run()
-    assert not app.exception
-    return app
-
-
 def words(app: AppTest) -> str:
     shown = [*app.header, *app.subheader, *app.text, *app.markdown, *app.caption]
     return "\n".join(str(e.value) for e in shown)
@@ -48,12 +41,12 @@ def keys(app: AppTest) -> set[str]:
 
 
 def test_the_examination_opens_on_the_label_page(anna: Examinee, open_app: OpenApp) -> None:
-    app = page(open_app)
+    app = open_app("certify", reviewer=ME)
     app.button(key="certificate_exam").click().run()
     assert not app.exception
     (exam,) = anna.store.exams_of(ME)
     assert app.session_state["label_batch"] == exam.batch_id
-    app = page(open_app)
+    app = open_app("certify", reviewer=ME)
     assert title(app) == "Your examination is open"
     assert "0 of 70 traces labelled" in words(app)
     assert "certificate_practise" not in keys(app)
@@ -62,11 +55,11 @@ def test_the_examination_opens_on_the_label_page(anna: Examinee, open_app: OpenA
 
 
 def test_a_practice_round_is_started_and_gone_on_with(anna: Examinee, open_app: OpenApp) -> None:
-    app = page(open_app)
+    app = open_app("certify", reviewer=ME)
     app.button(key="certificate_practise").click().run()
     assert not app.exception
     assert len(anna.store.practice_rounds(ME)) == 1
-    app = page(open_app)
+    app = open_app("certify", reviewer=ME)
     assert "A practice round is open: 0 of 12 labelled." in words(app)
     assert app.button(key="certificate_practise").label == "Go on practising"
 
@@ -74,7 +67,7 @@ def test_a_practice_round_is_started_and_gone_on_with(anna: Examinee, open_app: 
 def test_passed_on_a_public_form(anna: Examinee, open_app: OpenApp) -> None:
     exam = anna.start()
     anna.label(exam.batch_id, lambda i: "complete" if i == "research-001" else anna.due(i))
-    app = page(open_app)  # which settles it
+    app = open_app("certify", reviewer=ME)  # which settles it
     assert title(app) == "You are certified"
     shown = words(app)
     assert "It was earned on a public form" in shown
@@ -86,7 +79,7 @@ def test_passed_on_a_public_form(anna: Examinee, open_app: OpenApp) -> None:
 
 def test_failed_says_what_next_and_when(anna: Examinee, open_app: OpenApp) -> None:
     anna.fail()
-    app = page(open_app)
+    app = open_app("certify", reviewer=ME)
     assert title(app) == "You did not pass yet"
     shown = words(app)
     assert "Next: 24 hours must pass between two attempts, and a practice round" in shown
@@ -99,7 +92,7 @@ def test_a_confused_trace_opens_with_the_canonical_reasons(
     anna: Examinee, open_app: OpenApp
 ) -> None:
     anna.fail()
-    app = page(open_app)
+    app = open_app("certify", reviewer=ME)
     assert "canonical" not in set(anna.store.exposure_frame()["what"])
     app.selectbox(key="certificate_trace").select_index(0).run()
     assert not app.exception
@@ -112,7 +105,7 @@ def test_further_traces_are_open_and_nothing_is_told_of_the_form(
 ) -> None:
     exam = anna.start()
     anna.sit(exam, anna.wrong(exam, "abandoned", "partial_plus", 3))
-    app = page(open_app)
+    app = open_app("certify", reviewer=ME)
     assert title(app) == "Further traces are open"
     shown = words(app)
     assert "of several classes" in shown
@@ -125,14 +118,14 @@ def test_further_traces_are_open_and_nothing_is_told_of_the_form(
 def test_a_certificate_that_has_ended(anna: Examinee, open_app: OpenApp) -> None:
     anna.sit(anna.start())
     anna.later(days=91)
-    app = page(open_app)
+    app = open_app("certify", reviewer=ME)
     assert title(app) == "Your certificate has ended"
     assert "certificate_exam" in keys(app)
 
 
 def test_a_private_form_that_is_demanded_and_not_there(anna: Examinee, open_app: OpenApp) -> None:
     anna.store.set_certificate_demand(CertificateDemand(form="private"), by="lea")
-    app = page(open_app)
+    app = open_app("certify", reviewer=ME)
     assert "asr reference add FOLDER --name NAME --private" in words(app)
     assert "This team asks for a certificate on a private form" in words(app)
     assert "certificate_exam" not in keys(app)
@@ -143,10 +136,10 @@ def test_a_public_certificate_where_a_private_one_is_demanded(
 ) -> None:
     anna.sit(anna.start())
     anna.store.set_certificate_demand(CertificateDemand(form="private"), by="lea")
-    app = page(open_app)
+    app = open_app("certify", reviewer=ME)
     assert title(app) == "Your certificate is not enough here"
     assert "Next: 24 hours must pass between two attempts" in words(app)
-    (row,) = others(page(open_app, "lea"), "Anna")
+    (row,) = others(open_app("certify", reviewer="lea"), "Anna")
     assert row["certificate"] == "until 01 Apr 2026, public form: not enough here"
 
 
@@ -165,7 +158,7 @@ def use_up(anna: Examinee) -> None:
 
 def test_a_lead_sees_others_and_allows_an_attempt(anna: Examinee, open_app: OpenApp) -> None:
     use_up(anna)
-    app = page(open_app, "lea")
+    app = open_app("certify", reviewer="lea")
     assert "Anna has used up both attempts and waits for a lead" in words(app)
     assert "Anna could not start yet: a further attempt needs 40 adjudicated" in words(app)
     (row,) = others(app, "Anna")
@@ -183,7 +176,7 @@ def test_a_reason_for_one_is_not_kept_for_the_next(anna: Examinee, open_app: Ope
     anna.store.add_reviewer("Ben")
     use_up(anna)
     use_up(replace(anna, who="ben"))
-    app = page(open_app, "lea")
+    app = open_app("certify", reviewer="lea")
     assert "2 people have used up both attempts" in words(app)
     app.text_input(key="certificate_reason").input("She was ill.")
     app.button(key="certificate_allow_it").click().run()
@@ -194,7 +187,7 @@ def test_a_reason_for_one_is_not_kept_for_the_next(anna: Examinee, open_app: Ope
 def test_who_is_certified_can_be_examined_again(anna: Examinee, open_app: OpenApp) -> None:
     anna.sit(anna.start())
     anna.later(hours=2)
-    app = page(open_app, "lea")
+    app = open_app("certify", reviewer="lea")
     assert "Nobody waits for a lead to allow another attempt." in words(app)
     (who,) = app.selectbox(key="certificate_who").options
     assert who == "Anna (certified: would be examined again)"
@@ -202,12 +195,12 @@ def test_who_is_certified_can_be_examined_again(anna: Examinee, open_app: OpenAp
     app.text_input(key="certificate_reason").input("Fell on silent gold.")
     app.button(key="certificate_allow_it").click().run()
     assert not app.exception
-    shown = words(page(open_app))
+    shown = words(open_app("certify", reviewer=ME))
     assert "A lead lets you be examined again" in shown
     assert "Next: 24 hours must pass between two attempts" in shown
     anna.later(hours=25)
     anna.practise()
-    app = page(open_app)
+    app = open_app("certify", reviewer=ME)
     assert title(app) == "You are certified"
     assert "certificate_exam" in keys(app)
 
@@ -217,17 +210,17 @@ def test_an_attempt_that_is_allowed_waits_for_enough_traces(
 ) -> None:
     use_up(anna)
     anna.store.allow_attempt(client_token="1", reviewer_id=ME, by="lea", reason="once more")
-    app = page(open_app)
+    app = open_app("certify", reviewer=ME)
     assert "A lead has allowed you another attempt.\nA further attempt needs 40" in words(app)
     assert "certificate_exam" not in keys(app)
-    (row,) = others(page(open_app, "lea"), "Anna")
+    (row,) = others(open_app("certify", reviewer="lea"), "Anna")
     assert row["next"] == "allowed; too few adjudicated traces"
 
 
 def test_others_are_told_of_an_ended_certificate(anna: Examinee, open_app: OpenApp) -> None:
     anna.sit(anna.start())
     anna.later(days=91)
-    (row,) = others(page(open_app, "lea"), "Anna")
+    (row,) = others(open_app("certify", reviewer="lea"), "Anna")
     assert (row["certificate"], row["next"]) == ("ended 01 Apr 2026", "an examination")
 
 
@@ -257,7 +250,5 @@ def test_nobody_is_shown_the_examination_of_somebody_else(
     anna: Examinee, open_app: OpenApp
 ) -> None:
     exam = anna.start()
-    app = open_app(reviewer="lea", batch=exam.batch_id)
-    app.switch_page("views/label.py").run()
-    assert not app.exception
+    app = open_app("label", reviewer="lea", batch=exam.batch_id)
     assert "No batch to label" in words(app)

@@ -9,8 +9,7 @@ from app import session
 from calibration.analyses.sampling.draw import traces_csv
 from calibration.records import LabelDraft, Verdict
 from calibration.store import Store, TraceFilter
-from tests.app.conftest import OpenApp
-from tests.app.test_result_pages import page, texts
+from tests.app.conftest import OpenApp, go_to, texts
 from tests.store.builders import make_trace
 from tests.store.test_selection import calls
 
@@ -45,7 +44,7 @@ def filled(store_file: Path) -> Path:
 
 
 def data_page(open_app: OpenApp, **query: str) -> AppTest:
-    return page(open_app(**query), "data")
+    return open_app("data", **query)
 
 
 def shown(app: AppTest) -> list[str]:
@@ -127,7 +126,7 @@ def test_a_batch_is_made_once_and_says_how_it_was_chosen(filled: Path, open_app:
     for _ in range(2):
         app.button(key="data_batch").click().run()
         assert "production-001: 3 traces, ready on the Label page." in texts(app)
-    shown_asr = texts(page(app, "asr"))
+    shown_asr = texts(go_to(app, "asr"))
     assert "no random sample of production" in shown_asr or "no labels" in shown_asr
     session.close_stores()
     with Store.open(filled) as store:

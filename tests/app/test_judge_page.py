@@ -15,16 +15,15 @@ from calibration.analyses.judge import diagnostics as traces
 from calibration.records import LabelDraft, Verdict
 from calibration.store import Store
 from tests.analyses.worlds import World, ids
-from tests.app.conftest import NewStore, OpenApp
+from tests.app.conftest import NewStore, OpenApp, texts
 from tests.app.judge_pages import chip, click, demo, judged, listed
 from tests.app.test_agreement_page import table
-from tests.app.test_result_pages import page, texts
 
 __all__ = ["demo"]
 
 
 def test_the_rate_of_parts_can_be_by_week(demo: Found, open_app: OpenApp) -> None:
-    app = page(open_app(), "judge")
+    app = open_app("judge")
     with Store.open(session.store_path()) as store:
         groups = data.grouped(demo.asked, "week", store)
     app.segmented_control(key="judge_by").set_value("week").run()
@@ -35,7 +34,7 @@ def test_the_rate_of_parts_can_be_by_week(demo: Found, open_app: OpenApp) -> Non
 
 @pytest.mark.long
 def test_what_would_make_it_better(demo: Found, open_app: OpenApp) -> None:
-    app = page(open_app(reviewer="lea"), "judge")
+    app = open_app("judge", reviewer="lea")
     question = [step.kind for step in demo.steps].index("question") + 1
     app.button(key=f"judge_step_traces_{question}").click().run()
     assert not app.exception
@@ -53,7 +52,7 @@ def test_two_judges_are_compared_on_the_same_traces(demo: Found, open_app: OpenA
                 for t in verdicts["trace_id"]
             ]
         )
-    app = page(open_app(), "judge")
+    app = open_app("judge")
     assert "Compare with" in [box.label for box in app.selectbox]
     app.selectbox(key="judge_other").set_value("older").run()
     assert not app.exception
@@ -91,7 +90,7 @@ def test_a_click_lists_the_traces_behind_a_number(
 ) -> None:
     expected = behind(demo.traces)
     assert expected.trace_ids
-    app = click(page(open_app(), "judge"), name, row, column)
+    app = click(open_app("judge"), name, row, column)
     assert listed(app) == list(expected.trace_ids)
     assert chip(app) == f"{len(expected.trace_ids)} traces {expected.what}"
     app.button(key="judge_show_all").click().run()
@@ -103,7 +102,7 @@ def test_a_click_lists_the_traces_behind_a_number(
 def test_a_click_works_nothing_out_again(
     demo: Found, open_app: OpenApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    app = page(open_app(), "judge")
+    app = open_app("judge")
 
     def never(*_: object, **__: object) -> None:
         raise AssertionError("worked out again")
@@ -130,7 +129,7 @@ def test_a_trace_opens_with_the_reasons_of_both(world: NewStore, open_app: OpenA
         )  # fmt: skip
 
     world(fill, n=24, n_drawn=20)
-    app = page(open_app(), "judge")
+    app = open_app("judge")
     row = listed(app).index(next(t for t in listed(app) if "Cem" in said_of(app, t)))
     click(app, "trace", row, "moves")
     said = texts(app)
@@ -155,7 +154,7 @@ def test_what_comes_in_is_counted_and_drops_the_choice(
         judged(made)
 
     world(fill, n=40, n_drawn=20)
-    app = click(page(open_app(), "judge"), "classes", 1, "recall")
+    app = click(open_app("judge"), "classes", 1, "recall")
     assert chip(app) is not None
     before = table(app, "recall") + table(app, "gross") + [texts(app)]
     store = session.open_store(store_file)

@@ -18,10 +18,9 @@ from calibration.reporting import csv_exports
 from calibration.store import Store
 from calibration.store.batches import SELECTION
 from tests.analyses.worlds import World, ids
-from tests.app.conftest import NewStore, OpenApp
+from tests.app.conftest import NewStore, OpenApp, texts
 from tests.app.judge_pages import click, demo, found_in, judged, listed
 from tests.app.test_agreement_page import table
-from tests.app.test_result_pages import page, texts
 
 __all__ = ["demo"]
 
@@ -30,7 +29,7 @@ __all__ = ["demo"]
 def test_a_lead_draws_an_allocation_once_and_the_page_stays(
     demo: Found, store_file: Path, open_app: OpenApp
 ) -> None:
-    app = page(open_app(reviewer="lea"), "judge")
+    app = open_app("judge", reviewer="lea")
     app.number_input(key="judge_allocated_n").set_value(80)
     for _ in range(2):
         app.button(key="judge_allocated_submit").click().run()
@@ -48,7 +47,7 @@ def test_a_lead_draws_an_allocation_once_and_the_page_stays(
 
 @pytest.mark.long
 def test_an_escalation_is_made_and_says_how_to_audit_it(demo: Found, open_app: OpenApp) -> None:
-    app = page(open_app(reviewer="lea"), "judge")
+    app = open_app("judge", reviewer="lea")
     app.number_input(key="judge_escalated_most").set_value(30)
     app.button(key="judge_escalated_submit").click().run()
     assert not app.exception
@@ -60,7 +59,7 @@ def test_an_escalation_is_made_and_says_how_to_audit_it(demo: Found, open_app: O
 
 @pytest.mark.long
 def test_a_batch_that_cannot_be_drawn_says_why(demo: Found, open_app: OpenApp) -> None:
-    app = page(open_app(reviewer="lea"), "judge")
+    app = open_app("judge", reviewer="lea")
     app.number_input(key="judge_allocated_n").set_value(3)
     app.button(key="judge_allocated_submit").click().run()
     assert not app.exception
@@ -75,7 +74,7 @@ def test_without_labels_the_page_sends_to_the_label_page(
     world: NewStore, open_app: OpenApp
 ) -> None:
     world(lambda made: made.judge(dict.fromkeys(ids(12), "complete")))
-    app = page(open_app(), "judge")
+    app = open_app("judge")
     assert "has no labels yet; label it on the Label page." in texts(app)
     assert not app.metric
 
@@ -86,7 +85,7 @@ def test_a_simulated_judge_is_not_held_to_real_labels(world: NewStore, open_app:
         made.judge(dict.fromkeys(ids(12), "complete"), simulated=True)
 
     world(fill)
-    assert "must be both simulated or both real" in texts(page(open_app(), "judge"))
+    assert "must be both simulated or both real" in texts(open_app("judge"))
 
 
 def test_a_refused_rate_leaves_everything_else_that_can_be_known(
@@ -97,7 +96,7 @@ def test_a_refused_rate_leaves_everything_else_that_can_be_known(
         made.judge(dict.fromkeys(ids(24), "complete") | dict.fromkeys(made.drawn[:15], "abandoned"))
 
     world(fill, n=24, n_drawn=20)
-    app = page(open_app(), "judge")
+    app = open_app("judge")
     said = texts(app)
     assert "For the rate: no, because 20 labels, fewer than 30." in said
     assert "Refused: post_stratified, ppi_plus_plus" in said
@@ -125,7 +124,7 @@ def test_chosen_traces_show_what_the_judge_does_on_them_and_no_rate(
 
     world(fill, n=24, n_drawn=20)
     # The batch that has labels is shown, and not the one that was drawn and has none.
-    app = page(open_app(), "judge")
+    app = open_app("judge")
     said = texts(app)
     assert "For the rate: no, because the labelled traces were chosen and not drawn" in said
     assert "20 labelled traces (chosen, not drawn)" in said
@@ -173,8 +172,8 @@ def test_calibrated_labels_are_of_every_trace(demo: Found, store_file: Path) -> 
 def test_what_a_person_is_shown_is_written_down_and_no_more(
     demo: Found, store_file: Path, open_app: OpenApp
 ) -> None:
-    page(open_app(), "judge")
-    page(open_app(reviewer="lea"), "judge")
+    open_app("judge")
+    open_app("judge", reviewer="lea")
     store = session.open_store(store_file)
     seen = store.exposure_frame()
     assert set(seen["reviewer_id"]) == {"lea"}
@@ -195,7 +194,7 @@ def test_what_judge_and_traces_say_is_shown_as_it_is(world: NewStore, open_app: 
         )
 
     world(fill, traces={t: {"workflow": evil, "model": evil} for t in ids(12)})
-    app = click(page(open_app(), "judge"), "trace", 0, "trace")
+    app = click(open_app("judge"), "trace", 0, "trace")
     assert f"{evil}: abandoned" in texts(app)
     for element in [*app.markdown, *app.caption]:
         assert "![x](http://evil" not in element.value

@@ -6,8 +6,7 @@ from streamlit.testing.v1 import AppTest
 from app import session
 from calibration.analyses.sampling.draw import SamplingDesign, draw_batch
 from calibration.store import Store
-from tests.app.conftest import OpenApp
-from tests.app.test_result_pages import texts
+from tests.app.conftest import OpenApp, texts
 from tests.browser.samples import build_store
 
 

@@ -4,12 +4,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from app import session
 from calibration.store import Store, sign_in
-from tests.app.conftest import SCRIPTS, OpenApp
-from tests.app.test_result_pages import texts
+from tests.app.conftest import OpenApp, go_to, texts
 from tests.browser.samples import build_store
 
 LEADS = ["overview", "agreement", "judge", "asr", "data", "start"]
@@ -45,51 +43,46 @@ def signed_in(team: Path, quick_hashes: None, monkeypatch: pytest.MonkeyPatch) -
     return signed_in
 
 
-def at(app: AppTest, name: str) -> str:
-    """Open the page at an address; return what it says."""
-    app.switch_page(SCRIPTS[name]).run()
-    assert not app.exception
-    return texts(app)
-
-
-def asked(app: AppTest, name: str) -> str:
-    """Ask for a page that one may not open, by its address."""
-    pages = {
-        str(info["url_pathname"]): page_hash for page_hash, info in app._registered_pages.items()
-    }
-    app._page_hash = pages[name]
-    app.run()
-    assert not app.exception
-    return texts(app)
-
-
-@pytest.mark.parametrize("name", [*LEADS, "people"])
 @pytest.mark.parametrize("how", ["picked", "signed in"])
 def test_a_reviewer_has_the_label_page_only(
-    team: Path, open_app: OpenApp, signed_in: SignIn, how: str, name: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    team: Path, open_app: OpenApp, signed_in: SignIn, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if how == "signed in":
         signed_in("Rea")
-        app = open_app()
+        app = open_app("overview")
     else:
         monkeypatch.setattr(sign_in, "DEFAULT", sign_in.OPEN)
-        app = open_app(reviewer="rea")
-    said = asked(app, name)
-    assert "This page is for " in said
-    assert not [*app.metric, *app.dataframe, *app.table, *app.code]
+        app = open_app("overview", reviewer="rea")
+    for name in [*LEADS, "people"]:
+        assert "This page is for " in texts(go_to(app, name))
+        assert not [*app.metric, *app.dataframe, *app.table, *app.code]
 
 
-@pytest.mark.parametrize("name", LEADS)
 @pytest.mark.long
 def test_a_lead_has_the_pages_with_results(
-    team: Path, open_app: OpenApp, signed_in: SignIn, name: str, monkeypatch: pytest.MonkeyPatch
+    team: Path, open_app: OpenApp, signed_in: SignIn
 ) -> None:
     signed_in("Lea")
     app = open_app()
     assert "Overview" in texts(app)
-    assert "This page is for" not in at(app, name)
-    assert "This page is for admins." in asked(app, "people")
+    for name in LEADS:
+        assert "This page is for" not in texts(go_to(app, name))
+    assert "This page is for admins." in texts(go_to(app, "people"))
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("agreement", "Nobody has labelled it yet."),
+        ("asr", "has no labels yet"),
+        ("judge", "No judge has given a verdict yet"),
+        ("reviewers", "Nobody has labelled a production batch yet."),
+    ],
+)
+def test_without_labels_the_page_says_so(
+    team: Path, open_app: OpenApp, name: str, says: str
+) -> None:
+    assert says in texts(open_app(name, reviewer="lea"))
 
 
 def test_nobody_is_shown_anything_before_they_sign_in(
@@ -153,7 +146,7 @@ def test_where_identities_are_open_one_picks_and_looks_around(
 ) -> None:
     app = open_app()
     assert "Who is labelling?" in texts(app)
-    assert "This page is for" not in at(app, "agreement")
+    assert "This page is for" not in texts(go_to(app, "agreement"))
     app = open_app()
     app.button(key="person_rea").click().run()
-    assert "This page is for leads." in asked(app, "agreement")
+    assert "This page is for leads." in texts(go_to(app, "agreement"))

@@ -5,8 +5,7 @@ from streamlit.testing.v1 import AppTest
 
 from app import session
 from calibration.store import Store
-from tests.app.conftest import OpenApp
-from tests.app.test_result_pages import texts
+from tests.app.conftest import OpenApp, texts
 from tests.browser.samples import build_store, sample_trace
 from tests.stores import copy_store
 
@@ -50,16 +49,10 @@ def flag(path: Path) -> None:
 
 def test_a_lead_sees_what_was_flagged(team: Path, open_app: OpenApp) -> None:
     flag(team)
-    assert "Flagged (1)" in [h.value for h in overview(open_app(reviewer=LEAD)).subheader]
+    assert "Flagged (1)" in [h.value for h in open_app("overview", reviewer=LEAD).subheader]
 
 
 LEAD = "lea-x-http-evil-test-a-png"
-
-
-def overview(app: AppTest) -> AppTest:
-    app.switch_page("views/overview.py").run()
-    assert not app.exception
-    return app
 
 
 def figures(app: AppTest) -> dict[str, str]:
@@ -71,7 +64,7 @@ def test_without_a_batch_the_page_says_what_to_do_and_plans_one(
 ) -> None:
     with Store.open(store_file, create=True) as store:
         store.ingest([sample_trace(k) for k in range(120)])
-    app = overview(open_app())
+    app = open_app("overview")
     shown = texts(app)
     assert "asr sample --n 40 --seed 1" in shown
     assert "0 labelled traces are too few to measure how scores vary" in shown
@@ -101,14 +94,14 @@ def test_a_lead_hands_over_what_somebody_away_holds(team: Path, open_app: OpenAp
 
 
 def test_nobody_but_a_lead_can_hand_over(team: Path, open_app: OpenApp) -> None:
-    app = overview(open_app())
+    app = open_app("overview")
     assert "Held right now (2)" in texts(app)
     assert not [b for b in app.button if b.key and b.key.startswith("hand_over")]
     assert any("reviewer NAME --role lead" in c.value for c in app.caption)
 
 
 def test_the_planner_follows_what_is_asked(demo: Path, open_app: OpenApp) -> None:
-    app = overview(open_app())
+    app = open_app("overview")
     wide = figures(app)
     assert wide["Labels to make"] == "200"
     app.number_input("plan_n").set_value(400)

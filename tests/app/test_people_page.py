@@ -8,8 +8,7 @@ from streamlit.testing.v1 import AppTest
 from app import frame, session
 from calibration.errors import InputError
 from calibration.store import Store, sign_in
-from tests.app.conftest import OpenApp
-from tests.app.test_result_pages import page, texts
+from tests.app.conftest import OpenApp, texts
 
 GOOD = "correct horse battery"
 
@@ -24,7 +23,7 @@ def store(store_file: Path, quick_hashes: None) -> Store:
 
 @pytest.fixture
 def people(store: Store, open_app: OpenApp) -> AppTest:
-    return page(open_app(reviewer="ada"), "people")
+    return open_app("people", reviewer="ada")
 
 
 def press(app: AppTest, key: str) -> AppTest:
@@ -115,7 +114,7 @@ def test_an_admin_is_told_before_they_give_up_their_own_role(people: AppTest, st
 def test_many_people_are_counted_and_do_not_fill_the_page(store: Store, open_app: OpenApp) -> None:
     for number in range(58):
         store.add_reviewer(f"Person {number:02d}")
-    people = page(open_app(reviewer="ada"), "people")
+    people = open_app("people", reviewer="ada")
     assert "60 people: 59 reviewers, 0 leads, 1 admin." in texts(people)
     assert not people.table
     assert len(people.dataframe[0].value) == 60

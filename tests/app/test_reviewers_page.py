@@ -17,8 +17,7 @@ from calibration.store import Store, queue
 from reference_dataset.loader import load_reference
 from tests.analyses.examinees import Examinee, set_clock
 from tests.analyses.worlds import make_world as make_small
-from tests.app.conftest import OpenApp
-from tests.app.test_result_pages import page, texts
+from tests.app.conftest import OpenApp, texts
 from tests.store.builders import COMPLETE
 from tests.store.inserts import World, make_world
 from tests.stores import copy_store
@@ -45,7 +44,7 @@ def test_a_lead_sees_how_each_one_agrees_with_the_others(
     made.label("Ben", given | {made.drawn[0]: "abandoned"})
     made.label("Cy", {made.drawn[5]: "complete"})
     made.store.close()
-    app = page(open_app(reviewer="lea"), "reviewers")
+    app = open_app("reviewers", reviewer="lea")
     table = app.dataframe[0].value.set_index("reviewer")
     assert table["beside"]["Ann"].startswith("0.75 [")
     assert table["beside"]["Ann"].endswith("], n = 4")
@@ -73,7 +72,7 @@ def test_a_lead_sees_what_certificate_each_one_has(
     ben.start()
     cy.start()
     made.store.close()
-    app = page(open_app(reviewer="lea"), "reviewers")
+    app = open_app("reviewers", reviewer="lea")
     table = app.dataframe[0].value.set_index("reviewer")
     assert table["certificate"].to_dict() == {
         "Ann": "until 25 Jun 2026", "Ben": "ended 01 Apr 2026; being examined",
@@ -86,7 +85,7 @@ def test_a_lead_sees_what_certificate_each_one_has(
 def test_what_a_lead_was_shown_of_missed_checks_is_written_down(
     demo: Path, open_app: OpenApp
 ) -> None:
-    app = page(open_app(reviewer="lea"), "reviewers")
+    app = open_app("reviewers", reviewer="lea")
     shown = set(app.dataframe[1].value["trace"])
     frame = session.open_store(demo).exposure_frame()
     mine = frame[frame["reviewer_id"] == "lea"]

@@ -6,16 +6,8 @@ from streamlit.testing.v1 import AppTest
 
 from app import session
 from calibration.store import Store
-from tests.app.conftest import OpenApp
-from tests.app.test_result_pages import texts
+from tests.app.conftest import OpenApp, texts
 from tests.browser.samples import sample_trace
-
-
-def set_up(app: AppTest, step: int) -> AppTest:
-    app.query_params["step"] = str(step)
-    app.switch_page("views/start.py").run()
-    assert not app.exception
-    return app
 
 
 def press(app: AppTest, key: str) -> AppTest:
@@ -62,7 +54,7 @@ def test_people_are_added_with_their_role_and_a_bad_name_is_refused(
     store_file: Path, open_app: OpenApp
 ) -> None:
     Store.open(store_file, create=True).close()
-    app = set_up(open_app(), 3)
+    app = open_app("start", step="3")
     app.text_input(key="start_name").input("Mara Lind")
     app.checkbox(key="start_lead").check()
     press(app, "start_add")
@@ -76,7 +68,7 @@ def test_people_are_added_with_their_role_and_a_bad_name_is_refused(
 
 def test_practice_is_put_into_the_store_once(store_file: Path, open_app: OpenApp) -> None:
     Store.open(store_file, create=True).close()
-    app = press(set_up(open_app(), 4), "start_practise")
+    app = press(open_app("start", step="4"), "start_practise")
     assert "60 traces to practise on" in texts(app)
     assert app.button(key="start_practise").disabled
     assert [b.purpose for b in session.open_store(store_file).batches()] == ["practice"]
@@ -85,7 +77,7 @@ def test_practice_is_put_into_the_store_once(store_file: Path, open_app: OpenApp
 def test_the_first_batch_is_drawn_as_the_command_would(store_file: Path, open_app: OpenApp) -> None:
     with Store.open(store_file, create=True) as store:
         store.ingest([sample_trace(k) for k in range(12)])
-    app = set_up(open_app(), 5)
+    app = open_app("start", step="5")
     app.number_input(key="start_n").set_value(5)
     app.number_input(key="start_seed").set_value(7).run()
     assert "asr sample --n 5 --seed 7 --labels-wanted 2" in texts(app)
@@ -99,4 +91,4 @@ def test_a_batch_before_any_trace_says_what_comes_first(
     store_file: Path, open_app: OpenApp
 ) -> None:
     Store.open(store_file, create=True).close()
-    assert "no traces to draw from yet" in texts(set_up(open_app(), 5))
+    assert "no traces to draw from yet" in texts(open_app("start", step="5"))
