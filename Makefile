@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 LOCKS := .ci/requirements
 STORE ?= .demo/demo.duckdb
 PORT ?= 8501
+# Compiled once and kept: a run of the tests starts a hundred processes.
+export PYTHONDONTWRITEBYTECODE =
 
 .PHONY: install dev engines run test test-long snapshots check fuzz simulate bench bench-agreement bench-calibration bench-asr screens lock clean
 
