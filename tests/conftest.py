@@ -1,7 +1,6 @@
 """What all tests share: how Hypothesis searches, and less effort for what is not tested."""
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,6 @@ import pytest
 from argon2 import PasswordHasher
 from hypothesis import settings
 
-from calibration.cli import data as import_command
 from calibration.judge_calibration import confusion_inversion
 from calibration.judge_calibration.confusion_inversion import Draws, draw_posterior
 from calibration.store import sign_in
@@ -36,14 +34,6 @@ def quick_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sign_in, "_nobodys_hash", [])
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _ours_first() -> Iterator[None]:
-    """Keep imports in this process from putting it, and so all tests after them, behind others."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(import_command, "make_way", lambda store: None)
-        yield
-
-
 @pytest.fixture
 def full_draws() -> None:
     """Draw from the posterior as in the field, where a figure of it is looked at."""
@@ -51,7 +41,7 @@ def full_draws() -> None:
 
 @pytest.fixture
 def few_draws(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Draw a tenth from the posterior: that its figures are right is tested in correction."""
+    """Draw a tenth from the posterior: tests/judge_calibration looks at its figures."""
 
     def few(*tables: Any, wanted: int, **options: Any) -> Draws:
         return draw_posterior(*tables, wanted=wanted // 10, **options)

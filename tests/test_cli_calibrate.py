@@ -12,7 +12,6 @@ from calibration.cli import main
 from tests.cli_runs import (
     CASE_A,
     CASE_B,
-    FIXTURES,
     TABLES,
     Run,
     check,
@@ -292,20 +291,3 @@ def test_every_small_table_has_an_answer(
     assert ("one_class_only" in {n["code"] for n in found["refusals"]}) == one_class
     if one_class:
         assert found["headline"] is None
-
-
-def test_labels_of_failures_only_show_recall_and_no_rate(calibrate: Run) -> None:
-    words = [
-        "--human", FIXTURES / "failures_only_labels.csv",
-        "--verdicts", FIXTURES / "failures_only_verdicts.csv", "--credit", "success=1,failure=0",
-    ]  # fmt: skip
-    found = data(calibrate(*words, "--json", code=1))
-    assert found["headline"] is None
-    assert {"one_class_only", "not_a_sample"} <= {n["code"] for n in found["refusals"]}
-    assert {n for n, e in found["estimates"].items() if e["value"] is not None} == {"judge_raw"}
-    assert three(found["judge"]["per_class"]["failure"]["recall"])[1] == pytest.approx(
-        0.757, abs=1e-3
-    )
-    assert found["label_worth"]["value"] is None
-    assert "of the human class failure" in found["label_worth"]["status"]
-    assert len(found["set_aside"]) == 2

@@ -72,18 +72,6 @@ def copied(built_demo: Path, tmp_path: Path) -> Path:
     return copy_store(built_demo, tmp_path / "demo.duckdb")
 
 
-def test_the_demo_store_is_a_store_like_any_other(asr: Run, copied: Path) -> None:
-    reported = asr("report", "--store", copied)
-    assert reported.stdout.startswith("SIMULATED DATA")
-    reference = data(asr("calibrate", "--store", copied, "--design", "reference", "--json"))
-    assert reference["headline"] == "inversion"
-    assert reference["simulated"] is True
-    assert reference["estimates"]["post_stratified"]["value"] is None
-    assert asr("agreement", "--store", copied).stdout.startswith("SIMULATED DATA")
-    result = asr("demo", "--no-serve", "--store", copied, code=1)
-    assert "the demo needs an empty store" in result.stderr
-
-
 def test_real_labels_are_not_mixed_into_the_demo(asr: Run, tmp_path: Path, copied: Path) -> None:
     asr("import", write_runs(tmp_path / "f.jsonl", 3), "--store", copied, "--yes")
     asr("report", "--store", copied)  # later traces are no part of the batch

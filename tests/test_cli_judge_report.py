@@ -80,21 +80,6 @@ def test_what_cannot_be_computed_hides_no_calibration(world: World, calibrate: R
     assert "no judge 'x'" in calibrate(*words[:-1], "x", code=2).stderr
 
 
-def test_several_judges_in_a_file_must_be_told_apart(calibrate: Run, tmp_path: Path) -> None:
-    said = [f"t{k},{'ab'[k % 2]},{judge}" for judge in ("v1", "v2") for k in range(60)]
-    (tmp_path / "v.csv").write_text("\n".join(["trace_id,outcome,judge", *said]))
-    (tmp_path / "h.csv").write_text(
-        "\n".join(["trace_id,outcome", *(f"t{k},{'ab'[k % 2]}" for k in range(40))])
-    )
-    words = [
-        "--human", tmp_path / "h.csv", "--verdicts", tmp_path / "v.csv", "--credit", "a=1,b=0",
-    ]  # fmt: skip
-    assert "name one of them with --judge ('v1', 'v2')" in calibrate(*words, code=2).stderr
-    words.append("--judge")
-    assert "no judge 'v9'; there are v1, v2" in calibrate(*words, "v9", code=2).stderr
-    assert "must differ" in calibrate(*words, "v2", "--against", "v2", code=2).stderr
-
-
 def test_another_verdict_file_to_compare_with(calibrate: Run, tmp_path: Path) -> None:
     rows = [f"t{k},{'ab'[k % 2]}" for k in range(60)]
     moved = [f"t{k},{'ab'[k % 2 or k < 10]}" for k in range(40)]

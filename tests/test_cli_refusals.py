@@ -216,6 +216,9 @@ REFUSED = {
         --workflow x | --workflow is the workflow that --ceiling is for
         --judge x | judged.csv: no judge 'x'; there are none named
         --against x | judged.csv: no judge 'x'
+        --verdicts judges.csv | name one of them with --judge ('v1', 'v2')
+        --verdicts judges.csv --judge v9 | no judge 'v9'; there are v1, v2
+        --verdicts judges.csv --judge v2 --against v2 | must differ
         --by x | is not one of
         --batch x | --batch is for the store, not for files
         --ceilings none.csv | cannot be read
@@ -264,6 +267,8 @@ def hostile_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         write_labelled("judged.csv")
+        judges = [f"t{k},a,{judge}" for judge in ("v1", "v2") for k in range(60)]
+        write_csv("judges.csv", "trace_id,outcome,judge", *judges)
         counted(content())
     write_table(folder / "mixed.csv", runs(MIXED10))
     write_table(folder / "bad-class.csv", runs([("done", 1.0)]))

@@ -75,8 +75,7 @@ SHARES = "--class-shares .3,.2,.2,.17,.13"
 CASES = (
     # The rate of a store
     reads("report-demo-text", f"report {DEMO}"),
-    reads("report-demo-json", f"report {DEMO} --json"),
-    reads("report-demo-markdown-html", f"report {DEMO} --markdown --html report.html"),
+    reads("report-demo-json-html", f"report {DEMO} --json --html report.html"),
     reads("report-demo-window", f"report {DEMO} --from 2026-W30 --to 2026-W33"),
     reads(
         "report-demo-workflow-work",
