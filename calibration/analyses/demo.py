@@ -230,7 +230,7 @@ def _check_reviewers(
                     seconds_active=round(float(rng.lognormal(4.4, 0.5)), 1),
                 )
             )  # fmt: skip
-    store.import_inserts(batch.batch_id, drafts)
+    store.import_hidden_items(batch.batch_id, drafts)
 
 
 def _human_class(outcome: int, accuracy: float, n_classes: int, rng: np.random.Generator) -> int:

@@ -21,7 +21,7 @@ from calibration.store.leases import StoreProgress
 from calibration.store.people import LEAD, REVIEWER, check_lead, open_to
 from calibration.taxonomy import Taxonomy
 
-# Labels that count: a label given after its reviewer was shown what others said settles nothing.
+# Labels that count: given before their reviewer was shown the labels of others.
 COUNTED = (
     "(SELECT * FROM label_current l WHERE l.batch_id = $batch AND l.taxonomy_version = $version "
     "AND l.kind = 'label' AND NOT EXISTS (SELECT 1 FROM exposure e "
@@ -187,7 +187,7 @@ def _append(cursor: Cursor, version: str, kind: str, token: str, event: dict[str
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settlement:
-    """A trace that its adjudicator has decided blind, and what the reviewers said of it.
+    """A trace that its adjudicator has decided blind, and its labels.
 
     `question` is where the labels part first, None where they agree; `flags` are the reasons of
     its flags, empty where none was given. `supersedes` is the consensus that stands (`standing`,

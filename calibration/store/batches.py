@@ -1,7 +1,8 @@
 """Batches: traces that are labelled together, in production, practice and examinations.
 
-No page lists it and no number is drawn from it. The desk knows the production batch only: its
-calls are led to the companion here.
+A batch with hidden quality-control items has a companion, which holds their labels: no page lists
+it and no number is drawn from it. The desk knows the production batch only; its calls are led to
+the companion here.
 """
 
 import hashlib
@@ -33,7 +34,7 @@ PURPOSES = ("practice", "exam", "production", "repeat", "adjudication")
 
 
 def companion(batch_id: str) -> str:
-    """Return the batch under which what is said of the inserts of a batch is stored."""
+    """Return the batch under which the labels of the hidden items of a batch are stored."""
     return f"{batch_id}{SUFFIX}"
 
 
@@ -55,7 +56,7 @@ def both(batch_id: str) -> tuple[str, str]:
 def batch_of(
     cursor: Cursor, trace_id: str, reviewer_id: str, batch_id: str, taxonomy_version: str
 ) -> str:
-    """Return the batch under which what a reviewer says of a trace is stored."""
+    """Return the batch under which a reviewer's label of a trace is stored."""
     if batch_id.endswith(SUFFIX):
         raise LabelRefusedError(
             f"trace {trace_id!r} was not given to {reviewer_id!r} in batch {batch_id!r}"
@@ -68,10 +69,10 @@ def batch_of(
     return batch_id if found is None else companion(batch_id)
 
 
-def inserts_of(
+def hidden_items_of(
     cursor: Cursor, progress: StoreProgress, seat: Seat
 ) -> tuple[dict[str, int], list[str]]:
-    """Return the slots of a reviewer's inserts by trace, and those that are not decided yet.
+    """Return the slots of a reviewer's hidden items by trace, and those that are not decided yet.
 
     `progress` must have been read before.
     """
@@ -88,7 +89,7 @@ def inserts_of(
 def give_back(
     cursor: Cursor, trace_id: str, reviewer_id: str, batch_id: str, taxonomy_version: str
 ) -> None:
-    """Put a trace in no more whose first label, of the same batch, was taken back meanwhile."""
+    """Withdraw the repeat of a trace whose first label, of the same batch, was taken back."""
     cursor.execute(
         "DELETE FROM inserted WHERE batch_id = ? AND reviewer_id = ? AND trace_id = ? "
         "AND taxonomy_version = ?",

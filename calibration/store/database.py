@@ -303,7 +303,7 @@ def setting(cursor: Cursor, name: str) -> Any:
 
 
 def put_setting(cursor: Cursor, name: str, value: Any, *, by: str | None) -> None:
-    """Set a value and write down who did, None for whoever holds the file."""
+    """Set a value and write down who did, None for the process that holds the file."""
     before = setting(cursor, name)
     if before == value:
         return

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from calibration.errors import InputError
 from calibration.records import REFERENCE_SOURCE, LabelDraft, TraceForReview
-from calibration.store.batches import SUFFIX, add_companion, companion, inserts_of
+from calibration.store.batches import SUFFIX, add_companion, companion, hidden_items_of
 from calibration.store.database import Cursor, record_audit, rows, setting, utc_now
 from calibration.store.labels import drafts as drafts_of
 from calibration.store.labels import insert_labels
@@ -87,7 +87,7 @@ def expected(
     pool: Pool,
     used: Iterable[tuple[str, str]],
 ) -> int:
-    """Return how many inserts will come between the traces that are left.
+    """Return how many items will come between the traces that are left.
 
     The progress that a reviewer sees counts them from the beginning: it does not move when one
     of them is served.
@@ -137,7 +137,7 @@ def _key(*parts: str) -> bytes:
     return b"".join(f"{len(part)}:{part}".encode() for part in parts)
 
 
-# Nobody is put a trace in that they know, or that will come to them by itself.
+# No item is a trace that its reviewer knows, or that will come to them by itself.
 _OPEN_TO = """
   SELECT i.trace_id FROM batch_item i JOIN batch b USING (batch_id)
   LEFT JOIN (
@@ -159,7 +159,7 @@ _JUDGED_BY = """
 SECRET = "insert_secret"
 
 
-# What an insert is held against: the own label of the batch, else the consensus.
+# The expected class of an item: the own label of the batch, else the consensus.
 _AGAINST = """
 SELECT 'repeat', event_id, outcome FROM label_current WHERE batch_id = $batch
 AND reviewer_id = $reviewer AND trace_id = $trace AND taxonomy_version = $version
@@ -214,7 +214,7 @@ def candidates(
     workflows: Iterable[str],
     now: datetime,
 ) -> list[dict[str, Any]]:
-    """Return trace_id, workflow, against, outcome and here of what may be put in."""
+    """Return trace_id, workflow, against, outcome and here of the possible items."""
     named: Any = {
         "reviewer": seat.reviewer_id, "version": seat.version, "workflows": sorted(workflows),
     }  # fmt: skip
@@ -229,9 +229,9 @@ COUNTED_EVERY = timedelta(minutes=10)
 
 @dataclass(slots=True)
 class HiddenItems:
-    """What is put between the traces of one reviewer in one batch, as the queue serves it.
+    """Hidden items between the traces of one reviewer in one batch, as the queue serves them.
 
-    `slots` has every insert, `pending` those not decided yet. No insert comes before one of the
+    `slots` has every item, `pending` those not decided yet. No item comes before one of the
     batch's own traces that was ever given to the reviewer.
     """
 
@@ -257,7 +257,7 @@ class HiddenItems:
         seat: Seat,
         now: datetime,
     ) -> "HiddenItems":
-        """Read what was put in so far; batches of other purposes have nothing.
+        """Read the items so far; batches of other purposes have none.
 
         `progress` must have been read before.
         """
@@ -298,7 +298,7 @@ class HiddenItems:
     ) -> Iterator[str]:
         """Put the traces undone last first, then those held, and keep the order of the batch.
 
-        An insert comes at its slot, and is made when its place is reached.
+        An item comes at its slot, and is made when its place is reached.
         """
         held, shown = self.leases.held, self.leases.shown
         back = {t: seq for t, seq in undone.items() if t in left and t not in taken}
@@ -327,7 +327,7 @@ class HiddenItems:
         yield from waiting
 
     def _make(self, workflow: str) -> str | None:
-        """Put a trace in at the next slot, where one is due and there is one."""
+        """Make an item of the next slot, where one is due and there is a trace for it."""
         if not self.pool or self.next_slot in self.slots.values():
             return None
         secret = self._secret()
@@ -356,13 +356,13 @@ class HiddenItems:
         return chosen
 
     def claim(self, offered: list[str]) -> None:
-        """Give the inserts among the traces offered to the reviewer, or renew them."""
+        """Give the items among the traces offered to the reviewer, or renew them."""
         inserts = [t for t in offered if t in self.slots]
         due = due_leases(inserts, self.leases.apart, self.now)
         claim(self.cursor, companion(self.seat.batch_id), due, self.seat.reviewer_id)
 
     def to_come(self, left: Mapping[str, None], taken: Set[str], offered: Sequence[str]) -> int:
-        """Return how many inserts are pending, or will be put in before the traces left."""
+        """Return how many items are pending, or will come before the traces left."""
         if not self.pool:
             return len(self.pending)
         # What others hold comes last.
@@ -457,7 +457,7 @@ class Queue:
 
 
 def _left(left: Mapping[str, None], put_in: Mapping[str, int]) -> Mapping[str, None]:
-    """Return what is left of a batch without what is put in."""
+    """Return what is left of a batch without the hidden items."""
     if left.keys().isdisjoint(put_in):
         return left
     return {t: None for t in left if t not in put_in}
@@ -538,17 +538,17 @@ class QueueStore(TraceStore):
         with self._db.write() as cursor:
             plan = self._admitted_plan(cursor, seat, to_label=False)
             progress = store.of(cursor, batch_id, seat.version)
-            slots, pending = inserts_of(cursor, store, seat)
+            slots, pending = hidden_items_of(cursor, store, seat)
             left = _left(progress.left(plan.wanted, reviewer_id), slots)
         return bool(left or pending)
 
     @open_to(LEAD)
-    def insert_frame(self) -> pd.DataFrame:
-        """Return every insert that was decided, in the order of the decisions.
+    def hidden_item_frame(self) -> pd.DataFrame:
+        """Return every hidden item that was decided, in the order of the decisions.
 
         Columns: reviewer_id, trace_id, workflow, batch_id, kind (gold or repeat), slot, against
         (class of the consensus, or of the first label), given (class; missing: a skip), blind
-        (nobody showed the reviewer meanwhile what others said), flag (reason or an empty text;
+        (not shown meanwhile what others gave), flag (reason or an empty text;
         missing: not flagged), simulated, at, week (ISO, for instance 2026-W07).
         """
         found = self._frame(
@@ -568,8 +568,8 @@ class QueueStore(TraceStore):
         return found.assign(week=weeks_of(found["at"]))
 
     @open_to(LEAD)
-    def insert_pools(self, batch_id: str) -> pd.DataFrame:
-        """Return what could be put in, by reviewer and workflow of a batch.
+    def hidden_item_pools(self, batch_id: str) -> pd.DataFrame:
+        """Return the hidden items available, by reviewer and workflow of a batch.
 
         Columns: reviewer_id, workflow, gold, repeats (traces) and repeats_from (when the first own
         label is old enough; missing: there is none).
@@ -611,7 +611,7 @@ class QueueStore(TraceStore):
         return pd.DataFrame(found, columns=columns)
 
     @open_to(LEAD)
-    def import_inserts(self, batch_id: str, drafts: Sequence[LabelDraft]) -> int:
+    def import_hidden_items(self, batch_id: str, drafts: Sequence[LabelDraft]) -> int:
         """Store checks of a batch once each, in their order; return how many are new.
 
         A trace that carries the reviewer's label of the batch is a repeat of it, one with a

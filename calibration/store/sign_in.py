@@ -439,7 +439,7 @@ class SignInStore(StorePart):
 
     @open_to(ADMIN)
     def verify_sign_in(self, name: str, passphrase: str, address: str) -> str:
-        """Return the token of a new session for whoever knows the passphrase of a name.
+        """Return the token of a new session for a name and its passphrase.
 
         Whether the name is anybody's shows neither in the message nor in the time taken.
         """

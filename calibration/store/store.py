@@ -141,9 +141,9 @@ def _write_request(store: Path, call: str, arguments: dict[str, Any]) -> Path:
     rows = next((name for name, value in plain.items() if isinstance(value, list | tuple)), "")
     records = plain.pop(rows, [])
     table = pa.table({"record": pa.array([json.dumps(r) for r in records], pa.string())})
-    said = {"call": call, "rows": rows, "arguments": json.dumps(plain)}
+    header = {"call": call, "rows": rows, "arguments": json.dumps(plain)}
     sink = pa.BufferOutputStream()
-    pq.write_table(table.replace_schema_metadata(said), sink, compression="zstd")
+    pq.write_table(table.replace_schema_metadata(header), sink, compression="zstd")
     content = sink.getvalue().to_pybytes()
     folder = inbox(store)
     folder.mkdir(exist_ok=True)
@@ -159,13 +159,13 @@ def _read_request(path: Path, store: StorePart) -> tuple[str, dict[str, Any]]:
         raise StoreError(f"{path}: is damaged (its checksum is another); run the command again")
     try:
         table = pq.read_table(pa.BufferReader(content))
-        said = {key.decode(): value.decode() for key, value in table.schema.metadata.items()}
-        call = said["call"]
+        header = {key.decode(): value.decode() for key, value in table.schema.metadata.items()}
+        call = header["call"]
         if call not in HANDED_OVER:
             raise KeyError(call)
-        arguments = json.loads(said["arguments"])
-        if said["rows"]:
-            arguments[said["rows"]] = [json.loads(r) for r in table["record"].to_pylist()]
+        arguments = json.loads(header["arguments"])
+        if header["rows"]:
+            arguments[header["rows"]] = [json.loads(r) for r in table["record"].to_pylist()]
         types = get_type_hints(getattr(store, call))
         return call, {n: _convert.structure(value, types[n]) for n, value in arguments.items()}
     except (pa.ArrowException, BaseValidationError, KeyError, TypeError, ValueError) as error:
@@ -222,7 +222,7 @@ class Keeper(threading.Thread):
     """Takes in what other processes hand over, and keeps a snapshot for them to read.
 
     A snapshot is written after changes, at most every five seconds, and at once after a
-    request: whoever handed it over reads next.
+    request: the command that handed it over reads next.
     """
 
     def __init__(self, store: StorePart) -> None:
@@ -285,7 +285,7 @@ class Keeper(threading.Thread):
             except CalibrationError as error:
                 reply = {"error": type(error).__name__, "message": str(error)}
             except Exception as error:
-                # Whoever waits must hear of a fault of ours too, and the next request must come up.
+                # A fault of ours must reach the waiting command too, and the next request its turn.
                 log.exception("%s: failed", path)
                 reply = {"error": "StoreError", "message": f"the app failed on it: {error!r:.300}"}
             _put(path.with_name(path.name + REPLY), json.dumps(reply).encode())

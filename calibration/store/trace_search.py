@@ -59,7 +59,7 @@ _convert = make_converter(forbid_extra_keys=True)
 class TraceFilter:
     """Which traces are meant; what is empty does not restrict, several names mean any of them.
 
-    `classes` is what humans said (the adjudicated class, else the one that all labels of
+    `classes` are the human ones (the adjudicated class, else the one that all labels of
     production traces agree on, else ``disputed``; ``unlabelled`` without a label); `tags` are
     those that any of these labels carries, in upper or lower case. `verdicts`
     are those of `judge`. `tool_ended` is ``error`` where a call of the tool ended in an error
@@ -158,8 +158,8 @@ class _Query:
         return f"{self.source} WHERE {' AND '.join(self.conditions)}"
 
 
-# What humans said of a trace under one taxonomy; labels of practice and exams do not count.
-_SAID = f"""
+# The human class of a trace under one taxonomy; labels of practice and exams do not count.
+_CLASSES = f"""
 LEFT JOIN (
   SELECT trace_id, CASE WHEN count(DISTINCT outcome) > 1 THEN 'disputed' ELSE min(outcome) END
     AS outcome, count(*) AS labels
@@ -167,12 +167,12 @@ LEFT JOIN (
     FROM batch WHERE purpose IN ('production', 'repeat') AND {NO_COMPANION}
   ) USING (batch_id)
   WHERE kind = 'label' AND taxonomy_version = ? GROUP BY trace_id
-) AS said ON said.trace_id = t.trace_id
+) AS labelled ON labelled.trace_id = t.trace_id
 LEFT JOIN (
   SELECT trace_id, outcome FROM consensus WHERE taxonomy_version = ?
-) AS settled ON settled.trace_id = t.trace_id"""
+) AS adjudicated ON adjudicated.trace_id = t.trace_id"""
 
-_CLASS = f"coalesce(settled.outcome, said.outcome, '{UNLABELLED}')"
+_CLASS = f"coalesce(adjudicated.outcome, labelled.outcome, '{UNLABELLED}')"
 
 
 def _query(
@@ -181,7 +181,7 @@ def _query(
     chosen.check(taxonomy)
     query = _Query("FROM trace t", [], [])
     if for_leads or chosen.for_leads:
-        query.source += _SAID
+        query.source += _CLASSES
         query.values += [taxonomy.version, taxonomy.version]
         if chosen.judge is not None:
             query.source += _VERDICT
@@ -352,7 +352,9 @@ class TraceSearch(StorePart):
             raise InputError(f"sort must be one of {', '.join(SORTED_BY)}, got {sort!r:.80}")
         hidden = ""
         if for_leads:
-            hidden = f", {_CLASS} AS class, coalesce(said.labels, 0) AS labels, t.model, t.cost_usd"
+            hidden = (
+                f", {_CLASS} AS class, coalesce(labelled.labels, 0) AS labels, t.model, t.cost_usd"
+            )
             hidden += "" if chosen.judge is None else ", judged.outcome AS verdict"
         order = f"{SORTED_BY[sort]} {'DESC' if descending else 'ASC'} NULLS LAST, seq"
         with self._db.read() as cursor:

@@ -51,7 +51,7 @@ LOOP = 3
 MAX_NAME = 200
 
 
-_SAID = """
+_FEEDBACK = """
 SELECT trace_id, hidden::JSON ->> '$.metadata.escalated' AS escalated,
   hidden::JSON ->> '$.metadata.feedback' AS feedback
 FROM read_parquet(?)
@@ -580,9 +580,9 @@ def _looping(db: Database, cursor: Cursor) -> set[str]:
 NOTHING = pd.DataFrame(columns=["trace_id", "part", "escalated", "feedback"], dtype="object")
 
 
-def _said(cursor: Cursor, path: Path, part: str) -> pd.DataFrame:
+def _feedback(cursor: Cursor, path: Path, part: str) -> pd.DataFrame:
     try:
-        return cursor.execute(_SAID, [str(path)]).df().assign(part=part)
+        return cursor.execute(_FEEDBACK, [str(path)]).df().assign(part=part)
     except duckdb.Error as error:
         raise _unreadable(path) from error
 
@@ -705,12 +705,12 @@ class TraceStore(StorePart):
             looped = _looping(self._db, cursor)
             index = cursor.execute("SELECT trace_id, part FROM trace ORDER BY seq").df()
             tools = cursor.execute(_TOOLS).df()
-            said = [
-                _said(cursor, parts_directory(self._db.path) / p, p)
+            feedback = [
+                _feedback(cursor, parts_directory(self._db.path) / p, p)
                 for p in sorted(set(index["part"]))
             ]
         # A part may still hold a trace that was replaced since: the index names its part.
-        found = index.merge(pd.concat([NOTHING, *said]), on=["trace_id", "part"], how="left")
+        found = index.merge(pd.concat([NOTHING, *feedback]), on=["trace_id", "part"], how="left")
         found = found.merge(tools, on="trace_id", how="left")
         loop = found["trace_id"].isin(looped).astype("float64")
         found["loop"] = loop.where(found["tool_calls"].notna())

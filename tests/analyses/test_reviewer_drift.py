@@ -35,7 +35,7 @@ def check(store: Store, batch: str, trace: str, outcome: str, reviewer: str = "a
         client_token=f"{reviewer} {trace} again", trace_id=trace, reviewer_id=reviewer,
         batch_id=batch, answers=taxonomy.answers_for(outcome),
     )  # fmt: skip
-    return store.import_inserts(batch, [draft])
+    return store.import_hidden_items(batch, [draft])
 
 
 def make_store(path: Path) -> tuple[Store, str, str]:
@@ -96,7 +96,7 @@ def test_no_number_differs_with_and_without_inserts(
         store, old, new = make_store(tmp_path / f"{rate}.duckdb")
         for who in ("ann", "ben"):
             work(store, new, who)
-        assert (len(store.insert_frame()) > 0) is (rate > 0)
+        assert (len(store.hidden_item_frame()) > 0) is (rate > 0)
         found.append(numbers(store, old, new))
         store.close()
     assert found[0] == found[1]
@@ -118,7 +118,7 @@ def test_checks_that_were_made_elsewhere_change_no_number(made: tuple[Store, str
     for trace in ids(60):
         assert check(store, new, trace, "abandoned") == 1
         assert check(store, new, trace, "abandoned") == 0
-    assert len(store.insert_frame()) == 60
+    assert len(store.hidden_item_frame()) == 60
     assert numbers(store, old, new) == before
 
 
@@ -129,7 +129,7 @@ def test_a_check_is_held_against_the_own_label_or_else_the_consensus(
     check(store, new, NEW[0], "partial_plus")
     check(store, new, OLD[0], "complete")
     check(store, new, OLD[1], "abandoned")
-    frame = store.insert_frame()
+    frame = store.hidden_item_frame()
     assert frame["kind"].tolist() == ["repeat", "gold", "gold"]
     assert frame["against"].tolist() == ["complete"] * 3
     (ann,) = (of for of in reviewer_checks(store) if of.reviewer_id == "ann")
@@ -148,7 +148,7 @@ def test_a_check_against_nothing_is_refused(made: tuple[Store, str, str]) -> Non
         check(store, new, "r999", "complete")
     with pytest.raises(InputError, match="no reviewer 'nobody'"):
         check(store, new, OLD[0], "complete", "nobody")
-    assert store.insert_frame().empty
+    assert store.hidden_item_frame().empty
 
 
 def test_skips_and_what_was_not_blind_do_not_count(made: tuple[Store, str, str]) -> None:

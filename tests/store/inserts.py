@@ -28,7 +28,7 @@ class World:
     desk: Desk
 
     def frame(self) -> Any:
-        return self.store.insert_frame()
+        return self.store.hidden_item_frame()
 
     def put_in(self, reviewer: str = "ann") -> dict[str, str]:
         """Return the kind of everything that was put in for a reviewer."""

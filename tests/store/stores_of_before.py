@@ -92,7 +92,7 @@ def fill(store: Store) -> None:
     )  # fmt: skip
     store.add_verdicts([Verdict(judge_id="judge-2", trace_id="t-0", outcome="hallucinated")])
     _examine(store)
-    store.import_inserts(batch, [_draft("again", "t-0", "ann", batch, PARTIAL_PLUS)])
+    store.import_hidden_items(batch, [_draft("again", "t-0", "ann", batch, PARTIAL_PLUS)])
     store.allow_attempt(client_token="once more", reviewer_id="bob", by="lea", reason="ill")
     store.save_query("long ones", TraceFilter(workflows=("research",)))
     store.set_passphrase("lea", PASSPHRASE)

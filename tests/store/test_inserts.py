@@ -137,7 +137,7 @@ def test_later_events_do_not_move_what_an_insert_is_held_against(world: World) -
 
 
 def test_pools_say_what_could_be_put_in(world: World) -> None:
-    rows = world.store.insert_pools(world.desk.batch).to_dict("records")
+    rows = world.store.hidden_item_pools(world.desk.batch).to_dict("records")
     found = {row["reviewer_id"]: row for row in rows}
     assert (found["ann"]["gold"], found["ann"]["repeats"]) == (N_GOLD, N_OWN)
     assert (found["lea"]["gold"], found["lea"]["repeats"]) == (0, 0)

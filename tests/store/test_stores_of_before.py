@@ -145,7 +145,7 @@ def test_verdicts_are_there(store: Store) -> None:
 
 
 def test_the_insert_is_there_with_its_label(store: Store) -> None:
-    (row,) = store.insert_frame().to_dict("records")
+    (row,) = store.hidden_item_frame().to_dict("records")
     assert (row["reviewer_id"], row["trace_id"], row["kind"]) == ("ann", "t-0", "repeat")
     assert (row["against"], row["given"]) == ("complete", "partial_plus")
     assert list(store.exposure_frame()["reviewer_id"]) == ["lea"]

@@ -192,7 +192,7 @@ def _own(loaded: CalibrationData, adjudicator: str) -> set[str]:
 
 
 def _calibrating(store: Store) -> set[str]:
-    """Return the traces of random samples on which a judge has said something."""
+    """Return the traces of random samples on which a judge has a verdict."""
     drawn: set[str] = set()
     for batch in store.batches():
         if batch.purpose == "production" and batch.is_sample:

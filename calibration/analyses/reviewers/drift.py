@@ -117,7 +117,7 @@ def reviewer_checks(
     `certificates` says when the certificate of a reviewer was issued and when it ends, UTC:
     checks from before it was issued do not count. `seed` is for the limits of the drift test.
     """
-    frame, issued = store.insert_frame(), certificates or {}
+    frame, issued = store.hidden_item_frame(), certificates or {}
     labels, places = _production_labels(store), store.taxonomy().places
     found = []
     for person in store.reviewers():
@@ -167,7 +167,7 @@ def pools(store: Store, batch_id: str) -> tuple[PoolOfReviewer, ...]:
                 None if pd.isna(row["repeats_from"]) else row["repeats_from"].to_pydatetime()
             ),
         )
-        for row in store.insert_pools(batch_id).to_dict("records")
+        for row in store.hidden_item_pools(batch_id).to_dict("records")
     )
 
 

@@ -70,13 +70,13 @@ def doubts(
 
 
 def _of_samples(store: Store, frame: pd.DataFrame, judge_id: str) -> NDArray[np.float64]:
-    said = store.verdict_samples(judge_id)
-    if said.empty or said["sample"].max() < 1:
+    samples = store.verdict_samples(judge_id)
+    if samples.empty or samples["sample"].max() < 1:
         raise CalibrationError(
             f"judge {judge_id!r} has one verdict on each trace, so its samples cannot disagree; "
             "judge each trace several times, or escalate by probability"
         )
-    counted = said.groupby(["trace_id", "outcome"]).size().groupby("trace_id")
+    counted = samples.groupby(["trace_id", "outcome"]).size().groupby("trace_id")
     differing = 1 - counted.max() / counted.sum()
     return np.asarray(frame["trace_id"].map(differing).fillna(0.0), dtype=np.float64)
 
@@ -100,10 +100,13 @@ def _of_judges(store: Store, frame: pd.DataFrame, judge_id: str) -> NDArray[np.f
             f"{len(names)} judges have verdicts and {FEWEST_JUDGES} are needed to tell who errs; "
             "bring in verdicts of others, or escalate by samples or probability"
         )
-    said = [store.verdict_frame(name).set_index("trace_id")["outcome"] for name in names]
+    verdicts = [store.verdict_frame(name).set_index("trace_id")["outcome"] for name in names]
     places = store.taxonomy().places
     codes = np.column_stack(
-        [frame["trace_id"].map(of).map(places).fillna(-1).to_numpy(dtype=np.int64) for of in said]
+        [
+            frame["trace_id"].map(of).map(places).fillna(-1).to_numpy(dtype=np.int64)
+            for of in verdicts
+        ]
     )
     return np.asarray(dawid_skene(codes, n_classes=len(places)).entropy, dtype=np.float64)
 

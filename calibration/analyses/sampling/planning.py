@@ -166,7 +166,7 @@ def plan_batch(
     """Plan a random batch from what the labels of an earlier one say about the spread.
 
     Without `batch_id` that is the newest production batch with 50 labelled traces, else the one
-    with most; without labels the worst case is planned for, and said. With a `half_width` and
+    with most; without labels the worst case is planned for, with a note. With a `half_width` and
     without `n` as many traces are planned as it needs, with the judge where there is one.
     """
     _check_asked(n, half_width, seconds_per_label, hourly_rate)
@@ -288,8 +288,8 @@ def _basis(
     codes: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
     if judge is not None:
         verdicts = store.verdict_frame(judge).set_index("trace_id")["outcome"]
-        said = every["trace_id"].map(verdicts).map(taxonomy.places)
-        codes = np.asarray(said.fillna(len(taxonomy.names)), dtype=np.int64)
+        classes = every["trace_id"].map(verdicts).map(taxonomy.places)
+        codes = np.asarray(classes.fillna(len(taxonomy.names)), dtype=np.int64)
     counts = np.bincount(codes, minlength=values.size).astype(np.int64)
     return _Basis(
         spread=worst_spread(counts.size), gain=None, counts=counts, values=values, judge_id=judge
@@ -308,8 +308,8 @@ def _basis_of(
         refuse_mixture(store, judge_id, loaded)
         verdicts = store.verdict_frame(judge_id)
         own = with_verdicts(loaded, verdicts).verdicts[loaded.at]
-        said = every[["trace_id"]].merge(verdicts, on="trace_id", how="left")["outcome"]
-        into = said.map(taxonomy.places).fillna(len(taxonomy.names)).to_numpy(dtype=np.int64)
+        classes = every[["trace_id"]].merge(verdicts, on="trace_id", how="left")["outcome"]
+        into = classes.map(taxonomy.places).fillna(len(taxonomy.names)).to_numpy(dtype=np.int64)
         counts = np.bincount(into, minlength=values.size).astype(np.int64)
     tasks = pd.factorize(loaded.labelled["task_key"])[0]
     clusters = tasks if len(np.unique(tasks)) < len(tasks) else None
