@@ -2,13 +2,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import pytest
 
 from calibration.errors import InputError, StoreError
-from calibration.records import REFERENCE_SOURCE, Step, Trace, Verdict
+from calibration.records import REFERENCE_SOURCE, Step, Verdict
 from calibration.store import Keeper, Store, TraceFilter, trace_search
 from calibration.store.traces import parts_directory
 from tests.store.builders import ABANDONED, COMPLETE, Desk, empty_store, make_trace, query
@@ -287,29 +286,3 @@ def test_a_query_of_another_version_is_left_out(store: Store) -> None:
     trace_search._append(store._db, "bad", {"classes": ["none such"]})
     store.save_query("good", TraceFilter())
     assert list(store.saved_queries()) == ["good"]
-
-
-@pytest.mark.slow
-def test_a_page_of_a_hundred_thousand_traces(tmp_path: Path) -> None:
-    def many(start: int) -> list[Trace]:
-        steps = calls(pay="oe", find="ooo", ship="o")
-        return [
-            make_trace(k, steps=steps, prompt=f"Task {k}: " + "send the parcel to Ghent " * 20)
-            for k in range(start, start + 10_000)
-        ]
-
-    with empty_store(tmp_path / "s.duckdb") as store:
-        for start in range(0, 100_000, 10_000):
-            store.ingest(many(start))
-        chosen = {
-            "all": TraceFilter(),
-            "tool": TraceFilter(tool="pay", tool_ended="error"),
-            "text": TraceFilter(text="task 4711"),
-            "class": TraceFilter(classes=("unlabelled",)),
-        }
-        for name, filters in chosen.items():
-            began = perf_counter()
-            n = store.count_traces(filters)
-            shown = store.trace_list(filters, for_leads=True, sort="latency", offset=n // 2)
-            print(f"{name}: {n} found, {1000 * (perf_counter() - began):.0f} ms")  # noqa: T201
-            assert len(shown) <= 100
