@@ -280,7 +280,11 @@ def cost_per_success(
     Four runs at 1.00, two of them complete: 2.00 a success.
 
     >>> from calibration.success_rate.runs import count_runs
-    >>> cost_per_success(count_runs([0, 0, 2, 2], costs=[1.0] * 4, ceilings=2.0)).value
+    >>> from calibration.taxonomy import default_taxonomy
+    >>> counts = count_runs(
+    ...     [0, 0, 2, 2], taxonomy=default_taxonomy(), costs=[1.0] * 4, ceilings=2.0
+    ... )
+    >>> cost_per_success(counts).value
     2.0
     """
     check_confidence_level(confidence_level)
