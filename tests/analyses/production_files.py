@@ -2,8 +2,11 @@
 
 import csv
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from calibration.taxonomy import Taxonomy, default_taxonomy
 
 # The fixture of the methodology: ASR .49 with the floor for each run, .28 as printed.
 MIXED10 = (
@@ -52,6 +55,13 @@ def alike(prefix: str, counts: Mapping[str, int], **every: Any) -> list[dict[str
         | every
         for k, outcome in enumerate(outcomes)
     ]
+
+
+def fork(**credit: float) -> Taxonomy:
+    """Return the default taxonomy with other credit."""
+    own = default_taxonomy()
+    classes = tuple(replace(c, credit=credit.get(c.name, c.credit)) for c in own.classes)
+    return replace(own, version="fork", classes=classes)
 
 
 def write(path: Path, rows: Sequence[Mapping[str, Any]]) -> str:

@@ -10,8 +10,8 @@ from calibration.analyses.success_rate.comparison import ProductionComparison, c
 from calibration.analyses.success_rate.report import ReportOptions
 from calibration.errors import InputError
 from calibration.reporting.sections import success_rate
-from calibration.taxonomy import Taxonomy, default_taxonomy
-from tests.analyses.production_files import alike, write
+from calibration.taxonomy import default_taxonomy
+from tests.analyses.production_files import alike, fork, write
 
 
 def compare(a: str, b: str, **asked: Any) -> ProductionComparison:
@@ -82,24 +82,16 @@ def test_pairing_without_tasks_is_refused(pair: tuple[str, str]) -> None:
         compare(*pair, paired=True)
 
 
-def fork(partial: float) -> Taxonomy:
-    own = default_taxonomy()
-    classes = tuple(
-        replace(c, credit=partial) if c.name == "partial_plus" else c for c in own.classes
-    )
-    return replace(own, version="fork", classes=classes)
-
-
 def test_other_weights_are_restated_under_the_default_ones(tmp_path: Path) -> None:
     a = write(tmp_path / "a.csv", alike("a", {"partial_plus": 30, "abandoned": 10}))
     b = write(tmp_path / "b.csv", alike("b", {"partial_plus": 30, "abandoned": 10}))
-    found = compare(a, b, taxonomies=(None, fork(0.8)))
+    found = compare(a, b, taxonomies=(None, fork(partial_plus=0.8)))
     assert found.found.asr.estimate.value == pytest.approx(0.0)
     assert found.found.after.asr.value == pytest.approx(0.3)  # .75 x .4, not x .8
     assert found.restated is not None
     assert found.restated in found.warnings
     assert found.found.after.asr_gross.value == pytest.approx(0.3)
-    same = compare(a, b, taxonomies=(fork(0.8), fork(0.8)))
+    same = compare(a, b, taxonomies=(fork(partial_plus=0.8), fork(partial_plus=0.8)))
     assert same.restated is None
     assert same.found.after.asr.value == pytest.approx(0.6)
 
@@ -114,7 +106,3 @@ def test_other_ceilings_are_refused(pair: tuple[str, str]) -> None:
     )
     with pytest.raises(InputError, match=r"ceilings of the two sides differ \(research 2.0 and 9"):
         compare(*pair, taxonomies=(None, dear))
-
-
-def test_stricter_rule(pair: tuple[str, str]) -> None:
-    assert "do not overlap" in compare(*pair, rule="separate intervals").found.rule

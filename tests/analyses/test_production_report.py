@@ -1,6 +1,5 @@
 """The report on production files, with numbers that can be worked out by hand."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,7 @@ from calibration.analyses.success_rate.report import ProductionReport, ReportOpt
 from calibration.errors import CalibrationError, InputError
 from calibration.taxonomy import Taxonomy, default_taxonomy
 from reference_dataset.loader import load_reference
-from tests.analyses.production_files import HOSTILE, MIXED10, alike, runs, write
-from tests.classes import OUTCOMES
+from tests.analyses.production_files import HOSTILE, MIXED10, alike, fork, runs, write
 
 
 def report(path: str, taxonomy: Taxonomy | None = None, **options: Any) -> ProductionReport:
@@ -141,32 +139,6 @@ def test_times_without_a_zone_are_read_in_the_one_asked_for(tmp_path: Path) -> N
     assert "5 times without a zone were read as Europe/Berlin." in found.notes
 
 
-def test_repeated_tasks_are_resampled_whole(tmp_path: Path) -> None:
-    # Four trials of a task alike: 30 tasks, and the interval is that of 30, not of 120.
-    rows = [
-        {"trace_id": f"t{task}-{trial}", "workflow": "research", "cost_usd": 1, "task_id": task,
-         "outcome": "complete" if task % 3 else "abandoned"}
-        for task in range(30) for trial in range(4)
-    ]  # fmt: skip
-    clustered = report(write(tmp_path / "f.csv", rows), n_resamples=1000)
-    alone = report(write(tmp_path / "g.csv", rows), n_resamples=1000, columns={"task_id": None})
-    assert (clustered.n, clustered.n_tasks, clustered.asr.n) == (120, 30, 30)
-    assert clustered.asr.half_width is not None
-    assert alone.asr.half_width is not None
-    assert clustered.asr.half_width == pytest.approx(2 * alone.asr.half_width, rel=0.15)
-    assert "whole tasks" in clustered.asr.method
-
-
-def test_a_run_counts_under_each_of_its_tags(tmp_path: Path) -> None:
-    rows = alike("a", {"complete": 6}, tags="refund; angry")
-    rows += alike("b", {"abandoned": 6}, tags="angry") + alike("c", {"complete": 6}, tags="")
-    found = report(write(tmp_path / "f.csv", rows))
-    assert [(g.name, g.n, g.asr.value) for g in found.by_tag] == [
-        ("angry", 12, 0.5),
-        ("refund", 6, 1.0),
-    ]
-
-
 def test_rows_are_set_aside_with_their_place(tmp_path: Path) -> None:
     rows = runs([*MIXED10, ("done", 1.0), ("complete", -1.0)])
     found = report(write(tmp_path / "f.csv", rows))
@@ -217,15 +189,6 @@ def test_reference_traces_are_refused_unless_forced(tmp_path: Path) -> None:
     assert not report(write(tmp_path / "g.csv", rows)).marks
 
 
-def fork(**credit: float) -> Taxonomy:
-    own = default_taxonomy()
-    return replace(
-        own,
-        version="fork",
-        classes=tuple(replace(c, credit=credit.get(c.name, c.credit)) for c in own.classes),
-    )
-
-
 def test_forked_weights_stand_beside_the_default_ones(mixed: str) -> None:
     found = report(mixed, fork(partial_plus=0.6))
     assert found.asr.value == pytest.approx(0.52)  # .6 and .6 - .5 instead of .4 and 0
@@ -253,21 +216,3 @@ def test_the_fingerprint_is_blind_to_the_order_of_rows_but_not_to_anything_else(
     rows[0]["outcome"] = "partial_plus"
     changed = report(write(tmp_path / "h.csv", rows))
     assert len({r.origin.fingerprint for r in (one, seeded, changed)}) == 3
-
-
-def test_a_target_is_kept_with_its_class(mixed: str) -> None:
-    found = report(mixed, targets={"complete": 0.65})
-    assert [c.target for c in found.classes] == [0.65, None, None, None, None]
-    assert [c.outcome for c in found.classes] == list(OUTCOMES)
-
-
-def test_bca_and_strata(tmp_path: Path) -> None:
-    rows = alike("a", {"complete": 30, "abandoned": 10})
-    rows += [
-        {**row, "trace_id": f"s{k}", "workflow": "scheduling", "cost_usd": 0.1}
-        for k, row in enumerate(rows)
-    ]
-    path = write(tmp_path / "f.csv", rows)
-    found = report(path, interval="bca", stratify=True)
-    assert found.asr.method == "BCa bootstrap, 200 resamples"
-    assert found.origin.sampling.endswith("resampled within workflows")

@@ -3,16 +3,13 @@
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 import pandas as pd
 import pytest
 
 from calibration.analyses.success_rate.from_runs import report_on_files
 from calibration.analyses.success_rate.report import ProductionReport, ReportOptions, Signal
-from calibration.reporting import to_json
-from calibration.reporting.document import markdown, text_lines
-from calibration.reporting.render_html import html
+from calibration.reporting.document import text_lines
 from calibration.reporting.sections import success_rate
 from calibration.statistics.intervals import exact_limits
 from tests.analyses.production_files import alike, write
@@ -92,50 +89,6 @@ def test_bad_values_are_counted_and_the_runs_kept(tmp_path: Path) -> None:
     assert found.n == 20
     assert by_key(found)["feedback"].over_all.n == 18
     assert any(note.startswith("2 values count as missing: feedback") for note in found.notes)
-
-
-def test_a_column_of_another_name_is_read(tmp_path: Path) -> None:
-    rows = alike("a", {"complete": 20}, handed_over="yes")
-    path = write(tmp_path / "f.csv", rows)
-    found = by_key(report(path, columns={"escalated": "handed_over"}))
-    assert found["escalated"].over_all.value == 1.0
-
-
-@pytest.mark.long
-def test_runs_of_a_task_widen_the_limits(tmp_path: Path) -> None:
-    rows = alike("a", {"complete": 120})
-    for k, row in enumerate(rows):
-        row |= {"task_id": k // 4, "escalated": k // 4 < 6}
-    path = write(tmp_path / "f.csv", rows)
-    whole = by_key(report(path))["escalated"].over_all
-    alone = by_key(report(path, columns={"task_id": None}))["escalated"].over_all
-    assert whole.value == alone.value == 0.2
-    assert whole.half_width is not None
-    assert alone.half_width is not None
-    assert whole.half_width > 1.8 * alone.half_width
-
-
-@pytest.mark.long
-def test_every_shape_shows_them_and_the_schema_holds(tmp_path: Path) -> None:
-    found = report(two_weeks(tmp_path))
-    data = to_json.data(found)
-    jsonschema.validate(data, to_json.schema())
-    assert data["signals"]["escalated"]["weekly"]["2026-W41"]["value"] == 0.25
-    assert data["verdict_mix"]["weekly"][1]["distance_pp"] == pytest.approx(50.0)
-    shown = success_rate.document(found)
-    for made in ("\n".join(text_lines(shown)), markdown(shown), html(shown)):
-        assert "runs escalated to a person" in made
-        assert "15.0 % [" in made
-        assert "50.0 pp" in made
-        assert "runs that timed out" in made
-
-
-@pytest.mark.long
-def test_signals_change_the_fingerprint(tmp_path: Path) -> None:
-    rows = alike("a", {"complete": 20}, loop="no")
-    one = report(write(tmp_path / "f.csv", rows)).origin.fingerprint
-    rows[0]["loop"] = "yes"
-    assert report(write(tmp_path / "g.csv", rows)).origin.fingerprint != one
 
 
 def test_groups_of_many_tasks_have_percentiles_too(tmp_path: Path) -> None:

@@ -90,6 +90,8 @@ def test_a_window_is_compared_with_the_one_of_its_length_before(two_weeks: World
         report(two_weeks, since=WEEKS[1])
     with pytest.raises(CalibrationError, match=r"none of the 0 traces .* is labelled"):
         report(two_weeks, since="2027-01-01", until="2027-01-02")
+    with pytest.raises(CalibrationError, match=r"48 of 48 traces have no cost \(--strict-cost\)"):
+        report(two_weeks, strict_cost=True)
     with pytest.raises(InputError, match="compares with its own past"):
         report(two_weeks, compare_to="other.csv")
 
@@ -247,11 +249,6 @@ def test_two_intervals_that_differ_by_a_fifth_are_a_warning(
     check = Estimate(value=0.5, interval=(0.5 - other, 0.5 + other), n=9, method="bootstrap")
     said = list(warnings(replace(rates, corrected=ours), check))
     assert any("differ by more than 20 %" in line for line in said) is warned
-
-
-def test_a_missing_cost_is_refused_where_that_is_asked(two_weeks: World) -> None:
-    with pytest.raises(CalibrationError, match=r"48 of 48 traces have no cost \(--strict-cost\)"):
-        report(two_weeks, strict_cost=True)
 
 
 def test_rarer_tags_and_further_agents_are_left_out_and_counted(

@@ -13,46 +13,9 @@ from calibration.success_rate.runs import cost_penalties, outcome_shares, scores
 from tests.classes import CREDIT
 from tests.success_rate.rates import agent_success_rate
 
-# Outcome and cost at a ceiling of 2.00: six complete, two partial, one hallucinated, one abandoned.
-MIXED10 = [
-    (0, 1.0),
-    (0, 1.0),
-    (0, 1.0),
-    (0, 1.0),
-    (0, 3.0),
-    (0, 10.0),
-    (1, 1.0),
-    (1, 3.0),
-    (3, 5.0),
-    (4, 8.0),
-]
-
 
 def rate(outcomes: Any, seed: int = 1, **options: Any) -> AgentSuccessRate:
     return agent_success_rate(outcomes, rng=np.random.default_rng(seed), **options)
-
-
-def mixed10() -> AgentSuccessRate:
-    outcomes, costs = zip(*MIXED10, strict=True)
-    return rate(outcomes, costs=costs, ceilings=2.0)
-
-
-def test_mixed10_by_hand() -> None:
-    """Credits 6 x 1 + 2 x 0.4 = 6.8; penalties 0.5, 1, 0.5, 1, 1 = 4.
-
-    Literal (6.8 - 4) / 10 = 0.28. Floor per run: 4 + 0.5 + 0 + 0.4 + 0 = 4.9, so 0.49.
-    Without the abandoned run 4.9 / 9.
-    """
-    result = mixed10()
-    assert result.asr_literal == pytest.approx(0.28)
-    assert result.asr.value == pytest.approx(0.49)
-    assert result.asr_gross.value == pytest.approx(0.68)
-    assert result.asr_without_abandoned.value == pytest.approx(4.9 / 9)
-    assert result.pass_rate.value == pytest.approx(0.6)
-    assert result.share_over_ceiling.value == pytest.approx(0.5)
-    assert result.mean_effective_penalty == pytest.approx(0.19)
-    assert [s.value for s in result.class_shares] == pytest.approx([0.6, 0.2, 0, 0.1, 0.1])
-    assert "over 10 runs, t" in result.asr.method
 
 
 def test_ten_abandoned_runs_over_budget_score_zero_but_literally_minus_one() -> None:
@@ -61,17 +24,6 @@ def test_ten_abandoned_runs_over_budget_score_zero_but_literally_minus_one() -> 
     assert result.asr.value == 0.0
     assert result.asr.interval == pytest.approx((0.0, 1 - 0.025 ** (1 / 10)))
     assert result.asr_without_abandoned.status.startswith("not_estimable")
-
-
-def test_identity_of_net_pass_rate_partial_credit_and_penalty() -> None:
-    rng = np.random.default_rng(3)
-    result = rate(rng.integers(0, 5, 200), costs=rng.gamma(2, 1, 200), ceilings=2.0)
-    partial, passed = result.class_shares[1].value, result.pass_rate.value
-    assert partial is not None
-    assert passed is not None
-    assert result.asr.value == pytest.approx(
-        passed + 0.4 * partial - result.mean_effective_penalty, abs=1e-12
-    )
 
 
 def test_missing_cost_gives_no_penalty_and_a_range() -> None:
@@ -84,10 +36,6 @@ def test_missing_cost_gives_no_penalty_and_a_range() -> None:
     without = rate([0] * 4)
     assert (without.cost_coverage, without.asr_range) == (0.0, (0.0, 1.0))
     assert not without.share_over_ceiling.ok
-
-
-def test_units_scale_the_ceiling() -> None:
-    assert cost_penalties([5.0, 5.0], 0.1, [50, 25]).tolist() == [0.0, 1.0]
 
 
 def test_weights_are_inverse_inclusion_probabilities() -> None:
@@ -121,31 +69,6 @@ def test_percentile_interval_is_the_binomial_one() -> None:
     )
     assert estimate.interval == pytest.approx(exact, abs=0.0101)
     assert estimate.method == "bootstrap, 40,000 resamples"
-
-
-def test_same_seed_same_interval() -> None:
-    outcomes = np.random.default_rng(9).integers(0, 5, 300)
-    assert rate(outcomes, seed=4) == rate(outcomes, seed=4)
-    assert rate(outcomes, seed=4).asr.interval != rate(outcomes, seed=5).asr.interval
-
-
-def test_clusters_of_one_change_nothing() -> None:
-    outcomes = np.random.default_rng(9).integers(0, 5, 40)
-    plain, alone = rate(outcomes), rate(outcomes, clusters=np.arange(40))
-    assert plain.asr.value == alone.asr.value
-    assert plain.asr.se == pytest.approx(alone.asr.se)
-    assert plain.asr.method == alone.asr.method
-
-
-def test_repeated_tasks_widen_the_interval() -> None:
-    outcomes = np.random.default_rng(9).integers(0, 5, 40)
-    repeated = np.tile(outcomes, 5)
-    iid, whole = rate(repeated), rate(repeated, clusters=np.tile(np.arange(40), 5))
-    assert whole.n_clusters == 40
-    assert whole.asr.method == "bootstrap, 1,000 resamples, whole tasks"
-    assert whole.asr.half_width is not None
-    assert iid.asr.half_width is not None
-    assert whole.asr.half_width > 1.8 * iid.asr.half_width
 
 
 def test_few_tasks_use_t_on_task_totals() -> None:

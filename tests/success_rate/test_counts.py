@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calibration.success_rate.rate import AgentSuccessRate, rate_of_counts, rates_by
-from calibration.success_rate.runs import RunCounts, condensed, cost_penalties, scores
+from calibration.success_rate.runs import condensed, cost_penalties, scores
 from tests.classes import CREDIT, count_runs, counts_of_frame
 from tests.success_rate.rates import agent_success_rate
 
@@ -175,11 +175,6 @@ def test_breakdowns_add_up() -> None:
             )
 
 
-def test_breakdown_by_what_was_not_counted_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"by must be one of \['model'\], got 'week'"):
-        rates_by(count_runs([0], by={"model": ["a"]}), "week", rng=rng())
-
-
 def test_sensitivity_comes_from_the_same_resamples() -> None:
     """A half for partial_plus: higher by .1 of its share, on every resample."""
     outcomes = rng(2).choice(5, 400, p=[0.4, 0.4, 0.1, 0.05, 0.05])
@@ -231,11 +226,6 @@ def good_frame(**changes: Any) -> pd.DataFrame:
 def test_impossible_counts_are_refused(frame: pd.DataFrame, match: str) -> None:
     with pytest.raises(ValueError, match=match):
         counts_of_frame(frame)
-
-
-def test_counts_without_tasks_have_no_task_units() -> None:
-    counts: RunCounts = counts_of_frame(good_frame())
-    assert (counts.n, counts.n_tasks, counts.repeats) == (5, 5, False)
 
 
 def test_workflows_with_their_own_credit() -> None:

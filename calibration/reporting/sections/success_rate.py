@@ -1,12 +1,13 @@
 """The success-rate report and the comparison of two runs as documents."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import ceil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from calibration.analyses.success_rate.report import (
     Change,
     CostPanel,
+    Origin,
     Passes,
     ProductionReport,
     RateGroup,
@@ -33,7 +34,6 @@ from calibration.reporting.document import (
     percent,
     usd,
 )
-from calibration.reporting.document import Row as TableRow
 from calibration.statistics.estimate import OK, Estimate
 from calibration.success_rate.comparison import ClassChange, Difference
 from calibration.success_rate.pass_at_k import ADVISE_BAYESIAN, PassAtK
@@ -107,15 +107,23 @@ def digits_for(result: Estimate) -> int:
     return digits
 
 
+def figure(
+    result: Estimate | None, text: Callable[[float], str], unit: str = "", none: str = "-"
+) -> str:
+    """Return a value with its limits; a `+` says that its status is below."""
+    if result is None or result.value is None:
+        return "-" if result is None else none
+    limits = "" if result.interval is None else f" [{', '.join(map(text, result.interval))}]"
+    return f"{text(result.value)}{unit}{limits}{'' if result.status == OK else ' +'}"
+
+
+NOT_ESTIMABLE = "not estimable +"
+
+
 def rate(result: Estimate | None) -> str:
-    """Return a rate with its limits; a `+` says that its status stands below."""
-    if result is None:
-        return "-"
-    if result.value is None:
-        return "not estimable +"
-    digits = digits_for(result)
-    limits = "" if result.interval is None else f" {between(result.interval, digits)}"
-    return f"{result.value:.{digits}f}{limits}{'' if result.status == OK else ' +'}"
+    """Return a rate with its limits, to as many digits as its interval needs."""
+    digits = FEWEST_DIGITS if result is None else digits_for(result)
+    return figure(result, lambda value: f"{value:.{digits}f}", none=NOT_ESTIMABLE)
 
 
 def share(result: Estimate | None) -> str:
@@ -126,45 +134,24 @@ def share(result: Estimate | None) -> str:
     >>> share(Estimate(value=0.62, interval=(0.588, 0.645), n=1000, method="bootstrap"))
     '62.0 % [58.8, 64.5]'
     """
-    if result is None:
-        return "-"
-    if result.value is None:
-        return "not estimable +"
-    digits = digits_for(result) - 2
-    limits = ""
-    if result.interval is not None:
-        low, high = (100 * end for end in result.interval)
-        limits = f" [{low:.{digits}f}, {high:.{digits}f}]"
-    return f"{100 * result.value:.{digits}f} %{limits}{'' if result.status == OK else ' +'}"
+    digits = FEWEST_DIGITS - 2 if result is None else digits_for(result) - 2
+    return figure(result, lambda value: f"{100 * value:.{digits}f}", " %", NOT_ESTIMABLE)
 
 
 def money(result: Estimate | None) -> str:
     """Return an estimated amount in USD with its limits."""
-    if result is None or result.value is None:
-        return "-"
-    limits = ""
-    if result.interval is not None:
-        limits = f" [{', '.join(usd(end) for end in result.interval)}]"
-    return usd(result.value) + limits
+    return figure(result, usd).removesuffix(" +")
+
+
+def points(change: Difference | None) -> str:
+    """Return a difference in percentage points with its limits."""
+    found = None if change is None else change.estimate
+    return figure(found, lambda value: f"{100 * value:+.1f}", " pp", NOT_ESTIMABLE)
 
 
 def between(interval: tuple[float, float], digits: int = 3) -> str:
     """Return limits in brackets."""
     return f"[{interval[0]:.{digits}f}, {interval[1]:.{digits}f}]"
-
-
-def points(change: Difference | None) -> str:
-    """Return a difference in percentage points with its limits."""
-    if change is None:
-        return "-"
-    result = change.estimate
-    if result.value is None:
-        return "not estimable +"
-    limits = ""
-    if result.interval is not None:
-        low, high = (100 * end for end in result.interval)
-        limits = f" [{low:+.1f}, {high:+.1f}]"
-    return f"{100 * result.value:+.1f} pp{limits}{'' if result.status == OK else ' +'}"
 
 
 def p_value(p: float | None) -> str:
@@ -229,6 +216,29 @@ def scale_of(marks: Iterable[Mark | None], *, from_zero: bool = False) -> tuple[
     return low, max(high, low + 0.05)
 
 
+def table(
+    title: str,
+    head: tuple[str, ...],
+    cells: Iterable[tuple[str, ...]],
+    marks: Sequence[Mark | None] | None = None,
+    **options: Any,
+) -> Table:
+    """Return a table of cells, each row with its mark."""
+    listed = list(cells)
+    drawn = marks or [None] * len(listed)
+    rows = (Row(cells=row, mark=one) for row, one in zip(listed, drawn, strict=True))
+    return Table(title=title, head=head, rows=tuple(rows), **options)
+
+
+def scaled(
+    marks: Iterable[Mark | None], *, from_zero: bool = False, shares: bool = False
+) -> dict[str, Any]:
+    """Return the scale of a table that draws these marks, with its labels."""
+    ends = scale_of(marks, from_zero=from_zero)
+    labels = tuple(f"{100 * end:.0f} %" if shares else f"{end:.2f}" for end in ends)
+    return {"scale": ends, "scale_labels": labels}
+
+
 def changes(change: Change, basis: str = "") -> Iterator[Block]:
     """Yield what became of the classes and of the rate; `basis` says of which runs."""
     title = resting(f"{change.later} against {change.earlier}", basis)
@@ -253,7 +263,7 @@ def change_table(classes: Sequence[ClassChange], *, title: str) -> Table:
                     p_value(c.adjusted_p_value),
                     "moved" if c.flagged else "",
                 ),
-                mark=_drawn(c),
+                mark=mark(c.change.estimate, target=0.0),
                 flagged=c.flagged,
             )
             for c in classes
@@ -281,16 +291,9 @@ def asr_change(before: Estimate, after: Estimate, asr: Difference) -> str:
     if asr.minimum_detectable is not None:
         seen = 100 * asr.minimum_detectable
         words += f"; a change of {seen:.1f} pp would be seen with a power of {asr.power:g}"
-    if asr.estimate.status != "ok":
+    if asr.estimate.status != OK:
         words += f"; {asr.estimate.status.replace('_', ' ', 1)}"
     return words + "."
-
-
-def _drawn(c: ClassChange) -> Mark:
-    low, high = c.change.estimate.interval or (None, None)
-    # A value without limits must not look as sure as one with them.
-    open_dot = c.change.estimate.interval is None
-    return Mark(value=c.after - c.before, low=low, high=high, target=0.0, hollow=open_dot)
 
 
 def signal_blocks(report: ProductionReport) -> Iterator[Block]:
@@ -319,26 +322,14 @@ def signal_blocks(report: ProductionReport) -> Iterator[Block]:
 
 def _table(title: str, shown: Sequence[Signal]) -> Iterator[Block]:
     shares = [s for s in shown if s.unit == "share"]
-    marks = {s.key: mark(s.over_all) for s in shares}
-    low, high = scale_of(marks.values(), from_zero=True)
     weeks = min(len(_weeks(shown)), SHOWN_WEEKS)
-    yield Table(
-        title=title,
-        head=("signal", "over all", "n", f"last {weeks} weeks" if weeks > 1 else "by week"),
-        rows=tuple(
-            Row(
-                cells=(
-                    s.name,
-                    _value(s.over_all, s.unit),
-                    count(s.over_all.n),
-                    _last(s),
-                ),
-                mark=marks.get(s.key),
-            )
-            for s in shown
-        ),
-        scale=(low, high) if shares else None,
-        scale_labels=(f"{100 * low:.0f} %", f"{100 * high:.0f} %"),
+    options = scaled((mark(s.over_all) for s in shares), from_zero=True, shares=True)
+    yield table(
+        title,
+        ("signal", "over all", "n", f"last {weeks} weeks" if weeks > 1 else "by week"),
+        ((s.name, _value(s.over_all, s.unit), count(s.over_all.n), _last(s)) for s in shown),
+        [mark(s.over_all) if s in shares else None for s in shown],
+        **(options if shares else {}),
         notes=(
             *statuses((s.name, s.over_all) for s in shown),
             *(f"Of shares: {m}." for m in dict.fromkeys(s.over_all.method for s in shares)),
@@ -357,22 +348,11 @@ def _by_week(title: str, shown: Sequence[Signal]) -> Iterator[Block]:
     weeks = _weeks(shown)
     if len(weeks) < 2:
         return
-    by_week = [dict(s.by_week) for s in shown]
-    yield Table(
-        title=f"{title}: {len(weeks)} weeks",
-        head=("week", *(s.name for s in shown)),
-        rows=tuple(
-            Row(
-                cells=(
-                    week,
-                    *(
-                        _value(found.get(week), s.unit)
-                        for s, found in zip(shown, by_week, strict=True)
-                    ),
-                )
-            )
-            for week in weeks
-        ),
+    by_week = [(dict(s.by_week), s.unit) for s in shown]
+    yield table(
+        f"{title}: {len(weeks)} weeks",
+        ("week", *(s.name for s in shown)),
+        ((w, *(_value(found.get(w), unit) for found, unit in by_week)) for w in weeks),
         notes=tuple(statuses((f"{week} ({s.name})", e) for s in shown for week, e in s.by_week)),
         folded=True,
         most_in_text=0,
@@ -439,16 +419,11 @@ def _missing(report: ProductionReport) -> Iterator[Block]:
 
 def _value(result: Estimate | None, unit: str) -> str:
     """Return a value with its limits."""
-    if result is None or result.value is None:
-        return "-"
-    if unit == "share":
+    if unit == "share" and result is not None and result.value is not None:
         return share(result)
     if unit == "usd":
-        return money(result) + ("" if result.status == "ok" else " +")
-    said, limits = _number(result.value, unit), ""
-    if result.interval is not None:
-        limits = f" [{', '.join(_bare(end, unit) for end in result.interval)}]"
-    return f"{said}{limits}{'' if result.status == 'ok' else ' +'}"
+        return figure(result, usd)
+    return figure(result, lambda value: _bare(value, unit), "" if unit == "score" else f" {unit}")
 
 
 def _short(result: Estimate, unit: str) -> str:
@@ -456,11 +431,9 @@ def _short(result: Estimate, unit: str) -> str:
         return "-"
     if unit == "share":
         return f"{100 * result.value:.1f} %"
-    return usd(result.value) if unit == "usd" else _number(result.value, unit)
-
-
-def _number(value: float, unit: str) -> str:
-    return f"{_bare(value, unit)}{'' if unit == 'score' else f' {unit}'}"
+    if unit == "usd":
+        return usd(result.value)
+    return _bare(result.value, unit) + ("" if unit == "score" else f" {unit}")
 
 
 def _bare(value: float, unit: str) -> str:
@@ -512,17 +485,12 @@ def cost(report: ProductionReport) -> Iterator[Block]:
     if rows:
         highest = max((p.of_ceiling[2] for *_, p in rows if p.of_ceiling), default=0.0)
         top = float(min(max(LEAST_TIMES, ceil(highest)), MOST_TIMES))
-        yield Table(
-            title=(
-                "Cost by workflow (USD a run; drawn as multiples of the ceiling: P50 to P99, "
-                "dot at P90)"
-            ),
-            head=("workflow", "P50", "P90", "P99", "mean", "ceiling", "above it", "a success",
-                  "known"),
-            rows=tuple(
-                Row(cells=(Name(name), *_cells(panel, ceiling, unit)), mark=_spread(panel))
-                for name, ceiling, unit, panel in rows
-            ),
+        yield table(
+            "Cost by workflow (USD a run; drawn as multiples of the ceiling: P50 to P99, dot at "
+            "P90)",
+            ("workflow", "P50", "P90", "P99", "mean", "ceiling", "above it", "a success", "known"),
+            ((Name(name), *_cells(panel, ceiling, unit)) for name, ceiling, unit, panel in rows),
+            [_spread(panel) for *_, panel in rows],
             scale=(0.0, top),
             scale_labels=("0", f"{top:g} x"),
             notes=tuple(statuses((Name(name), p.share_above_ceiling) for name, _, _, p in rows)),
@@ -556,37 +524,30 @@ def _spread(panel: CostPanel) -> Mark | None:
 
 
 def work(report: ProductionReport) -> Iterator[Block]:
-    """Yield the runs that somebody should look at."""
+    """Yield the runs to review, by class."""
     lists = report.work_lists
     if not lists:
         yield Words(text="No work lists: the classes of single runs are not known here.")
         return
-    yield Table(
-        title="Whose work it is",
-        head=("class", "goes to", "runs", "a week", "last weeks, oldest first"),
-        rows=tuple(
-            Row(
-                cells=(item.outcome, item.goes_to, count(item.n), _a_week(item), _last_counts(item))
-            )
-            for item in lists
-        ),
+    yield table(
+        "Whose work it is",
+        ("class", "goes to", "runs", "a week", "last weeks, oldest first"),
+        ((w.outcome, w.goes_to, count(w.n), _a_week(w), _last_counts(w)) for w in lists),
     )
     for item in lists:
         if item.first:
             # A file says what class a run is of, and not why.
             why = any(run.reasons or run.evidence for run in item.first)
-            yield Table(
-                title=f"{item.outcome}: the first {len(item.first)} of {item.n:,}",
-                head=("trace", "workflow", "week", "cost", *(("why",) if why else ())),
-                rows=tuple(
-                    Row(
-                        cells=(
-                            Name(run.trace_id),
-                            Name(run.workflow),
-                            run.week or "-",
-                            usd(run.cost_usd),
-                            *((Name(reason(run) or "-"),) if why else ()),
-                        )
+            yield table(
+                f"{item.outcome}: the first {len(item.first)} of {item.n:,}",
+                ("trace", "workflow", "week", "cost", *(("why",) if why else ())),
+                (
+                    (
+                        Name(run.trace_id),
+                        Name(run.workflow),
+                        run.week or "-",
+                        usd(run.cost_usd),
+                        *((Name(reason(run) or "-"),) if why else ()),
                     )
                     for run in item.first
                 ),
@@ -646,26 +607,23 @@ def group_blocks(report: ProductionReport) -> Iterator[Block]:
 def _group_table(of: str, groups: Sequence[RateGroup], basis: str) -> Iterator[Block]:
     kept = groups[:MOST_GROUPS]
     marks = [mark(g.asr) for g in kept]
-    low, high = scale_of(marks)
     further = any(g.asr_gross is not None for g in kept)
-    yield Table(
-        title=resting(f"By {of}", basis),
-        head=(of, "ASR", *(("gross", "pass rate") if further else ()), "n"),
-        rows=tuple(
-            Row(
-                cells=(
-                    f"(no {of})" if g.name is None else Name(g.name),
-                    rate(g.asr),
-                    *((rate(g.asr_gross), share(g.pass_rate)) if further else ()),
-                    count(g.n),
-                ),
-                mark=drawn,
+    names = [f"(no {of})" if g.name is None else Name(g.name) for g in kept]
+    yield table(
+        resting(f"By {of}", basis),
+        (of, "ASR", *(("gross", "pass rate") if further else ()), "n"),
+        (
+            (
+                name,
+                rate(g.asr),
+                *((rate(g.asr_gross), share(g.pass_rate)) if further else ()),
+                count(g.n),
             )
-            for g, drawn in zip(kept, marks, strict=True)
+            for name, g in zip(names, kept, strict=True)
         ),
-        scale=(low, high),
-        scale_labels=(f"{low:.2f}", f"{high:.2f}"),
-        notes=tuple(statuses((Name(g.name or f"(no {of})"), g.asr) for g in kept)),
+        marks,
+        **scaled(marks),
+        notes=tuple(statuses((Name(n), g.asr) for n, g in zip(names, kept, strict=True))),
     )
     if len(groups) > MOST_GROUPS:
         yield Words(
@@ -680,16 +638,14 @@ def left_out(report: ProductionReport) -> Iterator[Block]:
         if report.judged is None:
             yield Words(text=f"{total:,} rows were set aside and are in no number above.")
         shown = any(row.examples for row in report.set_aside)
-        yield Table(
-            title="Set aside" if report.judged is None else "Not among the human labels, and why",
-            head=("why", "rows", *(("for instance",) if shown else ())),
-            rows=tuple(
-                Row(
-                    cells=(
-                        Name(row.reason),
-                        count(row.n),
-                        *((Name("; ".join(row.examples) or "-"),) if shown else ()),
-                    )
+        yield table(
+            "Set aside" if report.judged is None else "Not among the human labels, and why",
+            ("why", "rows", *(("for instance",) if shown else ())),
+            (
+                (
+                    Name(row.reason),
+                    count(row.n),
+                    *((Name("; ".join(row.examples) or "-"),) if shown else ()),
                 )
                 for row in report.set_aside
             ),
@@ -709,15 +665,8 @@ def made(report: ProductionReport) -> Iterator[Block]:
         ("runs", f"{report.n:,}{tasks}{span}"),
         ("sampling", origin.sampling),
         ("judge", Name(origin.judge)),
-        (
-            "taxonomy",
-            Name(f"{origin.taxonomy_version} ({origin.taxonomy_fingerprint[:16]})"),
-        ),
-        (
-            "intervals",
-            f"{100 * origin.confidence_level:g} %, {origin.n_resamples:,} resamples, "
-            f"seed {origin.seed}",
-        ),
+        ("taxonomy", _taxonomy(origin)),
+        ("intervals", _intervals(origin)),
     ]
     if report.rounding:
         items.append(
@@ -747,6 +696,15 @@ def made(report: ProductionReport) -> Iterator[Block]:
     yield Facts(items=tuple(items))
 
 
+def _taxonomy(origin: Origin) -> Name:
+    return Name(f"{origin.taxonomy_version} ({origin.taxonomy_fingerprint[:16]})")
+
+
+def _intervals(origin: Origin) -> str:
+    level = f"{100 * origin.confidence_level:g} %"
+    return f"{level}, {origin.n_resamples:,} resamples, seed {origin.seed}"
+
+
 def _plain(value: object) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{name}={inner}" for name, inner in value.items())
@@ -756,13 +714,24 @@ def _plain(value: object) -> str:
 def passes(found: Sequence[Passes]) -> Iterator[Block]:
     """Yield pass@k and pass^k, agent by agent: trials of several are never pooled."""
     yield Words(text=ABOUT, kind="small")
-    points = [(of, point) for of in found for point in _telling(of.points)]
-    yield Table(
-        title="Repeated trials, agent by agent",
-        head=("agent", "k", "pass@k", "pass^k", "tasks", "left out"),
-        rows=tuple(_row(of, point) for of, point in points[:MOST_POINTS]),
-        notes=tuple(statuses(_named(points[:MOST_POINTS]))),
-    )
+    points = [(Name(of.agent), point) for of in found for point in _telling(of.points)]
+    shown = points[:MOST_POINTS]
+    yield table(
+        "Repeated trials, agent by agent",
+        ("agent", "k", "pass@k", "pass^k", "tasks", "left out"),
+        (
+            (agent, str(p.k), share(p.pass_at_k), share(p.pass_hat_k), count(p.n_tasks),
+             count(p.n_too_few))
+            for agent, p in shown
+        ),
+        notes=tuple(
+            statuses(
+                (Name(f"{agent}, k = {p.k}"), estimate)
+                for agent, p in shown
+                for estimate in (p.pass_at_k, p.pass_hat_k)
+            )
+        ),
+    )  # fmt: skip
     if len(points) > MOST_POINTS:
         more = len(points) - MOST_POINTS
         yield Words(text=f"{more} more rows stand in the JSON report.", kind="small")
@@ -780,25 +749,6 @@ def passes(found: Sequence[Passes]) -> Iterator[Block]:
 def _telling(points: Sequence[PassAtK]) -> Sequence[PassAtK]:
     """Return the points of an agent, of one without any labelled trial the first alone."""
     return points if any(point.n_tasks for point in points) else points[:1]
-
-
-def _row(of: Passes, point: PassAtK) -> Row:
-    return Row(
-        cells=(
-            Name(of.agent),
-            str(point.k),
-            share(point.pass_at_k),
-            share(point.pass_hat_k),
-            count(point.n_tasks),
-            count(point.n_too_few),
-        )
-    )
-
-
-def _named(points: Sequence[tuple[Passes, PassAtK]]) -> Iterator[tuple[str, Estimate]]:
-    for of, point in points:
-        for estimate in (point.pass_at_k, point.pass_hat_k):
-            yield Name(f"{of.agent}, k = {point.k}"), estimate
 
 
 def document(report: ProductionReport) -> Document:
@@ -871,7 +821,7 @@ def headline(
     how = f"{level}{result.method}, n = {result.n:,}"
     if n_runs is not None and n_runs != result.n:
         how += f" tasks ({n_runs:,} runs)"
-    if result.status != "ok":
+    if result.status != OK:
         how += f"; {result.status.replace('_', ' ', 1)}"
     return Headline(
         name=name,
@@ -925,46 +875,34 @@ def _rates(report: ProductionReport) -> Iterator[Block]:
 
 
 def rate_table(
-    title: str,
-    of: str,
-    named: Sequence[tuple[str, Estimate]],
-    *,
-    hollow: Sequence[str] = (),
+    title: str, of: str, named: Sequence[tuple[str, Estimate]], *, hollow: Sequence[str] = ()
 ) -> Table:
     """Return rates with their limits, drawn on one scale."""
     marks = [mark(result, hollow=name in hollow) for name, result in named]
-    low, high = scale_of(marks)
-    # One method for all is said once.
+    # One method for all is written once.
     methods = list(dict.fromkeys(f"{result.method}, n = {result.n:,}" for _, result in named))
     alike = len(methods) == 1
-    return Table(
-        title=title,
-        head=(of, "value") if alike else (of, "value", "n", "method"),
-        rows=tuple(
-            Row(
-                cells=(name, rate(result), *(() if alike else (count(result.n), result.method))),
-                mark=drawn,
-            )
-            for (name, result), drawn in zip(named, marks, strict=True)
+    return table(
+        title,
+        (of, "value") if alike else (of, "value", "n", "method"),
+        (
+            (name, rate(result), *(() if alike else (count(result.n), result.method)))
+            for name, result in named
         ),
-        scale=(low, high),
-        scale_labels=(f"{low:.2f}", f"{high:.2f}"),
+        marks,
+        **scaled(marks),
         notes=(*statuses(named), *([f"All: {methods[0]}."] if alike else [])),
     )
 
 
 def _outcomes(report: ProductionReport) -> Iterator[Block]:
     marks = [mark(c.share, target=c.target) for c in report.classes]
-    low, high = scale_of(marks, from_zero=True)
-    yield Table(
-        title="Share of the runs by outcome",
-        head=("class", "share", "credit"),
-        rows=tuple(
-            Row(cells=(f"{c.title} ({c.outcome})", share(c.share), f"{c.credit:g}"), mark=drawn)
-            for c, drawn in zip(report.classes, marks, strict=True)
-        ),
-        scale=(low, high),
-        scale_labels=(f"{100 * low:.0f} %", f"{100 * high:.0f} %"),
+    yield table(
+        "Share of the runs by outcome",
+        ("class", "share", "credit"),
+        ((f"{c.title} ({c.outcome})", share(c.share), f"{c.credit:g}") for c in report.classes),
+        marks,
+        **scaled(marks, from_zero=True, shares=True),
         bars=True,
         notes=tuple(statuses((c.outcome, c.share) for c in report.classes)),
     )
@@ -1134,22 +1072,14 @@ def _compared_rates(result: "ProductionComparison") -> Iterator[Block]:
 
 
 def _left_out(result: "ProductionComparison") -> Iterator[Block]:
-    rows = [
-        TableRow(cells=(place, Name(row.reason), f"{row.n:,}"))
-        for place, side in (("first", result.a), ("second", result.b))
-        for row in side.set_aside
-    ]
-    yield Table(
-        title="Set aside",
-        head=("side", "why", "rows"),
-        rows=tuple(rows),
+    sides = (("first", result.a), ("second", result.b))
+    yield table(
+        "Set aside",
+        ("side", "why", "rows"),
+        ((p, Name(row.reason), count(row.n)) for p, side in sides for row in side.set_aside),
         empty="No row was set aside.",
     )
-    notes = [
-        Name(f"{place}: {note}")
-        for place, side in (("first", result.a), ("second", result.b))
-        for note in side.notes
-    ]
+    notes = [Name(f"{place}: {note}") for place, side in sides for note in side.notes]
     if notes:
         yield Listing(items=tuple(notes))
 
@@ -1160,12 +1090,8 @@ def _made(result: "ProductionComparison") -> Facts:
         items=(
             ("first", Name(f"{result.a.name} ({result.a.n:,} runs)")),
             ("second", Name(f"{result.b.name} ({result.b.n:,} runs)")),
-            ("taxonomy", Name(f"{made.taxonomy_version} ({made.taxonomy_fingerprint[:16]})")),
-            (
-                "intervals",
-                f"{100 * made.confidence_level:g} %, {made.n_resamples:,} resamples, "
-                f"seed {made.seed}",
-            ),
+            ("taxonomy", _taxonomy(made)),
+            ("intervals", _intervals(made)),
             ("software", f"asr-calibration {made.package_version}"),
             ("fingerprint", made.fingerprint),
         )
