@@ -405,15 +405,15 @@ def binned(narrow: Relation, column: str | None, engine: Engine, coding: Coding)
     )  # fmt: skip
 
 
-def spread(values: Binned, by: str, cells: Cells | None = None) -> Spread:
-    """Return mean and percentiles for each value of `by`, and for all in a first row.
+def spread(values: Binned, cells: Cells | None = None) -> Spread:
+    """Return mean and percentiles for each workflow, and for all in a first row.
 
     With `cells` the values are costs, and the columns of costs are there too.
     """
-    labelled: Labelled = getattr(values, by)
+    labelled = values.workflow
     parts = [np.zeros_like(labelled.codes), labelled.codes + 1]
     groups = [_Group.of(values, part) for part in parts]
-    columns = [_costs(cells, None), _costs(cells, by)] if cells else [{}, {}]
+    columns = [_costs(cells, each) for each in (False, True)] if cells else [{}, {}]
     rows: list[dict[str, float]] = []
     error = 0.0
     for group, costs, numbers in zip(
@@ -426,7 +426,7 @@ def spread(values: Binned, by: str, cells: Cells | None = None) -> Spread:
             rows.append(row)
             error = max(error, missed)
     table = pd.DataFrame(rows, columns=[*COLUMNS, *(COST_COLUMNS if cells else ())])
-    table.index = pd.Index([None, *labelled.names], name=by, dtype=object)
+    table.index = pd.Index([None, *labelled.names], name="workflow", dtype=object)
     return Spread(table=table, error=error, sums=values.frame())
 
 
@@ -477,12 +477,8 @@ class _Group:
         return row | dict(zip(PERCENTILES, values, strict=True)), error
 
 
-def _costs(cells: Cells | None, by: str | None) -> Mapping[str, Column]:
-    if cells is None:
-        return {}
-    codes = np.zeros(cells.step.size, dtype=np.int64)
-    if by is not None:
-        codes = getattr(cells, by).codes + 1
+def _costs(cells: Cells, by_workflow: bool) -> Mapping[str, Column]:
+    codes = cells.workflow.codes + 1 if by_workflow else np.zeros(cells.step.size, dtype=np.int64)
     n, costed = cells.sums["n"], cells.sums["n_costed"]
     sums = {
         "held": n * cells.known,

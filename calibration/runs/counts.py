@@ -474,10 +474,8 @@ def production_counts(
         tasks_grouped=tasks.grouped if tasks else False,
         exact=exact,
         rounding=0.0 if exact else 1 / GRID,
-        cost=spread(costs, "workflow", cells),
-        cost_weekly=spread(costs, "week", cells),
-        latency=spread(latencies, "workflow"),
-        latency_weekly=spread(latencies, "week"),
+        cost=spread(costs, cells),
+        latency=spread(latencies),
         signals=count_signals(
             kept.rows,
             engine,

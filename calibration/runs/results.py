@@ -249,12 +249,12 @@ class Notes:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Spread:
-    """Cost or latency by one key: mean and percentiles.
+    """Cost or latency by workflow: mean and percentiles.
 
     Parameters
     ----------
     table : pandas.DataFrame
-        Indexed by workflow or week (``None`` in a first row for all of them): n, n_known, mean,
+        Indexed by workflow (``None`` in a first row for all of them): n, n_known, mean,
         p50, p90, p95, p99 (of the known ones, NaN without any) and, for costs, n_held (cost and
         ceiling known), share_over_ceiling, cost_per_unit, cost_per_success (cost of the runs with
         a known cost over complete ones among them).
@@ -285,8 +285,8 @@ class ProductionCounts:
         Cells keep exact penalties.
     rounding : float
         What the cells may differ from a trace's own penalty: 0, or 1/1024.
-    cost, cost_weekly, latency, latency_weekly : Spread
-        By workflow and by week.
+    cost, latency : Spread
+        By workflow.
     signals : SignalSums or None
         What runs say of operation; None where no column does.
     set_aside : tuple of SetAsideRows
@@ -311,9 +311,7 @@ class ProductionCounts:
     exact: bool
     rounding: float
     cost: Spread
-    cost_weekly: Spread
     latency: Spread
-    latency_weekly: Spread
     signals: SignalSums | None
     set_aside: tuple[SetAsideRows, ...]
     notes: Notes

@@ -505,7 +505,7 @@ def pass_over_tasks(
     weights : float array, shape (n_tasks,), optional
         Inverse inclusion probabilities of the tasks.
     like : int array, shape (n_tasks,), optional
-        How many tasks each row stands for; 1 when None.
+        Tasks like each row; 1 when None.
     n_resamples : int, default 1000
         Resamples of whole tasks.
     confidence_level : float, default 0.95

@@ -224,7 +224,7 @@ class Grouping:
 def random_groups(
     multiplicity: IntArray, stratum: IntArray, *, rng: np.random.Generator, most: int
 ) -> Grouping:
-    """Put units, each as often as it stands for one, into about `most` groups at random."""
+    """Put units, each `multiplicity` times, into about `most` groups at random."""
     owners, groups, strata, start = [], [], [], 0
     total = int(multiplicity.sum())
     for number in np.unique(stratum).tolist():
@@ -569,7 +569,7 @@ def ratio_estimates(
     clusters : array, shape (n,), optional
         Rows of a cluster are resampled together.
     like : int array, shape (n,), optional
-        How many independent rows each stands for; not with `clusters`.
+        Independent rows like it; not with `clusters`.
     n_resamples : int, default 1000
         Resamples.
     confidence_level : float, default 0.95

@@ -50,7 +50,7 @@ from calibration.weeks import calendar
 WINDOW, FEWEST, ANOMALY_LEVEL = 8, 6, 0.99
 
 
-# Task totals of all weeks that are held as they are; beyond it tasks are grouped at random.
+# Task totals of all weeks that are kept; beyond it tasks are grouped at random.
 MOST_TOTALS = 1_000_000
 
 
@@ -550,7 +550,7 @@ def _rolling(
     else:
         tail = (1 - level) / 2
         if drawn.noun == TASKS:
-            # As in `Resampled.shortness`; the same tasks may stand behind all four weeks.
+            # As in `Resampled.shortness`; all four weeks may have the same tasks.
             wider = float(np.sqrt(fewest / (fewest - 1))) * t_quantile(tail, fewest - 1)
             tail = normal_chance(wider)
         low, high = np.quantile(draws, [tail, 1 - tail])

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from calibration.analyses.success_rate.assembly import (
+    Operation,
     bad_values,
     signals,
     tasks_by_week,
@@ -64,10 +65,9 @@ def signals_of(store: Store, judge_id: str | None) -> Found:
     with from_store(traces, store.operation_frame(), verdicts, taxonomy=store.taxonomy()) as source:
         counts = production_counts(source, taxonomy=store.taxonomy(), known_workflows_only=False)
     latency, cost, _ = listed_amounts(traces, tasks_by_week(counts))
+    runs = Operation(sums=counts.signals, latency=latency, cost=cost, missing=MISSING)
     return Found(
-        signals=signals(counts.signals, latency, cost, missing=MISSING),
-        verdict_mix=verdict_mix(counts.signals, missing=MISSING),
-        notes=bad_values(counts.signals),
+        signals=signals(runs), verdict_mix=verdict_mix(runs), notes=bad_values(counts.signals)
     )
 
 

@@ -50,9 +50,7 @@ def assert_same_counts(one: ProductionCounts, other: ProductionCounts) -> None:
             assert_same_frame(a, b, atol=1e-9)
     for a, b in (
         (one.cost.table, other.cost.table),
-        (one.cost_weekly.table, other.cost_weekly.table),
         (one.latency.table, other.latency.table),
-        (one.latency_weekly.table, other.latency_weekly.table),
         (signals_by_week(one), signals_by_week(other)),
     ):
         assert_same_frame(a, b)

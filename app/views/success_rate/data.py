@@ -43,11 +43,11 @@ class Asked:
     @property
     def words(self) -> str:
         """The command that prints the same, after ``asr``."""
-        said = {
+        options = {
             "--batch": self.batch_id, "--judge": self.judge_id, "--from": self.since,
             "--to": self.until, "--workflow": self.workflow,
         }  # fmt: skip
-        return " ".join(["report", *(f"{k} {shlex.quote(v)}" for k, v in said.items() if v)])
+        return " ".join(["report", *(f"{k} {shlex.quote(v)}" for k, v in options.items() if v)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -79,10 +79,10 @@ def _no_labels(batch_id: str) -> None:
     st.code(session.command("labels import FILE"), language=None, wrap_lines=True)
 
 
-def _nothing(said: str) -> None:
+def _nothing(reason: str) -> None:
     """Say why there is no rate, and where the next step is taken."""
     st.subheader("No rate yet", anchor=False)
-    st.text(f"{said[0].upper()}{said[1:]}.")
+    st.text(f"{reason[0].upper()}{reason[1:]}.")
     with st.container(horizontal=True):
         st.page_link("views/label.py", label="Go to the Label page")
         st.page_link("views/overview.py", label="Go to the Overview, to draw a batch")
@@ -138,7 +138,7 @@ def _files(store: Store, found: Found) -> None:
 
 
 def _written(store: Store, found: Found, who: str | None, kind: str) -> str:
-    """Return the report as a file, after writing down whose labels it lets somebody see."""
+    """Return the report as a file, after recording the labels that it shows."""
     if who is not None:
         listed = [item.trace_id for of in found.made.report.work_lists for item in of.first]
         store.record_exposure(who, listed, "labels")

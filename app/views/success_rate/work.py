@@ -1,4 +1,4 @@
-"""The work lists of the ASR page: what somebody should look at, why, and one of them opened."""
+"""The review queue of the ASR page: runs to triage, by outcome, and one of them opened."""
 
 from collections.abc import Mapping
 from functools import partial

@@ -144,43 +144,48 @@ def amounts(counts: ProductionCounts) -> tuple[Amounts, Amounts]:
     return Amounts(counts.latency.sums, tasks), Amounts(counts.cost.sums, tasks)
 
 
-def signals(
-    sums: SignalSums | None,
-    latency: Amounts,
-    cost: Amounts,
-    *,
-    missing: Mapping[str, str] = ADD,
-    confidence_level: float = 0.95,
-) -> tuple[Signal, ...]:
-    """Return every signal; `missing` says of each what would record it, or that nothing does."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Operation:
+    """What all runs say of operation; `missing` says what would record each signal."""
+
+    sums: SignalSums | None
+    latency: Amounts
+    cost: Amounts
+    missing: Mapping[str, str] = field(default_factory=lambda: ADD)
+    confidence_level: float = 0.95
+
+    def recorded(self, key: str) -> SignalSums | None:
+        """Return the sums where they hold a signal."""
+        return None if self.sums is None or key not in self.sums.recorded else self.sums
+
+    def none(self, key: str, method: str) -> Estimate:
+        """Return why there is no such signal."""
+        why = f"{NOT_RECORDED}: {self.missing[key]}"
+        return not_estimable(why, method=method, confidence_level=self.confidence_level)
+
+
+def signals(runs: Operation) -> tuple[Signal, ...]:
+    """Return every signal."""
     return (
-        *_rates(sums, missing, confidence_level),
-        *_percentiles("latency", "s", latency, missing, confidence_level),
-        *_percentiles("cost", "usd", cost, missing, confidence_level),
+        *_rates(runs),
+        *_percentiles(runs, "latency", "s", runs.latency),
+        *_percentiles(runs, "cost", "usd", runs.cost),
     )
 
 
-def _rates(
-    sums: SignalSums | None, missing: Mapping[str, str], confidence_level: float
-) -> Iterator[Signal]:
+def _rates(runs: Operation) -> Iterator[Signal]:
     for key, (name, _) in RATES.items():
-        unit = "score" if key in MEANS else "share"
-        if sums is None or key not in sums.recorded:
-            nothing = not_estimable(
-                f"{NOT_RECORDED}: {missing[key]}", method="share", confidence_level=confidence_level
-            )
-            yield Signal(key=key, name=name, unit=unit, over_all=nothing)
+        unit, sums = "score" if key in MEANS else "share", runs.recorded(key)
+        if sums is None:
+            yield Signal(key=key, name=name, unit=unit, over_all=runs.none(key, "share"))
             continue
-        table = sums.table
+        level, weeks = runs.confidence_level, sums.table.groupby("week", observed=True, sort=True)
         yield Signal(
             key=key,
             name=name,
             unit=unit,
-            over_all=_rate(table, sums, key, confidence_level),
-            by_week=tuple(
-                (str(week), _rate(rows, sums, key, confidence_level))
-                for week, rows in table.groupby("week", observed=True, sort=True)
-            ),
+            over_all=_rate(sums.table, sums, key, level),
+            by_week=tuple((str(week), _rate(rows, sums, key, level)) for week, rows in weeks),
         )
 
 
@@ -199,16 +204,12 @@ def _rate(rows: pd.DataFrame, sums: SignalSums, key: str, confidence_level: floa
     )
 
 
-def verdict_mix(
-    sums: SignalSums | None,
-    *,
-    missing: Mapping[str, str] = ADD,
-    confidence_level: float = 0.95,
-) -> VerdictMix:
+def verdict_mix(runs: Operation) -> VerdictMix:
     """Return the verdicts of each week, and how far they are from those of the weeks before."""
+    sums = runs.sums
     keys = [] if sums is None else [VERDICT + name for name in sums.verdicts]
     if sums is None or not keys:
-        return VerdictMix(status=f"{NOT_RECORDED}: {missing['verdict']}")
+        return VerdictMix(status=f"{NOT_RECORDED}: {runs.missing['verdict']}")
     table = sums.table[sums.table["week"].notna()]
     table = table[table[f"of_{keys[0]}"] > 0]
     if table.empty:
@@ -224,7 +225,7 @@ def verdict_mix(
     for week, shift in zip(weeks, found, strict=True):
         rows = table[table["week"].astype(str) == week]
         shares = tuple(
-            (name, _rate(rows, sums, key, confidence_level))
+            (name, _rate(rows, sums, key, runs.confidence_level))
             for name, key in zip(sums.verdicts, keys, strict=True)
         )
         n = int(rows[f"n_{keys[0]}"].sum())
@@ -253,7 +254,7 @@ def tasks_by_week(counts: ProductionCounts) -> Mapping[str | None, int] | None:
     """Return the tasks with runs in each week, and in all; None where no task repeats."""
     if counts.tasks is None:
         return None
-    # Where groups of tasks stand for them those of a week are fewer: on the safe side.
+    # Random groups of tasks are fewer in a week than its tasks: on the safe side.
     weekly = counts.tasks_by.get("week", counts.tasks)
     by_week = weekly.groupby("week", observed=True)["task"].nunique()
     n = counts.n_tasks if counts.tasks_grouped else int(counts.tasks["task"].nunique())
@@ -269,30 +270,19 @@ def _counts(bins: pd.DataFrame) -> FloatArray:
     return bins[["n", "low", "high"]].to_numpy(dtype=np.float64)
 
 
-def _percentiles(
-    what: str, unit: str, amounts: Amounts, missing: Mapping[str, str], confidence_level: float
-) -> Iterator[Signal]:
-    for level, q in LEVELS.items():
-        over_all = amounts.percentile(q, confidence_level=confidence_level)
-        by_week: tuple[tuple[str, Estimate], ...] = ()
-        if over_all is None:
-            over_all = not_estimable(
-                f"{NOT_RECORDED}: {missing[what]}",
-                method="percentile",
-                confidence_level=confidence_level,
-            )
-        else:
-            by_week = tuple(
-                (week, found)
-                for week in amounts.weeks
-                if (found := amounts.percentile(q, week, confidence_level=confidence_level))
-            )
+def _percentiles(runs: Operation, what: str, unit: str, amounts: Amounts) -> Iterator[Signal]:
+    level = runs.confidence_level
+    for name, q in LEVELS.items():
+        over_all = amounts.percentile(q, confidence_level=level)
+        by_week = (
+            (week, amounts.percentile(q, week, confidence_level=level)) for week in amounts.weeks
+        )
         yield Signal(
-            key=f"{what}_{level}",
-            name=f"{what}, {level.upper()}",
+            key=f"{what}_{name}",
+            name=f"{what}, {name.upper()}",
             unit=unit,
-            over_all=over_all,
-            by_week=by_week,
+            over_all=over_all or runs.none(what, "percentile"),
+            by_week=tuple((week, found) for week, found in by_week if found),
         )
 
 
@@ -333,8 +323,6 @@ class LoadedRuns:
         workflow where each run is one unit.
     sampled : bool
         Whether `runs` is a sample of all runs, as labelled traces are.
-    missing : mapping of str to str
-        What a signal that is not recorded would need.
     earlier : Earlier, optional
         What the runs are compared with.
     """
@@ -343,8 +331,7 @@ class LoadedRuns:
     runs: RunCounts
     runs_by: Mapping[str, RunCounts] = field(default_factory=dict)
     rate: AgentSuccessRate
-    latency: Amounts
-    cost: Amounts
+    operation: Operation
     taxonomy: Taxonomy
     options: ReportOptions
     costed: Mapping[str, IntArray]
@@ -352,7 +339,6 @@ class LoadedRuns:
     open: BoolArray | None = None
     of_ceiling: Amounts | None = None
     sampled: bool = False
-    missing: Mapping[str, str] = field(default_factory=lambda: ADD)
     earlier: Earlier | None = None
 
     def by(self, name: str) -> RunCounts:
@@ -377,8 +363,7 @@ def assemble(
     `corrected` is the rate with and without cost and the class shares, corrected for the errors of
     a judge; None: the rate is that of the runs.
     """
-    rate, counts, options = loaded.rate, loaded.counts, loaded.options
-    level = options.confidence_level
+    rate, counts = loaded.rate, loaded.counts
     # Parts draw from generators of their own: which of them is done first changes nothing.
     with ThreadPoolExecutor() as pool:
         by_week = pool.submit(weekly, loaded)
@@ -416,15 +401,9 @@ def assemble(
         by_workflow=by_workflow.result(),
         by_model=by_model.result(),
         sensitivity=tuple(sensitivity(loaded)),
-        signals=signals(
-            counts.signals,
-            loaded.latency,
-            loaded.cost,
-            missing=loaded.missing,
-            confidence_level=level,
-        ),
-        verdict_mix=verdict_mix(counts.signals, missing=loaded.missing, confidence_level=level),
-        latency=latency_of(loaded.latency),
+        signals=signals(loaded.operation),
+        verdict_mix=verdict_mix(loaded.operation),
+        latency=latency_of(loaded.operation.latency),
         origin=origin,
         notes=bad_values(counts.signals),
     )
@@ -559,7 +538,7 @@ def cost_panel(
     table = counts.cost.table
     row: Any = table.iloc[0] if workflow is None else table.loc[workflow]
     no_ceiling = counts.notes.no_ceiling
-    p50, p90, p99 = (loaded.cost.point(q, workflow) for q in COST_LEVELS)
+    p50, p90, p99 = (loaded.operation.cost.point(q, workflow) for q in COST_LEVELS)
     return CostPanel(
         n=int(row["n"]),
         n_known=int(row["n_known"]),

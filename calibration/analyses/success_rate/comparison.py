@@ -149,7 +149,7 @@ def _same_ceilings(one: ProductionRead, other: ProductionRead) -> None:
 def differing_ceilings(
     first: Mapping[str, float | None], second: Mapping[str, float | None], seen: Collection[str]
 ) -> str:
-    """Name the workflows of which two sides have other ceilings; empty when there are none."""
+    """Return the workflows whose ceilings differ between two sides, in words; empty if none."""
     differing = [name for name in sorted(seen) if first.get(name) != second.get(name)]
     return ", ".join(f"{name} {first.get(name)} and {second.get(name)}" for name in differing[:5])
 

@@ -16,6 +16,7 @@ from calibration.analyses.success_rate.assembly import (
     Amounts,
     Earlier,
     LoadedRuns,
+    Operation,
     assemble,
     rate_group,
     tasks_by_week,
@@ -50,7 +51,7 @@ from calibration.success_rate.rate import rate_of_counts, rates_by
 from calibration.success_rate.runs import RunCounts, counts_of_frame
 from calibration.taxonomy import Taxonomy, default_taxonomy
 
-# Beyond this the size of a file stands for it, and the counts made from it.
+# A larger file is known by its size, and by the counts made from it.
 MOST_HASHED = 16_000_000
 
 DIGITS = 6
@@ -62,7 +63,7 @@ Window = tuple[datetime | None, datetime | None]
 class ProductionRead:
     """Production files as counts.
 
-    `runs` are by task where tasks repeat; where random groups of tasks stand for them, `runs_by`
+    `runs` are by task where tasks repeat; where these are random groups of tasks, `runs_by`
     are counted apart by ``week``, ``workflow`` and ``model``. `taxonomy` has the ceilings that were
     used, `n_reference` counts traces of the reference set, taken by force.
     """
@@ -424,8 +425,12 @@ def loaded_runs(
         runs=read.runs,
         runs_by=read.runs_by,
         rate=rate_of_counts(read.runs, **options.resampling(0)),
-        latency=Amounts(read.counts.latency.sums, tasks),
-        cost=Amounts(read.counts.cost.sums, tasks),
+        operation=Operation(
+            sums=read.counts.signals,
+            latency=Amounts(read.counts.latency.sums, tasks),
+            cost=Amounts(read.counts.cost.sums, tasks),
+            confidence_level=options.confidence_level,
+        ),
         taxonomy=read.taxonomy,
         options=options,
         costed={by: read.costed(by) for by in ("", *read.runs_by)},

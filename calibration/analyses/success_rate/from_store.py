@@ -34,6 +34,7 @@ from calibration.analyses.success_rate.assembly import (
     Amounts,
     Earlier,
     LoadedRuns,
+    Operation,
     assemble,
     provisional,
     rate_group,
@@ -432,7 +433,7 @@ MISSING = {
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StoreReport:
-    """A report with all runs to review, of which it has the first itself."""
+    """A report, and all runs to review: the report itself has the first ones."""
 
     report: ProductionReport
     work: Work
@@ -539,8 +540,13 @@ def loaded_runs(store: Store, rates: StoreRates, *, gates: GateQuery | None = No
         counts=counts,
         runs=rates.runs,
         rate=rates.human,
-        latency=latency,
-        cost=cost,
+        operation=Operation(
+            sums=counts.signals,
+            latency=latency,
+            cost=cost,
+            missing=MISSING,
+            confidence_level=rates.options.confidence_level,
+        ),
         of_ceiling=of_ceiling,
         taxonomy=taxonomy,
         options=rates.options,
@@ -549,7 +555,6 @@ def loaded_runs(store: Store, rates: StoreRates, *, gates: GateQuery | None = No
         n_tasks=int(frame["task_key"].nunique()),
         earlier=_earlier(store, rates) if rates.options.compare_to else None,
         sampled=True,
-        missing=MISSING,
     )
 
 

@@ -77,8 +77,8 @@ MOST_WHY, MOST_QUOTED = 110, 80
 MOST_GROUPS = 50
 
 
-# Settings that stand in a line of their own.
-SAID = ("files", "postgres", "table", "spark", "seed", "resamples", "confidence_level")
+# Settings that have a line of their own.
+OWN_LINE = ("files", "postgres", "table", "spark", "seed", "resamples", "confidence_level")
 
 
 ABOUT = (
@@ -176,7 +176,7 @@ def count(n: int) -> str:
 
 
 def statuses(named: Iterable[tuple[str, Estimate | None]]) -> Iterator[str]:
-    """Yield what `+` stands for, each status once with the names it holds for."""
+    """Yield the meaning of `+`: each status once, with the names that have it."""
     by_status: dict[str, list[str]] = {}
     for name, result in named:
         if result is not None and result.status != OK:
@@ -184,8 +184,8 @@ def statuses(named: Iterable[tuple[str, Estimate | None]]) -> Iterator[str]:
     for status, names in by_status.items():
         named_ones = list(dict.fromkeys(names))
         few = ", ".join(named_ones[:6]) + (" and others" if len(named_ones) > 6 else "")
-        said = f"+ {few}: {status}"
-        yield Name(said) if any(isinstance(name, Name) for name in named_ones) else said
+        note = f"+ {few}: {status}"
+        yield Name(note) if any(isinstance(name, Name) for name in named_ones) else note
 
 
 def mark(
@@ -240,16 +240,16 @@ def scaled(
 
 
 def changes(change: Change, basis: str = "") -> Iterator[Block]:
-    """Yield what became of the classes and of the rate; `basis` says of which runs."""
+    """Yield the changes of the classes and of the rate; `basis` names the runs."""
     title = resting(f"{change.later} against {change.earlier}", basis)
     yield change_table(change.classes, title=title)
     yield Words(text=FLAGS, kind="small")
-    said = asr_change(change.before, change.after, change.asr)
-    yield Words(text=f"By {basis}, t{said[1:]}" if basis else said)
+    words = asr_change(change.before, change.after, change.asr)
+    yield Words(text=f"By {basis}, t{words[1:]}" if basis else words)
 
 
 def change_table(classes: Sequence[ClassChange], *, title: str) -> Table:
-    """Return what became of every class share; a flag needs size and evidence."""
+    """Return the change of every class share; a flag needs size and evidence."""
     return Table(
         title=title,
         head=("class", "before", "after", "change", "adjusted p", "flag"),
@@ -283,7 +283,7 @@ def _around_zero(classes: Sequence[ClassChange]) -> tuple[float, float]:
 
 
 def asr_change(before: Estimate, after: Estimate, asr: Difference) -> str:
-    """Return what became of the rate in a sentence."""
+    """Return the change of the rate in a sentence."""
     words = f"The ASR went from {rate(before)} to {rate(after)}: {points(asr)}"
     if asr.p_value is not None:
         p = p_value(asr.p_value)
@@ -339,7 +339,7 @@ def _table(title: str, shown: Sequence[Signal]) -> Iterator[Block]:
 
 def _last(signal: Signal) -> str:
     found = [_short(e, signal.unit) for _, e in signal.by_week[-SHOWN_WEEKS:]]
-    # Units once, so that the numbers of weeks stand together.
+    # The unit once, after the numbers of all weeks.
     sign = {"share": " %", "s": " s"}.get(signal.unit, "")
     return ", ".join(text.removesuffix(sign) for text in found) + sign if found else "-"
 
@@ -564,17 +564,17 @@ def reason(run: WorkItem) -> str:
     >>> reason(WorkItem(trace_id="t", workflow="w", reasons=("No.",), evidence=("s2: 12 USD",)))
     'No. [s2: 12 USD]'
     """
-    said = shown(" / ".join(run.reasons), most=MOST_WHY)
+    reasons = shown(" / ".join(run.reasons), most=MOST_WHY)
     quoted = shown("; ".join(run.evidence), most=MOST_QUOTED)
-    return f"{said} [{quoted}]".strip() if quoted else said
+    return f"{reasons} [{quoted}]".strip() if quoted else reasons
 
 
 def _a_week(item: WorkList) -> str:
     dated = sum(n for _, n in item.by_week)
     if not dated:
         return "-"
-    said = f"{dated / len(item.by_week):.1f}"
-    return said if dated == item.n else f"{said} ({dated:,} dated)"
+    mean = f"{dated / len(item.by_week):.1f}"
+    return mean if dated == item.n else f"{mean} ({dated:,} dated)"
 
 
 def _last_counts(item: WorkList) -> str:
@@ -685,7 +685,7 @@ def made(report: ProductionReport) -> Iterator[Block]:
     settings = "; ".join(
         f"{name.replace('_', ' ')} {shown(_plain(value), most=120)}"
         for name, value in sorted(origin.settings.items())
-        if value not in (None, "", (), [], {}, False) and name not in SAID
+        if value not in (None, "", (), [], {}, False) and name not in OWN_LINE
     )
     if settings:
         items.append(("settings", Name(settings)))
