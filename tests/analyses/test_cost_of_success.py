@@ -62,17 +62,3 @@ def test_a_cost_without_a_ceiling_is_paid_too(tmp_path: Path) -> None:
     path = str(write(tmp_path / "f.csv", data))
     found = report_on_files([path], options=ReportOptions(any_workflow=True)).cost.per_success
     assert (found.value, found.n) == (2.0, 9)
-
-
-def test_without_a_success_the_cost_says_why(tmp_path: Path) -> None:
-    data = [
-        {"trace_id": f"t{k}", "workflow": "research", "outcome": "abandoned", "cost_usd": 2}
-        for k in range(9)
-    ]
-    report = report_on_files([str(write(tmp_path / "f.csv", data))])
-    found = to_json.data(report)["cost"]["cost_per_success_usd"]
-    assert (found["value"], found["interval"]) == (None, None)
-    assert "no complete run with a known cost" in found["status"]
-    assert "no complete run with a known cost" in "\n".join(
-        text_lines(success_rate.document(report))
-    )

@@ -42,14 +42,6 @@ def test_twenty_points_more(pair: tuple[str, str]) -> None:
     assert success_rate.data(compare(*pair[::-1]))["verdict"] == "worse"
 
 
-def test_the_same_file_twice_is_equivalent_or_inconclusive_but_never_better(
-    pair: tuple[str, str],
-) -> None:
-    data = success_rate.data(compare(pair[0], pair[0]))
-    assert data["difference"]["value_pp"] == 0
-    assert data["verdict"] in ("equivalent", "inconclusive")
-
-
 def tasks(prefix: str, completed: int) -> list[dict[str, Any]]:
     """Return 40 tasks once each, the first of them complete."""
     return [

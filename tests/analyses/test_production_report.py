@@ -47,10 +47,7 @@ def test_every_number_of_ten_runs(mixed: str) -> None:
     assert at["partial credit 0.4"] == pytest.approx(0.49)
     assert at["partial credit 0.5"] == pytest.approx(0.50)  # .5 - .5 of the dear one is 0
     assert not any("default" in name for name in at)
-
-
-def test_the_cost_of_ten_runs(mixed: str) -> None:
-    cost = report(mixed).cost
+    cost = found.cost
     assert (cost.n, cost.n_known, cost.coverage) == (10, 10, 1.0)
     assert cost.mean == pytest.approx(3.4)
     # 1 1 1 1 1 3 3 5 8 10: the fifth, the ninth and the last.
@@ -189,19 +186,16 @@ def test_reference_traces_are_refused_unless_forced(tmp_path: Path) -> None:
     assert not report(write(tmp_path / "g.csv", rows)).marks
 
 
-def test_forked_weights_stand_beside_the_default_ones(mixed: str) -> None:
+def test_other_weights_and_ceilings_change_rate_and_fingerprint(mixed: str) -> None:
     found = report(mixed, fork(partial_plus=0.6))
     assert found.asr.value == pytest.approx(0.52)  # .6 and .6 - .5 instead of .4 and 0
     at = {row.name: row.asr.value for row in found.sensitivity}
     assert at["default weights (1 / 0.4 / 0 / 0 / 0)"] == pytest.approx(0.49)
     assert found.origin.taxonomy_version == "fork"
     assert found.origin.taxonomy_fingerprint != report(mixed).origin.taxonomy_fingerprint
-
-
-def test_other_ceilings_change_rate_and_fingerprint(mixed: str) -> None:
-    found = report(mixed, ceilings={"research": 10.0})
-    assert found.asr.value == pytest.approx(0.68)
-    assert found.origin.taxonomy_fingerprint != default_taxonomy().fingerprint
+    dear = report(mixed, ceilings={"research": 10.0})
+    assert dear.asr.value == pytest.approx(0.68)
+    assert dear.origin.taxonomy_fingerprint != default_taxonomy().fingerprint
 
 
 def test_the_fingerprint_is_blind_to_the_order_of_rows_but_not_to_anything_else(

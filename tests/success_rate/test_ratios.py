@@ -27,30 +27,12 @@ def test_a_weighted_ratio_by_hand() -> None:
     assert found.status.startswith("not_estimable: no interval from 3 runs")
 
 
-def test_clusters_of_one_row_have_the_error_of_independent_rows() -> None:
-    tops = [float(k % 3 == 0) for k in range(60)]
-    alone = of(tops, [1.0] * 60)
-    single = of(tops, [1.0] * 60, clusters=np.arange(60))
-    assert single.se == pytest.approx(alone.se)
-    # sqrt(p (1 - p) / (n - 1))
-    assert alone.se == pytest.approx(np.sqrt(1 / 3 * 2 / 3 / 59))
-
-
 def test_rows_of_a_cluster_that_repeat_each_other_add_nothing() -> None:
     tops = [float(k % 3 == 0) for k in range(60)]
     once = of(tops, [1.0] * 60, clusters=np.arange(60))
     twice = of(tops * 2, [1.0] * 120, clusters=np.tile(np.arange(60), 2))
     assert twice.se == pytest.approx(once.se)
     assert twice.n == once.n == 60
-
-
-def test_the_scale_of_weights_and_the_order_of_rows_change_nothing() -> None:
-    rng = np.random.default_rng(3)
-    tops, weights = rng.random(40), rng.random(40) + 0.5
-    order = rng.permutation(40)
-    first = of(list(tops), [1.0] * 40, weights=weights)
-    assert of(list(tops), [1.0] * 40, weights=2 * weights).se == pytest.approx(first.se)
-    assert of(list(tops[order]), [1.0] * 40, weights=weights[order]) == first
 
 
 def test_where_nothing_enters_there_is_no_ratio() -> None:

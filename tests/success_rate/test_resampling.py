@@ -14,7 +14,6 @@ from calibration.success_rate.rate import rate_of_counts
 from calibration.success_rate.resampling import (
     Interval,
     Resampled,
-    Units,
     grouped_at_random,
     pool_lone,
     resample,
@@ -134,33 +133,9 @@ def test_random_groups_keep_the_variance() -> None:
     assert one.se == pytest.approx(other.se or 0, rel=0.1)
 
 
-def test_equal_tasks_may_come_as_one_with_a_number() -> None:
-    outcomes = np.array([0, 2] * 30 + [0, 0] * 10)
-    counts = count_runs(outcomes, clusters=np.repeat(np.arange(40), 2))
-    tasks = task_units(counts)[0]
-    two = Units(
-        names=tasks.names,
-        sums=tasks.sums[[0, 30]],
-        multiplicity=np.array([30, 10]),
-        stratum=np.zeros(2, dtype=np.int64),
-        entering=tasks.entering,
-        n=40,
-        effective_share=1.0,
-        noun="tasks",
-    )
-    one, other = (resample(units, rng=rng()).ratio("score") for units in (tasks, two))
-    assert one.value == other.value
-    assert one.se == pytest.approx(other.se or 0)
-
-
 def test_a_lone_stratum_joins_another() -> None:
     assert pool_lone(np.array([0, 0, 1]), np.ones(3, dtype=np.int64)).tolist() == [0, 0, 0]
     assert pool_lone(np.array([0, 0, 1, 2]), np.ones(4, dtype=np.int64)).tolist() == [0, 0, 3, 3]
-
-
-def test_unknown_interval_is_refused() -> None:
-    with pytest.raises(ValueError, match="interval must be 'percentile' or 'bca', got 'basic'"):
-        agent_success_rate([0] * 30, rng=rng(), interval="basic")
 
 
 def runs(seed: int, n: int) -> dict[str, Any]:
