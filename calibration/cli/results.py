@@ -154,7 +154,7 @@ def report(
         result = found.report
         if folder is not None:
             _wrote(write_work(folder, found.loaded.taxonomy, partial(labelled_csv, found.loaded)))
-    _show(result, _report_data, success_rate.document, as_data, as_markdown, page)
+    _show(result, success_rate.document, as_data, as_markdown, page)
     if not result.asr.ok:
         raise CalibrationError("no rate can be given; the status says what would help")
 
@@ -194,7 +194,6 @@ def compare(
     asr compare --postgres service=traces --table before --table after
     """
     from calibration.analyses.success_rate.comparison import compare_files
-    from calibration.reporting.sections import success_rate
 
     sides = places_from(files, servers)
     if len(sides) != 2:
@@ -211,7 +210,7 @@ def compare(
         rule=rule,
         paired=paired,
     )
-    _show(result, success_rate.data, success_rate.comparison_document, as_data, as_markdown, page)
+    _show(result, success_rate.comparison_document, as_data, as_markdown, page)
     if not result.found.asr.estimate.ok:
         raise CalibrationError("no difference can be given; the status says what would help")
 
@@ -253,6 +252,8 @@ def verify(report: str, folder: Path, path: Path, memory: str | None, as_data: b
         )
     found = verify_report(saved, now)
     if as_data:
+        from calibration.reporting import to_json
+
         print_json(
             {
                 "report": str(found.path),
@@ -260,7 +261,7 @@ def verify(report: str, folder: Path, path: Path, memory: str | None, as_data: b
                 "fingerprint": found.saved,
                 "recomputed": found.recomputed,
                 "differences": list(found.differences),
-                "asr": _report_data(now)["asr"],
+                "asr": to_json.data(now.asr),
             }
         )
     else:
@@ -276,17 +277,8 @@ def verify(report: str, folder: Path, path: Path, memory: str | None, as_data: b
         raise CalibrationError("the report does not come out the same")
 
 
-def _report_data(result: Any) -> dict[str, Any]:
-    # JSON knows every analysis; text needs none of them.
-    from calibration.reporting.to_json import data
-
-    found: dict[str, Any] = data(result)
-    return found
-
-
 def _show(
     result: Any,
-    data: Callable[[Any], dict[str, Any]],
     document: Callable[[Any], Document],
     as_data: bool,
     as_markdown: bool,
@@ -298,7 +290,10 @@ def _show(
         page.write_text(html(document(result)), encoding="utf-8")
         click.echo(f"wrote {page}", err=True)
     if as_data:
-        print_json(data(result))
+        # JSON knows every analysis; text needs none of them.
+        from calibration.reporting import to_json
+
+        print_json(to_json.data(result))
     elif as_markdown:
         print_lines(markdown(document(result)).splitlines())
     elif page is None:

@@ -9,7 +9,7 @@ import pytest
 from calibration.analyses.success_rate.comparison import ProductionComparison, compare_files
 from calibration.analyses.success_rate.report import ReportOptions
 from calibration.errors import InputError
-from calibration.reporting.sections import success_rate
+from calibration.reporting import to_json
 from calibration.taxonomy import default_taxonomy
 from tests.analyses.production_files import alike, fork, write
 
@@ -27,7 +27,7 @@ def pair(tmp_path: Path) -> tuple[str, str]:
 
 
 def test_twenty_points_more(pair: tuple[str, str]) -> None:
-    data = success_rate.data(compare(*pair))
+    data = to_json.data(compare(*pair))
     difference = data["difference"]
     assert difference["value_pp"] == pytest.approx(20.0)
     low, high = difference["interval"]
@@ -39,7 +39,7 @@ def test_twenty_points_more(pair: tuple[str, str]) -> None:
     assert data["verdict"] == "better"
     assert data["a"]["asr"]["value"] == pytest.approx(0.7)
     assert data["class_shares"]["abandoned"]["flagged"] is True
-    assert success_rate.data(compare(*pair[::-1]))["verdict"] == "worse"
+    assert to_json.data(compare(*pair[::-1]))["verdict"] == "worse"
 
 
 def tasks(prefix: str, completed: int) -> list[dict[str, Any]]:

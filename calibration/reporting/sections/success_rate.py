@@ -42,7 +42,6 @@ from calibration.text import shown
 
 if TYPE_CHECKING:
     from calibration.analyses.success_rate.comparison import ProductionComparison
-    from calibration.reporting.to_json import Json
 
 FEWEST_DIGITS, MOST_DIGITS = 3, 5
 
@@ -200,6 +199,11 @@ def mark(
     return Mark(value=result.value, low=low, high=high, hollow=open_dot, target=target)
 
 
+def small(text: str) -> Words:
+    """Return a paragraph in small print."""
+    return Words(text=text, kind="small")
+
+
 def scale_of(marks: Iterable[Mark | None], *, from_zero: bool = False) -> tuple[float, float]:
     """Return a scale within [0, 1] that holds all marks, in steps of .05."""
     ends = [
@@ -243,7 +247,7 @@ def changes(change: Change, basis: str = "") -> Iterator[Block]:
     """Yield the changes of the classes and of the rate; `basis` names the runs."""
     title = resting(f"{change.later} against {change.earlier}", basis)
     yield change_table(change.classes, title=title)
-    yield Words(text=FLAGS, kind="small")
+    yield small(FLAGS)
     words = asr_change(change.before, change.after, change.asr)
     yield Words(text=f"By {basis}, t{words[1:]}" if basis else words)
 
@@ -340,7 +344,7 @@ def _table(title: str, shown: Sequence[Signal]) -> Iterator[Block]:
 def _last(signal: Signal) -> str:
     found = [_short(e, signal.unit) for _, e in signal.by_week[-SHOWN_WEEKS:]]
     # The unit once, after the numbers of all weeks.
-    sign = {"share": " %", "s": " s"}.get(signal.unit, "")
+    sign = WRITTEN[signal.unit][1]
     return ", ".join(text.removesuffix(sign) for text in found) + sign if found else "-"
 
 
@@ -380,11 +384,8 @@ def _mix(mix: VerdictMix) -> Iterator[Block]:
         ),
     )
     if len(mix.weeks) > SHOWN_WEEKS:
-        yield Words(
-            text=f"{len(mix.weeks) - SHOWN_WEEKS} earlier weeks stand in the JSON report.",
-            kind="small",
-        )
-    yield Words(text=SHIFT, kind="small")
+        yield small(f"{len(mix.weeks) - SHOWN_WEEKS} earlier weeks stand in the JSON report.")
+    yield small(SHIFT)
 
 
 def _mix_row(week: VerdictWeek, names: Sequence[str]) -> Row:
@@ -417,29 +418,25 @@ def _missing(report: ProductionReport) -> Iterator[Block]:
         )
 
 
+# How the values of a unit are written, and the sign after them.
+WRITTEN: Mapping[str, tuple[Callable[[float], str], str]] = {
+    "share": (lambda value: f"{100 * value:.1f}", " %"),
+    "score": (lambda value: f"{value:+.2f}", ""),
+    "usd": (usd, ""),
+    "s": (lambda value: f"{value:,.1f}" if value >= 10 else f"{value:.2f}", " s"),
+}
+
+
 def _value(result: Estimate | None, unit: str) -> str:
     """Return a value with its limits."""
     if unit == "share" and result is not None and result.value is not None:
         return share(result)
-    if unit == "usd":
-        return figure(result, usd)
-    return figure(result, lambda value: _bare(value, unit), "" if unit == "score" else f" {unit}")
+    return figure(result, *WRITTEN[unit])
 
 
 def _short(result: Estimate, unit: str) -> str:
-    if result.value is None:
-        return "-"
-    if unit == "share":
-        return f"{100 * result.value:.1f} %"
-    if unit == "usd":
-        return usd(result.value)
-    return _bare(result.value, unit) + ("" if unit == "score" else f" {unit}")
-
-
-def _bare(value: float, unit: str) -> str:
-    return (
-        f"{value:+.2f}" if unit == "score" else f"{value:,.1f}" if value >= 10 else f"{value:.2f}"
-    )
+    text, sign = WRITTEN[unit]
+    return "-" if result.value is None else text(result.value) + sign
 
 
 def missing_cost(report: ProductionReport) -> Iterator[Block]:
@@ -496,10 +493,7 @@ def cost(report: ProductionReport) -> Iterator[Block]:
             notes=tuple(statuses((Name(name), p.share_above_ceiling) for name, _, _, p in rows)),
         )  # fmt: skip
     if whole.n_without_ceiling:
-        yield Words(
-            text=f"{whole.n_without_ceiling:,} runs are of a workflow without a ceiling.",
-            kind="small",
-        )
+        yield small(f"{whole.n_without_ceiling:,} runs are of a workflow without a ceiling.")
 
 
 def _cells(panel: CostPanel, ceiling: float | None, unit: str | None) -> tuple[str, ...]:
@@ -598,9 +592,8 @@ def group_blocks(report: ProductionReport) -> Iterator[Block]:
             yield from _group_table(of, groups, report.kind if corrected else report.basis)
     if report.by_tag:
         more = f" {report.tags_left_out:,} rarer tags are left out." if report.tags_left_out else ""
-        yield Words(
-            text=f"A run with several tags counts under each of them: these rates overlap.{more}",
-            kind="small",
+        yield small(
+            f"A run with several tags counts under each of them: these rates overlap.{more}"
         )
 
 
@@ -626,9 +619,7 @@ def _group_table(of: str, groups: Sequence[RateGroup], basis: str) -> Iterator[B
         notes=tuple(statuses((Name(n), g.asr) for n, g in zip(names, kept, strict=True))),
     )
     if len(groups) > MOST_GROUPS:
-        yield Words(
-            text=f"{len(groups) - MOST_GROUPS} more {of}s stand in the JSON report.", kind="small"
-        )
+        yield small(f"{len(groups) - MOST_GROUPS} more {of}s stand in the JSON report.")
 
 
 def left_out(report: ProductionReport) -> Iterator[Block]:
@@ -713,7 +704,7 @@ def _plain(value: object) -> str:
 
 def passes(found: Sequence[Passes]) -> Iterator[Block]:
     """Yield pass@k and pass^k, agent by agent: trials of several are never pooled."""
-    yield Words(text=ABOUT, kind="small")
+    yield small(ABOUT)
     points = [(Name(of.agent), point) for of in found for point in _telling(of.points)]
     shown = points[:MOST_POINTS]
     yield table(
@@ -734,15 +725,12 @@ def passes(found: Sequence[Passes]) -> Iterator[Block]:
     )  # fmt: skip
     if len(points) > MOST_POINTS:
         more = len(points) - MOST_POINTS
-        yield Words(text=f"{more} more rows stand in the JSON report.", kind="small")
+        yield small(f"{more} more rows stand in the JSON report.")
     few = [point for _, point in points if point.advice and point.pass_at_k.ok]
     if few:
-        yield Words(
-            text=(
-                f"Fewer than {ADVISE_BAYESIAN} tasks see too few kinds of task: such intervals are "
-                "rather too short."
-            ),
-            kind="small",
+        yield small(
+            f"Fewer than {ADVISE_BAYESIAN} tasks see too few kinds of task: such intervals are "
+            "rather too short."
         )
 
 
@@ -864,12 +852,9 @@ def _rates(report: ProductionReport) -> Iterator[Block]:
     literal = report.asr_literal.value
     if literal is not None:
         whose = "it" if judged is None else "the human-only rate"
-        yield Words(
-            text=(
-                f"As the formula is printed, without a floor for each run, {whose} would be "
-                f"{literal:.3f}; failed runs over their ceiling then count less than nothing."
-            ),
-            kind="small",
+        yield small(
+            f"As the formula is printed, without a floor for each run, {whose} would be "
+            f"{literal:.3f}; failed runs over their ceiling then count less than nothing."
         )
     yield from missing_cost(report)
 
@@ -907,7 +892,7 @@ def _outcomes(report: ProductionReport) -> Iterator[Block]:
         notes=tuple(statuses((c.outcome, c.share) for c in report.classes)),
     )
     if report.change is None:
-        yield Words(text="No earlier runs to compare with.", kind="small")
+        yield small("No earlier runs to compare with.")
     else:
         yield from changes(report.change, report.basis)
 
@@ -946,16 +931,13 @@ def _weekly(series: WeeklySeries, basis: str) -> Iterator[Block]:
         "given their standard errors."
     )
     if alarm is None:
-        yield Words(text=f"{rule} No week has enough weeks before it to be judged.", kind="small")
+        yield small(f"{rule} No week has enough weeks before it to be judged.")
     else:
         # Simulated: a rate below that is not told from none.
         often = f"{100 * alarm:.1f} %" if alarm >= 0.0005 else "less than 0.1 %"
-        yield Words(
-            text=(
-                f"{rule} With nothing changed this rule would mark {often} of the "
-                f"{len(judged)} weeks it judged."
-            ),
-            kind="small",
+        yield small(
+            f"{rule} With nothing changed this rule would mark {often} of the "
+            f"{len(judged)} weeks it judged."
         )
     if series.n_without_week:
         yield Words(text=f"{series.n_without_week:,} runs have no time and are in no week.")
@@ -1011,7 +993,7 @@ def comparison_document(result: "ProductionComparison") -> Document:
                 title="Outcomes",
                 blocks=(
                     change_table(found.class_changes, title="Share of the runs, second less first"),
-                    Words(text=FLAGS, kind="small"),
+                    small(FLAGS),
                 ),
             ),
             Section(title="What was left out", blocks=tuple(_left_out(result))),
@@ -1019,15 +1001,6 @@ def comparison_document(result: "ProductionComparison") -> Document:
         ),
         footer=f"fingerprint {result.origin.fingerprint}",
     )
-
-
-def data(result: "ProductionComparison") -> "Json":
-    """Return a comparison as JSON; differences are percentage points, second minus first."""
-    # JSON knows every analysis; a document needs none of them.
-    from calibration.reporting import to_json
-
-    found: Json = to_json.data(result)
-    return found
 
 
 def _headline(result: "ProductionComparison") -> Headline:
