@@ -741,30 +741,20 @@ def _telling(points: Sequence[PassAtK]) -> Sequence[PassAtK]:
 
 def document(report: ProductionReport) -> Document:
     """Return what the report says, for any renderer."""
-    sections = [
-        Section(title="The rate", blocks=tuple(_rates(report))),
-        Section(title="Outcomes", blocks=tuple(_outcomes(report))),
+    parts: list[tuple[str, Iterable[Block]]] = [
+        ("The rate", _rates(report)),
+        ("Outcomes", _outcomes(report)),
+        ("Week by week", () if report.weekly is None else _weekly(report.weekly, report.basis)),
+        ("Cost", cost(report)),
+        ("Where", group_blocks(report)),
+        ("Repeated trials", passes(report.passes) if report.passes else ()),
+        ("Sensitivity", _sensitivity(report)),
+        ("Work lists", work(report)),
+        ("In operation", signal_blocks(report)),
+        ("What was left out", left_out(report)),
+        ("How it was made", made(report)),
     ]
-    if report.weekly is not None:
-        sections.append(
-            Section(title="Week by week", blocks=tuple(_weekly(report.weekly, report.basis)))
-        )
-    sections.append(Section(title="Cost", blocks=tuple(cost(report))))
-    groups = tuple(group_blocks(report))
-    if groups:
-        sections.append(Section(title="Where", blocks=groups))
-    if report.passes:
-        trials = tuple(passes(report.passes))
-        sections.append(Section(title="Repeated trials", blocks=trials))
-    sections.append(Section(title="Sensitivity", blocks=tuple(_sensitivity(report))))
-    sections.append(Section(title="Work lists", blocks=tuple(work(report))))
-    signals = tuple(signal_blocks(report))
-    if signals:
-        sections.append(Section(title="In operation", blocks=signals))
-    sections += [
-        Section(title="What was left out", blocks=tuple(left_out(report))),
-        Section(title="How it was made", blocks=tuple(made(report))),
-    ]
+    sections = (Section(title=title, blocks=tuple(blocks)) for title, blocks in parts)
     return Document(
         title=TITLE,
         about=(report.target,),
@@ -776,7 +766,7 @@ def document(report: ProductionReport) -> Document:
             n_runs=report.n if report.n_tasks == report.asr.n else None,
         ),
         banners=report.marks,
-        sections=tuple(sections),
+        sections=tuple(section for section in sections if section.blocks),
         footer=(
             f"fingerprint {report.origin.fingerprint}; made again and compared by: asr verify "
             "REPORT.json"
