@@ -596,17 +596,25 @@ def _of_ceiling(
 
 def sensitivity(loaded: LoadedRuns) -> Iterator[AtOtherWeights]:
     """Yield the rate at other weights."""
-    prefix = "human-only, " if loaded.sampled else ""
-    own = loaded.taxonomy.credits
-    yield AtOtherWeights(
-        name=f"{prefix}as reported ({credit_in_words(own)})", credit=own, asr=loaded.rate.asr
+    rate, kind = loaded.rate, "human-only, " if loaded.sampled else ""
+    yield from at_weights(
+        kind, loaded.taxonomy, rate.asr, lambda name, _: rate.at_other_credit[name]
     )
-    for name, credit in other_tables(loaded.taxonomy).items():
-        yield AtOtherWeights(
-            name=f"{prefix}{table_in_words(name, credit)}",
-            credit=credit,
-            asr=loaded.rate.at_other_credit[name],
-        )
+
+
+def at_weights(
+    kind: str,
+    taxonomy: Taxonomy,
+    own: Estimate,
+    at: Callable[[str, tuple[float, ...]], Estimate],
+) -> Iterator[AtOtherWeights]:
+    """Yield a rate as reported, and `at` each other table of credit."""
+    credit = taxonomy.credits
+    words = f"{kind}as reported ({credit_in_words(credit)})"
+    yield AtOtherWeights(name=words, credit=credit, asr=own)
+    for name, other in other_tables(taxonomy).items():
+        words = f"{kind}{table_in_words(name, other)}"
+        yield AtOtherWeights(name=words, credit=other, asr=at(name, other))
 
 
 def work_list(

@@ -36,6 +36,7 @@ from calibration.analyses.success_rate.assembly import (
     LoadedRuns,
     Operation,
     assemble,
+    at_weights,
     provisional,
     rate_group,
     tasks_by_week,
@@ -55,10 +56,8 @@ from calibration.analyses.success_rate.report import (
     ReportOptions,
     WorkItem,
     WorkList,
-    credit_in_words,
     origin_of,
     other_tables,
-    table_in_words,
 )
 from calibration.errors import CalibrationError, InputError
 from calibration.judge_calibration.groups import SYNTHETIC, Kind
@@ -660,17 +659,12 @@ def rate_at(rates: StoreRates, credit: Sequence[float]) -> Estimate:
 
 def corrected_at(rates: StoreRates) -> Iterator[AtOtherWeights]:
     """Yield the corrected rate at other weights; nothing where there is none."""
-    if not rates.calibrated or rates.judge is None:
-        return
-    loaded = rates.loaded
-    own = loaded.taxonomy.credits
-    words = f"corrected, as reported ({credit_in_words(own)})"
-    yield AtOtherWeights(name=words, credit=own, asr=rates.corrected)
-    for name, credit in other_tables(loaded.taxonomy).items():
-        yield AtOtherWeights(
-            name=f"corrected, {table_in_words(name, credit)}",
-            credit=credit,
-            asr=rate_at(rates, credit),
+    if rates.calibrated and rates.judge is not None:
+        yield from at_weights(
+            "corrected, ",
+            rates.loaded.taxonomy,
+            rates.corrected,
+            lambda _, credit: rate_at(rates, credit),
         )
 
 
@@ -891,12 +885,11 @@ def without_models(made: StoreReport) -> StoreReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportChoices:
-    """The days (UTC) and workflows that a report can be narrowed to, and its `undated` traces."""
+    """The days (UTC) and workflows that a report can be narrowed to."""
 
     first: date | None
     last: date | None
     workflows: tuple[str, ...]
-    undated: int
 
     def last_weeks(self, n: int) -> tuple[str, str] | None:
         """Return the first and the last of the last `n` ISO weeks; None where nothing is dated.
@@ -904,7 +897,7 @@ class ReportChoices:
         Examples
         --------
         >>> day = date(2026, 11, 4)
-        >>> ReportChoices(first=day, last=day, workflows=(), undated=0).last_weeks(4)
+        >>> ReportChoices(first=day, last=day, workflows=()).last_weeks(4)
         ('2026-W42', '2026-W45')
         """
         if self.last is None:
@@ -920,5 +913,4 @@ def report_choices(store: Store, batch_id: str) -> ReportChoices:
         first=None if times.empty else times.min().date(),
         last=None if times.empty else times.max().date(),
         workflows=tuple(sorted(traces["workflow"].unique())),
-        undated=len(traces) - len(times),
     )

@@ -491,7 +491,7 @@ def cost(report: ProductionReport) -> Iterator[Block]:
             scale=(0.0, top),
             scale_labels=("0", f"{top:g} x"),
             notes=tuple(statuses((Name(name), p.share_above_ceiling) for name, _, _, p in rows)),
-        )  # fmt: skip
+        )
     if whole.n_without_ceiling:
         yield small(f"{whole.n_without_ceiling:,} runs are of a workflow without a ceiling.")
 
