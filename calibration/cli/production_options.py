@@ -125,13 +125,7 @@ def with_memory(command: Command) -> Command:
 
 
 def memory_from(asked: str | None, *, files: bool) -> str:
-    """Return what DuckDB may hold.
-
-    Raises
-    ------
-    InputError
-        If it is no size, or was asked for where no files are read.
-    """
+    """Return how much memory DuckDB may use; InputError if it is no size, or no files are read."""
     from calibration.runs.sources import DEFAULT_MEMORY
 
     source = click.get_current_context().get_parameter_source("memory")
@@ -149,13 +143,7 @@ def memory_from(asked: str | None, *, files: bool) -> str:
 
 
 def places_from(files: Sequence[str], servers: dict[str, Any]) -> "list[Place]":
-    """Return what is to be read, each file, table or pattern a place of its own.
-
-    Raises
-    ------
-    InputError
-        If two kinds are named, or a table without an address.
-    """
+    """Return what is to be read, each file, table or pattern a place of its own."""
     dsn, tables, spark = servers["postgres"], servers["tables"], servers["spark"]
     source = click.get_current_context().get_parameter_source("postgres")
     if dsn and not tables and source is ParameterSource.COMMANDLINE:
@@ -183,13 +171,7 @@ def places_from(files: Sequence[str], servers: dict[str, Any]) -> "list[Place]":
 
 
 def one_place(files: Sequence[str], servers: dict[str, Any]) -> "Place | None":
-    """Return all that is to be read as one place; None where nothing is named.
-
-    Raises
-    ------
-    InputError
-        As `places_from`, or if several tables are named.
-    """
+    """Return all that is to be read as one place; None where nothing is named."""
     places = places_from(files, servers)
     if len(servers["tables"]) > 1:
         raise InputError("--table names one table; a view can put several into one")
@@ -209,13 +191,7 @@ def options_from(
     pooled: bool = False,
     targets: Sequence[str] = (),
 ) -> ReportOptions:
-    """Return the options of a report.
-
-    Raises
-    ------
-    InputError
-        If a pair is none, or a number is out of its range.
-    """
+    """Return the options of a report, with ceilings and targets checked."""
     ceilings = {}
     if asked["ceilings"] is not None:
         from calibration.tables.labels import read_ceilings
@@ -244,13 +220,7 @@ def options_from(
 def keep_inputs(
     read: Sequence[str | Path | None], written: Sequence[Path | None], option: str = ""
 ) -> None:
-    """Refuse to write over what is read; `option` is named before the file.
-
-    Raises
-    ------
-    InputError
-        If a file is in both.
-    """
+    """Refuse to write over a file that is read; `option` is named before the file."""
     for target in written:
         for source in read:
             if target is None or source is None or not target.exists():
