@@ -6,7 +6,7 @@ from typing import Literal
 
 from calibration.gates.gate_file import GateFile, Level, Setting
 from calibration.statistics.estimate import Estimate
-from calibration.statistics.intervals import exact_limits
+from calibration.statistics.intervals import Events
 
 PASSED, FAILED = 0, 1
 
@@ -177,47 +177,6 @@ def together(parts: Sequence[Condition]) -> tuple[Status, str]:
             what = "failed" if status == "fail" else "not estimable"
             return ("fail" if status == "fail" else "not_estimable"), f"{what}: {shown}"
     return "pass", ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Events:
-    """Runs in which something happened that must not.
-
-    Parameters
-    ----------
-    count, n : int
-        Runs with it, and runs in which it was looked for.
-    n_tasks : int
-        Tasks of those runs; n when no task repeats.
-    """
-
-    count: int
-    n: int
-    n_tasks: int
-
-    def interval(self, confidence_level: float) -> tuple[float, float]:
-        """Return the exact interval of the share; of no event at all its one-sided upper bound.
-
-        Runs are independent.
-
-        References
-        ----------
-        Clopper and Pearson (1934), Biometrika 26. https://doi.org/10.1093/biomet/26.4.404
-
-        Examples
-        --------
-        None of 500: 1 - .05^(1/500).
-
-        >>> Events(count=0, n=500, n_tasks=500).interval(0.95)
-        (0.0, 0.0059736)
-        """
-        if self.count == 0:
-            return 0.0, 1 - (1 - confidence_level) ** (1 / self.n)
-        return exact_limits(self.count / self.n, self.n, confidence_level)
-
-    def bound_by_task(self, confidence_level: float) -> float:
-        """Return the upper bound when the runs of a task count once, after no event at all."""
-        return float(1 - (1 - confidence_level) ** (1 / self.n_tasks))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

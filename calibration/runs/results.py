@@ -7,6 +7,7 @@ from datetime import datetime
 import pandas as pd
 
 from calibration.records import NO_VERDICT
+from calibration.statistics.intervals import Events
 from calibration.statistics.means import SquareSums
 from calibration.taxonomy import Taxonomy
 
@@ -18,6 +19,9 @@ SIGNAL_COLUMNS = (
 LOOP = 3
 
 MOST_UNITS, GROUPS = 5_000, 2_000
+
+# The tier of tasks that name none, and the percentile of latency that gates look at.
+CORE, P95 = "core", 0.95
 
 FAILED = "error|fail|exception|crash"
 
@@ -85,15 +89,6 @@ class GateQuery:
     trace_ids: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Happened:
-    """Traces with an event, traces in which it was looked for, and the tasks of those."""
-
-    count: int
-    n: int
-    n_tasks: int
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Latencies:
     """How latencies are spread.
@@ -135,7 +130,7 @@ class GateTables:
         Some task has several traces.
     mixed : str or None
         A task whose traces are of several models.
-    events : Mapping of str to Happened
+    events : Mapping of str to Events
         ``loops`` and ``data_corruption``, where somebody looked.
     cost : Mapping of str to tuple of (int, int, SquareSums)
         By workflow: traces, those with a known cost, and cost over units by task.
@@ -151,7 +146,7 @@ class GateTables:
     mixed: str | None
     has_tier: bool
     has_category: bool
-    events: Mapping[str, Happened]
+    events: Mapping[str, Events]
     cost: Mapping[str, tuple[int, int, SquareSums]]
     latency: Latencies | None
     outcomes: Mapping[str, str]

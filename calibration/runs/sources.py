@@ -487,7 +487,8 @@ class Place(Protocol):
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The files of this machine that it is made of."""
+        """The files of this machine that it is made of; Spark's may lie on any."""
+        return ()
 
     def open(self) -> AbstractContextManager[Source]:
         """Open it."""
@@ -497,7 +498,7 @@ class Place(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Files:
+class Files(Place):
     """CSV, JSONL or Parquet files, or patterns of them, read by DuckDB in this process.
 
     How much memory it may hold is no setting of a report: it changes last digits at most.
@@ -526,7 +527,7 @@ class Files:
 
 
 @dataclass(frozen=True, slots=True)
-class PostgresTable:
+class PostgresTable(Place):
     """A table or view of a PostgreSQL database; ``schema.table`` names its schema."""
 
     dsn: str = field(repr=False)
@@ -536,11 +537,6 @@ class PostgresTable:
     def names(self) -> tuple[str, ...]:
         """The table and where it is, without the password."""
         return (f"PostgreSQL table {self.table} ({safe_address(self.dsn) or 'environment'})",)
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """None."""
-        return ()
 
     def open(self) -> AbstractContextManager[Source]:
         """Connect."""
@@ -553,7 +549,7 @@ class PostgresTable:
 
 
 @dataclass(frozen=True, slots=True)
-class SparkFiles:
+class SparkFiles(Place):
     """Parquet, CSV or JSONL files that Spark reads."""
 
     patterns: tuple[str, ...]
@@ -562,11 +558,6 @@ class SparkFiles:
     def names(self) -> tuple[str, ...]:
         """The patterns."""
         return tuple(f"Spark {pattern}" for pattern in self.patterns)
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """None: Spark's files may lie on any machine."""
-        return ()
 
     def open(self) -> AbstractContextManager[Source]:
         """Open the files."""
@@ -578,7 +569,7 @@ class SparkFiles:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Frame:
+class Frame(Place):
     """A pandas frame; a report made of it names no place that it could be made from again."""
 
     frame: pd.DataFrame
@@ -588,11 +579,6 @@ class Frame:
     def names(self) -> tuple[str, ...]:
         """The name."""
         return (self.name,)
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """None."""
-        return ()
 
     def open(self) -> AbstractContextManager[Source]:
         """Open the frame."""
@@ -604,7 +590,7 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
+class _Held(Place):
     """A place that is open already."""
 
     place: Place

@@ -3,6 +3,7 @@
 `scipy.stats` has them too, and takes longer to load than a report takes to make.
 """
 
+from dataclasses import dataclass
 from math import hypot, inf
 
 import numpy as np
@@ -277,6 +278,47 @@ def exact_limits(share: float, n: float, confidence_level: float) -> tuple[float
     low = 0.0 if share <= 0 else beta_quantile(tail, n * share, n * (1 - share) + 1)
     high = 1.0 if share >= 1 else beta_quantile(1 - tail, n * share + 1, n * (1 - share))
     return low, high
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Events:
+    """Runs in which an event was looked for, and those that have it.
+
+    Parameters
+    ----------
+    count, n : int
+        Runs with it, and runs in which it was looked for.
+    n_tasks : int
+        Tasks of those runs; n when no task repeats.
+    """
+
+    count: int
+    n: int
+    n_tasks: int
+
+    def interval(self, confidence_level: float) -> tuple[float, float]:
+        """Return the exact interval of the share; of no event at all its one-sided upper bound.
+
+        Runs are independent.
+
+        References
+        ----------
+        Clopper and Pearson (1934), Biometrika 26. https://doi.org/10.1093/biomet/26.4.404
+
+        Examples
+        --------
+        None of 500: 1 - .05^(1/500).
+
+        >>> Events(count=0, n=500, n_tasks=500).interval(0.95)
+        (0.0, 0.0059736)
+        """
+        if self.count == 0:
+            return 0.0, 1 - (1 - confidence_level) ** (1 / self.n)
+        return exact_limits(self.count / self.n, self.n, confidence_level)
+
+    def bound_by_task(self, confidence_level: float) -> float:
+        """Return the upper bound when the runs of a task count once, after no event at all."""
+        return float(1 - (1 - confidence_level) ** (1 / self.n_tasks))
 
 
 def added_reach(first: Estimate, second: Estimate) -> tuple[float, float] | None:

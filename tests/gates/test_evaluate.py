@@ -7,7 +7,6 @@ import pytest
 from calibration.gates.evaluate import (
     BaselineChange,
     CostMeasured,
-    Events,
     GateResult,
     JudgeMeasured,
     Measurements,
@@ -17,6 +16,7 @@ from calibration.gates.evaluate import (
 from calibration.gates.gate_file import GateFile, setting
 from calibration.judge_calibration.samples import confusion_from_table, judge_quality
 from calibration.statistics.estimate import Estimate, not_estimable
+from calibration.statistics.intervals import Events
 from tests.classes import OUTCOMES
 from tests.success_rate.test_pass_at_k import entries
 

@@ -10,8 +10,8 @@ import sqlglot
 
 from calibration.errors import InputError
 from calibration.runs import CreditTable, engines, open_frame, production_counts
+from calibration.runs.counts import Reading, count_named, laid_out, list_runs
 from calibration.runs.engines import Query, StoredTable, query
-from calibration.runs.listing import Reading, count_named, laid_out, list_runs
 from calibration.runs.results import GateQuery
 from calibration.taxonomy import default_taxonomy
 

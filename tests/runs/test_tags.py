@@ -17,7 +17,7 @@ from calibration.reporting.document import markdown, text_lines
 from calibration.reporting.render_html import html
 from calibration.reporting.sections import success_rate
 from calibration.runs import open_files, open_postgres, open_spark, production_counts
-from calibration.runs.listing import MOST_TAGS, laid_out
+from calibration.runs.counts import MOST_TAGS, laid_out
 from calibration.runs.sources import Source
 from calibration.taxonomy import default_taxonomy
 from tests.analyses.production_files import alike, write

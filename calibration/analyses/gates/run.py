@@ -48,7 +48,6 @@ from calibration.analyses.success_rate.report import LeftOutRows, ReportOptions
 from calibration.errors import CalibrationError, InputError
 from calibration.gates.evaluate import (
     CostMeasured,
-    Events,
     GateReport,
     JudgeMeasured,
     Measurements,
@@ -57,11 +56,10 @@ from calibration.gates.evaluate import (
 )
 from calibration.gates.gate_file import GateFile, Setting, read_gate_file
 from calibration.judge_calibration.samples import Design, JudgeQuality, confusion, judge_quality
-from calibration.runs.counts import CORE, P95
-from calibration.runs.results import GateQuery, GateTables, Happened, Latencies
+from calibration.runs.results import CORE, P95, GateQuery, GateTables, Latencies
 from calibration.runs.sources import Place, place_of
 from calibration.statistics.estimate import Estimate, FloatArray, not_estimable
-from calibration.statistics.intervals import wilson_share
+from calibration.statistics.intervals import Events, wilson_share
 from calibration.statistics.means import quantile_estimate, ratio_of_totals
 from calibration.store import Store
 from calibration.success_rate.pass_at_k import Trials, advice, pass_over_tasks
@@ -335,10 +333,7 @@ def measurements(
     seconds = latency(tables.latency, confidence_level=confidence_level)
     return Measurements(
         rates={**rates, **({} if seconds is None else {"latency_p95": seconds})},
-        events={
-            name: Events(count=found.count, n=found.n, n_tasks=found.n_tasks)
-            for name, found in tables.events.items()
-        },
+        events=tables.events,
         review=review,
         judge=judge,
         changes=versus.changes,
@@ -820,14 +815,14 @@ def _pass_rate_of_store(found: StoreRates, gate: Setting, settings: GateFile) ->
     return replace(made, method=f"share of complete runs, {kind}, {made.method}")
 
 
-def _corrupted(loaded: CalibrationData) -> dict[str, Happened]:
+def _corrupted(loaded: CalibrationData) -> dict[str, Events]:
     """Return the labelled traces that a reviewer tagged so; nothing where nobody gave a tag."""
     tags = loaded.labels["tags"].map(_tags)
     if not tags.map(bool).any():
         return {}
     marked = set(loaded.labels.loc[tags.map(lambda said: CORRUPTED in said), "trace_id"])
     return {
-        CORRUPTED: Happened(
+        CORRUPTED: Events(
             count=int(loaded.labelled["trace_id"].isin(marked).sum()),
             n=len(loaded.labelled),
             n_tasks=int(loaded.labelled["task_key"].nunique()),

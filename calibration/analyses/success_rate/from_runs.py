@@ -43,7 +43,7 @@ from calibration.errors import CalibrationError, InputError
 from calibration.records import Workflow
 from calibration.runs import CreditTable, ProductionCounts, production_counts
 from calibration.runs.columns import OF_GATES
-from calibration.runs.listing import Reading, columns_of, count_named, laid_out, list_runs
+from calibration.runs.counts import Reading, columns_of, count_named, laid_out, list_runs
 from calibration.runs.results import Example, GateQuery, Notes, SetAsideRows
 from calibration.runs.sources import Place, held, place_of
 from calibration.statistics.estimate import IntArray
