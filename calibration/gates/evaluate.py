@@ -61,7 +61,7 @@ class GateResult:
     value, interval : float, tuple of float or None
         What was measured.
     threshold : float or None
-        What it was held to; None where the parts have their own.
+        Threshold of the value; None where the parts have their own.
     rule : str
         The condition in words.
     n : int
@@ -134,10 +134,10 @@ def _result(
     )
 
 
-def held(
+def check(
     estimate: Estimate, threshold: float, *, at_least: bool, interval_aware: bool
 ) -> tuple[Status, str]:
-    """Hold an estimate against a threshold, the point or the whole interval."""
+    """Compare an estimate with a threshold, its point or its whole interval."""
     value, interval = estimate.value, estimate.interval
     if value is None or estimate.status.startswith("not_estimable"):
         return "not_estimable", estimate.status.removeprefix("not_estimable: ")
@@ -157,18 +157,18 @@ def held(
     return "fail", "the interval still holds the threshold" if reached else ""
 
 
-def part_of(
+def checked_part(
     name: str, estimate: Estimate, threshold: float, interval_aware: bool, *, at_least: bool = True
 ) -> Condition:
-    """Hold one of several estimates of a gate."""
-    status, why = held(estimate, threshold, at_least=at_least, interval_aware=interval_aware)
+    """Compare one of several estimates of a gate with its threshold."""
+    status, why = check(estimate, threshold, at_least=at_least, interval_aware=interval_aware)
     return Condition(
         name=name, status=status, value=estimate.value, interval=estimate.interval,
         rule=f"{'>=' if at_least else '<='} {threshold:g}", n=estimate.n, why=why,
     )  # fmt: skip
 
 
-def together(parts: Sequence[Condition]) -> tuple[Status, str]:
+def worst_of(parts: Sequence[Condition]) -> tuple[Status, str]:
     """One failed part fails the gate; else one without a result leaves it without."""
     for status in ("fail", "not_estimable"):
         named = [part.name for part in parts if part.status == status]
@@ -264,7 +264,7 @@ class Measurements:
 
 
 def of_judge(gate: Setting, measured: Measurements) -> GateResult:
-    """Hold a judge against everything that an always-pass judge would fail."""
+    """Check everything of a judge that one which always passes would fail."""
     numbers = gate.numbers
     least = int(numbers["minimum_labels"])
     rule = (
@@ -277,15 +277,15 @@ def of_judge(gate: Setting, measured: Measurements) -> GateResult:
         return _result(gate, "skipped", rule)
     aware = gate.interval_aware
     parts = [
-        part_of("agreement", judge.agreement, numbers["agreement"], aware),
-        part_of("kappa", judge.kappa, numbers["kappa"], aware),
+        checked_part("agreement", judge.agreement, numbers["agreement"], aware),
+        checked_part("kappa", judge.kappa, numbers["kappa"], aware),
         _kappa_lower(judge.kappa, numbers["kappa_lower"]),
     ]
     for name, recall in judge.recall.items():
         if recall.n >= least:
-            parts.append(part_of(f"recall of {name}", recall, numbers["recall"], aware))
+            parts.append(checked_part(f"recall of {name}", recall, numbers["recall"], aware))
     few = [f"{name} ({recall.n})" for name, recall in judge.recall.items() if recall.n < least]
-    status, why = together(parts)
+    status, why = worst_of(parts)
     if few:
         why = "; ".join(filter(None, [why, f"too few labels to check {', '.join(few)}"]))
     kappa = replace(judge.kappa, n=judge.n, method=f"kappa, {judge.kappa.method}")
@@ -295,7 +295,7 @@ def of_judge(gate: Setting, measured: Measurements) -> GateResult:
 
 
 def _kappa_lower(kappa: Estimate, threshold: float) -> Condition:
-    """Hold the lower limit, which is an interval's whatever the mode."""
+    """Check the lower limit, whether gates look at intervals or not."""
     low = None if kappa.interval is None else kappa.interval[0]
     status: Status = "not_estimable"
     if low is not None:
@@ -336,7 +336,7 @@ def of_regression(gate: Setting, measured: Measurements, confidence_level: float
     if change is None:
         return _result(gate, "skipped", rule, threshold=-drop)
     estimate = change.estimate
-    status, why = held(estimate, -drop, at_least=True, interval_aware=gate.interval_aware)
+    status, why = check(estimate, -drop, at_least=True, interval_aware=gate.interval_aware)
     parts = _categories(measured, drop, 1 - confidence_level)
     worse = [part.name for part in parts if part.status == "fail"]
     if worse:
@@ -373,13 +373,13 @@ def _categories(measured: Measurements, drop: float, alpha: float) -> tuple[Cond
 
 
 def of_cost(gate: Setting, measured: Measurements) -> GateResult:
-    """Hold every workflow against its ceiling, and the share of runs above theirs."""
+    """Compare every workflow with its ceiling, and the share of runs above theirs."""
     most, least = gate.numbers["max_share_over"], gate.numbers["minimum_coverage"]
     rule = f"mean per unit <= ceiling in every workflow, <= {100 * most:g} % of runs above"
     cost = measured.cost
     if cost is None:
         return _result(gate, "skipped", rule, threshold=most)
-    parts = [part_of("runs above their ceiling", cost.share_over, most, gate.interval_aware,
+    parts = [checked_part("runs above their ceiling", cost.share_over, most, gate.interval_aware,
                    at_least=False)]  # fmt: skip
     for flow in cost.workflows:
         mean, coverage = flow.mean_per_unit, flow.n_known / flow.n if flow.n else 0.0
@@ -390,13 +390,13 @@ def of_cost(gate: Setting, measured: Measurements) -> GateResult:
                 why="no ceiling: set one, for files under [ceilings]",
             )  # fmt: skip
         else:
-            part = part_of(flow.name, mean, flow.ceiling, gate.interval_aware, at_least=False)
+            part = checked_part(flow.name, mean, flow.ceiling, gate.interval_aware, at_least=False)
         # What is cheap among the runs that say what they cost proves nothing of the others.
         if coverage < least - ROUNDING and part.status == "pass":
             why = f"cost known of {flow.n_known:,} of {flow.n:,} runs, {100 * least:g} % are needed"
             part = replace(part, status="not_estimable", why=why)
         parts.append(part)
-    status, why = together(parts)
+    status, why = worst_of(parts)
     return _result(gate, status, rule, cost.share_over, why=why, threshold=most, parts=tuple(parts))
 
 
@@ -456,7 +456,7 @@ def _rate(
     rule = f"{'>=' if at_least else '<'} {threshold:g}{unit}"
     if estimate is None:
         return _result(gate, "skipped", rule, threshold=threshold)
-    status, why = held(estimate, threshold, at_least=at_least, interval_aware=gate.interval_aware)
+    status, why = check(estimate, threshold, at_least=at_least, interval_aware=gate.interval_aware)
     if status == "pass" and not at_least and estimate.value == threshold and not why:
         status = "fail"
     return _result(gate, status, rule, estimate, why=why, threshold=threshold)
@@ -485,7 +485,7 @@ def _review(gate: Setting, review: Estimate | None) -> GateResult:
     rule = f">= {threshold:g} of at least {least} transcripts"
     if review is None:
         return _result(gate, "skipped", rule, threshold=threshold)
-    status, why = held(review, threshold, at_least=True, interval_aware=gate.interval_aware)
+    status, why = check(review, threshold, at_least=True, interval_aware=gate.interval_aware)
     if review.n < least:
         status, why = "not_estimable", f"{review.n} reviewed, {least} are needed: review more"
     return _result(gate, status, rule, review, why=why, threshold=threshold)

@@ -590,7 +590,7 @@ class Frame(Place):
 
 
 @dataclass(frozen=True, slots=True)
-class _Held(Place):
+class _Opened(Place):
     """A place that is open already."""
 
     place: Place
@@ -618,7 +618,7 @@ def place_of(given: "Place | Sequence[str]") -> Place:
 
 
 @contextmanager
-def held(place: Place) -> Iterator[Place]:
+def kept_open(place: Place) -> Iterator[Place]:
     """Keep a server open, so that all passes see one state of it.
 
     Files are opened anew for every pass: what DuckDB read of them is not kept.
@@ -627,7 +627,7 @@ def held(place: Place) -> Iterator[Place]:
         yield place
         return
     with place.open() as source:
-        yield _Held(place, source)
+        yield _Opened(place, source)
 
 
 def place_of_settings(settings: Mapping[str, Any], memory: str = DEFAULT_MEMORY) -> Place:

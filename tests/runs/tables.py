@@ -54,6 +54,9 @@ def assert_same_counts(one: ProductionCounts, other: ProductionCounts) -> None:
         (signals_by_week(one), signals_by_week(other)),
     ):
         assert_same_frame(a, b)
+    assert one.signals is not None
+    assert other.signals is not None
+    assert (one.signals.bad, one.signals.n_units) == (other.signals.bad, other.signals.n_units)
     assert [(s.reason, s.n) for s in one.set_aside] == [(s.reason, s.n) for s in other.set_aside]
     # Only files have an order of their own.
     assert [sorted(str(e.trace_id) for e in s.examples) for s in one.set_aside] == [

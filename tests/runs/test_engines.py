@@ -22,12 +22,22 @@ from calibration.runs import (
     open_spark,
     production_counts,
 )
+from calibration.runs.results import verdict_names
 from calibration.taxonomy import Taxonomy, default_taxonomy
+from tests.classes import TAXONOMY
 from tests.runs.tables import assert_same_counts, write_table
 
 N = int(os.environ.get("ASR_ENGINE_ROWS", "1000000"))
 
 FORK = CreditTable(credit=(1, 0.3, 0.1, 0, 0), by_workflow={"予約": (0.9, 0.5, 0, 0, 0)})
+
+
+# As texts and as numbers, some of them no value.
+SIGNALS: dict[str, tuple[str | float, ...]] = {
+    "status": ("ok", "Time-out", "ERROR", "", "timeout"), "tool_calls": (0.0, 1.0, 2.0, 3.0, 4.0),
+    "tool_errors": (0.0, 1.0, 2.0), "loop": ("yes", "no", "3", "?"), "escalated": ("1", "0", ""),
+    "feedback": ("up", "\U0001f44e", "0.25", "9", ""), "verdict": (*verdict_names(TAXONOMY), "?"),
+}  # fmt: skip
 
 
 def taxonomy() -> Taxonomy:
@@ -55,6 +65,8 @@ def small(path: Path) -> pd.DataFrame:
     frame.loc[10, "latency_s"] = -3.0
     frame.loc[11, "started_at"] = None
     frame.loc[12, "workflow"] = None
+    for name, values in SIGNALS.items():
+        frame[name] = [values[k % len(values)] for k in range(len(frame))]
     # Twice the same row, and a trace with two outcomes.
     other = frame.loc[[20]].assign(outcome="abandoned", cost_usd=0.5)
     return pd.concat([frame, frame.loc[[30, 30, 31]], other], ignore_index=True)

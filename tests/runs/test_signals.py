@@ -1,6 +1,5 @@
-"""Signals of operation, counted by hand; the same on every engine."""
+"""Signals of operation, counted by hand."""
 
-import gc
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,15 +13,12 @@ from calibration.runs import (
     Source,
     open_files,
     open_frame,
-    open_postgres,
-    open_spark,
     production_counts,
 )
 from calibration.runs.results import GROUPS, SignalSums, verdict_names
 from calibration.taxonomy import default_taxonomy
 from tests.analyses.production_files import alike, write
 from tests.classes import TAXONOMY
-from tests.runs.test_engines import load
 
 
 def count(source: Source) -> ProductionCounts:
@@ -135,57 +131,6 @@ def test_units_are_tasks_and_random_groups_of_many(tmp_path: Path) -> None:
     assert 0.9 * GROUPS < groups <= GROUPS
     assert many.each == pytest.approx(6_000 / groups)
     assert many.table["n"].sum() == 6_000
-
-
-def engine_rows() -> pd.DataFrame:
-    rows = []
-    for k in range(300):
-        row = alike("t", {"complete": 1}, started_at=f"2026-10-{1 + k % 28:02d}T00:00:00Z")[0]
-        row |= {
-            "trace_id": f"t{k}",
-            "cost_usd": 1.0,
-            "task_id": f"k{k % 40}",
-            "weight": 1.0 + k % 3,
-        }
-        row |= {"status": ("ok", "Time-out", "ERROR", "")[k % 4], "tool_calls": float(k % 5)}
-        row |= {"tool_errors": float(k % 3), "loop": ("yes", "no", "3", "?")[k % 4]}
-        row |= {"feedback": ("up", "\U0001f44e", "0.25", "9", "")[k % 5]}
-        row |= {
-            "verdict": (*verdict_names(TAXONOMY), "?")[k % 7],
-            "escalated": ("1", "0", "")[k % 3],
-        }
-        rows.append(row)
-    return pd.DataFrame(rows)
-
-
-def assert_same(one: SignalSums | None, other: SignalSums | None) -> None:
-    assert one is not None
-    assert other is not None
-    assert (one.recorded, one.bad, one.n_units) == (other.recorded, other.bad, other.n_units)
-    pd.testing.assert_frame_equal(one.table, other.table, check_exact=False, rtol=1e-9)
-
-
-@pytest.mark.long
-def test_postgresql_counts_the_same(postgres: str, tmp_path: Path) -> None:
-    frame = engine_rows()
-    frame.to_parquet(tmp_path / "f.parquet")
-    load(postgres, frame, "signals")
-    with open_postgres(postgres, "signals") as source:
-        theirs = count(source).signals
-    assert_same(sums_of(str(tmp_path / "f.parquet")), theirs)
-
-
-# pyspark leaves the sockets of its answers to the garbage collector.
-@pytest.mark.filterwarnings("ignore::ResourceWarning")
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.long
-def test_spark_counts_the_same(spark: Any, tmp_path: Path) -> None:
-    path = str(tmp_path / "f.parquet")
-    engine_rows().to_parquet(path)
-    with open_spark(spark.read.parquet(path)) as source:
-        theirs = count(source).signals
-    gc.collect()
-    assert_same(sums_of(path), theirs)
 
 
 def test_the_json_of_a_source_of_jsonl_is_read(tmp_path: Path) -> None:

@@ -31,6 +31,8 @@ def test_every_field_of_a_run(runs: list[Parsed]) -> None:
     assert trace.response == "Your lamp is returned: 12.50 back."
     assert trace.model == "lamp-1"
     assert trace.started_at is None
+    assert runs[1].trace.response is None
+    assert runs[3].trace.task_key == "tau-bench/retail/long label / 7"
     assert trace.success_criteria == (
         'Expected actions:\n1. return_item {"item": "lamp"}\nExpected in the answer: 12.50'
     )
@@ -78,14 +80,6 @@ def test_a_run_that_failed_in_the_harness(runs: list[Parsed]) -> None:
     assert trace.prompt == "You are Ada. You want to return the lamp."  # from another trial
     assert trace.workflow == "retail"
     assert trace.metadata["error"] == "rate limit"
-
-
-def test_a_response_needs_text_of_the_agent(runs: list[Parsed]) -> None:
-    assert runs[1].trace.response is None
-
-
-def test_task_ids_may_be_labels(runs: list[Parsed]) -> None:
-    assert runs[3].trace.task_key == "tau-bench/retail/long label / 7"
 
 
 def test_lines_are_where_runs_start(fixtures: Path, runs: list[Parsed]) -> None:
@@ -146,31 +140,21 @@ def test_a_malformed_run_is_set_aside_with_its_line(
     assert path.read_text().splitlines()[aside[0].line - 1] == " {"
 
 
-@pytest.mark.parametrize("reward", [float("nan"), float("inf"), "1", [], 1.1, -1])
-def test_other_rewards_propose_no_class(write: Any, split: Any, raw: Any, reward: Any) -> None:
-    raw[0]["reward"] = reward
-    taken, _ = split(write("runs.json", raw[:1]))
-    assert taken[0].verdict.outcome == "no_verdict"
-
-
-@pytest.mark.parametrize(("reward", "outcome"), [(1 - 5e-7, "complete"), (True, "complete")])
-def test_reward_has_the_tolerance_of_the_benchmark(
-    write: Any, split: Any, raw: Any, reward: Any, outcome: str
+@pytest.mark.parametrize(
+    ("reward", "outcome"),
+    [
+        *((other, "no_verdict") for other in (float("nan"), float("inf"), "1", [], 1.1, -1)),
+        (1 - 5e-7, "complete"),  # within the tolerance of the benchmark
+        (True, "complete"),
+        (None, None),
+    ],
+)
+def test_what_a_reward_proposes(
+    write: Any, split: Any, raw: Any, reward: Any, outcome: str | None
 ) -> None:
     raw[0]["reward"] = reward
-    taken, _ = split(write("runs.json", raw[:1]))
-    assert taken[0].verdict.outcome == outcome
-
-
-def test_a_missing_reward_is_no_grade(write: Any, split: Any, raw: Any) -> None:
-    raw[0]["reward"] = None
-    assert split(write("runs.json", raw[:1]))[0][0].verdict is None
-
-
-def test_the_same_run_twice_is_set_aside(write: Any, split: Any, raw: Any) -> None:
-    taken, aside = split(write("runs.json", json.dumps([raw[0], raw[0]], indent=1)))
-    assert len(taken) == 1
-    assert aside[0].reason.startswith("the same run as on line 2")
+    verdict = split(write("runs.json", raw[:1]))[0][0].verdict
+    assert (verdict and verdict.outcome) == outcome
 
 
 def test_a_truncated_file_names_the_line(fixtures: Path, write: Any) -> None:
@@ -178,11 +162,4 @@ def test_a_truncated_file_names_the_line(fixtures: Path, write: Any) -> None:
     path = write("cut.json", text[: text.index('"task_id": "long')])
     assert detect(path).name == "tau-bench"
     with pytest.raises(TraceFormatError, match=r"cut\.json, line 60: .*not written to the end"):
-        list(read_traces(path))
-
-
-def test_a_file_cut_between_runs_is_refused(fixtures: Path, write: Any) -> None:
-    text = (fixtures / "lamp-1-retail.json").read_text()
-    path = write("cut.json", text.rstrip()[:-1])
-    with pytest.raises(TraceFormatError, match="line 67: the list is not closed"):
         list(read_traces(path))

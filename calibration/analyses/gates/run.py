@@ -161,14 +161,14 @@ class GateAnalysis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelCheck:
-    """What the labels say: of the transcripts, and of the outcomes in the file of runs."""
+    """The labelled runs: share of acceptable ones, quality of their outcomes, labels left out."""
 
-    review: Estimate | None
-    judge: JudgeMeasured
-    set_aside: tuple[LeftOutRows, ...]
+    review: Estimate | None = None
+    judge: JudgeMeasured | None = None
+    set_aside: tuple[LeftOutRows, ...] = ()
 
 
-def hold_against_labels(
+def compare_with_labels(
     outcomes: Mapping[str, str],
     labels: LabelFile,
     taxonomy: Taxonomy,
@@ -186,13 +186,13 @@ def hold_against_labels(
     InputError
         If a label is no class, or no labelled trace is among the runs.
     """
-    said: list[int] = []
+    verdicts: list[int] = []
     shares: list[list[float]] = []
     weights: list[float | None] = []
     missing: list[str] = []
     for trace_id, rows in labels.rows.items():
-        given = [row for row in rows if row.outcome]
-        for row in given:
+        named = [row for row in rows if row.outcome]
+        for row in named:
             if row.outcome not in taxonomy.names:
                 raise InputError(
                     f"{labels.path}, line {row.line}, field 'outcome': {row.outcome!r:.80} is none "
@@ -200,11 +200,11 @@ def hold_against_labels(
                 )
         if trace_id not in outcomes:
             missing += [f"{Path(labels.path).name} line {row.line}: {trace_id}" for row in rows]
-        elif given:
-            said.append(taxonomy.place(outcomes[trace_id]))
-            shares.append(_shares(given, taxonomy))
-            weights.append(given[0].weight)
-    if not said:
+        elif named:
+            verdicts.append(taxonomy.place(outcomes[trace_id]))
+            shares.append(_shares(named, taxonomy))
+            weights.append(named[0].weight)
+    if not verdicts:
         raise InputError(
             f"{labels.path}: no labelled trace is among the runs; the trace_id must be the same"
         )
@@ -213,7 +213,7 @@ def hold_against_labels(
     human = np.array(shares)
     weight = None if weights[0] is None else np.array(weights, dtype=np.float64)
     table = confusion(
-        human, np.array(said, dtype=np.int64), n_verdicts=len(taxonomy.names), weights=weight
+        human, np.array(verdicts, dtype=np.int64), n_verdicts=len(taxonomy.names), weights=weight
     )
     quality = judge_quality(table, confidence_level=confidence_level)
     return LabelCheck(
@@ -242,9 +242,9 @@ def judge_measured(quality: JudgeQuality, classes: Sequence[str]) -> JudgeMeasur
 
 
 def _shares(rows: list[LabelRow], taxonomy: Taxonomy) -> list[float]:
-    settled = [row.outcome for row in rows if row.adjudicated][:1]
-    said = settled or [row.outcome for row in rows]
-    return [said.count(name) / len(said) for name in taxonomy.names]
+    adjudicated = [row.outcome for row in rows if row.adjudicated][:1]
+    classes = adjudicated or [row.outcome for row in rows]
+    return [classes.count(name) / len(classes) for name in taxonomy.names]
 
 
 def reviewed(
@@ -546,16 +546,16 @@ class _Gating:
         self, before: Comparable | None, labels: LabelFile | None, design: Design
     ) -> GateAnalysis:
         read, options = self.read, self.options
-        held = None
+        checked = LabelCheck()
         if labels is not None:
-            held = hold_against_labels(
+            checked = compare_with_labels(
                 self.tables.outcomes,
                 labels,
                 read.taxonomy,
                 design=design,
                 confidence_level=options.confidence_level,
             )
-        report = evaluate(self._measured(before, held), self.settings)
+        report = evaluate(self._measured(before, checked), self.settings)
         aside = tuple(map(left_out, read.counts.set_aside))
         return GateAnalysis(
             report=report,
@@ -568,7 +568,7 @@ class _Gating:
             n_tasks=self.tables.n_tasks,
             notes=tuple(self._notes(before)),
             marks=marks(read.n_reference),
-            set_aside=aside + (() if held is None else held.set_aside),
+            set_aside=aside + checked.set_aside,
             baseline=before,
             comparable=replace(
                 self.comparable, failed=tuple(gate.name for gate in report.blocking)
@@ -579,10 +579,10 @@ class _Gating:
             fingerprint=self._fingerprint(before, labels, design),
         )
 
-    def _measured(self, before: Comparable | None, held: LabelCheck | None) -> Measurements:
+    def _measured(self, before: Comparable | None, checked: LabelCheck) -> Measurements:
         level = self.options.confidence_level
         rates, why_not = self._pass_rates()
-        if held is not None and held.review is None:
+        if checked.judge is not None and checked.review is None:
             why_not["human_review"] = CHOSEN
         drop = [gate for gate in self.settings.gates if gate.metric == "regression"]
         versus = Against()
@@ -598,8 +598,8 @@ class _Gating:
             self.read.taxonomy,
             rates=rates | {"asr": self.rate.asr},
             share_over=share_over,
-            review=None if held is None else held.review,
-            judge=None if held is None else held.judge,
+            review=checked.review,
+            judge=checked.judge,
             why_not=why_not,
             versus=versus,
             confidence_level=level,

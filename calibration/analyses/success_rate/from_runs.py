@@ -45,7 +45,7 @@ from calibration.runs import CreditTable, ProductionCounts, production_counts
 from calibration.runs.columns import OF_GATES
 from calibration.runs.counts import Reading, columns_of, count_named, laid_out, list_runs
 from calibration.runs.results import Example, GateQuery, Notes, SetAsideRows
-from calibration.runs.sources import Place, held, place_of
+from calibration.runs.sources import Place, kept_open, place_of
 from calibration.statistics.estimate import IntArray
 from calibration.success_rate.rate import rate_of_counts, rates_by
 from calibration.success_rate.runs import RunCounts, counts_of_frame
@@ -378,7 +378,7 @@ def report_on_files(
     options = options or ReportOptions()
     taxonomy = taxonomy or default_taxonomy()
     options.check_targets(taxonomy)
-    with held(place_of(paths)) as place:
+    with kept_open(place_of(paths)) as place:
         read = read_production(place, taxonomy=taxonomy, options=options)
         earlier = _earlier(place, taxonomy, options)
         by_tag, tags_left_out = tag_groups(place, read, options)
