@@ -64,7 +64,7 @@ def test_the_table_of_tasks_is_that_of_pandas() -> None:
         frame.assign(
             complete=frame["outcome"] == "complete", partial=frame["outcome"] == "partial_plus"
         )
-    ).agg(n=("trace_id", "size"), complete=("complete", "sum"), partial_plus=("partial", "sum"),
+    ).agg(n=("trace_id", "size"), successes=("complete", "sum"), partial=("partial", "sum"),
           weight=("weight", "mean"), tier=("tier", "first")).reset_index()  # fmt: skip
     got = found.tasks.sort_values(["task", "workflow"], ignore_index=True)
     assert (found.named, found.n_tasks, found.repeat) == (True, len(wanted), True)
@@ -124,7 +124,7 @@ def test_tasks_that_are_not_named_are_counted_by_kind(monkeypatch: pytest.Monkey
     kinds = tables(frame)
     assert not kinds.named
     assert kinds.tasks["like"].sum() == named.n_tasks == kinds.n_tasks
-    equal = ["workflow", "tier", "n", "complete", "weight"]
+    equal = ["workflow", "tier", "n", "successes", "weight"]
     again = kinds.tasks.loc[kinds.tasks.index.repeat(kinds.tasks["like"]), equal]
     assert sorted(map(tuple, again.to_numpy().tolist())) == sorted(
         map(tuple, named.tasks[equal].to_numpy().tolist())
