@@ -40,8 +40,15 @@ from calibration.statistics.estimate import (
     check_confidence_level,
     not_estimable,
 )
-from calibration.statistics.intervals import METHOD, NO_SPREAD, jackknife_se, t_interval
-from calibration.statistics.resampling import bca_shares, bias_and_skew, resampled_sums
+from calibration.statistics.intervals import (
+    METHOD,
+    NO_SPREAD,
+    bca_shares,
+    bias_and_skew,
+    jackknife_se,
+    resampled_sums,
+    t_interval,
+)
 
 PERCENTILE, BCA = "percentile bootstrap", "BCa bootstrap"
 

@@ -24,8 +24,7 @@ from calibration.statistics.estimate import (
     check_confidence_level,
     not_estimable,
 )
-from calibration.statistics.intervals import NO_VARIANCE, clipped, two_sided_z
-from calibration.statistics.resampling import percentile_estimate
+from calibration.statistics.intervals import NO_VARIANCE, clipped, percentile_estimate, two_sided_z
 
 DELTA_METHOD = "confusion matrix inverted, delta"
 

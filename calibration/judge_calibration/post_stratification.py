@@ -28,11 +28,12 @@ from calibration.statistics.intervals import (
     NO_VARIANCE,
     NO_VARIATION,
     clipped,
+    percentile_estimate,
+    resampled_sums,
     two_sided_t,
     two_sided_z,
     unanimous_interval,
 )
-from calibration.statistics.resampling import percentile_estimate, resampled_sums
 
 UNUSED = -1
 

@@ -19,14 +19,16 @@ from calibration.statistics.intervals import (
     MINIMUM_UNITS,
     NO_VARIANCE,
     NO_VARIATION,
+    bca_shares,
+    bias_and_skew,
     normal_chance,
     normal_quantile,
+    resampled_sums,
     t_chance,
     t_interval,
     t_quantile,
     unanimous_interval,
 )
-from calibration.statistics.resampling import bca_shares, bias_and_skew, resampled_sums
 from calibration.success_rate.runs import RunCounts, condensed
 from calibration.taxonomy import Taxonomy
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from calibration.statistics.resampling import bca_shares, bias_and_skew, resampled_sums
+from calibration.statistics.intervals import bca_shares, bias_and_skew, resampled_sums
 
 VALUES = np.array([0.0, 0.1, 0.2, 0.2, 0.4, 0.7, 1.0, 1.0, 3.0, 9.0])
 

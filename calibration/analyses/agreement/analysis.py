@@ -24,9 +24,13 @@ from calibration.agreement.inference import (
 )
 from calibration.agreement.ratings import count_patterns, partial_order_weights, patterns_of_items
 from calibration.agreement.study import Options, Study, study
-from calibration.analyses.evidence.data import CalibrationData, ReviewedTrace, ReviewerLabel
+from calibration.analyses.evidence.data import (
+    CalibrationData,
+    ReviewedTrace,
+    ReviewerLabel,
+    fingerprint,
+)
 from calibration.analyses.evidence.from_store import load_batch
-from calibration.analyses.fingerprint import fingerprint
 from calibration.analyses.reference_traces import published_set
 from calibration.errors import InputError
 from calibration.statistics.estimate import Estimate, FloatArray

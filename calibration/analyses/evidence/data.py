@@ -1,9 +1,11 @@
 """Calibration data: all traces with their verdicts, and the labelled ones among them."""
 
+import hashlib
 import json
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Any, Literal
 
 import numpy as np
@@ -11,7 +13,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from calibration.agreement.ratings import parting_questions
-from calibration.analyses.fingerprint import fingerprint
 from calibration.errors import CalibrationError
 from calibration.judge_calibration.samples import Design, LabelledSample
 from calibration.records import NO_VERDICT, Evidence, SetAside
@@ -633,3 +634,39 @@ def quotes_in(value: Any) -> tuple[Evidence, ...]:
     if isinstance(value, str):
         return tuple(Evidence(**part) for part in json.loads(value))
     return value if isinstance(value, tuple) else ()
+
+
+def fingerprint(*, taxonomy: str, settings: dict[str, Any], **frames: pd.DataFrame) -> str:
+    """Return the SHA-256 over inputs, taxonomy, settings and package version.
+
+    Frames are hashed by value and in order: the same rows give the same fingerprint.
+    """
+    digest = hashlib.sha256()
+    head = {"taxonomy": taxonomy, "settings": settings, "version": package_version()}
+    digest.update(json.dumps(head, sort_keys=True, default=str).encode())
+    _add(digest, frames)
+    return digest.hexdigest()
+
+
+def frames_digest(frames: Mapping[str, pd.DataFrame]) -> str:
+    """Return the SHA-256 over the rows of frames, by value and in order."""
+    digest = hashlib.sha256()
+    _add(digest, frames)
+    return digest.hexdigest()
+
+
+def settings_digest(data: Mapping[str, Any]) -> str:
+    """Return the SHA-256 over plain data."""
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
+
+
+def package_version() -> str:
+    """Return the version of this package."""
+    return version("asr-calibration")
+
+
+def _add(digest: "hashlib._Hash", frames: Mapping[str, pd.DataFrame]) -> None:
+    for name in sorted(frames):
+        digest.update(name.encode())
+        hashes = pd.util.hash_pandas_object(frames[name], index=False).to_numpy(np.uint64)
+        digest.update(hashes.tobytes())

@@ -9,8 +9,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from calibration.analyses.evidence.data import CalibrationData
-from calibration.analyses.fingerprint import frames_digest, package_version, settings_digest
+from calibration.analyses.evidence.data import (
+    CalibrationData,
+    frames_digest,
+    package_version,
+    settings_digest,
+)
 from calibration.analyses.gates.baseline import (
     MOST_CATEGORIES,
     Against,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from calibration.agreement.coefficients import KRIPPENDORFF_ALPHA, PERCENT_AGREEMENT, estimate
 from calibration.agreement.ratings import count_patterns
-from calibration.analyses.evidence.data import CalibrationData, Provenance
+from calibration.analyses.evidence.data import CalibrationData, Provenance, fingerprint
 from calibration.analyses.evidence.from_files import NO_CLASS, outcome_code
 from calibration.analyses.evidence.from_store import (
     choose_judge,
@@ -18,7 +18,6 @@ from calibration.analyses.evidence.from_store import (
     refuse_mixture,
     with_judge,
 )
-from calibration.analyses.fingerprint import fingerprint
 from calibration.analyses.judge.calibration import CalibrationOptions
 from calibration.errors import CalibrationError, InputError, MixedDataError
 from calibration.records import NO_VERDICT, SOURCE_JUDGE

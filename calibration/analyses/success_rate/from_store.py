@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from calibration.analyses.evidence.data import UNKNOWN, CalibrationData, group_names
+from calibration.analyses.evidence.data import UNKNOWN, CalibrationData, fingerprint, group_names
 from calibration.analyses.evidence.from_store import (
     INPUT_COLUMNS,
     Part,
@@ -22,7 +22,6 @@ from calibration.analyses.evidence.from_store import (
     started,
     with_judge,
 )
-from calibration.analyses.fingerprint import fingerprint
 from calibration.analyses.judge.calibration import (
     CalibrationOptions,
     JudgeCalibration,

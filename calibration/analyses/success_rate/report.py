@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 
-from calibration.analyses.fingerprint import package_version
+from calibration.analyses.evidence.data import package_version
 from calibration.errors import InputError
 from calibration.judge_calibration.samples import Design
 from calibration.statistics.estimate import Estimate
