@@ -1,7 +1,7 @@
-"""Adjudication events: the lead's batch, settled traces, handbook proposals.
+"""Adjudication events: the lead's batch, consensus, handbook proposals.
 
-No class ever becomes consensus by majority. A consensus stands until a later adjudication or a
-withdrawal, also when labels that it settled have changed since: then it is marked `reopened`.
+No consensus comes from a majority. It holds until a later adjudication or a withdrawal; when the
+labels behind it change, it is marked `reopened`.
 """
 
 import json
@@ -21,14 +21,14 @@ from calibration.store.leases import StoreProgress
 from calibration.store.people import LEAD, REVIEWER, check_lead, open_to
 from calibration.taxonomy import Taxonomy
 
-# Labels that count: given before their reviewer was shown the labels of others.
+# Labels that count: blind ones.
 COUNTED = (
     "(SELECT * FROM label_current l WHERE l.batch_id = $batch AND l.taxonomy_version = $version "
     "AND l.kind = 'label' AND NOT EXISTS (SELECT 1 FROM exposure e "
     "WHERE e.reviewer_id = l.reviewer_id AND e.trace_id = l.trace_id AND e.seq < l.seq))"
 )
 
-# Whether the labels that a consensus settled are others by now.
+# Whether the labels behind a consensus have changed.
 REOPENED = (
     "coalesce(c.batch_id = $batch AND list_sort(c.label_events) IS DISTINCT FROM coalesce("
     "(SELECT list_sort(list(n.event_id)) FROM counted n WHERE n.trace_id = c.trace_id), "
@@ -56,7 +56,7 @@ def _provenance(
     batch_id: str,
     labels: list[Label],
 ) -> dict[str, Any]:
-    """Return where a consensus comes from, once its reasons are complete."""
+    """Check the reasons of a consensus and return its provenance."""
     trace_id, adjudicator, outcome = event["trace_id"], event["adjudicator"], event["outcome"]
     check_item(cursor, batch_id, [trace_id])
     blind = blind_decision(cursor, taxonomy.version, adjudicator, batch_id, trace_id)
@@ -81,7 +81,7 @@ def _provenance(
     return {
         "batch_id": batch_id,
         "label_events": [label.event_id for label in labels],
-        # Where reviewers agree: at which question the final class leaves theirs.
+        # Where reviewers agree: the question at which the final class departs from theirs.
         "question": taxonomy.first_parting(classes) or taxonomy.first_parting([*classes, outcome]),
         "blind_outcome": blind.outcome,
         "blind": blind.blind,
@@ -91,7 +91,7 @@ def _provenance(
 
 
 def counted_labels(cursor: Cursor, version: str, batch_id: str, trace_id: str) -> list[Label]:
-    """Return the labels of a trace that count in a batch, in the order given."""
+    """Return the labels of a trace that count in a batch, oldest first."""
     return read_labels(
         cursor,
         f"FROM {COUNTED} AS l WHERE l.trace_id = $trace ORDER BY l.seq",
@@ -100,7 +100,7 @@ def counted_labels(cursor: Cursor, version: str, batch_id: str, trace_id: str) -
 
 
 def standing_consensus(cursor: Cursor, version: str, trace_id: str) -> dict[str, Any] | None:
-    """Return the consensus of a trace that stands."""
+    """Return the consensus of a trace that is in force."""
     found = rows(
         cursor,
         "SELECT event_id, trace_id, batch_id, outcome, adjudicator, cause, rationale, simulated "
@@ -113,10 +113,7 @@ def standing_consensus(cursor: Cursor, version: str, trace_id: str) -> dict[str,
 def blind_decision(
     cursor: Cursor, version: str, adjudicator: str, batch_id: str, trace_id: str
 ) -> Label | None:
-    """Return what the adjudicator decided in their own batch; None while nothing stands there.
-
-    The last decision from before anything was shown counts, whatever came after it.
-    """
+    """Return the adjudicator's last decision before any label was shown; None if there is none."""
     given = read_labels(
         cursor,
         "FROM label_event l JOIN batch b ON b.batch_id = l.batch_id WHERE b.token = $1 "
@@ -130,7 +127,7 @@ def blind_decision(
 
 
 def batch_token(batch_id: str, adjudicator: str) -> str:
-    """Return the token of the batch in which an adjudicator decides the traces of another one."""
+    """Return the token of an adjudicator's own batch for the traces of a production batch."""
     return json.dumps(["adjudication", batch_id, adjudicator])
 
 
@@ -187,20 +184,15 @@ def _append(cursor: Cursor, version: str, kind: str, token: str, event: dict[str
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settlement:
-    """A trace that its adjudicator has decided blind, and its labels.
-
-    `question` is where the labels part first, None where they agree; `flags` are the reasons of
-    its flags, empty where none was given. `supersedes` is the consensus that stands (`standing`,
-    its class) and was reopened, because labels changed since.
-    """
+    """A trace that its adjudicator has decided blind, and its labels."""
 
     trace_id: str
     blind: Label
-    question: str | None
+    question: str | None  # the first on which the labels differ; None: they agree
     labels: tuple[Label, ...]
-    flags: tuple[str, ...]
-    supersedes: str | None
-    standing: str | None
+    flags: tuple[str, ...]  # reasons, empty texts where none was given
+    supersedes: str | None  # the reopened consensus
+    standing: str | None  # its class
 
 
 def _replace(cursor: Cursor, batch_id: str, trace_ids: list[str]) -> None:
@@ -239,7 +231,7 @@ def _unsettled(cursor: Cursor, version: str, adjudicator: str, batch_id: str) ->
 
 
 class AdjudicationStore(BatchStore):
-    """What is settled, by whom and why, and what the handbook learns from it."""
+    """Adjudications with their causes, and proposals for the handbook."""
 
     @open_to(LEAD, oneself="adjudicator")
     def adjudicate(
@@ -258,10 +250,9 @@ class AdjudicationStore(BatchStore):
     ) -> Receipt:
         """Append a consensus event; the class is derived from the answers.
 
-        `batch_id` names the production batch whose labels it settles: the adjudicator must have
-        decided the trace blind in their own batch of it. Without one it came from elsewhere, and
-        has no provenance but its adjudicator. `label_events` and `supersedes` are the labels and
-        the consensus that the adjudicator was shown: it is refused when they are others by now.
+        The adjudicator must have decided the trace blind in their own batch of `batch_id`. Without
+        a batch the only provenance is the adjudicator. `label_events` and `supersedes` are what the
+        adjudicator was shown; the event is refused when they have changed.
         """
         taxonomy = self._rules()
         token, outcome = client_token or str(uuid4()), taxonomy.outcome(answers)
@@ -292,7 +283,7 @@ class AdjudicationStore(BatchStore):
     def withdraw_consensus(
         self, *, client_token: str, trace_id: str, adjudicator: str, reason: str | None = None
     ) -> None:
-        """Take the consensus of a trace back, once; the trace is open again."""
+        """Withdraw the consensus of a trace, once; the trace is open again."""
         taxonomy = self._rules()
         with self._db.write() as cursor:
             if _known(cursor, client_token, "withdrawal", trace_id, adjudicator) is not None:
@@ -308,9 +299,7 @@ class AdjudicationStore(BatchStore):
     def consensus_history(self, trace_id: str) -> pd.DataFrame:
         """Return every adjudication and withdrawal of a trace, oldest first.
 
-        Columns: event_id, kind, taxonomy_version, batch_id, adjudicator, blind_outcome, blind,
-        outcome, question, cause, rationale, own_label, labels (JSON text: reviewer_id and outcome
-        of the settled labels, as they stood), simulated, created_at.
+        `labels` is JSON text: reviewer_id and outcome of the labels at the time of the event.
         """
         return self._frame(
             f"SELECT {_COLUMNS} FROM adjudication_event c WHERE trace_id = ? ORDER BY seq",
@@ -319,10 +308,10 @@ class AdjudicationStore(BatchStore):
 
     @open_to(LEAD)
     def adjudication_frame(self, batch_id: str) -> pd.DataFrame:
-        """Return the consensus that stands of each trace of a batch, newest first.
+        """Return the consensus in force of each trace of a batch, newest first.
 
-        Columns: trace_id, those of `consensus_history`, and reopened: the labels that it settled
-        are others by now. It stays consensus until the lead decides again.
+        Columns: trace_id, those of `consensus_history`, and reopened (the labels have changed;
+        the consensus holds until the lead decides again).
         """
         return self._frame(
             f"WITH counted AS {COUNTED} SELECT trace_id, {_COLUMNS}, {REOPENED} AS reopened "
@@ -335,10 +324,9 @@ class AdjudicationStore(BatchStore):
     def serve_adjudication(
         self, *, adjudicator: str, batch_id: str, trace_ids: Sequence[str]
     ) -> Batch | None:
-        """Put these traces before an adjudicator, in this order; return the batch that holds them.
+        """Give an adjudicator these traces in this order; return their batch, None if it has none.
 
-        What they have decided stays in it, everything else in it is replaced. Without traces and
-        without an earlier call there is no batch.
+        Traces that they have decided stay in the batch; the others are replaced.
         """
         wanted = list(dict.fromkeys(trace_ids))
         with self._db.read() as cursor:
@@ -368,7 +356,7 @@ class AdjudicationStore(BatchStore):
 
     @open_to(LEAD, oneself="adjudicator")
     def adjudication_batch(self, adjudicator: str, batch_id: str) -> Batch | None:
-        """Return the batch in which this person decides the traces of a production batch."""
+        """Return the batch in which this person adjudicates a production batch."""
         with self._db.read() as cursor:
             token = [batch_token(batch_id, adjudicator)]
             found = _column(cursor, "SELECT batch_id FROM batch WHERE token = ?", token)
@@ -376,9 +364,9 @@ class AdjudicationStore(BatchStore):
 
     @open_to(LEAD, oneself="adjudicator")
     def settlement(self, adjudicator: str, batch_id: str) -> Settlement | None:
-        """Return the trace that this adjudicator has decided blind and not settled yet.
+        """Return the trace that this adjudicator last decided blind and has not adjudicated yet.
 
-        Of several the one that was touched last. Their exposure to its labels is recorded.
+        Their exposure to its labels is recorded.
         """
         taxonomy = self._rules()
         version = taxonomy.version
@@ -412,7 +400,7 @@ class AdjudicationStore(BatchStore):
 
     @open_to(LEAD, oneself="adjudicator")
     def last_adjudication(self, adjudicator: str, batch_id: str) -> tuple[str, str | None] | None:
-        """Return trace and class (None: a skip) of what one undo would take back."""
+        """Return trace and class (None: a skip) of the decision that one undo would take back."""
         with self._db.read() as cursor:
             return cursor.execute(
                 "SELECT trace_id, outcome FROM (SELECT seq, trace_id, outcome FROM consensus "
@@ -436,7 +424,7 @@ class AdjudicationStore(BatchStore):
         decided_by: str,
         reason: str | None = None,
     ) -> None:
-        """Append what a lead decided about a proposal, once; the newest decision counts."""
+        """Append a lead's decision on a proposal, once; the newest decision counts."""
         taxonomy = self._rules()
         text, reason = bounded(text, MAX_TEXT) or "", bounded(reason, MAX_TEXT)
         if status not in DECISIONS:
@@ -462,10 +450,7 @@ class AdjudicationStore(BatchStore):
 
     @open_to(LEAD)
     def proposal_frame(self) -> pd.DataFrame:
-        """Return the newest decision on each proposal, newest first.
-
-        Columns: proposal_id, question, text, trace_ids, status, reason, decided_by, created_at.
-        """
+        """Return the newest decision on each proposal, newest first."""
         return self._frame(
             "SELECT proposal_id, question, text, trace_ids, status, reason, "
             "reviewer_id AS decided_by, created_at FROM proposal_event WHERE taxonomy_version = ? "
@@ -476,7 +461,7 @@ class AdjudicationStore(BatchStore):
 
     @open_to(REVIEWER)
     def handbook_additions(self) -> dict[str, list[str]]:
-        """Return the accepted sentences by question, the one accepted first at the start."""
+        """Return the accepted sentences by question, in order of acceptance."""
         version = self._rules().version
         with self._db.read() as cursor:
             found = cursor.execute(

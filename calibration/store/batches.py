@@ -1,8 +1,7 @@
-"""Batches: traces that are labelled together, in production, practice and examinations.
+"""Batches: traces to be labelled together, in production, practice and examinations.
 
-A batch with hidden quality-control items has a companion, which holds their labels: no page lists
-it and no number is drawn from it. The desk knows the production batch only; its calls are led to
-the companion here.
+The labels of the hidden items of a batch are stored under a companion batch. No page lists it and
+no number is drawn from it: the Label page knows the production batch only.
 """
 
 import hashlib
@@ -23,7 +22,7 @@ from calibration.store.traces import TraceStore
 
 SUFFIX = "-inserted"
 
-# The batches that people know of.
+# Batches other than companions.
 NO_COMPANION = "json_extract(design, '$.inserts_of') IS NULL"
 
 
@@ -39,7 +38,7 @@ def companion(batch_id: str) -> str:
 
 
 def add_companion(cursor: Cursor, batch_id: str, now: datetime) -> None:
-    """Store the companion of a batch, if it is not there yet."""
+    """Store the companion of a batch unless it exists."""
     cursor.execute(
         "INSERT INTO batch (batch_id, purpose, labels_wanted, design, created_at) "
         "VALUES (?, 'repeat', 1, ?, ?) ON CONFLICT DO NOTHING",
@@ -48,7 +47,7 @@ def add_companion(cursor: Cursor, batch_id: str, now: datetime) -> None:
 
 
 def both(batch_id: str) -> tuple[str, str]:
-    """Return a batch and its companion; of a companion, which nobody may name, two of nothing."""
+    """Return a batch and its companion; nothing for a companion, which no caller may name."""
     named = "" if batch_id.endswith(SUFFIX) else batch_id
     return named, named and companion(named)
 
@@ -72,7 +71,7 @@ def batch_of(
 def hidden_items_of(
     cursor: Cursor, progress: StoreProgress, seat: Seat
 ) -> tuple[dict[str, int], list[str]]:
-    """Return the slots of a reviewer's hidden items by trace, and those that are not decided yet.
+    """Return a reviewer's hidden items by trace with their slots, and the open ones.
 
     `progress` must have been read before.
     """
@@ -99,32 +98,27 @@ def give_back(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """Traces that are labelled together, and how they were drawn.
-
-    `labels_wanted` is the most that any trace wants; with an overlap some want fewer. `reviewer_id`
-    is the only person it is served to, `certificate` (any or private) what it demands; None: nobody
-    in particular, nothing.
-    """
+    """Traces to be labelled together, with the design of their draw."""
 
     batch_id: str
     purpose: str
-    labels_wanted: int
+    labels_wanted: int  # the most that any trace wants
     n_items: int
     design: dict[str, Any]
     created_at: datetime
-    reviewer_id: str | None = None
-    certificate: str | None = None
+    reviewer_id: str | None = None  # the only person it is served to
+    certificate: str | None = None  # any or private: required of everybody who labels
 
     @property
     def is_sample(self) -> bool:
-        """Whether it was drawn at random from production, and its design says from which part."""
+        """Whether it is a random sample of production whose design records the population."""
         return "last_seq" in self.design
 
     def population(self, traces: pd.DataFrame) -> pd.DataFrame:
-        """Return those of the production traces that it was drawn from, in order of id.
+        """Return the production traces that the batch was drawn from, in order of id.
 
-        Traces imported after the draw had no chance to be drawn and are not part of it. The order
-        is that of the ids, so that a seeded resample does not depend on the order of import.
+        Traces imported after the draw had no chance to be drawn. The order makes a seeded resample
+        independent of the order of import.
         """
         if self.design.get("kind") == SELECTION:
             raise CalibrationError(
@@ -152,12 +146,12 @@ class Batch:
 
 
 def ids_digest(trace_ids: Iterable[str]) -> str:
-    """Return what tells a list of traces, in this order, from every other one."""
+    """Return a digest of a list of traces in this order."""
     return hashlib.sha256("\n".join(trace_ids).encode()).hexdigest()
 
 
 def read_batches(cursor: Cursor) -> list[Batch]:
-    """Return all batches but the companions of inserts, newest first."""
+    """Return all batches but the companions, newest first."""
     found = rows(
         cursor,
         "SELECT batch_id, purpose, labels_wanted, design, created_at, reviewer_id, certificate, "
@@ -176,7 +170,7 @@ def _insert_batch(
     strata: Sequence[int | None] | None = None,
     **batch: Any,
 ) -> str:
-    """Store the columns of a batch and of its traces; return its id."""
+    """Store a batch and its traces; return its id."""
     n = len(trace_ids)
     _check_traces(cursor, trace_ids)
     (taken,) = cursor.execute(f"SELECT count(*) FROM batch WHERE {NO_COMPANION}").fetchone() or (0,)
@@ -290,9 +284,9 @@ class BatchStore(TraceStore):
     """Batches and practice rounds."""
 
     def _take_in(self, traces: Sequence[Trace]) -> None:
-        """Add traces of the reference dataset that the store may lack; no others."""
+        """Add traces of the reference set that the store lacks; no others."""
         for trace in traces:
-            # A reviewer's call: what it may add to the store is the dataset, nothing else.
+            # A reviewer's call may add traces of the reference set only.
             if trace.source != REFERENCE_SOURCE:
                 raise InputError(f"trace {trace.trace_id!r:.80} is none of the reference dataset")
         if traces:
@@ -307,7 +301,7 @@ class BatchStore(TraceStore):
         traces: Sequence[Trace] = (),
         design: Mapping[str, Any] | None = None,
     ) -> PracticeRound:
-        """Give a person a practice round; one that is not finished is returned instead."""
+        """Start a practice round of a person, or return the open one."""
         version = self._rules().version
         self._take_in(traces)
         with self._db.write() as cursor:
@@ -350,12 +344,10 @@ class BatchStore(TraceStore):
         reviewer_id: str | None = None,
         certificate: str | None = None,
     ) -> Batch:
-        """Store a batch in the order given; traces are served in that order.
+        """Store a batch; traces are served in the order given. The same `token` is stored once.
 
-        `item_labels` and `item_probabilities` say for each trace what otherwise holds for all, and
-        `item_strata` which stratum of the design it was drawn from. `reviewer_id` is the only
-        person it is served to, `certificate` (any or private) what it demands of everybody. A batch
-        that was stored under the same `token` is returned as it is.
+        `item_labels` and `item_probabilities` override the values for all traces; `item_strata` is
+        the stratum of the design that each trace was drawn from.
         """
         n = len(trace_ids)
         wanted = [labels_wanted] * n if item_labels is None else list(item_labels)
@@ -378,7 +370,7 @@ class BatchStore(TraceStore):
     def batch_items(self, batch_id: str) -> pd.DataFrame:
         """Return trace_id, position, inclusion_probability, labels_wanted and stratum, in order.
 
-        A stratum is a place in the strata that the design names; NA where none were drawn from.
+        A stratum is an index into the strata of the design; NA where there are none.
         """
         return self._frame(
             "SELECT trace_id, position, inclusion_probability, labels_wanted, stratum "

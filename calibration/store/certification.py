@@ -1,4 +1,4 @@
-"""Examinations, their results, certificates, and what certification reads of the store."""
+"""Examinations, their results, certificates, and the data for certification."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -37,30 +37,26 @@ MAX_REASON = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exam:
-    """One examination, or what tops one up (`tops_up` names the form's batch then).
-
-    `ended_at` is when its last trace was labelled, `status` and `body` the result once it is
-    recorded. `attempt` counts the examinations of this person on this taxonomy version.
-    """
+    """One examination, or the further traces that top one up."""
 
     batch_id: str
     reviewer_id: str
     taxonomy_version: str
     form: str
     private: bool
-    attempt: int
-    tops_up: str | None
+    attempt: int  # of this person under this taxonomy version, from 1
+    tops_up: str | None  # batch of the form
     started_at: datetime
     n: int
     labelled: int
-    ended_at: datetime | None
-    status: str | None
+    ended_at: datetime | None  # when its last trace was labelled
+    status: str | None  # the result, once recorded
     body: dict[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certificate:
-    """Proof that somebody passed; `private` when the form was nobody's to read before."""
+    """Proof of a passed examination; `private` if nobody could read the form before."""
 
     batch_id: str
     reviewer_id: str
@@ -126,7 +122,7 @@ def _issue(cursor: Cursor, exam: Exam, issued_at: datetime, expires_at: datetime
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassMix:
-    """Shares of the classes in a production batch, by its human labels and sampling design."""
+    """Class shares in a production batch, from its human labels and its design."""
 
     batch_id: str
     n: int
@@ -147,11 +143,7 @@ class CertificationStore(BatchStore):
         traces: Sequence[Trace] = (),
         design: Mapping[str, Any] | None = None,
     ) -> Exam:
-        """Give a person an examination; one that is open already is returned instead.
-
-        `traces` are those of the reference dataset that the store may lack; `trace_ids` is the
-        order in which they are served.
-        """
+        """Start an examination, or return the open one; `traces` that the store lacks are added."""
         version = self._rules().version
         self._take_in(traces)
         with self._db.write() as cursor:
@@ -176,7 +168,7 @@ class CertificationStore(BatchStore):
         traces: Sequence[Trace] = (),
         design: Mapping[str, Any] | None = None,
     ) -> Exam:
-        """Give further traces to somebody whose form has to be topped up; only once."""
+        """Give further traces to a person whose form is topped up; only once."""
         version = self._rules().version
         self._take_in(traces)
         with self._db.write() as cursor:
@@ -202,9 +194,9 @@ class CertificationStore(BatchStore):
         body: Mapping[str, Any],
         valid: timedelta,
     ) -> Exam:
-        """Write down how an examination ended, once; a pass is a certificate.
+        """Record the result of an examination; the first result counts.
 
-        The first result stands, whatever is sent later. The certificate runs from the last label.
+        A pass is a certificate, valid from the last label.
         """
         if status not in (PASSED, FAILED, TOP_UP):
             raise InputError(f"status must be passed, failed or top_up, got {status!r:.40}")
@@ -230,13 +222,13 @@ class CertificationStore(BatchStore):
 
     @open_to(REVIEWER, oneself="reviewer_id", or_lead=True)
     def exams_of(self, reviewer_id: str) -> list[Exam]:
-        """Return the examinations of a person, oldest first, of every taxonomy version."""
+        """Return the examinations of a person under every taxonomy version, oldest first."""
         with self._db.read() as cursor:
             return _exams(cursor, reviewer_id)
 
     @open_to(REVIEWER, oneself="reviewer_id", or_lead=True)
     def exam_labels(self, reviewer_id: str, batch_id: str) -> dict[str, str]:
-        """Return the classes that a person gave in a batch, by trace, in the order served."""
+        """Return a person's classes in a batch, by trace, in the order served."""
         version = self._rules().version
         with self._db.read() as cursor:
             found = cursor.execute(
@@ -249,7 +241,7 @@ class CertificationStore(BatchStore):
 
     @open_to(REVIEWER, oneself="reviewer_id", or_lead=True)
     def exam_key(self, reviewer_id: str, batch_id: str) -> dict[str, tuple[str, str | None]]:
-        """Return the team's class and rationale for each trace of an examination that has ended."""
+        """Return consensus class and rationale of each trace of an examination that has ended."""
         version = self._rules().version
         with self._db.read() as cursor:
             _exam(cursor, reviewer_id, batch_id)
@@ -266,7 +258,7 @@ class CertificationStore(BatchStore):
     def exam_traces(
         self, reviewer_id: str, batch_id: str, trace_ids: Sequence[str]
     ) -> list[TraceForReview]:
-        """Return traces of an examination of one's own that is over, what tops it up included."""
+        """Return traces of one's own ended examination, including its further traces."""
         with self._db.read() as cursor:
             exam = _exam(cursor, reviewer_id, batch_id)
             if exam.status not in (PASSED, FAILED):
@@ -283,8 +275,8 @@ class CertificationStore(BatchStore):
     ) -> tuple[list[str], dict[str, int]]:
         """Draw adjudicated traces of this team that a person has neither labelled nor seen.
 
-        Returns the traces in an order that says nothing of their classes, and how many of each
-        class there are to draw from; never which trace has which class.
+        Returns the traces in random order and the number available of each class; never the class
+        of a trace.
         """
         version = self._rules().version
         seen = set(self.seen_traces(reviewer_id))
@@ -305,10 +297,7 @@ class CertificationStore(BatchStore):
 
     @open_to(REVIEWER, oneself="reviewer_id", or_lead=True)
     def first_labels(self, reviewer_id: str) -> list[Label]:
-        """Return the first label of each trace of a person's practice and examinations, in order.
-
-        Later ones know the answer.
-        """
+        """Return a person's first labels in practice and exams: later ones know the answers."""
         with self._db.read() as cursor:
             return read_labels(
                 cursor,
@@ -338,7 +327,7 @@ class CertificationStore(BatchStore):
     def production_mix(self) -> ClassMix | None:
         """Return the class mix of the newest production batch with 30 labelled traces or more.
 
-        Each trace counts by the inverse of its inclusion probability, and its labels share that.
+        Traces have design weights; the labels of a trace share its weight.
         """
         version = self._rules().version
         with self._db.read() as cursor:
@@ -363,19 +352,19 @@ class CertificationStore(BatchStore):
 
     @open_to(LEAD)
     def certificates(self) -> list[Certificate]:
-        """Return every certificate, oldest first; past ones among them."""
+        """Return every certificate, expired ones too, oldest first."""
         with self._db.read() as cursor:
             found = rows(cursor, "SELECT * EXCLUDE (seq) FROM certificate ORDER BY seq")
         return [Certificate(**row) for row in found]
 
     @open_to(REVIEWER, oneself="reviewer_id", or_lead=True)
     def certificates_of(self, reviewer_id: str) -> list[Certificate]:
-        """Return the certificates of a person, oldest first; past ones among them."""
+        """Return the certificates of a person, expired ones too, oldest first."""
         return [c for c in self._unbound().certificates() if c.reviewer_id == reviewer_id]
 
     @open_to(REVIEWER, oneself="reviewer_id", or_lead=True)
     def certificate_of(self, reviewer_id: str, *, private: bool = False) -> Certificate | None:
-        """Return a certificate of a person that holds now; `private`: one on a private form."""
+        """Return a valid certificate of a person; `private`: one on a private form."""
         version = self._rules().version
         with self._db.read() as cursor:
             found = valid_certificates(cursor, reviewer_id, version, utc_now(), private=private)
@@ -383,7 +372,7 @@ class CertificationStore(BatchStore):
 
     @open_to(LEAD, oneself="by")
     def allow_attempt(self, *, client_token: str, reviewer_id: str, by: str, reason: str) -> None:
-        """Let somebody try once more than the rules allow; a lead says why. Once a token."""
+        """Allow a person a further attempt, once per token; a lead gives the reason."""
         version = self._rules().version
         if not reason.strip():
             raise InputError("allowing another attempt needs a reason")
@@ -397,7 +386,7 @@ class CertificationStore(BatchStore):
 
     @open_to(REVIEWER, oneself="reviewer_id", or_lead=True)
     def attempts_allowed(self, reviewer_id: str) -> list[datetime]:
-        """Return when a lead allowed this person another attempt on this taxonomy version."""
+        """Return when a lead allowed this person a further attempt on this taxonomy version."""
         version = self._rules().version
         with self._db.read() as cursor:
             found = cursor.execute(

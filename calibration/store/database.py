@@ -1,7 +1,7 @@
 """One DuckDB file: lock, migrations, settings.
 
-One connection a process and a cursor an operation: a connection shared by threads returns
-wrong answers. Writes go through one in-process lock, in explicit transactions.
+One connection per process, one cursor per operation: a connection shared by threads returns wrong
+answers. Writes take one in-process lock, in explicit transactions.
 """
 
 import json
@@ -20,14 +20,14 @@ import pyarrow as pa
 
 from calibration.errors import InputError, LabelRefusedError, StoreError, StoreLockedError
 
-# What DuckDB says on Unix and on Windows when another process has the file open.
+# Messages of DuckDB on Unix and on Windows when another process has the file open.
 _LOCKED = ("Could not set lock", "being used by another process")
 
 
 Cursor = duckdb.DuckDBPyConnection
 
 
-# Files stay readable by DuckDB 1.5, and a Python variable never stands in for a missing table.
+# Files stay readable by DuckDB 1.5, and a Python variable never replaces a missing table.
 # Many people send short statements: handing each out to several threads takes longer than it
 # saves, and one long statement must not take every core.
 CONFIG: dict[str, str | bool | int | float | list[str]] = {
@@ -44,30 +44,22 @@ SECRET = frozenset({"credential", "session", "sign_in"})
 # One lock a file, not an object: DuckDB lets one process open a file twice.
 _write_locks: dict[Path, threading.Lock] = {}
 
-# How often this process has changed a kept value of a file.
+# Changes that this process has made to the cached values of a file.
 _changed: Counter[tuple[Path, str]] = Counter()
 
 T = TypeVar("T")
 
 
 def utc_now() -> datetime:
-    """Return the time as stored: UTC without zone."""
+    """Return the current time in UTC, without a zone, as stored."""
     return datetime.now(UTC).replace(tzinfo=None)
 
 
 class Database:
-    """A store file that this process holds open.
-
-    Parameters
-    ----------
-    path : Path
-        The DuckDB file.
-    create : bool
-        Whether a missing file is made; otherwise it is an `InputError`.
-    """
+    """A store file held open by this process; `InputError` if missing and not to be created."""
 
     def __init__(self, path: Path, *, create: bool) -> None:
-        # DuckDB reads what follows as parameters and looks for its log in another directory.
+        # DuckDB would read the rest as parameters and look for its log in another directory.
         if "?" in str(path):
             raise InputError(f"{path}: the path of a store cannot hold a question mark")
         if not create and not path.exists():
@@ -86,7 +78,7 @@ class Database:
 
     @classmethod
     def on_snapshot(cls, path: Path, connection: Cursor) -> Self:
-        """Return the database of a store as a connection to its snapshot has it."""
+        """Return a database over a connection to a snapshot of a store."""
         db = cls.__new__(cls)
         db._hold(path, connection)
         with db.read() as cursor:
@@ -103,7 +95,7 @@ class Database:
         self._connection = connection
 
     def close(self) -> None:
-        """Write everything to the main file and let it go."""
+        """Write everything to the main file and release it."""
         with self._write_lock:
             self._connection.close()
 
@@ -118,7 +110,7 @@ class Database:
 
     @contextmanager
     def write(self) -> Iterator[Cursor]:
-        """Open a cursor for one transaction; anything raised inside undoes it."""
+        """Open a cursor for one transaction; an exception inside rolls it back."""
         with self._write_lock, self._connection.cursor() as cursor:
             cursor.begin()
             try:
@@ -136,7 +128,7 @@ class Database:
                 raise
 
     def kept(self, name: str, read: Callable[[], T]) -> T:
-        """Return a value that is asked for on every label and hardly ever changes, read once."""
+        """Return a cached value: read with every label, almost never changed."""
         changed = _changed[self.path.resolve(), name]
         found = self._kept.get(name)
         if found is None or found[0] != changed:
@@ -144,7 +136,7 @@ class Database:
         return cast("T", found[1])
 
     def forget(self, name: str) -> None:
-        """Read a kept value anew when it is next asked for, in every `Database` of this file."""
+        """Drop a cached value in every `Database` of this file."""
         _changed[self.path.resolve(), name] += 1
 
     def held(self, kind: type[T]) -> T:
@@ -152,7 +144,7 @@ class Database:
         return cast("T", self._held.get(kind) or self._held.setdefault(kind, kind()))
 
     def copy_to(self, path: Path) -> None:
-        """Copy every table but the secret ones, as of one moment, to a new file."""
+        """Copy every table but the secret ones to a new file, as of one moment."""
         with self._connection.cursor() as cursor:
             (name,) = cursor.execute("SELECT current_database()").fetchone() or ("",)
             place = str(path.absolute()).replace("'", "''")
@@ -160,7 +152,7 @@ class Database:
             cursor.execute(f"ATTACH '{place}' AS snapshot (STORAGE_VERSION '{version}')")
             try:
                 quoted = name.replace('"', '""')
-                # What was copied and then deleted would still stand in the file.
+                # Rows copied and then deleted would remain in the file.
                 cursor.begin()
                 cursor.execute(f'COPY FROM DATABASE "{quoted}" TO snapshot (SCHEMA)')
                 found = cursor.execute(
@@ -197,7 +189,7 @@ class Database:
                 )
 
     def _missing_migrations(self, cursor: Cursor) -> list[tuple[int, str, str]]:
-        """Return the steps that a store lacks; one that we do not know is refused."""
+        """Return the migrations that a store lacks; refuse a store with an unknown one."""
         applied = cursor.execute("SELECT version FROM schema_migration").fetchall()
         done = {row[0] for row in applied}
         steps = migrations()
@@ -229,7 +221,7 @@ def _make_directory(path: Path) -> None:
 
 def _connect(path: Path) -> Cursor:
     try:
-        # Absolute, for a name like ":memory:" or "md:team" is no file to DuckDB.
+        # Absolute: a name like ":memory:" or "md:team" is not a file to DuckDB.
         connection = duckdb.connect(str(path.absolute()), config=CONFIG)
     except duckdb.IOException as error:
         if any(sign in str(error) for sign in _LOCKED):
@@ -263,10 +255,10 @@ def rows(
 
 
 def event_of_token(cursor: Cursor, table: str, token: str, **meant: str) -> dict[str, Any] | None:
-    """Return the event that a client token already stands for, None if there is none.
+    """Return the event stored under a client token, None if there is none.
 
-    A token that stands for anything else is refused: its sender must not take the receipt of
-    another event for their own, nor see its class.
+    Refuses a token of another event: its sender must neither take that receipt for their own
+    nor see its class.
     """
     found = rows(cursor, f"SELECT * FROM {table} WHERE client_token = ?", [token])
     if found and any(found[0][name] != value for name, value in meant.items()):
@@ -275,7 +267,7 @@ def event_of_token(cursor: Cursor, table: str, token: str, **meant: str) -> dict
 
 
 def token_refused(token: str) -> LabelRefusedError:
-    """Return the refusal of a token that stands for another event."""
+    """Return the error for a token of another event."""
     return LabelRefusedError(f"the token {token!r:.80} already stands for something else")
 
 
@@ -287,7 +279,7 @@ def insert_table(cursor: Cursor, name: str, table: pa.Table) -> None:
 
 
 def record_audit(cursor: Cursor, what: str, **detail: object) -> None:
-    """Write down an act that is no label: an import, a draw, a changed ceiling."""
+    """Record an act other than a label: an import, a draw, a changed ceiling."""
     cursor.execute(
         "INSERT INTO audit (what, detail, created_at) VALUES (?, ?, ?)",
         [what, json.dumps(detail, default=str), utc_now()],
@@ -303,7 +295,7 @@ def setting(cursor: Cursor, name: str) -> Any:
 
 
 def put_setting(cursor: Cursor, name: str, value: Any, *, by: str | None) -> None:
-    """Set a value and write down who did, None for the process that holds the file."""
+    """Set a value and record who did; None: the process that holds the file."""
     before = setting(cursor, name)
     if before == value:
         return

@@ -53,7 +53,7 @@ MAX_SUB_GOALS, MAX_ID = 200, 200
 
 MAX_REASON = 300
 
-# What a label and a draft hold beside the names of trace, reviewer and batch.
+# Fields of a label or draft other than trace, reviewer and batch.
 PARTS = frozenset(
     {"answers", "rationale", "evidence", "confidence", "tags", "sub_goals", "seconds_active"}
 )
@@ -70,7 +70,7 @@ FIRST_WORDS = 120
 
 
 def _stands(item: Evidence, texts: list[str]) -> bool:
-    """Compare literally, but for the line ends that a browser selection rewrites."""
+    """Whether a span occurs literally; line ends, which a browser rewrites, may differ."""
     quote = item.quote.replace("\r\n", "\n")
     return any(quote in text.replace("\r\n", "\n") for text in texts)
 
@@ -90,7 +90,7 @@ def _texts(shown: list[TraceForReview], item: Evidence) -> list[str]:
 
 
 def check_confidence(confidence: int | None) -> None:
-    """Require 1, 2, 3 or nothing."""
+    """Require 1, 2, 3 or None."""
     if confidence is not None and confidence not in CONFIDENCES:
         raise LabelRefusedError(f"confidence must be 1, 2 or 3, got {confidence!r:.80}")
 
@@ -108,10 +108,7 @@ def check_sub_goals(sub_goals: Mapping[str, str], known: Iterable[str]) -> None:
 
 
 def clean_tags(tags: Iterable[str]) -> tuple[str, ...]:
-    """Return tags as they are stored: white space closed up, each one once.
-
-    A semicolon parts tags in a file, so that it parts them here too.
-    """
+    """Return tags as stored: white space collapsed, split at semicolons as in files, each once."""
     found: dict[str, str] = {}
     for text in tags:
         for part in text.split(";"):
@@ -126,19 +123,19 @@ def clean_tags(tags: Iterable[str]) -> tuple[str, ...]:
 
 
 def bounded(text: str | None, most: int = MAX_TEXT) -> str | None:
-    """Cut a text to what is kept of it, without what UTF-8 cannot hold."""
+    """Cut a text to the stored length and drop what UTF-8 cannot encode."""
     if text is None:
         return None
     return text.strip()[:most].encode(errors="replace").decode().strip() or None
 
 
 def duration(seconds: float | None) -> float | None:
-    """Drop a time that no clock measured: a label is not refused for it."""
+    """Drop an impossible duration; a label is not refused for it."""
     return seconds if seconds is not None and 0 <= seconds < float("inf") else None
 
 
 def keep(cursor: Cursor, draft: LabelDraft) -> None:
-    """Write a draft in the transaction of something else."""
+    """Write a draft within a transaction."""
     body = {name: value for name, value in asdict(draft).items() if name in PARTS}
     cursor.execute(
         "INSERT INTO draft VALUES (?, ?, ?, ?, ?) "
@@ -149,7 +146,7 @@ def keep(cursor: Cursor, draft: LabelDraft) -> None:
 
 
 def drop(cursor: Cursor, trace_id: str, reviewer_id: str, batch_id: str) -> None:
-    """Remove the draft of a trace that is decided."""
+    """Remove the draft of a decided trace."""
     cursor.execute(
         "DELETE FROM draft WHERE batch_id = ? AND trace_id = ? AND reviewer_id = ?",
         [batch_id, trace_id, reviewer_id],
@@ -157,9 +154,9 @@ def drop(cursor: Cursor, trace_id: str, reviewer_id: str, batch_id: str) -> None
 
 
 def drafts(cursor: Cursor, reviewer_id: str, under: Mapping[str, str]) -> dict[str, LabelDraft]:
-    """Return the drafts of one reviewer by trace; `under` has the batch of each.
+    """Return a reviewer's drafts by trace; `under` has the batch of each.
 
-    The companion of a batch is not named in them: its name would tell what was put in.
+    A draft never names a companion: that would reveal a hidden item.
     """
     found = cursor.execute(
         "SELECT batch_id, trace_id, body FROM draft WHERE reviewer_id = ? "
@@ -177,13 +174,13 @@ def drafts(cursor: Cursor, reviewer_id: str, under: Mapping[str, str]) -> dict[s
 
 
 def _read_parts(body: dict[str, Any]) -> dict[str, Any]:
-    """Return the parts of a label from what is stored of them."""
+    """Return the parts of a label from their stored form."""
     evidence = tuple(Evidence(**item) for item in body["evidence"])
     return body | {"evidence": evidence, "tags": tuple(body["tags"])}
 
 
 def read_labels(cursor: Cursor, found: str, values: list[Any] | dict[str, Any]) -> list[Label]:
-    """Return the labels of a query, from FROM on, in which their events are called `l`."""
+    """Return the labels of a query, given from FROM on; their events have the alias `l`."""
     labels = []
     for row in rows(cursor, f"SELECT {_COLUMNS} {found}", values):
         empty = {"answers": "{}", "evidence": "[]", "tags": "[]", "sub_goals": "{}"}
@@ -194,7 +191,7 @@ def read_labels(cursor: Cursor, found: str, values: list[Any] | dict[str, Any]) 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """Proof that a label or an adjudication is stored; `duplicate` when it already was."""
+    """Proof that a label or an adjudication is stored; `duplicate`: it already was."""
 
     event_id: str
     outcome: str
@@ -202,7 +199,7 @@ class Receipt:
 
 
 def _led(cursor: Cursor, taxonomy: Taxonomy, draft: LabelDraft) -> LabelDraft:
-    """Return a label under the batch that it is stored under."""
+    """Return a label with the batch under which it is stored."""
     named = draft.trace_id, draft.reviewer_id, draft.batch_id
     return replace(draft, batch_id=batch_of(cursor, *named, taxonomy.version))
 
@@ -220,7 +217,7 @@ def _receipt(cursor: Cursor, draft: LabelDraft) -> Receipt | None:
 def _known(
     cursor: Cursor, token: str, batch_ids: Sequence[str], **meant: str
 ) -> dict[str, Any] | None:
-    """Return the event of a label, skip or undo that a token already stands for."""
+    """Return the event (label, skip or undo) stored under a token."""
     event = event_of_token(cursor, "label_event", token, **meant)
     if event is not None and event["batch_id"] not in batch_ids:
         raise token_refused(token)
@@ -228,7 +225,7 @@ def _known(
 
 
 def append(cursor: Cursor, taxonomy: Taxonomy, **values: Any) -> str:
-    """Append one event; its place in time is a sequence number, for clocks go backwards."""
+    """Append one event, ordered by a sequence number: clocks go backwards."""
     values |= {"taxonomy_version": taxonomy.version, "created_at": utc_now()}
     names = ", ".join(values)
     marks = ", ".join("?" * len(values))
@@ -246,7 +243,7 @@ def append(cursor: Cursor, taxonomy: Taxonomy, **values: Any) -> str:
 
 
 def _as_draft(label: Label) -> LabelDraft:
-    """Return a label that is taken back as the draft of the next one."""
+    """Return a label that was taken back as a new draft."""
     named = ("trace_id", "reviewer_id", "batch_id", *(PARTS - {"seconds_active"}))
     return LabelDraft(**{name: getattr(label, name) for name in named})
 
@@ -254,7 +251,7 @@ def _as_draft(label: Label) -> LabelDraft:
 def import_token(
     batch_id: str, taxonomy_version: str, reviewer_id: str, trace_id: str, outcome: str
 ) -> str:
-    """Return the client token of an imported label: the same row is the same label."""
+    """Return the client token of an imported label: equal rows are one label."""
     key = json.dumps([batch_id, taxonomy_version, reviewer_id, trace_id, outcome])
     return "import-" + hashlib.sha256(key.encode()).hexdigest()[:24]
 
@@ -270,7 +267,7 @@ def insert_labels(
     fresh: list[tuple[LabelDraft, str]],
     simulated: list[bool],
 ) -> None:
-    """Append labels, all of one moment."""
+    """Append labels with one time."""
     if not fresh:
         return
     drafts = [draft for draft, _ in fresh]
@@ -302,10 +299,10 @@ def insert_labels(
 
 
 class LabelStore(TraceStore):
-    """Labels, skips, drafts and flags, and what their reviewers may see again of them."""
+    """Labels, skips, drafts and flags."""
 
     def _check(self, taxonomy: Taxonomy, draft: LabelDraft) -> None:
-        """Require evidence where the tree asks for it, and only sub-goals that the trace has."""
+        """Require evidence where the tree asks for it, and only sub-goals of the trace."""
         check_confidence(draft.confidence)
         needed = [
             node.id
@@ -331,7 +328,7 @@ class LabelStore(TraceStore):
         check_sub_goals(draft.sub_goals, {goal.id for trace in shown for goal in trace.sub_goals})
 
     def _check_open(self, cursor: Cursor, reviewer_id: str, batch_id: str, trace_id: str) -> None:
-        """Require a trace that was given to a reviewer and that they have not decided."""
+        """Require a trace that the reviewer was given and has not decided."""
         check_offered(cursor, trace_id, reviewer_id, batch_id)
         progress = self._db.held(StoreProgress).of(cursor, batch_id, self._rules().version)
         if trace_id in progress.own[reviewer_id].decided:
@@ -341,7 +338,7 @@ class LabelStore(TraceStore):
             )
 
     def _take_back(self, cursor: Cursor, token: str, event: Mapping[str, Any], **more: Any) -> str:
-        """Append the undo of an event; what a label held is the draft then."""
+        """Append the undo of an event; its label becomes the draft."""
         taxonomy = self._rules()
         named = {name: event[name] for name in ("trace_id", "reviewer_id", "batch_id")}
         append(
@@ -360,14 +357,14 @@ class LabelStore(TraceStore):
 
     @open_to(REVIEWER, oneself="draft.reviewer_id")
     def record_label(self, draft: LabelDraft) -> Receipt:
-        """Store a label once, however often it is sent."""
+        """Store a label; sending it again changes nothing."""
         taxonomy = self._rules()
         try:
             outcome = taxonomy.outcome(draft.answers)
             self._check(taxonomy, draft)
             tags = clean_tags(draft.tags)
         except (LabelRefusedError, TaxonomyError) as error:
-            # What was stored stays stored, whatever has become of the tree since.
+            # A stored label stays, even if the tree has changed since.
             with self._db.read() as cursor:
                 stored = _receipt(cursor, _led(cursor, taxonomy, draft))
             if stored is not None:
@@ -406,10 +403,9 @@ class LabelStore(TraceStore):
     def import_labels(
         self, batch_id: str, drafts: Sequence[LabelDraft]
     ) -> ImportResult[tuple[str, str]]:
-        """Store labels of a batch once each; a label that is already there is never overwritten.
+        """Store labels of a batch once each; a stored label is never overwritten.
 
-        Unlike a label from the Label page these need no lease and no evidence: whoever made them
-        saw the trace elsewhere.
+        They need no lease and no evidence: their reviewers saw the traces elsewhere.
         """
         taxonomy = self._rules()
         with self._db.write() as cursor:
@@ -445,7 +441,7 @@ class LabelStore(TraceStore):
                     raise InputError(
                         f"reviewer {draft.reviewer_id!r} is not in the store; add them"
                     )
-                # Also a label that was taken back since: importing it again does not undo that.
+                # Also a withdrawn label: importing it again does not undo the withdrawal.
                 elif stored is None and draft.client_token in tokens:
                     already.append(key)
                 elif stored is None:
@@ -469,10 +465,7 @@ class LabelStore(TraceStore):
     def record_skip(
         self, *, client_token: str, trace_id: str, reviewer_id: str, batch_id: str, reason: str
     ) -> None:
-        """Pass over a trace, with the reason; it counts as non-response, not as a label.
-
-        The draft stays, for the skip may be undone.
-        """
+        """Skip a trace: non-response, not a label. The draft stays, for an undo."""
         taxonomy = self._rules()
         if not reason.strip():
             raise LabelRefusedError("a skip needs a reason")
@@ -497,10 +490,9 @@ class LabelStore(TraceStore):
 
     @open_to(REVIEWER, oneself="reviewer_id")
     def record_undo(self, *, client_token: str, reviewer_id: str, batch_id: str) -> str | None:
-        """Take back the reviewer's latest label or skip of the batch; return its trace.
+        """Take back the reviewer's latest label or skip of the batch; return its trace if any.
 
-        Returns None when there is nothing to take back. The event stays: an undo is one more. The
-        questions are asked again; what else the label held is the draft then.
+        The event stays; the undo is one more. A label becomes the draft, without its answers.
         """
         taxonomy = self._rules()
         with self._db.write() as cursor:
@@ -524,7 +516,7 @@ class LabelStore(TraceStore):
 
     @open_to(REVIEWER, oneself="reviewer_id")
     def last_label(self, reviewer_id: str, batch_id: str) -> tuple[str, str | None] | None:
-        """Return trace and class (None: a skip) of what one undo would take back."""
+        """Return trace and class (None: a skip) of the decision that one undo would take back."""
         taxonomy = self._rules()
         with self._db.read() as cursor:
             return cursor.execute(
@@ -537,10 +529,7 @@ class LabelStore(TraceStore):
     def reopen(
         self, *, client_token: str, trace_id: str, reviewer_id: str, batch_id: str, reason: str
     ) -> None:
-        """Take back one's label of a trace, with the reason; what it held is the draft then.
-
-        The trace comes first in the queue, under a new lease.
-        """
+        """Take back one's label of a trace; it becomes the draft, first in the queue and leased."""
         taxonomy = self._rules()
         if not reason.strip():
             raise LabelRefusedError("reopening a label needs a reason")
@@ -562,7 +551,7 @@ class LabelStore(TraceStore):
 
     @open_to(REVIEWER, oneself="draft.reviewer_id")
     def save_draft(self, draft: LabelDraft) -> None:
-        """Keep what was decided so far, so that a reload goes on at the same question."""
+        """Store an unfinished label, so that a reload resumes at the same question."""
         check_confidence(draft.confidence)
         kept = replace(
             draft,
@@ -595,10 +584,7 @@ class LabelStore(TraceStore):
         flagged: bool,
         reason: str | None = None,
     ) -> None:
-        """Raise or lower a reviewer's flag on a trace once, however often it is sent.
-
-        It may come before the label, after it, or without one.
-        """
+        """Raise or lower a reviewer's flag on a trace, once; a label is not needed."""
         taxonomy_version = self._rules().version
         kind = "flag" if flagged else "unflag"
         with self._db.write() as cursor:
@@ -622,10 +608,7 @@ class LabelStore(TraceStore):
 
     @open_to(LEAD)
     def flag_frame(self, batch_id: str) -> pd.DataFrame:
-        """Return the flags of a batch that stand, for the lead, oldest first.
-
-        Columns: trace_id, reviewer_id, reason (missing: none was given), simulated, created_at.
-        """
+        """Return the raised flags of a batch, oldest first; reason is missing if none was given."""
         return self._frame(
             "SELECT trace_id, reviewer_id, reason, simulated, created_at FROM flag_current "
             "WHERE batch_id = ? ORDER BY seq",
@@ -636,7 +619,7 @@ class LabelStore(TraceStore):
     def own_flags(
         self, reviewer_id: str, batch_id: str, trace_ids: Sequence[str]
     ) -> dict[str, str]:
-        """Return which of these traces a reviewer has flagged, with the reason or an empty text."""
+        """Return the reviewer's flags on these traces with reasons, empty if none was given."""
         with self._db.read() as cursor:
             found = cursor.execute(
                 "SELECT trace_id, batch_id, kind, coalesce(reason, '') FROM flag_event "
@@ -644,7 +627,7 @@ class LabelStore(TraceStore):
                 "AND list_contains(?::VARCHAR[], trace_id) ORDER BY seq",
                 [reviewer_id, *both(batch_id), list(trace_ids)],
             ).fetchall()
-        # Every label asks, and few are flagged: the view of those that stand costs twice as much.
+        # Runs with every label, and few are flagged: the view of current ones costs twice as much.
         standing: dict[tuple[str, str], str] = {}
         for trace_id, of, kind, reason in found:
             standing.pop((trace_id, of), None)
@@ -656,10 +639,9 @@ class LabelStore(TraceStore):
     def own_labels(
         self, reviewer_id: str, batch_id: str, *, limit: int = 200
     ) -> list[tuple[Label, str]]:
-        """Return the reviewer's own current labels of a batch, newest first.
+        """Return the reviewer's current labels of a batch with the start of the task, newest first.
 
-        With each come the first words of its task. A trace that was put in again is listed once,
-        with its newest label, as one of this batch.
+        A repeat item is listed once, with its newest label, under this batch.
         """
         taxonomy = self._rules()
         with self._db.read() as cursor:
@@ -690,7 +672,7 @@ class LabelStore(TraceStore):
 
     @open_to(REVIEWER, oneself="reviewer_id")
     def acknowledged(self, reviewer_id: str, batch_id: str, tokens: Sequence[str]) -> set[str]:
-        """Return which of these client tokens of a reviewer the store holds."""
+        """Return which of a reviewer's client tokens are stored."""
         with self._db.read() as cursor:
             found = cursor.execute(
                 "SELECT client_token FROM label_event WHERE reviewer_id = $1 "
@@ -707,8 +689,8 @@ class LabelStore(TraceStore):
 
         Columns: trace_id, reviewer_id, kind, outcome, answers (JSON text), rationale, evidence
         (JSON text), confidence (1 to 3; missing: NA), tags and sub_goals (JSON text),
-        seconds_active, reason, simulated, created_at, exposed (the reviewer had been shown what
-        others said of the trace).
+        seconds_active, reason, simulated, created_at, exposed (the reviewer had seen labels or
+        verdicts of the trace).
         """
         return self._frame(
             "SELECT trace_id, reviewer_id, kind, outcome, answers, rationale, evidence, "
@@ -730,7 +712,7 @@ class LabelStore(TraceStore):
 
     @open_to(LEAD)
     def label_state(self) -> tuple[int, int]:
-        """Return what changes with every label, skip and undo, and with every adjudication."""
+        """Return numbers that change with every label, skip, undo and adjudication."""
         with self._db.read() as cursor:
             found = cursor.execute(
                 "SELECT (SELECT coalesce(max(seq), 0) FROM label_event), "
@@ -740,9 +722,9 @@ class LabelStore(TraceStore):
 
     @open_to(LEAD)
     def result_state(self) -> tuple[int, int, int]:
-        """Return what changes with everything that a corrected rate depends on.
+        """Return `label_state` and a number that grows with traces, verdicts and ceilings.
 
-        That is `label_state`, and a number that grows when traces, verdicts or ceilings come in.
+        Together they change with everything that a corrected rate depends on.
         """
         with self._db.read() as cursor:
             found = cursor.execute(
@@ -753,10 +735,9 @@ class LabelStore(TraceStore):
 
     @open_to(REVIEWER, oneself="reviewer_id")
     def record_exposure(self, reviewer_id: str, trace_ids: Sequence[str], what: str) -> None:
-        """Write down that a reviewer is shown something about traces; the first time counts.
+        """Record that a reviewer is shown ``labels``, ``verdicts`` or ``canonical`` of traces.
 
-        `what` is what the page shows: ``labels``, ``verdicts``, ``canonical``. A label that the
-        reviewer gives to the trace later is not blind any more.
+        The first time counts: the reviewer's later labels of these traces are not blind.
         """
         asked = list(dict.fromkeys(trace_ids))
         with self._db.read() as cursor:
@@ -776,7 +757,7 @@ class LabelStore(TraceStore):
 
     @open_to(LEAD)
     def exposure_frame(self) -> pd.DataFrame:
-        """Return reviewer_id, trace_id, what and created_at of every exposure, oldest first."""
+        """Return every exposure, oldest first."""
         return self._frame(
             "SELECT reviewer_id, trace_id, what, created_at FROM exposure ORDER BY seq"
         )

@@ -1,7 +1,6 @@
 """Admission to a batch, and leases on its traces.
 
-A lease that has ended stays: it proves that the trace was shown, and a label that comes late is
-still taken in. So nothing here ever removes one.
+No lease is ever removed: an expired one proves that the trace was shown, and admits a late label.
 """
 
 import json
@@ -43,7 +42,7 @@ Pool = Mapping[tuple[str, str], int]
 
 
 class Decided(NamedTuple):
-    """A label or skip that stands; a skip has no class."""
+    """A label or skip in force; a skip has no class."""
 
     seq: int
     event_id: str
@@ -53,53 +52,41 @@ class Decided(NamedTuple):
 
 @dataclass(slots=True)
 class OwnProgress:
-    """One reviewer's work in one batch under one taxonomy version.
+    """One reviewer's work in one batch under one taxonomy version."""
 
-    `decided` is in the order of the decisions; `undone` holds the sequence number of the undo
-    that made a trace open again; `tags` how often a tag was given, and when last; `seconds` the
-    active seconds of the last labels by sequence number, those taken back among them; `kinds`
-    how many decisions are labels and skips. `left` are the traces that the batch still wants
-    this reviewer to label, in its order; None: nobody asked, or they have to be found anew.
-    """
-
-    decided: dict[str, Decided] = field(default_factory=dict)
-    undone: dict[str, int] = field(default_factory=dict)
-    tags: dict[str, tuple[int, tuple[int, int]]] = field(default_factory=dict)
+    decided: dict[str, Decided] = field(default_factory=dict)  # in the order of the decisions
+    undone: dict[str, int] = field(default_factory=dict)  # sequence number of the undo
+    tags: dict[str, tuple[int, tuple[int, int]]] = field(default_factory=dict)  # uses, last use
+    # Sequence number and active seconds of the last labels, withdrawn ones included.
     seconds: deque[tuple[int, float]] = field(default_factory=lambda: deque(maxlen=PACE_LABELS))
-    kinds: Counter[str] = field(default_factory=Counter)
-    left: dict[str, None] | None = None
+    kinds: Counter[str] = field(default_factory=Counter)  # of the decisions
+    left: dict[str, None] | None = None  # still to label, in order; None: unknown
 
     def latest(self) -> tuple[str, Decided] | None:
-        """Return what one undo would take back."""
+        """Return the decision that one undo would take back."""
         return next(reversed(self.decided.items()), None)
 
 
 @dataclass(frozen=True, slots=True)
 class DeskWork:
-    """What one reviewer did at the desk of a batch: on its own traces, and on what was put in.
-
-    Everything that the reviewer sees of it is of both: what was put in must not stand out.
-    """
+    """One reviewer's work on a batch; totals include hidden items, which must not stand out."""
 
     own: OwnProgress
-    apart: OwnProgress
+    apart: OwnProgress  # on hidden items
 
     @property
     def kinds(self) -> Counter[str]:
-        """How many of the decisions that stand are labels, and how many skips."""
+        """Numbers of labels and skips in force."""
         return self.own.kinds + self.apart.kinds
 
     def latest(self) -> tuple[str, Decided, bool] | None:
-        """Return the last decision with its trace, and whether that was put in."""
+        """Return the last decision with its trace, and whether that is a hidden item."""
         found = [(w.latest(), w is self.apart) for w in (self.own, self.apart)]
         both = [(*last, apart) for last, apart in found if last is not None]
         return max(both, key=lambda last: last[1].seq, default=None)
 
     def own_tags(self) -> list[str]:
-        """Return the tags of this reviewer, the most used first, then the one used last.
-
-        Only their own: a tag of somebody else tells what they thought of a trace.
-        """
+        """Return this reviewer's tags by use, then last use; others' tags would hint at classes."""
         counts: Counter[str] = Counter()
         newest: dict[str, tuple[int, int]] = {}
         for work in (self.own, self.apart):
@@ -117,17 +104,14 @@ class DeskWork:
 
 @dataclass(slots=True)
 class BatchProgress:
-    """Decisions on the traces of one batch under one taxonomy version.
-
-    `labels` counts how many reviewers have labelled a trace, `wanted` says how many should.
-    """
+    """Decisions on the traces of one batch under one taxonomy version."""
 
     own: defaultdict[str, OwnProgress] = field(default_factory=lambda: defaultdict(OwnProgress))
-    labels: Counter[str] = field(default_factory=Counter)
+    labels: Counter[str] = field(default_factory=Counter)  # reviewers who labelled each trace
     wanted: Mapping[str, int] = field(default_factory=dict)
 
     def left(self, wanted: Mapping[str, int], reviewer_id: str) -> Mapping[str, None]:
-        """Return the traces that somebody may still label for the batch, in its order."""
+        """Return the traces of the batch that may still be labelled, in order."""
         if wanted is not self.wanted:
             self.wanted = wanted
             self._forget_left()
@@ -145,13 +129,13 @@ class BatchProgress:
             own.left = None
 
     def add(self, event: dict[str, Any]) -> None:
-        """Take in the next event."""
+        """Add the next event."""
         own, trace_id, kind = self.own[event["reviewer_id"]], event["trace_id"], event["kind"]
         before = own.decided.pop(trace_id, None)
         if before is not None:
             own.kinds[before.kind] -= 1
             self.labels[trace_id] -= before.kind == "label"
-            # What is open again has a place in the order: rare enough to find them all anew.
+            # A reopened trace keeps its position: rare enough to rebuild the list.
             self._forget_left()
         if kind == "undo":
             own.undone[trace_id] = event["seq"]
@@ -168,7 +152,7 @@ class BatchProgress:
             own.tags[tag] = count + 1, (seq, -place)
 
     def _take_out(self, own: OwnProgress, trace_id: str) -> None:
-        """Leave a trace no more to those who have decided it, or to anybody if it has enough."""
+        """Remove a trace for the reviewers who decided it, or for all if it has enough labels."""
         full = self.labels[trace_id] >= self.wanted.get(trace_id, 0)
         for other in self.own.values() if full else (own,):
             if other.left is not None:
@@ -177,17 +161,14 @@ class BatchProgress:
 
 @dataclass(frozen=True, slots=True)
 class BatchPlan:
-    """What never changes of a batch, and labels wanted and workflow of each of its traces.
-
-    `places` has their order; `served_to` and `certificate` are as in `Batch`.
-    """
+    """What never changes of a batch, and labels wanted and workflow of each trace."""
 
     purpose: str
-    served_to: str | None
+    served_to: str | None  # as `Batch.reviewer_id`
     certificate: str | None
     wanted: dict[str, int]
     workflows: dict[str, str]
-    places: dict[str, int]
+    places: dict[str, int]  # position by trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,16 +187,16 @@ class StoreProgress:
         self._seen = 0
         self._by_batch: defaultdict[tuple[str, str], BatchProgress] = defaultdict(BatchProgress)
         self._plans: dict[str, BatchPlan] = {}
-        # What could be put in, by batch, reviewer and taxonomy version, and when it was counted.
+        # Available items by batch, reviewer and taxonomy version, and when they were counted.
         self.pools: dict[Seat, tuple[datetime, Pool]] = {}
-        # What the slots of inserts are drawn from, once it is stored, and what was drawn.
+        # The secret of the slots, once stored, and the numbers drawn from it.
         self.secret: str | None = None
         self.drawn: dict[tuple[str, str], NDArray[np.float64]] = {}
-        # The workflow of traces that were put in.
+        # Workflow of each hidden item.
         self.workflows: dict[str, str] = {}
-        # What a reviewer was ever given of a batch, and until when that was looked up.
+        # Traces of a batch ever leased to a reviewer, and the time of the last look-up.
         self.given: dict[tuple[str, str], tuple[datetime, set[str]]] = {}
-        # Until when a reviewer has a certificate: by taxonomy version, and whether private.
+        # End of a reviewer's certificate, by taxonomy version and whether private.
         self.certified: dict[tuple[str, str, bool], datetime] = {}
         self._reviewers: set[str] = set()
 
@@ -242,11 +223,11 @@ class StoreProgress:
         return self._plans[batch_id]
 
     def forget_plan(self, batch_id: str) -> None:
-        """Read the plan anew when it is next asked for: an adjudicator's batch changes."""
+        """Drop the plan of a batch: an adjudicator's batch changes."""
         self._plans.pop(batch_id, None)
 
     def check_reviewer(self, cursor: duckdb.DuckDBPyConnection, reviewer_id: str) -> None:
-        """Require a reviewer of the store; nobody is ever removed."""
+        """Require a reviewer of the store; reviewers are never removed."""
         if reviewer_id not in self._reviewers:
             found = cursor.execute("SELECT reviewer_id FROM reviewer").fetchall()
             self._reviewers = {row[0] for row in found}
@@ -256,7 +237,7 @@ class StoreProgress:
     def workflows_of(
         self, cursor: duckdb.DuckDBPyConnection, trace_ids: Sequence[str]
     ) -> Mapping[str, str]:
-        """Return the workflows of these traces, read once: one with a label is never replaced."""
+        """Return the workflows of these traces, cached: a labelled trace is never replaced."""
         missing = [t for t in trace_ids if t not in self.workflows]
         if missing:
             found = cursor.execute(
@@ -271,10 +252,7 @@ class StoreProgress:
     ) -> BatchProgress:
         """Read the events since the last call and return the progress of a batch.
 
-        `at` returns that of another one as of then.
-
-        Must be called before the transaction of `cursor` appends an event: a rollback could
-        not be followed.
+        Must precede the transaction's first event: a rollback could not be followed.
         """
         result = cursor.execute(
             "SELECT seq, event_id, batch_id, taxonomy_version, trace_id, reviewer_id, kind, "
@@ -301,7 +279,7 @@ EXAM_SKIP = "an examination has no skips: answer what you can defend best"
 
 EXAM_ENDED = "the examination has ended; its labels stand"
 
-# A lease binds nobody any more once its reviewer has labelled or skipped the trace.
+# A lease ends once its reviewer has labelled or skipped the trace.
 _UNDECIDED = (
     "NOT EXISTS (SELECT 1 FROM label_current c WHERE c.batch_id = l.batch_id "
     "AND c.trace_id = l.trace_id AND c.reviewer_id = l.reviewer_id AND c.taxonomy_version = ?)"
@@ -310,18 +288,14 @@ _UNDECIDED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CertificateDemand:
-    """What a store demands beyond its batches.
+    """The certificates that a store requires, beyond those of its batches."""
 
-    `form` is ``any`` or ``private``: where a certificate is demanded, whether one on a public
-    form will do. `every_batch` demands one for every production batch.
-    """
-
-    form: str = ANY
-    every_batch: bool = False
+    form: str = ANY  # ``any`` or ``private``, wherever one is required
+    every_batch: bool = False  # of production
 
 
 def demand(cursor: Cursor) -> CertificateDemand:
-    """Return what the store demands."""
+    """Return the certificates that the store requires."""
     stored = setting(cursor, SETTING)
     return CertificateDemand() if stored is None else CertificateDemand(**stored)
 
@@ -329,7 +303,7 @@ def demand(cursor: Cursor) -> CertificateDemand:
 def check_admitted(
     db: Database, cursor: Cursor, plan: BatchPlan, seat: Seat, *, to_label: bool
 ) -> None:
-    """Require that a batch is served to this reviewer, and, to label, that they are certified.
+    """Require that the batch is served to this reviewer, and, to label, a certificate.
 
     Must be called under the write lock.
     """
@@ -353,7 +327,7 @@ def check_admitted(
 def _certified(
     db: Database, cursor: Cursor, reviewer_id: str, taxonomy_version: str, *, private: bool
 ) -> bool:
-    """Return whether somebody has a certificate that holds; none is ever taken back."""
+    """Return whether a reviewer has a valid certificate; none is ever revoked."""
     now, who = utc_now(), (reviewer_id, taxonomy_version, private)
     until = db.held(StoreProgress).certified.get(who)
     if until is not None and now < until:
@@ -367,7 +341,7 @@ def _certified(
 def valid_certificates(
     cursor: Cursor, reviewer_id: str, taxonomy_version: str, now: datetime, *, private: bool
 ) -> list[dict[str, Any]]:
-    """Return the certificates that hold now, those on a private form first, then the newest."""
+    """Return the valid certificates, private forms first, then the newest."""
     return rows(
         cursor,
         "SELECT batch_id, reviewer_id, taxonomy_version, form, private, simulated, issued_at, "
@@ -385,7 +359,7 @@ def is_exam(cursor: Cursor, batch_id: str) -> bool:
 
 
 def check_may_skip(cursor: Cursor, batch_id: str) -> None:
-    """Refuse to pass over a trace of an examination."""
+    """Refuse to skip a trace of an examination."""
     if is_exam(cursor, batch_id):
         raise LabelRefusedError(EXAM_SKIP)
 
@@ -419,17 +393,12 @@ LONG_AGO = datetime(1970, 1, 1)  # noqa: DTZ001  the store keeps UTC without zon
 
 @dataclass(slots=True)
 class Leases:
-    """What is held of a batch, as the queue of one reviewer sees it.
+    """The leases in a batch, as the queue of one reviewer needs them."""
 
-    `held` and `apart` say until when this reviewer holds traces of the batch, and of its
-    companion; `others` what every other one holds of the batch. `shown` are the traces of the
-    batch that this reviewer was ever given.
-    """
-
-    held: dict[str, datetime] = field(default_factory=dict)
-    apart: dict[str, datetime] = field(default_factory=dict)
-    others: list[tuple[str, str]] = field(default_factory=list)
-    shown: set[str] = field(default_factory=set)
+    held: dict[str, datetime] = field(default_factory=dict)  # this reviewer's, with their ends
+    apart: dict[str, datetime] = field(default_factory=dict)  # the same, in the companion
+    others: list[tuple[str, str]] = field(default_factory=list)  # reviewer and trace
+    shown: set[str] = field(default_factory=set)  # every trace ever leased to this reviewer
 
     @classmethod
     def read(
@@ -441,13 +410,13 @@ class Leases:
         companion_id: str,
         now: datetime,
     ) -> "Leases":
-        """Read what is held now, and what this reviewer was given since it was last asked."""
+        """Read the live leases, and those of this reviewer since the last call."""
         batch_id, reviewer_id = seat.batch_id, seat.reviewer_id
         since, given = progress.given.get((batch_id, reviewer_id), (LONG_AGO, set[str]()))
         if since > now:
             since, given = LONG_AGO, set()
         leases = cls(shown=given)
-        # Whatever is done to a lease, it then ends at that moment or later.
+        # Every change to a lease makes it end now or later.
         found = cursor.execute(
             "SELECT batch_id, reviewer_id, trace_id, expires_at FROM lease "
             "WHERE batch_id IN ($1, $2) "
@@ -467,16 +436,16 @@ class Leases:
 
 
 def due_leases(trace_ids: Sequence[str], held: Mapping[str, datetime], now: datetime) -> list[str]:
-    """Return the traces that are not held, or not for long any more."""
+    """Return the traces whose lease is missing or ends soon."""
     return [t for t in trace_ids if t not in held or held[t] - now < LEASE * 0.9]
 
 
 def claim(cursor: Cursor, batch_id: str, trace_ids: Sequence[str], reviewer_id: str) -> None:
-    """Give traces to a reviewer, or renew what they hold."""
+    """Lease traces to a reviewer, or renew their leases."""
     if not trace_ids:
         return
     ends = utc_now() + LEASE
-    # ON CONFLICT would join the whole table: four times as long as to look first.
+    # ON CONFLICT would join the whole table: four times slower than a look-up first.
     found = cursor.execute(
         "SELECT trace_id FROM lease WHERE batch_id = ? AND reviewer_id = ? "
         "AND list_contains(?::VARCHAR[], trace_id)",
@@ -498,7 +467,7 @@ def claim(cursor: Cursor, batch_id: str, trace_ids: Sequence[str], reviewer_id: 
 
 
 def end_lease(cursor: Cursor, batch_id: str, trace_id: str, reviewer_id: str) -> None:
-    """Hold a trace no longer: its reviewer has decided it."""
+    """End the lease of a decided trace."""
     cursor.execute(
         "UPDATE lease SET expires_at = ? WHERE batch_id = ? AND trace_id = ? AND reviewer_id = ?",
         [utc_now(), batch_id, trace_id, reviewer_id],
@@ -518,17 +487,17 @@ def check_offered(cursor: Cursor, trace_id: str, reviewer_id: str, batch_id: str
 
 
 class LeaseStore(StorePart):
-    """Who holds which trace, and the certificates that the store demands."""
+    """Leases, and the certificates that the store requires."""
 
     @open_to(REVIEWER)
     def certificate_demand(self) -> CertificateDemand:
-        """Return what the store demands beyond its batches."""
+        """Return the certificates that the store requires beyond those of its batches."""
         with self._db.read() as cursor:
             return demand(cursor)
 
     @open_to(ADMIN, oneself="by")
     def set_certificate_demand(self, wanted: CertificateDemand, *, by: str) -> None:
-        """Demand certificates from now on; it is written down who said so."""
+        """Require certificates from now on; the change is audited."""
         if wanted.form not in (ANY, PRIVATE):
             raise InputError(f"form must be {ANY} or {PRIVATE}, got {wanted.form!r:.40}")
         with self._db.write() as cursor:
@@ -538,10 +507,7 @@ class LeaseStore(StorePart):
 
     @open_to(LEAD)
     def lease_frame(self, batch_id: str) -> pd.DataFrame:
-        """Return reviewer_id, trace_id and expires_at of each live lease, in order of its end.
-
-        A trace that its reviewer has decided is not held any more.
-        """
+        """Return reviewer_id, trace_id and expires_at of the live leases on open traces, by end."""
         return self._frame(
             "SELECT reviewer_id, trace_id, expires_at FROM lease l "
             f"WHERE batch_id = ? AND expires_at > ? AND {_UNDECIDED} "
@@ -551,10 +517,9 @@ class LeaseStore(StorePart):
 
     @open_to(LEAD, oneself="by")
     def release_leases(self, *, batch_id: str, reviewer_id: str, by: str) -> list[str]:
-        """End what a reviewer holds in a batch, so that the queue offers it to others at once.
+        """End a reviewer's leases in a batch; return the traces, which others may now be given.
 
-        Drafts stay, and so does the right to send a label of a trace that was shown. Returns the
-        traces that were handed over; with none, nothing is written.
+        Drafts stay, and a late label of a trace that was shown is still accepted.
         """
         taxonomy_version = self._rules().version
         now = utc_now()

@@ -18,32 +18,29 @@ from calibration.taxonomy import Taxonomy, taxonomy_from_dict
 
 
 class StorePart:
-    """A group of calls on one database; without an `_actor` every call is allowed.
-
-    `_lasts` tells whether the session of the actor has not ended.
-    """
+    """A group of calls on one database; without an `_actor` every call is allowed."""
 
     _actor: Reviewer | None = None
-    _lasts: Callable[[], bool] | None = None
+    _lasts: Callable[[], bool] | None = None  # whether the actor's session is still open
 
     def __init__(self, db: Database) -> None:
         self._db = db
 
     def _unbound(self) -> Self:
-        """Return this store without an actor, for what a permitted call itself has to call."""
+        """Return this store without an actor, for the calls that a permitted call makes."""
         unbound = copy(self)
         unbound._actor = unbound._lasts = None
         return unbound
 
     def acting_as(self, person: Reviewer) -> Self:
-        """Return this store as a person may use it: what their role does not allow is refused."""
+        """Return this store with a person's rights; calls that their role forbids are refused."""
         bound = copy(self)
         bound._actor, bound._lasts = person, None
         return bound
 
     @property
     def actor(self) -> Reviewer | None:
-        """The person whose rights this store goes by; None: the process that holds the file."""
+        """The person whose rights apply; None: the process that holds the file."""
         return self._actor
 
     def _by(self) -> str | None:
@@ -81,15 +78,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 def open_to(role: str, *, oneself: str | None = None, or_lead: bool = False) -> Callable[[F], F]:
     """Let people of a role and above make a call.
 
-    Parameters
-    ----------
-    role : str
-        The lowest role that may.
-    oneself : str, optional
-        The argument, or an attribute of it (``draft.reviewer_id``), that must name the caller:
-        nobody, of whatever role, decides in another one's name.
-    or_lead : bool, default False
-        Leads may ask this about others.
+    `oneself` is an argument, or an attribute of it (``draft.reviewer_id``), that must name the
+    caller: no role may decide in another person's name. With `or_lead` leads may ask about others.
     """
 
     def decorate(call: F) -> F:
@@ -123,7 +113,7 @@ def ranks(person: Reviewer, role: str) -> bool:
 
 
 def put_reviewer(cursor: Cursor, name: str, *, role: str, simulated: bool) -> Reviewer:
-    """Add a reviewer in a transaction of the caller's, or return who already has this name."""
+    """Add a reviewer within a transaction, or return the one with this name."""
     name = " ".join(name.split())
     reviewer_id = reviewer_id_of(name)
     if not reviewer_id or len(name) > 80:
@@ -143,10 +133,10 @@ def put_reviewer(cursor: Cursor, name: str, *, role: str, simulated: bool) -> Re
 
 
 def reviewer_id_of(name: str) -> str:
-    """Return an id that "Zoë B." and "zoe b" share; other scripts keep letters and marks.
+    """Return an id that "Zoë B." and "zoe b" share.
 
-    Only Latin letters lose their accents: elsewhere a mark is a vowel or another letter, and
-    two people would share an id.
+    Only Latin letters lose their marks: elsewhere a mark is a vowel or another letter, and two
+    people would share an id.
     """
     kept: list[str] = []
     latin = False
@@ -169,7 +159,7 @@ def check_lead(cursor: Cursor, reviewer_id: str) -> None:
 
 
 class PeopleStore(StorePart):
-    """People, the taxonomy in force, workflows."""
+    """People, workflows and the taxonomy in force."""
 
     @open_to(REVIEWER)
     def taxonomy(self) -> Taxonomy:
@@ -178,7 +168,7 @@ class PeopleStore(StorePart):
 
     @open_to(ADMIN)
     def set_taxonomy(self, taxonomy: Taxonomy) -> None:
-        """Put a taxonomy in force and add the workflows it names that the store does not know."""
+        """Put a taxonomy in force and add its new workflows."""
         with self._db.write() as cursor:
             clash = cursor.execute(
                 "SELECT fingerprint FROM taxonomy WHERE version = ? AND fingerprint <> ?",
@@ -190,7 +180,7 @@ class PeopleStore(StorePart):
                     "give the changed one a new version"
                 )
             body = json.dumps(taxonomy.to_dict())
-            # The one set last is in force, even if the clock was put back in between.
+            # The one set last is in force, even if the clock was set back.
             cursor.execute(
                 "INSERT INTO taxonomy SELECT ?, ?, ?, greatest(?::TIMESTAMP, "
                 "(SELECT max(created_at) + INTERVAL 1 MICROSECOND FROM taxonomy)) "
@@ -209,7 +199,7 @@ class PeopleStore(StorePart):
 
     @open_to(REVIEWER)
     def workflows(self) -> dict[str, Workflow]:
-        """Return the workflows by name; one that traces name but nobody set has no ceiling."""
+        """Return the workflows by name; one that only traces name has no ceiling."""
         with self._db.read() as cursor:
             found = rows(
                 cursor,
@@ -221,7 +211,7 @@ class PeopleStore(StorePart):
 
     @open_to(LEAD)
     def set_workflow(self, workflow: Workflow) -> None:
-        """Set the ceiling and unit of a workflow; the change is audited, numbers follow it."""
+        """Set the ceiling and unit of a workflow; the change is audited."""
         if workflow.ceiling_usd is not None and not 0 < workflow.ceiling_usd < float("inf"):
             raise InputError(
                 f"ceiling must be a positive amount in USD, got {workflow.ceiling_usd!r}"
@@ -255,6 +245,6 @@ class PeopleStore(StorePart):
     def add_reviewer(
         self, name: str, *, role: str = "reviewer", simulated: bool = False
     ) -> Reviewer:
-        """Add a reviewer, or return the one who already has this name."""
+        """Add a reviewer, or return the one with this name."""
         with self._db.write() as cursor:
             return put_reviewer(cursor, name, role=role, simulated=simulated)

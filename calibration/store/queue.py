@@ -1,9 +1,8 @@
-"""The queue: which trace a reviewer is given next, and the hidden quality-control items in it.
+"""The queue: the next trace of a reviewer, and the hidden quality-control items in it.
 
-A slot is one decision of a reviewer in a batch: 0 is the first. Every slot has a number in [0, 1)
-that nobody without the secret of the store can compute, and that never changes: low numbers ask
-for gold, high ones for a repeat of an own label. Labels of such items are stored under the
-companion of the batch.
+A slot is one decision of a reviewer in a batch, from 0. Its number in [0, 1) never changes and
+cannot be computed without the secret of the store: low numbers ask for gold, high ones for a
+repeat.
 """
 
 import hashlib
@@ -51,27 +50,26 @@ FULL_POOL = 30
 
 REPEAT_AFTER = timedelta(days=7)
 
-# Reviewers who labelled a trace before its consensus may stand as gold.
+# Labels by this many reviewers make the consensus of a trace usable as gold.
 GOLD_REVIEWERS = 2
 
 
 def gold_rate(pool: int) -> float:
-    """Return the share of slots that carry gold: less from a pool that would soon be used up."""
+    """Return the share of slots with gold: lower for a pool that would soon be used up."""
     return GOLD_RATE * min(1.0, pool / FULL_POOL)
 
 
 def draws(secret: str, batch_id: str, reviewer_id: str, n: int) -> NDArray[np.float64]:
-    """Return the numbers of the first `n` slots; more slots leave those before as they are."""
+    """Return the numbers of the first `n` slots; they do not depend on `n`."""
     key = _key(secret, batch_id, reviewer_id)
     numbers = np.frombuffer(hashlib.shake_256(key).digest(4 * n), dtype=">u4")
     return numbers.astype(np.float64) / 2.0**32
 
 
 def kind_at(draw: float, workflow: str, pool: Pool) -> str | None:
-    """Return what the slot of a number carries before a trace of a workflow, if anything.
+    """Return the kind of item in the slot with this number before a trace of a workflow, if any.
 
-    `pool` counts all traces that there are or were for it, the ones used in this batch among
-    them: using one does not change what later slots carry.
+    `pool` includes the items used in this batch, so that using one does not change later slots.
     """
     if draw < gold_rate(pool.get((GOLD, workflow), 0)):
         return GOLD
@@ -87,23 +85,11 @@ def expected(
     pool: Pool,
     used: Iterable[tuple[str, str]],
 ) -> int:
-    """Return how many items will come between the traces that are left.
+    """Return how many items will come between the traces left, from slot `slot` on.
 
-    The progress that a reviewer sees counts them from the beginning: it does not move when one
-    of them is served.
-
-    Parameters
-    ----------
-    numbers : ndarray of float
-        `draws` of enough slots.
-    slot : int
-        The next slot.
-    workflows : sequence of str
-        Workflow of each trace that is left, in order.
-    pool : mapping
-        Traces by kind and workflow, the used ones among them.
-    used : iterable
-        Kind and workflow of each insert of this reviewer in this batch.
+    Progress counts them from the start, so that it does not move when one is served.
+    `workflows` are those of the traces left, in order; `pool` and `used` count by kind and
+    workflow, and `pool` includes the used items.
     """
     free = Counter(dict(pool))
     free.subtract(Counter(used))
@@ -124,7 +110,7 @@ def expected(
 def pick(
     secret: str, batch_id: str, reviewer_id: str, slot: int, trace_ids: Sequence[str]
 ) -> str | None:
-    """Return the trace for a slot, None of none; the order they come in does not matter."""
+    """Return the trace for a slot, None if there is none; their order does not matter."""
 
     def place(trace_id: str) -> bytes:
         return hashlib.sha256(_key(secret, batch_id, reviewer_id, str(slot), trace_id)).digest()
@@ -137,7 +123,7 @@ def _key(*parts: str) -> bytes:
     return b"".join(f"{len(part)}:{part}".encode() for part in parts)
 
 
-# No item is a trace that its reviewer knows, or that will come to them by itself.
+# No item is a trace that its reviewer knows or will be given anyway.
 _OPEN_TO = """
   SELECT i.trace_id FROM batch_item i JOIN batch b USING (batch_id)
   LEFT JOIN (
@@ -223,17 +209,13 @@ def candidates(
     return rows(cursor, _CANDIDATES[kind], named)
 
 
-# Pools are counted anew now and then: progress must not move with what the reviewer does.
+# Pools are recounted at intervals: progress must not react to what the reviewer does.
 COUNTED_EVERY = timedelta(minutes=10)
 
 
 @dataclass(slots=True)
 class HiddenItems:
-    """Hidden items between the traces of one reviewer in one batch, as the queue serves them.
-
-    `slots` has every item, `pending` those not decided yet. No item comes before one of the
-    batch's own traces that was ever given to the reviewer.
-    """
+    """Hidden items in the queue of one reviewer; none comes before a trace shown to them."""
 
     cursor: Cursor
     progress: StoreProgress
@@ -242,9 +224,9 @@ class HiddenItems:
     apart: OwnProgress
     leases: Leases
     now: datetime
-    slots: dict[str, int] = field(default_factory=dict)
+    slots: dict[str, int] = field(default_factory=dict)  # of every item
     used: list[tuple[str, str]] = field(default_factory=list)
-    pending: list[str] = field(default_factory=list)
+    pending: list[str] = field(default_factory=list)  # items to be decided
     pool: Pool = field(default_factory=dict)
     next_slot: int = 0
 
@@ -257,10 +239,7 @@ class HiddenItems:
         seat: Seat,
         now: datetime,
     ) -> "HiddenItems":
-        """Read the items so far; batches of other purposes have none.
-
-        `progress` must have been read before.
-        """
+        """Read the items so far; only production has any. `progress` must have been read before."""
         plan = progress.plan(cursor, seat.batch_id)
         apart = progress.at(companion(seat.batch_id), seat.version).own[seat.reviewer_id]
         put_in = cls(cursor, progress, plan, seat, apart, leases, now)
@@ -296,9 +275,9 @@ class HiddenItems:
         undone: Mapping[str, int],
         decided: int,
     ) -> Iterator[str]:
-        """Put the traces undone last first, then those held, and keep the order of the batch.
+        """Yield undone traces (last undone first), held ones, then the batch; items at their slots.
 
-        An item comes at its slot, and is made when its place is reached.
+        An item is created when its place is reached.
         """
         held, shown = self.leases.held, self.leases.shown
         back = {t: seq for t, seq in undone.items() if t in left and t not in taken}
@@ -327,7 +306,7 @@ class HiddenItems:
         yield from waiting
 
     def _make(self, workflow: str) -> str | None:
-        """Make an item of the next slot, where one is due and there is a trace for it."""
+        """Create the item of the next slot if one is due and a trace is available."""
         if not self.pool or self.next_slot in self.slots.values():
             return None
         secret = self._secret()
@@ -336,7 +315,7 @@ class HiddenItems:
         if kind is None:
             return None
         found = candidates(self.cursor, kind, self.seat, [workflow], self.now)
-        # The list of own labels shows the first label of a trace of this batch: rather another.
+        # Own labels of this batch are listed on the page: prefer another batch.
         found = [c for c in found if not c["here"]] or found
         by_id = {candidate["trace_id"]: candidate for candidate in found}
         batch_id, reviewer_id = self.seat.batch_id, self.seat.reviewer_id
@@ -356,13 +335,13 @@ class HiddenItems:
         return chosen
 
     def claim(self, offered: list[str]) -> None:
-        """Give the items among the traces offered to the reviewer, or renew them."""
+        """Lease the items among the traces offered, or renew their leases."""
         inserts = [t for t in offered if t in self.slots]
         due = due_leases(inserts, self.leases.apart, self.now)
         claim(self.cursor, companion(self.seat.batch_id), due, self.seat.reviewer_id)
 
     def to_come(self, left: Mapping[str, None], taken: Set[str], offered: Sequence[str]) -> int:
-        """Return how many items are pending, or will come before the traces left."""
+        """Return the number of items pending or to come between the traces left."""
         if not self.pool:
             return len(self.pending)
         # What others hold comes last.
@@ -377,7 +356,7 @@ class HiddenItems:
         return len(self.pending) + expected(numbers, self.next_slot, fresh, self.pool, self.used)
 
     def _draws(self, n: int) -> NDArray[np.float64]:
-        """Return the numbers of the first `n` slots, drawn once."""
+        """Return the numbers of the first `n` slots, cached."""
         key = self.seat.batch_id, self.seat.reviewer_id
         drawn = self.progress.drawn.get(key)
         if drawn is None or len(drawn) < n:
@@ -387,18 +366,18 @@ class HiddenItems:
         return drawn[:n]
 
     def _secret(self) -> str:
-        """Return what makes the slots of this store unlike those of every other one."""
+        """Return the secret of this store's slots."""
         if self.progress.secret is None:
             found = setting(self.cursor, SECRET)
             if found is None:
-                # Not kept in memory before it is stored: a rollback could not be followed.
+                # Not cached before it is stored: a rollback could not be followed.
                 return set_secret(self.cursor, secrets.token_hex(16))
             self.progress.secret = str(found)
         return self.progress.secret
 
 
 def set_secret(cursor: Cursor, secret: str) -> str:
-    """Store the secret that the slots are drawn from."""
+    """Store the secret of the slots."""
     cursor.execute(
         "INSERT INTO setting (name, value, created_at) VALUES (?, ?, ?)",
         [SECRET, json.dumps(secret), utc_now()],
@@ -407,7 +386,7 @@ def set_secret(cursor: Cursor, secret: str) -> str:
 
 
 def _insert_item(cursor: Cursor, *values: object) -> None:
-    """Store a hidden item: batch, reviewer, trace, version, kind, slot, key, class and time."""
+    """Store a hidden item."""
     cursor.execute(
         "INSERT INTO inserted (batch_id, reviewer_id, trace_id, taxonomy_version, kind, slot, "
         "against, outcome, seq, created_at) "
@@ -436,45 +415,39 @@ def _import_item(cursor: Cursor, version: str, batch_id: str, draft: LabelDraft,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queue:
-    """What one reviewer is given now: the current trace first, then the ones after it.
-
-    `state` is ``open``, ``waiting`` (others hold what is left; it may come back) or
-    ``finished`` (nothing is left for this reviewer). `last` is trace and class (None: a skip) of
-    what one undo would take back, `tags` are the reviewer's own, the most used first, and
-    `pace_s` is the median active time of their last labels.
-    """
+    """What one reviewer is given now: the current trace first, then the next ones."""
 
     items: tuple[TraceForReview, ...]
     drafts: dict[str, LabelDraft]
     done: int
     skipped: int
     total: int
-    state: str
+    state: str  # open; waiting: others hold the rest; finished
     purpose: str
-    last: tuple[str, str | None] | None
-    tags: list[str]
-    pace_s: float | None
+    last: tuple[str, str | None] | None  # trace and class (None: a skip) that one undo takes back
+    tags: list[str]  # the reviewer's own, by use
+    pace_s: float | None  # median active time of the last labels
 
 
 def _left(left: Mapping[str, None], put_in: Mapping[str, int]) -> Mapping[str, None]:
-    """Return what is left of a batch without the hidden items."""
+    """Return the open traces of a batch without the hidden items."""
     if left.keys().isdisjoint(put_in):
         return left
     return {t: None for t in left if t not in put_in}
 
 
 def _taken(progress: BatchProgress, plan: BatchPlan, others: Sequence[tuple[str, str]]) -> set[str]:
-    """Return the traces that get all the labels they want from those who hold them."""
+    """Return the traces whose leases would complete their labels."""
     holders = Counter(t for who, t in others if t not in progress.own[who].decided)
     labels, wanted = progress.labels, plan.wanted
     return {t for t, n in holders.items() if labels.get(t, 0) + n >= wanted.get(t, 0)}
 
 
 class QueueStore(TraceStore):
-    """The queue of each reviewer in a batch; for leads, the hidden items in it."""
+    """The queue of each reviewer in a batch; for leads, its hidden items."""
 
     def _admitted_plan(self, cursor: Cursor, seat: Seat, *, to_label: bool) -> BatchPlan:
-        """Return the plan of a batch that a reviewer is let into."""
+        """Return the plan of a batch to which a reviewer is admitted."""
         progress = self._db.held(StoreProgress)
         progress.check_reviewer(cursor, seat.reviewer_id)
         plan = progress.plan(cursor, seat.batch_id)
@@ -483,10 +456,9 @@ class QueueStore(TraceStore):
 
     @open_to(REVIEWER, oneself="reviewer_id")
     def queue(self, reviewer_id: str, batch_id: str, *, limit: int = 3) -> Queue:
-        """Claim the next traces for a reviewer and return them.
+        """Lease the next traces to a reviewer and return them.
 
-        A trace that was undone comes first, then what the reviewer already holds, then the order
-        of the batch. What other reviewers hold counts as taken until their lease expires.
+        Traces leased to others count as taken until the lease expires.
         """
         seat = Seat(reviewer_id, batch_id, self._rules().version)
         if limit < 1:
@@ -528,10 +500,9 @@ class QueueStore(TraceStore):
 
     @open_to(REVIEWER, oneself="reviewer_id", or_lead=True)
     def has_open_items(self, reviewer_id: str, batch_id: str) -> bool:
-        """Return whether this reviewer still has traces of the batch to label.
+        """Return whether this reviewer still has traces of the batch to label, certified or not.
 
-        Somebody without the certificate that a batch asks for still has them: what others say of
-        the batch stays hidden.
+        While they have, the labels of others stay hidden from them.
         """
         seat = Seat(reviewer_id, batch_id, self._rules().version)
         store = self._db.held(StoreProgress)
@@ -544,12 +515,12 @@ class QueueStore(TraceStore):
 
     @open_to(LEAD)
     def hidden_item_frame(self) -> pd.DataFrame:
-        """Return every hidden item that was decided, in the order of the decisions.
+        """Return every decided hidden item, in the order of the decisions.
 
         Columns: reviewer_id, trace_id, workflow, batch_id, kind (gold or repeat), slot, against
-        (class of the consensus, or of the first label), given (class; missing: a skip), blind
-        (not shown meanwhile what others gave), flag (reason or an empty text;
-        missing: not flagged), simulated, at, week (ISO, for instance 2026-W07).
+        (class of the consensus, or of the first label), given (class; missing: a skip), blind (not
+        exposed since to what others gave), flag (reason or an empty text; missing: not flagged),
+        simulated, at, week (ISO).
         """
         found = self._frame(
             "SELECT i.reviewer_id, i.trace_id, t.workflow, i.batch_id, i.kind, i.slot, "
@@ -571,8 +542,8 @@ class QueueStore(TraceStore):
     def hidden_item_pools(self, batch_id: str) -> pd.DataFrame:
         """Return the hidden items available, by reviewer and workflow of a batch.
 
-        Columns: reviewer_id, workflow, gold, repeats (traces) and repeats_from (when the first own
-        label is old enough; missing: there is none).
+        `gold` and `repeats` count traces; `repeats_from` is when the first own label is old enough
+        (missing: no label).
         """
         taxonomy_version = self._rules().version
         now, found = utc_now(), []
@@ -612,10 +583,10 @@ class QueueStore(TraceStore):
 
     @open_to(LEAD)
     def import_hidden_items(self, batch_id: str, drafts: Sequence[LabelDraft]) -> int:
-        """Store checks of a batch once each, in their order; return how many are new.
+        """Store checks of a batch once each, in order; return how many are new.
 
-        A trace that carries the reviewer's label of the batch is a repeat of it, one with a
-        consensus is gold. The labels count nowhere but for drift and self-agreement.
+        A trace with the reviewer's label of the batch is a repeat, one with a consensus is gold.
+        The labels count for drift and self-agreement only.
         """
         taxonomy = self._rules()
         with self._db.write() as cursor:

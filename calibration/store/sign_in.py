@@ -1,8 +1,7 @@
 """Sign-in: names and passphrases, waiting times, sessions, local addresses.
 
-Every attempt is stored as failed before the passphrase is looked at, and marked once it has
-succeeded: attempts made at the same time count like attempts made one after the other, and
-a restart forgets none.
+An attempt is stored as failed before its passphrase is checked, so that neither parallel attempts
+nor a restart evade the count.
 """
 
 import hashlib
@@ -52,7 +51,7 @@ WRONG = "This name and passphrase do not belong together."
 
 
 def is_loopback(host: str | None) -> bool:
-    """Return whether an address or a name of a host is this machine and can be no other one."""
+    """Return whether an address or host name can only be this machine."""
     if host is None:
         return False
     if host.lower().rstrip(".") == "localhost":
@@ -62,7 +61,7 @@ def is_loopback(host: str | None) -> bool:
 
 
 def address_key(address: str) -> str:
-    """Return what an address counts as; of IPv6 the network, which one household shares."""
+    """Return the counting key of an address; for IPv6 the network of a household."""
     parsed = _parsed(address)
     if parsed is None:
         return address[:80]
@@ -89,12 +88,12 @@ _nobodys_hash: list[str] = []
 
 
 def generated_passphrase() -> str:
-    """Return a passphrase of 99 random bits, in groups that can be read out."""
+    """Return a passphrase of 99 random bits, in groups that can be read aloud."""
     return "-".join("".join(secrets.choice(LEGIBLE) for _ in range(5)) for _ in range(4))
 
 
 def hashed(passphrase: str) -> str:
-    """Return the Argon2 hash of a passphrase that is good enough."""
+    """Return the Argon2 hash of a passphrase; weak ones are refused."""
     text = _normal(passphrase)
     if not SHORTEST_PASSPHRASE <= len(text) <= LONGEST_PASSPHRASE:
         raise InputError(
@@ -112,7 +111,7 @@ def _normal(passphrase: str) -> str:
 
 
 def check_hash(hash: str) -> None:
-    """Refuse what is no hash of ours."""
+    """Refuse a text that is no hash of ours."""
     try:
         extract_parameters(hash)
     except InvalidHashError:
@@ -120,12 +119,12 @@ def check_hash(hash: str) -> None:
 
 
 def is_outdated(hash: str) -> bool:
-    """Return whether passphrases are hashed with more effort today."""
+    """Return whether a hash took less effort than new ones do."""
     return _hasher.check_needs_rehash(hash)
 
 
 def of_nobody() -> str:
-    """Return a hash that no passphrase has, so that a name of nobody takes as long as another."""
+    """Return a hash that no passphrase has: an unknown name must take as long as a known one."""
     if not _nobodys_hash:
         _nobodys_hash.append(_hasher.hash(secrets.token_hex(32)))
     return _nobodys_hash[0]
@@ -142,12 +141,12 @@ def verified(hash: str, passphrase: str) -> bool:
 
 IDLE, LONGEST_SESSION = timedelta(hours=12), timedelta(days=7)
 
-# The end of a session moves with its use; writing it down more often would serve nobody.
+# The end of a session moves with its use, but is stored no more often than this.
 MOVED_EVERY = timedelta(minutes=10)
 
 
 def start_session(cursor: Cursor, reviewer_id: str, now: datetime) -> str:
-    """Store a new session and return its token, which is kept nowhere."""
+    """Store a new session and return its token, which is not stored."""
     token = secrets.token_urlsafe(32)
     cursor.execute("DELETE FROM session WHERE expires_at < ?", [now])
     cursor.execute(
@@ -177,12 +176,12 @@ KEPT = timedelta(days=30)
 
 
 def name_key(reviewer_id: str, *, known: bool) -> str:
-    """Return what a name counts as; of one that is nobody's the digest, for it may be a secret."""
+    """Return the counting key of a name; a digest if unknown: it may be a passphrase."""
     return reviewer_id if known else "-" + hashlib.sha256(reviewer_id.encode()).hexdigest()
 
 
 def seconds_to_wait(cursor: Cursor, name: str, address: str, now: datetime) -> float:
-    """Return for how long no attempt of this name from this address is taken; 0: try."""
+    """Return the seconds until this name may be tried from this address; 0: now."""
     ends = [
         _of_pair(cursor, name, address, now),
         _of_many(cursor, "address = ?", [address], FREE_OF_ADDRESS, now - HOUR),
@@ -230,7 +229,7 @@ def _failures(
 
 
 def note_attempt(cursor: Cursor, name: str, address: str, now: datetime) -> int:
-    """Store an attempt as failed, forget old failures, and return its number."""
+    """Store an attempt as failed, delete old failures, and return its number."""
     cursor.execute("DELETE FROM sign_in WHERE NOT succeeded AND created_at < ?", [now - KEPT])
     row = cursor.execute(
         "INSERT INTO sign_in (reviewer_id, address, succeeded, created_at) "
@@ -245,7 +244,7 @@ DEFAULT = PASSPHRASE
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A person, whether they can sign in with a passphrase, and when they last did (UTC)."""
+    """A person, whether they have a passphrase, and their last sign-in (UTC)."""
 
     person: Reviewer
     has_passphrase: bool
@@ -257,7 +256,7 @@ def _identities(cursor: Cursor) -> str:
 
 
 def _credentials(cursor: Cursor) -> tuple[int, list[str]]:
-    """Return how many people have a passphrase, and which admins do."""
+    """Return the number of people with a passphrase, and the admins with one."""
     found = cursor.execute(
         "SELECT r.reviewer_id, r.role FROM credential c JOIN reviewer r USING (reviewer_id)"
     ).fetchall()
@@ -274,7 +273,7 @@ def _put_hash(cursor: Cursor, reviewer_id: str, hash: str) -> None:
 
 
 def _keep_an_admin(cursor: Cursor, reviewer_id: str) -> None:
-    """Refuse what would leave nobody to administer the store."""
+    """Refuse to leave the store without an admin."""
     n, admins = _credentials(cursor)
     if not n:
         found = cursor.execute("SELECT reviewer_id FROM reviewer WHERE role = 'admin'").fetchall()
@@ -306,17 +305,17 @@ def _refusal(why: str, wait_s: float) -> SignInError:
 
 
 class SignInStore(StorePart):
-    """Who people are, and what they may: identities, passphrases, sessions, roles."""
+    """Identities, passphrases, sessions and roles."""
 
     @open_to(REVIEWER)
     def identities(self) -> str:
-        """Return how people say who they are: `open` or `passphrase`."""
+        """Return how people identify themselves: `open` or `passphrase`."""
         with self._db.read() as cursor:
             return _identities(cursor)
 
     @open_to(ADMIN)
     def set_identities(self, wanted: str) -> None:
-        """Choose how people say who they are."""
+        """Set how people identify themselves."""
         if wanted not in IDENTITIES:
             raise InputError(f"identities must be open or passphrase, got {wanted!r}")
         with self._db.write() as cursor:
@@ -340,18 +339,18 @@ class SignInStore(StorePart):
 
     @open_to(ADMIN)
     def wants_first_admin(self) -> bool:
-        """Return whether people have to sign in and nobody can yet."""
+        """Return whether sign-in is required and nobody can sign in yet."""
         with self._db.read() as cursor:
             return _identities(cursor) == PASSPHRASE and not _credentials(cursor)[0]
 
     @open_to(ADMIN)
     def make_first_admin(self, name: str, passphrase: str) -> str:
-        """Make the first admin where nobody can sign in; return the token of their session."""
+        """Create the first admin if nobody can sign in; return the token of their session."""
         if not self.wants_first_admin():
             raise NotAllowedError("this store has its admins already; sign in, or ask one of them")
         hash = hashed(passphrase)
         with self._db.write() as cursor:
-            # Of two who try at the same time, one is first.
+            # Of two simultaneous requests one is first.
             if _identities(cursor) != PASSPHRASE or _credentials(cursor)[0]:
                 raise NotAllowedError("somebody else has just become the first admin; ask them")
             person = put_reviewer(cursor, name, role="admin", simulated=False)
@@ -365,7 +364,7 @@ class SignInStore(StorePart):
 
     @open_to(ADMIN)
     def access(self) -> list[Access]:
-        """Return everybody who is real, by name, with how they come in."""
+        """Return the access of every real person, by name."""
         with self._db.read() as cursor:
             found = rows(
                 cursor,
@@ -382,12 +381,12 @@ class SignInStore(StorePart):
 
     @open_to(ADMIN)
     def set_passphrase(self, reviewer_id: str, passphrase: str) -> None:
-        """Give a person a passphrase; sessions that they have end."""
+        """Set a person's passphrase; their sessions end."""
         self.store_hash(reviewer_id, hashed(passphrase))
 
     @open_to(ADMIN)
     def store_hash(self, reviewer_id: str, hash: str) -> None:
-        """Give a person a passphrase by its hash; sessions that they have end."""
+        """Set a person's passphrase by its hash; their sessions end."""
         check_hash(hash)
         with self._db.write() as cursor:
             _person(cursor, reviewer_id)
@@ -396,7 +395,7 @@ class SignInStore(StorePart):
 
     @open_to(REVIEWER, oneself="reviewer_id")
     def change_passphrase(self, reviewer_id: str, old: str, new: str, address: str) -> str:
-        """Change one's own passphrase, knowing the old one; return the token of a new session."""
+        """Change one's own passphrase, given the old one; return the token of a new session."""
         self._unbound().verify_sign_in(reviewer_id, old, address)
         hash = hashed(new)
         with self._db.write() as cursor:
@@ -406,7 +405,7 @@ class SignInStore(StorePart):
 
     @open_to(ADMIN)
     def take_passphrase(self, reviewer_id: str) -> None:
-        """Let a person sign in no more; what they labelled stays."""
+        """Remove a person's passphrase; their labels stay."""
         with self._db.write() as cursor:
             _keep_an_admin(cursor, reviewer_id)
             cursor.execute("DELETE FROM credential WHERE reviewer_id = ?", [reviewer_id])
@@ -415,7 +414,7 @@ class SignInStore(StorePart):
 
     @open_to(ADMIN)
     def set_role(self, reviewer_id: str, role: str) -> Reviewer:
-        """Give a person another role."""
+        """Change a person's role."""
         if role not in ROLES:
             raise InputError(f"role must be one of {', '.join(ROLES)}, got {role!r}")
         with self._db.write() as cursor:
@@ -441,7 +440,7 @@ class SignInStore(StorePart):
     def verify_sign_in(self, name: str, passphrase: str, address: str) -> str:
         """Return the token of a new session for a name and its passphrase.
 
-        Whether the name is anybody's shows neither in the message nor in the time taken.
+        Neither the message nor the time taken shows whether the name exists.
         """
         reviewer_id, where, now = reviewer_id_of(name), address_key(address), utc_now()
         with self._db.write() as cursor:
@@ -459,7 +458,7 @@ class SignInStore(StorePart):
             raise _refusal(WRONG, wait_s)
         renewed = hashed(passphrase) if is_outdated(hash) else None
         with self._db.write() as cursor:
-            # It may have been changed or taken away while it was looked at.
+            # It may have been changed or removed meanwhile.
             still = rows(cursor, "SELECT hash FROM credential WHERE reviewer_id = ?", [reviewer_id])
             if still != found:
                 raise _refusal(WRONG, 0.0)
@@ -473,7 +472,7 @@ class SignInStore(StorePart):
 
     @open_to(ADMIN)
     def person_of_session(self, token: str) -> Reviewer | None:
-        """Return whose session a token is; None when it is nobody's or has ended."""
+        """Return the person of a session; None if there is none or it has ended."""
         now = utc_now()
         with self._db.read() as cursor:
             found = rows(
@@ -496,10 +495,9 @@ class SignInStore(StorePart):
         return Reviewer(**found[0])
 
     def of_session(self, token: str) -> Self | None:
-        """Return this store as the person of a session may use it, None if it has ended.
+        """Return this store with the rights of a session's person, None if it has ended.
 
-        When it ends, or the person gets another role, calls are refused from then on: a page
-        may still be open.
+        Calls are refused once the session ends or the role changes: a page may still be open.
         """
         whole = self._unbound()
         person = whole.person_of_session(token)
@@ -523,6 +521,6 @@ class SignInStore(StorePart):
 
     @open_to(REVIEWER)
     def end_session(self, token: str) -> None:
-        """End a session; one that is over already stays over."""
+        """End a session; ended ones stay ended."""
         with self._db.write() as cursor:
             cursor.execute("DELETE FROM session WHERE token_hash = ?", [_digest(token)])

@@ -1,13 +1,13 @@
-"""The store as the rest of the project uses it, and as another process sees it.
+"""The store as other modules use it, and as another process sees it.
 
 DuckDB lets no other process open a file that one writes. The text of the traces lies in Parquet
-parts that everybody can read; the other tables are small and are copied beside the store, under a
-temporary name and then in one rename.
+parts that every process can read; the other tables are small and are copied beside the store, by
+an atomic rename.
 
-A write is handed over as one Parquet file in ``STORE.inbox/``: a row each for what there may be
-many of, the call and its other arguments in the metadata, and the SHA-256 of the content in the
-name. The process that holds the store carries requests out, oldest first, and answers each in a
-file beside it. Every call is idempotent, so a request that is carried out twice is stored once.
+A write is handed over as one Parquet file in ``STORE.inbox/``: one row per record, the call and
+its other arguments in the metadata, the SHA-256 of the content in the name. The process that holds
+the store carries requests out, oldest first, and answers each in a file beside it. Every call is
+idempotent, so a repeated request is stored once.
 """
 
 import functools
@@ -46,7 +46,7 @@ from calibration.store.trace_search import TraceSearch
 from calibration.store.traces import ImportResult, write_index
 from calibration.taxonomy import Taxonomy, default_taxonomy
 
-# A server looks into its inbox every second; one that was silent for this long is gone.
+# A server checks its inbox every second; one silent for this long is gone.
 SILENT = 15.0
 
 YIELDING = 19
@@ -72,19 +72,19 @@ log = logging.getLogger(__name__)
 
 
 def inbox(store: Path) -> Path:
-    """Return the folder in which requests to the holder of a store are left."""
+    """Return the folder for requests to the holder of a store."""
     return store.with_suffix(".inbox")
 
 
 def beat(store: Path) -> None:
-    """Show that this process takes requests in."""
+    """Show that this process answers requests."""
     folder = inbox(store)
     folder.mkdir(exist_ok=True)
     (folder / SERVER).write_text(str(os.getpid()), encoding="utf-8")
 
 
 def is_attended(store: Path) -> bool:
-    """Return whether a process takes requests of this store in."""
+    """Return whether a process answers requests to this store."""
     try:
         return time.time() - (inbox(store) / SERVER).stat().st_mtime < SILENT
     except OSError:
@@ -92,10 +92,7 @@ def is_attended(store: Path) -> bool:
 
 
 def make_way(store: Path) -> None:
-    """Let the app of a store go first while this process works for it.
-
-    An import keeps one core busy for as long as it reads; reviewers must not feel it.
-    """
+    """Lower the priority of this process while the app serves: an import must not slow it down."""
     if is_attended(store) and hasattr(os, "nice"):
         holder = (inbox(store) / SERVER).read_text(encoding="utf-8").strip()
         if holder != str(os.getpid()):
@@ -110,7 +107,7 @@ def hand_over(
     *,
     waiting: Callable[[float], None],
 ) -> Any:
-    """Leave a request for a call of the store, wait until it is taken in, and return its result.
+    """Leave a request for a call of the store, wait for its answer, and return the result.
 
     `waiting` is called about once a second with the seconds that have passed.
     """
@@ -173,7 +170,7 @@ def _read_request(path: Path, store: StorePart) -> tuple[str, dict[str, Any]]:
 
 
 def _put(path: Path, content: bytes) -> None:
-    """Write a file so that nobody ever sees a part of it."""
+    """Write a file atomically."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     with temporary.open("wb") as handle:
         handle.write(content)
@@ -183,12 +180,12 @@ def _put(path: Path, content: bytes) -> None:
 
 
 def snapshot_path(store: Path) -> Path:
-    """Return where the snapshot of a store lies."""
+    """Return the path of the snapshot of a store."""
     return store.with_suffix(".snapshot.duckdb")
 
 
 def publish(db: Database) -> Path:
-    """Copy the tables of a store as they are now and put the copy in place."""
+    """Copy the tables of a store and put the copy in place."""
     target = snapshot_path(db.path)
     temporary = target.with_name(f".{target.name}.{os.getpid()}")
     temporary.unlink(missing_ok=True)
@@ -200,12 +197,12 @@ def publish(db: Database) -> Path:
 
 
 def age(store: Path) -> float:
-    """Return the seconds since the snapshot of a store was written."""
+    """Return the age of the snapshot of a store in seconds."""
     return max(0.0, time.time() - snapshot_path(store).stat().st_mtime)
 
 
 def open_snapshot(store: Path, locked: StoreLockedError) -> Database:
-    """Open the snapshot of a store that another process holds, to read."""
+    """Open the snapshot of a store that another process holds, for reading."""
     path = snapshot_path(store)
     if not path.exists():
         raise locked
@@ -219,10 +216,10 @@ def open_snapshot(store: Path, locked: StoreLockedError) -> Database:
 
 
 class Keeper(threading.Thread):
-    """Takes in what other processes hand over, and keeps a snapshot for them to read.
+    """Carries out the requests of other processes, and keeps a snapshot for them to read.
 
-    A snapshot is written after changes, at most every five seconds, and at once after a
-    request: the command that handed it over reads next.
+    Snapshots follow changes, at most every five seconds, and requests at once: the requesting
+    command reads next.
     """
 
     def __init__(self, store: StorePart) -> None:
@@ -244,7 +241,7 @@ class Keeper(threading.Thread):
             self._stopping.wait(EVERY)
 
     def round(self) -> None:
-        """Show that requests are taken in, take them in, and write a snapshot if it is due."""
+        """Show that requests are answered, answer them, and write a snapshot if it is due."""
         beat(self._db.path)
         taken = self._take_in()
         due = time.monotonic() - self._published_at >= SNAPSHOT_EVERY
@@ -252,7 +249,7 @@ class Keeper(threading.Thread):
             self._publish()
 
     def stop(self) -> None:
-        """Stop after the round that is under way, and leave a snapshot of the last state."""
+        """Stop after the current round, and leave a snapshot of the last state."""
         self._stopping.set()
         if self.is_alive():
             self.join()
@@ -269,10 +266,9 @@ class Keeper(threading.Thread):
         self._published, self._published_at = changes, time.monotonic()
 
     def _take_in(self) -> int:
-        """Carry out every request that lies in the inbox, oldest first; return how many.
+        """Carry out all requests in the inbox, oldest first; return how many.
 
-        A request that cannot be read is answered with why, like one that is refused; the file is
-        put aside, never dropped.
+        An unreadable request is answered with the reason; its file is put aside, never dropped.
         """
         folder = inbox(self._db.path)
         waiting = sorted(folder.glob(f"*{REQUEST}")) if folder.exists() else []
@@ -285,7 +281,7 @@ class Keeper(threading.Thread):
             except CalibrationError as error:
                 reply = {"error": type(error).__name__, "message": str(error)}
             except Exception as error:
-                # A fault of ours must reach the waiting command too, and the next request its turn.
+                # A bug must reach the waiting command too, and must not block the next request.
                 log.exception("%s: failed", path)
                 reply = {"error": "StoreError", "message": f"the app failed on it: {error!r:.300}"}
             _put(path.with_name(path.name + REPLY), json.dumps(reply).encode())
@@ -312,9 +308,8 @@ class Store(
 ):
     """Traces, labels and verdicts of one team, in one DuckDB file.
 
-    Every method opens its own cursor and may be called from any thread. Writes are idempotent:
-    repeating one stores nothing twice. The process that opens the file may do everything;
-    `acting_as` is the same store with the rights of one person.
+    Methods may be called from any thread. Writes are idempotent. The process that opens the file
+    may do everything; `acting_as` returns the store with the rights of one person.
     """
 
     @classmethod
@@ -334,14 +329,9 @@ class Store(
 
     @classmethod
     def open_to_read(cls, path: str | Path) -> "tuple[Store, float | None]":
-        """Open a store for questions only, or its snapshot while the app holds it.
+        """Open a store for reading, or its snapshot while the app holds it.
 
-        Returns
-        -------
-        Store
-            Of a snapshot, every write is refused.
-        float or None
-            The age of the snapshot in seconds; None for the store itself.
+        Returns the store and the age of the snapshot in seconds (None: the store itself).
         """
         path = Path(path)
         try:
@@ -354,7 +344,7 @@ class Store(
         return Keeper(self)
 
     def close(self) -> None:
-        """Let the file go, so that another process can open it."""
+        """Release the file, so that another process can open it."""
         self._db.close()
 
     def __enter__(self) -> Self:
@@ -377,9 +367,8 @@ class Store(
 class RemoteStore(Store):
     """The store as a command sees it while the app holds the file.
 
-    Questions go to the snapshot, and the calls of `HANDED_OVER` to the inbox of the app.
-    After a write the snapshot is read again, so that a command sees what it has stored. Other
-    writes are refused: only the Label page makes them.
+    Reads go to the snapshot, which is read again after a write; the calls of `HANDED_OVER` go to
+    the inbox of the app. Other writes are refused: only the Label page makes them.
     """
 
     def __init__(
@@ -391,7 +380,7 @@ class RemoteStore(Store):
         super().__init__(open_snapshot(path, locked))
 
     def ingest(self, new: Sequence[Trace], *, take_changed: bool = False) -> ImportResult[str]:
-        """Write the text of traces here; the app adds those that are new to its index."""
+        """Write the text of traces here; the app adds the new ones to its index."""
         return self.ingest_written(write_index(self.path, new), take_changed=take_changed)
 
     def _hand_over(self, call: Callable[..., Any], arguments: dict[str, Any]) -> Any:
@@ -403,7 +392,7 @@ class RemoteStore(Store):
 
 
 def _handed_over(call: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a call of the store that leaves its arguments in the inbox."""
+    """Return a call of the store that goes to the inbox."""
     signature = inspect.signature(call)
 
     @functools.wraps(call)
@@ -411,7 +400,7 @@ def _handed_over(call: Callable[..., Any]) -> Callable[..., Any]:
         _, *given = signature.bind(self, *args, **kwargs).arguments.items()
         arguments = dict(given)
         if "token" in signature.parameters:
-            # A request may be taken in twice.
+            # A request may be carried out twice.
             arguments.setdefault("token", str(uuid4()))
         return self._hand_over(call, arguments)
 

@@ -48,7 +48,7 @@ MAX_NAME = 80
 
 
 def label_states(taxonomy: Taxonomy) -> tuple[str, ...]:
-    """Return what humans may say of a trace: a class, that they differ, or nothing yet."""
+    """Return the human states of a trace: the classes, disputed, unlabelled."""
     return (*taxonomy.names, DISPUTED, UNLABELLED)
 
 
@@ -57,44 +57,34 @@ _convert = make_converter(forbid_extra_keys=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceFilter:
-    """Which traces are meant; what is empty does not restrict, several names mean any of them.
+    """Which traces are meant: empty fields do not restrict, several names mean any of them.
 
-    `classes` are the human ones (the adjudicated class, else the one that all labels of
-    production traces agree on, else ``disputed``; ``unlabelled`` without a label); `tags` are
-    those that any of these labels carries, in upper or lower case. `verdicts`
-    are those of `judge`. `tool_ended` is ``error`` where a call of the tool ended in an error
-    and ``ok`` where every call ended well; without `tool` it is about all tools. The window is
-    in UTC, without its end; a trace that says no time is in none. `text` is looked for in the
-    task in any case.
+    The human class is the consensus, else the class of all labels of production traces, else
+    ``disputed``; ``unlabelled`` without a label. A trace without a time is in no window.
+    `tool_ended` is ``error`` if a call of `tool` (None: of any tool) failed, ``ok`` if none did.
     """
 
     workflows: tuple[str, ...] = ()
     statuses: tuple[str, ...] = ()
     task_key: str | None = None
-    text: str | None = None
+    text: str | None = None  # in the task, in any case
     tool: str | None = None
     tool_ended: Literal["ok", "error"] | None = None
-    started_from: datetime | None = None
-    started_before: datetime | None = None
+    started_from: datetime | None = None  # UTC
+    started_before: datetime | None = None  # exclusive
     batch_id: str | None = None
-    classes: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()  # human ones
     judge: str | None = None
-    verdicts: tuple[str, ...] = ()
+    verdicts: tuple[str, ...] = ()  # of `judge`
     models: tuple[str, ...] = ()
-    tags: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()  # on any label, in any case
 
     def __post_init__(self) -> None:
         if self.verdicts and self.judge is None:
             raise InputError("verdicts must come with the judge whose they are")
 
     def check(self, taxonomy: Taxonomy) -> None:
-        """Refuse a class or verdict that the taxonomy does not have.
-
-        Raises
-        ------
-        InputError
-            It names the value and what there is.
-        """
+        """Raise InputError, naming the alternatives, for a class or verdict not in the taxonomy."""
         for name, known in (
             ("classes", label_states(taxonomy)),
             ("verdicts", (*taxonomy.names, NO_VERDICT)),
@@ -105,17 +95,17 @@ class TraceFilter:
 
     @property
     def for_leads(self) -> bool:
-        """Whether the filter tells its user what a labelling reviewer must not know."""
+        """Whether the filter reveals what a labelling reviewer must not know."""
         return any(getattr(self, name) for name in FOR_LEADS)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what restricts, as JSON can hold it."""
+        """Return the fields that restrict, as JSON values."""
         plain: dict[str, Any] = _convert.unstructure(self)
         return {name: value for name, value in plain.items() if value}
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> "TraceFilter":
-        """Return the filter that `to_dict` was called on."""
+        """Return the filter from the result of `to_dict`."""
         try:
             return _convert.structure(dict(plain), cls)
         except (BaseValidationError, ValueError) as error:
@@ -124,7 +114,7 @@ class TraceFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceFacets:
-    """What the traces of a store have to choose from; of each the most frequent, in order."""
+    """Values to filter by, the most frequent of each, in order."""
 
     workflows: tuple[str, ...]
     statuses: tuple[str, ...]
@@ -133,7 +123,7 @@ class TraceFacets:
     tags: tuple[str, ...]
 
 
-# The tags of labels that stand, in production: one row each.
+# Tags of current labels in production: one row each.
 _TAGGED = (
     "SELECT trace_id, unnest(from_json(tags, '[\"VARCHAR\"]')) AS tag FROM label_current "
     "SEMI JOIN (FROM batch WHERE purpose IN ('production', 'repeat') "
@@ -143,7 +133,7 @@ _TAGGED = (
 
 @dataclass(slots=True)
 class _Query:
-    """A FROM and WHERE with the values of its question marks, in order."""
+    """FROM and WHERE, with the values of the placeholders in order."""
 
     source: str
     values: list[Any]
@@ -232,7 +222,7 @@ def _with_tool(query: _Query, chosen: TraceFilter) -> None:
 
 
 def _with_text(db: Database, cursor: Cursor, query: _Query, text: str) -> None:
-    """Look for a text in the tasks, which lie in the parts; an older part may hold an old task."""
+    """Search the tasks in the parts; an older part may hold a task that was replaced."""
     parts = _part_files(db, cursor)
     if not parts:
         return
@@ -250,7 +240,7 @@ def _part_files(db: Database, cursor: Cursor) -> list[str]:
 
 
 def _with_details(db: Database, cursor: Cursor, order: str) -> pd.DataFrame:
-    """Return the rows of a page with what is looked up for them alone."""
+    """Return a page of rows with the columns that are looked up for these rows only."""
     names = cursor.execute("SELECT DISTINCT part FROM listed").fetchall()
     files = [str(parts_directory(db.path) / row[0]) for row in names]
     if files:
@@ -281,11 +271,11 @@ def _append(db: Database, name: str, filters: Mapping[str, object] | None) -> No
 
 
 class TraceSearch(StorePart):
-    """Traces by filters."""
+    """Traces by filters, and saved queries."""
 
     @open_to(LEAD)
     def trace_facets(self) -> TraceFacets:
-        """Return the names to filter by; reference traces are no part of the list."""
+        """Return the values to filter by; reference traces are excluded."""
         found: dict[str, tuple[str, ...]] = {}
         with self._db.read() as cursor:
             for name, column in (
@@ -315,7 +305,7 @@ class TraceSearch(StorePart):
 
     @open_to(LEAD)
     def count_traces(self, chosen: TraceFilter) -> int:
-        """Return how many traces a filter finds."""
+        """Return the number of traces that a filter finds."""
         with self._db.read() as cursor:
             query = _query(self._db, cursor, chosen, self._rules(), for_leads=False)
             (found,) = cursor.execute(f"SELECT count(*) {query.sql}", query.values).fetchall()
@@ -323,7 +313,7 @@ class TraceSearch(StorePart):
 
     @open_to(LEAD)
     def selected_ids(self, chosen: TraceFilter) -> list[str]:
-        """Return the ids of the traces that a filter finds, in order of id."""
+        """Return the ids of the traces that a filter finds, sorted."""
         with self._db.read() as cursor:
             query = _query(self._db, cursor, chosen, self._rules(), for_leads=False)
             found = cursor.execute(
@@ -342,11 +332,9 @@ class TraceSearch(StorePart):
         limit: int | None = 100,
         offset: int = 0,
     ) -> pd.DataFrame:
-        """Return the traces that a filter finds, one row each.
+        """Return the traces that a filter finds; `task` is the beginning of the task.
 
-        Columns: trace_id, workflow, task_key, trial, status, started_at, latency_s, n_steps,
-        tool_calls, tool_errors, task (its beginning); for leads also class, labels, model, cost_usd
-        and, with a judge in the filter, verdict.
+        Columns for leads only: class, labels, model, cost_usd and, with a judge, verdict.
         """
         if sort not in SORTED_BY:
             raise InputError(f"sort must be one of {', '.join(SORTED_BY)}, got {sort!r:.80}")
@@ -373,7 +361,7 @@ class TraceSearch(StorePart):
 
     @open_to(LEAD)
     def saved_queries(self) -> dict[str, TraceFilter]:
-        """Return the filters by name, in order of name; those of another version are left out."""
+        """Return the saved filters by name, sorted, without those of another version."""
         with self._db.read() as cursor:
             found = cursor.execute(
                 "SELECT name, filters FROM saved_query "
@@ -392,7 +380,7 @@ class TraceSearch(StorePart):
 
     @open_to(LEAD)
     def save_query(self, name: str, chosen: TraceFilter) -> str:
-        """Keep filters under a name, also one that is taken; return the name as stored."""
+        """Save filters under a name, replacing earlier ones; return the name as stored."""
         chosen.check(self._rules())
         name = " ".join(name.split())
         if not any(map(str.isalnum, name)) or len(name) > MAX_NAME:
@@ -405,5 +393,5 @@ class TraceSearch(StorePart):
 
     @open_to(LEAD)
     def forget_query(self, name: str) -> None:
-        """Take a name back; what was saved under it stays on record."""
+        """Remove a saved query from the list; it stays on record."""
         _append(self._db, name, None)

@@ -1,4 +1,4 @@
-"""Traces: an index row each, the text in immutable Parquet parts, and the verdicts of judges."""
+"""Traces (an index row each, their text in immutable Parquet parts) and the verdicts of judges."""
 
 import json
 import os
@@ -38,16 +38,16 @@ from calibration.store.people import LEAD, REVIEWER, StorePart, open_to
 
 K = TypeVar("K", str, tuple[str, str])
 
-# Small row groups of sorted ids: reading one trace touches one of them, whatever the part holds.
+# Small row groups of sorted ids: reading one trace touches one of them.
 ROW_GROUP = 64
 
 REVIEW_FIELDS = ("prompt", "inputs", "sub_goals", "steps", "response")
 
 
-# So many equal calls in a row are a loop.
+# Equal calls in a row that are a loop.
 LOOP = 3
 
-# A name comes from a file of a stranger; longer ones are cut here and whole in the transcript.
+# Names come from untrusted files: cut here, whole in the transcript.
 MAX_NAME = 200
 
 
@@ -66,12 +66,12 @@ WHERE t.n_steps > 0 GROUP BY t.trace_id
 
 
 def parts_directory(store: Path) -> Path:
-    """Return where the text of the traces of a store lies."""
+    """Return the directory of the Parquet parts of a store."""
     return store.with_suffix(".traces")
 
 
 def write_part(store: Path, traces: list[Trace]) -> str:
-    """Write one Parquet part under a name made from its content, atomically."""
+    """Write one Parquet part, named by its content, atomically."""
     ordered = sorted(traces, key=lambda trace: trace.trace_id)
     review, hidden = [], []
     for trace in ordered:
@@ -115,9 +115,9 @@ def _unreadable(part: Path) -> StoreError:
 
 
 def read_part(part: Path, ids: Iterable[str]) -> dict[str, str]:
-    """Return what reviewers may see of these traces of a part, as JSON text by id.
+    """Return what reviewers may see of these traces, as JSON text by id.
 
-    Every label asks for a trace or two: only the row groups that may hold them are read.
+    Only row groups that may hold them are read: every label asks for a trace or two.
     """
     wanted = set(ids)
     found: dict[str, str] = {}
@@ -142,7 +142,7 @@ def read_part(part: Path, ids: Iterable[str]) -> dict[str, str]:
 
 @lru_cache(maxsize=64)
 def _layout(part: Path) -> tuple[pq.FileMetaData, list[str]]:
-    """Return the foot of a part, which never changes, and the first id of each row group."""
+    """Return the footer of a part, which never changes, and the first id of each row group."""
     foot = pq.read_metadata(part)
     columns = [foot.row_group(group).column(0) for group in range(foot.num_row_groups)]
     if all(column.is_stats_set and column.statistics.has_min_max for column in columns):
@@ -151,7 +151,7 @@ def _layout(part: Path) -> tuple[pq.FileMetaData, list[str]]:
 
 
 def read_tasks(cursor: Cursor, part: Path, ids: list[str], most: int) -> dict[str, str]:
-    """Return the first characters of the tasks of these traces of a part, by id."""
+    """Return the first characters of the tasks of these traces, by id."""
     try:
         found = cursor.execute(
             "SELECT trace_id, left(review::JSON ->> '$.prompt', ?) FROM read_parquet(?) "
@@ -164,7 +164,7 @@ def read_tasks(cursor: Cursor, part: Path, ids: list[str], most: int) -> dict[st
 
 
 def read_looping(cursor: Cursor, part: Path, ids: list[str]) -> set[str]:
-    """Return which of these traces of a part made three equal calls in a row."""
+    """Return which of these traces made three equal calls in a row."""
     try:
         found = cursor.execute(
             """
@@ -197,22 +197,19 @@ def read_looping(cursor: Cursor, part: Path, ids: list[str]) -> set[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolUse:
-    """How often one trace called a tool, and how many of the calls ended in an error.
-
-    `by_user`: the simulated user called it, not the agent.
-    """
+    """Calls of one tool in one trace, and how many of them failed."""
 
     tool: str
     calls: int
     errors: int
-    by_user: bool = False
+    by_user: bool = False  # called by the simulated user, not the agent
 
 
 def tool_uses(trace: Trace) -> tuple[ToolUse, ...]:
-    """Count the calls of each tool in a trace, in order of name, the agent's before the user's.
+    """Count the calls of each tool in a trace, by name, the agent's before the user's.
 
-    A step with a result alone answers the oldest call of its tool that has no result yet; where
-    there is none, as in traces that log results only, it is a call itself.
+    A step with only a result answers the oldest unanswered call of its tool. Without one it
+    counts as a call, as in traces that log results only.
     """
     failed: defaultdict[tuple[str, bool], list[bool]] = defaultdict(list)
     unanswered: defaultdict[tuple[str, bool], deque[int]] = defaultdict(deque)
@@ -233,7 +230,7 @@ def tool_uses(trace: Trace) -> tuple[ToolUse, ...]:
 
 
 def insert_tools(cursor: Cursor, used: Mapping[str, Sequence[ToolUse]]) -> None:
-    """Add what new traces called, by trace id."""
+    """Add the tool calls of new traces, by trace id."""
     flat = [(trace_id, use) for trace_id, uses in used.items() for use in uses]
     table = pa.table(
         {
@@ -248,7 +245,7 @@ def insert_tools(cursor: Cursor, used: Mapping[str, Sequence[ToolUse]]) -> None:
 
 
 def forget_tools(cursor: Cursor, trace_ids: list[str]) -> None:
-    """Remove what traces called that are replaced."""
+    """Remove the tool calls of replaced traces."""
     cursor.execute(
         "DELETE FROM trace_tool WHERE list_contains(?::VARCHAR[], trace_id)", [trace_ids]
     )
@@ -256,24 +253,18 @@ def forget_tools(cursor: Cursor, trace_ids: list[str]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportResult(Generic[K]):
-    """Result of one import of traces, labels or verdicts, by trace id.
-
-    Labels are named by trace and reviewer. What is `changed` is stored with other content and was
-    left as it was; `unknown` are traces that the store, or the batch of the labels, does not have.
-    Of traces, `replaced` ones were changed and taken, `labelled` are the changed ones that carry
-    labels.
-    """
+    """Result of one import of traces, labels (named by trace and reviewer) or verdicts."""
 
     imported: tuple[K, ...] = ()
     already_there: tuple[K, ...] = ()
-    changed: tuple[K, ...] = ()
-    unknown: tuple[str, ...] = ()
-    replaced: tuple[str, ...] = ()
-    labelled: frozenset[str] = frozenset()
+    changed: tuple[K, ...] = ()  # stored with other content; left as it was
+    unknown: tuple[str, ...] = ()  # not in the store, or not in the batch of the labels
+    replaced: tuple[str, ...] = ()  # changed traces that were taken
+    labelled: frozenset[str] = frozenset()  # changed traces with labels
     possible_duplicates: dict[str, str] = field(default_factory=dict)
 
     def why_kept(self, trace_id: str) -> str:
-        """Return what can be done about a changed trace."""
+        """Return the remedy for a changed trace."""
         if trace_id in self.labelled:
             return "it carries labels, so the stored one stays"
         return "`asr import --take-changed` takes the newer one"
@@ -281,7 +272,7 @@ class ImportResult(Generic[K]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexRow:
-    """What the index keeps of a trace, and the Parquet part that holds its text."""
+    """The index row of a trace, with the Parquet part that holds its text."""
 
     trace_id: str
     source: str
@@ -308,7 +299,7 @@ class IndexRow:
 def write_index(store: Path, traces: Sequence[Trace]) -> list[IndexRow]:
     """Write the text of traces to parts beside a store, without opening the store.
 
-    A trace that occurs twice goes to two parts: a part holds an id once.
+    A part holds an id once: a trace that occurs twice goes to two parts.
     """
     rounds: list[list[int]] = []
     times: Counter[str] = Counter()
@@ -356,7 +347,7 @@ def _ingest(
     take_changed: bool,
     write: Callable[[list[int]], str] | None,
 ) -> ImportResult[str]:
-    """Decide what is new and store it; `write` writes the text of the rows at these places."""
+    """Store the new traces; `write` writes the text of the rows at these positions."""
     with db.read() as cursor:
         known, by_hash = _known(cursor, index)
         labelled = _labelled(cursor)
@@ -385,7 +376,7 @@ def _ingest(
     if places:
         part = None if write is None else write(places)
         with db.write() as cursor:
-            # A label may have come in while the part was written.
+            # A label may have been stored while the part was written.
             for trace_id in _labelled(cursor) & set(replaced):
                 changed.append(trace_id)
                 labelled.add(trace_id)
@@ -421,9 +412,9 @@ def _labelled(cursor: Cursor) -> set[str]:
 
 
 def _make_room(cursor: Cursor, trace_ids: list[str]) -> dict[str, int]:
-    """Remove the index rows of traces that are replaced; return their place in the order.
+    """Remove the index rows and grades of replaced traces; return their positions.
 
-    The grade that came with the old content goes too: the newer file brings its own.
+    The newer file brings its own grades.
     """
     if not trace_ids:
         return {}
@@ -471,7 +462,7 @@ def _insert_index(
 
 
 def _utc(trace: Trace) -> datetime | None:
-    """Return the start in UTC; a time without a zone is UTC already, on every machine."""
+    """Return the start in UTC; a time without a zone is UTC on every machine."""
     at = trace.started_at
     if at is None or at.tzinfo is None:
         return at
@@ -483,7 +474,7 @@ def _agent(row: IndexRow) -> tuple[str, str]:
 
 
 def _agent_tags(cursor: Cursor, index: Iterable[IndexRow]) -> dict[tuple[str, str], str]:
-    """Give every model and version a neutral tag, the same for as long as the store lives."""
+    """Return a neutral tag for every model and version, the same for the life of the store."""
     tags = {
         (model, version): tag
         for model, version, tag in cursor.execute("SELECT * FROM agent").fetchall()
@@ -501,10 +492,10 @@ def _next_tag(taken: set[str]) -> str:
 
 
 class Shown:
-    """The traces that were shown last, at most so many and of so much text; any thread may ask.
+    """The traces shown last, bounded in number and text; thread-safe.
 
-    Twenty reviewers with three traces each ask for sixty in turn: fewer than that kept, and
-    every answer would read them all from the disk again.
+    Twenty reviewers with three traces each ask for sixty in turn: a smaller cache would read all
+    of them from disk again.
     """
 
     def __init__(self, size: int = 256, characters: int = 64_000_000) -> None:
@@ -514,14 +505,14 @@ class Shown:
         self._kept: OrderedDict[tuple[str, str], dict[str, Any]] = OrderedDict()
 
     def get(self, key: tuple[str, str]) -> dict[str, Any] | None:
-        """Return a trace that is kept; others must not change it."""
+        """Return a cached trace, which callers must not change."""
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
             return self._kept.get(key)
 
     def put(self, key: tuple[str, str], body: dict[str, Any], characters: int) -> None:
-        """Keep a trace instead of those asked for longest ago."""
+        """Cache a trace in place of those unused for longest."""
         with self._lock:
             self._kept[key], self._lengths[key] = body, characters
             while len(self._kept) > self._size or (
@@ -532,11 +523,7 @@ class Shown:
 
 
 def _bodies(db: Database, part: str, ids: list[str]) -> dict[str, dict[str, Any]]:
-    """Return the text of traces of a part, from memory if it was just shown.
-
-    The queue asks for the same few traces after every answer. A part never changes: its name
-    is made from its content.
-    """
+    """Return the text of traces of a part, cached: the queue asks for the same few every time."""
     shown = db.held(Shown)
     found = {i: body for i in ids if (body := shown.get((part, i))) is not None}
     missing = [i for i in ids if i not in found]
@@ -565,9 +552,9 @@ def _review(head: dict[str, Any], body: dict[str, Any]) -> TraceForReview:
 def _looping(db: Database, cursor: Cursor) -> set[str]:
     """Return the traces with three or more equal calls of one tool in a row.
 
-    Other calls between them end a row, words do not.
+    Other calls interrupt a row, words do not.
     """
-    # The index of tools leaves few transcripts to be read.
+    # The index of tools leaves few transcripts to read.
     found = cursor.execute(
         "SELECT part, list(DISTINCT trace_id) FROM trace_tool JOIN trace USING (trace_id) "
         "WHERE calls >= ? GROUP BY part",
@@ -621,9 +608,8 @@ class TraceStore(StorePart):
     def ingest(self, new: Sequence[Trace], *, take_changed: bool = False) -> ImportResult[str]:
         """Store the traces that are new; report the others.
 
-        The same identity with the same content is already there. With other content it is
-        `changed`: nothing is overwritten, unless `take_changed` asks for the newer one and nobody
-        has labelled the older. Equal content under another identity is stored and marked as a
+        A trace with the same id and other content is `changed`: it is replaced only with
+        `take_changed` and without labels. Equal content under another id is stored and marked as a
         possible duplicate.
         """
         # One import at a time: what is known must not change before the new traces are stored.
@@ -639,7 +625,7 @@ class TraceStore(StorePart):
     def ingest_written(
         self, index: Sequence[IndexRow], *, take_changed: bool = False
     ) -> ImportResult[str]:
-        """Store traces whose text another process has written to parts already."""
+        """Store traces whose text another process has already written to parts."""
         for part in {row.part for row in index}:
             if part != Path(part).name or not (parts_directory(self._db.path) / part).is_file():
                 raise InputError(
@@ -650,7 +636,7 @@ class TraceStore(StorePart):
 
     @open_to(LEAD)
     def for_review(self, trace_ids: Sequence[str]) -> list[TraceForReview]:
-        """Return what a labelling reviewer may see of these traces, in the order asked for."""
+        """Return what a labelling reviewer may see of these traces, in the order requested."""
         if not trace_ids:
             return []
         with self._db.read() as cursor:
@@ -671,7 +657,7 @@ class TraceStore(StorePart):
 
     @open_to(LEAD)
     def trace_frame(self) -> pd.DataFrame:
-        """Return the index of all traces, one row each, in the order of import.
+        """Return the index of all traces, in the order of import.
 
         Columns: trace_id, seq, source, workflow, task_key, trial, model, agent_version, status,
         started_at, latency_s, n_steps, cost_usd (missing: NaN), units, ceiling_usd (missing: NaN),
@@ -685,21 +671,17 @@ class TraceStore(StorePart):
 
     @open_to(LEAD)
     def production_traces(self) -> pd.DataFrame:
-        """Return `trace_frame` without the reference dataset.
-
-        Its traces were written to be hard: a rate over them would say nothing of production.
-        """
+        """Return `trace_frame` without the reference set, whose traces were written to be hard."""
         frame: pd.DataFrame = self._unbound().trace_frame()
         return frame[frame["source"] != REFERENCE_SOURCE]
 
     @open_to(LEAD)
     def operation_frame(self) -> pd.DataFrame:
-        """Return what every trace says of operation, one row each, in the order of import.
+        """Return the operational signals of every trace, in the order of import.
 
-        Columns: trace_id, tool_calls, tool_errors (those of the agent, not of a simulated user),
-        loop (1 where the same call was made three times in a row, else 0; all three missing for a
-        trace without steps), escalated and feedback (the fields of that name in the file; missing:
-        the file has none).
+        Columns: trace_id, tool_calls, tool_errors (of the agent, not the simulated user), loop (1:
+        the same call three times in a row, else 0; these three are missing without steps),
+        escalated and feedback (fields of the file; missing: none).
         """
         with self._db.read() as cursor:
             looped = _looping(self._db, cursor)
@@ -709,7 +691,7 @@ class TraceStore(StorePart):
                 _feedback(cursor, parts_directory(self._db.path) / p, p)
                 for p in sorted(set(index["part"]))
             ]
-        # A part may still hold a trace that was replaced since: the index names its part.
+        # A part may still hold a replaced trace: the index names the current part.
         found = index.merge(pd.concat([NOTHING, *feedback]), on=["trace_id", "part"], how="left")
         found = found.merge(tools, on="trace_id", how="left")
         loop = found["trace_id"].isin(looped).astype("float64")
@@ -769,11 +751,10 @@ class TraceStore(StorePart):
 
     @open_to(LEAD)
     def verdict_samples(self, judge_id: str) -> pd.DataFrame:
-        """Return every verdict of a judge, with the ones it gave when asked again.
+        """Return every verdict of a judge, repeated samples included, by trace and sample.
 
         Columns: trace_id, sample, outcome, grade (1 to 5; missing: NaN), reason, evidence (JSON
-        text), in order of both. The judge ``source:`` stands for all grades that came with the
-        traces.
+        text). For the judge ``source:`` see `verdict_frame`.
         """
         return self._frame(
             "SELECT trace_id, sample, outcome, grade, reason, evidence FROM verdict "
@@ -785,8 +766,7 @@ class TraceStore(StorePart):
     def verdict_frame(self, judge_id: str) -> pd.DataFrame:
         """Return the first verdict of a judge on each trace: trace_id, judge_id, outcome, proposed.
 
-        The judge ``source:`` stands for the grades that came with the traces, whatever their
-        format; a trace has at most one of them.
+        The judge ``source:`` means all grades that came with the traces, at most one per trace.
         """
         return self._frame(
             "SELECT trace_id, judge_id, outcome, proposed FROM verdict "
