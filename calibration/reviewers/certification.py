@@ -1,4 +1,4 @@
-"""Certification: who may sit an examination, when it is passed, and what to practise on."""
+"""Certification: admission to examinations, the pass rule, and traces for practice."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -20,25 +20,13 @@ START, GO_ON, WAIT, PRACTISE, LEAD, CERTIFIED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassRule:
-    """What a reviewer has to show.
+    """What a reviewer has to show."""
 
-    Parameters
-    ----------
-    ac1 : float
-        The lower limit of AC1 against the canonical labels must reach this.
-    confidence_level : float
-        Of that limit, two-sided.
-    recall, chance : float
-        A class is shown when its recall is at least `recall` with at least this chance.
-    top_up : int
-        Further traces of a class that is not shown, before it fails.
-    """
-
-    ac1: float = 0.70
-    confidence_level: float = 0.95
-    recall: float = 0.6
-    chance: float = 0.8
-    top_up: int = 8
+    ac1: float = 0.70  # at least this lower limit of AC1 against the canonical labels
+    confidence_level: float = 0.95  # two-sided, of that limit
+    recall: float = 0.6  # a class is shown if its recall is this or more
+    chance: float = 0.8  # with at least this probability
+    top_up: int = 8  # further traces of a class not shown, before it fails
 
     def __post_init__(self) -> None:
         for name in ("ac1", "confidence_level", "recall", "chance"):
@@ -51,7 +39,7 @@ class PassRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassCount:
-    """How many of the traces of a class the reviewer gave this class to."""
+    """Traces of a class, and those the reviewer gave that class."""
 
     outcome: str
     hits: int
@@ -60,7 +48,7 @@ class ClassCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassShown:
-    """One class and whether it is shown; `chance` is P(recall >= the rule's | hits, n)."""
+    """One class of the form; `chance` is P(recall >= that of the rule | hits, n)."""
 
     outcome: str
     hits: int
@@ -71,34 +59,24 @@ class ClassShown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExamDecision:
-    """How an examination stands: ``passed``, ``top_up`` (of which classes) or ``failed``, and why.
-
-    `reasons` says it in words, `short` names the classes that are not shown.
-    """
+    """Decision on an examination: ``passed``, ``top_up`` or ``failed``."""
 
     status: str
     classes: tuple[ClassShown, ...]
-    short: tuple[str, ...]
-    reasons: tuple[str, ...]
+    short: tuple[str, ...]  # classes not shown
+    reasons: tuple[str, ...]  # sentences
 
 
 def recall_chance(hits: int, n: int, *, recall: float) -> float:
-    """Return the chance that a recall is at least so high, after `hits` of `n`.
+    """Return the posterior probability that a recall is at least `recall`, after `hits` of `n`.
 
-    Every recall is taken as equally likely before: Beta(1, 1). The tail of Beta(1 + hits,
+    Traces are independent; the prior is uniform, Beta(1, 1). The tail of Beta(1 + hits,
     1 + n - hits) is a binomial sum, P(X <= hits) with X ~ Bin(n + 1, recall), and so exact.
-
-    Parameters
-    ----------
-    hits, n : int
-        Traces of the class that were given it, and all of them; 0 <= hits <= n.
-    recall : float
-        In (0, 1).
 
     Raises
     ------
     ValueError
-        If the counts are none or `recall` is outside (0, 1).
+        Unless 0 <= hits <= n and 0 < recall < 1.
 
     Examples
     --------
@@ -106,11 +84,6 @@ def recall_chance(hits: int, n: int, *, recall: float) -> float:
 
     >>> recall_chance(2, 2, recall=0.6)
     0.784
-
-    Nothing seen leaves the uniform: P(recall >= .6) = .4.
-
-    >>> recall_chance(0, 0, recall=0.6)
-    0.4
     """
     if not 0 <= hits <= n:
         raise ValueError(f"hits must be in [0, {n}], got {hits!r}")
@@ -120,7 +93,7 @@ def recall_chance(hits: int, n: int, *, recall: float) -> float:
 
 
 def hits_needed(n: int, rule: PassRule) -> int:
-    """Return the fewest hits that show a class of `n` traces; n + 1 when not even all do.
+    """Return the fewest hits that show a class of `n` traces; n + 1 if not even `n` do.
 
     Examples
     --------
@@ -144,28 +117,25 @@ def decide(
 ) -> ExamDecision:
     """Decide on an examination.
 
-    The agreement as a whole comes first: without it no further trace helps. A class that is not
-    shown is topped up once, and fails only if it is not shown on all its traces then either.
+    Agreement on the whole form comes first: without it no further trace helps. A class that is not
+    shown is topped up once, and fails if it is not shown on all its traces then either.
 
     Parameters
     ----------
     ac1_limit : float or None
-        Lower limit of AC1 on the form, without what topped it up; None: not estimable.
+        Lower limit of AC1 on the form, without further traces; None: not estimable.
     counts : sequence of ClassCount
-        One entry a class of the key, the further traces of classes topped up among them.
+        One per class of the key, further traces included.
     topped_up : collection of str
-        The classes whose further traces are in.
+        Classes whose further traces are in `counts`.
     rule : PassRule, optional
 
     Examples
     --------
-    >>> even = [ClassCount(outcome=c, hits=9, n=10) for c in "ab"]
-    >>> decide(0.75, even).status, decide(0.69, even).status
-    ('passed', 'failed')
-    >>> weak = [*even, ClassCount(outcome="c", hits=4, n=7)]
-    >>> decide(0.75, weak).short, decide(0.75, weak).status
-    (('c',), 'top_up')
-    >>> decide(0.75, weak, topped_up={"c"}).status
+    >>> weak = [ClassCount(outcome="a", hits=9, n=10), ClassCount(outcome="b", hits=4, n=7)]
+    >>> decide(0.75, weak).short, decide(0.75, weak).status, decide(0.69, weak).status
+    (('b',), 'top_up', 'failed')
+    >>> decide(0.75, weak, topped_up={"b"}).status
     'failed'
     """
     rule = rule or PassRule()
@@ -204,29 +174,17 @@ def _not_shown(found: ClassShown, rule: PassRule) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptRule:
-    """How often and how soon; times in UTC.
+    """Number and timing of attempts."""
 
-    Parameters
-    ----------
-    attempts : int
-        On one taxonomy version, before a lead has to decide.
-    apart : timedelta
-        From the end of one attempt to the next; a practice round must lie between them, too.
-    valid : timedelta
-        How long a certificate holds.
-    renewal : timedelta
-        How long before its end a certificate may be renewed.
-    """
-
-    attempts: int = 2
-    apart: timedelta = timedelta(hours=24)
-    valid: timedelta = timedelta(days=90)
-    renewal: timedelta = timedelta(days=14)
+    attempts: int = 2  # on one taxonomy version, before a lead has to decide
+    apart: timedelta = timedelta(hours=24)  # from end to start, with a practice round between
+    valid: timedelta = timedelta(days=90)  # life of a certificate
+    renewal: timedelta = timedelta(days=14)  # before its end, when it may be renewed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One attempt under the taxonomy in force; `ended_at` is None while it goes on."""
+    """One attempt under the taxonomy in force, UTC; `ended_at` is None while it is open."""
 
     started_at: datetime
     ended_at: datetime | None
@@ -234,19 +192,13 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextAttempt:
-    """Whether an examination may be started, and if not, what has to happen first.
+    """Whether an examination may be started, and if not, the next step."""
 
-    `step` is ``start``, ``go_on`` (one is open), ``certified`` (none is needed), ``wait``,
-    ``practise`` or ``lead``; `at` is the earliest time, where one is known. `own_form` asks for a
-    form made of the team's own adjudicated traces. `used` counts the attempts since `counted_from`
-    (None: all of them).
-    """
-
-    step: str
+    step: str  # start, go_on (one is open), certified, wait, practise or lead
     why: str
-    at: datetime | None = None
-    own_form: bool = False
-    used: int = 0
+    at: datetime | None = None  # earliest time, if known
+    own_form: bool = False  # of the team's own adjudicated traces
+    used: int = 0  # attempts since `counted_from` (None: all)
     counted_from: datetime | None = None
 
     @property
@@ -264,30 +216,28 @@ def next_attempt(
     certified_until: datetime | None = None,
     rule: AttemptRule | None = None,
 ) -> NextAttempt:
-    """Say whether somebody may start an examination now.
+    """Return whether a reviewer may start an examination now, and if not, the next step.
 
     Parameters
     ----------
     now : datetime
+        UTC, as all times here.
     attempts : sequence of Attempt
         Under the taxonomy version in force, in order.
-    rounds : sequence of datetime
-        When practice rounds were finished: every trace labelled.
-    allowed : sequence of datetime
-        When a lead allowed one attempt more.
+    rounds, allowed : sequence of datetime
+        When practice rounds were finished, and when a lead allowed a further attempt.
     certified_until : datetime or None
-        End of the last certificate under this version, past or to come.
+        End of the last certificate under this version, past or future.
     rule : AttemptRule, optional
 
     Examples
     --------
     >>> noon = datetime(2026, 1, 1, 12)
-    >>> one = Attempt(started_at=noon, ended_at=noon)
-    >>> next_attempt(noon, []).may, next_attempt(noon, [one]).step
-    (True, 'wait')
-    >>> later = noon + timedelta(hours=24)
-    >>> next_attempt(later, [one]).step, next_attempt(later, [one], rounds=[later]).may
-    ('practise', True)
+    >>> one, later = Attempt(started_at=noon, ended_at=noon), noon + timedelta(hours=24)
+    >>> next_attempt(noon, []).may, next_attempt(noon, [one]).step, next_attempt(later, [one]).step
+    (True, 'wait', 'practise')
+    >>> next_attempt(later, [one], rounds=[later]).may
+    True
     >>> next_attempt(later, [one, one], rounds=[later]).step
     'lead'
     """
@@ -302,7 +252,7 @@ def next_attempt(
             step=GO_ON, why="an examination is open: finish it", used=used, counted_from=since
         )
     started = [a.started_at for a in attempts]
-    # A decision is used up by the attempt that follows it.
+    # An attempt uses up the permission before it.
     lead_says = any(not started or at > max(started) for at in allowed)
     if certified_until is not None and since is None and not lead_says:
         return NextAttempt(
@@ -355,43 +305,36 @@ AIMED = 2 / 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeWeakness:
-    """How often a reviewer errs at a question.
-
-    `n` are labelled traces whose canonical path and whose reviewer both came to the question,
-    `errors` those at which they parted, `weakness` is (errors + 1) / (n + 2).
-    """
+    """A reviewer's errors at one question."""
 
     node: str
-    errors: int
-    n: int
-    weakness: float
+    errors: int  # labels that left the canonical path there
+    n: int  # labels that reached the question, as their canonical path did
+    weakness: float  # (errors + 1) / (n + 2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PracticeTrace:
-    """A trace to practise on.
-
-    `seen` says when the reviewer labelled or read it last, in any unit that grows; None: never.
-    """
+    """A trace for practice."""
 
     trace_id: str
     outcome: str
     nearest_wrong: str
-    seen: float | None = None
+    seen: float | None = None  # last labelled or read by the reviewer, in any unit; None: never
 
 
 def weaknesses(taxonomy: Taxonomy, labelled: Sequence[tuple[str, str]]) -> tuple[NodeWeakness, ...]:
-    """Return how weak a reviewer is at each question, the weakest first.
+    """Return a reviewer's weakness at each question, the weakest first.
 
-    A wrong class is born at one question: the first that the reviewer answered otherwise than the
-    canonical label. The mean of Beta(1 + errors, 1 + n - errors) lets a question that was met
-    once or never count as doubtful, not as mastered.
+    A wrong class counts as one error, at the first question answered otherwise than the canonical
+    label. Weakness is the mean of Beta(1 + errors, 1 + n - errors): a question that was met once
+    or never counts as doubtful, not as mastered.
 
     Parameters
     ----------
     taxonomy : Taxonomy
-    labelled : sequence of tuple of str
-        Canonical class and the class that the reviewer gave, one entry a label.
+    labelled : sequence of (str, str)
+        Canonical class and given class of each label.
 
     Examples
     --------
@@ -419,14 +362,7 @@ def weaknesses(taxonomy: Taxonomy, labelled: Sequence[tuple[str, str]]) -> tuple
 
 
 def exercised(taxonomy: Taxonomy, outcome: str, nearest_wrong: str) -> str:
-    """Return the question that a trace exercises: where its class and the nearest wrong one part.
-
-    Examples
-    --------
-    >>> from calibration.taxonomy import default_taxonomy
-    >>> exercised(default_taxonomy(), "partial_plus", "partial_minus")
-    'material_error'
-    """
+    """Return the question at which the class of a trace and the nearest wrong one part."""
     other = taxonomy.answers_for(nearest_wrong)
     path = taxonomy.answers_for(outcome)
     return next((n for n, answer in path.items() if other.get(n) != answer), list(path)[-1])
@@ -440,26 +376,11 @@ def practice_round(
     rng: np.random.Generator,
     size: int = ROUND,
 ) -> tuple[str, ...]:
-    """Choose the traces of a practice round, in the order in which they are practised.
+    """Choose the traces of a practice round, in order; `labelled` as for `weaknesses`.
 
-    About two thirds exercise the weakest questions, each in the measure of its weakness; the
-    rest is spread over the classes. Traces never seen come first, then those seen longest ago.
-
-    Parameters
-    ----------
-    taxonomy : Taxonomy
-    pool : sequence of PracticeTrace
-    labelled : sequence of tuple of str
-        As for `weaknesses`.
-    rng : numpy.random.Generator
-        Draws among equals, and the order.
-    size : int, default 12
-        Traces of a round; fewer if the pool holds fewer.
-
-    Raises
-    ------
-    InputError
-        If there is nothing to practise on.
+    About two thirds exercise the weakest questions in proportion to their weakness; the rest is
+    spread over the classes. Traces never seen come first, then those seen longest ago; `rng` breaks
+    ties and orders the round. Raises InputError if the pool is empty.
     """
     if size < 1:
         raise ValueError(f"size must be at least 1, got {size!r}")
@@ -472,7 +393,7 @@ def practice_round(
     again = sorted((t for t in shuffled if t.seen is not None), key=lambda t: t.seen or 0.0)
     wanted = _shares(weaknesses(taxonomy, labelled), round(size * AIMED))
     chosen: list[PracticeTrace] = []
-    # All that is new goes before anything that was seen.
+    # New traces come before seen ones.
     for group in (new, again):
         _take(taxonomy, group, chosen, wanted, size)
     return tuple(chosen[k].trace_id for k in rng.permutation(len(chosen)))
@@ -485,7 +406,7 @@ def _take(
     wanted: dict[str, int],
     size: int,
 ) -> None:
-    """Move traces from a group to those chosen: first what is wanted of each question."""
+    """Move traces from a group to the chosen ones, first those wanted for each question."""
     for trace in list(group):
         node = exercised(taxonomy, trace.outcome, trace.nearest_wrong)
         if wanted.get(node, 0) > 0 and len(chosen) < size:
@@ -500,7 +421,7 @@ def _take(
 
 
 def _shares(weak: Sequence[NodeWeakness], n: int) -> dict[str, int]:
-    """Share out `n` traces over the weaker half of the questions, by their weakness."""
+    """Allocate `n` traces to the weaker half of the questions, in proportion to weakness."""
     chosen = weak[: max(1, (len(weak) + 1) // 2)]
     total = sum(w.weakness for w in chosen)
     exact = {w.node: n * w.weakness / total for w in chosen}

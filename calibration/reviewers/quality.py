@@ -1,4 +1,7 @@
-"""Drift and leniency of a reviewer: do hits become rarer, and how far do labels move the rate."""
+"""Drift and leniency of a reviewer: whether hits become rarer, and how labels shift the rate.
+
+`hits` are checks in order of time, True where the reviewer gave the expected class.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,11 +17,11 @@ BASELINE, RECENT, BLOCK = 30, 30, 10
 
 FALL, HORIZON = 0.15, 100
 
-# Two kinds of checks: together at most .05. The limit is set for less, for it is right on average
-# over the accuracies that a baseline leaves open and not for each of them (docs/methods/drift.md).
+# Two kinds of checks: together at most .05. The limit aims lower: it holds on average over the
+# accuracies compatible with a baseline, not for each of them (docs/methods/drift.md).
 FALSE_ALARMS, AIMED_AT = 0.025, 0.02
 
-# Of the baseline; a fall must leave something to fall to.
+# Bounds of p; the lower one is raised by `fall`.
 LOWEST, HIGHEST = 0.10, 0.97
 
 N_SIMULATIONS = 4_000
@@ -28,42 +31,20 @@ STEADY, MARKED = "steady", "marked"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewerDrift:
-    """One sequence of checks of a reviewer.
-
-    Parameters
-    ----------
-    n, n_hits : int
-        Checks, and those that were hit.
-    baseline : int
-        Checks at the beginning that only tell what to expect.
-    path : tuple of float
-        The sum after each check that follows the baseline.
-    limit : float or None
-        A sum above it marks the reviewer; None before the baseline is complete.
-    marked_at : int or None
-        Number of the check, counted from 1, at which the sum first exceeded the limit.
-    since : int or None
-        Number of the check with which the fall most likely began: where the checks are most
-        likely two shares of hits, the second lower. None where nothing is marked.
-    overall, before, recent, change : Estimate
-        Share of hits among all checks, among those before the recent ones, and among the last 30
-        (fewer while fewer followed the baseline); recent less before.
-    status : str
-        ``"steady"``, ``"marked"`` or ``"not_estimable: needs N more checks"``.
-    """
+    """Drift of one reviewer on one kind of check."""
 
     n: int
     n_hits: int
-    baseline: int
-    path: tuple[float, ...]
-    limit: float | None
-    marked_at: int | None
-    since: int | None
-    overall: Estimate
-    before: Estimate
-    recent: Estimate
-    change: Estimate
-    status: str
+    baseline: int  # first checks, from which p is estimated
+    path: tuple[float, ...]  # CUSUM after each check that follows the baseline
+    limit: float | None  # a sum above it marks the reviewer; None: baseline incomplete
+    marked_at: int | None  # check, from 1, at which the sum first exceeded the limit
+    since: int | None  # check with which the fall most likely began; None: not marked
+    overall: Estimate  # share of hits among all checks
+    before: Estimate  # among those before the recent ones
+    recent: Estimate  # among the last 30, at most all after the baseline
+    change: Estimate  # recent less before
+    status: str  # "steady", "marked" or "not_estimable: needs N more checks"
 
 
 def drift(
@@ -77,30 +58,29 @@ def drift(
     confidence_level: float = 0.95,
     n_simulations: int = N_SIMULATIONS,
 ) -> ReviewerDrift:
-    """Test whether the share of hits has fallen, after every check.
+    """Test after every check whether the share of hits has fallen.
 
-    Checks are independent, and a steady reviewer hits each with one unknown chance. The sum is a
-    Bernoulli CUSUM: a miss adds log((1 - p + fall) / (1 - p)), a hit takes log(p / (p - fall))
-    away, and it never goes below zero. p is the share of hits of all checks up to the last one
-    at which the sum stood at zero, so the baseline grows as long as nothing speaks against it.
+    Checks are independent, and a steady reviewer hits each with one unknown probability. The sum
+    is a Bernoulli CUSUM: a miss adds log((1 - p + fall) / (1 - p)), a hit subtracts
+    log(p / (p - fall)), and it never falls below zero. p = (hits + .5) / (checks + 1), kept within
+    [.10 + fall, .97], over all checks up to the last one at which the sum was zero: the baseline
+    grows as long as nothing indicates a fall.
 
     Parameters
     ----------
     hits : array-like of bool, shape (n,)
-        In order of time.
     rng : Generator
         For the limit.
     baseline : int, default 30
         Checks before the test begins, at least 20.
     fall : float, default 0.15
-        The fall that is to be found soonest, as a fraction in (0, 0.5).
+        The fall to detect soonest, as a fraction in (0, 0.5).
     false_alarms : float, default 0.02
-        Chance that a steady reviewer is marked within `horizon` checks, averaged over the chances
-        of a hit that the baseline leaves open: p from its posterior under the Jeffreys prior.
+        Probability that a steady reviewer is marked within `horizon` checks, averaged over the
+        posterior of the hit probability given the baseline (Jeffreys prior).
     horizon : int, default 100
-        Checks.
     confidence_level : float, default 0.95
-        Of the intervals: Wilson; of the change Newcombe's from two of Wilson's.
+        Of the intervals: Wilson; for the change Newcombe's, from two of Wilson's.
     n_simulations : int, default 4000
         Steady reviewers simulated for the limit.
 
@@ -120,7 +100,7 @@ def drift(
     --------
     After 27 hits of 30 checks p = 27.5 / 31, so a miss adds log(.2629 / .1129) = .845:
 
-    >>> checks = [True] * 27 + [False] * 3 + [False]
+    >>> checks = [True] * 27 + [False] * 4
     >>> found = drift(checks, rng=np.random.default_rng(1))
     >>> found.path, found.status, found.overall.value
     ((0.845,), 'steady', 0.871)
@@ -172,7 +152,7 @@ def drift(
 
 
 def _began(hits: BoolArray) -> int | None:
-    """Return the number of the check with which a fall most likely began."""
+    """Return the check where two shares of hits, the second lower, fit best; None if none does."""
     n = np.arange(1, hits.size)
     before = np.cumsum(hits)[:-1]
     after, rest = hits.sum() - before, hits.size - n
@@ -195,22 +175,18 @@ def _check(baseline: int, fall: float, false_alarms: float) -> None:
 
 
 def sums(hits: BoolArray, begin: IntArray, baseline: int, *, fall: float = FALL) -> FloatArray:
-    """Return the sum after each check that follows the baseline, for many reviewers at once.
+    """Return the CUSUM after each check that follows the baseline, for many reviewers at once.
 
     Parameters
     ----------
     hits : bool array, shape (n_reviewers, n_checks)
         Those after the baseline.
     begin : int array, shape (n_reviewers,)
-        Hits within the baseline.
-    baseline : int
-        Checks of the baseline.
-    fall : float
-        The fall that is to be found soonest.
+        Hits within the baseline of `baseline` checks.
 
     Examples
     --------
-    A hit takes away less than a miss adds, and the sum does not go below zero:
+    A hit subtracts less than a miss adds, and the sum does not fall below zero:
 
     >>> sums(np.array([[True, False, True]]), np.array([27]), 30).round(3).tolist()
     [[0.0, 0.863, 0.679]]
@@ -241,15 +217,9 @@ def alarm_limit(
     horizon: int = HORIZON,
     n_simulations: int = N_SIMULATIONS,
 ) -> float:
-    """Return the sum that few steady reviewers with this baseline exceed.
+    """Return the 1 - `false_alarms` quantile of the largest sum of steady reviewers.
 
-    Examples
-    --------
-    A baseline without a miss is soonest doubted:
-
-    >>> rng = np.random.default_rng(1)
-    >>> alarm_limit(30, 30, rng=rng) > 2
-    True
+    `begin` of `baseline` checks were hits; the rest is as for `drift`.
     """
     p = rng.beta(begin + 0.5, baseline - begin + 0.5, n_simulations)
     hits = rng.random((n_simulations, horizon)) < p[:, None]
@@ -260,7 +230,7 @@ def alarm_limit(
 def blocks(
     hits: Sequence[bool], *, size: int = BLOCK, confidence_level: float = 0.95
 ) -> tuple[tuple[int, int, Estimate], ...]:
-    """Return first and last check and share of hits of each block; the last may be shorter.
+    """Return first check, last check and share of hits of each block; the last may be shorter.
 
     Examples
     --------
@@ -294,24 +264,17 @@ NO_DIFFERENCE = "provisional: every credit is the canonical one, so there is no 
 def leniency(
     given: Sequence[float], due: Sequence[float], *, confidence_level: float = 0.95
 ) -> Estimate:
-    """Estimate by how many ASR points a reviewer is too generous on such a mix of classes.
+    """Estimate a reviewer's leniency on this class mix, in ASR points (100 x mean credit error).
 
-    Traces are independent, and the canonical labels are taken as true. Errors that cancel leave
-    no trace here: it is the bias of a rate, not the quality of labels.
+    Traces are independent, and the canonical labels are taken as true. It is the bias of a rate,
+    not the quality of labels: opposite errors cancel. The interval is t with n - 1 df. Without any
+    difference the value is 0, without an interval; below two traces it is ``not_estimable``.
 
     Parameters
     ----------
     given, due : sequence of float, shape (n,)
         Credit in [0, 1] of the class that the reviewer gave, and of the canonical class.
     confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
-
-    Returns
-    -------
-    Estimate
-        In ASR points (100 times the mean difference), above zero when too generous. The interval
-        is that of the mean, t with n - 1 df. Without any difference the value is 0 and the status
-        says that there is no interval; ``not_estimable`` below two traces.
 
     Raises
     ------
@@ -321,7 +284,7 @@ def leniency(
     Examples
     --------
     One of four partial answers (credit .4) is called complete: 60 / 4 points, and with
-    s = 30 an error of 15: 15 -+ 3.182 x 15.
+    s = 30 a standard error of 15: 15 -+ 3.182 x 15.
 
     >>> print(leniency([1.0, 0.4, 0.4, 0.4], [0.4] * 4))
     15.000 [-32.737, 62.737] (95% mean, t, n=4)
@@ -346,10 +309,11 @@ def leniency_on_mix(
     *,
     confidence_level: float = 0.95,
 ) -> Estimate:
-    """Estimate the same as `leniency` for another mix of classes, such as that of production.
+    """Estimate `leniency` on another class mix, such as that of production.
 
-    Within a class the traces of the examination stand for those of the mix; the mix is taken as
-    known.
+    The means of the classes, weighted by the mix, with an interval by Welch and Satterthwaite.
+    Within a class the traces of the examination represent those of the mix, which is taken as
+    known. ``not_estimable`` if a class of the mix has fewer than two traces.
 
     Parameters
     ----------
@@ -358,15 +322,8 @@ def leniency_on_mix(
     classes : sequence of str, shape (n,)
         Canonical class of each trace.
     mix : mapping of str to float
-        Share of each class, 1 in all; classes that it lacks have none.
+        Share of each class, 1 in total; a missing class has share 0.
     confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
-
-    Returns
-    -------
-    Estimate
-        The class means weighted by the mix, with an interval by Welch and Satterthwaite;
-        ``not_estimable`` when a class of the mix has fewer than two traces.
 
     Raises
     ------
@@ -375,8 +332,8 @@ def leniency_on_mix(
 
     Examples
     --------
-    Partial answers get 60 points too many every other time, complete ones what is due. In a mix
-    that is half partial that is .5 x 30 + .5 x 0:
+    Partial answers get 60 points too many every other time, complete ones none. In a mix that is
+    half partial that is .5 x 30 + .5 x 0:
 
     >>> kinds = ["partial_plus"] * 2 + ["complete"] * 2
     >>> half = {"partial_plus": 0.5, "complete": 0.5}
