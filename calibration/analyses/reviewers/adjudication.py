@@ -29,50 +29,41 @@ OPEN, ACCEPTED = "open", "accepted"
 
 RUBRIC = "rubric_unclear"
 
-# What a drafted sentence leaves for the lead to fill in.
+# Placeholder in a drafted sentence for the lead to fill in.
 BLANK = "when ..."
 
-# They say nothing about the rubric.
+# Causes that say nothing about the rubric.
 NOT_OF_THE_RUBRIC = ("slip", "trace_unclear")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Due:
-    """A trace that waits for an adjudicator.
+    """A trace that waits for an adjudicator; with no flag set it is an agreed one that was chosen.
 
-    `cost` is alpha without the trace less alpha with it, in points: it describes the labels at hand
-    and orders the work, without an interval; 0 where reviewers agree and where agreement does not
-    count it. `entropy` is how open its class is given everybody's labels (Dawid-Skene), in bits.
-    `disputed`, `flagged` and `reopened` say why it waits; none of them: it was asked for although
-    reviewers agree. With `calibrates` the corrected rate waits for it: it is in a random sample and
-    has a verdict. With `own` the adjudicator has labelled it in the batch.
+    `cost` is alpha without the trace less alpha with it, in points: it describes these labels and
+    orders the work, without an interval. It is 0 where reviewers agree or agreement excludes it.
     """
 
     trace_id: str
     cost: float
-    entropy: float
+    entropy: float  # of its class given all labels (Dawid-Skene), in bits
     disputed: bool
     flagged: bool
     reopened: bool
-    calibrates: bool
-    own: bool
+    calibrates: bool  # in a random sample, with a verdict: the corrected rate needs it
+    own: bool  # labelled by the adjudicator in the batch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdjudicationWork:
-    """The adjudication of one production batch, as one adjudicator has it before them.
-
-    `due` is in the order to decide, `settled` newest first. `alpha` is Krippendorff's of the
-    labels, settled or not, over `n_shared` traces with two or more labels that count; `agreed`
-    are the traces on which two or more reviewers agree and that nobody has settled.
-    """
+    """The adjudication of one production batch, for one adjudicator."""
 
     batch_id: str
-    due: tuple[Due, ...]
-    settled: tuple[Settled, ...]
-    alpha: Estimate
-    n_shared: int
-    agreed: tuple[str, ...]
+    due: tuple[Due, ...]  # in the order to decide
+    settled: tuple[Settled, ...]  # newest first
+    alpha: Estimate  # Krippendorff's, of all labels, adjudicated or not
+    n_shared: int  # traces with two or more labels that count
+    agreed: tuple[str, ...]  # agreed by two or more, not adjudicated
 
     @property
     def n_disputed(self) -> int:
@@ -86,11 +77,11 @@ class AdjudicationWork:
 
     @property
     def n_reopened(self) -> int:
-        """Settled traces whose labels have changed since."""
+        """Adjudicated traces whose labels have changed since."""
         return sum(of.reopened for of in self.settled)
 
     def by_cause(self) -> pd.DataFrame:
-        """Return how often each cause was given at each question: question, cause, n."""
+        """Return the number of uses of each cause at each question: question, cause, n."""
         counted = Counter(
             (of.question or NO_QUESTION, of.cause) for of in self.settled if of.cause is not None
         )
@@ -99,12 +90,11 @@ class AdjudicationWork:
 
 
 def adjudication_work(store: Store, batch_id: str, adjudicator: str) -> AdjudicationWork:
-    """Return what is to be adjudicated in a batch, in order, and what has been.
+    """Return the traces to be adjudicated in a batch, in order, and the adjudicated ones.
 
-    Disagreements and flags come by what they cost alpha, then by how open their class is; before
-    the others those that a corrected rate waits for, and last those that the adjudicator has
-    labelled. Agreed traces that were asked for lie scattered between them, so that none tells
-    that reviewers agree.
+    Disagreements and flags come by cost, then entropy; first those that the corrected rate needs,
+    last those that the adjudicator has labelled. Agreed traces are scattered between them, so
+    that their position does not reveal the agreement.
     """
     loaded = load_batch(store, batch_id, sample=False)
     codes = loaded.codes()
@@ -146,7 +136,7 @@ def adjudication_work(store: Store, batch_id: str, adjudicator: str) -> Adjudica
 
 
 def in_order(due: Sequence[Due]) -> tuple[Due, ...]:
-    """Return traces in the order to decide; see `adjudication_work`."""
+    """Return traces in the order of `adjudication_work`."""
 
     def key(of: Due) -> tuple[object, ...]:
         return of.own, not of.calibrates, -of.cost, -of.entropy, of.trace_id
@@ -160,14 +150,14 @@ def in_order(due: Sequence[Due]) -> tuple[Due, ...]:
 
 
 def _scatter(trace_id: str) -> float:
-    """Return a place in [0, 1) that stays the same and has nothing to do with the labels."""
+    """Return a fixed position in [0, 1) that does not depend on the labels."""
     return int.from_bytes(hashlib.sha256(trace_id.encode()).digest()[:6], "big") / 2**48
 
 
 def serve(
     store: Store, work: AdjudicationWork, adjudicator: str, *, also: Sequence[str] = ()
 ) -> Batch | None:
-    """Put what is due before its adjudicator, and `also` some traces on which reviewers agree."""
+    """Give the adjudicator the traces due, and `also` some agreed ones."""
     return store.serve_adjudication(
         adjudicator=adjudicator,
         batch_id=work.batch_id,
@@ -176,13 +166,13 @@ def serve(
 
 
 def draw_agreed(work: AdjudicationWork, n: int, *, rng: np.random.Generator) -> list[str]:
-    """Return up to `n` of the agreed traces at random: settled, they are silent gold."""
+    """Return up to `n` of the agreed traces at random; adjudicated, they are gold items."""
     size = min(n, len(work.agreed))
     return [str(t) for t in rng.choice(np.array(work.agreed, dtype=str), size, replace=False)]
 
 
 def _asked_for(store: Store, batch_id: str, adjudicator: str) -> set[str]:
-    """Return the traces that lie before the adjudicator already."""
+    """Return the traces that the adjudicator has been given already."""
     batch = store.adjudication_batch(adjudicator, batch_id)
     return set() if batch is None else set(store.batch_items(batch.batch_id)["trace_id"])
 
@@ -192,7 +182,7 @@ def _own(loaded: CalibrationData, adjudicator: str) -> set[str]:
 
 
 def _calibrating(store: Store) -> set[str]:
-    """Return the traces of random samples on which a judge has a verdict."""
+    """Return the traces of random samples with a judge's verdict."""
     drawn: set[str] = set()
     for batch in store.batches():
         if batch.purpose == "production" and batch.is_sample:
@@ -204,7 +194,7 @@ def _calibrating(store: Store) -> set[str]:
 
 
 def _costs(loaded: CalibrationData) -> dict[str, float]:
-    """Return what each trace costs alpha, where it costs anything."""
+    """Return the cost of each trace in alpha, where there is one."""
     traces, codes, _ = planned_codes(loaded)
     names = list(traces["trace_id"])
     found = costly_items(KRIPPENDORFF_ALPHA, codes, n_classes=len(loaded.classes), limit=len(codes))
@@ -227,31 +217,25 @@ def _alpha(loaded: CalibrationData) -> Estimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """A question that the handbook should say more about.
-
-    `classes` are the two that reviewers mixed up, empty where it is about the question as a
-    whole. `text` is a draft while it is open, else what the lead decided about; `status` is
-    ``open``, ``accepted`` or ``declined``. `n_new` counts traces that came after the decision;
-    as many as make a proposal open it again.
-    """
+    """A question on which the handbook should say more."""
 
     proposal_id: str
     question: str
-    classes: tuple[str, ...]
+    classes: tuple[str, ...]  # the two mixed up; empty: the whole question
     trace_ids: tuple[str, ...]
     causes: dict[str, int]
-    text: str
-    status: str = OPEN
+    text: str  # a draft while open, else as decided
+    status: str = OPEN  # open, accepted or declined
     reason: str | None = None
     decided_by: str | None = None
-    n_new: int = 0
+    n_new: int = 0  # traces since the decision; enough of them reopen it
 
 
 def handbook_proposals(store: Store, *, at_least: int = AT_LEAST) -> tuple[Proposal, ...]:
     """Return the proposals under the taxonomy in force, open ones with the most traces first.
 
-    Either the rubric was called unclear `at_least` times at one question, or one pair of classes
-    was mixed up there so often, for another cause than a slip or an unclear trace.
+    At one question, either the rubric was called unclear `at_least` times, or one pair of classes
+    was confused that often for a cause other than a slip or an unclear trace.
     """
     if at_least < 2:
         raise ValueError(f"'at_least' must be 2 or more, got {at_least}")
@@ -264,7 +248,7 @@ def handbook_proposals(store: Store, *, at_least: int = AT_LEAST) -> tuple[Propo
         row["proposal_id"]: row for row in store.proposal_frame().to_dict("records")
     }  # fmt: skip
     current = [_with_decision(of, decided.pop(of.proposal_id, None), at_least) for of in found]
-    # What was accepted stays in the handbook, also when its adjudications are taken back.
+    # Accepted sentences stay in the handbook, even if their adjudications are withdrawn.
     kept = [_decided_only(row) for row in decided.values()]
     return tuple(
         sorted(
@@ -277,7 +261,7 @@ def handbook_proposals(store: Store, *, at_least: int = AT_LEAST) -> tuple[Propo
 def recurring(
     settled: Sequence[Settled], taxonomy: Taxonomy, *, at_least: int
 ) -> tuple[Proposal, ...]:
-    """Return the open proposals that adjudications give rise to."""
+    """Return the open proposals from adjudications."""
     groups: dict[tuple[str, tuple[str, ...]], list[Settled]] = {}
     for of in settled:
         if of.question is None or of.cause is None:
@@ -292,7 +276,7 @@ def recurring(
     for (question, pair), group in sorted(often.items()):
         traces = {of.trace_id for of in group}
         whole = {of.trace_id for of in often.get((question, ()), [])}
-        # Traces of one pair alone are told best by their pair.
+        # Traces of a single pair are best described by the pair.
         pairs = [{o.trace_id for o in g} for (q, p), g in often.items() if q == question and p]
         if (pair and traces < whole) or (not pair and any(traces <= other for other in pairs)):
             continue
@@ -312,7 +296,7 @@ def recurring(
 def _draft(
     question: str, pair: tuple[str, ...], group: Sequence[Settled], taxonomy: Taxonomy
 ) -> str:
-    """Return a sentence to edit: how the traces were settled, and where the rule is missing."""
+    """Return a sentence to edit: how the traces were adjudicated, and where the rule is missing."""
     titles = {c.name: c.title for c in taxonomy.classes}
     ((final, n), *_) = Counter(of.outcome for of in group).most_common(1)
     asked = taxonomy.node(question).question

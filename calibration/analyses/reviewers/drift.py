@@ -1,4 +1,4 @@
-"""How well each reviewer does on silent gold and repeats their own labels, over time."""
+"""Each reviewer's hits on gold and repeat items over time."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,61 +22,47 @@ PACE_LABELS, PACE_NEEDS = 20, 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissedCheck:
-    """A hidden item that the reviewer gave another class than before, or than the consensus.
-
-    `number` counts the checks of its `kind` (``gold`` or ``repeat``) from 1, `against` is the
-    class expected, `flag` what the reviewer wrote when flagging it (None: not flagged).
-    """
+    """A hidden item that the reviewer gave a class other than the expected one."""
 
     trace_id: str
     workflow: str
-    kind: str
-    number: int
-    against: str
+    kind: str  # gold or repeat
+    number: int  # of the check among its kind, from 1
+    against: str  # expected class
     given: str
     at: datetime
-    flag: str | None
+    flag: str | None  # the reviewer's reason; None: not flagged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checks:
-    """The checks of one kind of one reviewer.
-
-    `blocks` holds first and last check and share of hits, ten checks a block; `gwet_ac` and
-    `kappa` are agreement beyond chance with the expected classes. Items without a class
-    (`n_skipped`) and those whose other labels the reviewer was shown meanwhile (`n_not_blind`) do
-    not count.
-    """
+    """One reviewer's checks of one kind; skipped and non-blind ones do not count."""
 
     drift: ReviewerDrift
-    blocks: tuple[tuple[int, int, Estimate], ...]
-    gwet_ac: Estimate
+    blocks: tuple[tuple[int, int, Estimate], ...]  # first and last of ten checks, share of hits
+    gwet_ac: Estimate  # with the expected classes, as kappa
     kappa: Estimate
     n_skipped: int
-    n_not_blind: int
+    n_not_blind: int  # shown the other labels meanwhile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewerChecks:
-    """One reviewer: labels in production, hidden items aside, and what the checks say.
-
-    `pace_s` is the median of active seconds of the last 20 labels, None below five. Checks before
-    `checked_from` do not count: a new certificate begins anew. `missed` is newest first.
-    """
+    """One reviewer: production labels without hidden items, and the results of the checks."""
 
     reviewer_id: str
     name: str
     n_labels: int
-    pace_s: float | None
+    pace_s: float | None  # median active seconds of the last 20 labels; None below five
     certificate_until: datetime | None
-    checked_from: datetime | None
+    checked_from: datetime | None  # earlier checks do not count: a new certificate restarts them
     gold: Checks
     repeats: Checks
-    missed: tuple[MissedCheck, ...]
+    missed: tuple[MissedCheck, ...]  # newest first
 
     @property
     def recertify(self) -> tuple[str, ...]:
-        """Why this reviewer should be examined again; empty: no reason."""
+        """Why this reviewer should be examined again; empty if there is no reason."""
         return tuple(
             f"{what} fell from {100 * of.drift.before.value:.0f} % to "
             f"{100 * of.drift.recent.value:.0f} % in the last {of.drift.recent.n} checks; the "
@@ -91,18 +77,14 @@ class ReviewerChecks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolOfReviewer:
-    """Hidden items available for one reviewer in one workflow of a batch.
-
-    `gold_rate` is the share of slots that carry gold, as far as the pool allows; `repeats_from`
-    when the first own label is or was old enough, None without a label.
-    """
+    """Hidden items available for one reviewer in one workflow of a batch."""
 
     reviewer_id: str
     workflow: str
     gold: int
     repeats: int
-    gold_rate: float
-    repeats_from: datetime | None
+    gold_rate: float  # share of slots with gold that the pool allows
+    repeats_from: datetime | None  # when the first own label is old enough; None: no label
 
 
 def reviewer_checks(
@@ -112,10 +94,10 @@ def reviewer_checks(
     confidence_level: float = 0.95,
     seed: int = SEED,
 ) -> tuple[ReviewerChecks, ...]:
-    """Describe everybody who has labelled in production, those to examine again first.
+    """Return the checks of every reviewer in production, those to examine again first.
 
-    `certificates` says when the certificate of a reviewer was issued and when it ends, UTC:
-    checks from before it was issued do not count. `seed` is for the limits of the drift test.
+    `certificates` has issue and end of each reviewer's certificate (UTC): earlier checks do not
+    count. `seed` is for the limits of the drift test.
     """
     frame, issued = store.hidden_item_frame(), certificates or {}
     labels, places = _production_labels(store), store.taxonomy().places
@@ -149,13 +131,13 @@ def reviewer_checks(
 
 
 def held_certificates(store: Store) -> dict[str, tuple[datetime, datetime]]:
-    """Return when the newest certificate of each reviewer was issued, and when it ends, UTC."""
+    """Return issue and end (UTC) of the newest certificate of each reviewer."""
     oldest_first = sorted(store.certificates(), key=lambda held: held.issued_at)
     return {held.reviewer_id: (held.issued_at, held.expires_at) for held in oldest_first}
 
 
 def pools(store: Store, batch_id: str) -> tuple[PoolOfReviewer, ...]:
-    """Return what could be put in for each reviewer, by workflow of a batch."""
+    """Return the hidden items available to each reviewer, by workflow of a batch."""
     return tuple(
         PoolOfReviewer(
             reviewer_id=row["reviewer_id"],
@@ -198,7 +180,7 @@ def _checks(
 ) -> Checks:
     counted = _counted(found)
     hits = (counted["given"] == counted["against"]).tolist()
-    # One seed for everybody: who has the same checks has the same limit.
+    # One seed for all: reviewers with the same checks have the same limit.
     result = drift(hits, rng=np.random.default_rng(seed), confidence_level=confidence_level)
     none = not_estimable("no checks yet", method="Gwet AC1")
     agreement = none, none

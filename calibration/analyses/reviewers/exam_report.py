@@ -48,7 +48,7 @@ ACCURACIES = (0.75, 0.78, 0.80, 0.82, 0.84, 0.86, 0.88, 0.90, 0.92, 0.95, 0.97)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassResult:
-    """One class: recall with its interval, whether it is shown, and whether it was topped up."""
+    """One class: whether it is shown, its recall, and whether it was topped up."""
 
     decision: ClassShown
     recall: Estimate
@@ -57,21 +57,17 @@ class ClassResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeResult:
-    """One question on the form, where both the canonical path and the reviewer came to it.
-
-    `table` counts by the canonical answer (rows: yes, no) and the reviewer's; off its diagonal
-    stand the errors that are born here.
-    """
+    """One question, on traces where both the canonical path and the reviewer reached it."""
 
     node: str
     question: str
     agreement: Estimate
-    table: tuple[tuple[int, int], tuple[int, int]]
+    table: tuple[tuple[int, int], tuple[int, int]]  # rows: canonical answer, yes first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExamConfusion:
-    """A canonical class and the class given instead, and the traces on which that happened."""
+    """A canonical class, the class given instead, and the traces concerned."""
 
     canonical: str
     given: str
@@ -80,11 +76,7 @@ class ExamConfusion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExamReport:
-    """What an examination says of a reviewer; of the form but for classes topped up.
-
-    `leniency` is in ASR points on the class mix of the form, `leniency_in_production` on the mix
-    that `mix` names.
-    """
+    """Results of an examination: of the form, and of further traces for classes topped up."""
 
     form: Exam
     exam: Exam
@@ -96,15 +88,15 @@ class ExamReport:
     classes: tuple[ClassResult, ...]
     nodes: tuple[NodeResult, ...]
     confusions: tuple[ExamConfusion, ...]
-    leniency: Estimate
-    leniency_in_production: Estimate
+    leniency: Estimate  # ASR points, on the class mix of the form
+    leniency_in_production: Estimate  # on the mix named by `mix`
     mix: str
     fingerprint: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExaminedTrace:
-    """A trace of an examination that is over, with one's own class and the canonical reasons."""
+    """A trace of an ended examination, with the reviewer's class and the canonical reasons."""
 
     trace: TraceForReview
     given: str
@@ -122,10 +114,10 @@ def exam_report(
     mix: Mapping[str, float] | None = None,
     rule: PassRule | None = None,
 ) -> ExamReport:
-    """Report on an examination that is over, or on what topped it up: both are one.
+    """Report on an ended examination together with its further traces; refused before its end.
 
     `mix` is the share of each class in production; default: that of the newest production batch
-    with 30 labelled traces. Before the end nothing canonical is told: it is refused.
+    with 30 labelled traces.
     """
     rule = rule or PassRule()
     form, exam = _whole(store, reviewer_id, batch_id)
@@ -168,7 +160,7 @@ def exam_report(
 
 
 def _whole(store: Store, reviewer_id: str, batch_id: str) -> tuple[Exam, Exam]:
-    """Return the form and what decided: itself or what topped it up."""
+    """Return the form, and the examination that decided: the form or its further traces."""
     exams = {e.batch_id: e for e in store.exams_of(reviewer_id)}
     asked = exams.get(batch_id)
     if asked is None or asked.taxonomy_version != store.taxonomy().version:
@@ -239,9 +231,9 @@ def _confusions(pairs: Marked) -> tuple[ExamConfusion, ...]:
 def examined_trace(
     store: Store, by: Examiner, reviewer_id: str, batch_id: str, trace_id: str
 ) -> ExaminedTrace:
-    """Return a trace of an examination that is over with the canonical reasons.
+    """Return a trace of an ended examination with the canonical reasons.
 
-    That the reviewer saw them is written down first: no later label of the trace is blind.
+    The exposure is recorded first: no later label of the trace is blind.
     """
     form, exam = _whole(store, reviewer_id, batch_id)
     of = next((e for e in (form, exam) if trace_id in _labels(store, e)), None)
@@ -267,17 +259,13 @@ def _labels(store: Store, exam: Exam) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatingPoint:
-    """Chances to pass for one accuracy.
-
-    `agreement` by AC1 alone, `with_floor` if every class is also found with at least the recall
-    of the rule, `whole` by the whole rule with topping up, `twice` within two attempts.
-    """
+    """Probabilities of passing for one accuracy."""
 
     accuracy: float
-    agreement: float
-    with_floor: float
-    whole: float
-    twice: float
+    agreement: float  # by AC1 alone
+    with_floor: float  # and every class has at least the rule's recall
+    whole: float  # by the whole rule, topping up included
+    twice: float  # within two attempts
 
 
 def operating_curve(
@@ -289,10 +277,10 @@ def operating_curve(
     rule: PassRule | None = None,
     n_draws: int = 4_000,
 ) -> tuple[OperatingPoint, ...]:
-    """Simulate examinations of reviewers who are right so often, in every class alike.
+    """Simulate examinations of reviewers with these accuracies, equal in every class.
 
-    A reviewer who errs does so at one question of the path, each as likely as the others, and
-    ends in any class on its other side. Traces are independent; so are the two attempts.
+    A reviewer errs at one question of the path, each equally likely, and ends in any class on its
+    other side. Traces are independent; so are the two attempts.
 
     Parameters
     ----------
@@ -304,11 +292,11 @@ def operating_curve(
         In [0, 1].
     rule : PassRule, optional
     n_draws : int, default 4,000
-        Examinations for each accuracy; the error of a chance is at most .008.
+        Examinations per accuracy; the standard error of a probability is at most .008.
 
     Examples
     --------
-    Who never errs always passes, and who always errs never:
+    A reviewer who never errs always passes; one who always errs never does:
 
     >>> from calibration.taxonomy import default_taxonomy
     >>> form = dict.fromkeys(default_taxonomy().credit, 14)
@@ -355,7 +343,7 @@ def _point(
 
 
 def _neighbours(taxonomy: Taxonomy, names: Sequence[str]) -> FloatArray:
-    """Return where errors go, rows by the true class: a question of its path, then its far side."""
+    """Return the distribution of wrong classes (columns) by true class (rows)."""
     paths = dict(zip(names, taxonomy.paths(names), strict=True))
     spread = np.zeros((len(names), len(names)))
     for row, name in enumerate(names):
@@ -371,19 +359,16 @@ def _neighbours(taxonomy: Taxonomy, names: Sequence[str]) -> FloatArray:
 
 
 def ac1_lower_limits(tables: IntArray, *, confidence_level: float = 0.95) -> FloatArray:
-    """Return the lower limit of AC1 for many two-way tables at once.
+    """Return the lower limit of AC1 for many two-way tables at once, shape (n_tables,).
+
+    As `calibration.agreement.annotators` computes it: jackknife, Fisher z; the exact bound where
+    there is no disagreement.
 
     Parameters
     ----------
     tables : int array, shape (n_tables, n_classes, n_classes)
-        Items by the class of the key and the class given; each holds the same number, two or more.
+        Items by class of the key and class given; the same number, two or more, in each table.
     confidence_level : float, default 0.95
-
-    Returns
-    -------
-    float array, shape (n_tables,)
-        What `calibration.agreement.annotators` gives one by one: jackknife, Fisher z; where both
-        never differ, the exact bound.
 
     Examples
     --------

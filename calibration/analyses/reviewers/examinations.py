@@ -1,4 +1,4 @@
-"""Examinations (forms, starting, further traces, decision) and practice with its lessons."""
+"""Examinations (forms, start, further traces, decision) and practice with its lessons."""
 
 import hashlib
 from collections import Counter
@@ -45,18 +45,18 @@ PRACTICE_FORM = "practice"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examiner:
-    """What examinations are made of: the dataset with every label, and which traces are private."""
+    """The material of examinations: the dataset with every label, and its private traces."""
 
     dataset: ReferenceSet
     private: frozenset[str]
 
     def is_private(self, form: str) -> bool:
-        """Return whether every trace of a form is private; a form of our own always is."""
+        """Return whether every trace of a form is private; a team's own form always is."""
         return form == OWN_FORM or set(self.dataset.forms[form]) <= self.private
 
 
 def examiner(store: Path, taxonomy: Taxonomy) -> Examiner:
-    """Read what a team examines by, the labels of its private sets included."""
+    """Return a team's examination material, the labels of its private sets included."""
     return Examiner(
         dataset=team_reference(store, taxonomy, to_examine=True), private=private_traces(store)
     )
@@ -71,7 +71,7 @@ def exams_under_this_tree(store: Store, reviewer_id: str) -> list[Exam]:
 def choose_form(
     store: Store, by: Examiner, reviewer_id: str, *, since: datetime | None, private_demanded: bool
 ) -> tuple[str, list[str]]:
-    """Return the next form of a reviewer and its traces, without those seen since a time."""
+    """Return a reviewer's next form and its traces, without those seen since a time."""
     used = {
         e.form
         for e in exams_under_this_tree(store, reviewer_id)
@@ -103,7 +103,7 @@ def choose_form(
 
 
 def own_form(store: Store, by: Examiner, reviewer_id: str, seed: int) -> list[str]:
-    """Return a form made of the team's own adjudicated traces."""
+    """Return a form of the team's own adjudicated traces."""
     labels = by.dataset.labels
     wanted = Counter(labels[i].outcome for i in by.dataset.forms["exam_a"])
     drawn, there = store.draw_own_form(reviewer_id, wanted, seed)
@@ -113,9 +113,9 @@ def own_form(store: Store, by: Examiner, reviewer_id: str, seed: int) -> list[st
 
 
 def no_own_form(store: Store, by: Examiner, reviewer_id: str) -> str:
-    """Return why there is no form of the team's own traces for a person; empty: there is one.
+    """Return why a team's own form is impossible for a person, empty if it is possible.
 
-    For leads, who decide on a further attempt; nobody draws the traces of somebody else.
+    For leads, who decide on a further attempt but may not draw the traces.
     """
     labels = by.dataset.labels
     wanted = Counter(labels[i].outcome for i in by.dataset.forms["exam_a"])
@@ -142,16 +142,16 @@ def _is_enough(taxonomy: Taxonomy, counts: Mapping[str, int]) -> bool:
 
 
 def seed_of(*parts: object) -> int:
-    """Return a seed that is another one for each person and attempt, and the same tomorrow."""
+    """Return a reproducible seed, different for each person and attempt."""
     return int.from_bytes(hashlib.sha256(repr(parts).encode()).digest()[:6])
 
 
 def further_traces(
     store: Store, by: Examiner, form: Exam, short: Sequence[str], rule: PassRule
 ) -> list[str]:
-    """Return further traces of the classes not shown, with half as many of the others among them.
+    """Return further traces of the classes not shown, empty if a class has none to add.
 
-    Eight traces of one class would tell their answer. Empty when no class can be topped up.
+    Half as many of the other classes are mixed in: traces of one class only would tell the answer.
     """
     wanted = dict.fromkeys(short, rule.top_up)
     others = [name for name in store.taxonomy().names if name not in short]
@@ -171,7 +171,7 @@ def further_traces(
 
 
 def _pool(store: Store, by: Examiner, form: Exam) -> list[str]:
-    """Return the traces never seen, those first that cost no later examination."""
+    """Return the traces never seen, first those not needed for later examinations."""
     seen = set(store.seen_traces(form.reviewer_id))
     private_only = store.certificate_demand().form == "private"
     practice = set(by.dataset.forms[PRACTICE_FORM])
@@ -188,25 +188,20 @@ def _pool(store: Store, by: Examiner, form: Exam) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """Where a reviewer stands under the taxonomy in force.
-
-    `next` says whether an examination may be started and what has to happen first, `certificate`
-    is the one that holds, `exam` is open (a form or what tops one up), `practice` is a round that
-    is not finished, `last` is the last examination that is over.
-    """
+    """A reviewer's certification under the taxonomy in force."""
 
     next: NextAttempt
-    certificate: Certificate | None
-    exam: Exam | None
-    practice: PracticeRound | None
-    last: Exam | None
+    certificate: Certificate | None  # the valid one
+    exam: Exam | None  # open: a form or its further traces
+    practice: PracticeRound | None  # unfinished round
+    last: Exam | None  # last ended examination
     private_demanded: bool
 
 
 def standing(
     store: Store, reviewer_id: str, *, now: datetime, rule: AttemptRule | None = None
 ) -> Standing:
-    """Say where a reviewer stands; `now` is UTC without zone, as the store keeps time."""
+    """Return a reviewer's certification; `now` is UTC without a zone, as in the store."""
     exams = exams_under_this_tree(store, reviewer_id)
     rounds = store.practice_rounds(reviewer_id)
     held = store.certificate_of(reviewer_id)
@@ -220,7 +215,7 @@ def standing(
             [_attempt(e, exams) for e in exams if e.tops_up is None],
             rounds=[r.finished_at for r in rounds if r.finished_at is not None],
             allowed=store.attempts_allowed(reviewer_id),
-            # A certificate that is not enough here keeps nobody from earning one that is.
+            # An insufficient certificate does not bar its holder from earning a sufficient one.
             certified_until=max(
                 (c.expires_at for c in past if c.private or not private), default=None
             ),
@@ -235,7 +230,7 @@ def standing(
 
 
 def _attempt(form: Exam, exams: Sequence[Exam]) -> Attempt:
-    """Return a form and what tops it up as one attempt: it ends with its last trace."""
+    """Return a form with its further traces as one attempt; it ends with the last trace."""
     whole = [e for e in exams if form.batch_id in (e.batch_id, e.tops_up)]
     over = any(e.status in (PASSED, FAILED) for e in whole)
     ends = [e.ended_at for e in whole if e.ended_at is not None]
@@ -245,10 +240,10 @@ def _attempt(form: Exam, exams: Sequence[Exam]) -> Attempt:
 def start_exam(
     store: Store, by: Examiner, reviewer_id: str, *, now: datetime, rule: AttemptRule | None = None
 ) -> Exam:
-    """Start an examination, or return the one that is open.
+    """Start an examination, or return the open one.
 
-    A private form goes first, then one that this reviewer was not examined on since the attempts
-    count. Traces that they have seen since then are left out.
+    Private forms come first, then forms not used with this reviewer since the attempts count.
+    Traces they have seen since are left out.
     """
     stands = standing(store, reviewer_id, now=now, rule=rule)
     if stands.exam is not None:
@@ -270,7 +265,7 @@ def start_exam(
 def _form_for(
     store: Store, by: Examiner, reviewer_id: str, stands: Standing
 ) -> tuple[str, list[str], int]:
-    """Return the next form of a reviewer, its traces, and the seed of their order."""
+    """Return a reviewer's next form, its traces, and the seed of their order."""
     number = 1 + sum(e.tops_up is None for e in exams_under_this_tree(store, reviewer_id))
     seed = seed_of(reviewer_id, store.taxonomy().version, number)
     if stands.next.own_form:
@@ -283,9 +278,9 @@ def _form_for(
 
 
 def no_form(store: Store, by: Examiner, reviewer_id: str, stands: Standing) -> str:
-    """Return why the next examination has nothing to be made of; empty: there is a form.
+    """Return why there is no form for the next examination, empty if there is one.
 
-    Who is told only by `start_exam` has practised and waited for nothing.
+    Checked early: a reviewer should not practise and wait in vain.
     """
     try:
         _form_for(store, by, reviewer_id, stands)
@@ -296,7 +291,7 @@ def no_form(store: Store, by: Examiner, reviewer_id: str, stands: Standing) -> s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marked:
-    """Labels of an examination beside their key: class by trace, of the form and of the rest."""
+    """Canonical and given class by trace, on the form and on the further traces."""
 
     classes: tuple[str, ...]
     form: dict[str, tuple[str, str]]
@@ -314,7 +309,7 @@ class Marked:
         )[0]
 
     def counts(self, topped_up: Collection[str]) -> list[ClassCount]:
-        """Count hits by class; of a class topped up on all its traces, else on the form."""
+        """Count hits by class; for topped-up classes on all their traces, else on the form."""
         found = []
         for name in self.classes:
             pairs = [*self.form.values(), *(self.further.values() if name in topped_up else ())]
@@ -324,7 +319,7 @@ class Marked:
 
 
 def marked(store: Store, by: Examiner, form: Exam, further: Exam | None) -> Marked:
-    """Put labels beside the key; traces whose key was withdrawn are left out."""
+    """Compare labels with the key; traces whose key was withdrawn are left out."""
 
     def pairs(exam: Exam | None) -> dict[str, tuple[str, str]]:
         if exam is None:
@@ -337,7 +332,7 @@ def marked(store: Store, by: Examiner, form: Exam, further: Exam | None) -> Mark
 
 
 def key(store: Store, by: Examiner, exam: Exam) -> dict[str, str]:
-    """Return the canonical classes of an examination that has ended."""
+    """Return the canonical classes of an ended examination."""
     settled = store.exam_key(exam.reviewer_id, exam.batch_id)
     if exam.form == OWN_FORM:
         return {trace_id: outcome for trace_id, (outcome, _) in settled.items()}
@@ -352,10 +347,7 @@ def settle(
     rule: PassRule | None = None,
     attempts: AttemptRule | None = None,
 ) -> None:
-    """Record the result of every examination that has ended, and give what tops it up.
-
-    The result follows from the labels and the key; repeating this changes nothing.
-    """
+    """Record the results of ended examinations, and add the further traces due; idempotent."""
     rule, valid = rule or PassRule(), (attempts or AttemptRule()).valid
     for exam in exams_under_this_tree(store, reviewer_id):
         if exam.status is None and exam.ended_at is not None:
@@ -390,7 +382,7 @@ def _decided(
 
 
 def topped_up(form: Exam) -> tuple[str, ...]:
-    """Return the classes of which a form was topped up."""
+    """Return the classes for which a form was topped up."""
     return tuple((form.body or {}).get("short", ())) if form.status == TOP_UP else ()
 
 
@@ -405,8 +397,8 @@ def _top_up(store: Store, by: Examiner, form: Exam, rule: PassRule) -> None:
         tops_up=form.batch_id,
         trace_ids=[trace_ids[k] for k in rng.permutation(len(trace_ids))],
         traces=[by.dataset.traces[i] for i in trace_ids if i in by.dataset.traces],
-        # Not which classes: who knows them knows the answers.
-        # They come from several forms: the split that is furthest from being learnt from.
+        # Not which classes: they would reveal the answers.
+        # They come from several forms: the split furthest from training.
         design={"kind": "further traces", "form": "exam_b"},
     )
 
@@ -416,7 +408,7 @@ EVERYBODY = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lesson:
-    """One's own answers beside the canonical label."""
+    """The reviewer's own answers beside the canonical label."""
 
     label: CanonicalLabel
     yours: dict[str, str]
@@ -428,10 +420,9 @@ def lesson(
 ) -> Lesson | None:
     """Return the lesson of the trace that this reviewer labelled last in a practice batch.
 
-    None before the first label, after a skip, for a trace that has no canonical label, and
-    in every batch that is not for practice: nothing canonical leaves the dataset before the
-    reviewer's own label is stored. None also while an examination of theirs is open: it may hold
-    traces that others practise on.
+    None before the first label, after a skip, without a canonical label, and outside practice:
+    nothing canonical is shown before the reviewer's own label is stored. None also while they have
+    an open examination, which may hold the same traces.
     """
     purpose = {batch.batch_id: batch.purpose for batch in store.batches()}.get(batch_id)
     last = store.last_label(reviewer_id, batch_id)
@@ -446,10 +437,7 @@ def lesson(
 
 
 def add_practice(store: Store, dataset: ReferenceSet, *, form: str = "practice") -> Batch:
-    """Put a form of the dataset into the store as a batch that everybody may practise on.
-
-    A store holds a form once: asking again returns the batch that is there.
-    """
+    """Store a form of the dataset as a practice batch for all, once."""
     trace_ids = dataset.forms.get(form, ())
     if not trace_ids:
         raise InputError(f"the dataset has no form {form!r}; there are {sorted(dataset.forms)}")
@@ -467,9 +455,9 @@ def add_practice(store: Store, dataset: ReferenceSet, *, form: str = "practice")
 
 
 def start_practice(store: Store, dataset: ReferenceSet, reviewer_id: str) -> PracticeRound:
-    """Start a practice round aimed at where this reviewer errs, or return the open one.
+    """Start a practice round aimed at a reviewer's errors, or return the open one.
 
-    `dataset` holds what may be shown: private labels are not in it.
+    `dataset` must hold no private labels: it is shown.
     """
     for found in store.practice_rounds(reviewer_id):
         if found.finished_at is None:
@@ -501,12 +489,12 @@ def start_practice(store: Store, dataset: ReferenceSet, reviewer_id: str) -> Pra
 
 
 def weak_nodes(store: Store, dataset: ReferenceSet, reviewer_id: str) -> tuple[NodeWeakness, ...]:
-    """Return how often a reviewer erred at each question so far, the weakest first."""
+    """Return a reviewer's errors at each question so far, the weakest first."""
     return weaknesses(store.taxonomy(), _own_answers(store, dataset, reviewer_id))
 
 
 def _own_answers(store: Store, dataset: ReferenceSet, reviewer_id: str) -> list[tuple[str, str]]:
-    """Return canonical and given class of what was practised, and of examinations that are over."""
+    """Return canonical and given class of practice traces and of ended examinations."""
     going_on = {e.batch_id for e in store.exams_of(reviewer_id) if e.status not in (PASSED, FAILED)}
     return [
         (dataset.labels[given.trace_id].outcome, given.outcome)

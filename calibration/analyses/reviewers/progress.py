@@ -1,4 +1,4 @@
-"""How a batch is getting on: who labelled what, what is left, and when it is enough."""
+"""Progress of a batch: labels by reviewer, remaining work, and the precision so far."""
 
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -16,13 +16,13 @@ from calibration.errors import CalibrationError
 from calibration.statistics.estimate import Estimate, not_estimable
 from calibration.store import Store
 
-# Steps that are worth deciding on, as shares of what is labelled.
+# Further labels, as shares of the labelled traces.
 FURTHER = (0.25, 0.5, 1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewerProgress:
-    """What one reviewer has done in the batch; `holds` counts the traces they hold now."""
+    """One reviewer's work in the batch; `holds` counts live leases."""
 
     reviewer_id: str
     labels: int
@@ -34,7 +34,7 @@ class ReviewerProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
-    """A trace that a reviewer holds until a time (UTC)."""
+    """A trace leased to a reviewer until a time (UTC)."""
 
     reviewer_id: str
     trace_id: str
@@ -43,7 +43,7 @@ class Lease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remark:
-    """A trace that a reviewer passed over or flagged, and why."""
+    """A trace that a reviewer skipped or flagged, and why."""
 
     trace_id: str
     reviewer_id: str
@@ -53,7 +53,7 @@ class Remark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Further:
-    """The half-width that `more` labelled traces would give."""
+    """The half-width with `more` labelled traces."""
 
     more: int
     half_width: float
@@ -61,44 +61,36 @@ class Further:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """What may be shown to everybody: how far the batch is, and nothing of what was answered.
-
-    `items_open` counts traces with fewer labels than wanted, `labels_left` what they lack.
-    `days` holds the labels of each day on which there were any. `flags` are for leads only.
-    """
+    """Progress that every role may see: nothing of the answers."""
 
     batch_id: str
     n_items: int
-    items_open: int
+    items_open: int  # with fewer labels than wanted
     labels: int
-    labels_left: int
+    labels_left: int  # missing on these
     seconds_per_label: float | None
     hours_left: float | None
     reviewers: tuple[ReviewerProgress, ...]
-    days: tuple[tuple[date, int], ...]
+    days: tuple[tuple[date, int], ...]  # labels of each day with any
     leases: tuple[Lease, ...]
     skips: tuple[Remark, ...]
-    flags: tuple[Remark, ...]
+    flags: tuple[Remark, ...]  # for leads only
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Results:
-    """What a reviewer who still labels must not see.
-
-    `headline` is the rate that the report leads with, `further` what labels more would make of
-    its half-width, and `enough` says so in a sentence.
-    """
+    """Results that labelling reviewers must not see."""
 
     agreement: Agreement | None
     alpha: Estimate
-    headline: Estimate
+    headline: Estimate  # the leading rate of the report
     calibrated: bool
-    further: tuple[Further, ...]
+    further: tuple[Further, ...]  # half-widths with more labels
     simulated: bool
 
 
 def batch_progress(store: Store, batch_id: str) -> Progress:
-    """Count labels, skips, leases and what is left of a batch."""
+    """Count labels, skips, leases and remaining work of a batch."""
     items = store.batch_items(batch_id)
     events = store.label_frame(batch_id)
     labels = events[events["kind"] == "label"]
@@ -142,7 +134,7 @@ def _remarks(rows: pd.DataFrame) -> tuple[Remark, ...]:
 
 
 def _reviewers(events: pd.DataFrame, leases: pd.DataFrame) -> list[ReviewerProgress]:
-    """Return everybody who decided or holds something, who did most first."""
+    """Return everybody with decisions or leases, most decisions first."""
     held = leases.groupby("reviewer_id").size()
     rows = []
     for reviewer_id in sorted({*events["reviewer_id"], *leases["reviewer_id"]}):
@@ -162,7 +154,7 @@ def _reviewers(events: pd.DataFrame, leases: pd.DataFrame) -> list[ReviewerProgr
 
 
 def batch_results(store: Store, batch_id: str, *, judge_id: str | None = None) -> Results:
-    """Return agreement so far, the headline rate so far, and what more labels would give."""
+    """Return agreement and headline rate so far, and the gain from more labels."""
     loaded = load_batch(store, batch_id)
     if loaded.labelled.empty:
         why = not_estimable("nobody has labelled this batch yet", method="none")
@@ -194,10 +186,9 @@ def batch_results(store: Store, batch_id: str, *, judge_id: str | None = None) -
 def _further(
     store: Store, loaded: CalibrationData, headline: Estimate, judge_id: str | None
 ) -> tuple[Further, ...]:
-    """Say what labelling the rest of the batch gives, and then some steps beyond.
+    """Return the half-widths after the rest of the batch, then after some steps beyond.
 
-    Planned half-widths are put to the scale of the interval that there is, so that the first
-    step starts from the figure shown.
+    They are scaled to the current interval, so that the first step starts from the figure shown.
     """
     now, n = headline.half_width, len(loaded.labelled)
     if now is None or n < 2:
