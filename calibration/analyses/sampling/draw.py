@@ -1,4 +1,4 @@
-"""Traces to label: drawn with equal probability or chosen by filters, and the splits for judges."""
+"""Traces to label, drawn with equal probability or chosen by filters; splits for judges."""
 
 import hashlib
 import json
@@ -20,41 +20,22 @@ from calibration.tables.rows import as_csv
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplingDesign:
-    """What every draw shares.
+    """Options shared by all draws."""
 
-    Parameters
-    ----------
-    seed : int
-        Of the draw, 0 or more.
-    workflow : str or None
-        Draw from its traces only.
-    labels_wanted : int
-        Labels of each trace in the overlap; the others want one.
-    overlap : float
-        Share of the traces in the overlap, drawn at random, in [0, 1].
-    certificate : str or None
-        ``any`` or ``private``: what the batch demands of those who label it.
-    once : bool
-        Whether the same draw from the same traces is stored once, however often it is asked for.
-    token : str or None
-        A batch that was stored under it is returned as it is.
-    """
-
-    seed: int
-    workflow: str | None = None
-    labels_wanted: int = 2
-    overlap: float = 1.0
-    certificate: str | None = None
-    once: bool = False
-    token: str | None = None
+    seed: int  # of the draw, 0 or more
+    workflow: str | None = None  # the only one to draw from
+    labels_wanted: int = 2  # per trace of the overlap; one for the others
+    overlap: float = 1.0  # share of traces, drawn at random, in [0, 1]
+    certificate: str | None = None  # any or private: required of the reviewers
+    once: bool = False  # store the same draw from the same traces only once
+    token: str | None = None  # a batch stored under it is returned as it is
 
 
 def draw_batch(store: Store, design: SamplingDesign, *, n: int, by_workflow: bool = False) -> Batch:
     """Draw `n` traces without replacement, each with the same probability.
 
-    The order of the batch is random too, so the traces labelled by the time labelling stops
-    are themselves a random sample. With `by_workflow` every workflow gets its share of the draw,
-    to the nearest trace, see `draw_evenly`.
+    The order is random too: the traces labelled when labelling stops are a random sample. With
+    `by_workflow` the draw is proportional to workflow size, see `draw_evenly`.
     """
     frame = drawn_from(store, design, n=n)
     ids = frame["trace_id"].to_numpy(dtype=str)
@@ -74,7 +55,7 @@ def draw_batch(store: Store, design: SamplingDesign, *, n: int, by_workflow: boo
 
 
 def drawn_from(store: Store, design: SamplingDesign, *, n: int | None = None) -> pd.DataFrame:
-    """Return the traces to draw (`n` of them) from, in order of id."""
+    """Return the traces from which `n` are to be drawn, in order of id."""
     if n is not None and n < 1:
         raise InputError(f"n must be at least 1, got {n}")
     if design.seed < 0:
@@ -95,7 +76,7 @@ def drawn_from(store: Store, design: SamplingDesign, *, n: int | None = None) ->
 
 
 def recorded_population(frame: pd.DataFrame, design: SamplingDesign) -> dict[str, object]:
-    """Return what `Batch.population` needs to find the traces again that a batch was drawn from."""
+    """Return the part of a design from which `Batch.population` restores the population."""
     return {
         "population": len(frame),
         "seed": design.seed,
@@ -114,10 +95,9 @@ def store_batch(
     probabilities: Sequence[float] | None = None,
     strata: Sequence[int] | None = None,
 ) -> Batch:
-    """Store drawn traces in their order, with what the draw has to be recorded by.
+    """Store drawn traces in their order, with the record of the draw.
 
-    Which traces are in the overlap has a random stream of its own: it does not depend on how the
-    traces were drawn.
+    The overlap has a random stream of its own: it does not depend on the draw.
     """
     labels = labels_per_trace(
         len(trace_ids), labels_wanted=design.labels_wanted, overlap=design.overlap
@@ -142,7 +122,7 @@ def store_batch(
 def draw_ids(ids: NDArray[np.str_], *, n: int, seed: int) -> list[str]:
     """Return `n` of the ids in random order, each with the same probability.
 
-    The draw depends on which ids there are and not on their order.
+    The draw does not depend on the order of `ids`.
     """
     drawn = np.random.default_rng(seed).choice(np.sort(ids), size=n, replace=False)
     return [str(trace_id) for trace_id in drawn]
@@ -153,10 +133,10 @@ def draw_evenly(
 ) -> list[str]:
     """Return `n` of the ids in random order, spread evenly over workflows.
 
-    A systematic draw with a random start through the traces in order of workflow, shuffled
-    within: every trace has the same probability n / N, exactly, and a workflow with N_h traces
-    gets n N_h / N of the draw, rounded down or up. So no weights are needed, and intervals made
-    for a simple random sample are a little too wide rather than too narrow.
+    A systematic draw with a random start through the traces by workflow, shuffled within: every
+    trace has exactly the same probability n / N, and a workflow with N_h traces gets n N_h / N of
+    the draw, rounded down or up. So no weights are needed, and intervals for a simple random
+    sample are slightly too wide rather than too narrow.
 
     References
     ----------
@@ -181,10 +161,10 @@ def draw_evenly(
 def draw_within(
     stratum: NDArray[np.int64], drawn: NDArray[np.int64], *, seed: int
 ) -> NDArray[np.int64]:
-    """Return places of traces, `drawn` of each stratum at random, in random order over all.
+    """Return positions of traces, `drawn` of each stratum at random, in random order over all.
 
-    Of the first m places a stratum holds m n_h / n on average, so whoever stops early has
-    traces whose probabilities are still in the proportion they were drawn with.
+    The first m hold m n_h / n of stratum h on average: if labelling stops early, the
+    probabilities are still proportional to the design.
 
     Examples
     --------
@@ -200,9 +180,9 @@ def draw_within(
 
 
 def labels_per_trace(n: int, *, labels_wanted: int, overlap: float = 1.0) -> list[int]:
-    """Return the labels that each of `n` traces gets: `labels_wanted` for a share, one for others.
+    """Return the labels wanted of each trace: `labels_wanted` in the overlap, one elsewhere.
 
-    At least one trace is in the overlap when its share is not zero.
+    The overlap has at least one trace unless its share is zero.
 
     Examples
     --------
@@ -246,16 +226,10 @@ def list_traces(
     page_size: int | None = PAGE,
     seen_by: str | None = None,
 ) -> TracePage:
-    """List the traces that a filter finds; a page after the last one is the last one.
+    """List the traces that a filter finds; past the end, the last page; `page_size` None: one page.
 
-    Only for leads the list holds classes, verdicts, models and costs.
-
-    Parameters
-    ----------
-    page_size : int or None, default 100
-        Traces a page; None puts all of them on one.
-    seen_by : str, optional
-        Reviewer who is shown the list: the exposure log is told of each class and verdict in it.
+    Classes, verdicts, models and costs are for leads only. Exposure of the reviewer `seen_by` to
+    each class and verdict is recorded.
     """
     _allow(chosen, for_leads=for_leads)
     n = store.count_traces(chosen)
@@ -288,7 +262,7 @@ def _allow(chosen: TraceFilter, *, for_leads: bool) -> None:
 
 
 def plain_rows(traces: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a list as JSON can hold them: what is missing is None."""
+    """Yield the rows of a list as JSON values; missing ones are None."""
     for row in traces.to_dict("records"):
         yield {str(name): _plain(value) for name, value in row.items()}
 
@@ -304,7 +278,7 @@ def _plain(value: Any) -> Any:
 def traces_csv(
     store: Store, chosen: TraceFilter, *, for_leads: bool, seen_by: str | None = None
 ) -> str:
-    """Return every trace that a filter finds as CSV that no spreadsheet runs as formulas."""
+    """Return every trace that a filter finds as CSV without spreadsheet formulas."""
     listed = list_traces(store, chosen, for_leads=for_leads, page_size=None, seen_by=seen_by)
     return as_csv([str(name) for name in listed.traces.columns], plain_rows(listed.traces))
 
@@ -317,12 +291,11 @@ def batch_of(
     n: int | None = None,
     for_leads: bool = True,
 ) -> Batch:
-    """Make a batch of the traces that a filter finds, or of `n` of them drawn at random.
+    """Make a batch of the traces that a filter finds, or of `n` of them at random.
 
-    Traces that were chosen for what they are say nothing about the rate of production: the
-    batch records the filters, no trace has an inclusion probability, and analyses of a rate
-    refuse it. Without any filter, or with one workflow alone, the batch is the random
-    sample that `draw_batch` draws.
+    A filtered batch says nothing about the rate of production: it records the filters, has no
+    inclusion probabilities, and analyses of a rate refuse it. Without a filter, or with one
+    workflow alone, it is the random sample of `draw_batch`.
     """
     _allow(chosen, for_leads=for_leads)
     if n is not None and n < 1:
@@ -356,23 +329,17 @@ FEW_SHOTS, DEVELOPMENT, LOCKED_TEST = "few_shots", "development", "locked_test"
 
 SPLITS = (FEW_SHOTS, DEVELOPMENT, LOCKED_TEST)
 
-# The practice form teaches, and so it may teach a judge; of the exams only A may be tuned on.
+# The practice form may also teach a judge; of the exams only A may be tuned on.
 SPLIT_OF_FORM = {"practice": FEW_SHOTS, "exam_a": DEVELOPMENT, "exam_b": LOCKED_TEST}
 
-# Shares of the tasks of production, in the order of SPLITS.
+# Shares of the production tasks, in the order of SPLITS.
 SHARES = (0.2, 0.4, 0.4)
 
 
 def split_of_task(task_key: str) -> str:
-    """Return the split of a task of production, from a hash of its key alone.
+    """Return the split of a production task, from a hash of its key alone.
 
-    It depends on nothing else, so that all trials of a task are in one split, in every store and
-    for ever: traces and labels that come later move nothing.
-
-    Examples
-    --------
-    >>> split_of_task("tau/airline/7") == split_of_task("tau/airline/7")
-    True
+    So all trials of a task are in one split, in every store, whatever is imported later.
     """
     digest = hashlib.sha256(task_key.encode()).digest()
     place = int.from_bytes(digest[:8], "big") / 2**64
@@ -382,11 +349,10 @@ def split_of_task(task_key: str) -> str:
 
 
 def labelled_splits(store: Store) -> pd.DataFrame:
-    """Return the split of every labelled trace: trace_id, task_key, batch_id, split.
+    """Return the split of every labelled trace and batch: trace_id, task_key, batch_id, split.
 
-    Traces of a form of the reference dataset have the split of the form, others that of their
-    task. A task that stands in several forms, or in a form and in production, is in the split
-    that is furthest from being learnt from. A trace labelled in several batches has a row each.
+    Reference traces have the split of their form, others that of their task. A task in several of
+    them is in the split furthest from training.
     """
     tasks = store.trace_frame().set_index("trace_id")["task_key"]
     rows = []

@@ -35,7 +35,7 @@ FEWEST_JUDGES = 3
 
 ESCALATED, ACCEPTED = 0, 1
 
-# Fewer labels say too little of the errors to expect; the worst case is audited for.
+# With fewer labels the audit is sized for the worst case.
 FEWEST_EARLIER = 10
 
 
@@ -43,19 +43,19 @@ Signal = Literal["samples", "probability", "judges"]
 
 SIGNALS: tuple[Signal, ...] = ("samples", "probability", "judges")
 
-# A verdict is doubtful above: any disagreement among samples; no class with .7; half a bit.
+# Doubtful above: any disagreement among samples; no class with .7; half a bit.
 THRESHOLD: dict[str, float] = {"samples": 0.0, "probability": 0.3, "judges": 0.5}
 
 
 def doubts(
     store: Store, frame: pd.DataFrame, *, signal: Signal, judge_id: str, basis_batch: str | None
 ) -> NDArray[np.float64]:
-    """Return how doubtful the verdict on each trace is, from 0 up.
+    """Return the doubt about the verdict on each trace, from 0 up; infinite without a valid one.
 
     ``samples``: share of the judge's samples that differ from the most frequent one.
-    ``probability``: 1 less the probability of the likeliest class, calibrated on `basis_batch`.
-    ``judges``: entropy in bits of the class given the verdicts of all judges, who are taken to err
-    independently. A trace without a valid verdict of the judge has infinite doubt.
+    ``probability``: 1 less the largest class probability, calibrated on `basis_batch`.
+    ``judges``: entropy in bits of the class given all judges' verdicts; errors are taken to be
+    independent.
     """
     found = {"samples": _of_samples, "judges": _of_judges}.get(signal)
     doubt = (
@@ -88,7 +88,7 @@ def _of_probability(
     cells = labels.groupby(["verdict", "workflow"])["probability"].first()
     verdicts = store.verdict_frame(judge_id).set_index("trace_id")["outcome"]
     keys = list(zip(frame["trace_id"].map(verdicts), frame["workflow"], strict=True))
-    # A verdict or workflow that the calibration never saw is as doubtful as can be.
+    # Verdicts or workflows unseen in the calibration have the greatest doubt.
     likeliest = cells.reindex(pd.MultiIndex.from_tuples(keys)).fillna(0.0)
     return np.asarray(1 - likeliest.to_numpy(dtype=np.float64))
 
@@ -142,11 +142,11 @@ def escalate(
 ) -> Batch:
     """Make a batch of all doubtful traces and of a random part of the accepted ones.
 
-    A trace is escalated when its doubt is above `threshold`, the `most` doubtful ones if that
-    many are given. The audit is as large as it must be for the error rate of the accepted part
-    to be known to `audit_half_width`: at the upper limit of the rate that earlier labels show
-    there, else at a half. Escalated traces have inclusion probability 1, audited ones that of the
-    audit, so that the weighted estimates are about all traces.
+    A trace is escalated if its doubt is above `threshold`; of more than `most`, the most doubtful.
+    The audit is sized for a half-width of `audit_half_width` in the error rate of the accepted
+    part: at the upper limit of that rate in earlier labels, else at a half. Inclusion
+    probabilities are 1 for escalated traces and that of the audit for the rest, so that weighted
+    estimates are about all traces.
     """
     if signal not in SIGNALS:
         raise InputError(f"signal must be one of {', '.join(SIGNALS)}, got {signal!r}")
@@ -198,7 +198,7 @@ def escalate(
 def _escalated(
     doubt: NDArray[np.float64], threshold: float, most: int | None, seed: int
 ) -> NDArray[np.bool_]:
-    """Return which traces go to people; where not all can, the most doubtful, ties at random."""
+    """Return which traces go to reviewers; of too many, the most doubtful, ties at random."""
     chosen = doubt > threshold
     if most is None or chosen.sum() <= most:
         return chosen
@@ -215,7 +215,7 @@ def _expected_error(
     frame: pd.DataFrame,
     of_trace: NDArray[np.intp],
 ) -> float:
-    """Return the highest error rate of the accepted part that earlier labels allow, else a half."""
+    """Return the upper limit of the accepted part's error rate in earlier labels, else a half."""
     loaded = earlier_batch(store, basis_batch)
     if loaded is None or loaded.labelled.empty:
         return 0.5
@@ -230,14 +230,14 @@ def _expected_error(
 
 
 def _wrong(store: Store, loaded: CalibrationData, judge: str) -> NDArray[np.float64]:
-    """Return to what part the verdict on each labelled trace is wrong."""
+    """Return the share of labels that contradict the verdict on each labelled trace."""
     judged = with_verdicts(loaded, store.verdict_frame(judge))
     right = np.column_stack([loaded.human, np.zeros(len(loaded.at))])
     return np.asarray(1 - right[np.arange(len(loaded.at)), judged.verdicts[loaded.at]])
 
 
 def audit(store: Store, batch_id: str) -> Audit:
-    """Say how often the accepted verdicts of an escalation are wrong, and what the rate is."""
+    """Return the error rate of an escalation's accepted verdicts, and the rate over all traces."""
     loaded = load_batch(store, batch_id)
     design = loaded.batch.design
     if "audit_half_width" not in design:

@@ -1,4 +1,4 @@
-"""Plan a batch: expected half-widths, reviewer hours, and what a judge saves."""
+"""Plan a batch: expected half-widths, reviewer hours, and savings from a judge."""
 
 from dataclasses import dataclass
 
@@ -34,7 +34,7 @@ from calibration.taxonomy import Taxonomy
 
 UNREACHABLE = "no number of labels gives that half-width: import more traces or ask for less"
 
-# With as many labelled traces the newest batch is taken, and not an older one with more.
+# From this many labelled traces on the newest batch is taken, not an older, larger one.
 GOOD_BASIS = 50
 
 
@@ -72,7 +72,7 @@ def needed_for(
     verdict_values: NDArray[np.float64],
     confidence_level: float,
 ) -> Needed:
-    """Return how many traces a half-width needs; without counts there is no judge."""
+    """Return the number of traces that a half-width needs; without counts there is no judge."""
     with_judge = None
     if production_counts is not None:
         with_judge = traces_needed(
@@ -92,7 +92,7 @@ def needed_for(
 def judge_worth(
     gain: Gain, n: int, n_labels: int, seconds: float | None, hourly_rate: float | None
 ) -> JudgeWorth:
-    """Return what a judge saves on `n` traces with as many labels each as are planned."""
+    """Return the savings from a judge on `n` traces with as many labels each as planned."""
     times = gain.multiplier.value
     saved = None if times is None else n * (times - 1)
     labels = None if saved is None else saved * n_labels / n
@@ -141,10 +141,10 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Basis:
-    """What a plan rests on; `gain` is what the judge adds, None where nothing tells."""
+    """The data behind a plan."""
 
     spread: ScoreSpread
-    gain: Gain | None
+    gain: Gain | None  # from the judge; None: unknown
     counts: NDArray[np.int64]
     values: NDArray[np.float64]
     judge_id: str | None
@@ -163,11 +163,11 @@ def plan_batch(
     hourly_rate: float | None = None,
     confidence_level: float = 0.95,
 ) -> Plan:
-    """Plan a random batch from what the labels of an earlier one say about the spread.
+    """Plan a random batch from the spread of scores in an earlier one.
 
-    Without `batch_id` that is the newest production batch with 50 labelled traces, else the one
-    with most; without labels the worst case is planned for, with a note. With a `half_width` and
-    without `n` as many traces are planned as it needs, with the judge where there is one.
+    Default basis: the newest production batch with 50 labelled traces, else the one with most;
+    without labels the worst case, with a note. With a `half_width` and no `n` the plan has the
+    traces that it needs, with the judge if there is one.
     """
     _check_asked(n, half_width, seconds_per_label, hourly_rate)
     every = store.production_traces()
@@ -248,10 +248,9 @@ def median_seconds(labels: pd.DataFrame) -> float | None:
 def expected_half_width(
     store: Store, loaded: CalibrationData, n: int, *, judge_id: str | None
 ) -> float:
-    """Return the half-width that `n` labelled traces of a batch would give, with or without judge.
+    """Return the half-width with `n` labelled traces of a batch, with or without a judge.
 
-    It is planned in the same way for every `n`, so that the ratio of two is what labels more are
-    worth.
+    The same plan for every `n`, so that the ratio of two half-widths is the gain from more labels.
     """
     basis = _basis_of(store, loaded, loaded.traces, judge_id)
     if basis.judge_id is None:
@@ -260,7 +259,7 @@ def expected_half_width(
 
 
 def earlier_batch(store: Store, batch_id: str | None) -> CalibrationData | None:
-    """Return the batch to measure on: the one asked for, else a recent one with enough labels."""
+    """Return the batch to measure on: the one requested, else a recent one with enough labels."""
     if batch_id is not None:
         return load_batch(store, choose_batch(store, batch_id).batch_id)
     most: CalibrationData | None = None
@@ -299,7 +298,7 @@ def _basis(
 def _basis_of(
     store: Store, loaded: CalibrationData, every: pd.DataFrame, judge_id: str | None
 ) -> _Basis:
-    """Measure on a labelled batch how scores vary; `every` is what will be drawn from."""
+    """Measure on a labelled batch how scores vary; `every` is the population to draw from."""
     taxonomy = loaded.taxonomy
     values = _credit(taxonomy)
     own: NDArray[np.int64] = np.zeros(len(loaded.labelled), dtype=np.int64)
@@ -333,7 +332,7 @@ def _basis_of(
 
 
 def _credit(taxonomy: Taxonomy) -> NDArray[np.float64]:
-    """Return the credit of each verdict, NaN for none."""
+    """Return the credit of each verdict, NaN without one."""
     return np.array([*taxonomy.credits, np.nan])
 
 

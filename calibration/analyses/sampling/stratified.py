@@ -35,28 +35,17 @@ from calibration.taxonomy import Taxonomy
 
 OTHER_WORKFLOWS = "other workflows"
 
-# A workflow stands alone within a verdict when its share of the draw is as large.
+# From this many drawn traces on a workflow is a stratum of its own within a verdict.
 ALONE = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class VerdictStrata:
-    """Traces grouped by verdict, and within a verdict by workflow where there are enough.
+    """Traces grouped by verdict, and within a verdict by workflow where there are enough."""
 
-    Parameters
-    ----------
-    names : tuple of (str, str or None)
-        Verdict and workflow of each stratum; None for a verdict whose workflows stand together,
-        `OTHER_WORKFLOWS` for those that are left where some stand alone.
-    parent : int array, shape (n_strata,)
-        Number of the verdict of each stratum, among the verdicts that occur.
-    of_trace : int array, shape (n_traces,)
-        Stratum of each trace.
-    """
-
-    names: tuple[tuple[str, str | None], ...]
-    parent: NDArray[np.int64]
-    of_trace: NDArray[np.int64]
+    names: tuple[tuple[str, str | None], ...]  # verdict, workflow (None: all)
+    parent: NDArray[np.int64]  # verdict of each stratum, among those that occur
+    of_trace: NDArray[np.int64]  # stratum of each trace
 
     @property
     def counts(self) -> NDArray[np.int64]:
@@ -67,7 +56,7 @@ class VerdictStrata:
 def verdict_codes(
     traces: pd.DataFrame, verdicts: pd.DataFrame, taxonomy: Taxonomy
 ) -> NDArray[np.int64]:
-    """Return the code of the verdict on each trace; one without a valid verdict has the last."""
+    """Return the code of the verdict on each trace; without a valid verdict the last code."""
     outcomes = verdicts.set_index("trace_id")["outcome"]
     codes = traces["trace_id"].map(outcomes).map(taxonomy.places)
     return np.asarray(codes.fillna(len(taxonomy.names)), dtype=np.int64)
@@ -128,9 +117,9 @@ def draw_allocated(
 ) -> Batch:
     """Draw `n` traces at random within strata of verdict x workflow.
 
-    Every stratum gets at least two traces, so every trace had a chance; n_h / N_h of its stratum
-    is stored with it. With ``neyman`` the standard deviations of the scores come from earlier
-    labels, those of `basis_batch` or of a recent batch.
+    Every stratum gets at least two traces; the inclusion probability n_h / N_h is stored. For
+    ``neyman`` the standard deviations of the scores come from the labels of `basis_batch` or of a
+    recent batch.
     """
     if allocation not in ALLOCATIONS:
         raise InputError(f"allocation must be one of {', '.join(ALLOCATIONS)}, got {allocation!r}")
@@ -191,7 +180,7 @@ def store_stratified(
 
 
 def _basis(store: Store, batch_id: str | None, judge: str) -> CalibrationData:
-    """Return the labels that say how scores vary in each stratum."""
+    """Return the labels that show how scores vary in each stratum."""
     loaded = earlier_batch(store, batch_id)
     seen = 0 if loaded is None else len(loaded.labelled)
     if loaded is None or seen < FEWEST_LABELS:
@@ -223,7 +212,7 @@ def _spread(
 def _described(
     strata: VerdictStrata, drawn: NDArray[np.int64], sds: NDArray[np.float64] | None
 ) -> list[dict[str, object]]:
-    """Return each stratum as the design records it, in the order of its numbers."""
+    """Return the strata as the design records them, in order."""
     return [
         {
             "verdict": verdict,
