@@ -297,10 +297,7 @@ class AdjudicationStore(BatchStore):
 
     @open_to(LEAD)
     def consensus_history(self, trace_id: str) -> pd.DataFrame:
-        """Return every adjudication and withdrawal of a trace, oldest first.
-
-        `labels` is JSON text: reviewer_id and outcome of the labels at the time of the event.
-        """
+        """Return every adjudication and withdrawal of a trace with its labels then, by time."""
         return self._frame(
             f"SELECT {_COLUMNS} FROM adjudication_event c WHERE trace_id = ? ORDER BY seq",
             [trace_id],
@@ -308,11 +305,8 @@ class AdjudicationStore(BatchStore):
 
     @open_to(LEAD)
     def adjudication_frame(self, batch_id: str) -> pd.DataFrame:
-        """Return the consensus in force of each trace of a batch, newest first.
-
-        Columns: trace_id, those of `consensus_history`, and reopened (the labels have changed;
-        the consensus holds until the lead decides again).
-        """
+        """Return the consensus in force of each trace of a batch, newest first."""
+        # Reopened ones hold until the lead decides again.
         return self._frame(
             f"WITH counted AS {COUNTED} SELECT trace_id, {_COLUMNS}, {REOPENED} AS reopened "
             "FROM consensus c WHERE taxonomy_version = $version AND trace_id IN "
@@ -324,10 +318,7 @@ class AdjudicationStore(BatchStore):
     def serve_adjudication(
         self, *, adjudicator: str, batch_id: str, trace_ids: Sequence[str]
     ) -> Batch | None:
-        """Give an adjudicator these traces in this order; return their batch, None if it has none.
-
-        Traces that they have decided stay in the batch; the others are replaced.
-        """
+        """Give an adjudicator these traces, after those they have decided; return their batch."""
         wanted = list(dict.fromkeys(trace_ids))
         with self._db.read() as cursor:
             check_item(cursor, batch_id, wanted)
@@ -364,10 +355,7 @@ class AdjudicationStore(BatchStore):
 
     @open_to(LEAD, oneself="adjudicator")
     def settlement(self, adjudicator: str, batch_id: str) -> Settlement | None:
-        """Return the trace that this adjudicator last decided blind and has not adjudicated yet.
-
-        Their exposure to its labels is recorded.
-        """
+        """Return the trace last decided blind and not adjudicated yet; record the exposure."""
         taxonomy = self._rules()
         version = taxonomy.version
         with self._db.write() as cursor:

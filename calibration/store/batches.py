@@ -71,10 +71,8 @@ def batch_of(
 def hidden_items_of(
     cursor: Cursor, progress: StoreProgress, seat: Seat
 ) -> tuple[dict[str, int], list[str]]:
-    """Return a reviewer's hidden items by trace with their slots, and the open ones.
-
-    `progress` must have been read before.
-    """
+    """Return a reviewer's hidden items by trace with their slots, and the open ones."""
+    # `progress` must have been read before.
     apart = progress.at(companion(seat.batch_id), seat.version).own[seat.reviewer_id]
     found = cursor.execute(
         "SELECT trace_id, slot FROM inserted WHERE batch_id = ? AND reviewer_id = ? "
@@ -115,11 +113,8 @@ class Batch:
         return "last_seq" in self.design
 
     def population(self, traces: pd.DataFrame) -> pd.DataFrame:
-        """Return the production traces that the batch was drawn from, in order of id.
-
-        Traces imported after the draw had no chance to be drawn. The order makes a seeded resample
-        independent of the order of import.
-        """
+        """Return the production traces that existed at the draw, in order of id."""
+        # By id, so that a seeded resample does not depend on the order of import.
         if self.design.get("kind") == SELECTION:
             raise CalibrationError(
                 f"batch {self.batch_id!r} holds {SELECTION} and no random sample of production: no "
@@ -170,7 +165,6 @@ def _insert_batch(
     strata: Sequence[int | None] | None = None,
     **batch: Any,
 ) -> str:
-    """Store a batch and its traces; return its id."""
     n = len(trace_ids)
     _check_traces(cursor, trace_ids)
     (taken,) = cursor.execute(f"SELECT count(*) FROM batch WHERE {NO_COMPANION}").fetchone() or (0,)
@@ -368,10 +362,7 @@ class BatchStore(TraceStore):
 
     @open_to(LEAD)
     def batch_items(self, batch_id: str) -> pd.DataFrame:
-        """Return trace_id, position, inclusion_probability, labels_wanted and stratum, in order.
-
-        A stratum is an index into the strata of the design; NA where there are none.
-        """
+        """Return the traces of a batch in order; `stratum` is an index into its design, or NA."""
         return self._frame(
             "SELECT trace_id, position, inclusion_probability, labels_wanted, stratum "
             "FROM batch_item WHERE batch_id = ? ORDER BY position",

@@ -194,10 +194,7 @@ class CertificationStore(BatchStore):
         body: Mapping[str, Any],
         valid: timedelta,
     ) -> Exam:
-        """Record the result of an examination; the first result counts.
-
-        A pass is a certificate, valid from the last label.
-        """
+        """Record the first result of an examination; a pass is valid from the last label."""
         if status not in (PASSED, FAILED, TOP_UP):
             raise InputError(f"status must be passed, failed or top_up, got {status!r:.40}")
         with self._db.write() as cursor:
@@ -273,11 +270,8 @@ class CertificationStore(BatchStore):
     def draw_own_form(
         self, reviewer_id: str, wanted: Mapping[str, int], seed: int
     ) -> tuple[list[str], dict[str, int]]:
-        """Draw adjudicated traces of this team that a person has neither labelled nor seen.
-
-        Returns the traces in random order and the number available of each class; never the class
-        of a trace.
-        """
+        """Draw adjudicated traces of this team that a person has neither labelled nor seen."""
+        # In random order, with the number available of each class, never the class of a trace.
         version = self._rules().version
         seen = set(self.seen_traces(reviewer_id))
         with self._db.read() as cursor:
@@ -325,10 +319,8 @@ class CertificationStore(BatchStore):
 
     @open_to(REVIEWER)
     def production_mix(self) -> ClassMix | None:
-        """Return the class mix of the newest production batch with 30 labelled traces or more.
-
-        Traces have design weights; the labels of a trace share its weight.
-        """
+        """Return the class mix of the newest production batch with 30 labelled traces or more."""
+        # Traces have design weights; the labels of a trace share its weight.
         version = self._rules().version
         with self._db.read() as cursor:
             found = cursor.execute(

@@ -255,11 +255,8 @@ def rows(
 
 
 def event_of_token(cursor: Cursor, table: str, token: str, **meant: str) -> dict[str, Any] | None:
-    """Return the event stored under a client token, None if there is none.
-
-    Refuses a token of another event: its sender must neither take that receipt for their own
-    nor see its class.
-    """
+    """Return the event stored under a client token, None if there is none."""
+    # The sender of another event's token must not see its class or take its receipt.
     found = rows(cursor, f"SELECT * FROM {table} WHERE client_token = ?", [token])
     if found and any(found[0][name] != value for name, value in meant.items()):
         raise token_refused(token)

@@ -154,10 +154,8 @@ def drop(cursor: Cursor, trace_id: str, reviewer_id: str, batch_id: str) -> None
 
 
 def drafts(cursor: Cursor, reviewer_id: str, under: Mapping[str, str]) -> dict[str, LabelDraft]:
-    """Return a reviewer's drafts by trace; `under` has the batch of each.
-
-    A draft never names a companion: that would reveal a hidden item.
-    """
+    """Return a reviewer's drafts by trace; `under` has the batch of each."""
+    # Never the companion: its name would reveal a hidden item.
     found = cursor.execute(
         "SELECT batch_id, trace_id, body FROM draft WHERE reviewer_id = ? "
         "AND list_contains(?::VARCHAR[], trace_id)",
@@ -174,7 +172,6 @@ def drafts(cursor: Cursor, reviewer_id: str, under: Mapping[str, str]) -> dict[s
 
 
 def _read_parts(body: dict[str, Any]) -> dict[str, Any]:
-    """Return the parts of a label from their stored form."""
     evidence = tuple(Evidence(**item) for item in body["evidence"])
     return body | {"evidence": evidence, "tags": tuple(body["tags"])}
 
@@ -403,10 +400,7 @@ class LabelStore(TraceStore):
     def import_labels(
         self, batch_id: str, drafts: Sequence[LabelDraft]
     ) -> ImportResult[tuple[str, str]]:
-        """Store labels of a batch once each; a stored label is never overwritten.
-
-        They need no lease and no evidence: their reviewers saw the traces elsewhere.
-        """
+        """Store labels from elsewhere once each, without lease or evidence; none is overwritten."""
         taxonomy = self._rules()
         with self._db.write() as cursor:
             if is_exam(cursor, batch_id):
@@ -490,10 +484,7 @@ class LabelStore(TraceStore):
 
     @open_to(REVIEWER, oneself="reviewer_id")
     def record_undo(self, *, client_token: str, reviewer_id: str, batch_id: str) -> str | None:
-        """Take back the reviewer's latest label or skip of the batch; return its trace if any.
-
-        The event stays; the undo is one more. A label becomes the draft, without its answers.
-        """
+        """Append the undo of the latest label (now a draft) or skip; return its trace if any."""
         taxonomy = self._rules()
         with self._db.write() as cursor:
             batches = both(batch_id)
@@ -639,10 +630,8 @@ class LabelStore(TraceStore):
     def own_labels(
         self, reviewer_id: str, batch_id: str, *, limit: int = 200
     ) -> list[tuple[Label, str]]:
-        """Return the reviewer's current labels of a batch with the start of the task, newest first.
-
-        A repeat item is listed once, with its newest label, under this batch.
-        """
+        """Return the current labels of a reviewer with the start of each task, newest first."""
+        # A repeat item is listed once, with its newest label, under this batch.
         taxonomy = self._rules()
         with self._db.read() as cursor:
             labels = read_labels(
@@ -722,10 +711,7 @@ class LabelStore(TraceStore):
 
     @open_to(LEAD)
     def result_state(self) -> tuple[int, int, int]:
-        """Return `label_state` and a number that grows with traces, verdicts and ceilings.
-
-        Together they change with everything that a corrected rate depends on.
-        """
+        """Return numbers that change with everything that a corrected rate depends on."""
         with self._db.read() as cursor:
             found = cursor.execute(
                 "SELECT coalesce(max(seq), 0) FROM audit "
@@ -735,10 +721,7 @@ class LabelStore(TraceStore):
 
     @open_to(REVIEWER, oneself="reviewer_id")
     def record_exposure(self, reviewer_id: str, trace_ids: Sequence[str], what: str) -> None:
-        """Record that a reviewer is shown ``labels``, ``verdicts`` or ``canonical`` of traces.
-
-        The first time counts: the reviewer's later labels of these traces are not blind.
-        """
+        """Record the first exposure to labels, verdicts or canonical labels: it ends blindness."""
         asked = list(dict.fromkeys(trace_ids))
         with self._db.read() as cursor:
             known = cursor.execute(

@@ -250,10 +250,8 @@ class StoreProgress:
     def of(
         self, cursor: duckdb.DuckDBPyConnection, batch_id: str, taxonomy_version: str
     ) -> BatchProgress:
-        """Read the events since the last call and return the progress of a batch.
-
-        Must precede the transaction's first event: a rollback could not be followed.
-        """
+        """Read the events since the last call and return the progress of a batch."""
+        # Before the transaction's first event: a rollback could not be followed.
         result = cursor.execute(
             "SELECT seq, event_id, batch_id, taxonomy_version, trace_id, reviewer_id, kind, "
             "outcome, tags, seconds_active FROM label_event WHERE seq > ? ORDER BY seq",
@@ -303,10 +301,7 @@ def demand(cursor: Cursor) -> CertificateDemand:
 def check_admitted(
     db: Database, cursor: Cursor, plan: BatchPlan, seat: Seat, *, to_label: bool
 ) -> None:
-    """Require that the batch is served to this reviewer, and, to label, a certificate.
-
-    Must be called under the write lock.
-    """
+    """Require a batch served to this reviewer, and a certificate to label; under the write lock."""
     if plan.served_to not in (None, seat.reviewer_id):
         raise NotAllowedError(f"batch {seat.batch_id!r} is served to another reviewer only")
     # Practice and examinations are how a certificate is earned.
@@ -517,10 +512,7 @@ class LeaseStore(StorePart):
 
     @open_to(LEAD, oneself="by")
     def release_leases(self, *, batch_id: str, reviewer_id: str, by: str) -> list[str]:
-        """End a reviewer's leases in a batch; return the traces, which others may now be given.
-
-        Drafts stay, and a late label of a trace that was shown is still accepted.
-        """
+        """End a reviewer's leases in a batch; return the traces. Late labels are still accepted."""
         taxonomy_version = self._rules().version
         now = utc_now()
         with self._db.write() as cursor:

@@ -47,7 +47,6 @@ class StorePart:
         return None if self._actor is None else self._actor.reviewer_id
 
     def _rules(self) -> Taxonomy:
-        """Return the taxonomy in force: the one set last."""
         # Every label asks several times. No other process can set one while this one has the file.
         return self._db.kept("taxonomy", self._stored_taxonomy)
 
@@ -133,11 +132,9 @@ def put_reviewer(cursor: Cursor, name: str, *, role: str, simulated: bool) -> Re
 
 
 def reviewer_id_of(name: str) -> str:
-    """Return an id that "Zoë B." and "zoe b" share.
-
-    Only Latin letters lose their marks: elsewhere a mark is a vowel or another letter, and two
-    people would share an id.
-    """
+    """Return an id that "Zoë B." and "zoe b" share."""
+    # Only Latin letters lose their marks: elsewhere a mark is a vowel or another letter, and two
+    # people would share an id.
     kept: list[str] = []
     latin = False
     for c in unicodedata.normalize("NFKD", name.casefold()):

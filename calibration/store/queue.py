@@ -67,10 +67,8 @@ def draws(secret: str, batch_id: str, reviewer_id: str, n: int) -> NDArray[np.fl
 
 
 def kind_at(draw: float, workflow: str, pool: Pool) -> str | None:
-    """Return the kind of item in the slot with this number before a trace of a workflow, if any.
-
-    `pool` includes the items used in this batch, so that using one does not change later slots.
-    """
+    """Return the kind of item in the slot with this number before a trace of a workflow, if any."""
+    # `pool` includes used items, so that using one does not change later slots.
     if draw < gold_rate(pool.get((GOLD, workflow), 0)):
         return GOLD
     if draw >= 1 - REPEAT_RATE and pool.get((REPEAT, workflow), 0):
@@ -81,16 +79,12 @@ def kind_at(draw: float, workflow: str, pool: Pool) -> str | None:
 def expected(
     numbers: NDArray[np.float64],
     slot: int,
-    workflows: Sequence[str],
-    pool: Pool,
+    workflows: Sequence[str],  # of the traces left, in order
+    pool: Pool,  # used items included
     used: Iterable[tuple[str, str]],
 ) -> int:
-    """Return how many items will come between the traces left, from slot `slot` on.
-
-    Progress counts them from the start, so that it does not move when one is served.
-    `workflows` are those of the traces left, in order; `pool` and `used` count by kind and
-    workflow, and `pool` includes the used items.
-    """
+    """Return how many items will come between the traces left, from slot `slot` on."""
+    # Progress counts them from the start, so that it does not move when one is served.
     free = Counter(dict(pool))
     free.subtract(Counter(used))
     unused = sum(n for n in free.values() if n > 0)
@@ -275,10 +269,7 @@ class HiddenItems:
         undone: Mapping[str, int],
         decided: int,
     ) -> Iterator[str]:
-        """Yield undone traces (last undone first), held ones, then the batch; items at their slots.
-
-        An item is created when its place is reached.
-        """
+        """Yield undone traces (last undone first), held ones, then the others; items at slots."""
         held, shown = self.leases.held, self.leases.shown
         back = {t: seq for t, seq in undone.items() if t in left and t not in taken}
         back |= {t: self.apart.undone[t] for t in self.pending if t in self.apart.undone}
@@ -366,7 +357,6 @@ class HiddenItems:
         return drawn[:n]
 
     def _secret(self) -> str:
-        """Return the secret of this store's slots."""
         if self.progress.secret is None:
             found = setting(self.cursor, SECRET)
             if found is None:
@@ -386,7 +376,6 @@ def set_secret(cursor: Cursor, secret: str) -> str:
 
 
 def _insert_item(cursor: Cursor, *values: object) -> None:
-    """Store a hidden item."""
     cursor.execute(
         "INSERT INTO inserted (batch_id, reviewer_id, trace_id, taxonomy_version, kind, slot, "
         "against, outcome, seq, created_at) "
@@ -456,10 +445,7 @@ class QueueStore(TraceStore):
 
     @open_to(REVIEWER, oneself="reviewer_id")
     def queue(self, reviewer_id: str, batch_id: str, *, limit: int = 3) -> Queue:
-        """Lease the next traces to a reviewer and return them.
-
-        Traces leased to others count as taken until the lease expires.
-        """
+        """Lease the next traces to a reviewer; those leased to others count as taken meanwhile."""
         seat = Seat(reviewer_id, batch_id, self._rules().version)
         if limit < 1:
             raise ValueError(f"limit must be at least 1, got {limit}")
@@ -500,10 +486,8 @@ class QueueStore(TraceStore):
 
     @open_to(REVIEWER, oneself="reviewer_id", or_lead=True)
     def has_open_items(self, reviewer_id: str, batch_id: str) -> bool:
-        """Return whether this reviewer still has traces of the batch to label, certified or not.
-
-        While they have, the labels of others stay hidden from them.
-        """
+        """Return whether this reviewer, certified or not, has traces of the batch left to label."""
+        # While they have, the labels of others stay hidden from them.
         seat = Seat(reviewer_id, batch_id, self._rules().version)
         store = self._db.held(StoreProgress)
         with self._db.write() as cursor:
@@ -540,11 +524,8 @@ class QueueStore(TraceStore):
 
     @open_to(LEAD)
     def hidden_item_pools(self, batch_id: str) -> pd.DataFrame:
-        """Return the hidden items available, by reviewer and workflow of a batch.
-
-        `gold` and `repeats` count traces; `repeats_from` is when the first own label is old enough
-        (missing: no label).
-        """
+        """Return the hidden items available, by reviewer and workflow of a batch."""
+        # `repeats_from`: when the first own label is old enough; missing without a label.
         taxonomy_version = self._rules().version
         now, found = utc_now(), []
         with self._db.read() as cursor:
@@ -583,11 +564,8 @@ class QueueStore(TraceStore):
 
     @open_to(LEAD)
     def import_hidden_items(self, batch_id: str, drafts: Sequence[LabelDraft]) -> int:
-        """Store checks of a batch once each, in order; return how many are new.
-
-        A trace with the reviewer's label of the batch is a repeat, one with a consensus is gold.
-        The labels count for drift and self-agreement only.
-        """
+        """Store checks of a batch once each, in order; return how many are new."""
+        # They count for drift and self-agreement only.
         taxonomy = self._rules()
         with self._db.write() as cursor:
             people = dict(cursor.execute("SELECT reviewer_id, simulated FROM reviewer").fetchall())

@@ -273,7 +273,6 @@ def _put_hash(cursor: Cursor, reviewer_id: str, hash: str) -> None:
 
 
 def _keep_an_admin(cursor: Cursor, reviewer_id: str) -> None:
-    """Refuse to leave the store without an admin."""
     n, admins = _credentials(cursor)
     if not n:
         found = cursor.execute("SELECT reviewer_id FROM reviewer WHERE role = 'admin'").fetchall()
@@ -438,10 +437,8 @@ class SignInStore(StorePart):
 
     @open_to(ADMIN)
     def verify_sign_in(self, name: str, passphrase: str, address: str) -> str:
-        """Return the token of a new session for a name and its passphrase.
-
-        Neither the message nor the time taken shows whether the name exists.
-        """
+        """Return the token of a new session for a name and its passphrase."""
+        # Neither the message nor the time taken shows whether the name exists.
         reviewer_id, where, now = reviewer_id_of(name), address_key(address), utc_now()
         with self._db.write() as cursor:
             found = rows(cursor, "SELECT hash FROM credential WHERE reviewer_id = ?", [reviewer_id])
@@ -495,10 +492,8 @@ class SignInStore(StorePart):
         return Reviewer(**found[0])
 
     def of_session(self, token: str) -> Self | None:
-        """Return this store with the rights of a session's person, None if it has ended.
-
-        Calls are refused once the session ends or the role changes: a page may still be open.
-        """
+        """Return this store with the rights of a session's person, None if it has ended."""
+        # Later calls check again: a page may still be open.
         whole = self._unbound()
         person = whole.person_of_session(token)
         if person is None:

@@ -107,10 +107,7 @@ def hand_over(
     *,
     waiting: Callable[[float], None],
 ) -> Any:
-    """Leave a request for a call of the store, wait for its answer, and return the result.
-
-    `waiting` is called about once a second with the seconds that have passed.
-    """
+    """Leave a request and return the result; `waiting` is told the seconds about once a second."""
     path = _write_request(store, call.__name__, arguments)
     reply = path.with_name(path.name + REPLY)
     started, told = time.monotonic(), 0.0
@@ -216,13 +213,10 @@ def open_snapshot(store: Path, locked: StoreLockedError) -> Database:
 
 
 class Keeper(threading.Thread):
-    """Carries out the requests of other processes, and keeps a snapshot for them to read.
-
-    Snapshots follow changes, at most every five seconds, and requests at once: the requesting
-    command reads next.
-    """
+    """Carries out the requests of other processes, and keeps a snapshot for them to read."""
 
     def __init__(self, store: StorePart) -> None:
+        # Snapshots: at once after a request (the command reads next), else 5 s apart or more.
         super().__init__(name="store-keeper", daemon=True)
         self._store, self._db = store, store._db
         self._stopping = threading.Event()
@@ -266,10 +260,7 @@ class Keeper(threading.Thread):
         self._published, self._published_at = changes, time.monotonic()
 
     def _take_in(self) -> int:
-        """Carry out all requests in the inbox, oldest first; return how many.
-
-        An unreadable request is answered with the reason; its file is put aside, never dropped.
-        """
+        """Carry out all requests, oldest first, and put unreadable ones aside; return how many."""
         folder = inbox(self._db.path)
         waiting = sorted(folder.glob(f"*{REQUEST}")) if folder.exists() else []
         for path in waiting:
@@ -329,10 +320,7 @@ class Store(
 
     @classmethod
     def open_to_read(cls, path: str | Path) -> "tuple[Store, float | None]":
-        """Open a store for reading, or its snapshot while the app holds it.
-
-        Returns the store and the age of the snapshot in seconds (None: the store itself).
-        """
+        """Open a store for reading (age None), or its snapshot, with its age in seconds."""
         path = Path(path)
         try:
             return cls.open(path), None

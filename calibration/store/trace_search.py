@@ -332,10 +332,7 @@ class TraceSearch(StorePart):
         limit: int | None = 100,
         offset: int = 0,
     ) -> pd.DataFrame:
-        """Return the traces that a filter finds; `task` is the beginning of the task.
-
-        Columns for leads only: class, labels, model, cost_usd and, with a judge, verdict.
-        """
+        """Return the traces that a filter finds; classes, verdicts, models, costs for leads."""
         if sort not in SORTED_BY:
             raise InputError(f"sort must be one of {', '.join(SORTED_BY)}, got {sort!r:.80}")
         hidden = ""

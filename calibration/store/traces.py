@@ -115,10 +115,8 @@ def _unreadable(part: Path) -> StoreError:
 
 
 def read_part(part: Path, ids: Iterable[str]) -> dict[str, str]:
-    """Return what reviewers may see of these traces, as JSON text by id.
-
-    Only row groups that may hold them are read: every label asks for a trace or two.
-    """
+    """Return what reviewers may see of these traces, as JSON text by id."""
+    # Only row groups that may hold them are read: every label asks for a trace or two.
     wanted = set(ids)
     found: dict[str, str] = {}
     try:
@@ -297,10 +295,8 @@ class IndexRow:
 
 
 def write_index(store: Path, traces: Sequence[Trace]) -> list[IndexRow]:
-    """Write the text of traces to parts beside a store, without opening the store.
-
-    A part holds an id once: a trace that occurs twice goes to two parts.
-    """
+    """Write the text of traces to parts beside a store, without opening the store."""
+    # A part holds an id once: a trace that occurs twice goes to two parts.
     rounds: list[list[int]] = []
     times: Counter[str] = Counter()
     for place, trace in enumerate(traces):
@@ -412,10 +408,7 @@ def _labelled(cursor: Cursor) -> set[str]:
 
 
 def _make_room(cursor: Cursor, trace_ids: list[str]) -> dict[str, int]:
-    """Remove the index rows and grades of replaced traces; return their positions.
-
-    The newer file brings its own grades.
-    """
+    """Remove the index rows and grades of replaced traces; return their positions."""
     if not trace_ids:
         return {}
     places = cursor.execute(
@@ -492,13 +485,10 @@ def _next_tag(taken: set[str]) -> str:
 
 
 class Shown:
-    """The traces shown last, bounded in number and text; thread-safe.
-
-    Twenty reviewers with three traces each ask for sixty in turn: a smaller cache would read all
-    of them from disk again.
-    """
+    """The traces shown last, bounded in number and text; thread-safe."""
 
     def __init__(self, size: int = 256, characters: int = 64_000_000) -> None:
+        # Twenty reviewers with three traces each ask for sixty in turn: fewer would miss all.
         self._size, self._characters = size, characters
         self._lengths: dict[tuple[str, str], int] = {}
         self._lock = threading.Lock()
@@ -550,10 +540,7 @@ def _review(head: dict[str, Any], body: dict[str, Any]) -> TraceForReview:
 
 
 def _looping(db: Database, cursor: Cursor) -> set[str]:
-    """Return the traces with three or more equal calls of one tool in a row.
-
-    Other calls interrupt a row, words do not.
-    """
+    """Return the traces with three equal calls of one tool in a row; words may lie between."""
     # The index of tools leaves few transcripts to read.
     found = cursor.execute(
         "SELECT part, list(DISTINCT trace_id) FROM trace_tool JOIN trace USING (trace_id) "
@@ -612,7 +599,7 @@ class TraceStore(StorePart):
         `take_changed` and without labels. Equal content under another id is stored and marked as a
         possible duplicate.
         """
-        # One import at a time: what is known must not change before the new traces are stored.
+        # One import at a time: the stored ids must not change before the new traces are stored.
         with self._db.importing:
             return _ingest(
                 self._db,
@@ -751,11 +738,8 @@ class TraceStore(StorePart):
 
     @open_to(LEAD)
     def verdict_samples(self, judge_id: str) -> pd.DataFrame:
-        """Return every verdict of a judge, repeated samples included, by trace and sample.
-
-        Columns: trace_id, sample, outcome, grade (1 to 5; missing: NaN), reason, evidence (JSON
-        text). For the judge ``source:`` see `verdict_frame`.
-        """
+        """Return every verdict of a judge, repeated samples included, by trace and sample."""
+        # grade: 1 to 5, missing NaN; evidence: JSON text.
         return self._frame(
             "SELECT trace_id, sample, outcome, grade, reason, evidence FROM verdict "
             "WHERE judge_id = ? OR (? = ? AND starts_with(judge_id, ?)) ORDER BY trace_id, sample",
@@ -764,10 +748,7 @@ class TraceStore(StorePart):
 
     @open_to(LEAD)
     def verdict_frame(self, judge_id: str) -> pd.DataFrame:
-        """Return the first verdict of a judge on each trace: trace_id, judge_id, outcome, proposed.
-
-        The judge ``source:`` means all grades that came with the traces, at most one per trace.
-        """
+        """Return a judge's first verdict per trace; ``source:`` means the grades of the files."""
         return self._frame(
             "SELECT trace_id, judge_id, outcome, proposed FROM verdict "
             "WHERE sample = 0 AND (judge_id = ? OR (? = ? AND starts_with(judge_id, ?))) "
