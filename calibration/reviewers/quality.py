@@ -217,10 +217,7 @@ def alarm_limit(
     horizon: int = HORIZON,
     n_simulations: int = N_SIMULATIONS,
 ) -> float:
-    """Return the 1 - `false_alarms` quantile of the largest sum of steady reviewers.
-
-    `begin` of `baseline` checks were hits; the rest is as for `drift`.
-    """
+    """Return the 1 - `false_alarms` quantile of the maximum of steady reviewers, see `drift`."""
     p = rng.beta(begin + 0.5, baseline - begin + 0.5, n_simulations)
     hits = rng.random((n_simulations, horizon)) < p[:, None]
     path = sums(hits, np.full(n_simulations, begin), baseline, fall=fall)

@@ -38,14 +38,10 @@ NOT_OF_THE_RUBRIC = ("slip", "trace_unclear")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Due:
-    """A trace that waits for an adjudicator; with no flag set it is an agreed one that was chosen.
-
-    `cost` is alpha without the trace less alpha with it, in points: it describes these labels and
-    orders the work, without an interval. It is 0 where reviewers agree or agreement excludes it.
-    """
+    """A trace that awaits its adjudicator: disputed, flagged, reopened, or a chosen agreed one."""
 
     trace_id: str
-    cost: float
+    cost: float  # alpha without the trace less alpha with it, in points; 0 if agreed; descriptive
     entropy: float  # of its class given all labels (Dawid-Skene), in bits
     disputed: bool
     flagged: bool
@@ -172,7 +168,6 @@ def draw_agreed(work: AdjudicationWork, n: int, *, rng: np.random.Generator) -> 
 
 
 def _asked_for(store: Store, batch_id: str, adjudicator: str) -> set[str]:
-    """Return the traces that the adjudicator has been given already."""
     batch = store.adjudication_batch(adjudicator, batch_id)
     return set() if batch is None else set(store.batch_items(batch.batch_id)["trace_id"])
 

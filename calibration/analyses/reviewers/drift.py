@@ -94,11 +94,8 @@ def reviewer_checks(
     confidence_level: float = 0.95,
     seed: int = SEED,
 ) -> tuple[ReviewerChecks, ...]:
-    """Return the checks of every reviewer in production, those to examine again first.
-
-    `certificates` has issue and end of each reviewer's certificate (UTC): earlier checks do not
-    count. `seed` is for the limits of the drift test.
-    """
+    """Return the checks of every reviewer in production, those to examine again first."""
+    # Checks before the issue of the certificate (issue and end in UTC) do not count.
     frame, issued = store.hidden_item_frame(), certificates or {}
     labels, places = _production_labels(store), store.taxonomy().places
     found = []
@@ -171,7 +168,6 @@ def _pace(own: pd.DataFrame) -> float | None:
 
 
 def _counted(checks: pd.DataFrame) -> pd.DataFrame:
-    """Return the checks that count: with a class, and blind."""
     return checks[checks["given"].notna() & checks["blind"]]
 
 

@@ -114,11 +114,7 @@ def exam_report(
     mix: Mapping[str, float] | None = None,
     rule: PassRule | None = None,
 ) -> ExamReport:
-    """Report on an ended examination together with its further traces; refused before its end.
-
-    `mix` is the share of each class in production; default: that of the newest production batch
-    with 30 labelled traces.
-    """
+    """Report on an ended examination and its further traces; `mix` defaults to `production_mix`."""
     rule = rule or PassRule()
     form, exam = _whole(store, reviewer_id, batch_id)
     further = exam if exam.tops_up is not None else None
@@ -231,10 +227,7 @@ def _confusions(pairs: Marked) -> tuple[ExamConfusion, ...]:
 def examined_trace(
     store: Store, by: Examiner, reviewer_id: str, batch_id: str, trace_id: str
 ) -> ExaminedTrace:
-    """Return a trace of an ended examination with the canonical reasons.
-
-    The exposure is recorded first: no later label of the trace is blind.
-    """
+    """Return a trace of an ended examination with the canonical reasons; record the exposure."""
     form, exam = _whole(store, reviewer_id, batch_id)
     of = next((e for e in (form, exam) if trace_id in _labels(store, e)), None)
     if of is None:

@@ -113,10 +113,7 @@ def own_form(store: Store, by: Examiner, reviewer_id: str, seed: int) -> list[st
 
 
 def no_own_form(store: Store, by: Examiner, reviewer_id: str) -> str:
-    """Return why a team's own form is impossible for a person, empty if it is possible.
-
-    For leads, who decide on a further attempt but may not draw the traces.
-    """
+    """Return why a team's own form is impossible for a person, for leads; empty if possible."""
     labels = by.dataset.labels
     wanted = Counter(labels[i].outcome for i in by.dataset.forms["exam_a"])
     seen, settled = set(store.seen_traces(reviewer_id)), store.consensus_frame()
@@ -149,10 +146,8 @@ def seed_of(*parts: object) -> int:
 def further_traces(
     store: Store, by: Examiner, form: Exam, short: Sequence[str], rule: PassRule
 ) -> list[str]:
-    """Return further traces of the classes not shown, empty if a class has none to add.
-
-    Half as many of the other classes are mixed in: traces of one class only would tell the answer.
-    """
+    """Return further traces of the classes not shown, empty if a class has none to add."""
+    # Half as many of other classes are mixed in: traces of one class would reveal the answer.
     wanted = dict.fromkeys(short, rule.top_up)
     others = [name for name in store.taxonomy().names if name not in short]
     veils = -(-rule.top_up * len(short) // 2)
@@ -240,11 +235,7 @@ def _attempt(form: Exam, exams: Sequence[Exam]) -> Attempt:
 def start_exam(
     store: Store, by: Examiner, reviewer_id: str, *, now: datetime, rule: AttemptRule | None = None
 ) -> Exam:
-    """Start an examination, or return the open one.
-
-    Private forms come first, then forms not used with this reviewer since the attempts count.
-    Traces they have seen since are left out.
-    """
+    """Start an examination, or return the open one; private forms come first."""
     stands = standing(store, reviewer_id, now=now, rule=rule)
     if stands.exam is not None:
         return stands.exam
@@ -265,7 +256,6 @@ def start_exam(
 def _form_for(
     store: Store, by: Examiner, reviewer_id: str, stands: Standing
 ) -> tuple[str, list[str], int]:
-    """Return a reviewer's next form, its traces, and the seed of their order."""
     number = 1 + sum(e.tops_up is None for e in exams_under_this_tree(store, reviewer_id))
     seed = seed_of(reviewer_id, store.taxonomy().version, number)
     if stands.next.own_form:
@@ -278,10 +268,7 @@ def _form_for(
 
 
 def no_form(store: Store, by: Examiner, reviewer_id: str, stands: Standing) -> str:
-    """Return why there is no form for the next examination, empty if there is one.
-
-    Checked early: a reviewer should not practise and wait in vain.
-    """
+    """Return why the next examination has no form, so that no reviewer practises in vain."""
     try:
         _form_for(store, by, reviewer_id, stands)
     except NotAllowedError as error:
@@ -420,9 +407,8 @@ def lesson(
 ) -> Lesson | None:
     """Return the lesson of the trace that this reviewer labelled last in a practice batch.
 
-    None before the first label, after a skip, without a canonical label, and outside practice:
-    nothing canonical is shown before the reviewer's own label is stored. None also while they have
-    an open examination, which may hold the same traces.
+    None before the first label, after a skip, without a canonical label, outside practice, and
+    during an open examination, which may hold the same traces: nothing canonical comes first.
     """
     purpose = {batch.batch_id: batch.purpose for batch in store.batches()}.get(batch_id)
     last = store.last_label(reviewer_id, batch_id)
@@ -455,10 +441,8 @@ def add_practice(store: Store, dataset: ReferenceSet, *, form: str = "practice")
 
 
 def start_practice(store: Store, dataset: ReferenceSet, reviewer_id: str) -> PracticeRound:
-    """Start a practice round aimed at a reviewer's errors, or return the open one.
-
-    `dataset` must hold no private labels: it is shown.
-    """
+    """Start a practice round aimed at a reviewer's errors, or return the open one."""
+    # `dataset` must hold no private labels: it is shown.
     for found in store.practice_rounds(reviewer_id):
         if found.finished_at is None:
             return found

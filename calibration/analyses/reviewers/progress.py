@@ -186,10 +186,8 @@ def batch_results(store: Store, batch_id: str, *, judge_id: str | None = None) -
 def _further(
     store: Store, loaded: CalibrationData, headline: Estimate, judge_id: str | None
 ) -> tuple[Further, ...]:
-    """Return the half-widths after the rest of the batch, then after some steps beyond.
-
-    They are scaled to the current interval, so that the first step starts from the figure shown.
-    """
+    """Return the half-widths after the rest of the batch, then after some steps beyond."""
+    # Scaled to the current interval, so that the first step starts from the figure shown.
     now, n = headline.half_width, len(loaded.labelled)
     if now is None or n < 2:
         return ()

@@ -95,10 +95,8 @@ def store_batch(
     probabilities: Sequence[float] | None = None,
     strata: Sequence[int] | None = None,
 ) -> Batch:
-    """Store drawn traces in their order, with the record of the draw.
-
-    The overlap has a random stream of its own: it does not depend on the draw.
-    """
+    """Store drawn traces in their order, with the record of the draw."""
+    # A random stream of its own: the overlap does not depend on the draw.
     labels = labels_per_trace(
         len(trace_ids), labels_wanted=design.labels_wanted, overlap=design.overlap
     )
@@ -120,10 +118,7 @@ def store_batch(
 
 
 def draw_ids(ids: NDArray[np.str_], *, n: int, seed: int) -> list[str]:
-    """Return `n` of the ids in random order, each with the same probability.
-
-    The draw does not depend on the order of `ids`.
-    """
+    """Return `n` ids in random order, each equally likely, whatever the order of `ids`."""
     drawn = np.random.default_rng(seed).choice(np.sort(ids), size=n, replace=False)
     return [str(trace_id) for trace_id in drawn]
 
@@ -337,10 +332,7 @@ SHARES = (0.2, 0.4, 0.4)
 
 
 def split_of_task(task_key: str) -> str:
-    """Return the split of a production task, from a hash of its key alone.
-
-    So all trials of a task are in one split, in every store, whatever is imported later.
-    """
+    """Return the split of a production task: all trials in one, in every store, for ever."""
     digest = hashlib.sha256(task_key.encode()).digest()
     place = int.from_bytes(digest[:8], "big") / 2**64
     if place < SHARES[0]:
@@ -349,11 +341,8 @@ def split_of_task(task_key: str) -> str:
 
 
 def labelled_splits(store: Store) -> pd.DataFrame:
-    """Return the split of every labelled trace and batch: trace_id, task_key, batch_id, split.
-
-    Reference traces have the split of their form, others that of their task. A task in several of
-    them is in the split furthest from training.
-    """
+    """Return trace_id, task_key, batch_id and split of every labelled trace."""
+    # A task in several forms, or in production too, has the split furthest from training.
     tasks = store.trace_frame().set_index("trace_id")["task_key"]
     rows = []
     for batch in store.batches():

@@ -140,13 +140,12 @@ def escalate(
     audit_half_width: float = 0.05,
     basis_batch: str | None = None,
 ) -> Batch:
-    """Make a batch of all doubtful traces and of a random part of the accepted ones.
+    """Make a batch of all doubtful traces and a random audit of the others.
 
     A trace is escalated if its doubt is above `threshold`; of more than `most`, the most doubtful.
     The audit is sized for a half-width of `audit_half_width` in the error rate of the accepted
-    part: at the upper limit of that rate in earlier labels, else at a half. Inclusion
-    probabilities are 1 for escalated traces and that of the audit for the rest, so that weighted
-    estimates are about all traces.
+    part: at the upper limit of that rate in earlier labels, else at a half. Escalated traces have
+    inclusion probability 1, so that weighted estimates are about all traces.
     """
     if signal not in SIGNALS:
         raise InputError(f"signal must be one of {', '.join(SIGNALS)}, got {signal!r}")

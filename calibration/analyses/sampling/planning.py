@@ -92,7 +92,7 @@ def needed_for(
 def judge_worth(
     gain: Gain, n: int, n_labels: int, seconds: float | None, hourly_rate: float | None
 ) -> JudgeWorth:
-    """Return the savings from a judge on `n` traces with as many labels each as planned."""
+    """Return the savings from a judge on `n` traces with the planned labels per trace."""
     times = gain.multiplier.value
     saved = None if times is None else n * (times - 1)
     labels = None if saved is None else saved * n_labels / n
@@ -248,10 +248,8 @@ def median_seconds(labels: pd.DataFrame) -> float | None:
 def expected_half_width(
     store: Store, loaded: CalibrationData, n: int, *, judge_id: str | None
 ) -> float:
-    """Return the half-width with `n` labelled traces of a batch, with or without a judge.
-
-    The same plan for every `n`, so that the ratio of two half-widths is the gain from more labels.
-    """
+    """Return the half-width with `n` labelled traces of a batch, with or without a judge."""
+    # The same plan for every `n`: the ratio of two half-widths is the gain from more labels.
     basis = _basis_of(store, loaded, loaded.traces, judge_id)
     if basis.judge_id is None:
         return planned_human_only(n, basis.spread)
@@ -332,7 +330,6 @@ def _basis_of(
 
 
 def _credit(taxonomy: Taxonomy) -> NDArray[np.float64]:
-    """Return the credit of each verdict, NaN without one."""
     return np.array([*taxonomy.credits, np.nan])
 
 

@@ -180,7 +180,6 @@ def store_stratified(
 
 
 def _basis(store: Store, batch_id: str | None, judge: str) -> CalibrationData:
-    """Return the labels that show how scores vary in each stratum."""
     loaded = earlier_batch(store, batch_id)
     seen = 0 if loaded is None else len(loaded.labelled)
     if loaded is None or seen < FEWEST_LABELS:
@@ -212,7 +211,6 @@ def _spread(
 def _described(
     strata: VerdictStrata, drawn: NDArray[np.int64], sds: NDArray[np.float64] | None
 ) -> list[dict[str, object]]:
-    """Return the strata as the design records them, in order."""
     return [
         {
             "verdict": verdict,
