@@ -113,7 +113,7 @@ def standing_consensus(cursor: Cursor, version: str, trace_id: str) -> dict[str,
 def blind_decision(
     cursor: Cursor, version: str, adjudicator: str, batch_id: str, trace_id: str
 ) -> Label | None:
-    """Return the adjudicator's last decision before any label was shown; None if there is none."""
+    """Return the adjudicator's own decision, the last blind one if any; None while open."""
     given = read_labels(
         cursor,
         "FROM label_event l JOIN batch b ON b.batch_id = l.batch_id WHERE b.token = $1 "

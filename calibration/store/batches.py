@@ -113,8 +113,8 @@ class Batch:
         return "last_seq" in self.design
 
     def population(self, traces: pd.DataFrame) -> pd.DataFrame:
-        """Return the production traces that existed at the draw, in order of id."""
-        # By id, so that a seeded resample does not depend on the order of import.
+        """Return the production traces that the batch was drawn from, without later imports."""
+        # In order of id: a seeded resample must not depend on the order of import.
         if self.design.get("kind") == SELECTION:
             raise CalibrationError(
                 f"batch {self.batch_id!r} holds {SELECTION} and no random sample of production: no "

@@ -255,7 +255,7 @@ class CertificationStore(BatchStore):
     def exam_traces(
         self, reviewer_id: str, batch_id: str, trace_ids: Sequence[str]
     ) -> list[TraceForReview]:
-        """Return traces of one's own ended examination, including its further traces."""
+        """Return traces of one's own ended examination, and of the form that it tops up."""
         with self._db.read() as cursor:
             exam = _exam(cursor, reviewer_id, batch_id)
             if exam.status not in (PASSED, FAILED):
