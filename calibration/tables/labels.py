@@ -1,4 +1,7 @@
-"""Human labels, verdicts and ceilings as tables: CSV, JSONL, Parquet, or a pandas frame."""
+"""Human labels, verdicts and ceilings as tables: CSV, JSONL, Parquet, or a pandas frame.
+
+A reader raises InputError with table, line and field if a field is not valid.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -79,16 +82,9 @@ class VerdictRow:
 class VerdictFile:
     """Every row of a table of verdicts, by trace in the order of the table.
 
-    Parameters
-    ----------
-    path : str
-        What errors and reports call it.
-    rows : mapping of str to VerdictRow
-        The first verdict on each trace.
-    again : mapping of str to tuple of str
-        The verdicts on a trace when the judge was asked again, in order.
-    judge : str or None
-        The judge whose rows these are; None where the table was taken as that of one.
+    `path` : its name in errors and reports.
+    `rows`, `again` : the first verdict on each trace, and the further ones in order.
+    `judge` : the judge of these rows; None if the table is taken as that of one judge.
     """
 
     path: str
@@ -110,13 +106,8 @@ def label_rows(source: Source, *, required: Sequence[str] = ()) -> Iterator[Labe
     """Yield the rows of a table of human labels.
 
     Columns: trace_id, outcome; optional reviewer, adjudicated, weight, cluster, rationale,
-    evidence_step, evidence_quote, confidence (1 to 3), tags, sub_goals. The `required` ones must
-    not be empty.
-
-    Raises
-    ------
-    InputError
-        If a field is not what it must be; the message names table, line and field.
+    evidence_step, evidence_quote, confidence (1 to 3), tags, sub_goals. `required` ones must not be
+    empty.
     """
     for line, row in _with_outcome(source, required):
         with located(place_of(source), line):
@@ -144,14 +135,9 @@ def _label(line: int, row: Row) -> LabelRow:
 def read_human_labels(source: Source) -> LabelFile:
     """Read human labels, with the columns of `label_rows`.
 
-    Several rows of a trace are several reviewers. An empty outcome is a trace that was skipped.
-    A row with `adjudicated` settles its trace.
-
-    Raises
-    ------
-    InputError
-        If a field is not what it must be, a reviewer labels a trace twice, or rows of a trace
-        differ in weight, cluster or what was adjudicated.
+    Several rows of a trace are several reviewers; an empty outcome is a skipped trace; a row with
+    `adjudicated` decides its trace. InputError also if a reviewer labels a trace twice, or rows of
+    a trace differ in weight, cluster or adjudicated outcome.
     """
     path = place_of(source)
     by_trace: dict[str, list[LabelRow]] = {}
@@ -172,7 +158,7 @@ def read_human_labels(source: Source) -> LabelFile:
 
 
 def _check_against(before: Sequence[LabelRow], label: LabelRow) -> None:
-    """Refuse a row that contradicts another one of its trace."""
+    """Raise FieldError if a row contradicts another one of its trace."""
     for other in before:
         for name in ("weight", "cluster"):
             if getattr(other, name) != getattr(label, name):
@@ -199,13 +185,8 @@ def verdict_rows(source: Source, *, required: Sequence[str] = ()) -> Iterator[Ve
 
     Columns: trace_id, outcome; optional workflow, cost_usd, units, started_at, judge, agent, model,
     steps, response_chars, reason, grade (1 to 5), evidence_step, evidence_quote, and sample: 0 or
-    nothing for the first verdict on a trace, 1 and up when the judge was asked again. The
-    `required` ones must not be empty.
-
-    Raises
-    ------
-    InputError
-        If a field is not what it must be; the message names table, line and field.
+    empty for the first verdict on a trace, 1 and up for further ones. `required` ones must not be
+    empty.
     """
     for line, row in _with_outcome(source, required):
         with located(place_of(source), line):
@@ -235,12 +216,9 @@ def _verdict(line: int, row: Row) -> VerdictRow:
 
 
 def read_verdicts(source: Source, *, judge: str | None = None) -> VerdictFile:
-    """Read verdicts, with the columns of `verdict_rows`, those of one judge if it is named.
+    """Read verdicts, with the columns of `verdict_rows`, only those of `judge` if it is named.
 
-    Raises
-    ------
-    InputError
-        If a field is not what it must be, a trace has two first verdicts, or nothing is of `judge`.
+    InputError also if a trace has two first verdicts or there are none of `judge`.
     """
     path = place_of(source)
     rows: dict[str, VerdictRow] = {}
@@ -285,12 +263,9 @@ def _second(path: str, row: VerdictRow, other: VerdictRow) -> str:
 
 
 def read_ceilings(path: Path) -> dict[str, float]:
-    """Read the cost ceiling per unit of each workflow: workflow, ceiling_usd.
+    """Return the cost ceiling in USD per unit of each workflow, from workflow and ceiling_usd.
 
-    Raises
-    ------
-    InputError
-        If a ceiling is no positive amount or a workflow occurs twice.
+    InputError also if a ceiling is not positive or a workflow occurs twice.
     """
     ceilings: dict[str, float] = {}
     for line, row in any_rows(path, required=("workflow", "ceiling_usd")):
@@ -304,7 +279,7 @@ def read_ceilings(path: Path) -> dict[str, float]:
 
 
 def _with_outcome(source: Source, required: Sequence[str]) -> Iterator[tuple[int, Row]]:
-    """Yield rows that have a trace and a field for the outcome, which may be empty."""
+    """Yield rows with a trace and an outcome field, which may be empty."""
     for line, row in any_rows(source, required=("trace_id", *required)):
         if "outcome" not in row:
             raise InputError(f"{place_of(source)}, line {line}: field 'outcome' is missing")

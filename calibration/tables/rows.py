@@ -1,4 +1,8 @@
-"""Rows of CSV, JSONL and Parquet files: reading them with their line, and writing CSV."""
+"""Rows of CSV, JSONL and Parquet files: reading them with their line, and writing CSV.
+
+The `cell_...` functions read one field of a row: None where it is missing, FieldError where it is
+not valid.
+"""
 
 import csv
 import io
@@ -42,10 +46,7 @@ _GUARDED = re.compile(r"'+[=+\-@\t\r]")
 def read_rows(path: Path, *, required: Sequence[str] = ()) -> Iterator[tuple[int, Row]]:
     """Yield line number and row of a CSV or JSONL file that has the required fields.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be read or a row lacks a field; the message names file, line, field.
+    InputError with file, line and field if the file cannot be read or a row lacks a field.
     """
     try:
         text = path.read_bytes().decode("utf-8-sig")
@@ -66,13 +67,7 @@ def read_rows(path: Path, *, required: Sequence[str] = ()) -> Iterator[tuple[int
 def any_rows(
     source: Path | pd.DataFrame, *, required: Sequence[str] = ()
 ) -> Iterator[tuple[int, Row]]:
-    """Yield as `read_rows`, from a Parquet file or a frame too, whose rows are numbered from 1.
-
-    Raises
-    ------
-    InputError
-        As `read_rows`.
-    """
+    """Yield as `read_rows`, also from a Parquet file or a frame, whose rows are numbered from 1."""
     if isinstance(source, Path) and source.suffix != ".parquet":
         yield from read_rows(source, required=required)
         return
@@ -96,7 +91,7 @@ def any_rows(
 
 
 def place_of(source: Path | pd.DataFrame) -> str:
-    """Return what errors call a file or a frame."""
+    """Return the name of a file or a frame in errors."""
     return str(source) if isinstance(source, Path) else "the frame"
 
 
@@ -110,7 +105,7 @@ def _parquet_rows(path: Path) -> tuple[list[str], Iterator[Row]]:
 
 
 def cell_text(value: Any) -> str:
-    """Return a cell as text; a whole number is written as one however it was stored."""
+    """Return a cell as text, a whole number without decimals however it was stored."""
     if value is None or value is pd.NaT or value is pd.NA or value != value:
         return ""
     if isinstance(value, float) and value.is_integer():
@@ -119,13 +114,7 @@ def cell_text(value: Any) -> str:
 
 
 def cell_number(row: Row, name: str, *, maximum: float, above_zero: bool = False) -> float | None:
-    """Return a number of a row, None where it is missing.
-
-    Raises
-    ------
-    FieldError
-        If it is no number, or outside its range.
-    """
+    """Return a number of a row, at most `maximum`."""
     value = row.get(name)
     if isinstance(value, str):
         if not value.strip():
@@ -140,13 +129,7 @@ def cell_number(row: Row, name: str, *, maximum: float, above_zero: bool = False
 
 
 def cell_whole(row: Row, name: str, *, maximum: int, minimum: int = 0) -> int | None:
-    """Return a whole number of a row, None where it is missing.
-
-    Raises
-    ------
-    FieldError
-        If it is none from `minimum` to `maximum`.
-    """
+    """Return a whole number of a row, from `minimum` to `maximum`."""
     rule = f"must be a whole number from {minimum} to {maximum:,}"
     try:
         found = whole(cell_number(row, name, maximum=maximum), name, maximum=maximum)
@@ -158,13 +141,7 @@ def cell_whole(row: Row, name: str, *, maximum: int, minimum: int = 0) -> int | 
 
 
 def cell_flag(row: Row, name: str) -> bool:
-    """Return whether a row says yes; nothing is no.
-
-    Raises
-    ------
-    FieldError
-        If it says neither yes nor no.
-    """
+    """Return a yes or no of a row; an empty field is no."""
     said = cell_text(row.get(name)).casefold()
     if said not in (*YES, *NO):
         raise wrong(name, f"must be one of {', '.join(YES + NO[1:])}", row.get(name))
@@ -172,13 +149,7 @@ def cell_flag(row: Row, name: str) -> bool:
 
 
 def cell_moment(row: Row, name: str) -> datetime | None:
-    """Return a time of a row in UTC, None where it is missing.
-
-    Raises
-    ------
-    FieldError
-        If it is no ISO 8601 time.
-    """
+    """Return an ISO 8601 time of a row, in UTC."""
     value = row.get(name)
     if not cell_text(value):
         return None
@@ -186,25 +157,13 @@ def cell_moment(row: Row, name: str) -> datetime | None:
 
 
 def cell_words(row: Row, name: str) -> str | None:
-    """Return an optional free text of a row, None where it is missing or empty.
-
-    Raises
-    ------
-    FieldError
-        If it is no text.
-    """
+    """Return an optional free text of a row, None where it is empty."""
     value = row.get(name)
     return text(value if cell_text(value) else None, name) or None
 
 
 def cell_evidence(row: Row) -> tuple[Evidence, ...]:
-    """Return the quotes of a row: evidence_step and evidence_quote, or a list under `evidence`.
-
-    Raises
-    ------
-    FieldError
-        If it is neither, or too much.
-    """
+    """Return the quotes of a row: evidence_step and evidence_quote, or a list under `evidence`."""
     given = row.get("evidence")
     if given is None or given == "":
         quote = cell_words(row, "evidence_quote")
@@ -224,13 +183,13 @@ def cell_evidence(row: Row) -> tuple[Evidence, ...]:
 
 
 def none_of(name: str, value: object, known: Iterable[str]) -> FieldError:
-    """Build the error of a field that must name one of some values."""
+    """Return the error of a field that must name one of the known values."""
     return FieldError(f"field {name!r}: {value!r:.80} is none of {', '.join(known):.200}")
 
 
 @contextmanager
 def located(place: object, line: int) -> Iterator[None]:
-    """Name the file and the line in the error of a field."""
+    """Add the file and the line to the error of a field."""
     try:
         yield
     except FieldError as error:
@@ -238,17 +197,14 @@ def located(place: object, line: int) -> Iterator[None]:
 
 
 def guard(text: str) -> str:
-    """Keep a spreadsheet from running a cell as a formula; `unguard` takes it back.
+    """Keep a spreadsheet from running a cell as a formula; `unguard` reverses it.
 
-    A text that already begins with quotes before a formula sign gets one more, so that every
-    text comes back as it was.
+    A text with quotes before a formula sign gets one more, so that every text is restored exactly.
 
     Examples
     --------
-    >>> guard("=1+1"), guard("'=1+1"), guard("it's")
-    ("'=1+1", "''=1+1", "it's")
-    >>> unguard(guard("'=1+1"))
-    "'=1+1"
+    >>> guard("=1+1"), guard("'=1+1"), guard("it's"), unguard(guard("'=1+1"))
+    ("'=1+1", "''=1+1", "it's", "'=1+1")
     """
     return "'" + text if _FORMULA.match(text) else text
 
@@ -259,7 +215,7 @@ def unguard(text: str) -> str:
 
 
 def as_csv(columns: Sequence[str], rows: Iterable[Row]) -> str:
-    """Return rows as CSV; a text that a spreadsheet would run gets a quote in front."""
+    """Return rows as CSV, with a quote before a text that a spreadsheet would run."""
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow(map(guard, columns))
