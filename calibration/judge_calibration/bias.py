@@ -1,4 +1,8 @@
-"""Bias of a judge: by length, family and node, on ordered grades, and between runs."""
+"""Bias of a judge: by length, family and node, on ordered grades, and between runs.
+
+Tables hold labelled traces by human class (rows) and verdict (columns), as `confusion` makes them;
+columns from n_classes up are verdicts that are no class.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -46,7 +50,7 @@ NOT_ASKED_TWICE = "no trace has two verdicts of this judge: let it judge some tr
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Fit:
-    """Coefficient of the last column, the rest of it, and what is left of the gaps."""
+    """Slope, `size` less its fit by the constants, residuals, design X and (X'X)^-1."""
 
     coefficient: float
     free: FloatArray
@@ -64,36 +68,31 @@ def slope_within_class(
     clusters: NDArray[np.generic] | None = None,
     confidence_level: float = 0.95,
 ) -> MeanAgainstZero:
-    """Estimate by how much the judge's gap grows with something, within the human class.
+    """Estimate the slope of the judge's gap in credit on `size`, within the human class.
 
-    gap = a constant of the human class + slope x size. An honest judge has slope zero: given what
-    the humans said, the verdict does not depend on `size`. Long traces may well be worse; that is
-    in the constants and not in the slope. Traces are independent, or independent between clusters.
+    gap = constant of the human class + slope x size. An honest judge has slope zero: given the
+    human class, its verdict does not depend on `size`. If long traces are worse, the constants show
+    it, not the slope. Traces are independent, or independent between clusters.
 
     Parameters
     ----------
     gaps : array-like of float, shape (n,)
         Credit of the verdict less the human credit.
     human : array-like of float, shape (n, n_classes)
-        Class shares of each trace, rows summing to one; a trace whose reviewers differ has the
-        mean of their constants.
+        Class shares, rows summing to one; a trace whose reviewers differ has the mean constant.
     size : array-like of float, shape (n,)
-        For instance the base-2 logarithm of the length, which makes the slope that of a doubling,
-        or 0 and 1.
+        An indicator, or base-2 logarithm of the length: the slope is then that of a doubling.
     weights : float array, shape (n,), optional
-        Inverse inclusion probabilities: weighted least squares, and a jackknife that leaves a trace
-        out with its weight.
+        Inverse inclusion probabilities, for weighted least squares.
     clusters : array, shape (n,), optional
         Task of each trace, when tasks repeat.
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
 
     Returns
     -------
     MeanAgainstZero
-        The slope in units of credit with a t interval: n - columns df, with clusters clusters - 1.
-        ``not_estimable`` with fewer than 10 traces more than constants, fewer than 10 clusters, or
-        when `size` does not vary within a class.
+        Slope in credit with a t interval: n - columns df, or clusters - 1. ``not_estimable`` with
+        fewer than 10 traces more than constants, with fewer than 10 clusters, or when `size` does
+        not vary within a class.
 
     Raises
     ------
@@ -102,11 +101,9 @@ def slope_within_class(
 
     Notes
     -----
-    Least squares rather than a rank correlation, because gaps take a handful of values and are
-    mostly ties at zero, because the slope is in credit and so says what the bias costs, and
-    because the human class is held fixed by a constant each. HC3, because the variance of the gap
-    depends on the class and because of all such standard errors it is the one to use with few
-    traces; it equals the jackknife. With repeated tasks CR3, the same with whole tasks left out.
+    Not a rank correlation: most gaps are ties at zero, and a slope in credit shows what the bias
+    costs. HC3, because the variance of the gap depends on the class and HC3 is the best of these
+    standard errors with few traces; it equals the jackknife. CR3 leaves out whole tasks instead.
 
     References
     ----------
@@ -178,10 +175,7 @@ def _fit(gaps: FloatArray, constants: FloatArray, size: FloatArray) -> _Fit | No
 
 
 def _without_traces(fit: _Fit) -> float:
-    """Return the sum of squared changes of the slope when a trace is left out.
-
-    A trace that alone carries a constant says nothing about the slope.
-    """
+    """Return the HC3 variance; a trace that alone determines a constant does not enter."""
     rest = 1 - np.einsum("ij,jk,ik->i", fit.design, fit.bread, fit.design, optimize=True)
     said = rest > NO_LEVERAGE
     adjusted = np.where(said, fit.residuals, 0.0) / np.where(said, rest, 1.0)
@@ -189,7 +183,7 @@ def _without_traces(fit: _Fit) -> float:
 
 
 def _without_units(fit: _Fit, unit: IntArray) -> float:
-    """Return the same with whole tasks left out; the pseudo-inverse skips what says nothing."""
+    """Return the CR3 variance; the pseudo-inverse drops what one task alone determines."""
     pull = fit.free / float(fit.free @ fit.free)
     order = np.argsort(unit, kind="stable")
     starts = np.flatnonzero(np.diff(unit[order], prepend=-1))
@@ -223,20 +217,13 @@ def _result(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeQuality:
-    """How well the judge answers one question, where it and the humans both come to it.
+    """How well the judge answers one decision-tree node, on traces where humans and judge reach it.
 
-    Parameters
-    ----------
-    table : tuple of tuple of float, shape (2, 2)
-        Effective traces by the humans' answer (rows: yes, no) and the judge's (columns: yes, no).
-    accuracy : Estimate
-        Share of them with the same answer.
-    yes_recall, yes_precision, no_recall, no_precision : Estimate
-        Recall is the share of the humans' answers that the judge gives too; precision the share of
-        the judge's answers that are the humans'.
-    only_human, only_judge : float
-        Effective traces on which one of the two comes to the question and the other does not,
-        because they parted at an earlier one, or the judge gave no verdict.
+    `table` : effective traces by the humans' answer (rows: yes, no) and the judge's (columns).
+    `yes_recall`, `no_recall` : share of the human answers that the judge also gives.
+    `yes_precision`, `no_precision` : share of the judge's answers that the humans also give.
+    `only_human`, `only_judge` : effective traces on which only one side reaches the node, after an
+    earlier difference or without a verdict.
     """
 
     table: tuple[tuple[float, float], tuple[float, float]]
@@ -252,33 +239,29 @@ class NodeQuality:
 def node_quality(
     table: ArrayLike, answers: Sequence[int], *, confidence_level: float = 0.95
 ) -> NodeQuality:
-    """Compare the answers that classes and verdicts imply at one question.
+    """Estimate how well the judge answers one decision-tree node, from classes and verdicts.
 
-    Traces are independent. The comparison is conditional on both coming to the question, so a
-    judge is not blamed here for an error made earlier.
+    Traces are independent. Only traces on which both sides reach the node count, so an earlier
+    error of the judge is not counted again.
 
     Parameters
     ----------
-    table : array-like of float, shape (n_classes, n_verdicts)
-        From `confusion`; columns from n_classes up are verdicts that are no class.
     answers : sequence of int, length n_classes
-        Answer on the way to each class: 1 yes, 0 no, -1 where the way does not come by.
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
+        Answer on the path to each class: 1 yes, 0 no, -1 where the path does not reach the node.
 
     Returns
     -------
     NodeQuality
-        Shares with Wilson intervals, ``not_estimable`` where nobody gave the answer.
+        Wilson intervals; ``not_estimable`` where nobody gave the answer.
 
     Raises
     ------
     ValueError
-        If there is not one answer a class.
+        If the number of answers is not the number of classes.
 
     Examples
     --------
-    Class 0 is yes, classes 1 and 2 are no; of 10 traces that are yes the judge says so of 8:
+    Class 0 is yes, classes 1 and 2 are no; the judge finds 8 of 10 traces that are yes:
 
     >>> found = node_quality([[8, 1, 1], [2, 5, 0], [1, 0, 4]], [1, 0, 0])
     >>> found.table, found.yes_recall.value
@@ -316,20 +299,10 @@ def node_quality(
 def errors_by_node(
     table: ArrayLike, parting: Sequence[Sequence[str | None]]
 ) -> dict[str | None, float]:
-    """Split the judge's errors by the question at which its way parts from the humans'.
+    """Return the judge's errors by the node at which its path leaves the humans' path, most first.
 
-    Parameters
-    ----------
-    table : array-like of float, shape (n_classes, n_verdicts)
-        From `confusion`.
-    parting : sequence of sequence of str or None, shape (n_classes, n_classes)
-        The question at which the ways to two classes part; None on the diagonal.
-
-    Returns
-    -------
-    dict of str or None to float
-        Effective traces, most first; the sum is the number of errors. The key None stands for
-        verdicts that are no class.
+    `parting`, shape (n_classes, n_classes): the node at which the paths to two classes part. Errors
+    are effective traces; the key None is for verdicts that are no class.
 
     Examples
     --------
@@ -350,21 +323,13 @@ def errors_by_node(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrdinalAgreement:
-    """How close the judge's grades come.
+    """Agreement of the judge's grades with the human ones.
 
-    Parameters
-    ----------
-    exact : Estimate
-        Share of traces with the same grade.
-    within_one : Estimate
-        Share of traces whose grades differ by at most one step.
-    within_one_by_chance : float or None
-        What `within_one` would be if the judge graded independently of the humans, with the grades
-        that both use. On a scale of five it is easily above one half: read `within_one` beside it.
-    kappa : Estimate
-        Cohen's kappa with quadratic weights, over the traces that the judge graded.
-    bias : float or None
-        Mean of the judge's grade less the human one, in steps of the scale.
+    `within_one` : share of traces whose grades differ by at most one step.
+    `within_one_by_chance` : the same if judge and humans graded independently, each with their own
+    grade shares. On a five-point scale it easily exceeds one half.
+    `kappa` : Cohen's, with quadratic weights, over the traces that the judge graded.
+    `bias` : mean of the judge's grade less the human one, in steps.
     """
 
     exact: Estimate
@@ -375,18 +340,10 @@ class OrdinalAgreement:
 
 
 def ordinal_agreement(table: ArrayLike, *, confidence_level: float = 0.95) -> OrdinalAgreement:
-    """Compare grades that stand in an order.
+    """Estimate the agreement of ordered grades.
 
-    Traces are independent. Only the *position* of a grade counts, so grades are taken as evenly
-    spaced for kappa and bias.
-
-    Parameters
-    ----------
-    table : array-like of float, shape (n_grades, n_verdicts)
-        Labelled traces by human grade (rows, in order) and the judge's grade (columns, in the same
-        order); further columns are verdicts that are no grade. Those are never within one step.
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
+    Traces are independent. Kappa and bias take the grades as evenly spaced. Rows and columns of
+    `table` are grades in the same order; a verdict that is no grade is never within one step.
 
     Returns
     -------
@@ -441,20 +398,12 @@ def ordinal_agreement(table: ArrayLike, *, confidence_level: float = 0.95) -> Or
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retest:
-    """How often a judge changes its mind.
+    """How often a judge changes its verdict.
 
-    Parameters
-    ----------
-    changed : Estimate
-        Share of the traces asked about twice or more on which not all verdicts are the same. It
-        grows with the number of times a judge is asked.
-    differ : Estimate
-        Chance that two verdicts on the same trace differ: the mean over traces of the share of
-        pairs that do. It does not depend on how often the judge was asked.
-    per_verdict : tuple of Estimate, length n_verdicts
-        `changed` among the traces whose first verdict was this one.
-    most_asked : int
-        Most verdicts that a trace has.
+    `changed` : share of the traces with two verdicts or more whose verdicts are not all the same.
+    It grows with the number of verdicts. `differ` : chance that two verdicts on a trace differ, the
+    mean over traces of the share of pairs. It does not depend on the number of verdicts.
+    `per_verdict` : `changed` by first verdict. `most_asked` : most verdicts on one trace.
     """
 
     changed: Estimate
@@ -466,16 +415,12 @@ class Retest:
 def retest(samples: ArrayLike, *, n_verdicts: int, confidence_level: float = 0.95) -> Retest:
     """Estimate how often the verdict on a trace changes when the judge is asked again.
 
-    Traces are independent and a random sample of those the judge could be asked about again.
+    Traces are independent and a random sample of those the judge could judge again.
 
     Parameters
     ----------
     samples : array-like of int, shape (n, n_samples)
-        Verdict codes of each trace, in the order they were asked for; -1 where it was not asked.
-    n_verdicts : int
-        Number of verdict codes.
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
+        Verdict codes of each trace in the order of the requests; -1 where there is none.
 
     Returns
     -------
@@ -490,7 +435,7 @@ def retest(samples: ArrayLike, *, n_verdicts: int, confidence_level: float = 0.9
 
     Examples
     --------
-    One of three traces changes, in two of its three pairs; the fourth was asked about once:
+    One of three traces changes, in two of its three pairs; the fourth has one verdict:
 
     >>> found = retest([[0, 0, 0], [0, 1, 0], [1, 1, 1], [1, -1, -1]], n_verdicts=2)
     >>> found.changed.value, found.differ.value, found.per_verdict[0].value

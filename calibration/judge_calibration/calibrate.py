@@ -96,41 +96,15 @@ class NetGross:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Calibration:
-    """ASR corrected for judge error, and everything needed to judge the correction.
+    """ASR corrected for judge error, with the diagnostics of the correction.
 
-    Parameters
-    ----------
-    design : str
-        ``"production"``: the labels are a probability sample of production. ``"reference"``: they
-        are another set of traces.
-    headline : str or None
-        Estimator of the headline, None when it is refused.
-    estimates : mapping of str to NetGross
-        The names in `ESTIMATORS` (``lee`` for two classes only); refused ones say why and have no
-        value unless it was forced.
-    class_shares : mapping of str to tuple of Estimate
-        Class shares of production by the same estimators.
-    judge : JudgeQuality
-        Accuracy, kappa, recall and precision on the labelled traces.
-    inversion, inversion_gross : Inversion
-        Diagnostics of the inversion, filled also when it is refused.
-    post_stratification, post_stratification_gross : PostStratified
-        Diagnostics of the post-stratification, filled also when it is refused.
-    production, production_gross : ProductionSums
-        What the estimators saw of production.
-    gain : Estimate or None
-        A label with the judge is worth as many without, see `effective_gain` (net); refused where
-        post-stratification is, None where the labels are no sample of production.
-    power_tuning : float or None
-        How much of the verdicts `ppi_plus_plus` used (net), 0 to 1; None when it was not run.
-    posterior_size : float or None
-        Effective number of draws behind `bayesian` (net); None when it was not run.
-    confusion : Confusion
-        Labelled traces by human class and verdict.
-    n_labels, n_production : int
-        Labelled traces; judged production traces.
-    refusals, warnings : tuple of Notice
-        Why estimators may not be used, and what a reader must be told.
+    `headline` : estimator of the headline, None when it is refused.
+    `estimates` : by name in `ESTIMATORS`; a refused one has no value unless it was forced.
+    `class_shares` : of production, by the same estimators.
+    `inversion`, `post_stratification` : diagnostics, present also when refused.
+    `gain` : see `effective_gain` (net); None where the labels are no sample of production.
+    `power_tuning` : factor of `ppi_plus_plus` (net), None when it was not run.
+    `posterior_size` : effective number of draws of `bayesian` (net), None when it was not run.
     """
 
     design: Design
@@ -161,31 +135,29 @@ class Calibration:
 
 
 class CalibrationChoices(TypedDict, total=False):
-    """What `calibrate` and `calibrate_tables` may be told beside the data.
+    """Options of `calibrate` and `calibrate_tables`.
 
     Parameters
     ----------
     verdict_names : sequence of str
         Names for the notices, the classes first.
-    pseudo_count : float, default 0.5
-        As in `invert`.
-    prior : float, default 0.2
-        As in `bayesian`.
+    pseudo_count, prior : float
+        As in `invert` and `bayesian`.
     seed : int, default 0
         Seed of the draws of `bayesian` and `bootstrap`; the same seed gives the same numbers.
     open_disagreements : int, default 0
-        Labelled traces whose reviewers disagree and that nobody has adjudicated; above zero every
-        estimate is provisional.
+        Labelled traces with disagreeing reviewers and no adjudication; above zero every estimate is
+        provisional.
     refusals : sequence of Notice
-        Refusals the caller found, for instance a reference set judged by another judge. One that
-        names ``inversion`` or ``post_stratified`` holds for all that share its assumption.
+        Refusals that the caller found, for instance a reference set judged by another judge. One
+        that names ``inversion`` or ``post_stratified`` holds for all estimators that share its
+        assumption.
     estimators : collection of str
-        Which to run, by default all in `ESTIMATORS`; diagnostics are always there.
+        Estimators to run, by default all; diagnostics are always present.
     force : bool, default False
-        Give refused estimators their values all the same; their status still says
-        ``not_estimable`` and they are never the headline.
+        Give refused estimators their values; their status is still ``not_estimable`` and they are
+        never the headline.
     confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
     """
 
     verdict_names: Sequence[str] | None
@@ -201,7 +173,7 @@ class CalibrationChoices(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Choices of a calibration that every step needs; ValueError where one is not known."""
+    """Options of a calibration that every step needs; ValueError for an unknown one."""
 
     design: Design
     verdict_names: Sequence[str] | None = None
@@ -241,10 +213,7 @@ class Case:
 
     @property
     def counts(self) -> FloatArray:
-        """Production counts; labels of a reference set, no part of them, are added.
-
-        Post-stratification is refused for a reference set; only diagnostics are read from it.
-        """
+        """Production counts; those of a reference set are added, for the diagnostics only."""
         if self.settings.design == "production":
             return self.production.counts
         added = np.bincount(self.labelled.verdicts, minlength=self.production.counts.size)
@@ -267,7 +236,7 @@ class Case:
 
 
 def _lee_shares(case: Case) -> tuple[Estimate, ...]:
-    """Return the shares of both classes; the second is the rest of the first."""
+    """Return the shares of both classes; the second is one less the first."""
     good = int(np.argmax(case.production.credit))
     share = lee(
         case.crossed.table,
@@ -283,7 +252,7 @@ def _lee_shares(case: Case) -> tuple[Estimate, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arm:
-    """All estimates of one target, and the class shares; by name those that were asked for."""
+    """Estimates and class shares of one target by estimator, for the estimators that were run."""
 
     stratified: PostStratified
     inverted: Inversion
@@ -302,10 +271,7 @@ def run_arms(
     gross: ProductionSums,
     settings: Settings,
 ) -> tuple[Arm, Arm]:
-    """Return the estimates with and without cost; they are one when `net` is `gross`.
-
-    Every estimator has its own stream of random numbers, the same for net and gross.
-    """
+    """Return the estimates net and gross; an estimator has the same random stream for both."""
     human = validated_human(labelled.human)
     if human.shape[1] != net.credit.size:
         raise ValueError(f"human must have {net.credit.size} columns, got {human.shape[1]}")
@@ -394,7 +360,7 @@ def _arm(case: Case, rng: np.random.Generator) -> Arm:
 
 
 def _scored(estimate: Estimate, name: str, case: Case) -> Estimate:
-    """Return the estimate unless it needs costs of the labelled traces that are not there."""
+    """Return the estimate, or a refusal when it needs costs that the labelled traces lack."""
     if not case.unscored or name in ("inversion", "bayesian", "lee", "judge_raw", "bootstrap"):
         return estimate
     return not_estimable(NO_LABELLED_COSTS, method=estimate.method, n=estimate.n)
@@ -451,7 +417,7 @@ def _bootstrap(
 def assemble(
     labelled: LabelledSample, net: ProductionSums, gross: ProductionSums, settings: Settings
 ) -> Calibration:
-    """Return every estimate, net and gross, with what speaks against each."""
+    """Return every estimate, net and gross, with the notices on each."""
     level = settings.confidence_level
     crossed = confusion(
         labelled.human, labelled.verdicts, n_verdicts=net.counts.size, weights=labelled.weights
@@ -495,7 +461,7 @@ def assemble(
 
 
 def repeated_tasks(estimator: str) -> Notice:
-    """Warn that the interval takes repeated tasks for independent; code ``repeated_tasks``."""
+    """Warn that the interval treats repeated tasks as independent; code ``repeated_tasks``."""
     return Notice(
         code="repeated_tasks",
         estimator=estimator,
@@ -505,11 +471,11 @@ def repeated_tasks(estimator: str) -> Notice:
 
 
 def families(design: str, names: Collection[str]) -> dict[str, tuple[str, ...]]:
-    """Return which estimators share the assumption of which, of those in `names`.
+    """Return the estimators in `names` that share an assumption, by the one that a refusal names.
 
-    A refusal of `inversion` for its assumption, for instance because another judge gave the
-    reference verdicts, is one of all that carry error rates over; likewise `post_stratified` and
-    the probability sample. The bootstrap belongs to the default of the design.
+    A refusal of `inversion` for its assumption (for instance a reference set of another judge)
+    holds for all that carry error rates over; one of `post_stratified` for all that need the
+    probability sample. The bootstrap belongs to the default of the design.
 
     Examples
     --------
@@ -527,7 +493,7 @@ def families(design: str, names: Collection[str]) -> dict[str, tuple[str, ...]]:
 def carried_over(
     notices: Iterable[Notice], kin: Mapping[str, tuple[str, ...]]
 ) -> tuple[Notice, ...]:
-    """Return each notice for every estimator that shares the assumption of the one it names."""
+    """Return each notice for every estimator that shares the assumption it refuses."""
     return tuple(
         replace(notice, estimator=name)
         for notice in notices
@@ -541,14 +507,6 @@ def sample_refusals(
     """Return why an estimator that needs a random sample of production may not be used.
 
     Codes ``no_probability_sample`` and ``few_labels``.
-
-    Examples
-    --------
-    >>> found = sample_refusals(
-    ...     12, probability_sample=True, estimator="post_stratified", minimum_labels=30
-    ... )
-    >>> found[0].code, found[0].why
-    ('few_labels', '12 labels, fewer than 30')
     """
     if not probability_sample:
         return (
@@ -574,10 +532,7 @@ def sample_refusals(
 def precision_warnings(
     estimator: str, estimate: Estimate, *, human_half_width: float | None
 ) -> tuple[Notice, ...]:
-    """Warn when the judge adds nothing: human labels alone would give a shorter interval.
-
-    Code ``wider_than_human_only``.
-    """
+    """Warn when human labels alone give a shorter interval; code ``wider_than_human_only``."""
     half = estimate.half_width
     if half is None or human_half_width is None or half <= human_half_width:
         return ()
@@ -595,7 +550,7 @@ def precision_warnings(
 def merge_warnings(
     strata: Strata, labels: Sequence[int], *, names: Sequence[str]
 ) -> tuple[Notice, ...]:
-    """Warn of verdicts with too few labels, merged with the nearest; code ``verdict_merged``."""
+    """Warn of verdicts merged for want of labels; code ``verdict_merged``."""
     return tuple(
         Notice(
             code="verdict_merged",
@@ -636,7 +591,7 @@ def _headline(
 def _refusals(
     crossed: Confusion, arm: Arm, production: ProductionSums, settings: Settings
 ) -> tuple[Notice, ...]:
-    """Return what speaks against the estimators that were run."""
+    """Return the refusals of the estimators that were run."""
     kin = families(settings.design, arm.estimates)
     against = inversion_refusals(
         crossed.table,
@@ -725,34 +680,27 @@ def calibrate(
     n_verdicts: int | None = None,
     **choices: Unpack[CalibrationChoices],
 ) -> Calibration:
-    """Estimate the ASR of production from verdicts and human labels, by every valid way.
+    """Estimate the ASR of production from verdicts and human labels, by every valid estimator.
 
     With design ``"production"`` the labels must be a probability sample of production and the
     headline is `post_stratified`; with ``"reference"`` the judge's error rates must carry over and
-    the headline is `invert`. See those functions for what each assumes.
+    the headline is `invert`. See those functions for their assumptions.
 
     Parameters
     ----------
-    labelled : LabelledSample
-        Traces with a human label and a verdict.
     production_verdicts : int array, shape (n_production,)
-        Verdict codes of all judged production traces; for design ``"production"`` the labelled
-        ones are among them.
+        Verdict codes of all judged production traces; for design ``"production"`` the labelled ones
+        are among them.
     production_penalties : float array, shape (n_production,), or None
         Cost penalties in [0, 1]; None scores without cost.
     credit : array-like of float, shape (n_classes,)
         Credit of each class in [0, 1].
     design : {"production", "reference"}
-        Where the labelled traces come from.
+        Source of the labelled traces.
     n_verdicts : int, optional
-        Number of verdict codes; the default is the larger of n_classes and the largest code + 1.
+        Default: the larger of n_classes and the largest code + 1.
     **choices
         See `CalibrationChoices`.
-
-    Returns
-    -------
-    Calibration
-        Net and gross estimates, class shares, judge quality, headline, refusals and warnings.
 
     Raises
     ------
@@ -796,22 +744,16 @@ def calibrate_tables(
     design: Design,
     **choices: Unpack[CalibrationChoices],
 ) -> Calibration:
-    """Estimate the ASR of production from two tables, without costs.
+    """Estimate the ASR of production from two tables, without costs: net and gross are equal.
 
     Parameters
     ----------
     table : array-like of int, shape (n_classes, n_verdicts)
         Labelled traces by human class and verdict.
     production_counts : array-like of int, shape (n_verdicts,)
-        Judged production traces by verdict; for design ``"production"`` the labelled ones are
-        among them.
+        Judged production traces; for design ``"production"`` the labelled ones are among them.
     credit, design, **choices
         As in `calibrate`.
-
-    Returns
-    -------
-    Calibration
-        As `calibrate`; net and gross are equal.
 
     Raises
     ------
@@ -846,14 +788,9 @@ def calibrate_tables(
 class TransportGap:
     """The reference estimate less the one from production labels.
 
-    Parameters
-    ----------
-    gap : NetGross
-        The difference with its interval; zero inside it does not show that the rates carry over,
-        the interval says how large a failure the labels would have missed.
-    headline : {"production", "reference"}
-        Which of the two leads: production labels from 100 on. The other is shown beside it and
-        never decides silently.
+    An interval of `gap` that holds zero does not show that the rates carry over; it shows how large
+    a failure the labels would have missed. `headline` is the design that leads: production from 100
+    labels on. The other estimate is shown beside it.
     """
 
     gap: NetGross
@@ -863,23 +800,15 @@ class TransportGap:
 def transport_gap(by_reference: Calibration, by_production: Calibration) -> TransportGap:
     """Estimate how far the reference set is off for this production.
 
-    Both calibrations must be of the same production with the same judge; the two sets of labelled
-    traces must share no trace. Under the assumption of the inversion, that the judge's error rates
-    given the class are the same in the reference set and in production, the gap is zero.
-
-    Parameters
-    ----------
-    by_reference : Calibration
-        Made with design ``"reference"``. The labelled production traces are part of its production.
-    by_production : Calibration
-        Made with design ``"production"``.
+    Both calibrations are of the same production with the same judge, and their labelled traces are
+    distinct. If the judge's error rates given the class carry over, as `invert` assumes, the gap is
+    zero. The production labels of `by_production` are part of the production of `by_reference`.
 
     Returns
     -------
     TransportGap
-        Net and gross gap and which design leads. A gap is ``not_estimable`` where one of the two
-        estimates has no standard error; an inversion that is refused still has a gap, wide as it
-        is.
+        ``not_estimable`` where one of the estimates has no standard error. A refused inversion
+        still has a gap, however wide.
 
     Raises
     ------
@@ -889,9 +818,10 @@ def transport_gap(by_reference: Calibration, by_production: Calibration) -> Tran
     Notes
     -----
     Reference labels, production labels and verdicts of production are independent samples, and the
-    verdicts enter both estimates: Var = Var_reference + Var_labels + Var(a_p[verdict] -
-    m[verdict]) / N, with a_p the inverted score and m the mean labelled score of the verdict. The
-    half-width adds the squared half-widths, normal for the first and last and t for the labels.
+    verdicts enter both estimates:
+    Var = Var_reference + Var_labels + Var(a_p[verdict] - m[verdict]) / N,
+    with a_p the inverted score and m the mean labelled score of the verdict. The half-width is
+    the root of the summed squared half-widths: t for the labels, normal for the others.
 
     References
     ----------
@@ -900,7 +830,6 @@ def transport_gap(by_reference: Calibration, by_production: Calibration) -> Tran
 
     Examples
     --------
-    >>> from calibration.judge_calibration.calibrate import calibrate_tables
     >>> table, credit = [[80, 20], [10, 90]], [1.0, 0.0]
     >>> by_reference = calibrate_tables(
     ...     table, [450, 550], credit=credit, design="reference", pseudo_count=0,

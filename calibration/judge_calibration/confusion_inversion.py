@@ -1,4 +1,10 @@
-"""Rate and class shares from a reference set, by its confusion matrix and the verdicts alone."""
+"""Rate and class shares from a reference set, by its confusion matrix and the verdicts alone.
+
+All estimators here assume that P(verdict | human class) is the same in the reference set and in
+production and does not depend on cost given the class; the class mix may differ. `table`, shape
+(n_classes, n_verdicts), holds reference traces by human class and verdict; verdicts after the
+first n_classes are no class. The same state of `rng` gives the same result.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -61,25 +67,22 @@ FEWEST_EFFECTIVE = 400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inversion:
-    """Inverted estimate and what it was made of.
+    """Inverted estimate with its diagnostics.
 
     Parameters
     ----------
-    estimate : Estimate
-        The corrected mean score.
     unclipped : float or None
-        The value before it was cut to [0, 1].
+        The estimate before it was cut to [0, 1].
     prevalence, prevalence_clipped : tuple of float, length n_classes
-        Class shares of production as inverted, and with negative ones set to zero and the rest
-        rescaled to one.
+        Class shares as inverted, and with negative ones set to zero and the rest rescaled to one.
     shares : tuple of Estimate, length n_classes
-        The class shares with their intervals, cut to [0, 1].
+        Class shares cut to [0, 1].
     rates : tuple of tuple of float, shape (n_classes, n_verdicts)
         P(verdict | human class), with the pseudo-counts.
     verdict_weights : tuple of float, length n_verdicts
-        What a trace with each verdict and no penalty contributes.
+        Contribution of a trace with each verdict and no penalty.
     level_weights : tuple of tuple of float, shape (n_verdicts, n_levels)
-        What it contributes for each unit of max(0, level - penalty).
+        Contribution for each unit of max(0, level - penalty).
     sigma_min : float
         Smallest singular value of `rates`; near zero the judge cannot tell some classes apart.
     variance_reference, variance_production : float
@@ -107,31 +110,22 @@ def invert(
     minimum_labels: int = 10,
     confidence_level: float = 0.95,
 ) -> Inversion:
-    """Estimate the mean score and the class shares of production from verdicts alone.
+    """Estimate the mean score and class shares by the multi-class Rogan-Gladen estimator.
 
-    The multi-class Rogan-Gladen estimator. Assumed: the judge's error rates given the human class
-    are the same in the reference set and in production, and do not depend on cost given that
-    class. The class mix may differ. If the errors shift, the interval does not cover.
+    If the error rates shift, the interval does not cover.
 
     Parameters
     ----------
-    table : array-like of float, shape (n_classes, n_verdicts)
-        Reference traces by human class and verdict; may have more verdicts than classes.
-    production : ProductionSums
-        Verdicts and penalties of production.
     pseudo_count : float, default 0.5
-        Added to each row in total, `pseudo_count` / n_verdicts a cell; 0 is plain inversion.
+        Total added to each row, `pseudo_count` / n_verdicts a cell; 0 is plain inversion.
     minimum_labels : int, default 10
         A class with fewer reference traces gets no interval for its own share.
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
 
     Returns
     -------
     Inversion
-        Estimate with a normal interval from the closed-form delta variance (both sources), class
-        shares, and the diagnostics that `inversion_refusals` looks at. ``not_estimable`` without
-        production or with a singular matrix.
+        Normal interval from the closed-form delta variance of both sources. ``not_estimable``
+        without production or with a singular matrix.
 
     Raises
     ------
@@ -140,12 +134,12 @@ def invert(
 
     Notes
     -----
-    A class without any reference trace has no error rates; it is left out, which assumes that
-    production has none, and `inversion_refusals` refuses if the class counts. With t_s[k] the sum
-    of max(0, s - penalty) over production traces with verdict k, C the rates and e_s the classes
-    of credit s: theta = sum_s t_s . C^-1 e_s / N. With M = sum_s (C^-T t_s / N)(C^-1 e_s)^T the
-    reference part of the variance is sum_j Var_{C_j}(M_j.) / n_j. With more verdicts than classes
-    C^-1 is `right_inverse`: any right inverse is unbiased and has this variance to first order.
+    A class without any reference trace is left out, which assumes that production has none;
+    `inversion_refusals` refuses if the class counts. With t_s[k] the sum of max(0, s - penalty)
+    over production traces with verdict k, C the rates and e_s the classes of credit s:
+    theta = sum_s t_s . C^-1 e_s / N. With M = sum_s (C^-T t_s / N)(C^-1 e_s)^T the reference part
+    of the variance is sum_j Var_{C_j}(M_j.) / n_j. With more verdicts than classes C^-1 is
+    `right_inverse`: any right inverse is unbiased and has this variance to first order.
 
     References
     ----------
@@ -212,7 +206,7 @@ def invert(
 
 
 def _cells(table: ArrayLike, production: ProductionSums) -> FloatArray:
-    """Return the table, of as many classes and verdicts as production has."""
+    """Return the table, checked against the classes and verdicts of production."""
     cells, shape = (
         confusion_from_table(table).table,
         (production.credit.size, production.counts.size),
@@ -290,9 +284,9 @@ def _refused(n: int, rates: FloatArray, sigma_min: float, confidence_level: floa
 
 
 def youden_index(table: FloatArray) -> FloatArray:
-    """Return recall + specificity - 1 of the judge for each class, shape (n_classes,).
+    """Return the judge's recall + specificity - 1 for each class, shape (n_classes,).
 
-    NaN for a class without labels, or if all labels are of the class.
+    NaN for a class with no labels or with all of them.
 
     Examples
     --------
@@ -319,25 +313,10 @@ def inversion_refusals(
 ) -> tuple[Notice, ...]:
     """Return why the inverted estimate may not be used; empty when it may.
 
-    Parameters
-    ----------
-    table : float array, shape (n_classes, n_verdicts)
-        Labelled traces by human class and verdict.
-    inversion : Inversion
-        The result to judge.
-    credit : float array, shape (n_classes,)
-        Credit of each class.
-    verdict_shares : float array, shape (n_verdicts,)
-        Share of each verdict in production.
-    names : sequence of str
-        Names of the verdicts, the classes first.
-
-    Returns
-    -------
-    tuple of Notice
-        Codes ``classes_not_separated`` (smallest singular value below .2), ``judge_too_weak``
-        (recall + specificity - 1 below .3 for a class) and ``few_reference_labels`` (fewer than
-        10 of a class that has credit or more than 2 % of the verdicts).
+    Codes: ``classes_not_separated`` (smallest singular value below .2), ``judge_too_weak`` (recall
+    + specificity - 1 below .3 for a class) and ``few_reference_labels`` (fewer than 10 of a class
+    that has credit or more than 2 % of the verdicts). `verdict_shares` are those of production;
+    `names` of the verdicts begin with the classes.
     """
     found = []
     if inversion.sigma_min < SIGMA_MIN:
@@ -397,22 +376,18 @@ def draw_sums(
     verdicts: IntArray,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Return t_s[k], the mean over production of max(0, s - penalty) at verdict k, for each draw.
+    """Draw t_s[k], the mean over production of max(0, s - penalty) at verdict k.
 
-    The share of the verdict is given; the mean over its traces is drawn from its normal
-    approximation, with the covariance between the levels that the penalties have. Without costs
-    nothing is drawn: every trace of a level scores the level.
+    The verdict shares are given. The means over the traces of a verdict are drawn from their normal
+    approximation, with the covariance that the penalties give the levels; without costs they are
+    the levels themselves.
 
     Parameters
     ----------
-    production : ProductionSums
-        Sums and products per verdict.
     mix : float array, shape (n_draws, n_kept)
-        Drawn shares of the verdicts.
+        Drawn verdict shares.
     verdicts : int array, shape (n_kept,)
-        The verdict that each column of `mix` is for.
-    rng : numpy.random.Generator
-        Source of randomness.
+        The verdict of each column of `mix`.
 
     Returns
     -------
@@ -447,16 +422,9 @@ def draw_sums(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BootstrapInversion:
-    """Bootstrap of the mean score and of the class shares.
+    """Values of `invert` with percentile intervals.
 
-    Parameters
-    ----------
-    estimate : Estimate
-        The plain estimate with its percentile interval.
-    shares : tuple of Estimate, length n_classes
-        The same for the class shares.
-    singular : float
-        Share of the resamples in which the error rates could not be inverted.
+    `singular`: share of the resamples whose error rates could not be inverted.
     """
 
     estimate: Estimate
@@ -475,30 +443,18 @@ def bootstrap_inversion(
 ) -> BootstrapInversion:
     """Bootstrap the inverted mean score and class shares.
 
-    Assumes what `invert` assumes. Each class of the reference set is resampled by itself, so no
-    resample loses a class, and production is resampled beside it: to keep either fixed would give
-    an interval that is too short.
+    Each class of the reference set is resampled by itself, so that no resample loses a class, and
+    production is resampled too: with either fixed the interval would be too short.
 
     Parameters
     ----------
-    table : array-like of float, shape (n_classes, n_verdicts)
-        Reference traces by human class and verdict.
-    production : ProductionSums
-        Verdicts and penalties of production.
-    rng : numpy.random.Generator
-        Source of the resamples; the same state gives the same result.
     pseudo_count : float, default 0.5
         As in `invert`, added in every resample.
-    n_resamples : int, default 2,000
-        Number of resamples.
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
 
     Returns
     -------
     BootstrapInversion
-        The values of `invert` with percentile intervals; ``not_estimable`` where that is, or when
-        more than 1 % of the resamples cannot be inverted.
+        ``not_estimable`` where `invert` is, or when more than 1 % of the resamples are singular.
 
     Raises
     ------
@@ -604,18 +560,7 @@ def lee(
 ) -> Estimate:
     """Estimate the mean score of production when there are two classes and no costs.
 
-    The judge's error rates given the human class must be the same in the reference set and in
-    production; the class mix may differ. A verdict that is no class counts as one for the class
-    with less credit.
-
-    Parameters
-    ----------
-    table : array-like of float, shape (2, n_verdicts)
-        Reference traces by human class and verdict.
-    production : ProductionSums
-        Verdicts of production, without penalties.
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
+    A verdict that is no class counts as one for the class with less credit.
 
     Returns
     -------
@@ -719,7 +664,7 @@ class Draws:
     weights : float array, shape (n_draws,)
         Importance weights, summing to one.
     n_proposed : int
-        Draws made, those off the simplex included.
+        All draws, those off the simplex included.
     """
 
     rates: FloatArray
@@ -730,7 +675,7 @@ class Draws:
 
     @property
     def effective_size(self) -> float:
-        """Number of equally weighted draws these are worth; 0 without any."""
+        """Number of equally weighted draws with the same precision; 0 without draws."""
         return float(1 / (self.weights @ self.weights)) if self.weights.size else 0.0
 
 
@@ -748,20 +693,15 @@ def draw_posterior(
 
     Parameters
     ----------
-    table : float array, shape (n_classes, n_verdicts)
-        Reference traces; the first n_classes verdicts are those of the classes.
     counts : float array, shape (n_verdicts,)
         Production traces by verdict.
-    rng : numpy.random.Generator
-        Source of randomness.
     prior : float
         Dirichlet parameter of every cell of the error rates; class shares have a flat prior.
     wanted : int, default 5,000
-        Effective size at which drawing stops; proposals come in batches of twice as many.
+        Effective size at which drawing stops; a batch has twice as many proposals.
     most_batches : int, default 10
-        Batches after which it stops in any case.
     count_further : bool, default True
-        Whether to learn from how many production traces have verdicts that are no class.
+        Whether the number of production verdicts that are no class enters the likelihood.
 
     Returns
     -------
@@ -771,13 +711,12 @@ def draw_posterior(
     Notes
     -----
     Square tables: rows of C and verdict shares q are drawn from their own Dirichlets, pi = C^-T q,
-    and 1 / |det C| is the Jacobian that makes the prior of pi flat. With further verdicts that are
-    no class, each row is a Dirichlet within the class verdicts (which gives the classes behind the
-    class verdicts as before) times odds of each further verdict. The production counts fix one
-    combination of these odds a verdict, so the odds of one class are solved for and enter the
-    weight with their own density: proposals do not get rarer as production grows. They can still
-    run out when the reference hardly shows a further verdict; without `count_further` only the
-    class verdicts of production enter the likelihood and nothing needs to be solved.
+    and 1 / |det C| is the Jacobian that makes the prior of pi flat. With verdicts that are no
+    class, each row is a Dirichlet within the class verdicts (which gives the classes behind them as
+    before) times odds of each further verdict. Production fixes one combination of these odds a
+    verdict, so the odds of one class are solved for and enter the weight with their own density:
+    proposals do not get rarer as production grows. They can still run out when the reference hardly
+    shows a further verdict; without `count_further` nothing needs to be solved.
     """
     found: list[tuple[FloatArray, FloatArray, FloatArray, FloatArray]] = []
     proposed, size = 0, 0.0
@@ -859,11 +798,11 @@ def _solve_odds(
     share: FloatArray,
     kept: BoolArray,
 ) -> tuple[FloatArray, FloatArray, BoolArray]:
-    """Replace one odds of each further verdict by that which gives the drawn verdict share.
+    """Replace one odds of each further verdict by the value that gives the drawn verdict share.
 
-    Returns the odds, the log weight of the replaced ones, and which draws are still possible. The
-    class is the one whose odds move the share most, in each draw anew: to solve for a class that is
-    nearly absent, or whose odds were never above zero, would give weights without bound.
+    Returns the odds, the log weight of the replaced ones, and the draws that remain possible. In
+    each draw the class is the one whose odds move the share most: to solve for a nearly absent
+    class, or for odds that were never above zero, would give weights without bound.
     """
     k = table.shape[0]
     parameters = table + prior
@@ -894,18 +833,9 @@ def _solve_odds(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bayesian:
-    """Posterior of the mean score and of the class shares.
+    """Posterior means and equal-tailed intervals of the mean score and of the class shares.
 
-    Parameters
-    ----------
-    estimate : Estimate
-        Posterior mean and equal-tailed interval of the mean score.
-    shares : tuple of Estimate, length n_classes
-        The same for the class shares.
-    effective_size : float
-        Number of equally weighted draws that the posterior draws are worth.
-    n_draws : int
-        Draws made.
+    `effective_size`: number of equally weighted draws with the same precision, out of `n_draws`.
     """
 
     estimate: Estimate
@@ -924,35 +854,25 @@ def bayesian(
     minimum_labels: int = 10,
     confidence_level: float = 0.95,
 ) -> Bayesian:
-    """Estimate the mean score and the class shares of production from verdicts alone.
+    """Estimate the mean score and class shares by their posterior.
 
-    As `invert`, and under the same assumptions: the judge's error rates given the human class carry
-    over from the reference set and do not depend on cost given that class. The posterior
-    keeps class shares inside [0, 1], so a share near zero gets an interval that `invert` cannot
-    give.
+    The posterior keeps class shares inside [0, 1], so a share near zero gets an interval that
+    `invert` cannot give.
 
     Parameters
     ----------
-    table : array-like of float, shape (n_classes, n_verdicts)
-        Reference traces by human class and verdict; may have more verdicts than classes.
-    production : ProductionSums
-        Verdicts and penalties of production.
-    rng : numpy.random.Generator
-        Source of the draws; the same state gives the same result.
     prior : float, default 0.2
-        Dirichlet parameter of every cell of the error rates. The larger, the closer to a judge
-        that guesses: with fewer than 20 labels of a class it shows.
+        Dirichlet parameter of every cell of the error rates. A larger one pulls towards a judge
+        that guesses, visibly with fewer than 20 labels of a class.
     effective_size : int, default 5,000
-        Draws are made until they are worth so many, or twenty times as many have been made.
+        Effective number of draws wanted; drawing stops at twenty times as many draws.
     minimum_labels : int, default 10
-        A class with fewer reference traces gets no interval for its own share.
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
+        As in `invert`.
 
     Returns
     -------
     Bayesian
-        ``not_estimable`` without production or labels, or when the draws are worth fewer than 400.
+        ``not_estimable`` without production or labels, or with an effective size below 400.
 
     Raises
     ------
@@ -961,12 +881,10 @@ def bayesian(
 
     Notes
     -----
-    Class shares have a flat prior; the importance sampler is that of `draw_posterior` and agrees
-    with NUTS on real judges. With cost, sum_s t_s . C^-1 e_s is evaluated in every draw, t_s[k]
-    being the drawn share of verdict k times the mean of max(0, s - penalty) over its traces, drawn
-    from its normal approximation. Where the reference hardly shows a verdict that is no class, the
-    number of such verdicts in production is not used, and the method says so. A class without any
-    reference trace is left out, as in `invert`.
+    The sampler is `draw_posterior`; it agrees with NUTS on real judges. With cost, each draw
+    evaluates sum_s t_s . C^-1 e_s, with t_s from `draw_sums`. Where the reference hardly shows a
+    verdict that is no class, the number of such verdicts in production is not used, and the method
+    says so. A class without reference traces is left out, as in `invert`.
 
     References
     ----------
@@ -975,7 +893,7 @@ def bayesian(
 
     Examples
     --------
-    With very many labels and traces the posterior closes in on (.45 + .9 - 1) / (.8 + .9 - 1):
+    With many labels and traces the posterior approaches (.45 + .9 - 1) / (.8 + .9 - 1):
 
     >>> from calibration.judge_calibration.samples import production_sums_from_counts
     >>> table = [[80_000, 20_000], [10_000, 90_000]]
@@ -1061,7 +979,7 @@ def _draw(
     prior: float,
     effective_size: int,
 ) -> tuple[Draws, str]:
-    """Return draws and the method; the counts of further verdicts are given up if draws run out."""
+    """Return draws and the method; without the counts of further verdicts if draws run out."""
     draws = draw_posterior(table, counts, rng=rng, prior=prior, wanted=effective_size)
     if draws.effective_size >= FEWEST_EFFECTIVE or table.shape[0] == table.shape[1]:
         return draws, POSTERIOR_METHOD

@@ -57,23 +57,11 @@ Kind = Literal["direct", "synthetic"]
 class SharedCalibration:
     """One calibration of the judge for all groups.
 
-    Parameters
-    ----------
-    table : array-like of float, shape (n_classes, n_verdicts)
-        Labelled traces of *all* groups by human class and verdict.
-    names : sequence of str
-        Names of the verdicts, the classes first.
-    design : {"production", "reference"}
-        Where the labels come from.
-    pseudo_count : float, default 0.5
-        As in `invert`.
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
+    `table` : labelled traces of *all* groups by human class and verdict (n_classes, n_verdicts).
+    `names` : of the verdicts, the classes first.
+    `pseudo_count` : as in `invert`.
 
-    Raises
-    ------
-    ValueError
-        If `confidence_level` is outside (0, 1) or the table is none.
+    ValueError if `confidence_level` is outside (0, 1) or the table is not one of counts.
     """
 
     table: ArrayLike
@@ -88,7 +76,7 @@ class SharedCalibration:
 
     @property
     def cells(self) -> FloatArray:
-        """The table as an array."""
+        """The table as an array of floats."""
         return confusion_from_table(self.table).table
 
 
@@ -96,13 +84,7 @@ class SharedCalibration:
 class LabelledGroup:
     """The traces of one agent, workflow, model or week.
 
-    Parameters
-    ----------
-    name : str
-    labelled : LabelledSample
-        Its labelled traces.
-    production : ProductionSums
-        Its judged production traces; for design ``production`` the labelled ones are among them.
+    For design ``production`` the labelled traces are among those of `production`.
     """
 
     name: str
@@ -112,19 +94,10 @@ class LabelledGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupEstimate:
-    """The corrected mean score of one group.
+    """The corrected mean score and class shares of one group.
 
-    Parameters
-    ----------
-    name : str
-    kind : str
-        ``direct``: from its own labels, nothing assumed of the judge. ``synthetic``: the judge is
-        assumed to err in this group as in all of them.
-    estimate : Estimate
-    shares : tuple of Estimate, length n_classes
-        The class shares in the same way.
-    n_labels, n_production : int
-        Labelled traces and judged production traces of the group.
+    ``direct`` comes from its own labels and assumes nothing about the judge. ``synthetic`` assumes
+    that the judge errs in this group as in all groups together.
     """
 
     name: str
@@ -136,10 +109,10 @@ class GroupEstimate:
 
 
 def is_direct(group: LabelledGroup, *, design: Design, least: int = LABELS_FOR_DIRECT) -> bool:
-    """Return whether a group has labels enough for an estimate of its own.
+    """Return whether a group has enough labels for an estimate of its own.
 
-    At least `least` labelled traces with at least two different verdicts, and labels that are a
-    sample of production: labels of a reference set say nothing about its class mix.
+    It needs `least` labelled traces with two different verdicts, sampled from production: labels of
+    a reference set do not show its class mix.
     """
     verdicts = group.labelled.verdicts
     enough = verdicts.size >= least
@@ -147,13 +120,11 @@ def is_direct(group: LabelledGroup, *, design: Design, least: int = LABELS_FOR_D
 
 
 def estimate_group(group: LabelledGroup, shared: SharedCalibration) -> GroupEstimate:
-    """Estimate the mean score of one group, directly if it has labels enough.
+    """Estimate the mean score of one group, directly if it has enough labels.
 
-    Returns
-    -------
-    GroupEstimate
-        Direct: `post_stratified` on its own labels. Synthetic: `invert` with the common table, and
-        ``not_estimable`` for the reasons of `inversion_refusals`; then direct from 30 labels on.
+    Direct is `post_stratified` on its own labels, synthetic `invert` with the common table. If
+    `inversion_refusals` refuses that, the estimate is direct from 30 labels on, else
+    ``not_estimable``.
 
     Examples
     --------
@@ -215,7 +186,7 @@ def _direct(
 def _synthetic(
     group: LabelledGroup, shared: SharedCalibration
 ) -> tuple[Estimate, tuple[Estimate, ...]]:
-    """Estimate mean score and class shares of one group with the error rates of all of them."""
+    """Estimate mean score and class shares of one group with the error rates of all groups."""
     cells, production, level = shared.cells, group.production, shared.confidence_level
     found = invert(cells, production, pseudo_count=shared.pseudo_count, confidence_level=level)
     estimate = replace(found.estimate, method=SYNTHETIC)
@@ -240,25 +211,14 @@ def _synthetic(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupComparison:
-    """The difference of two groups.
+    """The difference of two groups, first less second.
 
-    Parameters
-    ----------
-    first, second : str
-    kind : str
-        ``direct`` when both are estimated from their own labels, else ``synthetic``: then both
-        sides are, and the difference may neither pass nor fail a gate.
-    sides : tuple of Estimate, length 2
-        What it is the difference of; of a synthetic comparison both are, also where a group has an
-        estimate of its own.
-    difference : Estimate
-        First less second.
-    flip_chance : float or None
-        Chance that the true difference has the other sign, were the error rates the same in both;
-        None without a standard error, and for a direct difference.
-    flips_at : float or None
-        Of a synthetic difference: if the judge gives the best verdict instead of the worst to this
-        share more of one group's traces than it would to the other's, the ranking turns around.
+    `kind` : ``direct`` when both are estimated from their own labels. Else both sides are
+    ``synthetic``, and the difference may neither pass nor fail a gate. `sides` : the two estimates,
+    of the same kind. `flip_chance` : chance that the true difference has the other sign if the
+    error rates are the same in both; None without a standard error and for a direct difference.
+    `flips_at` : the synthetic ranking is reversed if the judge gives the best verdict instead of
+    the worst to this share more of one group's traces than of the other's.
     """
 
     first: str
@@ -278,21 +238,18 @@ class GroupComparison:
 def compare_groups(
     first: LabelledGroup, second: LabelledGroup, shared: SharedCalibration
 ) -> GroupComparison:
-    """Estimate the difference of two groups, which share no traces; directly if both have labels.
+    """Estimate the difference of two groups without common traces, directly if both allow it.
 
-    Returns
-    -------
-    GroupComparison
-        Direct: the limits of the two intervals combined, which takes them for independent; where
-        both ran the same tasks the interval is rather too wide. Synthetic: one calibration for
-        both sides, so that what is uncertain about the judge mostly cancels.
+    Direct: the limits of the two intervals combined as independent; where both ran the same tasks
+    the interval is too wide. Synthetic: one calibration for both sides, so that most of the
+    uncertainty about the judge cancels.
 
     Notes
     -----
     With M = sum_s (C^-T t_s / N)(C^-1 e_s)^T of each side (see `invert`), the synthetic variance is
-    the sum of the two production parts plus sum_j Var_{C_j}(M_a,j. - M_b,j.) / n_j. Without cost it
-    is sum_j (pi_a,j - pi_b,j)^2 Var_{C_j}(a) / n_j. Adding the two variances of the sides instead
-    would count the calibration twice.
+    the sum of the two production parts plus sum_j Var_{C_j}(M_a,j. - M_b,j.) / n_j. Without cost
+    this last part is sum_j (pi_a,j - pi_b,j)^2 Var_{C_j}(a) / n_j. The sum of the variances of the
+    sides would count the calibration twice.
 
     References
     ----------
@@ -384,21 +341,9 @@ def _synthetic_difference(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RatesTest:
-    """A test that the error rates of the judge are those of all groups together.
+    """A test that the judge's error rates are equal in all groups; empty unless `status` is ``ok``.
 
-    Parameters
-    ----------
-    statistic, p_value : float or None
-        None when there is nothing to compare; `status` says why.
-    df : int
-        Degrees of freedom of the chi-square.
-    n, n_groups : int
-        Labelled traces and groups that enter.
-    smallest_expected : float or None
-        Smallest expected count of a cell that is not empty by construction.
-    method : str
-    status : str
-        ``ok`` or why there is no test.
+    `smallest_expected` : smallest expected count of a cell that is not empty by construction.
     """
 
     statistic: float | None
@@ -420,30 +365,26 @@ def compare_rates(
     rng: np.random.Generator,
     n_permutations: int = 2000,
 ) -> RatesTest:
-    """Test that P(verdict | class) is the same in all groups.
+    """Test that P(verdict | class) is the same in all groups, as `synthetic` estimates assume.
 
-    That is what `synthetic` estimates of groups assume. Traces are independent. A large p-value
-    does not show that the rates are the same: with few labels a group real differences go unseen.
+    Traces are independent. A large p-value does not show that the rates are the same: with few
+    labels a group, real differences go undetected.
 
     Parameters
     ----------
     human : array-like of float, shape (n, n_classes)
         Class shares per trace, rows summing to one.
     verdicts, groups : int array, shape (n,)
-        Verdict and group of each trace, numbers from 0.
-    n_verdicts : int
-        Number of verdict codes.
-    rng : numpy.random.Generator
-        For the permutations.
+        Codes from 0.
     n_permutations : int, default 2000
-        Drawn when an expected count is below 5, where the chi-square distribution is no guide;
-        groups are then shuffled among traces of the same (most voted) class.
+        Used when an expected count is below 5, where the chi-square approximation fails; groups are
+        permuted among traces of the same (most voted) class.
 
     Returns
     -------
     RatesTest
-        Pearson's statistic summed over classes, each with (groups - 1) x (verdicts - 1) degrees of
-        freedom, counting what occurs within the class.
+        Pearson's statistic summed over classes, each with (groups - 1) x (verdicts - 1) df,
+        counting what occurs within the class.
 
     Raises
     ------
@@ -505,7 +446,7 @@ def compare_rates(
 
 
 class _Cells:
-    """Counts traces by class, group and verdict for any allocation to groups."""
+    """Counts of traces by class, group and verdict, for any allocation to groups."""
 
     def __init__(
         self, shares: FloatArray, verdicts: IntArray, n_verdicts: int, n_groups: int

@@ -1,4 +1,8 @@
-"""How many labels are needed, and how to allocate them to strata."""
+"""Number of labels needed, and their allocation to strata.
+
+A plan for `n` labels is for an equal-probability sample of production. Half-widths are in units of
+the score, at most 1/2.
+"""
 
 from bisect import bisect_left
 from collections.abc import Callable
@@ -56,18 +60,12 @@ FEWEST = 30
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ScoreSpread:
-    """What is known, or assumed, about how scores vary.
+    """Variation of scores, measured on `n` labelled traces or assumed (`n` is 0).
 
-    Parameters
-    ----------
-    mean, variance : float
-        Mean and variance of the score over all traces.
-    means, variances : float array, shape (n_verdicts,)
-        Mean and variance of the score given each verdict.
-    design_effect, design_effect_within : float
-        By how much repeated tasks inflate the variance of the mean, without and with verdicts.
-    n : int
-        Labelled traces this was measured on; 0 when it is assumed.
+    `mean`, `variance` : over all traces.
+    `means`, `variances` : given each verdict.
+    `design_effect`, `design_effect_within` : factor by which repeated tasks inflate the variance of
+    the mean, without and with verdicts.
     """
 
     mean: float
@@ -80,12 +78,12 @@ class ScoreSpread:
 
     @property
     def assumed(self) -> bool:
-        """Whether this is the worst case and not measured."""
+        """Whether this is the worst case rather than a measurement."""
         return self.n == 0
 
 
 def worst_spread(n_verdicts: int) -> ScoreSpread:
-    """Return the widest spread scores in [0, 1] can have, with a judge that tells nothing.
+    """Return the widest spread of scores in [0, 1], with an uninformative judge.
 
     Examples
     --------
@@ -112,38 +110,14 @@ def measured_spread(
     weights: FloatArray | None = None,
     clusters: NDArray[np.generic] | None = None,
 ) -> ScoreSpread:
-    """Measure how scores vary, over all traces and given each verdict.
+    """Estimate the mean and variance of scores, over all traces and given each verdict.
 
-    The labelled traces must be a probability sample. A verdict with fewer than five labels
-    takes mean and variance from the stratum it is merged into, as in `post_stratified`. Within a
-    stratum of n_k labels the variance is (n_k v_k + V_w) / n_k, v_k its own and V_w the pooled
-    one, so that a stratum whose few labels agree does not promise certainty. Below ten labels, or
-    when all scores are equal, the worst case is returned.
-
-    Parameters
-    ----------
-    scores : float array, shape (n,)
-        Scores of the labelled traces in [0, 1].
-    verdicts : int array, shape (n,)
-        Verdict codes of the labelled traces; all 0 without a judge.
-    production_counts : array-like of int, shape (n_verdicts,)
-        Production traces by verdict, the labelled ones included.
-    verdict_values : float array, shape (n_verdicts,), optional
-        As in `post_stratified`.
-    weights : float array, shape (n,), optional
-        Inverse inclusion probabilities; the spread is that of production, not of the sample.
-    clusters : array, shape (n,), optional
-        Task of each labelled trace, when tasks repeat.
-
-    Returns
-    -------
-    ScoreSpread
-        Measured, or the worst case (`assumed`).
-
-    Raises
-    ------
-    ValueError
-        As `post_stratified`.
+    The labelled traces must be a probability sample; parameters and errors are those of
+    `post_stratified`. A verdict with fewer than five labels takes the values of its merged stratum.
+    The variance in a stratum of n_k labels is (n_k v_k + V_w) / n_k, v_k its own and V_w the pooled
+    one, so that a few equal labels do not promise certainty. With weights the spread is that of
+    production; without a judge all verdicts are 0. Below ten labels, or when all scores are equal,
+    the worst case is returned.
 
     Examples
     --------
@@ -223,20 +197,8 @@ def _design_effects(
 def planned_human_only(n: int, spread: ScoreSpread, *, confidence_level: float = 0.95) -> float:
     """Return the expected half-width of the human-only rate from `n` labelled traces.
 
-    Parameters
-    ----------
-    n : int
-        Labelled traces, at least 2; an equal-probability sample of a large production.
-    spread : ScoreSpread
-        Measured or assumed.
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
-
-    Returns
-    -------
-    float
-        Half the interval of `human_only` at the mean with the standard error sqrt(design effect
-        x variance / n).
+    Half the interval of `human_only` at the mean, with standard error sqrt(design effect x variance
+    / n); production is large.
 
     Raises
     ------
@@ -268,32 +230,21 @@ def planned_post_stratified(
 ) -> float:
     """Return the expected half-width of the corrected rate from `n` labelled traces.
 
-    The variance of `post_stratified` with the labels that each verdict is expected to get, the
-    small ones merged in the same way. The labels of a verdict vary from sample to sample, which
-    costs (1 - W_k) / n_k of its part on average; that is added.
+    The variance of `post_stratified` with the expected labels of each verdict, small ones merged in
+    the same way. The labels of a verdict vary from sample to sample, which adds (1 - W_k) / n_k of
+    its part on average.
 
     Parameters
     ----------
-    n : int
-        Labelled traces, at least 2; an equal-probability sample of production.
-    spread : ScoreSpread
-        Measured or assumed, for as many verdicts.
     production_counts : array-like of int, shape (n_verdicts,)
         Judged production traces by verdict, the ones to label included.
     verdict_values, minimum_labels
         As in `post_stratified`.
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
-
-    Returns
-    -------
-    float
-        Half the expected length, at most 1/2.
 
     Raises
     ------
     ValueError
-        If `n` is below 2, nothing is in production, or shapes differ.
+        If `n` is below 2, production is empty, or shapes differ.
 
     References
     ----------
@@ -301,8 +252,8 @@ def planned_post_stratified(
 
     Examples
     --------
-    A judge that is always right leaves only the variance of the verdict shares; one that tells
-    nothing leaves about what the labels alone give:
+    A judge that is always right leaves only the variance of the verdict shares; an uninformative
+    one leaves about the half-width of the labels alone:
 
     >>> from dataclasses import replace
     >>> blind = worst_spread(2)
@@ -350,7 +301,7 @@ def _per_stratum(
     values: FloatArray,
     share: FloatArray,
 ) -> FloatArray:
-    """Return the mean of a figure of the verdicts in each stratum, weighted by production."""
+    """Return the mean of a value per verdict in each stratum, weighted by production."""
     summed = np.bincount(group[used], weights=(weights * values)[used], minlength=share.size)
     result: FloatArray = summed / share
     return result
@@ -363,11 +314,11 @@ def _check_n(n: int, confidence_level: float) -> None:
 
 
 def fewest(counts: ArrayLike, n: int) -> IntArray:
-    """Return the fewest traces that each stratum gets when `n` are drawn.
+    """Return the least number of traces drawn from each stratum in a draw of `n`.
 
     Examples
     --------
-    A quarter of its share, at least two, and no more than there are:
+    A quarter of its proportional share, at least two, at most all of it:
 
     >>> fewest([800, 199, 1], 100).tolist()
     [20, 4, 1]
@@ -379,31 +330,17 @@ def fewest(counts: ArrayLike, n: int) -> IntArray:
 
 
 def allocate(counts: ArrayLike, n: int, *, sds: ArrayLike | None = None) -> IntArray:
-    """Return how many of `n` traces are drawn from each stratum.
+    """Return the number of traces to draw from each stratum, in all `n`.
 
-    Without `sds` in proportion to the size of the stratum; with them (Neyman) in proportion to
-    size x standard deviation, which makes the error of a stratified mean as small as `n` labels
-    can. Every stratum gets its `fewest`, and none more than it has.
-
-    Parameters
-    ----------
-    counts : array-like of int, shape (n_strata,)
-        Traces in each stratum, at least one.
-    n : int
-        Traces to draw.
-    sds : array-like of float, shape (n_strata,), optional
-        Standard deviation of the score in each stratum.
-
-    Returns
-    -------
-    int array, shape (n_strata,)
-        Summing to `n`; fractions go to the largest remainders.
+    Proportional to the size of the stratum or, with standard deviations of the score in `sds`
+    (Neyman), to size x sd, which minimizes the error of the stratified mean. The number is at least
+    `fewest` and at most the size; fractions go to the largest remainders.
 
     Raises
     ------
     ValueError
-        If a stratum is empty, `n` is above all traces or below the sum of the fewest, or a
-        standard deviation is negative.
+        If a stratum is empty, `n` is above all traces or below the sum of `fewest`, or a standard
+        deviation is negative.
 
     References
     ----------
@@ -412,13 +349,10 @@ def allocate(counts: ArrayLike, n: int, *, sds: ArrayLike | None = None) -> IntA
 
     Examples
     --------
-    >>> allocate([800, 200], 100).tolist()
-    [80, 20]
-
     The small stratum varies four times as much: 800 x .1 = 80 and 200 x .4 = 80.
 
-    >>> allocate([800, 200], 100, sds=[0.1, 0.4]).tolist()
-    [50, 50]
+    >>> allocate([800, 200], 100).tolist(), allocate([800, 200], 100, sds=[0.1, 0.4]).tolist()
+    ([80, 20], [50, 50])
     """
     sizes = np.asarray(counts, dtype=np.int64)
     if sizes.ndim != 1 or sizes.size == 0 or sizes.min() < 1:
@@ -444,9 +378,9 @@ def allocate(counts: ArrayLike, n: int, *, sds: ArrayLike | None = None) -> IntA
 def _bounded_shares(
     pull: FloatArray, low: FloatArray, high: FloatArray, total: float
 ) -> FloatArray:
-    """Return clip(c x pull, low, high) with the c at which it sums to `total`.
+    """Return clip(c x pull, low, high), c such that the sum is `total`.
 
-    This is the exact minimum of sum (N_h sd_h)^2 / n_h between the bounds.
+    This minimizes sum (N_h sd_h)^2 / n_h exactly between the bounds.
     """
     bottom, top = 0.0, 1.0
     while np.clip(top * pull, low, high)[pull > 0].sum() + low[pull == 0].sum() < total:
@@ -473,26 +407,20 @@ def stratum_sds(
     *,
     weights: FloatArray | None = None,
 ) -> FloatArray:
-    """Return the standard deviation of the score in each stratum, steadied by its neighbours'.
+    """Return the standard deviation of the score in each stratum, shrunk towards wider groups.
 
-    The variance of a stratum counts as its labels; five labels' worth of the variance within its
-    parent (its verdict) are added, and to that in turn five of the pooled variance within
-    parents. A stratum without labels has its parent's.
+    The variance of a stratum is weighted by its labels and averaged with that of its parent (its
+    verdict), weighted as five labels; the parent's in turn with five labels of the pooled variance
+    within parents. A stratum without labels has its parent's.
 
     Parameters
     ----------
     scores : float array, shape (n,)
         Scores of earlier labelled traces.
     stratum : int array, shape (n,)
-        Stratum of each.
     parent : int array, shape (n_strata,)
-        Group of strata that each belongs to.
     weights : float array, shape (n,), optional
         Inverse inclusion probabilities of the earlier draw.
-
-    Returns
-    -------
-    float array, shape (n_strata,)
 
     Examples
     --------
@@ -529,21 +457,9 @@ def _variances(
 
 
 def audit_size(half_width: float, *, error: float = 0.5, confidence_level: float = 0.95) -> int:
-    """Return how many traces to audit for an error rate to be known to a half-width.
+    """Return how many traces to audit to estimate an error rate to a half-width, at least 30.
 
-    Parameters
-    ----------
-    half_width : float
-        Wanted, in (0, 1/2).
-    error : float, default 0.5
-        Highest error rate thought possible; a half is the worst case.
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
-
-    Returns
-    -------
-    int
-        At least 30.
+    `error` is the highest error rate considered possible; a half is the worst case.
 
     Raises
     ------
@@ -570,9 +486,9 @@ def audit_size(half_width: float, *, error: float = 0.5, confidence_level: float
 
 
 def error_rate(wrong: float, n: int, *, confidence_level: float = 0.95) -> Estimate:
-    """Estimate how often accepted verdicts are wrong, from a random part of them.
+    """Estimate the share of accepted verdicts that are wrong, from a random sample of them.
 
-    `wrong` may hold fractions: a trace whose reviewers differ is wrong in part.
+    `wrong` may be fractional: a trace whose reviewers differ is wrong in part.
 
     Examples
     --------
@@ -594,33 +510,21 @@ def traces_needed(
     verdict_values: FloatArray | None = None,
     confidence_level: float = 0.95,
 ) -> int | None:
-    """Return the fewest labelled traces that are expected to give a half-width.
+    """Return the fewest labelled traces with an expected half-width of at most `half_width`.
 
-    About z^2 sd^2 (1 - R^2) / h^2; found by asking `planned_human_only`, or with
-    `production_counts` `planned_post_stratified`, so that it is what a plan of as many promises.
-
-    Parameters
-    ----------
-    half_width : float
-        Wanted, in (0, 1/2).
-    spread, production_counts, verdict_values, confidence_level
-        As there.
-
-    Returns
-    -------
-    int or None
-        None when no number of labels gives it: the verdicts on production vary too.
+    About z^2 sd^2 (1 - R^2) / h^2, by search over `planned_human_only`, or over
+    `planned_post_stratified` with `production_counts`. None when no number of labels suffices,
+    since the verdicts on production vary too.
 
     Raises
     ------
     ValueError
-        If `half_width` is not in (0, 1/2), or as those functions.
+        If `half_width` is not in (0, 1/2), or from those functions.
 
     Examples
     --------
     The worst case to +-.05: 1.96^2 x .25 / .05^2 = 384.1, a little more for t and less for logit.
 
-    >>> from calibration.judge_calibration.label_planning import worst_spread
     >>> traces_needed(0.05, worst_spread(1))
     385
     """
@@ -644,7 +548,7 @@ def traces_needed(
 
 
 def smallest(enough: Callable[[int], bool], least: int, most: int) -> int | None:
-    """Return the smallest number that is enough, None beyond `most`; more is enough, too.
+    """Return the smallest number that is enough, None beyond `most`; `enough` is monotone.
 
     Examples
     --------

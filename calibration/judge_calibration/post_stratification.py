@@ -1,4 +1,11 @@
-"""Rate, shares and class probabilities from a probability sample, post-stratified by verdict."""
+"""Rate, shares and class probabilities from a probability sample, post-stratified by verdict.
+
+All estimators here assume that the labelled traces are a probability sample of production, and
+nothing about the judge. `human`, `verdicts`, `weights` and `clusters` are those of
+`LabelledSample`; `production_counts`, shape (n_verdicts,), holds all judged production traces by
+verdict, the labelled ones included; `strata` is the grouping of the verdicts that `post_stratified`
+used.
+"""
 
 from dataclasses import dataclass
 
@@ -58,13 +65,8 @@ PRIOR = 0.2
 class Strata:
     """Grouping of the verdicts.
 
-    Parameters
-    ----------
-    groups : tuple of int, length n_verdicts
-        Stratum number of each verdict, -1 for a verdict that occurs neither in production nor
-        among the labels.
-    merged : tuple of (int, int)
-        Verdicts that had too few labels and the verdict whose stratum they joined.
+    `groups` : stratum of each verdict, -1 for one that occurs neither in production nor in the
+    labels. `merged` : verdicts with too few labels, each with the verdict whose stratum it joined.
     """
 
     groups: tuple[int, ...]
@@ -85,31 +87,15 @@ def merge_small(
 ) -> Strata:
     """Merge each verdict with fewer than `minimum_labels` labels with the nearest one.
 
-    Nearest is by the score that the verdict would mean, not by the labelled scores, so the
-    grouping depends on the labels only through their number; ties go to the verdict with most
-    labels, then to the earlier one. Merging starts at the verdict with fewest labels.
-
-    Parameters
-    ----------
-    labels : int array, shape (n_verdicts,)
-        Labelled traces with each verdict.
-    production : float array, shape (n_verdicts,)
-        Production traces with each verdict.
-    values : float array, shape (n_verdicts,)
-        Score that each verdict would mean.
-    minimum_labels : int
-        Fewest labels a stratum may have.
-
-    Returns
-    -------
-    Strata
-        A single stratum when all verdicts together have fewer labels than asked for.
+    Nearest is by `values`, the score that each verdict would mean, not by the labelled scores: the
+    grouping depends on the labels only through their number. Ties go to the verdict with most
+    labels, then to the earlier one. Merging starts at the verdict with fewest labels and ends with
+    a single stratum when all labels together are too few.
 
     Examples
     --------
     The middle verdict has two labels and is nearer to the last:
 
-    >>> import numpy as np
     >>> labels, production = np.array([20, 2, 9]), np.array([80.0, 8.0, 12.0])
     >>> merge_small(labels, production, np.array([1.0, 0.4, 0.0]), minimum_labels=5)
     Strata(groups=(0, 1, 1), merged=((1, 2),))
@@ -134,23 +120,12 @@ def merge_small(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PostStratified:
-    """Post-stratified estimate and what it was made of.
+    """Post-stratified estimate with its diagnostics.
 
-    Parameters
-    ----------
-    estimate : Estimate
-        The corrected mean score.
-    stratum_means : tuple of float or None, length n_verdicts
-        Mean score given each verdict (of its stratum, after merging); None for unused verdicts.
-    strata : Strata
-        Which verdicts were merged.
-    r_squared : float or None
-        Share of the variance of the labelled scores that lies between strata; human labels are
-        worth about 1 / (1 - r_squared) times their number. None without variation.
-    variance_labels : float or None
-        The part of the squared standard error that comes from the labels; None without one.
-    df : float or None
-        Degrees of freedom of the interval; None without a standard error.
+    `stratum_means` : mean score in the stratum of each verdict; None for unused verdicts.
+    `r_squared` : share of the variance of the labelled scores between strata; labels are worth
+    about 1 / (1 - r_squared) times their number. None without variation. `variance_labels` : the
+    part of the squared standard error due to the labels.
     """
 
     estimate: Estimate
@@ -163,7 +138,7 @@ class PostStratified:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Moments:
-    """Per stratum: share of production, effective labels, mean, variance of the mean's terms."""
+    """Per stratum: share of production, effective labels, mean, and variance of the mean."""
 
     share: FloatArray
     labels: FloatArray
@@ -188,35 +163,24 @@ def post_stratified(
     """Estimate the mean score of production from labelled traces, stratified by verdict.
 
     theta = sum over verdicts of (N_k / N) x mean score of the labelled traces with that verdict.
-    The labelled traces must be a probability sample of production; nothing is assumed about the
-    judge, only the precision depends on it. Each trace brings its own score, so cost may depend on
-    the outcome in any way. Traces are independent, or independent between clusters when given.
+    Only the precision depends on the judge. Each trace has its own score, so cost may depend on the
+    outcome in any way. Traces are independent, or independent between clusters.
 
     Parameters
     ----------
     scores : float array, shape (n,)
         Scores of the labelled traces in [0, 1], with their own cost.
-    verdicts : int array, shape (n,)
-        Verdict codes of the labelled traces.
-    production_counts : array-like of int, shape (n_verdicts,)
-        All judged production traces by verdict, the labelled ones included.
     verdict_values : float array, shape (n_verdicts,), optional
-        Score that each verdict would mean, used only to find the nearest verdict to merge with;
-        NaN (a verdict that is no class) stands for the mean labelled score. The default is the
-        position, reversed: neighbours in the list are nearest.
-    weights : float array, shape (n,), optional
-        Inverse inclusion probabilities (Hajek mean within the stratum).
-    clusters : array, shape (n,), optional
-        Task of each labelled trace, when tasks repeat.
+        Score that each verdict would mean, only to find the nearest verdict to merge with; NaN (a
+        verdict that is no class) is replaced by the mean labelled score. Default: the position,
+        reversed, so that neighbours are nearest.
     minimum_labels : int, default 5
         A verdict with fewer labels is merged with the nearest.
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
 
     Returns
     -------
     PostStratified
-        Estimate with a t interval cut to [0, 1], stratum means, merged verdicts, R squared.
+        With a t interval cut to [0, 1].
 
     Raises
     ------
@@ -227,11 +191,11 @@ def post_stratified(
     Notes
     -----
     Variance of a stratum mean: (n_k v_k + V_w) / n_k^2 with v_k the population variance in the
-    stratum and V_w the pooled within-stratum variance, a floor that keeps a stratum whose few
-    labels agree from counting as certain. Added to it is the variance of the verdict shares. The
-    degrees of freedom are Satterthwaite's. For a discrete judge this is the efficient estimator.
-    With clusters the standard error is that of the linearised cluster totals plus the same floor,
-    t with clusters - 1 df.
+    stratum and V_w the pooled within-stratum variance, a floor: a few equal labels are no
+    certainty. The variance of the verdict shares is added; df are Satterthwaite's. The mean in a
+    stratum is a Hajek mean with weights. For a discrete judge this is the efficient estimator. With
+    clusters the standard error is that of the linearised cluster totals plus the same floor, t with
+    clusters - 1 df.
 
     References
     ----------
@@ -329,7 +293,7 @@ def _interval(
     confidence_level: float,
     n_production: float,
 ) -> tuple[Estimate, float, float]:
-    """Return the estimate, the variance that comes from the labels, and its df."""
+    """Return the estimate, the variance due to the labels, and its df."""
     value, method, status = moments.value, METHOD, OK
     between = float(moments.share @ (moments.mean - value) ** 2) / n_production
     parts = moments.share**2 * moments.variance
@@ -385,35 +349,18 @@ def post_stratified_shares(
     minimum_labels: int = 10,
     confidence_level: float = 0.95,
 ) -> tuple[Estimate, ...]:
-    """Estimate the share of each class in production.
+    """Estimate the share of each class in production; the values sum to one.
 
-    The labelled traces must be a probability sample of production. Within a stratum the class
-    shares have a Dirichlet posterior; the verdict shares of production add their own variance.
+    Within a stratum the class shares have a Dirichlet posterior; the verdict shares of production
+    add their own variance.
 
     Parameters
     ----------
-    human : array-like of float, shape (n, n_classes)
-        Class shares of each labelled trace, rows summing to one.
-    verdicts : int array, shape (n,)
-        Verdict codes of the labelled traces.
-    production_counts : array-like of int, shape (n_verdicts,)
-        All judged production traces by verdict.
-    strata : Strata
-        The grouping that `post_stratified` used.
-    weights : float array, shape (n,), optional
-        Inverse inclusion probabilities.
     prior : float, default 0.2
-        Dirichlet parameter of each class in each stratum, for the interval; the value is the
-        plain post-stratified share.
+        Dirichlet parameter of each class in each stratum, for the interval; the value is the plain
+        post-stratified share.
     minimum_labels : int, default 10
         A class with fewer labels gets no interval.
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
-
-    Returns
-    -------
-    tuple of Estimate, length n_classes
-        Values sum to one.
 
     Raises
     ------
@@ -423,7 +370,7 @@ def post_stratified_shares(
     Notes
     -----
     The posterior of a share is a weighted sum of beta variables. Its mean and variance are exact;
-    the interval is that of the beta distribution with these two moments, so no draws are needed.
+    the interval is that of the beta distribution with these two moments.
 
     References
     ----------
@@ -510,13 +457,9 @@ def clustered_shares(
 ) -> tuple[Estimate, ...]:
     """Estimate the share of each class when tasks repeat among the labelled traces.
 
-    Each class is a score of 0 or 1 in `post_stratified`, whose standard error is that of the task
-    totals; the Dirichlet posterior would take repeated trials for independent.
-
-    Raises
-    ------
-    ValueError
-        As `post_stratified`.
+    Each class is a score of 0 or 1 in `post_stratified`, with its standard error from task totals;
+    the Dirichlet posterior would take repeated trials for independent. Errors are those of
+    `post_stratified`.
     """
     estimates = (
         post_stratified(
@@ -576,36 +519,19 @@ def bootstrap_post_stratified(
 ) -> tuple[Estimate, ...]:
     """Bootstrap the post-stratified means of several columns at once.
 
-    Assumes what `post_stratified` assumes. In each resample the labelled traces (whole tasks when
-    they repeat) and the verdicts of production are drawn anew.
+    Each resample draws the labelled traces (whole tasks when they repeat) and the verdicts of
+    production anew, and keeps `strata`.
 
     Parameters
     ----------
     columns : array-like of float, shape (n, n_columns)
-        What to average, for instance scores and class shares of the labelled traces, in [0, 1].
-    verdicts : int array, shape (n,)
-        Verdict codes of the labelled traces.
-    production_counts : array-like of int, shape (n_verdicts,)
-        All judged production traces by verdict.
-    strata : Strata
-        The grouping that `post_stratified` used; it is kept in every resample.
-    rng : numpy.random.Generator
-        Source of the resamples; the same state gives the same result.
-    weights : float array, shape (n,), optional
-        Inverse inclusion probabilities.
-    clusters : array, shape (n,), optional
-        Task of each labelled trace, when tasks repeat.
-    n_resamples : int, default 2,000
-        Number of resamples.
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
+        Values of the labelled traces in [0, 1], for instance scores and class shares.
 
     Returns
     -------
     tuple of Estimate, length n_columns
-        Post-stratified means with percentile intervals and bootstrap standard errors. A column
-        without any variation within the strata has no interval: no resample can show what the
-        labels have not.
+        Percentile intervals and bootstrap standard errors. A column without variation within the
+        strata has no interval, since no resample varies either.
 
     Raises
     ------
@@ -614,9 +540,9 @@ def bootstrap_post_stratified(
 
     Notes
     -----
-    Labels alike in stratum, columns and weight are one cell, so a resample is a multinomial draw
-    over the cells and a matrix product; so is the resample of production. A stratum that a resample
-    leaves empty takes the mean of that resample.
+    Traces with the same stratum, columns and weight are one cell, so a resample is a multinomial
+    draw over the cells and a matrix product, as for production. A stratum that a resample leaves
+    empty takes the mean of that resample.
 
     References
     ----------
@@ -684,7 +610,7 @@ def _units(
     cluster: IntArray | None,
     strata: Strata,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return what is drawn, as weight and weighted columns by stratum, and how often it occurs."""
+    """Return weights and weighted columns of the sampling units by stratum, and their counts."""
     extended = np.column_stack([weight, weight[:, None] * values])
     if cluster is None:
         keys, index, times = np.unique(
@@ -711,15 +637,11 @@ def _stratum_means(sums: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gain:
-    """What the verdicts add to the labels.
+    """Gain in precision from the verdicts.
 
-    Parameters
-    ----------
-    multiplier : Estimate
-        A label with the judge is worth as many without; not a rate, so it may exceed 1.
-    r_squared : float or None
-        Share of the variance of the score that the verdicts explain, as `PostStratified` has it
-        less what as many random groups would explain.
+    `multiplier` : number of labels without the judge that are worth one with it; may exceed 1.
+    `r_squared` : share of the variance of the score that the verdicts explain, less what as many
+    random groups would explain.
     """
 
     multiplier: Estimate
@@ -735,31 +657,17 @@ def effective_gain(
     clusters: NDArray[np.generic] | None = None,
     confidence_level: float = 0.95,
 ) -> Gain:
-    """Estimate by how much verdicts multiply the worth of labels.
+    """Estimate the factor by which the verdicts multiply the worth of labels.
 
-    The labelled traces are a probability sample of production. The multiplier is the variance of
-    the score over its variance within verdicts, each with its degrees of freedom: 1 / (1 - R^2)
-    with R^2 adjusted for the number of verdicts, which a judge that tells nothing does not raise.
-
-    Parameters
-    ----------
-    scores, verdicts, weights, clusters
-        As in `post_stratified`.
-    strata : Strata
-        The grouping that `post_stratified` used.
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
+    The variance of the score over its variance within verdicts, each with its degrees of freedom: 1
+    / (1 - R^2) with R^2 adjusted for the number of verdicts, so that an uninformative judge does
+    not raise it. `scores` and the errors are those of `post_stratified`.
 
     Returns
     -------
     Gain
-        ``not_estimable`` below 30 labelled traces, without any variation, when the verdicts leave
-        none, or when all are in one stratum.
-
-    Raises
-    ------
-    ValueError
-        As `post_stratified`.
+        ``not_estimable`` below 30 labelled traces, without any variation, without variation within
+        verdicts, or with one stratum.
 
     References
     ----------
@@ -834,7 +742,7 @@ def effective_gain(
 def _log_ratio(sums: FloatArray, n: int) -> FloatArray:
     """Return log of the variance over all to that within strata, from sums (..., strata, 3).
 
-    The sums of each stratum are of weights, weights x scores and weights x squared scores.
+    The three sums are of weights, weights x scores and weights x squared scores.
     """
     weight, first, second = sums[..., 0], sums[..., 1], sums[..., 2]
     means = np.divide(first, weight, out=np.zeros_like(first), where=weight > 1e-12)
@@ -855,16 +763,11 @@ def _no_gain(why: str, n: int, confidence_level: float) -> Gain:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ClassProbabilities:
-    """What labelled traces say about traces of the same verdict and segment.
+    """Class probabilities of a trace by verdict and segment, estimated from labelled traces.
 
-    Parameters
-    ----------
-    given : float array, shape (n_verdicts, n_segments, n_classes)
-        Probability of each class; rows sum to one. NaN for a verdict that never occurs.
-    labels : int array, shape (n_verdicts, n_segments)
-        Labelled traces behind each row.
-    by_segment : bool array, shape (n_verdicts, n_segments)
-        Whether the row is that of the segment and not of the whole verdict.
+    `given` : shape (n_verdicts, n_segments, n_classes), NaN for a verdict that never occurs.
+    `labels` : labelled traces behind each row.
+    `by_segment` : whether the row is that of the segment rather than of the whole verdict.
     """
 
     given: FloatArray
@@ -885,30 +788,17 @@ def class_probabilities(
 ) -> ClassProbabilities:
     """Estimate the probability of each class for a trace with a verdict, in a segment.
 
-    The labelled traces are a probability sample of production. A cell of verdict x segment with
-    `cell_labels` labels or more speaks for itself, others take the whole verdict, as merged by
-    `post_stratified` where it has few labels.
+    A cell of verdict x segment with fewer than `cell_labels` labels takes the values of the whole
+    verdict, merged as in `post_stratified`.
 
     Parameters
     ----------
-    human : float array, shape (n, n_classes)
-        Class shares of each labelled trace, rows summing to one.
-    verdicts, segments : int array, shape (n,)
-        Verdict and segment codes of the labelled traces.
-    n_segments : int
-        Number of segments.
-    strata : Strata
-        The grouping of verdicts that `post_stratified` used.
+    segments : int array, shape (n,)
+        Segment codes of the labelled traces.
     weights : float array, shape (n,), optional
-        Inverse inclusion probabilities; within a cell they are scaled to its effective number.
+        Within a cell they are scaled to its effective number of labels.
     prior : float, default 0.2
-        Dirichlet parameter of each class: no probability is 0 for want of labels.
-    cell_labels : int, default 10
-        Fewest labels of a cell of its own.
-
-    Returns
-    -------
-    ClassProbabilities
+        Dirichlet parameter of each class: few labels give no probability of 0.
 
     Raises
     ------

@@ -1,4 +1,8 @@
-"""PPI++: the rate from a probability sample with the verdicts as control variate."""
+"""PPI++: the rate from a probability sample with the verdicts as control variate.
+
+The proxy of a trace is a function of verdict and penalty fixed by production alone: a proxy fitted
+to the labels would be validated on the labels that made it.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,15 +39,7 @@ NO_ERROR_SEEN = "no judge error seen"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProxySums:
-    """Sufficient statistics of a proxy over a set of traces.
-
-    Parameters
-    ----------
-    n : float
-        Traces.
-    total, squares : float
-        Sum of the proxy and of its square.
-    """
+    """Sums of a proxy and of its square over `n` traces."""
 
     n: float
     total: float
@@ -60,7 +56,7 @@ class ProxySums:
         return max(0.0, self.squares / self.n - self.mean**2) if self.n > 0 else 0.0
 
     def plus(self, proxies: FloatArray, *, sign: int = 1) -> "ProxySums":
-        """Return the sums with traces added, or taken away with `sign` -1."""
+        """Return the sums with traces added, or removed with `sign` -1."""
         return ProxySums(
             n=max(0.0, self.n + sign * proxies.size),
             total=self.total + sign * float(proxies.sum()),
@@ -69,17 +65,15 @@ class ProxySums:
 
 
 def score_weights(production: ProductionSums) -> FloatArray:
-    """Return what each verdict takes of each f_s, shape (n_levels, n_verdicts).
+    """Return the weight of each f_s in the score proxy by verdict, shape (n_levels, n_verdicts).
 
-    The proxy of a trace is sum_s weight[s, verdict] max(0, s - penalty). A verdict that is a class
-    takes its own credit: max(0, credit - penalty). One that is no class (`no_verdict`, `split`)
-    takes what the class verdicts of production would score on average at the trace's own penalty.
-    That is a function of verdict and penalty fixed by production alone: a proxy fitted to the
-    labels would let them vouch for themselves.
+    The proxy of a trace is sum_s weight[s, verdict] max(0, s - penalty). A class verdict has its
+    own credit: max(0, credit - penalty). Another one (`no_verdict`, `split`) has the mean score
+    that the class verdicts of production would have at the trace's own penalty.
 
     Examples
     --------
-    Three of four class verdicts have credit 1, so no verdict stands for 0.75:
+    Three of four class verdicts have credit 1, so the proxy of no verdict is 0.75:
 
     >>> from calibration.judge_calibration.samples import production_sums_from_counts
     >>> score_weights(production_sums_from_counts([3, 1, 2], credit=[1.0, 0.0])).tolist()
@@ -125,8 +119,8 @@ def score_sums(production: ProductionSums) -> ProxySums:
 def class_proxies(production_counts: ArrayLike, n_classes: int) -> FloatArray:
     """Return the proxy of each class share by verdict, shape (n_classes, n_verdicts).
 
-    1 for the verdict that is the class, 0 for the others; a verdict that is no class stands for
-    the class's share of the class verdicts of production.
+    1 for the verdict of the class and 0 for other classes; a verdict that is no class has the share
+    of the class among the class verdicts of production.
 
     Examples
     --------
@@ -152,15 +146,7 @@ def sums_by_verdict(proxy: FloatArray, production_counts: FloatArray) -> ProxySu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PowerTuned:
-    """The PPI++ estimate and how much of the verdicts it used.
-
-    Parameters
-    ----------
-    estimate : Estimate
-        The corrected mean score.
-    tuning : float or None
-        The power-tuning factor in [0, 1]: 0 leaves the verdicts out, 1 is plain PPI.
-    """
+    """The PPI++ estimate and its factor in [0, 1]: 0 ignores the verdicts, 1 is plain PPI."""
 
     estimate: Estimate
     tuning: float | None
@@ -181,9 +167,8 @@ def ppi_plus_plus(
 
     theta = f x mean(proxy of the unlabelled) + mean(score - f x proxy of the labelled), with the
     factor f in [0, 1] that makes the variance smallest. The labelled traces must be a probability
-    sample of production; nothing is assumed about the judge. The proxy may be any function of
-    verdict and penalty that does not use the labels, see `score_proxies`. Traces are independent,
-    or independent between clusters when given.
+    sample of production; nothing is assumed about the judge. Traces are independent, or independent
+    between clusters.
 
     Parameters
     ----------
@@ -192,22 +177,18 @@ def ppi_plus_plus(
     proxies : float array, shape (n,)
         Proxies of the labelled traces.
     production : ProxySums
-        Sums of the proxy over all judged production traces.
+        Of all judged production traces.
     labels_in_production : bool, default True
         Whether the labelled traces are counted in `production`.
-    weights : float array, shape (n,), optional
-        Inverse inclusion probabilities.
-    clusters : array, shape (n,), optional
-        Task of each labelled trace, when tasks repeat.
+    weights, clusters : array, shape (n,), optional
+        As in `LabelledSample`.
     tuning : float, optional
-        The factor f; by default the best one is found.
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
+        The factor f; by default the best one.
 
     Returns
     -------
     PowerTuned
-        Estimate with an interval cut to [0, 1], and the factor.
+        With an interval cut to [0, 1].
 
     Raises
     ------
@@ -218,11 +199,11 @@ def ppi_plus_plus(
     -----
     Without weights and clusters value and interval are those of ppi_py's ``ppi_mean_ci`` with its
     own choice of the factor (divisor n, normal quantile). With unequal weights the proxy mean is
-    taken over all of production, because the unlabelled rest is no equal-probability sample; the
-    labelled part is a Hajek mean and its variance the linearised one. With clusters the variance
-    of the labelled part is that of the cluster totals, t with clusters - 1 df. If the labels show
-    no variation at all, or every score equals its proxy, the normal interval would be far too
-    short: it is widened to the exact bound on what n traces can have missed.
+    that of all of production, because the unlabelled rest is no equal-probability sample; the
+    labelled part is a Hajek mean with its linearised variance. With clusters the variance of the
+    labelled part is that of the cluster totals, t with clusters - 1 df. If the labels show no
+    variation, or every score equals its proxy, the normal interval would be far too short: it is
+    widened to the exact bound on the deviations that n traces can have missed.
 
     References
     ----------
@@ -231,8 +212,8 @@ def ppi_plus_plus(
 
     Examples
     --------
-    The judge calls 3 of 4 labelled traces right and 50 of 100 unlabelled ones a success. The
-    covariance is 0.125, the variance 0.2524 (of all 104), and f = 0.125 / (1.04 x 0.2524):
+    The judge calls one of 4 labelled traces and 50 of 100 unlabelled ones a success. The covariance
+    is 0.125, the variance 0.2524 (of all 104), and f = 0.125 / (1.04 x 0.2524):
 
     >>> scores, proxies = np.array([1.0, 1, 0, 0]), np.array([1.0, 0, 0, 0])
     >>> found = ppi_plus_plus(scores, proxies, ProxySums(n=104, total=51, squares=51))
@@ -285,9 +266,9 @@ def ppi_plus_plus(
 def _tuning(pairs: Sequence[tuple[FloatArray, FloatArray, ProxySums]], weight: FloatArray) -> float:
     """Return the factor that makes the summed variances of some means smallest.
 
-    Each mean is given by scores, proxies and the sums of the proxy over the unlabelled traces. As
-    in ppi_py the proxy's variance is pooled over all traces; with unequal weights the labelled
-    part is all that counts, in its linearised form.
+    Each mean has scores, proxies, and the sums of the proxy over the unlabelled traces. As in
+    ppi_py the variance of the proxy is pooled over all traces; with unequal weights only the
+    labelled part counts, linearised.
     """
     covariance, variance = 0.0, 0.0
     unequal, total = np.ptp(weight) > 0, weight.sum()
@@ -343,7 +324,7 @@ def _interval(
 def _unanimous(
     estimate: Estimate, scores: FloatArray, of_production: float, index: IntArray | None
 ) -> Estimate:
-    """Widen the interval to what so many labels without a single deviation leave open."""
+    """Widen the interval to the exact bound of labels without a single deviation."""
     if estimate.interval is None or estimate.value is None:
         return estimate
     units = scores.size if index is None else int(index.max()) + 1
@@ -374,26 +355,9 @@ def ppi_shares(
 ) -> tuple[Estimate, ...]:
     """Estimate the share of each class: `ppi_plus_plus` with 0 and 1 as scores.
 
-    Parameters
-    ----------
-    human : float array, shape (n, n_classes)
-        Class shares of each labelled trace.
-    verdicts : int array, shape (n,)
-        Verdict codes of the labelled traces.
-    production_counts : float array, shape (n_verdicts,)
-        Judged production traces by verdict.
-    proxies : float array, shape (n_classes, n_verdicts)
-        From `class_proxies`.
-    labels_in_production, weights, clusters, confidence_level
-        As in `ppi_plus_plus`.
-    minimum_labels : int, default 10
-        A class with fewer labels gets no interval for its own share.
-
-    Returns
-    -------
-    tuple of Estimate, length n_classes
-        One factor is chosen for all classes, which makes their summed variances smallest, so the
-        values sum to one.
+    One factor for all classes makes their summed variances smallest, so that the values sum to one.
+    `human` and `verdicts` are those of `LabelledSample`, `proxies` of `class_proxies`; a class with
+    fewer than `minimum_labels` labels gets no interval.
     """
     pairs = []
     for labels, proxy in zip(human.T, proxies, strict=True):

@@ -40,19 +40,7 @@ ESTIMATORS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """A refusal or a warning.
-
-    Parameters
-    ----------
-    code : str
-        Short name that programs compare.
-    estimator : str
-        The estimator concerned.
-    why : str
-        What was found, with the number.
-    mend : str
-        What would help.
-    """
+    """A refusal or a warning, with the cause and its number in `why`, the remedy in `mend`."""
 
     code: str
     estimator: str
@@ -62,15 +50,11 @@ class Notice:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Confusion:
-    """Human classes by judge verdicts.
+    """Human classes (rows) by judge verdicts (columns).
 
-    Parameters
-    ----------
-    table : float array, shape (n_classes, n_verdicts)
-        Effective number of traces with that human class and that verdict. The first `n_classes`
-        verdicts are the classes; further columns are verdicts like `no_verdict` or `split`.
-    n : int
-        Labelled traces behind the table; its sum is the effective number, smaller with weights.
+    `table` : effective number of labelled traces. The first n_classes verdicts are the classes,
+    others are verdicts like `no_verdict` or `split`. `n` : labelled traces; with weights more than
+    the sum of the table.
     """
 
     table: FloatArray
@@ -83,8 +67,8 @@ def validated_human(human: ArrayLike) -> FloatArray:
     Raises
     ------
     ValueError
-        If the array is not two-dimensional, holds a value outside [0, 1], or a row does not
-        sum to one.
+        If the array is not two-dimensional, a value is outside [0, 1], or a row does not sum to
+        one.
     """
     array = np.asarray(human, dtype=np.float64)
     if array.ndim != 2:
@@ -107,25 +91,10 @@ def confusion(
 ) -> Confusion:
     """Cross the human classes with the judge's verdicts.
 
-    A trace labelled by m reviewers counts 1/m for each of their classes, so disagreement among the
-    humans is kept rather than dropped or settled by the first.
-
-    Parameters
-    ----------
-    human : array-like of float, shape (n, n_classes)
-        Class shares per trace; one-hot for an adjudicated or single label.
-    verdicts : int array, shape (n,)
-        Verdict codes; codes from n_classes up are verdicts that are no class.
-    n_verdicts : int, optional
-        Number of verdict codes; the default is the larger of n_classes and the largest code + 1.
-    weights : float array, shape (n,), optional
-        Inverse inclusion probabilities. The table is scaled to the effective number (sum w)^2 /
-        sum w^2, so that intervals do not take weighted traces for more than they are.
-
-    Returns
-    -------
-    Confusion
-        The table and the number of labelled traces.
+    A trace with m reviewers counts 1/m for each of their classes, which keeps disagreement among
+    the humans. `human`, `verdicts` and `weights` are those of `LabelledSample`; with weights the
+    table is scaled to the effective number (sum w)^2 / sum w^2, so that intervals are not too
+    short. `n_verdicts` is by default the larger of n_classes and the largest code + 1.
 
     Raises
     ------
@@ -157,17 +126,12 @@ def confusion(
 
 
 def confusion_from_table(table: ArrayLike) -> Confusion:
-    """Wrap a table of counts, human classes in rows and verdicts in columns.
+    """Return the confusion of a table of counts, human classes in rows and verdicts in columns.
 
     Raises
     ------
     ValueError
         If the table has fewer columns than rows or a negative entry.
-
-    Examples
-    --------
-    >>> confusion_from_table([[8, 2], [1, 9]]).n
-    20
     """
     array = np.asarray(table, dtype=np.float64)
     if array.ndim != 2 or array.shape[1] < array.shape[0]:
@@ -184,23 +148,12 @@ def confusion_from_table(table: ArrayLike) -> Confusion:
 class ProductionSums:
     """Sufficient statistics of verdicts and penalties in production.
 
-    Parameters
-    ----------
-    credit : float array, shape (n_classes,)
-        Credit of each class.
-    levels : float array, shape (n_levels,)
-        The distinct credits above zero; f_s(p) = max(0, level - p) are the only functions of the
-        penalty that a score can be.
-    counts : float array, shape (n_verdicts,)
-        Traces with each verdict.
-    sums : float array, shape (n_levels, n_verdicts)
-        Sum of f_s over the traces with each verdict.
-    products : float array, shape (n_levels, n_levels, n_verdicts)
-        Sum of f_s f_u over the traces with each verdict.
-    raw_sum : float
-        Sum of scores if every verdict that is a class were right.
-    raw_n : int
-        Traces whose verdict is a class.
+    `credit` : of each class, shape (n_classes,). `levels` : the distinct credits s above zero. The
+    score of a trace with penalty p is one of f_s(p) = max(0, s - p), or 0. `counts` : traces with
+    each verdict, shape (n_verdicts,). `sums` : sum of f_s over the traces with each verdict, shape
+    (n_levels, n_verdicts). `products` : sum of f_s f_u, shape (n_levels, n_levels, n_verdicts).
+    `raw_sum`, `raw_n` : sum of scores if every class verdict were right, and number of these
+    traces.
     """
 
     credit: FloatArray
@@ -213,7 +166,7 @@ class ProductionSums:
 
     @property
     def n(self) -> int:
-        """Production traces that were judged."""
+        """Number of judged production traces."""
         return round(float(self.counts.sum()))
 
     @property
@@ -230,13 +183,7 @@ class ProductionSums:
 
 
 def validated_credit(credit: ArrayLike) -> FloatArray:
-    """Return the credits of the classes, each in [0, 1].
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than two or one lies outside [0, 1].
-    """
+    """Return the credits of the classes; ValueError for fewer than two or one outside [0, 1]."""
     array = np.asarray(credit, dtype=np.float64)
     if array.ndim != 1 or array.size < 2:
         raise ValueError(f"credit must name at least two classes, got shape {array.shape!r}")
@@ -252,23 +199,10 @@ def production_sums(
     credit: ArrayLike,
     n_verdicts: int,
 ) -> ProductionSums:
-    """Reduce judged production traces to sums per verdict.
+    """Return the sums per verdict of judged production traces, the labelled ones included.
 
-    Parameters
-    ----------
-    verdicts : int array, shape (n,)
-        Verdict codes; the labelled traces are included.
-    penalties : float array, shape (n,), optional
-        Cost penalty of each trace in [0, 1]; None scores without cost (gross).
-    credit : array-like of float, shape (n_classes,)
-        Credit of each class in [0, 1].
-    n_verdicts : int
-        Number of verdict codes, at least n_classes.
-
-    Returns
-    -------
-    ProductionSums
-        Counts, sums and products per verdict.
+    `penalties`, in [0, 1], and `credit` are per trace and per class; None scores without cost
+    (gross).
 
     Raises
     ------
@@ -315,7 +249,7 @@ def production_sums(
 
 
 def production_sums_from_counts(counts: ArrayLike, *, credit: ArrayLike) -> ProductionSums:
-    """Return the sums for production known only by its verdict counts, without penalties.
+    """Return the sums of production without penalties from its verdict counts.
 
     Raises
     ------
@@ -349,16 +283,11 @@ def production_sums_from_counts(counts: ArrayLike, *, credit: ArrayLike) -> Prod
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassQuality:
-    """How well the judge does on one class.
+    """Quality of the judge on one class.
 
-    Parameters
-    ----------
-    recall : Estimate
-        Share of traces of this human class that got this verdict.
-    precision : Estimate
-        Share of traces with this verdict that are of this human class.
-    n_human, n_judge : float
-        Effective traces of the class and with the verdict.
+    `recall` : share of the traces of this human class that got this verdict.
+    `precision` : share of the traces with this verdict that are of this human class.
+    `n_human`, `n_judge` : effective traces of the class and with the verdict.
     """
 
     recall: Estimate
@@ -369,7 +298,7 @@ class ClassQuality:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeQuality:
-    """How well the judge does: accuracy, kappa, and each class."""
+    """Accuracy, kappa, and recall and precision by class of a judge."""
 
     accuracy: Estimate
     kappa: Estimate
@@ -381,29 +310,11 @@ def judge_quality(confusion: Confusion, *, confidence_level: float = 0.95) -> Ju
     """Estimate accuracy, kappa, and recall and precision of every class.
 
     Traces are independent. A verdict that is no class counts as wrong. With several reviewers the
-    accuracy is the chance of agreeing with one of them drawn at random.
-
-    Parameters
-    ----------
-    confusion : Confusion
-        From `confusion` or `confusion_from_table`.
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
-
-    Returns
-    -------
-    JudgeQuality
-        Recall describes the judge; precision also depends on the class mix of the labels. A class
-        without labels or verdicts is ``not_estimable``.
-
-    Raises
-    ------
-    ValueError
-        If `confidence_level` is outside (0, 1).
+    accuracy is the chance of agreeing with one of them drawn at random. Precision also depends on
+    the class mix of the labels. A class without labels or verdicts is ``not_estimable``.
 
     Examples
     --------
-    >>> from calibration.judge_calibration.samples import confusion_from_table
     >>> judge_quality(confusion_from_table([[8, 2], [1, 9]])).per_class[0].recall.value
     0.8
     """
@@ -443,8 +354,8 @@ class LabelledSample:
     Parameters
     ----------
     human : float array, shape (n, n_classes)
-        Class shares, rows summing to one: one-hot for an adjudicated or single label, else the
-        mean over the reviewers.
+        Class shares, rows summing to one: one-hot for an adjudicated or single label, else the mean
+        over the reviewers.
     verdicts : int array, shape (n,)
         Verdict codes; codes from n_classes up are verdicts that are no class.
     penalties : float array, shape (n,), optional
@@ -462,7 +373,7 @@ class LabelledSample:
     clusters: NDArray[np.generic] | None = None
 
     def where(self, rows: BoolArray) -> "LabelledSample":
-        """Return some of the traces."""
+        """Return the sample of some of the traces."""
         penalties, weights, clusters = (
             None if of is None else np.asarray(of)[rows]
             for of in (self.penalties, self.weights, self.clusters)
@@ -478,10 +389,7 @@ class LabelledSample:
     def scores(self, credit: FloatArray, *, net: bool = True) -> FloatArray:
         """Return the score of each trace, with its own cost when `net`.
 
-        Raises
-        ------
-        ValueError
-            If the penalties have another shape or one lies outside [0, 1].
+        ValueError if the penalties have another shape or one is outside [0, 1].
         """
         human = np.asarray(self.human, dtype=np.float64)
         if not net or self.penalties is None:
@@ -500,12 +408,11 @@ class LabelledSample:
 def judge_raw(production: ProductionSums, *, confidence_level: float = 0.95) -> Estimate:
     """Return the mean score if every verdict were right: a diagnostic, never with an interval.
 
-    Traces whose verdict is no class do not enter; n counts the others. There is no interval
-    because its error is bias, which no sampling interval covers.
+    Traces whose verdict is no class do not count. The error of this rate is bias, which no sampling
+    interval covers.
 
     Examples
     --------
-    >>> from calibration.judge_calibration.samples import production_sums_from_counts
     >>> judge_raw(production_sums_from_counts([70, 30], credit=[1.0, 0.0])).value
     0.7
     """
@@ -522,11 +429,10 @@ def judge_raw(production: ProductionSums, *, confidence_level: float = 0.95) -> 
 
 
 def judge_shares(production: ProductionSums) -> tuple[Estimate, ...]:
-    """Return the shares of the class verdicts as they are: a diagnostic, never with an interval.
+    """Return the shares of the class verdicts, uncorrected: a diagnostic, never with an interval.
 
     Examples
     --------
-    >>> from calibration.judge_calibration.samples import production_sums_from_counts
     >>> found = judge_shares(production_sums_from_counts([70, 30, 9], credit=[1.0, 0.0]))
     >>> found[0].value, found[1].value
     (0.7, 0.3)
@@ -546,10 +452,7 @@ def judge_shares(production: ProductionSums) -> tuple[Estimate, ...]:
 def with_enough_labels(
     shares: Iterable[Estimate], human: FloatArray, minimum_labels: int = CLASS_LABELS_MIN
 ) -> tuple[Estimate, ...]:
-    """Return class shares, without its interval that of a class with too few labels.
-
-    `human` are the class shares of the labelled traces, shape (n, n_classes).
-    """
+    """Return class shares without the intervals of classes with too few labels in `human`."""
     few = f"no interval: fewer than {minimum_labels} labels of this class"
     return tuple(
         share
@@ -560,14 +463,10 @@ def with_enough_labels(
 
 
 def verdict_rates(table: FloatArray, *, pseudo_count: float) -> FloatArray:
-    """Return P(verdict | human class), `pseudo_count` in total spread over each row.
+    """Return P(verdict | human class), shape (..., n_classes, n_verdicts).
 
-    Shape (..., n_classes, n_verdicts); the last axis sums to one.
-
-    Raises
-    ------
-    ValueError
-        If `pseudo_count` is negative or not finite.
+    Each row gets `pseudo_count` in total, spread evenly; ValueError if it is negative or not
+    finite.
 
     Examples
     --------
@@ -582,19 +481,17 @@ def verdict_rates(table: FloatArray, *, pseudo_count: float) -> FloatArray:
 
 
 def right_inverse(rates: FloatArray) -> FloatArray:
-    """Return A with rates @ A = 1, shape (..., n_verdicts, n_classes); the last two axes count.
+    """Return A with rates @ A = 1, shape (..., n_verdicts, n_classes).
 
-    With as many verdicts as classes it is the inverse. With more it is the generalised least
-    squares one under equal class shares: of all right inverses that with the smallest variance
-    there, and its class shares sum to one for any mix of verdicts.
+    With as many verdicts as classes it is the inverse; with more, the generalised least squares one
+    under equal class shares: the right inverse with the smallest variance there. Its class shares
+    sum to one for any mix of verdicts.
 
     Examples
     --------
     >>> wide = np.array([[0.8, 0.1, 0.1], [0.2, 0.7, 0.1]])
-    >>> (wide @ right_inverse(wide)).round(9).tolist()
-    [[1.0, 0.0], [0.0, 1.0]]
-    >>> right_inverse(wide).sum(axis=1).tolist()
-    [1.0, 1.0, 1.0]
+    >>> (wide @ right_inverse(wide)).round(9).tolist(), right_inverse(wide).sum(axis=1).tolist()
+    ([[1.0, 0.0], [0.0, 1.0]], [1.0, 1.0, 1.0])
     """
     if rates.shape[-2] == rates.shape[-1]:
         return np.linalg.inv(rates).astype(np.float64)
