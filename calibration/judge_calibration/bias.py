@@ -79,7 +79,8 @@ def slope_within_class(
     gaps : array-like of float, shape (n,)
         Credit of the verdict less the human credit.
     human : array-like of float, shape (n, n_classes)
-        Class shares, rows summing to one; a trace whose reviewers differ has the mean constant.
+        Class shares, rows summing to one; a trace whose reviewers differ has the mean of their
+        constants.
     size : array-like of float, shape (n,)
         An indicator, or base-2 logarithm of the length: the slope is then that of a doubling.
     weights : float array, shape (n,), optional
@@ -102,8 +103,8 @@ def slope_within_class(
     Notes
     -----
     Not a rank correlation: most gaps are ties at zero, and a slope in credit shows what the bias
-    costs. HC3, because the variance of the gap depends on the class and HC3 is the best of these
-    standard errors with few traces; it equals the jackknife. CR3 leaves out whole tasks instead.
+    costs. HC3, because the variance of the gap depends on the class; of such standard errors it
+    suits few traces best, and it equals the jackknife. CR3 leaves out whole tasks instead.
 
     References
     ----------
@@ -244,20 +245,9 @@ def node_quality(
     Traces are independent. Only traces on which both sides reach the node count, so an earlier
     error of the judge is not counted again.
 
-    Parameters
-    ----------
-    answers : sequence of int, length n_classes
-        Answer on the path to each class: 1 yes, 0 no, -1 where the path does not reach the node.
-
-    Returns
-    -------
-    NodeQuality
-        Wilson intervals; ``not_estimable`` where nobody gave the answer.
-
-    Raises
-    ------
-    ValueError
-        If the number of answers is not the number of classes.
+    `answers` are those on the path to each class: 1 yes, 0 no, -1 where the path does not reach the
+    node; ValueError if there is not one for each class. Intervals are Wilson's, ``not_estimable``
+    where nobody gave the answer.
 
     Examples
     --------
@@ -344,11 +334,7 @@ def ordinal_agreement(table: ArrayLike, *, confidence_level: float = 0.95) -> Or
 
     Traces are independent. Kappa and bias take the grades as evenly spaced. Rows and columns of
     `table` are grades in the same order; a verdict that is no grade is never within one step.
-
-    Returns
-    -------
-    OrdinalAgreement
-        Shares with Wilson intervals.
+    Shares have Wilson intervals.
 
     Raises
     ------
@@ -401,9 +387,11 @@ class Retest:
     """How often a judge changes its verdict.
 
     `changed` : share of the traces with two verdicts or more whose verdicts are not all the same.
-    It grows with the number of verdicts. `differ` : chance that two verdicts on a trace differ, the
-    mean over traces of the share of pairs. It does not depend on the number of verdicts.
-    `per_verdict` : `changed` by first verdict. `most_asked` : most verdicts on one trace.
+    It grows with the number of verdicts.
+    `differ` : chance that two verdicts on a trace differ, the mean over traces of the share of
+    pairs. It does not depend on the number of verdicts.
+    `per_verdict` : `changed` by first verdict.
+    `most_asked` : most verdicts on one trace.
     """
 
     changed: Estimate
@@ -415,18 +403,14 @@ class Retest:
 def retest(samples: ArrayLike, *, n_verdicts: int, confidence_level: float = 0.95) -> Retest:
     """Estimate how often the verdict on a trace changes when the judge is asked again.
 
-    Traces are independent and a random sample of those the judge could judge again.
+    Traces are independent and a random sample of those the judge could judge again. Shares of
+    traces have Wilson intervals, `differ` a t interval over traces; ``not_estimable`` when no trace
+    has two verdicts.
 
     Parameters
     ----------
     samples : array-like of int, shape (n, n_samples)
         Verdict codes of each trace in the order of the requests; -1 where there is none.
-
-    Returns
-    -------
-    Retest
-        Shares of traces with Wilson intervals; `differ` with a t interval over traces.
-        ``not_estimable`` when no trace has two verdicts.
 
     Raises
     ------

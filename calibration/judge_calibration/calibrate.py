@@ -137,27 +137,16 @@ class Calibration:
 class CalibrationChoices(TypedDict, total=False):
     """Options of `calibrate` and `calibrate_tables`.
 
-    Parameters
-    ----------
-    verdict_names : sequence of str
-        Names for the notices, the classes first.
-    pseudo_count, prior : float
-        As in `invert` and `bayesian`.
-    seed : int, default 0
-        Seed of the draws of `bayesian` and `bootstrap`; the same seed gives the same numbers.
-    open_disagreements : int, default 0
-        Labelled traces with disagreeing reviewers and no adjudication; above zero every estimate is
-        provisional.
-    refusals : sequence of Notice
-        Refusals that the caller found, for instance a reference set judged by another judge. One
-        that names ``inversion`` or ``post_stratified`` holds for all estimators that share its
-        assumption.
-    estimators : collection of str
-        Estimators to run, by default all; diagnostics are always present.
-    force : bool, default False
-        Give refused estimators their values; their status is still ``not_estimable`` and they are
-        never the headline.
-    confidence_level : float, default 0.95
+    `verdict_names` : for the notices, the classes first.
+    `pseudo_count`, `prior` : as in `invert` and `bayesian`.
+    `seed` : of the draws of `bayesian` and `bootstrap`; the same seed gives the same numbers.
+    `open_disagreements` : labelled traces with disagreeing reviewers and no adjudication; above
+    zero every estimate is provisional.
+    `refusals` : found by the caller, for instance a reference set judged by another judge. One that
+    names ``inversion`` or ``post_stratified`` holds for all estimators that share its assumption.
+    `estimators` : estimators to run; diagnostics are always present.
+    `force` : give refused estimators their values; their status is still ``not_estimable`` and they
+    are never the headline.
     """
 
     verdict_names: Sequence[str] | None
@@ -173,7 +162,7 @@ class CalibrationChoices(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Options of a calibration that every step needs; ValueError for an unknown one."""
+    """Options that every step needs; ValueError for an unknown design or estimator."""
 
     design: Design
     verdict_names: Sequence[str] | None = None
@@ -202,7 +191,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Case:
-    """One labelled sample against one production, net or gross."""
+    """One labelled sample and one production, net or gross."""
 
     labelled: LabelledSample
     human: FloatArray
@@ -222,7 +211,7 @@ class Case:
 
     @property
     def sampled(self) -> dict[str, Any]:
-        """Weights, tasks and confidence level, as the estimators take them."""
+        """Weights, tasks and confidence level as arguments of the estimators."""
         return {
             "weights": self.labelled.weights,
             "clusters": self.labelled.clusters,

@@ -42,7 +42,7 @@ OUTSIDE = (
     "the interval lies outside [0, 1]: the judge's error rates do not carry over; label production"
 )
 
-# A resample whose error rates have a smaller singular value tells nothing.
+# Smallest singular value at which the error rates of a resample are inverted.
 SINGULAR = 1e-6
 
 NO_LABELS_OF_CLASS = "no reference trace of this class: label some"
@@ -56,12 +56,12 @@ POSTERIOR_METHOD = "confusion matrix inverted, posterior"
 
 CLASS_VERDICTS_ONLY = POSTERIOR_METHOD + ", class verdicts only"
 
-# What the error rates must show for an inversion to be used.
+# Conditions on the error rates for an inversion to be used.
 SIGMA_MIN, YOUDEN_MIN, REFERENCE_LABELS_MIN = 0.2, 0.3, 10
 
 VERDICT_SHARE_THAT_COUNTS = 0.02
 
-# Draws of the posterior that are worth fewer say too little.
+# Smallest effective size at which the posterior is reported.
 FEWEST_EFFECTIVE = 400
 
 
@@ -69,24 +69,15 @@ FEWEST_EFFECTIVE = 400
 class Inversion:
     """Inverted estimate with its diagnostics.
 
-    Parameters
-    ----------
-    unclipped : float or None
-        The estimate before it was cut to [0, 1].
-    prevalence, prevalence_clipped : tuple of float, length n_classes
-        Class shares as inverted, and with negative ones set to zero and the rest rescaled to one.
-    shares : tuple of Estimate, length n_classes
-        Class shares cut to [0, 1].
-    rates : tuple of tuple of float, shape (n_classes, n_verdicts)
-        P(verdict | human class), with the pseudo-counts.
-    verdict_weights : tuple of float, length n_verdicts
-        Contribution of a trace with each verdict and no penalty.
-    level_weights : tuple of tuple of float, shape (n_verdicts, n_levels)
-        Contribution for each unit of max(0, level - penalty).
-    sigma_min : float
-        Smallest singular value of `rates`; near zero the judge cannot tell some classes apart.
-    variance_reference, variance_production : float
-        The two parts of the squared standard error.
+    `unclipped` : the estimate before it was cut to [0, 1].
+    `prevalence`, `shares` : class shares as inverted, and as estimates cut to [0, 1].
+    `prevalence_clipped` : negative shares set to zero, the rest rescaled to one.
+    `rates` : P(verdict | human class) with the pseudo-counts, shape (n_classes, n_verdicts).
+    `verdict_weights` : contribution of a trace with each verdict and no penalty.
+    `level_weights` : its contribution for each unit of max(0, level - penalty), by verdict and
+    level.
+    `sigma_min` : smallest singular value of `rates`; near zero the judge cannot tell classes apart.
+    `variance_reference`, `variance_production` : the two parts of the squared standard error.
     """
 
     estimate: Estimate
@@ -382,16 +373,8 @@ def draw_sums(
     approximation, with the covariance that the penalties give the levels; without costs they are
     the levels themselves.
 
-    Parameters
-    ----------
-    mix : float array, shape (n_draws, n_kept)
-        Drawn verdict shares.
-    verdicts : int array, shape (n_kept,)
-        The verdict of each column of `mix`.
-
-    Returns
-    -------
-    float array, shape (n_draws, n_levels, n_kept)
+    `mix`, shape (n_draws, n_kept), holds drawn shares of `verdicts`, shape (n_kept,); the result
+    has shape (n_draws, n_levels, n_kept).
 
     Examples
     --------
@@ -424,7 +407,7 @@ def draw_sums(
 class BootstrapInversion:
     """Values of `invert` with percentile intervals.
 
-    `singular`: share of the resamples whose error rates could not be inverted.
+    `singular` : share of the resamples whose error rates could not be inverted.
     """
 
     estimate: Estimate
@@ -445,21 +428,8 @@ def bootstrap_inversion(
 
     Each class of the reference set is resampled by itself, so that no resample loses a class, and
     production is resampled too: with either fixed the interval would be too short.
-
-    Parameters
-    ----------
-    pseudo_count : float, default 0.5
-        As in `invert`, added in every resample.
-
-    Returns
-    -------
-    BootstrapInversion
-        ``not_estimable`` where `invert` is, or when more than 1 % of the resamples are singular.
-
-    Raises
-    ------
-    ValueError
-        As `invert`.
+    The result is ``not_estimable`` where `invert` is, or when more than 1 % of the resamples are
+    singular; errors are those of `invert`.
 
     Notes
     -----
@@ -653,18 +623,11 @@ def lee(
 class Draws:
     """Weighted draws from the posterior.
 
-    Parameters
-    ----------
-    rates : float array, shape (n_draws, n_classes, n_verdicts)
-        P(verdict | class).
-    mix : float array, shape (n_draws, n_verdicts)
-        Verdict shares of production; ``mix = prevalence @ rates`` in every draw.
-    prevalence : float array, shape (n_draws, n_classes)
-        Class shares of production, on the simplex.
-    weights : float array, shape (n_draws,)
-        Importance weights, summing to one.
-    n_proposed : int
-        All draws, those off the simplex included.
+    `rates` : P(verdict | class), shape (n_draws, n_classes, n_verdicts).
+    `mix` : verdict shares of production; ``mix = prevalence @ rates`` in every draw.
+    `prevalence` : class shares of production, on the simplex.
+    `weights` : importance weights, summing to one.
+    `n_proposed` : all draws, those off the simplex included.
     """
 
     rates: FloatArray
@@ -689,7 +652,7 @@ def draw_posterior(
     most_batches: int = 10,
     count_further: bool = True,
 ) -> Draws:
-    """Draw error rates and class shares by importance sampling.
+    """Draw error rates and class shares by importance sampling; possibly no draws at all.
 
     Parameters
     ----------
@@ -699,14 +662,8 @@ def draw_posterior(
         Dirichlet parameter of every cell of the error rates; class shares have a flat prior.
     wanted : int, default 5,000
         Effective size at which drawing stops; a batch has twice as many proposals.
-    most_batches : int, default 10
     count_further : bool, default True
         Whether the number of production verdicts that are no class enters the likelihood.
-
-    Returns
-    -------
-    Draws
-        Possibly none, when no proposal lies on the simplex.
 
     Notes
     -----
@@ -835,7 +792,7 @@ def _solve_odds(
 class Bayesian:
     """Posterior means and equal-tailed intervals of the mean score and of the class shares.
 
-    `effective_size`: number of equally weighted draws with the same precision, out of `n_draws`.
+    `effective_size` : number of equally weighted draws with the same precision, out of `n_draws`.
     """
 
     estimate: Estimate
@@ -866,8 +823,6 @@ def bayesian(
         that guesses, visibly with fewer than 20 labels of a class.
     effective_size : int, default 5,000
         Effective number of draws wanted; drawing stops at twenty times as many draws.
-    minimum_labels : int, default 10
-        As in `invert`.
 
     Returns
     -------
@@ -913,7 +868,7 @@ def bayesian(
         return _no_posterior(
             f"{why}: judge production and label a reference set", production, 0.0, 0
         )
-    # The verdicts of the known classes first; one nobody gave has nothing to say.
+    # The verdicts of the known classes first; others that never occur are left out.
     order = np.concatenate(
         [
             np.flatnonzero(known),

@@ -214,9 +214,10 @@ class GroupComparison:
     """The difference of two groups, first less second.
 
     `kind` : ``direct`` when both are estimated from their own labels. Else both sides are
-    ``synthetic``, and the difference may neither pass nor fail a gate. `sides` : the two estimates,
-    of the same kind. `flip_chance` : chance that the true difference has the other sign if the
-    error rates are the same in both; None without a standard error and for a direct difference.
+    ``synthetic``, and the difference may neither pass nor fail a gate.
+    `sides` : the two estimates, of the same kind.
+    `flip_chance` : chance that the true difference has the other sign if the error rates are the
+    same in both; None without a standard error and for a direct difference.
     `flips_at` : the synthetic ranking is reversed if the judge gives the best verdict instead of
     the worst to this share more of one group's traces than of the other's.
     """

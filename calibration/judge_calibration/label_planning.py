@@ -31,30 +31,30 @@ from calibration.statistics.intervals import (
 )
 from calibration.statistics.means import human_only
 
-# No score in [0, 1] can vary more than this about its mean.
+# Largest variance of scores in [0, 1].
 WORST_VARIANCE = 0.25
 
 # With fewer labels a spread is too uncertain to plan on.
 FEWEST_LABELS = 10
 
 
-# Fewest traces of a stratum: with one there is no variance to see, with none no estimate.
+# Fewest traces of a stratum: one has no variance, none no estimate.
 FLOOR = 2
 
-# No stratum gets less than this part of its proportional share: what looks certain on a few
-# labels may not be, and no weight is then more than four times the mean one.
+# Smallest part of its proportional share that a stratum gets: a few labels may agree by chance, and
+# no weight is then more than four times the mean weight.
 DEFENCE = 0.25
 
-# Labels' worth of trust in the spread of the wider group that a stratum belongs to.
+# Weight, in labels, of the variance in the wider group of a stratum.
 PSEUDO_LABELS = 5.0
 
 
 METHOD = "share of audited traces, Wilson"
 
-# With more labelled traces the judge is not what limits a rate.
+# Largest number of labelled traces that a plan considers.
 MOST_TRACES = 10**8
 
-# Below this an audit says too little whatever its rate.
+# Fewest traces of an audit, whatever the error rate.
 FEWEST = 30
 
 
@@ -198,12 +198,7 @@ def planned_human_only(n: int, spread: ScoreSpread, *, confidence_level: float =
     """Return the expected half-width of the human-only rate from `n` labelled traces.
 
     Half the interval of `human_only` at the mean, with standard error sqrt(design effect x variance
-    / n); production is large.
-
-    Raises
-    ------
-    ValueError
-        If `n` is below 2 or the level is not in (0, 1).
+    / n); production is large. ValueError if `n` is below 2 or the level is not in (0, 1).
 
     Examples
     --------
@@ -333,8 +328,8 @@ def allocate(counts: ArrayLike, n: int, *, sds: ArrayLike | None = None) -> IntA
     """Return the number of traces to draw from each stratum, in all `n`.
 
     Proportional to the size of the stratum or, with standard deviations of the score in `sds`
-    (Neyman), to size x sd, which minimizes the error of the stratified mean. The number is at least
-    `fewest` and at most the size; fractions go to the largest remainders.
+    (Neyman), to size x sd, which makes the error of the stratified mean smallest. The number is at
+    least `fewest` and at most the size; fractions go to the largest remainders.
 
     Raises
     ------
@@ -380,7 +375,7 @@ def _bounded_shares(
 ) -> FloatArray:
     """Return clip(c x pull, low, high), c such that the sum is `total`.
 
-    This minimizes sum (N_h sd_h)^2 / n_h exactly between the bounds.
+    This is the exact minimum of sum (N_h sd_h)^2 / n_h between the bounds.
     """
     bottom, top = 0.0, 1.0
     while np.clip(top * pull, low, high)[pull > 0].sum() + low[pull == 0].sum() < total:
@@ -409,18 +404,12 @@ def stratum_sds(
 ) -> FloatArray:
     """Return the standard deviation of the score in each stratum, shrunk towards wider groups.
 
-    The variance of a stratum is weighted by its labels and averaged with that of its parent (its
-    verdict), weighted as five labels; the parent's in turn with five labels of the pooled variance
-    within parents. A stratum without labels has its parent's.
+    The variance of a stratum, weighted by its labels, is averaged with that of its parent (its
+    verdict), weighted as five labels; the parent's in the same way with the pooled variance within
+    parents. A stratum without labels has its parent's.
 
-    Parameters
-    ----------
-    scores : float array, shape (n,)
-        Scores of earlier labelled traces.
-    stratum : int array, shape (n,)
-    parent : int array, shape (n_strata,)
-    weights : float array, shape (n,), optional
-        Inverse inclusion probabilities of the earlier draw.
+    `scores` (n,), with their `stratum` and inverse inclusion probabilities (`weights`), are those
+    of earlier labelled traces; `parent` is that of each stratum.
 
     Examples
     --------
@@ -460,11 +449,7 @@ def audit_size(half_width: float, *, error: float = 0.5, confidence_level: float
     """Return how many traces to audit to estimate an error rate to a half-width, at least 30.
 
     `error` is the highest error rate considered possible; a half is the worst case.
-
-    Raises
-    ------
-    ValueError
-        If `half_width` is not in (0, 1/2) or `error` not in [0, 1].
+    ValueError if `half_width` is not in (0, 1/2) or `error` not in [0, 1].
 
     Examples
     --------
@@ -514,12 +499,8 @@ def traces_needed(
 
     About z^2 sd^2 (1 - R^2) / h^2, by search over `planned_human_only`, or over
     `planned_post_stratified` with `production_counts`. None when no number of labels suffices,
-    since the verdicts on production vary too.
-
-    Raises
-    ------
-    ValueError
-        If `half_width` is not in (0, 1/2), or from those functions.
+    since the verdicts on production vary too. ValueError if `half_width` is not in (0, 1/2), and
+    from those functions.
 
     Examples
     --------

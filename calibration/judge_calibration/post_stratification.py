@@ -66,7 +66,8 @@ class Strata:
     """Grouping of the verdicts.
 
     `groups` : stratum of each verdict, -1 for one that occurs neither in production nor in the
-    labels. `merged` : verdicts with too few labels, each with the verdict whose stratum it joined.
+    labels.
+    `merged` : verdicts with too few labels, each with the verdict whose stratum it joined.
     """
 
     groups: tuple[int, ...]
@@ -124,8 +125,8 @@ class PostStratified:
 
     `stratum_means` : mean score in the stratum of each verdict; None for unused verdicts.
     `r_squared` : share of the variance of the labelled scores between strata; labels are worth
-    about 1 / (1 - r_squared) times their number. None without variation. `variance_labels` : the
-    part of the squared standard error due to the labels.
+    about 1 / (1 - r_squared) times their number. None without variation.
+    `variance_labels` : the part of the squared standard error due to the labels.
     """
 
     estimate: Estimate
@@ -522,21 +523,10 @@ def bootstrap_post_stratified(
     Each resample draws the labelled traces (whole tasks when they repeat) and the verdicts of
     production anew, and keeps `strata`.
 
-    Parameters
-    ----------
-    columns : array-like of float, shape (n, n_columns)
-        Values of the labelled traces in [0, 1], for instance scores and class shares.
-
-    Returns
-    -------
-    tuple of Estimate, length n_columns
-        Percentile intervals and bootstrap standard errors. A column without variation within the
-        strata has no interval, since no resample varies either.
-
-    Raises
-    ------
-    ValueError
-        If shapes differ or a weight is not positive.
+    `columns`, shape (n, n_columns), are values of the labelled traces in [0, 1], for instance
+    scores and class shares. Intervals are percentiles; a column without variation within the strata
+    has none, since no resample varies either. ValueError if shapes differ or a weight is not
+    positive.
 
     Notes
     -----
@@ -659,15 +649,12 @@ def effective_gain(
 ) -> Gain:
     """Estimate the factor by which the verdicts multiply the worth of labels.
 
-    The variance of the score over its variance within verdicts, each with its degrees of freedom: 1
-    / (1 - R^2) with R^2 adjusted for the number of verdicts, so that an uninformative judge does
-    not raise it. `scores` and the errors are those of `post_stratified`.
+    The variance of the score over its variance within verdicts, each with its degrees of freedom.
+    This is 1 / (1 - R^2) with R^2 adjusted for the number of verdicts, so that an uninformative
+    judge does not raise it. `scores` and the errors are those of `post_stratified`.
 
-    Returns
-    -------
-    Gain
-        ``not_estimable`` below 30 labelled traces, without any variation, without variation within
-        verdicts, or with one stratum.
+    ``not_estimable`` below 30 labelled traces, without variation at all or within verdicts, or with
+    one stratum.
 
     References
     ----------
@@ -791,19 +778,11 @@ def class_probabilities(
     A cell of verdict x segment with fewer than `cell_labels` labels takes the values of the whole
     verdict, merged as in `post_stratified`.
 
-    Parameters
-    ----------
-    segments : int array, shape (n,)
-        Segment codes of the labelled traces.
-    weights : float array, shape (n,), optional
-        Within a cell they are scaled to its effective number of labels.
-    prior : float, default 0.2
-        Dirichlet parameter of each class: few labels give no probability of 0.
+    `segments` are codes of the labelled traces. Weights within a cell are scaled to its effective
+    number of labels. `prior` is the Dirichlet parameter of each class: few labels give no
+    probability of 0.
 
-    Raises
-    ------
-    ValueError
-        If shapes differ, a row does not sum to one, or `prior` is not positive.
+    ValueError if shapes differ, a row does not sum to one, or `prior` is not positive.
 
     Examples
     --------

@@ -53,8 +53,8 @@ class Confusion:
     """Human classes (rows) by judge verdicts (columns).
 
     `table` : effective number of labelled traces. The first n_classes verdicts are the classes,
-    others are verdicts like `no_verdict` or `split`. `n` : labelled traces; with weights more than
-    the sum of the table.
+    others are verdicts like `no_verdict` or `split`.
+    `n` : labelled traces; with weights more than the sum of the table.
     """
 
     table: FloatArray
@@ -64,11 +64,8 @@ class Confusion:
 def validated_human(human: ArrayLike) -> FloatArray:
     """Return the human class shares, shape (n, n_classes), rows summing to one.
 
-    Raises
-    ------
-    ValueError
-        If the array is not two-dimensional, a value is outside [0, 1], or a row does not sum to
-        one.
+    ValueError if the array is not two-dimensional, a value is outside [0, 1], or a row does not sum
+    to one.
     """
     array = np.asarray(human, dtype=np.float64)
     if array.ndim != 2:
@@ -96,10 +93,7 @@ def confusion(
     table is scaled to the effective number (sum w)^2 / sum w^2, so that intervals are not too
     short. `n_verdicts` is by default the larger of n_classes and the largest code + 1.
 
-    Raises
-    ------
-    ValueError
-        If shapes differ, a row does not sum to one, or a code is outside [0, n_verdicts).
+    ValueError if shapes differ, a row does not sum to one, or a code is outside [0, n_verdicts).
 
     Examples
     --------
@@ -128,10 +122,7 @@ def confusion(
 def confusion_from_table(table: ArrayLike) -> Confusion:
     """Return the confusion of a table of counts, human classes in rows and verdicts in columns.
 
-    Raises
-    ------
-    ValueError
-        If the table has fewer columns than rows or a negative entry.
+    ValueError if the table has fewer columns than rows or a negative entry.
     """
     array = np.asarray(table, dtype=np.float64)
     if array.ndim != 2 or array.shape[1] < array.shape[0]:
@@ -148,10 +139,12 @@ def confusion_from_table(table: ArrayLike) -> Confusion:
 class ProductionSums:
     """Sufficient statistics of verdicts and penalties in production.
 
-    `credit` : of each class, shape (n_classes,). `levels` : the distinct credits s above zero. The
-    score of a trace with penalty p is one of f_s(p) = max(0, s - p), or 0. `counts` : traces with
-    each verdict, shape (n_verdicts,). `sums` : sum of f_s over the traces with each verdict, shape
-    (n_levels, n_verdicts). `products` : sum of f_s f_u, shape (n_levels, n_levels, n_verdicts).
+    `credit` : of each class, shape (n_classes,).
+    `levels` : the distinct credits s above zero. The score of a trace with penalty p is one of
+    f_s(p) = max(0, s - p), or 0.
+    `counts` : traces with each verdict, shape (n_verdicts,).
+    `sums` : sum of f_s over the traces with each verdict, shape (n_levels, n_verdicts).
+    `products` : sum of f_s f_u, shape (n_levels, n_levels, n_verdicts).
     `raw_sum`, `raw_n` : sum of scores if every class verdict were right, and number of these
     traces.
     """
@@ -201,13 +194,10 @@ def production_sums(
 ) -> ProductionSums:
     """Return the sums per verdict of judged production traces, the labelled ones included.
 
-    `penalties`, in [0, 1], and `credit` are per trace and per class; None scores without cost
-    (gross).
+    `penalties` in [0, 1] are per trace, None for scores without cost (gross); `credit` is per
+    class.
 
-    Raises
-    ------
-    ValueError
-        If shapes differ, a code is out of range, or a penalty is outside [0, 1].
+    ValueError if shapes differ, a code is out of range, or a penalty is outside [0, 1].
 
     Examples
     --------
@@ -251,10 +241,7 @@ def production_sums(
 def production_sums_from_counts(counts: ArrayLike, *, credit: ArrayLike) -> ProductionSums:
     """Return the sums of production without penalties from its verdict counts.
 
-    Raises
-    ------
-    ValueError
-        If there are fewer verdicts than classes or a count is negative.
+    ValueError if there are fewer verdicts than classes or a count is negative.
 
     Examples
     --------

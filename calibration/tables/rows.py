@@ -67,7 +67,7 @@ def read_rows(path: Path, *, required: Sequence[str] = ()) -> Iterator[tuple[int
 def any_rows(
     source: Path | pd.DataFrame, *, required: Sequence[str] = ()
 ) -> Iterator[tuple[int, Row]]:
-    """Yield as `read_rows`, also from a Parquet file or a frame, whose rows are numbered from 1."""
+    """Yield as `read_rows` does, also from a Parquet file or a frame, with rows numbered from 1."""
     if isinstance(source, Path) and source.suffix != ".parquet":
         yield from read_rows(source, required=required)
         return
