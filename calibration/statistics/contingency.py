@@ -1,6 +1,7 @@
 """Two-way tables of two raters: kappa, shares, and tests of equal margins.
 
-All stages use it and import nothing from each other.
+Every table holds items by the class of one rater (rows) and of the other (columns). Functions raise
+ValueError if it is not square, holds anything but counts, or `confidence_level` is outside (0, 1).
 """
 
 from collections.abc import Mapping
@@ -65,18 +66,11 @@ def stuart_maxwell(table: ArrayLike) -> TestResult:
     Parameters
     ----------
     table : array-like of int, shape (n_classes, n_classes)
-        Items by the class of the one (rows) and of the other rater (columns).
 
     Returns
     -------
     TestResult
-        Chi-square with as many degrees of freedom as the covariance has rank: a class on which
-        the two never differ adds none.
-
-    Raises
-    ------
-    ValueError
-        If the table is not square or holds anything but counts.
+        Chi-square with df the rank of the covariance: a class without differing items adds none.
 
     References
     ----------
@@ -103,21 +97,9 @@ def stuart_maxwell(table: ArrayLike) -> TestResult:
 
 
 def bhapkar(table: ArrayLike) -> TestResult:
-    """Test that two raters use every class equally often; with more power than Stuart-Maxwell.
+    """Test that two raters use every class equally often; with more power than `stuart_maxwell`.
 
-    Parameters
-    ----------
-    table : array-like of int, shape (n_classes, n_classes)
-
-    Returns
-    -------
-    TestResult
-        Without a statistic when the two never agree and never balance: it would be infinite.
-
-    Raises
-    ------
-    ValueError
-        As `stuart_maxwell`.
+    No statistic when the two never agree and never balance: it would be infinite.
 
     References
     ----------
@@ -151,19 +133,9 @@ def mcnemar(table: ArrayLike, *, exact: bool | None = None, corrected: bool = Fa
     ----------
     table : array-like of int, shape (2, 2)
     exact : bool, optional
-        Whether to take the exact binomial test or chi-square; default: exact below 25 differing
-        items.
+        Exact binomial test, or chi-square; default: exact below 25 differing items.
     corrected : bool, default False
-        Whether chi-square has Edwards' correction for continuity, which makes it too careful.
-
-    Returns
-    -------
-    TestResult
-
-    Raises
-    ------
-    ValueError
-        If the table is not of shape (2, 2) or holds anything but counts.
+        Apply Edwards' continuity correction to chi-square, which makes it conservative.
 
     References
     ----------
@@ -194,7 +166,7 @@ def mcnemar(table: ArrayLike, *, exact: bool | None = None, corrected: bool = Fa
 
 
 def holm(p_values: Mapping[Name, float]) -> dict[Name, float]:
-    """Return p-values adjusted for their number, so that any false alarm is as rare as one was.
+    """Return p-values adjusted for their number: the familywise error rate is that of one test.
 
     References
     ----------
@@ -250,16 +222,13 @@ def kappa_of_table(
     Parameters
     ----------
     table : array-like of float, shape (n_classes, n_classes)
-        Items by the class of the one (rows) and of the other (columns); counts may be fractional
-        (effective).
+        Counts may be fractional (effective).
     weights : array-like of float, shape (n_classes, n_classes), optional
         Agreement weights, 1 on the diagonal; default: classes agree or do not.
     n : int, optional
         Items behind the table, where its sum is the effective number of them.
     nothing : str
-        Why there is no estimate from an empty table, and what would help.
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
+        Status for an empty table: why, and what would help.
 
     Returns
     -------
@@ -269,15 +238,9 @@ def kappa_of_table(
         that disagree, put through kappa. No interval where one of the two used a single class;
         ``not_estimable`` where both used the same one.
 
-    Raises
-    ------
-    ValueError
-        If the table is not square, holds a negative count, the weights have another shape, or
-        `confidence_level` is outside (0, 1).
-
     Notes
     -----
-    Of 20 to 200 items the interval covers at least .943; value -+ z SE covers .904 at the worst.
+    With 20 to 200 items the interval covers at least .943; value -+ z SE covers .904 at worst.
 
     References
     ----------
@@ -292,8 +255,6 @@ def kappa_of_table(
     >>> found = kappa_of_table([[10, 2], [3, 31]])
     >>> found.value, found.se
     (0.7255, 0.1147)
-    >>> kappa_of_table([[9, 2], [3, 26]]).interval
-    (0.34888, 0.87439)
     """
     check_confidence_level(confidence_level)
     counts = np.asarray(table, dtype=np.float64)
@@ -336,7 +297,7 @@ def kappa_of_table(
 def _kappa(
     shares: NDArray[np.float64], weights: NDArray[np.float64], total: float
 ) -> tuple[float, float, float, float]:
-    """Return mean agreement weight, the same by chance, kappa and its standard error."""
+    """Return mean agreement weight, chance agreement, kappa and its standard error."""
     rows, columns = shares.sum(axis=1), shares.sum(axis=0)
     observed, expected = float((weights * shares).sum()), float(rows @ weights @ columns)
     if expected >= WHOLE:
@@ -397,26 +358,16 @@ def quality_against_key(
     ----------
     table : array-like of float, shape (n_classes, n_given)
         Items by their class in the key (rows) and the class given (columns); columns from
-        n_classes up are answers that are no class, and count as wrong. Counts may be fractional.
-    weights : array-like of float, shape (n_given, n_given), optional
-        Agreement weights of kappa, 1 on the diagonal; default: classes agree or do not.
-    n : int, optional
-        Items behind the table, where its sum is the effective number of them.
-    nothing, no_key, not_given : str
-        Why there is no estimate from an empty table, of a class without items in the key, and of
-        one that was never given; and what would help.
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
+        n_classes up are answers that are no class, and count as wrong.
+    weights, n, nothing
+        As in `kappa_of_table`; weights have the shape (n_given, n_given).
+    no_key, not_given : str
+        Status for a class without items in the key, and for one that was never given.
 
     Returns
     -------
     QualityAgainstKey
         Shares with Wilson intervals; kappa as `kappa_of_table`.
-
-    Raises
-    ------
-    ValueError
-        As `kappa_of_table`.
 
     References
     ----------

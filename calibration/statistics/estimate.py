@@ -73,7 +73,7 @@ class Estimate:
 
 
 def not_estimable(why: str, *, method: str, n: int = 0, confidence_level: float = 0.95) -> Estimate:
-    """Return the explicit absence of a number, with the reason and what would mend it."""
+    """Return an Estimate without a value, with the reason and the remedy as its status."""
     return Estimate(
         value=None,
         interval=None,
@@ -91,13 +91,7 @@ def check_confidence_level(confidence_level: float) -> None:
 
 
 def validated_weights(weights: FloatArray | None, n: int) -> FloatArray:
-    """Return weights of shape (n,), ones when None.
-
-    Raises
-    ------
-    ValueError
-        If the shape is wrong or a weight is not positive and finite.
-    """
+    """Return weights of shape (n,), ones when None; ValueError unless positive and finite."""
     if weights is None:
         return np.ones(n)
     array = np.asarray(weights, dtype=np.float64)
@@ -109,13 +103,7 @@ def validated_weights(weights: FloatArray | None, n: int) -> FloatArray:
 
 
 def validated_codes(codes: IntArray, *, n_codes: int | None, name: str) -> IntArray:
-    """Return non-negative integer codes of shape (n,), below `n_codes` when given.
-
-    Raises
-    ------
-    ValueError
-        If the codes are not one-dimensional integers in that range.
-    """
+    """Return integer codes of shape (n,) from 0 to `n_codes` - 1; ValueError for any other."""
     array = np.asarray(codes)
     if array.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional, got shape {array.shape!r}")
@@ -132,10 +120,7 @@ def validated_codes(codes: IntArray, *, n_codes: int | None, name: str) -> IntAr
 def cluster_indices(clusters: NDArray[np.generic] | None, n: int) -> IntArray | None:
     """Return cluster numbers 0..G-1, or None when every unit is its own cluster.
 
-    Raises
-    ------
-    ValueError
-        If `clusters` does not have shape (n,).
+    ValueError if `clusters` does not have shape (n,).
     """
     if clusters is None:
         return None
@@ -147,13 +132,7 @@ def cluster_indices(clusters: NDArray[np.generic] | None, n: int) -> IntArray | 
 
 
 def validated_scores(scores: FloatArray) -> FloatArray:
-    """Return scores of shape (n,) in [0, 1].
-
-    Raises
-    ------
-    ValueError
-        If they are not one-dimensional or one lies outside [0, 1].
-    """
+    """Return scores of shape (n,); ValueError if one lies outside [0, 1]."""
     array = np.asarray(scores, dtype=np.float64)
     if array.ndim != 1:
         raise ValueError(f"scores must be one-dimensional, got shape {array.shape!r}")

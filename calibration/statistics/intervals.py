@@ -1,6 +1,6 @@
-"""Intervals: quantiles of the usual laws, Wilson, Newcombe, jackknife, bootstrap, exact bounds.
+"""Intervals: quantiles, Wilson, Newcombe, jackknife, bootstrap, exact bounds.
 
-`scipy.stats` has them too, and takes longer to load than a report takes to make.
+`scipy.stats` has the quantiles too, but takes longer to load than a report takes to make.
 """
 
 from dataclasses import dataclass
@@ -48,32 +48,32 @@ WILSON = "Wilson"
 
 
 def normal_quantile(share: float) -> float:
-    """Return the point below which a share of the standard normal lies."""
+    """Return the standard normal quantile at a probability."""
     return float(special.ndtri(share))
 
 
 def normal_chance(point: float) -> float:
-    """Return the chance of the standard normal to be below a point."""
+    """Return the standard normal probability below a point."""
     return float(special.ndtr(point))
 
 
 def t_quantile(share: float, freedom: float) -> float:
-    """Return the point below which a share of Student's t lies."""
+    """Return the quantile of Student's t at a probability."""
     return float(special.stdtrit(freedom, share))
 
 
 def t_chance(point: float, freedom: float) -> float:
-    """Return the chance of Student's t to be below a point."""
+    """Return the probability of Student's t below a point."""
     return float(special.stdtr(freedom, point))
 
 
 def beta_quantile(share: float, a: float, b: float) -> float:
-    """Return the point below which a share of the beta distribution lies."""
+    """Return the quantile of the beta distribution at a probability."""
     return float(special.betaincinv(a, b, share))
 
 
 def f_chance_above(point: float, above: float, below: float) -> float:
-    """Return the chance of F to be above a point; degrees of freedom above and below the line."""
+    """Return the probability of F above a point, from the df of numerator and denominator."""
     return float(special.fdtrc(above, below, point))
 
 
@@ -93,10 +93,8 @@ def clipped(lower: float, upper: float) -> tuple[float, float]:
 
 
 def zero_event_upper_bound(n: float, *, confidence_level: float) -> float:
-    """Return the upper Clopper-Pearson limit for a share, when 0 of `n` were seen.
+    """Return the upper Clopper-Pearson limit for a share when 0 of `n` were seen.
 
-    Examples
-    --------
     >>> zero_event_upper_bound(20, confidence_level=0.95)
     0.16843
     """
@@ -106,10 +104,8 @@ def zero_event_upper_bound(n: float, *, confidence_level: float) -> float:
 def unanimous_interval(
     value: float, n: float, *, confidence_level: float, lowest: float = 0.0, highest: float = 1.0
 ) -> tuple[float, float]:
-    """Return what a mean in [lowest, highest] may be when all `n` units show the same value.
+    """Return the exact bounds of a mean in [lowest, highest] when all `n` units are equal.
 
-    Examples
-    --------
     >>> unanimous_interval(0.0, 20, confidence_level=0.95)
     (0.0, 0.16843)
     """
@@ -121,17 +117,14 @@ def unanimous_interval(
 def jackknife_se(left_out: FloatArray, multiplicity: NDArray[np.int64]) -> float:
     """Return the delete-one standard error from the values with one item of each pattern left out.
 
+    It is the square root of (n - 1)/n times the sum over items of the squared deviations.
+
     Parameters
     ----------
     left_out : float array, shape (n_patterns,)
         The coefficient without one item of the pattern.
     multiplicity : int array, shape (n_patterns,)
         Items that show the pattern.
-
-    Returns
-    -------
-    float
-        Square root of (n - 1)/n times the sum over items of the squared deviations.
 
     Examples
     --------
@@ -150,13 +143,9 @@ def fisher_z_interval(
 ) -> tuple[float, float]:
     """Return tanh(atanh(value) -+ t SE / (1 - value^2)), cut at `lowest` for a share.
 
-    References
-    ----------
     Moss (2024), "Measures of agreement with multiple raters: Frechet variances and inference",
     Psychometrika 89. https://doi.org/10.1007/s11336-023-09945-2
 
-    Examples
-    --------
     >>> fisher_z_interval(0.5, 0.1, df=10**9, confidence_level=0.95)
     (0.280, 0.670)
     """
@@ -174,11 +163,9 @@ def t_interval(
     lowest: float = -inf,
     highest: float = inf,
 ) -> tuple[float, float]:
-    """Return value -+ t SE, cut to what the value can be.
+    """Return value -+ t SE, cut to [lowest, highest].
 
-    Examples
-    --------
-    Half of four: s = .57735, t with 3 df is 3.18245.
+    With s = .57735 and t(3 df) = 3.18245:
 
     >>> t_interval(0.5, 0.57735 / 2, df=3, confidence_level=0.95)
     (-0.41869, 1.41869)
@@ -190,10 +177,8 @@ def t_interval(
 def logit_interval(
     share: float, se: float, *, df: float, confidence_level: float
 ) -> tuple[float, float]:
-    """Return the ends of logit(share) -+ t SE / (share (1 - share)), back as shares.
+    """Return the limits logit(share) -+ t SE / (share (1 - share)), back as shares.
 
-    Examples
-    --------
     The logit of 1/2 is 0 and .1 there is .4: 1 / (1 + exp(+-1.96 x .4)):
 
     >>> logit_interval(0.5, 0.1, df=10**9, confidence_level=0.95)
@@ -207,12 +192,8 @@ def logit_interval(
 def wilson_interval(successes: float, n: float, *, confidence_level: float) -> tuple[float, float]:
     """Return the Wilson score interval for a share; counts may be fractional (effective).
 
-    References
-    ----------
     Wilson (1927), J. Amer. Statist. Assoc. 22. https://doi.org/10.2307/2276774
 
-    Examples
-    --------
     None of 20: the upper limit is z^2 / (20 + z^2) = 3.8415 / 23.8415.
 
     >>> wilson_interval(0, 20, confidence_level=0.95)
@@ -240,14 +221,10 @@ def wilson_share(
 
     Parameters
     ----------
-    successes, n : float
-        Traces that count, and all of them.
     nothing : str
-        Why there is no share of none, and what would help.
+        Status when `n` is 0: why, and what would help.
     count : int, optional
-        Traces behind it, where `n` is the effective number of them.
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
+        Traces behind the share, where `n` is the effective number of them.
 
     Examples
     --------
@@ -266,14 +243,10 @@ def wilson_share(
 
 
 def exact_limits(share: float, n: float, confidence_level: float) -> tuple[float, float]:
-    """Return the exact limits of a share of `n` trials, which need not be a whole number.
+    """Return the exact limits of a share of `n` trials; `n` need not be a whole number.
 
-    References
-    ----------
     Clopper and Pearson (1934), Biometrika 26. https://doi.org/10.1093/biomet/26.4.404
 
-    Examples
-    --------
     >>> exact_limits(0.5, 10, 0.95)
     (0.18709, 0.81291)
     """
@@ -290,7 +263,7 @@ class Events:
     Parameters
     ----------
     count, n : int
-        Runs with it, and runs in which it was looked for.
+        Runs with the event, and runs in which it was looked for.
     n_tasks : int
         Tasks of those runs; n when no task repeats.
     """
@@ -300,17 +273,9 @@ class Events:
     n_tasks: int
 
     def interval(self, confidence_level: float) -> tuple[float, float]:
-        """Return the exact interval of the share; of no event at all its one-sided upper bound.
+        """Return the exact interval of the share; without events its one-sided upper bound.
 
-        Runs are independent.
-
-        References
-        ----------
-        Clopper and Pearson (1934), Biometrika 26. https://doi.org/10.1093/biomet/26.4.404
-
-        Examples
-        --------
-        None of 500: 1 - .05^(1/500).
+        Runs are independent. None of 500: 1 - .05^(1/500).
 
         >>> Events(count=0, n=500, n_tasks=500).interval(0.95)
         (0.0, 0.0059736)
@@ -320,15 +285,15 @@ class Events:
         return exact_limits(self.count / self.n, self.n, confidence_level)
 
     def bound_by_task(self, confidence_level: float) -> float:
-        """Return the upper bound when the runs of a task count once, after no event at all."""
+        """Return the upper bound without events when the runs of a task count as one."""
         return float(1 - (1 - confidence_level) ** (1 / self.n_tasks))
 
 
 def added_reach(first: Estimate, second: Estimate) -> tuple[float, float] | None:
     """Return how far the limits of first - second lie below and above it (MOVER).
 
-    The distances from value to limit are added in squares, so those that are not the same on both
-    sides, or are exact bounds, stay so. None where one of the two has no interval.
+    The distances from value to limit are added in squares, which keeps asymmetric intervals and
+    exact bounds as they are. None where one of the two has no interval.
 
     References
     ----------
@@ -354,22 +319,16 @@ def independent_difference(
     nothing: str = "one of the two has no estimate: label more of its traces",
     furthest: float = 1.0,
 ) -> Estimate:
-    """Estimate the difference of two independent estimates from their limits.
+    """Estimate the difference of two independent estimates, with the interval of `added_reach`.
 
     Parameters
     ----------
     first, second : Estimate
-        The difference is `first` less `second`.
-    method : str
+        The difference is `first` less `second`; without one of their intervals it has none.
     nothing : str
-        Why there is no difference where one of the two has no value, and what would help.
+        Status where one of the two has no value: why, and what would help.
     furthest : float, default 1
-        What the difference can be at most; the interval is cut there.
-
-    Returns
-    -------
-    Estimate
-        With the interval of `added_reach`; without one of the intervals there is none.
+        Largest possible difference; the interval is cut there.
 
     Examples
     --------
@@ -404,24 +363,18 @@ def resampled_sums(
     rng: np.random.Generator,
     one_by_one: bool = False,
 ) -> FloatArray:
-    """Draw units with replacement and add them up.
+    """Return the sums of units drawn with replacement, shape (n_resamples, n_features).
+
+    Without units there are no rows.
 
     Parameters
     ----------
     sums : float array, shape (n_cells, n_features)
         What a unit of each cell adds.
     multiplicity : int array, shape (n_cells,)
-        Equal units in the cell: a resample is a multinomial draw over cells, whatever their number.
-    n_resamples : int
-    rng : numpy.random.Generator
-        Source of the draws; the same state gives the same sums.
+        Equal units in the cell: a resample is a multinomial draw over cells.
     one_by_one : bool, default False
         Draw every unit by itself, which is faster where few are equal.
-
-    Returns
-    -------
-    float array, shape (n_resamples, n_features)
-        Without a row when there is no unit.
 
     Examples
     --------
@@ -453,14 +406,7 @@ def bias_and_skew(
 ) -> tuple[float, float]:
     """Return the bias correction and the acceleration of a BCa interval.
 
-    Parameters
-    ----------
-    draws : float array, shape (n_resamples,)
-    value : float
-        On the units as they are.
-    influence : float array, shape (n_cells,)
-        What a unit of each cell moves the value by, centred.
-    multiplicity : int array, shape (n_cells,)
+    `influence`, shape (n_cells,), is what a unit of each cell moves the value by, centred.
 
     References
     ----------
@@ -468,7 +414,7 @@ def bias_and_skew(
 
     Examples
     --------
-    As many draws above as below, and as much influence:
+    The value is the median of the draws, and the influence is symmetric:
 
     >>> bias_and_skew(np.array([1.0, 3.0]), 2.0, np.array([-1.0, 1.0]), np.array([1, 1]))
     (0.0, 0.0)
@@ -482,10 +428,8 @@ def bias_and_skew(
 
 
 def bca_shares(shares: FloatArray, shift: float, skew: float) -> FloatArray:
-    """Return the shares of the draws at which BCa puts the limits that are asked for.
+    """Return the shares of the draws at which BCa puts the limits.
 
-    Examples
-    --------
     >>> bca_shares(np.array([0.025, 0.975]), 0.0, 0.0)
     array([0.025, 0.975])
     """
@@ -498,7 +442,7 @@ def percentile_estimate(
 ) -> Estimate:
     """Return a value with the percentile interval of its resamples, cut to [0, 1].
 
-    Without an interval when `status` says why there should be none.
+    No interval when `status` gives a reason against one.
     """
     tails = [(1 - confidence_level) / 2, (1 + confidence_level) / 2]
     kept = draws.clip(0.0, 1.0)

@@ -1,4 +1,10 @@
-"""Means, shares, ratios of totals and quantiles, weighted and clustered, with intervals."""
+"""Means, shares, ratios of totals and quantiles, weighted and clustered, with intervals.
+
+`weights` are inverse inclusion probabilities; `clusters` names the task of each value where tasks
+repeat. Values are independent, or independent between clusters when those are given.
+`confidence_level` is the target coverage. Estimators raise ValueError if it is outside (0, 1),
+shapes differ, a weight is not positive and finite, or a value is outside its range.
+"""
 
 from dataclasses import dataclass
 from math import exp, sqrt
@@ -51,7 +57,7 @@ def clustered_share(
     """Estimate a share from sums over independent units, with limits that hold for rare events.
 
     The share is sum(hits) / sum(of): of runs, or of tool calls. Units (tasks, or runs) are
-    independent within strata; what lies within a unit may be as alike as it likes.
+    independent within strata; within a unit any dependence is allowed.
 
     Parameters
     ----------
@@ -62,11 +68,9 @@ def clustered_share(
     stratum : int array, shape (n_units,), optional
         Design stratum of each unit.
     each : float, default 1.0
-        How many tasks or runs a unit stands for, where units are random groups of them.
+        Tasks or runs in a unit, where units are random groups of them.
     noun : str, default "runs"
-        What the units are.
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
+        Name of the units.
 
     Returns
     -------
@@ -74,15 +78,10 @@ def clustered_share(
         No interval below 5 units. Where no unit or every unit is a hit, the exact bound over the
         units.
 
-    Raises
-    ------
-    ValueError
-        If shapes differ or `confidence_level` is outside (0, 1).
-
     Notes
     -----
-    The exact binomial limits at the effective number of trials, share (1 - share) / variance: the
-    bootstrap has no width at zero hits and is too short at a few, which is what error rates are.
+    The exact binomial limits at the effective number of trials, share (1 - share) / variance. The
+    bootstrap has no width at zero hits and is too narrow at a few, as error rates are.
 
     References
     ----------
@@ -207,7 +206,7 @@ def _strata(stratum: IntArray | None, inside: NDArray[np.bool_]) -> IntArray:
 def _variance(influence: FloatArray, stratum: IntArray) -> tuple[float, float]:
     """Return the variance of summed influences within strata, and its degrees of freedom.
 
-    A stratum of one unit is put to the first stratum: alone it would add no variance.
+    A stratum of one unit joins the first stratum: alone it would add no variance.
     """
     sizes = np.bincount(stratum)
     stratum = np.where(sizes[stratum] < 2, int(sizes.argmax()), stratum)
@@ -219,23 +218,14 @@ def _variance(influence: FloatArray, stratum: IntArray) -> tuple[float, float]:
 
 
 def _shrunk(n: int, freedom: float, confidence_level: float) -> float:
-    """Return what the effective number loses, because the variance is itself estimated."""
+    """Return the factor on the effective number because the variance is itself estimated."""
     known, estimated = (two_sided_t(confidence_level, df) for df in (max(1, n - 1), freedom))
     return (known / estimated) ** 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HajekMean:
-    """A weighted mean with its linearised variance.
-
-    Parameters
-    ----------
-    value, variance : float
-    units : int
-        What is independent: clusters, or values where none repeats.
-    clustered : bool
-        Whether values of one cluster were summed up.
-    """
+    """A weighted mean with its linearised variance; `units` counts clusters, else values."""
 
     value: float
     variance: float
@@ -254,26 +244,12 @@ def hajek_mean(
     weights: FloatArray | None = None,
     clusters: NDArray[np.generic] | None = None,
 ) -> HajekMean:
-    """Return the mean of a probability sample, values of one cluster kept together.
-
-    Parameters
-    ----------
-    values : float array, shape (n,)
-        At least one.
-    weights : float array, shape (n,), optional
-        Inverse inclusion probabilities.
-    clusters : array, shape (n,), optional
-        What a value belongs to, for instance its task.
-
-    Raises
-    ------
-    ValueError
-        If shapes differ or a weight is not positive and finite.
+    """Return the weighted mean of a probability sample of at least one value.
 
     Notes
     -----
-    Variance: G / (G - 1) times the sum over the G units of their squared influence, an influence
-    being the sum of w (value - mean) / sum w.
+    Variance: G / (G - 1) times the sum over the G units of their squared influence, the influence
+    being the sum of w (value - mean) / sum w over the values of the unit.
 
     References
     ----------
@@ -307,19 +283,13 @@ def human_only(
 ) -> Estimate:
     """Estimate ASR from the labelled traces alone, without the judge.
 
-    The labels must be a probability sample of production. Traces are independent, or independent
-    between clusters when those are given.
+    The labels must be a probability sample of production.
 
     Parameters
     ----------
     scores : float array, shape (n,)
         Score of each labelled trace in [0, 1], with its own cost.
-    weights : float array, shape (n,), optional
-        Inverse inclusion probabilities (Hajek mean).
-    clusters : array, shape (n,), optional
-        Task of each trace, when tasks repeat.
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
+    weights, clusters : array, shape (n,), optional
 
     Returns
     -------
@@ -328,23 +298,14 @@ def human_only(
         scores are equal the interval is the exact bound and the status says so. No interval from
         fewer than 5 tasks that repeat.
 
-    Raises
-    ------
-    ValueError
-        If a score is outside [0, 1], shapes differ, or a weight is not positive.
-
     Examples
     --------
-    Mean 0.5; the standard error is s / sqrt(4) = 0.2887, t with 3 df 3.182:
+    Mean 0.5, standard error s / sqrt(4) = 0.2887. The logit of 1/2 is 0, and .2887 there is 1.1547;
+    t with 3 df is 3.1824: 1 / (1 + exp(+-3.1824 x 1.1547)).
 
     >>> found = human_only(np.array([0.0, 0.0, 1.0, 1.0]))
-    >>> found.se
-    0.28868
-
-    The logit of 1/2 is 0, and .2887 there is 1.1547: 1 / (1 + exp(+-3.1824 x 1.1547)).
-
-    >>> found.interval
-    (0.02472, 0.97528)
+    >>> found.se, found.interval
+    (0.28868, (0.02472, 0.97528))
     """
     check_confidence_level(confidence_level)
     array = validated_scores(scores)
@@ -380,14 +341,7 @@ def human_only(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeanAgainstZero:
-    """A mean and the chance of one as far from zero if the true mean were zero.
-
-    Parameters
-    ----------
-    estimate : Estimate
-    p_value : float or None
-        Two-sided t test; None where the mean has no standard error.
-    """
+    """A mean and the p-value of a two-sided t test against zero; None without a standard error."""
 
     estimate: Estimate
     p_value: float | None
@@ -405,33 +359,21 @@ def mean_against_zero(
 ) -> MeanAgainstZero:
     """Estimate the mean of a bounded value over traces, and test it against zero.
 
-    Traces are independent, or independent between clusters when those are given.
-
     Parameters
     ----------
     values : array-like of float, shape (n,)
-        For instance the verdict's credit less the human one.
+        For instance the credit of the verdict less that of the label.
     nothing : str
-        What to say, and what would help, when there are no traces.
+        Status without traces: why, and what would help.
     lowest, highest : float, default -1 and 1
-        What a value can be; the interval is cut there.
-    weights : array-like of float, shape (n,), optional
-        Inverse inclusion probabilities (Hajek mean).
-    clusters : array, shape (n,), optional
-        Task of each trace, when tasks repeat.
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
+        Range of the values; the interval is cut there.
+    weights, clusters : array-like, shape (n,), optional
 
     Returns
     -------
     MeanAgainstZero
         A t interval on n - 1 (or clusters - 1) df. When all values are equal the interval is the
         exact bound on the share of traces that could differ, and there is no test.
-
-    Raises
-    ------
-    ValueError
-        If a value lies outside the range, shapes differ, or a weight is not positive.
 
     Examples
     --------
@@ -487,14 +429,9 @@ def mean_against_zero(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SquareSums:
-    """Sums over independent units of a top and a bottom: all that a ratio and its error need.
+    """Sums over independent units of y, x, y^2, xy and x^2: enough for a ratio and its error.
 
-    Parameters
-    ----------
-    n : int
-        Units with a bottom above zero.
-    top, bottom, top_squared, product, bottom_squared : float
-        Sums of y, x, y^2, xy and x^2; neither y nor x is negative.
+    `n` counts the units with x above zero; neither y (top) nor x (bottom) is negative.
     """
 
     n: int
@@ -511,10 +448,8 @@ class SquareSums:
 
     @property
     def variance(self) -> float:
-        """Linearised variance of the ratio, 0 where all units have the same one.
+        """Linearised variance of the ratio, 0 where it is the same in all units.
 
-        Examples
-        --------
         Tops 1, 2, 3 over 1 each: the variance of their mean is 1/3.
 
         >>> square_sums(np.array([1.0, 2.0, 3.0]), np.ones(3)).variance
@@ -543,26 +478,19 @@ def square_sums(tops: FloatArray, bottoms: FloatArray) -> SquareSums:
 def ratio_of_totals(sums: SquareSums, *, confidence_level: float = 0.95) -> Estimate:
     """Estimate a ratio of sums that is not negative and has no upper bound, such as a mean cost.
 
-    Units are independent; what is inside a unit may depend on each other.
+    Units are independent; within a unit any dependence is allowed.
 
     Parameters
     ----------
     sums : SquareSums
         Over the units, weighted by their inverse inclusion probabilities.
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
 
     Returns
     -------
     Estimate
-        Linearised on the log scale, t with units - 1 degrees of freedom: the interval is
-        multiplicative, since costs are skewed. With fewer than 5 units ``not_estimable``. Without
-        variation no interval: equal costs bound no cost that was not seen.
-
-    Raises
-    ------
-    ValueError
-        If `confidence_level` is outside (0, 1).
+        Linearised on the log scale, t with units - 1 df: the interval is multiplicative, since
+        costs are skewed. With fewer than 5 units ``not_estimable``. Without variation no interval:
+        equal costs bound no unseen cost.
 
     References
     ----------
@@ -614,37 +542,30 @@ def quantile_estimate(
     below: SquareSums | None = None,
     confidence_level: float = 0.95,
 ) -> Estimate:
-    """Estimate a quantile of a quantity that runs have, for instance the latency p95.
+    """Estimate a quantile over runs, for instance the latency p95.
 
-    Runs are independent, or tasks are when `below` sums over them. Nothing is assumed of the shape.
+    Runs are independent, or tasks are when `below` sums over them. No distribution is assumed.
 
     Parameters
     ----------
     values : float array, shape (n_values,)
-        Finite, each once or more often; leave out runs for which it is not known.
+        Finite; a value may stand for several runs. Leave out runs for which it is unknown.
     q : float
         Share of runs at or below the quantile, in (0, 1).
     weights : float array, shape (n_values,), optional
-        What each value weighs: its runs, or the sum of their inverse inclusion probabilities.
+        Runs with the value, or the sum of their inverse inclusion probabilities.
     n : int, optional
         Runs, where a value stands for several.
     below : SquareSums, optional
         Over the tasks: weight of the runs at or below the quantile, over weight of all. Needed
         where tasks repeat or runs have weights.
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
 
     Returns
     -------
     Estimate
         The smallest value with share q at or below it. The limits are the values at the exact
-        limits of that share (Woodruff), over the effective number of runs. Too few runs to have a
-        limit on one side: the value with status ``provisional`` and no interval.
-
-    Raises
-    ------
-    ValueError
-        If `q` or `confidence_level` is outside (0, 1), or a value is not finite.
+        limits of that share (Woodruff), over the effective number of runs. With too few runs for
+        both limits: the value with status ``provisional`` and no interval.
 
     References
     ----------
@@ -693,7 +614,7 @@ def quantile_estimate(
 
 
 def _effective(q: float, n: int, below: SquareSums | None) -> float:
-    """Return the number of independent runs that would know the share below as closely."""
+    """Return the number of independent runs with the same variance of the share below."""
     if below is None:
         return float(n)
     if below.n < MINIMUM_UNITS or below.variance == 0:
@@ -706,16 +627,14 @@ def limits_of_bins(
 ) -> tuple[float, float] | None:
     """Return the limits of a quantile from counts of narrow bins, or None with too few runs.
 
-    As `quantile_estimate`, within a bin linear between its ends.
+    As `quantile_estimate`, linear within a bin.
 
     Parameters
     ----------
     bins : float array, shape (n_bins, 3)
         Count, lowest and highest value of each bin, in any order; no two overlap.
-    q : float
-        Share of runs at or below the quantile, in (0, 1).
     effective : float
-        Independent runs that would know as much.
+        Effective number of runs.
 
     Examples
     --------
@@ -733,12 +652,10 @@ def limits_of_bins(
 
 
 def quantile_of_bins(bins: FloatArray, q: float) -> float:
-    """Return the smallest value with share `q` at or below it, from counts of narrow bins.
+    """Return the smallest value with share `q` at or below it, from the bins of `limits_of_bins`.
 
-    `bins` are those of `limits_of_bins`; a bin of one or two values, or of equal ones, is exact.
+    A bin of one or two values, or of equal ones, is exact.
 
-    Examples
-    --------
     >>> at = np.arange(1.0, 101.0)
     >>> quantile_of_bins(np.column_stack([np.ones(100), at, at]), 0.5)
     50.0
