@@ -1,11 +1,9 @@
 """Each rater: pairs, agreement with the others and with a key, use of the classes.
 
-Raters see different items, so their shares of a class differ even when they rate alike. Every
-comparison is therefore made within the item: what a rater gave, less the mean of what the others
-gave on the same item.
-
-A vote of the others would be a moving target, and the closer to a rater the more of them there
-are of the same mind; so each pair of ratings is compared by itself.
+Arguments, assumptions and errors are those of `calibration.agreement.coefficients`. Raters see
+different items, so their shares of a class differ even when they rate alike. Every comparison is
+therefore within the item, and with each other rating by itself: the majority of the others would
+change with the rater left out, and is closer to a rater who has like-minded colleagues.
 """
 
 from dataclasses import dataclass, replace
@@ -132,31 +130,20 @@ class EqualMargins:
 def equal_margins(
     codes: ArrayLike, *, n_classes: int, confidence_level: float = 0.95
 ) -> EqualMargins:
-    """Test that all raters use the classes alike, and estimate who differs by how much.
+    """Test that all raters use the classes alike, and estimate the difference of each rater.
 
     The hypothesis: on the items that a rater shared with others, each class is expected as often
-    from this rater as from the others. Items are a random sample and independent; raters are
-    fixed; who rates an item may depend on the item, but not on what would be said of it beyond
-    that. Raters may be of different reliability.
-
-    Parameters
-    ----------
-    codes, n_classes, confidence_level
-        As in `conger_kappa`.
+    from this rater as from the others. Who rates an item may depend on the item, but not on the
+    ratings beyond that. Raters may differ in reliability.
 
     Returns
     -------
     EqualMargins
-        The test's df is the rank of the covariance: (raters - 1) x (classes - 1), less what never
-        varies, and at most one for 5 items on which raters differ: with fewer the test is
-        ``provisional`` and looks at the ways of differing in which they vary most. No statistic
-        with one rater, without an item rated twice, or when raters differ on fewer than 10 items.
-        Intervals are not adjusted for their number, p_holm is.
-
-    Raises
-    ------
-    ValueError
-        As `count_patterns`, or if `confidence_level` is outside (0, 1).
+        The df of the test is the rank of the covariance: (raters - 1) x (classes - 1), less what
+        never varies, and at most one for 5 items on which raters differ: with fewer the test is
+        ``provisional`` and covers the directions of largest variance. No statistic with one rater,
+        without an item rated twice, or when raters differ on fewer than 10 items. Intervals are
+        not adjusted for their number, p_holm is.
 
     Notes
     -----
@@ -164,12 +151,11 @@ def equal_margins(
     Summed, W = n m' V^- m, with m the mean and V the covariance of the n scores, is a Wald
     statistic with an item-clustered sandwich covariance; for two raters it is Bhapkar's. With
     u = W / (1 + W / n), Stuart-Maxwell's form, items without a difference drop out, and
-    F = (u / df) (k - df) / (k - u) is Hotelling's on the k items that are left. Referring W to
-    chi-square instead calls 11 to 17 of 100 equal panels different with five raters, five classes
-    and 100 items. Where the test looks at fewer directions than the rank, they are the leading
-    ones of the sum of s s', which does not depend on the direction in which raters differ.
-    Cochran's Q is another statistic: it takes raters to be exchangeable, not only equal in their
-    margins.
+    F = (u / df) (k - df) / (k - u) is Hotelling's on the k remaining items. Chi-square instead
+    rejects for 11 to 17 of 100 equal panels with five raters, five classes and 100 items. A
+    reduced df takes the leading directions of the sum of s s', which does not depend on the
+    direction in which raters differ. Cochran's Q is another statistic: it takes raters to be
+    exchangeable, not only equal in their margins.
 
     The interval of a difference adds one item on which only the rater gives the class, and one
     on which only the others do.
@@ -184,16 +170,14 @@ def equal_margins(
 
     Examples
     --------
-    The table [[10, 6], [2, 10]], for which Bhapkar's statistic is 2.15385; the first rater gives
-    class 0 in 16 of 28 items, the second in 12:
+    The table [[10, 8], [4, 10]] has 12 differing items: u = (8 - 4)^2 / 12 = 4/3, and
+    W = 4/3 / (1 - 4/3 / 32). The first rater gives class 0 in 18 of 32 items, the second in 14:
 
-    >>> codes = [[0, 0]] * 10 + [[0, 1]] * 6 + [[1, 0]] * 2 + [[1, 1]] * 10
-    >>> found = equal_margins(codes + [[0, 1]] * 2 + [[1, 0]] * 2, n_classes=2)
-    >>> found.n_differing, found.test.df
-    (12, 1)
-    >>> found.test.statistic  # (8 - 4)^2 / 12 = 4/3, and 4/3 / (1 - 4/3 / 32)
-    1.3913
-    >>> found.differences[0].difference.value  # 18/32 - 14/32
+    >>> codes = [[0, 0]] * 10 + [[0, 1]] * 8 + [[1, 0]] * 4 + [[1, 1]] * 10
+    >>> found = equal_margins(codes, n_classes=2)
+    >>> found.n_differing, found.test.df, found.test.statistic
+    (12, 1, 1.3913)
+    >>> found.differences[0].difference.value
     0.125
     """
     check_confidence_level(confidence_level)
@@ -213,7 +197,7 @@ def equal_margins(
 
 
 def _test(scores: FloatArray, *, n: int) -> TestResult:
-    """Test that the scores are zero in the mean, from those of the items that differ."""
+    """Test that the mean of the scores is zero, on the items that differ."""
     if n == 0:
         return _undefined(
             0, "undefined: no item has two ratings: give some items to two or more reviewers"
@@ -246,7 +230,7 @@ def _test(scores: FloatArray, *, n: int) -> TestResult:
 
 
 def _directions(variances: FloatArray, k: int) -> int:
-    """Return how many leading directions `k` items carry, without parting equal variances."""
+    """Return the number of leading directions that `k` items support; equal variances stay together."""
     df = rank = len(variances)
     if k < ITEMS_PER_DF * rank:
         df = k // ITEMS_PER_DF
@@ -342,7 +326,7 @@ class BesideOthers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaveOneOut:
-    """Alpha of all raters, and each of them beside the others."""
+    """Alpha of all raters, and each rater beside the others."""
 
     alpha: Estimate
     raters: tuple[BesideOthers, ...]
@@ -355,27 +339,16 @@ def leave_one_out(
     weights: ArrayLike | None = None,
     confidence_level: float = 0.95,
 ) -> LeaveOneOut:
-    """Estimate each rater's agreement with the others, and alpha without each rater.
+    """Estimate the agreement of each rater with the others, and alpha without each rater.
 
-    Items are a random sample and independent, raters fixed, ratings missing at random. One who
-    differs from the others may be wrong or right: only a key tells.
-
-    Parameters
-    ----------
-    codes, n_classes, weights, confidence_level
-        As in `conger_kappa`.
+    A rater who differs from the others may be wrong or right: only a key tells.
 
     Returns
     -------
     LeaveOneOut
         Agreement and alpha with jackknife Fisher-z intervals; the change with a jackknife t
-        interval over the same items, n = items with two or more ratings. ``not_estimable`` for
-        a rater who shared nothing, and without two others who share an item.
-
-    Raises
-    ------
-    ValueError
-        As `count_patterns`, if the weights are none, or `confidence_level` is outside (0, 1).
+        interval over the same items. ``not_estimable`` for a rater without shared items, and when
+        no two others share an item.
 
     References
     ----------
@@ -389,10 +362,8 @@ def leave_one_out(
 
     >>> found = leave_one_out([[0, 0, 0], [1, 1, 1], [0, 0, 1], [1, 1, 1]], n_classes=2)
     >>> third = found.raters[2]
-    >>> third.agreement_with_others.value, third.alpha_without.value
-    (0.75, 1.0)
-    >>> third.change.value
-    0.314286
+    >>> third.agreement_with_others.value, third.alpha_without.value, third.change.value
+    (0.75, 1.0, 0.314286)
     """
     check_confidence_level(confidence_level)
     array = validated_codes(codes, n_classes=n_classes)
@@ -534,35 +505,24 @@ def against_key(
 ) -> tuple[AgainstKey, ...]:
     """Compare each rater with a key: canonical or adjudicated classes.
 
-    Items are a random sample and independent, and the key is taken as true: errors in it count
-    as the rater's. A key that was made from these ratings flatters those who made it.
+    The key is taken as true: its errors count as the rater's. A key made from these ratings
+    flatters the raters who made it.
 
     Parameters
     ----------
-    codes : array-like of int, shape (n_items, n_raters)
-        Position of the class in the declared list, -1 where the rater gave no rating.
     key : array-like of int, shape (n_items,)
-        The true class of each item, -1 where it is not known.
-    n_classes : int
-        Declared number of classes, used or not.
-    weights : array-like of float, shape (n_classes, n_classes), optional
-        Agreement weights, 1 on the diagonal; default: classes agree or do not.
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
+        The true class of each item, -1 where it is unknown.
 
     Returns
     -------
     tuple of AgainstKey
-        One entry a rater. Shares have Wilson intervals; kappa a Fisher-z interval from the
-        Fleiss-Cohen-Everitt standard error, t with n - 1 df; AC1 that of `estimate`. Where the
-        two never differ kappa's lower limit is the exact bound; where one of them uses a single
-        class kappa has no interval. ``not_estimable`` where there is nothing to compare.
+        One entry per rater. Shares have Wilson intervals; kappa that of `kappa_of_table`; AC1 that
+        of `estimate`. ``not_estimable`` where there is nothing to compare.
 
     Raises
     ------
     ValueError
-        As `count_patterns`, if the key has another length or holds no codes, if the weights are
-        none, or `confidence_level` is outside (0, 1).
+        Also if the key has another length or holds other than codes.
 
     Notes
     -----
@@ -582,8 +542,6 @@ def against_key(
     >>> found, = against_key(codes, [0, 0, 0, 1, 1, -1], n_classes=2)
     >>> found.table, found.n, found.accuracy.value
     (((2, 1), (1, 1)), 5, 0.6)
-    >>> found.per_class[0].recall.value, found.per_class[1].precision.value
-    (0.66667, 0.5)
     """
     check_confidence_level(confidence_level)
     array = validated_codes(codes, n_classes=n_classes)
@@ -633,16 +591,10 @@ COEFFICIENTS = (PERCENT_AGREEMENT, KRIPPENDORFF_ALPHA, GWET_AC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BesidePanel:
-    """One coefficient, among the panel and of the outsider with it, on the same items.
+    """One coefficient of a panel and of an outsider with the panel, on the same items.
 
-    Parameters
-    ----------
-    panel : Estimate
-        Of the panel among themselves: the ceiling.
-    outsider : Estimate
-        Of the outsider with one of them.
-    difference : Estimate
-        `outsider` less `panel`: below zero where the outsider agrees less with them than they do.
+    `panel` is the ceiling; `difference` is `outsider` less `panel`, negative where the outsider
+    agrees less with the members than they do with each other.
     """
 
     panel: Estimate
@@ -651,7 +603,7 @@ class BesidePanel:
 
     @property
     def within(self) -> bool | None:
-        """Whether the outsider may agree as well as they do; None without an interval."""
+        """Whether the outsider may agree as well as the members do; None without an interval."""
         limits = self.difference.interval
         return None if limits is None else limits[1] >= 0
 
@@ -665,8 +617,7 @@ def outsider_beside_panel(
 ) -> dict[str, BesidePanel]:
     """Compare the agreement of an outsider with the panel to that among the panel.
 
-    Items are a random sample and independent, raters fixed, ratings missing at random. Only items
-    with two or more ratings of the panel and one of the outsider enter, on both sides.
+    Only items with two or more ratings of the panel and one of the outsider enter, on both sides.
 
     Parameters
     ----------
@@ -675,28 +626,21 @@ def outsider_beside_panel(
     outsider : array-like of int, shape (n_items,)
         Classes that the outsider gave, -1 for none.
     n_classes : int
-        Declared classes, those of the outsider included.
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
+        Declared classes, including those of the outsider.
 
     Returns
     -------
     dict of str to BesidePanel
         ``percent_agreement``, ``krippendorff_alpha`` and ``gwet_ac``; the difference with a
-        jackknife t interval over the items, so that one which is hard for all cancels.
-
-    Raises
-    ------
-    ValueError
-        As `count_patterns`, or if the two have different numbers of items.
+        jackknife t interval over the items, in which the difficulty of an item cancels.
 
     Notes
     -----
-    The outsider's coefficient is that of the pairs (outsider, member): each item's part in the sums
-    is the mean over its pairs for percent agreement and AC1, and half their sum for alpha, so that
-    an item weighs on both sides the same, and with one class mix for all raters an outsider who
-    rates as a member does has the panel's value. Agreeing with a panel is no more than being right
-    as often as one of them is; where they err together an outsider who is right falls below.
+    The outsider's coefficient is that of the pairs (outsider, member). The part of an item in the
+    sums is the mean over its pairs for percent agreement and AC1, and half their sum for alpha:
+    an item has the same weight on both sides, and with one class mix for all raters an outsider
+    who rates as a member does has the panel's value. Agreement with a panel shows no more than
+    being right as often as a member; where members err together a correct outsider falls below.
 
     References
     ----------
@@ -765,7 +709,7 @@ def _pair_features(
     own: NDArray[np.int64],
     distances: FloatArray,
 ) -> FloatArray:
-    """Return each pattern's part in the sums over the pairs of the outsider and a member."""
+    """Return the part of each pattern in the sums over the pairs of the outsider and a member."""
     n_classes = counts.shape[1]
     one = np.eye(n_classes)
     pairs = (one[:, None] + one[None, :]).reshape(-1, n_classes)
@@ -820,21 +764,10 @@ def pairwise_agreement(
 ) -> tuple[PairAgreement, ...]:
     """Estimate the agreement of every two reviewers on the items they share.
 
-    Parameters
-    ----------
-    codes, n_classes, weights, confidence_level
-        As in `conger_kappa`.
-
     Returns
     -------
     tuple of PairAgreement
-        One entry a pair in the order (0, 1), (0, 2), ...; pairs that share nothing are kept, with
-        ``not_estimable`` estimates.
-
-    Raises
-    ------
-    ValueError
-        As `count_patterns`, if the weights are none, or `confidence_level` is outside (0, 1).
+        In the order (0, 1), (0, 2), ...; pairs that share nothing are ``not_estimable``.
 
     Notes
     -----
@@ -847,17 +780,13 @@ def pairwise_agreement(
 
     Examples
     --------
-    >>> pair, = pairwise_agreement([[0, 0], [1, 1], [0, 1], [1, -1]], n_classes=2)
-    >>> pair.table, pair.n_shared, pair.percent_agreement.value
-    (((1, 1), (0, 1)), 3, 0.66667)
-
     The paradox table [[80, 10], [5, 5]] has bias (10 - 5) / 100; the margins .90 and .85 allow
     agreement .95 where .78 is chance, so kappa to (.95 - .78) / .22:
 
     >>> codes = [[0, 0]] * 80 + [[0, 1]] * 10 + [[1, 0]] * 5 + [[1, 1]] * 5
     >>> pair, = pairwise_agreement(codes, n_classes=2)
-    >>> pair.bias_index, pair.kappa_max
-    (0.05, 0.772727)
+    >>> pair.table, pair.bias_index, pair.kappa_max
+    (((80, 10), (5, 5)), 0.05, 0.772727)
     """
     check_confidence_level(confidence_level)
     array = validated_codes(codes, n_classes=n_classes)

@@ -1,4 +1,18 @@
-"""Chance-corrected coefficients: alpha, AC1, AC2, kappas, specific agreement."""
+"""Chance-corrected coefficients: alpha, AC1, AC2, kappas, specific agreement.
+
+The modules of this package share arguments and assumptions. Items (or clusters of them) are a
+random sample and independent, raters are fixed, ratings are missing at random.
+
+* `codes` : array-like of int, shape (n_items, n_raters), the position of the class in the declared
+  list, -1 where the rater gave no rating; `n_classes` declared classes, used or not.
+* `patterns` : CountPatterns, from `count_patterns`, or with clusters from `patterns_of_items`.
+* `weights` : array-like of float, shape (n_classes, n_classes), agreement weights with 1 on the
+  diagonal; default: classes agree or do not.
+* `confidence_level` : target coverage, strictly between 0 and 1.
+
+Functions raise ValueError as `count_patterns` and `checked_weights`, or if `confidence_level` is
+outside (0, 1). The n of an Estimate counts items with two or more ratings.
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -56,7 +70,7 @@ class Coefficient:
         Lower end of its range.
     features : callable
         Maps class counts, shape (n_patterns, n_classes), and distances, shape (n_classes,
-        n_classes) with 0 on the diagonal and 1 at most, to an item's part in each sum, shape
+        n_classes) with 0 on the diagonal and 1 at most, to the part of an item in each sum, shape
         (n_patterns, n_sums).
     disagreement : callable
         Maps sums, shape (..., n_sums), and the distances to observed and expected disagreement,
@@ -80,7 +94,7 @@ class Coefficient:
 
 
 def _differing(counts: FloatArray, distances: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the ratings of each item and the distance of all its ordered pairs, summed."""
+    """Return the number of ratings of each item and the summed distance of its ordered pairs."""
     return counts.sum(axis=1), ((counts @ distances) * counts).sum(axis=1)
 
 
@@ -120,7 +134,7 @@ def _brennan_prediger(totals: FloatArray, distances: FloatArray) -> tuple[FloatA
 
 
 def _alpha_features(counts: FloatArray, distances: FloatArray) -> FloatArray:
-    """Return [distance of its pairs by its ratings, ratings, ratings of each class] of an item."""
+    """Return [distance of its pairs by its ratings, ratings, ratings of each class] of each item."""
     ratings, differing = _differing(counts, distances)
     return np.column_stack([differing / (ratings - 1), ratings, counts])
 
@@ -132,7 +146,7 @@ def _alpha(totals: FloatArray, distances: FloatArray) -> tuple[FloatArray, Float
 
 
 def _coincidences(counts: FloatArray, _distances: FloatArray) -> FloatArray:
-    """Return an item's part in every cell of the coincidence matrix."""
+    """Return the part of each item in every cell of the coincidence matrix."""
     n, q = counts.shape
     pairs = counts[:, :, None] * counts[:, None, :]
     pairs[:, np.arange(q), np.arange(q)] -= counts
@@ -140,7 +154,7 @@ def _coincidences(counts: FloatArray, _distances: FloatArray) -> FloatArray:
 
 
 def _ordinal_alpha(totals: FloatArray, distances: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Krippendorff's ordinal distance follows the use of the classes between two."""
+    """Return the disagreement at Krippendorff's ordinal distance: the ratings between two classes."""
     q = distances.shape[0]
     table = totals.reshape(*totals.shape[:-1], q, q)
     of_class = table.sum(axis=-1)
@@ -188,48 +202,36 @@ def estimate(
 ) -> Estimate:
     """Estimate one coefficient.
 
-    Items, or clusters of them, are a random sample and independent, raters fixed, ratings missing
-    at random.
-
     * `PERCENT_AGREEMENT`: the mean over items of the share of rating pairs that agree; not
       corrected for chance.
-    * `KRIPPENDORFF_ALPHA`: agreement beyond what pairing ratings at random would give; 1 is
-      perfect, 0 is chance. Items rated once do not enter.
+    * `KRIPPENDORFF_ALPHA`: agreement beyond that of ratings paired at random; 1 is perfect, 0 is
+      chance. Items rated once do not enter.
     * `GWET_AC`: pair agreement beyond sum of pi_k (1 - pi_k) / (q - 1), with pi_k the mean share
-      of class k in the ratings of an item, those rated once too, and q the *declared* number of
-      classes. It stands beside alpha, not in its place: with the same raters it rises as one
-      class becomes common.
-    * `FLEISS_KAPPA`, `SCOTT_PI`, `BRENNAN_PREDIGER`: beyond chance by the shared use of the
-      classes, the same for two raters, and by classes that are all as likely.
+      of class k in the ratings of an item, including items rated once, and q the *declared*
+      number of classes. It complements alpha and does not replace it: with the same raters it
+      rises as one class becomes common.
+    * `FLEISS_KAPPA`, `SCOTT_PI`, `BRENNAN_PREDIGER`: chance agreement from the pooled use of the
+      classes; from the same for two raters; and from equally likely classes.
 
     Parameters
     ----------
-    coefficient : Coefficient
-        For instance `KRIPPENDORFF_ALPHA`.
-    patterns : CountPatterns
-        From `count_patterns`; with `clusters` from `patterns_of_items`.
-    weights : array-like of float, shape (n_classes, n_classes), optional
-        Agreement weights, 1 on the diagonal; default: classes agree or do not.
     clusters : array-like of int, shape (n_clusters, n_patterns), optional
-        How many items of each pattern a cluster holds, from `clusters_of`: the jackknife then
-        leaves out a cluster at a time.
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
+        Items of each pattern in each cluster, from `clusters_of`: the jackknife then leaves out
+        one cluster at a time.
 
     Returns
     -------
     Estimate
-        With a jackknife Fisher-z interval, t with n - 1 df, n = items (or clusters
-        of them) with two or more ratings.
-        When no item differs from the others in what it adds, the interval is the exact bound on
-        the share of items that do, at the expected disagreement seen, and the status says so.
-        ``not_estimable`` when no item is rated twice or nothing but one class was used.
+        With a jackknife Fisher-z interval, t with n - 1 df, n = items (or clusters) with two or
+        more ratings. When all items add the same, the interval is the exact bound on the share of
+        items that do not, at the observed expected disagreement, and the status says so.
+        ``not_estimable`` when no item is rated twice or only one class was used.
 
     Raises
     ------
     ValueError
-        If the weights are none, the clusters are not those of the patterns, or `confidence_level`
-        is outside (0, 1).
+        If the weights are invalid, the clusters are not those of the patterns, or
+        `confidence_level` is outside (0, 1).
 
     Notes
     -----
@@ -263,17 +265,16 @@ def estimate(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class UnitSums:
-    """A coefficient, and what each kind of unit adds to its sums: all that inference needs.
+    """A coefficient and the part of each kind of unit in its sums: enough for inference.
 
     Parameters
     ----------
-    coefficient : Coefficient
     features : float array, shape (n_kinds, n_sums)
         Zeros for a unit that does not enter.
     multiplicity : int array, shape (n_kinds,)
         Units of each kind.
     ratings : int array, shape (n_kinds,)
-        Ratings of the item; of a cluster those of its item with the most.
+        Ratings of the item; for a cluster those of its item with the most.
     distances : float array, shape (n_classes, n_classes)
         1 less the agreement weights.
     alike : bool
@@ -310,7 +311,7 @@ class UnitSums:
         return self.coefficient.value(totals - self.features, self.distances)
 
     def jackknife(self, *, confidence_level: float, df: int | None = None) -> Estimate:
-        """Estimate the coefficient as `estimate` says; t with `df`, default n - 1."""
+        """Estimate the coefficient with the interval of `estimate`; t with `df`, default n - 1."""
         refused = too_little(self.ratings, confidence_level)
         if refused is not None:
             return refused
@@ -342,7 +343,7 @@ def sums_of(
     weights: ArrayLike | None = None,
     clusters: ArrayLike | None = None,
 ) -> UnitSums:
-    """Return what the patterns, or clusters of them, add to the sums; arguments as `estimate`."""
+    """Return the part of each pattern, or cluster, in the sums; arguments as `estimate`."""
     distances = distances_of(weights, patterns.counts.shape[1])
     counts, ratings = patterns.counts.astype(np.float64), patterns.counts.sum(axis=1)
     enters = ratings >= (2 if coefficient.pairable_only else 1)
@@ -432,29 +433,8 @@ def conger_kappa(
 ) -> Estimate:
     """Estimate Conger's kappa: Cohen's for any fixed panel of raters.
 
-    What two ratings of an item would agree by chance follows from each rater's own use of the
-    classes. Items are a random sample and independent, ratings missing at random.
-
-    Parameters
-    ----------
-    codes : array-like of int, shape (n_items, n_raters)
-        Position of the class in the declared list, -1 where the rater gave no rating.
-    n_classes : int
-        Declared number of classes, used or not.
-    weights : array-like of float, shape (n_classes, n_classes), optional
-        Agreement weights, 1 on the diagonal; default: classes agree or do not.
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
-
-    Returns
-    -------
-    Estimate
-        With a jackknife Fisher-z interval, t with n - 1 df, n = items with two or more ratings.
-
-    Raises
-    ------
-    ValueError
-        As `count_patterns`, if the weights are none, or `confidence_level` is outside (0, 1).
+    Chance agreement follows from the use of the classes by each rater. The interval is that of
+    `estimate`.
 
     References
     ----------
@@ -474,7 +454,7 @@ def conger_kappa(
 
 
 def conger_sums(codes: ArrayLike, *, n_classes: int, weights: ArrayLike | None = None) -> UnitSums:
-    """Return what each distinct row of ratings adds to the sums of Conger's kappa.
+    """Return the part of each distinct row of ratings in the sums of Conger's kappa.
 
     Raters without any rating are dropped: they would count as using no class.
     """
@@ -530,23 +510,8 @@ def light_kappa(
 ) -> Estimate:
     """Estimate Light's kappa: the mean of Cohen's over all pairs of raters.
 
-    A pair is compared on the items that both rated; pairs for which kappa is not defined are
-    left out of the mean. Items are a random sample and independent, ratings missing at random.
-
-    Parameters
-    ----------
-    codes, n_classes, weights, confidence_level
-        As in `conger_kappa`.
-
-    Returns
-    -------
-    Estimate
-        With a jackknife Fisher-z interval, n = items with two or more ratings.
-
-    Raises
-    ------
-    ValueError
-        As `conger_kappa`.
+    A pair is compared on the items that both rated; pairs with undefined kappa are left out of the
+    mean. The interval is a jackknife Fisher-z interval over items.
 
     References
     ----------
@@ -615,7 +580,7 @@ class _LightPair:
         )  # fmt: skip
 
     def without(self, codes: IntArray) -> FloatArray:
-        """Return kappa without each item; an item that one of the two left out changes nothing."""
+        """Return kappa without each item; an item without a rating of one of the two changes nothing."""
         q = round((self.without_one.size - 1) ** 0.5)
         one, other = codes[:, self.first], codes[:, self.second]
         shared = (one != MISSING) & (other != MISSING)
@@ -625,29 +590,16 @@ class _LightPair:
 def specific_agreement(
     patterns: CountPatterns, *, confidence_level: float = 0.95
 ) -> tuple[Estimate, ...]:
-    """Estimate for each class how often a second rating repeats it.
+    """Estimate specific agreement: how often a second rating repeats each class.
 
-    If one rating of an item is class k, this is the chance that another rating of the item is k
-    too. Items are independent; raters are fixed.
-
-    Parameters
-    ----------
-    patterns : CountPatterns
-        From `count_patterns`.
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
+    If one rating of an item is class k, this is the chance that another rating of the item is k.
 
     Returns
     -------
     tuple of Estimate, length n_classes
-        Fractions with jackknife Fisher-z intervals; n is the number of items with two or more
-        ratings on which the class was used. A class that was never used is ``not_estimable``;
-        a class for which all items show the same has the exact bound.
-
-    Raises
-    ------
-    ValueError
-        If `confidence_level` is outside (0, 1).
+        Fractions with jackknife Fisher-z intervals; n counts the items with two or more ratings
+        on which the class was used. A class that was never used is ``not_estimable``; a class for
+        which all items show the same has the exact bound.
 
     References
     ----------
@@ -674,8 +626,6 @@ def specific_agreement(
 def specific_coefficient(class_code: int) -> Coefficient:
     """Return specific agreement of a class as a function of sums over items, for resamples.
 
-    Examples
-    --------
     >>> specific_coefficient(0).value(np.array([2.0, 3.0]), 1 - np.eye(2))
     array(0.66667)
     """
@@ -700,24 +650,8 @@ def class_kappas(
 ) -> tuple[Estimate, ...]:
     """Estimate for each class Fleiss' kappa of the class against all others.
 
-    Specific agreement beyond chance: a common class is repeated often by chance alone.
-
-    Parameters
-    ----------
-    patterns : CountPatterns
-        From `count_patterns`.
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
-
-    Returns
-    -------
-    tuple of Estimate, length n_classes
-        As `estimate`; a class that was never used is ``not_estimable``.
-
-    Raises
-    ------
-    ValueError
-        If `confidence_level` is outside (0, 1).
+    This is specific agreement beyond chance: chance alone often repeats a common class. Intervals
+    as `estimate`; a class that was never used is ``not_estimable``.
 
     References
     ----------
@@ -799,20 +733,8 @@ class Agreement:
 
 
 def agreement(codes: ArrayLike, *, n_classes: int, confidence_level: float = 0.95) -> Agreement:
-    """Estimate the agreement between raters: `estimate` of the three coefficients, unweighted.
+    """Estimate percent agreement, alpha and AC1, unweighted.
 
-    Parameters
-    ----------
-    codes, n_classes, confidence_level
-        As in `conger_kappa`.
-
-    Raises
-    ------
-    ValueError
-        As `count_patterns`, or if `confidence_level` is outside (0, 1).
-
-    Examples
-    --------
     >>> result = agreement([[0, 0], [1, 1], [0, 1], [0, -1]], n_classes=2)
     >>> result.n_items, result.n_ratings, result.alpha.value
     (3, 6, 0.44444)
@@ -838,23 +760,7 @@ def cohen_kappa(
 ) -> Estimate:
     """Estimate Cohen's kappa of two raters on the items that both rated.
 
-    Parameters
-    ----------
-    codes : array-like of int, shape (n_items, 2)
-        Position of the class in the declared list, -1 where the rater gave no rating.
-    n_classes, weights, confidence_level
-        As in `conger_kappa`.
-
-    Returns
-    -------
-    Estimate
-        With the standard error of Fleiss, Cohen and Everitt and a Fisher-z interval, t with
-        n - 1 df, n = items that both rated. ``not_estimable`` for other than two raters.
-
-    Raises
-    ------
-    ValueError
-        As `conger_kappa`.
+    The interval is that of `kappa_of_table`; ``not_estimable`` for other than two raters.
 
     References
     ----------

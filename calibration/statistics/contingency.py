@@ -1,7 +1,8 @@
 """Two-way tables of two raters: kappa, shares, and tests of equal margins.
 
 Every table holds items by the class of one rater (rows) and of the other (columns). Functions raise
-ValueError if it is not square, holds anything but counts, or `confidence_level` is outside (0, 1).
+ValueError if it is not square or holds anything but counts, if the weights do not fit it, or if
+`confidence_level` is outside (0, 1).
 """
 
 from collections.abc import Mapping
