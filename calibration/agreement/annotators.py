@@ -230,7 +230,7 @@ def _test(scores: FloatArray, *, n: int) -> TestResult:
 
 
 def _directions(variances: FloatArray, k: int) -> int:
-    """Return the number of leading directions that `k` items support; equal variances stay together."""
+    """Return how many leading directions `k` items support; equal variances stay together."""
     df = rank = len(variances)
     if k < ITEMS_PER_DF * rank:
         df = k // ITEMS_PER_DF

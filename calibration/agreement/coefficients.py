@@ -134,7 +134,7 @@ def _brennan_prediger(totals: FloatArray, distances: FloatArray) -> tuple[FloatA
 
 
 def _alpha_features(counts: FloatArray, distances: FloatArray) -> FloatArray:
-    """Return [distance of its pairs by its ratings, ratings, ratings of each class] of each item."""
+    """Return [distance of its pairs by its ratings, ratings, those of each class] of each item."""
     ratings, differing = _differing(counts, distances)
     return np.column_stack([differing / (ratings - 1), ratings, counts])
 
@@ -154,7 +154,7 @@ def _coincidences(counts: FloatArray, _distances: FloatArray) -> FloatArray:
 
 
 def _ordinal_alpha(totals: FloatArray, distances: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the disagreement at Krippendorff's ordinal distance: the ratings between two classes."""
+    """Return the disagreement at Krippendorff's ordinal distance, from the use of the classes."""
     q = distances.shape[0]
     table = totals.reshape(*totals.shape[:-1], q, q)
     of_class = table.sum(axis=-1)
@@ -580,7 +580,7 @@ class _LightPair:
         )  # fmt: skip
 
     def without(self, codes: IntArray) -> FloatArray:
-        """Return kappa without each item; an item without a rating of one of the two changes nothing."""
+        """Return kappa without each item; unchanged where one of the two did not rate the item."""
         q = round((self.without_one.size - 1) ** 0.5)
         one, other = codes[:, self.first], codes[:, self.second]
         shared = (one != MISSING) & (other != MISSING)

@@ -1,4 +1,7 @@
-"""Where disagreement arises: prevalence, pairs of classes, nodes of the decision tree."""
+"""Where disagreement arises: prevalence, pairs of classes, nodes of the decision tree.
+
+Arguments, assumptions and errors are those of `calibration.agreement.coefficients`.
+"""
 
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -74,28 +77,13 @@ class Prevalence:
 
 
 def prevalence(codes: ArrayLike, *, n_classes: int, confidence_level: float = 0.95) -> Prevalence:
-    """Describe what the use of the classes does to alpha and AC1.
+    """Describe the effect of class prevalence on alpha and AC1.
 
     With the same share of disagreeing pairs D, alpha is 1 - D / (1 - sum of p_k^2) and AC1 is
-    1 - D (q - 1) / (q - 2 + sum of p_k^2), in large samples: they part only by D and by how
-    unequal the shares p_k are, and alpha is never the higher one. A gap therefore *is*
-    prevalence, or classes that were declared and never used; which of the two, AC1 over the used
-    classes alone tells.
-
-    Parameters
-    ----------
-    codes, n_classes, confidence_level
-        As in `conger_kappa`.
-
-    Returns
-    -------
-    Prevalence
-        Indices describe the ratings at hand and have no interval.
-
-    Raises
-    ------
-    ValueError
-        As `count_patterns`, or if `confidence_level` is outside (0, 1).
+    1 - D (q - 1) / (q - 2 + sum of p_k^2), in large samples: they differ only through D and the
+    inequality of the shares p_k, and alpha is never the higher one. A gap therefore *is*
+    prevalence, or declared classes that nobody used; AC1 over the used classes alone separates
+    the two. Indices describe these ratings and have no interval.
 
     References
     ----------
@@ -207,34 +195,22 @@ def disagreement_shares(
     weights: ArrayLike | None = None,
     confidence_level: float = 0.95,
 ) -> tuple[Share, ...]:
-    """Split all disagreement into parts, exactly.
+    """Split all disagreement exactly into parts.
 
     Every two ratings that differ belong to one part, by their two classes, so the observed
     disagreement of Krippendorff's alpha is the sum over the parts, and so is the expected one.
 
     Parameters
     ----------
-    patterns : CountPatterns
-        From `count_patterns`.
     part : array-like of int, shape (n_classes, n_classes)
-        Symmetric; the part of each pair of classes. The diagonal is not read.
-    n_parts : int
-        Number of parts.
-    weights : array-like of float, shape (n_classes, n_classes), optional
-        Agreement weights, 1 on the diagonal; default: classes agree or do not.
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
+        The part of each pair of classes, 0 to `n_parts` - 1; the diagonal is ignored. ValueError
+        unless symmetric.
 
     Returns
     -------
     tuple of Share, length n_parts
         Shares of the observed disagreement with jackknife intervals on the logit scale, over the
         items that show any; a part that holds all or nothing of every item has the exact bound.
-
-    Raises
-    ------
-    ValueError
-        If `part` is not symmetric or names none of the parts, or as `estimate`.
 
     Examples
     --------
@@ -317,10 +293,8 @@ def _share_of(
 
 
 def class_pairs(n_classes: int) -> tuple[tuple[tuple[int, int], ...], NDArray[np.int64]]:
-    """Return every pair of classes, and the matrix that makes each pair a part of its own.
+    """Return every pair of classes, and the matrix in which each pair is a part of its own.
 
-    Examples
-    --------
     >>> pairs, part = class_pairs(3)
     >>> pairs, part.tolist()
     (((0, 1), (0, 2), (1, 2)), [[-1, 0, 1], [0, -1, 2], [1, 2, -1]])

@@ -1,4 +1,8 @@
-"""Intervals and differences of coefficients: bootstrap, jackknife, linearisation, influence."""
+"""Intervals and differences of coefficients: bootstrap, jackknife, linearisation, influence.
+
+Arguments, assumptions and errors are those of `calibration.agreement.coefficients`. `cluster` is an
+array-like, shape (n_items,), with the task of each item where items of one task are alike.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -75,16 +79,7 @@ ONLY_ALPHA = "Krippendorff's ordinal distances are defined for alpha; take --wei
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Costly:
-    """An item and what it costs a coefficient.
-
-    Parameters
-    ----------
-    item : int
-        Row of the ratings.
-    cost : float
-        The coefficient without the item minus the coefficient with it: above 0 where the item
-        lowers it.
-    """
+    """An item and the coefficient without it minus the one with it: positive where it lowers it."""
 
     item: int
     cost: float
@@ -98,27 +93,10 @@ def costly_items(
     weights: ArrayLike | None = None,
     limit: int = 20,
 ) -> tuple[Costly, ...]:
-    """Rank the items by what they cost a coefficient, the dearest first.
+    """Return the items that lower a coefficient, in decreasing order of their cost.
 
-    Parameters
-    ----------
-    coefficient : Coefficient
-        For instance `KRIPPENDORFF_ALPHA`.
-    codes : array-like of int, shape (n_items, n_raters)
-        Position of the class in the declared list, -1 where the rater gave no rating.
-    n_classes, weights
-        As in `estimate`.
-    limit : int, default 20
-        Items to name at most.
+    At most `limit` items, ties in the order of the ratings; none where the coefficient is undefined.
 
-    Returns
-    -------
-    tuple of Costly
-        Items that lower the coefficient, equal ones in the order of the ratings; empty where
-        the coefficient is not defined.
-
-    Examples
-    --------
     Without the third item the two others agree in everything:
 
     >>> from calibration.agreement.coefficients import PERCENT_AGREEMENT
@@ -135,24 +113,10 @@ def costly_items(
 
 
 def clusters_of(pattern: ArrayLike, cluster: ArrayLike, *, n_patterns: int) -> IntArray:
-    """Count the items of each pattern in each cluster.
+    """Count the items of each pattern in each cluster, shape (n_clusters, n_patterns), sorted.
 
-    Parameters
-    ----------
-    pattern : array-like of int, shape (n_items,)
-        Pattern of each item, from `patterns_of_items`.
-    cluster : array-like, shape (n_items,)
-        What an item belongs to, for instance its task.
-    n_patterns : int
-        Number of patterns.
+    `pattern` is the pattern of each item, from `patterns_of_items`.
 
-    Returns
-    -------
-    int array, shape (n_clusters, n_patterns)
-        Clusters in sorted order.
-
-    Examples
-    --------
     >>> clusters_of([0, 1, 1], ["a", "a", "b"], n_patterns=2).tolist()
     [[1, 1], [0, 1]]
     """
@@ -164,14 +128,14 @@ def clusters_of(pattern: ArrayLike, cluster: ArrayLike, *, n_patterns: int) -> I
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ResampledCoefficient:
-    """A coefficient on resamples, beside its value on the ratings as they are.
+    """A coefficient on resamples, beside its value on the ratings.
 
     Parameters
     ----------
     seen : Estimate
         With the default interval, the jackknife's on the Fisher z scale, over the same units.
     sums : UnitSums
-        What was drawn: items of one pattern, or clusters.
+        The resampled units: items of one pattern, or clusters.
     draws : float array, shape (n_resamples,)
         NaN where a resample holds one class only.
     """
@@ -188,8 +152,6 @@ class ResampledCoefficient:
     def bca(self) -> Estimate:
         """Return the bias-corrected and accelerated interval.
 
-        References
-        ----------
         Efron (1987), J. Am. Stat. Assoc. 82. https://doi.org/10.1080/01621459.1987.10478410
         """
         if self.seen.value is None or self.seen.se is None:
@@ -204,9 +166,9 @@ class ResampledCoefficient:
         return self._between(float(low), float(high), BCA)
 
     def at_least(self, threshold: float) -> float | None:
-        """Return the share of draws that reach a threshold; None where draws say nothing.
+        """Return the share of draws that reach a threshold, or None without any disagreement.
 
-        Without any disagreement every draw agrees, which is no evidence about those unseen.
+        Every draw then agrees, which is no evidence about unseen items.
         """
         if self.seen.se is None:
             return None
@@ -241,34 +203,24 @@ def resample(
 ) -> tuple[ResampledCoefficient, ...]:
     """Draw items, or clusters of items, with replacement and compute every coefficient.
 
-    All coefficients see the same resamples, so what holds between two of them can be read off.
-    Items (or clusters) are a random sample and independent; raters are fixed.
+    All coefficients see the same resamples, so their draws can be compared pairwise.
 
     Parameters
     ----------
     sums : sequence of UnitSums
         Of the same units, from `sums_of` or `conger_sums`.
-    rng : numpy.random.Generator
-        Source of the draws.
     n_resamples : int, default 2000
-        Number of resamples.
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
+        At least 100, else ValueError.
 
     Returns
     -------
     tuple of ResampledCoefficient
         In the order of `sums`.
 
-    Raises
-    ------
-    ValueError
-        If `n_resamples` is below 100, or as `estimate`.
-
     Notes
     -----
-    A resample is a multinomial draw of patterns and a coefficient is a function of sums over
-    them, so the cost follows the patterns and not the items.
+    A resample is a multinomial draw of patterns and a coefficient is a function of sums over them,
+    so the time depends on the patterns and not on the items.
 
     Examples
     --------
@@ -303,7 +255,7 @@ def difference(
     confidence_level: float = 0.95,
     unchanged: str = "no interval: no item adds more to one than to the other; rate more items",
 ) -> Estimate:
-    """Estimate how far one coefficient lies above another on the same items.
+    """Estimate the difference of two coefficients on the same items.
 
     For instance weighted alpha minus unweighted: the part of disagreement that is near misses.
 
@@ -311,16 +263,14 @@ def difference(
     ----------
     first, second : UnitSums
         The difference is `first` minus `second`; of the same units, kind by kind.
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
     unchanged : str
         Status where no item moves the difference.
 
     Returns
     -------
     Estimate
-        With a jackknife t interval, cut to [-2, 2], over the items that enter one of the two; as
-        items enter both, what they share cancels. n = items with two or more ratings in one.
+        With a jackknife t interval, cut to [-2, 2], over the items that enter one of the two; the
+        shared variation of items in both cancels. n = items with two or more ratings in one.
 
     References
     ----------
@@ -372,33 +322,23 @@ def change(
     weights: ArrayLike | None = None,
     confidence_level: float = 0.95,
 ) -> Estimate:
-    """Estimate how far a coefficient moved between two rounds of ratings of the same items.
+    """Estimate the change of a coefficient between two rounds of ratings of the same items.
 
     Parameters
     ----------
-    coefficient : Coefficient
-        For instance `KRIPPENDORFF_ALPHA`.
     before, after : array-like of int, shapes (n_items, n_raters) and (n_items, other raters)
-        Ratings of the two rounds, the same item in the same row.
-    n_classes, weights, confidence_level
-        As in `estimate`.
+        Codes of the two rounds, the same item in the same row; other lengths raise ValueError.
 
     Returns
     -------
     Estimate
-        `after` minus `before`, as `difference`: an item which is hard in both rounds cancels.
-
-    Raises
-    ------
-    ValueError
-        If the two have different numbers of items, or as `estimate`.
+        `after` minus `before`, as `difference`: the difficulty of an item in both rounds cancels.
 
     Examples
     --------
     >>> from calibration.agreement.coefficients import PERCENT_AGREEMENT
-    >>> change(
-    ...     PERCENT_AGREEMENT, [[0, 0], [0, 1], [1, 1]], [[0, 0], [1, 1], [1, 1]], n_classes=2
-    ... ).value
+    >>> before, after = [[0, 0], [0, 1], [1, 1]], [[0, 0], [1, 1], [1, 1]]
+    >>> change(PERCENT_AGREEMENT, before, after, n_classes=2).value
     0.33333
     """
     rounds = [class_counts(codes, n_classes=n_classes) for codes in (before, after)]
@@ -419,8 +359,8 @@ def linearised_se(sums: UnitSums) -> float:
 
     Notes
     -----
-    The derivative of the coefficient in each sum is taken along the imaginary axis, which is
-    exact to rounding (the coefficients are rational functions of the sums).
+    The derivative of the coefficient in each sum is taken along the imaginary axis, which is exact
+    to rounding (the coefficients are rational functions of the sums).
 
     References
     ----------
@@ -440,7 +380,7 @@ def linearised_se(sums: UnitSums) -> float:
 
 
 def _influence(sums: UnitSums) -> FloatArray:
-    """Return what an entering unit of each kind moves the coefficient by, times n; mean 0."""
+    """Return the influence of an entering unit of each kind on the coefficient, times n; mean 0."""
     features, items = sums.features[sums.enters], sums.multiplicity[sums.enters]
     totals = items @ features
     steps = totals + 1e-30j * np.eye(totals.size)
@@ -459,21 +399,15 @@ def _se(influence: FloatArray, items: IntArray) -> float:
 def gwet_interval(sums: UnitSums, *, confidence_level: float = 0.95) -> Estimate:
     """Estimate a coefficient with Gwet's interval: value -+ t SE, cut at -1 and 1.
 
-    The error is that of irrCAC and AgreeStat, for comparison with them. It treats the number of
-    items rated twice as fixed, which overstates it where many items are rated once.
-
-    Parameters
-    ----------
-    sums : UnitSums
-        Of items, from `sums_of` or `conger_sums`.
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
+    The standard error is that of irrCAC and AgreeStat, for comparison with them. It treats the
+    number of items rated twice as fixed, which overstates it where many items are rated once. The
+    sums are of items, not clusters.
 
     Returns
     -------
     Estimate
-        With t of n - 1 degrees of freedom, n = items with a rating; where the default interval
-        is exact or missing, that one.
+        t with n - 1 df, n = items with a rating; where the default interval is exact or missing,
+        that one.
 
     References
     ----------
@@ -506,7 +440,7 @@ def gwet_interval(sums: UnitSums, *, confidence_level: float = 0.95) -> Estimate
 
 
 def _alpha_of_many(totals: FloatArray, distances: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Leave out what corrects the expected disagreement for few ratings, as irrCAC's error does."""
+    """Leave out the correction of expected disagreement for few ratings, as irrCAC's error does."""
     shares = totals[..., 2:] / totals[..., 1:2]
     return totals[..., 0] / totals[..., 1], ((shares @ distances) * shares).sum(axis=-1)
 
@@ -532,37 +466,21 @@ def agreement_panel(
     rng: np.random.Generator | None = None,
     confidence_level: float = 0.95,
 ) -> dict[str, Estimate]:
-    """Estimate every coefficient on one set of ratings.
+    """Estimate every coefficient on one set of ratings, by name.
+
+    Scott's pi and Cohen's kappa only with two raters, Light's kappa only with more.
 
     Parameters
     ----------
-    codes, n_classes, weights
-        As in `conger_kappa`.
     ordinal : bool, default False
-        Take Krippendorff's ordinal distances, which follow the use of the classes: alpha only.
+        Use Krippendorff's ordinal distances, which follow the use of the classes: alpha only.
     interval : str, default "jackknife"
-        One of `INTERVALS`. Cohen's kappa has the error of Fleiss, Cohen and Everitt in place of
-        the jackknife's and of Gwet's, Light's keeps the jackknife. Each says its method.
+        One of `INTERVALS`, else ValueError. Cohen's kappa has the error of Fleiss, Cohen and
+        Everitt in place of the jackknife's and of Gwet's; Light's keeps the jackknife.
     cluster : array-like, shape (n_items,), optional
-        What an item belongs to, for instance its task, where items of one cluster are alike. It
-        is for the coefficients that count classes; those by rater are given over items.
-    n_resamples : int, default 2000
-        Resamples of ``percentile`` and ``bca``.
-    rng : numpy.random.Generator, optional
-        Source of the resamples; needed for ``percentile`` and ``bca``.
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
-
-    Returns
-    -------
-    dict of Estimate
-        By name; Scott's pi and Cohen's kappa only where there are two raters, Light's where
-        there are more.
-
-    Raises
-    ------
-    ValueError
-        As `count_patterns` and `estimate`, for an interval that is none, or without `rng`.
+        For the coefficients that count classes; those by rater are given over items.
+    n_resamples, rng
+        For ``percentile`` and ``bca``, which need `rng`, else ValueError.
 
     Examples
     --------
@@ -627,40 +545,25 @@ def estimate_weighted(
 ) -> Estimate:
     """Estimate a coefficient of the population that the items were drawn from.
 
-    Every sum over items becomes a sum of weights: an item drawn with probability .1 stands for
-    ten. Items (or clusters of them) are independent, raters fixed, ratings missing at random.
+    Every sum over items becomes a sum of weights: an item drawn with probability .1 counts as ten.
 
     Parameters
     ----------
-    coefficient, weights, confidence_level
-        As in `estimate`.
-    codes : array-like of int, shape (n_items, n_raters)
-        Position of the class in the declared list, -1 where the rater gave no rating.
     item_weights : array-like of float, shape (n_items,)
-        Inverse inclusion probabilities.
-    n_classes : int
-        Declared number of classes, used or not.
-    cluster : array-like, shape (n_items,), optional
-        What an item belongs to, for instance its task.
+        Inverse inclusion probabilities; ValueError unless positive and finite.
 
     Returns
     -------
     Estimate
-        With a jackknife Fisher-z interval: an item (or cluster) at a time is left out and the
-        weights of the others stay. t has as many degrees of freedom as the effective number of
-        items, (sum w)^2 / sum w^2, less one. Strata of the draw are not used, which makes the
-        interval a little too wide rather than too narrow.
-
-    Raises
-    ------
-    ValueError
-        If a weight is not positive and finite, shapes differ, or as `estimate`.
+        With a jackknife Fisher-z interval that leaves out one item (or cluster) and keeps the
+        weights of the others. t has the effective number of items, (sum w)^2 / sum w^2, less one
+        df. Strata of the draw are not used, which makes the interval slightly conservative.
 
     Notes
     -----
     Weights are scaled to sum to the effective number of items. Alpha expects disagreement between
-    n (n - 1) ordered pairs of ratings, itself left out; with that scale W (W - 1) = W^2 - sum w^2,
-    the weight of all pairs less that of each rating with itself.
+    n (n - 1) ordered pairs of ratings, without pairs of a rating with itself; with that scale
+    W (W - 1) = W^2 - sum w^2, the weight of all pairs less that of each rating with itself.
 
     References
     ----------
@@ -668,7 +571,7 @@ def estimate_weighted(
 
     Examples
     --------
-    The item that was drawn half as often stands for two: (1 + 2 x 0) / 3.
+    The item that was drawn half as often counts twice: (1 + 2 x 0) / 3.
 
     >>> from calibration.agreement.coefficients import PERCENT_AGREEMENT
     >>> given = estimate_weighted(PERCENT_AGREEMENT, [[0, 0], [0, 1]], [1, 2], n_classes=2)

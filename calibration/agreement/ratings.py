@@ -19,18 +19,9 @@ WEIGHTS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CountPatterns:
-    """Distinct rows of class counts and how many items show each.
+    """Distinct rows of class counts, (n_patterns, n_classes), and the number of items that show each.
 
-    Parameters
-    ----------
-    counts : int array, shape (n_patterns, n_classes)
-        Ratings of each class; the row sum is the number of ratings of such an item.
-    multiplicity : int array, shape (n_patterns,)
-        Items that show the pattern.
-    n_items : int
-        All items, with those that nobody rated.
-    n_ratings : int
-        All ratings, with those of items rated once.
+    `n_items` includes items that nobody rated, and `n_ratings` those of items rated once.
     """
 
     counts: IntArray
@@ -51,13 +42,10 @@ class CountPatterns:
 
 
 def validated_codes(codes: ArrayLike, *, n_classes: int) -> IntArray:
-    """Return the ratings as an integer array of shape (n_items, n_raters), checked.
+    """Return the ratings as an integer array of shape (n_items, n_raters).
 
-    Raises
-    ------
-    ValueError
-        If the array is not two-dimensional, not of integers, or holds a code outside
-        -1 (missing) to `n_classes` - 1; or if `n_classes` is below 2.
+    ValueError if the array has other dimensions, is not of integers, or holds a code outside -1
+    (missing) to `n_classes` - 1; or if `n_classes` is below 2.
     """
     if n_classes < 2:
         raise ValueError(f"n_classes must be at least 2, got {n_classes!r}")
@@ -75,10 +63,10 @@ def validated_codes(codes: ArrayLike, *, n_classes: int) -> IntArray:
 
 
 def count_patterns(codes: ArrayLike, *, n_classes: int) -> CountPatterns:
-    """Count the distinct rows of class counts in a table of ratings.
+    """Count the distinct rows of class counts in a table of ratings, in lexicographic order.
 
-    Which rater gave which rating is dropped, so the cost of everything that follows depends on
-    the number of patterns (at most C(R + q, q) for R raters and q classes), not on the items.
+    The raters of the ratings are dropped, so the time of all later steps depends on the number of
+    patterns (at most C(R + q, q) for R raters and q classes), not on the items.
 
     Parameters
     ----------
@@ -87,15 +75,10 @@ def count_patterns(codes: ArrayLike, *, n_classes: int) -> CountPatterns:
     n_classes : int
         Declared number of classes, used or not.
 
-    Returns
-    -------
-    CountPatterns
-        Patterns in lexicographic order.
-
     Raises
     ------
     ValueError
-        If a code is outside -1 to `n_classes` - 1 or the array is not two-dimensional.
+        As `validated_codes`.
 
     Examples
     --------
@@ -107,10 +90,8 @@ def count_patterns(codes: ArrayLike, *, n_classes: int) -> CountPatterns:
 
 
 def class_counts(codes: ArrayLike, *, n_classes: int) -> IntArray:
-    """Return the ratings of each class that an item was given, shape (n_items, n_classes).
+    """Return the number of ratings of each class by item, shape (n_items, n_classes).
 
-    Examples
-    --------
     >>> class_counts([[0, 0], [1, -1]], n_classes=2).tolist()
     [[2, 0], [0, 1]]
     """
@@ -122,25 +103,10 @@ def class_counts(codes: ArrayLike, *, n_classes: int) -> IntArray:
 
 
 def patterns_from_counts(counts: ArrayLike) -> CountPatterns:
-    """Count the distinct rows of a table that already holds class counts per item.
+    """Count the distinct rows of class counts, shape (n_items, n_classes), in lexicographic order.
 
-    Parameters
-    ----------
-    counts : array-like of int, shape (n_items, n_classes)
-        Ratings of each class an item was given.
+    ValueError if the array has other dimensions, is not of integers, or holds a negative count.
 
-    Returns
-    -------
-    CountPatterns
-        Patterns in lexicographic order.
-
-    Raises
-    ------
-    ValueError
-        If the array is not two-dimensional, not of integers, or holds a negative count.
-
-    Examples
-    --------
     >>> patterns_from_counts([[2, 0], [2, 0], [1, 1]]).multiplicity.tolist()
     [1, 2]
     """
@@ -163,19 +129,8 @@ def patterns_from_counts(counts: ArrayLike) -> CountPatterns:
 
 
 def patterns_of_items(codes: ArrayLike, *, n_classes: int) -> tuple[CountPatterns, IntArray]:
-    """Count the patterns and say which of them each item shows.
+    """Count the patterns and return with them the pattern of each item, shape (n_items,).
 
-    Parameters
-    ----------
-    codes, n_classes
-        As in `count_patterns`.
-
-    Returns
-    -------
-    tuple of CountPatterns and int array, shape (n_items,)
-
-    Examples
-    --------
     >>> patterns_of_items([[0, 0], [1, 0], [0, 0]], n_classes=2)[1].tolist()
     [1, 0, 1]
     """
@@ -185,7 +140,7 @@ def patterns_of_items(codes: ArrayLike, *, n_classes: int) -> tuple[CountPattern
 
 
 def _keys(counts: IntArray) -> IntArray:
-    """Return one number an item that sorts as its row: several times faster than whole rows."""
+    """Return one number per item that sorts as its row: several times faster than whole rows."""
     base = int(counts.max(initial=0)) + 1
     if counts.shape[1] * np.log2(base) < 62:
         powers = base ** np.arange(counts.shape[1] - 1, -1, -1, dtype=np.int64)
@@ -194,28 +149,16 @@ def _keys(counts: IntArray) -> IntArray:
 
 
 def weight_matrix(name: str, n_classes: int) -> FloatArray:
-    """Return the agreement weights of classes that stand in an order.
+    """Return the agreement weights of ordered classes, shape (n_classes, n_classes).
 
-    The *position* 1 to q of a class in the declared list counts, never the number that it may be
-    called by.
+    1 on the diagonal, 0 for the most distant pair. The *position* 1 to q of a class in the declared
+    list counts, never a number in its name.
 
     Parameters
     ----------
     name : str
-        One of `WEIGHTS`. ``ordinal`` is Gwet's, which looks at ranks only; Krippendorff's, which
-        follows the use of the classes, is another.
-    n_classes : int
-        Declared classes.
-
-    Returns
-    -------
-    float array, shape (n_classes, n_classes)
-        1 on the diagonal, 0 for the pair that is farthest apart.
-
-    Raises
-    ------
-    ValueError
-        If the name is none of them or there are fewer than two classes.
+        One of `WEIGHTS`, else ValueError. ``ordinal`` is Gwet's, which uses ranks only;
+        Krippendorff's, which follows the use of the classes, differs.
 
     References
     ----------
@@ -223,10 +166,8 @@ def weight_matrix(name: str, n_classes: int) -> FloatArray:
 
     Examples
     --------
-    >>> weight_matrix("linear", 3).tolist()
-    [[1.0, 0.5, 0.0], [0.5, 1.0, 0.5], [0.0, 0.5, 1.0]]
-    >>> weight_matrix("quadratic", 3)[0].tolist()
-    [1.0, 0.75, 0.0]
+    >>> weight_matrix("linear", 3)[0].tolist(), weight_matrix("quadratic", 3)[0].tolist()
+    ([1.0, 0.5, 0.0], [1.0, 0.75, 0.0])
     """
     if n_classes < 2:
         raise ValueError(f"n_classes must be at least 2, got {n_classes!r}")
@@ -259,24 +200,16 @@ def _distance(name: str, a: FloatArray, b: FloatArray) -> FloatArray:
 
 
 def partial_order_weights(above: Sequence[Sequence[int]]) -> FloatArray:
-    """Return the weights of classes that stand in a partial order.
+    """Return the weights of partially ordered classes, shape (n_classes, n_classes).
 
-    The distance of two classes is the number of classes that stand at or above one of them but
-    not the other, so that classes which cannot be compared have an honest one.
+    The distance of two classes is the number of classes at or above one of them but not the other,
+    which is defined for classes that cannot be compared too.
 
     Parameters
     ----------
     above : sequence of sequence of int, length n_classes
-        For each class the positions of the classes directly above it.
-
-    Returns
-    -------
-    float array, shape (n_classes, n_classes)
-
-    Raises
-    ------
-    ValueError
-        If a position is none of a class, or classes stand above each other in a circle.
+        For each class the positions of the classes directly above it. ValueError for an unknown
+        position or a cycle.
 
     Examples
     --------
@@ -301,16 +234,11 @@ def partial_order_weights(above: Sequence[Sequence[int]]) -> FloatArray:
 
 
 def checked_weights(weights: ArrayLike, *, n_classes: int) -> FloatArray:
-    """Return a matrix of agreement weights, checked.
+    """Return a matrix of agreement weights.
 
-    Raises
-    ------
-    ValueError
-        If it is not of shape (n_classes, n_classes), not symmetric, not 1 on the diagonal, or
-        holds a weight outside [0, 1).
+    ValueError if it is not of shape (n_classes, n_classes), not symmetric, not 1 on the diagonal,
+    or holds another weight outside [0, 1).
 
-    Examples
-    --------
     >>> checked_weights([[1, 0.5], [0.5, 1]], n_classes=2).shape
     (2, 2)
     """
@@ -333,10 +261,8 @@ Path = Sequence[tuple[str, str]]
 
 
 def one_against_rest(codes: ArrayLike, *, class_code: int, n_classes: int) -> IntArray:
-    """Return the ratings as 1 where they name a class, 0 where another, missing kept.
+    """Return the ratings as 1 for one class and 0 for any other; missing ratings stay missing.
 
-    Examples
-    --------
     >>> one_against_rest([[0, 2], [1, -1]], class_code=2, n_classes=3).tolist()
     [[0, 1], [0, -1]]
     """
@@ -347,21 +273,13 @@ def one_against_rest(codes: ArrayLike, *, class_code: int, n_classes: int) -> In
 def answers_at(codes: ArrayLike, *, node: str, paths: Sequence[Path]) -> IntArray:
     """Return the answers that the ratings imply at one question: 1 yes, 0 no.
 
-    A rating whose path does not come to the question is missing there, so agreement at the
-    question is conditional on two raters arriving at it (Coleman 1966, Light 1971).
+    A rating whose path does not reach the question is missing there, so agreement at the question
+    is conditional on two raters reaching it (Coleman 1966, Light 1971).
 
     Parameters
     ----------
-    codes : array-like of int, shape (n_items, n_raters)
-        Position of the class in `paths`, -1 where the rater gave no rating.
-    node : str
-        Name of the question.
     paths : sequence of sequence of (question, answer), length n_classes
-        The way from the root to each class; answers are ``yes`` or ``no``.
-
-    Returns
-    -------
-    int array, shape (n_items, n_raters)
+        The path from the root to each class; answers are ``yes`` or ``no``.
 
     References
     ----------
@@ -381,25 +299,10 @@ def answers_at(codes: ArrayLike, *, node: str, paths: Sequence[Path]) -> IntArra
 
 
 def parting_questions(paths: Sequence[Path]) -> list[list[str | None]]:
-    """Return for each two classes the question at which their paths part.
+    """Return for each two classes the question at which their paths part; None on the diagonal.
 
-    Parameters
-    ----------
-    paths : sequence of sequence of (question, answer), length n_classes
-        The way from the root to each class.
+    ValueError if the paths of two classes never part; `paths` as in `answers_at`.
 
-    Returns
-    -------
-    list of list of str or None, shape (n_classes, n_classes)
-        None on the diagonal.
-
-    Raises
-    ------
-    ValueError
-        If the paths of two classes never part.
-
-    Examples
-    --------
     >>> parting_questions([[("a", "yes")], [("a", "no"), ("b", "yes")], [("a", "no"), ("b", "no")]])
     [[None, 'a', 'a'], ['a', None, 'b'], ['a', 'b', None]]
     """
@@ -417,9 +320,9 @@ def _parting(first: Path, second: Path) -> str:
 
 
 def too_little(ratings: IntArray, confidence_level: float) -> Estimate | None:
-    """Return the refusal that the coefficients share, or None when there is enough.
+    """Return the `not_estimable` that the coefficients share, or None with enough ratings.
 
-    `ratings` is how many ratings each item (or each kind of item that occurs) has.
+    `ratings` holds the number of ratings of each item (or of each kind of item that occurs).
     """
     if not ratings.any():
         why = "no ratings: have two reviewers label the same items"
@@ -431,7 +334,7 @@ def too_little(ratings: IntArray, confidence_level: float) -> Estimate | None:
 
 
 def one_item(value: float, confidence_level: float) -> Estimate:
-    """Return a value without interval: one item shows nothing about variation between items."""
+    """Return a value without interval: one item shows no variation between items."""
     return Estimate(
         value=value,
         interval=None,
