@@ -28,15 +28,15 @@ ONE_CLASS = "every rating names one class, so how others are confused is the pri
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DirichletPrior:
-    """Ratings and items that are counted as if they had been seen: Dirichlet parameters less 1.
+    """Pseudo-counts of ratings and items: Dirichlet parameters less 1.
 
     Parameters
     ----------
     diagonal : float, default 2.0
         Right ratings added to each class of each rater: Dirichlet parameter 3.
     off_diagonal : float, default 0.25
-        Ratings added to each wrong class: Dirichlet parameter 1.25. With five classes a rater of
-        whom nothing is known names the right class with probability 2 / 3.
+        Ratings added to each wrong class: Dirichlet parameter 1.25. With five classes an unknown
+        rater names the right class with probability 2 / 3.
     class_share : float, default 1.0
         Items added to each class.
     """
@@ -53,7 +53,7 @@ class DirichletPrior:
 
     @property
     def flat(self) -> bool:
-        """Whether nothing is added, which makes the estimate the maximum likelihood one."""
+        """Whether nothing is added, which gives the maximum likelihood estimate."""
         return self.diagonal == self.off_diagonal == self.class_share == 0
 
 
@@ -64,7 +64,7 @@ MAXIMUM_LIKELIHOOD = DirichletPrior(diagonal=0.0, off_diagonal=0.0, class_share=
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RatingPatterns:
-    """Distinct rows of ratings: cells (n_patterns, n_raters x n_classes) and who shows which."""
+    """Distinct rows of ratings: cells (n_patterns, n_raters x n_classes) and the items of each."""
 
     cells: "sparse.csr_array[np.float64]"
     votes: FloatArray
@@ -75,7 +75,7 @@ class RatingPatterns:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EmState:
-    """Parameters, what they say of each pattern, and how well they fit."""
+    """Parameters, the posterior of each pattern, and the likelihood."""
 
     shares: FloatArray
     confusion: FloatArray
@@ -86,7 +86,7 @@ class EmState:
 
 
 def rating_patterns(counts: NDArray[np.integer], known: IntArray) -> RatingPatterns:
-    """Reduce items to distinct rows, sorted, so that the order of items changes nothing."""
+    """Reduce items to distinct rows, sorted: the order of items then changes nothing."""
     n_items, n_raters, n_classes = counts.shape
     largest = max(int(counts.max(initial=0)), n_classes)
     rows = np.column_stack([counts.reshape(n_items, n_raters * n_classes), known + 1])
@@ -109,7 +109,7 @@ def rating_patterns(counts: NDArray[np.integer], known: IntArray) -> RatingPatte
 
 
 def starting_posterior(patterns: RatingPatterns) -> FloatArray:
-    """Return the shares of the votes for each class, known classes in their place."""
+    """Return the vote shares of each class, with known classes fixed."""
     ratings = patterns.votes.sum(axis=1, keepdims=True)
     n_classes = patterns.votes.shape[1]
     shares = np.where(ratings > 0, patterns.votes / np.maximum(ratings, 1), 1 / n_classes)
@@ -135,7 +135,7 @@ def _pseudo_ratings(n_classes: int, prior: DirichletPrior) -> FloatArray:
 
 
 def _to_shares(amounts: FloatArray) -> FloatArray:
-    """Return amounts as shares of their last axis, uniform where there is nothing."""
+    """Return amounts as shares of their last axis, uniform where the sum is 0."""
     total = amounts.sum(axis=-1, keepdims=True)
     shares: FloatArray = np.where(
         total > 0, amounts / np.where(total > 0, total, 1), 1 / amounts.shape[-1]
@@ -150,7 +150,7 @@ def expected(
     support: FloatArray,
     prior: DirichletPrior,
 ) -> EmState:
-    """Return what parameters say of each pattern, and their likelihood: the E step."""
+    """Return the posterior of each pattern under the parameters, and the likelihood: the E step."""
     n_raters, q, _ = confusion.shape
     log_shares = np.log(np.maximum(shares, SMALLEST))
     log_confusion = np.log(np.maximum(confusion, SMALLEST))
@@ -182,13 +182,12 @@ FEW_RATINGS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LatentTruth:
-    """Classes that nobody saw, as the ratings and a model of their errors suggest them.
+    """Unobserved classes, estimated from the ratings and a model of their errors.
 
     Parameters
     ----------
     posterior : float array, shape (n_items, n_classes)
-        Probability of each class; of an item that nobody rated, the class shares.
-    class_shares : float array, shape (n_classes,)
+        Probability of each class; for an item that nobody rated, the class shares.
     confusion : float array, shape (n_raters, n_classes, n_classes)
         Probability that a rater gives a class (last axis) to an item of a class (middle axis).
     support : float array, shape (n_raters, n_classes)
@@ -197,16 +196,13 @@ class LatentTruth:
     log_likelihood, penalised_log_likelihood : float
         In nats, without multinomial coefficients; the second with the logarithm of the prior, up
         to a constant. The second never falls from one iteration to the next.
-    iterations : int
-    converged : bool
     entropy : float array, shape (n_items,)
         Of the posterior, in bits: 0 is certain, 1 is two classes at even odds.
     order : int array, shape (n_rated - n_known,)
-        Rows to adjudicate, highest entropy first, ties in the order given. Items that nobody
-        rated have nothing to adjudicate and are left out; so are those whose class is known.
-    method : str
+        Rows to adjudicate, highest entropy first, ties in the order given; without items that
+        nobody rated and items of known class.
     status : str, default "ok"
-        ``"provisional: ..."`` when the result leans on the prior or has not converged,
+        ``"provisional: ..."`` when the result depends on the prior or has not converged,
         ``"not_estimable: ..."`` without ratings.
     """
 
@@ -247,10 +243,6 @@ def dawid_skene(
     known, prior, tolerance, max_iterations
         As in `dawid_skene_from_counts`.
 
-    Returns
-    -------
-    LatentTruth
-
     Raises
     ------
     ValueError
@@ -258,11 +250,11 @@ def dawid_skene(
 
     Notes
     -----
-    For the order of adjudication and for reviewer profiles. It is no measure of reliability: it
-    takes for granted that there is one right class and that raters err independently, so raters
-    who share an error look right. Raters who are worse than chance can swap the names of classes
-    (label switching): the start and the prior's diagonal hold them, but cannot when most raters
-    are so. The rows of a rater with fewer than about 50 items lean on the prior.
+    For the order of adjudication and for reviewer profiles, never a measure of reliability: the
+    model assumes one right class and independent errors, so raters who share an error look right.
+    Raters worse than chance can swap the names of classes (label switching); the starting values
+    and the prior's diagonal prevent it, but not when most raters are worse than chance. The rows
+    of a rater with fewer than about 50 items depend on the prior.
 
     References
     ----------
@@ -271,7 +263,7 @@ def dawid_skene(
 
     Examples
     --------
-    Two raters always agree; the third says 1 of one item of class 0 and so is right of 2 in 3:
+    Two raters always agree; the third gives class 1 to one item of class 0, and is right in 2 of 3:
 
     >>> from calibration.agreement.dawid_skene import MAXIMUM_LIKELIHOOD
     >>> codes = [[0, 0, 0], [0, 0, 0], [0, 0, 1], [1, 1, 1]]
@@ -294,28 +286,22 @@ def dawid_skene_from_counts(
     tolerance: float = 1e-8,
     max_iterations: int = 2_000,
 ) -> LatentTruth:
-    """Estimate classes and confusions where a rater may have rated an item several times.
+    """Estimate as `dawid_skene` where a rater may have rated an item several times.
 
     EM from the vote shares, in logarithms, over distinct rows of ratings.
 
     Parameters
     ----------
     counts : array-like of int, shape (n_items, n_raters, n_classes)
-        Ratings of each class that a rater gave an item.
+        Ratings of each class by item and rater.
     known : array-like of int, shape (n_items,), optional
         Class of items whose class is known, -1 elsewhere. They count in the class shares, so they
         should be drawn like the others.
     prior : DirichletPrior, default `WEAK_PRIOR`
-        `latent_classes.MAXIMUM_LIKELIHOOD` for none.
+        `MAXIMUM_LIKELIHOOD` for none.
     tolerance : float, default 1e-8
-        Converged is a change of the penalised log likelihood below this, or below 1e-13 of
-        its size, where a change is rounding.
-    max_iterations : int, default 2000
-
-    Returns
-    -------
-    LatentTruth
-        See there for what is left out of `order`; the status says what cannot be relied on.
+        Convergence is a change of the penalised log likelihood below this, or below 1e-13 of its
+        size, where a change is rounding.
 
     Raises
     ------
@@ -324,14 +310,9 @@ def dawid_skene_from_counts(
         fewer than two classes; if `known` does not fit it; if `tolerance` is not positive or
         `max_iterations` below 1.
 
-    Notes
-    -----
-    See `dawid_skene`: for the order of adjudication and reviewer profiles, never as the
-    reliability number.
-
     Examples
     --------
-    The third item is the one on which the first rater is not sure and the second disagrees:
+    The third item is the one on which the first rater varies and the second disagrees:
 
     >>> counts = [[[3, 0], [1, 0]], [[0, 3], [0, 1]], [[2, 1], [0, 1]]]
     >>> dawid_skene_from_counts(counts).order.tolist()[0]

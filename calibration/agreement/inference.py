@@ -95,7 +95,7 @@ def costly_items(
 ) -> tuple[Costly, ...]:
     """Return the items that lower a coefficient, in decreasing order of their cost.
 
-    At most `limit` items, ties in the order of the ratings; none where the coefficient is undefined.
+    At most `limit` items, ties in the order of the ratings; none if the coefficient is undefined.
 
     Without the third item the two others agree in everything:
 

@@ -19,7 +19,7 @@ WEIGHTS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CountPatterns:
-    """Distinct rows of class counts, (n_patterns, n_classes), and the number of items that show each.
+    """Distinct rows of class counts, (n_patterns, n_classes), and the number of items of each.
 
     `n_items` includes items that nobody rated, and `n_ratings` those of items rated once.
     """

@@ -1,4 +1,4 @@
-"""How many items an interval for agreement of a wanted width takes, by simulation."""
+"""Sample size for an interval for agreement of a given width, by simulation."""
 
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -61,17 +61,7 @@ class ItemsNeeded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgreementPlan:
-    """How many items agreement takes, for the median sample and for nine in ten.
-
-    Parameters
-    ----------
-    coefficient : str
-        Whose interval is meant.
-    alpha, class_shares, n_raters, missing, target, confidence_level
-        As given; shares scaled to sum to 1.
-    typical, assured : ItemsNeeded
-    method : str
-    """
+    """Number of items for agreement, for the median sample and for nine in ten."""
 
     coefficient: str
     alpha: float
@@ -97,59 +87,54 @@ def plan_items(
     coefficient: Coefficient = KRIPPENDORFF_ALPHA,
     repetitions: int = 1_000,
 ) -> AgreementPlan:
-    """Estimate how many items make the interval of alpha, or of AC1, as narrow as wanted.
+    """Estimate the number of items for an interval of alpha, or of AC1, of a given half-width.
 
     Each rater knows the class of an item with probability sqrt(alpha), else names a class drawn
     from the shares, independently of the others; ratings are missing at random. Alpha is then the
-    population value whatever the shares. Raters who share their errors need more items.
+    population value for all shares. Raters who share their errors need more items.
 
     Parameters
     ----------
     class_shares : array-like of float, shape (n_classes,)
         Share of each declared class, used or not; sums to 1 within .01.
     alpha : float
-        Alpha expected, in [0, 1].
+        Expected alpha, in [0, 1].
     n_raters : int
         Raters who are given each item, at least 2.
     half_width : float
-        Half the length of the interval wanted, in (0, 1).
-    rng : numpy Generator
+        Half the length of the interval, in (0, 1).
     missing : float, default 0.0
         Share of the ratings that will not be made, in [0, 1).
-    confidence_level : float, default 0.95
-        Of the interval planned for, strictly between 0 and 1.
     coefficient : Coefficient, default `KRIPPENDORFF_ALPHA`
-        Whose interval; for instance `GWET_AC`.
+        Coefficient of the interval; for instance `GWET_AC`.
     repetitions : int, default 1000
         Simulated samples of each number of items tried, at least 100.
 
     Returns
     -------
     AgreementPlan
-        A part whose number of items lies beyond 100,000 has no `n` and says so.
+        A part that needs more than 100,000 items has no `n`, and its status says so.
 
     Raises
     ------
     ValueError
-        If an argument is outside its range, fewer than two classes have a share, or raters and
-        classes are so many that their ratings have more than 300,000 patterns.
+        If an argument is outside its range, fewer than two classes have a share, or the ratings
+        have more than 300,000 patterns (many raters and classes).
 
     Notes
     -----
-    The interval is the one that is reported (`estimate`), so the plan is as wide as it will be at
-    high agreement and in small samples, where a normal approximation is too narrow. A sample is a
-    multinomial draw of patterns, whose probabilities are exact. The search follows half-width
-    ~ 1 / sqrt(n) to a bracket and halves it.
+    The interval is the reported one (`estimate`), so the plan also holds at high agreement and in
+    small samples, where a normal approximation is too narrow. A sample is a multinomial draw of
+    patterns with exact probabilities. The search brackets n by half-width ~ 1 / sqrt(n) and
+    bisects.
 
     Examples
     --------
     Two raters agree on .9 of the items where chance is .5: the standard error of alpha is about
     .3 / .5 / sqrt(n), so by a normal approximation (1.96 x .6 / .1)^2 = 138 items.
 
-    >>> rng = np.random.default_rng(1)
-    >>> plan = plan_items(
-    ...     [0.5, 0.5], alpha=0.8, n_raters=2, half_width=0.1, rng=rng, repetitions=200
-    ... )
+    >>> rng, given = np.random.default_rng(1), {"alpha": 0.8, "n_raters": 2, "half_width": 0.1}
+    >>> plan = plan_items([0.5, 0.5], rng=rng, repetitions=200, **given)
     >>> 138 <= plan.typical.n < 150 <= plan.assured.n
     True
     """
@@ -206,7 +191,7 @@ def _pattern_probabilities(
 ) -> tuple[IntArray, FloatArray]:
     """Return every row of class counts, (n_patterns, n_classes), and its probability.
 
-    Given the class of an item its ratings, and those that are missing, are multinomial.
+    Given the class of an item, its ratings and missing ratings are multinomial.
     """
     used = np.flatnonzero(shares)
     n_kinds = used.size + (missing > 0)
@@ -229,7 +214,7 @@ def _pattern_probabilities(
 
 
 def _compositions(total: int, parts: int) -> IntArray:
-    """Return every way to put `total` ratings into `parts` kinds: stars and bars."""
+    """Return every division of `total` ratings into `parts` kinds: stars and bars."""
     bars = np.array(list(combinations(range(total + parts - 1), parts - 1)), dtype=np.int64)
     edges = np.column_stack([np.full(len(bars), -1), bars, np.full(len(bars), total + parts - 1)])
     return np.diff(edges, axis=1) - 1
@@ -312,7 +297,7 @@ def _needed(simulation: _Simulation, assurance: float, target: float) -> ItemsNe
 
 
 def _near(simulation: _Simulation, assurance: float, target: float) -> int:
-    """Return about how many items it takes: half-width ~ 1 / sqrt(n), from few repetitions."""
+    """Return the approximate number of items: half-width ~ 1 / sqrt(n), from few repetitions."""
     n, rough = 100, True
     for _ in range(12):
         found = simulation.quantile(n, assurance, rough=rough)

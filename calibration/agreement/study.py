@@ -1,4 +1,4 @@
-"""Everything that one set of ratings says about agreement, from one count of its patterns."""
+"""All agreement statistics of one set of ratings, from one count of its patterns."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -55,7 +55,7 @@ RELY, TENTATIVE = 0.8, 0.667
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How a study is done.
+    """Options of a study.
 
     Parameters
     ----------
@@ -64,12 +64,9 @@ class Options:
     ordinal : bool, default False
         Krippendorff's ordinal distances in place of weights; alpha only.
     interval : str, default "jackknife"
-        Of the coefficients, as in `agreement_panel`; of specific agreement too where it is a
-        bootstrap's.
+        As in `agreement_panel`; a bootstrap interval also applies to specific agreement.
     n_resamples, seed : int
         Of the bootstrap.
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
     """
 
     weights: FloatArray | None = None
@@ -120,32 +117,18 @@ class Study:
 
     Parameters
     ----------
-    coefficients : dict of Estimate
-        By name, under the weights asked for.
-    bootstrap : AlphaBootstrap
-        Of alpha under the weights asked for.
+    coefficients, bootstrap
+        Under the weights of the options.
     n_items : int
-        Items with two or more ratings.
-    n_items_total, n_ratings, n_raters : int
-        All items given, all ratings, and raters with at least one rating.
+        Items with two or more ratings; `n_items_total` are all items.
+    n_raters : int
+        Raters with at least one rating.
     class_shares : tuple of float
-        Share of all ratings that each class received; zeros when nothing was rated.
-    specific : tuple of Estimate
-        Specific agreement of each class.
-    class_kappas : tuple of Estimate
-        Fleiss' kappa of each class against the rest.
+        Share of each class in all ratings; zeros without ratings.
     confusions : tuple of ConfusedPair
         Pairs of classes that were confused at least once, the most frequent first.
     nodes : dict of NodeAgreement
         By question, in the order of the tree; empty without a tree.
-    pairs : tuple of PairAgreement
-        Every two raters.
-    beside : tuple of BesideOthers
-        Each rater beside the others, and alpha without them.
-    margins : EqualMargins
-        Whether the raters use the classes alike, and who does not.
-    prevalence : Prevalence
-        Why alpha and AC1 part.
     costly : tuple of Costly
         The items that lower alpha most.
     groups : dict of Agreement
@@ -172,7 +155,7 @@ class Study:
 
     @property
     def alpha(self) -> Estimate:
-        """Krippendorff's alpha, under the weights asked for."""
+        """Krippendorff's alpha, under the weights of the options."""
         return self.coefficients[KRIPPENDORFF_ALPHA.name]
 
 
@@ -186,34 +169,20 @@ def study(
     group: Sequence[str] | None = None,
     costly: int = 50,
 ) -> Study:
-    """Measure agreement in every way that one set of ratings allows.
+    """Compute all agreement statistics of one set of ratings.
 
-    Items (or clusters of them) are a random sample and independent, raters fixed, ratings missing
-    at random.
+    Arguments, assumptions and errors as in `agreement_panel`.
 
     Parameters
     ----------
-    codes, n_classes
-        As in `conger_kappa`.
-    options : Options, optional
-        Weights, interval, resamples.
     paths : sequence of sequence of (question, answer), length n_classes, optional
-        The way through the decision tree to each class.
+        The path through the decision tree to each class.
     cluster : array-like, shape (n_items,), optional
-        What an item belongs to; coefficients and bootstrap are then over clusters.
+        Cluster of each item; coefficients and bootstrap are then over clusters.
     group : sequence of str, length n_items, optional
         Groups to compare, for instance weeks.
     costly : int, default 50
-        Items that lower alpha to name at most.
-
-    Returns
-    -------
-    Study
-
-    Raises
-    ------
-    ValueError
-        As `agreement_panel`.
+        Largest number of costly items.
 
     Examples
     --------
@@ -258,7 +227,7 @@ def study(
 def _specific(
     array: IntArray, n_classes: int, options: Options, cluster: ArrayLike | None
 ) -> tuple[Estimate, ...]:
-    """Return specific agreement, with the bootstrap's interval where that is asked for."""
+    """Return specific agreement, with a bootstrap interval where the options ask for one."""
     level = options.confidence_level
     patterns, clusters = _units(array, n_classes, cluster)
     found = specific_agreement(patterns, confidence_level=level)

@@ -68,12 +68,11 @@ class ReviewerProfile:
 
 
 def agreement_with_others(store: Store, *, confidence_level: float = 0.95) -> dict[str, Estimate]:
-    """Estimate how often each reviewer agrees with the others, over all production batches.
+    """Estimate the agreement of each reviewer with the others, over all production batches.
 
-    As in `leave_one_out`: on each trace that a reviewer shared with others the share of them who
-    gave the same class, and its mean; n = shared traces, ``not_estimable`` without any. A reviewer
-    with one trace in two batches enters with the first label. Of a batch that was planned with an
-    overlap only that part counts. Labels of the demo are compared with labels of the demo only.
+    As in `leave_one_out`: the mean over shared traces of the share of the others who gave the same
+    class. A reviewer's first label of a trace counts. Of a batch planned with an overlap only that
+    part counts. Labels of the demo are compared only with each other.
     """
     labels = _planned_labels(store)
     found: dict[str, Estimate] = {}
@@ -91,7 +90,7 @@ def agreement_with_others(store: Store, *, confidence_level: float = 0.95) -> di
 
 
 def _planned_labels(store: Store) -> pd.DataFrame:
-    """Return the blind labels of all production batches that agreement is about, oldest first."""
+    """Return the blind labels of all production batches that enter agreement, oldest first."""
     places = store.taxonomy().places
     frames = [pd.DataFrame(columns=["trace_id", "reviewer_id", "code", "simulated"])]
     for batch in store.batches():
@@ -127,7 +126,7 @@ def reviewer_profiles(
     *,
     confidence_level: float,
 ) -> tuple[ReviewerProfile, ...]:
-    """Describe each reviewer of a batch from the traces and classes that agreement is about."""
+    """Describe each reviewer of a batch, from the traces and classes that enter agreement."""
     reviewers, q = loaded.reviewers, len(loaded.classes)
     consensus = _profiles(codes, settled, q, confidence_level)
     practised, canonical_key = _practice(store, loaded)
@@ -238,7 +237,7 @@ class AgreementAnalysis:
 
     @property
     def disputed(self) -> tuple[ReviewedTrace, ...]:
-        """The traces on which reviewers differ, in the order to adjudicate: highest entropy."""
+        """The traces on which reviewers differ, in the order of adjudication."""
         found = (of for of in self.reviewed if of.differs)
         return tuple(sorted(found, key=lambda d: (d.adjudicated, -d.entropy, -(d.cost or 0.0))))
 
@@ -250,15 +249,12 @@ def analyse_agreement(
     options: Options | None = None,
     cluster: str = "trace",
 ) -> AgreementAnalysis:
-    """Measure agreement on the traces that the plan gave to two or more reviewers.
+    """Measure agreement on the traces planned for two or more reviewers.
 
-    Inference is to traces like these; the reviewers are taken as they are. A batch of traces
-    that were chosen by filters speaks about those traces only (`is_sample` is False).
+    Inference is to traces like these; the reviewers are fixed. A batch drawn by filters represents
+    only its own traces (`is_sample` is False).
 
-    Raises
-    ------
-    InputError
-        If `cluster` is none of `CLUSTERS`, or as `load_batch`.
+    InputError if `cluster` is not in `CLUSTERS`, or as `load_batch`.
     """
     if cluster not in CLUSTERS:
         raise InputError(f"cluster must be one of {', '.join(CLUSTERS)}, got {cluster!r}")
@@ -267,10 +263,10 @@ def analyse_agreement(
 
 
 def planned_codes(loaded: CalibrationData) -> tuple[pd.DataFrame, NDArray[np.int64], int]:
-    """Return the traces planned for two or more labels, their classes, and how many are left out.
+    """Return the traces planned for two or more labels, their classes, and the number left out.
 
     A trace planned for one label has a second because somebody flagged it or was late: such
-    traces are no random part of the batch. Where nothing was planned for two, all are taken.
+    traces are no random part of the batch. Without an overlap in the plan all traces enter.
     """
     planned = (loaded.labelled["labels_wanted"] >= 2).to_numpy(dtype=bool)
     codes = loaded.codes()
@@ -341,9 +337,9 @@ def _agreement_of(
 
 
 def credit_weights(taxonomy: Taxonomy) -> FloatArray:
-    """Return weights under which a class stands above those that get less credit.
+    """Return partial-order weights in which a class is above those with less credit.
 
-    Classes of equal credit cannot be compared; between them a disagreement stays a whole one.
+    Classes of equal credit cannot be compared: a disagreement between them counts fully.
     """
     credits = taxonomy.credits
     above = [[k for k, other in enumerate(credits) if other > mine] for mine in credits]
@@ -356,7 +352,7 @@ def _plain(options: Options) -> dict[str, object]:
 
 
 def _weeks(traces: pd.DataFrame, labels: pd.DataFrame) -> list[str]:
-    """Return the ISO week of the last label of each trace: when its agreement could be seen."""
+    """Return the ISO week of the last label of each trace, when its agreement becomes known."""
     last = labels.groupby("trace_id")["created_at"].max().reindex(traces["trace_id"])
     return [week_of(when) for when in last]
 

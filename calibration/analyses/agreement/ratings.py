@@ -1,4 +1,4 @@
-"""Agreement on a file of ratings made anywhere: CSV, JSONL or Parquet, long or wide."""
+"""Agreement on a file of ratings from any source: CSV, JSONL or Parquet, long or wide."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -25,9 +25,9 @@ NAMES = (*WEIGHTS, "krippendorff_nominal", ORDINAL, *BY_VALUE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ratings:
-    """Ratings of a file: `codes` has an item a row and a rater a column, -1 for none.
+    """Ratings of a file: `codes` has one row per item and one column per rater, -1 for none.
 
-    `columns` holds for each further column asked for its value on every item.
+    `columns` holds the value of each requested further column on every item.
     """
 
     items: tuple[str, ...]
@@ -54,26 +54,16 @@ def read_ratings(
     classes: Sequence[str] | None = None,
     item_columns: Sequence[str] = (),
 ) -> Ratings:
-    """Read ratings.
+    """Read ratings from a file or a frame.
 
-    Parameters
-    ----------
-    source : Path or DataFrame
-        CSV, JSONL or Parquet, or a frame.
-    layout : str, optional
-        ``long`` (columns item, rater, label) or ``wide`` (first column the item, then one a
-        rater); an empty label is a missing rating in both. Default: long when it has those columns.
-    classes : sequence of str, optional
-        Every class that could have been given, in order. Default: those that occur, numbers in
-        order of value; coefficients that count the classes then depend on what occurs.
-    item_columns : sequence of str, optional
-        Columns that say something of the item, such as its cluster or week; no raters.
+    `layout` is ``long`` (columns item, rater, label) or ``wide`` (first column the item, then one
+    per rater), by default long when it has those columns; an empty label is a missing rating.
+    `classes` are all possible classes in order, by default those that occur, numbers by value;
+    coefficients that count the classes then depend on those. `item_columns` describe the item,
+    such as its cluster or week; they are no raters.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be read, names an item or rating twice, holds a label that is no
-        declared class, or a column of items is not there, empty or differs within an item.
+    InputError if the file cannot be read, names an item or rating twice, holds an undeclared class,
+    or a column of items is missing, empty or differs within an item.
     """
     rows, path = list(any_rows(source)), place_of(source)
     if not rows:
@@ -96,7 +86,7 @@ def read_ratings(
 def _of_items(
     path: str, rows: list[tuple[int, Row]], item: str, name: str, items: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """Return a column's value on every item; the rows of an item must say the same."""
+    """Return a column's value on every item; it must be the same in all rows of an item."""
     values: dict[str, str] = {}
     for line, row in rows:
         value = cell_text(row.get(name))
@@ -176,13 +166,10 @@ def _coded(path: str, cells: list[_Cell], classes: list[str] | None) -> Ratings:
 
 
 def weights_of(name: str, classes: Sequence[str]) -> NDArray[np.float64] | None:
-    """Return the weights of that name or in that file; None for Krippendorff's ordinal.
+    """Return the weights by name or from a file; None for Krippendorff's ordinal.
 
-    Raises
-    ------
-    InputError
-        If it is neither a name nor a file with a matrix, or classes are no numbers where their
-        value counts.
+    InputError if it is neither a name nor a file with a matrix, or if classes are not numbers where
+    their value counts.
     """
     q = max(2, len(classes))
     if name in WEIGHTS:
@@ -233,10 +220,10 @@ def agreement_on(
     group: str | None = None,
     taxonomy: Taxonomy | None = None,
 ) -> RatingsAgreement:
-    """Measure agreement on ratings from a file; `weights` as `weights_of` takes them.
+    """Measure agreement on ratings from a file; `weights` as in `weights_of`, not from `options`.
 
-    `cluster` and `group` are columns of `ratings`; the weights of `options` are not read. The
-    questions are those of `taxonomy`, or of the package, where the classes are its own.
+    `cluster` and `group` are columns of `ratings`. The questions are those of `taxonomy`, or of the
+    package, where the classes are its own.
     """
     matrix = weights_of(weights, ratings.classes)
     taxonomy = taxonomy or default_taxonomy()

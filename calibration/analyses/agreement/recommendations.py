@@ -1,4 +1,4 @@
-"""What to do about agreement: the steps that follow from a result, each with its reason."""
+"""Recommended steps after an agreement analysis, each with its reason."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -30,7 +30,7 @@ NARROWEST = 0.01
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedInterval:
-    """What `plan_agreement` is asked for: the interval that would settle the matter."""
+    """The interval to plan for with `plan_agreement`."""
 
     half_width: float
     alpha: float
@@ -78,7 +78,7 @@ class Recommendation:
 def next_steps(
     result: AgreementAnalysis, names: Mapping[str, str] | None = None
 ) -> tuple[Recommendation, ...]:
-    """Return what to do, in the order to do it; `names` says what reviewers are called, by id."""
+    """Return the recommended steps in order; `names` maps reviewer ids to names."""
     called = [(names or {}).get(who, who) for who in result.reviewers]
     if not result.study.n_items:
         return (_first_labels(result, called),)
@@ -256,7 +256,7 @@ def _more(result: AgreementAnalysis) -> Iterator[Recommendation]:
 def _plan(
     result: AgreementAnalysis, value: float, interval: tuple[float, float], bound: float
 ) -> Recommendation:
-    """Ask for the interval whose lower limit reaches a bound if alpha stays as it is."""
+    """Recommend the interval whose lower limit reaches a bound if alpha stays the same."""
     low, high = interval
     # The interval reaches further down than up; the planner asks for half of it.
     wanted = (value - bound) * (high - low) / 2 / (value - low)

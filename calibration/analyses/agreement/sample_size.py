@@ -1,4 +1,4 @@
-"""How many traces reviewers must label for agreement to be known as closely as wanted."""
+"""Number of traces to label for an agreement interval of a given width."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,18 +19,9 @@ COEFFICIENTS = {"krippendorff_alpha": KRIPPENDORFF_ALPHA, "gwet_ac": GWET_AC}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassShares:
-    """Shares of the classes to plan with, and where they are from.
+    """Class shares to plan with, and their source.
 
-    Parameters
-    ----------
-    shares : tuple of float
-    classes : tuple of str
-        Their names; empty when the shares were given.
-    batch_id : str or None
-        Batch whose labels they are those of.
-    n_labels : int
-        Labels they were counted on; 0 when they were given.
-    simulated : bool
+    `classes` and `batch_id` are empty, and `n_labels` is 0, when the shares were given.
     """
 
     shares: tuple[float, ...]
@@ -49,21 +40,16 @@ class PlannedAgreement:
     notes: tuple[str, ...]
 
     def labels(self, part: ItemsNeeded) -> int | None:
-        """Return the labels that the traces of a part are expected to get."""
+        """Return the expected number of labels on the traces of a part."""
         if part.n is None:
             return None
         return round(part.n * self.plan.n_raters * (1 - self.plan.missing))
 
 
 def shares_of_batch(store: Store, batch_id: str | None = None) -> ClassShares:
-    """Return how often the labels of a batch name each class.
+    """Return the share of each class in the labels of a batch.
 
-    Raises
-    ------
-    InputError
-        If there is no batch of that name.
-    CalibrationError
-        If there is no batch, or its labels name fewer than two classes.
+    InputError for an unknown batch; CalibrationError without a batch or with one class only.
     """
     loaded = load_batch(store, batch_id, sample=False)
     counts = np.bincount(
@@ -95,12 +81,9 @@ def plan_agreement(
     confidence_level: float = 0.95,
     seed: int = 0,
 ) -> PlannedAgreement:
-    """Plan how many traces make the interval of a coefficient as narrow as wanted.
+    """Plan the number of traces for an interval of a given half-width.
 
-    Raises
-    ------
-    InputError
-        If an argument is outside its range; the message names it.
+    InputError names an argument outside its range.
     """
     if not isinstance(basis, ClassShares):
         basis = ClassShares(shares=tuple(basis))

@@ -14,14 +14,9 @@ Chosen = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceSet:
-    """Some traces of an analysis.
+    """Some traces of an analysis in the order of adjudication: disputed and most open first.
 
-    Parameters
-    ----------
-    what : str
-        What they have in common; completes "traces ...".
-    trace_ids : tuple of str
-        In the order to adjudicate: disputed traces first, the most open class first.
+    `what` is their common property; it completes "traces ...".
     """
 
     what: str
@@ -40,7 +35,7 @@ def disputed_traces(result: AgreementAnalysis) -> TraceSet:
 
 
 def open_traces(result: AgreementAnalysis) -> TraceSet:
-    """Return the disputed traces that nobody has settled."""
+    """Return the disputed traces without an adjudicated class."""
     chosen = _disputed(result) & (result.settled < 0)
     return _set(result, "on which reviewers differ and nobody has settled it", chosen)
 
@@ -62,7 +57,7 @@ def parting_at(result: AgreementAnalysis, question: str) -> TraceSet:
 
 
 def reaching(result: AgreementAnalysis, question: str) -> TraceSet:
-    """Return the traces on which two or more labels come to a question."""
+    """Return the traces on which two or more labels reach a question."""
     paths = result.taxonomy.paths(result.classes)
     arrived = answers_at(result.codes, node=question, paths=paths) >= 0
     return _set(result, f"on which two labels come to {question}", arrived.sum(axis=1) >= 2)
@@ -101,23 +96,20 @@ def apart_from_others(result: AgreementAnalysis, reviewer: int, name: str) -> Tr
 
 
 def settled_with(result: AgreementAnalysis, reviewer: int, name: str) -> TraceSet:
-    """Return the settled traces that a reviewer labelled."""
+    """Return the adjudicated traces that a reviewer labelled."""
     chosen = (result.codes[:, reviewer] >= 0) & (result.settled >= 0)
     return _set(result, f"that are settled and {name} labelled", chosen)
 
 
 def apart_from_settled(result: AgreementAnalysis, reviewer: int, name: str) -> TraceSet:
-    """Return the settled traces to which a reviewer gave another class."""
+    """Return the adjudicated traces to which a reviewer gave another class."""
     own = result.codes[:, reviewer]
     chosen = (own >= 0) & (result.settled >= 0) & (own != result.settled)
     return _set(result, f"settled otherwise than {name} said", chosen)
 
 
 def using_apart(result: AgreementAnalysis, reviewer: int, class_code: int, name: str) -> TraceSet:
-    """Return the traces that tell a reviewer's use of a class from that of the others.
-
-    On these, the reviewer gave the class and another did not, or the other way round.
-    """
+    """Return the traces on which a reviewer gave a class and another did not, or vice versa."""
     own = result.codes[:, [reviewer]]
     is_class = result.codes == class_code
     differs = (own >= 0) & (result.codes >= 0) & ((own == class_code) != is_class)
@@ -175,7 +167,7 @@ def _disputed(result: AgreementAnalysis) -> Chosen:
 
 
 def _set(result: AgreementAnalysis, what: str, chosen: Chosen) -> TraceSet:
-    """Return the chosen traces, disputed ones first and as they are to be adjudicated."""
+    """Return the chosen traces in the order of adjudication."""
     picked = [t for t, taken in zip(result.trace_ids, chosen.tolist(), strict=True) if taken]
     among = set(picked)
     first = [of.trace_id for of in result.disputed if of.trace_id in among]
