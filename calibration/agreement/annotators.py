@@ -136,17 +136,12 @@ def equal_margins(
     from this rater as from the others. Who rates an item may depend on the item, but not on the
     ratings beyond that. Raters may differ in reliability.
 
-    Returns
-    -------
-    EqualMargins
-        The df of the test is the rank of the covariance: (raters - 1) x (classes - 1), less what
-        never varies, and at most one for 5 items on which raters differ: with fewer the test is
-        ``provisional`` and covers the directions of largest variance. No statistic with one rater,
-        without an item rated twice, or when raters differ on fewer than 10 items. Intervals are
-        not adjusted for their number, p_holm is.
+    The df of the test is the rank of the covariance: (raters - 1) x (classes - 1), less what never
+    varies, and at most one for 5 items on which raters differ: with fewer the test is
+    ``provisional`` and covers the directions of largest variance. No statistic with one rater,
+    without an item rated twice, or when raters differ on fewer than 10 items. Intervals are not
+    adjusted for their number, p_holm is.
 
-    Notes
-    -----
     An item adds the score s = rating less mean of the others' ratings, for each rater and class.
     Summed, W = n m' V^- m, with m the mean and V the covariance of the n scores, is a Wald
     statistic with an item-clustered sandwich covariance; for two raters it is Bhapkar's. With
@@ -343,12 +338,9 @@ def leave_one_out(
 
     A rater who differs from the others may be wrong or right: only a key tells.
 
-    Returns
-    -------
-    LeaveOneOut
-        Agreement and alpha with jackknife Fisher-z intervals; the change with a jackknife t
-        interval over the same items. ``not_estimable`` for a rater without shared items, and when
-        no two others share an item.
+    Agreement and alpha have jackknife Fisher-z intervals; the change has a jackknife t interval
+    over the same items. ``not_estimable`` for a rater without shared items, and when no two others
+    share an item.
 
     References
     ----------
@@ -508,26 +500,17 @@ def against_key(
     The key is taken as true: its errors count as the rater's. A key made from these ratings
     flatters the raters who made it.
 
+    Shares have Wilson intervals; kappa that of `kappa_of_table`; AC1 that of `estimate`.
+    ``not_estimable`` where there is nothing to compare. ValueError also if the key has another
+    length or holds other than codes.
+
+    With 30 to 100 items the normal interval kappa -+ 1.96 SE covers .88 to .94, on the Fisher
+    scale .93 to .97.
+
     Parameters
     ----------
     key : array-like of int, shape (n_items,)
         The true class of each item, -1 where it is unknown.
-
-    Returns
-    -------
-    tuple of AgainstKey
-        One entry per rater. Shares have Wilson intervals; kappa that of `kappa_of_table`; AC1 that
-        of `estimate`. ``not_estimable`` where there is nothing to compare.
-
-    Raises
-    ------
-    ValueError
-        Also if the key has another length or holds other than codes.
-
-    Notes
-    -----
-    With 30 to 100 items the normal interval kappa -+ 1.96 SE covers .88 to .94, on the Fisher
-    scale .93 to .97.
 
     References
     ----------
@@ -619,6 +602,15 @@ def outsider_beside_panel(
 
     Only items with two or more ratings of the panel and one of the outsider enter, on both sides.
 
+    Returns ``percent_agreement``, ``krippendorff_alpha`` and ``gwet_ac``; the difference has a
+    jackknife t interval over the items, in which the difficulty of an item cancels.
+
+    The outsider's coefficient is that of the pairs (outsider, member). The part of an item in the
+    sums is the mean over its pairs for percent agreement and AC1, and half their sum for alpha:
+    an item has the same weight on both sides, and with one class mix for all raters an outsider
+    who rates as a member does has the panel's value. Agreement with a panel shows no more than
+    being right as often as a member; where members err together a correct outsider falls below.
+
     Parameters
     ----------
     codes : array-like of int, shape (n_items, n_raters)
@@ -627,20 +619,6 @@ def outsider_beside_panel(
         Classes that the outsider gave, -1 for none.
     n_classes : int
         Declared classes, including those of the outsider.
-
-    Returns
-    -------
-    dict of str to BesidePanel
-        ``percent_agreement``, ``krippendorff_alpha`` and ``gwet_ac``; the difference with a
-        jackknife t interval over the items, in which the difficulty of an item cancels.
-
-    Notes
-    -----
-    The outsider's coefficient is that of the pairs (outsider, member). The part of an item in the
-    sums is the mean over its pairs for percent agreement and AC1, and half their sum for alpha:
-    an item has the same weight on both sides, and with one class mix for all raters an outsider
-    who rates as a member does has the panel's value. Agreement with a panel shows no more than
-    being right as often as a member; where members err together a correct outsider falls below.
 
     References
     ----------
@@ -764,13 +742,8 @@ def pairwise_agreement(
 ) -> tuple[PairAgreement, ...]:
     """Estimate the agreement of every two reviewers on the items they share.
 
-    Returns
-    -------
-    tuple of PairAgreement
-        In the order (0, 1), (0, 2), ...; pairs that share nothing are ``not_estimable``.
+    In the order (0, 1), (0, 2), ...; pairs that share nothing are ``not_estimable``.
 
-    Notes
-    -----
     One product of the one-hot ratings gives the tables of all pairs at once.
 
     References

@@ -213,30 +213,20 @@ def estimate(
     * `FLEISS_KAPPA`, `SCOTT_PI`, `BRENNAN_PREDIGER`: chance agreement from the pooled use of the
       classes; from the same for two raters; and from equally likely classes.
 
+    The interval is a jackknife Fisher-z interval, t with n - 1 df, n = items (or clusters) with two
+    or more ratings. When all items add the same it is the exact bound on the share of items that do
+    not, at the observed expected disagreement, and the status says so. ``not_estimable`` when no
+    item is rated twice or only one class was used. ValueError also if the clusters are not those of
+    the patterns.
+
+    The plain jackknife and the percentile bootstrap cover too little with few items and high
+    agreement; on the Fisher z scale the jackknife is the best of those compared, and deterministic.
+
     Parameters
     ----------
     clusters : array-like of int, shape (n_clusters, n_patterns), optional
         Items of each pattern in each cluster, from `clusters_of`: the jackknife then leaves out
         one cluster at a time.
-
-    Returns
-    -------
-    Estimate
-        With a jackknife Fisher-z interval, t with n - 1 df, n = items (or clusters) with two or
-        more ratings. When all items add the same, the interval is the exact bound on the share of
-        items that do not, at the observed expected disagreement, and the status says so.
-        ``not_estimable`` when no item is rated twice or only one class was used.
-
-    Raises
-    ------
-    ValueError
-        If the weights are invalid, the clusters are not those of the patterns, or
-        `confidence_level` is outside (0, 1).
-
-    Notes
-    -----
-    The plain jackknife and the percentile bootstrap cover too little with few items and high
-    agreement; on the Fisher z scale the jackknife is the best of those compared, and deterministic.
 
     References
     ----------
@@ -251,7 +241,6 @@ def estimate(
     Two of three items agree, each class has half of the ratings: Fleiss expects 1/2, and so does
     AC1 with 1/4 + 1/4. Alpha: observed disagreement 2/6, expected (36 - 18) / 30 = .6.
 
-    >>> from calibration.agreement.ratings import count_patterns
     >>> seen = count_patterns([[0, 0], [1, 1], [0, 1]], n_classes=2)
     >>> estimate(PERCENT_AGREEMENT, seen).value, estimate(KRIPPENDORFF_ALPHA, seen).value
     (0.66667, 0.44444)
@@ -594,12 +583,9 @@ def specific_agreement(
 
     If one rating of an item is class k, this is the chance that another rating of the item is k.
 
-    Returns
-    -------
-    tuple of Estimate, length n_classes
-        Fractions with jackknife Fisher-z intervals; n counts the items with two or more ratings
-        on which the class was used. A class that was never used is ``not_estimable``; a class for
-        which all items show the same has the exact bound.
+    Fractions with jackknife Fisher-z intervals; n counts the items with two or more ratings on
+    which the class was used. A class that was never used is ``not_estimable``; a class for which
+    all items show the same has the exact bound.
 
     References
     ----------
@@ -610,7 +596,6 @@ def specific_agreement(
     --------
     Class 0: one agreeing item and one split one, 2 x 1 / (2 x 1 + 1):
 
-    >>> from calibration.agreement.ratings import count_patterns
     >>> specific_agreement(count_patterns([[0, 0], [1, 1], [0, 1]], n_classes=2))[0].value
     0.66667
     """
@@ -662,7 +647,6 @@ def class_kappas(
     One of three items splits between class 0 and the rest, each has half of the ratings: 1/2 by
     chance, so (2/3 - 1/2) / (1 - 1/2):
 
-    >>> from calibration.agreement.ratings import count_patterns
     >>> class_kappas(count_patterns([[0, 0], [1, 1], [0, 1]], n_classes=2))[0].value
     0.33333
     """

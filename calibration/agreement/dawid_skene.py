@@ -234,6 +234,14 @@ def dawid_skene(
     Given its class, the ratings of an item are independent, and each rater errs in the same way
     on every item of a class. Ratings are missing at random.
 
+    ValueError as `count_patterns` and `dawid_skene_from_counts`.
+
+    For the order of adjudication and for reviewer profiles, never a measure of reliability: the
+    model assumes one right class and independent errors, so raters who share an error look right.
+    Raters worse than chance can swap the names of classes (label switching); the starting values
+    and the prior's diagonal prevent it, but not when most raters are worse than chance. The rows
+    of a rater with fewer than about 50 items depend on the prior.
+
     Parameters
     ----------
     codes : array-like of int, shape (n_items, n_raters)
@@ -242,19 +250,6 @@ def dawid_skene(
         Declared number of classes, used or not.
     known, prior, tolerance, max_iterations
         As in `dawid_skene_from_counts`.
-
-    Raises
-    ------
-    ValueError
-        As `count_patterns` and `dawid_skene_from_counts`.
-
-    Notes
-    -----
-    For the order of adjudication and for reviewer profiles, never a measure of reliability: the
-    model assumes one right class and independent errors, so raters who share an error look right.
-    Raters worse than chance can swap the names of classes (label switching); the starting values
-    and the prior's diagonal prevent it, but not when most raters are worse than chance. The rows
-    of a rater with fewer than about 50 items depend on the prior.
 
     References
     ----------
@@ -265,7 +260,6 @@ def dawid_skene(
     --------
     Two raters always agree; the third gives class 1 to one item of class 0, and is right in 2 of 3:
 
-    >>> from calibration.agreement.dawid_skene import MAXIMUM_LIKELIHOOD
     >>> codes = [[0, 0, 0], [0, 0, 0], [0, 0, 1], [1, 1, 1]]
     >>> found = dawid_skene(codes, n_classes=2, prior=MAXIMUM_LIKELIHOOD)
     >>> found.confusion[2].round(3).tolist(), found.class_shares.round(3).tolist()

@@ -200,24 +200,20 @@ def disagreement_shares(
     Every two ratings that differ belong to one part, by their two classes, so the observed
     disagreement of Krippendorff's alpha is the sum over the parts, and so is the expected one.
 
+    Shares of the observed disagreement have jackknife intervals on the logit scale, over the items
+    that show any; a part that holds all or nothing of every item has the exact bound.
+
     Parameters
     ----------
     part : array-like of int, shape (n_classes, n_classes)
         The part of each pair of classes, 0 to `n_parts` - 1; the diagonal is ignored. ValueError
         unless symmetric.
 
-    Returns
-    -------
-    tuple of Share, length n_parts
-        Shares of the observed disagreement with jackknife intervals on the logit scale, over the
-        items that show any; a part that holds all or nothing of every item has the exact bound.
-
     Examples
     --------
     Classes 0 and 1 part at question 0, class 2 parts from both at question 1. One item of three
     splits at each of 0 and 1, so each holds half of the disagreement:
 
-    >>> from calibration.agreement.ratings import count_patterns
     >>> seen = count_patterns([[0, 0], [0, 1], [1, 2]], n_classes=3)
     >>> found = disagreement_shares(seen, [[-1, 0, 1], [0, -1, 1], [1, 1, -1]], n_parts=2)
     >>> [share.observed.value for share in found]

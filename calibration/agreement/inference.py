@@ -99,7 +99,6 @@ def costly_items(
 
     Without the third item the two others agree in everything:
 
-    >>> from calibration.agreement.coefficients import PERCENT_AGREEMENT
     >>> costly_items(PERCENT_AGREEMENT, [[0, 0], [1, 1], [0, 1]], n_classes=2)
     (Costly(item=2, cost=0.33333),)
     """
@@ -205,6 +204,11 @@ def resample(
 
     All coefficients see the same resamples, so their draws can be compared pairwise.
 
+    A resample is a multinomial draw of patterns, so the time does not depend on the items.
+
+    A resample is a multinomial draw of patterns and a coefficient is a function of sums over them,
+    so the time depends on the patterns and not on the items.
+
     Parameters
     ----------
     sums : sequence of UnitSums
@@ -212,19 +216,8 @@ def resample(
     n_resamples : int, default 2000
         At least 100, else ValueError.
 
-    Returns
-    -------
-    tuple of ResampledCoefficient
-        In the order of `sums`.
-
-    Notes
-    -----
-    A resample is a multinomial draw of patterns and a coefficient is a function of sums over them,
-    so the time depends on the patterns and not on the items.
-
     Examples
     --------
-    >>> from calibration.agreement.coefficients import PERCENT_AGREEMENT
     >>> from calibration.agreement.ratings import count_patterns
     >>> seen = count_patterns([[0, 0]] * 60 + [[0, 1]] * 40, n_classes=2)
     >>> found, = resample([sums_of(PERCENT_AGREEMENT, seen)], rng=np.random.default_rng(1))
@@ -259,6 +252,9 @@ def difference(
 
     For instance weighted alpha minus unweighted: the part of disagreement that is near misses.
 
+    The interval is a jackknife t interval, cut to [-2, 2], over the items that enter one of the
+    two; the shared variation of items in both cancels. n = items with two or more ratings in one.
+
     Parameters
     ----------
     first, second : UnitSums
@@ -266,19 +262,12 @@ def difference(
     unchanged : str
         Status where no item moves the difference.
 
-    Returns
-    -------
-    Estimate
-        With a jackknife t interval, cut to [-2, 2], over the items that enter one of the two; the
-        shared variation of items in both cancels. n = items with two or more ratings in one.
-
     References
     ----------
     Gwet (2016), Educ. Psychol. Meas. 76. https://doi.org/10.1177/0013164415596420
 
     Examples
     --------
-    >>> from calibration.agreement.coefficients import FLEISS_KAPPA, KRIPPENDORFF_ALPHA
     >>> from calibration.agreement.ratings import count_patterns
     >>> seen = count_patterns([[0, 0], [1, 1], [0, 1]], n_classes=2)
     >>> difference(sums_of(KRIPPENDORFF_ALPHA, seen), sums_of(FLEISS_KAPPA, seen)).value
@@ -324,19 +313,16 @@ def change(
 ) -> Estimate:
     """Estimate the change of a coefficient between two rounds of ratings of the same items.
 
+    The change is `after` minus `before`, with the interval of `difference`: the difficulty of an
+    item in both rounds cancels.
+
     Parameters
     ----------
     before, after : array-like of int, shapes (n_items, n_raters) and (n_items, other raters)
         Codes of the two rounds, the same item in the same row; other lengths raise ValueError.
 
-    Returns
-    -------
-    Estimate
-        `after` minus `before`, as `difference`: the difficulty of an item in both rounds cancels.
-
     Examples
     --------
-    >>> from calibration.agreement.coefficients import PERCENT_AGREEMENT
     >>> before, after = [[0, 0], [0, 1], [1, 1]], [[0, 0], [1, 1], [1, 1]]
     >>> change(PERCENT_AGREEMENT, before, after, n_classes=2).value
     0.33333
@@ -370,7 +356,6 @@ def linearised_se(sums: UnitSums) -> float:
     --------
     The mean of 1, 1, 0 over three items: influences 1/3, 1/3, -2/3, so sqrt((6/9) / (3 * 2)):
 
-    >>> from calibration.agreement.coefficients import PERCENT_AGREEMENT
     >>> from calibration.agreement.ratings import count_patterns
     >>> seen = count_patterns([[0, 0], [1, 1], [0, 1]], n_classes=2)
     >>> linearised_se(sums_of(PERCENT_AGREEMENT, seen))
@@ -403,11 +388,8 @@ def gwet_interval(sums: UnitSums, *, confidence_level: float = 0.95) -> Estimate
     number of items rated twice as fixed, which overstates it where many items are rated once. The
     sums are of items, not clusters.
 
-    Returns
-    -------
-    Estimate
-        t with n - 1 df, n = items with a rating; where the default interval is exact or missing,
-        that one.
+    t with n - 1 df, n = items with a rating; where the default interval is exact or missing, that
+    one.
 
     References
     ----------
@@ -417,7 +399,6 @@ def gwet_interval(sums: UnitSums, *, confidence_level: float = 0.95) -> Estimate
     --------
     Every item is rated twice, so this is the linearised error:
 
-    >>> from calibration.agreement.coefficients import PERCENT_AGREEMENT
     >>> from calibration.agreement.ratings import count_patterns
     >>> seen = count_patterns([[0, 0], [1, 1], [0, 1]], n_classes=2)
     >>> gwet_interval(sums_of(PERCENT_AGREEMENT, seen)).se
@@ -547,23 +528,18 @@ def estimate_weighted(
 
     Every sum over items becomes a sum of weights: an item drawn with probability .1 counts as ten.
 
+    The jackknife Fisher-z interval leaves out one item (or cluster) and keeps the weights of the
+    others. t has the effective number of items, (sum w)^2 / sum w^2, less one df. Strata of the
+    draw are not used, which makes the interval slightly conservative.
+
+    Weights are scaled to sum to the effective number of items. Alpha expects disagreement between
+    n (n - 1) ordered pairs of ratings, without pairs of a rating with itself; with that scale
+    W (W - 1) = W^2 - sum w^2, the weight of all pairs less that of each rating with itself.
+
     Parameters
     ----------
     item_weights : array-like of float, shape (n_items,)
         Inverse inclusion probabilities; ValueError unless positive and finite.
-
-    Returns
-    -------
-    Estimate
-        With a jackknife Fisher-z interval that leaves out one item (or cluster) and keeps the
-        weights of the others. t has the effective number of items, (sum w)^2 / sum w^2, less one
-        df. Strata of the draw are not used, which makes the interval slightly conservative.
-
-    Notes
-    -----
-    Weights are scaled to sum to the effective number of items. Alpha expects disagreement between
-    n (n - 1) ordered pairs of ratings, without pairs of a rating with itself; with that scale
-    W (W - 1) = W^2 - sum w^2, the weight of all pairs less that of each rating with itself.
 
     References
     ----------
@@ -573,7 +549,6 @@ def estimate_weighted(
     --------
     The item that was drawn half as often counts twice: (1 + 2 x 0) / 3.
 
-    >>> from calibration.agreement.coefficients import PERCENT_AGREEMENT
     >>> given = estimate_weighted(PERCENT_AGREEMENT, [[0, 0], [0, 1]], [1, 2], n_classes=2)
     >>> given.value
     0.33333

@@ -93,6 +93,13 @@ def plan_items(
     from the shares, independently of the others; ratings are missing at random. Alpha is then the
     population value for all shares. Raters who share their errors need more items.
 
+    A part that needs more than 100,000 items has no `n`, and its status says so.
+
+    The interval is the reported one (`estimate`), so the plan also holds at high agreement and in
+    small samples, where a normal approximation is too narrow. A sample is a multinomial draw of
+    patterns with exact probabilities. The search brackets n by half-width ~ 1 / sqrt(n) and
+    bisects.
+
     Parameters
     ----------
     class_shares : array-like of float, shape (n_classes,)
@@ -110,23 +117,11 @@ def plan_items(
     repetitions : int, default 1000
         Simulated samples of each number of items tried, at least 100.
 
-    Returns
-    -------
-    AgreementPlan
-        A part that needs more than 100,000 items has no `n`, and its status says so.
-
     Raises
     ------
     ValueError
         If an argument is outside its range, fewer than two classes have a share, or the ratings
         have more than 300,000 patterns (many raters and classes).
-
-    Notes
-    -----
-    The interval is the reported one (`estimate`), so the plan also holds at high agreement and in
-    small samples, where a normal approximation is too narrow. A sample is a multinomial draw of
-    patterns with exact probabilities. The search brackets n by half-width ~ 1 / sqrt(n) and
-    bisects.
 
     Examples
     --------

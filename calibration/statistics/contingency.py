@@ -64,14 +64,11 @@ class TestResult:
 def stuart_maxwell(table: ArrayLike) -> TestResult:
     """Test that two raters use every class equally often.
 
+    Chi-square with df the rank of the covariance: a class without differing items adds none.
+
     Parameters
     ----------
     table : array-like of int, shape (n_classes, n_classes)
-
-    Returns
-    -------
-    TestResult
-        Chi-square with df the rank of the covariance: a class without differing items adds none.
 
     References
     ----------
@@ -220,6 +217,13 @@ def kappa_of_table(
 
     Items are a random sample and independent, and both margins are estimated from them.
 
+    The interval is a Fisher-z interval with the standard error of Fleiss, Cohen and Everitt, t with
+    sum - 1 df. Without any disagreement it is the exact bound on the share of items that disagree,
+    put through kappa. No interval where one of the two used a single class; ``not_estimable`` where
+    both used the same one.
+
+    With 20 to 200 items the interval covers at least .943; value -+ z SE covers .904 at worst.
+
     Parameters
     ----------
     table : array-like of float, shape (n_classes, n_classes)
@@ -230,18 +234,6 @@ def kappa_of_table(
         Items behind the table, where its sum is the effective number of them.
     nothing : str
         Status for an empty table: why, and what would help.
-
-    Returns
-    -------
-    Estimate
-        With the standard error of Fleiss, Cohen and Everitt and a Fisher-z interval, t with
-        sum - 1 df. Without any disagreement the interval is the exact bound on the share of items
-        that disagree, put through kappa. No interval where one of the two used a single class;
-        ``not_estimable`` where both used the same one.
-
-    Notes
-    -----
-    With 20 to 200 items the interval covers at least .943; value -+ z SE covers .904 at worst.
 
     References
     ----------
@@ -355,6 +347,8 @@ def quality_against_key(
 
     Items are a random sample and independent, and the key is taken as true.
 
+    Shares have the interval of `wilson_share`; kappa that of `kappa_of_table`.
+
     Parameters
     ----------
     table : array-like of float, shape (n_classes, n_given)
@@ -364,11 +358,6 @@ def quality_against_key(
         As in `kappa_of_table`; weights have the shape (n_given, n_given).
     no_key, not_given : str
         Status for a class without items in the key, and for one that was never given.
-
-    Returns
-    -------
-    QualityAgainstKey
-        Shares with Wilson intervals; kappa as `kappa_of_table`.
 
     References
     ----------

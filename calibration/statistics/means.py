@@ -59,6 +59,11 @@ def clustered_share(
     The share is sum(hits) / sum(of): of runs, or of tool calls. Units (tasks, or runs) are
     independent within strata; within a unit any dependence is allowed.
 
+    No interval below 5 units. Where no unit or every unit is a hit, the exact bound over the units.
+
+    The exact binomial limits at the effective number of trials, share (1 - share) / variance. The
+    bootstrap has no width at zero hits and is too narrow at a few, as error rates are.
+
     Parameters
     ----------
     hits, of : float array, shape (n_units,)
@@ -71,17 +76,6 @@ def clustered_share(
         Tasks or runs in a unit, where units are random groups of them.
     noun : str, default "runs"
         Name of the units.
-
-    Returns
-    -------
-    Estimate
-        No interval below 5 units. Where no unit or every unit is a hit, the exact bound over the
-        units.
-
-    Notes
-    -----
-    The exact binomial limits at the effective number of trials, share (1 - share) / variance. The
-    bootstrap has no width at zero hits and is too narrow at a few, as error rates are.
 
     References
     ----------
@@ -285,18 +279,14 @@ def human_only(
 
     The labels must be a probability sample of production.
 
+    The interval is on the logit scale, t with n - 1 (or clusters - 1) df. If all scores are equal
+    it is the exact bound and the status says so. No interval from fewer than 5 tasks that repeat.
+
     Parameters
     ----------
     scores : float array, shape (n,)
         Score of each labelled trace in [0, 1], with its own cost.
     weights, clusters : array, shape (n,), optional
-
-    Returns
-    -------
-    Estimate
-        Hajek mean with limits on the logit scale, t with n - 1 (or clusters - 1) df. If all
-        scores are equal the interval is the exact bound and the status says so. No interval from
-        fewer than 5 tasks that repeat.
 
     Examples
     --------
@@ -359,6 +349,9 @@ def mean_against_zero(
 ) -> MeanAgainstZero:
     """Estimate the mean of a bounded value over traces, and test it against zero.
 
+    A t interval on n - 1 (or clusters - 1) df. When all values are equal the interval is the exact
+    bound on the share of traces that could differ, and there is no test.
+
     Parameters
     ----------
     values : array-like of float, shape (n,)
@@ -368,12 +361,6 @@ def mean_against_zero(
     lowest, highest : float, default -1 and 1
         Range of the values; the interval is cut there.
     weights, clusters : array-like, shape (n,), optional
-
-    Returns
-    -------
-    MeanAgainstZero
-        A t interval on n - 1 (or clusters - 1) df. When all values are equal the interval is the
-        exact bound on the share of traces that could differ, and there is no test.
 
     Examples
     --------
@@ -480,17 +467,14 @@ def ratio_of_totals(sums: SquareSums, *, confidence_level: float = 0.95) -> Esti
 
     Units are independent; within a unit any dependence is allowed.
 
+    Linearised on the log scale, t with units - 1 df: the interval is multiplicative, since costs
+    are skewed. With fewer than 5 units ``not_estimable``. Without variation no interval: equal
+    costs bound no unseen cost.
+
     Parameters
     ----------
     sums : SquareSums
         Over the units, weighted by their inverse inclusion probabilities.
-
-    Returns
-    -------
-    Estimate
-        Linearised on the log scale, t with units - 1 df: the interval is multiplicative, since
-        costs are skewed. With fewer than 5 units ``not_estimable``. Without variation no interval:
-        equal costs bound no unseen cost.
 
     References
     ----------
@@ -546,6 +530,10 @@ def quantile_estimate(
 
     Runs are independent, or tasks are when `below` sums over them. No distribution is assumed.
 
+    The value is the smallest with share q at or below it. The limits are the values at the exact
+    limits of that share (Woodruff), over the effective number of runs. With too few runs for both
+    limits the status is ``provisional`` and there is no interval.
+
     Parameters
     ----------
     values : float array, shape (n_values,)
@@ -559,13 +547,6 @@ def quantile_estimate(
     below : SquareSums, optional
         Over the tasks: weight of the runs at or below the quantile, over weight of all. Needed
         where tasks repeat or runs have weights.
-
-    Returns
-    -------
-    Estimate
-        The smallest value with share q at or below it. The limits are the values at the exact
-        limits of that share (Woodruff), over the effective number of runs. With too few runs for
-        both limits: the value with status ``provisional`` and no interval.
 
     References
     ----------
