@@ -498,14 +498,10 @@ def against_key(
     """Compare each rater with a key: canonical or adjudicated classes.
 
     The key is taken as true: its errors count as the rater's. A key made from these ratings
-    flatters the raters who made it.
-
-    Shares have Wilson intervals; kappa that of `kappa_of_table`; AC1 that of `estimate`.
-    ``not_estimable`` where there is nothing to compare. ValueError also if the key has another
-    length or holds other than codes.
-
-    With 30 to 100 items the normal interval kappa -+ 1.96 SE covers .88 to .94, on the Fisher
-    scale .93 to .97.
+    flatters the raters who made it. Shares have Wilson intervals; kappa that of `kappa_of_table`;
+    AC1 that of `estimate`. ``not_estimable`` where there is nothing to compare. ValueError also if
+    the key has another length or holds other than codes. With 30 to 100 items the normal interval
+    kappa -+ 1.96 SE covers .88 to .94, on the Fisher scale .93 to .97.
 
     Parameters
     ----------
@@ -601,7 +597,6 @@ def outsider_beside_panel(
     """Compare the agreement of an outsider with the panel to that among the panel.
 
     Only items with two or more ratings of the panel and one of the outsider enter, on both sides.
-
     Returns ``percent_agreement``, ``krippendorff_alpha`` and ``gwet_ac``; the difference has a
     jackknife t interval over the items, in which the difficulty of an item cancels.
 
@@ -742,8 +737,7 @@ def pairwise_agreement(
 ) -> tuple[PairAgreement, ...]:
     """Estimate the agreement of every two reviewers on the items they share.
 
-    In the order (0, 1), (0, 2), ...; pairs that share nothing are ``not_estimable``.
-
+    The pairs are in the order (0, 1), (0, 2), ...; those that share nothing are ``not_estimable``.
     One product of the one-hot ratings gives the tables of all pairs at once.
 
     References

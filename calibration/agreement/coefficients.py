@@ -60,23 +60,13 @@ ONE_CLASS_LEFT = "no interval: without one item a single class is left; rate mor
 
 @dataclass(frozen=True, slots=True)
 class Coefficient:
-    """A coefficient as a smooth function of sums over items.
+    """A coefficient as a smooth function of sums over items; `lowest` is the lower end of its range.
 
-    Parameters
-    ----------
-    name : str
-        As in the JSON of `asr agreement`.
-    lowest : float
-        Lower end of its range.
-    features : callable
-        Maps class counts, shape (n_patterns, n_classes), and distances, shape (n_classes,
-        n_classes) with 0 on the diagonal and 1 at most, to the part of an item in each sum, shape
-        (n_patterns, n_sums).
-    disagreement : callable
-        Maps sums, shape (..., n_sums), and the distances to observed and expected disagreement,
-        each of shape (...).
-    pairable_only : bool
-        Whether items rated once are left out of everything.
+    `features` maps class counts, shape (n_patterns, n_classes), and distances, shape (n_classes,
+    n_classes) with 0 on the diagonal and 1 at most, to the part of an item in each sum, shape
+    (n_patterns, n_sums). `disagreement` maps sums, shape (..., n_sums), and the distances to
+    observed and expected disagreement, each of shape (...). `pairable_only` leaves out items rated
+    once.
     """
 
     name: str
@@ -217,10 +207,9 @@ def estimate(
     or more ratings. When all items add the same it is the exact bound on the share of items that do
     not, at the observed expected disagreement, and the status says so. ``not_estimable`` when no
     item is rated twice or only one class was used. ValueError also if the clusters are not those of
-    the patterns.
-
-    The plain jackknife and the percentile bootstrap cover too little with few items and high
-    agreement; on the Fisher z scale the jackknife is the best of those compared, and deterministic.
+    the patterns. The plain jackknife and the percentile bootstrap cover too little with few items
+    and high agreement; on the Fisher z scale the jackknife is the best of those compared, and
+    deterministic.
 
     Parameters
     ----------
@@ -256,20 +245,10 @@ def estimate(
 class UnitSums:
     """A coefficient and the part of each kind of unit in its sums: enough for inference.
 
-    Parameters
-    ----------
-    features : float array, shape (n_kinds, n_sums)
-        Zeros for a unit that does not enter.
-    multiplicity : int array, shape (n_kinds,)
-        Units of each kind.
-    ratings : int array, shape (n_kinds,)
-        Ratings of the item; for a cluster those of its item with the most.
-    distances : float array, shape (n_classes, n_classes)
-        1 less the agreement weights.
-    alike : bool
-        Whether every item with two or more ratings shows the same disagreement.
-    unit : str, default "items"
-        ``"items"`` or ``"clusters"``.
+    `features`, shape (n_kinds, n_sums), are zero for a unit that does not enter; `multiplicity`
+    counts the units of each kind, `ratings` the ratings of the item, or of the item with the most
+    in a cluster. `distances` are 1 less the agreement weights; `alike` tells whether all items with
+    two or more ratings show the same disagreement; `unit` is ``"items"`` or ``"clusters"``.
     """
 
     coefficient: Coefficient

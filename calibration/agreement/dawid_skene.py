@@ -30,15 +30,9 @@ ONE_CLASS = "every rating names one class, so how others are confused is the pri
 class DirichletPrior:
     """Pseudo-counts of ratings and items: Dirichlet parameters less 1.
 
-    Parameters
-    ----------
-    diagonal : float, default 2.0
-        Right ratings added to each class of each rater: Dirichlet parameter 3.
-    off_diagonal : float, default 0.25
-        Ratings added to each wrong class: Dirichlet parameter 1.25. With five classes an unknown
-        rater names the right class with probability 2 / 3.
-    class_share : float, default 1.0
-        Items added to each class.
+    `diagonal` is the number of right ratings added to each class of each rater (Dirichlet parameter
+    3), `off_diagonal` that of each wrong class (1.25), `class_share` the items added to each class.
+    With five classes an unknown rater names the right class with probability 2 / 3.
     """
 
     diagonal: float = 2.0
@@ -187,23 +181,22 @@ class LatentTruth:
     Parameters
     ----------
     posterior : float array, shape (n_items, n_classes)
-        Probability of each class; for an item that nobody rated, the class shares.
+        The class shares for an item that nobody rated.
     confusion : float array, shape (n_raters, n_classes, n_classes)
         Probability that a rater gives a class (last axis) to an item of a class (middle axis).
     support : float array, shape (n_raters, n_classes)
-        Expected number of the rater's ratings behind each row of `confusion`; where it is 0 the
-        row is the prior's, or uniform without one.
+        Expected ratings behind each row of `confusion`; where it is 0 the row is the prior's, or
+        uniform without one.
     log_likelihood, penalised_log_likelihood : float
-        In nats, without multinomial coefficients; the second with the logarithm of the prior, up
-        to a constant. The second never falls from one iteration to the next.
+        In nats, without multinomial coefficients; the second adds the log prior, up to a constant,
+        and never falls from one iteration to the next.
     entropy : float array, shape (n_items,)
         Of the posterior, in bits: 0 is certain, 1 is two classes at even odds.
     order : int array, shape (n_rated - n_known,)
         Rows to adjudicate, highest entropy first, ties in the order given; without items that
         nobody rated and items of known class.
     status : str, default "ok"
-        ``"provisional: ..."`` when the result depends on the prior or has not converged,
-        ``"not_estimable: ..."`` without ratings.
+        ``"provisional: ..."`` when the result depends on the prior or has not converged.
     """
 
     posterior: FloatArray
@@ -234,8 +227,6 @@ def dawid_skene(
     Given its class, the ratings of an item are independent, and each rater errs in the same way
     on every item of a class. Ratings are missing at random.
 
-    ValueError as `count_patterns` and `dawid_skene_from_counts`.
-
     For the order of adjudication and for reviewer profiles, never a measure of reliability: the
     model assumes one right class and independent errors, so raters who share an error look right.
     Raters worse than chance can swap the names of classes (label switching); the starting values
@@ -249,7 +240,7 @@ def dawid_skene(
     n_classes : int
         Declared number of classes, used or not.
     known, prior, tolerance, max_iterations
-        As in `dawid_skene_from_counts`.
+        As in `dawid_skene_from_counts`, as are the errors, with those of `count_patterns`.
 
     References
     ----------

@@ -199,7 +199,6 @@ def disagreement_shares(
 
     Every two ratings that differ belong to one part, by their two classes, so the observed
     disagreement of Krippendorff's alpha is the sum over the parts, and so is the expected one.
-
     Shares of the observed disagreement have jackknife intervals on the logit scale, over the items
     that show any; a part that holds all or nothing of every item has the exact bound.
 

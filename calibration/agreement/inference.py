@@ -129,14 +129,8 @@ def clusters_of(pattern: ArrayLike, cluster: ArrayLike, *, n_patterns: int) -> I
 class ResampledCoefficient:
     """A coefficient on resamples, beside its value on the ratings.
 
-    Parameters
-    ----------
-    seen : Estimate
-        With the default interval, the jackknife's on the Fisher z scale, over the same units.
-    sums : UnitSums
-        The resampled units: items of one pattern, or clusters.
-    draws : float array, shape (n_resamples,)
-        NaN where a resample holds one class only.
+    `seen` has the jackknife interval on the Fisher z scale, over the same units; `draws` are NaN
+    where a resample holds one class only.
     """
 
     seen: Estimate
@@ -202,12 +196,9 @@ def resample(
 ) -> tuple[ResampledCoefficient, ...]:
     """Draw items, or clusters of items, with replacement and compute every coefficient.
 
-    All coefficients see the same resamples, so their draws can be compared pairwise.
-
-    A resample is a multinomial draw of patterns, so the time does not depend on the items.
-
-    A resample is a multinomial draw of patterns and a coefficient is a function of sums over them,
-    so the time depends on the patterns and not on the items.
+    All coefficients, in the order of `sums`, see the same resamples, so their draws can be compared
+    pairwise. A resample is a multinomial draw of patterns and a coefficient is a function of sums
+    over them, so the time depends on the patterns and not on the items.
 
     Parameters
     ----------
@@ -250,10 +241,9 @@ def difference(
 ) -> Estimate:
     """Estimate the difference of two coefficients on the same items.
 
-    For instance weighted alpha minus unweighted: the part of disagreement that is near misses.
-
-    The interval is a jackknife t interval, cut to [-2, 2], over the items that enter one of the
-    two; the shared variation of items in both cancels. n = items with two or more ratings in one.
+    For instance weighted alpha minus unweighted: the part of disagreement that is near misses. The
+    interval is a jackknife t interval, cut to [-2, 2], over the items that enter one of the two;
+    the shared variation of items in both cancels. n = items with two or more ratings in one.
 
     Parameters
     ----------
@@ -386,10 +376,8 @@ def gwet_interval(sums: UnitSums, *, confidence_level: float = 0.95) -> Estimate
 
     The standard error is that of irrCAC and AgreeStat, for comparison with them. It treats the
     number of items rated twice as fixed, which overstates it where many items are rated once. The
-    sums are of items, not clusters.
-
-    t with n - 1 df, n = items with a rating; where the default interval is exact or missing, that
-    one.
+    sums are of items, not clusters; df is n - 1, n = items with a rating. Where the default
+    interval is exact or missing, it is kept.
 
     References
     ----------
@@ -527,14 +515,12 @@ def estimate_weighted(
     """Estimate a coefficient of the population that the items were drawn from.
 
     Every sum over items becomes a sum of weights: an item drawn with probability .1 counts as ten.
-
     The jackknife Fisher-z interval leaves out one item (or cluster) and keeps the weights of the
     others. t has the effective number of items, (sum w)^2 / sum w^2, less one df. Strata of the
-    draw are not used, which makes the interval slightly conservative.
-
-    Weights are scaled to sum to the effective number of items. Alpha expects disagreement between
-    n (n - 1) ordered pairs of ratings, without pairs of a rating with itself; with that scale
-    W (W - 1) = W^2 - sum w^2, the weight of all pairs less that of each rating with itself.
+    draw are not used, which makes the interval slightly conservative. Weights are scaled to sum to
+    the effective number of items. Alpha expects disagreement between n (n - 1) ordered pairs of
+    ratings, without pairs of a rating with itself; with that scale W (W - 1) = W^2 - sum w^2, the
+    weight of all pairs less that of each rating with itself.
 
     Parameters
     ----------

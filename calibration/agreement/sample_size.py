@@ -93,12 +93,10 @@ def plan_items(
     from the shares, independently of the others; ratings are missing at random. Alpha is then the
     population value for all shares. Raters who share their errors need more items.
 
-    A part that needs more than 100,000 items has no `n`, and its status says so.
-
     The interval is the reported one (`estimate`), so the plan also holds at high agreement and in
     small samples, where a normal approximation is too narrow. A sample is a multinomial draw of
     patterns with exact probabilities. The search brackets n by half-width ~ 1 / sqrt(n) and
-    bisects.
+    bisects. A part that needs more than 100,000 items has no `n`, and its status says so.
 
     Parameters
     ----------
@@ -108,12 +106,10 @@ def plan_items(
         Expected alpha, in [0, 1].
     n_raters : int
         Raters who are given each item, at least 2.
-    half_width : float
-        Half the length of the interval, in (0, 1).
+    half_width : float, in (0, 1)
     missing : float, default 0.0
         Share of the ratings that will not be made, in [0, 1).
     coefficient : Coefficient, default `KRIPPENDORFF_ALPHA`
-        Coefficient of the interval; for instance `GWET_AC`.
     repetitions : int, default 1000
         Simulated samples of each number of items tried, at least 100.
 

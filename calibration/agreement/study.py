@@ -57,16 +57,8 @@ RELY, TENTATIVE = 0.8, 0.667
 class Options:
     """Options of a study.
 
-    Parameters
-    ----------
-    weights : float array, shape (n_classes, n_classes), optional
-        Agreement weights; default: classes agree or do not.
-    ordinal : bool, default False
-        Krippendorff's ordinal distances in place of weights; alpha only.
-    interval : str, default "jackknife"
-        As in `agreement_panel`; a bootstrap interval also applies to specific agreement.
-    n_resamples, seed : int
-        Of the bootstrap.
+    `ordinal` replaces `weights` by Krippendorff's ordinal distances, for alpha only. `interval` is
+    as in `agreement_panel`; a bootstrap interval also applies to specific agreement.
     """
 
     weights: FloatArray | None = None
@@ -115,24 +107,10 @@ class ConfusedPair:
 class Study:
     """Agreement on one set of ratings, whole and in its parts.
 
-    Parameters
-    ----------
-    coefficients, bootstrap
-        Under the weights of the options.
-    n_items : int
-        Items with two or more ratings; `n_items_total` are all items.
-    n_raters : int
-        Raters with at least one rating.
-    class_shares : tuple of float
-        Share of each class in all ratings; zeros without ratings.
-    confusions : tuple of ConfusedPair
-        Pairs of classes that were confused at least once, the most frequent first.
-    nodes : dict of NodeAgreement
-        By question, in the order of the tree; empty without a tree.
-    costly : tuple of Costly
-        The items that lower alpha most.
-    groups : dict of Agreement
-        By group of items, in sorted order; empty without groups.
+    `n_items` counts items with two or more ratings, `n_raters` raters with a rating; `class_shares`
+    are zeros without ratings. `confusions` are the pairs of classes that were confused, the most
+    frequent first; `nodes` are by question in the order of the tree; `costly` are the items that
+    lower alpha most; `groups` are by group of items, in sorted order.
     """
 
     coefficients: dict[str, Estimate]

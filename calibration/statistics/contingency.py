@@ -166,12 +166,8 @@ def mcnemar(table: ArrayLike, *, exact: bool | None = None, corrected: bool = Fa
 def holm(p_values: Mapping[Name, float]) -> dict[Name, float]:
     """Return p-values adjusted for their number: the familywise error rate is that of one test.
 
-    References
-    ----------
     Holm (1979), Scand. J. Statist. 6, 65-70. https://www.jstor.org/stable/4615733
 
-    Examples
-    --------
     >>> holm({"a": 0.01, "b": 0.04, "c": 0.03})
     {'a': 0.03, 'c': 0.06, 'b': 0.06}
     """
@@ -217,12 +213,11 @@ def kappa_of_table(
 
     Items are a random sample and independent, and both margins are estimated from them.
 
-    The interval is a Fisher-z interval with the standard error of Fleiss, Cohen and Everitt, t with
-    sum - 1 df. Without any disagreement it is the exact bound on the share of items that disagree,
-    put through kappa. No interval where one of the two used a single class; ``not_estimable`` where
-    both used the same one.
-
-    With 20 to 200 items the interval covers at least .943; value -+ z SE covers .904 at worst.
+    The interval is on the Fisher z scale with the standard error of Fleiss, Cohen and Everitt, t
+    with n - 1 df at the sum n of the table. Without any disagreement it is the exact bound on the
+    share of items that disagree, put through kappa. No interval where one of the two used a single
+    class; ``not_estimable`` where both used the same one. With 20 to 200 items the interval covers
+    at least .943; value -+ z SE covers .904 at worst.
 
     Parameters
     ----------
@@ -345,9 +340,8 @@ def quality_against_key(
 ) -> QualityAgainstKey:
     """Estimate accuracy, kappa, and recall and precision of every class of the key.
 
-    Items are a random sample and independent, and the key is taken as true.
-
-    Shares have the interval of `wilson_share`; kappa that of `kappa_of_table`.
+    Items are a random sample and independent, and the key is taken as true. Shares have the
+    interval of `wilson_share`; kappa that of `kappa_of_table`.
 
     Parameters
     ----------

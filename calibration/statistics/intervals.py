@@ -258,15 +258,7 @@ def exact_limits(share: float, n: float, confidence_level: float) -> tuple[float
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Events:
-    """Runs in which an event was looked for, and those that have it.
-
-    Parameters
-    ----------
-    count, n : int
-        Runs with the event, and runs in which it was looked for.
-    n_tasks : int
-        Tasks of those runs; n when no task repeats.
-    """
+    """Runs in which an event was looked for (`n`, of `n_tasks` tasks), and those that have it."""
 
     count: int
     n: int
@@ -295,8 +287,6 @@ def added_reach(first: Estimate, second: Estimate) -> tuple[float, float] | None
     The distances from value to limit are added in squares, which keeps asymmetric intervals and
     exact bounds as they are. None where one of the two has no interval.
 
-    References
-    ----------
     Newcombe (1998), Stat. Med. 17, method 10, for two shares.
     https://doi.org/10.1002/(SICI)1097-0258(19980430)17:8<873::AID-SIM779>3.0.CO;2-I
     Zou and Donner (2008), "Construction of confidence limits about effect measures", Stat. Med. 27.
@@ -408,12 +398,8 @@ def bias_and_skew(
 
     `influence`, shape (n_cells,), is what a unit of each cell moves the value by, centred.
 
-    References
-    ----------
     Efron (1987), J. Am. Stat. Assoc. 82. https://doi.org/10.1080/01621459.1987.10478410
 
-    Examples
-    --------
     The value is the median of the draws, and the influence is symmetric:
 
     >>> bias_and_skew(np.array([1.0, 3.0]), 2.0, np.array([-1.0, 1.0]), np.array([1, 1]))

@@ -57,12 +57,10 @@ def clustered_share(
     """Estimate a share from sums over independent units, with limits that hold for rare events.
 
     The share is sum(hits) / sum(of): of runs, or of tool calls. Units (tasks, or runs) are
-    independent within strata; within a unit any dependence is allowed.
-
-    No interval below 5 units. Where no unit or every unit is a hit, the exact bound over the units.
-
-    The exact binomial limits at the effective number of trials, share (1 - share) / variance. The
-    bootstrap has no width at zero hits and is too narrow at a few, as error rates are.
+    independent within strata; within a unit any dependence is allowed. No interval below 5 units.
+    Where no unit or every unit is a hit, the exact bound over the units. The exact binomial limits
+    at the effective number of trials, share (1 - share) / variance. The bootstrap has no width at
+    zero hits and is too narrow at a few, as error rates are.
 
     Parameters
     ----------
@@ -143,8 +141,6 @@ def clustered_mean(
     As `clustered_share`, with the linearised standard error and t. Where all units score the same
     the interval is the exact bound on the share of units that may differ.
 
-    Examples
-    --------
     Ten thumbs, seven of them up: (7 - 3) / 10.
 
     >>> scores = np.array([1.0] * 7 + [-1.0] * 3)
@@ -277,10 +273,9 @@ def human_only(
 ) -> Estimate:
     """Estimate ASR from the labelled traces alone, without the judge.
 
-    The labels must be a probability sample of production.
-
-    The interval is on the logit scale, t with n - 1 (or clusters - 1) df. If all scores are equal
-    it is the exact bound and the status says so. No interval from fewer than 5 tasks that repeat.
+    The labels must be a probability sample of production. The interval is on the logit scale, t
+    with n - 1 (or clusters - 1) df. If all scores are equal it is the exact bound and the status
+    says so. No interval from fewer than 5 tasks that repeat.
 
     Parameters
     ----------
@@ -465,11 +460,9 @@ def square_sums(tops: FloatArray, bottoms: FloatArray) -> SquareSums:
 def ratio_of_totals(sums: SquareSums, *, confidence_level: float = 0.95) -> Estimate:
     """Estimate a ratio of sums that is not negative and has no upper bound, such as a mean cost.
 
-    Units are independent; within a unit any dependence is allowed.
-
-    Linearised on the log scale, t with units - 1 df: the interval is multiplicative, since costs
-    are skewed. With fewer than 5 units ``not_estimable``. Without variation no interval: equal
-    costs bound no unseen cost.
+    Units are independent; within a unit any dependence is allowed. Linearised on the log scale, t
+    with units - 1 df: the interval is multiplicative, since costs are skewed. With fewer than 5
+    units ``not_estimable``. Without variation no interval: equal costs bound no unseen cost.
 
     Parameters
     ----------
@@ -528,11 +521,10 @@ def quantile_estimate(
 ) -> Estimate:
     """Estimate a quantile over runs, for instance the latency p95.
 
-    Runs are independent, or tasks are when `below` sums over them. No distribution is assumed.
-
-    The value is the smallest with share q at or below it. The limits are the values at the exact
-    limits of that share (Woodruff), over the effective number of runs. With too few runs for both
-    limits the status is ``provisional`` and there is no interval.
+    Runs are independent, or tasks are when `below` sums over them. No distribution is assumed. The
+    value is the smallest with share q at or below it. The limits are the values at the exact limits
+    of that share (Woodruff), over the effective number of runs. With too few runs for both limits
+    the status is ``provisional`` and there is no interval.
 
     Parameters
     ----------

@@ -252,9 +252,8 @@ def analyse_agreement(
     """Measure agreement on the traces planned for two or more reviewers.
 
     Inference is to traces like these; the reviewers are fixed. A batch drawn by filters represents
-    only its own traces (`is_sample` is False).
-
-    InputError if `cluster` is not in `CLUSTERS`, or as `load_batch`.
+    only its own traces (`is_sample` is False). InputError if `cluster` is not in `CLUSTERS`, or as
+    `load_batch`.
     """
     if cluster not in CLUSTERS:
         raise InputError(f"cluster must be one of {', '.join(CLUSTERS)}, got {cluster!r}")
