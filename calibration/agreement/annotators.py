@@ -336,16 +336,9 @@ def leave_one_out(
 ) -> LeaveOneOut:
     """Estimate the agreement of each rater with the others, and alpha without each rater.
 
-    A rater who differs from the others may be wrong or right: only a key tells.
-
-    Agreement and alpha have jackknife Fisher-z intervals; the change has a jackknife t interval
-    over the same items. ``not_estimable`` for a rater without shared items, and when no two others
-    share an item.
-
-    References
-    ----------
-    Gwet (2016), "Testing the difference of correlated agreement coefficients", Educ. Psychol.
-    Meas. 76. https://doi.org/10.1177/0013164415596420
+    A rater who differs from the others may be wrong or right: only a key tells. Agreement and alpha
+    have jackknife Fisher-z intervals; the change has the interval of `difference`.
+    ``not_estimable`` for a rater without shared items, and when no two others share an item.
 
     Examples
     --------
@@ -498,20 +491,15 @@ def against_key(
     """Compare each rater with a key: canonical or adjudicated classes.
 
     The key is taken as true: its errors count as the rater's. A key made from these ratings
-    flatters the raters who made it. Shares have Wilson intervals; kappa that of `kappa_of_table`;
-    AC1 that of `estimate`. ``not_estimable`` where there is nothing to compare. ValueError also if
-    the key has another length or holds other than codes. With 30 to 100 items the normal interval
-    kappa -+ 1.96 SE covers .88 to .94, on the Fisher scale .93 to .97.
+    flatters the raters who made it. Shares have the interval of `wilson_interval`, kappa that of
+    `kappa_of_table`, AC1 that of `estimate`. ``not_estimable`` where there is nothing to compare.
+    ValueError also if the key has another length or holds other than codes. With 30 to 100 items
+    the normal interval kappa -+ 1.96 SE covers .88 to .94, on the Fisher scale .93 to .97.
 
     Parameters
     ----------
     key : array-like of int, shape (n_items,)
         The true class of each item, -1 where it is unknown.
-
-    References
-    ----------
-    Fleiss, Cohen and Everitt (1969), Psychol. Bull. 72. https://doi.org/10.1037/h0028106
-    Wilson (1927), J. Amer. Statist. Assoc. 22. https://doi.org/10.2307/2276774
 
     Examples
     --------
@@ -597,8 +585,8 @@ def outsider_beside_panel(
     """Compare the agreement of an outsider with the panel to that among the panel.
 
     Only items with two or more ratings of the panel and one of the outsider enter, on both sides.
-    Returns ``percent_agreement``, ``krippendorff_alpha`` and ``gwet_ac``; the difference has a
-    jackknife t interval over the items, in which the difficulty of an item cancels.
+    The result has ``percent_agreement``, ``krippendorff_alpha`` and ``gwet_ac``; the difference has
+    the interval of `difference`, in which the difficulty of an item cancels.
 
     The outsider's coefficient is that of the pairs (outsider, member). The part of an item in the
     sums is the mean over its pairs for percent agreement and AC1, and half their sum for alpha:
@@ -608,16 +596,8 @@ def outsider_beside_panel(
 
     Parameters
     ----------
-    codes : array-like of int, shape (n_items, n_raters)
-        Classes that the panel gave, -1 for none.
     outsider : array-like of int, shape (n_items,)
-        Classes that the outsider gave, -1 for none.
-    n_classes : int
-        Declared classes, including those of the outsider.
-
-    References
-    ----------
-    Gwet (2016), Educ. Psychol. Meas. 76. https://doi.org/10.1177/0013164415596420
+        Classes that the outsider gave, -1 for none; `codes` are those of the panel.
 
     Examples
     --------

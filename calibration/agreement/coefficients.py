@@ -60,7 +60,7 @@ ONE_CLASS_LEFT = "no interval: without one item a single class is left; rate mor
 
 @dataclass(frozen=True, slots=True)
 class Coefficient:
-    """A coefficient as a smooth function of sums over items; `lowest` is the lower end of its range.
+    """A coefficient as a smooth function of sums over items; `lowest` ends its range.
 
     `features` maps class counts, shape (n_patterns, n_classes), and distances, shape (n_classes,
     n_classes) with 0 on the diagonal and 1 at most, to the part of an item in each sum, shape
@@ -205,11 +205,11 @@ def estimate(
 
     The interval is a jackknife Fisher-z interval, t with n - 1 df, n = items (or clusters) with two
     or more ratings. When all items add the same it is the exact bound on the share of items that do
-    not, at the observed expected disagreement, and the status says so. ``not_estimable`` when no
-    item is rated twice or only one class was used. ValueError also if the clusters are not those of
-    the patterns. The plain jackknife and the percentile bootstrap cover too little with few items
-    and high agreement; on the Fisher z scale the jackknife is the best of those compared, and
-    deterministic.
+    not, at the expected disagreement of these ratings, and the status says so. ``not_estimable``
+    when no item is rated twice or only one class was used. ValueError also if the clusters are not
+    those of the patterns. The plain jackknife and the percentile bootstrap cover too little with
+    few items and high agreement; on the Fisher z scale the jackknife is the best of those compared,
+    and deterministic.
 
     Parameters
     ----------
@@ -561,8 +561,7 @@ def specific_agreement(
     """Estimate specific agreement: how often a second rating repeats each class.
 
     If one rating of an item is class k, this is the chance that another rating of the item is k.
-
-    Fractions with jackknife Fisher-z intervals; n counts the items with two or more ratings on
+    The intervals are jackknife Fisher-z intervals; n counts the items with two or more ratings on
     which the class was used. A class that was never used is ``not_estimable``; a class for which
     all items show the same has the exact bound.
 
@@ -728,7 +727,6 @@ def cohen_kappa(
     References
     ----------
     Cohen (1960), Educ. Psychol. Meas. 20. https://doi.org/10.1177/001316446002000104
-    Fleiss, Cohen and Everitt (1969), Psychol. Bull. 72. https://doi.org/10.1037/h0028106
 
     Examples
     --------

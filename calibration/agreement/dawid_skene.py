@@ -233,14 +233,8 @@ def dawid_skene(
     and the prior's diagonal prevent it, but not when most raters are worse than chance. The rows
     of a rater with fewer than about 50 items depend on the prior.
 
-    Parameters
-    ----------
-    codes : array-like of int, shape (n_items, n_raters)
-        Position of the class in the declared list, -1 where the rater gave no rating.
-    n_classes : int
-        Declared number of classes, used or not.
-    known, prior, tolerance, max_iterations
-        As in `dawid_skene_from_counts`, as are the errors, with those of `count_patterns`.
+    `codes`, `n_classes` and their errors are as in `count_patterns`, the others as in
+    `dawid_skene_from_counts`.
 
     References
     ----------

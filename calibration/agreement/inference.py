@@ -143,10 +143,7 @@ class ResampledCoefficient:
         return self._between(tail, 1 - tail, PERCENTILE)
 
     def bca(self) -> Estimate:
-        """Return the bias-corrected and accelerated interval.
-
-        Efron (1987), J. Am. Stat. Assoc. 82. https://doi.org/10.1080/01621459.1987.10478410
-        """
+        """Return the bias-corrected and accelerated interval; source at `bias_and_skew`."""
         if self.seen.value is None or self.seen.se is None:
             return self.seen
         items, left_out = self.sums.multiplicity, self.sums.left_out()
@@ -254,7 +251,8 @@ def difference(
 
     References
     ----------
-    Gwet (2016), Educ. Psychol. Meas. 76. https://doi.org/10.1177/0013164415596420
+    Gwet (2016), "Testing the difference of correlated agreement coefficients", Educ. Psychol.
+    Meas. 76. https://doi.org/10.1177/0013164415596420
 
     Examples
     --------
@@ -374,14 +372,10 @@ def _se(influence: FloatArray, items: IntArray) -> float:
 def gwet_interval(sums: UnitSums, *, confidence_level: float = 0.95) -> Estimate:
     """Estimate a coefficient with Gwet's interval: value -+ t SE, cut at -1 and 1.
 
-    The standard error is that of irrCAC and AgreeStat, for comparison with them. It treats the
-    number of items rated twice as fixed, which overstates it where many items are rated once. The
-    sums are of items, not clusters; df is n - 1, n = items with a rating. Where the default
-    interval is exact or missing, it is kept.
-
-    References
-    ----------
-    Gwet (2008), Brit. J. Math. Stat. Psychol. 61. https://doi.org/10.1348/000711006X126600
+    The standard error (Gwet 2008, see `estimate`) is that of irrCAC and AgreeStat, for comparison
+    with them. It treats the number of items rated twice as fixed, which overstates it where many
+    items are rated once. The sums are of items, not clusters; df is n - 1, n = items with a rating.
+    Where the default interval is exact or missing, it is kept.
 
     Examples
     --------

@@ -66,7 +66,8 @@ def count_patterns(codes: ArrayLike, *, n_classes: int) -> CountPatterns:
     """Count the distinct rows of class counts in a table of ratings, in lexicographic order.
 
     The raters of the ratings are dropped, so the time of all later steps depends on the number of
-    patterns (at most C(R + q, q) for R raters and q classes), not on the items.
+    patterns (at most C(R + q, q) for R raters and q classes), not on the items. ValueError as
+    `validated_codes`.
 
     Parameters
     ----------
@@ -74,11 +75,6 @@ def count_patterns(codes: ArrayLike, *, n_classes: int) -> CountPatterns:
         Position of the class in the declared list, -1 where the rater gave no rating.
     n_classes : int
         Declared number of classes, used or not.
-
-    Raises
-    ------
-    ValueError
-        As `validated_codes`.
 
     Examples
     --------
@@ -274,16 +270,13 @@ def answers_at(codes: ArrayLike, *, node: str, paths: Sequence[Path]) -> IntArra
     """Return the answers that the ratings imply at one question: 1 yes, 0 no.
 
     A rating whose path does not reach the question is missing there, so agreement at the question
-    is conditional on two raters reaching it (Coleman 1966, Light 1971).
+    is conditional on two raters reaching it (Coleman 1966; Light 1971,
+    https://doi.org/10.1037/h0031643).
 
     Parameters
     ----------
     paths : sequence of sequence of (question, answer), length n_classes
         The path from the root to each class; answers are ``yes`` or ``no``.
-
-    References
-    ----------
-    Light (1971), Psychological Bulletin 76. https://doi.org/10.1037/h0031643
 
     Examples
     --------

@@ -341,7 +341,7 @@ def quality_against_key(
     """Estimate accuracy, kappa, and recall and precision of every class of the key.
 
     Items are a random sample and independent, and the key is taken as true. Shares have the
-    interval of `wilson_share`; kappa that of `kappa_of_table`.
+    interval of `wilson_interval`; kappa that of `kappa_of_table`.
 
     Parameters
     ----------
@@ -352,10 +352,6 @@ def quality_against_key(
         As in `kappa_of_table`; weights have the shape (n_given, n_given).
     no_key, not_given : str
         Status for a class without items in the key, and for one that was never given.
-
-    References
-    ----------
-    Wilson (1927), J. Amer. Statist. Assoc. 22. https://doi.org/10.2307/2276774
 
     Examples
     --------

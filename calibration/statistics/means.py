@@ -57,10 +57,10 @@ def clustered_share(
     """Estimate a share from sums over independent units, with limits that hold for rare events.
 
     The share is sum(hits) / sum(of): of runs, or of tool calls. Units (tasks, or runs) are
-    independent within strata; within a unit any dependence is allowed. No interval below 5 units.
-    Where no unit or every unit is a hit, the exact bound over the units. The exact binomial limits
-    at the effective number of trials, share (1 - share) / variance. The bootstrap has no width at
-    zero hits and is too narrow at a few, as error rates are.
+    independent within strata; within a unit any dependence is allowed. The limits are the exact
+    binomial ones at the effective number of trials, share (1 - share) / variance; where no unit or
+    every unit is a hit, the exact bound over the units. No interval below 5 units. A bootstrap has
+    no width at zero hits and is too narrow at the few hits of an error rate.
 
     Parameters
     ----------
@@ -73,7 +73,6 @@ def clustered_share(
     each : float, default 1.0
         Tasks or runs in a unit, where units are random groups of them.
     noun : str, default "runs"
-        Name of the units.
 
     References
     ----------
@@ -236,8 +235,6 @@ def hajek_mean(
 ) -> HajekMean:
     """Return the weighted mean of a probability sample of at least one value.
 
-    Notes
-    -----
     Variance: G / (G - 1) times the sum over the G units of their squared influence, the influence
     being the sum of w (value - mean) / sum w over the values of the unit.
 
@@ -344,8 +341,8 @@ def mean_against_zero(
 ) -> MeanAgainstZero:
     """Estimate the mean of a bounded value over traces, and test it against zero.
 
-    A t interval on n - 1 (or clusters - 1) df. When all values are equal the interval is the exact
-    bound on the share of traces that could differ, and there is no test.
+    The interval is a t interval on n - 1 (or clusters - 1) df. When all values are equal the
+    interval is the exact bound on the share of traces that could differ, and there is no test.
 
     Parameters
     ----------
@@ -460,8 +457,8 @@ def square_sums(tops: FloatArray, bottoms: FloatArray) -> SquareSums:
 def ratio_of_totals(sums: SquareSums, *, confidence_level: float = 0.95) -> Estimate:
     """Estimate a ratio of sums that is not negative and has no upper bound, such as a mean cost.
 
-    Units are independent; within a unit any dependence is allowed. Linearised on the log scale, t
-    with units - 1 df: the interval is multiplicative, since costs are skewed. With fewer than 5
+    Units are independent; within a unit any dependence is allowed. The interval is linearised
+    on the log scale, t with units - 1 df: multiplicative, since costs are skewed. With fewer than 5
     units ``not_estimable``. Without variation no interval: equal costs bound no unseen cost.
 
     Parameters
@@ -607,7 +604,6 @@ def limits_of_bins(
     bins : float array, shape (n_bins, 3)
         Count, lowest and highest value of each bin, in any order; no two overlap.
     effective : float
-        Effective number of runs.
 
     Examples
     --------
