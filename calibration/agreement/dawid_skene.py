@@ -196,7 +196,8 @@ class LatentTruth:
         Rows to adjudicate, highest entropy first, ties in the order given; without items that
         nobody rated and items of known class.
     status : str, default "ok"
-        ``"provisional: ..."`` when the result depends on the prior or has not converged.
+        ``"provisional: ..."`` when the result depends on the prior or has not converged,
+        ``"not_estimable: ..."`` without ratings.
     """
 
     posterior: FloatArray

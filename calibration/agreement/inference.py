@@ -331,8 +331,6 @@ def change(
 def linearised_se(sums: UnitSums) -> float:
     """Return the standard error from the influence of each item, the infinitesimal jackknife.
 
-    Notes
-    -----
     The derivative of the coefficient in each sum is taken along the imaginary axis, which is exact
     to rounding (the coefficients are rational functions of the sums).
 

@@ -213,8 +213,8 @@ def kappa_of_table(
 
     Items are a random sample and independent, and both margins are estimated from them.
 
-    The interval is on the Fisher z scale with the standard error of Fleiss, Cohen and Everitt, t
-    with n - 1 df at the sum n of the table. Without any disagreement it is the exact bound on the
+    The interval is on the Fisher z scale with the standard error of Fleiss, Cohen and Everitt; the
+    df of t are the sum of the table less 1. Without any disagreement it is the exact bound on the
     share of items that disagree, put through kappa. No interval where one of the two used a single
     class; ``not_estimable`` where both used the same one. With 20 to 200 items the interval covers
     at least .943; value -+ z SE covers .904 at worst.
