@@ -58,12 +58,12 @@ NEVER_DIFFER = "undefined: the raters never differ"
 
 ALWAYS_ALIKE = "undefined: the raters differ on every item in the same way; it needs no test"
 
-# With fewer items that differ for a degree of freedom too many false alarms are raised.
+# With fewer differing items per degree of freedom the test rejects too often.
 ITEMS_PER_DF = 5
 
 LEAST_DIFFERING = 10
 
-# Directions in which the scores of items vary less than this, beside the most, are rounding.
+# Smaller variance of item scores, relative to the largest, is rounding.
 RANK_TOLERANCE = 1e-9
 
 
@@ -216,8 +216,8 @@ def _test(scores: FloatArray, *, n: int) -> TestResult:
             f"provisional: raters differ on {k} items, which carry {df} of {rank} degrees of "
             f"freedom: rate more items"
         )
-    # Hotelling's F in the form that stays finite when all that differ differ alike; no smaller
-    # than what k items can show by their signs.
+    # Hotelling's F in the form that stays finite when all differing items differ alike; at least
+    # the smallest p-value of a sign test on k items.
     p_value = float(special.betaincc(df / 2, (k - df) / 2, min(1.0, score_form / k)))
     p_value = max(p_value, 2.0 ** (1 - k))
     statistic = score_form / (1 - score_form / n)
@@ -243,7 +243,7 @@ def _differences(
 ) -> tuple[MarginDifference, ...]:
     shared = rated.sum(axis=0)
     own, theirs = given.sum(axis=0), others.sum(axis=0)
-    # One item more at 1 and one at -1.
+    # One additional item at 1 and one at -1.
     n = shared[:, None] + 2
     centre = (own - theirs) / n
     se = np.sqrt((((given - others) ** 2).sum(axis=0) + 2 - n * centre**2) / n**2)
@@ -380,7 +380,7 @@ def _p_value(change: Estimate) -> float | None:
 def _beside_others(
     rater: int, given: IntArray, counts: IntArray, similar: FloatArray, alpha: Estimate
 ) -> BesideOthers:
-    # Items alike in the counts of all and in this rater's class are one pattern.
+    # Items with the same counts and the same class of this rater are one pattern.
     alike = patterns_from_counts(np.column_stack([counts, given + 1]))
     own, of_all = alike.counts[:, -1] - 1, alike.counts[:, :-1]
     others = of_all - (own[:, None] == np.arange(len(similar)))
@@ -740,7 +740,7 @@ def pairwise_agreement(
     matrix = None if weights is None else checked_weights(weights, n_classes=n_classes)
     n_items, n_raters = array.shape
     one_hot = (array[:, :, None] == np.arange(n_classes)).reshape(n_items, n_raters * n_classes)
-    # Products of 0 and 1 are exact in floating point, and far faster there than on integers.
+    # Products of 0 and 1 are exact in floating point, and far faster than on integers.
     wide = one_hot.astype(np.float64)
     gram = np.rint(wide.T @ wide).astype(np.int64)
     tables = gram.reshape(n_raters, n_classes, n_raters, n_classes)

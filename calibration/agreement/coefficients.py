@@ -152,7 +152,7 @@ def _ordinal_alpha(totals: FloatArray, distances: FloatArray) -> tuple[FloatArra
     apart = (upto[..., :, None] - upto[..., None, :]) ** 2
     ratings = of_class.sum(axis=-1)
     expected = (of_class[..., :, None] * of_class[..., None, :] * apart).sum(axis=(-2, -1))
-    # On the same scale as other distances: none above 1.
+    # On the scale of other distances: at most 1.
     most = np.maximum(apart.max(axis=(-2, -1)), np.finfo(float).tiny)
     observed = (table * apart).sum(axis=(-2, -1)) / ratings
     return observed / most, expected / (ratings * (ratings - 1)) / most
@@ -174,7 +174,7 @@ GWET_AC = Coefficient("gwet_ac", -1.0, _pair_features, _gwet, pairable_only=Fals
 
 FLEISS_KAPPA = Coefficient("fleiss_kappa", -1.0, _pair_features, _fleiss, pairable_only=False)
 
-# Scott's pi is this on two raters; items that one of them left out say nothing.
+# Scott's pi for two raters; items that only one of them rated do not enter.
 SCOTT_PI = Coefficient("scott_pi", -1.0, _pair_features, _fleiss, pairable_only=True)
 
 BRENNAN_PREDIGER = Coefficient(
@@ -354,7 +354,7 @@ def from_left_out(
         share = zero_event_upper_bound(n, confidence_level=confidence_level)
         kept = observed * (1 - share)
         low, high = 1 - (kept + share) / expected, 1 - kept / expected
-        # With items rated once a value may lie below the range; its interval still holds it.
+        # Items rated once can put a value below the range; the interval still contains it.
         interval, method = (max(min(lowest, value), low), high), EXACT
         status = NO_DISAGREEMENT if observed == 0 else NO_ITEM_VARIATION
     elif np.isnan(spread):
@@ -454,7 +454,7 @@ def _conger(totals: FloatArray, distances: FloatArray) -> tuple[FloatArray, Floa
     given = totals[..., 2:].reshape(*totals.shape[:-1], (totals.shape[-1] - 2) // q, q)
     used = given / np.maximum(given.sum(axis=-1, keepdims=True), 1)
     r = used.shape[-2]
-    # The sum over pairs of raters, for each pair of classes, without a rater with themselves.
+    # The sum over pairs of different raters, for each pair of classes.
     together, alone = used.sum(axis=-2), np.einsum("...gk,kl,...gl->...", used, distances, used)
     expected = (((together @ distances) * together).sum(axis=-1) - alone) / (r * (r - 1))
     return totals[..., 1] / totals[..., 0], expected
@@ -504,7 +504,7 @@ def light_kappa(
     if not defined:
         return not_estimable(NO_EXPECTATION, method=METHOD, confidence_level=confidence_level)
     rated = array[(array != MISSING).sum(axis=1) >= 2]
-    # What is left without an item depends on one cell of each pair's table alone.
+    # The value without an item depends on one cell of each pair's table.
     without = np.mean([pair.without(rated) for pair in defined], axis=0)
     value = float(np.mean([pair.kappa for pair in defined]))
     expected = float(np.mean([pair.expected for pair in defined]))

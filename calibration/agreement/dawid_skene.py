@@ -9,11 +9,11 @@ from scipy import sparse
 from calibration.agreement.ratings import MISSING, validated_codes
 from calibration.statistics.estimate import OK, FloatArray, IntArray
 
-# Below this a probability counts as this one: its logarithm stays finite.
+# Lower bound of a probability: its logarithm stays finite.
 SMALLEST = 1e-300
 
 
-# Part of a sum that may be rounding; a change below it is none.
+# A smaller relative change of a sum is rounding.
 ROUNDING = 1e-13
 
 FEWEST_RATINGS = 3
@@ -85,14 +85,14 @@ def rating_patterns(counts: NDArray[np.integer], known: IntArray) -> RatingPatte
     largest = max(int(counts.max(initial=0)), n_classes)
     rows = np.column_stack([counts.reshape(n_items, n_raters * n_classes), known + 1])
     rows = np.ascontiguousarray(rows, dtype=np.min_scalar_type(largest))
-    # As one string of bytes a row, which sorts several times faster than columns.
+    # One byte string per row sorts several times faster than columns.
     keys = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
     _, first, of_item, multiplicity = np.unique(
         keys, return_index=True, return_inverse=True, return_counts=True
     )
     distinct = counts[first].astype(np.float64)
     return RatingPatterns(
-        # Most cells are 0: ten times faster than a dense product, on a tenth of the memory.
+        # Most cells are 0: a sparse product takes a tenth of the time and the memory.
         cells=sparse.csr_array(distinct.reshape(first.size, n_raters * n_classes)),
         votes=distinct.sum(axis=1),
         # Items that nobody rated would only slow the shares down.
@@ -357,7 +357,7 @@ def _result(
     entropy = np.abs((shown * np.log2(shown)).sum(axis=1))[patterns.of_item]
     ratings = counts.sum(axis=(1, 2))
     open_items = np.flatnonzero((ratings > 0) & (known == MISSING))
-    # Equal odds reached by different sums differ by rounding and are ties all the same.
+    # Equal odds from different sums differ by rounding, but are ties.
     by_entropy = np.argsort(-entropy[open_items].round(9), kind="stable")
     kind = "maximum likelihood" if prior.flat else "maximum a posteriori"
     return LatentTruth(

@@ -56,7 +56,7 @@ from calibration.statistics.intervals import (
 
 PERCENTILE, BCA = "percentile bootstrap", "BCa bootstrap"
 
-# Resamples without a value may be left out as long as they are this rare.
+# Largest share of resamples without a value that may be left out.
 MAX_UNDEFINED = 0.05
 
 TOO_MANY_UNDEFINED = (
@@ -390,7 +390,7 @@ def gwet_interval(sums: UnitSums, *, confidence_level: float = 0.95) -> Estimate
     sums = replace(sums, coefficient=_AS_GWET.get(sums.coefficient.name, sums.coefficient))
     items, twice = sums.multiplicity[sums.enters], sums.ratings[sums.enters] >= 2
     n = int(items.sum())
-    # kappa = (p_a - p_e) / (1 - p_e) moves with the items rated twice as if they were given.
+    # kappa = (p_a - p_e) / (1 - p_e), as if the number of items rated twice were fixed.
     fixed = seen.value * (twice / (items[twice].sum() / n) - 1)
     se = _se(_influence(sums) + fixed, items)
     interval = t_interval(
@@ -406,7 +406,7 @@ def _alpha_of_many(totals: FloatArray, distances: FloatArray) -> tuple[FloatArra
     return totals[..., 0] / totals[..., 1], ((shares @ distances) * shares).sum(axis=-1)
 
 
-# What irrCAC linearises where it is not the coefficient itself.
+# The coefficients that irrCAC linearises in another form.
 _AS_GWET = {
     KRIPPENDORFF_ALPHA.name: replace(KRIPPENDORFF_ALPHA, disagreement=_alpha_of_many),
     PERCENT_AGREEMENT.name: replace(PERCENT_AGREEMENT, pairable_only=False),

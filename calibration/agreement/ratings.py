@@ -286,7 +286,7 @@ def answers_at(codes: ArrayLike, *, node: str, paths: Sequence[Path]) -> IntArra
     """
     array = validated_codes(codes, n_classes=len(paths))
     branch = {"yes": 1, "no": 0, None: MISSING}
-    # The last entry is what a missing rating, -1, picks.
+    # A missing rating, -1, picks the last entry.
     answers = [branch[dict(path).get(node)] for path in paths]
     return np.array([*answers, MISSING], dtype=np.int64)[array]
 

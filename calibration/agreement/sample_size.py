@@ -17,7 +17,7 @@ MOST_ITEMS = 100_000
 
 FEWEST_ITEMS = 4
 
-# Rows of class counts that there can be; beyond it the table of their probabilities is too large.
+# Largest number of rows of class counts: the table of their probabilities grows with it.
 MOST_PATTERNS = 300_000
 
 # The search ends when the bracket is this narrow: Monte Carlo error is about as large.
@@ -25,7 +25,7 @@ NARROW = 0.01
 
 TYPICAL, ASSURED = 0.5, 0.9
 
-# Repetitions of the steps towards the bracket, where only the size matters.
+# Repetitions of the steps towards the bracket, which need only the order of magnitude.
 ROUGH = 100
 
 MONTE_CARLO_LEVEL = 0.95

@@ -17,14 +17,14 @@ from calibration.analyses.agreement.traces import (
 )
 from calibration.statistics.estimate import Estimate
 
-# Below this a share of all disagreement is one trace or two, and nothing to mend a rule for.
+# Disagreement on fewer traces than this is no reason to change a rule.
 FEWEST_TRACES = 3
 
 NAMED_TRACES = 3
 
 SIGNIFICANT = 0.05
 
-# An interval narrower than this is not planned for: it would take tens of thousands of traces.
+# Narrowest interval to plan for: a narrower one would take tens of thousands of traces.
 NARROWEST = 0.01
 
 
@@ -258,7 +258,7 @@ def _plan(
 ) -> Recommendation:
     """Recommend the interval whose lower limit reaches a bound if alpha stays the same."""
     low, high = interval
-    # The interval reaches further down than up; the planner asks for half of it.
+    # The interval is longer below than above the value; the planner takes half its length.
     wanted = (value - bound) * (high - low) / 2 / (value - low)
     printed = f"{bound:.3f}".lstrip("0").rstrip("0")
     study = result.study
