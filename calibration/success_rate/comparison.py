@@ -1,4 +1,8 @@
-"""Comparison of two sets of runs: difference of rates, power, class changes."""
+"""Comparison of two sets of runs: difference of rates, power, class changes.
+
+Both sides are scored with the same credit. `paired`: tasks with one name are one task. `options`
+are those of `resample`.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -64,10 +68,10 @@ MARGIN = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class JointUnits:
-    """Units with the features of both sides, and how many tasks both have.
+    """Units with the features of both sides, and the number of tasks that both have.
 
-    Units of one side only have zeros in the columns of the other. Tasks of both, of the first only
-    and of the second only are strata, each drawn with its own number.
+    Units of one side have zeros in the columns of the other. Tasks of both, of the first only and
+    of the second only are strata, each resampled with its own number.
     """
 
     units: Units
@@ -81,10 +85,7 @@ def side_by_side(
     paired: bool,
     rng: np.random.Generator,
 ) -> JointUnits:
-    """Put two sets of runs into one set of units.
-
-    Where `paired`, tasks with one name are one task; else the sides are independent.
-    """
+    """Join two sets of runs into one set of units."""
     if not paired:
         one, other = (units_of(side, rng=rng) for side in (before, after))
         rows = np.arange(one.multiplicity.size), np.arange(other.multiplicity.size)
@@ -182,8 +183,8 @@ def difference_of(found: Resampled, top: str, *, null: float = 0.0) -> Differenc
     """Estimate the difference of a ratio between the sides of `side_by_side`.
 
     The bootstrap when both sides have 20 units or more; with 5 to 19 on a side, t with
-    Satterthwaite's degrees of freedom; none below. Where one side shows no variation its exact
-    bound is combined with the other's interval, by the square-and-add rule. Where all tasks are on
+    Satterthwaite's degrees of freedom; none below. Where one side shows no variation, its exact
+    bound is combined with the other's interval by the square-and-add rule. Where all tasks are on
     both sides and all changed alike, the exact bound on the share of tasks that may differ.
 
     References
@@ -354,11 +355,10 @@ class ClassChange:
 
 
 def class_changes(found: Resampled, classes: Sequence[str]) -> tuple[ClassChange, ...]:
-    """Compare the share of every class on both sides, and flag those that moved.
+    """Compare the share of every class on both sides, and flag the classes that moved.
 
-    A flag needs both size (2 points) and evidence (a false discovery rate of .05):
-    with 1,000 runs a side the bare rule of 2 points fires in 58 % of the weeks in which nothing
-    changed.
+    A flag needs both size (2 points) and evidence (a false discovery rate of .05): with 1,000 runs
+    a side, 2 points alone would flag some class in 58 % of the weeks without any change.
 
     References
     ----------
@@ -393,7 +393,7 @@ def class_changes(found: Resampled, classes: Sequence[str]) -> tuple[ClassChange
 
 
 def _two_proportion_test(found: Resampled, name: str) -> float | None:
-    """Return the p-value of equal shares, with the variance that holds if they are equal."""
+    """Return the p-value of equal shares, with the variance under equality."""
     units = found.units
     runs = [found.totals(side + "runs") for side in (BEFORE, AFTER)]
     entering = [int(units.entering[units.column(side + "runs")]) for side in (BEFORE, AFTER)]
@@ -417,8 +417,8 @@ def _two_proportion_test(found: Resampled, name: str) -> float | None:
 def _null_variance(influence: FloatArray, units: Units) -> tuple[float, float]:
     """Return the variance of the difference and its degrees of freedom.
 
-    Influences have mean zero on each side when the shares are equal, which keeps the test from
-    firing on a class that one side lacks; between design strata their means differ anyhow.
+    Under equal shares the influences have mean zero on each side, which keeps the test from
+    rejecting for a class that one side lacks. Between design strata their means differ anyhow.
     """
     sides = [units.sums[:, units.column(side + "runs")] > 0 for side in (BEFORE, AFTER)]
     kinds = np.unique(2 * sides[0] + sides[1]).size
@@ -499,44 +499,29 @@ def compare_runs(
     rule: Rule = "difference",
     **options: Unpack[Resampling],
 ) -> Comparison:
-    """Compare the Agent Success Rates of two sets of runs.
+    """Compare the Agent Success Rates of two sets of runs, on one set of resamples.
 
-    The sides are independent samples, or share tasks when `paired`: tasks that both have are then
-    resampled with their runs on both sides, the others as in an unpaired comparison, and no run is
-    left out. Outcomes are taken as given; labels corrected with one shared calibration are compared
-    in `calibration.judge_calibration`.
+    The sides are independent samples, or share tasks when `paired`: shared tasks are resampled with
+    their runs on both sides, the others as in an unpaired comparison, and no run is left out.
+    Outcomes are taken as given; `calibration.judge_calibration` compares labels that were corrected
+    with one shared calibration.
+
+    Better and worse come first: with many runs a difference may be real and still lie within the
+    margin. Equivalence is two one-sided tests at 1 - `confidence_level`.
 
     Parameters
     ----------
-    before, after : RunCounts
-        Scored with the same credit.
-    rng : numpy.random.Generator
-        Source of the resamples.
-    paired : bool, default False
-        Whether tasks with one name are one task.
     margin : float, default 0.05
         Smallest loss that matters, as a fraction in (0, 1).
     rule : str, default "difference"
-        ``"separate intervals"`` asks that the intervals of the two rates do not overlap: stricter
-        than a test of the difference, and no test.
-    **options
-        As in `resample`.
-
-    Returns
-    -------
-    Comparison
-        Everything from one set of resamples of the difference.
+        ``"separate intervals"``: the intervals of the two rates must not overlap; stricter than a
+        test of the difference, and no test.
 
     Raises
     ------
     ValueError
         If the sides differ in classes or credit, `margin` is outside (0, 1), `paired` without
         tasks, or an option is unknown.
-
-    Notes
-    -----
-    Better and worse come first: with many runs a difference may be real and still lie within the
-    margin. Equivalence is two one-sided tests at 1 - `confidence_level`.
 
     References
     ----------
@@ -598,35 +583,10 @@ def difference_between(
     null: float = 0.0,
     **options: Unpack[Resampling],
 ) -> Difference:
-    """Estimate the difference of one rate between two sets of runs; as `compare_runs` does.
+    """Estimate the difference of one rate between two sets of runs, as `compare_runs` does.
 
-    Parameters
-    ----------
-    before, after : RunCounts
-        Scored with the same credit.
-    top : str, default "score"
-        ``"score"``: the Agent Success Rate; or the `share_feature` of a class.
-    rng : numpy.random.Generator
-        Source of the resamples.
-    paired : bool, default False
-        Whether tasks with one name are one task.
-    null : float, default 0
-        Difference that the p-value is for.
-    **options
-        As in `resample`.
-
-    Examples
-    --------
-    >>> from calibration.success_rate.runs import count_runs
-    >>> from calibration.taxonomy import default_taxonomy
-    >>> before, after = (
-    ...     count_runs([0] * n + [2] * (100 - n), taxonomy=default_taxonomy()) for n in (80, 60)
-    ... )
-    >>> found = difference_between(
-    ...     before, after, "share:complete", null=-0.05, rng=np.random.default_rng(1)
-    ... )
-    >>> found.estimate.value, found.p_below
-    (-0.2, 0.01)
+    `top` is ``"score"``, the Agent Success Rate, or the `share_feature` of a class; `null` is the
+    difference that the p-value tests.
     """
     found = resample(side_by_side(before, after, paired=paired, rng=rng).units, rng=rng, **options)
     return difference_of(found, top, null=null)
@@ -655,7 +615,7 @@ def _verdict(
 
 
 def _gap(one: AgentSuccessRate, other: AgentSuccessRate) -> tuple[float, float] | None:
-    """Return limits that exclude zero just when the two intervals do not overlap."""
+    """Return limits that exclude zero if and only if the two intervals do not overlap."""
     if one.asr.interval is None or other.asr.interval is None:
         return None
     return other.asr.interval[0] - one.asr.interval[1], other.asr.interval[1] - one.asr.interval[0]

@@ -1,4 +1,9 @@
-"""pass@k and pass^k of repeated trials: exact, bootstrapped, and Bayesian."""
+"""pass@k and pass^k of repeated trials: exact, bootstrapped, and Bayesian.
+
+A task has `n` trials and `c` passes; `k`, at least 1, is the number of trials taken together. The
+estimators raise ValueError if `k` is below 1, a `c` is outside [0, n], or the confidence level is
+outside (0, 1).
+"""
 
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -38,7 +43,7 @@ ADVISE_BAYESIAN = 30
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Trials:
-    """Trials and successes of each task, sorted by name: all that pass@k and pass^k depend on."""
+    """Trials and passes of each task, sorted by task: sufficient for pass@k and pass^k."""
 
     tasks: NDArray[np.generic]
     n: IntArray
@@ -46,16 +51,7 @@ class Trials:
 
 
 def count_trials(tasks: ArrayLike, passed: ArrayLike) -> Trials:
-    """Count the trials of each task and those that passed.
-
-    Trials of one task must be of one model and agent version: give those of one at a time.
-
-    Examples
-    --------
-    >>> found = count_trials(["a", "b", "a"], [True, False, False])
-    >>> found.n.tolist(), found.c.tolist()
-    ([2, 1], [1, 0])
-    """
+    """Count the trials and passes of each task, of one model and agent version at a time."""
     names, success = np.asarray(tasks), np.asarray(passed, dtype=np.bool_)
     if names.ndim != 1 or names.shape != success.shape:
         raise ValueError(
@@ -70,24 +66,8 @@ def count_trials(tasks: ArrayLike, passed: ArrayLike) -> Trials:
 def pass_at_k(n: int, c: int, k: int) -> float | None:
     """Estimate the chance that at least one of k trials of a task passes; None where n < k.
 
-    Unbiased for 1 - (1 - p)^k when the n trials are independent with the same p.
-
-    Parameters
-    ----------
-    n, c : int
-        Trials of the task, and those that passed.
-    k : int
-        Trials looked at together, at least 1.
-
-    Returns
-    -------
-    float or None
-        1 - C(n - c, k) / C(n, k).
-
-    Raises
-    ------
-    ValueError
-        If `k` is below 1 or `c` is outside [0, n].
+    1 - C(n - c, k) / C(n, k), unbiased for 1 - (1 - p)^k when the n trials are independent with the
+    same p.
 
     References
     ----------
@@ -96,7 +76,7 @@ def pass_at_k(n: int, c: int, k: int) -> float | None:
 
     Examples
     --------
-    1 - C(2, 2) / C(10, 2) = 44/45, and no two of ten trials can fail thrice:
+    1 - C(2, 2) / C(10, 2) = 44/45; of ten trials with two failures, three cannot all fail:
 
     >>> pass_at_k(10, 8, 2), pass_at_k(10, 8, 3), pass_at_k(10, 8, 11)
     (0.97778, 1.0, None)
@@ -108,8 +88,7 @@ def pass_at_k(n: int, c: int, k: int) -> float | None:
 def pass_hat_k(n: int, c: int, k: int) -> float | None:
     """Estimate the chance that all of k trials of a task pass; None where n < k.
 
-    C(c, k) / C(n, k), unbiased for p^k under the assumptions of `pass_at_k`, whose arguments and
-    errors it has.
+    C(c, k) / C(n, k), unbiased for p^k under the assumptions of `pass_at_k`.
 
     References
     ----------
@@ -128,7 +107,7 @@ def pass_hat_k(n: int, c: int, k: int) -> float | None:
 
 
 def checked_counts(n: ArrayLike, c: ArrayLike, k: int) -> tuple[IntArray, IntArray]:
-    """Return trials and successes as whole numbers; ValueError if impossible, or `k` is below 1."""
+    """Return trials and passes as integers; ValueError if impossible, or if `k` is below 1."""
     trials, successes = np.asarray(n), np.asarray(c)
     for name, array in (("n", trials), ("c", successes)):
         if array.size and not np.issubdtype(array.dtype, np.integer):
@@ -155,7 +134,7 @@ def shares_hat(n: IntArray, c: IntArray, k: int) -> FloatArray:
 
 
 def shares_at(n: IntArray, c: IntArray, k: int) -> FloatArray:
-    """Return 1 - C(n - c, k) / C(n, k) of each task; by logarithms, to keep rare successes."""
+    """Return 1 - C(n - c, k) / C(n, k) of each task; logarithms keep rare passes accurate."""
     sure = n - c < k
     exponent = np.zeros(n.shape)
     for i in range(k):
@@ -165,7 +144,7 @@ def shares_at(n: IntArray, c: IntArray, k: int) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneTask:
-    """pass@k and pass^k of one task, by its posterior."""
+    """Posterior pass@k and pass^k of one task."""
 
     k: int
     pass_at_k: Estimate
@@ -174,7 +153,7 @@ class OneTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShrunkTask:
-    """One task, its figures drawn towards those of the others."""
+    """Posterior pass@k and pass^k of one task, shrunk towards the population of tasks."""
 
     task: object
     n: int
@@ -185,11 +164,10 @@ class ShrunkTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassPosterior:
-    """pass@k and pass^k of the population of tasks, by the hierarchy.
+    """Posterior pass@k and pass^k of the population of tasks: 1 - E[(1 - p)^k] and E[p^k].
 
-    `pass_at_k` and `pass_hat_k` are 1 - E[(1 - p)^k] and E[p^k]: posterior mean and quantiles.
     `mean` and `size` are the posterior means of m and s, where p of a task is Beta(m s, (1 - m) s).
-    `tasks` are marked ``shrunk``.
+    `tasks` have the status ``shrunk``.
     """
 
     k: int
@@ -202,7 +180,7 @@ class PassPosterior:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Grid:
-    """Shapes a and b of the Beta at every cell, and the posterior weight of the cell."""
+    """Parameters a and b of the Beta in each grid cell, and the posterior weight of the cell."""
 
     a: FloatArray
     b: FloatArray
@@ -212,29 +190,12 @@ class _Grid:
 def pass_of_one_task(n: int, c: int, k: int, *, confidence_level: float = 0.95) -> OneTask:
     """Estimate pass@k and pass^k of one task, or of one pooled set of trials.
 
-    The trials are independent with the same p, whose prior is uniform. k may exceed n. Not for
-    several tasks: the mean of such posteriors hides how tasks differ, and its interval of pass^3
-    covers the truth in none of 1,000 repetitions of some settings; use `pass_of_tasks`.
-
-    Parameters
-    ----------
-    n, c : int
-        Trials, and those that passed.
-    k : int
-        Trials looked at together, at least 1.
-    confidence_level : float, default 0.95
-        Posterior content of the interval, strictly between 0 and 1.
-
-    Returns
-    -------
-    OneTask
-        Posterior means B(a + k, b) / B(a, b) and 1 - B(a, b + k) / B(a, b) with a = c + 1 and
-        b = n - c + 1; intervals from the Beta quantiles, as both are monotone in p.
-
-    Raises
-    ------
-    ValueError
-        If `c` is outside [0, n], `k` is below 1 or `confidence_level` is outside (0, 1).
+    The trials are independent with the same p, whose prior is uniform; k may exceed n. The
+    posterior means are B(a + k, b) / B(a, b) and 1 - B(a, b + k) / B(a, b) with a = c + 1 and b = n
+    - c + 1; credible intervals are from the Beta quantiles, as both are monotone in p. Not for
+    several tasks: the mean of such posteriors hides the differences between tasks, and in some
+    settings its interval of pass^3 covers the truth in none of 1,000 repetitions. For several tasks
+    use `pass_of_tasks`.
 
     References
     ----------
@@ -271,35 +232,11 @@ def pass_of_tasks(
 ) -> PassPosterior:
     """Estimate pass@k and pass^k of the population of tasks from few tasks or few trials.
 
-    Tasks are independent; the chance p of a task is Beta(m s, (1 - m) s), with m uniform on
-    (0, 1) and log s uniform on [log 0.2, log 300]. The trials of a task are independent given p.
-    Tasks with fewer than k trials enter too.
-
-    Parameters
-    ----------
-    trials : Trials
-        From `count_trials`.
-    k : int
-        Trials looked at together, at least 1.
-    each_task : bool, default True
-        Whether to give the figures of every task too.
-    confidence_level : float, default 0.95
-        Posterior content of the intervals, strictly between 0 and 1.
-
-    Returns
-    -------
-    PassPosterior
-        E[p^k] and 1 - E[(1 - p)^k] over the population of tasks, not only those sampled.
-
-    Raises
-    ------
-    ValueError
-        If counts are impossible, `k` is below 1 or `confidence_level` is outside (0, 1).
-
-    Notes
-    -----
-    The posterior of (m, log s) is summed on a grid that closes in on where it has mass, so there
-    is nothing to converge and no seed.
+    E[p^k] and 1 - E[(1 - p)^k], with credible intervals; tasks with fewer than k trials enter too.
+    With `each_task` also for every task, shrunk towards the population.
+    Tasks are independent; p of a task is Beta(m s, (1 - m) s), with m uniform on (0, 1) and log s
+    uniform on [log 0.2, log 300]. The trials of a task are independent given p. The posterior of
+    (m, log s) is summed on a grid that closes in on its mass: no convergence, no seed.
 
     References
     ----------
@@ -308,11 +245,10 @@ def pass_of_tasks(
 
     Examples
     --------
-    Eight tasks of four trials, every task with two passed:
+    Eight tasks of four trials, every task with two passes:
 
     >>> eight = Trials(tasks=np.arange(8), n=np.full(8, 4), c=np.full(8, 2))
-    >>> found = pass_of_tasks(eight, 1)
-    >>> round(found.pass_hat_k.value, 6)
+    >>> round(pass_of_tasks(eight, 1).pass_hat_k.value, 6)
     0.5
     """
     n, c = checked_counts(trials.n, trials.c, k)
@@ -351,7 +287,7 @@ def pass_of_tasks(
 
 
 def _moment(a: FloatArray, b: FloatArray, k: int) -> FloatArray:
-    """E[p^k] of Beta(a, b): B(a + k, b) / B(a, b), as a product that does not cancel."""
+    """Return E[p^k] of Beta(a, b), B(a + k, b) / B(a, b), as a product without cancellation."""
     found = np.ones(a.shape)
     for i in range(k):
         found *= (a + i) / (a + b + i)
@@ -359,7 +295,7 @@ def _moment(a: FloatArray, b: FloatArray, k: int) -> FloatArray:
 
 
 def _posterior(kinds: FloatArray, times: FloatArray) -> _Grid:
-    """Sum the posterior over m and log s, and close in on the part that has mass."""
+    """Sum the posterior over m and log s on a grid that closes in on its mass."""
     mean, size = (0.0, 1.0), (float(np.log(SIZES[0])), float(np.log(SIZES[1])))
     for _ in range(MOST_ZOOMS):
         m, log_s = _middles(*mean, GRID_MEAN), _middles(*size, GRID_SIZE)
@@ -389,7 +325,7 @@ def _middles(low: float, high: float, cells: int) -> FloatArray:
 def _around(
     points: FloatArray, seen: FloatArray, bounds: tuple[float, float]
 ) -> tuple[float, float]:
-    """Return the seen points with one cell more on either side, within the bounds."""
+    """Return the range of the points with mass, one cell wider either side, within the bounds."""
     step, at = points[1] - points[0], np.flatnonzero(seen)
     return (
         max(bounds[0], float(points[at[0]] - 1.5 * step)),
@@ -404,7 +340,7 @@ def _length(bounds: tuple[float, float]) -> float:
 def _summary(
     values: FloatArray, weight: FloatArray, n: int, method: str, confidence_level: float
 ) -> Estimate:
-    """Return posterior mean and quantiles of a figure that has one value a cell."""
+    """Return posterior mean and quantiles of a quantity with one value per grid cell."""
     order = np.argsort(values)
     cumulated = np.cumsum(weight[order]) - weight[order] / 2
     tail = (1 - confidence_level) / 2
@@ -423,8 +359,8 @@ def _of_task(
 ) -> tuple[Estimate, Estimate]:
     """Return pass@k and pass^k of a task with these counts.
 
-    Its p is a mixture of Beta(a + c, b + n - c) over the grid; the interval is read from evenly
-    spread points of the mixture (golden section in p, even steps in the cells).
+    Its p is a mixture of Beta(a + c, b + n - c) over the grid. The interval is read from evenly
+    spread points of the mixture: golden section in p, even steps in the cells.
     """
     a, b = grid.a + c, grid.b + n - c
     order = np.argsort(grid.a / (grid.a + grid.b), kind="stable")
@@ -474,7 +410,7 @@ class PassAtK:
 
     @property
     def band(self) -> str | None:
-        """The band of both values with its k, None where there is none."""
+        """The `band` of both values, with k; None where there is none."""
         at, hat = self.pass_at_k.value, self.pass_hat_k.value
         return None if at is None or hat is None else f"{band(at, hat)} (k = {self.k})"
 
@@ -491,38 +427,18 @@ def pass_over_tasks(
 ) -> PassAtK:
     """Estimate pass@k and pass^k of the population that the tasks were drawn from.
 
-    Tasks are independent, and the trials of a task exchangeable. Every task weighs the same,
-    however many trials it has; tasks with fewer than k trials are left out and counted.
+    Tasks are independent, and the trials of a task exchangeable. Every task has the same weight,
+    however many trials it has; tasks with fewer than k trials are left out and counted. Percentile
+    bootstrap over tasks from 20 tasks, t from 5 to 19; with fewer the value alone
+    (``not_estimable``). Where every task gave 0, or every task 1, the status is ``one-sided`` and
+    the interval ends in the exact bound. Below 30 tasks the advice is `pass_of_tasks`.
 
     Parameters
     ----------
-    trials : Trials
-        From `count_trials`.
-    k : int
-        Trials looked at together, at least 1.
-    rng : numpy.random.Generator
-        Source of the resamples.
     weights : float array, shape (n_tasks,), optional
-        Inverse inclusion probabilities of the tasks.
+        Inverse inclusion probabilities of the tasks; ValueError unless positive.
     like : int array, shape (n_tasks,), optional
-        Tasks like each row; 1 when None.
-    n_resamples : int, default 1000
-        Resamples of whole tasks.
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
-
-    Returns
-    -------
-    PassAtK
-        With 20 or more tasks the percentile bootstrap over tasks, with 5 to 19 t, with fewer the
-        value alone (``not_estimable``). Where every task gave 0, or every task 1, the status is
-        ``one-sided`` and the interval ends in the exact bound. Below 30 tasks the advice is
-        `calibration.success_rate.pass_at_k.pass_of_tasks`.
-
-    Raises
-    ------
-    ValueError
-        If `k` is below 1, counts are impossible, or as `ratio_estimates`.
+        Number of identical tasks that a row represents; 1 when None.
 
     References
     ----------
@@ -578,16 +494,10 @@ def extrapolated(
     n_resamples: int = 1000,
     confidence_level: float = 0.95,
 ) -> PassAtK:
-    """Extrapolate to k trials as if they were independent: mean of 1 - (1 - c/n)^k and (c/n)^k.
+    """Extrapolate to k trials under independence: the means of 1 - (1 - c/n)^k and (c/n)^k.
 
-    For k above the number of trials there is no unbiased estimate. This one takes c/n for the
-    chance itself: with few trials pass^k comes out too high and pass@k too low. Every estimate is
-    marked ``provisional``.
-
-    Raises
-    ------
-    ValueError
-        As `pass_over_tasks`.
+    For k above the number of trials there is no unbiased estimate. This one takes c/n for p: with
+    few trials pass^k is biased upwards and pass@k downwards. Every estimate is ``provisional``.
 
     Examples
     --------
@@ -618,7 +528,7 @@ def extrapolated(
 
 
 def advice(n_tasks: int) -> str:
-    """Return what to do about this many tasks, empty when there are enough."""
+    """Return the remedy for too few tasks, empty when there are enough."""
     if n_tasks >= ADVISE_BAYESIAN:
         return ""
     return (
@@ -628,13 +538,7 @@ def advice(n_tasks: int) -> str:
 
 
 def band(at: float, hat: float) -> Band:
-    """Return what pass@k and pass^k of one k say together.
-
-    Examples
-    --------
-    >>> band(0.99, 0.8), band(0.99, 0.3), band(0.6, 0.1), band(0.97, 0.6)
-    ('reliable', 'inconsistent', 'needs improvement', 'mixed')
-    """
+    """Return the joint reading of pass@k and pass^k of one k."""
     if at > 0.95 and hat > 0.70:
         return "reliable"
     if at > 0.95 and hat < 0.50:
@@ -643,7 +547,7 @@ def band(at: float, hat: float) -> Band:
 
 
 def _of_tasks(estimate: Estimate, n_tasks: int) -> Estimate:
-    """Say tasks where the resampling says runs, and mark what is bounded on one side only."""
+    """Return the estimate with tasks as its units, marked where it is bounded on one side only."""
     status = estimate.status.replace(" runs", " tasks")
     method = estimate.method.replace(" runs", " tasks").replace("resamples", "resamples of tasks")
     if estimate.status == NO_VARIATION and estimate.value in (0.0, 1.0):

@@ -1,4 +1,8 @@
-"""The Agent Success Rate from counts of runs, as a whole and by group."""
+"""The Agent Success Rate from counts of runs, overall and by group.
+
+Runs are independent, or tasks are where the counts name them. `rng` is the source of the
+resamples; `options` are those of `resample`.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -88,16 +92,7 @@ class AgentSuccessRate:
 
     @property
     def identity(self) -> str:
-        """What the rate is made of, in one line: no claim that it exceeds the pass rate.
-
-        Examples
-        --------
-        >>> from calibration.success_rate.runs import count_runs
-        >>> from calibration.taxonomy import default_taxonomy
-        >>> counts = count_runs([0, 1], taxonomy=default_taxonomy())
-        >>> rate_of_counts(counts, rng=np.random.default_rng(1)).identity
-        'ASR 0.700 = 1 x complete 0.500 + 0.4 x partial_plus 0.500 - mean effective penalty 0.000'
-        """
+        """The terms of the rate in one line; it need not exceed the pass rate."""
         lost = f"- mean effective penalty {self.mean_effective_penalty:.3f}"
         if self.credit is None:
             return f"ASR {self.asr.value:.3f} = gross {self.asr_gross.value:.3f} {lost}"
@@ -120,26 +115,10 @@ def rate_of_counts(
 ) -> AgentSuccessRate:
     """Estimate the Agent Success Rate of the population that the runs were drawn from.
 
-    Runs are independent, or tasks are where the counts name them. The outcomes are taken as given:
-    the interval holds sampling error, not the errors of reviewers or judge.
-
-    Parameters
-    ----------
-    counts : RunCounts
-        From `count_runs` or `counts_of_frame`.
-    rng : numpy.random.Generator
-        Source of the resamples.
-    most_units : int, default 20000
-        Above as many distinct cells the resamples, and only they, group penalties to 1/1024 and
-        use the cell means, so that they are centred on the value. Values come from exact sums.
-    **options
-        As in `resample`.
-
-    Returns
-    -------
-    AgentSuccessRate
-        Intervals as in `Resampled.ratio`: bootstrap from 20 tasks up, t on task totals from 5,
-        none below; the exact bound where all runs score the same.
+    The outcomes are taken as given: the interval covers sampling error, not the errors of reviewers
+    or judge. Intervals are those of `Resampled.ratio`. Above `most_units` distinct cells the
+    resamples, and only they, group penalties to 1/1024 and use the cell means, so that they are
+    centred on the value. Values come from exact sums.
 
     References
     ----------
@@ -151,9 +130,8 @@ def rate_of_counts(
 
     >>> from calibration.success_rate.runs import count_runs
     >>> from calibration.taxonomy import default_taxonomy
-    >>> counts = count_runs(
-    ...     [0] * 5, taxonomy=default_taxonomy(), costs=[1, 1, 1, 1, 3], ceilings=2.0
-    ... )
+    >>> taxonomy, costs = default_taxonomy(), [1, 1, 1, 1, 3]
+    >>> counts = count_runs([0] * 5, taxonomy=taxonomy, costs=costs, ceilings=2.0)
     >>> result = rate_of_counts(counts, rng=np.random.default_rng(1))
     >>> result.asr.value, result.asr_gross.value, result.mean_effective_penalty
     (0.9, 1.0, 0.1)
@@ -204,18 +182,9 @@ def rates_by(
 ) -> dict[str, AgentSuccessRate]:
     """Estimate the Agent Success Rate of every workflow, model or week, sorted by name.
 
-    Groups are resampled apart, with their own runs or tasks as the sample. Their penalties are
-    grouped more coarsely than those of the whole (to 1/64 for 20 groups or more), for the resamples
-    only: `AgentSuccessRate.rounding` says how far.
-
-    Parameters
-    ----------
-    counts : RunCounts
-        Counted by `by`; runs without one are left out.
-    by : str
-        ``"workflow"``, ``"model"`` or ``"week"``.
-    rng, **options
-        As in `rate_of_counts`.
+    `by` is ``"workflow"``, ``"model"`` or ``"week"``; runs without one are left out. Groups are
+    resampled one by one. Their penalties are grouped more coarsely than those of the whole (to 1/64
+    for 20 groups or more), for the resamples only: `AgentSuccessRate.rounding` is the bound.
 
     Examples
     --------
@@ -245,10 +214,11 @@ METHOD = "total cost over complete runs, linearised on the log scale, t"
 def cost_per_success(
     counts: RunCounts, *, costed: IntArray | None = None, confidence_level: float = 0.95
 ) -> Estimate:
-    """Estimate what all runs cost for each complete one, in the currency of the costs.
+    """Estimate the cost of all runs per complete run, in the currency of the costs.
 
-    Runs without a known cost enter neither the cost nor the successes. Runs are independent, or
-    tasks are.
+    Runs without a known cost enter neither the cost nor the successes. The estimate is not bounded
+    by 1; the interval is multiplicative, since costs are skewed. A bootstrap over cells would
+    ignore the spread of costs within a cell. ValueError if `confidence_level` is outside (0, 1).
 
     Parameters
     ----------
@@ -258,22 +228,6 @@ def cost_per_success(
     costed : int array, shape (n_rows,), optional
         Runs of each row whose cost is known, where a cost counts without a ceiling too; those that
         are `known` when None.
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
-
-    Returns
-    -------
-    Estimate
-        Not bounded by 1. The interval is multiplicative, since costs are skewed.
-
-    Raises
-    ------
-    ValueError
-        If `confidence_level` is outside (0, 1).
-
-    Notes
-    -----
-    A bootstrap over cells would take the spread of costs within a cell for none.
 
     Examples
     --------
@@ -281,9 +235,8 @@ def cost_per_success(
 
     >>> from calibration.success_rate.runs import count_runs
     >>> from calibration.taxonomy import default_taxonomy
-    >>> counts = count_runs(
-    ...     [0, 0, 2, 2], taxonomy=default_taxonomy(), costs=[1.0] * 4, ceilings=2.0
-    ... )
+    >>> taxonomy = default_taxonomy()
+    >>> counts = count_runs([0, 0, 2, 2], taxonomy=taxonomy, costs=[1.0] * 4, ceilings=2.0)
     >>> cost_per_success(counts).value
     2.0
     """

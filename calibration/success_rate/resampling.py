@@ -1,4 +1,8 @@
-"""Resampling of cells, tasks and groups of tasks, and ratios of sums on the resamples."""
+"""Resampling of cells, tasks and groups of tasks, and ratios of sums on the resamples.
+
+`rng` is the source of all draws. Equal units are one cell and a resample is a multinomial draw
+over cells, so the cost does not grow with the number of units.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -55,20 +59,12 @@ FEATURES = ("runs", "score", "gross", "present", "of_present", "known", "over", 
 class Units:
     """Independent units with the weighted sums of their features.
 
-    Parameters
-    ----------
-    names, sums : tuple of str, float array of shape (n_units, n_features)
-        Features, "score" over "runs" being the ASR, and their weighted sums in one unit.
-    multiplicity, stratum : int array, shape (n_units,)
-        Units like it, and the stratum that it is resampled in.
-    entering : int array, shape (n_features,)
-        Runs or tasks with anything of a feature.
-    n, noun : int, {"runs", "tasks"}
-        Runs or tasks, also where a unit is a random group of them (`grouped`).
-    effective_share : float
-        Kish's effective number of runs, per run.
-    rounding : float
-        A resampled score is off by at most this; the estimate never is.
+    `names`, `sums` of shape (n_units, n_features) : features, "score" over "runs" being the ASR.
+    `multiplicity`, `stratum` : number of equal units, and the stratum that a unit is resampled in.
+    `entering` : runs or tasks with a nonzero value of a feature.
+    `n`, `noun` : number of runs or tasks, also where a unit is a random group of them (`grouped`).
+    `effective_share` : Kish's effective number of runs, per run.
+    `rounding` : bound on the error of a resampled score; estimates are exact.
     """
 
     names: tuple[str, ...]
@@ -121,9 +117,9 @@ def features(counts: RunCounts) -> tuple[tuple[str, ...], list[FloatArray]]:
 def units_of(counts: RunCounts, *, rng: np.random.Generator, most: int = MOST_UNITS) -> Units:
     """Return the units to resample: cells of equal runs, or tasks where some task repeats.
 
-    Above `most` distinct cells penalties are grouped to 1/1024, and further if that is not enough.
-    Above 5,000 tasks the units are random groups of tasks: the variance between groups is, per
-    task, the variance between tasks.
+    Above `most` distinct cells penalties are grouped to 1/1024, and more coarsely if needed. Above
+    5,000 tasks the units are random groups of tasks: the variance between groups is, per task, the
+    variance between tasks.
     """
     if counts.repeats:
         return grouped_at_random(task_units(counts)[0], rng, most_tasks(most))
@@ -136,7 +132,7 @@ def most_tasks(most: int) -> int:
 
 
 def task_units(counts: RunCounts) -> tuple[Units, NDArray[np.generic]]:
-    """Return one unit a task (or a group of equal ones), and the tasks in that order."""
+    """Return one unit per task (or group of equal tasks), and the tasks in that order."""
     if counts.task is None:
         raise ValueError("counts must name the task of each run, got none")
     ids, first, index = np.unique(counts.task, return_index=True, return_inverse=True)
@@ -188,17 +184,17 @@ def _made(
 
 
 def effective_share(weight: FloatArray, times: IntArray) -> float:
-    """Return Kish's effective number of runs, per run; each weight counts so many times."""
+    """Return Kish's effective number of runs, per run; each weight counts `times` times."""
     return float((weight @ times) ** 2 / (weight**2 @ times) / times.sum())
 
 
 def summed(columns: Sequence[FloatArray], index: IntArray) -> FloatArray:
-    """Return the sums of the rows with one index, a column each."""
+    """Return the sums of the rows with one index, one column per feature."""
     return np.stack([np.bincount(index, weights=column) for column in columns], axis=1)
 
 
 def pool_lone(stratum: IntArray, multiplicity: IntArray) -> IntArray:
-    """Pool the strata of one unit, which alone would add no variance; one such joins another."""
+    """Pool strata of one unit, which would add no variance; a lone one joins another stratum."""
     stratum = np.unique(stratum, return_inverse=True)[1].astype(np.int64)
     sizes = np.bincount(stratum, weights=multiplicity)
     lone = sizes < 2
@@ -226,7 +222,7 @@ class Grouping:
 def random_groups(
     multiplicity: IntArray, stratum: IntArray, *, rng: np.random.Generator, most: int
 ) -> Grouping:
-    """Put units, each `multiplicity` times, into about `most` groups at random."""
+    """Assign units, each `multiplicity` times, to about `most` groups at random."""
     owners, groups, strata, start = [], [], [], 0
     total = int(multiplicity.sum())
     for number in np.unique(stratum).tolist():
@@ -246,7 +242,7 @@ def random_groups(
 
 
 def grouped_at_random(units: Units, rng: np.random.Generator, most: int) -> Units:
-    """Return at most about `most` units, by adding up random groups of equal size."""
+    """Return at most about `most` units: the sums of random groups of equal size."""
     if units.multiplicity.size <= most:
         return units
     grouping = random_groups(units.multiplicity, units.stratum, rng=rng, most=most)
@@ -287,8 +283,6 @@ def satterthwaite(parts: FloatArray, sizes: FloatArray) -> float:
 
     Examples
     --------
-    Two equal parts of ten units each:
-
     >>> satterthwaite(np.array([0.5, 0.5]), np.array([10.0, 10.0]))
     18.0
     """
@@ -300,7 +294,11 @@ Interval = Literal["percentile", "bca"]
 
 
 class Resampling(TypedDict, total=False):
-    """Options of `resample`."""
+    """Options of `resample`.
+
+    `confidence_level` is the target coverage, .95 by default. The `interval` ``"bca"`` corrects the
+    percentile interval for bias and skewness; it needs 2,000 resamples or more.
+    """
 
     n_resamples: int
     confidence_level: float
@@ -309,7 +307,7 @@ class Resampling(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shortness:
-    """What the standard error of the draws is too small by, and its degrees of freedom."""
+    """Factor by which the standard error of the draws is too small, and its degrees of freedom."""
 
     factor: float
     freedom: float
@@ -317,10 +315,9 @@ class Shortness:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Resampled:
-    """Sums of the features on one set of resamples, which every figure is taken from.
+    """Sums of the features on one set of resamples, shared by every estimate.
 
-    `draws` are float, shape (n_resamples, n_features); None with fewer units than a bootstrap
-    needs.
+    `draws` are float, shape (n_resamples, n_features); None with too few units for a bootstrap.
     """
 
     units: Units
@@ -356,11 +353,10 @@ class Resampled:
     def ratio(self, top: str, bottom: str = "runs") -> Estimate:
         """Estimate a ratio of two features that lies in [0, 1].
 
-        With 20 or more units that enter it the bootstrap. With 5 to 19 the linearised ratio
-        estimator and t, since the percentile interval is too short there. With fewer than 5 the
-        value stays, being an exact mean over the runs given, but there is no interval. Where all
-        units (of a stratum) show the same ratio every resample would too, so the interval is the
-        exact bound on the share of units that may differ.
+        The bootstrap with 20 or more units that enter it. With 5 to 19, where the percentile
+        interval is too short, the linearised ratio estimator and t. With fewer the value alone, as
+        the exact mean of the given runs. Where all units (of a stratum) have the same ratio, so
+        would every resample: the interval is the exact bound on the share of units that may differ.
         """
         units, level = self.units, self.confidence_level
         entering = int(units.entering[units.column(bottom)])
@@ -404,7 +400,7 @@ class Resampled:
         )
 
     def method(self, entering: int) -> str:
-        """Return the words for an interval over that many units."""
+        """Return the name of the interval over that many units."""
         units = self.units
         if entering < BOOTSTRAP_UNITS:
             return f"ratio of totals over {entering} {units.noun}, t"
@@ -419,7 +415,7 @@ class Resampled:
         influence: FloatArray,
         tail: float | None = None,
     ) -> tuple[float, float]:
-        """Return the limits of the interval, with a chance of `tail` beyond each."""
+        """Return the limits of the interval, with probability `tail` beyond each."""
         tail = (1 - self.confidence_level) / 2 if tail is None else tail
         short = self.shortness(influence)
         if short is not None:
@@ -447,11 +443,11 @@ class Resampled:
         return min(1.0, 2 * min(below, 1 - below))
 
     def shortness(self, influence: FloatArray) -> "Shortness | None":
-        """Return by how much draws spread too little; None where it is not made up for.
+        """Return the factor by which draws spread too little; None where it is not corrected.
 
         Draws of n units have (n - 1) / n of the variance, and a normal tail instead of that of t:
-        with 20 tasks the plain percentile interval covers .92. For independent runs in strata of
-        20 or more the plain interval is kept.
+        with 20 tasks the plain percentile interval covers .92. For independent runs in strata of 20
+        or more the plain interval is kept.
         """
         parts, sizes = stratum_variances(influence, self.units)
         smallest = sizes[sizes > 0].min()
@@ -477,26 +473,8 @@ def resample(
 ) -> Resampled:
     """Draw units with replacement, within their strata.
 
-    Equal units are one cell and a resample is a multinomial draw over cells, so the cost does not
-    grow with their number.
-
-    Parameters
-    ----------
-    units : Units
-        From `units_of`.
-    rng : numpy.random.Generator
-        Source of the draws.
-    n_resamples : int, default 1000
-        Resamples.
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
-    interval : str, default "percentile"
-        ``"bca"`` corrects for bias and skewness; it wants 2,000 resamples or more.
-
-    Raises
-    ------
-    ValueError
-        If `n_resamples` is below 1, `confidence_level` is outside (0, 1), or `interval` is unknown.
+    ValueError if `n_resamples` is below 1, `confidence_level` is outside (0, 1), or `interval` is
+    unknown.
 
     References
     ----------
@@ -510,7 +488,6 @@ def resample(
     Examples
     --------
     >>> from calibration.success_rate.runs import count_runs
-    >>> from calibration.success_rate.resampling import units_of
     >>> from calibration.taxonomy import default_taxonomy
     >>> rng = np.random.default_rng(1)
     >>> counts = count_runs([0] * 30, taxonomy=default_taxonomy())
@@ -555,7 +532,7 @@ def ratio_estimates(
     n_resamples: int = 1000,
     confidence_level: float = 0.95,
 ) -> tuple[Estimate, ...]:
-    """Estimate ratios of weighted sums that lie in [0, 1], each with an interval.
+    """Estimate ratios of weighted sums that lie in [0, 1], each as in `Resampled.ratio`.
 
     Ratio j is sum_i w_i numerators[i, j] / sum_i w_i denominators[i, j]. Rows are independent, or
     clusters are when given. One set of resamples serves all ratios.
@@ -564,23 +541,10 @@ def ratio_estimates(
     ----------
     numerators, denominators : float array, shape (n, n_ratios)
         Denominators are not negative; zero where the row does not enter that ratio.
-    rng : numpy.random.Generator
-        Source of the resamples.
     weights : float array, shape (n,), optional
         Inverse inclusion probabilities.
-    clusters : array, shape (n,), optional
-        Rows of a cluster are resampled together.
     like : int array, shape (n,), optional
-        Independent rows like it; not with `clusters`.
-    n_resamples : int, default 1000
-        Resamples.
-    confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
-
-    Returns
-    -------
-    tuple of Estimate, length n_ratios
-        As `Resampled.ratio`.
+        Number of independent rows equal to each; not with `clusters`.
 
     Raises
     ------

@@ -1,4 +1,8 @@
-"""Counts of runs: all that rates, trends and comparisons need."""
+"""Counts of runs: the input of rates, trends and comparisons.
+
+`outcomes` are class codes, shape (n,), or class shares where reviewers differ, shape
+(n, n_classes). `credit` has one value in [0, 1] per class; None: that of the taxonomy.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,19 +21,16 @@ def cost_penalties(
 ) -> FloatArray:
     """Return the penalty of each run: the share by which it exceeds its ceiling, at most 1.
 
+    min(1, max(0, (cost - ceiling) / ceiling)) with ceiling = ceiling per unit x units.
+
     Parameters
     ----------
     costs : array-like of float, shape (n,)
-        Cost of each run; NaN where it is not known, which gives no penalty.
+        NaN where the cost is not known, which gives no penalty.
     ceilings : array-like of float, shape (n,) or ()
-        Ceiling per unit, in the same currency, above zero.
+        Ceilings per unit, in the currency of the costs.
     units : array-like of float, shape (n,), optional
         Units (tickets, documents) that the run handled; 1 when None.
-
-    Returns
-    -------
-    float array, shape (n,)
-        min(1, max(0, (cost - ceiling) / ceiling)) with ceiling = ceiling per unit x units.
 
     Raises
     ------
@@ -56,12 +57,10 @@ def cost_penalties(
 
 
 def outcome_shares(outcomes: ArrayLike, *, n_classes: int) -> FloatArray:
-    """Return one row of class shares a run, from class codes or from such rows.
+    """Return the class shares of each run, from class codes or class shares.
 
-    Raises
-    ------
-    ValueError
-        If `outcomes` is empty, a code is outside [0, n_classes), or a row does not sum to one.
+    ValueError if `outcomes` is empty, a code is outside [0, n_classes), or a row does not sum to
+    one.
     """
     array = np.asarray(outcomes)
     if array.size == 0:
@@ -87,22 +86,8 @@ def outcome_shares(outcomes: ArrayLike, *, n_classes: int) -> FloatArray:
 def scores(outcomes: ArrayLike, penalties: ArrayLike, *, credit: ArrayLike) -> FloatArray:
     """Return the score of each run: its credit less its penalty, never below zero.
 
-    The floor is per run. Without it a failed run over its ceiling would count less than nothing,
-    and a rate between 0 and 1 could not be promised.
-
-    Parameters
-    ----------
-    outcomes : array-like, shape (n,) of int or (n, n_classes) of float
-        Class codes, or class shares when reviewers differ.
-    penalties : array-like of float, shape (n,)
-        From `cost_penalties`.
-    credit : array-like of float, shape (n_classes,)
-        Credit of each class.
-
-    Raises
-    ------
-    ValueError
-        As `outcome_shares`, or if `penalties` has another length.
+    The floor is per run. Without it a failed run over its ceiling would count less than zero, and
+    the rate could leave [0, 1]. ValueError as `outcome_shares`, or if the lengths differ.
 
     Examples
     --------
@@ -131,7 +116,7 @@ DENSE = 8_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Labels:
-    """What each row belongs to: the names in order, and the place of a row's name, -1 for none."""
+    """The group of each row: the names in order, and the place of the row's name, -1 for none."""
 
     names: tuple[str, ...]
     codes: IntArray
@@ -154,41 +139,22 @@ class Labels:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RunCounts:
-    """Cells of runs that are equal, or equal but for the last digits of their penalty.
+    """Counts of cells: runs that are equal, or equal up to the last digits of their penalty.
 
     Made by `count_runs` from rows or by `counts_of_frame` from counts. With tasks a row is a cell
     of one task (or of one of several equal tasks), else of the whole.
 
-    Parameters
-    ----------
-    taxonomy : Taxonomy
-        Whose classes the codes and shares are about.
-    shares : float array, shape (n_mixes, n_classes)
-        The mixes of classes that occur; a class itself where reviewers agree.
-    mix, stratum : int array, shape (n_rows,)
-        Row of `shares`, and design stratum, of a cell.
-    runs, like : int array, shape (n_rows,)
-        Runs of the cell in one task; tasks that are like it (1 without tasks).
-    known : bool array, shape (n_rows,)
-        Whether the cost is known.
-    weight : float array, shape (n_rows,)
-        Inverse inclusion probability of a run.
-    penalty, gross, score, abandoned_score : float array, shape (n_rows,)
-        Sums over the `runs`: of penalties, of credits, of scores, and of the scores of abandoned
-        runs.
-    other_scores, own_credit : mapping
-        Sums of the score under further credit tables; the credit tables of workflows with their
-        own.
-    task : array, shape (n_rows,), optional
-        Task of a row. None: runs are independent.
-    by : mapping of str to Labels
-        The ``week``, ``workflow`` and ``model`` of the rows.
-    cost, cost_squared : float array, shape (n_rows,), optional
-        Sums of known costs and of their squares.
-    rounded : bool
-        Whether the rows hold runs whose penalties differ by up to 1/1024.
-    grouped_tasks : int, optional
-        Number of tasks where a `task` is a random group of them.
+    `shares`, shape (n_mixes, n_classes) : class mixes that occur; `mix` : the mix of each row.
+    `runs`, `like` : runs of the cell in one task, and the number of equal tasks (1 without tasks).
+    `known` : whether the cost is known. `weight` : inverse inclusion probability of a run.
+    `penalty`, `gross`, `score`, `abandoned_score` : sums over the `runs` of penalties, credits,
+    scores, and scores of abandoned runs.
+    `other_scores` : sums of scores by further credit table. `own_credit` : credit by workflow.
+    `task` : task of a row; None: runs are independent.
+    `by` : ``week``, ``workflow`` and ``model`` of the rows.
+    `cost`, `cost_squared` : sums of the known costs and of their squares.
+    `rounded` : whether a row holds runs whose penalties differ by up to 1/1024.
+    `grouped_tasks` : number of tasks where a `task` is a random group of them.
     """
 
     taxonomy: Taxonomy
@@ -220,7 +186,7 @@ class RunCounts:
 
     @property
     def n_tasks(self) -> int:
-        """Number of tasks; of runs without tasks."""
+        """Number of tasks; without tasks, of runs."""
         if self.task is None:
             return self.n
         if self.grouped_tasks is not None:
@@ -241,12 +207,12 @@ class RunCounts:
 
     @property
     def absent(self) -> FloatArray:
-        """Share of the class without output in each row; 0 where the rubric has none."""
+        """Share of the class without output in each row; 0 where the taxonomy has none."""
         found: FloatArray = self.shares[:, absent_places(self.taxonomy)].sum(axis=1)[self.mix]
         return found
 
     def where(self, rows: BoolArray | IntArray) -> "RunCounts":
-        """Return the counts of some rows only; random groups of tasks then count as tasks."""
+        """Return the counts of some rows; random groups of tasks then count as tasks."""
 
         def kept(array: FloatArray | None) -> FloatArray | None:
             return None if array is None else array[rows]
@@ -272,13 +238,7 @@ class RunCounts:
         )
 
     def recoded(self, taxonomy: Taxonomy) -> "RunCounts":
-        """Return the same runs with the class codes of a taxonomy of other order.
-
-        Raises
-        ------
-        ValueError
-            If its classes are others.
-        """
+        """Return the same runs under a taxonomy with the same classes, else ValueError."""
         own, names = self.taxonomy.names, taxonomy.names
         if own == names:
             return self
@@ -296,10 +256,7 @@ class RunCounts:
         )
 
     def restated(self, name: str, *, credit: ArrayLike) -> "RunCounts":
-        """Return the same runs scored with a further credit table that they were counted with.
-
-        Sides that were scored with different credit become comparable under one of them.
-        """
+        """Return the same runs scored with a further credit table that they were counted with."""
         if name not in self.other_scores:
             raise ValueError(f"name must be one of {sorted(self.other_scores)!r}, got {name!r}")
         worth, score = checked_credit(credit, self.taxonomy), self.other_scores[name]
@@ -322,18 +279,12 @@ class RunCounts:
 
 
 def absent_places(taxonomy: Taxonomy) -> list[int]:
-    """Return the place of the class without output; empty where a rubric has none."""
+    """Return the code of the class without output; empty where the taxonomy has none."""
     return [k for k, name in enumerate(taxonomy.names) if name == taxonomy.without_output]
 
 
 def checked_credit(credit: ArrayLike | None, taxonomy: Taxonomy) -> FloatArray:
-    """Return the credit of each class, that of the taxonomy when None.
-
-    Raises
-    ------
-    ValueError
-        If there is not one in [0, 1] for every class.
-    """
+    """Return the credit of each class; ValueError unless every class has one in [0, 1]."""
     worth = np.asarray(taxonomy.credits if credit is None else credit, dtype=np.float64)
     n = len(taxonomy.names)
     if worth.shape != (n,) or not (worth.min() >= 0 and worth.max() <= 1):
@@ -342,7 +293,7 @@ def checked_credit(credit: ArrayLike | None, taxonomy: Taxonomy) -> FloatArray:
 
 
 def labels_of(values: ArrayLike | Sequence[str | None] | pd.Series) -> Labels:
-    """Return the names that occur and where; None and NaN are no name."""
+    """Return the names that occur and their rows; None and NaN are no name."""
     found = pd.Categorical(values if isinstance(values, pd.Series) else pd.Series(values))
     return Labels(
         names=tuple(map(str, found.categories)), codes=np.asarray(found.codes, dtype=np.int64)
@@ -350,13 +301,10 @@ def labels_of(values: ArrayLike | Sequence[str | None] | pd.Series) -> Labels:
 
 
 def checked(counts: RunCounts) -> RunCounts:
-    """Return counts that make sense.
+    """Return the counts; ValueError if they contradict each other.
 
-    Raises
-    ------
-    ValueError
-        If a weight is not positive, a count is below 1, an outcome is unknown, a sum is impossible,
-        or a task lies in two strata.
+    That is if a weight is not positive, a count is below 1, an outcome is unknown, a sum is
+    impossible, or a task lies in two strata.
     """
     if not (np.isfinite(counts.weight) & (counts.weight > 0)).all():
         raise ValueError(f"weights must be positive and finite, got {counts.weight.min()!r}")
@@ -387,24 +335,21 @@ def counts_of_frame(
     rounded: bool = True,
     grouped_tasks: int | None = None,
 ) -> RunCounts:
-    """Read counts from a frame with one row a cell.
+    """Read counts from a frame with one row per cell.
 
     Parameters
     ----------
     frame : pandas.DataFrame
-        Columns stratum, weight, outcome (place of the class), cost_known, penalty_step (0: no
-        penalty), n (runs), penalty and score (sums over them); optional: week, workflow, model,
-        score_NAME for further credit tables, cost and cost_squared (sums over known costs), and
-        for repeated tasks `task` and `tasks`: n and the sums are then of one task, and `tasks`
-        says how many are like it.
-    taxonomy : Taxonomy
-        Of the classes.
+        Columns stratum, weight, outcome (class code), cost_known, penalty_step (0: no penalty), n
+        (runs), penalty and score (sums over them); optional: week, workflow, model, score_NAME for
+        further credit tables, cost and cost_squared (sums over known costs). For repeated tasks
+        `task` and `tasks`: n and the sums are then per task, and `tasks` counts equal tasks.
     credit : array-like of float, shape (n_classes,), optional
-        The credit that `score` was made with; that of the taxonomy when None.
+        The credit that `score` was made with.
     own_credit : mapping of str to array-like, optional
-        The credit of workflows with their own.
+        Credit of the workflows that have their own.
     rounded : bool, default True
-        Whether a row holds penalties that differ within their step of 1/1024.
+        Whether penalties in a row differ within their step of 1/1024.
     grouped_tasks : int, optional
         Number of tasks, where `task` names random groups of tasks. Groups must mix tasks of all
         kinds: the variance between groups of one kind each is far too large.
@@ -412,21 +357,16 @@ def counts_of_frame(
     Raises
     ------
     ValueError
-        If a column is missing, there is no row, a count is below 1, a weight is not positive, an
-        outcome is unknown, or sums are impossible.
+        If a column is missing, there is no row, or as `checked`.
 
     Examples
     --------
     Three complete runs, one of them with a penalty of .5, and an abandoned one:
 
-    >>> frame = pd.DataFrame(
-    ...     {
-    ...         "stratum": "all", "weight": 1.0, "outcome": [0, 0, 4], "cost_known": True,
-    ...         "penalty_step": [0, 512, 0], "n": [2, 1, 1],
-    ...         "penalty": [0.0, 0.5, 0.0], "score": [2.0, 0.5, 0.0],
-    ...     }
-    ... )
     >>> from calibration.taxonomy import default_taxonomy
+    >>> keys = {"stratum": "all", "weight": 1.0, "outcome": [0, 0, 4], "cost_known": True}
+    >>> sums = {"n": [2, 1, 1], "penalty": [0.0, 0.5, 0.0], "score": [2.0, 0.5, 0.0]}
+    >>> frame = pd.DataFrame(keys | sums | {"penalty_step": [0, 512, 0]})
     >>> counts = counts_of_frame(frame, taxonomy=default_taxonomy())
     >>> counts.n, float(counts.score.sum())
     (4, 2.5)
@@ -512,19 +452,14 @@ def count_runs(
     strata: ArrayLike | None = None,
     by: Mapping[str, Names] | None = None,
 ) -> RunCounts:
-    """Count runs that are given one by one; as `rate_of_counts` takes them.
+    """Count runs given one by one.
 
     Parameters
     ----------
-    outcomes : array-like, shape (n,) of int or (n, n_classes) of float
-        Class codes, or class shares when reviewers differ.
-    taxonomy : Taxonomy
-        Of the classes.
-    costs, ceilings, units, weights, clusters, strata : array-like, shape (n,), optional
-        Cost (NaN: not known), ceiling per unit, units, inverse inclusion probability, task and
-        design stratum of each run.
-    credit : array-like of float, shape (n_classes,), optional
-        Credit of each class; that of the taxonomy when None.
+    costs, ceilings, units : array-like, shape (n,), optional
+        As in `cost_penalties`.
+    weights, clusters, strata : array-like, shape (n,), optional
+        Inverse inclusion probability, task and design stratum of each run.
     other_credit : mapping of str to sequence of float, optional
         Further credit tables to score the runs with.
     by : mapping of str to sequence, optional
@@ -539,9 +474,7 @@ def count_runs(
     Examples
     --------
     >>> from calibration.taxonomy import default_taxonomy
-    >>> counts = count_runs(
-    ...     [0, 0, 4], taxonomy=default_taxonomy(), costs=[1.0, 3.0, 1.0], ceilings=2.0
-    ... )
+    >>> counts = count_runs([0, 0, 4], taxonomy=default_taxonomy(), costs=[1, 3, 1], ceilings=2.0)
     >>> counts.score.tolist()
     [1.0, 0.5, 0.0]
     """
@@ -590,7 +523,7 @@ def count_runs(
 
 
 def _mixes(rows: FloatArray) -> tuple[FloatArray, IntArray]:
-    """Return the distinct class mixes and which one each run has."""
+    """Return the distinct class mixes, and the mix of each run."""
     if (rows.max(axis=1) == 1).all():
         return np.eye(rows.shape[1]), rows.argmax(axis=1).astype(np.int64)
     shares, mix = np.unique(rows, axis=0, return_inverse=True)
@@ -616,12 +549,11 @@ def _ones(n: int) -> IntArray:
 
 
 def condensed(counts: RunCounts, *, grid: int | None, by: str | None = None) -> RunCounts:
-    """Add up the cells that a rate cannot tell apart; tasks are given up.
+    """Merge the cells that a rate cannot tell apart, across tasks.
 
-    Cells stay apart that differ in class, weight, stratum, in whether the cost is known, in the
-    step of their penalty (1/`grid`, or every distinct one), and in their group of `by`. Where no
-    credit is left only whether there is a penalty counts. The order of rows does not depend on
-    that of `counts`.
+    Cells stay apart that differ in class, weight, stratum, group of `by`, known cost, or penalty
+    step (1/`grid`, or every distinct penalty). Where no credit is left, only the presence of a
+    penalty counts. The order of rows does not depend on that of `counts`.
     """
     mean = counts.penalty / counts.runs
     pays = counts.score > 0
@@ -665,7 +597,7 @@ def condensed(counts: RunCounts, *, grid: int | None, by: str | None = None) -> 
 
 
 def _numbered(key: IntArray, space: int) -> tuple[IntArray, IntArray]:
-    """Return a row of each distinct key, in the order of keys, and the place of each row's key."""
+    """Return one row of each distinct key, sorted by key, and the place of each row's key."""
     if space > DENSE:
         _, first, index = np.unique(key, return_index=True, return_inverse=True)
         return first.astype(np.int64), index.astype(np.int64)

@@ -1,4 +1,8 @@
-"""The rate week by week: intervals, rolling mean, anomalies, shifts of the class mix."""
+"""The rate week by week: intervals, rolling mean, anomalies, shifts of the class mix.
+
+`standard_errors` have one value per week, oldest first; `rng` is the source of resamples and
+simulations; `options` are those of `resample`.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -90,25 +94,16 @@ def expectation(
     """Compare a rate with those of the weeks before it, on the logit scale.
 
     Weeks are independent, and their true values scatter around one mean. Where the same tasks run
-    every week the values share what the tasks have in common, and the rule alarms less often than
-    it says.
+    every week, the values share the variation between tasks, and the true false-alarm rate is below
+    the nominal one. None with fewer than 6 weeks before.
+
+    A rate v of effective size m = v (1 - v) / SE^2 enters as logit((v m + .5) / (m + 1)), which is
+    finite at 0 and 1.
 
     Parameters
     ----------
-    values, standard_errors : float array, shape (n_weeks + 1,)
-        Rates in [0, 1]: the weeks before, and last the week to judge.
-    sizes : float array, shape (n_weeks + 1,)
-        Independent runs or tasks of each; used where a rate is 0 or 1.
-
-    Returns
-    -------
-    Expectation or None
-        None with fewer than 6 weeks before.
-
-    Notes
-    -----
-    A rate v of effective size m = v (1 - v) / SE^2 enters as logit((v m + .5) / (m + 1)), so that
-    a week of 0 or 1 has a place on the scale.
+    values, standard_errors, sizes : float array, shape (n_weeks + 1,)
+        Rates in [0, 1], the week to judge last; independent runs or tasks, used at rates 0 and 1.
 
     References
     ----------
@@ -159,9 +154,7 @@ def expectation(
 def on_logit_scale(
     values: FloatArray, standard_errors: FloatArray, sizes: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return rates and their standard errors on the logit scale, NaN where there is no error.
-
-    As `expectation` describes.
+    """Return rates and standard errors on the logit scale of `expectation`; NaN without an error.
 
     Examples
     --------
@@ -181,7 +174,7 @@ def on_logit_scale(
 def _predicted(
     values: FloatArray, standard_errors: FloatArray, standard_error: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return mean, variance between weeks, and half-width, for each row of values."""
+    """Return the mean, the variance between weeks and the half-width of each row of values."""
     precision = 1 / standard_errors**2
     total = precision.sum()
     n_weeks = values.shape[1]
@@ -205,25 +198,11 @@ def false_alarm_rate(
     between: float = 0.0,
     n_simulations: int = 10_000,
 ) -> float | None:
-    """Return how often the rule calls a week an anomaly when nothing has changed.
+    """Estimate the share of weeks that the rule calls anomalies although nothing has changed.
 
-    By simulation of weekly values that are normal on the logit scale, around one mean.
-
-    Parameters
-    ----------
-    standard_errors : float array, shape (n_weeks,)
-        Of the weeks, on the logit scale, oldest first; NaN for a week that was not judged.
-    rng : numpy.random.Generator
-        Source of the simulated weeks.
-    between : float, default 0
-        Standard deviation of the true weekly values around their mean.
-    n_simulations : int, default 10000
-        Simulated series.
-
-    Returns
-    -------
-    float or None
-        Mean over the weeks that can be judged; None if there is none.
+    Mean over the weeks that can be judged, None without any. Simulated weekly values are normal on
+    the logit scale around one mean, with standard deviation `between` of the true values.
+    `standard_errors` are on that scale, NaN for a week that was not judged.
 
     Examples
     --------
@@ -245,7 +224,7 @@ def false_alarm_rate(
 
 
 def weeks_before(usable: BoolArray, week: int) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
-    """Return the usable ones among the eight weeks before a week."""
+    """Return the usable weeks among the eight before a week."""
     first = max(0, week - WINDOW)
     return np.flatnonzero(usable[first:week]) + first
 
@@ -254,8 +233,8 @@ def weeks_before(usable: BoolArray, week: int) -> np.ndarray[tuple[int], np.dtyp
 class WeekDraws:
     """The weeks that have runs, in order, with their values on each resample.
 
-    `errors` are from the exact bound where nothing varied, and NaN below five units (`entering`:
-    runs or tasks of each week, which `noun` names); `sizes` are weighted runs.
+    `errors` are from the exact bound where nothing varied, and NaN below five units. `entering`
+    counts the units of each week, runs or tasks as `noun` says. `sizes` are weighted runs.
     """
 
     estimates: tuple[Estimate, ...]
@@ -276,7 +255,7 @@ def draw_weeks(
     rng: np.random.Generator,
     **options: Unpack[Resampling],
 ) -> WeekDraws:
-    """Resample every week: apart where runs are independent, whole tasks where they repeat."""
+    """Resample the weeks: one by one if runs are independent, by whole tasks if tasks repeat."""
     if counts.repeats:
         found = resample(_units_of_all_weeks(counts, rng), rng=rng, **options)
         weeks = counts.labels("week").seen
@@ -360,7 +339,7 @@ def _gathered(weeks: list[tuple[Resampled, str, str]]) -> WeekDraws:
 
 
 def _covariance(weeks: list[tuple[Resampled, str, str]]) -> FloatArray:
-    """Return the covariance of the weekly values; weeks resampled apart are independent."""
+    """Return the covariance of the weekly values; weeks resampled one by one are independent."""
     found = np.zeros((len(weeks), len(weeks)))
     influences = [resampled.influence(top, bottom) for resampled, top, bottom in weeks]
     together = all(resampled is weeks[0][0] for resampled, _, _ in weeks)
@@ -394,7 +373,7 @@ class Week:
 
     @property
     def anomaly(self) -> bool:
-        """Whether the week lies outside what the weeks before lead one to expect."""
+        """Whether the week lies outside its prediction interval."""
         return self.expected is not None and self.expected.anomaly
 
 
@@ -428,31 +407,13 @@ def weekly_series(
     pooled: bool = False,
     **options: Unpack[Resampling],
 ) -> WeeklySeries:
-    """Estimate the Agent Success Rate of every week, its rolling mean, and which weeks stand out.
+    """Estimate the Agent Success Rate of every week and its rolling mean, and flag anomalies.
 
     Runs are independent, or tasks are: a task that runs in several weeks is resampled with all of
-    them, so the rolling mean knows that its weeks are related.
+    them, so the rolling mean allows for the dependence between weeks.
 
-    Parameters
-    ----------
-    counts : RunCounts
-        Counted by ``"week"``.
-    rng : numpy.random.Generator
-        Source of the resamples and of the simulated false alarms.
-    pooled : bool, default False
-        Weigh the weeks of a rolling mean by their runs, so that a busy week counts more.
-    **options
-        As in `resample`.
-
-    Returns
-    -------
-    WeeklySeries
-        Oldest week first; empty if no run has a week.
-
-    Raises
-    ------
-    ValueError
-        If the runs were not counted by week, or a week is no ISO week.
+    With `pooled` the rolling mean weights its weeks by their runs. ValueError if the runs were not
+    counted by ``"week"``, or a week is no ISO week.
 
     Examples
     --------
@@ -562,21 +523,12 @@ def _rolling(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MixShift:
-    """One week's mix of classes against the pooled weeks before it.
+    """Class mix of one week against the pooled weeks before it.
 
-    Parameters
-    ----------
-    distance : float or None
-        Half the sum of the absolute differences of all shares: the part of the runs that would have
-        to be of another class. None for the first week.
-    by_chance : float or None
-        The distance to be expected if nothing had moved.
-    p_value, adjusted_p_value : float or None
-        Cluster-robust test of equal mixes, and after Benjamini-Hochberg over the weeks.
-    flagged : bool
-        Whether the distance is above 2 percentage points and the adjusted p-value .05 or less.
-    status : str
-        ``"ok"`` or why there is no test.
+    `distance` : half the sum of the absolute differences of all shares; None for the first week.
+    `by_chance` : its expectation under equal mixes.
+    `p_value`, `adjusted_p_value` : cluster-robust test of equal mixes; after Benjamini-Hochberg.
+    `flagged` : distance above 2 percentage points and an adjusted p-value of at most .05.
     """
 
     distance: float | None
@@ -598,36 +550,23 @@ class _Test:
 def mix_shifts(
     counts: FloatArray, unit: IntArray, week: IntArray, *, noun: str = "runs"
 ) -> tuple[MixShift, ...]:
-    """Compare the mix of every week with that of the weeks before it, taken together.
+    """Compare the class mix of every week with the pooled weeks before it, from week 0 to the last.
 
     Units (tasks, or runs) are independent; a unit may have runs in several weeks.
+
+    The Pearson statistic of the two mixes with its second-order correction for the units (Rao and
+    Scott), compared with F (Thomas and Rao), with the variance under equal mixes. It needs no
+    matrix inverse, so rare classes do no harm.
 
     Parameters
     ----------
     counts : float array, shape (n_rows, n_classes)
         Weighted runs of each class, of one unit in one week.
-    unit : int array, shape (n_rows,)
-        The unit of each row.
-    week : int array, shape (n_rows,)
-        The week of each row, 0 for the first; weeks count up in time.
+    unit, week : int array, shape (n_rows,)
+        The unit and the week of each row; the first week is 0. ValueError without rows, or if
+        shapes differ.
     noun : str, default "runs"
-        What the units are.
-
-    Returns
-    -------
-    tuple of MixShift
-        One for each week from 0 to the last.
-
-    Raises
-    ------
-    ValueError
-        If shapes differ or there is no row.
-
-    Notes
-    -----
-    The Pearson statistic of the two mixes with its second-order correction for the units (Rao and
-    Scott), compared with F (Thomas and Rao): it needs no inverse, so classes that hardly occur do
-    no harm. The variance is the one that holds if the mixes are equal.
+        The name of the units.
 
     References
     ----------
