@@ -1,4 +1,4 @@
-"""One success-rate report from loaded runs, whatever holds them."""
+"""One success-rate report from loaded runs, from files or a store."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -92,8 +92,8 @@ class Amounts:
     """Percentiles of latency or cost, over the runs that state it.
 
     A percentile is the smallest value with that share of the runs at or below it. `bins` are as
-    `Spread.sums`; `tasks` are those with runs in each week, over all under None: the runs of a task
-    may be as alike as it gets, so only the tasks count. None where no task repeats.
+    `Spread.sums`. `tasks` counts the tasks with runs in each week, in all under None: the runs of a
+    task may be identical, so only tasks count as independent. None where no task repeats.
     """
 
     def __init__(self, bins: pd.DataFrame, tasks: Mapping[str | None, int] | None) -> None:
@@ -115,7 +115,7 @@ class Amounts:
     def percentile(
         self, q: float, week: str | None = None, *, confidence_level: float = 0.95
     ) -> Estimate | None:
-        """Return a percentile with the exact limits of its rank; None where no run says more."""
+        """Return a percentile with exact order-statistic limits; None without values."""
         bins = self._all if week is None else self._week[week]
         n = int(bins[:, 0].sum())
         if not n:
@@ -133,7 +133,7 @@ class Amounts:
         )
 
     def point(self, q: float, workflow: str | None = None) -> float | None:
-        """Return a percentile over all or of a workflow, without limits."""
+        """Return a percentile, overall or of a workflow, without limits."""
         bins = self._all if workflow is None else self._workflow.get(workflow)
         return None if bins is None or not bins.size else quantile_of_bins(bins, q)
 
@@ -146,7 +146,7 @@ def amounts(counts: ProductionCounts) -> tuple[Amounts, Amounts]:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Operation:
-    """What all runs say of operation; `missing` says what would record each signal."""
+    """Operational data of all runs; `missing` names the column that would record each signal."""
 
     sums: SignalSums | None
     latency: Amounts
@@ -155,11 +155,11 @@ class Operation:
     confidence_level: float = 0.95
 
     def recorded(self, key: str) -> SignalSums | None:
-        """Return the sums where they hold a signal."""
+        """Return the sums if they include a signal."""
         return None if self.sums is None or key not in self.sums.recorded else self.sums
 
     def none(self, key: str, method: str) -> Estimate:
-        """Return why there is no such signal."""
+        """Return the reason why a signal has no value."""
         why = f"{NOT_RECORDED}: {self.missing[key]}"
         return not_estimable(why, method=method, confidence_level=self.confidence_level)
 
@@ -205,7 +205,7 @@ def _rate(rows: pd.DataFrame, sums: SignalSums, key: str, confidence_level: floa
 
 
 def verdict_mix(runs: Operation) -> VerdictMix:
-    """Return the verdicts of each week, and how far they are from those of the weeks before."""
+    """Return the verdict shares of each week and their distance to the weeks before."""
     sums = runs.sums
     keys = [] if sums is None else [VERDICT + name for name in sums.verdicts]
     if sums is None or not keys:
@@ -251,7 +251,7 @@ def latency_of(amounts: Amounts) -> Latency | None:
 
 
 def tasks_by_week(counts: ProductionCounts) -> Mapping[str | None, int] | None:
-    """Return the tasks with runs in each week, and in all; None where no task repeats."""
+    """Return the number of tasks with runs in each week and in all; None where no task repeats."""
     if counts.tasks is None:
         return None
     # Random groups of tasks are fewer in a week than its tasks: on the safe side.
@@ -295,7 +295,7 @@ UNLABELLED = "none of its traces is labelled: label some"
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Earlier:
-    """Runs to compare with, in words too; `later` are those compared where not all of them are."""
+    """Runs to compare with, and their description; `later` is set if not all runs are compared."""
 
     runs: RunCounts
     words: str
@@ -305,26 +305,15 @@ class Earlier:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LoadedRuns:
-    """Runs with everything that a report is assembled from; a loader fills it.
+    """Runs with everything that a report is assembled from.
 
-    Parameters
-    ----------
-    counts : ProductionCounts
-        All runs: how they operated and what they cost.
-    runs, runs_by : RunCounts, mapping of str to RunCounts
-        The runs with an outcome, and those counted apart by ``week``, ``workflow`` or ``model``:
-        all of a file, the labelled ones of a store.
-    costed : mapping of str to int array
-        Runs of each row with a known cost, by what the rows are counted by; ``""``: of `runs`.
-    open : bool array, shape (n_rows,), optional
-        Rows of `runs` whose class may still change: reviewers differ, without a consensus yet.
-    of_ceiling : Amounts, optional
-        Costs as multiples of the ceiling of their run. Without it they follow from the costs of a
-        workflow where each run is one unit.
-    sampled : bool
-        Whether `runs` is a sample of all runs, as labelled traces are.
-    earlier : Earlier, optional
-        What the runs are compared with.
+    `counts` : all runs. `runs` : the runs with an outcome, in a store the labelled ones.
+    `runs_by`, `costed` : runs counted by ``week``, ``workflow`` or ``model``, and the runs of each
+    row with a known cost (``""``: of `runs`).
+    `open` : rows of `runs` whose class may still change, as reviewers differ without a consensus.
+    `of_ceiling` : costs as multiples of the ceiling; None: they follow from the costs of workflows
+    with one unit per run.
+    `sampled` : whether `runs` is a sample of all runs.
     """
 
     counts: ProductionCounts
@@ -346,7 +335,7 @@ class LoadedRuns:
         return self.runs_by.get(name, self.runs)
 
     def n_open(self, rows: BoolArray) -> int:
-        """Return how many of some rows may still change."""
+        """Return how many runs in some rows may still change class."""
         return 0 if self.open is None else int((self.open & rows).sum())
 
 
@@ -358,10 +347,10 @@ def assemble(
     origin: Origin,
     corrected: tuple[Estimate, Estimate, tuple[Estimate, ...]] | None = None,
 ) -> ProductionReport:
-    """Return the report on loaded runs; what a loader alone knows it fills in afterwards.
+    """Return the report on loaded runs; the loader adds the parts that only it knows.
 
-    `corrected` is the rate with and without cost and the class shares, corrected for the errors of
-    a judge; None: the rate is that of the runs.
+    `corrected` is the rate with and without cost and the class shares, corrected for judge error;
+    None: the rate is that of the runs.
     """
     rate, counts = loaded.rate, loaded.counts
     # Parts draw from generators of their own: which of them is done first changes nothing.
@@ -453,13 +442,13 @@ def _change(loaded: LoadedRuns) -> Change | None:
 
 
 def _identity(loaded: LoadedRuns) -> str:
-    """Return what the rate is made of; of a single label no rate is estimated."""
+    """Return the terms of the rate; from a single label no rate is estimated."""
     words = loaded.rate.identity if loaded.rate.asr.ok else "no rate"
     return f"Human-only: {words}" if loaded.sampled else words
 
 
 def weekly(loaded: LoadedRuns) -> WeeklySeries:
-    """Return the weeks of the runs with an outcome."""
+    """Return the weekly series of the runs with an outcome."""
     runs = loaded.by("week")
     found = weekly_series(runs, pooled=loaded.options.pooled, **loaded.options.resampling(1))
     if loaded.open is None:
@@ -473,7 +462,7 @@ def weekly(loaded: LoadedRuns) -> WeeklySeries:
 
 
 def workflow_groups(loaded: LoadedRuns) -> Iterator[RateGroup]:
-    """Yield the rate and the cost of every workflow, also of one whose runs have no outcome."""
+    """Yield rate and cost of every workflow, also of one whose runs have no outcome."""
     known = {w.name: w for w in loaded.taxonomy.workflows}
     for made, rate in _groups(loaded, "workflow", 2):
         workflow = known.get(made.name or "")
@@ -510,7 +499,7 @@ def _groups(
 
 
 def rate_group(name: str | None, rate: AgentSuccessRate | None, n_open: int = 0) -> RateGroup:
-    """Return the rate of some runs, provisional by their open disagreements."""
+    """Return the rate of some runs, marked provisional if disagreements are open."""
     if rate is None:
         return RateGroup(name=name, n=0, asr=not_estimable(UNLABELLED, method="bootstrap"))
     return RateGroup(
@@ -523,7 +512,7 @@ def rate_group(name: str | None, rate: AgentSuccessRate | None, n_open: int = 0)
 
 
 def provisional(estimate: Estimate, n_open: int) -> Estimate:
-    """Mark an estimate that open disagreements may still move."""
+    """Mark an estimate as provisional if disagreements are open."""
     if not n_open or estimate.status != OK:
         return estimate
     return replace(estimate, status=f"provisional: {n_open} open disagreements")
@@ -532,7 +521,7 @@ def provisional(estimate: Estimate, n_open: int) -> Estimate:
 def cost_panel(
     loaded: LoadedRuns, rate: AgentSuccessRate | None, workflow: str | None = None
 ) -> CostPanel:
-    """Return what all runs cost, or those of a workflow; `rate` is theirs."""
+    """Return the costs of all runs, or of a workflow; `rate` is that of the same runs."""
     counts = loaded.counts
     # The first row is of all, under no name, which pandas does not find by label.
     table = counts.cost.table
@@ -556,7 +545,7 @@ def cost_panel(
 
 
 def _above(loaded: LoadedRuns, rate: AgentSuccessRate | None, row: Any) -> Estimate | None:
-    """Return the share above the ceiling: counted over all runs where `rate` is of a sample."""
+    """Return the share above the ceiling, counted over all runs where `rate` is of a sample."""
     if rate is not None and not loaded.sampled:
         return rate.share_over_ceiling
     n = int(row["n_held"])
@@ -565,7 +554,7 @@ def _above(loaded: LoadedRuns, rate: AgentSuccessRate | None, row: Any) -> Estim
 
 
 def _per_success(loaded: LoadedRuns, workflow: str | None) -> Estimate:
-    """Return what a completed run costs, or why that is not known."""
+    """Return the cost per complete run, or the reason why it is not known."""
     by = "" if workflow is None else "workflow"
     runs, costed = loaded.by(by), loaded.costed.get(by, loaded.costed[""])
     if workflow is not None:
@@ -595,7 +584,7 @@ def _of_ceiling(
 
 
 def sensitivity(loaded: LoadedRuns) -> Iterator[AtOtherWeights]:
-    """Yield the rate at other weights."""
+    """Yield the rate under other credit tables."""
     rate, kind = loaded.rate, "human-only, " if loaded.sampled else ""
     yield from at_weights(
         kind, loaded.taxonomy, rate.asr, lambda name, _: rate.at_other_credit[name]
@@ -608,7 +597,7 @@ def at_weights(
     own: Estimate,
     at: Callable[[str, tuple[float, ...]], Estimate],
 ) -> Iterator[AtOtherWeights]:
-    """Yield a rate as reported, and `at` each other table of credit."""
+    """Yield a rate as reported, and `at` each other credit table."""
     credit = taxonomy.credits
     words = f"{kind}as reported ({credit_in_words(credit)})"
     yield AtOtherWeights(name=words, credit=credit, asr=own)
@@ -625,7 +614,7 @@ def work_list(
     *,
     goes_to: str,
 ) -> WorkList:
-    """Return the runs of a class to review, with the first of them."""
+    """Return the review queue of a class."""
     return WorkList(
         outcome=outcome,
         goes_to=goes_to,
@@ -650,13 +639,13 @@ def work_items(listed: pd.DataFrame) -> Iterator[WorkItem]:
 
 
 def work_csv(listed: pd.DataFrame, columns: Sequence[str]) -> str:
-    """Return listed runs as CSV; a text that a spreadsheet would run gets a quote in front."""
+    """Return listed runs as CSV; a text that a spreadsheet would run as a formula is quoted."""
     times = pd.to_datetime(listed["started_at"], utc=True).dt.strftime("%Y-%m-%dT%H:%M:%SZ")
     return as_csv(columns, _rows(listed.assign(started_at=times)[list(columns)]))
 
 
 def write_work(folder: Path, taxonomy: Taxonomy, csv_of: Callable[[str], str]) -> list[Path]:
-    """Write one CSV file for each class to review, and return the files."""
+    """Write the review queue of each class as CSV, and return the files."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for outcome in taxonomy.follow_up:
@@ -667,7 +656,7 @@ def write_work(folder: Path, taxonomy: Taxonomy, csv_of: Callable[[str], str]) -
 
 
 def _rows(frame: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """Yield rows with None where nothing is known."""
+    """Yield rows with None for missing values."""
     clean = frame.astype(object).where(frame.notna(), None)
     for row in clean.to_dict("records"):
         yield {str(name): value for name, value in row.items()}

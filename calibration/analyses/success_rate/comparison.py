@@ -1,4 +1,4 @@
-"""Two sets of production files against each other."""
+"""Comparison of two sets of production files."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ RESTATED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """One side of a comparison: what was read, under which taxonomy, and what was left out."""
+    """One side of a comparison: its runs, its taxonomy, and the rows left out."""
 
     name: str
     n: int
@@ -79,9 +79,9 @@ def compare_files(
 ) -> ProductionComparison:
     """Compare two production files or places, second against first.
 
-    Both are read by the same options. Tasks that both have are resampled together unless `paired`
-    is False; None pairs where some are shared. Sides of other weights are restated under the
-    default weights; sides of other ceilings are refused: the cost of a run would not compare.
+    Both are read by the same options. Shared tasks are resampled together unless `paired` is False.
+    Sides with other credit are restated under the default credit; other ceilings are refused, since
+    their costs cannot be compared.
 
     Raises
     ------
@@ -149,13 +149,13 @@ def _same_ceilings(one: ProductionRead, other: ProductionRead) -> None:
 def differing_ceilings(
     first: Mapping[str, float | None], second: Mapping[str, float | None], seen: Collection[str]
 ) -> str:
-    """Return the workflows whose ceilings differ between two sides, in words; empty if none."""
+    """Return, in words, the workflows whose ceilings differ between two sides; empty if none."""
     differing = [name for name in sorted(seen) if first.get(name) != second.get(name)]
     return ", ".join(f"{name} {first.get(name)} and {second.get(name)}" for name in differing[:5])
 
 
 def restated_runs(runs: RunCounts, default: tuple[float, ...]) -> RunCounts:
-    """Return the runs scored under the default weights, which may be their own."""
+    """Return the runs scored with the default credit, which may be their own."""
     if DEFAULT_WEIGHTS not in runs.other_scores:
         return runs
     return runs.restated(DEFAULT_WEIGHTS, credit=default)
@@ -164,7 +164,7 @@ def restated_runs(runs: RunCounts, default: tuple[float, ...]) -> RunCounts:
 def _pairing(
     one: ProductionRead, other: ProductionRead, paired: bool | None
 ) -> tuple[bool, str | None]:
-    """Return whether to pair, and why not where the tasks would ask for it."""
+    """Return whether to pair, and if not, why shared tasks are not paired."""
     named = [side.runs.task is not None and not side.counts.tasks_grouped for side in (one, other)]
     if paired is False:
         return False, None
@@ -181,7 +181,7 @@ def _pairing(
 
 
 def _settings(a: Place, b: Place) -> dict[str, Any]:
-    """Return where both sides lie: lists of two."""
+    """Return the locations of both sides, as lists of two."""
     both = a.settings(), b.settings()
     return {
         key: [*one, *other] if isinstance(one, list) else [one, other]

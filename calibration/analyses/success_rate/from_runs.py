@@ -63,9 +63,9 @@ Window = tuple[datetime | None, datetime | None]
 class ProductionRead:
     """Production files as counts.
 
-    `runs` are by task where tasks repeat; where these are random groups of tasks, `runs_by`
-    are counted apart by ``week``, ``workflow`` and ``model``. `taxonomy` has the ceilings that were
-    used, `n_reference` counts traces of the reference set, taken by force.
+    `runs` are by task where tasks repeat; where these are random groups of tasks, `runs_by` has the
+    counts by ``week``, ``workflow`` and ``model``. `taxonomy` has the ceilings in use.
+    `n_reference` counts traces of the reference set, included under `force`.
     """
 
     runs: RunCounts
@@ -83,14 +83,14 @@ class ProductionRead:
         return self.runs_by.get(name, self.runs)
 
     def costed(self, by: str) -> IntArray:
-        """Return how many runs have a known cost in each row of what `by` returns."""
+        """Return how many runs have a known cost in each row of `by`."""
         counts = self.counts
         frame = counts.cells if counts.tasks is None else counts.tasks_by.get(by, counts.tasks)
         return frame["n_costed"].to_numpy(np.int64)
 
     @property
     def inputs(self) -> str:
-        """SHA-256 over all counts, rounded: threads add in another order each time."""
+        """SHA-256 over all counts, rounded since threads add them in varying order."""
         counts = self.counts
         frames = {
             "cells": counts.cells,
@@ -117,15 +117,14 @@ def read_production(
     named_tasks: bool = False,
     gates: GateQuery | None = None,
 ) -> ProductionRead:
-    """Read production files, or another place; `window` instead of that of the options.
+    """Read production files, or another place; `window` overrides that of the options.
 
-    With `named_tasks` the tasks of two files can be matched; with `gates` the counts hold what
-    gates need.
+    `named_tasks` makes tasks of two files comparable; `gates` adds the counts that gates need.
 
     Raises
     ------
     InputError
-        If a file cannot be read, or traces of the reference set are in it and not forced.
+        If a file cannot be read, or has traces of the reference set without `force`.
     CalibrationError
         If no run is left, or a cost is missing under `strict_cost`.
     """
@@ -187,7 +186,7 @@ def reading_of(
 
 
 def refuse(counts: ProductionCounts, name: str, options: ReportOptions) -> None:
-    """Refuse counts without any run, or without a cost under `strict_cost`."""
+    """Refuse counts without any run, or with a missing cost under `strict_cost`."""
     if not counts.n_kept:
         why = "; ".join(f"{rows.n:,}: {rows.why}" for rows in counts.set_aside)
         windowed = options.since is not None or options.until is not None
@@ -201,7 +200,7 @@ def refuse(counts: ProductionCounts, name: str, options: ReportOptions) -> None:
 
 
 def hint(set_aside: Sequence[SetAsideRows]) -> str:
-    """Return what brings back rows that were set aside, where an option does."""
+    """Return the option that brings back rows that were set aside, if there is one."""
     if any(rows.reason == "unknown_workflow" for rows in set_aside):
         return "; --any-workflow keeps them, --ceiling NAME=USD makes a workflow known"
     return ""
@@ -210,7 +209,7 @@ def hint(set_aside: Sequence[SetAsideRows]) -> str:
 def runs_of(
     counts: ProductionCounts, taxonomy: Taxonomy, *, stratify: bool, by: str | None = None
 ) -> RunCounts:
-    """Return the counts as what the statistics take; `by` where groups of tasks are counted so."""
+    """Return the counts as `RunCounts`; `by` selects counts of task groups by that key."""
     frame = counts.cells if counts.tasks is None else counts.tasks
     if by is not None and by in counts.tasks_by:
         frame = counts.tasks_by[by]
@@ -246,7 +245,7 @@ def with_ceilings(taxonomy: Taxonomy, ceilings: Mapping[str, float]) -> Taxonomy
 
 
 def left_out(rows: SetAsideRows) -> LeftOutRows:
-    """Return rows that were set aside with the first of them in words."""
+    """Return rows that were set aside, with the first examples in words."""
     return LeftOutRows(reason=rows.why, n=rows.n, examples=tuple(map(_in_words, rows.examples)))
 
 
@@ -308,7 +307,7 @@ Tags = tuple[tuple[RateGroup, ...], int]
 
 
 def tag_groups(place: Place, read: ProductionRead, options: ReportOptions) -> Tags:
-    """Return the rate by tag where the runs have tags; a run counts under each of its tags."""
+    """Return the rate by tag, if runs have tags; a run counts under each of its tags."""
     if "tags" not in read.counts.notes.columns:
         return (), 0
     conflicts = any(rows.reason == "conflicting_duplicate" for rows in read.counts.set_aside)
@@ -334,7 +333,7 @@ def tag_groups(place: Place, read: ProductionRead, options: ReportOptions) -> Ta
 
 
 def work_lists(place: Place, read: ProductionRead) -> Iterator[WorkList]:
-    """Yield how many runs wait in each class to review, and the first of them."""
+    """Yield the number of runs to review in each class, and the first of them."""
     with place.open() as source:
         listed = list_runs(
             source,
@@ -365,15 +364,8 @@ def report_on_files(
 ) -> ProductionReport:
     """Report the Agent Success Rate of the runs in production files, or another place.
 
-    Not calibrated: the outcomes are taken as given. `taxonomy` has weights, ceilings and workflows
-    (those of the package when None), and `taxonomy_path` is where it was read, for `asr verify`.
-
-    Raises
-    ------
-    InputError
-        If a file or an option cannot be used.
-    CalibrationError
-        If no run is left, or a cost is missing under `strict_cost`.
+    Not calibrated: the outcomes are taken as given. `taxonomy` None is that of the package;
+    `taxonomy_path` is its file, for `asr verify`. Errors as `read_production`.
     """
     options = options or ReportOptions()
     taxonomy = taxonomy or default_taxonomy()
@@ -413,7 +405,7 @@ def report_on_files(
 def loaded_runs(
     read: ProductionRead, options: ReportOptions, earlier: ProductionRead | None = None
 ) -> LoadedRuns:
-    """Return runs that were read from files as a report takes them."""
+    """Return runs read from files as input of a report."""
     tasks = tasks_by_week(read.counts)
     before = None
     if earlier is not None:
@@ -494,7 +486,7 @@ def _origin(
 
 
 def _earlier(place: Place, taxonomy: Taxonomy, options: ReportOptions) -> ProductionRead | None:
-    """Read the runs to compare with: another file, or the window of equal length before."""
+    """Read the runs to compare with: another file, or the preceding window of equal length."""
     if options.compare_to is None:
         return None
     if options.compare_to != PREVIOUS:

@@ -88,13 +88,11 @@ DIRECT: Kind = "direct"
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StoreRates:
-    """The rates of a batch with what they were made from.
+    """The rates of a batch with their data.
 
-    `runs` are the labelled traces, by week, workflow and model; `raw` takes every verdict as true,
-    without an interval; `human` is of the labelled traces alone, by `human_only`; `corrected` is
-    the headline of the calibration, or why there is none. Without verdicts `raw` and `judge` are
-    None. `whole` are the traces of the window of all workflows, by which each of them is rated;
-    `kind` says of one workflow whether it is from its own labels or with the error rates of all.
+    `runs` are the labelled traces, `whole` those of all workflows in the window. `raw` and `judge`
+    are None without verdicts. `kind`: one workflow is rated by its own labels or the error rates of
+    all.
     """
 
     loaded: CalibrationData
@@ -112,24 +110,24 @@ class StoreRates:
 
     @property
     def calibrated(self) -> bool:
-        """Whether the headline is corrected for the errors of the judge."""
+        """Whether the headline is corrected for judge error."""
         return self.corrected.ok
 
     @property
     def headline(self) -> Estimate:
-        """The corrected rate where there is one, else that of the labelled traces."""
+        """The corrected rate if there is one, else that of the labelled traces."""
         return self.corrected if self.corrected.ok else self.human.asr
 
     @property
     def disputed(self) -> NDArray[np.bool_]:
-        """Which labelled traces have reviewers who differ, without a consensus yet."""
+        """Labelled traces whose reviewers differ, without a consensus yet."""
         return disputed(self.loaded)
 
 
 def rates_of_store(store: Store, options: ReportOptions | None = None) -> StoreRates:
     """Estimate the Agent Success Rate of the traces that a batch was drawn from.
 
-    Without any verdict in the store the headline is the labelled sample alone.
+    Without any verdict in the store the headline is the human-only rate.
 
     Raises
     ------
@@ -179,14 +177,14 @@ def rates_of_store(store: Store, options: ReportOptions | None = None) -> StoreR
 
 
 def calibration_options(options: ReportOptions) -> CalibrationOptions:
-    """Return how a report calibrates a judge."""
+    """Return the calibration options of a report."""
     return CalibrationOptions(
         design=options.design, confidence_level=options.confidence_level, seed=options.seed
     )
 
 
 def rows_by(whole: CalibrationData, options: ReportOptions, by: str) -> dict[str | None, GroupRow]:
-    """Return the corrected rate of each workflow or model, as the Judge page has it, by name."""
+    """Return the corrected rate of each workflow or model, as on the Judge page, by name."""
     part = Part(workflow=options.workflow)
     rows = group_rows(
         whole, calibration_options(options), by=by, within=part.of_workflow(whole.traces)
@@ -197,10 +195,7 @@ def rows_by(whole: CalibrationData, options: ReportOptions, by: str) -> dict[str
 def corrected_groups(
     rates: StoreRates, groups: Sequence[RateGroup], by: str
 ) -> tuple[RateGroup, ...]:
-    """Return workflows or models with the rate that the Judge page and a report on them alone have.
-
-    Where a judge allows no corrected rate of a group it is that of its labelled traces.
-    """
+    """Return workflows or models with their corrected rate, else that of their labelled traces."""
     data, options = rates.whole, rates.options
     success = data.taxonomy.place(data.taxonomy.success)
     rows = rows_by(data, options, by) if rates.judge and data.is_sample else {}
@@ -278,11 +273,7 @@ def human_rates(
     sample: LabelledSample,
     rows: NDArray[np.bool_],
 ) -> dict[str, Any]:
-    """Return the rates of some labelled traces by `human_only`, as `asr calibrate` has them.
-
-    By the fields of `AgentSuccessRate`; what only the counts know, such as the range that missing
-    costs leave, is not among them.
-    """
+    """Return the fields of `AgentSuccessRate` that `human_only` estimates from some traces."""
     sample = sample.where(rows)
     human, weights, clusters = sample.human, sample.weights, sample.clusters
     penalties = np.zeros(len(human)) if sample.penalties is None else sample.penalties
@@ -335,7 +326,7 @@ def _corrected(judge: JudgeCalibration) -> tuple[Estimate, Estimate, tuple[Estim
 
 
 def named(frame: pd.DataFrame, by: str) -> NDArray[np.object_]:
-    """Return the week, workflow, model or agent of traces; None where they do not say."""
+    """Return the week, workflow, model or agent of traces; None where not stated."""
     known = by == "workflow"
     names = [name if known or name != UNKNOWN else None for name in group_names(frame, by).tolist()]
     return np.array(names, dtype=object)
@@ -356,10 +347,7 @@ Work = Mapping[str, tuple[WorkItem, ...]]
 
 
 def to_review(loaded: CalibrationData) -> dict[str, pd.DataFrame]:
-    """Return the labelled traces of each class to review, oldest first, with their rationales.
-
-    A trace whose reviewers differ is in none until there is a consensus.
-    """
+    """Return the traces with a consensus on a class to review, oldest first, with rationales."""
     settled = ~disputed(loaded)
     frame = loaded.labelled[settled].astype({"model": object})
     codes = loaded.human.argmax(axis=1)[settled]
@@ -381,7 +369,7 @@ def to_review(loaded: CalibrationData) -> dict[str, pd.DataFrame]:
 def _rationales(
     loaded: CalibrationData,
 ) -> dict[tuple[str, str], tuple[tuple[str, ...], tuple[str, ...]]]:
-    """Return by trace and class the rationales and the quotes of its reviewers, each once."""
+    """Return the distinct rationales and quotes of the reviewers, by trace and class."""
     found: dict[tuple[str, str], tuple[dict[str, None], dict[str, None]]] = {}
     columns = (loaded.labels[n] for n in ("trace_id", "outcome", "rationale", "evidence"))
     for trace_id, outcome, rationale, evidence in zip(*columns, strict=True):
@@ -394,7 +382,7 @@ def _rationales(
 
 
 def labelled_csv(loaded: CalibrationData, outcome: str, *, models: bool = True) -> str:
-    """Return the traces of a class to review as CSV; without `models` it does not name them."""
+    """Return the traces of a class to review as CSV, with or without their models."""
     listed = to_review(loaded)[outcome]
     for name in ("reasons", "evidence"):
         listed[name] = listed[name].map("\n".join).replace("", None)
@@ -431,7 +419,7 @@ MISSING = {
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StoreReport:
-    """A report, and all runs to review: the report itself has the first ones."""
+    """A report, which has the first runs to review, and all runs to review."""
 
     report: ProductionReport
     work: Work
@@ -439,7 +427,7 @@ class StoreReport:
 
     @property
     def loaded(self) -> CalibrationData:
-        """The traces it is about, and their labels."""
+        """The traces of the report, and their labels."""
         return self.rates.loaded
 
 
@@ -452,7 +440,7 @@ def report_with_work(store: Store, options: ReportOptions | None = None) -> Stor
     """Report on the traces that a batch was drawn from, with all runs to review.
 
     Corrected for judge error where the calibration allows it. Traces of the reference set are never
-    counted. Errors are those of `rates_of_store`; a store is not compared with a file.
+    counted. Errors as `rates_of_store`; a comparison with a file is refused.
     """
     options = options or ReportOptions()
     if options.compare_to not in (None, PREVIOUS):
@@ -524,7 +512,7 @@ def _work_lists(taxonomy: Taxonomy, work: Work, weeks: Sequence[str]) -> Iterato
 
 
 def loaded_runs(store: Store, rates: StoreRates, *, gates: GateQuery | None = None) -> LoadedRuns:
-    """Return all traces with their labels as a report takes them, and with what `gates` need."""
+    """Return all traces and labels as input of a report, and the counts that `gates` need."""
     loaded, frame = rates.loaded, rates.loaded.traces
     taxonomy = replace(loaded.taxonomy, workflows=tuple(store.workflows().values()))
     traces = frame.assign(model=named(frame, "model"))
@@ -576,7 +564,7 @@ def listed_amounts(
 
 
 def kind_of(rates: StoreRates) -> str:
-    """Return what the headline is, in words."""
+    """Return the kind of the headline, in words."""
     return CORRECTED if rates.calibrated else HUMAN_ONLY
 
 
@@ -597,7 +585,7 @@ def _target(rates: StoreRates) -> str:
 
 
 def two_source(rates: StoreRates) -> Estimate | None:
-    """Return the headline by the bootstrap of both sources, its check; None without a judge."""
+    """Return the check of the headline by bootstrapping both sources; None without a judge."""
     if rates.judge is None or rates.kind == "synthetic":
         return None
     made = rates.judge.calibration.estimates.get("bootstrap")
@@ -605,10 +593,7 @@ def two_source(rates: StoreRates) -> Estimate | None:
 
 
 def _earlier(store: Store, rates: StoreRates) -> Earlier | None:
-    """Return the labelled traces of the window of equal length before; None where there are none.
-
-    Tasks that both windows have are resampled together.
-    """
+    """Return the labelled traces of the preceding window of equal length; None without any."""
     options = rates.options
     before = options.window_before
     if before is None:
@@ -631,7 +616,7 @@ def _earlier(store: Store, rates: StoreRates) -> Earlier | None:
 
 
 def tag_groups(rates: StoreRates, runs: LoadedRuns) -> tuple[tuple[RateGroup, ...], int]:
-    """Return the rate by each tag of the reviewers, and how many rarer tags are left out."""
+    """Return the rate by reviewer tag, and how many rarer tags are left out."""
     loaded = rates.loaded
     place = {trace_id: row for row, trace_id in enumerate(loaded.labelled["trace_id"])}
     tagged: dict[str, set[int]] = {}
@@ -649,7 +634,7 @@ def tag_groups(rates: StoreRates, runs: LoadedRuns) -> tuple[tuple[RateGroup, ..
 
 
 def rate_at(rates: StoreRates, credit: Sequence[float]) -> Estimate:
-    """Return the corrected rate under another table of credit."""
+    """Return the corrected rate under another credit table."""
     if rates.options.workflow is None and rates.judge is not None:
         return rate_at_credit(rates.loaded, rates.judge, credit)
     other = replace(rates.whole, credit=np.asarray(credit, dtype=np.float64))
@@ -657,7 +642,7 @@ def rate_at(rates: StoreRates, credit: Sequence[float]) -> Estimate:
 
 
 def corrected_at(rates: StoreRates) -> Iterator[AtOtherWeights]:
-    """Yield the corrected rate at other weights; nothing where there is none."""
+    """Yield the corrected rate under other credit tables; nothing without one."""
     if rates.calibrated and rates.judge is not None:
         yield from at_weights(
             "corrected, ",
@@ -668,9 +653,9 @@ def corrected_at(rates: StoreRates) -> Iterator[AtOtherWeights]:
 
 
 def passes(rates: StoreRates) -> tuple[tuple[Passes, ...], int]:
-    """Return pass@k and pass^k of agents that ran some task more than once, and how many more do.
+    """Return pass@k and pass^k of agents with repeated tasks, and the number of agents left out.
 
-    From the consensus labels alone: verdicts of a judge that errs make both badly biased.
+    From consensus labels alone: judge error would bias both strongly.
     """
     loaded = rates.loaded
     agents = named(loaded.traces, "agent")
@@ -735,7 +720,7 @@ def _point(
 
 
 def left_out(store: Store, rates: StoreRates, counts: ProductionCounts) -> Iterator[LeftOutRows]:
-    """Yield what the labelled sample or the window leaves out, and why."""
+    """Yield the traces outside the labelled sample or the window, with the reason."""
     loaded = rates.loaded
     frame = store.trace_frame()
     for n, reason in (
@@ -756,7 +741,7 @@ def left_out(store: Store, rates: StoreRates, counts: ProductionCounts) -> Itera
 
 
 def notes(rates: StoreRates, agents_left_out: int = 0) -> Iterator[str]:
-    """Yield what the numbers rest on, and what is left out."""
+    """Yield the basis of the numbers, and what is left out."""
     if rates.loaded.open_disagreements:
         yield f"{rates.loaded.open_disagreements:,} disagreements are open: provisional."
     groups = "tags" if rates.calibrated else "groups"
@@ -775,7 +760,7 @@ def notes(rates: StoreRates, agents_left_out: int = 0) -> Iterator[str]:
 
 
 def group_notes(rates: StoreRates, groups: Sequence[RateGroup], by: str) -> Iterator[str]:
-    """Yield which workflows or models are not rated by their own labels with the judge."""
+    """Yield the workflows or models that are not rated by their own labels with the judge."""
     known = [group for group in groups if rates.calibrated and group.asr.ok]
     for why, kept in (
         ("fewer than 50 labels of their own, so the judge is taken to err as in all", SYNTHETIC),
@@ -787,7 +772,7 @@ def group_notes(rates: StoreRates, groups: Sequence[RateGroup], by: str) -> Iter
 
 
 def _other_estimators(rates: StoreRates) -> Iterator[str]:
-    """Name the refused estimators that nothing in the report rests on."""
+    """Name the refused estimators that the report does not use."""
     if rates.judge is None:
         return
     refused = Counter(
@@ -828,7 +813,7 @@ def warnings(rates: StoreRates, two_source: Estimate | None) -> Iterator[str]:
 
 
 def origin(rates: StoreRates) -> Origin:
-    """Return what it takes to make the report again."""
+    """Return everything needed to make the report again."""
     loaded, options = rates.loaded, rates.options
     kind = loaded.batch.design.get("kind", "unknown design")
     settings = options.store_settings(loaded.batch.batch_id, rates.judge_id)
@@ -859,14 +844,14 @@ def origin(rates: StoreRates) -> Origin:
 
 
 def _fingerprint(rates: StoreRates) -> str:
-    """Return the fingerprint of the calibration; that of one workflow rests on all of them."""
+    """Return the fingerprint of the calibration; that of one workflow covers all of them."""
     if rates.judge is None or rates.whole is rates.loaded:
         return "" if rates.judge is None else rates.judge.fingerprint
     return rates.whole.fingerprint("judge", calibration_options(rates.options).estimation)
 
 
 def without_models(made: StoreReport) -> StoreReport:
-    """Return a report that names no model and no agent: reviewers who label must not know them."""
+    """Return the report without models and agents, which labelling reviewers must not know."""
 
     def hidden(items: tuple[WorkItem, ...]) -> tuple[WorkItem, ...]:
         return tuple(replace(item, model=None) for item in items)
@@ -891,21 +876,14 @@ class ReportChoices:
     workflows: tuple[str, ...]
 
     def last_weeks(self, n: int) -> tuple[str, str] | None:
-        """Return the first and the last of the last `n` ISO weeks; None where nothing is dated.
-
-        Examples
-        --------
-        >>> day = date(2026, 11, 4)
-        >>> ReportChoices(first=day, last=day, workflows=()).last_weeks(4)
-        ('2026-W42', '2026-W45')
-        """
+        """Return the first and the last of the last `n` ISO weeks; None without dates."""
         if self.last is None:
             return None
         return week_of(self.last - timedelta(weeks=n - 1)), week_of(self.last)
 
 
 def report_choices(store: Store, batch_id: str) -> ReportChoices:
-    """Return what a report on a batch can be narrowed to."""
+    """Return the choices that narrow a report on a batch."""
     traces = load_batch(store, batch_id).traces
     times = started(traces).dropna()
     return ReportChoices(

@@ -1,4 +1,4 @@
-"""The success-rate report as an object, its options, and the parts every source shares."""
+"""The success-rate report as an object, its options, and the parts shared by all sources."""
 
 import json
 import re
@@ -146,7 +146,7 @@ class Signal:
 
     @property
     def recorded(self) -> bool:
-        """Whether any run says anything."""
+        """Whether any run records the signal."""
         return self.over_all.value is not None
 
 
@@ -331,27 +331,16 @@ _WEEK = re.compile(r"\d{4}-W\d{2}")
 class ReportOptions:
     """Options of a report: which runs, how they are read, and how they are resampled.
 
-    Parameters
-    ----------
-    since, until : str or None
-        First and last day (``2026-11-02``) or ISO week (``2026-W45``), or a moment, in `timezone`.
-    columns : mapping of str to str or None
-        The column of the file for each of ours; None leaves one out.
-    compare_to : str or None
-        ``"previous"``, a file, or None for no comparison.
-    ceilings : mapping of str to float
-        Ceilings per unit in USD instead of those of the taxonomy.
-    any_workflow, strict_cost, force : bool
-        Keep workflows that the taxonomy does not list, without a ceiling; refuse runs without a
-        cost; report on traces of the reference set, with a mark.
-    stratify, pooled : bool
-        Resample within workflows; weigh weeks by their runs in the rolling mean.
-    targets : mapping of str to float
-        The share of a class that is aimed at.
-    batch_id, judge_id, workflow : str or None
-        Of a store: the newest random sample, the only judge and all workflows when None.
-    design : {"production", "reference"}
-        Of a store: what its labelled traces are.
+    `since`, `until` : first and last day (``2026-11-02``), ISO week (``2026-W45``) or moment.
+    `columns` : column of the file by standard name; None leaves one out.
+    `compare_to` : ``"previous"``, a file, or None for no comparison.
+    `ceilings` : ceilings per unit in USD instead of those of the taxonomy.
+    `any_workflow` : keep workflows that the taxonomy does not list, without a ceiling.
+    `strict_cost` : refuse runs without a cost. `force` : include reference traces, with a mark.
+    `stratify` : resample within workflows. `pooled` : weight the weeks of a rolling mean by runs.
+    `targets` : target share by class.
+    `batch_id`, `judge_id`, `workflow` : None: newest probability sample, only judge, all workflows.
+    `design` : design of the labelled traces in a store.
     """
 
     since: str | None = None
@@ -385,13 +374,7 @@ class ReportOptions:
 
     @property
     def window(self) -> tuple[datetime | None, datetime | None]:
-        """The first moment, and the one just after the last, in UTC.
-
-        Raises
-        ------
-        InputError
-            If a time cannot be read, or the end is not after the start.
-        """
+        """First moment, and the one just after the last, in UTC; InputError if there is none."""
         zone = _zone(self.timezone)
         since = None if self.since is None else _moments(self.since, "--from", zone)[0]
         until = None if self.until is None else _moments(self.until, "--to", zone)[1]
@@ -401,7 +384,7 @@ class ReportOptions:
 
     @property
     def window_before(self) -> tuple[datetime, datetime] | None:
-        """The window of equal length before that of the report; None for all runs."""
+        """The preceding window of equal length; None for all runs."""
         since, until = self.window
         if since is None:
             return None
@@ -413,7 +396,7 @@ class ReportOptions:
 
     @property
     def window_words(self) -> str:
-        """The runs that are asked for, in words."""
+        """The requested runs, in words."""
         if self.since is None and self.until is None:
             return "these runs"
         if self.since == self.until:
@@ -421,7 +404,7 @@ class ReportOptions:
         return f"{self.since or 'the start'} to {self.until or 'the end'}"
 
     def resampling(self, part: int) -> dict[str, Any]:
-        """Return how to resample one part of a report; parts draw apart, so none moves another."""
+        """Return the resampling options of one part; each part has its own random generator."""
         return {
             "rng": np.random.default_rng([self.seed, part]),
             "n_resamples": self.n_resamples,
@@ -430,7 +413,7 @@ class ReportOptions:
         }
 
     def settings(self, place: Mapping[str, Any], taxonomy: Path | None) -> dict[str, Any]:
-        """Return all options as plain data; `place` says what was read."""
+        """Return all options as plain data; `place` is the source that was read."""
         own = {
             SETTING.get(one.name, one.name): getattr(self, one.name)
             for one in fields(self)
@@ -440,19 +423,13 @@ class ReportOptions:
         return {**place, "taxonomy": None if taxonomy is None else str(taxonomy), **named}
 
     def check_targets(self, taxonomy: Taxonomy) -> None:
-        """Refuse a target for what is no class.
-
-        Raises
-        ------
-        InputError
-            It names the target and the classes.
-        """
+        """Refuse a target for an unknown class by an InputError that names it."""
         for name in self.targets:
             if name not in taxonomy.names:
                 raise InputError(f"--target: {name!r:.80} is none of {', '.join(taxonomy.names)}")
 
     def store_settings(self, batch_id: str, judge_id: str | None) -> dict[str, Any]:
-        """Return all options that a store knows as plain data."""
+        """Return all options that apply to a store as plain data."""
         common = self.settings({}, None)
         left_out = (*OF_FILES_ALONE, "taxonomy")
         return {
@@ -473,7 +450,7 @@ def origin_of(
     fingerprint: str,
     sources: tuple[SourceFile, ...] = (),
 ) -> Origin:
-    """Return the origin of a report; taxonomies of two sides are both named where they differ."""
+    """Return the origin of a report; differing taxonomies of two sides are both named."""
     return Origin(
         sources=sources,
         settings=settings,
@@ -490,7 +467,7 @@ def origin_of(
 
 
 def options_of(settings: Mapping[str, Any]) -> ReportOptions:
-    """Return the options that a report was made with, refusing settings that lack one."""
+    """Return the options of a saved report, refusing settings that lack one."""
     of_store = "batch" in settings
     known = {**OF_FILES_ALONE, **settings} if of_store else settings
     asked = [one.name for one in fields(ReportOptions)]
@@ -508,7 +485,7 @@ def options_of(settings: Mapping[str, Any]) -> ReportOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedReport:
-    """A report as `asr report --json` printed it, with the options to make it again."""
+    """A report as printed by `asr report --json`, with the options to make it again."""
 
     path: Path
     data: Mapping[str, Any]
@@ -516,7 +493,7 @@ class SavedReport:
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """The options as plain data, and what was read."""
+        """The options and the source, as plain data."""
         found: Mapping[str, Any] = self.data["origin"]["settings"]
         return found
 
@@ -527,14 +504,14 @@ class SavedReport:
 
     @property
     def taxonomy(self) -> Path | None:
-        """The taxonomy file that it was made with; None for that of the package."""
+        """Its taxonomy file; None for that of the package."""
         named = self.settings.get("taxonomy")
         return None if named is None else Path(named)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """The fingerprints of a saved report and of the same made again, and what differs, in words."""
+    """Fingerprints of a saved report and of its repetition, and their differences, in words."""
 
     path: Path
     saved: str
@@ -548,12 +525,9 @@ class Verification:
 
 
 def saved_report(named: str, folder: Path) -> SavedReport:
-    """Read a report by its name: a JSON file, or the fingerprint of one in a folder.
+    """Read a saved report by its JSON file, or by its fingerprint in a folder.
 
-    Raises
-    ------
-    InputError
-        If there is no such report, several differ, or it lacks what is needed to make it again.
+    InputError if there is no such report, several differ, or it lacks data to make it again.
     """
     path = Path(named) if Path(named).is_file() else _by_fingerprint(named.lower(), folder)
     data = _json_of(path)
@@ -607,7 +581,7 @@ def _json_of(path: Path, *, strict: bool = True) -> dict[str, Any]:
 
 
 def verify_report(saved: SavedReport, now: ProductionReport) -> Verification:
-    """Compare a saved report with the same made again."""
+    """Compare a saved report with its repetition."""
     before, after = str(saved.data["fingerprint"]), now.origin.fingerprint
     differences = tuple(_differences(saved.data, now))
     if not differences and before != after:
@@ -659,7 +633,7 @@ def _zone(name: str) -> ZoneInfo:
 
 
 def _moments(text: str, option: str, zone: ZoneInfo) -> tuple[datetime, datetime]:
-    """Return the first moment of what a text names, and the one after its last."""
+    """Return the first moment of the named period, and the one after its last."""
     try:
         if _WEEK.fullmatch(text):
             day, days = first_day(text), 7
@@ -682,7 +656,7 @@ def _moments(text: str, option: str, zone: ZoneInfo) -> tuple[datetime, datetime
 
 
 def other_tables(taxonomy: Taxonomy) -> dict[str, tuple[float, ...]]:
-    """Return the tables of credit for the line of sensitivity."""
+    """Return the credit tables of the sensitivity analysis."""
     partial = taxonomy.acceptable[1:]
     tables = {}
     if partial:
@@ -703,5 +677,5 @@ def table_in_words(name: str, credit: Sequence[float]) -> str:
 
 
 def credit_in_words(credit: Sequence[float]) -> str:
-    """Return a table of credit as text."""
+    """Return a credit table as text."""
     return " / ".join(f"{c:g}" for c in credit)
