@@ -1,7 +1,4 @@
-"""CSV exports of agreement, judge traces and calibrated labels, safe in a spreadsheet.
-
-No cell of these runs as a formula in a spreadsheet.
-"""
+"""CSV exports of agreement, judge traces and calibrated labels; no cell runs as a formula."""
 
 import json
 from collections.abc import Iterator
@@ -35,7 +32,7 @@ FORMATS = (".csv", ".parquet", ".jsonl")
 
 
 def estimates(result: AgreementAnalysis) -> str:
-    """Return every estimate of a result, one a row; `what` is its place in the JSON."""
+    """Return every estimate of a result, one per row; `what` is its path in the JSON."""
     rows = [
         {
             "what": what,
@@ -64,7 +61,7 @@ def _estimates(data: Any, where: str) -> Iterator[tuple[str, Json]]:
 
 
 def _called(of: Any, place: int) -> str:
-    """Return what an entry of a list is about, so that its rows can be told apart."""
+    """Return the name of a list entry, to tell its rows apart."""
     if not isinstance(of, dict):
         return str(place)
     about = [of.get("reviewer"), of.get("class"), *of.get("reviewers", []), *of.get("classes", [])]
@@ -72,7 +69,7 @@ def _called(of: Any, place: int) -> str:
 
 
 def agreement_traces_csv(result: AgreementAnalysis, chosen: TraceSet) -> str:
-    """Return some traces with everybody's class, in the order to adjudicate."""
+    """Return traces with the class of each reviewer, in the order to adjudicate."""
     rows = [
         {
             "trace_id": of.trace_id,
@@ -90,7 +87,7 @@ def agreement_traces_csv(result: AgreementAnalysis, chosen: TraceSet) -> str:
 
 
 def ratings(result: AgreementAnalysis) -> str:
-    """Return the ratings that agreement is about, as ``asr agreement FILE`` reads them."""
+    """Return the ratings behind the agreement, in the format of ``asr agreement FILE``."""
     rows = [
         {"item": trace_id, "rater": who, "label": result.classes[code]}
         for trace_id, codes in zip(result.trace_ids, result.codes.tolist(), strict=True)
@@ -101,7 +98,7 @@ def ratings(result: AgreementAnalysis) -> str:
 
 
 def judge_traces_csv(judged: JudgedTraces, chosen: TraceSet) -> str:
-    """Return some traces with verdict, labels and the reasons of both, in their order."""
+    """Return traces with verdict, labels, and the rationales of both."""
     by_id = {of.trace_id: of for of in judged.labelled}
     people = sorted({label.reviewer for of in judged.labelled for label in of.labels})
     of_people = [f"{what} of {who}" for who in people for what in ("class", "reason", "evidence")]
@@ -110,10 +107,7 @@ def judge_traces_csv(judged: JudgedTraces, chosen: TraceSet) -> str:
 
 
 def human_side(of: ReviewedTrace) -> str:
-    """Return the class of a trace, or the classes with their shares.
-
-    A trace on which reviewers differ and nobody has settled it has several.
-    """
+    """Return the class of a trace, or the classes with their shares while no consensus exists."""
     if len(of.human) == 1:
         return next(iter(of.human))
     return ", ".join(f"{name} {share:.2g}" for name, share in of.human.items())
@@ -158,7 +152,7 @@ def _quoted(evidence: tuple[Evidence, ...]) -> str | None:
 
 
 def about(labels: CalibratedLabels) -> Json:
-    """Return what a reader of the file must know."""
+    """Return the facts that a reader of the file needs."""
     return {
         "what": "class probabilities given verdict and workflow; for drill-down and sampling",
         "batch_id": labels.batch_id,
@@ -181,7 +175,7 @@ def labels_csv(labels: CalibratedLabels) -> str:
 
 
 def write_labels(labels: CalibratedLabels, target: Path) -> Path:
-    """Write the labels, and beside them what they are; return that second file."""
+    """Write the labels and a description file beside them, and return the latter."""
     form = target.suffix.lower()
     if form not in FORMATS:
         raise InputError(f"{target}: must end in {', '.join(FORMATS)}")

@@ -1,7 +1,7 @@
-"""A result as a document: its parts, in order, and how they read as text and as Markdown.
+"""A result as a document: its parts, in order, as text and as Markdown.
 
-Every string is plain text. `Name` marks a text that came with the data, which a renderer keeps
-apart from its own words. Percentages and rounding appear only here.
+Every string is plain text. `Name` marks a text from the data, which renderers keep apart from
+their own words. Percentages and rounding appear only here.
 """
 
 import re
@@ -20,7 +20,7 @@ _SIGNS = re.compile(r"([\\`*<>|~]|(?<!\w)_|_(?!\w)|&(?=[\w#])|\](?=[(\[:]))")
 
 
 class Name(str):
-    """A text that came with the data: a workflow, a model, a file, a trace."""
+    """A text from the data: a workflow, a model, a file, a trace."""
 
     __slots__ = ()
 
@@ -49,9 +49,8 @@ class Row:
 class Table:
     """A table whose first column names the rows.
 
-    With a `scale` the marks are drawn on it, in a column of their own. `notes` explain the signs
-    in cells. `folded`: in HTML behind a line to click on.
-    `most_in_text`: a terminal shows no more rows.
+    Marks are drawn on the `scale`, in a separate column. `notes` explain the signs in cells.
+    `folded` tables are collapsed in HTML; a terminal shows at most `most_in_text` rows.
     """
 
     title: str
@@ -80,7 +79,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trend:
-    """A series over weeks, with the table that holds its numbers."""
+    """A series over weeks, with the table of its numbers."""
 
     title: str
     describes: str
@@ -108,14 +107,14 @@ class Listing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """Names and values, one a line."""
+    """Names and values, one per line."""
 
     items: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lines:
-    """Lines of any length; one that begins with spaces belongs to the one before it."""
+    """Lines of any length; one that begins with spaces continues the one before it."""
 
     items: tuple[str, ...]
 
@@ -125,7 +124,7 @@ Block = Table | Trend | Words | Listing | Facts | Lines
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A heading with its blocks; without a title, blocks that belong to no heading."""
+    """A heading with its blocks; the title may be empty."""
 
     title: str
     blocks: tuple[Block, ...]
@@ -133,7 +132,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Headline:
-    """The number of the report, what kind it is, how it was made, and others `beside` it."""
+    """The main number of a report, its kind and method, and other numbers `beside` it."""
 
     name: str
     value: str
@@ -146,7 +145,7 @@ class Headline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """A whole report; `banners` come before everything else. Not every one has one number."""
+    """A whole report; `banners` come before everything else. Some have no headline."""
 
     title: str
     about: tuple[str, ...] = ()
@@ -157,7 +156,7 @@ class Document:
 
 
 def figure(result: Estimate, digits: int = 3) -> str:
-    """Return value and interval of an estimate; its status goes elsewhere."""
+    """Return value and interval of an estimate, without its status."""
     if result.value is None:
         return "not estimable"
     text = f"{result.value:.{digits}f}"
@@ -167,7 +166,7 @@ def figure(result: Estimate, digits: int = 3) -> str:
 
 
 def number(result: Estimate, digits: int = 3) -> str:
-    """Return value and interval of an estimate with its status, or why there is none."""
+    """Return value and interval of an estimate with its status, or the reason why there is none."""
     if result.value is None:
         return result.status.replace("_", " ", 1)
     text = figure(result, digits).removesuffix(" +")
@@ -175,7 +174,7 @@ def number(result: Estimate, digits: int = 3) -> str:
 
 
 def notes(named: Iterable[tuple[str, Estimate]]) -> Iterator[str]:
-    """Yield the statuses that the `+` of a table refers to, each once with its names."""
+    """Yield each status that a `+` in a table refers to, once, with its names."""
     by_status: dict[str, list[str]] = {}
     for name, result in named:
         if result.status != OK:
@@ -185,24 +184,24 @@ def notes(named: Iterable[tuple[str, Estimate]]) -> Iterator[str]:
 
 
 def percent(share: float | None) -> str:
-    """Return a share as percent."""
+    """Return a share in percent."""
     return "-" if share is None else f"{100 * share:.1f} %"
 
 
 def usd(amount: float | None) -> str:
-    """Return an amount of money."""
+    """Return an amount in USD."""
     return "-" if amount is None else f"${amount:.4f}" if amount < 0.1 else f"${amount:.2f}"
 
 
 def exposed(n: int) -> str:
-    """Say that labels were left out because they were not blind."""
+    """Return a note that labels were left out because they were not blind."""
     return f"{n:,} label{'s' * (n > 1)} left out: given after seeing what others said of the trace"
 
 
 def confusion(
     row_names: Sequence[str], column_names: Sequence[str], counts: Sequence[Sequence[float]]
 ) -> Iterator[str]:
-    """Yield a two-way table of counts; a trace whose reviewers differ counts in parts."""
+    """Yield a confusion table; a trace whose reviewers differ counts in fractions."""
     yield from table(
         ["", *column_names],
         [[name, *[f"{c:g}" for c in row]] for name, row in zip(row_names, counts, strict=True)],
@@ -210,7 +209,7 @@ def confusion(
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield the lines of a table; the first column is left-table, the others right."""
+    """Yield the lines of a table, the first column left-aligned, the others right-aligned."""
     cells = [list(head), *[list(row) for row in rows]]
     widths = [max(len(row[k]) for row in cells) for k in range(len(head))]
     for row in cells:
@@ -293,21 +292,12 @@ def _text_table(block: Table) -> Iterator[str]:
 
 
 def markdown(document: Document) -> str:
-    """Return a document as Markdown.
-
-    Names are code spans: no link, picture, mention, HTML or table cell of theirs comes to life.
-    """
+    """Return a document as Markdown; names are code spans, so nothing in them is interpreted."""
     return "\n".join(_markdown_lines(document)) + "\n"
 
 
 def escaped(text: str, *, most: int = 600) -> str:
-    r"""Return a text that Markdown shows as it is.
-
-    Examples
-    --------
-    >>> escaped("a|b *c*"), escaped(Name("![x](http://y)|`z"))
-    ('a\\|b \\*c\\*', '``![x](http://y)\\|`z``')
-    """
+    """Return a text that Markdown shows literally."""
     safe = shown(text, most=most)
     if not isinstance(text, Name):
         return _SIGNS.sub(r"\\\1", safe)

@@ -1,7 +1,7 @@
 """Render a document as one offline HTML file with inline SVG charts.
 
-Positions across are in percent, so that a chart fits a page of any width while its text and its
-dots keep their size.
+Horizontal positions are in percent: a chart fits any page width, and text and dots keep their
+size.
 """
 
 from collections.abc import Iterator, Sequence
@@ -45,13 +45,7 @@ LONGEST_NUMBER = 26
 
 
 def nice_scale(low: float, high: float) -> list[float]:
-    """Return about five round numbers that span a range.
-
-    Examples
-    --------
-    >>> nice_scale(0.52, 0.68)
-    [0.5, 0.55, 0.6, 0.65, 0.7]
-    """
+    """Return about five round numbers that span a range."""
     span = max(high - low, 1e-6)
     power = 10 ** floor(log10(span / 4))
     step = next(power * m for m in (1, 2, 2.5, 5, 10) if span / (power * m) <= 4.5)
@@ -61,7 +55,7 @@ def nice_scale(low: float, high: float) -> list[float]:
 
 
 def range_row(mark: Mark | None, scale: tuple[float, float], words: str, *, bar: bool) -> str:
-    """Return the drawing of one value with its limits, for one cell of a table."""
+    """Return the drawing of one value with its limits, for one table cell."""
     if mark is None:
         return ""
     parts = []
@@ -179,8 +173,8 @@ def _points(points: Sequence[Point], scale: tuple[float, float]) -> Iterator[str
 def html(document: Document) -> str:
     """Return a document as one HTML page.
 
-    Nothing from the data is markup: every text is escaped, and the content policy of the page
-    forbids scripts and requests. It follows the reader's light or dark setting and prints on A4.
+    Every text from the data is escaped, and the content policy of the page forbids scripts and
+    requests. The page follows the reader's light or dark setting and prints on A4.
     """
     style = files("calibration.reporting").joinpath("report.css").read_text(encoding="utf-8")
     head = (
@@ -335,7 +329,7 @@ def _table(block: Table) -> Iterator[str]:
 
 
 def _wide(cell: str) -> str:
-    """Mark long texts, which may break over lines; numbers may not."""
+    """Mark long texts, which may wrap; numbers may not."""
     return ' class="long"' if len(cell) > LONGEST_NUMBER or isinstance(cell, Name) else ""
 
 

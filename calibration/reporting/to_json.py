@@ -98,7 +98,7 @@ Entry = str | tuple[str, Callable[[Any], Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class _Key:
-    """One key: its place in the JSON (none: spread), and the way from the result to its value."""
+    """One key: its place in the JSON (empty: spread), and the path from the result to its value."""
 
     place: tuple[str, ...]
     steps: tuple[str, ...]
@@ -120,7 +120,7 @@ def data(result: Any) -> Any:
 
 
 def as_text(result: Json) -> str:
-    """Return JSON for a file, in full precision; NaN is an error here, never output."""
+    """Return JSON for a file, in full precision; NaN is an error."""
     return json.dumps(result, ensure_ascii=True, allow_nan=False, indent=1) + "\n"
 
 
@@ -181,7 +181,7 @@ def _followed(value: Any, steps: tuple[str, ...], names: Names) -> Any:
 
 @cache
 def _keys(of: type) -> tuple[_Key, ...]:
-    """Return the keys of a type: those of the table, else one for each field."""
+    """Return the keys of a type: those of `SHAPES`, else one per field."""
     entries = next((SHAPES[base] for base in of.__mro__ if base in SHAPES), None)
     if entries is None:
         entries = tuple(field.name for field in fields(of))
@@ -208,14 +208,14 @@ def _steps(path: str) -> tuple[str, ...]:
 
 
 def schema(name: str = "report") -> Json:
-    """Return the JSON Schema of what a command prints, by its name in `ROOTS`."""
+    """Return the stored JSON Schema of the output of a command, by its name in `ROOTS`."""
     text = files("calibration.reporting").joinpath(f"schemas/{name}.schema.json").read_text("utf-8")
     loaded: Json = json.loads(text)
     return loaded
 
 
 def schema_of(name: str) -> Json:
-    """Return the JSON Schema as the types of the results and `SHAPES` make it."""
+    """Build the JSON Schema from the types of the results and `SHAPES`."""
     root, title = ROOTS[name]
     shared: Json = {}
     made = _schema(root, shared)
@@ -233,7 +233,7 @@ PLAIN = {bool: "boolean", int: "integer", float: "number", str: "string", NoneTy
 
 
 def _schema(hint: Any, shared: Json, steps: tuple[str, ...] = ()) -> Json:
-    """Return the schema of a type, or of what the steps lead to from it."""
+    """Return the schema of a type, or of the type at the end of the steps."""
     origin, args = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
         return _either([_schema(of, shared, () if of is NoneType else steps) for of in args])
@@ -318,7 +318,7 @@ def _add(target: Json, name: str, made: Json) -> None:
 
 
 def _either(options: list[Json]) -> Json:
-    """Return a schema that any of these satisfies."""
+    """Return a schema satisfied by any of these."""
     if all(option.keys() == {"type"} for option in options):
         return {"type": [option["type"] for option in options]}
     return {"anyOf": options}

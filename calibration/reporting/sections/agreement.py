@@ -1,4 +1,4 @@
-"""Agreement as a document: can it be trusted, where, who, and on which items."""
+"""Agreement as a document: its trustworthiness, its slices, reviewers and items."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
@@ -47,7 +47,7 @@ SIGNIFICANT = 0.05
 
 
 def benchmark(alpha: Estimate) -> str:
-    """Say what the lower limit of alpha allows (Krippendorff's bounds).
+    """Return the conclusion that the lower limit of alpha allows (Krippendorff's bounds).
 
     Examples
     --------
@@ -65,7 +65,7 @@ def benchmark(alpha: Estimate) -> str:
 
 
 def chance(share: float, n_resamples: int) -> str:
-    """Return how often something holds among resamples, no finer than they can tell.
+    """Return the share of resamples, no finer than their number allows.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def chance(share: float, n_resamples: int) -> str:
 
 
 def agreement(result: AgreementAnalysis, by: Collection[str] = BY) -> Document:
-    """Return the agreement of a batch, with the slices asked for."""
+    """Return the agreement of a batch, with the requested slices."""
     study = result.study
     sections = [Section(title="", blocks=(_coefficients(study, "trace"), *_beside(result)))]
     sections += _slices(study, result.classes, result.reviewers, by)
@@ -113,7 +113,7 @@ def agreement(result: AgreementAnalysis, by: Collection[str] = BY) -> Document:
 
 
 def ratings(result: RatingsAgreement, by: Collection[str] = BY) -> Document:
-    """Return the agreement on a file of ratings, with the slices asked for."""
+    """Return the agreement on a file of ratings, with the requested slices."""
     rated, study = result.ratings, result.study
     sections = [Section(title="", blocks=(_coefficients(study, "item"),))]
     sections += _slices(study, rated.classes, rated.raters, by)
@@ -138,7 +138,7 @@ def _section(
     rows: Iterable[tuple[str, ...]],
     named: Iterable[tuple[str, Estimate]] = (),
 ) -> Section:
-    """Return a table under a heading, with the statuses that its `+` refer to."""
+    """Return a table under a heading, with the statuses behind its `+`."""
     return Section(title=title, blocks=(_table(head, rows, notes(named)),))
 
 
@@ -329,7 +329,7 @@ def _uses(found: Study, classes: Sequence[str], raters: Sequence[str]) -> Iterat
 
 
 def other_use(d: MarginDifference, rater: str, name: str, units: str) -> str:
-    """Return by how much a rater's use of a class differs from that of the others."""
+    """Return the difference between a rater's use of a class and that of the others."""
     low, high = (100 * end for end in d.difference.interval or (0.0, 0.0))
     return (
         f"{rater} gives {name} {100 * (d.difference.value or 0.0):+.1f} pp "

@@ -25,7 +25,7 @@ SHOWN_PARTS = 40
 
 
 def document(result: GateAnalysis) -> Document:
-    """Return the report on all gates, for any renderer."""
+    """Return the report on all gates."""
     gates = result.report.gates
     return Document(
         title="Gates",
@@ -72,7 +72,7 @@ def _made(result: GateAnalysis) -> Iterator[str]:
 
 
 def verdict(result: GateAnalysis) -> str:
-    """Return the first line: whether the run passes, and what stopped it."""
+    """Return the first line: whether the run passes, and which gates failed it."""
     blocking = result.report.blocking
     musts = [gate.status for gate in result.report.gates if gate.level == "must"]
     if blocking:
@@ -90,7 +90,7 @@ def verdict(result: GateAnalysis) -> str:
 
 
 def word(gate: GateResult) -> str:
-    """Return the status as it is shown, marked where it fails the run."""
+    """Return the displayed status, marked where it fails the run."""
     shown = gate.status.replace("_", " ").upper() if gate.blocks else gate.status.replace("_", " ")
     return f"{shown} !" if gate.blocks else shown
 
@@ -144,18 +144,10 @@ MAX_TEXT = 4_000
 
 
 def junit(result: GateAnalysis, *, at: datetime) -> str:
-    """Return one test suite with a case a gate.
+    """Return one test suite with one case per gate; `at` is written in UTC, as the schema requires.
 
-    A gate that fails the run is a failure. A should gate that failed, and every gate without a
-    result that need not have one, is skipped: a runner turns red on failures, and the command
-    exits with 0 there.
-
-    Parameters
-    ----------
-    result : GateAnalysis
-        The gates.
-    at : datetime
-        When; written in UTC without an offset, as the schema asks.
+    A gate that fails the run is a failure. A failed should gate, and an optional gate without a
+    result, are skipped: CI marks failures red although the command exits with 0.
     """
     report = result.report
     skipped = sum(not gate.blocks and gate.status != "pass" for gate in report.gates)
@@ -215,7 +207,7 @@ def _lines(lines: Iterable[str]) -> str:
 
 
 def _fit(text: str) -> str:
-    """Return one line that XML can hold and that steers no viewer, bounded."""
+    """Return one bounded line that is valid in XML and has no control characters."""
     return _bounded(_UNFIT.sub("\ufffd", visible(text)))
 
 

@@ -71,13 +71,13 @@ ASIDE = ("class_few_labels",)
 
 
 def diagnostics(result: JudgeDiagnostics) -> Iterator[str]:
-    """Yield how far off a judge is, and where; each part after an empty line."""
+    """Yield the error of a judge, overall and by group; each part after an empty line."""
     yield from ceiling(result.ceiling)
     yield from where(result)
 
 
 def where(result: JudgeDiagnostics) -> Iterator[str]:
-    """Yield everything but the ceiling: where the judge is off, for whom, and what it follows."""
+    """Yield everything but the human ceiling: where and for whom the judge errs, and why."""
     if result.grades is not None:
         yield ""
         yield f"How close do its grades come? {', '.join(result.grade_names):.200}"
@@ -102,7 +102,7 @@ def where(result: JudgeDiagnostics) -> Iterator[str]:
 
 
 def _not_known(result: JudgeDiagnostics) -> Iterator[str]:
-    """Yield, on one line, what could be known with more columns, labels or verdicts."""
+    """Yield, on one line, the results that need more columns, labels or verdicts."""
     missing = list(result.missing)
     if not result.retest.changed.ok and not missing:
         missing.append(f"whether it says the same twice ({_why(result.retest.changed)})")
@@ -121,7 +121,7 @@ def _why(found: Estimate) -> str:
 
 
 def lenient(result: JudgeDiagnostics) -> Iterator[str]:
-    """Yield how lenient the judge is, over all and by group."""
+    """Yield the leniency of the judge, overall and by group."""
     yield "Is it lenient? Credit of the verdict less the human one (above 0: lenient)"
     shown = f"{number(result.leniency.estimate)}{p_text(result.leniency.p_value)}"
     yield f"  all labelled traces  {shown}"
@@ -130,7 +130,7 @@ def lenient(result: JudgeDiagnostics) -> Iterator[str]:
 
 
 def slopes(found: Mapping[str, MeanAgainstZero], own_family: MeanAgainstZero) -> Iterator[str]:
-    """Yield what the leniency follows, with the human class held fixed."""
+    """Yield the dependence of leniency on covariates, with the human class held fixed."""
     yield "Does leniency follow the size of a trace? Credit for each doubling, same human class"
     names = {"response": "length of the response", "steps": "number of steps"}
     for name, one in found.items():
@@ -141,7 +141,7 @@ def slopes(found: Mapping[str, MeanAgainstZero], own_family: MeanAgainstZero) ->
 
 
 def asked_again(again: Retest, verdict_names: Sequence[str]) -> Iterator[str]:
-    """Yield how often the judge changes its mind."""
+    """Yield how often the judge changes its verdict on repetition."""
     yield f"Does it say the same twice? {again.changed.n:,} traces, asked {again.most_asked} times"
     yield f"  traces whose verdict changes              {number(again.changed)}"
     yield f"  chance that two verdicts on one differ    {number(again.differ)}"
@@ -155,7 +155,7 @@ def asked_again(again: Retest, verdict_names: Sequence[str]) -> Iterator[str]:
 
 
 def ceiling(found: Mapping[str, BesidePanel]) -> Iterator[str]:
-    """Yield agreement among the humans, of the judge with them, and what lies between."""
+    """Yield the human ceiling, the agreement of the judge with humans, and the gap."""
     yield "What do the humans reach themselves?"
     if not found:
         yield "  not known: no trace was labelled by two"
@@ -180,7 +180,7 @@ def ceiling(found: Mapping[str, BesidePanel]) -> Iterator[str]:
 
 
 def beside_humans(alpha: BesidePanel) -> str:
-    """Say whether the judge is within human disagreement."""
+    """Return whether the judge is within human disagreement."""
     limits = alpha.difference.interval
     if alpha.within is None or limits is None:
         return "whether the judge is as good as one more human cannot be said: label more by two"
@@ -198,7 +198,7 @@ def beside_humans(alpha: BesidePanel) -> str:
 def questions(
     nodes: Mapping[str, NodeQuality], errors: Mapping[str | None, float]
 ) -> Iterator[str]:
-    """Yield the judge's answers at each question, and where its errors begin."""
+    """Yield the judge's answers at each decision-tree node, and where its errors begin."""
     yield "At which question does it part from the humans? Who says yes, where both come to it"
     total = sum(errors.values())
     rows = []
@@ -215,7 +215,7 @@ def questions(
 
 
 def leniency(by: str, rows: Sequence[Leniency], limit: int = GROUPS_SHOWN) -> Iterator[str]:
-    """Yield the judge's leniency in each group of one kind; a single group is all of them."""
+    """Yield the judge's leniency in each group; a single group is the whole."""
     if len(rows) < 2:
         return
     shown = [
@@ -236,7 +236,7 @@ def leniency(by: str, rows: Sequence[Leniency], limit: int = GROUPS_SHOWN) -> It
 def disagreements(
     found: Sequence[ReviewedTrace], limit: int = DISAGREEMENTS_SHOWN
 ) -> Iterator[str]:
-    """Yield the traces that move the rate most, with what both sides say."""
+    """Yield the disagreements that move the rate most, with verdict and labels."""
     yield (
         f"Where do they differ? {len(found):,} traces"
         + (f", the {limit} that move the rate most" if len(found) > limit else "")
@@ -261,7 +261,7 @@ def disagreements(
 
 
 def ordinal(found: OrdinalAgreement) -> Iterator[str]:
-    """Yield how close the judge's grades come to the human ones."""
+    """Yield the ordinal agreement of the judge's grades with the human ones."""
     yield f"  same grade       {number(found.exact)}"
     yield f"  within one grade {number(found.within_one)}" + (
         ""
@@ -274,7 +274,7 @@ def ordinal(found: OrdinalAgreement) -> Iterator[str]:
 
 
 def p_text(p_value: float | None) -> str:
-    """Return a p-value as it follows an estimate, nothing where there is none."""
+    """Return a p-value as a suffix of an estimate, empty without one."""
     return "" if p_value is None else f", p {p_value_text(p_value)}"
 
 
@@ -301,7 +301,7 @@ def result(found: JudgeCalibration) -> Iterator[str]:
 
 
 def heading(result: JudgeCalibration) -> Iterator[str]:
-    """Yield where labels and verdicts came from, and what the human side is made of."""
+    """Yield the sources of labels and verdicts, and the basis of the human side."""
     of = result.provenance
     if of.source == "store":
         if of.simulated:
@@ -325,7 +325,7 @@ def heading(result: JudgeCalibration) -> Iterator[str]:
 
 
 def use(result: JudgeCalibration) -> Iterator[str]:
-    """Yield what the judge can be used for."""
+    """Yield the valid uses of the judge."""
     yield "Can this judge be used?"
     yield from _for_the_rate(result)
     yield from for_a_trace(result)
@@ -341,14 +341,14 @@ def crossed(result: JudgeCalibration) -> Iterator[str]:
 
 
 def drawn(result: JudgeCalibration) -> str:
-    """Say where the labelled traces come from."""
+    """Return the design of the labelled traces."""
     if any(notice.code == CHOSEN.code for notice in result.calibration.refusals):
         return "chosen, not drawn"
     return SAMPLE[result.design]
 
 
 def human_side(side: HumanSide) -> Iterator[str]:
-    """Yield what the human side of the labelled traces is made of."""
+    """Yield the basis of the human side of the labelled traces."""
     reviewers = f" by {len(side.reviewers)} reviewers" if len(side.reviewers) > 1 else ""
     yield (
         f"  human side: {side.n_labels:,} labels{reviewers}; traces with two or more: "
@@ -394,7 +394,7 @@ def _for_the_rate(result: JudgeCalibration) -> Iterator[str]:
 
 
 def as_it_is(calibration: Calibration) -> str | None:
-    """Say how far the judge is off when every verdict is taken as true; None without a headline."""
+    """Return the error of the uncorrected rate; None without a headline."""
     head, raw = calibration.headline_estimate, calibration.estimates["judge_raw"].net.value
     if head is None or head.net.value is None or raw is None:
         return None
@@ -407,7 +407,7 @@ def as_it_is(calibration: Calibration) -> str | None:
 
 
 def for_a_trace(result: JudgeCalibration) -> Iterator[str]:
-    """Yield what the verdict on a single trace is worth."""
+    """Yield the reliability of a verdict on a single trace."""
     quality = result.calibration.judge
     if quality.accuracy.value is None:
         yield f"  for single traces: not known, {number(quality.accuracy)}"
@@ -488,7 +488,7 @@ def rates(result: JudgeCalibration) -> Iterator[str]:
 
 
 def mending(result: JudgeCalibration) -> Iterator[str]:
-    """Yield what was refused or must be told, and what would help."""
+    """Yield refusals and warnings, and their remedies."""
     yield "What would make it better?"
     calibration = result.calibration
     yield from notices("refused", calibration.refusals)
@@ -500,7 +500,7 @@ def mending(result: JudgeCalibration) -> Iterator[str]:
 
 
 def notices(kind: str, found: Sequence[Notice]) -> Iterator[str]:
-    """Yield notices of one kind: what holds for several estimators, or classes, stands once."""
+    """Yield notices of one kind, merged if they apply to several estimators or classes."""
     estimators: dict[tuple[str, str, str], list[str]] = {}
     for notice in found:
         key = notice.code, notice.why, notice.mend
@@ -517,7 +517,7 @@ def notices(kind: str, found: Sequence[Notice]) -> Iterator[str]:
 
 
 def drift(result: JudgeDrift) -> Iterator[str]:
-    """Yield how two judges differ on the same traces."""
+    """Yield the differences between two judges on the same traces."""
     before, after = one_line(result.before, most=60), one_line(result.after, most=60)
     yield f"Has the judge moved? {before} and {after} on the same {result.n:,} traces"
     yield f"  same verdict  {number(result.same)}"
@@ -575,7 +575,7 @@ def groups(result: GroupRates, limit: int = DISAGREEMENTS_SHOWN) -> Iterator[str
 
 
 def errs_alike(rates: RatesTest) -> str:
-    """Say whether the judge errs alike in all groups."""
+    """Return whether the judge errs alike in all groups."""
     if rates.statistic is None:
         return f"does the judge err alike? {rates.status.replace('_', ' ', 1)}"
     return (
@@ -625,7 +625,7 @@ Part = TypeVar("Part")
 
 
 def text(report: JudgeReport) -> Iterator[str]:
-    """Yield the report; a part that could not be computed says why and hides no other."""
+    """Yield the report; a failed part gives its reason and hides no other."""
     found, not_computed = report.calibration, report.not_computed
     yield from heading(found)
     if report.diagnostics is not None:
@@ -663,13 +663,13 @@ def text(report: JudgeReport) -> Iterator[str]:
 
 
 def as_json(report: JudgeReport) -> Json:
-    """Return the calibration, and beside its keys the other parts; null where not asked for."""
+    """Return the calibration with the other parts beside its keys; null unless requested."""
     found: Json = to_json.data(report)
     return found
 
 
 def for_the_rate(result: JudgeCalibration) -> str:
-    """Say whether the rate corrected with this judge can be used: yes, yes but, or no because."""
+    """Return whether the corrected rate can be used: yes, yes with a reservation, or no."""
     calibration = result.calibration
     head = calibration.headline_estimate
     if head is None:
@@ -688,7 +688,7 @@ def for_the_rate(result: JudgeCalibration) -> str:
 
 
 def for_single_traces(result: JudgeCalibration, alpha: BesidePanel) -> str:
-    """Say whether the verdict on a single trace may stand for a human label."""
+    """Return whether a verdict on a single trace can replace a human label."""
     accuracy = result.calibration.judge.accuracy
     if accuracy.value is None:
         return f"For single traces: not known, {accuracy.status.replace('_', ' ', 1)}."

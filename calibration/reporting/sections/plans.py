@@ -15,7 +15,7 @@ from calibration.store import Batch
 
 
 def half_width(value: float) -> str:
-    """Return a half-width as people write it.
+    """Return a half-width in its usual notation.
 
     Examples
     --------
@@ -26,7 +26,7 @@ def half_width(value: float) -> str:
 
 
 def hours(value: float | None) -> str:
-    """Return hours, or minutes where there are few.
+    """Return hours, or minutes below one hour.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def hours(value: float | None) -> str:
 
 
 def enough(results: Results) -> str:
-    """Say how narrow the interval is and what further labels would make of it."""
+    """Return the present precision and the gain from further labels."""
     now = results.headline.half_width
     if now is None:
         return results.headline.status.replace("_", " ", 1)
@@ -108,7 +108,7 @@ def _worth_lines(plan: Plan) -> Iterator[str]:
 
 
 def batch_lines(batch: Batch, items: pd.DataFrame) -> Iterator[str]:
-    """Yield how a batch was drawn, for a terminal."""
+    """Yield the design of a batch, for a terminal."""
     design, drawn = batch.design, items["inclusion_probability"]
     chance = (
         f"each drawn with probability {drawn.iloc[0]:.4f}"
@@ -149,7 +149,7 @@ def _wanted(labels: list[int]) -> str:
 
 
 def audit_lines(found: Audit) -> Iterator[str]:
-    """Yield what an escalation found, for a terminal."""
+    """Yield the result of an escalation, for a terminal."""
     if found.simulated:
         yield SIMULATED
     yield (
@@ -165,7 +165,7 @@ def audit_lines(found: Audit) -> Iterator[str]:
 
 
 def batch_data(batch: Batch, items: pd.DataFrame) -> dict[str, Any]:
-    """Return a batch and how it was drawn as plain data."""
+    """Return a batch and its design as plain data."""
     drawn = items["inclusion_probability"].tolist()
     strata = items["stratum"]
     return {
@@ -187,7 +187,7 @@ NAMES = {"krippendorff_alpha": "alpha", "gwet_ac": "AC1"}
 
 
 def agreement_plan_lines(planned: PlannedAgreement) -> Iterator[str]:
-    """Yield a plan for agreement for a terminal."""
+    """Yield a plan for an agreement study, for a terminal."""
     plan = planned.plan
     if planned.basis.simulated:
         yield SIMULATED

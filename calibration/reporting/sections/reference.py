@@ -10,7 +10,7 @@ from reference_dataset.statistics import DatasetStats
 
 
 def stats(counts: DatasetStats) -> Iterator[str]:
-    """Yield what a dataset is made of."""
+    """Yield the composition of a dataset."""
     yield f"{counts.n_traces} traces, {counts.long_traces} of them with 12 or more steps"
     rows = [
         [family, *map(str, of.values()), str(sum(of.values()))]
@@ -30,7 +30,7 @@ def stats(counts: DatasetStats) -> Iterator[str]:
 
 
 def second_pass(again: RepeatPass | None) -> Iterator[str]:
-    """Yield how far the second pass agreed, and what became of its disagreements."""
+    """Yield the agreement of the second pass, and the adjudication of its disagreements."""
     if again is None:
         yield "second pass none"
         return
@@ -64,7 +64,7 @@ def second_pass(again: RepeatPass | None) -> Iterator[str]:
 
 
 def trace(shown: Trace, label: CanonicalLabel | None) -> Iterator[str]:
-    """Yield a trace in full and, when asked for, its canonical label."""
+    """Yield a trace in full and, if requested, its canonical label."""
     yield f"{shown.trace_id}  {shown.workflow}  {len(shown.steps)} steps  {shown.status}"
     yield from ("", "TASK", *shown.prompt.splitlines())
     for item in shown.inputs:

@@ -93,7 +93,7 @@ TITLE = "Agent Success Rate report"
 
 
 def digits_for(result: Estimate) -> int:
-    """Return how many digits an interval of that width needs to be seen.
+    """Return the number of digits that the width of the interval requires.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def digits_for(result: Estimate) -> int:
 def figure(
     result: Estimate | None, text: Callable[[float], str], unit: str = "", none: str = "-"
 ) -> str:
-    """Return a value with its limits; a `+` says that its status is below."""
+    """Return a value with its limits; a `+` refers to its status below."""
     if result is None or result.value is None:
         return "-" if result is None else none
     limits = "" if result.interval is None else f" [{', '.join(map(text, result.interval))}]"
@@ -120,19 +120,13 @@ NOT_ESTIMABLE = "not estimable +"
 
 
 def rate(result: Estimate | None) -> str:
-    """Return a rate with its limits, to as many digits as its interval needs."""
+    """Return a rate with its limits, with the digits that its interval requires."""
     digits = FEWEST_DIGITS if result is None else digits_for(result)
     return figure(result, lambda value: f"{value:.{digits}f}", none=NOT_ESTIMABLE)
 
 
 def share(result: Estimate | None) -> str:
-    """Return a share in percent with its limits.
-
-    Examples
-    --------
-    >>> share(Estimate(value=0.62, interval=(0.588, 0.645), n=1000, method="bootstrap"))
-    '62.0 % [58.8, 64.5]'
-    """
+    """Return a share in percent with its limits."""
     digits = FEWEST_DIGITS - 2 if result is None else digits_for(result) - 2
     return figure(result, lambda value: f"{100 * value:.{digits}f}", " %", NOT_ESTIMABLE)
 
@@ -154,18 +148,12 @@ def between(interval: tuple[float, float], digits: int = 3) -> str:
 
 
 def p_value(p: float | None) -> str:
-    """Return a p-value, no finer than it means anything."""
+    """Return a p-value, no finer than is meaningful."""
     return "-" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def resting(title: str, basis: str) -> str:
-    """Return a title with what its numbers rest on, where that is not what the headline does.
-
-    Examples
-    --------
-    >>> resting("By model", "human labels alone"), resting("By model", "")
-    ('By model (human labels alone)', 'By model')
-    """
+    """Return a title with the basis of its numbers, if that differs from the headline's."""
     return f"{title} ({basis})" if basis else title
 
 
@@ -175,7 +163,7 @@ def count(n: int) -> str:
 
 
 def statuses(named: Iterable[tuple[str, Estimate | None]]) -> Iterator[str]:
-    """Yield the meaning of `+`: each status once, with the names that have it."""
+    """Yield the statuses behind `+`, each once with its names."""
     by_status: dict[str, list[str]] = {}
     for name, result in named:
         if result is not None and result.status != OK:
@@ -190,7 +178,7 @@ def statuses(named: Iterable[tuple[str, Estimate | None]]) -> Iterator[str]:
 def mark(
     result: Estimate | None, *, hollow: bool = False, target: float | None = None
 ) -> Mark | None:
-    """Return what to draw of an estimate."""
+    """Return the drawing of an estimate."""
     if result is None or result.value is None:
         return None
     low, high = result.interval or (None, None)
@@ -237,7 +225,7 @@ def table(
 def scaled(
     marks: Iterable[Mark | None], *, from_zero: bool = False, shares: bool = False
 ) -> dict[str, Any]:
-    """Return the scale of a table that draws these marks, with its labels."""
+    """Return the scale of a table with these marks, and its labels."""
     ends = scale_of(marks, from_zero=from_zero)
     labels = tuple(f"{100 * end:.0f} %" if shares else f"{end:.2f}" for end in ends)
     return {"scale": ends, "scale_labels": labels}
@@ -301,7 +289,7 @@ def asr_change(before: Estimate, after: Estimate, asr: Difference) -> str:
 
 
 def signal_blocks(report: ProductionReport) -> Iterator[Block]:
-    """Yield the rates, the percentiles, the verdicts, and what was not recorded."""
+    """Yield the rates, the percentiles, the verdicts, and the missing signals."""
     recorded = [s for s in report.signals if s.recorded]
     rates = [s for s in recorded if s.unit in ("share", "score")]
     if rates:
@@ -440,7 +428,7 @@ def _short(result: Estimate, unit: str) -> str:
 
 
 def missing_cost(report: ProductionReport) -> Iterator[Block]:
-    """Yield what missing costs may do to the rate."""
+    """Yield the possible effect of missing costs on the rate."""
     cost = report.cost
     missing = cost.n - cost.n_known
     if missing:
@@ -551,13 +539,7 @@ def work(report: ProductionReport) -> Iterator[Block]:
 
 
 def reason(run: WorkItem) -> str:
-    """Return why a run is of its class, and where that shows.
-
-    Examples
-    --------
-    >>> reason(WorkItem(trace_id="t", workflow="w", reasons=("No.",), evidence=("s2: 12 USD",)))
-    'No. [s2: 12 USD]'
-    """
+    """Return the rationale for the class of a run, with its evidence."""
     reasons = shown(" / ".join(run.reasons), most=MOST_WHY)
     quoted = shown("; ".join(run.evidence), most=MOST_QUOTED)
     return f"{reasons} [{quoted}]".strip() if quoted else reasons
@@ -576,12 +558,12 @@ def _last_counts(item: WorkList) -> str:
 
 
 def _success(cost: Estimate) -> str:
-    """Return what a completed run costs, or why that is not known."""
+    """Return the cost per complete run, or the reason why it is not known."""
     return money(cost) if cost.value is not None else cost.status
 
 
 def group_blocks(report: ProductionReport) -> Iterator[Block]:
-    """Yield a table for each way to divide the runs."""
+    """Yield one table per breakdown of the runs."""
     for of, groups in (
         ("workflow", report.by_workflow),
         ("model", report.by_model),
@@ -623,7 +605,7 @@ def _group_table(of: str, groups: Sequence[RateGroup], basis: str) -> Iterator[B
 
 
 def left_out(report: ProductionReport) -> Iterator[Block]:
-    """Yield what was set aside and why, and the notes."""
+    """Yield the rows set aside with their reasons, and the notes."""
     if report.set_aside:
         total = sum(row.n for row in report.set_aside)
         if report.judged is None:
@@ -703,7 +685,7 @@ def _plain(value: object) -> str:
 
 
 def passes(found: Sequence[Passes]) -> Iterator[Block]:
-    """Yield pass@k and pass^k, agent by agent: trials of several are never pooled."""
+    """Yield pass@k and pass^k by agent: trials of several agents are never pooled."""
     yield small(ABOUT)
     points = [(Name(of.agent), point) for of in found for point in _telling(of.points)]
     shown = points[:MOST_POINTS]
@@ -735,12 +717,12 @@ def passes(found: Sequence[Passes]) -> Iterator[Block]:
 
 
 def _telling(points: Sequence[PassAtK]) -> Sequence[PassAtK]:
-    """Return the points of an agent, of one without any labelled trial the first alone."""
+    """Return the points of an agent; without any labelled trial only the first."""
     return points if any(point.n_tasks for point in points) else points[:1]
 
 
 def document(report: ProductionReport) -> Document:
-    """Return what the report says, for any renderer."""
+    """Return the report as a document."""
     parts: list[tuple[str, Iterable[Block]]] = [
         ("The rate", _rates(report)),
         ("Outcomes", _outcomes(report)),
@@ -793,7 +775,7 @@ def headline(
     beside: tuple[tuple[str, str], ...] = (),
     n_runs: int | None = None,
 ) -> Headline:
-    """Return a rate as the number that a report begins with."""
+    """Return a rate as the headline of a report."""
     digits = digits_for(result)
     level = "" if result.interval is None else f"{100 * result.confidence_level:g} % "
     how = f"{level}{result.method}, n = {result.n:,}"
@@ -970,7 +952,7 @@ def _sensitivity(report: ProductionReport) -> Iterator[Block]:
 
 
 def comparison_document(result: "ProductionComparison") -> Document:
-    """Return what a comparison says, for any renderer."""
+    """Return a comparison as a document."""
     found = result.found
     return Document(
         title="Agent Success Rate, two sets of runs",
