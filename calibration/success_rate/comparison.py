@@ -262,7 +262,7 @@ def _gains(found: Resampled, top: str) -> FloatArray | None:
 
 def _alike(value: float, n: int, level: float, null: float) -> _Limits:
     """Bound the share of units that may differ from the others, by anything in [-1, 1]."""
-    # Of a one-sided limit the other tail is as large.
+    # A one-sided limit at `level` is that of the two-sided interval at 2 * level - 1.
     interval, one_sided = (
         unanimous_interval(value, n, confidence_level=of, lowest=-1.0)
         for of in (level, 2 * level - 1)
@@ -533,10 +533,9 @@ def compare_runs(
 
     >>> from calibration.success_rate.runs import count_runs
     >>> from calibration.taxonomy import default_taxonomy
-    >>> before, after = (
-    ...     count_runs([0] * n + [2] * (100 - n), taxonomy=default_taxonomy()) for n in (70, 90)
-    ... )
-    >>> found = compare_runs(before, after, rng=np.random.default_rng(1))
+    >>> taxonomy = default_taxonomy()
+    >>> sides = (count_runs([0] * n + [2] * (100 - n), taxonomy=taxonomy) for n in (70, 90))
+    >>> found = compare_runs(*sides, rng=np.random.default_rng(1))
     >>> found.asr.estimate.value, found.verdict
     (0.2, 'better')
     """

@@ -26,18 +26,18 @@ SIZES = (0.2, 300.0)
 
 GRID_MEAN, GRID_SIZE = 160, 80
 
-# Cells whose posterior density is below exp(-NEGLIGIBLE) of the highest carry nothing visible.
+# Cells whose posterior density is below exp(-NEGLIGIBLE) of the highest are negligible.
 NEGLIGIBLE = 18.0
 
 MOST_ZOOMS = 8
 
-# Points of the mixture that a task's own interval is read from.
+# Points of the mixture for the interval of one task.
 MIXTURE = 2000
 
 SHRUNK = "shrunk towards the other tasks"
 
 
-# Below this many tasks the resamples see too few kinds of task; the hierarchy does not.
+# Below this many tasks the bootstrap sees too few kinds of task, unlike the hierarchical model.
 ADVISE_BAYESIAN = 30
 
 

@@ -33,7 +33,7 @@ from calibration.success_rate.runs import (
     condensed,
 )
 
-# Units that all groups of a breakdown draw from, and each at least.
+# Units of all groups of a breakdown, and the fewest per group.
 ALL_UNITS, LEAST_UNITS = 2_400, 120
 
 
@@ -185,16 +185,6 @@ def rates_by(
     `by` is ``"workflow"``, ``"model"`` or ``"week"``; runs without one are left out. Groups are
     resampled one by one. Their penalties are grouped more coarsely than those of the whole (to 1/64
     for 20 groups or more), for the resamples only: `AgentSuccessRate.rounding` is the bound.
-
-    Examples
-    --------
-    >>> from calibration.success_rate.runs import count_runs
-    >>> from calibration.taxonomy import default_taxonomy
-    >>> taxonomy = default_taxonomy()
-    >>> counts = count_runs([0, 0, 4], taxonomy=taxonomy, by={"model": ["a", "a", "b"]})
-    >>> found = rates_by(counts, "model", rng=np.random.default_rng(1))
-    >>> [(name, rate.asr.value) for name, rate in found.items()]
-    [('a', 1.0), ('b', 0.0)]
     """
     if not counts.repeats:
         counts = condensed(counts, grid=GRID if counts.rounded else None, by=by)
@@ -223,11 +213,10 @@ def cost_per_success(
     Parameters
     ----------
     counts : RunCounts
-        With costs, and with their squares where a row holds several runs: without them the spread
-        of costs within a row is not known, and there is no interval.
+        With costs, and with their squares where a row holds several runs: otherwise the spread of
+        costs within a row is not known, and there is no interval.
     costed : int array, shape (n_rows,), optional
-        Runs of each row whose cost is known, where a cost counts without a ceiling too; those that
-        are `known` when None.
+        Runs of each row with a known cost, with or without a ceiling; None: those `known`.
 
     Examples
     --------

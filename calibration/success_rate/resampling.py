@@ -41,15 +41,15 @@ RUNS, TASKS = "runs", "tasks"
 # Above this many distinct cells, penalties are grouped to 1 / GRID for the resamples only.
 MOST_UNITS, GRID, COARSEST = 20_000, 1024, 32
 
-# Above so many tasks they are put into random groups; the standard error from 5,000 groups is
-# known to 1 %, that from the fewest ever made, for a part of a breakdown, to 1.6 %.
+# Above this many tasks, tasks form random groups. The standard error has a relative error of 1 %
+# from 5,000 groups, and of 1.6 % from the fewest, in a breakdown.
 MOST_TASKS, FEWEST_GROUPS = 5_000, 2_000
 
 BOOTSTRAP_UNITS = 20
 
 UNDEFINED_DRAWS = "no interval: some resamples hold no run of this kind; add runs"
 
-# A multinomial costs per cell what an index costs per unit, times this.
+# Cost of a multinomial draw per cell, relative to an index draw per unit.
 INDEXED = 6
 
 FEATURES = ("runs", "score", "gross", "present", "of_present", "known", "over", "score_known")
@@ -429,7 +429,7 @@ class Resampled:
 
     def p_value(self, null: float, draws: FloatArray, value: float, influence: FloatArray) -> float:
         """Return the two-sided level at which the interval would just reach `null`."""
-        # One draw more on either side: no number of resamples shows that the chance is zero.
+        # One extra draw on either side: no number of resamples shows a probability of zero.
         ties = np.isclose(draws, null, rtol=0, atol=1e-12)
         fewer = float(np.sum((draws < null) & ~ties) + np.sum(ties) / 2)
         below = (fewer + 0.5) / (draws.size + 1)
@@ -541,10 +541,8 @@ def ratio_estimates(
     ----------
     numerators, denominators : float array, shape (n, n_ratios)
         Denominators are not negative; zero where the row does not enter that ratio.
-    weights : float array, shape (n,), optional
-        Inverse inclusion probabilities.
-    like : int array, shape (n,), optional
-        Number of independent rows equal to each; not with `clusters`.
+    weights, like : array, shape (n,), optional
+        Inverse inclusion probabilities; number of equal independent rows, not with `clusters`.
 
     Raises
     ------
@@ -553,11 +551,10 @@ def ratio_estimates(
 
     Examples
     --------
-    >>> found = ratio_estimates(
-    ...     np.array([[1.0], [0.0], [2.0]]), np.array([[1.0], [1.0], [2.0]]),
-    ...     rng=np.random.default_rng(1),
-    ... )
-    >>> found[0].value
+    (1 + 0 + 2) / (1 + 1 + 2):
+
+    >>> top, bottom = np.array([[1.0], [0.0], [2.0]]), np.array([[1.0], [1.0], [2.0]])
+    >>> ratio_estimates(top, bottom, rng=np.random.default_rng(1))[0].value
     0.75
     """
     if numerators.ndim != 2 or not len(numerators) or numerators.shape != denominators.shape:

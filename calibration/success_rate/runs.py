@@ -21,21 +21,10 @@ def cost_penalties(
 ) -> FloatArray:
     """Return the penalty of each run: the share by which it exceeds its ceiling, at most 1.
 
-    min(1, max(0, (cost - ceiling) / ceiling)) with ceiling = ceiling per unit x units.
-
-    Parameters
-    ----------
-    costs : array-like of float, shape (n,)
-        NaN where the cost is not known, which gives no penalty.
-    ceilings : array-like of float, shape (n,) or ()
-        Ceilings per unit, in the currency of the costs.
-    units : array-like of float, shape (n,), optional
-        Units (tickets, documents) that the run handled; 1 when None.
-
-    Raises
-    ------
-    ValueError
-        If a cost is negative, or a ceiling or a number of units is not positive.
+    min(1, max(0, (cost - ceiling) / ceiling)) with ceiling = ceiling per unit x units, in the
+    currency of the costs. Units are the tickets or documents that the run handled, 1 when None. An
+    unknown cost, NaN, gives no penalty. ValueError if a cost is negative, or a ceiling or a number
+    of units is not positive.
 
     Examples
     --------
@@ -337,6 +326,11 @@ def counts_of_frame(
 ) -> RunCounts:
     """Read counts from a frame with one row per cell.
 
+    `credit` is that which `score` was made with, `own_credit` that of workflows with their own.
+    With `rounded`, penalties in a row differ within their step of 1/1024. `grouped_tasks` is the
+    number of tasks, where `task` names random groups of tasks. Groups must mix tasks of all kinds:
+    the variance between groups of one kind each is far too large.
+
     Parameters
     ----------
     frame : pandas.DataFrame
@@ -344,32 +338,11 @@ def counts_of_frame(
         (runs), penalty and score (sums over them); optional: week, workflow, model, score_NAME for
         further credit tables, cost and cost_squared (sums over known costs). For repeated tasks
         `task` and `tasks`: n and the sums are then per task, and `tasks` counts equal tasks.
-    credit : array-like of float, shape (n_classes,), optional
-        The credit that `score` was made with.
-    own_credit : mapping of str to array-like, optional
-        Credit of the workflows that have their own.
-    rounded : bool, default True
-        Whether penalties in a row differ within their step of 1/1024.
-    grouped_tasks : int, optional
-        Number of tasks, where `task` names random groups of tasks. Groups must mix tasks of all
-        kinds: the variance between groups of one kind each is far too large.
 
     Raises
     ------
     ValueError
         If a column is missing, there is no row, or as `checked`.
-
-    Examples
-    --------
-    Three complete runs, one of them with a penalty of .5, and an abandoned one:
-
-    >>> from calibration.taxonomy import default_taxonomy
-    >>> keys = {"stratum": "all", "weight": 1.0, "outcome": [0, 0, 4], "cost_known": True}
-    >>> sums = {"n": [2, 1, 1], "penalty": [0.0, 0.5, 0.0], "score": [2.0, 0.5, 0.0]}
-    >>> frame = pd.DataFrame(keys | sums | {"penalty_step": [0, 512, 0]})
-    >>> counts = counts_of_frame(frame, taxonomy=default_taxonomy())
-    >>> counts.n, float(counts.score.sum())
-    (4, 2.5)
     """
     missing = [name for name in NEEDED if name not in frame]
     if missing:
@@ -397,7 +370,7 @@ def counts_of_frame(
             else np.ones(len(frame), dtype=np.int64),
             known=frame["cost_known"].to_numpy(dtype=np.bool_),
             weight=frame["weight"].to_numpy(dtype=np.float64),
-            # A step that is not zero has a penalty, however small the sum of it may print.
+            # A step above zero has a penalty, however small its sum.
             penalty=np.where(
                 frame["penalty_step"] > 0, np.maximum(frame["penalty"], np.finfo(float).tiny), 0.0
             ),
@@ -454,22 +427,11 @@ def count_runs(
 ) -> RunCounts:
     """Count runs given one by one.
 
-    Parameters
-    ----------
-    costs, ceilings, units : array-like, shape (n,), optional
-        As in `cost_penalties`.
-    weights, clusters, strata : array-like, shape (n,), optional
-        Inverse inclusion probability, task and design stratum of each run.
-    other_credit : mapping of str to sequence of float, optional
-        Further credit tables to score the runs with.
-    by : mapping of str to sequence, optional
-        ``week``, ``workflow``, ``model`` of each run, None where there is none.
-
-    Raises
-    ------
-    ValueError
-        If `outcomes` is empty, shapes differ, a value is out of its range, or `costs` come without
-        `ceilings`.
+    `costs`, `ceilings` and `units` are as in `cost_penalties`; `weights` are inverse inclusion
+    probabilities, `clusters` tasks, `strata` design strata; `other_credit` are further credit
+    tables to score the runs with; `by` has the ``week``, ``workflow`` and ``model`` of each run,
+    None where there is none. ValueError if `outcomes` is empty, shapes differ, a value is out of
+    its range, or `costs` come without `ceilings`.
 
     Examples
     --------
@@ -611,7 +573,7 @@ def _numbered(key: IntArray, space: int) -> tuple[IntArray, IntArray]:
 
 def _steps(mean: FloatArray, grid: int | None) -> IntArray:
     if grid is not None:
-        # Zero keeps a step of its own: it decides the share over the ceiling.
+        # Zero keeps its own step: it decides the share over the ceiling.
         steps = np.ceil(np.round(mean * grid, 9)).astype(np.int64)
         return np.where(mean > 0, np.maximum(steps, 1), 0)
     index = np.unique(np.round(mean, 12), return_inverse=True)[1]

@@ -54,7 +54,7 @@ from calibration.weeks import calendar
 WINDOW, FEWEST, ANOMALY_LEVEL = 8, 6, 0.99
 
 
-# Task totals of all weeks that are kept; beyond it tasks are grouped at random.
+# Most task totals over all weeks; above it tasks are grouped at random.
 MOST_TOTALS = 1_000_000
 
 
@@ -103,7 +103,8 @@ def expectation(
     Parameters
     ----------
     values, standard_errors, sizes : float array, shape (n_weeks + 1,)
-        Rates in [0, 1], the week to judge last; independent runs or tasks, used at rates 0 and 1.
+        Of the weeks before, then of the week to judge: rates in [0, 1], their standard errors, and
+        independent runs or tasks (used where a rate is 0 or 1).
 
     References
     ----------
@@ -203,12 +204,6 @@ def false_alarm_rate(
     Mean over the weeks that can be judged, None without any. Simulated weekly values are normal on
     the logit scale around one mean, with standard deviation `between` of the true values.
     `standard_errors` are on that scale, NaN for a week that was not judged.
-
-    Examples
-    --------
-    >>> rate = false_alarm_rate(np.full(20, 0.02), rng=np.random.default_rng(1))
-    >>> 0 < rate < 0.01
-    True
     """
     spread = np.sqrt(standard_errors**2 + between**2)
     values = spread * rng.standard_normal((n_simulations, standard_errors.size))
@@ -318,7 +313,7 @@ def _gathered(weeks: list[tuple[Resampled, str, str]]) -> WeekDraws:
         if entering[i] < MINIMUM_UNITS:
             errors[i] = np.nan
         elif estimate.se is None and estimate.half_width is not None:
-            # Equal runs are no proof of a rate without error.
+            # Equal runs do not prove a rate without error.
             errors[i] = estimate.half_width / two_sided_z(estimate.confidence_level)
             covariance[i, i] = errors[i] ** 2
     first = weeks[0][0]
