@@ -60,7 +60,7 @@ from calibration.tables.rows import as_csv
 from calibration.taxonomy import Taxonomy
 from calibration.weeks import calendar
 
-# What each rate is called, and the columns that record it.
+# The name of each rate, and the columns that record it.
 RATES: Mapping[str, tuple[str, str]] = {
     "errors": ("runs that ended in an error", "status"),
     "timeouts": ("runs that timed out", "status"),
@@ -254,7 +254,7 @@ def tasks_by_week(counts: ProductionCounts) -> Mapping[str | None, int] | None:
     """Return the number of tasks with runs in each week and in all; None where no task repeats."""
     if counts.tasks is None:
         return None
-    # Random groups of tasks are fewer in a week than its tasks: on the safe side.
+    # A week has fewer random groups than tasks: conservative.
     weekly = counts.tasks_by.get("week", counts.tasks)
     by_week = weekly.groupby("week", observed=True)["task"].nunique()
     n = counts.n_tasks if counts.tasks_grouped else int(counts.tasks["task"].nunique())
@@ -353,7 +353,7 @@ def assemble(
     None: the rate is that of the runs.
     """
     rate, counts = loaded.rate, loaded.counts
-    # Parts draw from generators of their own: which of them is done first changes nothing.
+    # Each part has its own generator, so the order of parts does not matter.
     with ThreadPoolExecutor() as pool:
         by_week = pool.submit(weekly, loaded)
         by_workflow = pool.submit(lambda: tuple(workflow_groups(loaded)))
@@ -523,7 +523,7 @@ def cost_panel(
 ) -> CostPanel:
     """Return the costs of all runs, or of a workflow; `rate` is that of the same runs."""
     counts = loaded.counts
-    # The first row is of all, under no name, which pandas does not find by label.
+    # The first row is the total, without a name, which pandas cannot find by label.
     table = counts.cost.table
     row: Any = table.iloc[0] if workflow is None else table.loc[workflow]
     no_ceiling = counts.notes.no_ceiling

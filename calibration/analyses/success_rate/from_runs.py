@@ -51,7 +51,7 @@ from calibration.success_rate.rate import rate_of_counts, rates_by
 from calibration.success_rate.runs import RunCounts, counts_of_frame
 from calibration.taxonomy import Taxonomy, default_taxonomy
 
-# A larger file is known by its size, and by the counts made from it.
+# A larger file is identified by its size and by its counts.
 MOST_HASHED = 16_000_000
 
 DIGITS = 6
@@ -101,7 +101,7 @@ class ProductionRead:
             frames["tasks"] = counts.tasks
         frames |= {f"tasks by {name}": frame for name, frame in counts.tasks_by.items()}
         if counts.signals is not None:
-            # By week alone: which units fall into one group is the engine's affair.
+            # By week alone: the engine decides which units form a group.
             sums = counts.signals.table.drop(columns=["unit", "stratum"])
             by_week = sums.groupby("week", observed=True, dropna=False, sort=True).sum()
             frames["signals"] = by_week.reset_index()
@@ -409,7 +409,7 @@ def loaded_runs(
     tasks = tasks_by_week(read.counts)
     before = None
     if earlier is not None:
-        # Tasks of two files have numbers of their own here and cannot be matched.
+        # Task numbers of two files are unrelated, so tasks cannot be matched.
         words = "the window before" if options.compare_to == PREVIOUS else str(options.compare_to)
         before = Earlier(runs=earlier.runs, words=words)
     return LoadedRuns(

@@ -239,7 +239,7 @@ def labelled_runs(loaded: CalibrationData, design: Design) -> RunCounts:
         clusters=clusters if len(np.unique(clusters)) < len(clusters) else None,
         by={name: named(frame, name) for name in BY},
     )
-    # A cost without a ceiling carries no penalty, and is a cost all the same.
+    # A cost without a ceiling has no penalty, but still counts as a cost.
     return replace(runs, cost=cost, cost_squared=cost**2)
 
 
@@ -317,7 +317,7 @@ def _corrected(judge: JudgeCalibration) -> tuple[Estimate, Estimate, tuple[Estim
     result = judge.calibration
     headline = result.headline_estimate
     if headline is None or result.headline is None:
-        # Why the others are refused as well helps nobody who asks for this one.
+        # The refusals of other estimators do not help here.
         own = [n for n in result.refusals if n.estimator == HEADLINE[judge.design]]
         why = "; ".join(f"{n.why} ({n.mend})" for n in own or result.refusals)
         refused = not_estimable(why or "no estimator applies", method="calibration")

@@ -24,7 +24,7 @@ from calibration.weeks import first_day
 
 PREVIOUS = "previous"
 
-# Settings that say where things lie; a report is the same wherever they do.
+# Settings that are locations; they do not change a report.
 PLACES = ("files", "postgres", "table", "spark", "taxonomy")
 
 
@@ -299,7 +299,7 @@ class ProductionReport:
     details: Mapping[str, object] = field(default_factory=dict)
 
 
-# What the settings of a report on a store do not have.
+# Settings that a report on a store lacks.
 OF_FILES_ALONE: Mapping[str, Any] = {
     "columns": {},
     "ceilings": {},
@@ -308,7 +308,7 @@ OF_FILES_ALONE: Mapping[str, Any] = {
     "force": False,
 }
 
-# What the settings of a report on files do not have, and options that settings name otherwise.
+# Settings that a report on files lacks, and options with another name in settings.
 OF_STORES_ALONE = ("batch_id", "judge_id", "design", "workflow")
 
 SETTING = {
@@ -316,8 +316,8 @@ SETTING = {
     "judge_id": "judge",
 }  # fmt: skip
 
-# The numbers of a saved report that are compared with those of the same made again; sums in
-# another order may differ in their last digits.
+# Numbers of a saved report that are verified; sums in another order may differ in their last
+# digits.
 VERIFIED = ("asr", "asr_gross", "asr_literal", "asr_without_abandoned", "pass_rate")
 
 TOLERANCE = 1e-9
