@@ -15,7 +15,7 @@ SIMULATED = "SIMULATED DATA: labels, verdicts and production runs are drawn at r
 
 CHOSEN = "  These traces were chosen, not drawn at random: this holds for them only."
 
-# What Markdown would obey in our own words; a bracket only where a link could begin.
+# Characters that Markdown interprets; a bracket only where a link could begin.
 _SIGNS = re.compile(r"([\\`*<>|~]|(?<!\w)_|_(?!\w)|&(?=[\w#])|\](?=[(\[:]))")
 
 

@@ -653,7 +653,7 @@ SHAPES: dict[type, tuple[Entry, ...]] = {
     Comparable: ("taxonomy failed",),
 }
 
-# What has a schema of its own, by the name of its file.
+# Results with their own schema, by file name.
 ROOTS: dict[str, tuple[type, str]] = {
     "agreement": (AgreementAnalysis, "asr agreement --json"),
     "agreement_file": (RatingsAgreement, "asr agreement FILE --json"),

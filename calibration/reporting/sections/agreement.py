@@ -42,18 +42,12 @@ BY = ("class", "node", "reviewer", "week")
 
 SHOWN_ITEMS = 10
 
-# Of adjusted p-values, below which a difference is named.
+# Adjusted p-value below which a difference is reported.
 SIGNIFICANT = 0.05
 
 
 def benchmark(alpha: Estimate) -> str:
-    """Return the conclusion that the lower limit of alpha allows (Krippendorff's bounds).
-
-    Examples
-    --------
-    >>> benchmark(Estimate(value=0.85, interval=(0.7, 0.92), n=90, method="jackknife"))
-    'tentative conclusions only: the lower limit of alpha is .700, below .8'
-    """
+    """Return the conclusion that the lower limit of alpha allows (Krippendorff's bounds)."""
     if alpha.value is None or alpha.interval is None:
         return "cannot be said: alpha has no interval"
     low = f"{max(-1.0, alpha.interval[0]):.3f}".replace("0.", ".", 1)
@@ -65,13 +59,7 @@ def benchmark(alpha: Estimate) -> str:
 
 
 def chance(share: float, n_resamples: int) -> str:
-    """Return the share of resamples, no finer than their number allows.
-
-    Examples
-    --------
-    >>> chance(0.837, 2000), chance(1.0, 2000), chance(0.0, 500)
-    ('= 0.837', '> 0.999', '< 0.002')
-    """
+    """Return the share of resamples, no finer than their number allows."""
     finest = max(0.001, 1 / n_resamples)
     if share < finest:
         return f"< {finest:.3f}"

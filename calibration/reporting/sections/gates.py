@@ -137,7 +137,7 @@ def _detail(gate: GateResult) -> Iterator[str]:
 
 SUITE = "asr gate"
 
-# What XML 1.0 cannot hold, not even escaped.
+# Characters that XML 1.0 forbids, even escaped.
 _UNFIT = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 MAX_TEXT = 4_000
@@ -157,7 +157,7 @@ def junit(result: GateAnalysis, *, at: datetime) -> str:
         "errors": "0",
         "time": "0",
     }
-    # The schema of Jenkins knows no `skipped` of all suites.
+    # The Jenkins schema has no `skipped` for all suites.
     root = ET.Element("testsuites", {"name": SUITE, **counts})
     suite = ET.SubElement(
         root,

@@ -52,7 +52,7 @@ SAMPLE = {
 
 WIDER = "wider_than_human_only"
 
-# What a report shows of a list that may be as long as the files.
+# Most rows that a report shows of a long list.
 LINES_SHOWN = 5
 
 
@@ -66,7 +66,7 @@ ELSEWHERE = (
     "For other tasks, other periods or another version of the judge: not without labels of theirs."
 )
 
-# Of single classes or of cross-checks: no reason to doubt the rate.
+# Notices on single classes or cross-checks: no reason to doubt the rate.
 ASIDE = ("class_few_labels",)
 
 
@@ -77,7 +77,7 @@ def diagnostics(result: JudgeDiagnostics) -> Iterator[str]:
 
 
 def where(result: JudgeDiagnostics) -> Iterator[str]:
-    """Yield everything but the human ceiling: where and for whom the judge errs, and why."""
+    """Yield all but the human ceiling: errors by group and class, and their covariates."""
     if result.grades is not None:
         yield ""
         yield f"How close do its grades come? {', '.join(result.grade_names):.200}"
@@ -464,7 +464,7 @@ def rates(result: JudgeCalibration) -> Iterator[str]:
             for name, e in estimates.items()
         ],
     )
-    # Why an estimator was refused stands in the refusals below.
+    # The refusals below give the reason for each estimator.
     refused = {notice.estimator for notice in calibration.refusals}
     yield from notes((n, e.net) for n, e in estimates.items() if e.net.ok or n not in refused)
     if calibration.headline is not None:
@@ -511,7 +511,7 @@ def notices(kind: str, found: Sequence[Notice]) -> Iterator[str]:
         alike.setdefault((whom, code), []).append((why, mend))
     for (whom, _), said in alike.items():
         why = "; ".join(one for one, _ in said)
-        # What helps with the first of many helps with the others in the same way.
+        # The remedy for the first of many is the remedy for all.
         same = len({one for _, one in said}) == 1
         yield f"  {kind}: {whom}: {why}; {said[0][1]}{'' if same else ', and so for the others'}"
 

@@ -15,13 +15,7 @@ from calibration.store import Batch
 
 
 def half_width(value: float) -> str:
-    """Return a half-width in its usual notation.
-
-    Examples
-    --------
-    >>> half_width(0.0412)
-    '±.041'
-    """
+    """Return a half-width in its usual notation."""
     return "±" + f"{value:.3f}".removeprefix("0")
 
 

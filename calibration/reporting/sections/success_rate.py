@@ -66,7 +66,7 @@ SHIFT = (
 
 MOST_IN_TEXT = 3
 
-# Multiples of the ceiling that are drawn; what lies beyond is drawn at the end.
+# Drawn multiples of the ceiling; larger ones are drawn at the end.
 LEAST_TIMES, MOST_TIMES = 2, 20
 
 # A cell holds 200 characters, and evidence must not be cut off for a long reason.
@@ -76,7 +76,7 @@ MOST_WHY, MOST_QUOTED = 110, 80
 MOST_GROUPS = 50
 
 
-# Settings that have a line of their own.
+# Settings with their own line.
 OWN_LINE = ("files", "postgres", "table", "spark", "seed", "resamples", "confidence_level")
 
 
@@ -182,7 +182,7 @@ def mark(
     if result is None or result.value is None:
         return None
     low, high = result.interval or (None, None)
-    # A value without limits must not look as sure as one with them.
+    # A value without limits must not look as certain as one with limits.
     open_dot = hollow or result.interval is None
     return Mark(value=result.value, low=low, high=high, hollow=open_dot, target=target)
 
@@ -518,7 +518,7 @@ def work(report: ProductionReport) -> Iterator[Block]:
     )
     for item in lists:
         if item.first:
-            # A file says what class a run is of, and not why.
+            # A file has the class of a run, but no rationale.
             why = any(run.reasons or run.evidence for run in item.first)
             yield table(
                 f"{item.outcome}: the first {len(item.first)} of {item.n:,}",
@@ -836,7 +836,7 @@ def rate_table(
 ) -> Table:
     """Return rates with their limits, drawn on one scale."""
     marks = [mark(result, hollow=name in hollow) for name, result in named]
-    # One method for all is written once.
+    # A method shared by all is written once.
     methods = list(dict.fromkeys(f"{result.method}, n = {result.n:,}" for _, result in named))
     alike = len(methods) == 1
     return table(
@@ -905,7 +905,7 @@ def _weekly(series: WeeklySeries, basis: str) -> Iterator[Block]:
     if alarm is None:
         yield small(f"{rule} No week has enough weeks before it to be judged.")
     else:
-        # Simulated: a rate below that is not told from none.
+        # The rate is simulated: a lower one cannot be told from zero.
         often = f"{100 * alarm:.1f} %" if alarm >= 0.0005 else "less than 0.1 %"
         yield small(
             f"{rule} With nothing changed this rule would mark {often} of the "
