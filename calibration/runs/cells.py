@@ -1,9 +1,7 @@
 """Cells: counts of runs that are equal in everything that enters a rate.
 
-Texts become their place among the names that occur, and what a group has in common is packed into
-two numbers: grouping by one number takes a fraction of the time of grouping by seven columns.
-Percentiles come from counts of narrow bins, totals of tasks are for resampling their trials
-together.
+Texts become codes, and the keys of a group are packed into two numbers: grouping by one number is
+several times faster than by seven columns. Percentiles come from counts of narrow bins.
 """
 
 from collections.abc import Mapping, Sequence
@@ -62,28 +60,22 @@ HEAD_BELOW = NAMES * NAMES * CLASSES * 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labelled:
-    """A text of each row: its place among the sorted names, -1 for none."""
+    """Codes of a text column: positions among the sorted names, -1 for missing."""
 
     codes: Codes
     names: tuple[str, ...]
 
     def column(self) -> "pd.Categorical[Any]":
-        """Return it as categories."""
+        """Return the column as categories."""
         return pd.Categorical.from_codes(self.codes, pd.Index(self.names, dtype=str))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coding:
-    """What the numbers stand for.
+    """How texts and keys are coded as numbers.
 
-    Parameters
-    ----------
-    taxonomy : Taxonomy
-        Of the classes.
-    names : Mapping of str to tuple of str or None
-        The names of each of `NAMED` that may occur, sorted; None: the text is a column of its own.
-    used : Mapping of str to str
-        The columns that the source has.
+    `names` holds the sorted names of each of `NAMED`, None where the text remains a column of its
+    own; `used` the columns of the source.
     """
 
     taxonomy: Taxonomy
@@ -92,11 +84,11 @@ class Coding:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Which of `NAMED` are columns of their own."""
+        """The `NAMED` that remain columns of their own."""
         return tuple(name for name in NAMED if self.names[name] is None)
 
     def flags(self, *texts: str) -> dict[str, Any]:
-        """Return which columns the narrow table has, and which of `texts` (all when none)."""
+        """Return the columns of the narrow table, with those of `texts` (default: all)."""
         own = (name for name in self.texts if not texts or name in texts)
         return dict.fromkeys(self.used, True) | {f"{name}_text": True for name in own}
 
@@ -122,7 +114,7 @@ class Coding:
         return [{name: text, place: k} for k, text in enumerate(self.names[column] or (), 1)]
 
     def labels(self, found: pd.DataFrame, codes: Codes, name: str) -> Labelled:
-        """Return the texts of rows that were grouped, from the numbers or from their own column."""
+        """Return the texts of grouped rows, decoded or from their own columns."""
         names = self.names[name]
         if names is None:
             places, values = pd.factorize(found[name], sort=True)
@@ -130,7 +122,7 @@ class Coding:
         return occurring(Labelled(codes=codes - 1, names=names))
 
     def of_head(self, found: pd.DataFrame, head: Codes) -> tuple[Labelled, Labelled]:
-        """Return week and workflow."""
+        """Return week and workflow of a head."""
         return week_of(head), self.labels(found, head % NAMES, "workflow")
 
 
@@ -141,7 +133,7 @@ def coding(
     taxonomy: Taxonomy,
     workflows: tuple[str, ...] | None,
 ) -> Coding:
-    """Return how rows are put in numbers; `workflows` are those that count, None for any."""
+    """Return the coding of rows; only `workflows` count, any when None."""
     names: dict[str, tuple[str, ...] | None] = {}
     for name in NAMED:
         if name == "workflow" and workflows is not None and len(workflows) <= MOST_NAMES:
@@ -156,7 +148,7 @@ def coding(
 
 
 def occurring(labelled: Labelled) -> Labelled:
-    """Return the same without the names that no row has."""
+    """Return the coding without names that occur in no row."""
     seen = np.bincount(labelled.codes + 1, minlength=len(labelled.names) + 1)[1:] > 0
     place = np.concatenate([[-1], np.where(seen, np.cumsum(seen) - 1, -1)])
     return Labelled(
@@ -177,7 +169,7 @@ def week_of(head: Codes) -> Labelled:
 
 
 def ranked(*parts: Labelled | Codes) -> Codes:
-    """Return one number a row that sorts as the parts do, the first before the others."""
+    """Return one number per row that sorts like the parts, the first part before the others."""
     key, space = np.zeros(1, dtype=np.int64), 1
     for part in parts:
         codes = part.codes + 1 if isinstance(part, Labelled) else part
@@ -194,13 +186,13 @@ STEPS = 2 * GRID
 
 
 def price(rows: Relation, ceilings: Mapping[str, float | None]) -> Query:
-    """Add week, ceiling, whether cost and ceiling are known, and the penalty."""
+    """Add week, ceiling, penalty, and whether cost and ceiling are known."""
     limits = [{"limited": name, "limit": float(limit)} for name, limit in ceilings.items() if limit]
     return query("priced", rows=rows, ceilings=limits)
 
 
 def keep_exact(narrow: Relation, engine: Engine, coding: Coding, most_exact: int) -> bool:
-    """Return whether there are few enough distinct (workflow, outcome, penalty)."""
+    """Return whether few enough (workflow, outcome, penalty) occur to keep penalties exact."""
 
     def combinations(**which: Any) -> int:
         asked = query("penalties", narrow=narrow, names=NAMES, **which, **coding.flags("workflow"))
@@ -213,7 +205,7 @@ def keep_exact(narrow: Relation, engine: Engine, coding: Coding, most_exact: int
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cells:
-    """The keys of cells as numbers, and their sums; `success` is the place of that class."""
+    """Keys of cells as numbers, and their sums; `success` is the code of that class."""
 
     success: int
     week: Labelled
@@ -227,13 +219,13 @@ class Cells:
     sums: Mapping[str, NDArray[Any]]
 
     def rank(self, *before: Labelled | Codes) -> Codes:
-        """Return a number a cell that sorts as its keys do, after other ones."""
+        """Return a number per cell that sorts like its keys, after the given ones."""
         weight = np.unique(self.weight, return_inverse=True)[1].astype(np.int64)
         named = (self.week, self.workflow, self.model, self.stratum)
         return ranked(*before, *named, weight, self.outcome, self.known, self.step)
 
     def take(self, rows: NDArray[np.intp], sums: Mapping[str, NDArray[Any]]) -> "Cells":
-        """Return some cells, with other sums."""
+        """Return a selection of cells, with other sums."""
         named = {
             name: Labelled(codes=labelled.codes[rows], names=labelled.names)
             for name in LABELLED
@@ -250,7 +242,7 @@ class Cells:
         )
 
     def frame(self, by: Sequence[str] = LABELLED) -> pd.DataFrame:
-        """Return one row a cell; columns as `calibration.runs` describes them."""
+        """Return one row per cell, with the columns described in `calibration.runs`."""
         columns: dict[str, Any] = {name: getattr(self, name).column() for name in by}
         columns |= {
             "weight": self.weight,
@@ -326,7 +318,7 @@ def decoded(found: pd.DataFrame, coding: Coding, steps: Codes) -> Cells:
 
 
 def _steps(inside: list[float]) -> Codes:
-    """Return the step of each number that steps and the credits inside of them were added to."""
+    """Return the penalty step of each code, which also contains credits."""
     found = np.zeros(STEPS, dtype=np.int64)
     for step in range(GRID + 1):
         least = sum(c <= (step - 1) / GRID for c in inside)
@@ -342,7 +334,7 @@ def _inside_steps(credits: Mapping[str, CreditTable]) -> list[float]:
 
 
 def _scores(cells: Cells, table: CreditTable) -> NDArray[np.float64]:
-    """Return the sums of max(0, credit - penalty): in a cell all keep credit, or none does."""
+    """Return sums of max(0, credit - penalty): within a cell, all runs keep credit or none does."""
     names = cells.workflow.names
     worth = np.array([table.of(name) for name in names], dtype=np.float64)
     credit = worth.reshape(len(names), len(table.credit))[cells.workflow.codes, cells.outcome]
@@ -373,7 +365,7 @@ class Binned:
     total: Column
 
     def frame(self) -> pd.DataFrame:
-        """Return the bins of known values with their least and largest value."""
+        """Return the bins of known values with their smallest and largest value."""
         columns = {
             "week": self.week.column(),
             "workflow": self.workflow.column(),
@@ -387,7 +379,7 @@ class Binned:
 
 
 def binned(narrow: Relation, column: str | None, engine: Engine, coding: Coding) -> Binned:
-    """Count the values of a column, None for no values, by week, workflow and bin."""
+    """Count the values of a column (None: no values) by week, workflow and bin."""
     found = engine.run(
         query(
             "bins", narrow=narrow, width=WIDTH, missing=MISSING, zero=ZERO, bins=BINS,
@@ -406,9 +398,9 @@ def binned(narrow: Relation, column: str | None, engine: Engine, coding: Coding)
 
 
 def spread(values: Binned, cells: Cells | None = None) -> Spread:
-    """Return mean and percentiles for each workflow, and for all in a first row.
+    """Return mean and percentiles by workflow, all workflows in the first row.
 
-    With `cells` the values are costs, and the columns of costs are there too.
+    With `cells` the values are costs, and the cost columns are added.
     """
     labelled = values.workflow
     parts = [np.zeros_like(labelled.codes), labelled.codes + 1]
@@ -501,7 +493,7 @@ def _of_costs(row: Mapping[str, float], sums: Mapping[str, float]) -> dict[str, 
 
 
 def _percentiles(n: Column, low: Column, high: Column) -> tuple[list[float], float]:
-    """Return percentiles (linear between order statistics) and a bound of their relative error."""
+    """Return percentiles (linear between order statistics) and a bound on their relative error."""
     if not n.size:
         return [np.nan] * len(LEVELS), 0.0
     last = n.cumsum()
@@ -529,7 +521,7 @@ OVER = np.arange(2 * GRID, dtype=np.int64)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tasks:
-    """Totals by task, or by group of tasks and one more key; None where no task repeats."""
+    """Totals by task, or by group of tasks and one further key; None where no task repeats."""
 
     table: pd.DataFrame | None
     n: int
@@ -539,16 +531,10 @@ class Tasks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counting:
-    """What tasks are counted with.
+    """Input of the counting of tasks.
 
-    Parameters
-    ----------
-    rows, narrow : Relation
-        The rows that count, and their numbers.
-    n, no_task : int
-        Rows, and those without a task, each a task of its own.
-    n_strata : int
-        Strata that occur.
+    `narrow` holds the coded `rows`; each of the `no_task` rows is a task of its own; `n_strata`
+    counts the strata that occur.
     """
 
     rows: Relation
@@ -562,10 +548,10 @@ class Counting:
 
 
 def count_tasks(counting: Counting, *, most_tasks: int, named: bool = False) -> Tasks:
-    """Return the totals; a trace without a task is a task of its own.
+    """Return totals by task; a trace without a task is a task of its own.
 
-    With `named` a task is a text that is the same in another source (``t`` and its id), and the
-    totals are there though no task repeats; beyond `most_tasks` there are no names.
+    With `named`, tasks have names shared between sources (``t`` and the id), and totals exist even
+    where no task repeats. Above `most_tasks` there are no names.
     """
     n, no_task, narrow = counting.n, counting.no_task, counting.narrow
     tasked = query("tasked", rows=narrow) if no_task else narrow
@@ -595,7 +581,7 @@ def _by_task(counting: Counting, *, named: bool) -> pd.DataFrame:
 
 
 def _texts(counting: Counting, key: str, column: str) -> pd.DataFrame:
-    """Return the tasks, or the traces without one, in the order of their names."""
+    """Return the tasks, or the traces without one, sorted by name."""
     own = query("task_names", rows=counting.rows, column=column, alone=key == "alone")
     found = counting.engine.run(own)
     found = found.assign(text=found["text"].astype(object)).sort_values("text")
@@ -605,9 +591,9 @@ def _texts(counting: Counting, key: str, column: str) -> pd.DataFrame:
 def _by_group(counting: Counting, distinct: int, most_tasks: int) -> Tasks:
     """Replace tasks by random groups of them, each within one design stratum.
 
-    A group mixes tasks of all workflows, models and weeks as chance has it. In groups of one kind
-    each the difference between kinds would count as chance, once for every task in a group. Groups
-    are counted by one key at a time: by all of them together they would be nearly as many as runs.
+    A group mixes tasks of all workflows, models and weeks at random; in groups of one kind,
+    differences between kinds would count as chance. Groups are counted by one key at a time: by all
+    keys together they would be nearly as many as runs.
     """
     most = min(most_tasks, MOST_GROUPS)
     groups = max(1, most // max(1, counting.n_strata))
@@ -653,7 +639,7 @@ def _task_frame(
     names: NDArray[Any] | None,
     by: str | None = None,
 ) -> pd.DataFrame:
-    """Return totals sorted by task and keys; groups of tasks lie within a stratum."""
+    """Return totals sorted by task and keys; each group of tasks lies within a stratum."""
     missing = {name: None for name in counting.coding.texts if name not in found}
     cells = decoded(found.assign(**missing), counting.coding, OVER)
     task = number if by is None else ranked(number, cells.stratum)
@@ -669,7 +655,7 @@ def _task_frame(
 
 
 def _credits(score: str, coding: Coding, table: CreditTable) -> dict[str, Any]:
-    """Return what a class is worth, and in which workflows it is worth something else."""
+    """Return the credit of a class, and the workflows in which it differs."""
     names = coding.names["workflow"]
     own = [
         ({"own_name": name} if names is None else {"own_workflow": names.index(name) + 1})

@@ -1,6 +1,6 @@
 """The columns of a source as numbers, texts and times, and which of its rows count.
 
-What a column holds decides how it is read; the functions are in `sql/functions.sql`.
+The type of a column decides how it is read; the functions are in `sql/functions.sql`.
 """
 
 from collections.abc import Collection, Mapping
@@ -53,7 +53,7 @@ def mapped(
     *,
     further: tuple[str, ...] = (),
 ) -> dict[str, str]:
-    """Return the column of the source for each of ours that is there, and of `further` ones."""
+    """Return the source's column for each of ours that exists, and of `further` ones."""
     given = given or {}
     shown = ", ".join(name[:80] for name in present[:40])
     known = (*KNOWN, *further)
@@ -85,11 +85,11 @@ def mapped(
 def given(
     source: "Source", used: Mapping[str, str], *, zone: str, further: Collection[str] = ()
 ) -> Query:
-    """Return the rows of a source by our own names, each column read by what it holds.
+    """Return the rows of a source under our own names, each column read by its type.
 
-    A column of numbers comes with ``_unreadable`` and ``_endless``, that of times as ``at`` with
-    ``naive`` and ``time_unreadable``, those that are shown where they are bad as ``said_`` too.
-    What the source does not have is null. Of the columns of gates the `further` ones are read.
+    A column of numbers adds ``_unreadable`` and ``_endless``; times are ``at`` with ``naive`` and
+    ``time_unreadable``; columns quoted when bad add ``said_``. Missing columns are null. Of the
+    columns of gates the `further` ones are read.
     """
     reads = _Reads(source, used, zone)
     columns = {name: reads.text(name) for name in _TEXTS}
@@ -119,7 +119,7 @@ def given(
 
 
 class _Reads:
-    """How each column of a source is read: pieces of SQL by the name that they are given."""
+    """SQL that reads each column of a source, by its alias."""
 
     def __init__(self, source: "Source", used: Mapping[str, str], zone: str) -> None:
         self.source, self.used, self.zone = source, used, zone
@@ -135,20 +135,20 @@ class _Reads:
         return InputError(f"{self.source.name}: column {ours!r} holds {held:.80}{needed}")
 
     def text(self, ours: str) -> str:
-        """Read a column as text; an empty one is missing."""
+        """Read a column as text; empty is missing."""
         if self.kind(ours) in ("texts", "nested"):
             raise self.refused(ours, ", not texts")
         return self.any_text(ours)
 
     def any_text(self, ours: str) -> str:
-        """Read a column as text whatever it holds; a list is written out."""
+        """Read a column of any type as text; lists are written out."""
         column = self.column(ours)
         return _NO_TEXT if column is None else f"said_of(CAST({column} AS VARCHAR))"
 
     def number(
         self, ours: str, name: str, marks: str, *, absent: str = _NO_NUMBER
     ) -> dict[str, str]:
-        """Read a column as a number; texts that hold none are null and unreadable."""
+        """Read a column as a number; other texts are null and unreadable."""
         column, kind = self.column(ours), self.kind(ours)
         if column is None or kind == "nothing":
             return _number(name, marks, absent if column is None else _NO_NUMBER)
@@ -160,7 +160,7 @@ class _Reads:
         return _number(name, marks, value, endless=f"endless_number({value})")
 
     def moment(self) -> dict[str, str]:
-        """Read the time as a moment; one without a zone is of the zone that was named."""
+        """Read a time as a moment; one without an offset is in the given zone."""
         ours = "started_at"
         column, kind = self.column(ours), self.kind(ours)
         naive = unreadable = "FALSE"
@@ -196,7 +196,7 @@ class _Reads:
         return truth | self.number(ours, f"{ours}_read", ours)
 
     def feedback(self) -> dict[str, str]:
-        """Read what a thumb is worth, else a number that may be a score."""
+        """Read the value of a thumb; otherwise a number that may be a score."""
         ours = "feedback"
         column, kind = self.column(ours), self.kind(ours)
         if column is not None and kind == "truth":
@@ -222,7 +222,7 @@ def _number_of_text(name: str, marks: str, said: str) -> dict[str, str]:
 
 
 def checked_zone(zone: str) -> str:
-    """Return the name of a time zone, if there is such a zone."""
+    """Return the name of a time zone if it exists."""
     try:
         ZoneInfo(zone)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
@@ -262,7 +262,7 @@ def check(
     zone: str,
     further: Collection[str] = (),
 ) -> Query:
-    """Return the rows in our own columns, with `reason` (0: the row counts) and the bad `value`.
+    """Return the rows under our names, with `reason` (0: the row counts) and the bad `value`.
 
     Only `workflows` count, any when None; of the columns of gates the `further` ones are read.
     """
@@ -286,9 +286,9 @@ def check(
 def chosen(
     rows: Relation, *, model: str | None, since: datetime | None, until: datetime | None
 ) -> Relation:
-    """Return the checked rows of a model, and from `since` to before `until`, both in UTC.
+    """Return the checked rows of a model, from `since` to before `until`, both in UTC.
 
-    Rows without a time are in no window, but those that could not be read stay to be counted.
+    Rows without a time are in no window; unreadable ones remain, to be counted.
     """
     limits = {"model": model, "since": at_utc(since), "until": at_utc(until)}
     known = {name: value for name, value in limits.items() if value is not None}
@@ -298,13 +298,13 @@ def chosen(
 
 
 def at_utc(moment: datetime | None) -> datetime | None:
-    """Return a time in UTC without its zone, as engines compare it with either kind of times."""
+    """Return a time in UTC without its zone, comparable with both kinds of times in engines."""
     return None if moment is None else moment.replace(tzinfo=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deduplicated:
-    """The rows that stay, and those that went."""
+    """The rows kept and the duplicates dropped."""
 
     rows: Query
     identical: Relation
@@ -312,10 +312,10 @@ class Deduplicated:
 
 
 def deduplicate(rows: Relation, engine: Engine) -> Deduplicated:
-    """Sort out rows with the same trace_id, where there are some.
+    """Drop rows with the same trace_id, if any.
 
-    Rows that were set aside for another reason do not count as duplicates. Two rows are identical
-    when every column that is read has the same value.
+    Rows set aside for another reason are no duplicates. Two rows are identical when all columns
+    that are read are equal.
     """
     repeated = engine.keep(query("repeated", rows=rows), "repeated")
     versions = query("versions", rows=rows, repeated=repeated)

@@ -1,4 +1,4 @@
-"""Count runs in the engine that holds them, and list single ones: checks, cells, signals, gates."""
+"""Count runs in the engine that holds them, and list single runs."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -101,7 +101,7 @@ def count_signals(
 ) -> SignalSums | None:
     """Sum the operational signals of the rows that count; None where no column holds any.
 
-    `n` and `n_tasks` are the runs, and the tasks where they are known.
+    `n` counts the runs, `n_tasks` the tasks where known.
     """
     keys = _signal_keys(used, verdicts)
     if not keys or not n:
@@ -137,7 +137,7 @@ def count_signals(
 
 
 def _signal_keys(used: Mapping[str, str], verdicts: Sequence[str]) -> tuple[str, ...]:
-    """Return what the columns of a source tell of."""
+    """Return the signals that the columns of a source record."""
     told = (
         ("status" in used, ("errors", "timeouts")),
         ("tool_calls" in used and "tool_errors" in used, ("tool_errors",)),
@@ -150,7 +150,7 @@ def _signal_keys(used: Mapping[str, str], verdicts: Sequence[str]) -> tuple[str,
 
 
 def _signal_table(found: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
-    """Return the sums with units and strata as numbers, in an order of their own."""
+    """Return the sums, with units and strata numbered."""
     strata = ["stratum"] if "stratum" in found else []
     # A group of units lies within one stratum.
     unit = found.groupby([*strata, "unit"], sort=True, dropna=False).ngroup()
@@ -172,7 +172,7 @@ _EVENTS, _SAID = [{"event": name} for name in EVENTS], [{"said": name} for name 
 def gate_tables(
     kept: Relation, engine: Engine, used: Mapping[str, str], taxonomy: Taxonomy, asked: GateQuery
 ) -> GateTables:
-    """Return what gates need of the kept traces; their columns must not contradict each other."""
+    """Return the tables for gates; raise where columns of one task contradict each other."""
     rows = query("gate_rows", rows=kept, core=CORE, corrupted=_CORRUPTED)
     _readable(rows, engine, used)
     repeated = "task_id" in used
@@ -217,7 +217,7 @@ def gate_tables(
 
 
 def _readable(rows: Relation, engine: Engine, used: Mapping[str, str]) -> None:
-    """Refuse marks that are neither: a run whose mark cannot be read is not one without it."""
+    """Refuse unreadable marks: a run with an unreadable mark is not one without it."""
     if not any(name in used for name in EVENTS):
         return
     found = engine.run(query("unreadable_marks", rows=rows)).iloc[0].fillna(0)
@@ -240,7 +240,7 @@ def _trials_once(rows: Relation, engine: Engine) -> None:
 
 
 def _differing(tasks: Relation, engine: Engine, name: str) -> tuple[str, str, str]:
-    """Return the first task whose traces differ in what they say of it, and two things said."""
+    """Return the first task whose traces contradict each other, and two of the values."""
     unit, one, other = engine.run(query("differing", tasks=tasks, said=name)).iloc[0].tolist()
     return unit[1:].split(APART)[-1], one, other
 
@@ -297,7 +297,7 @@ def _outcomes(rows: Relation, engine: Engine, trace_ids: Sequence[str]) -> dict[
 def rows_set_aside(
     rows: Relation, source: Source, counts: Mapping[int, int], taxonomy: Taxonomy
 ) -> list[SetAsideRows]:
-    """Say how many rows have a reason, in the order of the reasons."""
+    """Return the number of rows with each reason, in the order of the reasons."""
     examples = _examples(query("set_aside", rows=rows), source, _firsts(rows, source))
     return [
         _said(REASONS[code - 1], counts[code], examples[code], taxonomy)
@@ -307,7 +307,7 @@ def rows_set_aside(
 
 
 def duplicates_set_aside(found: Deduplicated, source: Source, rows: Relation) -> list[SetAsideRows]:
-    """Count the rows that went because another one has their trace_id."""
+    """Count the rows dropped because another row has their trace_id."""
     said = []
     firsts = _firsts(rows, source)
     for reason, gone in (
@@ -346,7 +346,7 @@ def _said(
 
 
 def _firsts(rows: Relation, source: Source) -> dict[str, int]:
-    """Return the number of the first row of each file, where rows are numbered through."""
+    """Return the number of the first row of each file, where rows are numbered across files."""
     if not source.texts:
         return {}
     found = source.engine.run(query("firsts", rows=rows))
@@ -395,38 +395,31 @@ def production_counts(
     Parameters
     ----------
     source : Source
-        From `open_files`, `open_frame`, `open_postgres` or `open_spark`.
     taxonomy : Taxonomy
-        Its workflows with their ceilings, and its credits.
     columns : Mapping of str to str or None, optional
-        The column of the source for each of ours: trace_id, workflow, outcome, cost_usd, and
+        Column of the source for each of ours: trace_id, workflow, outcome, cost_usd, and optionally
         units, started_at, task_id, trial, weight, stratum, latency_s, model, status and those of
-        `signals` if there; by default those of the same name. None leaves a column out.
+        `signals`. Default: the column of the same name. None leaves a column out.
     credit : CreditTable, optional
-        Instead of the taxonomy's credits, where workflows have their own.
+        Replaces the credits of the taxonomy, where workflows have their own.
     further : Mapping of str to CreditTable, optional
-        More tables; NAME gives the column ``score_NAME``.
+        More tables of credits; NAME gives the column ``score_NAME``.
     known_workflows_only : bool, default True
-        Set traces of workflows aside that the taxonomy does not list; else they have no ceiling.
+        Set aside traces of workflows outside the taxonomy; otherwise they have no ceiling.
     timezone : str, default "UTC"
-        Zone of times without one.
+        Zone of times without an offset.
     since, until : datetime, optional
-        Count the traces from `since` to before `until`, in UTC; those without a time are then left
-        out.
+        Count the traces from `since` to before `until`, in UTC, and none without a time.
     most_exact, most_tasks : int, default 20,000
-        Distinct penalties, and tasks, up to which they are kept one by one.
+        Number of distinct penalties, and of tasks, up to which each is kept separately.
     named_tasks : bool, default False
-        Keep totals by task, with names that other sources share, also where no task repeats.
+        Keep totals by task, under names shared between sources, even where no task repeats.
     gates : GateQuery, optional
-        Bring back what gates need beside the counts.
+        Also return the tables for gates.
     watch : collection of str, optional
-        Look out for these trace ids.
+        Trace ids to look out for.
     listed : mapping of str to int, optional
-        Say until when so many traces of these classes began, for `list_runs`.
-
-    Returns
-    -------
-    ProductionCounts
+        For each class, the number of first traces whose latest start is wanted, for `list_runs`.
 
     Raises
     ------
@@ -502,7 +495,7 @@ def production_counts(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kept:
-    """The rows that count: as they were checked, and in numbers; whether a watched one may be."""
+    """The rows that count, as checked and as codes; whether a watched trace may be among them."""
 
     rows: Relation
     narrow: Relation
@@ -516,7 +509,7 @@ def _kept(
     codes: Coding,
     watch: Collection[str],
 ) -> tuple[_Kept, dict[str, Any], list[SetAsideRows]]:
-    """Return the rows that count, facts about them, and the others."""
+    """Return the rows that count, facts about them, and the rows set aside."""
     engine = source.engine
 
     def in_numbers(checked: Relation) -> Relation:
@@ -541,7 +534,7 @@ def _kept(
 def _facts(
     narrow: Relation, engine: Engine, codes: Coding
 ) -> tuple[dict[int, int], dict[str, Any]]:
-    """Count the rows by reason, and what has to be said of those that count, in one pass."""
+    """Count rows by reason and collect the notes on those that count, in one pass."""
     found = engine.run(query("facts", narrow=narrow, **codes.flags()))
     counts = {int(k): int(n) for k, n in zip(found["reason"], found["n"], strict=True)}
     good = found[found["reason"] == 0]
@@ -563,7 +556,7 @@ def _facts(
 def _until(
     narrow: Relation, engine: Engine, taxonomy: Taxonomy, listed: Mapping[str, int]
 ) -> dict[str, datetime]:
-    """Return the time of the last one of so many first traces, where so many have a time."""
+    """Return the time of the last of the first `n` traces, where that many have a time."""
     found = {}
     for outcome, n in listed.items():
         asked = query("first_times", narrow=narrow, place=taxonomy.place(outcome), first=n)
@@ -618,7 +611,7 @@ TAG, RUN = "asr_tag", "asr_run"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """How the rows of a source are read; as the arguments of `production_counts`."""
+    """How the rows of a source are read: arguments of `production_counts`."""
 
     taxonomy: Taxonomy
     columns: Mapping[str, str | None] | None = None
@@ -639,18 +632,9 @@ def list_runs(
 ) -> pd.DataFrame:
     """Return the runs of some classes, each class in order of time, with the columns of `LISTED`.
 
-    Runs without a time come last. A run that is there twice is there twice.
-
-    Parameters
-    ----------
-    source : Source
-        A source of its own: a reader keeps what it has read once.
-    reading : Reading
-    outcomes : collection of str
-    first : int, optional
-        So many of each class; all when None.
-    until : mapping of str to datetime, optional
-        No run of a class that is asked for began later than this, in UTC.
+    Runs without a time come last; duplicates are kept. `source` must be freshly opened: a reader
+    keeps the rows that it has read. At most `first` runs of each class are returned, all when None;
+    `until` (UTC) is the latest start of the runs of each class.
     """
     engine = source.engine
     rows: Relation = _rows(source, reading)
@@ -673,7 +657,7 @@ def list_runs(
 
 
 def count_named(source: Source, reading: Reading, names: Collection[tuple[str, str]]) -> int:
-    """Return how many rows of the source have one of these (workflow, trace_id)."""
+    """Return the number of rows with one of these (workflow, trace_id)."""
     if not names:
         return 0
     used = mapped(reading.columns, columns_of(source), source.name, further=reading.further)
@@ -684,7 +668,7 @@ def count_named(source: Source, reading: Reading, names: Collection[tuple[str, s
 
 
 def columns_of(source: Source) -> tuple[str, ...]:
-    """Return the names of the columns that the source has itself."""
+    """Return the original column names of the source."""
     return tuple(c for c in source.columns if c not in (source.file, source.row))
 
 
@@ -701,16 +685,10 @@ def _rows(source: Source, reading: Reading) -> Relation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tagged:
-    """A source with a row for each run and tag, and how its columns are called.
+    """A source with one row per run and tag.
 
-    Parameters
-    ----------
-    source : Source
-        Of the most frequent tags.
-    columns : Mapping of str to str or None
-        As the `columns` of `production_counts`; the tag stands for the model.
-    left_out : int
-        Further tags, which are in none of its rows.
+    In `columns` the tag takes the place of the model; `left_out` counts the less frequent tags,
+    which are in no row.
     """
 
     source: Source
@@ -721,11 +699,10 @@ class Tagged:
 def laid_out(
     source: Source, columns: Mapping[str, str | None], *, conflicts: bool, most: int = MOST_TAGS
 ) -> Tagged | None:
-    """Return the runs of a source once for each of their tags; None without a column of tags.
+    """Return the runs of a source once per tag; None without a column of tags.
 
-    Tags are a list, a JSON list as text, or a text in which ``;`` or ``,`` parts them; the `most`
-    frequent ones are kept. With `conflicts` there are runs with one trace_id and other values,
-    which are left out.
+    Tags are a list, a JSON list as text, or a text separated by ``;`` or ``,``; the `most` frequent
+    are kept. With `conflicts`, runs that share a trace_id but not their values are left out.
     """
     used = mapped(columns, columns_of(source), source.name)
     if "tags" not in used:
@@ -759,7 +736,7 @@ def laid_out(
 
 
 def _conflicts(table: Relation, used: Mapping[str, str]) -> Query:
-    """Return the ids of the runs that say two things under one trace_id."""
+    """Return the ids of runs with contradictory rows under one trace_id."""
     others = [theirs for ours, theirs in used.items() if ours not in ("trace_id", "tags")]
     return query(
         "conflicts", rows=table, trace_id=used["trace_id"],

@@ -1,15 +1,15 @@
 """The engines that hold the traces, and the queries that they run.
 
-A query is a file of `sql/`, filled in. It is one statement in DuckDB's dialect, valid SQL as it
-stands, and translated for the others. It reads relations by names of its own (``FROM "rows"``) and
-binds parameters (``$since``). Three marks say what varies:
+A query is a file of `sql/`: one valid statement in DuckDB's dialect, translated for the other
+engines. It reads relations by names of its own (``FROM "rows"``) and binds parameters (``$since``).
+Three marks vary it:
 
 ``... -- if NAME``, ``... -- unless NAME``
-    The line is there if, or unless, NAME is given.
+    The line is kept if, or unless, NAME is given.
 ``... -- each NAME``
-    The line is there once for each item of NAME, with the parameters of the item.
+    The line is repeated for each item of NAME, with the parameters of the item.
 ``-- each NAME:`` to ``-- end``
-    The lines between are there once for each item.
+    The lines between are repeated for each item.
 
 ``"@name"`` is the identifier of that name. Functions that differ between engines, or that many
 statements share, are macros in `sql/functions*.sql`.
@@ -42,14 +42,14 @@ _READS = re.compile(r'\b(FROM|JOIN) "(\w+)"')
 
 @dataclass(frozen=True, slots=True)
 class StoredTable:
-    """A table or view that an engine has, by its quoted name."""
+    """A table or view in an engine, by its quoted name."""
 
     quoted: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Query:
-    """A statement, what it binds, and the relations that it reads, by its names for them."""
+    """A statement with its parameters and the relations that it reads, by its names for them."""
 
     name: str
     text: str
@@ -57,10 +57,9 @@ class Query:
     reads: Mapping[str, "Relation"] = field(default_factory=dict)
 
     def composed(self, hint: str = "") -> tuple[str, dict[str, Any]]:
-        """Return one statement, what it reads in front of it, and all that it binds.
+        """Return the statement after the relations that it reads, and all parameters.
 
-        `hint` stands before the bracket of each relation: ``NOT MATERIALIZED`` where the engine
-        knows it.
+        `hint` precedes the bracket of each relation: ``NOT MATERIALIZED`` where supported.
         """
         parts = _Parts(hint)
         text = parts.body(self)
@@ -74,7 +73,7 @@ Relation = Query | StoredTable
 
 
 def query(name: str, **values: Any) -> Query:
-    """Return a file filled in: relations that it reads, items of ``each``, flags and parameters."""
+    """Return a file filled in with relations, items of ``each``, flags and parameters."""
     reads = {key: value for key, value in values.items() if isinstance(value, Query | StoredTable)}
     lines, parameters = _filled(_statement(name), values, frozenset(), "")
     text = "\n".join(lines)
@@ -97,7 +96,7 @@ def _statement(name: str) -> tuple[str, ...]:
 def _filled(
     lines: Sequence[str], values: Mapping[str, Any], own: frozenset[str], suffix: str
 ) -> tuple[list[str], dict[str, Any]]:
-    """Return the lines, and the parameters; those of `own` carry the suffix."""
+    """Return lines and parameters; those of `own` carry the suffix."""
     found: list[str] = []
     bound: dict[str, Any] = {}
 
@@ -185,13 +184,13 @@ def quoted(name: str) -> str:
 
 
 def macros(*names: str) -> str:
-    """Return the statements that make the functions of these files."""
+    """Return the statements that create the functions of these files."""
     return "\n".join("\n".join(_statement(name)) for name in names)
 
 
 @lru_cache(1_000)
 def translated(text: str, dialect: str) -> str:
-    """Return a statement in another dialect, with our functions written out."""
+    """Return a statement in another dialect, with our functions inlined."""
     import sqlglot
     from sqlglot import exp
 
@@ -216,7 +215,7 @@ def translated(text: str, dialect: str) -> str:
 
 @cache
 def _functions(dialect: str) -> dict[str, tuple[tuple[str, ...], Any]]:
-    """Return parameters and body of each function; those of the dialect take the first place."""
+    """Return parameters and body of each function; those of the dialect take precedence."""
     import sqlglot
 
     made = sqlglot.parse(macros("functions"), read="duckdb")
@@ -258,7 +257,7 @@ _KINDS: dict[Kind, tuple[str, ...]] = {
 
 
 def kind_of(name: str) -> Kind:
-    """Return what a column of a type holds.
+    """Return the kind of values in a column type.
 
     Examples
     --------
@@ -274,7 +273,7 @@ def kind_of(name: str) -> Kind:
 
 
 class Engine(Protocol):
-    """What the counting asks of an engine."""
+    """The operations that the counting requires of an engine."""
 
     def run(self, query: Query) -> pd.DataFrame:
         """Return the rows of a query."""
@@ -282,15 +281,15 @@ class Engine(Protocol):
     def keep(self, query: Query, name: str, *, numbered: bool = False) -> Relation:
         """Return a relation with the rows of a query, stored if the engine can.
 
-        With `numbered` its column `row` counts the rows from 1 as they came.
+        With `numbered`, its column `row` counts the rows from 1 in their order.
         """
 
     def distinct(
         self, rows: Relation, column: str, n: int, watch: Collection[str] = ()
     ) -> tuple[int, bool]:
-        """Return the number of distinct identities in a column of `n` rows, none of them null.
+        """Return the number of distinct ids in a column of `n` rows, none null.
 
-        And whether some texts may be among them.
+        The second value is whether some texts of `watch` may be among them.
         """
 
 
@@ -317,7 +316,7 @@ class DuckDB:
         return self.connection.sql(text, params=parameters or None)
 
     def keep(self, query: Query, name: str, *, numbered: bool = False) -> Relation:
-        """Return a table: in memory while it fits, numbered ones in the file of the connection."""
+        """Return a table in memory while it fits; numbered ones in the connection's file."""
         text, parameters = query.composed("NOT MATERIALIZED ")
         own = quoted(name)
         if not numbered:
@@ -334,7 +333,7 @@ class DuckDB:
         return StoredTable(own)
 
     def rejected_lines(self) -> pd.DataFrame:
-        """Return file, line and text of the lines of CSV files that are no rows."""
+        """Return file, line and text of the CSV lines that could not be parsed."""
         rows = self.connection.sql(
             "SELECT s.file_path AS file, e.line, any_value(e.csv_line) AS text "
             "FROM reject_errors e JOIN reject_scans s USING (scan_id, file_id) "
@@ -346,11 +345,10 @@ class DuckDB:
     def distinct(
         self, rows: Relation, column: str, n: int, watch: Collection[str] = ()
     ) -> tuple[int, bool]:
-        """Count distinct hashes by sorting them, a part of them at a time.
+        """Count distinct hashes by sorting them, one part at a time.
 
-        Sorting hashes takes an eighth of the time of a hash table of texts. Texts that differ have
-        the same hash once in millions of tables; such a table only takes the longer way that
-        compares the texts.
+        Sorting hashes takes an eighth of the time of a hash table of texts. In the rare case of
+        equal hashes of different texts, the texts are compared.
         """
         parts = max(1, -(-n // self.most_hashes))
         distinct, seen = 0, False
@@ -379,7 +377,7 @@ class DuckDB:
 
 
 class _Server:
-    """What PostgreSQL and Spark share: both are only read from."""
+    """Common behaviour of PostgreSQL and Spark: both are only read."""
 
     dialect: str
 
@@ -392,7 +390,7 @@ class _Server:
         raise NotImplementedError
 
     def keep(self, query: Query, name: str, *, numbered: bool = False) -> Relation:
-        """Return the query: nothing is written to somebody else's database."""
+        """Return the query: nothing is written to another owner's database."""
         return query
 
     def distinct(
@@ -428,7 +426,7 @@ class Postgres(_Server):
         return {column.name: column.type_display for column in rows.description}
 
     def run(self, query: Query) -> pd.DataFrame:
-        """Return the rows of a query, as CSV: a tenth of the time of one Python object a value."""
+        """Return the rows of a query, read as CSV: ten times faster than Python objects."""
         text, parameters = self._translated(query)
         text = _PERCENT.sub("%%", text)
         head = self.connection.execute(f'SELECT * FROM ({text}) AS "asked" LIMIT 0', parameters)
@@ -458,7 +456,7 @@ class Postgres(_Server):
 
 
 class Spark(_Server):
-    """A Spark session; tables that several queries read are cached in it until `close`."""
+    """A Spark session; tables that several queries read are cached until `close`."""
 
     dialect = "spark"
 
@@ -486,11 +484,11 @@ class Spark(_Server):
         return self.session.sql(text, bound)
 
     def run(self, query: Query) -> pd.DataFrame:
-        """Return the rows of a query; Spark's own way to pandas does not know pandas 3."""
+        """Return the rows of a query; Spark's own conversion does not support pandas 3."""
         return pd.DataFrame(self._frame(query).toArrow().to_pandas())
 
     def keep(self, query: Query, name: str, *, numbered: bool = False) -> Relation:
-        """Return a cached view: in the memory and on the disks of the cluster, never in a table."""
+        """Return a cached view, in memory and on disks of the cluster, never in a table."""
         view = f"{self.prefix}_{name}"
         frame = self._frame(query).persist()
         frame.createOrReplaceTempView(view)
@@ -500,7 +498,7 @@ class Spark(_Server):
         return StoredTable(quoted(view))
 
     def close(self) -> None:
-        """Drop the views and what is cached for them."""
+        """Drop the views and their caches."""
         for name, frame in self._kept.items():
             self.session.catalog.dropTempView(f"{self.prefix}_{name}")
             frame.unpersist()
@@ -508,7 +506,7 @@ class Spark(_Server):
 
 
 def week_labels(weeks: NDArray[np.int64]) -> list[str]:
-    """Return the ISO weeks of numbers of weeks since the one of 1970-01-05.
+    """Return ISO weeks from numbers of weeks since the week of 1970-01-05.
 
     Examples
     --------
@@ -520,13 +518,7 @@ def week_labels(weeks: NDArray[np.int64]) -> list[str]:
 
 
 def week_names(weeks: "pd.Series[Any]") -> "pd.Series[Any]":
-    """Return ISO weeks as categories from a column of numbers, as `week_labels`.
-
-    Examples
-    --------
-    >>> week_names(pd.Series([0, 2972, None])).tolist()
-    ['1970-W02', '2026-W52', nan]
-    """
+    """Return ISO weeks as categories, numbered like `week_labels`; missing stays missing."""
     codes, values = pd.factorize(weeks, sort=True)
     names = pd.Index(week_labels(np.asarray(values, dtype=np.int64)), dtype=str)
     return pd.Series(pd.Categorical.from_codes(codes, names), index=weeks.index)

@@ -39,28 +39,17 @@ BAD: dict[str, str] = {
 
 
 def verdict_names(taxonomy: Taxonomy) -> tuple[str, ...]:
-    """Return what a verdict may be: a class, or none."""
+    """Return the possible verdicts: the classes and none."""
     return (*taxonomy.names, NO_VERDICT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SignalSums:
-    """Sums by week and unit.
+    """Sums of operational signals by week and unit (task, or run where no task is known).
 
-    Parameters
-    ----------
-    table : pandas.DataFrame
-        week (category, missing without a time), unit, stratum (int64), n, and for each recorded
-        KEY ``n_KEY`` (runs, or calls, that say so), ``of_KEY`` (the same, weighted) and ``KEY``
-        (weighted hits, or scores).
-    recorded : tuple of str
-        The keys whose columns are there.
-    bad : Mapping of str to int
-        Values that are no value, by a reason of `BAD`; each counts as missing.
-    n_units : int
-        Tasks, or runs where no task is known.
-    by_task : bool
-        Units are tasks.
+    `table` has week (category, missing without a time), unit, stratum (int64), n, and for each
+    recorded KEY ``n_KEY`` (runs or calls with a value), ``of_KEY`` (the same, weighted) and ``KEY``
+    (weighted hits or scores). `bad` counts invalid values by a reason of `BAD`; each is missing.
     """
 
     table: pd.DataFrame
@@ -77,13 +66,13 @@ class SignalSums:
 
     @property
     def each(self) -> float:
-        """How many tasks or runs a unit of the table stands for."""
+        """Number of tasks or runs per unit of the table."""
         return self.n_units / max(1, self.table["unit"].nunique())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateQuery:
-    """What to bring back: the traces of one model (None: all), and the outcomes of some traces."""
+    """The traces wanted for gates: those of one model (None: all), and outcomes of some traces."""
 
     model: str | None = None
     trace_ids: tuple[str, ...] = ()
@@ -91,19 +80,11 @@ class GateQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Latencies:
-    """How latencies are spread.
+    """Distribution of latencies, in seconds.
 
-    Parameters
-    ----------
-    table : pandas.DataFrame
-        latency, weight (sum over the traces with it), n (those), sorted by latency.
-    n : int
-        Traces with a latency.
-    below : SquareSums or None
-        Of the traces at or below the 95th percentile over all of them; None where traces are
-        independent and weigh the same.
-    rounded : bool
-        Latencies are rounded up, by less than 1/4096.
+    `table` has latency, weight and n (sums over the traces with that latency), sorted by latency.
+    `below` sums the traces at or below the overall 95th percentile; None where traces are
+    independent and of equal weight. `rounded` latencies are rounded up by less than 1/4096.
     """
 
     table: pd.DataFrame
@@ -114,29 +95,14 @@ class Latencies:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GateTables:
-    """What gates need of the kept traces.
+    """Tables of the kept traces for gates.
 
-    A task is known by workflow and task id; a trace without one is a task of its own.
-
-    Parameters
-    ----------
-    tasks : pandas.DataFrame
-        One row a task, or a kind of equal tasks: task (a name that other sources share, None where
-        it stands for several), workflow, tier, category, n, successes, partial (traces of one
-        task), weight (their mean), like (tasks that it stands for).
-    named : bool
-        Rows are single tasks.
-    repeat : bool
-        Some task has several traces.
-    mixed : str or None
-        A task whose traces are of several models.
-    events : Mapping of str to Events
-        ``loops`` and ``data_corruption``, where somebody looked.
-    cost : Mapping of str to tuple of (int, int, SquareSums)
-        By workflow: traces, those with a known cost, and cost over units by task.
-    latency : Latencies or None
-    outcomes : Mapping of str to str
-        Class of each trace that was asked for and is there.
+    A task is identified by workflow and task id; a trace without one is a task of its own. `tasks`
+    has one row per task, or per kind of equal tasks: task (a name shared between sources, None
+    where the row stands for several), workflow, tier, category, n, successes, partial (traces of
+    one task), weight (their mean), like (number of tasks in the row). `mixed` names a task whose
+    traces are of several models; `cost` has runs, runs with a known cost, and cost over units, by
+    workflow.
     """
 
     tasks: pd.DataFrame
@@ -154,12 +120,12 @@ class GateTables:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreditTable:
-    """Credit of the classes in their order, and that of workflows with their own.
+    """Credit of the classes in their order, and of workflows with credits of their own.
 
     Raises
     ------
     ValueError
-        If a table has other than one credit in [0, 1] for each class.
+        If a table does not have one credit in [0, 1] for each class.
 
     Examples
     --------
@@ -178,7 +144,7 @@ class CreditTable:
                 raise ValueError(f"credit must be {n} numbers in [0, 1], got {table!r}")
 
     def of(self, workflow: str) -> tuple[float, ...]:
-        """Return the credits that hold for a workflow."""
+        """Return the credits of a workflow."""
         return self.by_workflow.get(workflow, self.credit)
 
     @classmethod
@@ -189,9 +155,9 @@ class CreditTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """One row that was set aside: what the engine can say of where it stands and what it held.
+    """One row that was set aside, with its place and content as far as the engine knows them.
 
-    `row` counts the rows of the file from 1; for a line that cannot be read it is the line.
+    `row` counts the rows of the file from 1; for an unreadable line it is the line number.
     """
 
     trace_id: str | None = None
@@ -202,7 +168,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetAsideRows:
-    """How many rows were set aside for one reason, with up to five of them."""
+    """Number of rows set aside for one reason, with up to five examples."""
 
     reason: str
     why: str
@@ -212,22 +178,12 @@ class SetAsideRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notes:
-    """What was kept but has to be said.
+    """Counts of kept traces with something missing or replaced.
 
-    Parameters
-    ----------
-    naive_times : int
-        Times without a zone, read as `timezone`.
-    no_time, no_cost, no_units : int
-        Kept traces without a time; without a cost (no penalty); without units (taken as 1).
-    no_latency, bad_latency : int
-        Without a latency; with one that is no number from 0 up (taken as missing).
-    no_task : int
-        Without a task, though there are tasks: a task of its own each.
-    no_ceiling : Mapping of str to int
-        Traces of each workflow without a ceiling (no penalty).
-    columns : Mapping of str to str
-        The column of the source that was read for each of ours.
+    `naive_times` were read in `timezone`. A trace without a cost or ceiling has no penalty, without
+    units one unit, without a task (where others have one) a task of its own. `bad_latency` counts
+    values that are no number from 0 up; they are missing. `columns` maps our columns to the
+    source's.
     """
 
     naive_times: int
@@ -246,17 +202,11 @@ class Notes:
 class Spread:
     """Cost or latency by workflow: mean and percentiles.
 
-    Parameters
-    ----------
-    table : pandas.DataFrame
-        Indexed by workflow (``None`` in a first row for all of them): n, n_known, mean,
-        p50, p90, p95, p99 (of the known ones, NaN without any) and, for costs, n_held (cost and
-        ceiling known), share_over_ceiling, cost_per_unit, cost_per_success (cost of the runs with
-        a known cost over complete ones among them).
-    error : float
-        Bound of the relative error of the percentiles: 0 where they are exact.
-    sums : pandas.DataFrame
-        Runs with a known amount by week, workflow and narrow bin, its least and largest.
+    `table` is indexed by workflow (``None`` in the first row: all): n, n_known, mean, p50, p90,
+    p95, p99 (of known values, NaN without any) and, for costs, n_held (cost and ceiling known),
+    share_over_ceiling, cost_per_unit, cost_per_success (cost of the runs with a known cost over the
+    complete runs among them). `error` bounds the relative error of the percentiles, 0 where exact.
+    `sums` counts runs with a known amount by week, workflow and narrow bin, with its range.
     """
 
     table: pd.DataFrame
@@ -268,34 +218,10 @@ class Spread:
 class ProductionCounts:
     """Counts of production traces; the columns are described in `calibration.runs`.
 
-    Parameters
-    ----------
-    tasks_by : Mapping of str to pandas.DataFrame
-        Groups of tasks by ``week``, ``workflow`` and ``model``; empty without groups.
-    n_tasks : int or None
-        Distinct tasks; None without a column of tasks.
-    tasks_grouped : bool
-        Rows of `tasks` are groups of tasks.
-    exact : bool
-        Cells keep exact penalties.
-    rounding : float
-        What the cells may differ from a trace's own penalty: 0, or 1/1024.
-    cost, latency : Spread
-        By workflow.
-    signals : SignalSums or None
-        What runs say of operation; None where no column does.
-    set_aside : tuple of SetAsideRows
-    notes : Notes
-    watched : bool
-        Whether a trace that was to be looked out for may be among them.
-    listed_until : Mapping of str to datetime
-        Until when the first traces of a class began, for `list_runs`.
-    n_read, n_kept : int
-        n_read = n_kept + those set aside.
-    first, last : datetime or None
-        Of the kept traces, in UTC.
-    for_gates : GateTables or None
-        What gates need beside the counts, where it was asked for.
+    `rounding` bounds the error of a penalty in the cells: 0, or 1/1024. `watched` is true if a
+    trace to look out for may be among the rows. `listed_until` is the latest start of the first
+    traces of each class, for `list_runs`. `n_tasks` is None without a column of tasks. `first` and
+    `last` are in UTC. `n_read` includes the rows set aside.
     """
 
     cells: pd.DataFrame
@@ -320,5 +246,5 @@ class ProductionCounts:
 
     @property
     def n_set_aside(self) -> int:
-        """Rows that were read and not kept."""
+        """Number of rows that were read and not kept."""
         return sum(rows.n for rows in self.set_aside)

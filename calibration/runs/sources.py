@@ -64,24 +64,9 @@ TRACES = StoredTable('"traces"')
 class Source:
     """A table of traces in an engine.
 
-    Parameters
-    ----------
-    engine : Engine
-    table : Relation
-    columns : Mapping of str to str
-        The engine's types of its columns.
-    name : str
-        Names the source in messages.
-    texts : bool
-        Values are texts that are read once and kept.
-    file, row : str or None
-        Columns that say where a row stands.
-    first_row : int
-        Number of the first row in `row`.
-    rejects : bool
-        The reader keeps the lines that are no rows.
-    null_is_unreadable : bool
-        The reader gives a row without values for a line that is none.
+    `texts` are values read once and kept; `file` and `row` name the columns with the place of a
+    row, `first_row` its first number; `rejects` is true if the reader keeps unparsable lines, and
+    `null_is_unreadable` if it returns an empty row for them.
     """
 
     engine: Engine
@@ -112,19 +97,18 @@ def open_files(
     patterns : sequence of str or Path
         All of one kind; .csv, .tsv, .jsonl and .ndjson may be compressed (.gz, .zst).
     memory_limit : str, default "50%"
-        What DuckDB may hold, as ``4GB`` or a share of the memory of this machine; beyond that it
-        writes to `temporary`.
+        Memory of DuckDB, as ``4GB`` or a share of this machine's; it spills to `temporary`.
     threads : int, optional
         All cores when None.
     temporary : Path, optional
-        Directory for intermediate results, that of the system when None.
+        Directory for intermediate results; that of the system when None.
     most_hashes : int
         Trace ids that are compared at a time, 8 bytes each.
 
     Raises
     ------
     InputError
-        If a file is not there, empty, or not of a kind that is read.
+        If a file is missing, empty, or of an unsupported kind.
     """
     paths, kind = _paths(patterns)
     shown = (
@@ -152,7 +136,7 @@ def open_frame(
     memory_limit: str = DEFAULT_MEMORY,
     most_hashes: int = MOST_HASHES,
 ) -> Iterator[Source]:
-    """Open a frame; NaN is a missing value in it."""
+    """Open a frame; NaN is a missing value."""
     with _duckdb(memory_limit, None, None, most_hashes, ordered=False) as engine:
         numbered = frame.assign(asr_row=range(1, len(frame) + 1))
         engine.connection.register("traces", numbered)
@@ -246,7 +230,7 @@ def _read(engine: DuckDB, paths: list[str], kind: str, name: str) -> Source:
 
 
 def _json_fields(engine: DuckDB, files: str) -> list[str]:
-    """Return every field that occurs, in the order of its first trace."""
+    """Return every field that occurs, ordered by first occurrence."""
     found = engine.connection.execute(
         f"SELECT DISTINCT unnest(json_keys(json)) FROM read_ndjson_objects({files}, "
         "ignore_errors=true) WHERE json_type(json) = 'OBJECT'"
@@ -255,7 +239,7 @@ def _json_fields(engine: DuckDB, files: str) -> list[str]:
 
 
 def _csv_scan(engine: DuckDB, paths: list[str]) -> str:
-    """Return one scan for all files with the same header; columns are joined by name."""
+    """Return one scan per header; columns are joined by name."""
     by_header: dict[str, list[str]] = {}
     for path in paths:
         by_header.setdefault(_first_line(engine, path), []).append(path)
@@ -286,9 +270,9 @@ def _literal(text: str) -> str:
 
 
 def safe_address(dsn: str) -> str:
-    """Return an address without its password, as ``key=value`` pairs that connect just as well.
+    """Return an address without its password, as equivalent ``key=value`` pairs.
 
-    An address that cannot be read is not repeated in the error.
+    The error of an unreadable address does not repeat it.
     """
     from psycopg.conninfo import make_conninfo
 
@@ -298,7 +282,7 @@ def safe_address(dsn: str) -> str:
 
 
 def holds_password(dsn: str) -> bool:
-    """Return whether a password stands in an address, where a shell's history keeps it."""
+    """Return whether an address holds a password, which the shell's history would keep."""
     parts = _parts(dsn)
     return any(parts.get(key) for key in SECRET)
 
@@ -327,22 +311,16 @@ def _redacted(error: Exception, parts: Mapping[str, Any]) -> str:
 
 @contextmanager
 def open_postgres(dsn: str, table: str, *, schema: str | None = None) -> Iterator[Source]:
-    """Open a table or view of a PostgreSQL database: read-only, and as it is at one moment.
+    """Open a table or view of a PostgreSQL database, read-only, in one snapshot.
 
-    Parameters
-    ----------
-    dsn : str
-        ``postgresql://user@host/database``, ``host=... dbname=...`` or ``service=...``. What it
-        leaves out comes from the environment (PGPASSWORD, PGSERVICE ...) and ``~/.pgpass``.
-    table : str
-        Its name.
-    schema : str, optional
-        The search path of the database when None.
+    `dsn` is ``postgresql://user@host/database``, ``host=... dbname=...`` or ``service=...``; the
+    rest comes from the environment (PGPASSWORD, PGSERVICE ...) and ``~/.pgpass``. Without `schema`
+    the search path of the database applies.
 
     Raises
     ------
     InputError
-        If psycopg is not installed, or there is no such server or table. No message holds a
+        If psycopg is not installed, or the server or table does not exist. No message holds a
         password.
     """
     parts = _parts(dsn)
@@ -382,7 +360,7 @@ def open_spark(table: Any, *, session: Any = None) -> Iterator[Source]:
     Raises
     ------
     InputError
-        If pyspark is not installed, or there is no such table.
+        If pyspark is not installed, or the table does not exist.
     """
     session = session or spark_session()
     from pyspark.errors import AnalysisException
@@ -404,7 +382,7 @@ def open_spark(table: Any, *, session: Any = None) -> Iterator[Source]:
 
 
 def spark_session() -> Any:
-    """Return the Spark session of this process; `spark-defaults.conf` says which cluster."""
+    """Return the Spark session of this process; `spark-defaults.conf` names the cluster."""
     if find_spec("pyspark") is None or find_spec("sqlglot") is None:
         raise InputError("Spark needs the extra: pip install 'asr-calibration[spark]'")
     from pyspark.errors import PySparkException
@@ -479,29 +457,29 @@ def _spark_kind(pattern: str) -> str:
 
 
 class Place(Protocol):
-    """What can be opened as a table of traces, as often as it takes."""
+    """A place that can be opened as a table of traces, repeatedly."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What it is called in a report; never a password."""
+        """Its names in a report; never a password."""
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The files of this machine that it is made of; Spark's may lie on any."""
+        """Its files on this machine; Spark's may be anywhere."""
         return ()
 
     def open(self) -> AbstractContextManager[Source]:
         """Open it."""
 
     def settings(self) -> dict[str, Any]:
-        """Return plain data that `place_of_settings` makes the place of again."""
+        """Return plain data that `place_of_settings` reads back."""
 
 
 @dataclass(frozen=True, slots=True)
 class Files(Place):
     """CSV, JSONL or Parquet files, or patterns of them, read by DuckDB in this process.
 
-    How much memory it may hold is no setting of a report: it changes last digits at most.
+    Memory is no setting of a report: it changes last digits at most.
     """
 
     patterns: tuple[str, ...]
@@ -535,7 +513,7 @@ class PostgresTable(Place):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The table and where it is, without the password."""
+        """Table and address, without the password."""
         return (f"PostgreSQL table {self.table} ({safe_address(self.dsn) or 'environment'})",)
 
     def open(self) -> AbstractContextManager[Source]:
@@ -544,7 +522,7 @@ class PostgresTable(Place):
         return open_postgres(self.dsn, table, schema=schema or None)
 
     def settings(self) -> dict[str, Any]:
-        """Return address and table; the password comes from the environment again."""
+        """Return address and table; the password comes from the environment."""
         return {"postgres": safe_address(self.dsn), "table": self.table}
 
 
@@ -570,7 +548,7 @@ class SparkFiles(Place):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Frame(Place):
-    """A pandas frame; a report made of it names no place that it could be made from again."""
+    """A pandas frame; a report on it names no place to reproduce it from."""
 
     frame: pd.DataFrame
     name: str = "the frame"
@@ -591,7 +569,7 @@ class Frame(Place):
 
 @dataclass(frozen=True, slots=True)
 class _Opened(Place):
-    """A place that is open already."""
+    """A place that is already open."""
 
     place: Place
     source: Source
@@ -613,15 +591,15 @@ class _Opened(Place):
 
 
 def place_of(given: "Place | Sequence[str]") -> Place:
-    """Return a place; names of files are `Files`."""
+    """Return a place; file names become `Files`."""
     return Files(tuple(map(str, given))) if isinstance(given, Sequence) else given
 
 
 @contextmanager
 def kept_open(place: Place) -> Iterator[Place]:
-    """Keep a server open, so that all passes see one state of it.
+    """Keep a server open, so that all passes read one snapshot.
 
-    Files are opened anew for every pass: what DuckDB read of them is not kept.
+    Files are reopened for every pass: DuckDB does not keep the rows that it has read.
     """
     if isinstance(place, Files):
         yield place
@@ -631,7 +609,7 @@ def kept_open(place: Place) -> Iterator[Place]:
 
 
 def place_of_settings(settings: Mapping[str, Any], memory: str = DEFAULT_MEMORY) -> Place:
-    """Return the place that a report was made from; reading files may hold so much `memory`."""
+    """Return the place of a report; reading files may use `memory`."""
     if "postgres" in settings:
         return PostgresTable(str(settings["postgres"]), str(settings["table"]))
     if isinstance(settings.get("files"), list):
@@ -651,22 +629,12 @@ def from_store(
 ) -> Iterator[Source]:
     """Open traces of a store as `production_counts` reads them.
 
-    The rate of a store comes from its labels, which may be shares of several classes; nothing may
-    be read from the outcomes of this source, which are the first class throughout.
+    Parameters are `Store.trace_frame`, `Store.operation_frame` and a judge's `Store.verdict_frame`.
+    The outcomes of this source are the first class throughout and must not be used: the rate of a
+    store comes from its labels, which may be shares of several classes.
 
-    Parameters
-    ----------
-    traces, operation : pandas.DataFrame
-        Rows of `Store.trace_frame`, and `Store.operation_frame`.
-    verdicts : pandas.DataFrame, optional
-        `Store.verdict_frame` of a judge.
-    taxonomy : Taxonomy
-        Of the store.
-
-    Notes
-    -----
-    A column in which no trace says anything is left out, and so is the task where each trace has
-    its own: what is not recorded is then named as such, and runs are called runs.
+    A column without values is left out, as is the task where each trace has its own: results then
+    name it as not recorded and count runs.
     """
     frame = traces.merge(operation, on="trace_id", how="left")
     found = frame[list(READ)].assign(outcome=taxonomy.names[0])
