@@ -1,1 +1,1 @@
-"""Gates: thresholds from a file, what was measured, and which of them hold."""
+"""Gates: thresholds from a file, measurements, and the gates that hold."""

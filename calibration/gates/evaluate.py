@@ -118,7 +118,7 @@ def _result(
     threshold: float | None = None,
     parts: tuple[Condition, ...] = (),
 ) -> GateResult:
-    """Return a result before `allow_skipped` is looked at."""
+    """Return a result before `allow_skipped` is applied."""
     found = GateResult(
         name=gate.name, level=gate.level, status=status, rule=rule, why=why, threshold=threshold,
         parts=parts,
@@ -137,7 +137,7 @@ def _result(
 def check(
     estimate: Estimate, threshold: float, *, at_least: bool, interval_aware: bool
 ) -> tuple[Status, str]:
-    """Compare an estimate with a threshold, its point or its whole interval."""
+    """Compare an estimate, its point or its whole interval, with a threshold."""
     value, interval = estimate.value, estimate.interval
     if value is None or estimate.status.startswith("not_estimable"):
         return "not_estimable", estimate.status.removeprefix("not_estimable: ")
@@ -169,7 +169,7 @@ def checked_part(
 
 
 def worst_of(parts: Sequence[Condition]) -> tuple[Status, str]:
-    """One failed part fails the gate; else one without a result leaves it without."""
+    """Fail if a part fails; otherwise have no result if a part has none."""
     for status in ("fail", "not_estimable"):
         named = [part.name for part in parts if part.status == status]
         if named:
@@ -181,18 +181,11 @@ def worst_of(parts: Sequence[Condition]) -> tuple[Status, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaselineChange:
-    """A rate now less that of the baseline, in [-1, 1].
+    """Current rate less that of the baseline, in [-1, 1].
 
-    Parameters
-    ----------
-    estimate : Estimate
-        The difference, as a fraction; n counts tasks (or runs when none repeats).
-    lower : float or None
-        One-sided 95 % lower limit.
-    p_below : float or None
-        One-sided p-value of "the change is not below the drop that the gate allows".
-    note : str
-        What a reader must know: tasks left out, weights restated.
+    `estimate` counts tasks, or runs when none repeats. `lower` is the one-sided 95 % lower limit.
+    `p_below` is the one-sided p-value of "the change is not below the drop that the gate allows".
+    `note` names tasks left out and restated weights.
     """
 
     estimate: Estimate
@@ -203,7 +196,7 @@ class BaselineChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeMeasured:
-    """A judge against the human labels: agreement, kappa, and recall of each class with its n."""
+    """Judge against human labels: agreement, kappa, recall of each class with its n."""
 
     agreement: Estimate
     kappa: Estimate
@@ -213,9 +206,9 @@ class JudgeMeasured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowCost:
-    """What a workflow costs per unit, beside its ceiling; USD.
+    """Cost per unit of a workflow, with its ceiling, in USD.
 
-    `n` counts its runs, `n_known` those whose cost is known.
+    `n` counts its runs, `n_known` the runs with a known cost.
     """
 
     name: str
@@ -227,7 +220,7 @@ class WorkflowCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostMeasured:
-    """Every workflow, and the share of runs above their ceiling."""
+    """Cost of every workflow, and the share of runs above their ceiling."""
 
     workflows: tuple[WorkflowCost, ...]
     share_over: Estimate
@@ -235,22 +228,12 @@ class CostMeasured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurements:
-    """Everything the gates may ask for; what is missing was not recorded.
+    """All measurements that gates may need; a missing one was not recorded.
 
-    Parameters
-    ----------
-    rates : mapping of str to Estimate
-        By gate: ``pass_at_1[core]`` and its like, ``asr``, ``latency_p95``.
-    events : mapping of str to Events
-        ``loops`` and ``data_corruption``.
-    review : Estimate, optional
-        Share of acceptable transcripts among those drawn at random and reviewed.
-    changes : mapping of str to BaselineChange
-        ``asr`` and ``pass_at_1`` against the baseline.
-    by_category : mapping of str to BaselineChange
-        pass@1 of every category against the baseline.
-    why_not : mapping of str to str
-        By gate: why it was not measured, and what would help.
+    `rates` by gate, such as ``pass_at_1[core]``, ``asr``, ``latency_p95``; `events` are ``loops``
+    and ``data_corruption``; `review` is the share of acceptable transcripts in a random sample;
+    `changes` are ``asr`` and ``pass_at_1`` against the baseline, `by_category` pass@1 of each
+    category; `why_not` gives, by gate, the reason for a missing measurement and the remedy.
     """
 
     rates: Mapping[str, Estimate] = field(default_factory=dict)
@@ -264,7 +247,7 @@ class Measurements:
 
 
 def of_judge(gate: Setting, measured: Measurements) -> GateResult:
-    """Check everything of a judge that one which always passes would fail."""
+    """Check every quality of a judge that a judge which always passes would fail."""
     numbers = gate.numbers
     least = int(numbers["minimum_labels"])
     rule = (
@@ -295,7 +278,7 @@ def of_judge(gate: Setting, measured: Measurements) -> GateResult:
 
 
 def _kappa_lower(kappa: Estimate, threshold: float) -> Condition:
-    """Check the lower limit, whether gates look at intervals or not."""
+    """Check the lower limit, whether or not gates use intervals."""
     low = None if kappa.interval is None else kappa.interval[0]
     status: Status = "not_estimable"
     if low is not None:
@@ -307,7 +290,7 @@ def _kappa_lower(kappa: Estimate, threshold: float) -> Condition:
 
 
 def of_non_inferior(gate: Setting, measured: Measurements) -> GateResult:
-    """Ask whether the rate is shown to be no worse than the baseline less the margin."""
+    """Test whether the rate is no worse than the baseline less the margin."""
     margin = gate.numbers["margin_pp"] / 100
     rule = f"ASR lower limit (one-sided {100 * ONE_SIDED:g} %) above baseline - {100 * margin:g} pp"
     change = measured.changes.get("asr")
@@ -329,7 +312,7 @@ def of_non_inferior(gate: Setting, measured: Measurements) -> GateResult:
 
 
 def of_regression(gate: Setting, measured: Measurements, confidence_level: float) -> GateResult:
-    """Ask whether pass@1 dropped, over all tasks and in any category."""
+    """Test whether pass@1 dropped, over all tasks and in each category."""
     drop = gate.numbers["max_drop_pp"] / 100
     rule = f"pass@1 not more than {100 * drop:g} pp below the baseline"
     change = measured.changes.get("pass_at_1")
@@ -347,7 +330,7 @@ def of_regression(gate: Setting, measured: Measurements, confidence_level: float
 
 
 def _categories(measured: Measurements, drop: float, alpha: float) -> tuple[Condition, ...]:
-    """Fail the categories that are shown to have dropped by more, at `alpha` over all (Holm).
+    """Fail the categories shown to have dropped by more, at `alpha` over all (Holm).
 
     A category that cannot be tested neither fails nor passes: the gate rests on all tasks.
     """
@@ -373,7 +356,7 @@ def _categories(measured: Measurements, drop: float, alpha: float) -> tuple[Cond
 
 
 def of_cost(gate: Setting, measured: Measurements) -> GateResult:
-    """Compare every workflow with its ceiling, and the share of runs above theirs."""
+    """Compare every workflow with its ceiling, and the share of runs above with its limit."""
     most, least = gate.numbers["max_share_over"], gate.numbers["minimum_coverage"]
     rule = f"mean per unit <= ceiling in every workflow, <= {100 * most:g} % of runs above"
     cost = measured.cost
@@ -403,8 +386,8 @@ def of_cost(gate: Setting, measured: Measurements) -> GateResult:
 def evaluate(measured: Measurements, gates: GateFile) -> GateReport:
     """Decide every gate.
 
-    A must gate without a result, skipped or not estimable, fails the run unless it has
-    `allow_skipped`: what was not measured was not passed.
+    A must gate that is skipped or not estimable fails the run unless it has `allow_skipped`:
+    without a measurement nothing passes.
 
     Examples
     --------

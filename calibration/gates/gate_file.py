@@ -35,7 +35,7 @@ _PASS = re.compile(r"(pass_at|pass_hat)_([1-9][0-9]{0,3})(?:\[([^\[\]\x00-\x1f\x
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """One number of a gate: its default (None: it must be given) and range."""
+    """One number of a gate: its range and default (None: required)."""
 
     default: float | None
     low: float
@@ -172,7 +172,7 @@ def setting(
     allow_skipped: bool = False,
     interval_aware: bool = False,
 ) -> Setting:
-    """Return a gate, with the defaults of the keys that were not given."""
+    """Return a gate, with defaults for the keys that are not given."""
     parsed = parse_name(name)
     if parsed is None:
         raise ValueError(f"there is no gate {name!r:.80}")
@@ -208,7 +208,7 @@ def setting(
 
 
 def default_gates() -> GateFile:
-    """Return the default table."""
+    """Return the default gates."""
     return GateFile(
         gates=tuple(setting(name, level, given) for name, (level, given) in DEFAULTS.items())
     )
@@ -231,7 +231,7 @@ def read_gate_file(path: Path) -> GateFile:
 
 
 def parse_gates(text: str) -> GateFile:
-    """Return the gates of a TOML text, over the default table unless it says `defaults = false`."""
+    """Return the gates of a TOML text, over the default gates unless it has `defaults = false`."""
     try:
         data = tomllib.loads(text)
     # Thousands of open brackets exhaust the parser's stack; huge numbers its integers.

@@ -318,7 +318,7 @@ def decoded(found: pd.DataFrame, coding: Coding, steps: Codes) -> Cells:
 
 
 def _steps(inside: list[float]) -> Codes:
-    """Return the penalty step of each code, which also contains credits."""
+    """Return the penalty step of each code; codes also count the credits between steps."""
     found = np.zeros(STEPS, dtype=np.int64)
     for step in range(GRID + 1):
         least = sum(c <= (step - 1) / GRID for c in inside)

@@ -52,17 +52,10 @@ KEYS = ("task", "stratum", "outcome", "cost_known", "penalty_step", "weight", "t
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TaskRates:
-    """Trials of tasks and those that passed, a row a task or a kind of equal tasks.
+    """Trials and successes, one row per task or per kind of equal tasks.
 
-    Parameters
-    ----------
-    names : array of str, optional
-        Names that other runs share, a row a task; None where a row stands for several tasks.
-    categories : array of str, shape (n_rows,)
-    n, passed, like : int array, shape (n_rows,)
-        Trials and successes of one task, and how many tasks are like it.
-    weights : float array, shape (n_rows,)
-        Mean weight of the trials.
+    `names` are shared between runs, None where a row stands for several tasks. `n` and `passed`
+    count trials of one task, `like` the tasks in the row; `weights` are means over trials.
     """
 
     names: NDArray[np.str_] | None
@@ -73,7 +66,7 @@ class TaskRates:
     weights: NDArray[np.float64]
 
     def counts(self, taxonomy: Taxonomy) -> RunCounts:
-        """Return one run a task that is complete by its share of successes."""
+        """Return one run per task, complete by its share of successes."""
         share = self.passed / self.n
         rows = np.zeros((share.size, len(taxonomy.names)))
         rows[:, taxonomy.place(taxonomy.success)] = share
@@ -87,7 +80,7 @@ class TaskRates:
         )
 
     def where(self, rows: NDArray[np.bool_]) -> "TaskRates":
-        """Return some of the tasks."""
+        """Return a selection of the tasks."""
         return replace(
             self,
             names=None if self.names is None else self.names[rows],
@@ -129,14 +122,14 @@ class Comparable:
 
 
 def tree_fingerprint(taxonomy: Taxonomy) -> str:
-    """Return the SHA-256 over what decides a class: weights and ceilings do not."""
+    """Return the SHA-256 over everything that decides a class: credits and ceilings do not."""
     classes = [(c.name, c.meaning) for c in taxonomy.classes]
     text = json.dumps([classes, [asdict(node) for node in taxonomy.nodes]], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def checked_rates(rates: TaskRates) -> TaskRates:
-    """Return rates of which no count is impossible and no task is there twice."""
+    """Return the rates; raise if a count is impossible or a task occurs twice."""
     if (rates.n < 1).any() or (rates.passed < 0).any() or (rates.passed > rates.n).any():
         raise InputError("'tasks': more trials passed than there are, or none is there")
     if (rates.like < 1).any() or not (np.isfinite(rates.weights) & (rates.weights > 0)).all():
@@ -157,10 +150,10 @@ class Against:
 def against(
     now: Comparable, before: Comparable, *, options: ReportOptions, max_drop: float
 ) -> Against:
-    """Compare two runs as `asr compare` does, over the tasks of both where most are shared.
+    """Compare two runs as `asr compare` does, over their common tasks where most are common.
 
-    Other weights are restated under the default ones and other ceilings refused; pass@1 looks at
-    classes alone, so both leave it as it is. Other questions refuse every comparison.
+    Different credits are replaced by the default ones; different ceilings are refused. Neither
+    affects pass@1, which uses classes alone. Different questions refuse every comparison.
     """
     if now.tree != before.tree:
         refused = _refused(OTHER_TREE)
@@ -187,7 +180,7 @@ def _refused(why: str) -> BaselineChange:
 
 
 def _shared(now: Comparable, before: Comparable) -> tuple[NDArray[np.str_] | None, str]:
-    """Return the tasks of both; None when they share less than half, or have no names."""
+    """Return the common tasks; None when fewer than half are common, or tasks have no names."""
     names = [
         None if isinstance(side.tasks, str) or side.runs.task is None else side.tasks.names
         for side in (now, before)
@@ -258,7 +251,7 @@ def _change(found: Difference) -> BaselineChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PassAt1:
-    """How pass@1 is compared."""
+    """The comparison of pass@1."""
 
     taxonomy: Taxonomy
     paired: bool
@@ -324,7 +317,7 @@ def baseline_data(found: Comparable) -> dict[str, Any]:
 
 
 def _frame(runs: RunCounts) -> pd.DataFrame:
-    """Return the counts without week, workflow and model, a row a cell."""
+    """Return the counts without week, workflow and model, one row per cell."""
     frame = pd.DataFrame(
         {
             "stratum": runs.stratum,
@@ -352,7 +345,7 @@ def _columns(frame: pd.DataFrame) -> dict[str, list[Any]]:
 
 
 def read_baseline(path: Path, taxonomy: Taxonomy) -> Comparable:
-    """Read what `asr gate --write-baseline` wrote; an error names the field."""
+    """Read a file of `asr gate --write-baseline`; errors name the field."""
     try:
         if path.stat().st_size > MAX_BYTES:
             raise InputError(f"{path}: is larger than {MAX_BYTES:,} bytes; is it a baseline?")

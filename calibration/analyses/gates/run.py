@@ -1,4 +1,4 @@
-"""Measure what a gate file asks for, on files or a store, and decide."""
+"""Measure what a gate file requires, on files or a store, and decide."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -165,7 +165,7 @@ class GateAnalysis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelCheck:
-    """The labelled runs: share of acceptable ones, quality of their outcomes, labels left out."""
+    """Labelled runs: share of acceptable runs, quality of the outcomes, and labels left out."""
 
     review: Estimate | None = None
     judge: JudgeMeasured | None = None
@@ -180,10 +180,10 @@ def compare_with_labels(
     design: Design,
     confidence_level: float,
 ) -> LabelCheck:
-    """Cross the outcomes of runs, by trace, with human labels.
+    """Compare the outcomes of runs, by trace, with human labels.
 
-    Of several reviewers the adjudicated class counts, else each one's share. The share of
-    acceptable transcripts is a figure of production only when they were drawn at random.
+    The adjudicated class counts, otherwise each reviewer's share. The share of acceptable
+    transcripts estimates that of production only for a random sample.
 
     Raises
     ------
@@ -236,7 +236,7 @@ def compare_with_labels(
 
 
 def judge_measured(quality: JudgeQuality, classes: Sequence[str]) -> JudgeMeasured:
-    """Return the quality of a judge as the gates take it."""
+    """Return the quality of a judge in the form that gates use."""
     return JudgeMeasured(
         agreement=quality.accuracy,
         kappa=quality.kappa,
@@ -254,9 +254,9 @@ def _shares(rows: list[LabelRow], taxonomy: Taxonomy) -> list[float]:
 def reviewed(
     human: FloatArray, weights: FloatArray | None, taxonomy: Taxonomy, *, confidence_level: float
 ) -> Estimate:
-    """Return the share of acceptable transcripts: a row of class shares each.
+    """Return the share of acceptable transcripts, from one row of class shares each.
 
-    With weights, over the effective number of them (Kish).
+    With weights, n is the effective number of transcripts (Kish).
     """
     weight = np.ones(len(human)) if weights is None else weights
     acceptable = human[:, list(map(taxonomy.place, taxonomy.acceptable))].sum(axis=1)
@@ -269,14 +269,14 @@ def reviewed(
 
 
 def passed_of(tables: GateTables, *, partial_plus_passes: bool) -> NDArray[np.int64]:
-    """Return how many trials of each task passed."""
+    """Return the number of successful trials of each task."""
     tasks = tables.tasks
     successes: NDArray[np.int64] = tasks["successes"].to_numpy(dtype=np.int64)
     return successes + tasks["partial"].to_numpy() if partial_plus_passes else successes
 
 
 def mixed_words(task: str) -> str:
-    """Say which task has trials of several models."""
+    """Return a sentence naming the task with trials of several models."""
     return (
         f"trials of task {task!r:.60} are of several models, which are never pooled: choose one "
         "with --model"
@@ -292,7 +292,7 @@ def pass_rate(
     n_resamples: int,
     confidence_level: float,
 ) -> Estimate | str:
-    """Return pass@k or pass^k of a gate's tier, or why it is skipped."""
+    """Return pass@k or pass^k of a gate's tier, or the reason for skipping it."""
     if tables.mixed is not None:
         return not_estimable(
             mixed_words(tables.mixed), method=MEAN_OVER_TASKS, confidence_level=confidence_level
@@ -333,7 +333,7 @@ def measurements(
     versus: Against,
     confidence_level: float,
 ) -> Measurements:
-    """Return everything that gates may ask for, of files or of a store."""
+    """Return all measurements for gates, from files or a store."""
     seconds = latency(tables.latency, confidence_level=confidence_level)
     return Measurements(
         rates={**rates, **({} if seconds is None else {"latency_p95": seconds})},
@@ -367,7 +367,7 @@ def latency(found: Latencies | None, *, confidence_level: float) -> Estimate | N
 def cost(
     tables: GateTables, taxonomy: Taxonomy, share_over: Estimate, *, confidence_level: float
 ) -> CostMeasured | None:
-    """Return the mean cost per unit of every workflow, and the share of runs above theirs."""
+    """Return the mean cost per unit of every workflow, and the share of runs above ceilings."""
     if not any(n_known for _, n_known, _ in tables.cost.values()):
         return None
     ceilings = {w.name: w.ceiling_usd for w in taxonomy.workflows}
@@ -389,7 +389,7 @@ def cost(
 def comparable_of(
     read: ProductionRead, tables: GateTables, *, partial_plus_passes: bool, stratify: bool
 ) -> Comparable:
-    """Return what a later run can be compared with."""
+    """Return the part of a run that later runs are compared with."""
     known = {w.name: w.ceiling_usd for w in read.taxonomy.workflows}
     tasks: TaskRates | str = f"trials of task {tables.mixed!r:.60} are of several models"
     if tables.mixed is None:
@@ -405,7 +405,7 @@ def comparable_of(
 
 
 def runs_by_task(read: ProductionRead, *, stratify: bool) -> RunCounts:
-    """Return the runs, with tasks known by workflow and task id: ids collide between workflows."""
+    """Return the runs by workflow and task id: ids collide between workflows."""
     counts = read.counts
     if counts.tasks is None or counts.tasks_grouped:
         return read.runs
@@ -444,33 +444,29 @@ def gate_files(
     taxonomy: Taxonomy | None = None,
     model: str | None = None,
 ) -> GateAnalysis:
-    """Read production files as `asr report` does, a gate file and what goes with them, and decide.
+    """Read production files as `asr report` does, and decide the gates of a file.
 
     Parameters
     ----------
     paths : Place or sequence of str
-        CSV, JSONL or Parquet files, or patterns of them; or another place.
     gates : Path
-        The gate file.
     options : ReportOptions, optional
-        How files are read and resampled; the gate file has its own confidence level, and its
-        ceilings go before those of the taxonomy and behind those of the options.
+        The gate file sets the confidence level; its ceilings override those of the taxonomy, and
+        those of the options override both.
     baseline : Path, optional
-        What `--write-baseline` wrote.
+        File of `--write-baseline`.
     labels : Path, optional
         Human labels of some of the runs.
     design : str, default "production"
-        Whether the labelled runs were drawn at random or chosen (``"reference"``).
+        Whether the labelled runs are a random sample or were chosen (``"reference"``).
     taxonomy : Taxonomy, optional
-        That of the package when None.
     model : str, optional
-        Look at the runs of this model only.
+        Gate the runs of this model only.
 
     Raises
     ------
     InputError
-        If a file or an option is not what it must be, too many rows are set aside, or no run is
-        left.
+        If a file or option is invalid, too many rows are set aside, or no run is left.
     """
     settings = read_gate_file(gates)
     options = options or ReportOptions()
@@ -495,7 +491,7 @@ def gate_files(
 def _read(
     paths: Place | Sequence[str], taxonomy: Taxonomy, options: ReportOptions, query: GateQuery
 ) -> ProductionRead:
-    """Read the files; whatever leaves nothing to gate is bad input here."""
+    """Read the files; raise InputError when nothing is left to gate."""
     try:
         return read_production(
             paths, taxonomy=taxonomy, options=options, named_tasks=True, gates=query
@@ -516,7 +512,7 @@ def _read(
 
 
 def _refuse_set_aside(read: ProductionRead, settings: GateFile) -> None:
-    """Refuse a file of which too much does not count: what is left may be the better part."""
+    """Refuse a file with too many rows set aside: the rest may be the better part."""
     gone = [rows for rows in read.counts.set_aside if rows.reason != HARMLESS]
     n, n_read = sum(rows.n for rows in gone), read.counts.n_read
     if n > settings.max_set_aside * n_read:
@@ -530,7 +526,7 @@ def _refuse_set_aside(read: ProductionRead, settings: GateFile) -> None:
 
 
 class _Gating:
-    """The parts of the analysis, each from what the engine counted."""
+    """The parts of the analysis, each from the counts of the engine."""
 
     def __init__(self, read: ProductionRead, settings: GateFile, options: ReportOptions) -> None:
         tables = read.counts.for_gates
@@ -693,15 +689,14 @@ def gate_store(
     seed: int = 0,
     n_resamples: int = 1000,
 ) -> GateAnalysis:
-    """Gate the traces that a batch was drawn from, with the rate that the report on it gives.
+    """Gate the traces that a batch was drawn from, with the rate of the batch's report.
 
-    What was not recorded is skipped with the reason. Traces of the reference set are never among
-    them.
+    Measurements that were not recorded are skipped with the reason. Reference traces are excluded.
 
     Raises
     ------
     InputError
-        If the gate file is none, or has ceilings, which a store has itself.
+        If the gate file is invalid, or has ceilings, which a store has itself.
     CalibrationError
         If the batch cannot be reported on.
     """
@@ -765,7 +760,7 @@ def gate_store(
 def _of_store(
     found: StoreRates, tables: GateTables, taxonomy: Taxonomy, settings: GateFile
 ) -> Measurements:
-    """Return what the gates ask for, each from the part of the store that holds it."""
+    """Return the measurements for gates, each from the part of the store that holds it."""
     rates, loaded = {"asr": found.headline}, found.loaded
     why_not = dict.fromkeys(("non_inferior", "regression"), NO_BASELINE)
     for gate in settings.gates:
@@ -806,7 +801,7 @@ def _of_store(
 
 
 def _pass_rate_of_store(found: StoreRates, gate: Setting, settings: GateFile) -> Estimate | str:
-    """Return pass@1: the corrected share of complete runs, else that of the labelled ones."""
+    """Return pass@1: the corrected share of complete runs, otherwise that of the labelled runs."""
     if gate.k > 1:
         return ONLY_ONE
     if gate.tier not in ("", CORE):
@@ -820,7 +815,7 @@ def _pass_rate_of_store(found: StoreRates, gate: Setting, settings: GateFile) ->
 
 
 def _corrupted(loaded: CalibrationData) -> dict[str, Events]:
-    """Return the labelled traces that a reviewer tagged so; nothing where nobody gave a tag."""
+    """Return the labelled traces tagged as corrupted; none if no label has a tag."""
     tags = loaded.labels["tags"].map(_tags)
     if not tags.map(bool).any():
         return {}
@@ -835,7 +830,7 @@ def _corrupted(loaded: CalibrationData) -> dict[str, Events]:
 
 
 def _share_over(found: StoreRates) -> Estimate:
-    """Return the share of all traces with a cost and a ceiling that lie above it."""
+    """Return the share above the ceiling among all traces with a cost and a ceiling."""
     traces = found.loaded.traces
     times = traces["cost_usd"] / (traces["ceiling_usd"] * traces["units"])
     task = pd.factorize(traces["task_key"])[0].astype(np.int64)

@@ -1,6 +1,6 @@
-"""Calibrate a judge against human labels, and label production with what its verdicts mean.
+"""Calibrate a judge against human labels, and give production traces class probabilities.
 
-A store draws its batches itself. A file only claims that its labels are a random sample.
+A store draws its batches itself; a file only claims that its labels are a random sample.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -83,19 +83,11 @@ CHOSEN = Notice(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationOptions:
-    """How to calibrate, and what to report beside the rate.
+    """Options of a calibration and of the results beside the rate.
 
-    Parameters
-    ----------
-    design, pseudo_count, confidence_level, seed
-        As the parameters of `calibration.judge_calibration.calibrate.calibrate`.
-    diagnostics : bool, default True
-    by : str, optional
-        Kind of group to give a rate for, one of `BY`.
-    against : str, optional
-        Judge to compare with; of files also another file of verdicts.
-    judge_family : str, optional
-        As in `diagnose`.
+    `design`, `pseudo_count`, `confidence_level` and `seed` are those of
+    `calibration.judge_calibration.calibrate.calibrate`, `judge_family` that of `diagnose`. `by` is
+    one of `BY`. `against` is a judge to compare with; of files also another file of verdicts.
     """
 
     design: Design = "production"
@@ -109,7 +101,7 @@ class CalibrationOptions:
 
     @property
     def estimation(self) -> dict[str, Any]:
-        """The options that the estimators take, by name."""
+        """The options of the estimators, by name."""
         return {
             "design": self.design,
             "pseudo_count": self.pseudo_count,
@@ -120,22 +112,12 @@ class CalibrationOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HumanSide:
-    """What the human side of the labelled traces is made of.
+    """The human side of the labelled traces.
 
-    A trace counts by its adjudicated class if it has one, else by the mean over its reviewers.
-
-    Parameters
-    ----------
-    n_labels : int
-        Labels behind the traces.
-    reviewers : tuple of str
-        Empty where they are not named.
-    n_shared : int
-        Traces with labels of two or more reviewers.
-    n_adjudicated, n_open : int
-        Traces that somebody has settled; traces on which reviewers differ and nobody has.
-    skipped_by_verdict : dict of int
-        Traces that reviewers were asked about and did not label, by what the judge said.
+    A trace counts by its adjudicated class, otherwise by the mean over its reviewers. `n_shared`
+    traces have labels of two or more reviewers; on `n_open` of them reviewers differ without
+    adjudication. `skipped_by_verdict` counts traces that reviewers were asked about and did not
+    label.
     """
 
     n_labels: int
@@ -150,33 +132,13 @@ class HumanSide:
 class JudgeCalibration:
     """A judge calibrated against human labels.
 
-    Parameters
-    ----------
-    design : {"production", "reference"}
-    classes : tuple of str
-        In the order of `calibration`.
-    credit : dict of float
-        By class.
-    verdict_names : tuple of str
-        The classes first; one a column of the confusion table.
-    alpha : Estimate
-        Krippendorff's alpha of human against judge.
-    human : HumanSide or None
-        None where only a table is known.
-    without_reviewer : dict of float or None
-        The headline when one reviewer's labels are left out: reviewer error is shown there and is
-        not part of the interval.
-    skipped : int
-        Traces that were asked about and not labelled.
-    if_skipped : tuple of float, optional
-        The headline under the worst and the best class for skipped traces, when more than 3 %
-        were skipped.
-    disagreements : tuple of ReviewedTrace
-        Labelled traces on which not every human agrees with the verdict.
-    notes : tuple of str
-        What a reader must know that is neither refusal nor warning.
-    set_aside : tuple of SetAside
-        Rows that were not used, and why.
+    `verdict_names` : the classes first; columns of the confusion table
+    `alpha` : Krippendorff's alpha of human against judge
+    `human` : None where only a table is known
+    `without_reviewer` : the headline without one reviewer's labels; the interval excludes this error
+    `if_skipped` : the headline under the worst and the best class for skipped traces, when more than
+    3 % were skipped
+    `disagreements` : labelled traces on which not every human agrees with the verdict
     """
 
     provenance: Provenance
@@ -207,7 +169,7 @@ def analyse_judge(
     confidence_level: float = 0.95,
     seed: int = 0,
 ) -> JudgeCalibration:
-    """Calibrate a judge on the labels of one batch of a store, as `calibrate_judge`.
+    """Calibrate a judge on the labels of one batch of a store; see `calibrate_judge`.
 
     Raises
     ------
@@ -223,11 +185,10 @@ def analyse_judge(
 def calibrate_judge(data: CalibrationData, options: CalibrationOptions) -> JudgeCalibration:
     """Calibrate a judge.
 
-    With design ``production`` the labelled traces are a random sample of the traces the rate
-    speaks about. With ``reference`` they are calibration material only: they are left out of
-    production and the judge's error rates are assumed to be the same in both. Traces that were
-    chosen and not drawn allow no rate: every estimator is refused, and what the judge does on
-    these traces remains.
+    With design ``production``, the labelled traces are a random sample of the traces of the rate.
+    With ``reference``, they are calibration material outside production, and the judge's error
+    rates are assumed to be the same in both. Traces chosen by hand allow no rate: every estimator
+    is refused, and only the judge's results on these traces remain.
 
     Raises
     ------
@@ -318,7 +279,7 @@ def confusion_counts(data: CalibrationData) -> NDArray[np.int64]:
 def _checked(
     data: CalibrationData, result: Calibration, options: CalibrationOptions
 ) -> Calibration:
-    """Refuse and warn of what labels that this package did not draw cannot support."""
+    """Refuse and warn where labels drawn elsewhere cannot support a result."""
     if data.sampling == "drawn":
         return result
     result = checked_claims(
@@ -348,7 +309,7 @@ def _checked(
 
 
 def _other_period(reference: pd.Series, production: pd.Series) -> tuple[Notice, ...]:
-    """Warn when more than half of production started outside the time of the reference."""
+    """Warn when more than half of production started outside the period of the reference."""
     before, after = reference.dropna(), production.dropna()
     if before.empty or after.empty:
         return ()
@@ -408,7 +369,7 @@ def _many_reviewers(data: CalibrationData) -> tuple[str, ...]:
 def range_if_skipped(
     calibration: Calibration, *, skipped: int, labelled: int
 ) -> tuple[float, float] | None:
-    """Return the headline if every skipped trace were worth nothing, and if every one were whole.
+    """Return the headline with credit 0, and with credit 1, for every skipped trace.
 
     None without a headline or when at most 3 % were skipped.
     """
@@ -422,7 +383,7 @@ def range_if_skipped(
 
 
 def refused(calibration: Calibration, objections: Iterable[Notice]) -> Calibration:
-    """Refuse every estimator that rests on the labels; without objections nothing changes."""
+    """Refuse every estimator that uses the labels, if there are objections."""
     found = list(objections)
     if not found:
         return calibration
@@ -464,23 +425,13 @@ def checked_claims(
     verdict_names: Sequence[str],
     classes: Sequence[str],
 ) -> Calibration:
-    """Refuse what labels of one class, or of chosen traces, cannot support.
+    """Refuse results that labels of one class, or of chosen traces, cannot support.
 
-    Parameters
-    ----------
-    calibration : Calibration
-    production_counts : array-like of int, shape (n_verdicts,)
-        Judged production traces by verdict.
-    verdict_names, classes : sequence of str
-        In the order of the confusion table.
-
-    Returns
-    -------
-    Calibration
-        With the refusals ``one_class_only`` (every label is of one class: the recall of that class
-        is what can be known) and, for design ``"production"``, ``not_a_sample`` (a verdict that a
-        random sample would hold has no label). Warned of ``chosen_by_verdict``: every labelled
-        trace has one verdict, so that recall may be 1 by construction.
+    `production_counts` are judged production traces by verdict; `verdict_names` and `classes` are
+    in the order of the confusion table. Refusals: ``one_class_only`` (every label is of one class;
+    only its recall can be known) and, for design ``"production"``, ``not_a_sample`` (a verdict
+    without a label that a random sample would hold). Warning: ``chosen_by_verdict`` (all labelled
+    traces have one verdict, so that recall may be 1 by construction).
     """
     table = calibration.confusion.table
     labelled, labels = table.sum(axis=0), calibration.n_labels
@@ -540,7 +491,7 @@ def _chosen(name: str, share: float, n: int) -> Notice:
 
 
 def _of_one_class(quality: JudgeQuality) -> JudgeQuality:
-    """Keep recall: what else there is depends on classes that have no label."""
+    """Keep recall alone: all other results need labels of further classes."""
     why = "every label is of one class; label traces of the others"
     return replace(
         quality,
@@ -564,14 +515,12 @@ def _refused_quality(estimate: Estimate, why: str) -> Estimate:
 def other_side(
     code: str, what: str, reference: Sequence[str], production: Sequence[str]
 ) -> list[Notice]:
-    """Object to a reference set that carries other workflows, or another judge, than production.
+    """Object to a reference set with other workflows, or another judge, than production.
 
     Examples
     --------
     >>> other_side("other_workflows", "workflows", ["a"] * 9, ["a"] * 5 + ["b"] * 5)[0].why
     'workflows of production without a reference label: b (50.0 %)'
-    >>> other_side("other_workflows", "workflows", ["a", "b"], ["b", "a", "a"])
-    []
     """
     sides = (
         (reference, production, f"{what} of production without a reference label"),
@@ -604,24 +553,18 @@ def judge_alpha(
 ) -> Estimate:
     """Estimate nominal alpha of two raters, the human side and the judge.
 
-    A trace with several reviewers counts as the mean over pairs of one reviewer and the judge.
-    A verdict that is no class is a class the humans never use, as in kappa. Traces are a random
-    sample and independent, or independent between clusters when given.
+    A trace with several reviewers counts as the mean over pairs of one reviewer and the judge. A
+    verdict that is no class is a class that humans never use, as in kappa. Traces are a random
+    sample and independent, or independent between clusters when given. The interval is the
+    delete-one jackknife (by cluster where given) on the Fisher z scale.
 
     Parameters
     ----------
     sample : LabelledSample
-        Its weights, scaled to the effective number of traces, weigh the traces.
+        Its weights are scaled to the effective number of traces.
     n_verdicts : int
         Number of verdict codes, at least the number of classes.
     confidence_level : float, default 0.95
-        Target coverage, strictly between 0 and 1.
-
-    Returns
-    -------
-    Estimate
-        With the delete-one jackknife, a cluster at a time where there are clusters, on the Fisher
-        z scale.
 
     Examples
     --------
@@ -666,21 +609,13 @@ def judge_alpha(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CalibratedLabels:
-    """Class probabilities of every trace of production that a batch was drawn from.
+    """Class probabilities of every production trace of the population of a batch.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        One row a trace with `OF_TRACE`, the probability of each class, the likeliest class and its
-        probability, the entropy in bits, and whether that comes from the labels of its verdict in
-        its workflow or of its verdict everywhere, and from how many. `calibration` is the
-        fingerprint of the calibration.
-    headline : Estimate
-        The rate to report.
-    plug_in : float
-        The mean of sum over classes of probability x max(0, credit - penalty): not to be reported.
-    note : str or None
-        Why the two differ, where they do by more than a tenth of the interval.
+    `frame` has one row per trace: `OF_TRACE`, the probability of each class, the likeliest class
+    and its probability, the entropy in bits, whether the labels behind it are of its verdict in its
+    workflow or everywhere, their number, and the fingerprint of the calibration. `plug_in`, the
+    mean of sum over classes of probability x max(0, credit - penalty), must not be reported:
+    `headline` is the rate. `note` says why the two differ if by more than a tenth of the interval.
     """
 
     frame: pd.DataFrame
@@ -696,7 +631,7 @@ class CalibratedLabels:
 def calibrated_labels(
     store: Store, batch_id: str | None = None, *, judge_id: str | None = None
 ) -> CalibratedLabels:
-    """Give every trace of production its class probabilities given verdict and workflow.
+    """Return the class probabilities of every production trace, given verdict and workflow.
 
     Raises
     ------
@@ -708,7 +643,7 @@ def calibrated_labels(
 
 
 def labels_of(data: CalibrationData, analysis: JudgeCalibration) -> CalibratedLabels:
-    """Give the traces of a calibration their class probabilities."""
+    """Return the class probabilities of the traces of a calibration."""
     headline = analysis.calibration.headline_estimate
     if headline is None:
         why = "; ".join(f"{n.why} ({n.mend})" for n in analysis.calibration.refusals)
@@ -769,7 +704,7 @@ def _frame(
 
 
 def _note(plug_in: float, headline: Estimate) -> str | None:
-    """Say that the mean of the labels is not the rate, where somebody could take it for one."""
+    """Return a note if the mean of the labels could be mistaken for the rate."""
     if headline.value is None or headline.interval is None:
         return "the headline has no interval yet; the mean of these labels is not the rate"
     apart = plug_in - headline.value
@@ -784,7 +719,7 @@ def _note(plug_in: float, headline: Estimate) -> str | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CreditGaps:
-    """The verdict's credit less the human one, of labelled traces whose verdict is a class."""
+    """Credit of the verdict less the human credit, of labelled traces whose verdict is a class."""
 
     rows: NDArray[np.bool_]
     verdict_credit: NDArray[np.float64]
@@ -816,7 +751,7 @@ def leniency_of(
     nothing: str,
     confidence_level: float,
 ) -> MeanAgainstZero:
-    """Estimate the credit of the verdict less the human one over some labelled traces."""
+    """Estimate the credit of the verdict less the human credit over some labelled traces."""
     of = credit_gaps(data, sample, rows)
     return mean_against_zero(
         of.gap,

@@ -71,9 +71,9 @@ OF_TABLES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leniency:
-    """The judge's mean credit less the human one in one group, above zero where it is lenient.
+    """The judge's mean credit less the human mean credit in one group; above zero: lenient.
 
-    `p_holm` is the p-value adjusted for the number of groups that were looked at.
+    `p_holm` is adjusted for the number of groups tested.
     """
 
     group: str
@@ -85,38 +85,21 @@ class Leniency:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeDiagnostics:
-    """What a calibrated rate does not show of a judge.
+    """Properties of a judge beyond the calibrated rate.
 
-    Parameters
-    ----------
-    ceiling : dict of str to BesidePanel
-        Agreement among the humans and of the judge with them, on the same traces; empty where
-        single labels are not known.
-    grades : OrdinalAgreement or None
-        How close the judge comes where the classes are whole numbers in a row, or where it gave
-        grades from 1 to 5.
-    grade_names : tuple of str
-        What is compared, in order: a human class says no more than `STEPS` of a grade.
-    nodes : dict of str to NodeQuality
-        By question of the tree, in its order; empty where the classes are not ours.
-    errors : dict of str or None to float
-        Effective labelled traces by the question at which judge and humans part; None: no verdict.
-    disagreements : tuple of ReviewedTrace
-        In the order of what they move.
-    leniency : MeanAgainstZero
-        Over all labelled traces.
-    leniency_by : dict of str to tuple of Leniency
-        By ``agent`` and ``workflow``, where known.
-    slopes : dict of str to MeanAgainstZero
-        Change of the gap, within human class, with each doubling of the ``response`` (characters)
-        and of the ``steps``, where known.
-    own_family : MeanAgainstZero
-        Gap on agents of the judge's own model family less that on others, within human class.
-    retest : Retest
-    missing : tuple of str
-        What the source of the labels does not say, and what would have to be given.
-    notes : tuple of str
-        What a reader must know of all of it.
+    `ceiling` : human and judge agreement on the same traces; empty where single labels are unknown
+    `grades` : ordinal agreement for numeric classes or for grades from 1 to 5
+    `grade_names` : the compared steps in order; a human class is known to `STEPS` of a grade
+    `nodes` : quality by question of the tree, in its order; empty for other classes
+    `errors` : effective labelled traces by the question at which judge and humans part (None: no
+    verdict)
+    `disagreements` : sorted by their influence on the rate
+    `leniency_by` : leniency by ``agent`` and ``workflow``, where known
+    `slopes` : change of the credit gap, within human class, per doubling of ``response`` (characters)
+    and ``steps``
+    `own_family` : credit gap on agents of the judge's own model family less that on others, within
+    human class
+    `missing` : facts missing in the source of the labels, with the remedy
     """
 
     provenance: Provenance
@@ -146,7 +129,7 @@ def diagnose_judge(
     judge_family: str | None = None,
     confidence_level: float = 0.95,
 ) -> JudgeDiagnostics:
-    """Compare a judge with the humans on the labelled traces of a batch, as `diagnose`."""
+    """Compare a judge with the humans on the labelled traces of a batch; see `diagnose`."""
     data = with_context(store, load_judged(store, batch_id, judge_id, sample=False))
     return diagnose(
         data,
@@ -159,18 +142,11 @@ def diagnose_judge(
 def diagnose(
     data: CalibrationData, options: CalibrationOptions, *, one_class: bool = False
 ) -> JudgeDiagnostics:
-    """Compare a judge with the humans on labelled traces.
+    """Compare a judge with the humans on labelled traces; data of a store need their context.
 
-    Parameters
-    ----------
-    data : CalibrationData
-        Of a store: with its context.
-    options : CalibrationOptions
-        `judge_family` is a word that the names of models of the judge's own family hold, for
-        instance ``gpt``; without it self-preference is left out and says so.
-    one_class : bool, default False
-        Whether every label is of one class because such traces were picked: what averages over
-        classes is then not estimable.
+    `options.judge_family` is a word in the names of the judge's own model family, such as ``gpt``;
+    without it, self-preference is reported as left out. With `one_class`, every label is of one
+    class by choice of the traces, and averages over classes are not estimable.
     """
     level, sample = options.confidence_level, data.sample(options.design)
     crossed = confusion(
@@ -227,7 +203,7 @@ def diagnose(
 
 
 def _groups(data: CalibrationData) -> dict[str, NDArray[np.str_]]:
-    """Return the agent, workflow and model of the labelled traces, where any says it."""
+    """Return the agent, workflow and model of the labelled traces, where known for any."""
     if data.counts is not None:
         return {}
     found = {by: group_names(data.labelled, by) for by in ("agent", "workflow", "model")}
@@ -235,7 +211,7 @@ def _groups(data: CalibrationData) -> dict[str, NDArray[np.str_]]:
 
 
 def _sizes(data: CalibrationData) -> dict[str, NDArray[np.float64]]:
-    """Return the sizes of the labelled traces, NaN where one is not known."""
+    """Return the sizes of the labelled traces, NaN where unknown."""
     found = {
         name: data.labelled[column].to_numpy(dtype=np.float64)
         for name, column in SIZES.items()
@@ -247,7 +223,7 @@ def _sizes(data: CalibrationData) -> dict[str, NDArray[np.float64]]:
 def _missing(
     data: CalibrationData, groups: Collection[str], sizes: Collection[str]
 ) -> Iterator[str]:
-    """Yield what tables do not say, each with the column that would."""
+    """Yield the facts missing in tables, each with the column that would hold it."""
     if data.provenance.source == "store":
         return
     if _panel(data) is None:
@@ -271,7 +247,7 @@ def _missing(
 def grades(
     crossed: Confusion, classes: Sequence[str], confidence_level: float
 ) -> OrdinalAgreement | None:
-    """Compare grades; None unless the classes are whole numbers in a row, as 1 to 5."""
+    """Compare grades; None unless the classes are consecutive whole numbers, such as 1 to 5."""
     try:
         values = [int(name) for name in classes]
     except ValueError:
@@ -290,7 +266,7 @@ def grades_of(
     given: NDArray[np.int64],
     confidence_level: float,
 ) -> OrdinalAgreement:
-    """Compare grades from 1 to 5 with our classes, on as many steps as the classes tell apart."""
+    """Compare grades from 1 to 5 with our classes, on the steps that the classes distinguish."""
     top, accepted = data.taxonomy.success, data.taxonomy.acceptable
     step = [2 if name == top else int(name in accepted) for name in data.classes]
     human = sample.human @ np.eye(len(STEPS))[step]
@@ -303,7 +279,7 @@ def grades_of(
 def questions(
     crossed: Confusion, taxonomy: Taxonomy | None, classes: Sequence[str], confidence_level: float
 ) -> tuple[dict[str, NodeQuality], dict[str | None, float]]:
-    """Return the judge's answers at each question, and at which its errors begin."""
+    """Return the judge's answers at each question, and the questions at which its errors begin."""
     if taxonomy is None:
         return {}, {}
     paths = taxonomy.paths(classes)
@@ -320,10 +296,7 @@ def questions(
 
 
 def _panel(data: CalibrationData) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
-    """Return class codes and verdicts of the traces that were planned for two labels.
-
-    None of tables in which no trace has two.
-    """
+    """Return class codes and verdicts of the traces planned for two labels; None without any."""
     planned, codes, _ = planned_codes(data)
     if data.provenance.source != "store" and not ((codes >= 0).sum(axis=1) > 1).any():
         return None
@@ -408,14 +381,9 @@ def _own_family(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedTraces:
-    """Labelled traces, in the order to look at them, and the traces without a verdict.
+    """Labelled traces by their influence on the corrected rate, and the traces without a verdict.
 
-    Parameters
-    ----------
-    labelled : tuple of ReviewedTrace
-        Disagreements first, what moves the corrected rate most before; then the others.
-    without_verdict : tuple of str
-        Traces of production that have no valid verdict, the labelled ones first.
+    `labelled` has disagreements first; `without_verdict` has the labelled traces first.
     """
 
     labelled: tuple[ReviewedTrace, ...]
@@ -425,7 +393,7 @@ class JudgedTraces:
 def judged_traces(
     store: Store, batch_id: str, judge_id: str, *, design: Design = "production"
 ) -> JudgedTraces:
-    """Read the labelled traces of a batch with the verdicts of a judge."""
+    """Return the labelled traces of a batch with the verdicts of a judge."""
     data = with_context(store, load_judged(store, batch_id, judge_id, sample=False))
     none = np.flatnonzero(data.verdicts >= len(data.classes))
     ids = data.traces["trace_id"].to_numpy(dtype=str)[none].tolist()
@@ -442,29 +410,29 @@ def differing(traces: JudgedTraces) -> TraceSet:
 
 
 def in_cell(traces: JudgedTraces, human: str, verdict: str) -> TraceSet:
-    """Return the traces that a human gave one class and the judge this verdict."""
+    """Return the traces with this human class and this verdict."""
     what = f"that a human calls {human} and the judge {verdict}"
     return _those(traces, what, lambda t: human in t.human and t.verdict == verdict)
 
 
 def of_class(traces: JudgedTraces, human: str) -> TraceSet:
-    """Return the traces to which a human gave a class."""
+    """Return the traces with this human class."""
     return _those(traces, f"that a human calls {human}", lambda t: human in t.human)
 
 
 def missed(traces: JudgedTraces, human: str) -> TraceSet:
-    """Return the traces to which a human gave a class and the judge another verdict."""
+    """Return the traces with this human class and another verdict."""
     what = f"that a human calls {human} and the judge does not"
     return _those(traces, what, lambda t: human in t.human and t.verdict != human)
 
 
 def with_verdict(traces: JudgedTraces, verdict: str) -> TraceSet:
-    """Return the labelled traces to which the judge gave a verdict."""
+    """Return the labelled traces with this verdict."""
     return _those(traces, f"that the judge calls {verdict}", lambda t: t.verdict == verdict)
 
 
 def wrongly(traces: JudgedTraces, verdict: str) -> TraceSet:
-    """Return the traces to which the judge gave a verdict that a human does not share."""
+    """Return the traces with this verdict on which a human differs."""
     what = f"that the judge calls {verdict} and a human does not"
     return _those(traces, what, lambda t: t.verdict == verdict and t.differs)
 
@@ -482,21 +450,21 @@ def in_group(traces: JudgedTraces, by: str, name: str) -> TraceSet:
 
 
 def open_ones(traces: JudgedTraces) -> TraceSet:
-    """Return the traces on which reviewers differ and that nobody has settled."""
+    """Return the traces on which reviewers differ, not adjudicated."""
     return _those(
         traces, "on which reviewers differ and nobody has settled it", lambda t: t.is_open
     )
 
 
 def changed(traces: JudgedTraces) -> TraceSet:
-    """Return the labelled traces on which the judge, asked again, changed its verdict."""
+    """Return the labelled traces on which the judge changed its verdict when asked again."""
     return _those(
         traces, "whose verdict changed when the judge was asked again", lambda t: t.changed
     )
 
 
 def without_verdict(traces: JudgedTraces) -> TraceSet:
-    """Return the traces of production that have no valid verdict, the labelled ones first."""
+    """Return the production traces without a valid verdict, the labelled ones first."""
     what = f"of production without a verdict ({NO_VERDICT})"
     return TraceSet(what=what, trace_ids=traces.without_verdict)
 

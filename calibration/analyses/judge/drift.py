@@ -34,19 +34,11 @@ NOT_CLASSES = "no trace has a verdict of both that is a class"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassDrift:
-    """How often the two give one verdict, on the same traces.
+    """Use of one verdict by two judges, on the same traces.
 
-    Parameters
-    ----------
-    name : str
-    before, after : float
-        Share of the traces with this verdict.
-    only_before, only_after : int
-        Traces to which one of the two gave it.
-    test : TestResult
-        McNemar's test that the shares are the same.
-    p_holm : float or None
-        Its p-value adjusted for the number of verdicts tested.
+    `before` and `after` are shares of traces; `only_before` and `only_after` count traces to which
+    one of the two gave it. `test` is McNemar's test of equal shares; `p_holm` adjusts for the
+    number of verdicts tested.
     """
 
     name: str
@@ -60,19 +52,11 @@ class ClassDrift:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgainstHumans:
-    """Whether the error against the humans changed, on labelled traces that both judged.
+    """Change of the error against the humans, on labelled traces that both judged.
 
-    Parameters
-    ----------
-    n : int
-    accuracy_before, accuracy_after : MeanAgainstZero
-        Share of traces with the human class (of the reviewers who gave it).
-    accuracy_change : MeanAgainstZero
-        After less before.
-    leniency_change : MeanAgainstZero
-        Change of the verdict's credit less the human one, where both verdicts are classes.
-    error_change : MeanAgainstZero
-        Change of the distance between the two credits, whichever is higher.
+    Accuracies are shares of traces with the human class (of the reviewers who gave it).
+    `leniency_change` is of the verdict's credit less the human credit, where both verdicts are
+    classes; `error_change` of the absolute distance of the two credits.
     """
 
     n: int
@@ -87,16 +71,9 @@ class AgainstHumans:
 class JudgeDrift:
     """Two judges on the same traces.
 
-    Parameters
-    ----------
-    table : tuple of tuple of int, shape (n_verdicts, n_verdicts)
-        Traces by the verdict of `before` (rows) and of `after` (columns).
-    credit_change : MeanAgainstZero
-        Mean credit by `after` less that by `before`, over traces where both are classes.
-    same, alpha : Estimate
-        Percent agreement and Krippendorff's alpha of the two.
-    against_humans : AgainstHumans or None
-        None without labels.
+    `table` counts traces by the verdicts `before` (rows) and `after` (columns). `credit_change` is
+    mean credit after less before, where both are classes. `same` and `alpha` are percent agreement
+    and Krippendorff's alpha.
     """
 
     provenance: Provenance
@@ -246,8 +223,8 @@ def compare_judges(
 ) -> JudgeDrift:
     """Compare the first verdicts of two judges on the production traces that both judged.
 
-    Errors against the humans are those on a batch: the one named, or the newest production batch
-    if there is one.
+    Errors against the humans are those on the named batch, or on the newest production batch, if
+    any.
 
     Raises
     ------
@@ -330,7 +307,7 @@ def compare_verdicts(
     Raises
     ------
     InputError
-        If the other one names an outcome that is no class.
+        If the other table has an outcome that is no class.
     CalibrationError
         If they have no trace in common.
     """
@@ -362,7 +339,7 @@ def compare_verdicts(
 
 
 def other_verdicts(provenance: Provenance, against: str) -> VerdictFile:
-    """Return the verdicts to compare with: another file, or another judge of the same.
+    """Return the verdicts to compare with: another file, or another judge in the same file.
 
     Raises
     ------

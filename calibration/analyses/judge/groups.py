@@ -1,4 +1,4 @@
-"""The corrected rate by agent, workflow, model or week: direct where labels allow, or synthetic."""
+"""The corrected rate by agent, workflow, model or week: direct, or synthetic with few labels."""
 
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
@@ -48,9 +48,9 @@ GAP_DIFFERENCE = "difference of the judge's leniency, limits combined (MOVER)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupRow:
-    """One group: its rate with cost and without, and how lenient the judge is in it.
+    """One group: its rate with cost and without.
 
-    `leniency` is the mean of the verdict's credit less the human one on its labelled traces.
+    `leniency` is the mean credit of the verdict less the human credit on its labelled traces.
     """
 
     name: str
@@ -63,8 +63,8 @@ class GroupRow:
 class GroupPair:
     """Two groups compared, with cost and without.
 
-    `leniency_difference` is by how much more lenient the judge is to the first: what a synthetic
-    comparison takes for zero.
+    `leniency_difference` is the judge's leniency to the first less that to the second, which a
+    synthetic comparison assumes to be zero.
     """
 
     net: GroupComparison
@@ -76,17 +76,9 @@ class GroupPair:
 class GroupRates:
     """The corrected rate of each group.
 
-    Parameters
-    ----------
-    by : str
-        ``agent``, ``workflow``, ``model`` or ``week``.
-    groups : tuple of GroupRow
-        The largest first; weeks in order of time.
-    rates : RatesTest
-        Whether the judge errs alike in the groups that have labels, given the human class.
-    pairs : tuple of GroupPair
-        Every two of the ten largest groups; weeks: each with the week before. Intervals are for
-        one pair each, not for all at once.
+    `groups` are sorted by size, weeks by time. `rates` tests equal error rates of the judge, given
+    the human class, in groups with labels. `pairs` are those of the ten largest groups, or each
+    week with the week before; each interval is for one pair, not simultaneous.
     """
 
     provenance: Provenance
@@ -100,13 +92,7 @@ class GroupRates:
 
 
 def check_by(by: str) -> None:
-    """Refuse what nothing is grouped by.
-
-    Raises
-    ------
-    InputError
-        If `by` is none of `BY`.
-    """
+    """Raise InputError if `by` is none of `BY`."""
     if by not in BY:
         raise InputError(f"by must be one of {', '.join(BY)}, got {by!r}")
 
@@ -122,7 +108,7 @@ def analyse_groups(
     confidence_level: float = 0.95,
     seed: int = 0,
 ) -> GroupRates:
-    """Estimate the rate of each group of a store, as `group_rates`.
+    """Estimate the rate of each group of a store; see `group_rates`.
 
     Raises
     ------
@@ -145,15 +131,15 @@ def group_rows(
 ) -> tuple[GroupRow, ...]:
     """Estimate the rate of each group, with one calibration for all: the only rate of a group.
 
-    Directly from its own labels where these are enough, else with the error rates of all groups;
-    `data` are those of all groups, also where one of them is looked at. With open disagreements
-    among the humans every rate is provisional. With `within` only these traces are divided into
-    groups; the error rates remain those of all.
+    A rate is direct if the group has enough labels, otherwise it uses the error rates of all
+    groups; `data` hold all groups even if one is wanted. Open disagreements among the humans make
+    every rate provisional. With `within`, only these traces are divided into groups; error rates
+    remain those of all.
 
     Raises
     ------
     CalibrationError
-        If no trace says what group it is of.
+        If no trace has a group.
     """
     return _rows(_Groups(data, options, by, within))
 
@@ -161,7 +147,7 @@ def group_rows(
 def group_rates(data: CalibrationData, options: CalibrationOptions, *, by: str) -> GroupRates:
     """Estimate the rate of each group as `group_rows`, and compare groups.
 
-    The seed is for the permutations of the test of equal error rates with few labels.
+    The seed is for the permutation test of equal error rates with few labels.
 
     Raises
     ------
@@ -222,7 +208,7 @@ def _rows(groups: "_Groups") -> tuple[GroupRow, ...]:
 
 
 class _Groups:
-    """The traces of each group, and estimates of groups with the error rates of all of them."""
+    """The traces of each group, and estimates with the error rates of all groups."""
 
     def __init__(
         self,
@@ -254,7 +240,7 @@ class _Groups:
         )
 
     def _group(self, name: str, *, net: bool) -> LabelledGroup:
-        """Return the traces of a group as the estimators take them."""
+        """Return the traces of a group in the form of the estimators."""
         if (name, net) not in self._made:
             self._made[name, net] = self._make(name, net)
         return self._made[name, net]

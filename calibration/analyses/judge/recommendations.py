@@ -1,4 +1,4 @@
-"""What would make a judge better: the steps that follow from a calibration, with their reasons."""
+"""Recommendations for a judge: the steps that follow from a calibration, with reasons."""
 
 import shlex
 from collections.abc import Iterator, Sequence
@@ -40,7 +40,7 @@ NEEDS_RANDOM = (
 
 
 def half_width_wanted(now: float | None) -> float:
-    """Return the next half-width to plan for, well below the one there is.
+    """Return the next half-width to plan for, well below the current one.
 
     Examples
     --------
@@ -61,17 +61,10 @@ def judge_steps(
     plan: Plan | None = None,
     n_judges: int = 1,
 ) -> tuple[Recommendation, ...]:
-    """Return what would make the judge, or what is known of it, better, in the order to do it.
+    """Return the steps that improve the judge, or knowledge of it, in the order to take them.
 
-    Parameters
-    ----------
-    result, diagnosed, traces
-        Of the same judge and batch.
-    taxonomy : Taxonomy
-    plan : Plan, optional
-        With a half-width and the judge: what more labels would give.
-    n_judges : int, default 1
-        Judges that have verdicts in the store.
+    `result`, `diagnosed` and `traces` are of one judge and batch. `plan`, with a half-width and the
+    judge, gives the effect of more labels. `n_judges` counts the judges in the store.
     """
     steps = [
         *_settle(traces),

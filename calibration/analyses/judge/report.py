@@ -34,7 +34,7 @@ Result = TypeVar("Result")
 class JudgeReport:
     """A calibrated judge with its diagnostics.
 
-    `not_computed` says why a part that was wanted is not there.
+    `not_computed` gives the reasons for missing parts.
     """
 
     calibration: JudgeCalibration
@@ -49,12 +49,14 @@ def report_on_store(
 ) -> JudgeReport:
     """Report on a judge of a store and the labels of one batch.
 
+    Parts that cannot be computed are named in the report.
+
     Raises
     ------
     InputError
         If a batch, judge or kind of group is not known.
     CalibrationError
-        If nothing can be calibrated; what beside that cannot be computed is told in the report.
+        If the judge cannot be calibrated.
     """
     if options.by is not None:
         check_by(options.by)
@@ -72,15 +74,7 @@ def report_on_store(
 
 
 def report_on(data: CalibrationData, options: CalibrationOptions) -> JudgeReport:
-    """Report on a judge by labels and verdicts of tables.
-
-    Raises
-    ------
-    InputError
-        If a kind of group, or the verdicts to compare with, are not known.
-    CalibrationError
-        As `report_on_store`.
-    """
+    """Report on a judge by labels and verdicts of tables; raises as `report_on_store`."""
     if options.by is not None:
         check_by(options.by)
     if options.against is None:
