@@ -1,8 +1,4 @@
-"""One module a trace format; each yields records.
-
-`read_traces` is the way in: it recognises the format of a file by its content and yields one
-item a run, either parsed or set aside with file, line and reason.
-"""
+"""Trace formats, one module each; all yield records."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -46,26 +42,14 @@ __all__ = [
 def read_traces(path: Path, settings: ImportSettings | None = None) -> Iterator[Item]:
     """Read the runs of one file or run directory.
 
-    The format is recognised at once; the runs are read as they are asked for. A file that
-    breaks off yields its whole runs before the error: read to the end before anything is
-    stored.
-
-    Parameters
-    ----------
-    path : Path
-        A file, or a tau2-bench run directory.
-    settings : ImportSettings, optional
-        What the importing person says about the runs.
-
-    Yields
-    ------
-    Parsed or SetAside
-        A run that occurs twice in the file is set aside the second time.
+    The format is recognised by content at once; runs are read on demand. A truncated file yields
+    its complete runs before the error: read to the end before storing anything. A second occurrence
+    of a run in the file is set aside.
 
     Raises
     ------
     TraceFormatError
-        If the format is not recognised, or the file breaks off or holds no run.
+        If the format is not recognised, or the file is truncated or holds no run.
     """
     importer = detect(path)
     return _once(path, importer.read(path, settings or ImportSettings()))

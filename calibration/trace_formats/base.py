@@ -1,4 +1,4 @@
-"""What every importer shares: settings, the parsed item, limits on one trace."""
+"""Common parts of all importers: settings, the parsed item, limits on one trace."""
 
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
@@ -24,16 +24,9 @@ MAX_COST_USD = 1_000_000.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowRule:
-    """What a mapping file says about one workflow name found in a trace file.
+    """Rule of a mapping file for one workflow name in a trace file.
 
-    Parameters
-    ----------
-    name : str, optional
-        Name under which the runs are stored; None keeps the name found.
-    ceiling_usd : float, optional
-        Cost ceiling in USD per unit; None: no ceiling was set.
-    unit : str, optional
-        What one unit is, such as ``ticket``.
+    None keeps the `name`; `ceiling_usd` is per unit, and `unit` is a noun such as ``ticket``.
     """
 
     name: str | None = None
@@ -43,20 +36,11 @@ class WorkflowRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportSettings:
-    """What the person who imports says about the runs.
+    """Settings of an import.
 
-    Parameters
-    ----------
-    workflow : str, optional
-        Workflow of every run; it beats the mapping and the file.
-    ceiling_usd, unit : optional
-        Ceiling in USD per unit and the unit, for every workflow without a rule of its own.
-    timezone : str, optional
-        IANA name for times without an offset; None reads them as UTC.
-    workflows : mapping of str to WorkflowRule
-        Rules by the workflow name found in the file.
-    taxonomy : Taxonomy
-        Whose classes the grades of the file are mapped to.
+    `workflow` of every run overrides the mapping and the file. `ceiling_usd` (per unit) and `unit`
+    apply to workflows without a rule in `workflows`, by the name in the file. `timezone` is the
+    IANA zone of times without an offset, UTC when None. Grades map to the classes of `taxonomy`.
 
     Raises
     ------
@@ -67,9 +51,7 @@ class ImportSettings:
     --------
     >>> rule = WorkflowRule(name="flights", ceiling_usd=0.05, unit="call")
     >>> settings = ImportSettings(workflows={"airline": rule})
-    >>> settings.workflow_for("airline")
-    'flights'
-    >>> settings.workflow_record("flights")
+    >>> settings.workflow_record(settings.workflow_for("airline"))
     Workflow(name='flights', ceiling_usd=0.05, unit='call')
     """
 
@@ -92,18 +74,18 @@ class ImportSettings:
 
     @property
     def zone(self) -> tzinfo:
-        """Zone of times that carry no offset."""
+        """Zone of times without an offset."""
         return _zone(self.timezone or "UTC")
 
     def workflow_for(self, found: str | None) -> str | None:
-        """Return the workflow of a run whose file calls it `found` (None: nothing says it)."""
+        """Return the stored workflow of a run whose file names `found` (None: no name)."""
         if self.workflow is not None:
             return self.workflow
         rule = self.workflows.get(found) if found is not None else None
         return rule.name if rule is not None and rule.name is not None else found
 
     def workflow_record(self, name: str) -> Workflow:
-        """Return the ceiling and unit of a workflow as it is named after the import."""
+        """Return ceiling and unit of a workflow, by its name after the import."""
         for found, rule in self.workflows.items():
             if name == (rule.name or found):
                 ceiling = self.ceiling_usd if rule.ceiling_usd is None else rule.ceiling_usd
@@ -123,9 +105,9 @@ def _zone(name: str) -> tzinfo:
 
 
 def load_settings(path: Path) -> ImportSettings:
-    """Read a TOML mapping file: ``timezone`` and one ``[workflows.FOUND_NAME]`` table each.
+    """Read a TOML mapping file: ``timezone`` and ``[workflows.FOUND_NAME]`` tables.
 
-    An error names the file, and the key that is unknown or ill-typed.
+    An error names the file and the key that is unknown or invalid.
     """
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8-sig"))
@@ -170,10 +152,10 @@ def _typed(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parsed:
-    """One run as read: its trace, its file's own grade and the line where it starts.
+    """One run: its trace, the grade of its file and the line where it starts.
 
-    `verdict` is None when the file grades nothing. Its outcome is ``no_verdict`` when there is
-    a grade that no class follows from; its reason then says why.
+    `verdict` is None without a grade. For a grade that implies no class, its outcome is
+    ``no_verdict`` and its reason says why.
     """
 
     trace: Trace
@@ -187,27 +169,23 @@ Item = Parsed | SetAside
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """What the beginning of a file shows, before any run is read.
+    """The beginning of a file, before any run is read.
 
-    Parameters
-    ----------
-    kind : str
-        ``array``, ``object``, ``lines``, ``csv`` or ``directory``.
-    keys : tuple of frozenset of str
-        Field names of the first runs (array, lines), of the object, or of the CSV header.
+    `kind` is ``array``, ``object``, ``lines``, ``csv`` or ``directory``; `keys` are field names of
+    the first runs (array, lines), of the object, or of the CSV header.
     """
 
     kind: str
     keys: tuple[frozenset[str], ...]
 
     def any_has(self, *names: str) -> bool:
-        """Tell whether one of the first runs has all of these fields."""
+        """Return whether one of the first runs has all of these fields."""
         return any(keys.issuperset(names) for keys in self.keys)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Importer:
-    """One trace format: how it is recognised and how it is read."""
+    """One trace format: its recognition and its reader."""
 
     name: str
     title: str
@@ -217,7 +195,7 @@ class Importer:
 
 
 def attempt(file: Path, line: int | None, build: Callable[[], Parsed]) -> Item:
-    """Build one run; what is wrong with it becomes the row that is set aside."""
+    """Build one run, or the row set aside with the reason."""
     try:
         parsed = build()
         check_limits(parsed.trace)
@@ -229,7 +207,7 @@ def attempt(file: Path, line: int | None, build: Callable[[], Parsed]) -> Item:
 
 
 def check_limits(trace: Trace) -> None:
-    """Refuse a trace that no reviewer could read and that would bloat the store."""
+    """Refuse a trace too large to review or store."""
     if len(trace.steps) > MAX_STEPS:
         raise FieldError(f"has {len(trace.steps):,} steps; at most {MAX_STEPS:,} are taken in")
     total = 0

@@ -1,4 +1,4 @@
-"""Recognising a trace format by what a file holds, and a preview of what it would give."""
+"""Recognise a trace format by the content of a file, and preview an import."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -61,8 +61,8 @@ def detect(path: Path) -> Importer:
     Raises
     ------
     TraceFormatError
-        If no importer recognises it. The message names the file, what it holds and what was
-        expected; for a file that breaks off, the line.
+        If no importer recognises it. The message names the file, its content and the expected
+        formats; for a truncated file, the line.
     """
     head, found = _look(path)
     for importer in FORMATS:
@@ -73,7 +73,7 @@ def detect(path: Path) -> Importer:
 
 
 def _look(path: Path) -> tuple[Head, str]:
-    """Return the head of a file and a sentence on what it holds."""
+    """Return the head of a file and a sentence on its content."""
     if path.is_dir():
         if not (path / INDEX).is_file():
             return Head(kind="other", keys=()), f"it is a directory without {INDEX}"
@@ -159,7 +159,7 @@ def _names(keys: frozenset[str]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldShare:
-    """How many of the traces have a field."""
+    """Number of traces with a field."""
 
     field: str
     found: int
@@ -167,7 +167,7 @@ class FieldShare:
 
     @property
     def share(self) -> float:
-        """Fraction of the traces that have the field."""
+        """Share of the traces with the field."""
         return self.found / self.of
 
 
@@ -188,11 +188,10 @@ class FirstTrace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
-    """What an import would take in.
+    """Summary of an import before it is stored.
 
-    `costs_known` counts traces whose file says what the run cost; the rest stay missing.
-    `formats` and `workflows` count traces by source and by workflow. `fields` is empty when
-    there is no trace.
+    `costs_known` counts traces with a cost; `formats` and `workflows` count traces by source and
+    workflow. `fields` is empty without a trace.
     """
 
     n_traces: int
@@ -207,7 +206,7 @@ class Preview:
 
 
 def preview(items: Iterable[Item]) -> Preview:
-    """Summarise the items that `read_traces` yields; nothing is written."""
+    """Summarise the items of `read_traces`; nothing is stored."""
     traces: list[Trace] = []
     set_aside = verdicts = 0
     for item in items:

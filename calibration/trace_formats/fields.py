@@ -1,7 +1,6 @@
-"""Checks of one field: each returns its value in our type, or says what is wrong with it.
+"""Checks of one field: each returns its value in our type, or raises `FieldError`.
 
-Every check takes any JSON value and raises nothing but `FieldError`. None (and only None)
-means missing: it is handed back and never turned into zero or an empty text.
+Every check accepts any JSON value. Only None means missing; it is returned unchanged.
 """
 
 import json
@@ -30,7 +29,7 @@ TOLERANCE = 1e-6  # tau-bench's own test for a reward of 1
 
 
 class FieldError(ValueError):
-    """One run cannot be taken in; the message is the reason of its `SetAside`."""
+    """A run cannot be imported; the message is the reason of its `SetAside`."""
 
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -53,7 +52,7 @@ def shown(value: object) -> str:
 
 
 def wrong(name: str, rule: str, value: object) -> FieldError:
-    """Build the error of one field: its name, the rule and what was received."""
+    """Build the error of one field: its name, the rule and the value."""
     return FieldError(f"field {name!r}: {rule}, got {shown(value)}")
 
 
@@ -112,7 +111,7 @@ def required_text(value: object, name: str) -> str:
 
 
 def identifier(value: object, name: str) -> str | None:
-    """Check an id of 1 to 200 printable characters; a whole number is taken as its digits."""
+    """Check an id of 1 to 200 printable characters; a whole number becomes its digits."""
     if value is None:
         return None
     if isinstance(value, int) and not isinstance(value, bool):
@@ -127,7 +126,7 @@ def identifier(value: object, name: str) -> str | None:
 
 
 def required_id(value: object, name: str) -> str:
-    """Check an id that must be there."""
+    """Check an id that is required."""
     checked = identifier(value, name)
     if checked is None:
         raise FieldError(f"field {name!r}: is missing")
@@ -135,9 +134,9 @@ def required_id(value: object, name: str) -> str:
 
 
 def moment(value: object, name: str, zone: tzinfo) -> datetime | None:
-    """Check an ISO 8601 time and return it in UTC; without an offset it is read in `zone`.
+    """Return an ISO 8601 time in UTC; without an offset it is in `zone`.
 
-    A bare number is refused: nothing tells seconds from milliseconds.
+    A bare number is refused: seconds and milliseconds are indistinguishable.
     """
     if value is None:
         return None
@@ -179,7 +178,7 @@ def as_list(value: object, name: str) -> list[object]:
 
 
 def part(value: object, *keys: str) -> object:
-    """Return a nested value, or None where an object or a key on the way is missing."""
+    """Return a nested value, or None where an object or key on the path is missing."""
     for key in keys:
         if not isinstance(value, dict):
             return None
@@ -188,7 +187,7 @@ def part(value: object, *keys: str) -> object:
 
 
 def readable(value: object) -> str | None:
-    """Return text as it is and any other JSON value as JSON text; None stays None."""
+    """Return text unchanged and any other JSON value as JSON text; None remains None."""
     if value is None or isinstance(value, str):
         return value
     return json.dumps(value, ensure_ascii=False)
@@ -197,7 +196,7 @@ def readable(value: object) -> str | None:
 def content_text(value: object) -> str | None:
     """Return the text of a message: a string, null, or a list of parts.
 
-    A part that is not text leaves its kind behind, so that nobody overlooks it.
+    A part that is not text is replaced by its kind, so that it is not overlooked.
     """
     if not isinstance(value, list):
         return readable(value)
@@ -232,10 +231,9 @@ def storable(value: object) -> object:
 
 
 def bounded_metadata(items: Iterable[tuple[str, object]]) -> dict[str, object]:
-    """Return metadata that any store can hold, at most 64,000 characters of it.
+    """Return metadata of at most 64,000 characters that any store can hold.
 
-    Fields that do not fit are left out and counted under ``fields_not_kept``; None is
-    missing and needs no place.
+    ``fields_not_kept`` counts the fields that do not fit; None is missing and takes no space.
     """
     kept: dict[str, object] = {}
     left_out = 0
@@ -281,10 +279,10 @@ def class_of_grade(grade: int, taxonomy: Taxonomy) -> str:
 def graded_to_five(
     grade: object, judge_id: str, trace_id: str, taxonomy: Taxonomy, *, details: Sequence[str] = ()
 ) -> Verdict:
-    """Return the verdict that a grade from 1 to 5 proposes, with the grade kept beside it.
+    """Return the verdict that a grade from 1 to 5 proposes, with the grade.
 
-    5 is success, 4 the other class that is acceptable, less a failed check: no other class follows
-    from a grade. Anything but a whole number from 1 to 5 proposes no class.
+    5 is success, 4 the other acceptable class, below 4 a failed check: a grade implies no other
+    class. Any value but a whole number from 1 to 5 proposes no class.
 
     Examples
     --------
@@ -314,8 +312,7 @@ def graded(
 ) -> Verdict | None:
     """Return the verdict that a reward proposes: 1 is success, 0 a failed check.
 
-    Any other reward proposes no class: the verdict is ``no_verdict`` and its reason says so.
-    A reward that is missing gives None.
+    Another reward gives ``no_verdict`` with a reason, a missing reward None.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Reading files piece by piece, with the line where each piece starts."""
+"""Read JSON files piece by piece, with the line where each piece starts."""
 
 import json
 import re
@@ -25,7 +25,7 @@ _CUT = "the file ends in the middle of it: it was not written to the end"
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, bytes | None]]:
-    """Yield line numbers and lines without their end; None for one above 20 MB.
+    """Yield line numbers and lines without their end; None for a line above 20 MB.
 
     A byte order mark is dropped. Nothing longer than the limit is held in memory.
     """
@@ -50,13 +50,7 @@ def _opened(path: Path) -> BufferedReader:
 
 
 def decode_line(line: bytes) -> object:
-    """Decode one line of JSON.
-
-    Raises
-    ------
-    FieldError
-        If it is not UTF-8 or not JSON.
-    """
+    """Decode one line of JSON; raise FieldError if it is not UTF-8 or not JSON."""
     try:
         text = line.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -80,9 +74,7 @@ def decode_text(text: str) -> object:
 
 
 class JsonText:
-    """A JSON file whose runs are decoded one at a time.
-
-    The text is held in memory, the decoded runs are not.
+    """A JSON file, held as text, whose runs are decoded one at a time.
 
     Raises
     ------
@@ -96,7 +88,7 @@ class JsonText:
         self._at, self._line = 0, 1
 
     def line(self, position: int) -> int:
-        """Return the line of a position; cheap when positions ascend."""
+        """Return the line of a position; fast for ascending positions."""
         if position < self._at:
             self._at, self._line = 0, 1
         self._line += self.text.count("\n", self._at, position)
@@ -104,7 +96,7 @@ class JsonText:
         return self._line
 
     def error(self, position: int, what: str) -> TraceFormatError:
-        """Build the error of a position."""
+        """Build the error at a position."""
         return TraceFormatError(f"{self.path}, line {self.line(position)}: {what}")
 
     def blank(self, position: int) -> int:
@@ -113,7 +105,7 @@ class JsonText:
         return match.end() if match else position
 
     def decode(self, position: int) -> tuple[object, int]:
-        """Decode the value that starts at `position`; return it and where it ends."""
+        """Return the value at `position` and its end."""
         try:
             value, end = _DECODER.raw_decode(self.text, position)
             suspect = _SUSPECT.search(self.text, position, end)

@@ -27,7 +27,7 @@ class Clock:
     zone: tzinfo | None = None
 
     def seconds(self, value: object) -> float | None:
-        """Return seconds since the start; None when either time is missing or unusable."""
+        """Return seconds since the start; None when either time is missing or invalid."""
         if self.start is None or self.zone is None:
             return None
         try:
@@ -40,10 +40,10 @@ class Clock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transcript:
-    """The steps of a run and what follows from them.
+    """The steps of a run and their totals.
 
-    `call_ids` holds the id of the call of each step (None for a step without a call).
-    `tokens` is the sum over the agent's own messages, None if one of them has no count.
+    `call_ids` holds the id of the call of each step (None for a step without a call). `tokens` is
+    the sum over the agent's own messages, None if one has no count.
     """
 
     steps: tuple[Step, ...]
@@ -66,13 +66,12 @@ def read_messages(
     clock: Clock | None = None,
     is_error: Callable[[str], bool] | None = None,
 ) -> Transcript:
-    """Turn messages into steps, one per message and one per tool call.
+    """Convert messages into steps, one per message and one per tool call.
 
-    An assistant message with several calls becomes one step per call; its text and tokens
-    stand on the first one, so that neither is counted twice. Steps of tools that the
-    simulated user runs have the role ``user``, calls and results alike: they are not the
-    agent's. `name` is that of the field, for errors; `is_error` tells from a tool's result that
-    the call failed, where messages carry no flag.
+    An assistant message with several calls becomes one step per call; its text and tokens are on
+    the first, so that neither counts twice. Steps of tools that the simulated user runs have the
+    role ``user``, calls and results alike. `name` is the field in errors; `is_error` recognises a
+    failed call by its result, where messages have no flag.
     """
     known: dict[str, str] = {}
     drafts: list[_Draft] = []

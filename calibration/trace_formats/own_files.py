@@ -61,7 +61,7 @@ def read(path: Path, settings: ImportSettings) -> Iterator[Item]:
 
 
 def first_line(path: Path) -> bytes | None:
-    """Return the first line that is not blank, without outer blanks; None: above 20 MB."""
+    """Return the first line that is not blank, stripped; None above 20 MB."""
     lines = (raw for _, raw in numbered_lines(path))
     found = next((raw for raw in lines if raw is None or raw.strip()), b"")
     return None if found is None else found.strip()
@@ -76,7 +76,7 @@ def _parse(row: object, settings: ImportSettings, path: Path, line: int) -> Pars
 
 
 def sample_rows(path: Path) -> tuple[list[frozenset[str]], int]:
-    """Return the keys of the objects among the first 50 lines, and how many are not blank."""
+    """Return the keys of objects in the first 50 lines, and the number of non-blank lines."""
     keys = []
     count = 0
     for _, raw in islice(numbered_lines(path), _SAMPLE_LINES):
@@ -93,7 +93,7 @@ def sample_rows(path: Path) -> tuple[list[frozenset[str]], int]:
 
 
 def has_record(head: Head) -> bool:
-    """Tell whether one of the first rows is a record or a transcript."""
+    """Return whether one of the first rows is a record or a transcript."""
     with_id = ("prompt", "response", "workflow", "family")
     return any(head.any_has("trace_id", name) for name in with_id) or any(
         head.any_has("messages", name) for name in ("task_id", "trial_id")
@@ -101,7 +101,7 @@ def has_record(head: Head) -> bool:
 
 
 def _read_objects(path: Path, settings: ImportSettings) -> Iterator[Item]:
-    """Read JSON Lines, or a file whose only object spreads over several lines."""
+    """Read JSON Lines, or a file with a single object over several lines."""
     rows, _ = sample_rows(path)
     if has_record(Head(kind="lines", keys=tuple(rows))) or first_line(path) is None:
         yield from _read_lines(path, settings)
@@ -136,7 +136,7 @@ def _parse_line(raw: bytes, settings: ImportSettings, path: Path, line: int) -> 
 
 
 def _is_header(raw: bytes) -> bool:
-    """Tell a header object (canary, version, licence) from a run that lacks its id."""
+    """Return whether an object is a header (canary, version, licence), not a run without its id."""
     try:
         row = decode_line(raw)
     except FieldError:
@@ -146,7 +146,7 @@ def _is_header(raw: bytes) -> bool:
 
 
 def delimiter_of(header: bytes, column: str | None = "trace_id") -> str | None:
-    """Return the delimiter that parts a header with this column, or most columns if any will do."""
+    """Return the delimiter of a header with this column, or with most columns if any will do."""
     line = header.decode("utf-8", "replace")
     found: dict[str, int] = {}
     for delimiter in DELIMITERS:
@@ -180,7 +180,7 @@ def _read_csv(path: Path, settings: ImportSettings) -> Iterator[Item]:
 
 
 def _csv_rows(path: Path) -> Iterator[tuple[int, list[str] | csv.Error]]:
-    """Yield the cells of each row, or why it has none, with the line where it starts."""
+    """Yield the cells of each row, or its error, with the line where it starts."""
     delimiter = delimiter_of(first_line(path) or b"") or ","
     reader = csv.reader(_csv_lines(path), delimiter=delimiter, strict=True)
     while True:
@@ -221,7 +221,7 @@ def _parse_cells(
 
 
 def _cell(column: str, cell: str) -> object:
-    """Return the value of a cell: JSON, number, true or false where the column asks for it."""
+    """Return the value of a cell: JSON, number, or truth value, as the column requires."""
     stripped = cell.strip()
     if column in _JSON_COLUMNS and stripped[0] in "[{":
         try:

@@ -77,7 +77,7 @@ _RESULT_NAMES = {
 def parse_record(
     row: Mapping[str, object], settings: ImportSettings, file: Path, line: int
 ) -> Parsed:
-    """Turn one record into a trace and the verdict that it may carry; errors name the field."""
+    """Convert one record into a trace and its verdict, if any; errors name the field."""
     trace_id = required_id(row.get("trace_id"), "trace_id")
     found = identifier(row.get("workflow"), "workflow") or identifier(row.get("family"), "family")
     workflow = settings.workflow_for(found)
@@ -226,19 +226,16 @@ _OWN_FIELDS = (
 
 
 def is_transcript(row: Mapping[str, object]) -> bool:
-    """Tell a transcript record from a trace record."""
+    """Return whether a record is a transcript, not a trace record."""
     return "messages" in row and ("task_id" in row or "trial_id" in row)
 
 
 def parse_transcript(
     row: Mapping[str, object], settings: ImportSettings, file: Path, line: int
 ) -> Parsed:
-    """Turn one transcript record into a trace and the verdict of its grading.
+    """Convert one transcript record into a trace and the verdict of its grading.
 
-    Raises
-    ------
-    FieldError
-        If a field is missing or ill-typed; the message names it.
+    Raises FieldError, naming the field, if one is missing or invalid.
     """
     task_id = required_id(row.get("task_id"), "task_id")
     trial, label = _trial(row)
@@ -286,7 +283,7 @@ def parse_transcript(
 
 
 def _result(row: Mapping[str, object]) -> dict[str, object]:
-    """Return response, status, cost and latency, from `result` or from beside it."""
+    """Return response, status, cost and latency, from `result` or the record itself."""
     given = row.get("result")
     inner = given if isinstance(given, dict) else {"response": given}
     found = {}
@@ -303,9 +300,9 @@ def _metadata(row: Mapping[str, object]) -> Iterator[tuple[str, object]]:
 
 
 def _trial(row: Mapping[str, object]) -> tuple[int, str | None]:
-    """Return the trial number, and the trial's own name where it is not that number.
+    """Return the trial number, and the trial's name where it is not that number.
 
-    A name such as ``run-3`` counts as trial 3; one without a number as trial 0.
+    A name such as ``run-3`` is trial 3; one without a number is trial 0.
     """
     value = row["trial_id"] if row.get("trial_id") is not None else row.get("trial")
     if isinstance(value, str):
@@ -324,11 +321,11 @@ def _prompt(row: Mapping[str, object], spoken: Transcript, task_id: str) -> str:
 
 
 def _with_calls(spoken: Transcript, calls: list[object]) -> tuple[Step, ...]:
-    """Lay the list of tool calls over the steps of the messages.
+    """Merge the list of tool calls into the steps of the messages.
 
     A call is matched by its id, else by its tool's name in order: it adds its latency, and its
-    result where no message holds one. A call that no message mentions is a step of its own,
-    before the last text of the agent.
+    result where no message holds one. A call without a message is a step of its own, before the
+    agent's last text.
     """
     steps = list(spoken.steps)
     called = [i for i, s in enumerate(steps) if s.role == "assistant" and s.tool is not None]

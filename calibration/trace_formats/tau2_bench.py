@@ -1,8 +1,8 @@
-"""Results of tau2-bench: one JSON object, or a directory with one file a simulation.
+"""Results of tau2-bench: one JSON object, or a directory with one file per simulation.
 
-Times carry no offset and are read in the zone of the settings (UTC without one). The cost is
-``agent_cost`` alone. The benchmark writes 0 when its price list does not know the model: a
-cost of 0 next to counted tokens is therefore missing, not free.
+Times without an offset are in the zone of the settings (default UTC). The cost is ``agent_cost``
+alone. The benchmark writes 0 when its price list lacks the model: a cost of 0 with counted tokens
+is therefore missing, not free.
 """
 
 from collections.abc import Iterator
@@ -97,7 +97,7 @@ def _folder(index: Path, context: "_Context", listed: object) -> Iterator[Item]:
 
 
 class _Context:
-    """What the simulations of one run share: policy, tasks, agent."""
+    """Data shared by the simulations of one run: policy, tasks, agent."""
 
     def __init__(self, settings: ImportSettings, shared: dict[str, object]) -> None:
         self.settings = settings
@@ -115,7 +115,7 @@ class _Context:
         }
 
     def parse(self, run: object, line: int, file: Path) -> Parsed:
-        """Turn one simulation into a trace and its grade."""
+        """Convert one simulation into a trace and its grade."""
         if not isinstance(run, dict):
             raise FieldError(f"is not a simulation: an object was expected, got {shown(run)}")
         run_id = required_id(run.get("id"), "id")
@@ -181,7 +181,7 @@ def _name(value: object) -> str | None:
 
 
 def _prompt(task: object, first_user: str | None, task_id: str) -> str:
-    """Return the scenario as plain text; without one, what the user first said."""
+    """Return the scenario as plain text, otherwise the user's first message."""
     instructions = part(task, "user_scenario", "instructions")
     sections = []
     if isinstance(instructions, str):
@@ -198,7 +198,7 @@ def _prompt(task: object, first_user: str | None, task_id: str) -> str:
 
 
 def _criteria(task: object) -> str | None:
-    """Return purpose and evaluation criteria as text; they are the key of the grade."""
+    """Return purpose and evaluation criteria, the key of the grade, as text."""
     lines = []
     purpose = content_text(part(task, "description", "purpose"))
     if purpose:

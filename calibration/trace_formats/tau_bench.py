@@ -1,7 +1,7 @@
 """Results of tau-bench: a JSON list of runs with ``traj``, ``reward`` and ``trial``.
 
-The format has no run id, no times and no cost of the agent. ``info.user_cost`` is what the
-simulated user cost: it stays metadata and never becomes the cost of the run.
+The format has no run id, times or cost of the agent. ``info.user_cost`` is the cost of the
+simulated user: it remains metadata and is never the cost of the run.
 """
 
 import re
@@ -47,7 +47,7 @@ def read(path: Path, settings: ImportSettings) -> Iterator[Item]:
 
 
 class _File:
-    """What the runs of one file share."""
+    """Data shared by the runs of one file."""
 
     def __init__(self, path: Path, settings: ImportSettings, source: JsonText) -> None:
         self.path = path
@@ -59,7 +59,7 @@ class _File:
         self._tasks: dict[str, object] | None = None
 
     def parse(self, run: object, line: int) -> Parsed:
-        """Turn one run into a trace and its grade."""
+        """Convert one run into a trace and its grade."""
         if not isinstance(run, dict):
             raise FieldError(f"is not a run: an object was expected, got {shown(run)}")
         task_id = required_id(run.get("task_id"), "task_id")
@@ -98,7 +98,7 @@ class _File:
         return Parsed(trace=trace, verdict=verdict, line=line, file=str(self.path))
 
     def tasks(self) -> dict[str, object]:
-        """Return the tasks by id, as other runs tell them: a failed run does not hold its own."""
+        """Return tasks by id, from all runs: a failed run lacks its own."""
         if self._tasks is None:
             self._tasks = {}
             other = JsonText(self.path)
@@ -119,7 +119,7 @@ def _stem_domain(stem: str) -> str:
 
 
 def _model(stem: str) -> str:
-    """Return the model that a file name tells, in tau-bench's own pattern or as a plain stem."""
+    """Return the model in a file name, by tau-bench's pattern or as a plain stem."""
     pattern = _RUN_NAME.match(stem)
     return pattern["model"] if pattern else re.sub(r"[-_](airline|retail)$", "", stem)
 
@@ -136,7 +136,7 @@ def _prompt(task: object, first_user: str | None, task_id: str) -> str:
 
 
 def _criteria(task: object) -> str | None:
-    """Return the expected actions and outputs as text; they are the key of the grade."""
+    """Return the expected actions and outputs, the key of the grade, as text."""
     actions, outputs = part(task, "actions"), part(task, "outputs")
     lines = []
     if isinstance(actions, list):

@@ -39,18 +39,10 @@ Sampling = Literal["drawn", "claimed", "chosen"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
-    """Where labels and verdicts come from.
+    """The origin of labels and verdicts.
 
-    Parameters
-    ----------
-    source : {"store", "files", "tables"}
-    judge_id : str
-        Empty where nobody named the judge.
-    batch_id : str
-        Batch of a store, else empty.
-    labels, verdicts : str
-        Names of the files or tables, empty for a store.
-    simulated : bool
+    `judge_id` is empty for an unnamed judge, `batch_id` outside a store; `labels` and `verdicts`
+    name files or tables and are empty for a store.
     """
 
     source: Literal["store", "files", "tables"]
@@ -62,7 +54,7 @@ class Provenance:
 
     @property
     def named(self) -> dict[str, str | bool]:
-        """What a result says of where it comes from."""
+        """The origin as named in results."""
         if self.source == "store":
             return {
                 "judge_id": self.judge_id,
@@ -76,23 +68,10 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewerLabel:
-    """The label that one reviewer gave a trace.
+    """One reviewer's label of a trace; `outcome` is None for a skip, with its `reason`.
 
-    Parameters
-    ----------
-    reviewer : str
-    outcome : str or None
-        The class; None where the reviewer skipped the trace.
-    rationale, confidence : str or None
-        Confidence in words.
-    evidence : tuple of Evidence
-    answers : mapping of str
-        By question, in the order asked.
-    tags : tuple of str
-    reason : str or None
-        Of a skip.
-    blind : bool
-        Whether it was given before its reviewer saw other labels; else agreement leaves it out.
+    `answers` are by question, in the order asked. A `blind` label was given before its reviewer saw
+    other labels; agreement leaves out the others.
     """
 
     reviewer: str
@@ -110,35 +89,19 @@ class ReviewerLabel:
 class ReviewedTrace:
     """A labelled trace with its labels and consensus, and its verdict where a judge is calibrated.
 
-    Parameters
-    ----------
-    labels : tuple of ReviewerLabel
-    human : mapping of str to float
-        Share of each class: one class where it is adjudicated or all reviewers agree.
-    adjudicated : bool
-    verdict : str or None
-        None where no judge is calibrated.
-    reason, evidence
-        Of the judge; None and empty where it gave none.
-    question : str or None
-        First question at which the labels, or labels and verdict, take different branches.
-    differs : bool
-        Whether not every human agrees: with the verdict, or without a judge with each other.
-    credit_difference : float or None
-        Credit of the verdict less the human one; None for a verdict that is no class.
-    weight : float
-        What the trace stands for in the corrected rate: N_k / (N n_k) of its verdict, with unequal
-        weights N_k / N of its part in them.
-    moves : float or None
-        |credit difference| x weight: what the corrected rate would change were the judge right.
-    changed : bool
-        Whether the judge, asked again, gave another verdict.
-    entropy : float
-        Uncertainty of its class given all labels (Dawid-Skene), in bits.
-    cost : float or None
-        What a disputed trace costs alpha: alpha without it less alpha with it.
-    week : str
-        ISO week of the last label.
+    `human` : share of each class; a single class where adjudicated or unanimous
+    `reason`, `evidence` : of the judge
+    `question` : first question at which the labels, or labels and verdict, take different branches
+    `differs` : not every human agrees with the verdict or, without a judge, with each other
+    `credit_difference` : credit of the verdict less the human credit; None if the verdict is no
+        class
+    `weight` : weight in the corrected rate, N_k / (N n_k) for its verdict k; with unequal weights
+        N_k / N times its share of their sum
+    `moves` : abs(credit difference) x weight: change of the corrected rate if the judge were right
+    `changed` : the judge gave another verdict when asked again
+    `entropy` : uncertainty of the class given all labels (Dawid-Skene), in bits
+    `cost` : alpha without this disputed trace less alpha with it
+    `week` : ISO week of the last label
     """
 
     trace_id: str
@@ -162,7 +125,7 @@ class ReviewedTrace:
 
     @property
     def is_open(self) -> bool:
-        """Whether the reviewers differ and nobody has adjudicated."""
+        """Whether the reviewers differ without adjudication."""
         return len(self.human) > 1
 
     @property
@@ -172,57 +135,37 @@ class ReviewedTrace:
 
     @property
     def classes(self) -> dict[str, str]:
-        """The class that each reviewer gave."""
+        """The class given by each reviewer."""
         return {label.reviewer: label.outcome for label in self.labels if label.outcome}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CalibrationData:
-    """Labels and verdicts of the same traces, whatever they were read from.
+    """Labels and verdicts of the same traces, from any source.
 
-    Parameters
-    ----------
-    taxonomy : Taxonomy
-        Its questions are about the classes only where `ours` is true.
-    classes : tuple of str
-    credit : float array, shape (n_classes,)
-    sampling : {"drawn", "claimed", "chosen"}
-        Whether the labelled traces were drawn at random by this package, are said to be, or were
-        chosen: then nothing may be said about other traces.
-    traces : DataFrame
-        One row a trace that a rate speaks about (with ``chosen``: of the batch): trace_id,
-        workflow, task_key, agent, model, started_at, cost_usd, units, ceiling_usd, n_steps.
-    verdict_names : tuple of str
-        The classes first.
-    verdicts : int array, shape (n_traces,)
-        Position in `verdict_names`; without a judge all are `no_verdict`.
-    penalties : float array, shape (n_traces,)
-    counts : int array, shape (n_verdicts,), optional
-        Traces by verdict where only these are known: then `traces` has no rows, and `at` counts
-        through verdicts of the labelled traces alone.
-    labels : DataFrame
-        One row a label that counts: trace_id, reviewer_id, outcome, code, rationale, evidence.
-    labelled : DataFrame
-        The labelled traces, with the columns of `traces` and those of the batch.
-    at : int array, shape (n_labelled,)
-        Row of each of them in `traces`.
-    human : float array, shape (n_labelled, n_classes)
-        The adjudicated class, else the share of each class among the reviewers.
-    adjudicated : bool array, shape (n_labelled,)
-    tasks : array, shape (n_labelled,)
-    weights : float array, shape (n_labelled,), or None
-        Inverse inclusion probabilities; None: all are equal.
-    reviewers : tuple of str
-    skipped_ids : tuple of str
-        Traces that were skipped and never labelled.
-    skipped_weights : float array, shape (n_skipped,), or None
-    unlabelled, exposed, later_traces, undated : int
-        Traces of the batch without a label; labels left out because they were not blind; traces
-        that came in after the draw; traces that no window of time can hold.
-    grades : int array, shape (n_labelled,), or None
-        From 1 to 5, 0 where the judge gave none.
-    repeats : int array, shape (n_repeated, n_samples), or None
-        Verdicts of traces that the judge was asked about again, `MISSING` for none.
+    `taxonomy` : its questions concern the classes only where `ours` is true
+    `sampling` : drawn at random by this package, claimed to be, or chosen: then no result extends
+        to other traces
+    `traces` : the traces of the rate (if chosen, of the batch): trace_id, workflow, task_key,
+        agent, model, started_at, cost_usd, units, ceiling_usd, n_steps
+    `verdict_names` : the classes first
+    `verdicts` : shape (n_traces,), codes of `verdict_names`; all `no_verdict` without a judge
+    `penalties` : shape (n_traces,)
+    `counts` : shape (n_verdicts,), traces by verdict where no more is known; then `traces` is empty
+        and `at` counts the labelled traces alone
+    `labels` : the labels that count: trace_id, reviewer_id, outcome, code, rationale, evidence
+    `labelled` : the labelled traces, with the columns of `traces` and of the batch
+    `at` : shape (n_labelled,), their rows in `traces`
+    `human` : shape (n_labelled, n_classes), the adjudicated class, otherwise class shares of
+        reviewers
+    `weights` : inverse inclusion probabilities; None if equal
+    `skipped_ids` : traces skipped and never labelled
+    `unlabelled` : traces of the batch without a label
+    `exposed` : labels left out because they were not blind
+    `later_traces` : traces imported after the draw
+    `undated` : traces without a time, outside any window
+    `grades` : shape (n_labelled,), 1 to 5, 0 if the judge gave none
+    `repeats` : shape (n_repeated, n_samples), verdicts of repeated traces, `MISSING` for none
     """
 
     provenance: Provenance
@@ -257,30 +200,24 @@ class CalibrationData:
 
     @property
     def batch(self) -> Batch:
-        """The batch of the labels.
-
-        Raises
-        ------
-        CalibrationError
-            If they are not those of a store.
-        """
+        """Return the batch of the labels; raise CalibrationError outside a store."""
         if self.stored_batch is None:
             raise CalibrationError("labels of files belong to no batch")
         return self.stored_batch
 
     @property
     def is_sample(self) -> bool:
-        """Whether the labelled traces were, or are said to be, drawn at random."""
+        """Whether the labelled traces are, or are claimed to be, a random sample."""
         return self.sampling != "chosen"
 
     @property
     def simulated(self) -> bool:
-        """Whether labels and traces are those of a demonstration."""
+        """Whether labels and traces belong to a demonstration."""
         return self.provenance.simulated
 
     @property
     def skipped(self) -> int:
-        """Number of traces that were skipped and never labelled."""
+        """Number of traces skipped and never labelled."""
         return len(self.skipped_ids)
 
     @property
@@ -295,7 +232,7 @@ class CalibrationData:
 
     @property
     def open_disagreements(self) -> int:
-        """Number of traces on which reviewers differ and nobody has adjudicated."""
+        """Number of traces on which reviewers differ without adjudication."""
         return open_disagreements(self.human)
 
     @property
@@ -309,11 +246,11 @@ class CalibrationData:
         return {trace_id: row for row, trace_id in enumerate(self.traces["trace_id"])}
 
     def codes(self) -> NDArray[np.int64]:
-        """Return class codes, labelled traces x reviewers, `MISSING` where one gave no label."""
+        """Return class codes, labelled traces x reviewers, `MISSING` without a label."""
         return label_codes(self.labels, self.labelled["trace_id"])
 
     def production(self, design: Design) -> NDArray[np.bool_]:
-        """Return which traces are production: labelled traces of a reference set are not."""
+        """Return whether each trace is production: labelled reference traces are not."""
         counted = np.ones(len(self.verdicts), dtype=bool)
         if design == "reference":
             counted[self.at] = False
@@ -332,10 +269,10 @@ class CalibrationData:
         return dict(Counter(self.verdict_names[code] for code in codes))
 
     def sample(self, design: Design, human: NDArray[np.float64] | None = None) -> LabelledSample:
-        """Return the labelled traces as the estimators take them.
+        """Return the labelled traces in the form of the estimators.
 
-        Under design ``production`` labelled traces are up-weighted for the skipped ones of their
-        verdict and workflow. With `human` those that have a class there.
+        Under design ``production``, labelled traces have non-response weights for the skipped ones
+        of their verdict and workflow. With `human`, only traces with a class in it are included.
         """
         shares = self.human if human is None else human
         kept = shares.sum(axis=1) > 0
@@ -367,7 +304,7 @@ class CalibrationData:
         self, kind: str, settings: Mapping[str, object], columns: Sequence[str] = INPUTS,
         **more: pd.DataFrame,
     ) -> str:  # fmt: skip
-        """Return the fingerprint of a result on these data, whatever the order of their rows."""
+        """Return the fingerprint of a result on these data, independent of row order."""
         frames = dict(more)
         if self.counts is None:
             known = [name for name in columns if name in self.traces]
@@ -409,12 +346,12 @@ def _sorted(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def open_disagreements(human: NDArray[np.float64]) -> int:
-    """Return the number of traces that have more than one class."""
+    """Return the number of traces with more than one class."""
     return int(((human > 0).sum(axis=1) > 1).sum())
 
 
 def label_codes(labels: pd.DataFrame, trace_ids: Sequence[str] | pd.Series) -> NDArray[np.int64]:
-    """Return class codes, traces x reviewers in order of name, `MISSING` where one gave none."""
+    """Return class codes, traces x reviewers sorted by name, `MISSING` without a label."""
     wide = labels.pivot_table(
         index="trace_id", columns="reviewer_id", values="code", aggfunc="last"
     )
@@ -427,18 +364,8 @@ def class_shares(
 ) -> NDArray[np.float64]:
     """Return class shares of each trace: its adjudicated class, else the mean over its reviewers.
 
-    Parameters
-    ----------
-    codes : int array, shape (n_traces, n_reviewers)
-        `MISSING` where a reviewer gave no label.
-    settled : int array, shape (n_traces,)
-        `MISSING` where nobody has adjudicated.
-    n_classes : int
-
-    Returns
-    -------
-    float array, shape (n_traces, n_classes)
-        Zeros where a trace has no label.
+    `codes` has shape (n_traces, n_reviewers), `settled` (the adjudicated classes) (n_traces,); both
+    have `MISSING` for none. Rows without a label are zeros.
 
     Examples
     --------
@@ -455,10 +382,9 @@ def class_shares(
 
 
 def group_names(traces: pd.DataFrame, by: str) -> NDArray[np.str_]:
-    """Return the group of each trace: its agent, workflow, model or ISO week.
+    """Return the agent, workflow, model or ISO week of each trace, ``unknown`` if missing.
 
-    Where the traces have no column ``agent`` it is model and version. What a trace does not say
-    is ``unknown``.
+    Without a column ``agent`` it is model and version.
     """
     if by == "week":
         names = weeks_of(pd.to_datetime(traces["started_at"]))
@@ -476,25 +402,23 @@ def nonresponse_weights(
     labelled: NDArray[np.bool_],
     weights: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64] | None:
-    """Return the weights of the labelled traces, raised for the skipped ones like them.
+    """Return the weights of the labelled traces, raised for similar skipped traces.
 
-    Assumed: within a verdict and workflow whether a trace was skipped has nothing to do with its
-    class. For a cell without labels the whole verdict is up-weighted; for a verdict without labels
-    nothing is.
+    Assumption: within verdict and workflow, skipping is independent of the class. For a cell
+    without labels the whole verdict is up-weighted; for a verdict without labels nothing is.
 
     Parameters
     ----------
     verdicts, workflows : sequence, length n
         Of every trace that was asked about.
     labelled : bool array, shape (n,)
-        Which of them were labelled.
     weights : float array, shape (n,), optional
-        Inverse inclusion probabilities; equal ones when None.
+        Inverse inclusion probabilities; equal when None.
 
     Returns
     -------
     float array, shape (n_labelled,), or None
-        In the order of the labelled traces; `weights` as they were when none was skipped.
+        `weights` unchanged when no trace was skipped.
 
     Examples
     --------
@@ -528,7 +452,7 @@ def _numbered(names: list[Hashable]) -> NDArray[np.int64]:
 def verdict_codes(
     outcomes: pd.Series, classes: Sequence[str], others: Sequence[str] = (NO_VERDICT,)
 ) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    """Return the code of each verdict and the names: the classes, then what else was given."""
+    """Return the code of each verdict, and the names: the classes, then other verdicts."""
     given = outcomes.fillna(NO_VERDICT)
     beyond = [name for name in others if name not in classes and (given == name).any()]
     names = (*classes, *beyond)
@@ -537,9 +461,9 @@ def verdict_codes(
 
 
 def reviewed_traces(data: CalibrationData, sample: LabelledSample) -> tuple[ReviewedTrace, ...]:
-    """Return each labelled trace with its labels, its verdict, and what it moves the rate by.
+    """Return each labelled trace with its labels, verdict and influence on the rate.
 
-    `sample` are the labelled traces as the calibration weighs them.
+    `sample` holds the labelled traces with the weights of the calibration.
     """
     return _reviewed(data, sample, range(len(data.labelled)))
 
@@ -552,7 +476,7 @@ def differing_traces(data: CalibrationData, sample: LabelledSample) -> tuple[Rev
 
 
 def by_influence(traces: Iterable[ReviewedTrace]) -> tuple[ReviewedTrace, ...]:
-    """Return traces in the order of what they move the rate by, those that agree last."""
+    """Return traces sorted by influence on the rate, those that agree last."""
 
     # Rounded: which of several that move the same comes first is not left to rounding errors.
     def moved(of: ReviewedTrace) -> tuple[bool, float, str]:
@@ -630,7 +554,7 @@ def labels_by_trace(labels: pd.DataFrame) -> dict[str, tuple[ReviewerLabel, ...]
 
 
 def quotes_in(value: Any) -> tuple[Evidence, ...]:
-    """Return evidence, from its JSON where it is stored as such."""
+    """Return evidence, decoded if stored as JSON."""
     if isinstance(value, str):
         return tuple(Evidence(**part) for part in json.loads(value))
     return value if isinstance(value, tuple) else ()
@@ -639,7 +563,7 @@ def quotes_in(value: Any) -> tuple[Evidence, ...]:
 def fingerprint(*, taxonomy: str, settings: dict[str, Any], **frames: pd.DataFrame) -> str:
     """Return the SHA-256 over inputs, taxonomy, settings and package version.
 
-    Frames are hashed by value and in order: the same rows give the same fingerprint.
+    Frames are hashed by value and in order.
     """
     digest = hashlib.sha256()
     head = {"taxonomy": taxonomy, "settings": settings, "version": package_version()}

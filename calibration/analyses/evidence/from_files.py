@@ -1,4 +1,4 @@
-"""Calibration data of tables: labels and verdicts row by row, or counted in a JSON file."""
+"""Calibration data from tables: labels and verdicts row by row, or counted in a JSON file."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -60,14 +60,7 @@ MAX_COUNT = 2**53
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ceilings:
-    """Cost ceilings per unit: of each workflow, and of every other one.
-
-    Parameters
-    ----------
-    by_workflow : mapping of str to float
-    otherwise : float, optional
-        Of workflows without one.
-    """
+    """Cost ceilings per unit, by workflow and for all others."""
 
     by_workflow: Mapping[str, float] = field(default_factory=dict)
     otherwise: float | None = None
@@ -90,24 +83,22 @@ def load_tables(
     ceilings: Ceilings | None = None,
     taxonomy: Taxonomy | None = None,
 ) -> CalibrationData:
-    """Join labels and verdicts by trace; labels whose trace has no verdict row are set aside.
+    """Join labels and verdicts by trace; labels without a verdict row are set aside.
 
     Parameters
     ----------
     labels, verdicts : Path, DataFrame, LabelFile or VerdictFile
-        With the columns of `read_human_labels` and `read_verdicts`. With design ``"production"``
-        the labelled traces are a random sample of the verdicts; with ``"reference"`` they are no
-        part of production.
+        With the columns of `read_human_labels` and `read_verdicts`.
     design : {"production", "reference"}
-        Decides only what is noted.
+        Affects the notes alone. ``"production"``: the labelled traces are a random sample of the
+        verdicts; ``"reference"``: they are no part of production.
     classes : sequence of str, optional
         In order. Default: those of the taxonomy if no others occur, else those that occur.
     credit : mapping of str to float, optional
-        Of every class. Default: the taxonomy's if the classes are its own.
+        For every class. Default: the taxonomy's if the classes are its own.
     ceilings : Ceilings, optional
-        They go before those of the taxonomy; a workflow without either is not penalised.
+        Override those of the taxonomy; a workflow without a ceiling has no penalty.
     taxonomy : Taxonomy, optional
-        Default: the taxonomy of the package.
 
     Raises
     ------
@@ -179,7 +170,7 @@ def load_tables(
 def _classes(
     human: LabelFile, verdicts: VerdictFile, given: Sequence[str] | None, taxonomy: Taxonomy
 ) -> tuple[str, ...]:
-    """Return the classes in order; every outcome must be one of them."""
+    """Return the classes in order; raise if an outcome is not among them."""
     labels = [row for rows in human.rows.values() for row in rows if row.outcome]
     occurring = {row.outcome for row in labels}
     occurring |= {row.outcome for row in verdicts.rows.values()} - {"", *NO_CLASS}
@@ -205,7 +196,7 @@ def _classes(
 
 
 def in_order(names: set[str]) -> list[str]:
-    """Return names of classes sorted, numbers by value."""
+    """Return class names sorted, numbers by value."""
     try:
         return sorted(names, key=float)
     except ValueError:
@@ -231,7 +222,7 @@ def _credit(
 def _traces(
     verdicts: VerdictFile, ceilings: Ceilings, taxonomy: Taxonomy, tasks: Mapping[str, str]
 ) -> pd.DataFrame:
-    """Return the columns of the verdict table, None where it says nothing."""
+    """Return the columns of the verdict table, None where missing."""
     rows = list(verdicts.rows.values())
     limits = {name: ceilings.of(name, taxonomy) for name in {row.workflow for row in rows}}
     return pd.DataFrame(
@@ -266,7 +257,7 @@ def _penalties(traces: pd.DataFrame) -> NDArray[np.float64]:
 def _labels(
     found: Mapping[str, Sequence[LabelRow]], classes: tuple[str, ...]
 ) -> tuple[pd.DataFrame, NDArray[np.int64]]:
-    """Return a row a label, and the adjudicated class of each trace."""
+    """Return one row per label, and the adjudicated class of each trace."""
     code = {name: k for k, name in enumerate(classes)}
     settled = np.full(len(found), MISSING, dtype=np.int64)
     labels = []
@@ -303,7 +294,7 @@ def _grades(
 
 
 def _repeats(verdicts: VerdictFile, names: Sequence[str]) -> NDArray[np.int64] | None:
-    """Return the verdicts, first and again, of the traces that the judge was asked about again."""
+    """Return first and repeated verdicts of the traces that the judge was asked about again."""
     if not verdicts.again:
         return None
     said = [
@@ -317,13 +308,7 @@ def _repeats(verdicts: VerdictFile, names: Sequence[str]) -> NDArray[np.int64] |
 
 
 def outcome_code(file: VerdictFile, names: Sequence[str], outcome: str) -> int:
-    """Return the place of a verdict among `names`.
-
-    Raises
-    ------
-    InputError
-        If it is none of them.
-    """
+    """Return the position of a verdict in `names`; raise InputError if missing."""
     if outcome not in names:
         raise InputError(f"{file.path}, {none_of('outcome', outcome, names)}")
     return list(names).index(outcome)
@@ -352,13 +337,12 @@ def _notes(
 
 
 def read_tables(path: Path) -> tuple[CalibrationData, Design]:
-    """Read a file of tables, in reduced form: no single trace is known, nor any cost.
+    """Read a file of counted tables: no single trace is known, nor any cost.
 
     Raises
     ------
     InputError
-        If it cannot be read or a field is missing or not what it must be; the message names the
-        file and the field.
+        If it cannot be read or a field is missing or invalid; the message names file and field.
     """
     try:
         content = decode_text(path.read_bytes().decode("utf-8-sig"))
@@ -415,7 +399,7 @@ def _reduced(
     production: NDArray[np.int64],
     notes: tuple[str, ...],
 ) -> CalibrationData:
-    """Return a labelled trace for every count of the table."""
+    """Return one labelled trace for every count of the table."""
     cells = np.repeat(np.arange(confusion.size), confusion.ravel())
     rows, verdicts = np.divmod(cells, len(names))
     n = cells.size
@@ -456,7 +440,7 @@ def _names(value: object, name: str, *, at_least: int) -> tuple[str, ...]:
 
 
 def _by_name(value: object, names: Sequence[str], name: str, whose: str) -> list[object]:
-    """Return a list in the order of `names`, from such a list or from an object by name."""
+    """Return a list in the order of `names`, from a list in that order or an object by name."""
     if isinstance(value, Mapping):
         for one in (*value, *names):
             if one not in names:

@@ -1,4 +1,4 @@
-"""Calibration data of a store: a batch with labels and consensus, and the verdicts of a judge."""
+"""Calibration data from a store: a batch with labels and consensus, and the verdicts of a judge."""
 
 import json
 from dataclasses import dataclass, replace
@@ -33,18 +33,10 @@ CONFIDENCE = {1: "low", 2: "medium", 3: "high"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """The part of production that is looked at.
+    """A part of production, by start time (UTC, `until` excluded) and workflow.
 
-    What is left of a random sample is a random sample of what is left of production: every
-    trace keeps the probability it was drawn with.
-
-    Parameters
-    ----------
-    since, until : datetime or None
-        First moment, and the one just after the last, in UTC. With one of them a trace that does
-        not say when it was started is no part of it.
-    workflow : str or None
-        Traces of one workflow only.
+    The rest of a random sample is a random sample of the rest of production: every trace keeps its
+    inclusion probability. With a time limit, a trace without a start time is excluded.
     """
 
     since: datetime | None = None
@@ -53,11 +45,11 @@ class Part:
 
     @property
     def dated(self) -> bool:
-        """Whether the time of a trace decides."""
+        """Whether the time of a trace matters."""
         return self.since is not None or self.until is not None
 
     def of(self, traces: pd.DataFrame) -> NDArray[np.bool_]:
-        """Return which traces are part of it."""
+        """Return whether each trace is in the part."""
         kept = self.of_workflow(traces)
         times = started(traces)
         if self.since is not None:
@@ -67,14 +59,14 @@ class Part:
         return kept
 
     def of_workflow(self, traces: pd.DataFrame) -> NDArray[np.bool_]:
-        """Return which traces are of its workflow, whenever they were started."""
+        """Return whether each trace is of the workflow, at any time."""
         if self.workflow is None:
             return np.ones(len(traces), dtype=bool)
         return np.asarray(traces["workflow"] == self.workflow, dtype=bool)
 
 
 def started(traces: pd.DataFrame) -> pd.Series:
-    """Return when traces were started, in UTC; NaT where they do not say."""
+    """Return start times of traces in UTC, NaT if missing."""
     return pd.to_datetime(traces["started_at"], utc=True)
 
 
@@ -82,16 +74,16 @@ WHOLE = Part()
 
 
 def choose_batch(store: Store, batch_id: str | None, *, sample: bool = False) -> Batch:
-    """Return the batch asked for, or the newest production batch.
+    """Return the named batch, or the newest production batch.
 
-    With `sample` the newest one that was drawn at random, if there is any.
+    With `sample`, the newest batch drawn at random, if any.
 
     Raises
     ------
     InputError
         If there is no batch of that name.
     CalibrationError
-        If nothing was asked for and there is no production batch.
+        If none is named and there is no production batch.
     """
     batches = store.batches()
     if batch_id is not None:
@@ -109,10 +101,10 @@ def choose_batch(store: Store, batch_id: str | None, *, sample: bool = False) ->
 def load_batch(
     store: Store, batch_id: str | None = None, *, sample: bool = True, part: Part = WHOLE
 ) -> CalibrationData:
-    """Read a batch with its labels, consensus and population, or a `part` of all that.
+    """Read a batch with its labels, consensus and population, or a `part` of them.
 
-    No judge is read: see `with_judge`. What speaks about production needs a `sample`: a batch that
-    was chosen otherwise is refused. What speaks about the traces of the batch alone does not.
+    No judge is read: see `with_judge`. Results on production require a random `sample` and refuse
+    other batches; results on the traces of the batch do not.
 
     Raises
     ------
@@ -121,7 +113,7 @@ def load_batch(
     MixedDataError
         If simulated and real traces or labels would enter one number.
     CalibrationError
-        If it was drawn at random and does not say with what probability each trace.
+        If a random batch lacks inclusion probabilities.
     """
     batch = choose_batch(store, batch_id, sample=sample)
     if batch.purpose != "production":
@@ -192,7 +184,7 @@ def with_judge(store: Store, data: CalibrationData, judge_id: str | None) -> Cal
     InputError, CalibrationError
         As `choose_judge`.
     MixedDataError
-        If the judge is simulated and the labels are not, or the other way round.
+        If only one of judge and labels is simulated.
     """
     chosen = choose_judge(store, judge_id)
     refuse_mixture(store, chosen, data)
@@ -202,7 +194,7 @@ def with_judge(store: Store, data: CalibrationData, judge_id: str | None) -> Cal
 def with_verdicts(
     data: CalibrationData, verdicts: pd.DataFrame, *, judge_id: str = ""
 ) -> CalibrationData:
-    """Return the data with verdicts from a frame with the columns trace_id and outcome."""
+    """Return the data with verdicts from a frame with columns trace_id and outcome."""
     given = data.traces["trace_id"].map(verdicts.set_index("trace_id")["outcome"])
     codes, names = verdict_codes(given, data.classes)
     provenance = replace(data.provenance, judge_id=judge_id)
@@ -210,10 +202,7 @@ def with_verdicts(
 
 
 def with_context(store: Store, data: CalibrationData) -> CalibrationData:
-    """Return the data with what the diagnostics need of the judge and of the labelled traces.
-
-    Reasons, quotes, grades and repeated verdicts of the judge, and the length of each response.
-    """
+    """Return the data with reasons, quotes, grades, repeats of the judge, and response lengths."""
     samples = store.verdict_samples(data.provenance.judge_id)
     said = samples.drop_duplicates("trace_id").set_index("trace_id")
     first = said[said["sample"] == 0]
@@ -269,7 +258,7 @@ def _kept(traces: pd.DataFrame, part: Part) -> pd.DataFrame:
 
 
 def _weights(batch: Batch, items: pd.DataFrame, trace_ids: list[str]) -> NDArray[np.float64] | None:
-    """Return inverse inclusion probabilities where a plain mean would be a mean of nothing."""
+    """Return inverse inclusion probabilities; None if equal or no random sample."""
     if not batch.is_sample:
         return None
     drawn = items["inclusion_probability"]
@@ -285,7 +274,7 @@ def _weights(batch: Batch, items: pd.DataFrame, trace_ids: list[str]) -> NDArray
 
 
 def _later_traces(batch: Batch, every: pd.DataFrame, part: Part) -> int:
-    """Count the traces that came in after the draw and would have been part of it."""
+    """Count the traces imported after the draw that would have been in its population."""
     if not batch.is_sample:
         return 0
     later = every[(every["seq"] > batch.design["last_seq"]) & part.of(every)]
@@ -303,14 +292,14 @@ def _simulated(*frames: pd.DataFrame) -> bool:
 
 
 def trace_penalties(frame: pd.DataFrame) -> NDArray[np.float64]:
-    """Return the penalty of each trace; without a cost or a ceiling it is zero (and counted)."""
+    """Return the penalty of each trace, zero without a cost or a ceiling."""
     costs = known_costs(frame)
     ceilings = frame["ceiling_usd"].fillna(1.0).to_numpy(dtype=np.float64)
     return cost_penalties(costs, ceilings, frame["units"].to_numpy(dtype=np.float64))
 
 
 def known_costs(frame: pd.DataFrame) -> NDArray[np.float64]:
-    """Return the cost of each trace, NaN where it or the ceiling it is held to is missing."""
+    """Return the cost of each trace, NaN without a cost or a ceiling."""
     costs = frame["cost_usd"].to_numpy(dtype=np.float64)
     return np.where(frame["ceiling_usd"].isna().to_numpy(), np.nan, costs)
 
@@ -323,12 +312,12 @@ def human_frame(loaded: CalibrationData) -> pd.DataFrame:
 
 
 def drawn_frame(loaded: CalibrationData) -> pd.DataFrame:
-    """Return how probable the draw of each labelled trace was, for the fingerprint."""
+    """Return the inclusion probability of each labelled trace, for the fingerprint."""
     return loaded.labelled[["trace_id", "inclusion_probability"]]
 
 
 def choose_judge(store: Store, judge_id: str | None) -> str:
-    """Return the judge asked for, else the only one, else the grades of the files.
+    """Return the named judge, else the only one, else the grades of the files.
 
     Raises
     ------
@@ -359,13 +348,7 @@ def _is_source(judge_id: str) -> bool:
 
 
 def refuse_mixture(store: Store, judge_id: str, loaded: CalibrationData) -> None:
-    """Refuse a simulated judge for real labels, and the other way round.
-
-    Raises
-    ------
-    MixedDataError
-        If one is simulated and the other is not.
-    """
+    """Raise MixedDataError if only one of judge and labels is simulated."""
     judges = store.judge_frame()
     used = judges[
         judges["judge_id"].map(_is_source)
@@ -381,7 +364,7 @@ def refuse_mixture(store: Store, judge_id: str, loaded: CalibrationData) -> None
 def labelled_trace(
     store: Store, batch_id: str, trace_id: str
 ) -> tuple[TraceForReview, ReviewedTrace]:
-    """Return one trace of a batch, with all its labels in the order given and its consensus.
+    """Return one trace of a batch, with its labels in order and its consensus.
 
     Raises
     ------
@@ -419,22 +402,12 @@ def labelled_trace(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settled:
-    """A trace that has a consensus.
+    """A trace with a consensus.
 
-    Parameters
-    ----------
-    trace_id, outcome, adjudicator : str
-    labels : tuple of (str, str)
-        Reviewer and class of what was settled, as it stood; empty for a consensus from elsewhere.
-    blind_outcome, question, cause, rationale : str or None
-    blind : bool
-        Whether the adjudicator had been shown nothing before they decided.
-    own : bool
-    reopened : bool
-        Whether labels have changed since; it stays consensus until somebody decides.
-    elsewhere : bool
-        Whether it came from a file: nothing is known of how it was made.
-    at : datetime
+    `labels` are the reviewers and classes at adjudication, empty for a consensus `elsewhere` (from
+    a file). `blind` is true if the adjudicator saw no answers before deciding, `own` if the
+    adjudicator is a reviewer of the trace, `reopened` if labels have changed since; the consensus
+    remains until the next decision.
     """
 
     trace_id: str
@@ -453,12 +426,12 @@ class Settled:
 
     @property
     def changed(self) -> bool:
-        """Whether the adjudicator decided otherwise once they had seen the answers."""
+        """Whether the adjudicator changed the class after seeing the answers."""
         return self.blind_outcome is not None and self.blind_outcome != self.outcome
 
 
 def settled_traces(store: Store, batch_id: str) -> tuple[Settled, ...]:
-    """Return the consensus that stands in a batch, newest first."""
+    """Return the current consensus of a batch, newest first."""
     frame = store.adjudication_frame(batch_id)
     rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
     return tuple(_settled({str(name): value for name, value in row.items()}) for row in rows)

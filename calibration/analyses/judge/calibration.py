@@ -135,9 +135,10 @@ class JudgeCalibration:
     `verdict_names` : the classes first; columns of the confusion table
     `alpha` : Krippendorff's alpha of human against judge
     `human` : None where only a table is known
-    `without_reviewer` : the headline without one reviewer's labels; the interval excludes this error
-    `if_skipped` : the headline under the worst and the best class for skipped traces, when more than
-    3 % were skipped
+    `without_reviewer` : the headline without one reviewer's labels; the interval excludes this
+        error
+    `if_skipped` : the headline under the worst and the best class for skipped traces, when more
+        than 3 % were skipped
     `disagreements` : labelled traces on which not every human agrees with the verdict
     """
 

@@ -92,13 +92,13 @@ class JudgeDiagnostics:
     `grade_names` : the compared steps in order; a human class is known to `STEPS` of a grade
     `nodes` : quality by question of the tree, in its order; empty for other classes
     `errors` : effective labelled traces by the question at which judge and humans part (None: no
-    verdict)
+        verdict)
     `disagreements` : sorted by their influence on the rate
     `leniency_by` : leniency by ``agent`` and ``workflow``, where known
-    `slopes` : change of the credit gap, within human class, per doubling of ``response`` (characters)
-    and ``steps``
+    `slopes` : change of the credit gap, within human class, per doubling of ``response``
+        (characters) and ``steps``
     `own_family` : credit gap on agents of the judge's own model family less that on others, within
-    human class
+        human class
     `missing` : facts missing in the source of the labels, with the remedy
     """
 
