@@ -1,16 +1,16 @@
 """Errors that the command line and the app turn into a sentence for the user.
 
-A bad argument of a library function raises `ValueError`. What the data cannot support is
-no error but a result with a `not_estimable` status (see `calibration.statistics.estimate`).
+A bad argument of a library function raises `ValueError`. Insufficient data give a result with a
+`not_estimable` status (see `calibration.statistics.estimate`), no error.
 """
 
 
 class CalibrationError(Exception):
-    """Base of every error that a user can act on; the message says what to do."""
+    """Base of every error that a user can act on; the message names the remedy."""
 
 
 class InputError(CalibrationError):
-    """A file, field or option is not what the command needs (exit code 2)."""
+    """A file, field or option is invalid (exit code 2)."""
 
 
 class TraceFormatError(InputError):
@@ -38,14 +38,14 @@ class MixedDataError(StoreError):
 
 
 class NotAllowedError(StoreError):
-    """The role of a person does not allow this."""
+    """The role of a person does not permit this."""
 
 
 class SignInError(StoreError):
-    """Somebody is not let in; `wait_s` is for how long no further attempt is taken."""
+    """Sign-in is refused; `wait_s` is the time until the next attempt is accepted."""
 
     wait_s: float = 0.0
 
 
 class UncertifiedReviewerError(StoreError):
-    """A batch asks for a certificate that this reviewer does not have; the message says how."""
+    """A batch requires a certificate that this reviewer lacks; the message names the remedy."""

@@ -1,8 +1,4 @@
-"""The words of the trade: traces, labels, verdicts, reviewers.
-
-Everything that crosses a stage is one of these records. They hold what was read or decided
-and compute nothing but their own identity.
-"""
+"""Records that cross stages: traces, labels, verdicts, reviewers; pure data with an identity."""
 
 import hashlib
 import json
@@ -55,8 +51,7 @@ class SubGoal:
 class Step:
     """One turn or tool call of a transcript.
 
-    `arguments` and `result` are strings, exactly as the reviewer sees them. `at` counts
-    seconds from the start of the run.
+    `arguments` and `result` are shown to reviewers unchanged; `at` is in seconds from the start.
     """
 
     step_id: str
@@ -74,7 +69,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """A quoted span and the step it stands in (``response`` for the final response)."""
+    """A quoted span and its step (``response`` for the final response)."""
 
     step_id: str
     quote: str
@@ -82,9 +77,9 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What a judge says about one trace; `proposed` marks a class that a human must confirm.
+    """A judge's verdict on one trace; `proposed` marks a class that a human must confirm.
 
-    `grade` is the grade from 1 to 5 that the class was taken from, where the judge gave one.
+    `grade` is the judge's grade from 1 to 5 behind the class, if any.
     """
 
     judge_id: str
@@ -103,8 +98,8 @@ class Verdict:
 class Trace:
     """One run of an agent on one task, as imported.
 
-    Missing is None and never zero: `cost_usd` None means that the file does not say what the
-    run cost. `task_key` joins the repeated trials of a task and is unique across sources.
+    Missing is None and never zero, as for an unknown `cost_usd`. `task_key` joins the repeated
+    trials of a task and is unique across sources.
     """
 
     trace_id: str
@@ -145,15 +140,12 @@ class Trace:
 def trace_identity(source: str, source_id: str, trial: int) -> str:
     """Return the trace id of a run that its file does not name.
 
-    The id is opaque on purpose: reviewers see it, and a model or file name in it would tell
-    them what they must not know.
+    The id is opaque: a model or file name in it would unblind reviewers.
 
     Examples
     --------
     >>> trace_identity("tau2", "a90964c6", 0) == trace_identity("tau2", "a90964c6", 0)
     True
-    >>> len(trace_identity("tau2", "a90964c6", 0))
-    14
     """
     key = json.dumps([source, source_id, trial])
     return "t-" + hashlib.sha256(key.encode()).hexdigest()[:12]
@@ -161,9 +153,9 @@ def trace_identity(source: str, source_id: str, trial: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceForReview:
-    """What a labelling reviewer may see of a trace: an allow-list, complete.
+    """The fields of a trace that a reviewer may see: a complete allow-list.
 
-    It has no field for cost, model, file, grade, verdict, other labels or free metadata.
+    It has no cost, model, file, grade, verdict, other labels or free metadata.
     """
 
     trace_id: str
@@ -180,11 +172,10 @@ class TraceForReview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelDraft:
-    """A label on its way to the store, complete or not; the store derives the class.
+    """A label before it is stored, complete or not; the store derives the class.
 
-    `client_token` is made once by whoever creates the label: storing it twice stores it once.
-    `confidence` goes from 1 (low) to 3 (high); `sub_goals` says by the id of a sub-goal whether
-    it is done, not_done or unclear. Neither moves the class.
+    `client_token` is unique per label: storing it twice stores it once. `confidence` is from 1
+    (low) to 3 (high); `sub_goals` maps ids to done, not_done or unclear. Neither affects the class.
     """
 
     trace_id: str
@@ -202,9 +193,9 @@ class LabelDraft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Label:
-    """One reviewer's label of one trace as stored; `outcome` follows from the answers.
+    """One reviewer's stored label of one trace; `outcome` follows from the answers.
 
-    `blind`: given before the reviewer was shown what others said of the trace.
+    `blind` : given before the reviewer saw other labels of the trace
     """
 
     event_id: str
@@ -236,7 +227,7 @@ class Reviewer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workflow:
-    """A kind of task with its cost ceiling per unit; None: no ceiling was set."""
+    """A type of work with its cost ceiling per unit; None without a ceiling."""
 
     name: str
     ceiling_usd: float | None = None
@@ -245,7 +236,7 @@ class Workflow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetAside:
-    """A row that was not taken in, where it stands and why."""
+    """A row that was not imported, with its place and the reason."""
 
     file: str
     line: int | None

@@ -1,4 +1,4 @@
-"""The taxonomy as data: classes, weights, decision tree, ceilings, version, fingerprint."""
+"""The taxonomy as data: classes, credits, decision tree, ceilings, version, fingerprint."""
 
 import hashlib
 import json
@@ -55,17 +55,14 @@ class Taxonomy:
     Raises
     ------
     TaxonomyError
-        If a class is missing, unknown, unreachable or reached twice, if a node is unknown,
-        unreachable or lies on a cycle, if a credit is outside [0, 1], or if a ceiling is no
-        positive amount. The message names it.
+        If a class is missing, unknown, unreachable or reached twice, a node is unknown, unreachable
+        or on a cycle, a credit outside [0, 1], or a ceiling not positive. The message names it.
 
     Examples
     --------
     >>> taxonomy = default_taxonomy()
     >>> taxonomy.outcome({"output": "yes", "fabrication": "no", "all_subgoals": "yes"})
     'complete'
-    >>> taxonomy.credit["partial_plus"]
-    0.4
     """
 
     version: str
@@ -82,7 +79,7 @@ class Taxonomy:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The classes in declared order: a class code is a place among them."""
+        """The classes in declared order; class codes are positions in it."""
         return tuple(c.name for c in self.classes)
 
     @property
@@ -96,7 +93,7 @@ class Taxonomy:
         return {c.name: c.credit for c in self.classes}
 
     def place(self, outcome: str) -> int:
-        """Return the code of a class: its place among `names`."""
+        """Return the code of a class, its position in `names`."""
         return self.names.index(outcome)
 
     @property
@@ -106,7 +103,7 @@ class Taxonomy:
 
     @property
     def success(self) -> str:
-        """The class of a run that did its task."""
+        """The class of a successful run."""
         return "complete"
 
     @property
@@ -116,17 +113,17 @@ class Taxonomy:
 
     @property
     def without_output(self) -> str | None:
-        """The class of a run that delivered nothing; None where a rubric has none."""
+        """The class of a run that delivered nothing; None if a rubric has none."""
         return "abandoned"
 
     @property
     def failed_check(self) -> str:
-        """The class of a run of which no more is known than that its check failed."""
+        """The class of a run known only to have failed its check."""
         return "partial_minus"
 
     @property
     def follow_up(self) -> dict[str, str]:
-        """What the runs of a class are passed on to."""
+        """The follow-up for runs of a class."""
         return {
             self.failed_check: "prompt and guard-rail review",
             "hallucinated": "model and retrieval",
@@ -143,13 +140,12 @@ class Taxonomy:
         return next(n for n in self.nodes if n.id == node_id)
 
     def outcome(self, answers: Mapping[str, str]) -> str:
-        """Derive the class from the answers along one path from the root to a leaf.
+        """Return the class for the answers along one path from the root to a leaf.
 
         Raises
         ------
         TaxonomyError
-            If an answer on the path is missing or not yes/no, or if an answer belongs to a
-            node that the path does not visit.
+            If an answer on the path is missing or not yes/no, or a further answer is given.
         """
         visited = self.path(answers)
         extra = sorted(set(answers) - {node.id for node in visited})
@@ -158,13 +154,7 @@ class Taxonomy:
         return visited[-1].target(answers[visited[-1].id])
 
     def answers_for(self, outcome: str) -> dict[str, str]:
-        """Return the answers that lead to a class; the tree has exactly one way to each.
-
-        Raises
-        ------
-        TaxonomyError
-            If there is no such class.
-        """
+        """Return the answers on the only path to a class; raise TaxonomyError if there is none."""
         if outcome not in self.credit:
             raise TaxonomyError(
                 f"class {outcome!r} is unknown; the classes are {', '.join(self.names)}"
@@ -181,14 +171,12 @@ class Taxonomy:
         return [list(self.answers_for(outcome).items()) for outcome in outcomes]
 
     def first_parting(self, outcomes: Iterable[str]) -> str | None:
-        """Return the question at which the ways to these classes part first.
+        """Return the first question at which the paths to these classes part, None if they do not.
 
         Examples
         --------
         >>> default_taxonomy().first_parting(["complete", "partial_plus"])
         'all_subgoals'
-        >>> default_taxonomy().first_parting(["complete", "complete"]) is None
-        True
         """
         for steps in zip(*self.paths(sorted(set(outcomes))), strict=False):
             if len(set(steps)) > 1:
@@ -196,7 +184,7 @@ class Taxonomy:
         return None
 
     def path(self, answers: Mapping[str, str]) -> list[Node]:
-        """Return the nodes that complete `answers` walk through, root first."""
+        """Return the nodes on the path of complete `answers`, root first."""
         at, visited = self.root.id, []
         while at not in self.names:
             node = self.node(at)
@@ -209,7 +197,7 @@ class Taxonomy:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 over everything that can move a number or a reviewer's answer."""
+        """SHA-256 over everything that can affect a number or a reviewer's answer."""
         text = json.dumps(asdict(self), sort_keys=True, ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -304,7 +292,7 @@ def _is_number(value: object) -> bool:
 
 
 def _checked(kind: type[OutcomeClass | Node], what: str, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Check the keys of a class or node, so that an error names it and not a constructor."""
+    """Check the keys of a class or node, so that an error names it."""
     name = data.get("name", data.get("id"))
     known = {f.name: f for f in fields(kind)}
     for key, value in data.items():
@@ -353,11 +341,11 @@ def load_taxonomy(path: Path) -> Taxonomy:
 
 @cache
 def default_taxonomy() -> Taxonomy:
-    """Return the taxonomy that comes with the package."""
+    """Return the taxonomy of the package."""
     text = files("calibration").joinpath("taxonomy.toml").read_text(encoding="utf-8")
     return taxonomy_from_dict(tomllib.loads(text))
 
 
 def default_credits(taxonomy: Taxonomy) -> tuple[float, ...]:
-    """Return the credits of the default taxonomy, in the order of the classes of another one."""
+    """Return the credits of the default taxonomy, in the order of another taxonomy's classes."""
     return tuple(default_taxonomy().credit[name] for name in taxonomy.names)

@@ -1,4 +1,4 @@
-"""Text from traces and files, made safe to show: nothing steers, nothing is endless."""
+"""Text from traces and files, made safe to show: no control characters, bounded length."""
 
 import re
 
@@ -14,7 +14,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def visible(text: str) -> str:
-    r"""Return a text with what would steer a terminal or turn a line spelled out.
+    r"""Return a text with control, line-breaking and direction characters spelled out.
 
     Examples
     --------
@@ -25,7 +25,7 @@ def visible(text: str) -> str:
 
 
 def shown(text: str, *, most: int = MOST_CHARACTERS) -> str:
-    r"""Return a text fit for a report: on one line, of bounded length, in valid Unicode.
+    r"""Return a text for a report: one line of bounded length, in valid Unicode.
 
     Examples
     --------
@@ -37,7 +37,7 @@ def shown(text: str, *, most: int = MOST_CHARACTERS) -> str:
 
 
 def one_line(text: str, *, most: int) -> str:
-    r"""Return a text as a quotation in a row: blanks for what breaks a line, of bounded length.
+    r"""Return a text as a one-line quotation of bounded length: blanks for line breaks.
 
     Examples
     --------

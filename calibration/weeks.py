@@ -18,7 +18,7 @@ def week_of(day: date) -> str:
 
 
 def weeks_of(times: "pd.Series[pd.Timestamp]") -> "pd.Series[str]":
-    """Return the week of each moment, missing where there is none; years beyond 9999 too.
+    """Return the week of each moment, missing for a missing one or a year beyond 9999.
 
     Examples
     --------
@@ -32,12 +32,7 @@ def weeks_of(times: "pd.Series[pd.Timestamp]") -> "pd.Series[str]":
 
 
 def first_day(week: str) -> date:
-    """Return the Monday of a week.
-
-    Raises
-    ------
-    ValueError
-        If it is no ISO week.
+    """Return the Monday of a week; raise ValueError if it is no ISO week.
 
     Examples
     --------
@@ -51,12 +46,7 @@ def first_day(week: str) -> date:
 
 
 def calendar(first: str, last: str) -> tuple[str, ...]:
-    """Return the weeks from one to another.
-
-    Raises
-    ------
-    ValueError
-        As `first_day`.
+    """Return the weeks from one to another; raises as `first_day`.
 
     Examples
     --------

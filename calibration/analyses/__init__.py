@@ -1,1 +1,1 @@
-"""One module a question; the only place where the stages meet."""
+"""Analyses, one module per question; only here do the stages meet."""

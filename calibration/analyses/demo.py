@@ -1,8 +1,7 @@
-"""A store to look around in: simulated reviewers, judge and production with known truth.
+"""A demonstration store: simulated reviewers, judge and production with known truth.
 
-Everything here is simulated and says so. The production runs carry the text of traces of the
-reference dataset; classes, costs, verdicts and labels are drawn from the
-rates below, so the true Agent Success Rate is known and the estimates can be held to it.
+All rows are marked as simulated. Production runs carry the text of reference traces; classes,
+costs, verdicts and labels are drawn from the rates below, so the true Agent Success Rate is known.
 """
 
 from dataclasses import dataclass, replace
@@ -57,7 +56,7 @@ COST_FACTOR = (1.0, 1.1, 1.2, 1.1, 1.6)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demo:
-    """The demonstration: the report on its sample, and the truth it should cover."""
+    """The demonstration: the report on its sample, and the true rate."""
 
     report: ProductionReport
     truth: float
@@ -96,13 +95,7 @@ def build_demo(store: Store, *, seed: int) -> float:
 
 
 def needs_building(store: Store) -> bool:
-    """Return whether the store is still empty.
-
-    Raises
-    ------
-    CalibrationError
-        If building the demonstration was cut off in the middle.
-    """
+    """Return whether the store is empty; raise CalibrationError if a build was interrupted."""
     frame = store.trace_frame()
     begun = frame["task_key"].str.startswith("demo/").any()
     if begun and not any(batch.purpose == "practice" for batch in store.batches()):
@@ -161,7 +154,7 @@ def _label_sample(
     seed: int,
     rng: np.random.Generator,
 ) -> None:
-    """Have two of the three reviewers label each drawn trace, and settle where they differ."""
+    """Let two of the three reviewers label each drawn trace, and adjudicate disagreements."""
     people = [store.add_reviewer(name, simulated=True) for name in REVIEWERS]
     lead = store.add_reviewer("Lena (simulated lead)", role="lead", simulated=True)
     batch = draw_batch(store, SamplingDesign(seed=seed), n=N_LABELLED)
@@ -199,7 +192,7 @@ def _label_sample(
 def _check_reviewers(
     store: Store, taxonomy: Taxonomy, true_class: dict[str, int], seed: int
 ) -> None:
-    """Have each reviewer repeat own labels, and label settled traces; the last one drifts."""
+    """Let each reviewer repeat own labels and label gold items; the last reviewer drifts."""
     # Randomness of its own: the rates of the demo do not depend on what is checked.
     rng = np.random.default_rng([seed, 9])
     names = taxonomy.names
@@ -234,7 +227,7 @@ def _check_reviewers(
 
 
 def _human_class(outcome: int, accuracy: float, n_classes: int, rng: np.random.Generator) -> int:
-    """Return the true class, or by mistake another one at random."""
+    """Return the true class or, at random, an erroneous one."""
     if rng.random() < accuracy:
         return outcome
     others: NDArray[np.int64] = np.delete(np.arange(n_classes), outcome)

@@ -44,7 +44,7 @@ NO_EVIDENCE = {"step_id": "", "quote": ""}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileRead:
-    """What one file holds, and the format it was recognised as."""
+    """The content of one file, and its recognised format."""
 
     path: Path
     format: str
@@ -58,7 +58,7 @@ Told = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilesRead:
-    """Everything that some files hold, read to the end, nothing stored yet."""
+    """The content of some files, read to the end and not yet stored."""
 
     paths: tuple[Path, ...]
     files: tuple[FileRead, ...]
@@ -69,7 +69,7 @@ class FilesRead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportReport:
-    """What an import did; `changed` runs are also listed under `set_aside` with the reason."""
+    """Results of an import; `changed` runs are also in `set_aside` with the reason."""
 
     files: int
     imported: int
@@ -85,12 +85,12 @@ def read_files(
 ) -> FilesRead:
     """Read trace files to the end; a file that is no trace file stops the import.
 
-    `told` is called after every file, and within a long one every 500 runs.
+    `told` is called after every file, and every 500 runs within a file.
 
     Raises
     ------
     InputError
-        If a path does not exist or holds nothing that can be read.
+        If a path does not exist or holds nothing readable.
     """
     files = [file for path in paths for file in _expand(path)]
     parsed: list[Parsed] = []
@@ -128,7 +128,7 @@ def read_files(
 
 
 def _expand(path: Path) -> list[Path]:
-    """Return the files of a folder; a folder that is one run is a file to its importer."""
+    """Return the files of a folder; a folder that is one run stays whole."""
     if not path.exists():
         raise InputError(f"{path}: there is no such file")
     if path.is_file() or (path / "results.json").exists():
@@ -142,9 +142,9 @@ def _expand(path: Path) -> list[Path]:
 def store_files(
     store: Store, read: FilesRead, settings: ImportSettings, *, take_changed: bool = False
 ) -> ImportReport:
-    """Store what was read, with workflows and the grades that the files carry.
+    """Store runs with their workflows and the grades in the files.
 
-    A grade becomes a verdict of a judge of its own (``source:...``), out of sight of reviewers.
+    A grade becomes a verdict of a separate judge (``source:...``), hidden from reviewers.
     """
     known = store.workflows()
     for name in read.preview.workflows:
@@ -182,7 +182,7 @@ def store_files(
 
 
 def set_aside_csv(rows: Sequence[SetAside]) -> str:
-    """Return the rows that were not taken in as CSV that no spreadsheet runs as formulas."""
+    """Return the rows set aside as CSV that no spreadsheet runs as formulas."""
     columns = ["file", "line", "reason"]
     return as_csv(columns, ({"file": r.file, "line": r.line, "reason": r.reason} for r in rows))
 
@@ -193,7 +193,7 @@ def _with_defaults(settings: ImportSettings, stored: Workflow) -> ImportSettings
 
 
 def _grades(read: FilesRead, done: ImportResult[str]) -> Iterator[Verdict]:
-    """Yield the grades of the runs that were taken in: a grade goes with the content it rates."""
+    """Yield the grades of the stored runs: a grade belongs to the content that it rates."""
     fresh, kept = set(done.imported), set(done.changed)
     for item in read.parsed:
         trace_id = item.trace.trace_id
@@ -210,7 +210,7 @@ def import_verdicts(store: Store, path: Path, *, judge_id: str) -> ImportResult[
     Raises
     ------
     InputError
-        If a row is not what it must be: nothing of the file is stored then.
+        If a row is invalid; nothing of the file is stored then.
     CalibrationError
         If no verdict is for a trace of the store.
     """
@@ -251,12 +251,12 @@ def _class_of(path: Path, row: LabelRow | VerdictRow, known: Sequence[str]) -> s
 def import_labels(store: Store, path: Path, *, batch_id: str) -> ImportResult[tuple[str, str]]:
     """Store the labels of a CSV, JSONL or Parquet file, with the columns of `label_rows`.
 
-    Tags are parted by semicolons; `sub_goals` is a JSON object of states by sub-goal id.
+    Tags are separated by semicolons; `sub_goals` is a JSON object of states by sub-goal id.
 
     Raises
     ------
     InputError
-        If a row is not what it must be: nothing of the file is stored then.
+        If a row is invalid; nothing of the file is stored then.
     CalibrationError
         If no label is for a trace of the batch.
     """
@@ -295,7 +295,7 @@ def _reviewer(path: Path, row: LabelRow) -> str:
 
 
 def _marks(path: Path, row: LabelRow) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Return tags and sub-goals; a list or an object may stand as itself."""
+    """Return tags and sub-goals; lists and objects are accepted as they are."""
     tags, given, at = row.tags or (), row.sub_goals or "{}", "tags"
     try:
         cleaned = clean_tags(list(map(str, tags)) if isinstance(tags, list) else [str(tags or "")])
@@ -353,12 +353,12 @@ def _sub_goals_text(value: object) -> str:
 
 
 def _text(value: object) -> str:
-    """Return a text of a frame; missing ones (None or NaN) are empty."""
+    """Return the text of a cell, empty if missing (None or NaN)."""
     return value if isinstance(value, str) else ""
 
 
 def preview_lines(read: FilesRead) -> Iterator[str]:
-    """Yield what an import would bring in."""
+    """Yield the preview of an import."""
     found = read.preview
     formats = ", ".join(f"{n} {name}" for name, n in found.formats.items()) or "none"
     yield f"Traces        {found.n_traces} in {len(read.paths)} files ({formats})"

@@ -1,4 +1,4 @@
-"""Which traces are of the reference set: calibration material that ranks no agent."""
+"""Recognise traces of the reference set: calibration material that ranks no agent."""
 
 from functools import cache
 
@@ -12,12 +12,12 @@ FORCED = "REFERENCE SET: {n} of these traces are calibration material; no agent 
 
 @cache
 def published_set() -> ReferenceSet:
-    """Return the dataset that comes with the package, read once."""
+    """Return the published dataset, read once."""
     return load_reference()
 
 
 def is_reference(trace: Trace) -> bool:
-    """Return whether a trace is one of the published dataset, under its id and with its task."""
+    """Return whether a trace is one of the published dataset, by id and task."""
     family, _, number = trace.trace_id.rpartition("-")
     if family not in FAMILIES or not number.isdigit():
         return False
@@ -26,19 +26,13 @@ def is_reference(trace: Trace) -> bool:
 
 
 def reference_names() -> set[tuple[str, str]]:
-    """Return workflow and trace of the published set: an id alone may be somebody else's too."""
+    """Return workflow and trace ids of the published set: an id alone may belong to other data."""
     ids = (row.data["trace_id"] for row in rows(published() / LABELS))
     return {(trace_id.rpartition("-")[0], trace_id) for trace_id in ids}
 
 
 def refuse_reference(name: str, n: int, *, force: bool) -> None:
-    """Refuse a source that holds `n` traces of the reference set, unless forced.
-
-    Raises
-    ------
-    InputError
-        If there are any and it is not forced.
-    """
+    """Raise InputError for a source with `n` traces of the reference set, unless forced."""
     if n and not force:
         raise InputError(
             f"{name}: {n:,} traces are of the reference set, which is material for calibration "
@@ -47,5 +41,5 @@ def refuse_reference(name: str, n: int, *, force: bool) -> None:
 
 
 def marks(*numbers: int) -> tuple[str, ...]:
-    """Return what is said before everything else of sources that hold such traces by force."""
+    """Return the notes that precede a report on forced sources with reference traces."""
     return tuple(dict.fromkeys(FORCED.format(n=n) for n in numbers if n))

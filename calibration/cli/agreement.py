@@ -1,4 +1,4 @@
-"""The command that says how far reviewers agree, in the store or in a file."""
+"""The command for reviewer agreement, in the store or in a file."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The command that holds a judge against the humans: in the store, in files, or in tables."""
+"""The command that calibrates a judge against the humans: in the store, in files, or in tables."""
 
 import math
 from collections.abc import Mapping
@@ -49,7 +49,7 @@ def _credit(
 
 
 def _finite(_context: click.Context, _option: click.Parameter, value: float | None) -> float | None:
-    """Refuse NaN, which no range keeps out."""
+    """Refuse NaN, which passes any range check."""
     if value is not None and not math.isfinite(value):
         raise click.BadParameter(f"must be a number, got {value}")
     return value
@@ -202,7 +202,7 @@ def _refuse(options: Mapping[str, object], why: str) -> None:
 
 
 def _ceilings(file: Path | None, ceiling: float | None, workflow: str | None) -> Ceilings:
-    """Return the ceilings; what the command line says of a workflow goes before the file."""
+    """Return the ceilings; the command line overrides the file."""
     by_workflow = {} if file is None else read_ceilings(file)
     if workflow is None:
         return Ceilings(by_workflow=by_workflow, otherwise=ceiling)

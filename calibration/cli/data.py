@@ -1,4 +1,4 @@
-"""Commands that bring traces, verdicts and labels in, and labels out."""
+"""Commands that import traces, verdicts and labels, and export labels."""
 
 import csv
 import io
@@ -83,7 +83,7 @@ def import_(
 
 
 def _in_force(path: Path, rules: Taxonomy | None) -> Taxonomy:
-    """Return the taxonomy whose classes the grades of the files are mapped to."""
+    """Return the taxonomy to whose classes the grades of the files map."""
     if rules is not None or not path.exists():
         return rules or default_taxonomy()
     with open_to_read(path) as store:
@@ -91,7 +91,7 @@ def _in_force(path: Path, rules: Taxonomy | None) -> Taxonomy:
 
 
 def _open_for_import(path: Path, rules: Taxonomy | None) -> Store:
-    """Open a store or create one; its taxonomy is set when it is created and not in passing."""
+    """Open or create a store; its taxonomy is set only on creation."""
     if rules is None or not path.exists():
         return open_to_write(path, create=True, taxonomy=rules)
     store = open_to_write(path)
@@ -274,7 +274,7 @@ def taxonomy(file: Path | None, path: Path, as_data: bool) -> None:
 
 
 def import_lines(report: imports.ImportReport) -> Iterator[str]:
-    """Yield what an import did."""
+    """Yield the results of an import."""
     yield (
         f"{report.imported} imported, {report.already_there} already there, {report.changed} "
         f"changed, {len(report.set_aside)} set aside, {report.verdicts} grades kept"

@@ -1,7 +1,4 @@
-"""The command that passes or fails a run in CI.
-
-What counts production files is imported where it is needed: its engine takes a second to load.
-"""
+"""The command that passes or fails a run in CI; it imports the engine on use, a second to load."""
 
 from datetime import UTC, datetime
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The group of all commands, and what their errors turn into."""
+"""The group of all commands, and the handling of their errors."""
 
 import errno
 import gc
@@ -27,7 +27,7 @@ MODULES = {
 
 
 class Loaded(UserDict[str, Any]):
-    """Commands by name, each loaded when it is asked for."""
+    """Commands by name, each loaded on use."""
 
     def __getitem__(self, key: str) -> click.Command:
         """Return a command."""
@@ -43,10 +43,10 @@ class Loaded(UserDict[str, Any]):
 
 
 class Commands(click.Group):
-    """Commands whose errors end in one sentence and the right exit code."""
+    """Commands whose errors become one sentence and an exit code."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; 1: the data do not allow it, 2: bad input."""
+        """Run a command; exit with 1 if the data do not allow it, with 2 for bad input."""
         try:
             return super().invoke(ctx)
         except CalibrationError as error:

@@ -1,4 +1,4 @@
-"""Commands about people: roles, how they sign in, and certificates."""
+"""Commands for people: roles, sign-in and certificates."""
 
 from pathlib import Path
 

@@ -146,7 +146,7 @@ def agreement_plan(
 
 
 def _class_shares(given: str | None, path: Path, batch_id: str | None) -> ClassShares:
-    """Return the shares given, else those of the labels in the store."""
+    """Return the given shares, otherwise those of the labels in the store."""
     if given is None:
         if not path.exists():
             raise InputError(f"{path}: no store to take class shares from; give --class-shares")

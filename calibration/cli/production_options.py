@@ -1,6 +1,6 @@
-"""Options of the commands that read production traces, and where these lie.
+"""Options of the commands that read production traces, and of the places of these.
 
-What opens them is imported where it is needed: its engine takes a second to load.
+Engines are imported on use: they take a second to load.
 """
 
 import functools
@@ -36,7 +36,7 @@ _MB = {"M": 1, "G": 1000, "T": 1_000_000}
 
 
 def with_reading(command: Command) -> Command:
-    """Add how files are read and resampled; the command gets them as `asked`."""
+    """Add the options for reading and resampling files; the command receives them as `asked`."""
 
     @click.option("--from", "since", metavar="DAY", help="First day, ISO week or time.")
     @click.option("--to", "until", metavar="DAY", help="Last day, ISO week or time.")
@@ -83,7 +83,7 @@ def with_reading(command: Command) -> Command:
 
 
 def with_places(command: Command) -> Command:
-    """Add what else than files can be read, and the memory of files; in the command `servers`."""
+    """Add the options for servers (the command receives `servers`) and for the memory of files."""
 
     @with_memory
     @click.option(
@@ -113,7 +113,7 @@ def with_places(command: Command) -> Command:
 
 
 def with_memory(command: Command) -> Command:
-    """Add what reading files may hold; `memory_from` reads it."""
+    """Add the option for the memory of files; `memory_from` reads it."""
     return click.option(
         "--memory",
         metavar="SIZE",
@@ -125,7 +125,7 @@ def with_memory(command: Command) -> Command:
 
 
 def memory_from(asked: str | None, *, files: bool) -> str:
-    """Return how much memory DuckDB may use; InputError if it is no size, or no files are read."""
+    """Return the memory limit of DuckDB; raise InputError if it is invalid or no files are read."""
     from calibration.runs.sources import DEFAULT_MEMORY
 
     source = click.get_current_context().get_parameter_source("memory")
@@ -143,7 +143,7 @@ def memory_from(asked: str | None, *, files: bool) -> str:
 
 
 def places_from(files: Sequence[str], servers: dict[str, Any]) -> "list[Place]":
-    """Return what is to be read, each file, table or pattern a place of its own."""
+    """Return the inputs, each file, table or pattern a place of its own."""
     dsn, tables, spark = servers["postgres"], servers["tables"], servers["spark"]
     source = click.get_current_context().get_parameter_source("postgres")
     if dsn and not tables and source is ParameterSource.COMMANDLINE:
@@ -171,7 +171,7 @@ def places_from(files: Sequence[str], servers: dict[str, Any]) -> "list[Place]":
 
 
 def one_place(files: Sequence[str], servers: dict[str, Any]) -> "Place | None":
-    """Return all that is to be read as one place; None where nothing is named."""
+    """Return all inputs as one place; None without any."""
     places = places_from(files, servers)
     if len(servers["tables"]) > 1:
         raise InputError("--table names one table; a view can put several into one")
@@ -220,7 +220,7 @@ def options_from(
 def keep_inputs(
     read: Sequence[str | Path | None], written: Sequence[Path | None], option: str = ""
 ) -> None:
-    """Refuse to write over a file that is read; `option` is named before the file."""
+    """Refuse to overwrite an input file; `option` is named before the file."""
     for target in written:
         for source in read:
             if target is None or source is None or not target.exists():
@@ -230,7 +230,7 @@ def keep_inputs(
 
 
 def taxonomy_from(path: Path | None) -> Taxonomy | None:
-    """Return a forked taxonomy, or None for that of the package."""
+    """Return a forked taxonomy, or None for the default."""
     return None if path is None else load_taxonomy(path)
 
 

@@ -1,4 +1,4 @@
-"""Commands on the reference dataset."""
+"""Commands for the reference dataset."""
 
 import shutil
 from pathlib import Path
@@ -51,7 +51,7 @@ def with_folder(command: Command) -> Command:
 
 
 def _dataset(folder: Path | None, store: Path) -> ReferenceSet:
-    """Return the set in a folder, else the published one with the layer of a store, if any."""
+    """Return the dataset in a folder, otherwise the published one with a store's layer, if any."""
     if folder is not None or not team.layer(store).exists():
         return load_reference(folder)
     if not store.exists():

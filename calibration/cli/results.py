@@ -1,6 +1,6 @@
-"""The commands that report the rate, compare two, and make a report again.
+"""The commands that report the rate, compare two, and reproduce a report.
 
-What they need is imported where it is needed: stores and engines take a second to load.
+Stores and engines are imported on use: they take a second to load.
 """
 
 from collections.abc import Callable, Sequence

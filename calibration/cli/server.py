@@ -82,7 +82,7 @@ def _demo_report(path: Path, seed: int, as_data: bool) -> None:
 
 
 def _check_host(path: Path, host: str) -> None:
-    """Refuse to let other machines in before sign-in is configured."""
+    """Refuse access from other machines before sign-in is configured."""
     configured = False
     if path.exists():
         with Store.open(path) as store:  # its errors are told here, not in a browser

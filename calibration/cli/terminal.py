@@ -1,4 +1,4 @@
-"""What all commands share: options, opening a store, and how things are printed."""
+"""Common parts of all commands: options, opening a store, printing."""
 
 import functools
 import json
@@ -65,7 +65,7 @@ def with_judge(command: Command) -> Command:
 
 
 def print_json(data: Any) -> None:
-    """Print data as JSON in full precision; NaN is an error here, never output."""
+    """Print data as JSON in full precision; NaN is an error."""
     shown = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)
     try:
         shown.encode(_encoding())
@@ -75,14 +75,14 @@ def print_json(data: Any) -> None:
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Print lines, with what the terminal cannot show or would obey spelled out."""
+    """Print lines, with control and unprintable characters spelled out."""
     for line in lines:
         shown = visible(line).encode(_encoding(), "backslashreplace")
         click.echo(shown.decode(_encoding()))
 
 
 def print_error(message: str) -> None:
-    """Print the one sentence of an error to standard error."""
+    """Print an error as one sentence to standard error."""
     click.echo(f"error: {visible(message)}", err=True)
 
 
@@ -91,7 +91,7 @@ def _encoding() -> str:
 
 
 def open_to_read(path: Path) -> Store:
-    """Open a store for questions; say so when the answer comes from a snapshot."""
+    """Open a store for reading; print a note when the answer comes from a snapshot."""
     store, age = Store.open_to_read(path)
     if age is not None:
         click.echo(f"note: the app holds {path}; read from its snapshot, {age:.0f} s old", err=True)
@@ -99,7 +99,7 @@ def open_to_read(path: Path) -> Store:
 
 
 def open_to_write(path: Path, *, create: bool = False, taxonomy: Taxonomy | None = None) -> Store:
-    """Open a store for a change; while the app holds it, the change is handed over to it."""
+    """Open a store for writing; while the app holds it, the app makes the change."""
     try:
         return Store.open(path, create=create, taxonomy=taxonomy)
     except StoreLockedError as locked:

@@ -110,7 +110,7 @@ def traces(
 
 
 def _end(end: datetime | None) -> datetime | None:
-    """Return the end of a window; a day without a time is part of it."""
+    """Return the end of a window; a day without a time is included."""
     if end is None or (end.hour, end.minute, end.second) != (0, 0, 0):
         return end
     return end + timedelta(days=1)
