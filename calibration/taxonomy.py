@@ -52,11 +52,9 @@ class Node:
 class Taxonomy:
     """Classes, decision tree and ceilings; valid by construction.
 
-    Raises
-    ------
-    TaxonomyError
-        If a class is missing, unknown, unreachable or reached twice, a node is unknown, unreachable
-        or on a cycle, a credit outside [0, 1], or a ceiling not positive. The message names it.
+    Raises TaxonomyError if a class is missing, unknown, unreachable or reached twice, a node is
+    unknown, unreachable or on a cycle, a credit outside [0, 1], or a ceiling not positive. The
+    message names it.
 
     Examples
     --------
@@ -142,10 +140,8 @@ class Taxonomy:
     def outcome(self, answers: Mapping[str, str]) -> str:
         """Return the class for the answers along one path from the root to a leaf.
 
-        Raises
-        ------
-        TaxonomyError
-            If an answer on the path is missing or not yes/no, or a further answer is given.
+        Raises TaxonomyError if an answer on the path is missing or not yes/no, or a further answer
+        is given.
         """
         visited = self.path(answers)
         extra = sorted(set(answers) - {node.id for node in visited})

@@ -87,10 +87,7 @@ def read_files(
 
     `told` is called after every file, and every 500 runs within a file.
 
-    Raises
-    ------
-    InputError
-        If a path does not exist or holds nothing readable.
+    Raises InputError if a path does not exist or holds nothing readable.
     """
     files = [file for path in paths for file in _expand(path)]
     parsed: list[Parsed] = []
@@ -207,12 +204,8 @@ def _grades(read: FilesRead, done: ImportResult[str]) -> Iterator[Verdict]:
 def import_verdicts(store: Store, path: Path, *, judge_id: str) -> ImportResult[str]:
     """Store the verdicts of a CSV, JSONL or Parquet file, with the columns of `verdict_rows`.
 
-    Raises
-    ------
-    InputError
-        If a row is invalid; nothing of the file is stored then.
-    CalibrationError
-        If no verdict is for a trace of the store.
+    Raises InputError if a row is invalid (then nothing of the file is stored); CalibrationError if
+    no verdict is for a trace of the store.
     """
     if not judge_id.strip() or judge_id.startswith(SOURCE_JUDGE):
         raise InputError(
@@ -251,14 +244,9 @@ def _class_of(path: Path, row: LabelRow | VerdictRow, known: Sequence[str]) -> s
 def import_labels(store: Store, path: Path, *, batch_id: str) -> ImportResult[tuple[str, str]]:
     """Store the labels of a CSV, JSONL or Parquet file, with the columns of `label_rows`.
 
-    Tags are separated by semicolons; `sub_goals` is a JSON object of states by sub-goal id.
-
-    Raises
-    ------
-    InputError
-        If a row is invalid; nothing of the file is stored then.
-    CalibrationError
-        If no label is for a trace of the batch.
+    Tags are separated by semicolons; `sub_goals` is a JSON object of states by sub-goal id. Raises
+    InputError if a row is invalid (then nothing of the file is stored); CalibrationError if no
+    label is for a trace of the batch.
     """
     taxonomy = store.taxonomy()
     rows = list(label_rows(path, required=LABEL_COLUMNS[1:3]))

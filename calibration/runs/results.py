@@ -122,10 +122,7 @@ class GateTables:
 class CreditTable:
     """Credit of the classes in their order, and of workflows with credits of their own.
 
-    Raises
-    ------
-    ValueError
-        If a table does not have one credit in [0, 1] for each class.
+    Raises ValueError if a table does not have one credit in [0, 1] for each class.
 
     Examples
     --------

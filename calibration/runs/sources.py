@@ -317,11 +317,8 @@ def open_postgres(dsn: str, table: str, *, schema: str | None = None) -> Iterato
     rest comes from the environment (PGPASSWORD, PGSERVICE ...) and ``~/.pgpass``. Without `schema`
     the search path of the database applies.
 
-    Raises
-    ------
-    InputError
-        If psycopg is not installed, or the server or table does not exist. No message holds a
-        password.
+    Raises InputError if psycopg is not installed, or the server or table does not exist. No message
+    holds a password.
     """
     parts = _parts(dsn)
     import psycopg
@@ -357,10 +354,7 @@ def _patience(parts: Mapping[str, Any]) -> int:
 def open_spark(table: Any, *, session: Any = None) -> Iterator[Source]:
     """Open a table (by name) or a DataFrame of a Spark session; the session stays open.
 
-    Raises
-    ------
-    InputError
-        If pyspark is not installed, or the table does not exist.
+    Raises InputError if pyspark is not installed, or the table does not exist.
     """
     session = session or spark_session()
     from pyspark.errors import AnalysisException

@@ -44,12 +44,8 @@ def read_traces(path: Path, settings: ImportSettings | None = None) -> Iterator[
 
     The format is recognised by content at once; runs are read on demand. A truncated file yields
     its complete runs before the error: read to the end before storing anything. A second occurrence
-    of a run in the file is set aside.
-
-    Raises
-    ------
-    TraceFormatError
-        If the format is not recognised, or the file is truncated or holds no run.
+    of a run in the file is set aside. Raises TraceFormatError if the format is not recognised, or
+    the file is truncated or holds no run.
     """
     importer = detect(path)
     return _once(path, importer.read(path, settings or ImportSettings()))

@@ -42,10 +42,8 @@ class ImportSettings:
     apply to workflows without a rule in `workflows`, by the name in the file. `timezone` is the
     IANA zone of times without an offset, UTC when None. Grades map to the classes of `taxonomy`.
 
-    Raises
-    ------
-    InputError
-        If the time zone is unknown, a name is blank or a ceiling is not a number above 0.
+    Raises InputError if the time zone is unknown, a name is blank or a ceiling is not a number
+    above 0.
 
     Examples
     --------

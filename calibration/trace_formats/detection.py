@@ -58,11 +58,8 @@ FORMATS: tuple[Importer, ...] = (TAU_BENCH, TAU2, RECORDS)
 def detect(path: Path) -> Importer:
     """Return the importer of a file or run directory.
 
-    Raises
-    ------
-    TraceFormatError
-        If no importer recognises it. The message names the file, its content and the expected
-        formats; for a truncated file, the line.
+    Raises TraceFormatError if no importer recognises it. The message names the file, its content
+    and the expected formats; for a truncated file, the line.
     """
     head, found = _look(path)
     for importer in FORMATS:

@@ -76,10 +76,8 @@ def decode_text(text: str) -> object:
 class JsonText:
     """A JSON file, held as text, whose runs are decoded one at a time.
 
-    Raises
-    ------
-    TraceFormatError
-        If the file cannot be read, is not UTF-8 or not JSON; the message names the line.
+    Raises TraceFormatError if the file cannot be read, is not UTF-8 or not JSON; the message names
+    the line.
     """
 
     def __init__(self, path: Path) -> None:

@@ -339,10 +339,8 @@ def _notes(
 def read_tables(path: Path) -> tuple[CalibrationData, Design]:
     """Read a file of counted tables: no single trace is known, nor any cost.
 
-    Raises
-    ------
-    InputError
-        If it cannot be read or a field is missing or invalid; the message names file and field.
+    Raises InputError if it cannot be read or a field is missing or invalid; the message names file
+    and field.
     """
     try:
         content = decode_text(path.read_bytes().decode("utf-8-sig"))

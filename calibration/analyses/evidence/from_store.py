@@ -76,14 +76,8 @@ WHOLE = Part()
 def choose_batch(store: Store, batch_id: str | None, *, sample: bool = False) -> Batch:
     """Return the named batch, or the newest production batch.
 
-    With `sample`, the newest batch drawn at random, if any.
-
-    Raises
-    ------
-    InputError
-        If there is no batch of that name.
-    CalibrationError
-        If none is named and there is no production batch.
+    With `sample`, the newest batch drawn at random, if any. Raises InputError if there is no batch
+    of that name; CalibrationError if none is named and there is no production batch.
     """
     batches = store.batches()
     if batch_id is not None:
@@ -104,16 +98,9 @@ def load_batch(
     """Read a batch with its labels, consensus and population, or a `part` of them.
 
     No judge is read: see `with_judge`. Results on production require a random `sample` and refuse
-    other batches; results on the traces of the batch do not.
-
-    Raises
-    ------
-    InputError
-        If there is no such batch, or no trace of the workflow of the `part`.
-    MixedDataError
-        If simulated and real traces or labels would enter one number.
-    CalibrationError
-        If a random batch lacks inclusion probabilities.
+    other batches; results on the traces of the batch do not. Raises InputError if there is no such
+    batch, or no trace of the workflow of the `part`; MixedDataError if simulated and real traces or
+    labels would enter one number; CalibrationError if a random batch lacks inclusion probabilities.
     """
     batch = choose_batch(store, batch_id, sample=sample)
     if batch.purpose != "production":
@@ -179,12 +166,8 @@ def load_batch(
 def with_judge(store: Store, data: CalibrationData, judge_id: str | None) -> CalibrationData:
     """Return the data with the first verdicts of a judge; a trace without one is `no_verdict`.
 
-    Raises
-    ------
-    InputError, CalibrationError
-        As `choose_judge`.
-    MixedDataError
-        If only one of judge and labels is simulated.
+    Raises InputError, CalibrationError as `choose_judge`; MixedDataError if only one of judge and
+    labels is simulated.
     """
     chosen = choose_judge(store, judge_id)
     refuse_mixture(store, chosen, data)
@@ -233,12 +216,8 @@ def load_judged(
 ) -> CalibrationData:
     """Read a batch, by default the newest random one, with its labels and a judge.
 
-    Raises
-    ------
-    CalibrationError
-        If nothing of the batch is labelled, or as `load_batch`.
-    InputError
-        As `choose_judge`.
+    Raises CalibrationError if nothing of the batch is labelled, and as `load_batch`; InputError as
+    `choose_judge`.
     """
     batch = choose_batch(store, batch_id, sample=True)
     data = with_judge(store, load_batch(store, batch.batch_id, sample=sample), judge_id)
@@ -319,12 +298,8 @@ def drawn_frame(loaded: CalibrationData) -> pd.DataFrame:
 def choose_judge(store: Store, judge_id: str | None) -> str:
     """Return the named judge, else the only one, else the grades of the files.
 
-    Raises
-    ------
-    InputError
-        If there is no such judge, or several and none was named.
-    CalibrationError
-        If the store holds no verdicts.
+    Raises InputError if there is no such judge, or several and none was named; CalibrationError if
+    the store holds no verdicts.
     """
     known = list(store.judge_frame()["judge_id"])
     if not known:
@@ -364,13 +339,7 @@ def refuse_mixture(store: Store, judge_id: str, loaded: CalibrationData) -> None
 def labelled_trace(
     store: Store, batch_id: str, trace_id: str
 ) -> tuple[TraceForReview, ReviewedTrace]:
-    """Return one trace of a batch, with its labels in order and its consensus.
-
-    Raises
-    ------
-    InputError
-        If there is no such trace.
-    """
+    """Return a trace of a batch with labels and consensus; raise InputError if missing."""
     found = store.for_review([trace_id])
     if not found:
         raise InputError(f"no trace {trace_id!r}")

@@ -183,12 +183,8 @@ def compare_with_labels(
     """Compare the outcomes of runs, by trace, with human labels.
 
     The adjudicated class counts, otherwise each reviewer's share. The share of acceptable
-    transcripts estimates that of production only for a random sample.
-
-    Raises
-    ------
-    InputError
-        If a label is no class, or no labelled trace is among the runs.
+    transcripts estimates that of production only for a random sample. Raises InputError if a label
+    is no class, or no labelled trace is among the runs.
     """
     verdicts: list[int] = []
     shares: list[list[float]] = []
@@ -692,13 +688,8 @@ def gate_store(
     """Gate the traces that a batch was drawn from, with the rate of the batch's report.
 
     Measurements that were not recorded are skipped with the reason. Reference traces are excluded.
-
-    Raises
-    ------
-    InputError
-        If the gate file is invalid, or has ceilings, which a store has itself.
-    CalibrationError
-        If the batch cannot be reported on.
+    Raises InputError if the gate file is invalid, or has ceilings, which a store has itself;
+    CalibrationError if the batch cannot be reported on.
     """
     settings = read_gate_file(gates)
     if settings.ceilings:

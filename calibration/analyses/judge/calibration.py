@@ -172,10 +172,7 @@ def analyse_judge(
 ) -> JudgeCalibration:
     """Calibrate a judge on the labels of one batch of a store; see `calibrate_judge`.
 
-    Raises
-    ------
-    InputError, CalibrationError, MixedDataError
-        As `load_judged`.
+    Raises InputError, CalibrationError, MixedDataError as `load_judged`.
     """
     options = CalibrationOptions(
         design=design, pseudo_count=pseudo_count, confidence_level=confidence_level, seed=seed
@@ -184,17 +181,13 @@ def analyse_judge(
 
 
 def calibrate_judge(data: CalibrationData, options: CalibrationOptions) -> JudgeCalibration:
-    """Calibrate a judge.
+    """Calibrate a judge against the human labels.
 
     With design ``production``, the labelled traces are a random sample of the traces of the rate.
     With ``reference``, they are calibration material outside production, and the judge's error
     rates are assumed to be the same in both. Traces chosen by hand allow no rate: every estimator
-    is refused, and only the judge's results on these traces remain.
-
-    Raises
-    ------
-    CalibrationError
-        If nothing is labelled.
+    is refused, and only the judge's results on these traces remain. Raises CalibrationError if
+    nothing is labelled.
     """
     if not data.at.size and data.stored_batch is not None:
         raise CalibrationError(
@@ -634,10 +627,7 @@ def calibrated_labels(
 ) -> CalibratedLabels:
     """Return the class probabilities of every production trace, given verdict and workflow.
 
-    Raises
-    ------
-    CalibrationError
-        If the labels allow no corrected rate, or as `analyse_judge`.
+    Raises CalibrationError if the labels allow no corrected rate, and as `analyse_judge`.
     """
     data = with_judge(store, load_batch(store, batch_id), judge_id)
     return labels_of(data, calibrate_judge(data, CalibrationOptions()))

@@ -224,16 +224,8 @@ def compare_judges(
     """Compare the first verdicts of two judges on the production traces that both judged.
 
     Errors against the humans are those on the named batch, or on the newest production batch, if
-    any.
-
-    Raises
-    ------
-    InputError
-        If one of the judges is not known, or both are the same.
-    MixedDataError
-        If one is simulated and the other is not.
-    CalibrationError
-        If they have no trace in common.
+    any. Raises InputError if one of the judges is not known, or both are the same; MixedDataError
+    if one is simulated and the other is not; CalibrationError if they have no trace in common.
     """
     if before == after:
         raise InputError(f"the two judges must differ, got {before!r} twice")
@@ -304,12 +296,8 @@ def compare_verdicts(
 ) -> JudgeDrift:
     """Compare the verdicts with those of another table, or of another judge of the same table.
 
-    Raises
-    ------
-    InputError
-        If the other table has an outcome that is no class.
-    CalibrationError
-        If they have no trace in common.
+    Raises InputError if the other table has an outcome that is no class; CalibrationError if they
+    have no trace in common.
     """
     names = (*data.verdict_names, *(n for n in NO_CLASS if n not in data.verdict_names))
     trace_ids = data.traces["trace_id"].tolist()
@@ -339,12 +327,9 @@ def compare_verdicts(
 
 
 def other_verdicts(provenance: Provenance, against: str) -> VerdictFile:
-    """Return the verdicts to compare with: another file, or another judge in the same file.
+    """Return the verdicts of another file, or of another judge in the same file.
 
-    Raises
-    ------
-    InputError
-        If it is the same judge, or cannot be read.
+    Raises InputError if it is the same judge, or cannot be read.
     """
     if Path(against).is_file():
         return read_verdicts(Path(against))

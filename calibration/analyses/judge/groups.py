@@ -110,10 +110,7 @@ def analyse_groups(
 ) -> GroupRates:
     """Estimate the rate of each group of a store; see `group_rates`.
 
-    Raises
-    ------
-    InputError
-        If `by` is none of `BY`, or as `load_judged`.
+    Raises InputError as `check_by`, and as `load_judged`.
     """
     check_by(by)
     options = CalibrationOptions(
@@ -134,12 +131,7 @@ def group_rows(
     A rate is direct if the group has enough labels, otherwise it uses the error rates of all
     groups; `data` hold all groups even if one is wanted. Open disagreements among the humans make
     every rate provisional. With `within`, only these traces are divided into groups; error rates
-    remain those of all.
-
-    Raises
-    ------
-    CalibrationError
-        If no trace has a group.
+    remain those of all. Raises CalibrationError if no trace has a group.
     """
     return _rows(_Groups(data, options, by, within))
 
@@ -147,12 +139,8 @@ def group_rows(
 def group_rates(data: CalibrationData, options: CalibrationOptions, *, by: str) -> GroupRates:
     """Estimate the rate of each group as `group_rows`, and compare groups.
 
-    The seed is for the permutation test of equal error rates with few labels.
-
-    Raises
-    ------
-    CalibrationError
-        As `group_rows`.
+    The seed is for the permutation test of equal error rates with few labels. Raises
+    CalibrationError as `group_rows`.
     """
     groups = _Groups(data, options, by)
     rows = _rows(groups)

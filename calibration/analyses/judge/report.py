@@ -49,14 +49,8 @@ def report_on_store(
 ) -> JudgeReport:
     """Report on a judge of a store and the labels of one batch.
 
-    Parts that cannot be computed are named in the report.
-
-    Raises
-    ------
-    InputError
-        If a batch, judge or kind of group is not known.
-    CalibrationError
-        If the judge cannot be calibrated.
+    Parts that cannot be computed are named in the report. Raises InputError if a batch, judge or
+    kind of group is not known; CalibrationError if the judge cannot be calibrated.
     """
     if options.by is not None:
         check_by(options.by)
