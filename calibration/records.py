@@ -49,10 +49,7 @@ class SubGoal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One turn or tool call of a transcript.
-
-    `arguments` and `result` are shown to reviewers unchanged; `at` is in seconds from the start.
-    """
+    """One turn or tool call, with text as reviewers see it; `at` is in seconds from the start."""
 
     step_id: str
     role: str
@@ -77,10 +74,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """A judge's verdict on one trace; `proposed` marks a class that a human must confirm.
-
-    `grade` is the judge's grade from 1 to 5 behind the class, if any.
-    """
+    """A judge's verdict on one trace; a `proposed` class needs a human's confirmation."""
 
     judge_id: str
     trace_id: str
@@ -153,10 +147,7 @@ def trace_identity(source: str, source_id: str, trial: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceForReview:
-    """The fields of a trace that a reviewer may see: a complete allow-list.
-
-    It has no cost, model, file, grade, verdict, other labels or free metadata.
-    """
+    """The fields that a reviewer may see: no cost, model, file, grade, verdict or other label."""
 
     trace_id: str
     workflow: str
@@ -193,10 +184,7 @@ class LabelDraft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Label:
-    """One reviewer's stored label of one trace; `outcome` follows from the answers.
-
-    `blind` : given before the reviewer saw other labels of the trace
-    """
+    """One reviewer's stored label of one trace; `blind`: given before seeing other labels."""
 
     event_id: str
     trace_id: str

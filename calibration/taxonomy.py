@@ -31,10 +31,7 @@ class OutcomeClass:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """One yes/no question; `yes` and `no` name the next node or a class.
-
-    `evidence_on` is the answer that needs a step and a quoted span.
-    """
+    """One yes/no question; `evidence_on` is the answer that needs a step and a quoted span."""
 
     id: str
     question: str
@@ -138,11 +135,7 @@ class Taxonomy:
         return next(n for n in self.nodes if n.id == node_id)
 
     def outcome(self, answers: Mapping[str, str]) -> str:
-        """Return the class for the answers along one path from the root to a leaf.
-
-        Raises TaxonomyError if an answer on the path is missing or not yes/no, or a further answer
-        is given.
-        """
+        """Return the class for the answers on one path; raise TaxonomyError if they do not fit."""
         visited = self.path(answers)
         extra = sorted(set(answers) - {node.id for node in visited})
         if extra:

@@ -139,10 +139,7 @@ def _expand(path: Path) -> list[Path]:
 def store_files(
     store: Store, read: FilesRead, settings: ImportSettings, *, take_changed: bool = False
 ) -> ImportReport:
-    """Store runs with their workflows and the grades in the files.
-
-    A grade becomes a verdict of a separate judge (``source:...``), hidden from reviewers.
-    """
+    """Store runs with workflows and grades; a grade becomes a verdict of a judge ``source:...``."""
     known = store.workflows()
     for name in read.preview.workflows:
         # What the settings do not say stays as it is stored.

@@ -1,7 +1,4 @@
-"""Options of the commands that read production traces, and of the places of these.
-
-Engines are imported on use: they take a second to load.
-"""
+"""Options for production traces and their places; engines, slow to load, are imported on use."""
 
 import functools
 import math

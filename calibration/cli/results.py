@@ -1,7 +1,4 @@
-"""The commands that report the rate, compare two, and reproduce a report.
-
-Stores and engines are imported on use: they take a second to load.
-"""
+"""Commands for reports; stores and engines, which load in a second, are imported on use."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace

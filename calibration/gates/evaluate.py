@@ -206,10 +206,7 @@ class JudgeMeasured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowCost:
-    """Cost per unit of a workflow, with its ceiling, in USD.
-
-    `n` counts its runs, `n_known` the runs with a known cost.
-    """
+    """Cost per unit of a workflow, with its ceiling, in USD; `n_known` runs have a known cost."""
 
     name: str
     ceiling: float | None

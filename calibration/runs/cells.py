@@ -398,10 +398,7 @@ def binned(narrow: Relation, column: str | None, engine: Engine, coding: Coding)
 
 
 def spread(values: Binned, cells: Cells | None = None) -> Spread:
-    """Return mean and percentiles by workflow, all workflows in the first row.
-
-    With `cells` the values are costs, and the cost columns are added.
-    """
+    """Return mean and percentiles by workflow, all in the first row; with `cells`, of costs."""
     labelled = values.workflow
     parts = [np.zeros_like(labelled.codes), labelled.codes + 1]
     groups = [_Group.of(values, part) for part in parts]

@@ -1,7 +1,4 @@
-"""The columns of a source as numbers, texts and times, and which of its rows count.
-
-The type of a column decides how it is read; the functions are in `sql/functions.sql`.
-"""
+"""Columns of a source, read by type (see `sql/functions.sql`), and the rows that count."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass

@@ -99,10 +99,7 @@ def count_signals(
     n: int,
     n_tasks: int | None,
 ) -> SignalSums | None:
-    """Sum the operational signals of the rows that count; None where no column holds any.
-
-    `n` counts the runs, `n_tasks` the tasks where known.
-    """
+    """Sum the operational signals of the `n` rows that count; None where no column holds any."""
     keys = _signal_keys(used, verdicts)
     if not keys or not n:
         return None
@@ -685,11 +682,7 @@ def _rows(source: Source, reading: Reading) -> Relation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tagged:
-    """A source with one row per run and tag.
-
-    In `columns` the tag takes the place of the model; `left_out` counts the less frequent tags,
-    which are in no row.
-    """
+    """A source with one row per run and tag, its tags as models; `left_out` counts rarer tags."""
 
     source: Source
     columns: Mapping[str, str | None]

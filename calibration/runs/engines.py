@@ -57,10 +57,7 @@ class Query:
     reads: Mapping[str, "Relation"] = field(default_factory=dict)
 
     def composed(self, hint: str = "") -> tuple[str, dict[str, Any]]:
-        """Return the statement after the relations that it reads, and all parameters.
-
-        `hint` precedes the bracket of each relation: ``NOT MATERIALIZED`` where supported.
-        """
+        """Return statement and parameters; `hint` precedes the bracket of each relation."""
         parts = _Parts(hint)
         text = parts.body(self)
         if parts.found:
@@ -279,18 +276,12 @@ class Engine(Protocol):
         """Return the rows of a query."""
 
     def keep(self, query: Query, name: str, *, numbered: bool = False) -> Relation:
-        """Return a relation with the rows of a query, stored if the engine can.
-
-        With `numbered`, its column `row` counts the rows from 1 in their order.
-        """
+        """Return a relation with the rows, stored if possible; `numbered` adds `row`, from 1."""
 
     def distinct(
         self, rows: Relation, column: str, n: int, watch: Collection[str] = ()
     ) -> tuple[int, bool]:
-        """Return the number of distinct ids in a column of `n` rows, none null.
-
-        The second value is whether some texts of `watch` may be among them.
-        """
+        """Return the number of distinct ids (none null), and whether `watch` may be among them."""
 
 
 class DuckDB:
@@ -345,10 +336,10 @@ class DuckDB:
     def distinct(
         self, rows: Relation, column: str, n: int, watch: Collection[str] = ()
     ) -> tuple[int, bool]:
-        """Count distinct hashes by sorting them, one part at a time.
+        """Count distinct hashes by sorting them in parts.
 
-        Sorting hashes takes an eighth of the time of a hash table of texts. In the rare case of
-        equal hashes of different texts, the texts are compared.
+        This takes an eighth of the time of a hash table of texts. Where hashes of different texts
+        are equal, the texts are compared.
         """
         parts = max(1, -(-n // self.most_hashes))
         distinct, seen = 0, False

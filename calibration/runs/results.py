@@ -152,10 +152,7 @@ class CreditTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """One row that was set aside, with its place and content as far as the engine knows them.
-
-    `row` counts the rows of the file from 1; for an unreadable line it is the line number.
-    """
+    """One row that was set aside; `row` counts from 1, for an unreadable line it is its number."""
 
     trace_id: str | None = None
     file: str | None = None

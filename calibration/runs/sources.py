@@ -270,10 +270,7 @@ def _literal(text: str) -> str:
 
 
 def safe_address(dsn: str) -> str:
-    """Return an address without its password, as equivalent ``key=value`` pairs.
-
-    The error of an unreadable address does not repeat it.
-    """
+    """Return an address without its password, as ``key=value`` pairs; errors do not repeat it."""
     from psycopg.conninfo import make_conninfo
 
     parts = _parts(dsn)
@@ -471,10 +468,7 @@ class Place(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Files(Place):
-    """CSV, JSONL or Parquet files, or patterns of them, read by DuckDB in this process.
-
-    Memory is no setting of a report: it changes last digits at most.
-    """
+    """Data files, or patterns of them, read by DuckDB; memory is no setting of a report."""
 
     patterns: tuple[str, ...]
     memory: str = DEFAULT_MEMORY
@@ -591,10 +585,7 @@ def place_of(given: "Place | Sequence[str]") -> Place:
 
 @contextmanager
 def kept_open(place: Place) -> Iterator[Place]:
-    """Keep a server open, so that all passes read one snapshot.
-
-    Files are reopened for every pass: DuckDB does not keep the rows that it has read.
-    """
+    """Keep a server open, so that all passes read one snapshot; files are reopened."""
     if isinstance(place, Files):
         yield place
         return

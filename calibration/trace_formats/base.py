@@ -24,10 +24,7 @@ MAX_COST_USD = 1_000_000.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowRule:
-    """Rule of a mapping file for one workflow name in a trace file.
-
-    None keeps the `name`; `ceiling_usd` is per unit, and `unit` is a noun such as ``ticket``.
-    """
+    """Rule for a workflow name in a file: its new name (None: same), ceiling per unit, and unit."""
 
     name: str | None = None
     ceiling_usd: float | None = None
@@ -103,10 +100,7 @@ def _zone(name: str) -> tzinfo:
 
 
 def load_settings(path: Path) -> ImportSettings:
-    """Read a TOML mapping file: ``timezone`` and ``[workflows.FOUND_NAME]`` tables.
-
-    An error names the file and the key that is unknown or invalid.
-    """
+    """Read a TOML file of ``timezone`` and ``[workflows.FOUND_NAME]``; errors name file and key."""
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:

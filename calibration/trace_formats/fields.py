@@ -1,6 +1,6 @@
-"""Checks of one field: each returns its value in our type, or raises `FieldError`.
+"""Checks of one JSON field: each returns its value in our type, or raises `FieldError`.
 
-Every check accepts any JSON value. Only None means missing; it is returned unchanged.
+None alone means missing; it is returned unchanged.
 """
 
 import json
@@ -134,10 +134,7 @@ def required_id(value: object, name: str) -> str:
 
 
 def moment(value: object, name: str, zone: tzinfo) -> datetime | None:
-    """Return an ISO 8601 time in UTC; without an offset it is in `zone`.
-
-    A bare number is refused: seconds and milliseconds are indistinguishable.
-    """
+    """Return an ISO 8601 time, in `zone` without an offset, in UTC; a bare number is ambiguous."""
     if value is None:
         return None
     rule = "must be an ISO 8601 time such as 2026-03-01T09:30:00Z"
@@ -194,10 +191,7 @@ def readable(value: object) -> str | None:
 
 
 def content_text(value: object) -> str | None:
-    """Return the text of a message: a string, null, or a list of parts.
-
-    A part that is not text is replaced by its kind, so that it is not overlooked.
-    """
+    """Return the text of a message (string, null, list of parts); other parts show their kind."""
     if not isinstance(value, list):
         return readable(value)
     parts = []
@@ -231,10 +225,7 @@ def storable(value: object) -> object:
 
 
 def bounded_metadata(items: Iterable[tuple[str, object]]) -> dict[str, object]:
-    """Return metadata of at most 64,000 characters that any store can hold.
-
-    ``fields_not_kept`` counts the fields that do not fit; None is missing and takes no space.
-    """
+    """Return at most 64,000 storable characters; ``fields_not_kept`` counts the fields left out."""
     kept: dict[str, object] = {}
     left_out = 0
     room = MAX_METADATA_CHARS

@@ -25,10 +25,7 @@ _CUT = "the file ends in the middle of it: it was not written to the end"
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, bytes | None]]:
-    """Yield line numbers and lines without their end; None for a line above 20 MB.
-
-    A byte order mark is dropped. Nothing longer than the limit is held in memory.
-    """
+    """Yield line numbers and lines without end or byte order mark; None above 20 MB, never held."""
     with _opened(path) as file:
         line = 0
         while chunk := file.readline(MAX_TRACE_BYTES + 3):

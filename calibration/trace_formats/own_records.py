@@ -233,10 +233,7 @@ def is_transcript(row: Mapping[str, object]) -> bool:
 def parse_transcript(
     row: Mapping[str, object], settings: ImportSettings, file: Path, line: int
 ) -> Parsed:
-    """Convert one transcript record into a trace and the verdict of its grading.
-
-    Raises FieldError, naming the field, if one is missing or invalid.
-    """
+    """Convert one transcript record into a trace and its verdict; FieldErrors name the field."""
     task_id = required_id(row.get("task_id"), "task_id")
     trial, label = _trial(row)
     source_id = f"{file.stem}/{task_id}" + (f"/{label}" if label else "")
@@ -300,10 +297,7 @@ def _metadata(row: Mapping[str, object]) -> Iterator[tuple[str, object]]:
 
 
 def _trial(row: Mapping[str, object]) -> tuple[int, str | None]:
-    """Return the trial number, and the trial's name where it is not that number.
-
-    A name such as ``run-3`` is trial 3; one without a number is trial 0.
-    """
+    """Return the trial number (3 for ``run-3``, 0 without a number), and the name if it differs."""
     value = row["trial_id"] if row.get("trial_id") is not None else row.get("trial")
     if isinstance(value, str):
         label = required_id(value, "trial_id")

@@ -382,10 +382,7 @@ def class_shares(
 
 
 def group_names(traces: pd.DataFrame, by: str) -> NDArray[np.str_]:
-    """Return the agent, workflow, model or ISO week of each trace, ``unknown`` if missing.
-
-    Without a column ``agent`` it is model and version.
-    """
+    """Return the agent (or model and version), workflow, model or week; ``unknown`` if missing."""
     if by == "week":
         names = weeks_of(pd.to_datetime(traces["started_at"]))
     elif by == "agent" and "agent" not in traces:
@@ -461,10 +458,7 @@ def verdict_codes(
 
 
 def reviewed_traces(data: CalibrationData, sample: LabelledSample) -> tuple[ReviewedTrace, ...]:
-    """Return each labelled trace with its labels, verdict and influence on the rate.
-
-    `sample` holds the labelled traces with the weights of the calibration.
-    """
+    """Return the labelled traces with labels, verdict, and influence by weights of `sample`."""
     return _reviewed(data, sample, range(len(data.labelled)))
 
 
@@ -561,10 +555,7 @@ def quotes_in(value: Any) -> tuple[Evidence, ...]:
 
 
 def fingerprint(*, taxonomy: str, settings: dict[str, Any], **frames: pd.DataFrame) -> str:
-    """Return the SHA-256 over inputs, taxonomy, settings and package version.
-
-    Frames are hashed by value and in order.
-    """
+    """Return the SHA-256 over inputs (values and order), taxonomy, settings, package version."""
     digest = hashlib.sha256()
     head = {"taxonomy": taxonomy, "settings": settings, "version": package_version()}
     digest.update(json.dumps(head, sort_keys=True, default=str).encode())

@@ -337,10 +337,9 @@ def _notes(
 
 
 def read_tables(path: Path) -> tuple[CalibrationData, Design]:
-    """Read a file of counted tables: no single trace is known, nor any cost.
+    """Read a file of counted tables, without single traces or costs.
 
-    Raises InputError if it cannot be read or a field is missing or invalid; the message names file
-    and field.
+    Raises InputError, naming file and field, if it cannot be read or a field is missing or invalid.
     """
     try:
         content = decode_text(path.read_bytes().decode("utf-8-sig"))

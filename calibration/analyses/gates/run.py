@@ -250,10 +250,7 @@ def _shares(rows: list[LabelRow], taxonomy: Taxonomy) -> list[float]:
 def reviewed(
     human: FloatArray, weights: FloatArray | None, taxonomy: Taxonomy, *, confidence_level: float
 ) -> Estimate:
-    """Return the share of acceptable transcripts, from one row of class shares each.
-
-    With weights, n is the effective number of transcripts (Kish).
-    """
+    """Return the share of acceptable transcripts; n is the effective number of them (Kish)."""
     weight = np.ones(len(human)) if weights is None else weights
     acceptable = human[:, list(map(taxonomy.place, taxonomy.acceptable))].sum(axis=1)
     share = float(weight @ acceptable / weight.sum())

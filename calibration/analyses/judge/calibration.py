@@ -1,7 +1,4 @@
-"""Calibrate a judge against human labels, and give production traces class probabilities.
-
-A store draws its batches itself; a file only claims that its labels are a random sample.
-"""
+"""Calibrate a judge against human labels, and give production traces class probabilities."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -170,10 +167,7 @@ def analyse_judge(
     confidence_level: float = 0.95,
     seed: int = 0,
 ) -> JudgeCalibration:
-    """Calibrate a judge on the labels of one batch of a store; see `calibrate_judge`.
-
-    Raises InputError, CalibrationError, MixedDataError as `load_judged`.
-    """
+    """Calibrate a judge on a batch of a store, as `calibrate_judge`; raises as `load_judged`."""
     options = CalibrationOptions(
         design=design, pseudo_count=pseudo_count, confidence_level=confidence_level, seed=seed
     )
@@ -363,10 +357,7 @@ def _many_reviewers(data: CalibrationData) -> tuple[str, ...]:
 def range_if_skipped(
     calibration: Calibration, *, skipped: int, labelled: int
 ) -> tuple[float, float] | None:
-    """Return the headline with credit 0, and with credit 1, for every skipped trace.
-
-    None without a headline or when at most 3 % were skipped.
-    """
+    """Return the headline with credit 0 and 1 for skipped traces; None up to 3 % of them."""
     asked = skipped + labelled
     headline = calibration.headline_estimate
     if headline is None or headline.net.value is None or skipped <= SKIPPED_SHARE_SHOWN * asked:

@@ -71,10 +71,7 @@ OF_TABLES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leniency:
-    """The judge's mean credit less the human mean credit in one group; above zero: lenient.
-
-    `p_holm` is adjusted for the number of groups tested.
-    """
+    """Mean credit of the judge less that of the humans; `p_holm` adjusts for the groups tested."""
 
     group: str
     verdict_credit: float
@@ -381,10 +378,7 @@ def _own_family(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedTraces:
-    """Labelled traces by their influence on the corrected rate, and the traces without a verdict.
-
-    `labelled` has disagreements first; `without_verdict` has the labelled traces first.
-    """
+    """Labelled traces, disagreements first by influence on the rate; traces without a verdict."""
 
     labelled: tuple[ReviewedTrace, ...]
     without_verdict: tuple[str, ...]

@@ -327,10 +327,7 @@ def compare_verdicts(
 
 
 def other_verdicts(provenance: Provenance, against: str) -> VerdictFile:
-    """Return the verdicts of another file, or of another judge in the same file.
-
-    Raises InputError if it is the same judge, or cannot be read.
-    """
+    """Return the verdicts of another file, or judge; raise InputError if the same or unreadable."""
     if Path(against).is_file():
         return read_verdicts(Path(against))
     if against == provenance.judge_id:

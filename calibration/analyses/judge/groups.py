@@ -48,10 +48,7 @@ GAP_DIFFERENCE = "difference of the judge's leniency, limits combined (MOVER)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupRow:
-    """One group: its rate with cost and without.
-
-    `leniency` is the mean credit of the verdict less the human credit on its labelled traces.
-    """
+    """One group: its rate with and without cost, and the judge's leniency on its labels."""
 
     name: str
     net: GroupEstimate
@@ -108,10 +105,7 @@ def analyse_groups(
     confidence_level: float = 0.95,
     seed: int = 0,
 ) -> GroupRates:
-    """Estimate the rate of each group of a store; see `group_rates`.
-
-    Raises InputError as `check_by`, and as `load_judged`.
-    """
+    """Estimate rates as `group_rates`, from a store; raises as `check_by` and `load_judged`."""
     check_by(by)
     options = CalibrationOptions(
         design=design, pseudo_count=pseudo_count, confidence_level=confidence_level, seed=seed
@@ -137,11 +131,7 @@ def group_rows(
 
 
 def group_rates(data: CalibrationData, options: CalibrationOptions, *, by: str) -> GroupRates:
-    """Estimate the rate of each group as `group_rows`, and compare groups.
-
-    The seed is for the permutation test of equal error rates with few labels. Raises
-    CalibrationError as `group_rows`.
-    """
+    """Estimate rates as `group_rows`, and compare groups; the seed is for permutation tests."""
     groups = _Groups(data, options, by)
     rows = _rows(groups)
     leniency = {row.name: row.leniency.estimate for row in rows}

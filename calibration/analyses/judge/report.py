@@ -32,10 +32,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeReport:
-    """A calibrated judge with its diagnostics.
-
-    `not_computed` gives the reasons for missing parts.
-    """
+    """A calibrated judge with its diagnostics; `not_computed` gives reasons for missing parts."""
 
     calibration: JudgeCalibration
     diagnostics: JudgeDiagnostics | None = None
