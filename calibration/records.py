@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from uuid import uuid4
 
-# Each may do what those before it may.
+# Each role includes the rights of those before it.
 ROLES = ("reviewer", "lead", "admin")
 
 NO_VERDICT = "no_verdict"
@@ -74,7 +74,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """A judge's verdict on one trace; a `proposed` class needs a human's confirmation."""
+    """A judge's verdict on a trace; a human must confirm a `proposed` one; `grade` is 1 to 5."""
 
     judge_id: str
     trace_id: str

@@ -34,12 +34,12 @@ CLASS_MIX = (0.52, 0.14, 0.14, 0.11, 0.09)
 
 REVIEWER_ACCURACY = (0.97, 0.95, 0.93)
 
-# Second labels of each reviewer; from the given one on the last reviewer is less careful.
+# Second labels of each reviewer; from the given one, the last reviewer is less careful.
 N_REPEATS, DRIFTS_AT, DRIFTED_ACCURACY = 130, 60, 0.62
 
 
-# Rows: true class; columns: verdict. A lenient judge, as real ones are: it lets wrong and
-# invented answers pass as complete far more often than it fails good ones.
+# Rows: true class; columns: verdict. Like real judges, it is lenient: it passes wrong and
+# invented answers as complete far more often than it fails good ones.
 JUDGE_RATES = np.array(
     [
         [0.93, 0.04, 0.02, 0.01, 0.00],
@@ -50,7 +50,7 @@ JUDGE_RATES = np.array(
     ]
 )
 
-# Dear runs are more often bad ones, so cost and class depend on each other.
+# Expensive runs fail more often, so cost and class are dependent.
 COST_FACTOR = (1.0, 1.1, 1.2, 1.1, 1.6)
 
 
@@ -109,7 +109,7 @@ def needs_building(store: Store) -> bool:
 def run_demo(store: Store, *, seed: int) -> Demo:
     """Build the demonstration and report on it as on any other store."""
     truth = build_demo(store, seed=seed)
-    # The seed is of the data: the page and `asr report` resample this store as it is done here.
+    # The seed is for the data alone: the page and `asr report` resample this store alike.
     report = report_on_store(store, ReportOptions(judge_id=JUDGE))
     return Demo(report=report, truth=truth, seed=seed)
 
@@ -193,7 +193,7 @@ def _check_reviewers(
     store: Store, taxonomy: Taxonomy, true_class: dict[str, int], seed: int
 ) -> None:
     """Let each reviewer repeat own labels and label gold items; the last reviewer drifts."""
-    # Randomness of its own: the rates of the demo do not depend on what is checked.
+    # A separate random stream: checks do not affect the rates of the demo.
     rng = np.random.default_rng([seed, 9])
     names = taxonomy.names
     (batch,) = store.batches()

@@ -52,7 +52,7 @@ class FileRead:
     set_aside: int
 
 
-# Told how many files are read and how many runs were found so far.
+# Receives the numbers of files read and of runs found so far.
 Told = Callable[[int, int], None]
 
 
@@ -142,7 +142,7 @@ def store_files(
     """Store runs with workflows and grades; a grade becomes a verdict of a judge ``source:...``."""
     known = store.workflows()
     for name in read.preview.workflows:
-        # What the settings do not say stays as it is stored.
+        # Values missing in the settings remain as stored.
         old = known.get(name)
         said = settings if old is None else _with_defaults(settings, old)
         store.set_workflow(said.workflow_record(name))
@@ -191,7 +191,7 @@ def _grades(read: FilesRead, done: ImportResult[str]) -> Iterator[Verdict]:
     fresh, kept = set(done.imported), set(done.changed)
     for item in read.parsed:
         trace_id = item.trace.trace_id
-        # Of two versions in one import the first is stored.
+        # The first of two versions in one import is stored.
         if trace_id not in kept or trace_id in fresh:
             fresh.discard(trace_id)
             if item.verdict is not None:

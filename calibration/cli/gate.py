@@ -98,7 +98,7 @@ def gate(
     """
     read = [*files, gates, others["labels"]]
     keep_inputs([*read, others["baseline"]], [junit_file, summary])
-    # A baseline may be replaced by the run that was held against it.
+    # A run may replace the baseline that it was compared with.
     keep_inputs(read, [others["write_baseline"]])
     try:
         place = one_place(files, servers)
@@ -109,12 +109,12 @@ def gate(
     except InputError:
         raise
     except CalibrationError as error:
-        # Ending with 1 is kept for gates that failed: a job must tell them from what was not gated.
+        # Exit code 1 is reserved for failed gates, to distinguish them from errors.
         raise InputError(str(error)) from error
     if junit_file is not None:
         _write(junit_file, junit(result, at=datetime.now(UTC)))
     if summary is not None:
-        # A job's steps share one summary: what is there stays.
+        # A job's steps share one summary, so append to it.
         _write(summary, f"{markdown(document(result))}\n", mode="a")
     if as_data:
         print_json(to_json.data(result))

@@ -14,7 +14,7 @@ from calibration.errors import CalibrationError, InputError
 
 NOT_ALLOWED, BAD_INPUT = 1, 2
 
-# Where each command is: what one of them needs to load is not loaded for the others.
+# The module of each command, loaded only for that command.
 MODULES = {
     "import": "data", "verdicts": "data", "labels": "data", "taxonomy": "data",
     "reviewer": "people", "passphrase": "people", "identities": "people",
@@ -32,7 +32,7 @@ class Loaded(UserDict[str, Any]):
     def __getitem__(self, key: str) -> click.Command:
         """Return a command."""
         if MODULES[key] == "results":
-            # Its matrices are small: a second thread would only wait, on a core that is needed.
+            # Matrices are small: a second thread would only wait, on a needed core.
             os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
             # Loading makes objects by the hundred thousand that all stay: looking through them for
             # garbage every 700 takes a twentieth of a small report.

@@ -24,7 +24,7 @@ FILE = click.Path(path_type=Path)
 
 NONE = "none"
 
-# Below this DuckDB cannot begin.
+# The minimum for DuckDB to start.
 LEAST_MB = 64
 
 _SIZE = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)\s?([MGT])B", re.IGNORECASE)

@@ -121,7 +121,7 @@ def stats(path: Path, folder: Path | None, as_data: bool) -> None:
     """
     taxonomy = default_taxonomy()
     counts = dataset_stats(_dataset(folder, path), taxonomy)
-    # The second pass was held against the set's own labels, not those a team decided otherwise.
+    # The second pass was compared with the set's own labels, not with a team's changes.
     again = repeat_pass(load_reference(folder), taxonomy)
     if as_data:
         print_json({**to_json.data(counts), "second_pass": to_json.data(again)})

@@ -287,7 +287,7 @@ def _show(
         page.write_text(html(document(result)), encoding="utf-8")
         click.echo(f"wrote {page}", err=True)
     if as_data:
-        # JSON knows every analysis; text needs none of them.
+        # JSON imports every analysis; text needs none of them.
         from calibration.reporting import to_json
 
         print_json(to_json.data(result))

@@ -11,7 +11,7 @@ from calibration.statistics.intervals import Events
 PASSED, FAILED = 0, 1
 
 
-# A value that equals its threshold but for rounding meets it.
+# A value equal to its threshold up to rounding meets it.
 ROUNDING = 1e-9
 
 
@@ -371,7 +371,7 @@ def of_cost(gate: Setting, measured: Measurements) -> GateResult:
             )  # fmt: skip
         else:
             part = checked_part(flow.name, mean, flow.ceiling, gate.interval_aware, at_least=False)
-        # What is cheap among the runs that say what they cost proves nothing of the others.
+        # Low costs of runs with a known cost prove nothing about the others.
         if coverage < least - ROUNDING and part.status == "pass":
             why = f"cost known of {flow.n_known:,} of {flow.n:,} runs, {100 * least:g} % are needed"
             part = replace(part, status="not_estimable", why=why)

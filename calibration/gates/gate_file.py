@@ -341,7 +341,7 @@ def _number(value: object, key: str, where: str = "") -> float:
     place = f"{where}: " if where else ""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InputError(f"{place}{key!r:.80} must be a number, got {value!r:.60}")
-    # Whole numbers beyond a float's range would raise where they meet one; NaN is not below it.
+    # Integers beyond a float's range would raise when compared with one; NaN is not below it.
     if not abs(value) <= 1e300:
         raise InputError(f"{place}{key!r:.80} must be a finite number, got {value!r:.60}")
     return value

@@ -18,15 +18,14 @@ from calibration.taxonomy import Taxonomy
 
 NAMED = ("workflow", "model", "stratum")
 
-# Of more names than this, or where they are not known beforehand, the texts themselves are keys.
+# With more names than this, or unknown names, the texts themselves are keys.
 MOST_NAMES = 127
 
 GRID = 1024
 
 MOST_EXACT = 20_000
 
-# So many penalised traces are looked at before all of them are: enough to see that there are too
-# many different penalties.
+# Penalised traces in a first look: enough to find too many different penalties.
 PROBED = 200_000
 
 LABELLED = ("week", "workflow", "model", "stratum")
@@ -34,8 +33,8 @@ LABELLED = ("week", "workflow", "model", "stratum")
 SUMS = ("n", "n_costed", "units", "cost", "cost_squared", "penalty")
 
 
-# Bins are 1/128 of a factor e wide. Each brings its least and largest value: a bin of one or two
-# values, or of equal ones, is exact.
+# Bins are 1/128 of a factor e wide, with their smallest and largest value: a bin of one or two
+# distinct values is exact.
 BINS = 128.0
 
 LEVELS = (0.5, 0.9, 0.95, 0.99)
@@ -45,7 +44,7 @@ PERCENTILES = ("p50", "p90", "p95", "p99")
 COST_COLUMNS = ("n_held", "share_over_ceiling", "cost_per_unit", "cost_per_success")
 
 
-# Above so many tasks random groups of them are counted; as many groups are ever resampled.
+# Above `MOST_TASKS` tasks, this number of random groups of tasks is resampled.
 MOST_TASKS, MOST_GROUPS = 20_000, 5_000
 
 BY = ("week", "workflow", "model")
@@ -181,7 +180,7 @@ def ranked(*parts: Labelled | Codes) -> Codes:
     return key
 
 
-# Steps of a penalty, and the credits inside of steps, in the number that a cell is grouped by.
+# Penalty steps, and credits between steps, in the code of a cell.
 STEPS = 2 * GRID
 
 
@@ -342,7 +341,7 @@ def _scores(cells: Cells, table: CreditTable) -> NDArray[np.float64]:
     return kept
 
 
-# A bin in the number it is grouped by: zero is a bin of its own, and so are missing values.
+# Bin codes: zero and missing values have bins of their own.
 ZERO, MISSING = -1_000_000, -(1 << 20)
 
 WIDTH = 1 << 21
@@ -552,7 +551,7 @@ def count_tasks(counting: Counting, *, most_tasks: int, named: bool = False) -> 
     """
     n, no_task, narrow = counting.n, counting.no_task, counting.narrow
     tasked = query("tasked", rows=narrow) if no_task else narrow
-    # Traces without a task differ: duplicates are gone.
+    # Traces without a task are distinct: duplicates are dropped.
     distinct = counting.engine.distinct(tasked, "task", n - no_task)[0] + no_task
     if n == distinct and not (named and distinct <= most_tasks):
         return Tasks(table=None, n=n)

@@ -20,7 +20,7 @@ OPTIONAL = (
 
 OF_GATES = ("tier", "category", "loops", "data_corruption", "tags")
 
-# Between two texts that are one name: a workflow and its task, a run and its tag.
+# Separator in joined names: workflow and task, run and tag.
 APART = "\x1f"
 
 
@@ -95,7 +95,7 @@ def given(
     columns |= reads.number("cost_usd", "cost", "cost") | reads.number(
         "units", "units_read", "units"
     )
-    # A decimal where there is none: fingerprints of gates were made from sums of it.
+    # Always a decimal: stored fingerprints of gates depend on the type of its sums.
     columns |= reads.number("weight", "weight", "weight", absent="1.0")
     columns |= reads.number("latency_s", "latency", "latency")
     columns |= reads.moment()

@@ -66,11 +66,10 @@ from calibration.statistics.intervals import Events
 from calibration.statistics.means import SquareSums
 from calibration.taxonomy import Taxonomy
 
-# So many tasks are told apart by name, to be paired with those of a baseline; as many as are
-# resampled one by one.
+# Up to this number, tasks keep their names, for pairing with a baseline, and are resampled singly.
 MOST_NAMED = 20_000
 
-# Beyond so many latencies they are rounded up to 1/4096 of a factor e.
+# Above this number, latencies are rounded up to 1/4096 of a factor e.
 MOST_LATENCIES, BINS = 1_000_000, 4096.0
 
 _CORRUPTED = r"""(^|[,;|\["'])\s*data_corruption\s*($|[,;|\]"'])"""
@@ -580,7 +579,7 @@ def _notes(
 ) -> Notes:
     counted = np.bincount(cells.workflow.codes, weights=cells.sums["n"])
     said = {name: int(facts[name]) for name in FACTS if name != "n"}
-    # A column that is not there at all is no note on single traces.
+    # A missing column is no note on single traces.
     if "task_id" not in used:
         said["no_task"] = 0
     return Notes(
@@ -600,7 +599,7 @@ LISTED = ("outcome", "trace_id", "workflow", "model", "task", "week", "at", "cos
 
 MOST_TAGS = 50
 
-# Longer ones are cut: a tag is a word, not a text.
+# Longer tags are cut.
 MAX_TAG = 80
 
 TAG, RUN = "asr_tag", "asr_run"
@@ -637,13 +636,13 @@ def list_runs(
     rows: Relation = _rows(source, reading)
     limits = {name: at_utc(moment) for name, moment in (until or {}).items() if name in outcomes}
     if limits and len(limits) == len(outcomes):
-        # Few rows, which one pass finds.
+        # Few rows, found in one pass.
         latest = max(moment for moment in limits.values() if moment is not None)
         rows = engine.keep(query("listed", rows=rows, latest=latest), "listed")
     else:
         rows = query("listed", rows=rows)
     frames = []
-    # A query a class: the engine then keeps only the first ones, and need not sort them all.
+    # One query per class: the engine keeps the first rows without sorting them all.
     for outcome in outcomes:
         asked: dict[str, Any] = {} if first is None else {"first": first}
         if outcome in limits:

@@ -226,12 +226,12 @@ def _functions(dialect: str) -> dict[str, tuple[tuple[str, ...], Any]]:
     return found
 
 
-# What is no parameter.
+# A percent sign outside parameters.
 _PERCENT = re.compile(r"%(?!\(\w+\)s)")
 
 Kind = Literal["number", "text", "truth", "moment", "naive", "texts", "nested", "nothing", "other"]
 
-# By the name of a type in lower case, without its brackets.
+# By the lower-case name of a type, without its brackets.
 _KINDS: dict[Kind, tuple[str, ...]] = {
     "number": (
         "tinyint", "smallint", "integer", "bigint", "hugeint", "utinyint", "usmallint", "uinteger",
@@ -400,7 +400,7 @@ class Postgres(_Server):
 
     dialect = "postgres"
 
-    # Types of answers by their number; sums of whole numbers come as numeric, and none of ours has
+    # Result types by number; sums of whole numbers are numeric, and none of ours has
     # more than 53 bits.
     _TYPES: Mapping[int, pa.DataType] = {
         16: pa.bool_(), 20: pa.int64(), 21: pa.int64(), 23: pa.int64(), 700: pa.float64(),

@@ -15,12 +15,12 @@ SIGNAL_COLUMNS = (
     "tool_calls", "tool_errors", "loop", "max_repeats", "escalated", "feedback", "verdict",
 )  # fmt: skip
 
-# The same tool with the same arguments so often in a row is a loop.
+# This number of identical tool calls in a row is a loop.
 LOOP = 3
 
 MOST_UNITS, GROUPS = 5_000, 2_000
 
-# The tier of tasks that name none, and the percentile of latency that gates look at.
+# The default tier of tasks, and the latency percentile of gates.
 CORE, P95 = "core", 0.95
 
 FAILED = "error|fail|exception|crash"

@@ -26,17 +26,16 @@ KINDS = {
 
 DELIMITERS = ",;\t|"
 
-# Of the machine or its container. Only large files need so much; the rest goes to disk, which takes
-# half as long again.
+# Of the machine or its container. Only large files need it; spilling to disk adds half the time.
 DEFAULT_MEMORY = "50%"
 
-# Eight bytes each: what the search for duplicates holds at a time.
+# Hashes (8 bytes each) in memory in the search for duplicates.
 MOST_HASHES = 32_000_000
 
 
 PARTITIONS = "spark.sql.shuffle.partitions"
 
-# What may be printed and kept of an address; a password is in none of them.
+# Parts of an address that may be printed and kept; none holds a password.
 SHOWN = (
     "service", "host", "hostaddr", "port", "dbname", "user", "sslmode", "sslrootcert",
     "target_session_attrs",
@@ -161,7 +160,7 @@ def _paths(patterns: Sequence[str | Path]) -> tuple[list[str], str]:
     for path in paths:
         if not os.path.getsize(path):
             raise InputError(f"{path}: the file is empty; it needs a header or a trace")
-    # DuckDB reads patterns itself: what is a plain name here must stay one there.
+    # DuckDB expands patterns itself: a plain name must remain one.
     return [glob.escape(os.path.abspath(path)) for path in dict.fromkeys(paths)], kinds.pop()
 
 
@@ -293,7 +292,7 @@ def _parts(dsn: str) -> Mapping[str, Any]:
     try:
         parts: dict[str, Any] = conninfo_to_dict(dsn)
     except (psycopg.Error, UnicodeError):
-        # The message repeats what it could not read, which may be a password.
+        # The message repeats the unreadable part, which may be a password.
         raise InputError(UNREADABLE) from None
     return parts
 
@@ -327,7 +326,7 @@ def open_postgres(dsn: str, table: str, *, schema: str | None = None) -> Iterato
         raise InputError(f"PostgreSQL: {_redacted(error, parts)}") from None
     try:
         connection.execute("SET TIME ZONE 'UTC'")
-        # Several queries make one report: all of them see the table as it was at the first.
+        # All queries of a report read one snapshot of the table.
         connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         own = StoredTable(quoted(table) if schema is None else f"{quoted(schema)}.{quoted(table)}")
         engine = Postgres(connection)
@@ -628,7 +627,7 @@ def from_store(
         found[name] = frame[name].where(frame[name].isna(), frame[name].astype("str"))
     if frame["task_key"].duplicated().any():
         found["task_id"] = frame["task_key"]
-    # What gates read.
+    # Columns of gates.
     found["loops"] = frame["loop"]
     if verdicts is not None:
         known = verdicts[verdicts["outcome"].isin(verdict_names(taxonomy))]

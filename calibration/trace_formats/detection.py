@@ -86,7 +86,7 @@ def _look(path: Path) -> tuple[Head, str]:
         return _look_at_array(path)
     if first is None or first.startswith(b"{"):
         lines = _look_at_lines(path)
-        # A file of lines whose first one is broken still is a file of lines.
+        # The first line of a file of lines may be broken.
         if has_record(lines[0]) or (lines[0].kind == "lines" and _is_object(first)):
             return lines
         return _look_at_object(path)

@@ -144,7 +144,7 @@ def moment(value: object, name: str, zone: tzinfo) -> datetime | None:
         parsed = datetime.fromisoformat(value.strip())
         aware = parsed if parsed.tzinfo is not None else parsed.replace(tzinfo=zone)
         return aware.astimezone(UTC)
-    # Years 1 and 9999 overflow when they are moved to UTC.
+    # Years 1 and 9999 overflow in the conversion to UTC.
     except (ValueError, OverflowError) as error:
         raise wrong(name, rule, value) from error
 

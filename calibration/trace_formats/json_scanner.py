@@ -16,7 +16,7 @@ _BOM = b"\xef\xbb\xbf"
 
 _BLANK = re.compile(r"[ \t\r\n]*")
 
-# Escapes from which the decoder makes characters that UTF-8 cannot hold, or NUL.
+# Escapes that decode to NUL or to characters that UTF-8 cannot hold.
 _SUSPECT = re.compile(r"\\u(?:[dD][89a-fA-F]|0000)")
 
 _DECODER = json.JSONDecoder()

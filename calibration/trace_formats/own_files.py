@@ -160,7 +160,7 @@ def delimiter_of(header: bytes, column: str | None = "trace_id") -> str | None:
 
 
 def _read_csv(path: Path, settings: ImportSettings) -> Iterator[Item]:
-    # The limit is global to the csv module; it is only ever raised, to what a trace may have.
+    # The limit is global to the csv module; it is only raised, to the size limit of a trace.
     csv.field_size_limit(max(csv.field_size_limit(), MAX_TRACE_BYTES))
     rows = _csv_rows(path)
     columns: list[str] = []
@@ -202,7 +202,7 @@ def _csv_lines(path: Path) -> Iterator[str]:
     for line, raw in numbered_lines(path):
         if raw is None:
             raise TraceFormatError(f"{path}, line {line}: {_TOO_LONG}")
-        # Bytes that are not UTF-8 become lone surrogates, by which their row is found.
+        # Bytes that are not UTF-8 become lone surrogates, which identify their row.
         yield raw.decode("utf-8", "surrogateescape") + "\n"
 
 

@@ -53,7 +53,7 @@ _SCENARIO = (
     ("task_instructions", "How the user behaves"),
 )
 
-# The benchmark itself leaves these runs out of its rates: the agent is not what failed.
+# The benchmark excludes these runs from its rates: the agent did not fail.
 _NOT_GRADED = "infrastructure_error"
 
 

@@ -29,7 +29,7 @@ MISSING = -1
 # Shares of the reviewers are sums of 1/m.
 ALL = 1 - 1e-9
 
-# Columns of the traces that every number may depend on, and those that the diagnostics add.
+# Columns of the traces behind every number, and those that the diagnostics add.
 INPUTS = ("trace_id", "workflow", "task_key")
 
 CONTEXT = (*INPUTS, "agent", "model", "agent_version", "n_steps", "response_chars")
@@ -429,7 +429,7 @@ def nonresponse_weights(
     weight = np.ones(labelled.size) if weights is None else np.asarray(weights, dtype=np.float64)
     cell = _numbered(list(zip(verdicts, workflows, strict=True)))
     whole = _numbered(list(verdicts))
-    # First what a cell can carry itself, then the rest over its verdict.
+    # First within cells, then the rest within verdicts.
     asked = np.bincount(cell, weights=weight)
     kept = np.bincount(cell, weights=weight * labelled)
     own = np.where(kept > 0, asked / np.where(kept > 0, kept, 1), 0.0)[cell] * labelled
@@ -472,7 +472,7 @@ def differing_traces(data: CalibrationData, sample: LabelledSample) -> tuple[Rev
 def by_influence(traces: Iterable[ReviewedTrace]) -> tuple[ReviewedTrace, ...]:
     """Return traces sorted by influence on the rate, those that agree last."""
 
-    # Rounded: which of several that move the same comes first is not left to rounding errors.
+    # Rounded, so that rounding errors do not order ties.
     def moved(of: ReviewedTrace) -> tuple[bool, float, str]:
         size = 1.0 if of.moves is None else -round(of.moves, 12)
         return not of.differs, size if of.differs else 0.0, of.trace_id if of.differs else ""

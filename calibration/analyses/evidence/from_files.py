@@ -51,10 +51,10 @@ OPTIONAL = ("judge_classes",)
 
 MAX_CLASSES = 200
 
-# Labelled traces become rows; nobody labels as many.
+# Limit of labelled traces, which become rows; far above any real count.
 MAX_LABELS = 10_000_000
 
-# Above it a count is no longer exact as a float.
+# Above this, a count is no longer exact as a float.
 MAX_COUNT = 2**53
 
 
@@ -370,7 +370,7 @@ def _tables(file: str, content: dict[str, Any]) -> tuple[CalibrationData, Design
             raise FieldError(
                 f"field 'judge_classes': must hold all classes, {lacking[0]!r:.80} is not there"
             )
-    # The same tables with columns in another order are the same tables.
+    # Independent of the order of columns.
     names = (*classes, *sorted(set(columns) - set(classes)))
     order = [columns.index(name) for name in names]
     confusion = _matrix(content["confusion"], classes, columns)[:, order]

@@ -25,7 +25,7 @@ from calibration.records import NO_VERDICT, SOURCE_JUDGE, TraceForReview
 from calibration.store import Batch, Store
 from calibration.success_rate.runs import cost_penalties
 
-# What a number depends on of each trace, beside labels and verdicts.
+# Columns of a trace that numbers depend on, beside labels and verdicts.
 INPUT_COLUMNS = ["trace_id", "workflow", "task_key", "cost_usd", "units", "ceiling_usd"]
 
 CONFIDENCE = {1: "low", 2: "medium", 3: "high"}

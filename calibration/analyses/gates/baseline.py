@@ -280,7 +280,7 @@ class _PassAt1:
         for name in names:
             here, there = (side.where(side.categories == name) for side in (mine, theirs))
             if self.paired and here.names is not None and there.names is not None:
-                # A task may have changed its category; what is compared is what both call so.
+                # A task may change its category: compare those in the same one in both.
                 both = np.intersect1d(here.names, there.names)
                 here, there = _of(here, both), _of(there, both)
             if here.n.size and there.n.size:
@@ -323,7 +323,7 @@ def _frame(runs: RunCounts) -> pd.DataFrame:
             "stratum": runs.stratum,
             "outcome": runs.mix,
             "cost_known": runs.known,
-            # Grouped as finely as the resamples are.
+            # Grouped like the resamples.
             "penalty_step": np.ceil(np.round(runs.penalty / runs.runs * 1024, 9)).astype(np.int64),
             "weight": runs.weight,
             "tasks": runs.like,

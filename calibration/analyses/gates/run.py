@@ -494,7 +494,7 @@ def _read(
     except CalibrationError as error:
         if query.model is None:
             raise InputError(str(error)) from error
-    # Without the model its name may be found among those that are there.
+    # Reading all models gives the names for the error message.
     every = read_production(paths, taxonomy=taxonomy, options=options)
     known = every.runs.by["model"].seen
     shown = ", ".join(known[:10]) or "none named"
@@ -608,7 +608,7 @@ class _Gating:
                 self.tables,
                 gate,
                 partial_plus_passes=self.settings.partial_plus_passes,
-                # One stream for all: a gate more does not move the others.
+                # The same stream for each: a further gate does not change the others.
                 rng=np.random.default_rng([self.options.seed, PASS_PART]),
                 n_resamples=self.options.n_resamples,
                 confidence_level=self.options.confidence_level,
@@ -623,7 +623,7 @@ class _Gating:
         counts, rate = self.read.counts, self.rate
         notes = counts.notes
         if self.options.window == (None, None):
-            # Without a window nothing here asks for the time of a run.
+            # Without a window, times of runs are not used.
             notes = replace(notes, no_time=0, naive_times=0)
         yield from reading_notes(notes, counts.n_kept)
         if rate.n_missing_cost:
@@ -709,7 +709,7 @@ def gate_store(
     tables = counts.for_gates
     if tables is None:
         raise TypeError("the store must be read with what gates need")
-    # Nobody looked for corruption but those who gave tags.
+    # Only reviewers who gave tags looked for corruption.
     events = {name: found for name, found in tables.events.items() if name == "loops"}
     tables = replace(tables, events=events | _corrupted(loaded))
     return GateAnalysis(

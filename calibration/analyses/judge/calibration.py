@@ -45,25 +45,25 @@ from calibration.statistics.intervals import METHOD
 from calibration.statistics.means import MeanAgainstZero, mean_against_zero
 from calibration.store import Store
 
-# Above this share of skipped traces the report says what the worst of them could do.
+# Above this share of skipped traces, the report gives their worst-case effect.
 SKIPPED_SHARE_SHOWN = 0.03
 
-# The judge as it is rests on no label.
+# The uncorrected rate uses no labels.
 WITHOUT_LABELS = ("judge_raw",)
 
-# A random sample that leaves out a verdict by chance as rarely as this is none.
+# Below this probability of missing a verdict by chance, a sample is not random.
 TOO_UNLIKELY = 0.001
 
-# Workflows and judges with a smaller share of either side say nothing against the other.
+# Workflows and judges with a smaller share of either side are ignored.
 SHARE_THAT_COUNTS = 0.02
 
-# Each reviewer left out is a calibration of its own.
+# One calibration per omitted reviewer.
 REVIEWERS_LEFT_OUT = 12
 
-# A refusal that holds for every estimator that uses labels.
+# Refusals of every estimator that uses labels.
 EVERY = ""
 
-# The plug-in mean is said to differ from the headline above this part of its interval.
+# Above this part of the interval, a difference of plug-in mean and headline is noted.
 TOLERATED = 0.1
 
 OF_TRACE = ("trace_id", "workflow", "task_key", "judge_id", "verdict")
@@ -390,7 +390,7 @@ def refused(calibration: Calibration, objections: Iterable[Notice]) -> Calibrati
         },
         gain=None if calibration.gain is None else _refused(calibration.gain, why),
         refusals=(*notices, *calibration.refusals),
-        # What would make a number narrower says nothing where there is none.
+        # Advice on a narrower interval is useless without a number.
         warnings=tuple(w for w in calibration.warnings if w.estimator not in against),
     )
 
@@ -568,7 +568,7 @@ def judge_alpha(
     apart = np.where(sample.verdicts < n_classes, 1 - agreed, 1.0)
     used = np.eye(n_verdicts)[sample.verdicts]
     used[:, :n_classes] += human
-    # As `KRIPPENDORFF_ALPHA` wants them: its disagreeing pairs, its ratings, those of each class.
+    # In the form of `KRIPPENDORFF_ALPHA`: disagreeing pairs, ratings, ratings of each class.
     features = np.column_stack([2 * apart, np.full(n, 2.0), used])
     if sample.weights is not None:
         weight = np.asarray(sample.weights, dtype=np.float64)

@@ -55,12 +55,12 @@ WEIGHED = (
     "compared with each other and in the chi-square: there each trace counts once"
 )
 
-# A grade tells complete from partial_plus from the rest, as `class_of_grade` of the importers.
+# A grade separates complete, partial_plus and the rest, as `class_of_grade` of the importers.
 STEPS = ("3 or less", "4", "5")
 
 LENIENT_BY = ("agent", "workflow")
 
-# Of a trace, and where it is told.
+# Sizes of a trace, and their columns.
 SIZES = {"response": "response_chars", "steps": "n_steps"}
 
 OF_TABLES = (
@@ -178,7 +178,7 @@ def diagnose(
             for name, size in sizes.items()
         },
         own_family=_own_family(data, sample, groups.get("model"), options),
-        # Asked again it may say what it never said first.
+        # A repeated verdict may be absent among the first verdicts.
         retest=retest(
             again,
             n_verdicts=max(len(data.verdict_names), int(again.max(initial=0)) + 1),
@@ -267,7 +267,7 @@ def grades_of(
     top, accepted = data.taxonomy.success, data.taxonomy.acceptable
     step = [2 if name == top else int(name in accepted) for name in data.classes]
     human = sample.human @ np.eye(len(STEPS))[step]
-    # What has no grade is a verdict that is none.
+    # A trace without a grade has no verdict.
     codes = np.where(given == 0, len(STEPS), np.clip(given - 3, 0, len(STEPS) - 1))
     crossed = confusion(human, codes, n_verdicts=len(STEPS) + 1, weights=sample.weights)
     return ordinal_agreement(crossed.table, confidence_level=confidence_level)

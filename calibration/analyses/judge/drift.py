@@ -184,7 +184,7 @@ def _against(
     shares = np.asarray(sample.human)[known]
     weights = None if sample.weights is None else np.asarray(sample.weights)[known]
     n = len(codes)
-    # Columns more: a verdict that is no class is right for nobody.
+    # Zero columns: a verdict that is no class is never right.
     beyond = max(0, int(codes.max(initial=0)) + 1 - credit.size)
     human = np.column_stack([shares, np.zeros((n, beyond))])
     right = np.take_along_axis(human, codes, axis=1)

@@ -20,14 +20,14 @@ from calibration.judge_calibration.label_planning import FEWEST_LABELS
 from calibration.judge_calibration.samples import CLASS_LABELS_MIN, HEADLINE, Notice
 from calibration.taxonomy import Taxonomy
 
-# Half-widths that people ask for; the next one is at most this part of what there is.
+# Common half-widths; the next is at most this part of the current one.
 WANTED = (0.1, 0.075, 0.05, 0.04, 0.03, 0.02, 0.015, 0.01)
 
 NARROWER = 0.9
 
 RANDOM_LABELS = 100
 
-# Below this the errors at a question are one trace or two, and nothing to mend a prompt for.
+# Below this, errors at a question are one or two traces: no reason to change a prompt.
 FEWEST_ERRORS = 3
 
 NEEDS_RANDOM = (

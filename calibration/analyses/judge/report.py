@@ -24,7 +24,7 @@ from calibration.store import Store
 
 DIAGNOSTICS, GROUPS, DRIFT = "diagnostics", "groups", "drift"
 
-# A claim about the labels that refuses the rate refuses that of every group.
+# An objection to the labels that refuses the rate also refuses the rate of every group.
 OBJECTIONS = ("one_class_only", "not_a_sample", "other_workflows", "other_judge")
 
 Result = TypeVar("Result")
