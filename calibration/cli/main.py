@@ -34,8 +34,8 @@ class Loaded(UserDict[str, Any]):
         if MODULES[key] == "results":
             # Matrices are small: a second thread would only wait, on a needed core.
             os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-            # Loading makes objects by the hundred thousand that all stay: looking through them for
-            # garbage every 700 takes a twentieth of a small report.
+            # Loading creates hundreds of thousands of permanent objects: collecting garbage every
+            # 700 of them takes a twentieth of the time of a small report.
             gc.set_threshold(100_000, *gc.get_threshold()[1:])
         module = import_module(f"calibration.cli.{MODULES[key]}")
         commands = (c for c in vars(module).values() if isinstance(c, click.Command))

@@ -400,8 +400,8 @@ class Postgres(_Server):
 
     dialect = "postgres"
 
-    # Result types by number; sums of whole numbers are numeric, and none of ours has
-    # more than 53 bits.
+    # Result types by number. Sums of whole numbers are numeric; ours have
+    # at most 53 bits.
     _TYPES: Mapping[int, pa.DataType] = {
         16: pa.bool_(), 20: pa.int64(), 21: pa.int64(), 23: pa.int64(), 700: pa.float64(),
         701: pa.float64(), 1114: pa.timestamp("us"), 1184: pa.timestamp("us", "UTC"),
