@@ -280,7 +280,7 @@ class _PassAt1:
         for name in names:
             here, there = (side.where(side.categories == name) for side in (mine, theirs))
             if self.paired and here.names is not None and there.names is not None:
-                # A task may change its category: compare those in the same one in both.
+                # A task may change its category: compare tasks that have it in both runs.
                 both = np.intersect1d(here.names, there.names)
                 here, there = _of(here, both), _of(there, both)
             if here.n.size and there.n.size:
