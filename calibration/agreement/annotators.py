@@ -85,18 +85,10 @@ NOTHING_SHARED = "no item has two ratings of the panel and one from outside: giv
 class MarginDifference:
     """How often one rater gives a class, beside the others on the same items.
 
-    Parameters
-    ----------
-    rater, class_code : int
-        Column of the ratings and position of the class.
-    share, share_of_others : float or None
-        Share of the class in the rater's ratings, and the mean over the same items of its share
-        in the others' ratings; None when the rater shared no item.
-    difference : Estimate
-        `share` less `share_of_others`, n = items that the rater shared with another.
-    p_value, p_holm : float or None
-        Two-sided, alone and adjusted for all raters and classes compared; None where nothing
-        was compared.
+    `share`, `share_of_others` : share of the class in the rater's ratings, and the mean over the
+        same items of its share in the others' ratings; None when the rater shared no item
+    `difference` : the first less the second, n = items that the rater shared with another
+    `p_value`, `p_holm` : two-sided, alone and adjusted for all raters and classes compared
     """
 
     rater: int
@@ -297,19 +289,12 @@ def _nothing_shared(rater: int, class_code: int, confidence_level: float) -> Mar
 class BesideOthers:
     """One rater beside the others.
 
-    Parameters
-    ----------
-    rater : int
-        Column of the ratings.
-    agreement_with_others : Estimate
-        Mean over the items that the rater shared with others of the share of the others who gave
-        the same class (of the agreement weight, where weights are given).
-    alpha_without : Estimate
-        Krippendorff's alpha of the other raters.
-    change : Estimate
-        `alpha_without` less alpha of all: above 0 where agreement is better without the rater.
-    p_holm : float or None
-        Two-sided p-value that there is no change, adjusted for all raters; None without an error.
+    `agreement_with_others` : mean over the shared items of the share of the others who gave the
+        same class (of the agreement weight, where weights are given)
+    `alpha_without`, `change` : Krippendorff's alpha of the other raters; that less alpha of all,
+        above 0 where agreement is better without the rater
+    `p_holm` : two-sided p-value of no change, adjusted for all raters; None without a standard
+        error
     """
 
     rater: int
@@ -455,20 +440,9 @@ def _change(rest: UnitSums, whole: UnitSums, without: Estimate, alpha: Estimate)
 class AgainstKey:
     """One rater against the key.
 
-    Parameters
-    ----------
-    rater : int
-        Column of the ratings.
-    n : int
-        Items with a rating and a key.
-    table : tuple of tuple of int, shape (n_classes, n_classes)
-        Items by their class in the key (rows) and the class that the rater gave (columns).
-    accuracy : Estimate
-        Share of items with the key's class, with or without weights.
-    cohen_kappa, gwet_ac : Estimate
-        Agreement beyond chance, weighted where weights are given; AC1 (or AC2) is the figure to
-        pass by.
-    per_class : tuple of ClassAgainstKey, length n_classes
+    `n` : items with a rating and a key; `table` has the key's classes as rows, the rater's as
+        columns
+    `gwet_ac` : AC1 (AC2 with weights), the figure of the pass rule
     """
 
     rater: int
@@ -676,24 +650,14 @@ def _pair_features(
 class PairAgreement:
     """Agreement of two reviewers on the items that both rated.
 
-    Parameters
-    ----------
-    first, second : int
-        Columns of the ratings, ``first < second``.
-    n_shared : int
-        Items that both rated.
-    table : tuple of tuple of int, shape (n_classes, n_classes)
-        Items by the class of `first` (rows) and the class of `second` (columns).
-    percent_agreement, alpha, kappa : Estimate
-        Agreement of the two on their shared items; Cohen's kappa.
-    margins : TestResult
-        Bhapkar's test that the two use the classes alike, unweighted.
-    bias_index : float or None
-        Half the sum of the absolute differences of their class shares: the share of items that
-        one of them would have to move. With two classes Byrt's |b - c| / n. None without items.
-    kappa_max : float or None
-        The highest kappa that their class shares allow; None where both use one class, the same.
-        Neither has an interval: they describe the ratings at hand.
+    `table` : items by the class of `first` (rows) and of `second` (columns)
+    `kappa` : Cohen's
+    `margins` : Bhapkar's test of equal class shares, unweighted
+    `bias_index` : half the sum of the absolute differences of their class shares, the share of
+        items that one of them would have to move; with two classes Byrt's |b - c| / n. None without
+        items.
+    `kappa_max` : the highest kappa that their class shares allow; None where both use the same one
+        class. Neither has an interval: both describe the ratings at hand.
     """
 
     first: int

@@ -163,17 +163,11 @@ def _gap(patterns: CountPatterns, alpha: Estimate, ac1: Estimate) -> Estimate:
 class Share:
     """One part of all disagreement.
 
-    Parameters
-    ----------
-    observed : Estimate
-        Share of the disagreement seen, n = items that show any.
-    expected : float or None
-        Share of the disagreement that chance would give; None without any.
-    lift : float or None
-        Disagreement of the part against what chance would give it: 1 as often, 0 never; None
-        where chance gives none.
-    n_items : int
-        Items that show disagreement of this part.
+    `observed` : share of the disagreement seen, n = items that show any
+    `expected` : share of the disagreement that chance would give; None without any
+    `lift` : disagreement of the part relative to chance, 1 as often, 0 never; None where chance
+        gives none
+    `n_items` : items that show disagreement of this part
     """
 
     observed: Estimate

@@ -35,20 +35,12 @@ MONTE_CARLO_LEVEL = 0.95
 class ItemsNeeded:
     """The smallest number of items at which a share of all samples meets the target.
 
-    Parameters
-    ----------
-    assurance : float
-        That share: 0.5 for the median, 0.9 for nine samples in ten.
-    n : int or None
-        Items, to about 1 %; None beyond the bound.
-    half_width : float or None
-        Quantile of the simulated half-widths at `n`, at or below the target.
-    half_width_interval : tuple of float or None
-        Its 95 % Monte Carlo interval, from order statistics; None when so many samples have no
-        interval for agreement that there is no upper end.
-    repetitions : int
-        Simulated samples at `n`.
-    status : str, default "ok"
+    `assurance` : that share, 0.5 for the median, 0.9 for nine samples in ten
+    `n` : items, to about 1 %; None beyond the bound
+    `half_width` : quantile of the simulated half-widths at `n`, at or below the target
+    `half_width_interval` : its 95 % Monte Carlo interval, from order statistics; None when so many
+        samples have no interval for agreement that there is no upper end
+    `repetitions` : simulated samples at `n`
     """
 
     assurance: float

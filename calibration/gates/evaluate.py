@@ -50,30 +50,11 @@ class Condition:
 class GateResult:
     """One gate.
 
-    Parameters
-    ----------
-    name : str
-        As in the gate file.
-    level : {"must", "should"}
-        Whether it can fail the run.
-    status : {"pass", "fail", "skipped", "not_estimable"}
-        `skipped` when it was not recorded, `not_estimable` when there is too little of it.
-    value, interval : float, tuple of float or None
-        What was measured.
-    threshold : float or None
-        Threshold of the value; None where the parts have their own.
-    rule : str
-        The condition in words.
-    n : int
-        Units behind the value.
-    method : str
-        Estimator and interval.
-    why : str
-        Why it has this status, and what would help.
-    blocks : bool
-        Whether it fails the run: a must gate that failed, or has no result and may not.
-    parts : tuple of Condition
-        The conditions it is made of, where there are several.
+    `status` : ``skipped`` when it was not recorded, ``not_estimable`` when there are too few units
+    `threshold` : None where the `parts` have their own
+    `rule`, `why` : the condition in words; the reason for the status, and what would help
+    `n`, `method` : units behind the value; estimator and interval
+    `blocks` : a must gate that failed, or has no result and may not be skipped
     """
 
     name: str

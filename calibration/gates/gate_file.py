@@ -47,24 +47,11 @@ class Key:
 class Setting:
     """One gate.
 
-    Parameters
-    ----------
-    name : str
-        As in the gate file, for instance ``pass_hat_3[core]``.
-    metric : str
-        Its kind: one of `METRICS`.
-    level : {"must", "should"}
-        Whether it can fail the run.
-    numbers : mapping of str to float
-        Thresholds and other keys of `METRICS`.
-    k : int
-        Of pass@k and pass^k.
-    tier : str
-        Tier of tasks that it looks at; empty for all.
-    allow_skipped : bool
-        Whether a must gate without a result lets the run pass.
-    interval_aware : bool
-        Whether it fails only when the whole interval lies beyond the threshold.
+    `name` : as in the gate file, for instance ``pass_hat_3[core]``; `metric` is one of `METRICS`
+    `numbers` : thresholds and other keys of `METRICS`; `k` that of pass@k and pass^k
+    `tier` : tier of tasks; empty for all
+    `allow_skipped` : a must gate without a result lets the run pass
+    `interval_aware` : it fails only when the whole interval is beyond the threshold
     """
 
     name: str
@@ -81,18 +68,8 @@ class Setting:
 class GateFile:
     """All gates, and what holds for all of them.
 
-    Parameters
-    ----------
-    gates : tuple of Setting
-        In the order they are shown.
-    confidence_level : float
-        Of every interval, in (0, 1).
-    partial_plus_passes : bool
-        Whether a partial_plus run passes in pass@k and pass^k.
-    ceilings : mapping of str to float
-        Cost ceiling of workflows in USD per unit; goes before that of the taxonomy.
-    max_set_aside : float
-        Share of the rows that may be set aside; a file with more is refused.
+    `gates` are in the order they are shown; `ceilings` (USD per unit, by workflow) go before those
+    of the taxonomy; a file with more than `max_set_aside` (share of its rows) set aside is refused.
     """
 
     gates: tuple[Setting, ...]

@@ -142,17 +142,12 @@ def _joined(one: Units, other: Units, place: IntArray, other_place: IntArray) ->
 class Difference:
     """A difference of rates, after minus before.
 
-    Parameters
-    ----------
-    estimate : Estimate
-        As a fraction, in [-1, 1]; the reports print percentage points.
-    p_value : float or None
-        Two-sided, for a difference of `null`: the level at which the interval would just reach it.
-    one_sided : tuple of float or None
-        The limits that the true difference exceeds, or stays below, each with
-        `estimate.confidence_level`.
-    minimum_detectable : float or None
-        The smallest true difference that samples like these show with `power`.
+    `estimate` : as a fraction, in [-1, 1]; reports print percentage points
+    `p_value` : two-sided, for a difference of `null`: the level at which the interval just reaches
+        it
+    `one_sided` : limits that the true difference exceeds, or stays below, each with
+        `estimate.confidence_level`
+    `minimum_detectable` : the smallest true difference that such samples show with `power`
     """
 
     estimate: Estimate
@@ -462,17 +457,11 @@ Rule = Literal["difference", "separate intervals"]
 class Comparison:
     """Two Agent Success Rates and their differences, after minus before.
 
-    Parameters
-    ----------
-    paired, n_pairs : bool, int
-        Whether tasks of both sides were resampled together, and how many both have.
-    margin : float
-        Margin of equivalence and of non-inferiority, as a fraction.
-    non_inferior : bool or None
-        Whether the one-sided limit excludes a loss of `margin` or more; None without a limit.
-    verdict, rule : str
-        ``"better"``, ``"worse"``, ``"equivalent"`` or ``"inconclusive"``, of `after`; and how it
-        was reached, in words.
+    `paired`, `n_pairs` : tasks of both sides were resampled together; how many both have
+    `margin` : of equivalence and of non-inferiority, as a fraction
+    `non_inferior` : the one-sided limit excludes a loss of `margin` or more; None without a limit
+    `verdict`, `rule` : ``better``, ``worse``, ``equivalent`` or ``inconclusive``, of `after`; the
+        rule in words
     """
 
     before: AgentSuccessRate

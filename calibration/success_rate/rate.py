@@ -41,35 +41,19 @@ ALL_UNITS, LEAST_UNITS = 2_400, 120
 class AgentSuccessRate:
     """Agent Success Rate of a set of runs, and the figures printed beside it.
 
-    Parameters
-    ----------
-    asr, asr_gross : Estimate
-        Mean score with cost penalties, and without.
-    asr_without_abandoned : Estimate
-        Mean score of the runs that were not abandoned.
-    pass_rate : Estimate
-        Share of complete runs.
-    class_shares : tuple of Estimate, length n_classes
-        Share of each outcome.
-    share_over_ceiling : Estimate
-        Share of the runs with a known cost that cost more than their ceiling.
-    at_other_credit : mapping of str to Estimate
-        ASR under the further credit tables that the runs were counted with.
-    asr_literal : float
-        The formula as printed, which subtracts the penalty of failed runs too; in [-1, 1]. A
-        diagnostic.
-    mean_effective_penalty : float
-        What penalties took off: asr_gross - asr. So asr = sum of credit x class share - this.
-    cost_coverage : float
-        Share of the runs whose cost is known.
-    asr_range : tuple of float
-        ASR with every missing cost at twice the ceiling, and with every one within it.
-    credit : tuple of float, length n_classes, or None
-        Credit of each class; None where workflows have their own.
-    n, n_missing_cost, n_clusters : int
-        Runs; runs without a cost; tasks (n without `clusters`).
-    rounding : float
-        No resampled score is off by more than this; values are exact.
+    `asr`, `asr_gross` : mean score with cost penalties, and without
+    `asr_without_abandoned` : mean score of the runs that were not abandoned
+    `pass_rate`, `class_shares` : share of complete runs, and of each class
+    `share_over_ceiling` : share of the runs with a known cost that cost more than their ceiling
+    `at_other_credit` : ASR under the further credit tables that the runs were counted with
+    `asr_literal` : the formula as printed, which subtracts the penalty of failed runs too; in [-1,
+        1]. A diagnostic.
+    `mean_effective_penalty` : asr_gross - asr, so asr = sum of credit x class share - this
+    `cost_coverage` : share of the runs whose cost is known
+    `asr_range` : ASR with every missing cost at twice the ceiling, and with every one within it
+    `credit` : of each class; None where workflows have their own
+    `n`, `n_missing_cost`, `n_clusters` : runs; runs without a cost; tasks (n without `clusters`)
+    `rounding` : no resampled score is off by more than this; values are exact
     """
 
     asr: Estimate

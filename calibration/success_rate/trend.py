@@ -65,18 +65,10 @@ ROLLING = 4
 class Expectation:
     """What the weeks before lead one to expect of a week.
 
-    Parameters
-    ----------
-    value : float
-        Their random-effects mean.
-    interval : tuple of float
-        Prediction interval of the value of this week, given its own standard error; inside [0, 1].
-    n_weeks : int
-        Weeks before it.
-    between : float
-        Standard deviation between weeks that sampling does not explain, at `value`.
-    anomaly : bool
-        Whether the week lies outside.
+    `value` : random-effects mean of the `n_weeks` weeks before
+    `interval` : prediction interval of this week's value, given its own standard error; in [0, 1]
+    `between` : standard deviation between weeks that sampling does not explain, at `value`
+    `anomaly` : the week is outside the interval
     """
 
     value: float
@@ -376,17 +368,12 @@ class Week:
 class WeeklySeries:
     """A rate over time.
 
-    Parameters
-    ----------
-    weeks : tuple of Week
-        Every week from the first with runs to the last, those without runs too.
-    n_without_week : int
-        Runs that have no time, and so are not in it.
-    false_alarm_rate : float or None
-        Share of the judged weeks that the rule would call anomalies if nothing changed, by
-        simulation with the standard errors of this series; None if no week could be judged.
-    pooled : bool
-        Whether the rolling mean weighs weeks by their runs.
+    `weeks` : every week from the first with runs to the last, those without runs too
+    `n_without_week` : runs without a time, which are not in it
+    `false_alarm_rate` : share of the judged weeks that the rule would call anomalies if nothing
+        changed, by simulation with the standard errors of this series; None if no week could be
+        judged
+    `pooled` : the rolling mean weighs weeks by their runs
     """
 
     weeks: tuple[Week, ...]

@@ -45,19 +45,11 @@ CLUSTERS = ("trace", "task")
 class ReviewerProfile:
     """One reviewer of a batch.
 
-    Parameters
-    ----------
-    reviewer_id : str
-    n_labels : int
-        Labels in the batch that count.
-    beside : BesideOthers
-        Agreement with the others, and alpha without this reviewer.
-    consensus : AgainstKey or None
-        Against the adjudicated classes of the batch; None where nothing is adjudicated.
-    canonical : AgainstKey or None
-        Against the canonical labels of the reference traces that the reviewer practised on,
-        before any of them was shown; None without practice. The reference mix of classes is not
-        that of production: compare reviewers by it, not with the batch.
+    `n_labels` : labels of the batch that count
+    `consensus` : against the adjudicated classes of the batch; None where nothing is adjudicated
+    `canonical` : against the canonical labels of practice traces, before any of them was shown;
+        None without practice. The reference mix of classes is not that of production: compare
+        reviewers by it, not with the batch.
     """
 
     reviewer_id: str
@@ -178,36 +170,18 @@ def _practice(store: Store, loaded: CalibrationData) -> tuple[NDArray[np.int64],
 class AgreementAnalysis:
     """Agreement of the reviewers of a batch: over all, and where, who, and on which traces.
 
-    Parameters
-    ----------
-    trace_ids : tuple of str
-        The traces that agreement is about, in batch order.
-    codes : int array, shape (n_traces, n_reviewers)
-        Class that each reviewer gave, by position in `classes`; -1 where none.
-    settled : int array, shape (n_traces,)
-        The adjudicated class, -1 where there is none.
-    weeks : tuple of str
-        ISO week of the last label of each trace.
-    near : Estimate
-        Alpha that counts classes of close credit as close.
-    near_misses : Estimate
-        `near` less plain alpha: how much of the disagreement is between classes that are close.
-    by_task : Estimate or None
-        Alpha with the task as the unit, where a task has several labelled traces.
-    weighted : dict of Estimate
-        Agreement in production, each trace weighing by how improbable its draw was; empty where
-        all were equally probable. Everything else is about the traces of the batch.
-    profiles : tuple of ReviewerProfile
-        In the order of `reviewers`.
-    truth : LatentTruth
-        Of Dawid and Skene, rows in the order of the traces: for the order of adjudication, never
-        the reliability of the labels.
-    reviewed : tuple of ReviewedTrace
-        In the order of `trace_ids`.
-    unplanned : int
-        Traces left out: they were planned for one label and got more.
-    exposed : int
-        Labels left out because they were not blind any more.
+    `codes` (n_traces, n_reviewers) and `settled` (adjudicated class, n_traces) are places in
+    `classes`, -1 where there is none; rows follow `trace_ids`, columns `reviewers`.
+
+    `weeks` : ISO week of the last label of each trace
+    `near`, `near_misses` : alpha that counts classes of close credit as close; that less plain
+        alpha
+    `by_task` : alpha with the task as the unit, where a task has several labelled traces
+    `weighted` : agreement in production, traces weighted by inverse inclusion probability; empty
+        where all were equally probable. Everything else is about the traces of the batch.
+    `truth` : Dawid-Skene, for the order of adjudication only, never the reliability of the labels
+    `unplanned`, `exposed` : traces left out that were planned for one label and got more; labels
+        left out that were not blind
     """
 
     batch_id: str

@@ -41,27 +41,14 @@ class WantedInterval:
 class Recommendation:
     """One thing to do.
 
-    Parameters
-    ----------
-    kind : str
-        About agreement ``label``, ``settle``, ``question``, ``classes``, ``reviewer``,
+    `kind` : about agreement ``label``, ``settle``, ``question``, ``classes``, ``reviewer``,
         ``more_traces``, ``relabel`` or ``use``; about a judge ``settle``, ``refused``, ``warned``,
         ``labels``, ``allocate``, ``escalate``, ``unjudged``, ``again``, ``question``, ``classes``
-        or ``use``.
-    what, why : str
-        The step as a sentence, and its reason with the numbers.
-    traces : TraceSet or None
-        The traces that it is about.
-    command : str or None
-        What to type, without ``asr``.
-    plan : WantedInterval or None
-        What the command plans.
-    n : int or None
-        Traces that an allocation would draw.
-    half_width : float or None
-        What more labels are to bring the interval to.
-    signals : tuple of str
-        Signs of doubt that an escalation can go by.
+        or ``use``
+    `what`, `why` : the step as a sentence; its reason with the numbers
+    `command` : the command line without ``asr``, and `plan` the interval that it plans for
+    `n`, `half_width` : traces that an allocation would draw; the target of more labels
+    `signals` : signs of doubt for an escalation
     """
 
     kind: str

@@ -96,20 +96,11 @@ class TaskRates:
 class Comparable:
     """Everything of a run that another run can be compared with.
 
-    Parameters
-    ----------
-    taxonomy, tree : str
-        Fingerprints of the whole taxonomy, and of the questions alone.
-    ceilings : mapping of str to float or None
-        Per unit, of the workflows that occur.
-    partial_plus_passes : bool
-        Whether partial_plus runs pass.
-    runs : RunCounts
-        With task names where these are few enough to be paired.
-    tasks : TaskRates or str
-        For pass@1, or why there is none.
-    failed : tuple of str
-        Gates that blocked the run.
+    `taxonomy`, `tree` : fingerprints of the whole taxonomy, and of the questions alone
+    `ceilings` : per unit, of the workflows that occur
+    `runs` : with task names where these are few enough to be paired
+    `tasks` : for pass@1, or why there is none
+    `failed` : gates that blocked the run
     """
 
     taxonomy: str

@@ -121,27 +121,12 @@ NO_JUDGE = "the store holds no verdicts to hold against the labels"
 class GateAnalysis:
     """The gates of one set of runs, and everything a report on them names.
 
-    Parameters
-    ----------
-    report : GateReport
-    settings : GateFile
-    asr : Estimate
-        The rate that is gated.
-    rates : AgentSuccessRate
-        Everything it splits into; of a store, of the labelled sample.
-    calibrated : bool
-        Whether `asr` is corrected for the errors of a judge.
-    kind : str
-        What it is, in words.
-    n_runs, n_tasks : int
-    notes, marks : tuple of str
-        What must be said, and what before everything else.
-    set_aside : tuple of LeftOutRows
-        Rows that do not count, by reason.
-    baseline : Comparable or None
-        What was compared with.
-    comparable : Comparable or None
-        What later runs may be compared with; None of a store.
+    `asr`, `rates` : the gated rate; the rates it splits into (on a store, of the labelled sample)
+    `calibrated` : whether `asr` is corrected for the errors of a judge; `kind` names it in words
+    `marks` : notes that come before everything else
+    `set_aside` : rows that do not count, by reason
+    `baseline`, `comparable` : the run compared with; this run for later comparisons, None on a
+        store
     """
 
     report: GateReport
