@@ -12,12 +12,10 @@ from calibration.judge_calibration.groups import (
     LabelledGroup,
     SharedCalibration,
     compare_groups,
+    estimate_group,
 )
 from calibration.judge_calibration.samples import (
     LabelledSample,
-    ProductionSums,
-    production_sums,
-    production_sums_from_counts,
 )
 from tests.simulation.judged import (
     CREDIT,
@@ -26,6 +24,7 @@ from tests.simulation.judged import (
     REFERENCE,
     draw_cells,
     lenient_judge,
+    sums_of,
     unfold,
 )
 
@@ -50,13 +49,6 @@ def truth(mix: Mix, *, with_cost: bool) -> float:
         return float(mix @ CREDIT)
     kept = np.maximum(0, CREDIT[:, None] - PENALTIES[None, :])
     return float((mix[:, None] * PENALTY_GIVEN_CLASS * kept).sum())
-
-
-def sums_of(cells: Cells, *, with_cost: bool) -> ProductionSums:
-    if not with_cost:
-        return production_sums_from_counts(cells.sum(axis=(0, 2)), credit=CREDIT)
-    _, verdicts, penalties = unfold(cells)
-    return production_sums(verdicts, penalties, credit=CREDIT, n_verdicts=5)
 
 
 def group(name: str, labelled: Cells, production: Cells, *, with_cost: bool) -> LabelledGroup:
@@ -104,6 +96,59 @@ def test_direct_differences_cover(
         repetitions=repetitions,
         seed=seed,
         half_width=half_widths / repetitions,
+    )
+
+
+def rate_of_group(
+    rng: np.random.Generator, *, own: int, n_labels: int, with_cost: bool, repetitions: int
+) -> tuple[dict[str, int], int, float]:
+    """Return estimates by kind, covered, and mean half-width of a group in a labelled production.
+
+    `own` labels are drawn from the group of 600 traces, the others from the rest of production.
+    """
+    true, rates = truth(FIRST, with_cost=with_cost), lenient_judge(0.85)
+    kinds, covered, half_widths = {"direct": 0, "synthetic": 0}, 0, 0.0
+    for _ in range(repetitions):
+        labelled = draw_cells(rng, own, FIRST, rates)
+        produced = labelled + draw_cells(rng, 600 - own, FIRST, rates)
+        table = labelled + draw_cells(rng, n_labels - own, OTHERS, rates)
+        found = estimate_group(
+            group("g", labelled, produced, with_cost=with_cost),
+            SharedCalibration(table=table.sum(axis=2), names=NAMES),
+        )
+        if found.estimate.interval is None:
+            continue
+        low, high = found.estimate.interval
+        kinds[found.kind] += 1
+        covered += low <= true <= high
+        half_widths += (high - low) / 2
+    return kinds, covered, half_widths / max(1, sum(kinds.values()))
+
+
+@pytest.mark.parametrize(
+    ("own", "n_labels", "with_cost"),
+    [(30, 40, False), (30, 40, True), (40, 50, True), (30, 300, False), (30, 300, True)],
+)
+def test_the_rate_of_a_group_covers_however_it_was_estimated(
+    judge: Callable[..., None], own: int, n_labels: int, with_cost: bool
+) -> None:
+    """Few labels in all: the error rates are refused and the group is direct; many: synthetic."""
+    seed, repetitions = 20275, 2000
+    kinds, covered, half_width = rate_of_group(
+        np.random.default_rng([seed, own, n_labels, with_cost]),
+        own=own, n_labels=n_labels, with_cost=with_cost, repetitions=repetitions,
+    )  # fmt: skip
+    done = sum(kinds.values())
+    assert kinds["direct" if n_labels < 100 else "synthetic"] > 0.8 * repetitions
+    cost = ", cost depends on outcome" if with_cost else ""
+    judge(
+        "rate of a group",
+        f"judge 0.85, {own} of {n_labels} labels in the group of 600{cost}; "
+        f"{kinds['direct']} direct, {kinds['synthetic']} synthetic, {repetitions - done} refused",
+        covered=covered,
+        repetitions=done,
+        seed=seed,
+        half_width=half_width,
     )
 
 
