@@ -1,4 +1,4 @@
-"""Traces, labels and forms that break a rule of the set."""
+"""Orders, families, costs, lengths and forms that break a rule of the set."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -8,45 +8,34 @@ from calibration.taxonomy import default_taxonomy
 from reference_dataset.loader import LABELS
 from reference_dataset.records import FAMILIES
 from reference_dataset.words import RUN, words
-from tests.reference_dataset.broken import Break, Breaks, Broken, complete
+from tests.reference_dataset.broken import Break, Broken, complete
 from tests.reference_dataset.copies import Copy, Row, plain, set_cost, shorten, size
 
-BREAKS = Breaks()
+BREAKS: dict[str, Break] = {}
 
 
-@BREAKS.named
-def traces_out_of_order(copy: Copy) -> Broken:
-    rows = copy.read("research.jsonl")
-    rows[4], rows[5] = rows[5], rows[4]
-    copy.write("research.jsonl", rows)
-    return Broken("ids", "research.jsonl", 6, f"{rows[5]['trace_id']} stands after")
+# Ids and labels
 
 
-@BREAKS.named
-def labels_out_of_order(copy: Copy) -> Broken:
-    rows = copy.read(LABELS)
-    rows[4], rows[5] = rows[5], rows[4]
-    copy.write(LABELS, rows)
-    return Broken("ids", LABELS, 6, f"{rows[5]['trace_id']} stands after")
+def reordered(file: str, order: tuple[int, ...], says: str, *also: str) -> Break:
+    """Put lines in the place of the fifth and the sixth."""
+
+    def broken(copy: Copy) -> Broken:
+        rows = copy.read(file)
+        copy.write(file, [*rows[:4], *(rows[k] for k in order), *rows[6:]])
+        return Broken("ids", file, 6, f"{rows[4]['trace_id']} {says}", also)
+
+    return broken
 
 
-@BREAKS.named
-def a_label_twice(copy: Copy) -> Broken:
-    rows = copy.read(LABELS)
-    copy.write(LABELS, [*rows[:5], rows[4], *rows[5:]])
-    return Broken("ids", LABELS, 6, f"{rows[4]['trace_id']} occurs twice")
+BREAKS |= {
+    "traces out of order": reordered("research.jsonl", (5, 4), "stands after"),
+    "labels out of order": reordered(LABELS, (5, 4), "stands after"),
+    "a trace twice": reordered("research.jsonl", (4, 4, 5), "occurs twice", "family"),
+    "a label twice": reordered(LABELS, (4, 4, 5), "occurs twice"),
+}
 
 
-@BREAKS.named
-def a_trace_twice(copy: Copy) -> Broken:
-    rows = copy.read("research.jsonl")
-    copy.write("research.jsonl", [*rows[:5], rows[4], *rows[5:]])
-    return Broken(
-        "ids", "research.jsonl", 6, f"{rows[4]['trace_id']} occurs twice", also=("family",)
-    )
-
-
-@BREAKS.named
 def a_trace_in_the_wrong_file(copy: Copy) -> Broken:
     first, second = sorted(copy.families)[:2]
     rows, others = copy.read(f"{first}.jsonl"), copy.read(f"{second}.jsonl")
@@ -55,189 +44,160 @@ def a_trace_in_the_wrong_file(copy: Copy) -> Broken:
     return Broken("ids", f"{second}.jsonl", 2, f"is not of the family {first!r}")
 
 
-def lone_cell(copy: Copy) -> tuple[Row, Row]:
+def lone_cell(copy: Copy) -> Row:
     """Return a clear trace that its family, its class and its form can miss."""
     labels = {row["trace_id"]: row for row in copy.read(LABELS)[1:]}
-    cells: Counter[tuple[str, str, str]] = Counter()
     form_of = {i: form for form, ids in copy.forms().items() for i in ids}
-    for trace_id, form in form_of.items():
-        cells[trace_id.rsplit("-", 1)[0], labels[trace_id]["outcome"], form] += 1
+    cells = Counter(
+        (i.rsplit("-", 1)[0], labels[i]["outcome"], form) for i, form in form_of.items()
+    )
 
     def can_go(trace: Row, label: Row) -> bool:
-        family, outcome = trace["family"], label["outcome"]
-        counts = {form: cells[family, outcome, form] for form in copy.forms()}
+        counts = {f: cells[trace["family"], label["outcome"], f] for f in copy.forms()}
         mine = counts[form_of[trace["trace_id"]]]
         return sum(counts.values()) > 3 and mine == max(counts.values())
 
-    return copy.find(can_go)
+    return copy.find(can_go)[0]
 
 
-@BREAKS.named
 def a_trace_without_a_label(copy: Copy) -> Broken:
-    trace, _ = lone_cell(copy)
+    trace = lone_cell(copy)
     copy.drop(LABELS, trace["trace_id"])
     file = f"{trace['family']}.jsonl"
     line = copy.line(file, trace["trace_id"])
     return Broken("labels", file, line, f"{trace['trace_id']} has no label")
 
 
-@BREAKS.named
 def a_label_without_a_trace(copy: Copy) -> Broken:
     rows = copy.read(LABELS)
     copy.write(LABELS, [*rows, rows[-1] | {"trace_id": "support_triage-999"}])
     return Broken("labels", LABELS, len(rows) + 1, "support_triage-999 labels no trace")
 
 
-@BREAKS.named
 def no_labels_at_all(copy: Copy) -> Broken:
     """A file of labels that holds only its header proves nothing."""
     copy.write(LABELS, copy.read(LABELS)[:1])
-    return Broken(
-        "labels", "research.jsonl", 2, "has no label", also=("family", "difficulty", "strata")
-    )
+    also = ("family", "difficulty", "strata")
+    return Broken("labels", "research.jsonl", 2, "has no label", also)
 
 
-@BREAKS.named
+# Families
+
+
 def a_family_of_one_less(copy: Copy) -> Broken:
-    trace, _ = lone_cell(copy)
+    trace = lone_cell(copy)
     copy.drop_everywhere(trace["trace_id"])
     expected = FAMILIES[trace["family"]].n_traces
     says = f"{expected - 1} traces, the family has {expected}"
     return Broken("family", f"{trace['family']}.jsonl", None, says)
 
 
-@BREAKS.named
 def a_class_of_two(copy: Copy) -> Broken:
     """Relabel runs without output until two are left; the new label follows from its answers."""
-    taxonomy = default_taxonomy()
+    answers = default_taxonomy().answers_for("partial_plus")
+    new = {"outcome": "partial_plus", "answers": answers, "nearest_wrong": "abandoned"}
     found = [label for t, label in copy.pairs() if t["family"] == "research"]
     for label in [label for label in found if label["outcome"] == "abandoned"][2:]:
-        label |= {
-            "outcome": "partial_plus",
-            "answers": taxonomy.answers_for("partial_plus"),
-            "nearest_wrong": "abandoned",
-        }
-        copy.put_label(label)
+        copy.put_label(label | new)
     says = "2 traces are abandoned, at least 3"
     return Broken("family", "research.jsonl", None, says, also=("strata", "length"))
 
 
-@BREAKS.named
 def a_family_of_strangers(copy: Copy) -> Broken:
     trace, label = complete(copy)
-    stranger = trace | {
-        "trace_id": "gardening-001", "family": "gardening",
-        "prompt": "Which roses?", "response": "The red ones.",
-    }  # fmt: skip
-    header = copy.read("research.jsonl")[0]
-    copy.write("traces/gardening.jsonl", [header, stranger])
+    new = {"trace_id": "gardening-001", "family": "gardening"}
+    stranger = trace | new | {"prompt": "Which roses?", "response": "The red ones."}
+    copy.write("traces/gardening.jsonl", [copy.read("research.jsonl")[0], stranger])
     evidence = [{"step_id": "response", "quote": "red ones", "shows": "the answer"}]
-    label |= {"trace_id": "gardening-001", "evidence": evidence}
-    rows = copy.read(LABELS)
-    in_order = sorted([label, *rows[1:]], key=lambda row: row["trace_id"])
-    copy.write(LABELS, [rows[0], *in_order])
+    head, *rows = copy.read(LABELS)
+    rows.append(label | {"trace_id": "gardening-001", "evidence": evidence})
+    copy.write(LABELS, [head, *sorted(rows, key=lambda row: row["trace_id"])])
     forms = copy.forms()
-    forms["practice"].append("gardening-001")
-    copy.write_forms(forms)
+    copy.write_forms(forms | {"practice": [*forms["practice"], "gardening-001"]})
     return Broken("family", "gardening.jsonl", None, "the family 'gardening' is unknown")
 
 
-@BREAKS.named
-def a_median_of_three_cents_less(copy: Copy) -> Broken:
-    family = FAMILIES["research"]
-
-    def cheaper(trace: Row, label: Row) -> bool:
-        middle = abs(trace["cost_usd"] / trace["units"] - family.median_usd) < 0.06
-        if trace["family"] != family.name or not middle:
-            return False
-        set_cost(trace, round(trace["cost_usd"] - 0.06 * trace["units"], 2))
-        return True
-
-    copy.put_pairs(cheaper)
-    return Broken("family", "research.jsonl", None, "the median cost is 1.3")
+# Costs, lengths and difficulties
 
 
-@BREAKS.named
-def nothing_over_budget(copy: Copy) -> Broken:
-    def cheaper(trace: Row, label: Row) -> bool:
-        family = FAMILIES[trace["family"]]
-        if trace["cost_usd"] <= family.ceiling_usd * trace["units"] + 1e-9:
-            return False
-        set_cost(trace, family.ceiling_usd * trace["units"])
-        return True
+def everywhere(
+    wanted: Callable[[Row, Row], bool], change: Callable[[Row, Row], None], *expected: Any
+) -> Break:
+    """Change all traces and labels that are wanted."""
 
-    copy.put_pairs(cheaper)
-    return Broken("over-budget", "traces", None, "0.0% of the traces")
+    def broken(copy: Copy) -> Broken:
+        found = [pair for pair in copy.pairs() if wanted(*pair)]
+        for pair in found:
+            change(*pair)
+        copy.put_pairs(found)
+        return Broken(*expected)
 
-
-@BREAKS.named
-def much_over_budget(copy: Copy) -> Broken:
-    def dearer(trace: Row, label: Row) -> bool:
-        family = FAMILIES[trace["family"]]
-        if trace["cost_usd"] / trace["units"] <= family.median_usd + 0.01:
-            return False
-        set_cost(trace, round(family.ceiling_usd * trace["units"] + 0.01, 2))
-        return True
-
-    copy.put_pairs(dearer)
-    return Broken("over-budget", "traces", None, "5 to 12 % may")
+    return broken
 
 
-@BREAKS.named
-def a_short_median(copy: Copy) -> Broken:
-    def short(trace: Row, label: Row) -> bool:
-        if size(trace) >= 1200 or label["outcome"] == "hallucinated":
-            return False
-        plain(trace, label, n_words=200)
-        return True
-
-    copy.put_pairs(short)
-    return Broken("lengths", "traces", None, "the median length is")
+def ceiling(trace: Row) -> float:
+    return FAMILIES[trace["family"]].ceiling_usd * float(trace["units"])
 
 
-@BREAKS.named
-def no_long_trace(copy: Copy) -> Broken:
-    def short(trace: Row, label: Row) -> bool:
-        if size(trace) <= 1000:
-            return False
-        # Its own evidence aside.
-        shorten(trace, label, 900)
-        return True
+def above_median(trace: Row) -> float:
+    return float(trace["cost_usd"] / trace["units"]) - FAMILIES[trace["family"]].median_usd
 
-    copy.put_pairs(short)
-    return Broken("lengths", "traces", None, "the 90th percentile is")
+
+BREAKS |= {
+    "a median of three cents less": everywhere(
+        lambda t, label: t["family"] == "research" and abs(above_median(t)) < 0.06,
+        lambda t, label: set_cost(t, round(t["cost_usd"] - 0.06 * t["units"], 2)),
+        "family", "research.jsonl", None, "the median cost is 1.3",
+    ),
+    "nothing over budget": everywhere(
+        lambda t, label: t["cost_usd"] > ceiling(t) + 1e-9,
+        lambda t, label: set_cost(t, ceiling(t)),
+        "over-budget", "traces", None, "0.0% of the traces",
+    ),
+    "much over budget": everywhere(
+        lambda t, label: above_median(t) > 0.01,
+        lambda t, label: set_cost(t, round(ceiling(t) + 0.01, 2)),
+        "over-budget", "traces", None, "5 to 12 % may",
+    ),
+    "a short median": everywhere(
+        lambda t, label: size(t) < 1200 and label["outcome"] != "hallucinated",
+        lambda t, label: plain(t, label, n_words=200),
+        "lengths", "traces", None, "the median length is",
+    ),
+    "no long trace": everywhere(
+        lambda t, label: size(t) > 1000,
+        lambda t, label: shorten(t, label, 900),  # its own evidence aside
+        "lengths", "traces", None, "the 90th percentile is",
+    ),
+}  # fmt: skip
 
 
 def difficulty(wanted: str) -> Break:
+    return everywhere(
+        lambda t, label: True, lambda t, label: label.update(difficulty=wanted),
+        "difficulty", LABELS, None, f"100% of the traces are {wanted}",
+    )  # fmt: skip
+
+
+def borrowed(copy: Copy, part: str, n_words: int) -> Row:
+    """Give the second complete trace a run of words of the first; return it."""
+    found = [t for t, label in copy.pairs() if label["outcome"] == "complete"]
+    first = next(t for t in found if len(words(t[part])) > n_words)
+    second = next(t for t in found if t["trace_id"] > first["trace_id"])
+    second[part] += " -- " + " ".join(words(first[part])[:n_words])
+    return second
+
+
+def shared(part: str) -> Break:
     def broken(copy: Copy) -> Broken:
-        rows = copy.read(LABELS)
-        copy.write(LABELS, [rows[0], *(row | {"difficulty": wanted} for row in rows[1:])])
-        return Broken("difficulty", LABELS, None, f"100% of the traces are {wanted}")
+        second = borrowed(copy, part, RUN)
+        said = f"the {part} of {second['trace_id']} shares"
+        return Broken("shared-text", *copy.put_trace(second), said)
 
     return broken
 
 
 BREAKS |= {f"all is {wanted}": difficulty(wanted) for wanted in ("clear", "judgement", "boundary")}
-
-
-def borrowed(copy: Copy, part: str, n_words: int) -> tuple[Row, Row]:
-    """Give the second complete trace a run of words of the first; return both."""
-    found = [t for t, label in copy.pairs() if label["outcome"] == "complete"]
-    first = next(t for t in found if len(words(t[part])) > n_words)
-    second = next(t for t in found if t["trace_id"] > first["trace_id"])
-    second[part] += " -- " + " ".join(words(first[part])[:n_words])
-    return first, second
-
-
-def shared(part: str) -> Break:
-    def broken(copy: Copy) -> Broken:
-        _, second = borrowed(copy, part, RUN)
-        place = copy.put_trace(second)
-        said = f"the {part} of {second['trace_id']} shares"
-        return Broken("shared-text", *place, said)
-
-    return broken
-
 
 BREAKS |= {f"a shared {part}": shared(part) for part in ("response", "prompt")}
 
@@ -245,9 +205,7 @@ BREAKS |= {f"a shared {part}": shared(part) for part in ("response", "prompt")}
 # Forms
 
 
-def bad_forms(
-    change: Callable[[dict[str, list[str]]], Any], says: str, also: tuple[str, ...] = ()
-) -> Break:
+def bad_forms(change: Callable[[dict[str, list[str]]], Any], says: str, *also: str) -> Break:
     def broken(copy: Copy) -> Broken:
         forms = copy.forms()
         change(forms)
@@ -259,42 +217,32 @@ def bad_forms(
 
 BREAKS |= {
     "a trace in two forms": bad_forms(
-        lambda f: f["exam_a"].append(f["practice"][0]),
-        "is in practice and in exam_a",
-        also=("strata",),
+        lambda f: f["exam_a"].append(f["practice"][0]), "is in practice and in exam_a", "strata"
     ),
     "a trace twice in a form": bad_forms(
-        lambda f: f["exam_a"].append(f["exam_a"][0]),
-        "is in exam_a and in exam_a",
-        also=("strata",),
+        lambda f: f["exam_a"].append(f["exam_a"][0]), "is in exam_a and in exam_a", "strata"
     ),
     "a form with a stranger": bad_forms(
         lambda f: f["exam_b"].append("research-999"), "exam_b names research-999"
     ),
-    "no practice": bad_forms(
-        lambda f: f.pop("practice"), "is in no form", also=("strata",)
-    ),
-}  # fmt: skip
+    "no practice": bad_forms(lambda f: f.pop("practice"), "is in no form", "strata"),
+}
 
 
-@BREAKS.named
 def a_trace_in_no_form(copy: Copy) -> Broken:
-    trace, _ = lone_cell(copy)
-    forms = {name: [i for i in ids if i != trace["trace_id"]] for name, ids in copy.forms().items()}
-    copy.write_forms(forms)
-    return Broken("forms", "forms.toml", None, f"{trace['trace_id']} is in no form")
+    gone = lone_cell(copy)["trace_id"]
+    copy.write_forms({name: [i for i in ids if i != gone] for name, ids in copy.forms().items()})
+    return Broken("forms", "forms.toml", None, f"{gone} is in no form")
 
 
-@BREAKS.named
 def a_lopsided_form(copy: Copy) -> Broken:
-    labels = {row["trace_id"]: row for row in copy.read(LABELS)[1:]}
+    complete_ones = {
+        t["trace_id"]
+        for t, label in copy.pairs()
+        if (t["family"], label["outcome"]) == ("research", "complete")
+    }
     forms = copy.forms()
-    moved = [
-        trace_id
-        for trace_id in forms["practice"]
-        if trace_id.startswith("research-") and labels[trace_id]["outcome"] == "complete"
-    ]
-    forms["practice"] = [i for i in forms["practice"] if i not in moved]
-    forms["exam_a"] += moved
-    copy.write_forms(forms)
+    moved = [i for i in forms["practice"] if i in complete_ones]
+    practice = [i for i in forms["practice"] if i not in moved]
+    copy.write_forms(forms | {"practice": practice, "exam_a": forms["exam_a"] + moved})
     return Broken("strata", "forms.toml", None, "research complete is shared out unevenly")

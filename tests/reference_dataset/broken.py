@@ -7,30 +7,16 @@ from tests.reference_dataset.copies import Copy, Row
 
 
 class Broken(NamedTuple):
-    """What the validator must say: file and line, the rule, words of the message.
-
-    `also` names rules that cannot but break with it; `seal` is false when the checksums
-    themselves are what is broken.
-    """
+    """What the validator must say; `also` names rules that cannot but break with it."""
 
     rule: str
     file: str
     line: int | None
     says: str
     also: tuple[str, ...] = ()
-    seal: bool = True
 
 
 Break = Callable[[Copy], Broken]
-
-
-class Breaks(dict[str, Break]):
-    """Breaks by what they are called."""
-
-    def named(self, test: Break) -> Break:
-        """Take in a break by the name of its function."""
-        self[test.__name__] = test
-        return test
 
 
 def outcome_is(outcome: str) -> Callable[[Row, Row], bool]:

@@ -68,15 +68,14 @@ class Copy:
         self.write(file, rows)
         return line
 
-    def put_pairs(self, changed: Callable[[Row, Row], bool]) -> None:
-        """Let `changed` change every trace and its label; write those of which it says so."""
-        found = [(trace, label) for trace, label in self.pairs() if changed(trace, label)]
-        files = {LABELS: [label for _, label in found]}
-        for trace, _ in found:
-            files.setdefault(f"{trace['family']}.jsonl", []).append(trace)
-        for file, rows in files.items():
-            new = {row["trace_id"]: row for row in rows}
-            self.write(file, [new.get(row.get("trace_id"), row) for row in self.read(file)])
+    def put_pairs(self, pairs: list[tuple[Row, Row]]) -> None:
+        """Write traces and their labels in place of those with their ids."""
+        new: dict[str, dict[str, Row]] = {LABELS: {}}
+        for trace, label in pairs:
+            new[LABELS][label["trace_id"]] = label
+            new.setdefault(f"{trace['family']}.jsonl", {})[trace["trace_id"]] = trace
+        for file, rows in new.items():
+            self.write(file, [rows.get(row.get("trace_id", ""), row) for row in self.read(file)])
 
     def put_trace(self, trace: Row) -> tuple[str, int]:
         file = f"{trace['trace_id'].rsplit('-', 1)[0]}.jsonl"

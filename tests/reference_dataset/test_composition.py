@@ -28,25 +28,15 @@ def said(rows: Rows) -> list[str]:
     return [message for _, message in whole_set_is_composed(rows)]
 
 
-def test_the_asked_for_mix_with_thirty_long_traces_holds() -> None:
+def test_thirty_long_traces_are_needed_once_every_family_is_there() -> None:
     assert said(made(MIX, 30, list(FAMILIES))) == []
-
-
-def test_a_part_of_the_families_is_not_held_to_it() -> None:
+    too_few = "29 traces have 12 or more steps, at least 30 are needed"
+    assert said(made(MIX, 29, list(FAMILIES))) == [too_few]
     assert said(made(["complete"] * 40, 0, list(FAMILIES)[:5])) == []
-
-
-def test_too_few_long_traces_are_named() -> None:
-    assert said(made(MIX, 29, list(FAMILIES))) == [
-        "29 traces have 12 or more steps, at least 30 are needed"
-    ]
 
 
 @pytest.mark.parametrize("moved", [4, 10])
 def test_a_class_that_is_off_by_more_than_three_points_is_named(moved: int) -> None:
-    outcomes = ["partial_plus"] * moved + MIX[moved:]
-    named = said(made(outcomes, 30, list(FAMILIES)))
-    assert [message.split(" are ")[1].split(",")[0] for message in named] == [
-        "complete",
-        "partial_plus",
-    ]
+    named = said(made(["partial_plus"] * moved + MIX[moved:], 30, list(FAMILIES)))
+    classes = [message.split(" are ")[1].split(",")[0] for message in named]
+    assert classes == ["complete", "partial_plus"]

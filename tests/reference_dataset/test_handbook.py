@@ -18,12 +18,9 @@ def test_a_section_has_its_rule_and_three_worked_examples(node: str) -> None:
     text = handbook()[node]
     assert text.startswith("Rule. ")
     assert "Worked examples" in text
-    examples = re.findall(r"^(\d)\. (.+)$", text, flags=re.MULTILINE)
+    examples = re.findall(r"^(\d)\. .*?\b(Yes|No)\..*$", text, flags=re.MULTILINE)
     assert [number for number, _ in examples] == ["1", "2", "3"]
-    for _, example in examples:
-        assert re.search(r"\b(Yes|No)\.", example), example
-    answers = {re.findall(r"\b(Yes|No)\.", example)[0] for _, example in examples}
-    assert answers == {"Yes", "No"}, "a boundary has two sides"
+    assert {answer for _, answer in examples} == {"Yes", "No"}, "a boundary has two sides"
 
 
 def test_sections_are_text_without_marks(tmp_path: Path) -> None:

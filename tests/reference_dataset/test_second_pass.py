@@ -23,13 +23,9 @@ LABEL = {"trace_id": "research-001", "outcome": "complete", "difficulty": "clear
 
 
 def reading(leads_to: str, **other: Any) -> dict[str, Any]:
-    return {
-        "trace_id": "research-001",
-        "answers": TAXONOMY.answers_for(leads_to),
-        "outcome": leads_to,
-        "step_id": "response",
-        "quote": "It is red.",
-    } | other
+    answers = TAXONOMY.answers_for(leads_to)
+    made = {"trace_id": "research-001", "answers": answers, "outcome": leads_to}
+    return made | {"step_id": "response", "quote": "It is red."} | other
 
 
 def settlement(before: str, decision: str, **other: Any) -> dict[str, Any]:
@@ -37,108 +33,78 @@ def settlement(before: str, decision: str, **other: Any) -> dict[str, Any]:
     return made | other
 
 
-def rows_of(
-    readings: list[dict[str, Any]],
-    settlements: list[dict[str, Any]] | None = None,
-    *,
-    label: dict[str, Any] | None = None,
-) -> Rows:
-    """Return one trace with its label and what is said of it a second time."""
+def said(
+    rule: Any, readings: list[Any], settlements: list[Any], difficulty: str = "clear"
+) -> list[str]:
+    """Return what a rule says of one trace, its label and what is said of it a second time."""
 
     def listed(file: str, items: list[dict[str, Any]]) -> list[Row]:
         return [Row(file=file, line=line, data=data) for line, data in enumerate(items, 2)]
 
-    return Rows(
+    rows = Rows(
         traces=listed("research.jsonl", [TRACE | {"inputs": [], "sub_goals": [], "steps": []}]),
-        labels=listed("labels.jsonl", [LABEL | (label or {})]),
+        labels=listed("labels.jsonl", [LABEL | {"difficulty": difficulty}]),
         forms={},
         readings=listed("second_pass.jsonl", readings),
-        settlements=listed("settlements.jsonl", settlements or []),
+        settlements=listed("settlements.jsonl", settlements),
     )
-
-
-def said(rule: Any, rows: Rows) -> list[str]:
     return [message for _, message in rule(rows)]
 
 
-# Readings
-
-
-def test_a_reading_with_a_literal_quote_keeps_the_rules() -> None:
-    rows = rows_of([reading("complete")])
-    assert said(every_trace_was_read_again, rows) == []
-    assert said(every_disagreement_is_settled, rows) == []
+RIGHT, BLUE = reading("complete"), reading("complete", quote="It is blue.")
 
 
 @pytest.mark.parametrize(
-    ("readings", "says"),
+    ("readings", "settlements", "says"),
     [
-        ([], "research-001 was not read again"),
-        ([reading("complete", outcome="abandoned")], "lead to 'complete', not 'abandoned'"),
-        ([reading("complete", answers={"output": "yes"})], "fabrication"),
-        ([reading("complete", quote="It is blue.")], "does not stand in 'response'"),
-        ([reading("complete", step_id="s1")], "does not stand in 's1'"),
+        ([RIGHT], [], None),
+        ([], [], "research-001 was not read again"),
+        ([reading("complete", outcome="abandoned")], [], "lead to 'complete', not 'abandoned'"),
+        ([reading("complete", answers={"output": "yes"})], [], "fabrication"),
+        ([BLUE], [], "does not stand in 'response'"),
+        ([BLUE], [settlement("complete", "trace_repaired")], None),  # the quote may be gone
+        ([reading("complete", step_id="s1")], [], "does not stand in 's1'"),
+        ([RIGHT, reading("complete", trace_id="x-2")], [], "x-2 is no trace"),
     ],
 )
-def test_a_reading_that_breaks_a_rule_is_named(readings: list[dict[str, Any]], says: str) -> None:
-    (message,) = said(every_trace_was_read_again, rows_of(readings))
-    assert says in message
-
-
-def test_a_reading_of_no_trace_is_named() -> None:
-    stranger = reading("complete", trace_id="research-002")
-    rows = rows_of([reading("complete"), stranger])
-    assert said(every_trace_was_read_again, rows) == ["research-002 is no trace"]
-
-
-def test_the_quote_of_a_repaired_trace_may_be_gone() -> None:
-    rows = rows_of(
-        [reading("complete", quote="It is blue.")], [settlement("complete", "trace_repaired")]
-    )
-    assert said(every_trace_was_read_again, rows) == []
-    assert said(every_disagreement_is_settled, rows) == []
-
-
-# Settlements
-
-
-@pytest.mark.parametrize(
-    ("second", "settled", "label"),
-    [
-        ("partial_plus", settlement("complete", "kept"), {"difficulty": "boundary"}),
-        ("partial_plus", settlement("complete", "trace_repaired"), {}),
-        ("complete", settlement("partial_plus", "label_changed"), {}),
-    ],
-)
-def test_each_way_to_settle_is_taken(
-    second: str, settled: dict[str, Any], label: dict[str, Any]
+def test_a_reading_that_breaks_a_rule_is_named(
+    readings: list[Any], settlements: list[Any], says: str | None
 ) -> None:
-    rows = rows_of([reading(second)], [settled], label=label)
-    assert said(every_disagreement_is_settled, rows) == []
+    messages = said(every_trace_was_read_again, readings, settlements)
+    assert len(messages) == (says is not None)
+    assert says is None or says in messages[0]
 
 
 @pytest.mark.parametrize(
-    ("second", "settled", "says"),
+    ("second", "before", "decision", "difficulty", "says"),
     [
-        ("partial_plus", [], "the second reading said partial_plus, and nothing was decided"),
-        ("partial_plus", [settlement("complete", "kept")], "its difficulty is boundary"),
-        ("complete", [settlement("complete", "kept")], "nothing to keep"),
-        ("partial_plus", [settlement("partial_plus", "kept")], "its label was changed"),
-        ("partial_plus", [settlement("complete", "label_changed")], "was not changed to what"),
-        ("partial_plus", [settlement("abandoned", "label_changed")], "was not changed to what"),
-        ("complete", [settlement("abandoned", "trace_repaired")], "its label was changed"),
-        (
-            "complete",
-            [settlement("complete", "kept", trace_id="research-002")],
-            "research-002 was not read again",
-        ),
+        ("complete", "", "", "clear", None),
+        ("complete", "complete", "trace_repaired", "clear", None),
+        ("complete", "partial_plus", "label_changed", "clear", None),
+        ("partial_plus", "complete", "kept", "boundary", None),
+        ("partial_plus", "complete", "trace_repaired", "clear", None),
+        ("partial_plus", "", "", "clear", "reading said partial_plus, and nothing was decided"),
+        ("partial_plus", "complete", "kept", "clear", "its difficulty is boundary"),
+        ("complete", "complete", "kept", "clear", "nothing to keep"),
+        ("partial_plus", "partial_plus", "kept", "clear", "its label was changed"),
+        ("partial_plus", "complete", "label_changed", "clear", "was not changed to what"),
+        ("partial_plus", "abandoned", "label_changed", "clear", "was not changed to what"),
+        ("complete", "abandoned", "trace_repaired", "clear", "its label was changed"),
     ],
 )
 def test_what_is_not_settled_is_named(
-    second: str, settled: list[dict[str, Any]], says: str
+    second: str, before: str, decision: str, difficulty: str, says: str | None
 ) -> None:
-    (message,) = said(every_disagreement_is_settled, rows_of([reading(second)], settled))
-    assert says in message
+    settled = [settlement(before, decision)] if decision else []
+    messages = said(every_disagreement_is_settled, [reading(second)], settled, difficulty)
+    assert len(messages) == (says is not None)
+    assert says is None or says in messages[0]
+
+
+def test_a_settlement_of_what_was_not_read_again_is_named() -> None:
+    stranger = settlement("complete", "kept", trace_id="research-002")
+    (message,) = said(every_disagreement_is_settled, [RIGHT], [stranger])
+    assert "research-002 was not read again" in message
 
 
 # Agreement
