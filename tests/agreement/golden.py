@@ -11,9 +11,7 @@ from numpy.typing import NDArray
 from calibration.agreement.ratings import WEIGHTS, weight_matrix
 
 CODES = NDArray[np.int64]
-
 FILE = Path(__file__).parents[1] / "golden" / "agreement.json"
-
 ENTRIES: list[dict[str, Any]] = json.loads(FILE.read_text(encoding="utf-8"))
 
 

@@ -1,18 +1,48 @@
-"""Tables of ratings for Hypothesis: any number of raters and classes, ratings missing."""
+"""Tables of ratings: for Hypothesis, and of raters who know how much they know."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+
+Codes = NDArray[np.int64]
+
+# Shares of five classes, evenly spread and with one rare class after the other.
+MODERATE, SKEWED = (0.30, 0.20, 0.20, 0.17, 0.13), (0.85, 0.05, 0.04, 0.03, 0.03)
+
+
+def rated(
+    rng: np.random.Generator,
+    n_items: int,
+    knows: ArrayLike,
+    mix: Sequence[float],
+    *,
+    missing: float = 0.0,
+    first: Sequence[float] | None = None,
+    truth: Codes | None = None,
+) -> Codes:
+    """Each rater knows an item's class with a probability of its own, and else draws one.
+
+    From the mix; the first rater from a mix of its own, if given.
+    """
+    if truth is None:
+        truth = rng.choice(len(mix), size=(n_items, 1), p=mix)
+    guess = rng.choice(len(mix), size=(n_items, np.size(knows)), p=mix)
+    if first is not None:
+        guess[:, 0] = rng.choice(len(mix), size=n_items, p=first)
+    codes = np.where(rng.random(guess.shape) < np.asarray(knows), truth, guess)
+    codes[rng.random(codes.shape) < missing] = -1
+    return codes
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
     """Codes of shape (n_items, n_raters), -1 for none, and the declared number of classes."""
 
-    codes: NDArray[np.int64]
+    codes: Codes
     n_classes: int
 
 
@@ -40,13 +70,8 @@ def tables(
 @st.composite
 def likely_tables(draw: st.DrawFn) -> Table:
     """Return tables as reviewers make them: up to 200 items, the class known or guessed."""
-    q, raters = draw(st.integers(2, 6)), draw(st.integers(2, 7))
-    shape = draw(st.integers(2, 200)), raters
+    q, raters, n_items = (draw(st.integers(*of)) for of in ((2, 6), (2, 7), (2, 200)))
     known, missing = draw(st.floats(0, 1)), draw(st.floats(0, 0.8))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
-    prevalence = rng.dirichlet(np.ones(q))
-    truth = rng.choice(q, size=(shape[0], 1), p=prevalence)
-    guess = rng.choice(q, size=shape, p=prevalence)
-    codes = np.where(rng.random(shape) < known, truth, guess)
-    codes[rng.random(shape) < missing] = -1
-    return Table(codes, q)
+    mix = rng.dirichlet(np.ones(q)).tolist()
+    return Table(rated(rng, n_items, [known] * raters, mix, missing=missing), q)

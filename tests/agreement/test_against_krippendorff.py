@@ -19,7 +19,6 @@ from tests.agreement.conftest import Tally
 from tests.agreement.tables import Table, likely_tables, tables
 
 Metric = Literal["nominal", "ordinal", "interval", "ratio"]
-
 TOLERANCE = 1e-10
 
 

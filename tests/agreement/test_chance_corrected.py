@@ -36,7 +36,6 @@ COEFFICIENTS = {
     "scott_pi": SCOTT_PI,
     "randolph_kappa": BRENNAN_PREDIGER,
 }
-
 AT_NODE = {f"{name}_at_node": c for name, c in COEFFICIENTS.items()}
 
 

@@ -12,7 +12,6 @@ from calibration.statistics.contingency import bhapkar, mcnemar
 from tests.agreement.golden import codes_of, entries
 
 CODES = NDArray[np.int64]
-
 MODERATE = (0.30, 0.20, 0.20, 0.17, 0.13)
 
 

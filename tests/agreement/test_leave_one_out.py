@@ -7,15 +7,10 @@ import pytest
 from numpy.typing import NDArray
 
 from calibration.agreement.annotators import leave_one_out
-from calibration.agreement.coefficients import (
-    KRIPPENDORFF_ALPHA,
-    PERCENT_AGREEMENT,
-    estimate,
-)
+from calibration.agreement.coefficients import KRIPPENDORFF_ALPHA, PERCENT_AGREEMENT, estimate
 from calibration.agreement.ratings import count_patterns, weight_matrix
 
 CODES = NDArray[np.int64]
-
 SHARES = np.array([0.5, 0.3, 0.2])
 
 

@@ -21,9 +21,7 @@ def codes_from(table: list[list[int]]) -> CODES:
 @pytest.mark.parametrize(
     "entry", [e for e in entries("gwet_ac") if str(e.id).startswith("paradox")]
 )
-def test_ac1_is_the_outside_value_and_the_panel_says_which_table_is_the_paradox(
-    entry: Any,
-) -> None:
+def test_ac1_is_the_outside_value_and_the_panel_says_which_table_is_the_paradox(entry: Any) -> None:
     codes, q = codes_of(entry)
     found = prevalence(codes, n_classes=q)
     ac1 = estimate(GWET_AC, count_patterns(codes, n_classes=q))

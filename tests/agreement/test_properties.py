@@ -30,9 +30,7 @@ from calibration.statistics.intervals import EXACT
 from tests.agreement.tables import Table, tables
 
 Matrix = NDArray[np.float64]
-
 OfTable = Callable[[Table, Matrix | None], Estimate]
-
 fuzzed = settings(deadline=None)
 
 
@@ -51,22 +49,15 @@ def cohen(table: Table, weights: Matrix | None) -> Estimate:
 
 
 ALPHA = partial(of_counts, KRIPPENDORFF_ALPHA)
-
 AC = partial(of_counts, GWET_AC)
-
 FLEISS = partial(of_counts, FLEISS_KAPPA)
-
 BP = partial(of_counts, BRENNAN_PREDIGER)
-
 PERCENT = partial(of_counts, PERCENT_AGREEMENT)
-
 SCOTT = partial(of_counts, SCOTT_PI)
-
 ALL: tuple[OfTable, ...] = (PERCENT, ALPHA, AC, FLEISS, BP, SCOTT, conger)
 
 # Observed and expected disagreement both grow with the distances, so that their ratio does not.
 RATIOS: tuple[OfTable, ...] = (ALPHA, FLEISS, BP, SCOTT, conger, cohen)
-
 IN_PAIRS: tuple[OfTable, ...] = (PERCENT, ALPHA, SCOTT, cohen)
 
 

@@ -13,9 +13,7 @@ from calibration.agreement.inference import clusters_of, estimate_weighted
 from calibration.agreement.ratings import count_patterns, patterns_of_items
 
 ALL = [PERCENT_AGREEMENT, KRIPPENDORFF_ALPHA, GWET_AC, FLEISS_KAPPA]
-
 RNG = np.random.default_rng(5)
-
 CODES = np.where(
     RNG.random((60, 3)) < 0.7, RNG.integers(0, 3, (60, 1)), RNG.integers(0, 3, (60, 3))
 )

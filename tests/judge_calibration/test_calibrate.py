@@ -9,9 +9,7 @@ from calibration.judge_calibration.calibrate import Calibration, calibrate, cali
 from calibration.judge_calibration.samples import LabelledSample, Notice
 
 CREDIT = [1.0, 0.4, 0.0]
-
 TABLE = np.array([[40, 5, 3, 2], [4, 30, 5, 1], [2, 4, 50, 4]])
-
 COUNTS = [520, 220, 210, 50]
 
 
@@ -184,13 +182,7 @@ def test_two_further_verdicts_reach_every_estimator() -> None:
     table = np.array([[60, 5, 3, 2, 1], [4, 50, 5, 1, 3], [2, 4, 70, 4, 2]])
     counts = [5200, 2200, 2100, 500, 300]
     for design in ("production", "reference"):
-        result = calibrate_tables(
-            table,
-            counts,
-            credit=CREDIT,
-            design=design,
-            force=True,
-        )
+        result = calibrate_tables(table, counts, credit=CREDIT, design=design, force=True)
         assert (
             result.headline == {"production": "post_stratified", "reference": "inversion"}[design]
         )

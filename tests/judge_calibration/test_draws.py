@@ -17,9 +17,7 @@ from calibration.judge_calibration.post_stratification import (
 from calibration.judge_calibration.samples import production_sums, production_sums_from_counts
 
 CREDIT = [1.0, 0.4, 0.0]
-
 TABLE = np.array([[40, 5, 3, 2], [4, 30, 5, 1], [2, 4, 50, 4]])
-
 PRODUCTION = production_sums_from_counts([520, 220, 210, 50], credit=CREDIT)
 
 

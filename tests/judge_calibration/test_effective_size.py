@@ -9,9 +9,7 @@ from calibration.judge_calibration.post_stratification import (
 from calibration.statistics.means import human_only
 
 TWO = Strata(groups=(0, 1), merged=())
-
 SCORES = np.array([1.0] * 36 + [0.0] * 4 + [1.0] * 6 + [0.0] * 34)
-
 VERDICTS = np.repeat([0, 1], 40)
 
 

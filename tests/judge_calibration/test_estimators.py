@@ -86,10 +86,7 @@ def test_verdict_without_labels_joins_the_nearest() -> None:
     """Verdict 1 has production but no labels; its credit .4 is nearer to 0 than to 1."""
     scores = np.array([1.0] * 9 + [0] + [0.0] * 9 + [1])
     result = post_stratified(
-        scores,
-        np.repeat([0, 2], 10),
-        [50, 20, 30],
-        verdict_values=np.array(CREDIT),
+        scores, np.repeat([0, 2], 10), [50, 20, 30], verdict_values=np.array(CREDIT)
     )
     assert result.strata == Strata(groups=(0, 1, 1), merged=((1, 2),))
     assert result.estimate.value == pytest.approx(0.5 * 0.9 + 0.5 * 0.1)

@@ -11,13 +11,9 @@ from calibration.judge_calibration.calibrate import Calibration, calibrate_table
 from calibration.statistics.estimate import Estimate
 
 FOLDER = Path(__file__).parents[1] / "golden"
-
 CASES: list[dict[str, Any]] = json.loads((FOLDER / "judge_peers.json").read_text(encoding="utf-8"))
-
 FIVE: dict[str, Any] = json.loads((FOLDER / "judge_tables.json").read_text(encoding="utf-8"))
-
 BINARY = [case for case in CASES if len(case["credit"]) == 2]
-
 GRADES = [case for case in CASES if len(case["credit"]) > 2]
 
 

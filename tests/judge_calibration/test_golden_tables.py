@@ -12,7 +12,6 @@ from tests.judge_calibration.test_golden_peers import on_logit_scale
 TABLES = json.loads(
     (Path(__file__).parents[1] / "golden" / "judge_tables.json").read_text(encoding="utf-8")
 )
-
 CASE_A, CASE_B, CREDIT = TABLES["case_a"], TABLES["case_b"], TABLES["credit"]
 
 

@@ -27,27 +27,18 @@ from calibration.judge_calibration.samples import (
 )
 
 NAMES = ("complete", "failed")
-
 TABLE = [[80, 20], [10, 90]]
-
 FIVE = np.array(
     [[60, 4, 3, 2, 1], [6, 30, 3, 1, 0], [4, 3, 33, 2, 1], [3, 1, 2, 26, 0], [0, 1, 1, 0, 23]]
 )
-
 FIVE_NAMES = ("complete", "partial_plus", "partial_minus", "hallucinated", "abandoned")
-
 SHARED = SharedCalibration(table=TABLE, names=NAMES)
-
 FIVE_SHARED = SharedCalibration(table=FIVE, names=FIVE_NAMES)
-
 CREDIT = [1.0, 0.4, 0.0, 0.0, 0.0]
 
 
 def group(
-    name: str,
-    production: ProductionSums,
-    scores: ArrayLike = (),
-    verdicts: ArrayLike = (),
+    name: str, production: ProductionSums, scores: ArrayLike = (), verdicts: ArrayLike = ()
 ) -> LabelledGroup:
     """Labels of the first class where the score is 1, of the second where it is 0."""
     second = (1 - np.asarray(scores)).astype(np.int64)

@@ -18,12 +18,10 @@ from calibration.judge_calibration.samples import confusion_from_table, judge_qu
 GRADES = np.array(
     [[9, 3, 1, 0, 0], [2, 8, 4, 1, 0], [0, 3, 9, 5, 1], [0, 1, 2, 11, 6], [1, 0, 1, 4, 18]]
 )
-
 COMPLETE, PLUS, MINUS, HALLUCINATED, ABANDONED = range(5)
 
 # The default tree: output, then fabrication, then all sub-goals, then a material error.
 ALL_SUBGOALS = [1, 0, 0, -1, -1]
-
 MATERIAL = [-1, 0, 1, -1, -1]
 
 

@@ -18,9 +18,7 @@ from calibration.statistics.means import human_only
 
 # Verdict 0 is right 36 times of 40 and verdict 1 hides 6 successes in 20.
 SCORES = np.array([1.0] * 36 + [0.0] * 4 + [1.0] * 6 + [0.0] * 14)
-
 VERDICTS = np.repeat([0, 1], [40, 20])
-
 COUNTS = [2000, 1000]
 
 

@@ -7,11 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calibration.judge_calibration.samples import (
-    confusion,
-    confusion_from_table,
-    judge_quality,
-)
+from calibration.judge_calibration.samples import confusion, confusion_from_table, judge_quality
 from calibration.statistics.contingency import kappa_of_table
 
 

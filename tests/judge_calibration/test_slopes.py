@@ -13,9 +13,7 @@ Array = NDArray[np.float64]
 #   m = sm.OLS(gap, np.column_stack([np.eye(3)[cls], size])).fit(cov_type="HC3", use_t=True)
 #   m.params[-1], m.bse[-1], m.pvalues[-1], m.conf_int()[-1]
 CLASS = np.array([0] * 8 + [1] * 7 + [2] * 5)
-
 SIZE = np.array([1, 2, 3, 4, 2, 5, 3, 1, 2, 4, 6, 3, 5, 2, 4, 1, 3, 5, 2, 6], dtype=np.float64)
-
 GAP = np.array(
     [0, 0, -0.6, 0, 0, -1, 0, 0, 0.6, 0, -0.4, 0, 0, 0.6, 0, 1, 0, 0, 0.4, 0], dtype=np.float64
 )

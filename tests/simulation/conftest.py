@@ -12,19 +12,13 @@ from scipy.stats import binomtest
 # Chance of failing a setting whose true coverage lies on the edge of its band.
 LEVEL = 0.001
 
-
 # Lines of the table by estimator and setting.
 Rows = dict[tuple[str, str], str]
-
-
-RULE = "|---|---|---|---|---|---|---|---|---|---|\n"
-
+RULE = 10 * "|---" + "|\n"
 COLUMNS = (
     "| estimator | setting | repetitions | seed | coverage | band | mean half-width | refused "
     "| inside | run |\n"
 )
-
-
 HEADER = """# Simulated coverage of the intervals
 
 Written by `make simulate`; the last column names the day and the version of asr-calibration.

@@ -6,25 +6,17 @@ from numpy.typing import NDArray
 from tests.classes import CREDIT
 
 MIX = np.array([0.55, 0.18, 0.09, 0.12, 0.06])
-
 COSTS = np.array([1.0, 2.4, 3.0, 5.0])
-
 PENALTIES = np.array([0.0, 0.2, 0.5, 1.0])
-
 CEILING = 2.0
-
-COST_GIVEN_CLASS = np.array(
-    [
-        [0.85, 0.08, 0.05, 0.02],
-        [0.65, 0.20, 0.10, 0.05],
-        [0.50, 0.20, 0.20, 0.10],
-        [0.40, 0.20, 0.25, 0.15],
-        [0.10, 0.20, 0.30, 0.40],
-    ]
-)
-
+COST_GIVEN_CLASS = np.array([
+    [0.85, 0.08, 0.05, 0.02],
+    [0.65, 0.20, 0.10, 0.05],
+    [0.50, 0.20, 0.20, 0.10],
+    [0.40, 0.20, 0.25, 0.15],
+    [0.10, 0.20, 0.30, 0.40],
+])  # fmt: skip
 KEPT = np.maximum(0.0, np.array(CREDIT)[:, None] - PENALTIES)
-
 CUMULATIVE = COST_GIVEN_CLASS.cumsum(axis=1)
 
 # Share of a task's runs that all have the task's own class, so that runs correlate with .33.
@@ -65,10 +57,7 @@ def independent(
 
 
 def repeated(
-    rng: np.random.Generator,
-    own: NDArray[np.float64],
-    trials: int,
-    mix: NDArray[np.float64] = MIX,
+    rng: np.random.Generator, own: NDArray[np.float64], trials: int, mix: NDArray[np.float64] = MIX
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
     """Return outcomes, costs and tasks of runs whose tasks have the quantiles `own`.
 

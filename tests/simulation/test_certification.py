@@ -7,7 +7,8 @@ certification.md beside that file.
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -27,20 +28,16 @@ from calibration.reviewers.quality import leniency, leniency_on_mix
 from calibration.taxonomy import default_taxonomy
 from reference_dataset.loader import load_reference
 from tests.classes import OUTCOMES
+from tests.simulation.judged import Judge, Tally
 
 pytestmark = pytest.mark.slow
 
-
 REPETITIONS, SEED = 20_000, 9
-
 BEGIN, END = "<!-- operating curve -->\n", "<!-- end of operating curve -->\n"
-
-HEAD = (
-    "| right | AC1 part | AC1 part, recall .6 seen | whole rule, topped up "
-    "| within two attempts |\n"
-    "|---|---|---|---|---|\n"
-)
-
+HEAD = """\
+| right | AC1 part | AC1 part, recall .6 seen | whole rule, topped up | within two attempts |
+|---|---|---|---|---|
+"""
 TREE = default_taxonomy()
 
 
@@ -82,9 +79,7 @@ def test_the_agreement_with_a_floor_is_passed_as_often_as_said(
     assert curve[accuracy].with_floor == pytest.approx(chance, abs=0.02)
 
 
-def test_the_curve_rises_and_each_further_demand_costs(
-    curve: dict[float, OperatingPoint],
-) -> None:
+def test_the_curve_rises_and_each_further_demand_costs(curve: dict[float, OperatingPoint]) -> None:
     points = [curve[a] for a in ACCURACIES]
     for p in points:
         assert p.agreement >= p.with_floor
@@ -132,13 +127,10 @@ def test_a_pass_of_the_whole_rule_is_one_of_the_rule_itself(accuracy: float) -> 
         decision = decide(limit, shown)
         if decision.status == "top_up":
             topped = [
-                ClassCount(
-                    outcome=c.outcome, hits=c.hits + int(rng.binomial(8, accuracy)), n=c.n + 8
-                )
-                if c.outcome in decision.short
-                else c
+                replace(c, hits=c.hits + int(rng.binomial(8, accuracy)), n=c.n + 8)
+                if c.outcome in decision.short else c
                 for c in shown
-            ]
+            ]  # fmt: skip
             decision = decide(limit, topped, topped_up=decision.short)
         passed += decision.status == "passed"
     assert binomtest(passed, n, point.whole).pvalue > 0.001
@@ -158,7 +150,7 @@ def beside(name: str, paths: dict[str, list[tuple[str, str]]], rng: np.random.Ge
 
 @pytest.mark.parametrize("accuracy", [0.80, 0.90])
 @pytest.mark.parametrize("mix", ["form", "production"])
-def test_leniency_covers(judge: Callable[..., None], accuracy: float, mix: str) -> None:
+def test_leniency_covers(judge: Judge, accuracy: float, mix: str) -> None:
     rng = np.random.default_rng([SEED, 2, round(100 * accuracy), mix == "form"])
     credit = np.array([TREE.credit[name] for name in OUTCOMES])
     sizes = np.array([form()[name] for name in OUTCOMES])
@@ -167,7 +159,7 @@ def test_leniency_covers(judge: Callable[..., None], accuracy: float, mix: str) 
     to = np.array([1, 0, 1, 1, 1])
     truth = 100 * (1 - accuracy) * float((shares * (credit[to] - credit)).sum())
     key = np.repeat(np.arange(5), sizes)
-    names, repetitions, covered, half = [OUTCOMES[k] for k in key], 4_000, 0, 0.0
+    names, repetitions, tally = [OUTCOMES[k] for k in key], 4_000, Tally(truth)
     for _ in range(repetitions):
         # For the form's mix the traces are a sample of it; for another one, given by class.
         of = rng.choice(5, size=len(key), p=shares) if mix == "form" else key
@@ -182,11 +174,8 @@ def test_leniency_covers(judge: Callable[..., None], accuracy: float, mix: str) 
         low, high = found.interval or (found.value, found.value)
         assert low is not None
         assert high is not None
-        covered += low <= truth <= high
-        half += (high - low) / 2 / repetitions
-    judge(
-        "leniency in ASR points", f"{mix} mix, {accuracy:.0%} right, 70 traces", covered=covered,
-        repetitions=repetitions, seed=SEED, half_width=half,
-        # Of a mix that is not the form's a class of few traces with few errors weighs most.
-        band=(0.93, 0.97) if mix == "form" else (0.90, 0.97),
-    )  # fmt: skip
+        tally.count(low <= truth <= high, (high - low) / 2)
+    # Of a mix that is not the form's a class of few traces with few errors weighs most.
+    band = (0.93, 0.97) if mix == "form" else (0.90, 0.97)
+    setting = f"{mix} mix, {accuracy:.0%} right, 70 traces"
+    tally.give(judge, "leniency in ASR points", setting, seed=SEED, band=band)

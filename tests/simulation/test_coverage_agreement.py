@@ -24,20 +24,20 @@ from calibration.agreement.coefficients import (
     KRIPPENDORFF_ORDINAL,
     PERCENT_AGREEMENT,
     SCOTT_PI,
+    Coefficient,
     cohen_kappa,
     conger_kappa,
     estimate,
 )
 from calibration.agreement.ratings import CountPatterns, count_patterns, weight_matrix
 from calibration.statistics.estimate import Estimate
+from tests.agreement import tables
+from tests.agreement.tables import Codes, rated
+from tests.simulation.judged import Band, Judge, Tally, give_all
 
 pytestmark = pytest.mark.slow
 
-
-Codes = NDArray[np.int64]
-
 SEED, REPETITIONS, Q = 20261, 4000, 5
-
 QUADRATIC = weight_matrix("quadratic", Q)
 
 # Bands of docs/methods/agreement.md: wider below at 30 items, where few disagreements are seen.
@@ -50,11 +50,8 @@ SHORT = {
     ("alpha, quadratic", "85 % in one class-0.56-100x5"): (0.90, 0.97),
     ("AC2, quadratic", "85 % in one class-0.85-100x5"): (0.90, 0.97),
 }
-
 N_RESAMPLES = 1000
-
 METHOD = "jackknife Fisher z"
-
 METHODS = {"Cohen": "Fleiss-Cohen-Everitt, Fisher z"}
 
 
@@ -72,17 +69,14 @@ class Setting:
     def __str__(self) -> str:
         return f"{self.name}-{self.alpha}-{self.n_items}x{self.n_raters}"
 
-    def draw(self, rng: np.random.Generator) -> Codes:
-        """Draw a table of ratings."""
-        return self.draw_of(rng.choice(Q, size=(self.n_items, 1), p=self.prevalence), rng)
+    def draw(self, rng: np.random.Generator, truth: Codes | None = None) -> Codes:
+        """Draw a table of ratings, of items of known class if given."""
+        knows = [np.sqrt(self.alpha)] * self.n_raters
+        return rated(rng, self.n_items, knows, self.prevalence, missing=self.missing, truth=truth)
 
-    def draw_of(self, truth: Codes, rng: np.random.Generator) -> Codes:
-        """Draw the ratings of items of known class, shape (n_items, 1)."""
-        shape = self.n_items, self.n_raters
-        guess = rng.choice(Q, size=shape, p=self.prevalence)
-        codes = np.where(rng.random(shape) < np.sqrt(self.alpha), truth, guess)
-        codes[rng.random(shape) < self.missing] = -1
-        return codes
+    @property
+    def band(self) -> Band:
+        return SMALL if self.n_items == 30 else LARGE
 
     def rng(self) -> np.random.Generator:
         """Return the generator of the setting."""
@@ -91,37 +85,33 @@ class Setting:
     def row(self, what: str, value: float) -> str:
         """Return the words for the table."""
         lacking = f", {100 * self.missing:.0f} % missing" if self.missing else ""
-        return (
-            f"{self.name}, {what} {value:.2f}, {self.n_items} items, {self.n_raters} raters"
-            + lacking
-        )
+        size = f"{self.n_items} items, {self.n_raters} raters"
+        return f"{self.name}, {what} {value:.2f}, {size}{lacking}"
 
 
-MODERATE = partial(Setting, "moderate", (0.30, 0.20, 0.20, 0.17, 0.13))
-
-SKEWED = partial(Setting, "85 % in one class", (0.85, 0.05, 0.04, 0.03, 0.03))
-
+MODERATE = partial(Setting, "moderate", tables.MODERATE)
+SKEWED = partial(Setting, "85 % in one class", tables.SKEWED)
 REFERENCE = partial(Setting, "reference set", (0.38, 0.22, 0.16, 0.14, 0.10))
-
 OfTable = Callable[[Codes, CountPatterns], Estimate]
 
 
+def of(coefficient: Coefficient, weights: NDArray[np.float64] | None = None) -> OfTable:
+    return lambda _, patterns: estimate(coefficient, patterns, weights=weights)
+
+
 COEFFICIENTS: dict[str, OfTable] = {
-    "alpha": lambda _, patterns: estimate(KRIPPENDORFF_ALPHA, patterns),
-    "alpha, quadratic": lambda _, patterns: estimate(
-        KRIPPENDORFF_ALPHA, patterns, weights=QUADRATIC
-    ),
-    "alpha, ordinal": lambda _, patterns: estimate(KRIPPENDORFF_ORDINAL, patterns),
-    "AC1": lambda _, patterns: estimate(GWET_AC, patterns),
-    "AC2, quadratic": lambda _, patterns: estimate(GWET_AC, patterns, weights=QUADRATIC),
-    "Fleiss": lambda _, patterns: estimate(FLEISS_KAPPA, patterns),
-    "Brennan-Prediger": lambda _, patterns: estimate(BRENNAN_PREDIGER, patterns),
-    "percent agreement": lambda _, patterns: estimate(PERCENT_AGREEMENT, patterns),
+    "alpha": of(KRIPPENDORFF_ALPHA),
+    "alpha, quadratic": of(KRIPPENDORFF_ALPHA, QUADRATIC),
+    "alpha, ordinal": of(KRIPPENDORFF_ORDINAL),
+    "AC1": of(GWET_AC),
+    "AC2, quadratic": of(GWET_AC, QUADRATIC),
+    "Fleiss": of(FLEISS_KAPPA),
+    "Brennan-Prediger": of(BRENNAN_PREDIGER),
+    "percent agreement": of(PERCENT_AGREEMENT),
     "Conger": lambda codes, _: conger_kappa(codes, n_classes=Q),
 }
-
 OF_TWO: dict[str, OfTable] = {
-    "Scott": lambda _, patterns: estimate(SCOTT_PI, patterns),
+    "Scott": of(SCOTT_PI),
     "Cohen": lambda codes, _: cohen_kappa(codes, n_classes=Q),
 }
 
@@ -158,49 +148,30 @@ def test_the_population_values_are_those_of_very_many_items(make: Callable[..., 
 
 
 @pytest.mark.parametrize(
-    ("setting", "band"),
+    "setting",
     [
-        (MODERATE(0.56, 30, 5, 0.3), SMALL),
-        (MODERATE(0.56, 100, 5, 0.3), LARGE),
-        (MODERATE(0.85, 100, 5, 0.3), LARGE),
-        (SKEWED(0.56, 30, 5, 0.3), SMALL),
-        (SKEWED(0.56, 100, 5, 0.3), LARGE),
-        (SKEWED(0.85, 100, 5, 0.3), LARGE),
-        (REFERENCE(0.85, 200, 2, 0.0), LARGE),
-        (MODERATE(0.56, 100, 2, 0.1), LARGE),
+        MODERATE(0.56, 30, 5, 0.3), MODERATE(0.56, 100, 5, 0.3), MODERATE(0.85, 100, 5, 0.3),
+        SKEWED(0.56, 30, 5, 0.3), SKEWED(0.56, 100, 5, 0.3), SKEWED(0.85, 100, 5, 0.3),
+        REFERENCE(0.85, 200, 2, 0.0), MODERATE(0.56, 100, 2, 0.1),
     ],
-    ids=lambda value: str(value) if isinstance(value, Setting) else "",
-)
-def test_the_interval_of_every_coefficient_covers(
-    judge: Callable[..., None], setting: Setting, band: tuple[float, float]
-) -> None:
+    ids=str,
+)  # fmt: skip
+def test_the_interval_of_every_coefficient_covers(judge: Judge, setting: Setting) -> None:
     rng, truths = setting.rng(), population_values(setting)
     coefficients = COEFFICIENTS | (OF_TWO if setting.n_raters == 2 else {})
-    covered, half_widths = dict.fromkeys(coefficients, 0), dict.fromkeys(coefficients, 0.0)
+    tallies = {name: Tally(truths[name]) for name in coefficients}
     for _ in range(REPETITIONS):
         codes = setting.draw(rng)
         patterns = count_patterns(codes, n_classes=Q)
-        for name, of in coefficients.items():
-            found = of(codes, patterns)
-            if found.interval is not None:
-                covered[name] += found.interval[0] <= truths[name] <= found.interval[1]
-                half_widths[name] += found.half_width or 0
-    failed = []
-    for name in coefficients:
-        try:
-            short = (name, str(setting)) in SHORT
-            judge(
-                f"{name}, {METHODS.get(name, METHOD)}" + ", known to be short" * short,
-                setting.row(name.partition(",")[0], truths[name]),
-                covered=covered[name],
-                repetitions=REPETITIONS,
-                seed=SEED,
-                half_width=half_widths[name] / REPETITIONS,
-                band=SHORT.get((name, str(setting)), band),
-            )
-        except AssertionError as error:
-            failed.append(str(error))
-    assert not failed, "\n".join(failed)
+        for name, find in coefficients.items():
+            tallies[name].add(find(codes, patterns))
+    rows = []
+    for name, tally in tallies.items():
+        known = SHORT.get((name, str(setting)))
+        words = f"{name}, {METHODS.get(name, METHOD)}" + (", known to be short" if known else "")
+        row = setting.row(name.partition(",")[0], truths[name])
+        rows.append((tally, words, row, known or setting.band))
+    give_all(judge, SEED, *rows)
 
 
 def bootstrap_of_pairs(patterns: CountPatterns, rng: np.random.Generator) -> tuple[float, float]:
@@ -228,24 +199,14 @@ def bootstrap_of_pairs(patterns: CountPatterns, rng: np.random.Generator) -> tup
 @pytest.mark.parametrize(
     "setting", [MODERATE(0.56, 100, 5, 0.3), SKEWED(0.56, 100, 5, 0.3)], ids=str
 )
-def test_the_bootstrap_of_pairs_does_not_cover(
-    judge: Callable[..., None], setting: Setting
-) -> None:
+def test_the_bootstrap_of_pairs_does_not_cover(judge: Judge, setting: Setting) -> None:
     """The control: the same test must fail for Krippendorff's own bootstrap."""
     rng, resampling = setting.rng(), np.random.default_rng(SEED)
-    covered, half_widths = 0, 0.0
+    tally, name = Tally(setting.alpha), "control: alpha, Krippendorff's bootstrap of pairs"
     for _ in range(REPETITIONS):
         patterns = count_patterns(setting.draw(rng), n_classes=Q)
         low, high = bootstrap_of_pairs(patterns, resampling)
-        covered += low <= setting.alpha <= high
-        half_widths += (high - low) / 2
+        tally.count(low <= setting.alpha <= high, (high - low) / 2)
+    row = f"{setting.row('alpha', setting.alpha)}; must fail"
     with pytest.raises(AssertionError, match=r"coverage 0\.\d+ below 0\.93"):
-        judge(
-            "control: alpha, Krippendorff's bootstrap of pairs",
-            f"{setting.row('alpha', setting.alpha)}; must fail",
-            covered=covered,
-            repetitions=REPETITIONS,
-            seed=SEED,
-            half_width=half_widths / REPETITIONS,
-            band=LARGE,
-        )
+        tally.give(judge, name, row, seed=SEED, band=LARGE)

@@ -1,15 +1,15 @@
 """Coverage of the ASR interval: over runs, tasks, strata, on a grid of penalties, in groups."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from calibration.statistics.estimate import Estimate
 from calibration.success_rate.rate import cost_per_success, rate_of_counts
 from calibration.success_rate.resampling import Interval, grouped_at_random, resample, task_units
 from tests.classes import count_runs, counts_of_frame
+from tests.simulation.judged import Judge, Tally
 from tests.simulation.runs import (
     CEILING,
     COST_GIVEN_CLASS,
@@ -26,41 +26,8 @@ from tests.success_rate.rates import agent_success_rate
 
 pytestmark = pytest.mark.slow
 
-
 BAND = (0.93, 0.97)
-
 REPETITIONS = 2000
-
-
-class Tally:
-    """How many intervals hold the truth, and how long they are."""
-
-    def __init__(self, truth: float) -> None:
-        self.truth, self.covered, self.half_widths = truth, 0, 0.0
-
-    def add(self, estimate: Estimate) -> None:
-        assert estimate.interval is not None
-        self.covered += estimate.interval[0] <= self.truth <= estimate.interval[1]
-        self.half_widths += estimate.half_width or 0
-
-    def report(
-        self,
-        judge: Callable[..., None],
-        estimator: str,
-        setting: str,
-        seed: int,
-        repetitions: int = REPETITIONS,
-        band: tuple[float, float] = BAND,
-    ) -> None:
-        judge(
-            estimator,
-            setting,
-            covered=self.covered,
-            repetitions=repetitions,
-            seed=seed,
-            half_width=self.half_widths / repetitions,
-            band=band,
-        )
 
 
 def draws(seed: int, *setting: int) -> Iterator[np.random.Generator]:
@@ -70,77 +37,77 @@ def draws(seed: int, *setting: int) -> Iterator[np.random.Generator]:
 
 @pytest.mark.parametrize("interval", ["percentile", "bca"])
 @pytest.mark.parametrize("n", [15, 50, 200, 1000])
-def test_asr_interval_covers(judge: Callable[..., None], n: int, interval: Interval) -> None:
+def test_asr_interval_covers(judge: Judge, n: int, interval: Interval) -> None:
     seed, of_rate, of_share = 20266, Tally(TRUTH), Tally(MIX[4])
     for rng in draws(seed, n):
         outcomes, costs = independent(rng, n)
         result = agent_success_rate(
             outcomes, costs=costs, ceilings=CEILING, rng=rng, interval=interval
         )
-        of_rate.add(result.asr)
-        of_share.add(result.class_shares[4])
+        of_rate.add_sure(result.asr)
+        of_share.add_sure(result.class_shares[4])
     setting = f"{n} runs, cost depends on outcome, {interval}"
-    of_rate.report(judge, "ASR, independent runs", setting, seed)
+    of_rate.give(judge, "ASR, independent runs", setting, seed=seed, band=BAND)
     if n >= 200:
-        of_share.report(judge, "class share .06, independent runs", f"{n} runs, {interval}", seed)
+        of_share.give(
+            judge,
+            "class share .06, independent runs",
+            f"{n} runs, {interval}",
+            seed=seed,
+            band=BAND,
+        )
 
 
 @pytest.mark.parametrize("interval", ["percentile", "bca"])
 @pytest.mark.parametrize(("tasks", "trials"), [(10, 4), (20, 4), (50, 4), (40, 5), (100, 4)])
 def test_asr_interval_covers_when_tasks_repeat(
-    judge: Callable[..., None], tasks: int, trials: int, interval: Interval
+    judge: Judge, tasks: int, trials: int, interval: Interval
 ) -> None:
     seed, whole = 20267, Tally(TRUTH)
     for rng in draws(seed, tasks):
         outcomes, costs, clusters = repeated(rng, rng.random(tasks), trials)
-        whole.add(
-            agent_success_rate(
-                outcomes,
-                costs=costs,
-                ceilings=CEILING,
-                clusters=clusters,
-                rng=rng,
-                interval=interval,
-            ).asr
+        result = agent_success_rate(
+            outcomes, costs=costs, ceilings=CEILING, clusters=clusters, rng=rng, interval=interval
         )
+        whole.add_sure(result.asr)
     setting = f"{tasks} tasks x {trials}, correlation .33, cost depends on outcome, {interval}"
-    whole.report(judge, "ASR, tasks repeat", setting, seed)
+    whole.give(judge, "ASR, tasks repeat", setting, seed=seed, band=BAND)
 
 
 @pytest.mark.parametrize("tasks", [20, 50])
-def test_the_interval_that_ignores_tasks_fails(judge: Callable[..., None], tasks: int) -> None:
+def test_the_interval_that_ignores_tasks_fails(judge: Judge, tasks: int) -> None:
     """The control: were this covered, the simulation could not tell right from wrong."""
     seed, plain = 20268, Tally(TRUTH)
     for rng in draws(seed, tasks):
         outcomes, costs, _ = repeated(rng, rng.random(tasks), 4)
-        plain.add(agent_success_rate(outcomes, costs=costs, ceilings=CEILING, rng=rng).asr)
+        plain.add_sure(agent_success_rate(outcomes, costs=costs, ceilings=CEILING, rng=rng).asr)
     setting = f"{tasks} tasks x 4 taken as independent runs: must fail"
-    plain.report(judge, "ASR, tasks repeat, control", setting, seed, band=(0.0, 0.88))
+    plain.give(judge, "ASR, tasks repeat, control", setting, seed=seed, band=(0.0, 0.88))
 
 
 @pytest.mark.parametrize("interval", ["percentile", "bca"])
-def test_stratified_interval_covers(judge: Callable[..., None], interval: Interval) -> None:
+def test_stratified_interval_covers(judge: Judge, interval: Interval) -> None:
     """Half the traffic has a better mix and gives a fifth of the sample: weights 2 and .5."""
     better, seed = shifted(0.1), 20269
     tally = Tally((rate_of(MIX) + rate_of(better)) / 2)
     strata, weights = np.repeat([0, 1], [40, 160]), np.repeat([4.0, 1.0], [40, 160])
     for rng in draws(seed):
         outcomes = np.concatenate([rng.choice(5, 40, p=better), rng.choice(5, 160, p=MIX)])
-        tally.add(
-            agent_success_rate(
-                outcomes,
-                costs=costs_of(rng, outcomes),
-                ceilings=CEILING,
-                strata=strata,
-                weights=weights,
-                rng=rng,
-                interval=interval,
-            ).asr
-        )
-    tally.report(judge, "ASR, strata", f"40 runs of weight 4, 160 of weight 1, {interval}", seed)
+        result = agent_success_rate(
+            outcomes, costs=costs_of(rng, outcomes), ceilings=CEILING, strata=strata,
+            weights=weights, rng=rng, interval=interval,
+        )  # fmt: skip
+        tally.add_sure(result.asr)
+    tally.give(
+        judge,
+        "ASR, strata",
+        f"40 runs of weight 4, 160 of weight 1, {interval}",
+        seed=seed,
+        band=BAND,
+    )
 
 
-def test_interval_on_a_grid_of_penalties_covers(judge: Callable[..., None]) -> None:
+def test_interval_on_a_grid_of_penalties_covers(judge: Judge) -> None:
     """Three in ten runs have a penalty that is uniform: E max(0, c - U) = c squared / 2."""
     credit, seed = np.array([1.0, 0.4, 0, 0, 0]), 20270
     tally = Tally(float(MIX @ (0.7 * credit + 0.3 * credit**2 / 2)))
@@ -150,40 +117,42 @@ def test_interval_on_a_grid_of_penalties_covers(judge: Callable[..., None]) -> N
         counts = count_runs(outcomes, costs=costs, ceilings=1.0)
         result = rate_of_counts(counts, rng=rng, most_units=40)
         assert result.rounding >= 1 / 512
-        tally.add(result.asr)
-    tally.report(
-        judge, "ASR, penalties on a grid", "300 runs, 40 cells, steps of 1/32 to 1/512", seed
-    )
+        tally.add_sure(result.asr)
+    setting = "300 runs, 40 cells, steps of 1/32 to 1/512"
+    tally.give(judge, "ASR, penalties on a grid", setting, seed=seed, band=BAND)
 
 
-def test_interval_from_random_groups_of_tasks_covers(judge: Callable[..., None]) -> None:
+def test_interval_from_random_groups_of_tasks_covers(judge: Judge) -> None:
     tally, seed = Tally(TRUTH), 20271
     for rng in draws(seed):
         outcomes, costs, clusters = repeated(rng, rng.random(300), 3)
         counts = count_runs(outcomes, costs=costs, ceilings=CEILING, clusters=clusters)
         units = grouped_at_random(task_units(counts)[0], rng, 100)
         assert units.multiplicity.size == 100
-        tally.add(resample(units, rng=rng).ratio("score"))
-    tally.report(judge, "ASR, random groups of tasks", "300 tasks x 3 in 100 groups", seed)
+        tally.add_sure(resample(units, rng=rng).ratio("score"))
+    tally.give(
+        judge, "ASR, random groups of tasks", "300 tasks x 3 in 100 groups", seed=seed, band=BAND
+    )
+
+
+COST_PER_SUCCESS = float((MIX[:, None] * COST_GIVEN_CLASS * COSTS).sum() / MIX[0])
 
 
 @pytest.mark.parametrize("tasks", [None, 60])
-def test_cost_per_success_covers(judge: Callable[..., None], tasks: int | None) -> None:
-    seed = 20272
-    tally = Tally(float((MIX[:, None] * COST_GIVEN_CLASS * COSTS).sum() / MIX[0]))
+def test_cost_per_success_covers(judge: Judge, tasks: int | None) -> None:
+    seed, tally = 20272, Tally(COST_PER_SUCCESS)
     for rng in draws(seed, tasks or 0):
         outcomes, costs, clusters = repeated(rng, rng.random(tasks or 200), 4 if tasks else 1)
         counts = count_runs(outcomes, costs=costs, ceilings=CEILING, clusters=clusters)
-        tally.add(cost_per_success(counts))
+        tally.add_sure(cost_per_success(counts))
     setting = f"{tasks} tasks x 4" if tasks else "200 runs"
-    tally.report(judge, "cost per success", setting, seed)
+    tally.give(judge, "cost per success", setting, seed=seed, band=BAND)
 
 
 @pytest.mark.parametrize("tasks", [None, 60])
-def test_cost_per_success_covers_from_sums(judge: Callable[..., None], tasks: int | None) -> None:
+def test_cost_per_success_covers_from_sums(judge: Judge, tasks: int | None) -> None:
     """As a report on files has them: sums over cells, or over the cells of each task."""
-    seed = 20273
-    tally = Tally(float((MIX[:, None] * COST_GIVEN_CLASS * COSTS).sum() / MIX[0]))
+    seed, tally = 20273, Tally(COST_PER_SUCCESS)
     for rng in draws(seed, tasks or 0):
         outcomes, costs, clusters = repeated(rng, rng.random(tasks or 200), 4 if tasks else 1)
         sums = pd.DataFrame({
@@ -196,6 +165,6 @@ def test_cost_per_success_covers_from_sums(judge: Callable[..., None], tasks: in
             stratum=0, weight=1.0, cost_known=True, penalty=0.0, score=0.0, **{"tasks": 1} if tasks
             else {},
         )  # fmt: skip
-        tally.add(cost_per_success(counts_of_frame(cells), costed=cells["n"].to_numpy()))
+        tally.add_sure(cost_per_success(counts_of_frame(cells), costed=cells["n"].to_numpy()))
     setting = f"{tasks} tasks x 4, cells of tasks" if tasks else "200 runs, cells"
-    tally.report(judge, "cost per success", setting, seed)
+    tally.give(judge, "cost per success", setting, seed=seed, band=BAND)

@@ -6,13 +6,11 @@ raters. The rarest class of the skewed mix is on three of a hundred items: its i
 short, and the rows are there to say by how much.
 """
 
-from collections.abc import Iterator
-
 import pytest
 
 from calibration.agreement.coefficients import class_kappas, light_kappa, specific_agreement
 from calibration.agreement.ratings import count_patterns
-from calibration.statistics.estimate import Estimate
+from tests.simulation.judged import Band, Judge
 from tests.simulation.test_coverage_agreement import (
     LARGE,
     MODERATE,
@@ -23,34 +21,27 @@ from tests.simulation.test_coverage_agreement import (
     Q,
     Setting,
 )
-from tests.simulation.test_coverage_resampling import Judge, judge_all
+from tests.simulation.test_coverage_resampling import Found, judge_all
 
 pytestmark = pytest.mark.slow
 
-
 METHOD, SHORT = "jackknife Fisher z", ", known to be short"
-
 FEW = (0.80, 0.97)
 
 
 @pytest.mark.parametrize(
-    ("setting", "band", "rarest"),
+    ("setting", "rarest"),
     [
-        (MODERATE(0.56, 30, 5, 0.3), SMALL, (0.88, 0.97)),
-        (MODERATE(0.56, 100, 5, 0.3), LARGE, LARGE),
-        (MODERATE(0.85, 100, 5, 0.3), LARGE, LARGE),
-        (SKEWED(0.56, 100, 5, 0.3), LARGE, FEW),
-        (SKEWED(0.85, 100, 5, 0.3), LARGE, FEW),
-        (REFERENCE(0.85, 200, 2, 0.0), LARGE, LARGE),
+        (MODERATE(0.56, 30, 5, 0.3), (0.88, 0.97)), (MODERATE(0.56, 100, 5, 0.3), LARGE),
+        (MODERATE(0.85, 100, 5, 0.3), LARGE), (SKEWED(0.56, 100, 5, 0.3), FEW),
+        (SKEWED(0.85, 100, 5, 0.3), FEW), (REFERENCE(0.85, 200, 2, 0.0), LARGE),
     ],
-    ids=lambda value: str(value) if isinstance(value, Setting) else "",
-)
-def test_intervals_of_classes_cover(
-    judge: Judge, setting: Setting, band: tuple[float, float], rarest: tuple[float, float]
-) -> None:
-    rng, alpha = setting.rng(), setting.alpha
+    ids=str,
+)  # fmt: skip
+def test_intervals_of_classes_cover(judge: Judge, setting: Setting, rarest: Band) -> None:
+    rng, alpha, band = setting.rng(), setting.alpha, setting.band
 
-    def found() -> Iterator[tuple[str, str, float, Estimate, tuple[float, float]]]:
+    def found() -> Found:
         for _ in range(REPETITIONS):
             codes = setting.draw(rng)
             patterns = count_patterns(codes, n_classes=Q)
@@ -65,4 +56,4 @@ def test_intervals_of_classes_cover(
             light = light_kappa(codes, n_classes=Q)
             yield f"Light, {METHOD}", setting.row("Light", alpha), alpha, light, band
 
-    judge_all(judge, found(), repetitions=REPETITIONS)
+    judge_all(judge, found())

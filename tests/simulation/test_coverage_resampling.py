@@ -5,7 +5,7 @@ so the difference of two weighted alphas is 0, and disagreement of classes k and
 proportion to p_k p_l.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -15,6 +15,7 @@ from calibration.agreement.disagreement import class_pairs, disagreement_shares
 from calibration.agreement.inference import change, clusters_of, difference, gwet_interval, resample
 from calibration.agreement.ratings import count_patterns, patterns_of_items
 from calibration.statistics.estimate import Estimate
+from tests.simulation.judged import Band, Judge, Tally, give_all
 from tests.simulation.test_coverage_agreement import (
     LARGE,
     MODERATE,
@@ -29,55 +30,30 @@ from tests.simulation.test_coverage_agreement import (
 
 pytestmark = pytest.mark.slow
 
-
 REPETITIONS = 2000
+Found = Iterator[tuple[str, str, float, Estimate, Band]]
 
-Judge = Callable[..., None]
 
-
-def judge_all(
-    judge: Judge,
-    found: Iterator[tuple[str, str, float, Estimate, tuple[float, float]]],
-    repetitions: int = REPETITIONS,
-) -> None:
+def judge_all(judge: Judge, found: Found) -> None:
     """Judge what comes as (estimator, setting, population value, estimate, band)."""
-    covered: dict[tuple[str, str, tuple[float, float]], int] = {}
-    widths: dict[tuple[str, str, tuple[float, float]], float] = {}
+    tallies: dict[tuple[str, str, Band], Tally] = {}
     for estimator, setting, truth, estimated, band in found:
-        key = estimator, setting, band
-        inside = estimated.interval is not None and (
-            estimated.interval[0] <= truth <= estimated.interval[1]
-        )
-        covered[key] = covered.get(key, 0) + inside
-        widths[key] = widths.get(key, 0.0) + (estimated.half_width or 0)
-    failed = []
-    for (estimator, setting, band), hits in covered.items():
-        try:
-            judge(
-                estimator, setting, covered=hits, repetitions=repetitions, seed=SEED,
-                half_width=widths[estimator, setting, band] / repetitions, band=band,
-            )  # fmt: skip
-        except AssertionError as error:
-            failed.append(str(error))
-    assert not failed, "\n".join(failed)
+        tallies.setdefault((estimator, setting, band), Tally(truth)).add(estimated)
+    give_all(judge, SEED, *((tally, *key) for key, tally in tallies.items()))
 
 
 @pytest.mark.parametrize(
-    ("setting", "band"),
+    "setting",
     [
-        (MODERATE(0.56, 30, 5, 0.3), SMALL),
-        (MODERATE(0.56, 100, 5, 0.3), LARGE),
-        (MODERATE(0.85, 100, 5, 0.3), LARGE),
-        (SKEWED(0.56, 100, 5, 0.3), LARGE),
+        MODERATE(0.56, 30, 5, 0.3), MODERATE(0.56, 100, 5, 0.3), MODERATE(0.85, 100, 5, 0.3),
+        SKEWED(0.56, 100, 5, 0.3),
     ],
-    ids=lambda value: str(value) if isinstance(value, Setting) else "",
-)
-def test_bootstrap_and_gwets_interval_cover(
-    judge: Judge, setting: Setting, band: tuple[float, float]
-) -> None:
-    rng, truths = setting.rng(), population_values(setting)
+    ids=str,
+)  # fmt: skip
+def test_bootstrap_and_gwets_interval_cover(judge: Judge, setting: Setting) -> None:
+    rng, truths, band = setting.rng(), population_values(setting), setting.band
 
-    def found() -> Iterator[tuple[str, str, float, Estimate, tuple[float, float]]]:
+    def found() -> Found:
         for _ in range(REPETITIONS):
             patterns = count_patterns(setting.draw(rng), n_classes=Q)
             sums = [sums_of(coefficient, patterns) for coefficient in (KRIPPENDORFF_ALPHA, GWET_AC)]
@@ -97,12 +73,12 @@ def test_bootstrap_and_gwets_interval_cover(
 @pytest.mark.parametrize("n_items", [30, 100])
 def test_differences_on_the_same_items_cover(judge: Judge, n_items: int) -> None:
     before, after = MODERATE(0.56, n_items, 4, 0.2), MODERATE(0.75, n_items, 4, 0.2)
-    rng, band = before.rng(), LARGE if n_items >= 100 else SMALL
+    rng, band = before.rng(), before.band
 
-    def found() -> Iterator[tuple[str, str, float, Estimate, tuple[float, float]]]:
+    def found() -> Found:
         for _ in range(REPETITIONS):
             truth = rng.choice(Q, size=(n_items, 1), p=before.prevalence)
-            codes = [before.draw_of(truth, rng), after.draw_of(truth, rng)]
+            codes = [before.draw(rng, truth), after.draw(rng, truth)]
             moved = change(KRIPPENDORFF_ALPHA, *codes, n_classes=Q)
             words = f"moderate, alpha .56 to .75, {n_items} items, 4 raters, 20 % missing"
             yield "change of alpha, jackknife t", words, after.alpha - before.alpha, moved, band
@@ -129,7 +105,7 @@ def test_shares_of_disagreement_cover(judge: Judge, setting: Setting) -> None:
     truths = weight / weight.sum()
     rng = setting.rng()
 
-    def found() -> Iterator[tuple[str, str, float, Estimate, tuple[float, float]]]:
+    def found() -> Found:
         for _ in range(REPETITIONS):
             patterns = count_patterns(setting.draw(rng), n_classes=Q)
             shares = disagreement_shares(patterns, part, n_parts=len(pairs))
@@ -149,7 +125,7 @@ def test_clusters_cover_where_items_do_not(judge: Judge) -> None:
     task = np.repeat(np.arange(n_tasks), runs)
     words = f"moderate, alpha .60, {n_tasks} tasks x {runs} runs of one class, {raters} raters"
 
-    def found() -> Iterator[tuple[str, str, float, Estimate, tuple[float, float]]]:
+    def found() -> Found:
         for _ in range(REPETITIONS):
             # Tasks are easy or hard, and their runs mostly end alike.
             knows = rng.choice(np.sqrt([0.3, 0.9]), size=(n_tasks, 1))[task]

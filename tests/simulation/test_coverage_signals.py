@@ -1,16 +1,14 @@
 """Coverage of the limits of rare shares, and size of the test of a moved mix."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 from scipy.stats import binomtest
 
 from calibration.statistics.means import clustered_share
 from calibration.success_rate.trend import mix_shifts
+from tests.simulation.judged import Judge, Tally
 
 pytestmark = pytest.mark.slow
-
 
 REPETITIONS = 2000
 
@@ -21,37 +19,24 @@ BAND = (0.94, 1.0)
 @pytest.mark.parametrize(
     ("tasks", "trials", "share", "alike", "seed"),
     [
-        (200, 1, 0.02, 0.0, 1),
-        (1000, 1, 0.005, 0.0, 2),
-        (50, 4, 0.1, 0.5, 3),
-        (200, 4, 0.05, 0.3, 4),
-        (30, 4, 0.3, 0.5, 5),
+        (200, 1, 0.02, 0.0, 1), (1000, 1, 0.005, 0.0, 2), (50, 4, 0.1, 0.5, 3),
+        (200, 4, 0.05, 0.3, 4), (30, 4, 0.3, 0.5, 5),
     ],
-)
+)  # fmt: skip
 def test_shares(
-    judge: Callable[..., None], tasks: int, trials: int, share: float, alike: float, seed: int
+    judge: Judge, tasks: int, trials: int, share: float, alike: float, seed: int
 ) -> None:
     rng = np.random.default_rng(seed)
-    covered, reach = 0, 0.0
+    tally = Tally(share)
     for _ in range(REPETITIONS):
         # A task's runs share one draw with a chance of `alike` each.
         common = rng.random((tasks, 1)) < share
         own = rng.random((tasks, trials)) < share
         copies = rng.random((tasks, trials)) < np.sqrt(alike)
         hits = np.where(copies, common, own).sum(axis=1).astype(np.float64)
-        found = clustered_share(hits, np.full(tasks, float(trials)), n=tasks * trials)
-        assert found.interval is not None
-        covered += found.interval[0] <= share <= found.interval[1]
-        reach += found.half_width or 0.0
-    judge(
-        "share of operation, effective number",
-        f"{tasks} tasks x {trials}, share {share:g}, correlation {alike:g}",
-        covered=covered,
-        repetitions=REPETITIONS,
-        seed=seed,
-        half_width=reach / REPETITIONS,
-        band=BAND,
-    )
+        tally.add_sure(clustered_share(hits, np.full(tasks, float(trials)), n=tasks * trials))
+    setting = f"{tasks} tasks x {trials}, share {share:g}, correlation {alike:g}"
+    tally.give(judge, "share of operation, effective number", setting, seed=seed, band=BAND)
 
 
 @pytest.mark.parametrize(("tasks", "trials", "seed"), [(100, 1, 11), (50, 4, 12), (300, 4, 13)])

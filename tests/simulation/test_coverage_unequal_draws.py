@@ -1,12 +1,9 @@
 """Batches drawn with unequal probabilities: what covers, and what must not be used."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from calibration.agreement.coefficients import GWET_AC, KRIPPENDORFF_ALPHA, estimate
+from calibration.agreement.coefficients import GWET_AC, KRIPPENDORFF_ALPHA, Coefficient, estimate
 from calibration.agreement.inference import estimate_weighted
 from calibration.agreement.ratings import count_patterns
 from calibration.analyses.sampling.draw import draw_within
@@ -23,40 +20,40 @@ from calibration.judge_calibration.post_stratification import (
     post_stratified_shares,
 )
 from calibration.statistics.means import human_only, mean_against_zero
-from tests.simulation.judged import CREDIT, PRODUCTION, lenient_judge
+from tests.simulation.judged import (
+    CREDIT,
+    PRODUCTION,
+    TRUE_SCORE,
+    Array,
+    Judge,
+    Tally,
+    lenient_judge,
+    say,
+)
 
 pytestmark = pytest.mark.slow
 
-
-N, SEED = 20_000, 20291
-
-Array = NDArray[np.int64]
+SEED, REPETITIONS, N = 20291, 2000, 20_000
 
 
 def production(rng: np.random.Generator, accuracy: float) -> tuple[Array, Array]:
     """Return class and verdict of every trace."""
     truth = rng.choice(5, N, p=PRODUCTION)
-    rates = lenient_judge(accuracy).cumsum(axis=1)
-    verdicts = (rng.random(N)[:, None] > rates[truth]).sum(axis=1).clip(0, 4)
-    return truth, verdicts
-
-
-def covers(interval: tuple[float, float] | None, truth: float) -> bool:
-    assert interval is not None
-    return interval[0] <= truth <= interval[1]
+    return truth, say(rng, truth, lenient_judge(accuracy))
 
 
 @pytest.mark.parametrize(("accuracy", "n"), [(0.70, 200), (0.85, 200), (0.85, 400), (0.95, 200)])
-def test_weighted_estimates_of_a_neyman_draw_cover(
-    judge: Callable[..., None], accuracy: float, n: int
-) -> None:
+def test_weighted_estimates_of_a_neyman_draw_cover(judge: Judge, accuracy: float, n: int) -> None:
     """Standard deviations come from a pilot of 80 labels drawn anew each time."""
-    repetitions, target = 2000, float(PRODUCTION @ CREDIT)
     rng = np.random.default_rng([SEED, n, round(100 * accuracy)])
-    names = ("weighted post-stratified", "weighted human only", "unweighted mean (must not cover)")
-    covered, half = dict.fromkeys(names, 0), dict.fromkeys(names, 0.0)
-    shares = np.zeros(5)
-    for _ in range(repetitions):
+    bands = {
+        "weighted post-stratified": (0.935, 0.975),
+        "weighted human only": (0.935, 1.0),
+        "unweighted mean (must not cover)": (0.0, 0.85),
+    }
+    tallies = {name: Tally(TRUE_SCORE) for name in bands}
+    of_shares = [Tally(share) for share in PRODUCTION.tolist()]
+    for _ in range(REPETITIONS):
         truth, verdicts = production(rng, accuracy)
         counts = np.bincount(verdicts, minlength=5)
         pilot = rng.choice(N, 80, replace=False)
@@ -69,92 +66,60 @@ def test_weighted_estimates_of_a_neyman_draw_cover(
             scores, verdicts[at], counts, verdict_values=CREDIT, weights=weights
         )
         found = (fitted.estimate, human_only(scores, weights=weights), human_only(scores))
-        for name, value in zip(names, found, strict=True):
-            covered[name] += covers(value.interval, target)
-            half[name] += value.half_width or 0
-        for k, share in enumerate(
-            post_stratified_shares(
-                np.eye(5)[truth[at]], verdicts[at], counts, strata=fitted.strata, weights=weights,
-                minimum_labels=0,
-            )
-        ):  # fmt: skip
-            shares[k] += covers(share.interval, PRODUCTION[k])
+        for tally, value in zip(tallies.values(), found, strict=True):
+            tally.add_sure(value)
+        shares = post_stratified_shares(
+            np.eye(5)[truth[at]], verdicts[at], counts, strata=fitted.strata, weights=weights,
+            minimum_labels=0,
+        )  # fmt: skip
+        for tally, share in zip(of_shares, shares, strict=True):
+            assert share.interval is not None
+            tally.count(share.interval[0] <= tally.truth <= share.interval[1])
     setting = f"judge {accuracy:.2f}, Neyman draw of {n} of {N:,}"
-    bands = {names[0]: (0.935, 0.975), names[1]: (0.935, 1.0), names[2]: (0.0, 0.85)}
-    for name in names:
-        judge(
-            name,
-            setting,
-            covered=covered[name],
-            repetitions=repetitions,
-            seed=SEED,
-            half_width=half[name] / repetitions,
-            band=bands[name],
-        )
-    judge(
-        "weighted class share, worst of five",
-        setting,
-        covered=int(shares.min()),
-        repetitions=repetitions,
-        seed=SEED,
-        half_width=0.0,
-        band=(0.92, 0.98),
-    )
+    for name, band in bands.items():
+        tallies[name].give(judge, name, setting, seed=SEED, band=band)
+    worst, name = min(of_shares, key=lambda of: of.covered), "weighted class share, worst of five"
+    worst.give(judge, name, setting, seed=SEED, band=(0.92, 0.98))
 
 
 @pytest.mark.parametrize("coefficient", [KRIPPENDORFF_ALPHA, GWET_AC])
 @pytest.mark.parametrize("n", [100, 300])
 def test_weighted_agreement_of_a_neyman_draw_covers(
-    judge: Callable[..., None], coefficient: object, n: int
+    judge: Judge, coefficient: Coefficient, n: int
 ) -> None:
     """Reviewers err more where the judge says hallucinated, and such traces are drawn densely."""
-    repetitions = 2000
     rng = np.random.default_rng([SEED, n, 7])
     truth, verdicts = production(rng, 0.85)
     knows = np.array([0.95, 0.7, 0.6, 0.6, 0.8])[verdicts]
-    codes = np.where(
-        rng.random((N, 2)) < knows[:, None], truth[:, None], rng.integers(0, 5, (N, 2))
-    )
-    target = estimate(coefficient, count_patterns(codes, n_classes=5)).value  # type: ignore[arg-type]
+    known = rng.random((N, 2)) < knows[:, None]
+    codes = np.where(known, truth[:, None], rng.integers(0, 5, (N, 2)))
+    target = estimate(coefficient, count_patterns(codes, n_classes=5)).value
     assert target is not None
     counts = np.bincount(verdicts, minlength=5)
     drawn = allocate(counts, n, sds=np.array([0.1, 0.4, 0.4, 0.5, 0.4]))
-    weighted, plain, half = 0, 0, 0.0
-    for _ in range(repetitions):
+    weighted, plain = Tally(target), Tally(target)
+    for _ in range(REPETITIONS):
         at = draw_within(verdicts, drawn, seed=int(rng.integers(2**31)))
-        found = estimate_weighted(
-            coefficient,  # type: ignore[arg-type]
-            codes[at],
-            (counts / drawn)[verdicts[at]],
-            n_classes=5,
-        )
-        weighted += covers(found.interval, target)
-        half += found.half_width or 0
-        unweighted = estimate(coefficient, count_patterns(codes[at], n_classes=5))  # type: ignore[arg-type]
-        plain += covers(unweighted.interval, target)
+        weights = (counts / drawn)[verdicts[at]]
+        weighted.add_sure(estimate_weighted(coefficient, codes[at], weights, n_classes=5))
+        plain.add_sure(estimate(coefficient, count_patterns(codes[at], n_classes=5)))
     setting = f"Neyman draw of {n}, reviewers err where the judge doubts"
-    name = coefficient.name  # type: ignore[attr-defined]
-    judge(
-        f"weighted {name}", setting, covered=weighted, repetitions=repetitions, seed=SEED,
-        half_width=half / repetitions, band=(0.93, 0.985),
-    )  # fmt: skip
-    judge(
-        f"unweighted {name} (must not cover)", setting, covered=plain, repetitions=repetitions,
-        seed=SEED, half_width=0.0, band=(0.0, 0.85),
-    )  # fmt: skip
+    name, plain.widths = coefficient.name, 0.0
+    weighted.give(judge, f"weighted {name}", setting, seed=SEED, band=(0.93, 0.985))
+    plain.give(judge, f"unweighted {name} (must not cover)", setting, seed=SEED, band=(0.0, 0.85))
 
 
 @pytest.mark.parametrize("half_width", [0.05, 0.1])
-def test_an_escalation_with_its_audit_covers(judge: Callable[..., None], half_width: float) -> None:
+def test_an_escalation_with_its_audit_covers(judge: Judge, half_width: float) -> None:
     """Three votes of a .80 judge; those that differ go to people, and errors repeat in part."""
-    repetitions, target, size = 2000, float(PRODUCTION @ CREDIT), 4_000
+    size = 4_000
     rng = np.random.default_rng([SEED, round(100 * half_width)])
-    rates = lenient_judge(0.80).cumsum(axis=1)
-    covered, half, without, errors = 0, 0.0, 0, 0
-    for _ in range(repetitions):
+    rates = lenient_judge(0.80)
+    audited, without, errors = Tally(TRUE_SCORE), Tally(TRUE_SCORE), Tally(np.nan)
+    for _ in range(REPETITIONS):
         truth = rng.choice(5, size, p=PRODUCTION)
-        first = (rng.random(size)[:, None] > rates[truth]).sum(axis=1).clip(0, 4)
-        again = (rng.random((2, size))[..., None] > rates[truth]).sum(axis=2).clip(0, 4)
+        first = say(rng, truth, rates)
+        again = say(rng, np.stack([truth, truth]), rates)
         votes = np.where(rng.random((2, size)) < 0.7, first, again)
         accepted = (votes == first).all(axis=0)
         of_trace = accepted.astype(np.int64)
@@ -166,60 +131,46 @@ def test_an_escalation_with_its_audit_covers(judge: Callable[..., None], half_wi
         found = post_stratified(
             scores, first[at], counts, verdict_values=CREDIT, weights=weights
         ).estimate
-        covered += covers(found.interval, target)
-        half += found.half_width or 0
+        audited.add_sure(found)
         plain = np.where(accepted, CREDIT[first], CREDIT[truth])
-        without += abs(plain.mean() - target) <= 1.959964 * plain.std() / np.sqrt(size)
+        near = abs(plain.mean() - TRUE_SCORE) <= 1.959964 * plain.std() / np.sqrt(size)
+        without.count(near, found.half_width or 0)
         wrong = (truth != first)[at][accepted[at]]
         limits = error_rate(float(wrong.sum()), wrong.size).interval
-        errors += covers(limits, float((truth != first)[accepted].mean()))
+        assert limits is not None
+        share = float((truth != first)[accepted].mean())
+        errors.count(limits[0] <= share <= limits[1], half_width)
     setting = f"three votes of a .80 judge on {size:,}, audit to {half_width}"
-    judge(
-        "escalation with audit, post-stratified", setting, covered=covered,
-        repetitions=repetitions, seed=SEED, half_width=half / repetitions, band=(0.935, 0.985),
-    )  # fmt: skip
-    judge(
-        "error rate of the accepted part", setting, covered=errors, repetitions=repetitions,
-        seed=SEED, half_width=half_width, band=(0.935, 0.98),
-    )  # fmt: skip
-    judge(
-        "accepted as they are, people on the rest (must not cover)", setting, covered=without,
-        repetitions=repetitions, seed=SEED, half_width=half / repetitions, band=(0.0, 0.85),
-    )  # fmt: skip
+    name = "escalation with audit, post-stratified"
+    audited.give(judge, name, setting, seed=SEED, band=(0.935, 0.985))
+    errors.give(judge, "error rate of the accepted part", setting, seed=SEED, band=(0.935, 0.98))
+    name = "accepted as they are, people on the rest (must not cover)"
+    without.give(judge, name, setting, seed=SEED, band=(0.0, 0.85))
 
 
 @pytest.mark.parametrize(("accuracy", "n"), [(0.70, 200), (0.85, 100), (0.85, 400)])
-def test_what_a_judge_is_worth_covers(judge: Callable[..., None], accuracy: float, n: int) -> None:
-    repetitions = 2000
+def test_what_a_judge_is_worth_covers(judge: Judge, accuracy: float, n: int) -> None:
     rng = np.random.default_rng([SEED, 3, n])
     given = PRODUCTION[:, None] * lenient_judge(accuracy)
     verdict = given.sum(axis=0)
     mean = CREDIT @ given / verdict
     whole = PRODUCTION @ CREDIT**2 - (PRODUCTION @ CREDIT) ** 2
     target = whole / float(PRODUCTION @ CREDIT**2 - verdict @ mean**2)
-    covered, half = 0, 0.0
-    for _ in range(repetitions):
+    tally, name = Tally(float(target)), "what a label gains by the judge, 1 / (1 - R squared)"
+    for _ in range(REPETITIONS):
         truth, verdicts = production(rng, accuracy)
         at = rng.choice(N, n, replace=False)
         counts = np.bincount(verdicts, minlength=5)
-        strata = post_stratified(
-            CREDIT[truth[at]], verdicts[at], counts, verdict_values=CREDIT
-        ).strata
-        found = effective_gain(CREDIT[truth[at]], verdicts[at], strata=strata).multiplier
-        covered += covers(found.interval, float(target))
-        half += found.half_width or 0
-    judge(
-        "what a label gains by the judge, 1 / (1 - R squared)",
-        f"judge {accuracy:.2f}, {n} labels, true {target:.2f}",
-        covered=covered, repetitions=repetitions, seed=SEED, half_width=half / repetitions,
-        band=(0.92, 0.98),
-    )  # fmt: skip
+        scores = CREDIT[truth[at]]
+        strata = post_stratified(scores, verdicts[at], counts, verdict_values=CREDIT).strata
+        tally.add_sure(effective_gain(scores, verdicts[at], strata=strata).multiplier)
+    setting = f"judge {accuracy:.2f}, {n} labels, true {target:.2f}"
+    tally.give(judge, name, setting, seed=SEED, band=(0.92, 0.98))
 
 
 @pytest.mark.parametrize("n", [200, 400])
-def test_leniency_and_its_slope_of_a_neyman_draw_cover(judge: Callable[..., None], n: int) -> None:
+def test_leniency_and_its_slope_of_a_neyman_draw_cover(judge: Judge, n: int) -> None:
     """The judge passes long failures more often; traces it doubts are drawn densely."""
-    repetitions = 2000
     rng = np.random.default_rng([SEED, n, 11])
     truth, verdicts = production(rng, 0.85)
     size = rng.normal(5 + 0.3 * truth, 1.0)
@@ -227,41 +178,21 @@ def test_leniency_and_its_slope_of_a_neyman_draw_cover(judge: Callable[..., None
     verdicts = np.where(lenient, 0, verdicts)
     gaps, human = CREDIT[verdicts] - CREDIT[truth], np.eye(5)[truth]
     design = np.column_stack([human, size])
-    targets = (float(np.linalg.lstsq(design, gaps, rcond=None)[0][-1]), float(gaps.mean()))
+    slope, mean = Tally(float(np.linalg.lstsq(design, gaps, rcond=None)[0][-1])), Tally(gaps.mean())
     counts = np.bincount(verdicts, minlength=5)
     drawn = allocate(counts, n, sds=np.array([0.2, 0.4, 0.4, 0.5, 0.4]))
-    names = ("slope of the judge's gap, weighted, HC3", "mean gap (leniency), weighted, t")
-    covered, half, unweighted = [0, 0], [0.0, 0.0], 0
-    for _ in range(repetitions):
+    plain = Tally(mean.truth)
+    for _ in range(REPETITIONS):
         at = draw_within(verdicts, drawn, seed=int(rng.integers(2**31)))
         weights = (counts / drawn)[verdicts[at]]
-        found = (
-            slope_within_class(gaps[at], human[at], size[at], weights=weights).estimate,
-            mean_against_zero(gaps[at], nothing="label some", weights=weights).estimate,
-        )
-        for k, (one, target) in enumerate(zip(found, targets, strict=True)):
-            covered[k] += covers(one.interval, target)
-            half[k] += one.half_width or 0
-        plain = mean_against_zero(gaps[at], nothing="label some").estimate
-        unweighted += covers(plain.interval, targets[1])
-    setting = f"judge 0.85, Neyman draw of {n} of {N:,}"
-    for k, name in enumerate(names):
-        judge(
-            name,
-            setting,
-            covered=covered[k],
-            repetitions=repetitions,
-            seed=SEED,
-            half_width=half[k] / repetitions,
-            # The strata are not used: wider than need be.
-            band=(0.935, 0.995) if k else (0.935, 0.975),
-        )
-    judge(
-        "mean gap, unweighted (must not cover)",
-        setting,
-        covered=unweighted,
-        repetitions=repetitions,
-        seed=SEED,
-        half_width=0.0,
-        band=(0.0, 0.85),
-    )
+        slope.add_sure(slope_within_class(gaps[at], human[at], size[at], weights=weights).estimate)
+        mean.add_sure(mean_against_zero(gaps[at], nothing="label some", weights=weights).estimate)
+        plain.add_sure(mean_against_zero(gaps[at], nothing="label some").estimate)
+    setting, plain.widths = f"judge 0.85, Neyman draw of {n} of {N:,}", 0.0
+    name = "slope of the judge's gap, weighted, HC3"
+    slope.give(judge, name, setting, seed=SEED, band=(0.935, 0.975))
+    # The strata are not used: wider than need be.
+    name = "mean gap (leniency), weighted, t"
+    mean.give(judge, name, setting, seed=SEED, band=(0.935, 0.995))
+    name = "mean gap, unweighted (must not cover)"
+    plain.give(judge, name, setting, seed=SEED, band=(0.0, 0.85))

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from calibration.judge_calibration.label_planning import (
     ScoreSpread,
@@ -13,55 +12,46 @@ from calibration.judge_calibration.label_planning import (
 )
 from calibration.judge_calibration.post_stratification import post_stratified
 from calibration.statistics.means import human_only
+from tests.simulation.judged import CREDIT, Array, Floats, say
 
 pytestmark = pytest.mark.slow
 
-
 SEED, REPETITIONS, N_PRODUCTION = 20281, 400, 20_000
-
-CREDIT = np.array([1.0, 0.7, 0.3, 0.0, 0.0])
-
 MIX = np.array([0.52, 0.14, 0.14, 0.11, 0.09])
-
 JUDGES = {
     "good": np.eye(5) * 0.8 + 0.04,
-    "lenient": np.array(
-        [
-            [0.93, 0.04, 0.02, 0.01, 0.00],
-            [0.24, 0.66, 0.08, 0.02, 0.00],
-            [0.22, 0.10, 0.64, 0.04, 0.00],
-            [0.20, 0.06, 0.10, 0.64, 0.00],
-            [0.01, 0.02, 0.02, 0.00, 0.95],
-        ]
-    ),
+    "lenient": np.array([
+        [0.93, 0.04, 0.02, 0.01, 0.00], [0.24, 0.66, 0.08, 0.02, 0.00],
+        [0.22, 0.10, 0.64, 0.04, 0.00], [0.20, 0.06, 0.10, 0.64, 0.00],
+        [0.01, 0.02, 0.02, 0.00, 0.95],
+    ]),
     "blind": np.full((5, 5), 0.2),
-}
-
-Production = tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]
+}  # fmt: skip
 
 
-def production(rng: np.random.Generator, judge: str) -> Production:
+def production(rng: np.random.Generator, judge: str) -> tuple[Floats, Array, Array]:
     """Return scores and verdicts of all traces, and how many have each verdict."""
     truth = rng.choice(5, N_PRODUCTION, p=MIX)
-    draws = rng.random(N_PRODUCTION)[:, None]
-    verdicts = (draws > JUDGES[judge].cumsum(axis=1)[truth]).sum(axis=1).clip(0, 4)
+    verdicts = say(rng, truth, JUDGES[judge])
     # Some runs lose part of their credit to their cost.
     penalty = rng.choice([0.0, 0.25], N_PRODUCTION, p=[0.8, 0.2])
     scores = np.maximum(0.0, CREDIT[truth] - penalty)
     return scores, verdicts, np.bincount(verdicts, minlength=5)
 
 
-def true_spread(scores: NDArray[np.float64], verdicts: NDArray[np.int64]) -> ScoreSpread:
+def true_spread(scores: Floats, verdicts: Array) -> ScoreSpread:
     groups = [scores[verdicts == k] for k in range(5)]
     return ScoreSpread(
-        mean=float(scores.mean()),
-        variance=float(scores.var()),
-        means=np.array([g.mean() for g in groups]),
-        variances=np.array([g.var() for g in groups]),
-        design_effect=1.0,
-        design_effect_within=1.0,
-        n=scores.size,
-    )
+        mean=float(scores.mean()), variance=float(scores.var()),
+        means=np.array([g.mean() for g in groups]), variances=np.array([g.var() for g in groups]),
+        design_effect=1.0, design_effect_within=1.0, n=scores.size,
+    )  # fmt: skip
+
+
+def realised_by(scores: Floats, verdicts: Array, counts: Array) -> tuple[float, float]:
+    """Return the half-widths that labels give, of people alone and post-stratified."""
+    fitted = post_stratified(scores, verdicts, counts, verdict_values=CREDIT).estimate
+    return human_only(scores).half_width or 0, fitted.half_width or 0
 
 
 @pytest.mark.parametrize("judge", JUDGES)
@@ -72,13 +62,7 @@ def test_what_is_planned_is_what_samples_give(judge: str, n: int) -> None:
     realised = np.zeros((REPETITIONS, 2))
     for row in range(REPETITIONS):
         at = rng.choice(N_PRODUCTION, n, replace=False)
-        realised[row] = (
-            human_only(scores[at]).half_width or 0,
-            post_stratified(
-                scores[at], verdicts[at], counts, verdict_values=CREDIT
-            ).estimate.half_width
-            or 0,
-        )
+        realised[row] = realised_by(scores[at], verdicts[at], counts)
     spread = true_spread(scores, verdicts)
     alone = planned_human_only(n, spread)
     corrected = planned_post_stratified(n, spread, counts, verdict_values=CREDIT)
@@ -102,8 +86,7 @@ def test_a_pilot_of_eighty_plans_four_hundred(judge: str) -> None:
             planned_human_only(400, spread),
             planned_post_stratified(400, spread, counts, verdict_values=CREDIT),
         )
-        fitted = post_stratified(scores[at], verdicts[at], counts, verdict_values=CREDIT).estimate
-        realised[row] = (human_only(scores[at]).half_width or 0, fitted.half_width or 0)
+        realised[row] = realised_by(scores[at], verdicts[at], counts)
     ratio = planned / realised
     assert ratio.mean(axis=0) == pytest.approx([1.0, 1.0], abs=0.06)
     assert (np.abs(ratio - 1) < 0.3).mean() > 0.95

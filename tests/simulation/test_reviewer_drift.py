@@ -1,7 +1,7 @@
 """Drift of reviewers: how often a steady one is marked, and how long a fall goes unmarked."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -11,29 +11,25 @@ import pytest
 from calibration.reviewers.quality import BASELINE, FALSE_ALARMS, RECENT, alarm_limit, sums
 from calibration.statistics.estimate import FloatArray
 from calibration.statistics.intervals import independent_difference, wilson_share
+from tests.simulation.judged import Judge, Tally
 
 pytestmark = pytest.mark.slow
 
-
 SEED = 20300
-
 REPETITIONS = 4_000
-
 LIMIT_SIMULATIONS = 4_000
-
 LONGEST = 600
+STEADY = "reviewer drift, steady and marked"
 
 
 @cache
 def limits() -> FloatArray:
     """Return the limit by the number of hits within the baseline."""
     rng = np.random.default_rng([SEED, 1])
-    return np.array(
-        [
-            alarm_limit(hits, BASELINE, rng=rng, n_simulations=LIMIT_SIMULATIONS)
-            for hits in range(BASELINE + 1)
-        ]
-    )
+    return np.array([
+        alarm_limit(hits, BASELINE, rng=rng, n_simulations=LIMIT_SIMULATIONS)
+        for hits in range(BASELINE + 1)
+    ])  # fmt: skip
 
 
 def marked_at(accuracy: float, fall: float, *, steady: int, checks: int, seed: int) -> FloatArray:
@@ -50,44 +46,30 @@ def marked_at(accuracy: float, fall: float, *, steady: int, checks: int, seed: i
 
 
 @pytest.mark.parametrize("accuracy", [0.75, 0.85, 0.95])
-def test_false_alarms_of_one_kind_of_checks(judge: Callable[..., None], accuracy: float) -> None:
+def test_false_alarms_of_one_kind_of_checks(judge: Judge, accuracy: float) -> None:
     when = marked_at(accuracy, 0.0, steady=0, checks=300, seed=1)
     for checks, most in ((100, FALSE_ALARMS), (300, 0.14)):
-        judge(
-            "reviewer drift, steady and marked",
-            f"accuracy {accuracy}, {checks} checks after {BASELINE}",
-            covered=int((when <= checks).sum()),
-            repetitions=REPETITIONS,
-            seed=SEED,
-            half_width=0.0,
-            band=(0.0, most),
-        )
+        tally = Tally(0.0, covered=int((when <= checks).sum()), repetitions=REPETITIONS)
+        setting = f"accuracy {accuracy}, {checks} checks after {BASELINE}"
+        tally.give(judge, STEADY, setting, seed=SEED, band=(0.0, most))
 
 
-def test_false_alarms_of_both_kinds_together(judge: Callable[..., None]) -> None:
+def test_false_alarms_of_both_kinds_together(judge: Judge) -> None:
     """The page tests gold and repeats: a steady reviewer must seldom be marked by either."""
     gold = marked_at(0.85, 0.0, steady=0, checks=100, seed=2)
     repeats = marked_at(0.75, 0.0, steady=0, checks=100, seed=3)
-    judge(
-        "reviewer drift, steady and marked",
-        "gold at 0.85 or repeats at 0.75, 100 checks of each",
-        covered=int((np.minimum(gold, repeats) <= 100).sum()),
-        repetitions=REPETITIONS,
-        seed=SEED,
-        half_width=0.0,
-        band=(0.0, 0.05),
-    )
+    marked = int((np.minimum(gold, repeats) <= 100).sum())
+    setting = "gold at 0.85 or repeats at 0.75, 100 checks of each"
+    Tally(0.0, marked, REPETITIONS).give(judge, STEADY, setting, seed=SEED, band=(0.0, 0.05))
 
 
 @pytest.mark.parametrize(("before", "after", "n_before"), [
     (0.75, 0.75, 40), (0.85, 0.70, 40), (0.85, 0.85, 100), (0.95, 0.80, 60), (0.95, 0.95, 30),
 ])  # fmt: skip
-def test_the_change_covers(
-    judge: Callable[..., None], before: float, after: float, n_before: int
-) -> None:
+def test_the_change_covers(judge: Judge, before: float, after: float, n_before: int) -> None:
     """Of reviewers whether marked or not: for those chosen by the test the fall looks larger."""
     rng = np.random.default_rng([SEED, 4, int(100 * before), int(100 * after), n_before])
-    covered, widths = 0, []
+    tally = Tally(after - before)
     for first, then in zip(
         rng.binomial(n_before, before, REPETITIONS).tolist(),
         rng.binomial(RECENT, after, REPETITIONS).tolist(),
@@ -98,20 +80,10 @@ def test_the_change_covers(
             wilson_share(first, n_before, nothing=""),
             method="Newcombe",
         )
-        assert found.interval is not None
-        low, high = found.interval
-        covered += low <= after - before <= high
-        widths.append((high - low) / 2)
-    judge(
-        "change of a reviewer, Newcombe",
-        f"{before} in {n_before} checks, then {after} in {RECENT}",
-        covered=covered,
-        repetitions=REPETITIONS,
-        seed=SEED,
-        half_width=float(np.mean(widths)),
-        # Near one with so few checks it is too wide, never too narrow.
-        band=(0.93, 1.0),
-    )
+        tally.add_sure(found)
+    setting = f"{before} in {n_before} checks, then {after} in {RECENT}"
+    # Near one with so few checks it is too wide, never too narrow.
+    tally.give(judge, "change of a reviewer, Newcombe", setting, seed=SEED, band=(0.93, 1.0))
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """Two runs: size of the test, power at the printed minimum, false flags of classes."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,10 +15,10 @@ from calibration.success_rate.comparison import (
 from calibration.success_rate.resampling import resample
 from calibration.success_rate.runs import RunCounts
 from tests.classes import OUTCOMES, count_runs
+from tests.simulation.judged import Band, Judge, Tally
 from tests.simulation.runs import CEILING, MIX, independent, repeated, shifted
 
 pytestmark = pytest.mark.slow
-
 
 REPETITIONS = 2000
 
@@ -35,6 +34,9 @@ class Design:
     size: int
     trials: int = 1
     paired: bool = False
+
+    def rng(self, seed: int) -> np.random.Generator:
+        return np.random.default_rng([seed, self.size, self.trials, self.paired])
 
     def sides(
         self, rng: np.random.Generator, mix: NDArray[np.float64], other: NDArray[np.float64]
@@ -70,77 +72,53 @@ DESIGNS = [
 ]
 
 
-@pytest.mark.parametrize("design", DESIGNS, ids=lambda design: design.name)
-def test_two_equal_runs_differ_in_one_of_twenty(judge: Callable[..., None], design: Design) -> None:
-    seed, rejected, half_widths = 20280, 0, 0.0
-    rng = np.random.default_rng([seed, design.size, design.trials, design.paired])
-    for _ in range(REPETITIONS):
-        found = design.difference(rng, MIX)
-        assert found.p_value is not None
-        rejected += found.p_value <= 0.05
-        half_widths += found.estimate.half_width or 0
-    judge(
-        "two runs, rejections without a difference",
-        design.name,
-        covered=rejected,
-        repetitions=REPETITIONS,
-        seed=seed,
-        half_width=half_widths / REPETITIONS,
-        band=(0.035, 0.065),
-    )
-
-
-@pytest.mark.parametrize("design", DESIGNS[:4], ids=lambda design: design.name)
-def test_power_at_the_minimum_detectable_difference(
-    judge: Callable[..., None], design: Design
+def judge_rejections(
+    judge: Judge, design: Design, name: str, *, seed: int, power: bool, band: Band
 ) -> None:
-    seed, rejected, half_widths = 20281, 0, 0.0
-    rng = np.random.default_rng([seed, design.size, design.trials, design.paired])
-    printed = [design.difference(rng, MIX).minimum_detectable for _ in range(100)]
-    other = shifted(float(np.mean([value for value in printed if value is not None])))
+    """Count significant differences; with `power` those upwards, of a true one as printed."""
+    rng, tally, other = design.rng(seed), Tally(0.0), MIX
+    if power:
+        printed = [design.difference(rng, MIX).minimum_detectable for _ in range(100)]
+        other = shifted(float(np.mean([value for value in printed if value is not None])))
     for _ in range(REPETITIONS):
         found = design.difference(rng, other)
         assert found.p_value is not None
-        rejected += found.p_value <= 0.05 and (found.estimate.value or 0) > 0
-        half_widths += found.estimate.half_width or 0
-    judge(
-        "two runs, power at the printed minimum detectable difference",
-        design.name,
-        covered=rejected,
-        repetitions=REPETITIONS,
-        seed=seed,
-        half_width=half_widths / REPETITIONS,
-        band=(0.75, 0.85),
-    )
+        up = not power or (found.estimate.value or 0) > 0
+        tally.count(found.p_value <= 0.05 and up, found.estimate.half_width or 0)
+    tally.give(judge, name, design.name, seed=seed, band=band)
+
+
+@pytest.mark.parametrize("design", DESIGNS, ids=lambda design: design.name)
+def test_two_equal_runs_differ_in_one_of_twenty(judge: Judge, design: Design) -> None:
+    name = "two runs, rejections without a difference"
+    judge_rejections(judge, design, name, seed=20280, power=False, band=(0.035, 0.065))
+
+
+@pytest.mark.parametrize("design", DESIGNS[:4], ids=lambda design: design.name)
+def test_power_at_the_minimum_detectable_difference(judge: Judge, design: Design) -> None:
+    name = "two runs, power at the printed minimum detectable difference"
+    judge_rejections(judge, design, name, seed=20281, power=True, band=(0.75, 0.85))
 
 
 @pytest.mark.parametrize(
     "design",
     [
-        Design("independent, 200 and 200 runs", 200),
-        Design("independent, 1,000 and 1,000 runs", 1000),
+        *DESIGNS[:2],
         Design("unpaired, 250 and 250 tasks x 4", 250, 4),
         Design("unpaired, 50 and 50 tasks x 4", 50, 4),
         Design("paired by task, 50 tasks x 4", 50, 4, paired=True),
     ],
     ids=lambda design: design.name,
 )
-def test_flags_of_classes_without_a_change(judge: Callable[..., None], design: Design) -> None:
-    seed, flagged, bare = 20282, 0, 0
-    rng = np.random.default_rng([seed, design.size, design.trials, design.paired])
+def test_flags_of_classes_without_a_change(judge: Judge, design: Design) -> None:
+    seed, tally, bare = 20282, Tally(0.0), 0
+    rng = design.rng(seed)
     for _ in range(REPETITIONS):
         one, two = design.sides(rng, PRINTED_MIX, PRINTED_MIX)
         joint = side_by_side(one, two, paired=design.paired, rng=rng)
         # One resample: the flag is a test, and does not look at the draws.
         changes = class_changes(resample(joint.units, rng=rng, n_resamples=1), OUTCOMES)
-        flagged += any(change.flagged for change in changes)
+        tally.count(any(change.flagged for change in changes))
         bare += any(abs(change.after - change.before) > 0.02 for change in changes)
-    judge(
-        "class flag, alarms without a change",
-        f"{design.name} (the bare 2-point rule: {bare / REPETITIONS:.3f})",
-        covered=flagged,
-        repetitions=REPETITIONS,
-        seed=seed,
-        half_width=0.0,
-        band=(0.0, 0.07),
-    )
+    setting = f"{design.name} (the bare 2-point rule: {bare / REPETITIONS:.3f})"
+    tally.give(judge, "class flag, alarms without a change", setting, seed=seed, band=(0.0, 0.07))

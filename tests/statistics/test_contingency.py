@@ -96,8 +96,7 @@ def test_without_disagreement_the_bound_is_put_through_kappa() -> None:
 
 
 @pytest.mark.parametrize(
-    ("table", "match"),
-    [([[1, 2]], "square"), ([[1, -1], [2, 2]], "from 0 up")],
+    ("table", "match"), [([[1, 2]], "square"), ([[1, -1], [2, 2]], "from 0 up")]
 )
 def test_what_is_no_table_is_refused(table: Any, match: str) -> None:
     with pytest.raises(ValueError, match=match):

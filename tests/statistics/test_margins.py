@@ -8,11 +8,7 @@ import pytest
 from calibration.statistics.contingency import bhapkar, holm, mcnemar, stuart_maxwell
 from tests.agreement.golden import entries
 
-OF = {
-    "stuart_maxwell_chi2": stuart_maxwell,
-    "bhapkar_chi2": bhapkar,
-    "mcnemar_chi2": mcnemar,
-}
+OF = {"stuart_maxwell_chi2": stuart_maxwell, "bhapkar_chi2": bhapkar, "mcnemar_chi2": mcnemar}
 
 
 @pytest.mark.parametrize("entry", entries(*OF))
