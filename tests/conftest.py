@@ -5,12 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from argon2 import PasswordHasher
 from hypothesis import HealthCheck, settings
 
 from calibration.judge_calibration import confusion_inversion
 from calibration.judge_calibration.confusion_inversion import Draws, draw_posterior
-from calibration.store import sign_in
 from tests.cli_runs import asr, calibrate, filled, template
 from tests.stores import built_in
 
@@ -30,15 +28,6 @@ settings.register_profile(
 settings.register_profile("fuzz", max_examples=2000, print_blob=True, deadline=None)
 
 settings.load_profile("suite")
-
-
-@pytest.fixture
-def quick_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hash passphrases with little effort: what is tested is not how hard they are to guess."""
-    quick = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)
-    monkeypatch.setattr(sign_in, "_hasher", quick)
-    # A hash of nobody's made with another effort would tell names of nobody from others.
-    monkeypatch.setattr(sign_in, "_nobodys_hash", [])
 
 
 @pytest.fixture

@@ -9,9 +9,6 @@ from calibration.cli import main
 from calibration.store import Store
 from tests.cli_runs import Run, data
 
-pytestmark = pytest.mark.usefixtures("quick_hashes")
-
-
 GOOD = "correct horse battery"
 
 

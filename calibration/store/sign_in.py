@@ -11,6 +11,7 @@ import threading
 import unicodedata
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import Self
 
 from argon2 import PasswordHasher, extract_parameters
@@ -79,31 +80,13 @@ def _parsed(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | Non
     return mapped or parsed
 
 
-_hasher = PasswordHasher()
-
 # A hash takes 64 MiB: many attempts at once wait for each other, not for memory.
 _hashing = threading.BoundedSemaphore(2)
-
-_nobodys_hash: list[str] = []
 
 
 def generated_passphrase() -> str:
     """Return a passphrase of 99 random bits, in groups that can be read aloud."""
     return "-".join("".join(secrets.choice(LEGIBLE) for _ in range(5)) for _ in range(4))
-
-
-def hashed(passphrase: str) -> str:
-    """Return the Argon2 hash of a passphrase; weak ones are refused."""
-    text = _normal(passphrase)
-    if not SHORTEST_PASSPHRASE <= len(text) <= LONGEST_PASSPHRASE:
-        raise InputError(
-            f"a passphrase must have {SHORTEST_PASSPHRASE} to {LONGEST_PASSPHRASE} characters, "
-            f"got {len(text)}"
-        )
-    if len(set(text)) < FEWEST_CHARACTERS:
-        raise InputError(f"a passphrase must have {FEWEST_CHARACTERS} different characters or more")
-    with _hashing:
-        return _hasher.hash(text)
 
 
 def _normal(passphrase: str) -> str:
@@ -118,25 +101,43 @@ def check_hash(hash: str) -> None:
         raise InputError("this is no Argon2 hash") from None
 
 
-def is_outdated(hash: str) -> bool:
-    """Return whether a hash took less effort than new ones do."""
-    return _hasher.check_needs_rehash(hash)
+class Hashes:
+    """Hashes of passphrases, all made with the same effort."""
 
+    def __init__(self, hasher: PasswordHasher) -> None:
+        self._hasher = hasher
 
-def of_nobody() -> str:
-    """Return a hash that no passphrase has: an unknown name must take as long as a known one."""
-    if not _nobodys_hash:
-        _nobodys_hash.append(_hasher.hash(secrets.token_hex(32)))
-    return _nobodys_hash[0]
+    def of(self, passphrase: str) -> str:
+        """Return the Argon2 hash of a passphrase; weak ones are refused."""
+        text = _normal(passphrase)
+        if not SHORTEST_PASSPHRASE <= len(text) <= LONGEST_PASSPHRASE:
+            raise InputError(
+                f"a passphrase must have {SHORTEST_PASSPHRASE} to {LONGEST_PASSPHRASE} characters, "
+                f"got {len(text)}"
+            )
+        if len(set(text)) < FEWEST_CHARACTERS:
+            raise InputError(
+                f"a passphrase must have {FEWEST_CHARACTERS} different characters or more"
+            )
+        with _hashing:
+            return self._hasher.hash(text)
 
+    @cached_property
+    def of_nobody(self) -> str:
+        """A hash that no passphrase has: an unknown name must take as long as a known one."""
+        return self._hasher.hash(secrets.token_hex(32))
 
-def verified(hash: str, passphrase: str) -> bool:
-    """Return whether a passphrase has this hash."""
-    with _hashing:
-        try:
-            return _hasher.verify(hash, _normal(passphrase)[: LONGEST_PASSPHRASE + 1])
-        except (VerificationError, InvalidHashError):
-            return False
+    def verified(self, hash: str, passphrase: str) -> bool:
+        """Return whether a passphrase has this hash."""
+        with _hashing:
+            try:
+                return self._hasher.verify(hash, _normal(passphrase)[: LONGEST_PASSPHRASE + 1])
+            except (VerificationError, InvalidHashError):
+                return False
+
+    def is_outdated(self, hash: str) -> bool:
+        """Return whether a hash took another effort than new ones do."""
+        return self._hasher.check_needs_rehash(hash)
 
 
 IDLE, LONGEST_SESSION = timedelta(hours=12), timedelta(days=7)
@@ -306,6 +307,8 @@ def _refusal(why: str, wait_s: float) -> SignInError:
 class SignInStore(StorePart):
     """Identities, passphrases, sessions and roles."""
 
+    hashes = Hashes(PasswordHasher())
+
     @open_to(REVIEWER)
     def identities(self) -> str:
         """Return how people identify themselves: `open` or `passphrase`."""
@@ -347,7 +350,7 @@ class SignInStore(StorePart):
         """Create the first admin if nobody can sign in; return the token of their session."""
         if not self.wants_first_admin():
             raise NotAllowedError("this store has its admins already; sign in, or ask one of them")
-        hash = hashed(passphrase)
+        hash = self.hashes.of(passphrase)
         with self._db.write() as cursor:
             # Of two simultaneous requests one is first.
             if _identities(cursor) != PASSPHRASE or _credentials(cursor)[0]:
@@ -381,7 +384,7 @@ class SignInStore(StorePart):
     @open_to(ADMIN)
     def set_passphrase(self, reviewer_id: str, passphrase: str) -> None:
         """Set a person's passphrase; their sessions end."""
-        self.store_hash(reviewer_id, hashed(passphrase))
+        self.store_hash(reviewer_id, self.hashes.of(passphrase))
 
     @open_to(ADMIN)
     def store_hash(self, reviewer_id: str, hash: str) -> None:
@@ -396,7 +399,7 @@ class SignInStore(StorePart):
     def change_passphrase(self, reviewer_id: str, old: str, new: str, address: str) -> str:
         """Change one's own passphrase, given the old one; return the token of a new session."""
         self._unbound().verify_sign_in(reviewer_id, old, address)
-        hash = hashed(new)
+        hash = self.hashes.of(new)
         with self._db.write() as cursor:
             _put_hash(cursor, reviewer_id, hash)
             record_audit(cursor, "passphrase", reviewer_id=reviewer_id, by=reviewer_id)
@@ -447,13 +450,13 @@ class SignInStore(StorePart):
             attempt = None if wait_s else note_attempt(cursor, key, where, now)
         if attempt is None:
             raise _refusal("Too many attempts.", wait_s)
-        nobodys = of_nobody()
+        nobodys = self.hashes.of_nobody  # made at the first attempt, whoever makes it
         hash = found[0]["hash"] if found else nobodys
-        if not verified(hash, passphrase) or not found:
+        if not self.hashes.verified(hash, passphrase) or not found:
             with self._db.read() as cursor:
                 wait_s = seconds_to_wait(cursor, key, where, now)
             raise _refusal(WRONG, wait_s)
-        renewed = hashed(passphrase) if is_outdated(hash) else None
+        renewed = self.hashes.of(passphrase) if self.hashes.is_outdated(hash) else None
         with self._db.write() as cursor:
             # It may have been changed or removed meanwhile.
             still = rows(cursor, "SELECT hash FROM credential WHERE reviewer_id = ?", [reviewer_id])

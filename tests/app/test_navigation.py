@@ -9,6 +9,7 @@ from app import session
 from calibration.store import Store, sign_in
 from tests.app.conftest import OpenApp, go_to, texts
 from tests.browser.samples import build_store
+from tests.stores import hashing_quickly
 
 LEADS = ["overview", "agreement", "judge", "asr", "data", "start"]
 
@@ -28,13 +29,13 @@ def team(store_file: Path) -> Path:
 
 
 @pytest.fixture
-def signed_in(team: Path, quick_hashes: None, monkeypatch: pytest.MonkeyPatch) -> SignIn:
+def signed_in(team: Path, monkeypatch: pytest.MonkeyPatch) -> SignIn:
     """Let people of the team sign in; the cookie of the browser is the last one's."""
     monkeypatch.setattr(sign_in, "DEFAULT", sign_in.PASSPHRASE)
     monkeypatch.setattr(session, "_token", lambda: "")
 
     def signed_in(name: str) -> str:
-        store = session.open_store(team)
+        store = hashing_quickly(session.open_store(team))
         store.set_passphrase(name.lower(), GOOD)
         token = store.verify_sign_in(name, GOOD, "127.0.0.1")
         monkeypatch.setattr(session, "_token", lambda: token)

@@ -9,16 +9,17 @@ from app import frame, session
 from calibration.errors import InputError
 from calibration.store import Store, sign_in
 from tests.app.conftest import OpenApp, texts
+from tests.stores import hashing_quickly
 
 GOOD = "correct horse battery"
 
 
 @pytest.fixture
-def store(store_file: Path, quick_hashes: None) -> Store:
+def store(store_file: Path) -> Store:
     with Store.open(store_file, create=True) as made:
         made.add_reviewer("Ada", role="admin")
         made.add_reviewer("Rea")
-    return session.open_store(store_file)
+    return hashing_quickly(session.open_store(store_file))
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from app.access.door import HEALTH, Door
 from app.access.sign_in import ROUTES
 from calibration.errors import NotAllowedError
 from calibration.store import Store, sign_in
+from tests.stores import hashing_quickly
 
 GOOD, OTHER = "correct horse battery", "another good phrase"
 
@@ -110,11 +111,11 @@ def ask(
 
 
 @pytest.fixture
-def served(store_file: Path, quick_hashes: None, monkeypatch: pytest.MonkeyPatch) -> Store:
+def served(store_file: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
     """Return the store of the server: people sign in, and nobody can yet."""
     monkeypatch.setattr(sign_in, "DEFAULT", sign_in.PASSPHRASE)
     Store.open(store_file, create=True).close()
-    return session.open_store(store_file)
+    return hashing_quickly(session.open_store(store_file))
 
 
 @pytest.fixture

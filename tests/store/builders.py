@@ -12,6 +12,7 @@ from typing import Any
 from calibration.records import Evidence, LabelDraft, Step, Trace, trace_identity
 from calibration.store import Receipt, Store
 from calibration.store.traces import parts_directory
+from tests.stores import hashing_quickly
 
 ABANDONED = {"output": "no"}
 
@@ -156,7 +157,7 @@ def _empty_file() -> bytes:
 def empty_store(path: Path) -> Store:
     """Open a new store; copying an empty one takes less time than its migrations."""
     path.write_bytes(_empty_file())
-    return Store.open(path)
+    return hashing_quickly(Store.open(path))
 
 
 @dataclass(frozen=True)
