@@ -23,6 +23,7 @@ from calibration.analyses.judge.calibration import (
     JudgeCalibration,
     calibrate_judge,
 )
+from calibration.analyses.judge.report import JudgeReport
 from calibration.analyses.success_rate.comparison import compare_files
 from calibration.analyses.success_rate.from_runs import report_on_files
 from calibration.analyses.success_rate.report import ReportOptions
@@ -38,7 +39,7 @@ from calibration.judge_calibration.label_planning import (
 from calibration.judge_calibration.samples import Design
 from calibration.reporting import to_json
 from calibration.reporting.document import Document, Headline, Row, Section, Table, number
-from calibration.reporting.sections import success_rate as sections
+from calibration.reporting.sections import agreement, judge, success_rate
 from calibration.runs.sources import Frame
 from calibration.statistics.estimate import Estimate
 from calibration.store import Store
@@ -197,6 +198,7 @@ def measure_agreement(
         analysis=found,
         estimates=found.study.coefficients,
         _data=lambda: to_json.data(found),
+        _document=lambda: agreement.ratings(found),
     )
 
 
@@ -277,6 +279,7 @@ def calibrate(
         estimates={name: estimators[name].net for name in order},
         notes=found.notes,
         _data=lambda: to_json.data(found),
+        _document=lambda: judge.document(JudgeReport(calibration=found)),
     )
 
 
@@ -341,7 +344,7 @@ def agent_success_rate(
         },
         notes=report.warnings,
         _data=lambda: to_json.data(report),
-        _document=lambda: sections.document(report),
+        _document=lambda: success_rate.document(report),
     )
 
 
@@ -398,7 +401,7 @@ def compare(
         estimates={"before": found.found.before.asr, "after": found.found.after.asr},
         notes=found.warnings,
         _data=lambda: to_json.data(found),
-        _document=lambda: sections.comparison_document(found),
+        _document=lambda: success_rate.comparison_document(found),
     )
 
 

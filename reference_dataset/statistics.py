@@ -7,6 +7,7 @@ from statistics import quantiles
 from calibration.taxonomy import Taxonomy
 from reference_dataset.loader import ReferenceSet
 from reference_dataset.records import FAMILIES, FORMS
+from reference_dataset.repeat_pass import RepeatPass
 from reference_dataset.words import words
 
 
@@ -26,6 +27,14 @@ class DatasetStats:
     long_traces: int
     over_ceiling: int
     overridden: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetReport:
+    """What a dataset is made of, and how far its second pass agreed; None without one."""
+
+    counts: DatasetStats
+    second_pass: RepeatPass | None
 
 
 def dataset_stats(dataset: ReferenceSet, taxonomy: Taxonomy) -> DatasetStats:

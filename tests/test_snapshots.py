@@ -163,6 +163,7 @@ CASES = (
     reads("gate-broken-gates", "gate gate-runs.csv --gates gates-broken.toml", code=2),
     # A judge against humans
     reads("calibrate-demo-text", f"calibrate {DEMO}"),
+    reads("calibrate-forms", f"calibrate {OWN} --judge judge-1 --markdown --html judge.html"),
     reads("calibrate-demo-json", f"calibrate {DEMO} --json"),
     reads("calibrate-demo-by-workflow", f"calibrate {DEMO} --by workflow --brief"),
     reads("calibrate-demo-by-week-json", f"calibrate {DEMO} --by week --brief --json"),

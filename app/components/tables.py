@@ -52,7 +52,7 @@ class Table:
             key=self.key, hide_index=hide_index, alt=self.alt, column_config=self.config,
             on_select="rerun", selection_mode="single-cell",
         )  # fmt: skip
-        reasons = [line.removeprefix("  + ") for line in notes(self.estimates)]
+        reasons = [line.removeprefix("+ ") for line in notes(self.estimates)]
         if reasons:
             st.text("\n".join(reasons))
 

@@ -1,27 +1,30 @@
 """The command for reviewer agreement, in the store or in a file."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import click
 
 from calibration.agreement.inference import INTERVALS
 from calibration.agreement.study import Options
-from calibration.analyses.agreement.analysis import CLUSTERS, analyse_agreement
-from calibration.analyses.agreement.ratings import NAMES, agreement_on, read_ratings, weights_of
+from calibration.analyses.agreement.analysis import CLUSTERS, AgreementAnalysis, analyse_agreement
+from calibration.analyses.agreement.ratings import (
+    NAMES,
+    RatingsAgreement,
+    agreement_on,
+    read_ratings,
+    weights_of,
+)
 from calibration.cli.terminal import (
     open_to_read,
-    print_json,
-    print_lines,
+    print_result,
     with_batch,
-    with_json,
+    with_output,
     with_store,
 )
 from calibration.errors import CalibrationError, InputError
-from calibration.reporting import to_json
-from calibration.reporting.document import text_lines
 from calibration.reporting.sections import agreement as text
-from calibration.statistics.estimate import Estimate
 
 WEEK = "week"
 
@@ -68,7 +71,7 @@ WEEK = "week"
     default=0.95,
     show_default=True,
 )
-@with_json
+@with_output
 def agreement(
     file: Path | None,
     path: Path,
@@ -83,6 +86,8 @@ def agreement(
     seed: int,
     confidence: float,
     as_data: bool,
+    as_markdown: bool,
+    page: Path | None,
 ) -> None:
     """Measure how far reviewers agree: in the store, or in a FILE of ratings.
 
@@ -96,14 +101,19 @@ def agreement(
     )
     if cluster is not None and interval == "gwet":
         raise InputError("--interval gwet is over items; take another one with --cluster")
+    slices = by or text.BY
     if file is None:
         if layout or classes:
             raise InputError("--format and --classes are for a FILE of ratings")
-        alpha = _in_store(path, batch_id, options, weights, cluster, by, as_data)
+        found = _in_store(path, batch_id, options, weights, cluster)
+        print_result(found, partial(text.agreement, by=slices), as_data, as_markdown, page)
+        alpha = found.study.alpha
     else:
         if batch_id is not None:
             raise InputError("--batch is for the store, not for a FILE of ratings")
-        alpha = _in_file(file, layout, classes, options, weights, cluster, by, as_data)
+        rated = _in_file(file, layout, classes, options, weights, cluster, WEEK in by)
+        print_result(rated, partial(text.ratings, by=slices), as_data, as_markdown, page)
+        alpha = rated.study.alpha
     if not alpha.ok:
         raise CalibrationError("alpha cannot be estimated; the status says what would help")
 
@@ -115,42 +125,25 @@ def _in_file(
     options: Options,
     weights: str,
     cluster: str | None,
-    by: tuple[str, ...],
-    as_data: bool,
-) -> Estimate:
-    week = WEEK if WEEK in by else None
+    by_week: bool,
+) -> RatingsAgreement:
+    week = WEEK if by_week else None
     columns = [name for name in (cluster, week) if name is not None]
     given = None if classes is None else classes.split(",")
     read = read_ratings(file, layout=layout, classes=given, item_columns=columns)
-    result = agreement_on(read, weights=weights, options=options, cluster=cluster, group=week)
-    if as_data:
-        print_json(to_json.data(result))
-    else:
-        print_lines(text_lines(text.ratings(result, by or text.BY)))
-    return result.study.alpha
+    return agreement_on(read, weights=weights, options=options, cluster=cluster, group=week)
 
 
 def _in_store(
-    path: Path,
-    batch_id: str | None,
-    options: Options,
-    weights: str,
-    cluster: str | None,
-    by: tuple[str, ...],
-    as_data: bool,
-) -> Estimate:
+    path: Path, batch_id: str | None, options: Options, weights: str, cluster: str | None
+) -> AgreementAnalysis:
     if cluster not in (None, *CLUSTERS):
         raise InputError(f"--cluster of the store must be one of {', '.join(CLUSTERS)}")
     with open_to_read(path) as store:
         matrix = weights_of(weights, store.taxonomy().names)
-        result = analyse_agreement(
+        return analyse_agreement(
             store,
             batch_id,
             options=replace(options, weights=matrix, ordinal=matrix is None),
             cluster=cluster or "trace",
         )
-    if as_data:
-        print_json(to_json.data(result))
-    else:
-        print_lines(text_lines(text.agreement(result, by or text.BY)))
-    return result.study.alpha

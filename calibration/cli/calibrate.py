@@ -13,15 +13,14 @@ from calibration.analyses.judge.calibration import CalibrationOptions
 from calibration.analyses.judge.report import report_on, report_on_store
 from calibration.cli.terminal import (
     open_to_read,
-    print_json,
-    print_lines,
+    print_result,
     with_batch,
-    with_json,
+    with_output,
     with_store,
 )
 from calibration.errors import CalibrationError, InputError
 from calibration.judge_calibration.samples import Design
-from calibration.reporting.sections import judge as text
+from calibration.reporting.sections import judge
 from calibration.tables.labels import read_ceilings, read_verdicts
 
 FILE = click.Path(path_type=Path)
@@ -118,7 +117,7 @@ def _finite(_context: click.Context, _option: click.Parameter, value: float | No
 @click.option("--against", help="Also the drift since this judge; of files also a verdict file.")
 @click.option("--judge-family", metavar="WORD", help="In the model names of the judge's family.")
 @click.option("--brief", is_flag=True, help="Leave the diagnostics out.")
-@with_json
+@with_output
 def calibrate(
     path: Path,
     batch_id: str | None,
@@ -140,6 +139,8 @@ def calibrate(
     judge_family: str | None,
     brief: bool,
     as_data: bool,
+    as_markdown: bool,
+    page: Path | None,
 ) -> None:
     """Hold a judge against the human labels and correct the rate for its errors.
 
@@ -149,6 +150,7 @@ def calibrate(
     asr calibrate --judge judge-v2 --against judge-v1 --by agent
     asr calibrate --human labels.csv --verdicts verdicts.csv --design reference --ceiling 0.05
     asr calibrate --counts tables.json --json
+    asr calibrate --judge judge-v2 --html judge.html
     """
     options = CalibrationOptions(
         design=design or "production", pseudo_count=pseudo_count, confidence_level=confidence,
@@ -187,10 +189,7 @@ def calibrate(
         _refuse(of_files, "for --human and --verdicts, not for the store")
         with open_to_read(path) as store:
             report = report_on_store(store, batch_id, judge_id, options)
-    if as_data:
-        print_json(text.as_json(report))
-    else:
-        print_lines(text.text(report))
+    print_result(report, judge.document, as_data, as_markdown, page)
     if report.calibration.calibration.headline is None:
         raise CalibrationError("no corrected rate can be given; the refusals say what would help")
 

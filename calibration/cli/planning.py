@@ -11,21 +11,19 @@ from calibration.analyses.agreement.sample_size import (
     plan_agreement,
     shares_of_batch,
 )
-from calibration.analyses.sampling.draw import SamplingDesign, draw_batch
+from calibration.analyses.sampling.draw import SamplingDesign, draw_batch, drawn_batch
 from calibration.analyses.sampling.escalation import SIGNALS, Signal, audit, escalate
 from calibration.analyses.sampling.planning import plan_batch
 from calibration.analyses.sampling.stratified import ALLOCATIONS, Allocation, draw_allocated
 from calibration.cli.terminal import (
     open_to_read,
     open_to_write,
-    print_json,
-    print_lines,
+    print_result,
     with_batch,
-    with_json,
+    with_output,
     with_store,
 )
 from calibration.errors import CalibrationError, InputError
-from calibration.reporting import to_json
 from calibration.reporting.sections import plans
 
 
@@ -45,7 +43,7 @@ from calibration.reporting.sections import plans
 @click.option("--hourly-rate", type=float, help="What an hour of a reviewer costs.")
 @with_store
 @with_batch
-@with_json
+@with_output
 def plan(
     n: int | None,
     half_width: float | None,
@@ -57,6 +55,8 @@ def plan(
     path: Path,
     batch_id: str | None,
     as_data: bool,
+    as_markdown: bool,
+    page: Path | None,
 ) -> None:
     """Say how narrow the rate would be after N labelled traces, and what they take.
 
@@ -82,10 +82,7 @@ def plan(
             seconds_per_label=seconds_per_label,
             hourly_rate=hourly_rate,
         )
-    if as_data:
-        print_json(to_json.data(found))
-    else:
-        print_lines(plans.plan_lines(found))
+    print_result(found, plans.plan, as_data, as_markdown, page)
 
 
 @click.command("plan-agreement")
@@ -109,7 +106,7 @@ def plan(
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the simulation.")
 @with_store
 @with_batch
-@with_json
+@with_output
 def agreement_plan(
     half_width: float,
     alpha: float,
@@ -121,6 +118,8 @@ def agreement_plan(
     path: Path,
     batch_id: str | None,
     as_data: bool,
+    as_markdown: bool,
+    page: Path | None,
 ) -> None:
     """Say how many traces reviewers must label for alpha, or AC1, to be known that closely.
 
@@ -137,10 +136,7 @@ def agreement_plan(
         coefficient=coefficient,
         seed=seed,
     )
-    if as_data:
-        print_json(to_json.data(found))
-    else:
-        print_lines(plans.agreement_plan_lines(found))
+    print_result(found, plans.agreement_plan, as_data, as_markdown, page)
     if found.plan.typical.n is None:
         raise CalibrationError("no number of traces can be given; the status says what would help")
 
@@ -187,7 +183,7 @@ def _class_shares(given: str | None, path: Path, batch_id: str | None) -> ClassS
     help="Serve it to certified reviewers only; private: on a form that is not public.",
 )
 @with_store
-@with_json
+@with_output
 def sample(
     n: int,
     seed: int,
@@ -201,6 +197,8 @@ def sample(
     certificate: str | None,
     path: Path,
     as_data: bool,
+    as_markdown: bool,
+    page: Path | None,
 ) -> None:
     """Draw a batch of traces to label at random, and record how it was drawn.
 
@@ -231,11 +229,9 @@ def sample(
             batch = draw_allocated(
                 store, design, n=n, allocation=allocation, judge_id=judge_id, basis_batch=basis
             )
-        items = store.batch_items(batch.batch_id)
-    if as_data:
-        print_json(plans.batch_data(batch, items))
-    else:
-        print_lines(plans.batch_lines(batch, items))
+        drawn = drawn_batch(store, batch)
+    print_result(drawn, plans.drawn, as_data, as_markdown, page)
+    if not (as_data or as_markdown or page):
         click.echo(f"Label them: asr serve --store {path}")
 
 
@@ -256,7 +252,7 @@ def sample(
 @click.option("--workflow", help="Traces of this workflow only.")
 @click.option("--labels-wanted", type=int, default=1, show_default=True, help="Per trace.")
 @with_store
-@with_json
+@with_output
 def escalation(
     signal: Signal,
     seed: int,
@@ -269,6 +265,8 @@ def escalation(
     labels_wanted: int,
     path: Path,
     as_data: bool,
+    as_markdown: bool,
+    page: Path | None,
 ) -> None:
     """Make a batch of the doubtful traces and of a random part of the accepted ones.
 
@@ -290,19 +288,19 @@ def escalation(
             audit_half_width=audit_half_width,
             basis_batch=basis,
         )
-        items = store.batch_items(batch.batch_id)
-    if as_data:
-        print_json(plans.batch_data(batch, items))
-    else:
-        print_lines(plans.batch_lines(batch, items))
+        drawn = drawn_batch(store, batch)
+    print_result(drawn, plans.drawn, as_data, as_markdown, page)
+    if not (as_data or as_markdown or page):
         click.echo(f"Label them: asr serve --store {path}; then asr audit --batch {batch.batch_id}")
 
 
 @click.command("audit")
 @click.option("--batch", "batch_id", required=True, help="Batch made by `asr escalate`.")
 @with_store
-@with_json
-def audit_command(batch_id: str, path: Path, as_data: bool) -> None:
+@with_output
+def audit_command(
+    batch_id: str, path: Path, as_data: bool, as_markdown: bool, page: Path | None
+) -> None:
     """Say how often accepted verdicts are wrong, and what the rate over all traces is.
 
     \b
@@ -310,7 +308,4 @@ def audit_command(batch_id: str, path: Path, as_data: bool) -> None:
     """
     with open_to_read(path) as store:
         found = audit(store, batch_id)
-    if as_data:
-        print_json(to_json.data(found))
-    else:
-        print_lines(plans.audit_lines(found))
+    print_result(found, plans.audited, as_data, as_markdown, page)

@@ -13,7 +13,9 @@ from calibration.cli.terminal import (
     open_to_write,
     print_json,
     print_lines,
+    print_result,
     with_json,
+    with_output,
     with_store,
 )
 from calibration.errors import CalibrationError, InputError
@@ -23,7 +25,7 @@ from calibration.taxonomy import default_taxonomy
 from reference_dataset import team
 from reference_dataset.loader import ReferenceSet, load_reference, published
 from reference_dataset.repeat_pass import repeat_pass
-from reference_dataset.statistics import dataset_stats
+from reference_dataset.statistics import DatasetReport, dataset_stats
 from reference_dataset.validator import OWN_RULES
 from reference_dataset.validator import checksums as find_checksums
 from reference_dataset.validator import validate as find_problems
@@ -112,22 +114,22 @@ def show(trace_id: str, label: bool, path: Path, folder: Path | None) -> None:
 @reference.command()
 @with_store
 @with_folder
-@with_json
-def stats(path: Path, folder: Path | None, as_data: bool) -> None:
+@with_output
+def stats(
+    path: Path, folder: Path | None, as_data: bool, as_markdown: bool, page: Path | None
+) -> None:
     """Count what a set is made of, and measure how far its second pass agreed.
 
     \b
     asr reference stats
     """
     taxonomy = default_taxonomy()
-    counts = dataset_stats(_dataset(folder, path), taxonomy)
-    # The second pass was compared with the set's own labels, not with a team's changes.
-    again = repeat_pass(load_reference(folder), taxonomy)
-    if as_data:
-        print_json({**to_json.data(counts), "second_pass": to_json.data(again)})
-    else:
-        print_lines(shown.stats(counts))
-        print_lines(shown.second_pass(again))
+    found = DatasetReport(
+        counts=dataset_stats(_dataset(folder, path), taxonomy),
+        # The second pass was compared with the set's own labels, not with a team's changes.
+        second_pass=repeat_pass(load_reference(folder), taxonomy),
+    )
+    print_result(found, shown.stats, as_data, as_markdown, page)
 
 
 @reference.command()

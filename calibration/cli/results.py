@@ -1,6 +1,6 @@
 """Commands for reports; stores and engines, which load in a second, are imported on use."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -24,13 +24,14 @@ from calibration.cli.production_options import (
 from calibration.cli.terminal import (
     print_json,
     print_lines,
+    print_result,
     with_batch,
     with_json,
     with_judge,
+    with_output,
     with_store,
 )
 from calibration.errors import CalibrationError, InputError
-from calibration.reporting.document import Document, markdown, text_lines
 from calibration.reporting.sections import success_rate
 
 if TYPE_CHECKING:
@@ -41,17 +42,6 @@ if TYPE_CHECKING:
 MARGIN = 5.0
 
 OF_FILES = ("columns", "ceiling", "ceilings", "any_workflow", "stratify", "force")
-
-
-def with_output(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --json, --markdown and --html."""
-    command = click.option("--html", "page", type=FILE, help="Write one self-contained HTML file.")(
-        command
-    )
-    command = click.option("--markdown", "as_markdown", is_flag=True, help="Print Markdown.")(
-        command
-    )
-    return with_json(command)
 
 
 @click.command()
@@ -151,7 +141,7 @@ def report(
         result = found.report
         if folder is not None:
             _wrote(write_work(folder, found.loaded.taxonomy, partial(labelled_csv, found.loaded)))
-    _show(result, success_rate.document, as_data, as_markdown, page)
+    print_result(result, success_rate.document, as_data, as_markdown, page)
     if not result.asr.ok:
         raise CalibrationError("no rate can be given; the status says what would help")
 
@@ -207,7 +197,7 @@ def compare(
         rule=rule,
         paired=paired,
     )
-    _show(result, success_rate.comparison_document, as_data, as_markdown, page)
+    print_result(result, success_rate.comparison_document, as_data, as_markdown, page)
     if not result.found.asr.estimate.ok:
         raise CalibrationError("no difference can be given; the status says what would help")
 
@@ -272,29 +262,6 @@ def verify(report: str, folder: Path, path: Path, memory: str | None, as_data: b
         )
     if not found.same:
         raise CalibrationError("the report does not come out the same")
-
-
-def _show(
-    result: Any,
-    document: Callable[[Any], Document],
-    as_data: bool,
-    as_markdown: bool,
-    page: Path | None,
-) -> None:
-    if page is not None:
-        from calibration.reporting.render_html import html
-
-        page.write_text(html(document(result)), encoding="utf-8")
-        click.echo(f"wrote {page}", err=True)
-    if as_data:
-        # JSON imports every analysis; text needs none of them.
-        from calibration.reporting import to_json
-
-        print_json(to_json.data(result))
-    elif as_markdown:
-        print_lines(markdown(document(result)).splitlines())
-    elif page is None:
-        print_lines(text_lines(document(result)))
 
 
 def _wrote(files: Sequence[Path]) -> None:

@@ -5,7 +5,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,6 +13,9 @@ from calibration.errors import StoreLockedError
 from calibration.store import RemoteStore, Store
 from calibration.taxonomy import Taxonomy
 from calibration.text import visible
+
+if TYPE_CHECKING:
+    from calibration.reporting.document import Document
 
 EXISTING = click.Path(path_type=Path)
 
@@ -46,6 +49,17 @@ def with_json(command: Command) -> Command:
     return click.option("--json", "as_data", is_flag=True, help="Print JSON.")(command)
 
 
+def with_output(command: Command) -> Command:
+    """Add --json, --markdown and --html, which `print_result` answers."""
+    for option in (
+        click.option("--html", "page", type=EXISTING, help="Write one self-contained HTML file."),
+        click.option("--markdown", "as_markdown", is_flag=True, help="Print Markdown."),
+        with_json,
+    ):
+        command = option(command)
+    return command
+
+
 def with_judge(command: Command) -> Command:
     """Add --judge and --design."""
 
@@ -62,6 +76,32 @@ def with_judge(command: Command) -> Command:
         return command(*args, **kwargs)
 
     return wrapped
+
+
+def print_result(
+    result: Any,
+    document: Callable[[Any], "Document"],
+    as_data: bool,
+    as_markdown: bool,
+    page: Path | None,
+) -> None:
+    """Print or write a result in the form that was asked for; text unless another was."""
+    from calibration.reporting.document import markdown, text_lines
+
+    if page is not None:
+        from calibration.reporting.render_html import html
+
+        page.write_text(html(document(result)), encoding="utf-8")
+        click.echo(f"wrote {page}", err=True)
+    if as_data:
+        # JSON imports every analysis; text needs none of them.
+        from calibration.reporting import to_json
+
+        print_json(to_json.data(result))
+    elif as_markdown:
+        print_lines(markdown(document(result)).splitlines())
+    elif page is None:
+        print_lines(text_lines(document(result)))
 
 
 def print_json(data: Any) -> None:

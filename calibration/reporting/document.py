@@ -7,6 +7,7 @@ their own words. Percentages and rounding appear only here.
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from calibration.statistics.estimate import OK, Estimate
 from calibration.text import shown
@@ -14,6 +15,9 @@ from calibration.text import shown
 SIMULATED = "SIMULATED DATA: labels, verdicts and production runs are drawn at random."
 
 CHOSEN = "  These traces were chosen, not drawn at random: this holds for them only."
+
+# Names that a note lists.
+MOST_NAMED = 6
 
 # Characters that Markdown interprets; a bracket only where a link could begin.
 _SIGNS = re.compile(r"([\\`*<>|~]|(?<!\w)_|_(?!\w)|&(?=[\w#])|\](?=[(\[:]))")
@@ -173,14 +177,16 @@ def number(result: Estimate, digits: int = 3) -> str:
     return text if result.status == OK else f"{text}  ({result.status})"
 
 
-def notes(named: Iterable[tuple[str, Estimate]]) -> Iterator[str]:
+def notes(named: Iterable[tuple[str, Estimate | None]]) -> Iterator[str]:
     """Yield each status that a `+` in a table refers to, once, with its names."""
-    by_status: dict[str, list[str]] = {}
+    by_status: dict[str, dict[str, None]] = {}
     for name, result in named:
-        if result.status != OK:
-            by_status.setdefault(result.status.replace("_", " ", 1), []).append(name)
+        if result is not None and result.status != OK:
+            by_status.setdefault(result.status.replace("_", " ", 1), {})[name] = None
     for status, names in by_status.items():
-        yield f"  + {', '.join(dict.fromkeys(names))}: {status}"
+        few = list(names)[:MOST_NAMED]
+        note = f"+ {', '.join(few)}{' and others' * (len(names) > len(few))}: {status}"
+        yield Name(note) if any(isinstance(name, Name) for name in names) else note
 
 
 def percent(share: float | None) -> str:
@@ -198,14 +204,19 @@ def exposed(n: int) -> str:
     return f"{n:,} label{'s' * (n > 1)} left out: given after seeing what others said of the trace"
 
 
-def confusion(
-    row_names: Sequence[str], column_names: Sequence[str], counts: Sequence[Sequence[float]]
-) -> Iterator[str]:
-    """Yield a confusion table; a trace whose reviewers differ counts in fractions."""
-    yield from table(
-        ["", *column_names],
-        [[name, *[f"{c:g}" for c in row]] for name, row in zip(row_names, counts, strict=True)],
-    )
+def table_of(
+    title: str,
+    head: tuple[str, ...],
+    cells: Iterable[tuple[str, ...]],
+    marks: Sequence[Mark | None] | None = None,
+    notes: Iterable[str] = (),
+    **options: Any,
+) -> Table:
+    """Return a table of cells, each row with its mark."""
+    listed = list(cells)
+    drawn = marks or [None] * len(listed)
+    rows = (Row(cells=row, mark=one) for row, one in zip(listed, drawn, strict=True))
+    return Table(title=title, head=head, rows=tuple(rows), notes=tuple(notes), **options)
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:

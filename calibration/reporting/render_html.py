@@ -295,7 +295,7 @@ def _table(block: Table) -> Iterator[str]:
         yield f"<details><summary>{_text(block.title)}</summary>"
     keep = ' class="keep"' if len(block.rows) <= 12 else ""
     yield f'<table role="table"{keep}>'
-    if not block.folded:
+    if block.title and not block.folded:
         yield f"<caption>{_text(block.title)}</caption>"
     drawn = block.scale is not None and any(row.mark is not None for row in block.rows)
     first, *others = block.head

@@ -60,6 +60,7 @@ from calibration.analyses.judge.diagnostics import JudgeDiagnostics, Leniency
 from calibration.analyses.judge.drift import AgainstHumans, ClassDrift, JudgeDrift
 from calibration.analyses.judge.groups import GroupPair, GroupRates, GroupRow
 from calibration.analyses.judge.report import DIAGNOSTICS, DRIFT, GROUPS, JudgeReport
+from calibration.analyses.sampling.draw import DrawnBatch
 from calibration.analyses.sampling.escalation import Audit
 from calibration.analyses.sampling.planning import Plan
 from calibration.analyses.success_rate.comparison import ProductionComparison, Side
@@ -88,6 +89,7 @@ from calibration.success_rate.pass_at_k import PassAtK
 from calibration.success_rate.rate import AgentSuccessRate
 from calibration.success_rate.trend import Expectation, Week, WeeklySeries
 from reference_dataset.repeat_pass import RepeatAgreement, RepeatPass
+from reference_dataset.statistics import DatasetReport
 
 Json = dict[str, Any]
 
@@ -288,7 +290,13 @@ def _object_schema(of: type, shared: Json) -> Json:
         known = set(shared)
         made = _schema(of if key.made is None else key.type, shared, key.steps)
         if not key.place:
+            if "$ref" not in made:  # a mapping, whose keys depend on the data
+                whole["additionalProperties"] = made["additionalProperties"]
+                continue
             spread = made["$ref"].rpartition("/")[2]
+            whole["additionalProperties"] = (
+                whole["additionalProperties"] or shared[spread]["additionalProperties"]
+            )
             for name, inner in shared[spread]["properties"].items():
                 _add(whole, name, inner)
             if spread not in known:
@@ -504,7 +512,22 @@ SHAPES: dict[type, tuple[Entry, ...]] = {
         ("n_disagreements", lambda of: len(of.disagreements), int),
         "settled repaired_agreed disagreements",
     ),
+    DatasetReport: ("*counts second_pass",),
     RepeatAgreement: ("percent_agreement krippendorff_alpha=alpha gwet_ac=ac1",),
+    # Batches
+    DrawnBatch: (
+        "batch_id=batch.batch_id n=batch.n_items",
+        ("population", lambda of: of.batch.design["population"], int),
+        (
+            "inclusion_probability",
+            lambda of: of.probabilities[0] if of.equal else None,
+            float | None,
+        ),
+        "inclusion_probabilities=probabilities strata labels_wanted=batch.labels_wanted",
+        ("labels", lambda of: sum(of.labels_wanted), int),
+        ("design", lambda of: of.batch.design, Json),
+        "trace_ids labels_wanted_of_each=labels_wanted",
+    ),
     # Judges
     JudgeReport: (
         "*calibration",
@@ -658,6 +681,8 @@ ROOTS: dict[str, tuple[type, str]] = {
     "agreement": (AgreementAnalysis, "asr agreement --json"),
     "agreement_file": (RatingsAgreement, "asr agreement FILE --json"),
     "audit": (Audit, "asr audit --json"),
+    "batch": (DrawnBatch, "asr sample --json"),
+    "calibration": (JudgeReport, "asr calibrate --json"),
     "comparison": (ProductionComparison, "asr compare --json"),
     "gates": (GateAnalysis, "asr gate --json"),
     "plan": (Plan, "asr plan --json"),

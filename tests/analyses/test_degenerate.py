@@ -11,13 +11,14 @@ import pytest
 
 from calibration.analyses.agreement.analysis import analyse_agreement
 from calibration.analyses.judge.calibration import JudgeCalibration, analyse_judge
+from calibration.analyses.judge.report import JudgeReport
 from calibration.analyses.success_rate.from_store import StoreRates, rates_of_store, report_on_store
 from calibration.analyses.success_rate.report import ReportOptions
 from calibration.errors import CalibrationError, InputError, MixedDataError
 from calibration.reporting import to_json
 from calibration.reporting.document import text_lines
 from calibration.reporting.sections import agreement as agreement_text
-from calibration.reporting.sections import judge as calibration_text
+from calibration.reporting.sections import judge as judge_sections
 from calibration.reporting.sections import success_rate
 from tests.analyses.conftest import NewWorld
 from tests.analyses.worlds import World, ids
@@ -36,7 +37,7 @@ def check_shown(world: World, **options: Any) -> tuple[StoreRates, JudgeCalibrat
     data = [to_json.data(agreed), as_data(world)]
     judged = result.judge
     if judged is not None:
-        printed += calibration_text.result(judged)
+        printed += text_lines(judge_sections.document(JudgeReport(calibration=judged)))
         data.append(to_json.data(judged))
     for line in printed:
         assert not UNDEFINED.search(line), line

@@ -1,18 +1,21 @@
-"""The diagnostics of a judge as text and JSON."""
+"""A judge report in every form."""
 
 import json
 from pathlib import Path
 
 import pytest
 
+from calibration.analyses.judge.calibration import CalibrationOptions
 from calibration.analyses.judge.diagnostics import diagnose_judge
 from calibration.analyses.judge.drift import compare_judges
 from calibration.analyses.judge.groups import analyse_groups
+from calibration.analyses.judge.report import report_on_store
 from calibration.judge_calibration.bias import ordinal_agreement
 from calibration.records import Evidence, Verdict
-from calibration.reporting import to_json as as_json
-from calibration.reporting.sections import judge as comparisons
-from calibration.reporting.sections import judge as text
+from calibration.reporting import to_json
+from calibration.reporting.document import Document, escaped, markdown, text_lines
+from calibration.reporting.render_html import html
+from calibration.reporting.sections import judge
 from tests.analyses.worlds import World, ids, make_world
 
 C, P, M, A = "complete", "partial_plus", "partial_minus", "abandoned"
@@ -28,45 +31,51 @@ def world(tmp_path: Path) -> World:
     made.label("Ben", dict(zip(made.drawn, [C] * 19 + [M] * 13 + [A] * 8, strict=True)))
     wrong = dict.fromkeys(made.drawn[:2], M) | dict.fromkeys(made.drawn[25:29], C)
     said = dict.fromkeys(ids(60), C) | dict(zip(made.drawn[20:], [M] * 12 + [A] * 8, strict=True))
-    for judge, verdicts in (("v1", said), ("v2", said | wrong)):
+    for name, verdicts in (("v1", said), ("v2", said | wrong)):
         made.store.add_verdicts(
             [
                 Verdict(
-                    judge_id=judge, trace_id=name, outcome=outcome, reason=HOSTILE,
+                    judge_id=name, trace_id=trace, outcome=outcome, reason=HOSTILE,
                     evidence=(Evidence(step_id="response", quote="Booked"),),
                 )
-                for name, outcome in verdicts.items()
+                for trace, outcome in verdicts.items()
             ]
         )  # fmt: skip
     made.store.add_verdicts([Verdict(judge_id="v2", trace_id="r000", outcome=A, sample=1)])
     return made
 
 
-def test_the_diagnostics_as_text(world: World) -> None:
-    lines = list(text.diagnostics(diagnose_judge(world.store, judge_id="v2")))
-    everything = "\n".join(lines)
-    assert "  40 traces with two or more labels" in everything
-    assert "alpha" in everything
-    assert "Where do they differ? 7 traces" in everything
-    assert 'response: "Booked"' in everything
-    assert "1 traces, asked 2 times" in everything
-    assert "name it" in everything
-    # Hostile text comes on one line, without control characters, and bounded.
-    assert all(line.isprintable() and len(line) < 500 for line in lines)
+@pytest.fixture
+def found(world: World) -> Document:
+    asked = CalibrationOptions(diagnostics=True, by="model", against="v1")
+    return judge.document(report_on_store(world.store, None, "v2", asked))
 
 
-def test_drift_and_groups_as_text(world: World) -> None:
-    drift = list(comparisons.drift(compare_judges(world.store, "v1", "v2")))
-    assert drift[0] == "Has the judge moved? v1 and v2 on the same 60 traces"
-    assert any(line.startswith("  change of accuracy  -0.") for line in drift)
-    groups = list(comparisons.groups(analyse_groups(world.store, judge_id="v2", by="model")))
-    everything = "\n".join(groups)
-    assert (
-        "~ synthetic, taking the judge to err as in all groups: fewer than 50 own labels"
-        in everything
-    )
-    assert "does the judge err alike? chi-square" in everything
-    assert all(line.isprintable() for line in [*drift, *groups])
+def test_hostile_text_comes_on_one_line_bounded_and_escaped(found: Document) -> None:
+    lines = list(text_lines(found))
+    assert "Where do they differ? 7 traces" in lines
+    assert any('response: "Booked"' in line for line in lines)
+    assert all(line.isprintable() and len(line) < 700 for line in lines)
+    for shown in (markdown(found), html(found)):
+        assert "\x1b" not in shown
+        assert "\u202e" not in shown
+        assert HOSTILE not in shown
+
+
+def test_every_part_of_a_judge_report_is_a_section_of_each_form(found: Document) -> None:
+    titles = [section.title for section in found.sections]
+    assert titles[:2] == ["Can this judge be used?", "Agent success rate, net of cost and gross"]
+    for title in (
+        "What do the humans reach themselves?",
+        "Has the judge moved? v1 and v2 on the same 60 traces",
+        "Does it say the same twice? 1 traces, asked 2 times",
+        "Agent success rate by model",
+        "What would make it better?",
+    ):
+        assert title in titles
+        assert title in list(text_lines(found))
+        assert f'<h2 id="s{titles.index(title)}">{title}</h2>' in html(found)
+        assert f"## {escaped(title)}" in markdown(found)
 
 
 def test_a_synthetic_difference_says_that_it_gates_nothing(tmp_path: Path) -> None:
@@ -75,35 +84,27 @@ def test_a_synthetic_difference_says_that_it_gates_nothing(tmp_path: Path) -> No
     made.judge({name: C if k % 5 else P for k, name in enumerate(ids(160))})
     right = {name: C if int(name[1:]) % 5 else P for name in made.drawn}
     made.label("Ann", right | dict.fromkeys([n for n in made.drawn if int(n[1:]) % 11 == 0], P))
-    found = analyse_groups(made.store, by="model")
-    assert [pair.net.kind for pair in found.pairs] == ["synthetic"]
-    everything = "\n".join(comparisons.groups(found))
-    assert "  one less two ~  " in everything
-    assert "gates nothing" in everything
-    assert "for the ranking to turn around" in everything
-    (pair,) = as_json.data(found)["comparisons"]
+    report = report_on_store(made.store, None, None, CalibrationOptions(by="model"))
+    lines = "\n".join(text_lines(judge.document(report)))
+    assert "  one less two ~  " in lines
+    assert "gates nothing" in lines
+    (pair,) = to_json.data(report.groups)["comparisons"]
+    assert pair["kind"] == "synthetic"
     assert pair["may_gate"] is False
     assert 0 < pair["net"]["flip_chance"] <= 0.5
 
 
 def test_json_is_plain_and_has_no_nan(world: World) -> None:
     for plain in (
-        as_json.data(diagnose_judge(world.store, judge_id="v2")),
-        as_json.data(compare_judges(world.store, "v1", "v2")),
-        as_json.data(analyse_groups(world.store, judge_id="v2", by="model")),
-        as_json.data(ordinal_agreement([[4, 1], [0, 5]])),
+        to_json.data(diagnose_judge(world.store, judge_id="v2")),
+        to_json.data(compare_judges(world.store, "v1", "v2")),
+        to_json.data(analyse_groups(world.store, judge_id="v2", by="model")),
+        to_json.data(ordinal_agreement([[4, 1], [0, 5]])),
     ):
         written = json.dumps(plain, allow_nan=False)
         assert json.dumps(json.loads(written)) == written
-    found = as_json.data(diagnose_judge(world.store, judge_id="v2"))
+    found = to_json.data(diagnose_judge(world.store, judge_id="v2"))
     assert found["ceiling"]["gwet_ac"]["humans"]["n"] == 40
     assert found["per_node"]["output"]["accuracy"]["value"] == 1.0
     assert found["retest"]["changed"]["value"] == 1.0
     assert found["own_family"]["status"].startswith("not_estimable")
-
-
-def test_grades_as_text() -> None:
-    lines = list(text.ordinal(ordinal_agreement([[4, 1, 0], [0, 5, 1], [1, 0, 6]])))
-    assert lines[1].startswith("  within one grade 0.944")
-    assert lines[1].endswith("by chance alone")
-    assert lines[3] == "  judge less human, mean +0.000 grades"

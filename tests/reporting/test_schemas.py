@@ -23,6 +23,9 @@ SCHEMA_OF = {
     "plan": "plan",
     "plan-agreement": "plan_agreement",
     "audit": "audit",
+    "sample": "batch",
+    "escalate": "batch",
+    "calibrate": "calibration",
 }
 
 

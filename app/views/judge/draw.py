@@ -9,12 +9,13 @@ from app import session
 from app.components.tables import JUDGE
 from app.views.judge.data import Found
 from calibration.analyses.agreement.recommendations import Recommendation
-from calibration.analyses.sampling.draw import SamplingDesign
+from calibration.analyses.sampling.draw import SamplingDesign, drawn_batch
 from calibration.analyses.sampling.escalation import WORDS, escalate
 from calibration.analyses.sampling.stratified import ALLOCATIONS, draw_allocated
 from calibration.errors import CalibrationError
 from calibration.judge_calibration.label_planning import FEWEST_LABELS
-from calibration.reporting.sections.plans import batch_lines
+from calibration.reporting.document import text_lines
+from calibration.reporting.sections.plans import drawn
 from calibration.store import Batch, Store
 
 ALLOCATED, ESCALATED = "allocated", "escalated"
@@ -114,7 +115,7 @@ def _make(store: Store, found: Found, kind: str, make: Callable[[], Batch]) -> N
         return
     # The new batch has no labels yet: the page stays with the one it is about.
     state["batch of Judge"] = found.asked.batch_id
-    lines = batch_lines(batch, store.batch_items(batch.batch_id))
+    lines = text_lines(drawn(drawn_batch(store, batch)))
     after = f"audit --batch {batch.batch_id}" if kind == ESCALATED else ""
     said = f"{batch.batch_id} is made; reviewers find it on the Label page."
     state[_key(kind, "said")] = (said, "\n".join(lines), after)

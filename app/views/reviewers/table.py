@@ -26,7 +26,7 @@ def show(store: Store, found: tuple[ReviewerChecks, ...], beside: dict[str, Esti
 def _about_agreement(found: tuple[ReviewerChecks, ...], beside: dict[str, Estimate]) -> None:
     """Say by which method, and why some have none."""
     known = [(of.name, beside[of.reviewer_id]) for of in found if of.reviewer_id in beside]
-    said = [line.removeprefix("  + ") for line in notes(known)]
+    said = [line.removeprefix("+ ") for line in notes(known)]
     if without := [of.name for of in found if of.reviewer_id not in beside]:
         said.append(f"{', '.join(without)}: {NO_PART}")
     if said:

@@ -31,6 +31,35 @@ class SamplingDesign:
     token: str | None = None  # a batch stored under it is returned as it is
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnBatch:
+    """A batch with its traces, in their order."""
+
+    batch: Batch
+    trace_ids: tuple[str, ...]
+    probabilities: tuple[float, ...]  # of inclusion
+    strata: tuple[int, ...] | None
+    labels_wanted: tuple[int, ...]
+
+    @property
+    def equal(self) -> bool:
+        """Whether each trace had the same chance."""
+        return max(self.probabilities) - min(self.probabilities) < 1e-12
+
+
+def drawn_batch(store: Store, batch: Batch) -> DrawnBatch:
+    """Return a drawn batch with its traces."""
+    items = store.batch_items(batch.batch_id)
+    strata = items["stratum"]
+    return DrawnBatch(
+        batch=batch,
+        trace_ids=tuple(items["trace_id"].tolist()),
+        probabilities=tuple(items["inclusion_probability"].tolist()),
+        strata=None if strata.isna().any() else tuple(strata.astype(int).tolist()),
+        labels_wanted=tuple(map(int, items["labels_wanted"])),
+    )
+
+
 def draw_batch(store: Store, design: SamplingDesign, *, n: int, by_workflow: bool = False) -> Batch:
     """Draw `n` traces without replacement, each with the same probability.
 

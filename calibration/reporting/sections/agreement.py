@@ -14,7 +14,6 @@ from calibration.reporting.document import (
     Document,
     Lines,
     Name,
-    Row,
     Section,
     Table,
     Words,
@@ -23,6 +22,7 @@ from calibration.reporting.document import (
     notes,
     number,
     percent,
+    table_of,
 )
 from calibration.statistics.estimate import Estimate
 
@@ -133,12 +133,7 @@ def _section(
 def _table(
     head: tuple[str, ...], rows: Iterable[tuple[str, ...]], remarks: Iterable[str] = ()
 ) -> Table:
-    return Table(
-        title="",
-        head=head,
-        rows=tuple(Row(cells=cells) for cells in rows),
-        notes=tuple(Name(line.strip()) for line in remarks),
-    )
+    return table_of("", head, rows, notes=remarks)
 
 
 def _about(found: Study, unit: str) -> Iterator[str]:

@@ -1,7 +1,6 @@
-"""The judge report as text."""
+"""A judge report as a document, and the sentences on a judge that the Judge page shares."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TypeVar
 
 from calibration.agreement.annotators import BesidePanel
 from calibration.analyses.evidence.data import UNKNOWN, ReviewedTrace
@@ -15,17 +14,22 @@ from calibration.judge_calibration.calibrate import Calibration
 from calibration.judge_calibration.groups import RatesTest
 from calibration.judge_calibration.samples import HEADLINE, Notice
 from calibration.records import Evidence
-from calibration.reporting import to_json
 from calibration.reporting.document import (
     SIMULATED,
-    confusion,
+    Block,
+    Document,
+    Facts,
+    Lines,
+    Listing,
+    Name,
+    Section,
+    Words,
     figure,
     notes,
     number,
     percent,
-    table,
+    table_of,
 )
-from calibration.reporting.to_json import Json
 from calibration.statistics.estimate import OK, Estimate
 from calibration.statistics.means import MeanAgainstZero
 from calibration.text import one_line
@@ -44,7 +48,6 @@ COEFFICIENTS = {
 
 NO_VERDICT_GIVEN = "no verdict given"
 
-
 SAMPLE = {
     "production": "taken as a random sample of production",
     "reference": "reference only: assumes that the judge errs there as in production",
@@ -55,12 +58,10 @@ WIDER = "wider_than_human_only"
 # Most rows that a report shows of a long list.
 LINES_SHOWN = 5
 
-
 SYNTHETIC = {
     "production": "fewer than 50 own labels",
     "reference": "labels of a reference set say nothing of one group alone",
 }
-
 
 ELSEWHERE = (
     "For other tasks, other periods or another version of the judge: not without labels of theirs."
@@ -69,114 +70,215 @@ ELSEWHERE = (
 # Notices on single classes or cross-checks: no reason to doubt the rate.
 ASIDE = ("class_few_labels",)
 
-
-def diagnostics(result: JudgeDiagnostics) -> Iterator[str]:
-    """Yield the error of a judge, overall and by group; each part after an empty line."""
-    yield from ceiling(result.ceiling)
-    yield from where(result)
+COVARIATES = {"response": "length of the response", "steps": "number of steps"}
 
 
-def where(result: JudgeDiagnostics) -> Iterator[str]:
-    """Yield all but the human ceiling: errors by group and class, and their covariates."""
-    if result.grades is not None:
-        yield ""
-        yield f"How close do its grades come? {', '.join(result.grade_names):.200}"
-        if result.grade_names == STEPS:
-            yield "  a human class counts as 5 (complete), 4 (partial_plus), else as 3 or less"
-        yield from ordinal(result.grades)
-    if result.nodes:
-        yield ""
-        yield from questions(result.nodes, result.errors)
-    if result.disagreements:
-        yield ""
-        yield from disagreements(result.disagreements)
-    yield ""
-    yield from lenient(result)
-    if result.slopes:
-        yield ""
-        yield from slopes(result.slopes, result.own_family)
-    if result.retest.changed.ok:
-        yield ""
-        yield from asked_again(result.retest, result.verdict_names)
-    yield from _not_known(result)
+def document(report: JudgeReport) -> Document:
+    """Return the report; a part that could not be computed gives its reason and hides no other."""
+    found, diagnosed, missing = report.calibration, report.diagnostics, report.not_computed
+    of = found.provenance
+    sections = [_use(found, diagnosed), _rates(found), *_outcomes(found)]
+    if diagnosed is not None:
+        sections.append(_ceiling(diagnosed.ceiling))
+    sections += [_crossed(found), _quality(found)]
+    if diagnosed is not None:
+        sections += _errors(diagnosed)
+    sections += _part("Errors by group, class and question", DIAGNOSTICS, missing)
+    if report.drift is not None:
+        sections.append(_drift(report.drift))
+    sections += _part("Has the judge moved?", DRIFT, missing)
+    if report.groups is not None:
+        sections.append(_groups(report.groups))
+    sections += _part("Agent success rate by group", GROUPS, missing)
+    sections.append(_remedies(found))
+    return Document(
+        title=_title(found),
+        banners=(SIMULATED,) if of.source == "store" and of.simulated else (),
+        about=tuple(_about(found)),
+        sections=tuple(sections),
+        footer=f"seed {found.seed}; fingerprint {found.fingerprint[:16]}",
+    )
 
 
-def _not_known(result: JudgeDiagnostics) -> Iterator[str]:
-    """Yield, on one line, the results that need more columns, labels or verdicts."""
-    missing = list(result.missing)
-    if not result.retest.changed.ok and not missing:
-        missing.append(f"whether it says the same twice ({_why(result.retest.changed)})")
-    if result.slopes and not result.own_family.estimate.ok:
-        missing.append(f"whether it favours its own ({_why(result.own_family.estimate)})")
-    if missing or result.notes:
-        yield ""
-    if missing:
-        yield f"Not known here: {'; '.join(missing)}"
-    for note in result.notes:
-        yield f"Note: {note}"
+def _part(title: str, part: str, missing: Mapping[str, str]) -> Iterator[Section]:
+    """Yield the reason why a part was not computed, if that is so."""
+    if part in missing:
+        yield Section(title=title, blocks=(Words(text=f"not computed: {missing[part]}"),))
 
 
-def _why(found: Estimate) -> str:
-    return found.status.removeprefix("not_estimable: ")
+def _title(found: JudgeCalibration) -> str:
+    of = found.provenance
+    if of.source == "store":
+        return f"Judge {of.judge_id} against the labels of {of.batch_id}"
+    if of.source == "files":
+        whose = f" of {of.judge_id}" if of.judge_id else ""
+        return f"The verdicts{whose} of {of.verdicts} against the labels of {of.labels}"
+    return f"The tables of {of.verdicts}"
 
 
-def lenient(result: JudgeDiagnostics) -> Iterator[str]:
-    """Yield the leniency of the judge, overall and by group."""
-    yield "Is it lenient? Credit of the verdict less the human one (above 0: lenient)"
-    shown = f"{number(result.leniency.estimate)}{p_text(result.leniency.p_value)}"
-    yield f"  all labelled traces  {shown}"
-    for by, rows in result.leniency_by.items():
-        yield from leniency(by, rows)
+def _about(found: JudgeCalibration) -> Iterator[str]:
+    yield (
+        f"{found.calibration.n_labels:,} labelled traces ({drawn(found)}), "
+        f"{found.calibration.n_production:,} judged"
+    )
+    if found.human is not None:
+        yield from human_side(found.human)
+    yield from found.notes
+    rows: dict[tuple[str, str], list[int | None]] = {}
+    for row in found.set_aside:
+        rows.setdefault((row.file, row.reason), []).append(row.line)
+    for (file, reason), lines in rows.items():
+        few = ", ".join(map(str, lines[:LINES_SHOWN])) + ", ..." * (len(lines) > LINES_SHOWN)
+        yield Name(f"set aside: {len(lines):,} of {file}, line {few}: {reason}")
 
 
-def slopes(found: Mapping[str, MeanAgainstZero], own_family: MeanAgainstZero) -> Iterator[str]:
-    """Yield the dependence of leniency on covariates, with the human class held fixed."""
-    yield "Does leniency follow the size of a trace? Credit for each doubling, same human class"
-    names = {"response": "length of the response", "steps": "number of steps"}
-    for name, one in found.items():
-        yield f"  {names[name]:<22}  {number(one.estimate)}{p_text(one.p_value)}"
-    if own_family.estimate.ok:
-        shown = f"{number(own_family.estimate)}{p_text(own_family.p_value)}"
-        yield f"  its own model family, less other agents: {shown}"
+def drawn(result: JudgeCalibration) -> str:
+    """Return the design of the labelled traces."""
+    if any(notice.code == CHOSEN.code for notice in result.calibration.refusals):
+        return "chosen, not drawn"
+    return SAMPLE[result.design]
 
 
-def asked_again(again: Retest, verdict_names: Sequence[str]) -> Iterator[str]:
-    """Yield how often the judge changes its verdict on repetition."""
-    yield f"Does it say the same twice? {again.changed.n:,} traces, asked {again.most_asked} times"
-    yield f"  traces whose verdict changes              {number(again.changed)}"
-    yield f"  chance that two verdicts on one differ    {number(again.differ)}"
-    rows = [
-        [name, figure(share)]
-        for name, share in zip(verdict_names, again.per_verdict, strict=False)
-        if share.ok
-    ]
-    if len(rows) > 1:
-        yield from table(["first verdict", "changes"], rows)
+def human_side(side: HumanSide) -> Iterator[str]:
+    """Yield the basis of the human side of the labelled traces."""
+    reviewers = f" by {len(side.reviewers)} reviewers" if len(side.reviewers) > 1 else ""
+    yield (
+        f"human side: {side.n_labels:,} labels{reviewers}; traces with two or more: "
+        f"{side.n_shared:,}, adjudicated: {side.n_adjudicated:,}"
+        + (f"; provisional: {side.n_open:,} disagreements open" if side.n_open else "")
+    )
+    if side.n_adjudicated or side.n_shared:
+        yield "a trace counts by its adjudicated class, else by the mean over its reviewers"
+    if side.skipped_by_verdict:
+        by = ", ".join(f"{name} {n}" for name, n in side.skipped_by_verdict.items())
+        yield Name(f"{sum(side.skipped_by_verdict.values()):,} skipped, by verdict: {by}")
 
 
-def ceiling(found: Mapping[str, BesidePanel]) -> Iterator[str]:
-    """Yield the human ceiling, the agreement of the judge with humans, and the gap."""
-    yield "What do the humans reach themselves?"
-    if not found:
-        yield "  not known: no trace was labelled by two"
+def _use(found: JudgeCalibration, diagnosed: JudgeDiagnostics | None) -> Section:
+    calibration = found.calibration
+    alpha = None if diagnosed is None else diagnosed.ceiling.get("krippendorff_alpha")
+    lines = [for_the_rate(found)]
+    if calibration.headline is None:
+        human = calibration.estimates["human_only"].net
+        lines += [f"Human labels alone give {number(human)}."] if human.ok else []
+    if off := as_it_is(calibration):
+        lines.append(f"{off[0].upper()}{off[1:]}.")
+    if calibration.gain is not None and calibration.gain.value is not None:
+        lines.append(f"One label with it is worth this many without: {number(calibration.gain, 2)}")
+    lines += [for_single_traces(found, alpha), ELSEWHERE]
+    return Section(
+        title="Can this judge be used?", blocks=tuple(Words(text=line) for line in lines)
+    )
+
+
+def for_the_rate(result: JudgeCalibration) -> str:
+    """Return whether the corrected rate can be used: yes, yes with a reservation, or no."""
+    calibration = result.calibration
+    head = calibration.headline_estimate
+    if head is None:
+        refused = HEADLINE[result.design]
+        whys = [n.why for n in calibration.refusals if n.estimator == refused]
+        return f"For the rate: no, because {'; '.join(whys) or 'it is refused'}."
+    but = [] if head.net.status == OK else [head.net.status.replace("_", " ", 1)]
+    mine = [w for w in calibration.warnings if w.estimator == calibration.headline]
+    if any(w.code == WIDER for w in mine):
+        but.append("it adds nothing to the human labels: the interval is no shorter with it")
+    but += [w.why for w in mine if w.code not in (*ASIDE, WIDER)]
+    if result.design == "reference":
+        but.append("only as long as it errs in production as on these traces")
+    use = f"yes, corrected it is {figure(head.net).removesuffix(' +')}"
+    return f"For the rate: {use}{', but ' if but else ''}{'; '.join(but)}."
+
+
+def as_it_is(calibration: Calibration) -> str | None:
+    """Return the error of the uncorrected rate; None without a headline."""
+    head, raw = calibration.headline_estimate, calibration.estimates["judge_raw"].net.value
+    if head is None or head.net.value is None or raw is None:
+        return None
+    off, interval = raw - head.net.value, head.net.interval
+    inside = interval is not None and interval[0] <= raw <= interval[1]
+    return (
+        f"taken as it is the judge says {raw:.3f}, {abs(off):.3f} too "
+        f"{'high' if off > 0 else 'low'}, {'inside' if inside else 'outside'} that interval"
+    )
+
+
+def for_single_traces(result: JudgeCalibration, alpha: BesidePanel | None) -> str:
+    """Return whether a verdict on a single trace can replace a human label."""
+    accuracy = result.calibration.judge.accuracy
+    if accuracy.value is None:
+        return f"For single traces: not known, {accuracy.status.replace('_', ' ', 1)}."
+    if alpha is None or alpha.within is None:
+        return (
+            "For single traces: not known, too few traces have two human labels to tell how far "
+            "humans differ among themselves."
+        )
+    return f"For single traces: {'perhaps' if alpha.within else 'no'}, {beside_humans(alpha)}."
+
+
+def _rates(result: JudgeCalibration) -> Section:
+    calibration = result.calibration
+    estimates = calibration.estimates
+    # The refusals below give the reason for each estimator.
+    refused = {notice.estimator for notice in calibration.refusals}
+    remarks = list(notes((n, e.net) for n, e in estimates.items() if e.net.ok or n not in refused))
+    if calibration.headline is not None:
+        remarks.append(f"* headline; {estimates[calibration.headline].net.method}")
+    for reviewer, value in result.without_reviewer.items():
+        left = "not estimable" if value is None else f"{value:.3f}"
+        remarks.append(
+            Name(f"without {reviewer}: {left} (reviewer error is shown here, not in the interval)")
+        )
+    if result.if_skipped is not None:
+        low, high = result.if_skipped
+        remarks.append(f"{result.skipped} skipped traces could move it to [{low:.3f}, {high:.3f}]")
+    rates = table_of(
+        "",
+        ("estimator", "net", "gross"),
+        [
+            (name + " *" * (name == calibration.headline), figure(e.net), figure(e.gross))
+            for name, e in estimates.items()
+        ],
+        notes=remarks,
+    )
+    return Section(title="Agent success rate, net of cost and gross", blocks=(rates,))
+
+
+def _outcomes(result: JudgeCalibration) -> Iterator[Section]:
+    shares = result.calibration.class_shares.get(result.calibration.headline or "")
+    if shares is None:
         return
+    named = list(zip(map(Name, result.classes), shares, strict=True))
+    cells = [(name, figure(share), f"{result.credit[name]:g}") for name, share in named]
+    found = table_of("", ("class", "share", "credit"), cells, notes=notes(named))
+    yield Section(title="Outcome shares (corrected)", blocks=(found,))
+
+
+def _ceiling(found: Mapping[str, BesidePanel]) -> Section:
+    """Return the human ceiling, the agreement of the judge with humans, and the difference."""
+    title = "What do the humans reach themselves?"
+    if not found:
+        return Section(title=title, blocks=(Words(text="not known: no trace was labelled by two"),))
     share = found["percent_agreement"].panel
     if not share.ok:
-        yield f"  not known: {_why(share)}"
-        return
-    yield f"  {share.n:,} traces with two or more labels; the judge is held against the same ones"
-    rows = [
-        [COEFFICIENTS[name], figure(b.panel), figure(b.outsider), figure(b.difference)]
-        for name, b in found.items()
-    ]
-    head = ["agreement", "human with human", "judge with human", "difference"]
-    yield from table(head, rows)
-    yield from notes(
+        return Section(title=title, blocks=(Words(text=f"not known: {_why(share)}"),))
+    sides = (
         (f"{COEFFICIENTS[name]} ({of})", e)
         for name, b in found.items()
         for of, e in (("humans", b.panel), ("judge", b.outsider), ("difference", b.difference))
     )
-    yield "  " + beside_humans(found["krippendorff_alpha"])
+    beside = table_of(
+        "",
+        ("agreement", "human with human", "judge with human", "difference"),
+        [
+            (COEFFICIENTS[name], figure(b.panel), figure(b.outsider), figure(b.difference))
+            for name, b in found.items()
+        ],
+        notes=notes(sides),
+    )
+    traces = f"{share.n:,} traces with two or more labels; the judge is compared on the same traces"
+    verdict = beside_humans(found["krippendorff_alpha"])
+    return Section(title=title, blocks=(Words(text=traces), beside, Words(text=verdict)))
 
 
 def beside_humans(alpha: BesidePanel) -> str:
@@ -195,82 +297,236 @@ def beside_humans(alpha: BesidePanel) -> str:
     )
 
 
-def questions(
-    nodes: Mapping[str, NodeQuality], errors: Mapping[str | None, float]
-) -> Iterator[str]:
-    """Yield the judge's answers at each decision-tree node, and where its errors begin."""
-    yield "At which question does it part from the humans? Who says yes, where both come to it"
+def _crossed(result: JudgeCalibration) -> Section:
+    """Return labelled traces by class and verdict; if reviewers differ, a trace is divided."""
+    counts = result.calibration.confusion.table.tolist()
+    blocks: list[Block] = [
+        table_of(
+            "",
+            ("", *map(Name, result.verdict_names)),
+            [
+                (Name(name), *(f"{count:g}" for count in row))
+                for name, row in zip(result.classes, counts, strict=True)
+            ],
+        )
+    ]
+    if result.disagreements:
+        differ = f"{len(result.disagreements):,} traces where a human and the judge differ"
+        blocks.append(Words(text=differ))
+    return Section(
+        title="Human class (rows) x verdict (columns), labelled traces", blocks=tuple(blocks)
+    )
+
+
+def _quality(result: JudgeCalibration) -> Section:
+    """Return accuracy, kappa and alpha, and recall and precision of each class."""
+    quality = result.calibration.judge
+    pairs = list(zip(map(Name, result.classes), quality.per_class, strict=True))
+    marked = [(f"recall of {name}", q.recall) for name, q in pairs]
+    marked += [(f"precision of {name}", q.precision) for name, q in pairs]
+    remarks = [
+        *notes(marked),
+        "recall: of the class, the share with its verdict; precision: of the verdict, its class",
+    ]
+    if any(w.code == "chosen_by_verdict" for w in result.calibration.warnings):
+        remarks.append(
+            "if these traces were chosen by their verdict, recall is 1 or 0 by construction"
+        )
+    by_class = table_of(
+        "",
+        ("class", "recall", "precision", "labels", "verdicts"),
+        [
+            (name, figure(q.recall), figure(q.precision), f"{q.n_human:.4g}", f"{q.n_judge:.4g}")
+            for name, q in pairs
+        ],
+        notes=remarks,
+    )
+    overall = {"accuracy": quality.accuracy, "kappa": quality.kappa, "alpha": result.alpha}
+    return Section(title="How far off is it?", blocks=(_facts(overall), by_class))
+
+
+def _facts(found: Mapping[str, Estimate]) -> Facts:
+    return Facts(items=tuple((name, number(estimate)) for name, estimate in found.items()))
+
+
+def _tested(found: Mapping[str, MeanAgainstZero]) -> Facts:
+    return Facts(
+        items=tuple(
+            (name, f"{number(one.estimate)}{p_text(one.p_value)}") for name, one in found.items()
+        )
+    )
+
+
+def _errors(result: JudgeDiagnostics) -> Iterator[Section]:
+    """Yield errors by question, group and class, and what they go with."""
+    if result.grades is not None:
+        yield _grades(result.grades, result.grade_names)
+    if result.nodes:
+        yield _questions(result.nodes, result.errors)
+    if result.disagreements:
+        yield _disagreements(result.disagreements)
+    yield _lenient(result)
+    if result.slopes:
+        yield _slopes(result.slopes, result.own_family)
+    if result.retest.changed.ok:
+        yield _asked_again(result.retest, result.verdict_names)
+    missing = list(result.missing)
+    if not result.retest.changed.ok and not missing:
+        missing.append(f"whether it says the same twice ({_why(result.retest.changed)})")
+    if result.slopes and not result.own_family.estimate.ok:
+        missing.append(f"whether it favours its own ({_why(result.own_family.estimate)})")
+    if missing or result.notes:
+        yield Section(title="Not known here", blocks=(Listing(items=(*missing, *result.notes)),))
+
+
+def _why(found: Estimate) -> str:
+    return found.status.removeprefix("not_estimable: ")
+
+
+def _grades(found: OrdinalAgreement, names: Sequence[str]) -> Section:
+    """Return the ordinal agreement of the judge's grades with the human ones."""
+    chance = found.within_one_by_chance
+    by_chance = "" if chance is None else f"; {chance:.3f} by chance alone"
+    items = [
+        ("same grade", number(found.exact)),
+        ("within one grade", f"{number(found.within_one)}{by_chance}"),
+        ("quadratic kappa", number(found.kappa)),
+    ]
+    if found.bias is not None:
+        items.append(("judge less human, mean", f"{found.bias:+.3f} grades"))
+    blocks: list[Block] = [Facts(items=tuple(items))]
+    if tuple(names) == tuple(STEPS):
+        counts = "a human class counts as 5 (complete), 4 (partial_plus), else as 3 or less"
+        blocks.insert(0, Words(text=counts))
+    title = f"How close do its grades come? {', '.join(names):.200}"
+    return Section(title=title, blocks=tuple(blocks))
+
+
+def _questions(nodes: Mapping[str, NodeQuality], errors: Mapping[str | None, float]) -> Section:
+    """Return the judge's answers at each decision-tree node, and where its errors begin."""
     total = sum(errors.values())
-    rows = []
+    cells = []
     for name, q in nodes.items():
         (yes, missed), (added, no) = q.table
-        counts = [f"{count:.4g}" for count in (yes, missed, added, no)]
+        counts = (f"{count:.4g}" for count in (yes, missed, added, no))
         share = percent(errors.get(name, 0.0) / total if total else None)
-        rows.append([name, *counts, figure(q.yes_recall, 2), figure(q.no_recall, 2), share])
-    head = ["question", "both", "only human", "only judge", "none"]
-    head += ["yes found", "no found", "errors begin here"]
-    yield from table(head, rows)
-    if None in errors:
-        yield f"  {errors[None]:.4g} of {total:.4g} errors: {NO_VERDICT_GIVEN}"
+        cells.append((Name(name), *counts, figure(q.yes_recall, 2), figure(q.no_recall, 2), share))
+    head = (
+        "question", "both", "only human", "only judge", "none", "yes found", "no found",
+        "errors begin here",
+    )  # fmt: skip
+    none = errors.get(None)
+    remarks = [] if none is None else [f"{none:.4g} of {total:.4g} errors: {NO_VERDICT_GIVEN}"]
+    return Section(
+        title="At which question does it part from the humans? Who says yes, where both come to it",
+        blocks=(table_of("", head, cells, notes=remarks),),
+    )
 
 
-def leniency(by: str, rows: Sequence[Leniency], limit: int = GROUPS_SHOWN) -> Iterator[str]:
-    """Yield the judge's leniency in each group; a single group is the whole."""
-    if len(rows) < 2:
-        return
-    shown = [
+def _disagreements(found: Sequence[ReviewedTrace]) -> Section:
+    """Return the disagreements that move the rate most, with verdict and labels."""
+    lines = [line for item in found[:DISAGREEMENTS_SHOWN] for line in _disagreement(item)]
+    if len(found) > DISAGREEMENTS_SHOWN:
+        lines.append(f"  and {len(found) - DISAGREEMENTS_SHOWN:,} more, all of them in --json")
+    most = f", the {DISAGREEMENTS_SHOWN} that move the rate most"
+    more = most if len(found) > DISAGREEMENTS_SHOWN else ""
+    return Section(
+        title=f"Where do they differ? {len(found):,} traces{more}",
+        blocks=(Lines(items=tuple(lines)),),
+    )
+
+
+def _disagreement(item: ReviewedTrace) -> Iterator[str]:
+    moved = f", moves the rate by {item.moves:.4f}" if item.moves else ""
+    where = "" if item.question is None else f", part at {item.question}"
+    whose = ", ".join(
+        one_line(name, most=60) for name in (item.workflow, item.agent) if name != UNKNOWN
+    )
+    yield f"  {one_line(item.trace_id, most=60)}{f' ({whose})' if whose else ''}{where}{moved}"
+    yield f"    judge: {one_line(item.verdict or '', most=60)}{_because(item.reason)}"
+    yield from _quotes(item.evidence)
+    for label in item.labels:
+        who = f"{one_line(label.reviewer, most=60)}: {one_line(label.outcome or '', most=60)}"
+        yield f"    {who}{_because(label.rationale)}"
+        yield from _quotes(label.evidence)
+    if item.adjudicated:
+        yield f"    settled: {', '.join(one_line(name, most=60) for name in item.human)}"
+
+
+def _because(text: str | None) -> str:
+    return "" if text is None else f": {one_line(text, most=LONGEST)}"
+
+
+def _quotes(evidence: Iterable[Evidence]) -> Iterator[str]:
+    for item in evidence:
+        yield f'      {item.step_id}: "{one_line(item.quote, most=LONGEST)}"'
+
+
+def _lenient(result: JudgeDiagnostics) -> Section:
+    """Return the leniency of the judge, overall and by group; a single group is the whole."""
+    blocks: list[Block] = [_tested({"all labelled traces": result.leniency})]
+    for by, rows in result.leniency_by.items():
+        if len(rows) > 1:
+            blocks.append(_lenient_by(by, rows))
+    return Section(
+        title="Is it lenient? Credit of the verdict less the human one (above 0: lenient)",
+        blocks=tuple(blocks),
+    )
+
+
+def _lenient_by(by: str, rows: Sequence[Leniency]) -> Block:
+    few = rows[:GROUPS_SHOWN]
+    remarks = list(notes((Name(row.group), row.gap.estimate) for row in few))
+    if len(rows) > len(few):
+        remarks.append(f"and {len(rows) - len(few):,} more, all of them in --json")
+    return table_of(
+        "",
+        (f"by {by}", "traces", "judge", "humans", "difference", "p adjusted"),
         [
-            one_line(row.group, most=60), f"{row.gap.estimate.n:,}", f"{row.verdict_credit:.3f}",
-            f"{row.human_credit:.3f}", figure(row.gap.estimate),
-            "-" if row.p_holm is None else p_value_text(row.p_holm),
-        ]
-        for row in rows[:limit]
-    ]  # fmt: skip
-    head = [f"by {by}", "traces", "judge", "humans", "difference", "p adjusted"]
-    yield from table(head, shown)
-    yield from notes((one_line(row.group, most=60), row.gap.estimate) for row in rows[:limit])
-    if len(rows) > limit:
-        yield f"  and {len(rows) - limit:,} more, all of them in --json"
+            (
+                Name(row.group), f"{row.gap.estimate.n:,}", f"{row.verdict_credit:.3f}",
+                f"{row.human_credit:.3f}", figure(row.gap.estimate),
+                "-" if row.p_holm is None else p_value_text(row.p_holm),
+            )
+            for row in few
+        ],
+        notes=remarks,
+    )  # fmt: skip
 
 
-def disagreements(
-    found: Sequence[ReviewedTrace], limit: int = DISAGREEMENTS_SHOWN
-) -> Iterator[str]:
-    """Yield the disagreements that move the rate most, with verdict and labels."""
-    yield (
-        f"Where do they differ? {len(found):,} traces"
-        + (f", the {limit} that move the rate most" if len(found) > limit else "")
+def _slopes(found: Mapping[str, MeanAgainstZero], own_family: MeanAgainstZero) -> Section:
+    """Return the dependence of leniency on covariates, with the human class held fixed."""
+    tested = {COVARIATES[name]: one for name, one in found.items()}
+    if own_family.estimate.ok:
+        tested["its own model family, less other agents"] = own_family
+    return Section(
+        title="Does leniency follow the size of a trace? Credit for each doubling, same class",
+        blocks=(_tested(tested),),
     )
-    for item in found[:limit]:
-        moved = f", moves the rate by {item.moves:.4f}" if item.moves else ""
-        where = "" if item.question is None else f", part at {item.question}"
-        whose = ", ".join(
-            one_line(name, most=60) for name in (item.workflow, item.agent) if name != UNKNOWN
+
+
+def _asked_again(again: Retest, verdict_names: Sequence[str]) -> Section:
+    """Return how often the judge changes its verdict on repetition."""
+    blocks: list[Block] = [
+        _facts(
+            {
+                "traces whose verdict changes": again.changed,
+                "chance that two verdicts on one differ": again.differ,
+            }
         )
-        yield f"  {one_line(item.trace_id, most=60)}{f' ({whose})' if whose else ''}{where}{moved}"
-        yield f"    judge: {one_line(item.verdict or '', most=60)}{_because(item.reason)}"
-        yield from _quotes(item.evidence)
-        for said in item.labels:
-            who = f"{one_line(said.reviewer, most=60)}: {one_line(said.outcome or '', most=60)}"
-            yield f"    {who}{_because(said.rationale)}"
-            yield from _quotes(said.evidence)
-        if item.adjudicated:
-            yield f"    settled: {', '.join(one_line(name, most=60) for name in item.human)}"
-    if len(found) > limit:
-        yield f"  and {len(found) - limit:,} more, all of them in --json"
-
-
-def ordinal(found: OrdinalAgreement) -> Iterator[str]:
-    """Yield the ordinal agreement of the judge's grades with the human ones."""
-    yield f"  same grade       {number(found.exact)}"
-    yield f"  within one grade {number(found.within_one)}" + (
-        ""
-        if found.within_one_by_chance is None
-        else f"; {found.within_one_by_chance:.3f} by chance alone"
+    ]
+    cells = [
+        (Name(name), figure(share))
+        for name, share in zip(verdict_names, again.per_verdict, strict=False)
+        if share.ok
+    ]
+    if len(cells) > 1:
+        blocks.append(table_of("", ("first verdict", "changes"), cells))
+    return Section(
+        title=f"Does it say the same twice? {again.changed.n:,} traces, "
+        f"asked {again.most_asked} times",
+        blocks=tuple(blocks),
     )
-    yield f"  quadratic kappa  {number(found.kappa)}"
-    if found.bias is not None:
-        yield f"  judge less human, mean {found.bias:+.3f} grades"
 
 
 def p_text(p_value: float | None) -> str:
@@ -283,220 +539,20 @@ def p_value_text(p_value: float) -> str:
     return f"{p_value:.2g}" if p_value >= 0.0001 else "< 0.0001"
 
 
-def _because(text: str | None) -> str:
-    return "" if text is None else f": {one_line(text, most=LONGEST)}"
-
-
-def _quotes(evidence: Iterable[Evidence]) -> Iterator[str]:
-    for item in evidence:
-        yield f'      {item.step_id}: "{one_line(item.quote, most=LONGEST)}"'
-
-
-def result(found: JudgeCalibration) -> Iterator[str]:
-    """Yield a calibration without diagnostics."""
-    for part in (heading, use, crossed, quality, rates, mending):
-        yield from part(found)
-        yield ""
-    yield f"seed {found.seed}; fingerprint {found.fingerprint[:16]}"
-
-
-def heading(result: JudgeCalibration) -> Iterator[str]:
-    """Yield the sources of labels and verdicts, and the basis of the human side."""
-    of = result.provenance
-    if of.source == "store":
-        if of.simulated:
-            yield SIMULATED
-        yield f"Judge {of.judge_id} against the labels of {of.batch_id}"
-    elif of.source == "files":
-        whose = f" of {of.judge_id}" if of.judge_id else ""
-        yield f"The verdicts{whose} of {of.verdicts} against the labels of {of.labels}"
-    else:
-        yield f"The tables of {of.verdicts}"
+def _remedies(result: JudgeCalibration) -> Section:
+    """Return refusals and warnings, and their remedies."""
     calibration = result.calibration
-    yield (
-        f"  {calibration.n_labels:,} labelled traces ({drawn(result)}), "
-        f"{calibration.n_production:,} judged"
-    )
-    if result.human is not None:
-        yield from human_side(result.human)
-    for note in result.notes:
-        yield f"  {note}"
-    yield from _set_aside(result)
-
-
-def use(result: JudgeCalibration) -> Iterator[str]:
-    """Yield the valid uses of the judge."""
-    yield "Can this judge be used?"
-    yield from _for_the_rate(result)
-    yield from for_a_trace(result)
-
-
-def crossed(result: JudgeCalibration) -> Iterator[str]:
-    """Yield labelled traces by human class and verdict."""
-    yield "Human class (rows) x verdict (columns), labelled traces"
-    table = result.calibration.confusion.table.tolist()
-    yield from confusion(result.classes, result.verdict_names, table)
-    if result.disagreements:
-        yield f"  {len(result.disagreements):,} traces where a human and the judge differ"
-
-
-def drawn(result: JudgeCalibration) -> str:
-    """Return the design of the labelled traces."""
-    if any(notice.code == CHOSEN.code for notice in result.calibration.refusals):
-        return "chosen, not drawn"
-    return SAMPLE[result.design]
-
-
-def human_side(side: HumanSide) -> Iterator[str]:
-    """Yield the basis of the human side of the labelled traces."""
-    reviewers = f" by {len(side.reviewers)} reviewers" if len(side.reviewers) > 1 else ""
-    yield (
-        f"  human side: {side.n_labels:,} labels{reviewers}; traces with two or more: "
-        f"{side.n_shared:,}, adjudicated: {side.n_adjudicated:,}"
-        + (f"; provisional: {side.n_open:,} disagreements open" if side.n_open else "")
-    )
-    if side.n_adjudicated or side.n_shared:
-        yield "  a trace counts by its adjudicated class, else by the mean over its reviewers"
-    if side.skipped_by_verdict:
-        by = ", ".join(f"{name} {n}" for name, n in side.skipped_by_verdict.items())
-        yield f"  {sum(side.skipped_by_verdict.values()):,} skipped, by verdict: {by}"
-
-
-def _set_aside(result: JudgeCalibration) -> Iterator[str]:
-    rows: dict[tuple[str, str], list[int | None]] = {}
-    for row in result.set_aside:
-        rows.setdefault((row.file, row.reason), []).append(row.line)
-    for (file, reason), lines in rows.items():
-        shown = ", ".join(map(str, lines[:LINES_SHOWN])) + (
-            ", ..." if len(lines) > LINES_SHOWN else ""
-        )
-        yield f"  set aside: {len(lines):,} of {file}, line {shown}: {reason}"
-
-
-def _for_the_rate(result: JudgeCalibration) -> Iterator[str]:
-    calibration = result.calibration
-    if calibration.headline is None:
-        yield f"  for the rate: no, {HEADLINE[result.design]} is refused; why stands below"
-        human = calibration.estimates["human_only"].net
-        if human.ok:
-            yield f"    human labels alone say {number(human)}"
-        return
-    net = calibration.estimates[calibration.headline].net
-    yield f"  for the rate: yes, corrected it is {number(net)}"
-    if off := as_it_is(calibration):
-        yield f"    {off}"
-    if any(w.code == WIDER and w.estimator == calibration.headline for w in calibration.warnings):
-        yield "    it adds nothing to the human labels: the interval is no shorter with it"
-    elif calibration.gain is not None and calibration.gain.value is not None:
-        yield f"    one label with it is worth this many without: {number(calibration.gain, 2)}"
-    if result.design == "reference":
-        yield "    as long as it errs in production as on the reference; 100 random labels show it"
-
-
-def as_it_is(calibration: Calibration) -> str | None:
-    """Return the error of the uncorrected rate; None without a headline."""
-    head, raw = calibration.headline_estimate, calibration.estimates["judge_raw"].net.value
-    if head is None or head.net.value is None or raw is None:
-        return None
-    off, interval = raw - head.net.value, head.net.interval
-    inside = interval is not None and interval[0] <= raw <= interval[1]
-    return (
-        f"taken as it is the judge says {raw:.3f}, {abs(off):.3f} too "
-        f"{'high' if off > 0 else 'low'}, {'inside' if inside else 'outside'} that interval"
-    )
-
-
-def for_a_trace(result: JudgeCalibration) -> Iterator[str]:
-    """Yield the reliability of a verdict on a single trace."""
-    quality = result.calibration.judge
-    if quality.accuracy.value is None:
-        yield f"  for single traces: not known, {number(quality.accuracy)}"
-    else:
-        yield (
-            f"  for single traces: it names the humans' class of {figure(quality.accuracy)} of the "
-            f"labelled traces, {figure(quality.kappa)} beyond chance (kappa)"
-        )
-    found = [
-        (one.recall.value, name, one.recall)
-        for name, one in zip(result.classes, quality.per_class, strict=True)
-        if one.recall.value is not None
+    lines = [
+        *notices("refused", calibration.refusals),
+        *notices("warning", calibration.warnings),
     ]
-    if found:
-        _, name, recall = min(found, key=lambda one: one[0])
-        what = "least of" if len(found) > 1 else "only known of"
-        yield f"    {what} {name}: {figure(recall)} of them get that verdict"
-    yield "  for other tasks, periods or another version of the judge: not without labels of theirs"
-
-
-def quality(result: JudgeCalibration) -> Iterator[str]:
-    """Yield accuracy, kappa and alpha, and recall and precision of each class."""
-    yield "How far off is it?"
-    quality = result.calibration.judge
-    for name, found in (
-        ("accuracy", quality.accuracy), ("kappa", quality.kappa), ("alpha", result.alpha),
-    ):  # fmt: skip
-        yield f"  {name:<8} {number(found)}"
-    pairs = list(zip(result.classes, quality.per_class, strict=True))
-    yield from table(
-        ["class", "recall", "precision", "labels", "verdicts"],
-        [
-            [name, figure(q.recall), figure(q.precision), f"{q.n_human:.4g}", f"{q.n_judge:.4g}"]
-            for name, q in pairs
-        ],
-    )
-    marked: list[tuple[str, Estimate]] = [(f"recall of {name}", q.recall) for name, q in pairs]
-    marked += [(f"precision of {name}", q.precision) for name, q in pairs]
-    yield from notes(marked)
-    yield "  recall: of the class, the share with its verdict; precision: of the verdict, its class"
-    if any(w.code == "chosen_by_verdict" for w in result.calibration.warnings):
-        yield "  if these traces were chosen by their verdict, recall is 1 or 0 by construction"
-
-
-def rates(result: JudgeCalibration) -> Iterator[str]:
-    """Yield the rate by every estimator, and the class shares of the headline."""
-    yield "Agent success rate, net of cost and gross"
-    calibration = result.calibration
-    estimates = calibration.estimates
-    yield from table(
-        ["estimator", "net", "gross"],
-        [
-            [name + (" *" if name == calibration.headline else ""), figure(e.net), figure(e.gross)]
-            for name, e in estimates.items()
-        ],
-    )
-    # The refusals below give the reason for each estimator.
-    refused = {notice.estimator for notice in calibration.refusals}
-    yield from notes((n, e.net) for n, e in estimates.items() if e.net.ok or n not in refused)
-    if calibration.headline is not None:
-        yield f"  * headline; {estimates[calibration.headline].net.method}"
-    for reviewer, value in result.without_reviewer.items():
-        shown = "not estimable" if value is None else f"{value:.3f}"
-        yield f"  without {reviewer}: {shown} (reviewer error is shown here, not in the interval)"
-    if result.if_skipped is not None:
-        low, high = result.if_skipped
-        yield f"  {result.skipped} skipped traces could move it to [{low:.3f}, {high:.3f}]"
-    shares = calibration.class_shares.get(calibration.headline or "")
-    if shares is not None:
-        yield ""
-        yield "Outcome shares (corrected)"
-        named = list(zip(result.classes, shares, strict=True))
-        yield from table(
-            ["class", "share", "credit"],
-            [[name, figure(share), f"{result.credit[name]:g}"] for name, share in named],
-        )
-        yield from notes(named)
-
-
-def mending(result: JudgeCalibration) -> Iterator[str]:
-    """Yield refusals and warnings, and their remedies."""
-    yield "What would make it better?"
-    calibration = result.calibration
-    yield from notices("refused", calibration.refusals)
-    yield from notices("warning", calibration.warnings)
     if result.human is not None and result.human.n_open:
-        yield f"  settle the {result.human.n_open:,} open disagreements: until then provisional"
+        lines.append(
+            f"settle the {result.human.n_open:,} open disagreements: until then provisional"
+        )
     if calibration.headline is not None and not calibration.warnings:
-        yield "  more labels: four times as many halve the interval"
+        lines.append("more labels: four times as many halve the interval")
+    return Section(title="What would make it better?", blocks=(Listing(items=tuple(lines)),))
 
 
 def notices(kind: str, found: Sequence[Notice]) -> Iterator[str]:
@@ -509,69 +565,95 @@ def notices(kind: str, found: Sequence[Notice]) -> Iterator[str]:
     for (code, why, mend), names in estimators.items():
         whom = ", ".join(dict.fromkeys(names))
         alike.setdefault((whom, code), []).append((why, mend))
-    for (whom, _), said in alike.items():
-        why = "; ".join(one for one, _ in said)
+    for (whom, _), reasons in alike.items():
+        why = "; ".join(one for one, _ in reasons)
         # The remedy for the first of many is the remedy for all.
-        same = len({one for _, one in said}) == 1
-        yield f"  {kind}: {whom}: {why}; {said[0][1]}{'' if same else ', and so for the others'}"
+        same = len({one for _, one in reasons}) == 1
+        yield f"{kind}: {whom}: {why}; {reasons[0][1]}{'' if same else ', and so for the others'}"
 
 
-def drift(result: JudgeDrift) -> Iterator[str]:
-    """Yield the differences between two judges on the same traces."""
+def _drift(result: JudgeDrift) -> Section:
+    """Return the differences between two judges on the same traces."""
     before, after = one_line(result.before, most=60), one_line(result.after, most=60)
-    yield f"Has the judge moved? {before} and {after} on the same {result.n:,} traces"
-    yield f"  same verdict  {number(result.same)}"
-    yield f"  alpha         {number(result.alpha)}"
-    yield f"  mean credit, {after} less {before}: {number(result.credit_change.estimate)}"
-    yield from table(
-        ["verdict", before, after, f"only {before}", f"only {after}", "p", "p adjusted"],
+    overall = {
+        "same verdict": result.same,
+        "alpha": result.alpha,
+        f"mean credit, {after} less {before}": result.credit_change.estimate,
+    }
+    verdicts = table_of(
+        "",
+        ("verdict", before, after, f"only {before}", f"only {after}", "p", "p adjusted"),
         [
-            [
-                one_line(row.name, most=60), percent(row.before), percent(row.after),
+            (
+                Name(row.name), percent(row.before), percent(row.after),
                 f"{row.only_before:,}", f"{row.only_after:,}",
                 *("-" if p is None else p_value_text(p) for p in (row.test.p_value, row.p_holm)),
-            ]
+            )
             for row in result.classes
         ],
+        notes=["p: McNemar's test that both give the verdict as often"],
     )  # fmt: skip
-    yield "  p: McNemar's test that both give the verdict as often"
+    blocks: list[Block] = [_facts(overall), verdicts]
     humans = result.against_humans
     if humans is None:
-        yield "  no labels: whether the error changed is not known; label traces that both judged"
+        blocks.append(
+            Words(
+                text="no labels: whether the error changed is not known; "
+                "label traces that both judged"
+            )
+        )
     else:
-        yield f"  against the humans, {humans.n:,} labelled traces:"
-        yield f"  accuracy of {before}  {number(humans.accuracy_before.estimate)}"
-        yield f"  accuracy of {after}  {number(humans.accuracy_after.estimate)}"
-        for name, found in (
-            ("accuracy", humans.accuracy_change),
-            ("leniency", humans.leniency_change),
-            ("distance of the credit", humans.error_change),
-        ):
-            yield f"  change of {name}  {number(found.estimate)}{p_text(found.p_value)}"
+        blocks.append(Words(text=f"against the humans, {humans.n:,} labelled traces:"))
+        blocks.append(
+            _facts(
+                {
+                    f"accuracy of {before}": humans.accuracy_before.estimate,
+                    f"accuracy of {after}": humans.accuracy_after.estimate,
+                }
+            )
+        )
+        blocks.append(
+            _tested(
+                {
+                    "change of accuracy": humans.accuracy_change,
+                    "change of leniency": humans.leniency_change,
+                    "change of distance of the credit": humans.error_change,
+                }
+            )
+        )
+    return Section(
+        title=f"Has the judge moved? {before} and {after} on the same {result.n:,} traces",
+        blocks=tuple(blocks),
+    )
 
 
-def groups(result: GroupRates, limit: int = DISAGREEMENTS_SHOWN) -> Iterator[str]:
-    """Yield the corrected rate of each group and the differences; `~` marks a synthetic one."""
-    yield f"Agent success rate by {result.by}"
-    rows = result.groups[:limit]
-    yield from table(
-        [result.by, "labels", "judged", "net of cost", "gross", "judge lenient by"],
+def _groups(result: GroupRates) -> Section:
+    """Return the corrected rate of each group and the differences; `~` marks a synthetic one."""
+    rows = result.groups[:DISAGREEMENTS_SHOWN]
+    remarks = list(notes((Name(row.name), row.net.estimate) for row in rows))
+    if len(result.groups) > len(rows):
+        remarks.append(f"and {len(result.groups) - len(rows):,} more, all of them in --json")
+    if any(row.net.kind == "synthetic" for row in rows):
+        remarks.append(
+            f"~ synthetic, taking the judge to err as in all groups: {SYNTHETIC[result.design]}"
+        )
+    remarks.append(errs_alike(result.rates))
+    rates = table_of(
+        "",
+        (result.by, "labels", "judged", "net of cost", "gross", "judge lenient by"),
         [
-            [
-                one_line(row.name, most=60) + (" ~" if row.net.kind == "synthetic" else ""),
-                f"{row.net.n_labels:,}", f"{row.net.n_production:,}", figure(row.net.estimate),
-                figure(row.gross.estimate), figure(row.leniency.estimate),
-            ]
+            (
+                Name(row.name + " ~" * (row.net.kind == "synthetic")), f"{row.net.n_labels:,}",
+                f"{row.net.n_production:,}", figure(row.net.estimate), figure(row.gross.estimate),
+                figure(row.leniency.estimate),
+            )
             for row in rows
         ],
+        notes=remarks,
     )  # fmt: skip
-    yield from notes((one_line(row.name, most=60), row.net.estimate) for row in rows)
-    if len(result.groups) > limit:
-        yield f"  and {len(result.groups) - limit:,} more, all of them in --json"
-    if any(row.net.kind == "synthetic" for row in rows):
-        yield f"  ~ synthetic, taking the judge to err as in all groups: {SYNTHETIC[result.design]}"
-    yield "  " + errs_alike(result.rates)
-    yield from _pairs(result.pairs)
+    return Section(
+        title=f"Agent success rate by {result.by}", blocks=(rates, *_pairs(result.pairs))
+    )
 
 
 def errs_alike(rates: RatesTest) -> str:
@@ -585,117 +667,42 @@ def errs_alike(rates: RatesTest) -> str:
     )
 
 
-def _pairs(pairs: Sequence[GroupPair]) -> Iterator[str]:
+def _pairs(pairs: Sequence[GroupPair]) -> Iterator[Block]:
     known = [pair for pair in pairs if pair.net.difference.ok]
     if pairs and not known:
-        yield "  no two of them can be compared: a side has no rate"
+        yield Words(text="no two of them can be compared: a side has no rate")
     if not known:
         return
-    yield "  Differences, net of cost (each interval is for one pair)"
-    rows = [
-        [
-            _both(pair), *(_of_side(side) for side in pair.net.sides),
-            figure(pair.net.difference), percent(pair.net.flip_chance),
-            percent(pair.net.flips_at), figure(pair.leniency_difference),
-        ]
-        for pair in known
-    ]  # fmt: skip
-    head = ["", "first", "second", "difference", "wrong sign", "turns at", "judge more lenient by"]
-    yield from table(head, rows)
-    yield from notes((_both(pair), pair.net.difference) for pair in known)
+    remarks = list(notes((_both(pair), pair.net.difference) for pair in known))
     if len(known) < len(pairs):
-        yield f"  {len(pairs) - len(known)} more pairs have a side without a rate"
+        remarks.append(f"{len(pairs) - len(known)} more pairs have a side without a rate")
     if any(pair.net.kind == "synthetic" for pair in known):
-        yield "  ~ synthetic, both sides with the error rates of all groups: gates nothing"
-        yield "  wrong sign: chance of it if the judge errs alike in both"
-        yield "  turns at: share of one group's traces that the judge would have to pass beyond"
-        yield "  what it would pass of the other's, for the ranking to turn around"
+        remarks += [
+            "~ synthetic, both sides with the error rates of all groups: gates nothing",
+            "wrong sign: chance of it if the judge errs alike in both",
+            "turns at: share of one group's traces that the judge would have to pass beyond what "
+            "it would pass of the other's, for the ranking to turn around",
+        ]
+    yield table_of(
+        "Differences, net of cost (each interval is for one pair)",
+        ("", "first", "second", "difference", "wrong sign", "turns at", "judge more lenient by"),
+        [
+            (
+                _both(pair), *(_of_side(side) for side in pair.net.sides),
+                figure(pair.net.difference), percent(pair.net.flip_chance),
+                percent(pair.net.flips_at), figure(pair.leniency_difference),
+            )
+            for pair in known
+        ],
+        notes=remarks,
+    )  # fmt: skip
 
 
 def _of_side(found: Estimate) -> str:
     return "-" if found.value is None else f"{found.value:.3f}"
 
 
-def _both(pair: GroupPair) -> str:
+def _both(pair: GroupPair) -> Name:
     mark = " ~" if pair.net.kind == "synthetic" else ""
-    return f"{one_line(pair.net.first, most=60)} less {one_line(pair.net.second, most=60)}{mark}"
-
-
-Part = TypeVar("Part")
-
-
-def text(report: JudgeReport) -> Iterator[str]:
-    """Yield the report; a failed part gives its reason and hides no other."""
-    found, not_computed = report.calibration, report.not_computed
-    yield from heading(found)
-    if report.diagnostics is not None:
-        yield ""
-        yield from ceiling(report.diagnostics.ceiling)
-    yield ""
-    yield from use(found)
-    yield ""
-    yield from crossed(found)
-    yield ""
-    yield from quality(found)
-    if report.diagnostics is not None:
-        yield from where(report.diagnostics)
-    elif DIAGNOSTICS in not_computed:
-        yield ""
-        yield f"Diagnostics: not computed, {not_computed[DIAGNOSTICS]}"
-    if report.drift is not None:
-        yield ""
-        yield from drift(report.drift)
-    elif DRIFT in not_computed:
-        yield ""
-        yield f"Has the judge moved? Not known: {not_computed[DRIFT]}"
-    yield ""
-    yield from rates(found)
-    if report.groups is not None:
-        yield ""
-        yield from groups(report.groups)
-    elif GROUPS in not_computed:
-        yield ""
-        yield f"Agent success rate by group: not estimable, {not_computed[GROUPS]}"
-    yield ""
-    yield from mending(found)
-    yield ""
-    yield f"seed {found.seed}; fingerprint {found.fingerprint[:16]}"
-
-
-def as_json(report: JudgeReport) -> Json:
-    """Return the calibration with the other parts beside its keys; null unless requested."""
-    found: Json = to_json.data(report)
-    return found
-
-
-def for_the_rate(result: JudgeCalibration) -> str:
-    """Return whether the corrected rate can be used: yes, yes with a reservation, or no."""
-    calibration = result.calibration
-    head = calibration.headline_estimate
-    if head is None:
-        refused = HEADLINE[result.design]
-        whys = [n.why for n in calibration.refusals if n.estimator == refused]
-        return f"For the rate: no, because {'; '.join(whys) or 'it is refused'}."
-    but = [] if head.net.status == OK else [head.net.status.replace("_", " ", 1)]
-    mine = [w for w in calibration.warnings if w.estimator == calibration.headline]
-    if any(w.code == WIDER for w in mine):
-        but.append("it adds nothing to the human labels: the interval is no shorter with it")
-    but += [w.why for w in mine if w.code not in (*ASIDE, WIDER)]
-    if result.design == "reference":
-        but.append("only as long as it errs in production as on these traces")
-    said = f"yes, corrected it is {figure(head.net).removesuffix(' +')}"
-    return f"For the rate: {said}{', but ' if but else ''}{'; '.join(but)}."
-
-
-def for_single_traces(result: JudgeCalibration, alpha: BesidePanel) -> str:
-    """Return whether a verdict on a single trace can replace a human label."""
-    accuracy = result.calibration.judge.accuracy
-    if accuracy.value is None:
-        return f"For single traces: not known, {accuracy.status.replace('_', ' ', 1)}."
-    if alpha.within is None:
-        return (
-            "For single traces: not known, too few traces have two human labels to tell how far "
-            "humans differ among themselves."
-        )
-    said = beside_humans(alpha)
-    return f"For single traces: {'perhaps' if alpha.within else 'no'}, {said}."
+    sides = (one_line(side, most=60) for side in (pair.net.first, pair.net.second))
+    return Name(" less ".join(sides) + mark)

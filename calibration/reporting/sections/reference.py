@@ -1,66 +1,89 @@
-"""The reference dataset as terminal text and JSON."""
+"""The reference dataset as a document, and a trace of it as text."""
 
 from collections.abc import Iterator
 
 from calibration.records import Trace
-from calibration.reporting.document import figure, notes, percent, table
+from calibration.reporting.document import (
+    Document,
+    Facts,
+    Lines,
+    Section,
+    Words,
+    figure,
+    notes,
+    percent,
+    table_of,
+)
 from reference_dataset.records import CanonicalLabel
 from reference_dataset.repeat_pass import RepeatPass
-from reference_dataset.statistics import DatasetStats
+from reference_dataset.statistics import DatasetReport
 
 
-def stats(counts: DatasetStats) -> Iterator[str]:
-    """Yield the composition of a dataset."""
-    yield f"{counts.n_traces} traces, {counts.long_traces} of them with 12 or more steps"
+def stats(found: DatasetReport) -> Document:
+    """Return the composition of a dataset, and the agreement of its second pass."""
+    counts, again = found.counts, found.second_pass
     rows = [
-        [family, *map(str, of.values()), str(sum(of.values()))]
+        (family, *map(str, of.values()), str(sum(of.values())))
         for family, of in counts.classes.items()
     ]
     names = next(iter(counts.classes.values()))
     totals = [sum(of[name] for of in counts.classes.values()) for name in names]
-    yield from table(
-        ["family", *names, "all"], [*rows, ["all", *map(str, totals), str(sum(totals))]]
-    )
-    yield "steps       p10 {:.0f}  p50 {:.0f}  p90 {:.0f}".format(*counts.steps)
-    yield "words       p10 {:.0f}  p50 {:.0f}  p90 {:.0f}".format(*counts.words)
-    yield f"over budget {counts.over_ceiling} ({percent(counts.over_ceiling / counts.n_traces)})"
+    rows.append(("all", *map(str, totals), str(sum(totals))))
     mix = ", ".join(f"{name} {n}" for name, n in sorted(counts.difficulty.items()))
-    yield f"difficulty  {mix}"
-    yield "forms       " + ", ".join(f"{name} {n}" for name, n in counts.forms.items())
-
-
-def second_pass(again: RepeatPass | None) -> Iterator[str]:
-    """Yield the agreement of the second pass, and the adjudication of its disagreements."""
+    share = percent(counts.over_ceiling / counts.n_traces)
+    facts = [
+        ("steps", "p10 {:.0f}  p50 {:.0f}  p90 {:.0f}".format(*counts.steps)),
+        ("words", "p10 {:.0f}  p50 {:.0f}  p90 {:.0f}".format(*counts.words)),
+        ("over budget", f"{counts.over_ceiling} ({share})"),
+        ("difficulty", mix),
+        ("forms", ", ".join(f"{name} {n}" for name, n in counts.forms.items())),
+    ]
     if again is None:
-        yield "second pass none"
-        return
-    yield ""
-    yield f"REPEAT PASS OF THE AUTHORS  {again.n_traces} traces, blind, before settlement"
-    yield "An upper bound on what strangers will reach; 95 % intervals."
+        facts.append(("second pass", "none"))
+    made = (table_of("", ("family", *names, "all"), rows), Facts(items=tuple(facts)))
+    return Document(
+        title=f"{counts.n_traces} traces, {counts.long_traces} of them with 12 or more steps",
+        sections=(Section(title="", blocks=made), *([] if again is None else _second_pass(again))),
+    )
+
+
+def _second_pass(again: RepeatPass) -> Iterator[Section]:
     rows = [("all classes", again.overall), *again.classes.items()]
     rows += [(f"at {node}", of) for node, of in again.nodes.items()]
-    yield from table(
-        ["", "traces", "agreement", "alpha", "AC1"],
+    agreement = table_of(
+        "",
+        ("", "traces", "agreement", "alpha", "AC1"),
         [
-            [name, str(of.alpha.n), figure(of.percent_agreement), figure(of.alpha), figure(of.ac1)]
+            (name, str(of.alpha.n), figure(of.percent_agreement), figure(of.alpha), figure(of.ac1))
             for name, of in rows
         ],
+        notes=notes(
+            (name, found) for name, of in rows for found in (of.percent_agreement, of.alpha, of.ac1)
+        ),
     )
-    yield from notes(
-        (name, found) for name, of in rows for found in (of.percent_agreement, of.alpha, of.ac1)
+    bound = "An upper bound on what strangers will reach; 95 % intervals."
+    yield Section(
+        title=f"Repeat pass of the authors: {again.n_traces} traces, blind, before settlement",
+        blocks=(Words(text=bound), agreement),
     )
-    yield from ("", "labels of that time (rows) and second reading (columns)")
     counts = zip(again.classes, again.table, strict=True)
-    yield from table(["", *again.classes], [[name, *map(str, row)] for name, row in counts])
+    crossed = table_of("", ("", *again.classes), [(name, *map(str, row)) for name, row in counts])
+    yield Section(
+        title="Labels of that time (rows) and second reading (columns)", blocks=(crossed,)
+    )
     decided = ", ".join(f"{name} {n}" for name, n in again.settled.items()) or "none"
-    yield ""
-    yield f"{len(again.disagreements)} disagreements: {decided}"
+    lines = []
     if again.repaired_agreed:
-        yield f"{again.repaired_agreed} more traces repaired although the classes agreed"
+        lines.append(f"  {again.repaired_agreed} more traces repaired although the classes agreed")
     for found in again.disagreements:
-        yield f"  {found.trace_id}: {found.before}, read as {found.second}; {found.decision}"
-        if found.why:
-            yield f"    {found.why}"
+        lines.append(
+            f"  {found.trace_id}: {found.before}, read as {found.second}; {found.decision}"
+        )
+        lines += [f"    {found.why}"] if found.why else []
+    yield Section(
+        title=f"{len(again.disagreements)} disagreements: {decided}",
+        blocks=(Lines(items=tuple(lines)),),
+    )
 
 
 def trace(shown: Trace, label: CanonicalLabel | None) -> Iterator[str]:

@@ -31,7 +31,9 @@ from calibration.reporting.document import (
     Table,
     Trend,
     Words,
+    notes,
     percent,
+    table_of,
     usd,
 )
 from calibration.statistics.estimate import OK, Estimate
@@ -162,19 +164,6 @@ def count(n: int) -> str:
     return f"{n:,}"
 
 
-def statuses(named: Iterable[tuple[str, Estimate | None]]) -> Iterator[str]:
-    """Yield the statuses behind `+`, each once with its names."""
-    by_status: dict[str, list[str]] = {}
-    for name, result in named:
-        if result is not None and result.status != OK:
-            by_status.setdefault(result.status.replace("_", " ", 1), []).append(name)
-    for status, names in by_status.items():
-        named_ones = list(dict.fromkeys(names))
-        few = ", ".join(named_ones[:6]) + (" and others" if len(named_ones) > 6 else "")
-        note = f"+ {few}: {status}"
-        yield Name(note) if any(isinstance(name, Name) for name in named_ones) else note
-
-
 def mark(
     result: Estimate | None, *, hollow: bool = False, target: float | None = None
 ) -> Mark | None:
@@ -206,20 +195,6 @@ def scale_of(marks: Iterable[Mark | None], *, from_zero: bool = False) -> tuple[
     low = 0.0 if from_zero else max(0.0, (min(ends) * 20 // 1 - 1) / 20)
     high = min(1.0, (max(ends) * 20 // 1 + 1) / 20)
     return low, max(high, low + 0.05)
-
-
-def table(
-    title: str,
-    head: tuple[str, ...],
-    cells: Iterable[tuple[str, ...]],
-    marks: Sequence[Mark | None] | None = None,
-    **options: Any,
-) -> Table:
-    """Return a table of cells, each row with its mark."""
-    listed = list(cells)
-    drawn = marks or [None] * len(listed)
-    rows = (Row(cells=row, mark=one) for row, one in zip(listed, drawn, strict=True))
-    return Table(title=title, head=head, rows=tuple(rows), **options)
 
 
 def scaled(
@@ -262,7 +237,7 @@ def change_table(classes: Sequence[ClassChange], *, title: str) -> Table:
         ),
         scale=_around_zero(classes),
         scale_labels=tuple(f"{100 * end:+.0f} pp" for end in _around_zero(classes)),
-        notes=tuple(statuses((c.outcome, c.change.estimate) for c in classes)),
+        notes=tuple(notes((c.outcome, c.change.estimate) for c in classes)),
     )
 
 
@@ -316,14 +291,14 @@ def _table(title: str, shown: Sequence[Signal]) -> Iterator[Block]:
     shares = [s for s in shown if s.unit == "share"]
     weeks = min(len(_weeks(shown)), SHOWN_WEEKS)
     options = scaled((mark(s.over_all) for s in shares), from_zero=True, shares=True)
-    yield table(
+    yield table_of(
         title,
         ("signal", "over all", "n", f"last {weeks} weeks" if weeks > 1 else "by week"),
         ((s.name, _value(s.over_all, s.unit), count(s.over_all.n), _last(s)) for s in shown),
         [mark(s.over_all) if s in shares else None for s in shown],
         **(options if shares else {}),
         notes=(
-            *statuses((s.name, s.over_all) for s in shown),
+            *notes((s.name, s.over_all) for s in shown),
             *(f"Of shares: {m}." for m in dict.fromkeys(s.over_all.method for s in shares)),
         ),
     )
@@ -341,11 +316,11 @@ def _by_week(title: str, shown: Sequence[Signal]) -> Iterator[Block]:
     if len(weeks) < 2:
         return
     by_week = [(dict(s.by_week), s.unit) for s in shown]
-    yield table(
+    yield table_of(
         f"{title}: {len(weeks)} weeks",
         ("week", *(s.name for s in shown)),
         ((w, *(_value(found.get(w), unit) for found, unit in by_week)) for w in weeks),
-        notes=tuple(statuses((f"{week} ({s.name})", e) for s in shown for week, e in s.by_week)),
+        notes=tuple(notes((f"{week} ({s.name})", e) for s in shown for week, e in s.by_week)),
         folded=True,
         most_in_text=0,
     )
@@ -470,7 +445,7 @@ def cost(report: ProductionReport) -> Iterator[Block]:
     if rows:
         highest = max((p.of_ceiling[2] for *_, p in rows if p.of_ceiling), default=0.0)
         top = float(min(max(LEAST_TIMES, ceil(highest)), MOST_TIMES))
-        yield table(
+        yield table_of(
             "Cost by workflow (USD a run; drawn as multiples of the ceiling: P50 to P99, dot at "
             "P90)",
             ("workflow", "P50", "P90", "P99", "mean", "ceiling", "above it", "a success", "known"),
@@ -478,7 +453,7 @@ def cost(report: ProductionReport) -> Iterator[Block]:
             [_spread(panel) for *_, panel in rows],
             scale=(0.0, top),
             scale_labels=("0", f"{top:g} x"),
-            notes=tuple(statuses((Name(name), p.share_above_ceiling) for name, _, _, p in rows)),
+            notes=tuple(notes((Name(name), p.share_above_ceiling) for name, _, _, p in rows)),
         )
     if whole.n_without_ceiling:
         yield small(f"{whole.n_without_ceiling:,} runs are of a workflow without a ceiling.")
@@ -511,7 +486,7 @@ def work(report: ProductionReport) -> Iterator[Block]:
     if not lists:
         yield Words(text="No work lists: the classes of single runs are not known here.")
         return
-    yield table(
+    yield table_of(
         "Whose work it is",
         ("class", "goes to", "runs", "a week", "last weeks, oldest first"),
         ((w.outcome, w.goes_to, count(w.n), _a_week(w), _last_counts(w)) for w in lists),
@@ -520,7 +495,7 @@ def work(report: ProductionReport) -> Iterator[Block]:
         if item.first:
             # A file has the class of a run, but no rationale.
             why = any(run.reasons or run.evidence for run in item.first)
-            yield table(
+            yield table_of(
                 f"{item.outcome}: the first {len(item.first)} of {item.n:,}",
                 ("trace", "workflow", "week", "cost", *(("why",) if why else ())),
                 (
@@ -584,7 +559,7 @@ def _group_table(of: str, groups: Sequence[RateGroup], basis: str) -> Iterator[B
     marks = [mark(g.asr) for g in kept]
     further = any(g.asr_gross is not None for g in kept)
     names = [f"(no {of})" if g.name is None else Name(g.name) for g in kept]
-    yield table(
+    yield table_of(
         resting(f"By {of}", basis),
         (of, "ASR", *(("gross", "pass rate") if further else ()), "n"),
         (
@@ -598,7 +573,7 @@ def _group_table(of: str, groups: Sequence[RateGroup], basis: str) -> Iterator[B
         ),
         marks,
         **scaled(marks),
-        notes=tuple(statuses((Name(n), g.asr) for n, g in zip(names, kept, strict=True))),
+        notes=tuple(notes((Name(n), g.asr) for n, g in zip(names, kept, strict=True))),
     )
     if len(groups) > MOST_GROUPS:
         yield small(f"{len(groups) - MOST_GROUPS} more {of}s stand in the JSON report.")
@@ -611,7 +586,7 @@ def left_out(report: ProductionReport) -> Iterator[Block]:
         if report.judged is None:
             yield Words(text=f"{total:,} rows were set aside and are in no number above.")
         shown = any(row.examples for row in report.set_aside)
-        yield table(
+        yield table_of(
             "Set aside" if report.judged is None else "Not among the human labels, and why",
             ("why", "rows", *(("for instance",) if shown else ())),
             (
@@ -689,7 +664,7 @@ def passes(found: Sequence[Passes]) -> Iterator[Block]:
     yield small(ABOUT)
     points = [(Name(of.agent), point) for of in found for point in _telling(of.points)]
     shown = points[:MOST_POINTS]
-    yield table(
+    yield table_of(
         "Repeated trials, agent by agent",
         ("agent", "k", "pass@k", "pass^k", "tasks", "left out"),
         (
@@ -698,7 +673,7 @@ def passes(found: Sequence[Passes]) -> Iterator[Block]:
             for agent, p in shown
         ),
         notes=tuple(
-            statuses(
+            notes(
                 (Name(f"{agent}, k = {p.k}"), estimate)
                 for agent, p in shown
                 for estimate in (p.pass_at_k, p.pass_hat_k)
@@ -839,7 +814,7 @@ def rate_table(
     # A method shared by all is written once.
     methods = list(dict.fromkeys(f"{result.method}, n = {result.n:,}" for _, result in named))
     alike = len(methods) == 1
-    return table(
+    return table_of(
         title,
         (of, "value") if alike else (of, "value", "n", "method"),
         (
@@ -848,20 +823,20 @@ def rate_table(
         ),
         marks,
         **scaled(marks),
-        notes=(*statuses(named), *([f"All: {methods[0]}."] if alike else [])),
+        notes=(*notes(named), *([f"All: {methods[0]}."] if alike else [])),
     )
 
 
 def _outcomes(report: ProductionReport) -> Iterator[Block]:
     marks = [mark(c.share, target=c.target) for c in report.classes]
-    yield table(
+    yield table_of(
         "Share of the runs by outcome",
         ("class", "share", "credit"),
         ((f"{c.title} ({c.outcome})", share(c.share), f"{c.credit:g}") for c in report.classes),
         marks,
         **scaled(marks, from_zero=True, shares=True),
         bars=True,
-        notes=tuple(statuses((c.outcome, c.share) for c in report.classes)),
+        notes=tuple(notes((c.outcome, c.share) for c in report.classes)),
     )
     if report.change is None:
         yield small("No earlier runs to compare with.")
@@ -894,7 +869,7 @@ def _weekly(series: WeeklySeries, basis: str) -> Iterator[Block]:
             head=("week", "ASR", "n", rolling, "expected", "flag"),
             rows=tuple(_week_row(w) for w in series.weeks),
             folded=True,
-            notes=tuple(statuses((w.week, w.rate) for w in series.weeks)),
+            notes=tuple(notes((w.week, w.rate) for w in series.weeks)),
         ),
     )
     alarm = series.false_alarm_rate
@@ -1018,7 +993,7 @@ def _compared_rates(result: "ProductionComparison") -> Iterator[Block]:
 
 def _left_out(result: "ProductionComparison") -> Iterator[Block]:
     sides = (("first", result.a), ("second", result.b))
-    yield table(
+    yield table_of(
         "Set aside",
         ("side", "why", "rows"),
         ((p, Name(row.reason), count(row.n)) for p, side in sides for row in side.set_aside),
