@@ -9,8 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 from calibration.agreement.ratings import WEIGHTS, weight_matrix
+from tests.agreement.tables import Codes, codes_from
 
-CODES = NDArray[np.int64]
 FILE = Path(__file__).parents[1] / "golden" / "agreement.json"
 ENTRIES: list[dict[str, Any]] = json.loads(FILE.read_text(encoding="utf-8"))
 
@@ -29,7 +29,7 @@ def classes_of(entry: dict[str, Any]) -> list[Any]:
     return list(range(len(entry["data"][0])))
 
 
-def codes_of(entry: dict[str, Any]) -> tuple[CODES, int]:
+def codes_of(entry: dict[str, Any]) -> tuple[Codes, int]:
     """Return codes, (n_items, n_raters); who rated what is made up for counts of classes."""
     names = classes_of(entry)
     data, kind = entry["data"], entry["data_kind"]
@@ -38,9 +38,7 @@ def codes_of(entry: dict[str, Any]) -> tuple[CODES, int]:
         table = [[-1 if v is None else place[v] for v in row] for row in data]
         return np.array(table, dtype=np.int64).T, max(2, len(names))
     if kind == "table_rater1_x_rater2":
-        counts = np.array(data)
-        pairs = np.column_stack(np.nonzero(counts))
-        return np.repeat(pairs, counts[tuple(pairs.T)], axis=0), len(names)
+        return codes_from(data), len(names)
     most = max(map(sum, data))
     filled = [np.repeat(np.arange(len(names)), row).tolist() for row in data]
     return np.array([row + [-1] * (most - len(row)) for row in filled]), len(names)

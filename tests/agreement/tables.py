@@ -1,12 +1,17 @@
 """Tables of ratings: for Hypothesis, and of raters who know how much they know."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from numpy.typing import ArrayLike, NDArray
+
+from calibration.agreement.coefficients import Coefficient, estimate
+from calibration.agreement.ratings import count_patterns
+from calibration.statistics.estimate import Estimate
 
 Codes = NDArray[np.int64]
 
@@ -36,6 +41,26 @@ def rated(
     codes = np.where(rng.random(guess.shape) < np.asarray(knows), truth, guess)
     codes[rng.random(codes.shape) < missing] = -1
     return codes
+
+
+def of_codes(
+    coefficient: Coefficient, codes: ArrayLike, n_classes: int, **options: Any
+) -> Estimate:
+    return estimate(coefficient, count_patterns(codes, n_classes=n_classes), **options)
+
+
+def codes_from(table: ArrayLike) -> Codes:
+    """Return the pairs of codes that a two-way table counts."""
+    counts = np.asarray(table)
+    pairs = np.column_stack(np.nonzero(counts))
+    return np.repeat(pairs, counts[tuple(pairs.T)], axis=0)
+
+
+def jackknife_se(values: Iterable[float | None]) -> float:
+    """Return the error by hand from the values with each item left out."""
+    left_out = np.array([*values], dtype=np.float64)
+    n = left_out.size
+    return float(np.sqrt((n - 1) / n * ((left_out - left_out.mean()) ** 2).sum()))
 
 
 @dataclass(frozen=True, slots=True)

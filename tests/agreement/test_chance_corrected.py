@@ -15,7 +15,6 @@ from calibration.agreement.coefficients import (
     PERCENT_AGREEMENT,
     SCOTT_PI,
     Coefficient,
-    cohen_kappa,
     conger_kappa,
     conger_sums,
     estimate,
@@ -26,6 +25,7 @@ from calibration.agreement.ratings import count_patterns
 from calibration.statistics.estimate import FloatArray
 from calibration.statistics.intervals import BELOW_THE_SCALE
 from tests.agreement.golden import codes_of, entries, weights_of
+from tests.agreement.tables import of_codes
 
 COEFFICIENTS = {
     "percent_agreement": PERCENT_AGREEMENT,
@@ -67,7 +67,7 @@ def test_a_coefficient_equals_the_outside_value(entry: dict[str, Any]) -> None:
     assert found.value == pytest.approx(entry["expected"], abs=entry["tolerance"])
     singles = bool((patterns.counts.sum(axis=1) == 1).any())
     outside = entry.get("se_infinitesimal_jackknife") or (None if singles else entry["se"])
-    if outside is None or found.se is None or coefficient in (KRIPPENDORFF_ORDINAL,):
+    if outside is None or found.se is None or coefficient is KRIPPENDORFF_ORDINAL:
         return
     # Two sources divide by n where others divide by n - 1; a table of two raters is of those.
     slack = 1.01 / (2 * found.n - 2) if entry["data_kind"] == "table_rater1_x_rater2" else 1e-5
@@ -84,15 +84,6 @@ def test_congers_kappa_equals_the_outside_value(entry: dict[str, Any]) -> None:
     assert found.value == pytest.approx(entry["expected"], abs=entry["tolerance"])
     if entry["se"]:
         assert found.se == pytest.approx(entry["se"], rel=max(0.05, 4 / found.n))
-
-
-@pytest.mark.parametrize("entry", entries("cohen_kappa"))
-def test_cohens_kappa_and_its_error_equal_the_outside_values(entry: dict[str, Any]) -> None:
-    codes, q = codes_of(entry)
-    found = cohen_kappa(codes, n_classes=q, weights=weights_of(entry, q))
-    assert found.value == pytest.approx(entry["expected"], abs=entry["tolerance"])
-    if entry["se"]:
-        assert found.se == pytest.approx(entry["se"], abs=entry.get("se_tolerance") or 1e-7)
 
 
 GWETS = (
@@ -126,8 +117,6 @@ def test_gwets_error_equals_the_outside_value(entry: dict[str, Any]) -> None:
 
 def test_a_value_below_the_scale_has_no_interval() -> None:
     """Fleiss: shares (2/3, 1/2, 1), mean 13/18; 5/6 observed, 2 x 13/18 x 5/18 expected."""
-    found = estimate(
-        FLEISS_KAPPA, count_patterns([[0, 0, 1], [0, 1, -1], [0, -1, -1]], n_classes=2)
-    )
+    found = of_codes(FLEISS_KAPPA, [[0, 0, 1], [0, 1, -1], [0, -1, -1]], 2)
     assert found.value == pytest.approx(1 - (5 / 6) / (130 / 324))
     assert (found.interval, found.status) == (None, BELOW_THE_SCALE)

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from calibration.agreement.coefficients import (
     GWET_AC,
@@ -13,41 +12,38 @@ from calibration.agreement.coefficients import (
     PERCENT_AGREEMENT,
     Coefficient,
     agreement,
-    estimate,
     specific_agreement,
 )
 from calibration.agreement.ratings import count_patterns
 from tests.agreement.golden import codes_of, entries
+from tests.agreement.tables import Table, jackknife_se, of_codes, tables
 
 
 def test_ac1_depends_on_the_declared_classes() -> None:
     """Two of three agree: p_e is .5 with two classes, .5 / 4 with five."""
-    codes = [[0, 0], [1, 1], [0, 1]]
-    assert estimate(GWET_AC, count_patterns(codes, n_classes=2)).value == pytest.approx(1 / 3)
-    assert estimate(GWET_AC, count_patterns(codes, n_classes=5)).value == pytest.approx(
-        (2 / 3 - 1 / 8) / (1 - 1 / 8)
-    )
+    two, five = (of_codes(GWET_AC, [[0, 0], [1, 1], [0, 1]], q).value for q in (2, 5))
+    assert two == pytest.approx(1 / 3)
+    assert five == pytest.approx((2 / 3 - 1 / 8) / (1 - 1 / 8))
 
 
 def test_ac1_of_one_class_is_one_with_an_exact_lower_limit() -> None:
     """With one class used p_e is 0, so the limit is the share 1 - .025^(1/20) of 20 items."""
-    found = estimate(GWET_AC, count_patterns([[0, 0]] * 20, n_classes=5))
+    found = of_codes(GWET_AC, [[0, 0]] * 20, 5)
     assert (found.value, found.status) == (1.0, "no disagreement seen")
     assert found.interval == pytest.approx((0.83157, 1.0), abs=1e-5)
 
 
 @pytest.mark.parametrize("entry", entries("krippendorff_alpha_jackknife_se"))
 def test_jackknife_se_equals_loop_over_items(entry: dict[str, Any]) -> None:
-    codes, n_classes = codes_of(entry)
-    found = estimate(KRIPPENDORFF_ALPHA, count_patterns(codes, n_classes=n_classes))
-    assert found.se == pytest.approx(entry["expected"], abs=1e-7)
+    assert of_codes(KRIPPENDORFF_ALPHA, *codes_of(entry)).se == pytest.approx(
+        entry["expected"], abs=1e-7
+    )
 
 
 @pytest.mark.parametrize("entry", entries("specific_agreement_per_category"))
 def test_specific_agreement_equals_outside_value(entry: dict[str, Any]) -> None:
-    codes, n_classes = codes_of(entry)
-    patterns = count_patterns(codes, n_classes=n_classes)
-    values = [e.value for e in specific_agreement(patterns)]
+    codes, q = codes_of(entry)
+    values = [e.value for e in specific_agreement(count_patterns(codes, n_classes=q))]
     assert values == pytest.approx(entry["expected"], abs=1e-8)
 
 
@@ -57,10 +53,12 @@ def test_no_disagreement_has_an_exact_lower_limit() -> None:
     At most 1 - .025^(1/20) = .16843 of items disagree; expected disagreement is
     (40^2 - 2 x 20^2) / (40 x 39) = .51282, so alpha is at least 1 - .16843 / .51282 = .67156.
     """
-    found = estimate(KRIPPENDORFF_ALPHA, count_patterns([[0, 0]] * 10 + [[1, 1]] * 10, n_classes=5))
+    found, share = (
+        of_codes(coefficient, [[0, 0]] * 10 + [[1, 1]] * 10, 5)
+        for coefficient in (KRIPPENDORFF_ALPHA, PERCENT_AGREEMENT)
+    )
     assert (found.value, found.status) == (1.0, "no disagreement seen")
     assert found.interval == pytest.approx((0.67156, 1.0), abs=1e-5)
-    share = estimate(PERCENT_AGREEMENT, count_patterns([[0, 0]] * 10 + [[1, 1]] * 10, n_classes=5))
     assert share.status == "no disagreement seen"
     assert share.interval == pytest.approx((0.83157, 1.0), abs=1e-5)
 
@@ -79,7 +77,7 @@ def test_no_disagreement_has_an_exact_lower_limit() -> None:
 def test_degenerate_ratings_have_a_status_and_no_interval(
     codes: list[list[int]], status: str
 ) -> None:
-    found = estimate(KRIPPENDORFF_ALPHA, count_patterns(codes, n_classes=3))
+    found = of_codes(KRIPPENDORFF_ALPHA, codes, 3)
     assert found.status.startswith(status)
     assert found.interval is None
     assert found.value is None or np.isfinite(found.value)
@@ -94,7 +92,7 @@ def test_one_class_leaves_percent_agreement_defined() -> None:
 
 
 def test_items_that_all_disagree_do_not_get_a_zero_length_interval() -> None:
-    found = estimate(KRIPPENDORFF_ALPHA, count_patterns([[0, 1]] * 12, n_classes=2))
+    found = of_codes(KRIPPENDORFF_ALPHA, [[0, 1]] * 12, 2)
     assert found.status == "no variation between items seen"
     assert found.half_width is not None
     assert found.half_width > 0.1
@@ -103,32 +101,21 @@ def test_items_that_all_disagree_do_not_get_a_zero_length_interval() -> None:
 @pytest.mark.parametrize(
     ("codes", "n_classes", "match"),
     [
-        ([[0, 3]], 3, "codes must be in"),
-        ([[0, -2]], 3, "codes must be in"),
-        ([0, 1], 3, "shape"),
-        ([[0.5, 1.0]], 3, "integers"),
-        ([[0, 1]], 1, "n_classes must be at least 2"),
+        ([[0, 3]], 3, "codes must be in"), ([[0, -2]], 3, "codes must be in"), ([0, 1], 3, "shape"),
+        ([[0.5, 1.0]], 3, "integers"), ([[0, 1]], 1, "n_classes must be at least 2"),
     ],
-)
+)  # fmt: skip
 def test_bad_codes_are_refused(codes: Any, n_classes: int, match: str) -> None:
     with pytest.raises(ValueError, match=match):
         agreement(codes, n_classes=n_classes)
 
 
-ratings = st.integers(2, 5).flatmap(
-    lambda raters: st.lists(
-        st.lists(st.integers(-1, 3), min_size=raters, max_size=raters), min_size=1, max_size=30
-    )
-)
-
-
 @settings(max_examples=60, deadline=None)
-@given(codes=ratings)
-def test_items_rated_once_or_never_change_no_specific_agreement(codes: list[list[int]]) -> None:
-    array = np.array(codes)
-    extra = np.full((2, array.shape[1]), -1)
+@given(table=tables(raters=(2, 5), classes=(4, 4), items=30))
+def test_items_rated_once_or_never_change_no_specific_agreement(table: Table) -> None:
+    extra = np.full((2, table.codes.shape[1]), -1)
     extra[0, 0] = 2
-    rows = (array, np.vstack([array, extra]))
+    rows = (table.codes, np.vstack([table.codes, extra]))
     one, other = (specific_agreement(count_patterns(of, n_classes=4)) for of in rows)
     assert one == other
     for found in one:
@@ -146,11 +133,7 @@ def test_the_jackknife_over_patterns_equals_leaving_out_each_item(
     codes = np.random.default_rng(11).integers(-1, 3, size=(25, 3))
     codes = codes[(codes >= 0).sum(axis=1) >= fewest]
     assert ((codes >= 0).sum(axis=1) == 1).any() == (fewest == 1)
-    n = len(codes)
     left_out = [
-        estimate(coefficient, count_patterns(np.delete(codes, i, axis=0), n_classes=3)).value
-        for i in range(n)
+        of_codes(coefficient, np.delete(codes, i, axis=0), 3).value for i in range(len(codes))
     ]
-    values = np.array(left_out, dtype=np.float64)
-    by_hand = np.sqrt((n - 1) / n * ((values - values.mean()) ** 2).sum())
-    assert estimate(coefficient, count_patterns(codes, n_classes=3)).se == pytest.approx(by_hand)
+    assert of_codes(coefficient, codes, 3).se == pytest.approx(jackknife_se(left_out))

@@ -1,4 +1,4 @@
-"""What items add: Gwet's error, the costly items, differences, shares of disagreement."""
+"""What items add: the costly items, differences, shares of disagreement."""
 
 from typing import Any
 
@@ -7,7 +7,6 @@ import pytest
 
 from calibration.agreement.annotators import pairwise_agreement
 from calibration.agreement.coefficients import (
-    GWET_AC,
     KRIPPENDORFF_ALPHA,
     class_kappas,
     cohen_kappa,
@@ -16,39 +15,28 @@ from calibration.agreement.coefficients import (
     sums_of,
 )
 from calibration.agreement.disagreement import class_pairs, disagreement_shares
-from calibration.agreement.inference import change, costly_items, difference, gwet_interval
+from calibration.agreement.inference import change, costly_items, difference
 from calibration.agreement.ratings import count_patterns, parting_questions, weight_matrix
 from calibration.statistics.intervals import NO_ITEM_VARIATION
 from tests.agreement.golden import classes_of, codes_of, entries
+from tests.agreement.tables import jackknife_se, of_codes
 from tests.agreement.test_resampling import ratings
-
-
-def test_gwets_error_is_larger_where_items_are_rated_once() -> None:
-    codes = np.vstack([ratings(40, seed=1, missing=0.0), np.full((40, 4), -1)])
-    codes[40:, 0] = ratings(40, seed=2)[:, 0]
-    patterns = count_patterns(codes, n_classes=4)
-    assert gwet_interval(sums_of(GWET_AC, patterns)).se > estimate(GWET_AC, patterns).se * 1.05  # type: ignore[operator]
 
 
 def test_what_an_item_costs_is_the_coefficient_without_it() -> None:
     codes = ratings(50, seed=3)
-    whole = estimate(KRIPPENDORFF_ALPHA, count_patterns(codes, n_classes=4)).value
+    whole = of_codes(KRIPPENDORFF_ALPHA, codes, 4).value
     ranked = costly_items(KRIPPENDORFF_ALPHA, codes, n_classes=4, limit=50)
     costs = [item.cost for item in ranked]
     assert costs == sorted(costs, reverse=True)
     assert whole is not None
     for item in ranked[:5]:
-        without = estimate(
-            KRIPPENDORFF_ALPHA, count_patterns(np.delete(codes, item.item, axis=0), n_classes=4)
-        )
+        without = of_codes(KRIPPENDORFF_ALPHA, np.delete(codes, item.item, axis=0), 4)
         assert without.value == pytest.approx(whole + item.cost)
     agreeing = [len({c for c in row if c >= 0}) == 1 for row in codes.tolist()]
     assert not any(agreeing[item.item] for item in ranked)
-
-
-@pytest.mark.parametrize("codes", [[[0, 0], [0, 0]], [[0, -1]], [[0, 0], [1, 1]]])
-def test_nothing_costs_where_nothing_differs(codes: Any) -> None:
-    assert costly_items(KRIPPENDORFF_ALPHA, codes, n_classes=2) == ()
+    for nothing in ([[0, 0], [0, 0]], [[0, -1]], [[0, 0], [1, 1]]):
+        assert costly_items(KRIPPENDORFF_ALPHA, nothing, n_classes=2) == ()
 
 
 def test_a_difference_of_coefficients_is_less_sure_than_neither() -> None:
@@ -74,9 +62,7 @@ def test_a_change_on_the_same_items_beats_two_separate_samples() -> None:
 
     before, after = once(0.9), once(0.98)
     found = change(KRIPPENDORFF_ALPHA, before, after, n_classes=4)
-    first, second = (
-        estimate(KRIPPENDORFF_ALPHA, count_patterns(c, n_classes=4)) for c in (before, after)
-    )
+    first, second = (of_codes(KRIPPENDORFF_ALPHA, c, 4) for c in (before, after))
     assert found.value == pytest.approx(second.value - first.value)  # type: ignore[operator]
     assert found.se < np.hypot(first.se, second.se) * 0.95  # type: ignore[arg-type]
     assert found.interval is not None
@@ -95,9 +81,6 @@ def test_a_change_without_ground_is_a_status(before: Any, after: Any, words: str
     found = change(KRIPPENDORFF_ALPHA, before, after, n_classes=2)
     assert words in found.status
     assert found.interval is None
-
-
-def test_rounds_of_other_items_are_refused() -> None:
     with pytest.raises(ValueError, match="same items"):
         change(KRIPPENDORFF_ALPHA, [[0, 0]], [[0, 0], [1, 1]], n_classes=2)
 
@@ -128,13 +111,8 @@ def test_shares_by_question_equal_the_outside_values(entry: dict[str, Any]) -> N
 def test_shares_by_pair_count_the_items_and_lift() -> None:
     codes = [[0, 0], [0, 1], [0, 1], [1, 2], [2, 2], [1, 1]]
     pairs, part = class_pairs(3)
-    shares = dict(
-        zip(
-            pairs,
-            disagreement_shares(count_patterns(codes, n_classes=3), part, n_parts=3),
-            strict=True,
-        )
-    )
+    found = disagreement_shares(count_patterns(codes, n_classes=3), part, n_parts=3)
+    shares = dict(zip(pairs, found, strict=True))
     assert shares[0, 1].observed.value == pytest.approx(2 / 3)
     assert shares[0, 1].n_items == 2
     # 4 of class 0 and 5 of class 1 in 12 ratings: 2 * 4 * 5 / 11 pairs by chance, 4 seen.
@@ -142,14 +120,9 @@ def test_shares_by_pair_count_the_items_and_lift() -> None:
     assert shares[0, 2].observed.value == 0
     assert shares[0, 2].observed.interval is not None
     assert shares[0, 2].observed.interval[1] > 0.3
-
-
-def test_all_disagreement_at_one_pair_keeps_an_exact_bound() -> None:
-    _, part = class_pairs(3)
-    shares = disagreement_shares(
-        count_patterns([[0, 1]] * 5 + [[2, 2]], n_classes=3), part, n_parts=3
-    )
-    whole = shares[0].observed
+    # All disagreement at one pair keeps an exact bound.
+    patterns = count_patterns([[0, 1]] * 5 + [[2, 2]], n_classes=3)
+    whole = disagreement_shares(patterns, part, n_parts=3)[0].observed
     assert whole.value == 1
     assert whole.status == NO_ITEM_VARIATION
     assert whole.interval is not None
@@ -163,15 +136,10 @@ def test_nothing_to_share_out_is_a_status() -> None:
     assert share.lift == 0
 
 
-def test_parts_must_be_symmetric_and_known() -> None:
-    patterns = count_patterns([[0, 1]], n_classes=2)
-    with pytest.raises(ValueError, match="symmetric"):
-        disagreement_shares(patterns, [[-1, 0], [1, -1]], n_parts=2)
-    with pytest.raises(ValueError, match="symmetric"):
-        disagreement_shares(patterns, [[-1, 2], [2, -1]], n_parts=2)
-
-
-def test_paths_that_never_part_are_refused() -> None:
+def test_parts_that_are_not_symmetric_or_not_known_and_paths_that_never_part_are_refused() -> None:
+    for parts in ([[-1, 0], [1, -1]], [[-1, 2], [2, -1]]):
+        with pytest.raises(ValueError, match="symmetric"):
+            disagreement_shares(count_patterns([[0, 1]], n_classes=2), parts, n_parts=2)
     with pytest.raises(ValueError, match="never part"):
         parting_questions([[("a", "yes")], [("a", "yes"), ("b", "no")]])
 
@@ -179,9 +147,8 @@ def test_paths_that_never_part_are_refused() -> None:
 @pytest.mark.parametrize("entry", entries("light_kappa"))
 def test_lights_kappa_equals_the_outside_value(entry: dict[str, Any]) -> None:
     codes, q = codes_of(entry)
-    assert light_kappa(codes, n_classes=q).value == pytest.approx(
-        entry["expected"], abs=entry["tolerance"]
-    )
+    value = light_kappa(codes, n_classes=q).value
+    assert value == pytest.approx(entry["expected"], abs=entry["tolerance"])
 
 
 def test_lights_kappa_is_the_mean_of_cohens_and_so_is_its_jackknife() -> None:
@@ -197,16 +164,12 @@ def test_lights_kappa_is_the_mean_of_cohens_and_so_is_its_jackknife() -> None:
         return float(np.mean([v for v in values if v is not None]))
 
     assert found.value == pytest.approx(mean_of_pairs(codes))
-    n = len(codes)
-    left_out = np.array([mean_of_pairs(np.delete(codes, i, axis=0)) for i in range(n)])
-    expected = np.sqrt((n - 1) / n * ((left_out - left_out.mean()) ** 2).sum())
-    assert found.se == pytest.approx(expected)
-
-
-def test_lights_kappa_leaves_out_pairs_that_share_nothing() -> None:
-    codes = [[0, 0, -1], [1, 1, -1], [0, 1, -1], [-1, -1, 1], [0, 0, -1]]
-    found = light_kappa(codes, n_classes=2)
-    assert found.value == pytest.approx(cohen_kappa(np.array(codes)[:, :2], n_classes=2).value)
+    left_out = [mean_of_pairs(np.delete(codes, i, axis=0)) for i in range(len(codes))]
+    assert found.se == pytest.approx(jackknife_se(left_out))
+    # Pairs that share nothing are left out.
+    codes = np.array([[0, 0, -1], [1, 1, -1], [0, 1, -1], [-1, -1, 1], [0, 0, -1]])
+    two = cohen_kappa(codes[:, :2], n_classes=2)
+    assert light_kappa(codes, n_classes=2).value == pytest.approx(two.value)
     assert light_kappa([[0, 0], [0, 0]], n_classes=2).value is None
 
 

@@ -4,15 +4,8 @@ import numpy as np
 import pytest
 
 from calibration.agreement.annotators import outsider_beside_panel
-from calibration.agreement.coefficients import (
-    GWET_AC,
-    KRIPPENDORFF_ALPHA,
-    PERCENT_AGREEMENT,
-    estimate,
-)
-from calibration.agreement.ratings import count_patterns
-
-FAMILY = (PERCENT_AGREEMENT, KRIPPENDORFF_ALPHA, GWET_AC)
+from calibration.agreement.coefficients import GWET_AC, KRIPPENDORFF_ALPHA, PERCENT_AGREEMENT
+from tests.agreement.tables import of_codes, rated
 
 
 def test_by_hand() -> None:
@@ -40,13 +33,12 @@ def test_with_one_member_a_pair_each_it_is_the_coefficient_of_two_raters() -> No
     member = rng.choice(4, 60)
     outsider = np.where(rng.random(60) < 0.7, member, rng.choice(4, 60))
     found = outsider_beside_panel(np.column_stack([member, member]), outsider, n_classes=4)
-    two = count_patterns(np.column_stack([member, outsider]), n_classes=4)
-    for coefficient in FAMILY:
-        witness = estimate(coefficient, two)
-        assert found[coefficient.name].outsider.value == pytest.approx(witness.value)
-        assert found[coefficient.name].outsider.se == pytest.approx(witness.se)
-        assert found[coefficient.name].panel.value == 1.0
-        assert found[coefficient.name].within is False
+    for coefficient in (PERCENT_AGREEMENT, KRIPPENDORFF_ALPHA, GWET_AC):
+        beside = found[coefficient.name]
+        witness = of_codes(coefficient, np.column_stack([member, outsider]), 4)
+        assert beside.outsider.value == pytest.approx(witness.value)
+        assert beside.outsider.se == pytest.approx(witness.se)
+        assert (beside.panel.value, beside.within) == (1.0, False)
 
 
 def test_an_outsider_like_a_member_lies_within() -> None:
@@ -64,9 +56,8 @@ def test_an_outsider_like_a_member_lies_within() -> None:
 def test_the_jackknife_covers_the_difference_of_zero() -> None:
     rng, covered = np.random.default_rng(8), 0
     for _ in range(200):
-        truth = rng.choice(3, 60, p=[0.6, 0.3, 0.1])
-        raters = [np.where(rng.random(60) < 0.8, truth, rng.choice(3, 60)) for _ in range(3)]
-        found = outsider_beside_panel(np.column_stack(raters[:2]), raters[2], n_classes=3)
+        raters = rated(rng, 60, [0.8] * 3, (0.6, 0.3, 0.1))
+        found = outsider_beside_panel(raters[:, :2], raters[:, 2], n_classes=3)
         limits = found["krippendorff_alpha"].difference.interval
         assert limits is not None
         covered += limits[0] <= 0 <= limits[1]

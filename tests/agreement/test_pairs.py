@@ -30,7 +30,4 @@ def test_pairs_without_shared_items_are_kept_and_say_so() -> None:
     assert pair.n_shared == 0
     assert pair.alpha.status.startswith("not_estimable")
     assert pair.percent_agreement.value is None
-
-
-def test_one_rater_has_no_pairs() -> None:
     assert pairwise_agreement([[0], [1]], n_classes=2) == ()

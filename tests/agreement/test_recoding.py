@@ -26,8 +26,5 @@ def test_a_rating_is_missing_where_its_path_does_not_come(node: str, answers: li
 
 def test_a_class_against_the_rest_keeps_what_is_missing() -> None:
     assert one_against_rest(ALL, class_code=3, n_classes=5).tolist() == [[0, 0, 0, 1, 0, -1]]
-
-
-def test_a_code_outside_the_classes_is_refused() -> None:
     with pytest.raises(ValueError, match="codes must be in"):
         answers_at([[5]], node="output", paths=default_taxonomy().paths(OUTCOMES))

@@ -11,6 +11,8 @@ from calibration.judge_calibration.samples import LabelledSample, Notice
 CREDIT = [1.0, 0.4, 0.0]
 TABLE = np.array([[40, 5, 3, 2], [4, 30, 5, 1], [2, 4, 50, 4]])
 COUNTS = [520, 220, 210, 50]
+Design = Literal["production", "reference"]
+DESIGNS: tuple[Design, ...] = ("production", "reference")
 
 
 def arrays(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -18,32 +20,32 @@ def arrays(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.eye(table.shape[0])[rows], columns
 
 
+PENALTIES = np.linspace(0, 0.8, 1000)
+
+
 def run(
-    design: Literal["production", "reference"],
-    table: np.ndarray = TABLE,
-    open_disagreements: int = 0,
+    design: Design,
+    *,
+    penalties: Any = PENALTIES,
+    sample: dict[str, Any] | None = None,
+    **settings: Any,
 ) -> Calibration:
-    human, verdicts = arrays(table)
-    n = verdicts.size
+    """Calibrate on the labels of TABLE, or on others for what `sample` names."""
+    human, verdicts = arrays(TABLE)
+    own = None if penalties is None else np.linspace(0, 0.5, verdicts.size)
+    of = LabelledSample(**{"human": human, "verdicts": verdicts, "penalties": own} | (sample or {}))
     return calibrate(
-        LabelledSample(human=human, verdicts=verdicts, penalties=np.linspace(0, 0.5, n)),
-        production_verdicts=np.repeat(np.arange(4), COUNTS),
-        production_penalties=np.linspace(0, 0.8, 1000),
-        credit=CREDIT,
-        design=design,
-        verdict_names=["complete", "partial", "failed", "no_verdict"],
-        open_disagreements=open_disagreements,
-    )
+        of, production_verdicts=np.repeat(np.arange(4), COUNTS), production_penalties=penalties,
+        credit=CREDIT, design=design, **settings,
+    )  # fmt: skip
 
 
 def codes(notices: tuple[Notice, ...]) -> set[tuple[str, str]]:
     return {(n.code, n.estimator) for n in notices}
 
 
-@pytest.mark.parametrize("design", ["production", "reference"])
-def test_arrays_and_tables_give_the_same_gross_estimates(
-    design: Literal["production", "reference"],
-) -> None:
+@pytest.mark.parametrize("design", DESIGNS)
+def test_arrays_and_tables_give_the_same_gross_estimates(design: Design) -> None:
     from_arrays = run(design)
     from_tables = calibrate_tables(TABLE, COUNTS, credit=CREDIT, design=design)
     for name, pair in from_tables.estimates.items():
@@ -63,16 +65,6 @@ def test_net_is_below_gross_and_the_headline_is_the_named_estimate() -> None:
         assert pair.net.value < pair.gross.value
     assert (result.n_labels, result.n_production) == (150, 1000)
     assert result.refusals == ()
-
-
-def test_fewer_than_thirty_labels_refuse_post_stratification() -> None:
-    result = calibrate_tables(
-        [[10, 1, 1], [1, 6, 1], [1, 1, 6]], [50, 40, 30], credit=CREDIT, design="production"
-    )
-    assert ("few_labels", "post_stratified") in codes(result.refusals)
-    assert result.headline is None
-    assert result.headline_estimate is None
-    assert result.estimates["human_only"].net.ok
 
 
 def test_a_judge_at_chance_refuses_inversion() -> None:
@@ -109,21 +101,6 @@ def test_shares_outside_the_unit_interval_are_a_warning() -> None:
     assert min(result.inversion.prevalence) < 0 <= min(result.inversion.prevalence_clipped)
 
 
-def test_refusals_of_the_caller_count() -> None:
-    human, verdicts = arrays(TABLE)
-    notice = Notice(code="other_judge", estimator="inversion", why="another judge", mend="rerun")
-    result = calibrate(
-        LabelledSample(human=human, verdicts=verdicts),
-        production_verdicts=np.repeat(np.arange(4), COUNTS),
-        production_penalties=None,
-        credit=CREDIT,
-        design="reference",
-        refusals=[notice],
-    )
-    assert result.headline is None
-    assert "another judge" in result.estimates["inversion"].net.status
-
-
 def test_open_disagreements_make_the_estimates_provisional() -> None:
     result = run("production", open_disagreements=3)
     assert result.estimates["post_stratified"].net.status == "provisional: 3 open disagreements"
@@ -132,14 +109,7 @@ def test_open_disagreements_make_the_estimates_provisional() -> None:
 
 
 def test_repeated_tasks_reach_every_estimate() -> None:
-    human, verdicts = arrays(TABLE)
-    result = calibrate(
-        LabelledSample(human=human, verdicts=verdicts, clusters=np.arange(150) % 30),
-        production_verdicts=np.repeat(np.arange(4), COUNTS),
-        production_penalties=None,
-        credit=CREDIT,
-        design="production",
-    )
+    result = run("production", penalties=None, sample={"clusters": np.arange(150) % 30})
     assert "cluster" in result.estimates["post_stratified"].net.method
     assert "cluster" in result.estimates["human_only"].net.method
     assert "cluster" in result.class_shares["post_stratified"][0].method
@@ -147,30 +117,18 @@ def test_repeated_tasks_reach_every_estimate() -> None:
 
 
 def test_nothing_labelled_is_no_error() -> None:
-    for design in ("production", "reference"):
-        result = calibrate(
-            LabelledSample(human=np.empty((0, 3)), verdicts=np.empty(0, dtype=int)),
-            production_verdicts=np.repeat(np.arange(4), COUNTS),
-            production_penalties=None,
-            credit=CREDIT,
-            design="production" if design == "production" else "reference",
-        )
+    for design in DESIGNS:
+        nothing = {"human": np.empty((0, 3)), "verdicts": np.empty(0, dtype=int)}
+        result = run(design, penalties=None, sample=nothing)
         assert result.headline is None
         assert result.estimates["judge_raw"].net.ok
 
 
 def test_bad_arguments_are_refused() -> None:
-    human, verdicts = arrays(TABLE)
     with pytest.raises(ValueError, match="design must be"):
         calibrate_tables(TABLE, COUNTS, credit=CREDIT, design="other")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="penalties must be given for both"):
-        calibrate(
-            LabelledSample(human=human, verdicts=verdicts),
-            production_verdicts=np.repeat(np.arange(4), COUNTS),
-            production_penalties=np.zeros(1000),
-            credit=CREDIT,
-            design="production",
-        )
+        run("production", sample={"penalties": None})
     with pytest.raises(ValueError, match="table must have shape"):
         calibrate_tables(TABLE, [1, 2, 3], credit=CREDIT, design="reference")
     with pytest.raises(ValueError, match="table of counts"):
@@ -181,11 +139,9 @@ def test_two_further_verdicts_reach_every_estimator() -> None:
     """`no_verdict` and `split` are columns beside the classes."""
     table = np.array([[60, 5, 3, 2, 1], [4, 50, 5, 1, 3], [2, 4, 70, 4, 2]])
     counts = [5200, 2200, 2100, 500, 300]
-    for design in ("production", "reference"):
+    for design in DESIGNS:
         result = calibrate_tables(table, counts, credit=CREDIT, design=design, force=True)
-        assert (
-            result.headline == {"production": "post_stratified", "reference": "inversion"}[design]
-        )
+        assert result.headline == ("inversion" if design == "reference" else "post_stratified")
         for name, pair in result.estimates.items():
             assert pair.net.ok, name
             assert len(result.class_shares[name]) == 3
@@ -214,12 +170,10 @@ def test_only_what_was_asked_for_is_run() -> None:
     assert list(result.estimates) == ["inversion", "bayesian"]
     assert result.posterior_size is not None
     assert result.power_tuning is None
-    assert (
-        calibrate_tables(
-            TABLE, COUNTS, credit=CREDIT, design="production", estimators=["judge_raw"]
-        ).headline
-        is None
+    raw = calibrate_tables(
+        TABLE, COUNTS, credit=CREDIT, design="production", estimators=["judge_raw"]
     )
+    assert raw.headline is None
     with pytest.raises(ValueError, match="estimators must be among"):
         calibrate_tables(TABLE, COUNTS, credit=CREDIT, design="reference", estimators=["em"])
 
@@ -229,6 +183,8 @@ def test_a_refusal_reaches_all_that_share_the_assumption() -> None:
     result = calibrate_tables(TABLE, COUNTS, credit=CREDIT, design="reference", refusals=[notice])
     refused = {name for code, name in codes(result.refusals) if code == "other_judge"}
     assert refused == {"inversion", "bayesian", "bootstrap"}
+    assert result.headline is None
+    assert "another judge" in result.estimates["inversion"].net.status
     two = calibrate_tables([[20, 20], [20, 20]], [50, 50], credit=[1.0, 0.0], design="reference")
     weak = {name for code, name in codes(two.refusals) if code == "judge_too_weak"}
     assert weak == {"inversion", "bayesian", "bootstrap", "lee"}
@@ -237,6 +193,8 @@ def test_a_refusal_reaches_all_that_share_the_assumption() -> None:
     )
     sample = {name for code, name in codes(few.refusals) if code == "few_labels"}
     assert sample == {"post_stratified", "ppi_plus_plus", "bootstrap"}
+    assert (few.headline, few.headline_estimate) == (None, None)
+    assert few.estimates["human_only"].net.ok
 
 
 def test_a_forced_value_is_still_refused() -> None:
@@ -252,15 +210,7 @@ def test_a_forced_value_is_still_refused() -> None:
 
 
 def test_net_scores_of_labels_need_their_costs() -> None:
-    human, verdicts = arrays(TABLE)
-    result = calibrate(
-        LabelledSample(human=human, verdicts=verdicts),
-        production_verdicts=np.repeat(np.arange(4), COUNTS),
-        production_penalties=np.linspace(0, 0.8, 1000),
-        credit=CREDIT,
-        design="reference",
-        force=True,
-    )
+    result = run("reference", sample={"penalties": None}, force=True)
     assert result.headline == "inversion"
     assert result.estimates["human_only"].net.value is None
     assert result.estimates["human_only"].gross.value is not None

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.typing import ArrayLike
 
 from calibration.judge_calibration.confusion_inversion import (
     bayesian,
@@ -14,11 +15,21 @@ from calibration.judge_calibration.post_stratification import (
     bootstrap_post_stratified,
     post_stratified,
 )
-from calibration.judge_calibration.samples import production_sums, production_sums_from_counts
+from calibration.judge_calibration.samples import (
+    ProductionSums,
+    production_sums,
+    production_sums_from_counts,
+)
 
 CREDIT = [1.0, 0.4, 0.0]
 TABLE = np.array([[40, 5, 3, 2], [4, 30, 5, 1], [2, 4, 50, 4]])
-PRODUCTION = production_sums_from_counts([520, 220, 210, 50], credit=CREDIT)
+
+
+def sums_of(counts: ArrayLike, credit: ArrayLike = CREDIT) -> ProductionSums:
+    return production_sums_from_counts(counts, credit=credit)
+
+
+TWO, PRODUCTION = [1.0, 0.0], sums_of([520, 220, 210, 50])
 
 
 def rng(seed: int = 0) -> np.random.Generator:
@@ -39,48 +50,37 @@ def test_the_sampler_equals_weighting_draws_of_the_prior(
     table: list[list[int]], counts: list[int]
 ) -> None:
     """Rates from their Dirichlets and a uniform mix, weighted by the likelihood of production."""
+    weighed_prior_agrees(table, counts)
+
+
+def weighed_prior_agrees(
+    table: list[list[int]], counts: list[int], *, count_further: bool = True
+) -> None:
+    """Without further verdicts: the likelihood of class verdicts given that they are such."""
     draw, size = rng(1), 200_000
     rates = np.stack([draw.dirichlet(np.array(row) + 0.5, size=size) for row in table], axis=1)
     mix = draw.dirichlet([1.0, 1.0], size=size)
-    logs = np.log(np.einsum("dk,dkv->dv", mix, rates)) @ counts
+    said = np.einsum("dk,dkv->dv", mix, rates)
+    if not count_further:
+        said = said[:, :2] / said[:, :2].sum(axis=1, keepdims=True)
+    logs = np.log(said) @ counts[: said.shape[1]]
     weights = np.exp(logs - logs.max())
     weights /= weights.sum()
     mean = weights @ mix[:, 0]
     spread = np.sqrt(weights @ (mix[:, 0] - mean) ** 2)
     drawn = draw_posterior(
-        np.array(table, float), np.array(counts, float), rng=rng(2), prior=0.5, wanted=50_000
-    )
-    found = drawn.weights @ drawn.prevalence[:, 0]
+        np.array(table, float), np.array(counts, float), rng=rng(2), prior=0.5, wanted=50_000,
+        count_further=count_further,
+    )  # fmt: skip
+    share = drawn.prevalence[:, 0]
+    found = drawn.weights @ share
     assert found == pytest.approx(mean, abs=0.004)
-    assert np.sqrt(drawn.weights @ (drawn.prevalence[:, 0] - found) ** 2) == pytest.approx(
-        spread, abs=0.004
-    )
+    assert np.sqrt(drawn.weights @ (share - found) ** 2) == pytest.approx(spread, abs=0.004)
     assert np.einsum("dk,dkv->dv", drawn.prevalence, drawn.rates) == pytest.approx(drawn.mix)
 
 
 def test_without_the_counts_of_further_verdicts_the_class_verdicts_decide() -> None:
-    """Likelihood of the class verdicts given that they are class verdicts."""
-    table, counts = np.array([[12, 3, 3], [2, 10, 1]]), np.array([20.0, 12, 6])
-    draw, size = rng(1), 200_000
-    rates = np.stack([draw.dirichlet(row + 0.5, size=size) for row in table], axis=1)
-    mix = draw.dirichlet([1.0, 1.0], size=size)
-    said = np.einsum("dk,dkv->dv", mix, rates)[:, :2]
-    logs = np.log(said / said.sum(axis=1, keepdims=True)) @ counts[:2]
-    weights = np.exp(logs - logs.max())
-    mean = weights @ mix[:, 0] / weights.sum()
-    drawn = draw_posterior(
-        table.astype(float), counts, rng=rng(2), prior=0.5, wanted=50_000, count_further=False
-    )
-    assert drawn.weights @ drawn.prevalence[:, 0] == pytest.approx(mean, abs=0.004)
-    assert np.einsum("dk,dkv->dv", drawn.prevalence, drawn.rates) == pytest.approx(drawn.mix)
-
-
-def test_a_verdict_the_reference_hardly_shows_does_not_stop_the_posterior() -> None:
-    table = np.array([[60, 5, 3, 0], [4, 50, 5, 0], [2, 4, 70, 1]])
-    production = production_sums_from_counts([5200, 2200, 2100, 600], credit=CREDIT)
-    found = bayesian(table, production, rng=rng())
-    assert found.estimate.ok
-    assert found.effective_size > 400
+    weighed_prior_agrees([[12, 3, 3], [2, 10, 1]], [20, 12, 6], count_further=False)
 
 
 def test_the_same_seed_gives_the_same_numbers() -> None:
@@ -94,15 +94,19 @@ def test_the_same_seed_gives_the_same_numbers() -> None:
 
 
 def test_further_verdicts_do_not_use_the_draws_up() -> None:
-    """Production a thousand times as large fixes its verdict shares, and costs no draws."""
-    large = production_sums_from_counts(PRODUCTION.counts * 1000, credit=CREDIT)
+    table = np.array([[60, 5, 3, 0], [4, 50, 5, 0], [2, 4, 70, 1]])
+    hardly = bayesian(table, sums_of([5200, 2200, 2100, 600]), rng=rng())
+    assert hardly.estimate.ok
+    assert hardly.effective_size > 400
+    # Production a thousand times as large fixes its verdict shares, and costs no draws.
+    large = sums_of(PRODUCTION.counts * 1000)
     found = bayesian(TABLE, large, rng=rng())
     assert found.effective_size > 0.5 * found.n_draws
     assert found.estimate.value == pytest.approx(invert(TABLE, large).estimate.value, abs=0.02)
 
 
 def test_verdicts_that_do_not_fit_the_error_rates_are_not_estimable() -> None:
-    production = production_sums_from_counts([0, 90_000], credit=[1.0, 0.0])
+    production = sums_of([0, 90_000], TWO)
     found = bayesian([[700, 300], [300, 700]], production, rng=rng())
     assert found.estimate.status.startswith("not_estimable: ")
     assert "fewer than 400" in found.estimate.status
@@ -110,9 +114,9 @@ def test_verdicts_that_do_not_fit_the_error_rates_are_not_estimable() -> None:
 
 
 def test_without_labels_or_production_there_is_no_posterior() -> None:
-    nothing = production_sums_from_counts([0, 0], credit=[1.0, 0.0])
+    nothing = sums_of([0, 0], TWO)
     assert not bayesian([[9, 1], [1, 9]], nothing, rng=rng()).estimate.ok
-    some = production_sums_from_counts([5, 5], credit=[1.0, 0.0])
+    some = sums_of([5, 5], TWO)
     assert not bayesian([[0, 0], [0, 0]], some, rng=rng()).estimate.ok
     with pytest.raises(ValueError, match="prior must be in"):
         bayesian([[9, 1], [1, 9]], some, rng=rng(), prior=0)
@@ -121,7 +125,7 @@ def test_without_labels_or_production_there_is_no_posterior() -> None:
 
 
 def test_a_class_nobody_labelled_is_left_out() -> None:
-    production = production_sums_from_counts([600, 380, 20], credit=CREDIT)
+    production = sums_of([600, 380, 20])
     found = bayesian([[30, 4, 0], [3, 30, 1], [0, 0, 0]], production, rng=rng())
     assert found.shares[2].status.startswith("not_estimable")
     assert (found.shares[0].value or 0) + (found.shares[1].value or 0) == pytest.approx(1)
@@ -153,7 +157,7 @@ def test_with_cost_posterior_and_bootstrap_agree_with_the_closed_form() -> None:
 
 def test_both_sources_are_resampled() -> None:
     """With fewer verdicts, or fewer reference labels, the interval is wider."""
-    few = production_sums_from_counts([52, 22, 21, 5], credit=CREDIT)
+    few = sums_of([52, 22, 21, 5])
     widths = [
         bootstrap_inversion(table, production, rng=rng()).estimate.half_width or 0
         for table, production in ((TABLE, PRODUCTION), (TABLE, few), (TABLE * 10, PRODUCTION))
@@ -197,7 +201,7 @@ def test_what_no_resample_can_show_has_no_interval() -> None:
 
 
 def test_error_rates_that_cannot_be_inverted_are_guarded() -> None:
-    production = production_sums_from_counts([60, 40], credit=[1.0, 0.0])
+    production = sums_of([60, 40], TWO)
     flat = bootstrap_inversion([[10, 10], [10, 10]], production, rng=rng())
     assert "cannot tell some classes apart" in flat.estimate.status
     tiny = bootstrap_inversion([[2, 1], [1, 2]], production, pseudo_count=0, rng=rng())

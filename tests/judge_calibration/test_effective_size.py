@@ -7,6 +7,7 @@ from calibration.judge_calibration.post_stratification import (
     post_stratified,
 )
 from calibration.statistics.means import human_only
+from tests.agreement.tables import jackknife_se
 
 TWO = Strata(groups=(0, 1), merged=())
 SCORES = np.array([1.0] * 36 + [0.0] * 4 + [1.0] * 6 + [0.0] * 34)
@@ -37,10 +38,8 @@ def test_the_jackknife_is_what_leaving_each_trace_out_gives() -> None:
             centre = [np.average(x[k == g], weights=w[k == g]) for g in (0, 1)]
             within = w @ (x - np.array(centre)[k]) ** 2
             values.append(np.log(w @ (x - np.average(x, weights=w)) ** 2 / within))
-        m = len(values)
-        se = np.sqrt((m - 1) / m * ((np.array(values) - np.mean(values)) ** 2).sum())
         assert found.multiplier.value is not None
-        assert found.multiplier.se == pytest.approx(found.multiplier.value * se)
+        assert found.multiplier.se == pytest.approx(found.multiplier.value * jackknife_se(values))
 
 
 def test_a_table_of_millions_is_counted_by_kind_of_trace() -> None:
@@ -77,8 +76,5 @@ def test_what_says_nothing_is_refused(scores: np.ndarray, why: str) -> None:
     gain = effective_gain(scores, VERDICTS[: scores.size], strata=TWO)
     assert gain.r_squared is None
     assert why in gain.multiplier.status
-
-
-def test_verdicts_of_one_stratum_say_nothing() -> None:
     gain = effective_gain(SCORES, VERDICTS, strata=Strata(groups=(0, 0), merged=()))
     assert "one group of verdicts" in gain.multiplier.status

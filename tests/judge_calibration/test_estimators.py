@@ -46,14 +46,10 @@ def test_post_stratified_variance_by_hand() -> None:
     assert result.r_squared == pytest.approx(1 - within / total)
 
 
-def test_one_stratum_is_the_human_mean() -> None:
-    scores, _ = labelled()
+def test_clusters_of_one_and_equal_weights_change_nothing_and_one_stratum_is_the_mean() -> None:
+    scores, verdicts = labelled()
     one = post_stratified(scores, np.zeros(90, dtype=int), [1000]).estimate
     assert one.value == pytest.approx(human_only(scores).value)
-
-
-def test_clusters_of_one_and_equal_weights_change_nothing() -> None:
-    scores, verdicts = labelled()
     plain = post_stratified(scores, verdicts, [300, 300, 300])
     same = post_stratified(
         scores, verdicts, [300, 300, 300], clusters=np.arange(90), weights=np.full(90, 3.0)
@@ -68,36 +64,24 @@ def test_repeated_tasks_widen_the_interval() -> None:
     iid = post_stratified(*repeated, [300, 300, 300]).estimate
     whole = post_stratified(*repeated, [300, 300, 300], clusters=np.tile(np.arange(40), 3)).estimate
     assert whole.value == pytest.approx(iid.value)
-    assert whole.se is not None
-    assert iid.se is not None
-    assert whole.se > 1.4 * iid.se
+    assert (whole.se or 0) > 1.4 * (iid.se or 1)
     alone = human_only(repeated[0], clusters=np.tile(np.arange(40), 3))
     assert alone.se == pytest.approx(human_only(scores).se)
-
-
-def test_few_clusters_have_no_interval() -> None:
-    scores, verdicts = labelled(n=40)
-    estimate = post_stratified(scores, verdicts, [90, 90, 90], clusters=np.arange(40) % 4).estimate
-    assert estimate.interval is None
-    assert estimate.status.startswith("no interval: 4 tasks")
+    few = post_stratified(scores, verdicts, [90, 90, 90], clusters=np.arange(40) % 4).estimate
+    assert few.interval is None
+    assert few.status.startswith("no interval: 4 tasks")
 
 
 def test_verdict_without_labels_joins_the_nearest() -> None:
     """Verdict 1 has production but no labels; its credit .4 is nearer to 0 than to 1."""
     scores = np.array([1.0] * 9 + [0] + [0.0] * 9 + [1])
-    result = post_stratified(
-        scores, np.repeat([0, 2], 10), [50, 20, 30], verdict_values=np.array(CREDIT)
-    )
+    credit = np.array(CREDIT)
+    result = post_stratified(scores, np.repeat([0, 2], 10), [50, 20, 30], verdict_values=credit)
     assert result.strata == Strata(groups=(0, 1, 1), merged=((1, 2),))
     assert result.estimate.value == pytest.approx(0.5 * 0.9 + 0.5 * 0.1)
-
-
-def test_merging_ends_with_one_stratum() -> None:
-    strata = merge_small(
-        np.array([1, 0, 1]), np.array([5.0, 0, 5.0]), np.array(CREDIT), minimum_labels=5
-    )
-    assert strata.groups == (0, -1, 0)
-    assert strata.n_strata == 1
+    # Merging ends with one stratum.
+    strata = merge_small(np.array([1, 0, 1]), np.array([5.0, 0, 5.0]), credit, minimum_labels=5)
+    assert (strata.groups, strata.n_strata) == ((0, -1, 0), 1)
 
 
 @pytest.mark.parametrize("value", [0.0, 0.4, 1.0])
@@ -112,20 +96,12 @@ def test_equal_scores_give_the_exact_bound(value: float) -> None:
         assert estimate.interval == pytest.approx(limits, abs=1e-9)
 
 
-def test_production_must_hold_the_labels() -> None:
+def test_what_is_no_sample_is_refused_and_one_label_is_not_estimable() -> None:
     with pytest.raises(ValueError, match="must include the labelled traces"):
         post_stratified(np.ones(3), np.zeros(3, dtype=int), [2, 5])
-
-
-@pytest.mark.parametrize(
-    ("scores", "match"), [([0.5, 1.2], "in \\[0, 1\\]"), ([[0.5]], "one-dimensional")]
-)
-def test_bad_scores_are_refused(scores: list[float], match: str) -> None:
-    with pytest.raises(ValueError, match=match):
-        human_only(np.array(scores))
-
-
-def test_one_label_is_not_estimable() -> None:
+    for scores, match in (([0.5, 1.2], r"in \[0, 1\]"), ([[0.5]], "one-dimensional")):
+        with pytest.raises(ValueError, match=match):
+            human_only(np.array(scores))
     assert not human_only(np.array([1.0])).ok
     assert not post_stratified(np.array([1.0]), np.array([0]), [5]).estimate.ok
 
@@ -157,9 +133,7 @@ def test_shares_with_repeated_tasks_use_the_task_totals() -> None:
     iid = post_stratified_shares(*tiled, [200, 200], strata=Strata(groups=(0, 1), merged=()))
     whole = clustered_shares(*tiled, [200, 200], clusters=np.tile(np.arange(40), 3))
     assert whole[0].value == pytest.approx(iid[0].value)
-    assert whole[0].half_width is not None
-    assert iid[0].half_width is not None
-    assert whole[0].half_width > 1.3 * iid[0].half_width
+    assert (whole[0].half_width or 0) > 1.3 * (iid[0].half_width or 1)
 
 
 def test_cost_aware_inversion_without_cost_equals_the_counts() -> None:
@@ -192,8 +166,7 @@ def test_cost_aware_inversion_by_hand() -> None:
     mixed = np.zeros((3, 3))
     for w, v in zip(kept, verdicts, strict=True):
         for s in (0, 1):
-            e = np.array([1.0, 0.0, 0.0]) if s == 0 else np.array([0.0, 1.0, 0.0])
-            mixed += np.outer(inverse[v] * w[s], inverse @ e) / 200
+            mixed += np.outer(inverse[v] * w[s], inverse[:, s]) / 200
     spread = (rates * mixed**2).sum(axis=1) - (rates * mixed).sum(axis=1) ** 2
     assert result.variance_reference == pytest.approx((spread / table.sum(axis=1)).sum())
 
@@ -216,9 +189,8 @@ def test_reference_variance_equals_numerical_derivatives() -> None:
         slope /= 2 * step
         share = table[j] / rows[j]
         variance += rows[j] * (share @ slope**2 - (share @ slope) ** 2)
-    assert invert(table, sums, pseudo_count=0).variance_reference == pytest.approx(
-        variance, rel=1e-6
-    )
+    found = invert(table, sums, pseudo_count=0).variance_reference
+    assert found == pytest.approx(variance, rel=1e-6)
 
 
 def test_a_judge_without_error_needs_a_pseudo_count() -> None:

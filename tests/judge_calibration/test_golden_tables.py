@@ -1,37 +1,30 @@
 """The five-class tables: outside values through the public call."""
 
-import json
-from pathlib import Path
+from functools import cache
 
 import numpy as np
 import pytest
 
 from calibration.judge_calibration.calibrate import Calibration, calibrate_tables
-from tests.judge_calibration.test_golden_peers import on_logit_scale
+from tests.judge_calibration.test_golden_peers import golden, on_logit_scale, with_limits
 
-TABLES = json.loads(
-    (Path(__file__).parents[1] / "golden" / "judge_tables.json").read_text(encoding="utf-8")
-)
+TABLES = golden("judge_tables.json")
 CASE_A, CASE_B, CREDIT = TABLES["case_a"], TABLES["case_b"], TABLES["credit"]
 
 
+@cache
 def case_a(pseudo_count: float) -> Calibration:
+    table, counts = CASE_A["reference_confusion_true_x_judge"], CASE_A["production_judge_counts"]
     return calibrate_tables(
-        CASE_A["reference_confusion_true_x_judge"],
-        CASE_A["production_judge_counts"],
-        credit=CREDIT,
-        design="reference",
-        pseudo_count=pseudo_count,
+        table, counts, credit=CREDIT, design="reference", pseudo_count=pseudo_count
     )
 
 
+@cache
 def case_b() -> Calibration:
-    return calibrate_tables(
-        CASE_B["production_labelled_true_x_judge"],
-        CASE_B["production_judge_counts_all_incl_labelled"],
-        credit=CREDIT,
-        design="production",
-    )
+    table = CASE_B["production_labelled_true_x_judge"]
+    counts = CASE_B["production_judge_counts_all_incl_labelled"]
+    return calibrate_tables(table, counts, credit=CREDIT, design="production")
 
 
 def test_plain_inversion() -> None:
@@ -51,72 +44,57 @@ def test_plain_inversion() -> None:
     )
 
 
-def test_inversion_with_half_a_pseudo_count() -> None:
-    estimate = case_a(0.5).estimates["inversion"].net
-    assert estimate.interval is not None
-    assert [estimate.value, *estimate.interval] == pytest.approx(
-        CASE_A["smoothed_half_delta"], abs=1e-12
-    )
+def test_inversion_with_half_a_pseudo_count_and_with_the_calibration_sample_ignored() -> None:
+    result, outside = case_a(0.5), CASE_A["smoothed_half_delta"]
+    assert with_limits(result.estimates["inversion"].net) == pytest.approx(outside, abs=1e-12)
+    # Without the calibration sample the interval would be short, and wrong.
+    reach = 1.959963984540054 * np.sqrt(result.inversion.variance_production)
+    wrong = CASE_A["WRONG_ignore_calibration_ci"]
+    assert [outside[0] - reach, outside[0] + reach] == pytest.approx(wrong, abs=2e-4)
 
 
-def test_ignoring_the_calibration_sample_would_give_the_wrong_short_interval() -> None:
+def test_posterior_and_bootstrap_of_a_reference_set() -> None:
     result = case_a(0.5)
-    value, production = CASE_A["smoothed_half_delta"][0], result.inversion.variance_production
-    reach = 1.959963984540054 * np.sqrt(production)
-    assert [value - reach, value + reach] == pytest.approx(
-        CASE_A["WRONG_ignore_calibration_ci"], abs=2e-4
-    )
+    posterior, drawn = (result.estimates[name].net for name in ("bayesian", "bootstrap"))
+    assert with_limits(posterior) == pytest.approx(CASE_A["bayes_dirichlet_0.2_each_IS"], abs=0.003)
+    expected = np.array(CASE_A["bayes_prevalence_mean_lo_hi"]).T.tolist()
+    for share, values in zip(result.class_shares["bayesian"], expected, strict=True):
+        assert with_limits(share) == pytest.approx(values, abs=0.003)
+    assert with_limits(drawn) == pytest.approx(CASE_A["bootstrap_B20000_seed0"], abs=0.006)
+    refused = {(n.code, n.estimator) for n in result.refusals}
+    random_only = ("post_stratified", "ppi_plus_plus", "human_only")
+    assert refused == {("no_probability_sample", name) for name in random_only}
+    assert result.estimates["post_stratified"].net.status.startswith("not_estimable")
 
 
-@pytest.mark.parametrize(("result", "case"), [(case_a(0.5), CASE_A), (case_b(), CASE_B)])
-def test_judge_as_it_is_has_no_interval(result: Calibration, case: dict[str, list[float]]) -> None:
-    estimate = result.estimates["judge_raw"].net
-    assert estimate.value == pytest.approx(case["naive"][0], abs=1e-12)
-    assert estimate.interval is None
-
-
-def test_post_stratified() -> None:
+def test_estimates_of_a_sample_of_production() -> None:
     result = case_b()
-    estimate = result.estimates["post_stratified"].net
     assert result.headline == "post_stratified"
-    assert estimate.interval is not None
-    assert [estimate.value, *estimate.interval] == pytest.approx(CASE_B["poststrat_t"], abs=1e-12)
+    for name, outside in (
+        ("post_stratified", CASE_B["poststrat_t"]), ("ppi_plus_plus", CASE_B["ppi_py_auto"]),
+        ("human_only", on_logit_scale(CASE_B["human_only_t"])),
+    ):  # fmt: skip
+        assert with_limits(result.estimates[name].net) == pytest.approx(outside, abs=1e-12), name
+    tuning = result.power_tuning
+    assert tuning is not None
+    assert 0 < tuning < 1
     assert result.post_stratification.stratum_means == pytest.approx(
         CASE_B["stratum_mean_credit_given_judge_class"], abs=1e-12
     )
     shares = [share.value for share in result.class_shares["post_stratified"]]
     assert shares == pytest.approx(CASE_B["prevalence_poststrat"], abs=1e-12)
-
-
-def test_human_only_and_judge_quality() -> None:
-    result = case_b()
-    estimate = result.estimates["human_only"].net
-    assert estimate.interval is not None
-    assert [estimate.value, *estimate.interval] == pytest.approx(
-        on_logit_scale(CASE_B["human_only_t"]), abs=1e-12
-    )
     assert result.judge.kappa.value == pytest.approx(CASE_B["kappa"], abs=1e-12)
     assert result.judge.accuracy.value == pytest.approx(CASE_B["accuracy"], abs=1e-12)
-
-
-def test_a_class_with_six_labels_refuses_inversion_and_warns() -> None:
-    """The abandoned class has six labels: fewer than the ten that inversion asks for."""
-    result = case_b()
-    assert {(n.code, n.estimator) for n in result.refusals} == {
-        ("few_reference_labels", "inversion"),
-        ("few_reference_labels", "bayesian"),
-    }
+    # The abandoned class has six labels: fewer than the ten that inversion asks for.
+    refused = {(n.code, n.estimator) for n in result.refusals}
+    assert refused == {("few_reference_labels", name) for name in ("inversion", "bayesian")}
     assert result.estimates["inversion"].net.value is None
     assert [n.code for n in result.warnings] == ["class_few_labels"]
     assert result.class_shares["post_stratified"][4].interval is None
 
 
-def test_a_reference_set_refuses_what_needs_a_random_sample() -> None:
-    result = case_a(0.5)
-    refused = {(n.code, n.estimator) for n in result.refusals}
-    assert refused == {
-        ("no_probability_sample", "post_stratified"),
-        ("no_probability_sample", "ppi_plus_plus"),
-        ("no_probability_sample", "human_only"),
-    }
-    assert result.estimates["post_stratified"].net.status.startswith("not_estimable")
+def test_judge_as_it_is_has_no_interval() -> None:
+    for result, case in ((case_a(0.5), CASE_A), (case_b(), CASE_B)):
+        estimate = result.estimates["judge_raw"].net
+        assert estimate.value == pytest.approx(case["naive"][0], abs=1e-12)
+        assert estimate.interval is None

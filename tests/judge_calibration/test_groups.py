@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
-from scipy.stats import chi2_contingency
 
 from calibration.judge_calibration.confusion_inversion import invert
 from calibration.judge_calibration.groups import (
@@ -64,14 +63,12 @@ def test_a_synthetic_difference_by_hand() -> None:
     # Var of a row: (.8 x .2) and (.9 x .1), times (a0 - a1)^2 = (1/.7)^2; pi_a - pi_b = .1:
     #   reference  .1^2 (.16 + .09) / .49 / 100
     #   production (.45 x .55 + .38 x .62) / .49 / 1000
-    found = compare_groups(
-        binary("a", 450, 550), binary("b", 380, 620), replace(SHARED, pseudo_count=0)
-    )
+    sides = binary("a", 450, 550), binary("b", 380, 620)
+    found = compare_groups(*sides, replace(SHARED, pseudo_count=0))
     reference = 0.01 * (0.16 + 0.09) / 0.49 / 100
     production = (0.45 * 0.55 + 0.38 * 0.62) / 0.49 / 1000
     se = np.sqrt(reference + production)
-    assert found.kind == "synthetic"
-    assert not found.may_gate
+    assert (found.kind, found.may_gate) == ("synthetic", False)
     assert found.difference.value == pytest.approx(0.1)
     assert found.difference.se == pytest.approx(se)
     reach = stats.norm.ppf(0.975) * se
@@ -158,8 +155,7 @@ def test_a_direct_difference_combines_the_limits() -> None:
     one, other = labelled("a", 27, 3, (600, 400)), labelled("b", 20, 2, (500, 500))
     found = compare_groups(one, other, SHARED)
     sides = [estimate_group(side, SHARED).estimate for side in (one, other)]
-    assert found.kind == "direct"
-    assert found.may_gate
+    assert (found.kind, found.may_gate) == ("direct", True)
     assert (found.flip_chance, found.flips_at) == (None, None)
     v1, v2 = (side.value or 0.0 for side in sides)
     (l1, u1), (l2, u2) = (side.interval or (0.0, 0.0) for side in sides)
@@ -176,10 +172,9 @@ def test_one_side_without_labels_makes_both_synthetic() -> None:
     assert found.difference.n == 1004
     # Of both sides the synthetic value is subtracted, also of the one that has its own.
     own = invert(TABLE, labelled("a", 27, 3, (600, 400)).production).estimate
-    assert found.sides[0].value == pytest.approx(own.value)
-    assert found.sides[0].value is not None
-    assert found.sides[1].value is not None
-    assert found.difference.value == pytest.approx(found.sides[0].value - found.sides[1].value)
+    first, second = (side.value or 0 for side in found.sides)
+    assert first == pytest.approx(own.value)
+    assert found.difference.value == pytest.approx(first - second)
 
 
 def test_turning_the_comparison_around_turns_the_sign() -> None:
@@ -219,7 +214,7 @@ def test_equal_rates_by_hand_and_against_scipy() -> None:
     groups = np.tile(np.repeat([0, 1], 40), 2)
     verdicts = np.concatenate([np.repeat([0, 1, 0, 1], t.ravel()) for t in (first, second)])
     found = compare_rates(human, verdicts, groups, n_verdicts=3, rng=np.random.default_rng(0))
-    witness = [chi2_contingency(t, correction=False).statistic for t in (first, second)]
+    witness = [stats.chi2_contingency(t, correction=False).statistic for t in (first, second)]
     assert found.statistic == pytest.approx(sum(witness))
     assert (found.df, found.n, found.n_groups) == (2, 160, 2)
     assert found.p_value == pytest.approx(stats.chi2.sf(sum(witness), 2))

@@ -1,6 +1,7 @@
 """Lee's interval beside its special cases, and the gap between two calibrations."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,10 +23,8 @@ def test_a_score_is_a_stretched_rate() -> None:
     assert rate.interval is not None
     assert score.value == pytest.approx(0.4 + 0.5 * (rate.value or 0))
     assert score.interval == pytest.approx([0.4 + 0.5 * limit for limit in rate.interval])
-    turned = lee(
-        [row[::-1] for row in TABLE[::-1]],
-        production_sums_from_counts([300, 500], credit=[0.0, 1.0]),
-    )
+    other = production_sums_from_counts([300, 500], credit=[0.0, 1.0])
+    turned = lee([row[::-1] for row in TABLE[::-1]], other)
     assert turned.interval == pytest.approx(rate.interval)
 
 
@@ -72,27 +71,19 @@ def both(seed: int = 0, n: int = 150) -> tuple[Calibration, Calibration]:
         return human, said.clip(0, 2), rng.choice([0.0, 0.3], size)
 
     production, reference = draw(3000, [0.6, 0.2, 0.2]), draw(300, [0.3, 0.3, 0.4])
-    settings = {
-        "production_verdicts": production[1],
-        "production_penalties": production[2],
+    settings: dict[str, Any] = {
+        "production_verdicts": production[1], "production_penalties": production[2],
         "credit": [1.0, 0.4, 0.0],
-    }
+    }  # fmt: skip
+    human, said, penalties = (of[:n] for of in production)
     by_reference = calibrate(
         LabelledSample(human=np.eye(3)[reference[0]], verdicts=reference[1]),
-        design="reference",
-        estimators=["inversion"],
-        **settings,  # type: ignore[arg-type]
-    )
+        design="reference", estimators=["inversion"], **settings,
+    )  # fmt: skip
     by_production = calibrate(
-        LabelledSample(
-            human=np.eye(3)[production[0][:n]],
-            verdicts=production[1][:n],
-            penalties=production[2][:n],
-        ),
-        design="production",
-        estimators=["post_stratified"],
-        **settings,  # type: ignore[arg-type]
-    )
+        LabelledSample(human=np.eye(3)[human], verdicts=said, penalties=penalties),
+        design="production", estimators=["post_stratified"], **settings,
+    )  # fmt: skip
     return by_reference, by_production
 
 
@@ -108,9 +99,7 @@ def test_the_gap_is_the_difference_with_both_errors() -> None:
     assert (found.gap.net.se or 1) < apart
     assert found.headline == "production"
     assert found.gap.gross.value != found.gap.net.value
-
-
-def test_few_production_labels_leave_the_headline_to_the_reference() -> None:
+    # Few production labels leave the headline to the reference.
     assert transport_gap(*both(n=60)).headline == "reference"
 
 

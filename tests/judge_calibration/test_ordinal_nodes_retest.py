@@ -13,12 +13,12 @@ from calibration.judge_calibration.bias import (
     retest,
 )
 from calibration.judge_calibration.samples import confusion_from_table, judge_quality
+from tests.agreement.tables import codes_from, jackknife_se
 
 # Human grade 1 to 5 in rows.
 GRADES = np.array(
     [[9, 3, 1, 0, 0], [2, 8, 4, 1, 0], [0, 3, 9, 5, 1], [0, 1, 2, 11, 6], [1, 0, 1, 4, 18]]
 )
-COMPLETE, PLUS, MINUS, HALLUCINATED, ABANDONED = range(5)
 
 # The default tree: output, then fabrication, then all sub-goals, then a material error.
 ALL_SUBGOALS = [1, 0, 0, -1, -1]
@@ -30,13 +30,10 @@ def test_within_one_and_quadratic_kappa_of_grades() -> None:
     # Diagonal 55, one step off 3+2+4+3+5+2+6+4 = 29, of 90.
     assert found.exact.value == pytest.approx(55 / 90)
     assert found.within_one.value == pytest.approx(84 / 90)
-    human, judge = np.nonzero(np.ones((5, 5)))
-    times = GRADES.ravel()
-    witness = cohen_kappa_score(
-        np.repeat(human, times), np.repeat(judge, times), weights="quadratic"
-    )
+    human, judge = codes_from(GRADES).T
+    witness = cohen_kappa_score(human, judge, weights="quadratic")
     assert found.kappa.value == pytest.approx(witness)
-    assert found.bias == pytest.approx((np.repeat(judge - human, times)).mean())
+    assert found.bias == pytest.approx((judge - human).mean())
     # By chance: shares of the rows and columns that lie within one step.
     rows, columns = GRADES.sum(axis=1) / 90, GRADES.sum(axis=0) / 90
     near = sum(rows[i] * columns[j] for i in range(5) for j in range(5) if abs(i - j) <= 1)
@@ -54,17 +51,12 @@ def test_two_grades_are_plain_kappa_and_always_within_one() -> None:
 
 def test_quadratic_kappa_error_equals_a_jackknife() -> None:
     """An independent witness of the error: leave out a trace of each cell in turn."""
-    n, cells = GRADES.sum(), np.argwhere(GRADES > 0)
     left = []
-    for i, j in cells:
+    for cell in map(tuple, np.argwhere(GRADES > 0)):
         fewer = GRADES.copy()
-        fewer[i, j] -= 1
-        left.append((ordinal_agreement(fewer).kappa.value, GRADES[i, j]))
-    values = np.array([value for value, _ in left], dtype=np.float64)
-    times = np.array([count for _, count in left])
-    mean = times @ values / n
-    se = np.sqrt((n - 1) / n * (times @ (values - mean) ** 2))
-    assert ordinal_agreement(GRADES).kappa.se == pytest.approx(se, rel=0.05)
+        fewer[cell] -= 1
+        left += [ordinal_agreement(fewer).kappa.value] * int(GRADES[cell])
+    assert ordinal_agreement(GRADES).kappa.se == pytest.approx(jackknife_se(left), rel=0.05)
 
 
 def test_a_verdict_that_is_no_grade_is_never_within_one() -> None:
@@ -91,13 +83,10 @@ def test_grades_that_show_nothing_say_so() -> None:
 def test_a_question_by_hand() -> None:
     #            complete plus minus halluc. abandoned no_verdict
     table = [
-        [20, 3, 2, 1, 0, 1],
-        [2, 6, 4, 0, 0, 0],
-        [5, 3, 12, 1, 0, 0],
-        [3, 0, 2, 5, 0, 0],
-        [0, 0, 0, 0, 9, 0],
-    ]
-    goals = node_quality(table, ALL_SUBGOALS)
+        [20, 3, 2, 1, 0, 1], [2, 6, 4, 0, 0, 0], [5, 3, 12, 1, 0, 0],
+        [3, 0, 2, 5, 0, 0], [0, 0, 0, 0, 9, 0],
+    ]  # fmt: skip
+    goals, material = node_quality(table, ALL_SUBGOALS), node_quality(table, MATERIAL)
     # Both come to it on the first three rows and columns: yes/yes 20, yes/no 5, no/yes 7, no/no 25.
     assert goals.table == ((20.0, 5.0), (7.0, 25.0))
     assert goals.accuracy.value == pytest.approx(45 / 57)
@@ -107,7 +96,6 @@ def test_a_question_by_hand() -> None:
     assert goals.no_precision.value == pytest.approx(25 / 30)
     # Humans alone: verdict hallucinated 1 + 1, no verdict 1. Judge alone: 3 + 2 hallucinated runs.
     assert (goals.only_human, goals.only_judge) == (3.0, 5.0)
-    material = node_quality(table, MATERIAL)
     # Partial runs only: human yes is partial_minus.
     assert material.table == ((12.0, 3.0), (4.0, 6.0))
 

@@ -51,10 +51,7 @@ def test_production_that_is_all_labelled_has_nothing_to_add() -> None:
     found = ppi_plus_plus(scores, proxies, ProxySums(n=0, total=0, squares=0).plus(proxies))
     assert found.tuning == 0
     assert found.estimate.value == pytest.approx(scores.mean())
-
-
-def test_equal_weights_and_tasks_of_one_change_nothing() -> None:
-    scores, proxies = sample()
+    # Equal weights and tasks of one change nothing.
     plain = ppi_plus_plus(scores, proxies, whole(proxies))
     same = ppi_plus_plus(
         scores, proxies, whole(proxies), weights=np.full(120, 4.0), clusters=np.arange(120)

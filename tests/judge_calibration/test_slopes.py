@@ -13,6 +13,7 @@ Array = NDArray[np.float64]
 #   m = sm.OLS(gap, np.column_stack([np.eye(3)[cls], size])).fit(cov_type="HC3", use_t=True)
 #   m.params[-1], m.bse[-1], m.pvalues[-1], m.conf_int()[-1]
 CLASS = np.array([0] * 8 + [1] * 7 + [2] * 5)
+HUMAN = np.eye(3)[CLASS]
 SIZE = np.array([1, 2, 3, 4, 2, 5, 3, 1, 2, 4, 6, 3, 5, 2, 4, 1, 3, 5, 2, 6], dtype=np.float64)
 GAP = np.array(
     [0, 0, -0.6, 0, 0, -1, 0, 0, 0.6, 0, -0.4, 0, 0, 0.6, 0, 1, 0, 0, 0.4, 0], dtype=np.float64
@@ -20,7 +21,7 @@ GAP = np.array(
 
 
 def test_slope_equals_statsmodels() -> None:
-    found = slope_within_class(GAP, np.eye(3)[CLASS], SIZE)
+    found = slope_within_class(GAP, HUMAN, SIZE)
     assert found.estimate.value == pytest.approx(-0.19170211058502534, rel=1e-12)
     assert found.estimate.se == pytest.approx(0.045177053825397565, rel=1e-12)
     assert found.p_value == pytest.approx(0.0006197351163975175, rel=1e-9)
@@ -37,28 +38,18 @@ def left_out_slopes(gap: Array, human: Array, size: Array, units: NDArray[np.int
     return np.array(slopes)
 
 
-def test_hc3_equals_the_sum_of_squared_changes_when_a_trace_is_left_out() -> None:
-    human = np.eye(3)[CLASS]
-    found = slope_within_class(GAP, human, SIZE).estimate
-    slopes = left_out_slopes(GAP, human, SIZE, np.arange(20))
-    assert found.value is not None
-    assert found.se == pytest.approx(np.sqrt(((slopes - found.value) ** 2).sum()))
-
-
-def test_cr3_equals_the_same_with_whole_tasks_left_out() -> None:
-    human, tasks = np.eye(3)[CLASS], np.arange(20) % 11
-    found = slope_within_class(GAP, human, SIZE, clusters=tasks).estimate
-    slopes = left_out_slopes(GAP, human, SIZE, tasks)
-    assert found.value is not None
-    assert found.se == pytest.approx(np.sqrt(((slopes - found.value) ** 2).sum()))
-    assert "CR3" in found.method
+def test_hc3_and_cr3_are_the_sum_of_squared_changes_when_traces_or_tasks_are_left_out() -> None:
+    for tasks in (None, np.arange(20) % 11):
+        found = slope_within_class(GAP, HUMAN, SIZE, clusters=tasks).estimate
+        slopes = left_out_slopes(GAP, HUMAN, SIZE, np.arange(20) if tasks is None else tasks)
+        assert found.value is not None
+        assert found.se == pytest.approx(np.sqrt(((slopes - found.value) ** 2).sum()))
+        assert ("CR3" in found.method) == (tasks is not None)
 
 
 def test_a_task_each_is_no_clusters() -> None:
-    human = np.eye(3)[CLASS]
-    assert slope_within_class(GAP, human, SIZE, clusters=np.arange(20)) == slope_within_class(
-        GAP, human, SIZE
-    )
+    one_each = slope_within_class(GAP, HUMAN, SIZE, clusters=np.arange(20))
+    assert one_each == slope_within_class(GAP, HUMAN, SIZE)
 
 
 def test_length_that_only_goes_with_the_class_gives_no_slope() -> None:
@@ -76,9 +67,8 @@ def test_length_that_only_goes_with_the_class_gives_no_slope() -> None:
 
 
 def test_shifting_the_size_or_the_gap_of_a_class_changes_nothing() -> None:
-    human = np.eye(3)[CLASS]
-    plain = slope_within_class(GAP, human, SIZE).estimate
-    moved = slope_within_class(GAP - 0.5 * (CLASS == 1), human, SIZE + 10).estimate
+    plain = slope_within_class(GAP, HUMAN, SIZE).estimate
+    moved = slope_within_class(GAP - 0.5 * (CLASS == 1), HUMAN, SIZE + 10).estimate
     assert moved.value == pytest.approx(plain.value)
     assert moved.se == pytest.approx(plain.se)
 
@@ -86,7 +76,7 @@ def test_shifting_the_size_or_the_gap_of_a_class_changes_nothing() -> None:
 def test_one_trace_of_a_class_says_nothing() -> None:
     human = np.eye(4)[np.append(CLASS, 3)]
     more = slope_within_class(np.append(GAP, 1.0), human, np.append(SIZE, 9.0)).estimate
-    plain = slope_within_class(GAP, np.eye(3)[CLASS], SIZE).estimate
+    plain = slope_within_class(GAP, HUMAN, SIZE).estimate
     assert more.value == pytest.approx(plain.value)
     assert more.se == pytest.approx(plain.se)
 
@@ -94,30 +84,27 @@ def test_one_trace_of_a_class_says_nothing() -> None:
 def test_what_cannot_be_estimated_says_why() -> None:
     few = slope_within_class(GAP[:9], np.eye(3)[CLASS[:9]], SIZE[:9]).estimate
     assert few.status.startswith("not_estimable: 6 labelled traces more than constants")
-    flat = slope_within_class(GAP, np.eye(3)[CLASS], CLASS.astype(np.float64)).estimate
+    flat = slope_within_class(GAP, HUMAN, CLASS.astype(np.float64)).estimate
     assert flat.status.startswith("not_estimable: it does not vary within a human class")
-    tasks = slope_within_class(GAP, np.eye(3)[CLASS], SIZE, clusters=np.arange(20) % 4).estimate
+    tasks = slope_within_class(GAP, HUMAN, SIZE, clusters=np.arange(20) % 4).estimate
     assert tasks.status.startswith("not_estimable: 4 tasks")
-    right = slope_within_class(np.zeros(20), np.eye(3)[CLASS], SIZE)
+    right = slope_within_class(np.zeros(20), HUMAN, SIZE)
     assert (right.estimate.value, right.estimate.interval) == (0.0, None)
     assert right.p_value is None
     assert not slope_within_class([], np.zeros((0, 3)), []).estimate.ok
     with pytest.raises(ValueError, match="must have shape"):
-        slope_within_class(GAP, np.eye(3)[CLASS], SIZE[:3])
+        slope_within_class(GAP, HUMAN, SIZE[:3])
 
 
 def test_a_weight_is_as_many_traces_to_the_slope() -> None:
-    human, times = np.eye(3)[CLASS], np.arange(20) % 3 + 1
+    human, times = HUMAN, np.arange(20) % 3 + 1
     weighted = slope_within_class(GAP, human, SIZE, weights=times.astype(np.float64)).estimate
     row = np.repeat(np.arange(20), times)
     repeated = slope_within_class(GAP[row], human[row], SIZE[row], clusters=row).estimate
     # A trace there three times is one task of three: left out as a whole it is the same jackknife.
     assert weighted.value == pytest.approx(repeated.value)
     assert weighted.se == pytest.approx(repeated.se)
-
-
-def test_equal_weights_change_nothing() -> None:
-    human = np.eye(3)[CLASS]
-    one = slope_within_class(GAP, human, SIZE).estimate
-    other = slope_within_class(GAP, human, SIZE, weights=np.full(20, 7.0)).estimate
+    # Equal weights change nothing.
+    one = slope_within_class(GAP, HUMAN, SIZE).estimate
+    other = slope_within_class(GAP, HUMAN, SIZE, weights=np.full(20, 7.0)).estimate
     assert (other.value, other.se) == pytest.approx((one.value, one.se))
