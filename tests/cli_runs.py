@@ -13,9 +13,7 @@ from click.testing import CliRunner, Result
 from calibration.cli import main
 
 FIXTURES = Path(__file__).parent / "fixtures"
-
 ASR = [sys.executable, "-c", "from calibration.cli import main; main()"]
-
 Run = Callable[..., Result]
 
 
@@ -94,7 +92,6 @@ def filled(tmp_path: Path, template: tuple[Path, list[str]]) -> list[str]:
 TABLES = json.loads(
     (Path(__file__).parent / "golden" / "judge_tables.json").read_text(encoding="utf-8")
 )
-
 CASE_A, CASE_B = TABLES["case_a"], TABLES["case_b"]
 
 

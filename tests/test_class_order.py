@@ -28,9 +28,7 @@ from tests.analyses.worlds import World, ids, make_world
 from tests.classes import OUTCOMES, TAXONOMY
 
 OTHER = replace(
-    TAXONOMY,
-    version="other order",
-    classes=tuple(TAXONOMY.classes[k] for k in (4, 2, 0, 3, 1)),
+    TAXONOMY, version="other order", classes=tuple(TAXONOMY.classes[k] for k in (4, 2, 0, 3, 1))
 )
 N, DRAWN, MIX = 120, 90, (0.5, 0.2, 0.15, 0.1, 0.05)
 # What names the taxonomy, the software or a draw, and not a number.

@@ -7,15 +7,7 @@ from pathlib import Path
 import pytest
 
 from calibration.store import Store
-from tests.cli_runs import (
-    FIXTURES,
-    Run,
-    data,
-    record,
-    write,
-    write_csv,
-    write_runs,
-)
+from tests.cli_runs import FIXTURES, Run, data, record, write, write_csv, write_runs
 
 pytestmark = pytest.mark.usefixtures("few_draws")
 

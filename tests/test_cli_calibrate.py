@@ -178,7 +178,6 @@ def test_the_worked_example_of_the_docs(calibrate: Run, full_draws: None) -> Non
 
 
 ROW = [1, 2, 3, 4, 5]
-
 BAD: list[tuple[object, str]] = [
     ("", "is not JSON"),
     ("{", "is not JSON"),

@@ -20,10 +20,7 @@ from tests.classes import OUTCOMES
 from tests.cli_runs import Run
 
 pytestmark = pytest.mark.usefixtures("few_draws")
-
-
 N = 200
-
 NAMED = "=1+1"  # a workflow that a spreadsheet would run
 
 

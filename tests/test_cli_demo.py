@@ -9,14 +9,7 @@ import pytest
 
 from calibration.analyses.demo import JUDGE
 from calibration.store import Store
-from tests.cli_runs import (
-    ASR,
-    Run,
-    data,
-    record,
-    write,
-    write_runs,
-)
+from tests.cli_runs import ASR, Run, data, record, write, write_runs
 from tests.stores import copy_store
 
 pytestmark = pytest.mark.usefixtures("few_draws")

@@ -17,19 +17,13 @@ from calibration.store import Batch, Store
 from tests.analyses.worlds import World, ids, make_world
 
 pytestmark = pytest.mark.usefixtures("few_draws")
-
-
 N = 1000
-
 RNG = np.random.default_rng(11)
 
 # The judge says complete of all; a fifth failed, and on half of those its samples disagree.
 FAILED = set(RNG.choice(ids(N), 200, replace=False).tolist())
-
 DOUBTFUL = set(sorted(FAILED)[::2]) | set(sorted(set(ids(N)) - FAILED)[:20])
-
 TRUTH = {name: "abandoned" if name in FAILED else "complete" for name in ids(N)}
-
 RATE, ACCEPTED_WRONG = 0.8, 100 / 880
 
 
@@ -64,12 +58,7 @@ def escalation(store: Store, seed: int, **options: Any) -> Batch:
 
 
 def test_doubtful_traces_are_all_in_and_a_random_part_of_the_others(judged: World) -> None:
-    batch = escalation(
-        judged.store,
-        1,
-        signal="samples",
-        audit_half_width=0.1,
-    )
+    batch = escalation(judged.store, 1, signal="samples", audit_half_width=0.1)
     items = judged.store.batch_items(batch.batch_id)
     escalated = items[items["stratum"] == 0]
     assert set(escalated["trace_id"]) == DOUBTFUL
@@ -84,12 +73,7 @@ def test_doubtful_traces_are_all_in_and_a_random_part_of_the_others(judged: Worl
 
 
 def test_the_audit_tells_what_was_accepted_wrongly_and_the_rate_is_weighted(judged: World) -> None:
-    batch = escalation(
-        judged.store,
-        2,
-        signal="samples",
-        audit_half_width=0.06,
-    )
+    batch = escalation(judged.store, 2, signal="samples", audit_half_width=0.06)
     world = labelled(judged, batch.batch_id)
     found = audit(judged.store, batch.batch_id)
     assert found.error.value == pytest.approx(ACCEPTED_WRONG, abs=0.06)
@@ -110,54 +94,28 @@ def test_the_audit_tells_what_was_accepted_wrongly_and_the_rate_is_weighted(judg
 
 
 def test_earlier_labels_make_the_audit_smaller(judged: World) -> None:
-    first = escalation(
-        judged.store,
-        2,
-        signal="samples",
-        audit_half_width=0.06,
-    )
+    first = escalation(judged.store, 2, signal="samples", audit_half_width=0.06)
     labelled(judged, first.batch_id)
-    second = escalation(
-        judged.store,
-        3,
-        signal="samples",
-        audit_half_width=0.06,
-    )
+    second = escalation(judged.store, 3, signal="samples", audit_half_width=0.06)
     assert second.design["expected_error"] < 0.25
     assert second.design["strata"][1]["n"] < first.design["strata"][1]["n"] * 0.8
 
 
 def test_no_more_than_asked_for_are_escalated_and_the_rest_may_be_audited(judged: World) -> None:
-    batch = escalation(
-        judged.store,
-        1,
-        signal="samples",
-        most=50,
-        audit_half_width=0.1,
-    )
+    batch = escalation(judged.store, 1, signal="samples", most=50, audit_half_width=0.1)
     assert [s["population"] for s in batch.design["strata"]] == [50, 950]
     items = judged.store.batch_items(batch.batch_id)
     assert set(items.loc[items["stratum"] == 0, "trace_id"]) < DOUBTFUL
 
 
 def test_a_low_calibrated_probability_escalates(judged: World) -> None:
-    first = escalation(
-        judged.store,
-        2,
-        signal="samples",
-        audit_half_width=0.06,
-    )
+    first = escalation(judged.store, 2, signal="samples", audit_half_width=0.06)
     labelled(judged, first.batch_id)
     judged.store.ingest([])
     with pytest.raises(CalibrationError, match="no trace is doubtful by low calibrated prob"):
         escalation(judged.store, 1, signal="probability")
     with pytest.raises(CalibrationError, match="every trace is doubtful"):
-        escalation(
-            judged.store,
-            1,
-            signal="probability",
-            threshold=0.05,
-        )
+        escalation(judged.store, 1, signal="probability", threshold=0.05)
 
 
 def test_several_judges_that_differ_escalate(judged: World) -> None:

@@ -14,10 +14,7 @@ from tests.classes import OUTCOMES
 from tests.cli_runs import FIXTURES, Run, data
 
 pytestmark = pytest.mark.usefixtures("few_draws")
-
-
 C, P, M, H, A = OUTCOMES
-
 TAU = ["--human", FIXTURES / "tau_labels.csv", "--verdicts", FIXTURES / "tau_verdicts.csv"]
 
 

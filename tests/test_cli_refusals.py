@@ -29,8 +29,6 @@ from tests.cli_runs import (
 )
 
 pytestmark = pytest.mark.usefixtures("few_draws")
-
-
 COMMANDS = [
     "sample --n 1 --seed 1", "verdicts x.csv --judge j", "labels export", "labels import x.csv",
     "reviewer Ann", "agreement", "calibrate", "report",
@@ -278,12 +276,7 @@ def hostile_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(("line", "code", "says"), refused(), ids=lambda value: str(value)[:70])
 def test_a_hostile_user_is_told_in_one_sentence(
-    asr: Run,
-    hostile_folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    line: str,
-    code: int,
-    says: str,
+    asr: Run, hostile_folder: Path, monkeypatch: pytest.MonkeyPatch, line: str, code: int, says: str
 ) -> None:
     monkeypatch.chdir(hostile_folder)
     told = asr(*shlex.split(line), code=code).stderr

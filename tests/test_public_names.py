@@ -9,9 +9,7 @@ import pytest
 from tests.snapshot_files import SNAPSHOTS, WRITE
 
 ROOT = Path(__file__).parents[1]
-
 PACKAGES = ("calibration", "app", "reference_dataset")
-
 KEPT = SNAPSHOTS / "public_names.txt"
 
 

@@ -28,7 +28,6 @@ CONTENT: dict[str, Any] = {
     "metadata": {"key": "value"},
     "simulated": True,
 }
-
 IDENTITY: dict[str, Any] = {
     "trace_id": "t-other", "source": "other", "source_id": "other", "trial": 7,
 }  # fmt: skip

@@ -25,17 +25,11 @@ from calibration.store import Store
 from tests.stores import copy_store
 
 HERE = Path(__file__).parent
-
 KEPT = HERE / "snapshots" / "commands"
-
 INPUTS = (HERE / "fixtures" / "snapshots", HERE / "fixtures" / "importers")
-
 WRITE = os.environ.get("ASR_SNAPSHOTS") == "write"
-
 SHOWN = 60  # lines of a difference
-
 MANY, LARGE = 10, 150_000  # files, and bytes of one, of which only names and digests are kept
-
 STORES = (".duckdb", ".wal", ".traces")
 
 # Asked for by `asr passphrase`, twice; no other command reads what is typed.
@@ -64,14 +58,9 @@ def writes(name: str, copied: str, *lines: str, code: int = 0) -> Case:
 
 
 DEMO, TWO, OWN = "--store demo.duckdb", "--store two.duckdb", "--store own.duckdb"
-
 GOOD = "gate-good.csv --gates gates-own.toml"
-
 JUDGED = "--human human.csv --verdicts judged.csv --credit pass=1,fail=0"
-
 SHARES = "--class-shares .3,.2,.2,.17,.13"
-
-
 CASES = (
     # The rate of a store
     reads("report-demo-text", f"report {DEMO}"),

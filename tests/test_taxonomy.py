@@ -22,8 +22,6 @@ from calibration.taxonomy import (
 from tests.classes import OUTCOMES
 
 DEFAULT_TOML = files("calibration").joinpath("taxonomy.toml").read_text(encoding="utf-8")
-
-
 PATHS = {
     "abandoned": {"output": "no"},
     "hallucinated": {"output": "yes", "fabrication": "yes"},

@@ -15,11 +15,8 @@ from typing import Any
 import pytest
 
 NO_SPARK = "NOT RUN: spark (no java)"
-
 NO_PYSPARK = "NOT RUN: spark (no pyspark: make engines)"
-
 NO_POSTGRES = "NOT RUN: postgresql (not installed)"
-
 NO_PSYCOPG = "NOT RUN: postgresql (no psycopg: make engines)"
 
 

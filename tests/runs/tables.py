@@ -9,7 +9,6 @@ import pandas as pd
 from calibration.runs import ProductionCounts
 
 WORKFLOWS = ("research", "support_triage", "code_review", "Ärztebrief ✓", "予約")
-
 SQL = """
 SELECT
   't-' || i || CASE i % 5 WHEN 0 THEN 'é' WHEN 1 THEN '日本' ELSE '' END AS trace_id,
@@ -29,7 +28,6 @@ SELECT
   ['ok', 'error', 'timeout'][1 + (h // 31 % 3)::INT] AS status
 FROM (SELECT i, hash(i) AS h FROM range({n}) t(i))
 """
-
 FEW, MANY = "(h // 5 % 200)::DOUBLE / 64", "exp((h // 5 % 1000003)::DOUBLE / 200000 - 3)"
 
 

@@ -13,11 +13,8 @@ from calibration.taxonomy import default_taxonomy
 from tests.classes import OUTCOMES
 
 CEILINGS = {w.name: w.ceiling_usd for w in default_taxonomy().workflows}
-
 FORK = CreditTable(credit=(1, 0.3, 0.1, 0, 0), by_workflow={"research": (0.9, 0.45, 0, 0.2, 0)})
-
 MISSING = st.none()
-
 ROW = st.fixed_dictionaries({
     "trace_id": st.one_of(MISSING, st.integers(0, 30).map(lambda k: f"t{k}")),
     "workflow": st.sampled_from([None, "elsewhere", *CEILINGS]),

@@ -28,7 +28,6 @@ from tests.classes import TAXONOMY
 from tests.runs.tables import assert_same_counts, write_table
 
 N = int(os.environ.get("ASR_ENGINE_ROWS", "1000000"))
-
 FORK = CreditTable(credit=(1, 0.3, 0.1, 0, 0), by_workflow={"予約": (0.9, 0.5, 0, 0, 0)})
 
 

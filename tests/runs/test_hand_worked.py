@@ -35,7 +35,6 @@ ROWS = [
     ("é", "code_review", "abandoned", 9.0, 1.0, "2027-01-01T00:00Z", "t3", 60.0, None, "timeout"),
     ("f", "code_review", "partial_plus", None, 1.0, None, "t3", 1.0, "m1", "ok"),
 ]  # fmt: skip
-
 HALF = CreditTable(credit=(1, 0.5, 0, 0, 0), by_workflow={"code_review": (1, 0.25, 0, 0, 0)})
 
 

@@ -19,7 +19,6 @@ from tests.runs.conftest import NO_PSYCOPG
 from tests.runs.test_engines import load
 
 Run = Callable[..., Result]
-
 SECRET = "hunter2!s"
 
 

@@ -16,7 +16,6 @@ from calibration.runs.results import GateQuery
 from calibration.taxonomy import default_taxonomy
 
 FOLDER = Path(engines.__file__).parent / "sql"
-
 FILES = {path.stem for path in FOLDER.glob("*.sql")} - {
     "functions", "functions_duckdb", "functions_postgres", "functions_spark",
 }  # fmt: skip
@@ -26,9 +25,7 @@ OTHERS: dict[str, dict[str, Any]] = {
     "firsts": {},
     "distinct": {"column": "id"}, "watched": {"column": "id", "watched": ["a"]},
 }  # fmt: skip
-
 DIALECTS = ("postgres", "spark", "bigquery", "snowflake")
-
 FORK = CreditTable(credit=(1, 0.3, 0.1, 0, 0), by_workflow={"research": (0.9, 0.4, 0, 0, 0)})
 
 

@@ -8,13 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from calibration.runs import (
-    ProductionCounts,
-    Source,
-    open_files,
-    open_frame,
-    production_counts,
-)
+from calibration.runs import ProductionCounts, Source, open_files, open_frame, production_counts
 from calibration.runs.results import GROUPS, SignalSums, verdict_names
 from calibration.taxonomy import default_taxonomy
 from tests.analyses.production_files import alike, write

@@ -8,20 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from calibration.success_rate.rate import AgentSuccessRate
-from calibration.success_rate.runs import cost_penalties, outcome_shares, scores
+from calibration.success_rate.runs import cost_penalties, scores
 from tests.classes import CREDIT
-from tests.success_rate.rates import agent_success_rate
-
-
-def rate(outcomes: Any, seed: int = 1, **options: Any) -> AgentSuccessRate:
-    return agent_success_rate(outcomes, rng=np.random.default_rng(seed), **options)
+from tests.success_rate.rates import rate
 
 
 def test_ten_abandoned_runs_over_budget_score_zero_but_literally_minus_one() -> None:
     result = rate([4] * 10, costs=[6.0] * 10, ceilings=2.0)
-    assert result.asr_literal == pytest.approx(-1.0)
-    assert result.asr.value == 0.0
+    assert (result.asr.value, result.asr_literal) == (0.0, pytest.approx(-1.0))
     assert result.asr.interval == pytest.approx((0.0, 1 - 0.025 ** (1 / 10)))
     assert result.asr_without_abandoned.status.startswith("not_estimable")
 
@@ -38,12 +32,9 @@ def test_missing_cost_gives_no_penalty_and_a_range() -> None:
     assert not without.share_over_ceiling.ok
 
 
-def test_weights_are_inverse_inclusion_probabilities() -> None:
-    """One complete run that stands for three and one failed run: 3 / 4."""
+def test_weights_are_inverse_inclusion_probabilities_and_reviewers_enter_in_shares() -> None:
+    # One complete run that stands for three and one failed run: 3 / 4.
     assert rate([0, 2], weights=np.array([3.0, 1.0])).asr.value == pytest.approx(0.75)
-
-
-def test_reviewers_who_differ_enter_with_their_shares() -> None:
     rows = [[0.5, 0.5, 0, 0, 0], [1, 0, 0, 0, 0]]
     assert rate(rows).asr.value == pytest.approx((0.7 + 1) / 2)
     codes = np.random.default_rng(0).integers(0, 5, 60)
@@ -53,25 +44,19 @@ def test_reviewers_who_differ_enter_with_their_shares() -> None:
 @pytest.mark.parametrize("outcome", [0, 1, 2])
 def test_equal_runs_do_not_get_a_zero_length_interval(outcome: int) -> None:
     """At most 1 - .025^(1/50) = .07113 of the runs can differ."""
-    result, value = rate([outcome] * 50), CREDIT[outcome]
-    assert result.asr.status == "no variation seen"
-    assert result.asr.interval == pytest.approx(
-        (value * (1 - 0.07113), value * (1 - 0.07113) + 0.07113), abs=1e-5
-    )
+    found, low = rate([outcome] * 50).asr, CREDIT[outcome] * (1 - 0.07113)
+    assert found.status == "no variation seen"
+    assert found.interval == pytest.approx((low, low + 0.07113), abs=1e-5)
 
 
 def test_percentile_interval_is_the_binomial_one() -> None:
     """For complete or not, the bootstrap mean is Binomial(n, k/n) / n exactly."""
     estimate = rate([0] * 60 + [2] * 40, n_resamples=40_000).asr
-    exact = (
-        float(stats.binom.ppf(0.025, 100, 0.6)) / 100,
-        float(stats.binom.ppf(0.975, 100, 0.6)) / 100,
-    )
+    exact = tuple(float(stats.binom.ppf(at, 100, 0.6)) / 100 for at in (0.025, 0.975))
     assert estimate.interval == pytest.approx(exact, abs=0.0101)
-    assert estimate.method == "bootstrap, 40,000 resamples"
 
 
-def test_few_tasks_use_t_on_task_totals() -> None:
+def test_few_tasks_use_t_on_task_totals_and_fewer_than_five_have_no_interval() -> None:
     """Six tasks of two runs: the mean of six task means, s / sqrt(6), t with 5 df 2.5706."""
     means = np.array([1.0, 1, 0.5, 0.5, 0, 1])
     outcomes = [k for m in means for k in ([0, 0] if m == 1 else [0, 2] if m else [2, 2])]
@@ -79,16 +64,11 @@ def test_few_tasks_use_t_on_task_totals() -> None:
     assert estimate.method == "ratio of totals over 6 tasks, t"
     assert estimate.se == pytest.approx(means.std(ddof=1) / np.sqrt(6))
     assert estimate.interval is not None
-    assert estimate.interval[0] == pytest.approx(
-        means.mean() - 2.5706 * (estimate.se or 0), abs=1e-4
-    )
-
-
-def test_fewer_than_five_tasks_keep_the_value_without_interval() -> None:
-    estimate = rate([0, 0, 2, 2, 0, 1], clusters=np.array([0, 0, 1, 1, 2, 2])).asr
-    assert estimate.value == pytest.approx(3.4 / 6)
-    assert estimate.interval is None
-    assert estimate.status.startswith("not_estimable: no interval from 3 tasks")
+    low = means.mean() - 2.5706 * (estimate.se or 0)
+    assert estimate.interval[0] == pytest.approx(low, abs=1e-4)
+    few = rate([0, 0, 2, 2, 0, 1], clusters=np.array([0, 0, 1, 1, 2, 2])).asr
+    assert (few.value, few.interval) == (pytest.approx(3.4 / 6), None)
+    assert few.status.startswith("not_estimable: no interval from 3 tasks")
 
 
 def test_strata_take_the_variance_between_them_out() -> None:
@@ -100,12 +80,9 @@ def test_strata_take_the_variance_between_them_out() -> None:
     assert inside.half_width is not None
     assert across.half_width is not None
     assert inside.half_width < 0.9 * across.half_width
-
-
-def test_strata_without_variation_do_not_get_a_zero_length_interval() -> None:
-    estimate = rate([0] * 50 + [2] * 50, strata=np.repeat([0, 1], 50)).asr
-    assert estimate.status == "no variation seen"
-    assert estimate.half_width == pytest.approx((1 - 0.025 ** (1 / 100)) / 2)
+    flat = rate([0] * 50 + [2] * 50, strata=np.repeat([0, 1], 50)).asr
+    assert flat.status == "no variation seen"
+    assert flat.half_width == pytest.approx((1 - 0.025 ** (1 / 100)) / 2)
 
 
 def test_many_distinct_costs_are_grouped_without_moving_the_interval() -> None:
@@ -134,28 +111,18 @@ def test_many_distinct_costs_are_grouped_without_moving_the_interval() -> None:
         ({"outcomes": [0], "n_resamples": 0}, "n_resamples must be at least 1"),
         ({"outcomes": [0], "confidence_level": 1.0}, "confidence_level must be in"),
         ({"outcomes": [0], "interval": "basic"}, "interval must be 'percentile' or 'bca'"),
-        (
-            {"outcomes": [0, 0], "clusters": np.zeros(2), "strata": np.arange(2)},
-            "clusters must each lie in one stratum",
-        ),
+        ({"outcomes": [0] * 2, "clusters": np.zeros(2), "strata": np.arange(2)}, "in one stratum"),
     ],
 )
 def test_bad_arguments_are_refused(options: dict[str, Any], match: str) -> None:
     with pytest.raises(ValueError, match=match):
         rate(options.pop("outcomes"), **options)
-
-
-def test_scores_and_shares_check_their_shapes() -> None:
     with pytest.raises(ValueError, match="penalties must have shape"):
         scores([0, 1], [0.0], credit=CREDIT)
-    assert outcome_shares([1], n_classes=2).tolist() == [[0.0, 1.0]]
 
 
 @settings(max_examples=40, deadline=None)
-@given(
-    outcomes=st.lists(st.integers(0, 4), min_size=1, max_size=60),
-    seed=st.integers(0, 1000),
-)
+@given(outcomes=st.lists(st.integers(0, 4), min_size=1, max_size=60), seed=st.integers(0, 1000))
 def test_rates_stay_in_range_and_the_identity_holds(outcomes: list[int], seed: int) -> None:
     rng = np.random.default_rng(seed)
     n = len(outcomes)

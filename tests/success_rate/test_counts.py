@@ -11,13 +11,9 @@ from hypothesis import strategies as st
 from calibration.success_rate.rate import AgentSuccessRate, rate_of_counts, rates_by
 from calibration.success_rate.runs import condensed, cost_penalties, scores
 from tests.classes import CREDIT, count_runs, counts_of_frame
-from tests.success_rate.rates import agent_success_rate
+from tests.success_rate.rates import rate, rng
 
 CELL = ["week", "workflow", "model", "stratum", "weight", "outcome", "cost_known", "penalty_step"]
-
-
-def rng(seed: int = 1) -> np.random.Generator:
-    return np.random.default_rng(seed)
 
 
 def rows(n: int, seed: int = 5, *, trials: int = 1, costs: Any = None) -> pd.DataFrame:
@@ -31,22 +27,16 @@ def rows(n: int, seed: int = 5, *, trials: int = 1, costs: Any = None) -> pd.Dat
         {
             "week": np.array(["2026-W01", "2026-W02", None])[source.integers(0, 3, n)],
             "workflow": source.choice(["research", "scheduling"], n),
-            "model": source.choice(["a", "b"], n),
-            "stratum": source.choice(["x", "y"], n),
-            "weight": source.choice([1.0, 2.0], n),
-            "outcome": outcome,
-            "cost_known": ~np.isnan(cost),
+            "model": source.choice(["a", "b"], n), "stratum": source.choice(["x", "y"], n),
+            "weight": source.choice([1.0, 2.0], n), "outcome": outcome, "n": 1,
+            "cost_known": ~np.isnan(cost), "raw_cost": cost, "cost": np.nan_to_num(cost),
+            "cost_squared": np.nan_to_num(cost) ** 2, "penalty": penalty,
             "penalty_step": np.ceil(penalty * 1024).astype(int),
-            "penalty": penalty,
             "score": scores(outcome, penalty, credit=CREDIT),
             "score_half": scores(outcome, penalty, credit=[1, 0.5, 0, 0, 0]),
-            "cost": np.nan_to_num(cost),
-            "cost_squared": np.nan_to_num(cost) ** 2,
             "task": np.arange(n) // trials,
-            "raw_cost": cost,
-            "n": 1,
         }
-    )
+    )  # fmt: skip
 
 
 def cells_of(frame: pd.DataFrame, *more: str) -> pd.DataFrame:
@@ -56,16 +46,10 @@ def cells_of(frame: pd.DataFrame, *more: str) -> pd.DataFrame:
 
 
 def from_rows(frame: pd.DataFrame, **options: Any) -> AgentSuccessRate:
-    return agent_success_rate(
-        frame["outcome"].to_numpy(),
-        costs=frame["raw_cost"].to_numpy(),
-        ceilings=2.0,
-        other_credit={"half": (1, 0.5, 0, 0, 0)},
-        weights=frame["weight"].to_numpy(),
-        strata=frame["stratum"].to_numpy(),
-        rng=rng(),
-        **options,
-    )
+    columns = {"costs": "raw_cost", "weights": "weight", "strata": "stratum"}
+    options |= {name: frame[column].to_numpy() for name, column in columns.items()}
+    half = {"half": (1, 0.5, 0, 0, 0)}
+    return rate(frame["outcome"].to_numpy(), ceilings=2.0, other_credit=half, **options)
 
 
 def assert_same(one: AgentSuccessRate, other: AgentSuccessRate, width: float = 1e-9) -> None:
@@ -111,20 +95,13 @@ def test_tasks_give_what_rows_give() -> None:
 
 def test_equal_tasks_are_counted_with_their_number() -> None:
     """Thirty tasks with a complete and a failed run, twenty with two complete ones: .7."""
-    tasks = pd.DataFrame(
-        {
-            "task": [0, 0, 1], "tasks": [30, 30, 20], "outcome": [0, 2, 0], "n": [1, 1, 2],
-            "stratum": "all", "weight": 1.0, "cost_known": True, "penalty_step": 0,
-            "penalty": 0.0, "score": [1.0, 0.0, 2.0],
-        }
-    )  # fmt: skip
-    found = rate_of_counts(counts_of_frame(tasks), rng=rng())
-    single = agent_success_rate(
-        [0, 2] * 30 + [0, 0] * 20, clusters=np.repeat(np.arange(50), 2), rng=rng()
+    tasks = good_frame(
+        task=[0, 0, 1], tasks=[30, 30, 20], outcome=[0, 2, 0], n=[1, 1, 2], score=[1.0, 0.0, 2.0]
     )
+    found = rate_of_counts(counts_of_frame(tasks), rng=rng())
+    single = rate([0, 2] * 30 + [0, 0] * 20, clusters=np.repeat(np.arange(50), 2))
     assert (found.n, found.n_clusters, found.asr.value) == (100, 50, 0.7)
     assert found.asr.se == pytest.approx(single.asr.se)
-    assert found.asr.method == "bootstrap, 1,000 resamples, whole tasks"
 
 
 @settings(max_examples=40, deadline=None)
@@ -166,37 +143,31 @@ def test_breakdowns_add_up() -> None:
     for by in ("workflow", "model", "week"):
         found = rates_by(counts, by, rng=rng())
         known = frame[frame[by].notna()]
-        assert sum(rate.n for rate in found.values()) == len(known)
-        for name, rate in found.items():
-            assert rate.asr.value == pytest.approx(known[known[by] == name]["score"].mean())
-            assert rate.rounding <= 1 / 32
-            assert rate.asr.half_width == pytest.approx(
-                1.96 * known[known[by] == name]["score"].std() / rate.n**0.5, rel=0.15
+        assert sum(of.n for of in found.values()) == len(known)
+        for name, of in found.items():
+            assert of.asr.value == pytest.approx(known[known[by] == name]["score"].mean())
+            assert of.rounding <= 1 / 32
+            assert of.asr.half_width == pytest.approx(
+                1.96 * known[known[by] == name]["score"].std() / of.n**0.5, rel=0.15
             )
 
 
 def test_sensitivity_comes_from_the_same_resamples() -> None:
     """A half for partial_plus: higher by .1 of its share, on every resample."""
     outcomes = rng(2).choice(5, 400, p=[0.4, 0.4, 0.1, 0.05, 0.05])
-    found = agent_success_rate(
-        outcomes,
-        other_credit={"0.4": CREDIT, "0.5": (1, 0.5, 0, 0, 0)},
-        rng=rng(),
-    )
+    found = rate(outcomes, other_credit={"0.4": CREDIT, "0.5": (1, 0.5, 0, 0, 0)})
     assert found.at_other_credit["0.4"] == found.asr
     share = found.class_shares[1].value
     assert share is not None
     assert found.at_other_credit["0.5"].value == pytest.approx((found.asr.value or 0) + 0.1 * share)
 
 
-def test_a_run_without_credit_left_is_not_drawn_as_one_with_nearly_all() -> None:
+def test_runs_that_keep_no_credit_are_one_cell_of_their_own() -> None:
+    # Not drawn as runs with nearly all credit.
     counts = count_runs([0] * 60, costs=[2.0001] * 30 + [9.0] * 30, ceilings=2.0)
     found = condensed(counts, grid=1024)
     assert sorted(found.score.round(2).tolist()) == [0.0, 30.0]
-
-
-def test_runs_that_keep_no_credit_are_one_cell() -> None:
-    """How far a failed run is over its ceiling moves nothing but the literal value."""
+    # How far a failed run is over its ceiling moves nothing but the literal value.
     counts = count_runs([2] * 50, costs=np.linspace(2.1, 9, 50), ceilings=2.0)
     assert condensed(counts, grid=None).runs.tolist() == [50]
 
@@ -230,19 +201,11 @@ def test_impossible_counts_are_refused(frame: pd.DataFrame, match: str) -> None:
 
 def test_workflows_with_their_own_credit() -> None:
     """Two partial runs of research at .3 and two of scheduling at .4: gross 1.4 / 4."""
-    frame = pd.DataFrame(
-        {
-            "workflow": ["research", "scheduling"], "outcome": 1, "n": 2, "stratum": "all",
-            "weight": 1.0, "cost_known": True, "penalty_step": 0, "penalty": 0.0,
-            "score": [0.6, 0.8],
-        }
-    )  # fmt: skip
+    frame = good_frame(workflow=["research", "scheduling"], outcome=1, n=2, score=[0.6, 0.8])
     counts = counts_of_frame(frame, own_credit={"research": (1, 0.3, 0, 0, 0)})
     found = rate_of_counts(counts, rng=rng())
     assert found.asr_gross.value == pytest.approx(0.35)
     assert found.mean_effective_penalty == pytest.approx(0)
-    assert found.credit is None
-    assert found.identity == "ASR 0.350 = gross 0.350 - mean effective penalty 0.000"
 
 
 def test_random_groups_of_tasks_keep_the_number_of_tasks() -> None:

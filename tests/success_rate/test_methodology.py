@@ -9,26 +9,20 @@ import numpy as np
 import pytest
 
 from calibration.success_rate.comparison import compare_runs
-from calibration.success_rate.rate import AgentSuccessRate
-from calibration.success_rate.runs import RunCounts, cost_penalties
+from calibration.success_rate.runs import cost_penalties
 from calibration.taxonomy import default_taxonomy
 from reference_dataset.loader import load_reference
 from tests.classes import CREDIT, OUTCOMES, count_runs
-from tests.success_rate.rates import agent_success_rate
+from tests.success_rate.rates import rate
 
 ITEMS = json.loads((Path(__file__).parents[1] / "golden" / "asr.json").read_text(encoding="utf-8"))
-
 GOLDEN = {item["item"]: item for item in ITEMS}
-
 PENALTIES = [name for name in GOLDEN if name.startswith("cost_penalty")]
-
 FIXTURES = [name for name in GOLDEN if name.startswith("ASR fixture")]
 
 # 1,000 runs with the mix of the default report.
 REPORT = np.repeat(np.arange(5), [580, 120, 80, 40, 180])
-
 Z = 1.959963985
-
 TESTED = {*PENALTIES, *FIXTURES}
 
 
@@ -38,20 +32,11 @@ def golden(start: str) -> dict[str, Any]:
     return dict(GOLDEN[name])
 
 
-def rate(outcomes: Any, **options: Any) -> AgentSuccessRate:
-    return agent_success_rate(outcomes, rng=np.random.default_rng(1), n_resamples=200, **options)
-
-
-def report_counts() -> RunCounts:
-    return count_runs(REPORT)
-
-
 @pytest.mark.parametrize("name", PENALTIES)
 def test_penalty(name: str) -> None:
     given = GOLDEN[name]["inputs"]
-    assert cost_penalties([given["cost"]], given["ceiling"]).tolist() == [
-        GOLDEN[name]["recomputed"]
-    ]
+    found = cost_penalties([given["cost"]], given["ceiling"])
+    assert found.tolist() == [GOLDEN[name]["recomputed"]]
 
 
 @pytest.mark.parametrize("name", FIXTURES)
@@ -103,7 +88,7 @@ def test_half_width_at_a_thousand_runs_is_not_four_points() -> None:
 
 def test_what_a_difference_of_four_points_needs() -> None:
     item, weeks = golden("4-point delta")["recomputed"], golden("WoW unreliable")["recomputed"]
-    found = compare_runs(report_counts(), report_counts(), rng=np.random.default_rng(1))
+    found = compare_runs(count_runs(REPORT), count_runs(REPORT), rng=np.random.default_rng(1))
     se, alone = found.asr.estimate.se, found.before.asr.se
     assert se is not None
     assert alone is not None

@@ -21,7 +21,6 @@ from calibration.success_rate.pass_at_k import (
 )
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "trials_and_gates.json"
-
 ENTRIES: list[dict[str, Any]] = json.loads(GOLDEN.read_text(encoding="utf-8"))
 
 
@@ -52,10 +51,7 @@ def test_as_if_trials_were_independent(given_: dict[str, Any], expected: dict[st
     found = extrapolated(trials([given_["n"]], [given_["c"]]), given_["k"], rng=rng())
     assert found.pass_at_k.value == pytest.approx(expected["pass_at_k"], abs=1e-9)
     assert found.pass_hat_k.value == pytest.approx(expected["pass_pow_k"], abs=1e-9)
-    assert found.pass_at_k.method.startswith("independent trials")
-
-
-def test_what_is_extrapolated_says_so() -> None:
+    # What is extrapolated says so.
     found = extrapolated(trials([4] * 25, [1, 2, 3, 4, 0] * 5), 10, rng=rng())
     assert found.pass_hat_k.status.startswith("provisional: extrapolated to k = 10")
     assert found.pass_hat_k.interval is not None
@@ -90,18 +86,13 @@ def test_fewer_trials_than_k_are_no_number() -> None:
     assert (found.n_tasks, found.n_too_few, found.pass_hat_k.value) == (1, 2, 1.0)
     none = pass_over_tasks(trials([2, 2], [1, 2]), 3, rng=rng())
     assert none.pass_hat_k.value is None
-    assert none.pass_hat_k.status == (
-        "not_estimable: no task has 3 trials: run each task 3 times or more"
-    )
+    assert none.pass_hat_k.status.startswith("not_estimable: no task has 3 trials")
     assert (none.n_tasks, none.n_too_few, none.band) == (0, 2, None)
 
 
-def test_tasks_weigh_alike_however_many_trials_they_have() -> None:
+def test_tasks_weigh_alike_however_many_trials_they_have_unless_weighted() -> None:
     found = pass_over_tasks(trials([100, 2, 2, 2, 2], [100, 0, 0, 0, 0]), 1, rng=rng())
     assert found.pass_at_k.value == pytest.approx(0.2)
-
-
-def test_weights_of_tasks() -> None:
     weights = np.array([4.0, 1.0, 1.0, 1.0, 1.0])
     found = pass_over_tasks(trials([3, 2, 2, 2, 2], [3, 0, 0, 0, 0]), 2, rng=rng(), weights=weights)
     assert found.pass_hat_k.value == pytest.approx(0.5)
@@ -116,46 +107,25 @@ def test_the_interval_follows_the_number_of_tasks(
 ) -> None:
     c = [k % 4 for k in range(n_tasks)]
     found = pass_over_tasks(trials([3] * n_tasks, c), 2, rng=rng()).pass_hat_k
-    assert (found.interval is not None) == has_interval
-    assert found.status.startswith("ok" if has_interval else "not_estimable")
+    assert (found.interval is not None) == has_interval == found.status.startswith("ok")
     assert method in found.method
-    assert "runs" not in found.method + found.status
     assert found.n == n_tasks
 
 
 def test_tasks_that_all_agree_have_an_exact_bound() -> None:
     all_pass = pass_over_tasks(trials([4] * 30, [4] * 30), 3, rng=rng())
-    assert all_pass.pass_hat_k.value == 1
+    assert (all_pass.pass_hat_k.value, all_pass.band) == (1, "reliable (k = 3)")
     assert all_pass.pass_hat_k.interval == pytest.approx((0.025 ** (1 / 30), 1.0))
     assert all_pass.pass_hat_k.status == "one-sided: all 30 tasks agree"
     none = pass_over_tasks(trials([4] * 30, [0] * 30), 3, rng=rng())
     assert none.pass_at_k.interval == pytest.approx((0.0, 1 - 0.025 ** (1 / 30)))
 
 
-def test_few_tasks_are_told_to_use_the_hierarchy() -> None:
-    assert "Bayesian" in pass_over_tasks(trials([3] * 29, [1] * 29), 1, rng=rng()).advice
-    assert pass_over_tasks(trials([3] * 30, [1] * 30), 1, rng=rng()).advice == ""
-
-
-@pytest.mark.parametrize(
-    ("at", "hat", "expected"),
-    [
-        (0.96, 0.71, "reliable"),
-        (0.96, 0.49, "inconsistent"),
-        (0.69, 0.1, "needs improvement"),
-        (0.96, 0.70, "mixed"),
-        (0.96, 0.50, "mixed"),
-        (0.95, 0.9, "mixed"),
-        (0.70, 0.1, "mixed"),
-    ],
-)
-def test_bands_leave_no_gap(at: float, hat: float, expected: str) -> None:
-    assert band(at, hat) == expected
-
-
-def test_the_band_names_its_k() -> None:
-    found = pass_over_tasks(trials([4] * 30, [4] * 30), 3, rng=rng())
-    assert found.band == "reliable (k = 3)"
+def test_bands_leave_no_gap() -> None:
+    assert (band(0.96, 0.71), band(0.96, 0.49)) == ("reliable", "inconsistent")
+    assert band(0.69, 0.1) == "needs improvement"
+    for at, hat in ((0.96, 0.70), (0.96, 0.50), (0.95, 0.9), (0.70, 0.1)):
+        assert band(at, hat) == "mixed"
 
 
 @pytest.mark.parametrize(
@@ -167,13 +137,9 @@ def test_the_band_names_its_k() -> None:
     ],
 )  # fmt: skip
 def test_impossible_counts_are_refused(n: Any, c: Any, k: Any, match: str) -> None:
-    with pytest.raises(ValueError, match=match):
-        pass_at_k(n, c, k)
-    with pytest.raises(ValueError, match=match):
-        pass_hat_k(n, c, k)
-
-
-def test_names_and_successes_of_other_lengths_are_refused() -> None:
+    for of in (pass_at_k, pass_hat_k):
+        with pytest.raises(ValueError, match=match):
+            of(n, c, k)
     with pytest.raises(ValueError, match="one shape"):
         count_trials(["a", "b"], [True])
 

@@ -8,11 +8,7 @@ import pytest
 from scipy import special
 
 from calibration.success_rate.pass_at_k import Trials, pass_of_one_task, pass_of_tasks
-from tests.success_rate.test_pass_at_k import entries
-
-
-def trials(n: list[int], c: list[int]) -> Trials:
-    return Trials(tasks=np.arange(len(n)), n=np.array(n), c=np.array(c))
+from tests.success_rate.test_pass_at_k import entries, trials
 
 
 @pytest.mark.parametrize(

@@ -13,22 +13,19 @@ from calibration.statistics.estimate import Estimate
 from calibration.success_rate.rate import rate_of_counts
 from calibration.success_rate.resampling import (
     Interval,
-    Resampled,
     grouped_at_random,
     pool_lone,
+    ratio_estimates,
     resample,
     task_units,
     units_of,
 )
 from calibration.success_rate.runs import RunCounts
 from tests.classes import count_runs
-from tests.success_rate.rates import agent_success_rate
+from tests.success_rate.rates import rate as rate_of
+from tests.success_rate.rates import rng
 
 MANY = 20_000
-
-
-def rng(seed: int = 1) -> np.random.Generator:
-    return np.random.default_rng(seed)
 
 
 def skewed(n: int = 40) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -75,15 +72,10 @@ def test_scipy_agrees_on_whole_tasks(interval: Interval) -> None:
         return top.sum(axis=axis) / bottom.sum(axis=axis)
 
     theirs = stats.bootstrap(
-        (totals, sizes.astype(float)),
-        ratio,
-        paired=True,
-        vectorized=True,
-        n_resamples=MANY,
-        method=method,
+        (totals, sizes.astype(float)), ratio, paired=True, vectorized=True, n_resamples=MANY,
         confidence_level=1 - 2 * stats.norm.cdf(np.sqrt(30 / 29) * stats.t.ppf(0.025, 29)),
-        rng=rng(2),
-    ).confidence_interval
+        method=method, rng=rng(2),
+    ).confidence_interval  # fmt: skip
     assert ours.se is not None
     assert limits(ours) == pytest.approx((theirs.low, theirs.high), abs=0.08 * ours.se)
 
@@ -91,20 +83,11 @@ def test_scipy_agrees_on_whole_tasks(interval: Interval) -> None:
 def test_bca_moves_towards_the_long_tail() -> None:
     outcomes, costs = skewed()
     plain, corrected = (
-        agent_success_rate(
-            outcomes, costs=costs, ceilings=1.5, rng=rng(), n_resamples=MANY, interval=interval
-        ).asr
+        rate_of(outcomes, costs=costs, ceilings=1.5, n_resamples=MANY, interval=interval).asr
         for interval in ("percentile", "bca")
     )
     assert limits(corrected)[0] < limits(plain)[0]
     assert limits(corrected)[1] < limits(plain)[1]
-    assert corrected.method == "BCa bootstrap, 20,000 resamples"
-
-
-def variance_of_draws(found: Resampled) -> float:
-    draws = found.ratio_draws("score", "runs")
-    assert draws is not None
-    return float(draws.var())
 
 
 def test_multinomial_and_indexed_draws_have_the_exact_variance() -> None:
@@ -117,7 +100,9 @@ def test_multinomial_and_indexed_draws_have_the_exact_variance() -> None:
     for units in (cells, single):
         found = resample(units, rng=rng(3), n_resamples=MANY)
         # The variance of 20,000 draws is known to sqrt(2 / 20,000) = 1 %.
-        assert variance_of_draws(found) == pytest.approx(0.0024, rel=0.04)
+        draws = found.ratio_draws("score", "runs")
+        assert draws is not None
+        assert draws.var() == pytest.approx(0.0024, rel=0.04)
 
 
 def test_random_groups_keep_the_variance() -> None:
@@ -164,28 +149,45 @@ def same(one: Estimate, other: Estimate) -> bool:
 
 
 @settings(max_examples=40, deadline=None)
-@given(seed=st.integers(0, 10_000), n=st.integers(5, 80))
-def test_order_of_rows_does_not_matter(seed: int, n: int) -> None:
+@given(seed=st.integers(0, 10_000), n=st.integers(5, 80), scale=st.sampled_from([0.01, 3.0, 1e6]))
+def test_order_of_rows_and_scale_of_weights_do_not_matter(seed: int, n: int, scale: float) -> None:
     given_runs = runs(seed, n)
-    order = rng(seed).permutation(n)
+    order, whole = rng(seed).permutation(n), rate(count_runs(**given_runs))
     moved: dict[str, Any] = {
         name: values[order] if isinstance(values, np.ndarray) else values
         for name, values in given_runs.items()
     }
-    assert same(rate(count_runs(**given_runs)), rate(count_runs(**moved)))
-
-
-@settings(max_examples=40, deadline=None)
-@given(seed=st.integers(0, 10_000), n=st.integers(5, 80), scale=st.sampled_from([0.01, 3.0, 1e6]))
-def test_scale_of_weights_does_not_matter(seed: int, n: int, scale: float) -> None:
-    given_runs = runs(seed, n)
+    assert same(whole, rate(count_runs(**moved)))
     scaled = {**given_runs, "weights": given_runs["weights"] * scale}
-    assert same(rate(count_runs(**given_runs)), rate(count_runs(**scaled)))
-
-
-@settings(max_examples=40, deadline=None)
-@given(seed=st.integers(0, 10_000), n=st.integers(5, 80))
-def test_tasks_of_one_run_are_independent_runs(seed: int, n: int) -> None:
-    given_runs = runs(seed, n)
+    assert same(whole, rate(count_runs(**scaled)))
+    # Tasks of one run are independent runs.
     names = rng(seed).permutation(n).astype(str)
-    assert same(rate(count_runs(**given_runs)), rate(count_runs(**given_runs, clusters=names)))
+    assert same(whole, rate(count_runs(**given_runs, clusters=names)))
+
+
+# Ratios of sums over rows
+
+
+def of(tops: list[float], bottoms: list[float], **more: Any) -> Estimate:
+    top, bottom = np.array(tops)[:, None], np.array(bottoms)[:, None]
+    (found,) = ratio_estimates(top, bottom, rng=rng(), **more)
+    return found
+
+
+def test_ratios_by_hand() -> None:
+    # (2 x 1 + 1 x 0 + 1 x 3) / (2 x 1 + 1 x 2 + 1 x 4)
+    found = of([1, 0, 3], [1, 2, 4], weights=np.array([2.0, 1.0, 1.0]))
+    assert (found.value, found.interval) == (pytest.approx(5 / 8), None)
+    assert found.status.startswith("not_estimable: no interval from 3 runs")
+    # Rows of a cluster that repeat each other add nothing.
+    tops = [float(k % 3 == 0) for k in range(60)]
+    once = of(tops, [1.0] * 60, clusters=np.arange(60))
+    twice = of(tops * 2, [1.0] * 120, clusters=np.tile(np.arange(60), 2))
+    assert twice.se == pytest.approx(once.se)
+    assert twice.n == once.n == 60
+    nothing = of([0.0] * 8, [0.0] * 8)
+    assert nothing.value is None
+    assert nothing.status.startswith("not_estimable: no run enters this rate")
+    for weights in ([1.0, 0.0], [1.0], [1.0, float("nan")]):
+        with pytest.raises(ValueError, match="positive"):
+            of([1.0, 0.0], [1.0, 1.0], weights=np.array(weights))

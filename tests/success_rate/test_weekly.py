@@ -14,10 +14,7 @@ from calibration.success_rate.trend import (
 )
 from calibration.weeks import calendar
 from tests.classes import count_runs
-
-
-def rng(seed: int = 1) -> np.random.Generator:
-    return np.random.default_rng(seed)
+from tests.success_rate.rates import rng
 
 
 def series(complete: dict[int, tuple[int, int]], **options: Any) -> WeeklySeries:
@@ -32,7 +29,8 @@ def series(complete: dict[int, tuple[int, int]], **options: Any) -> WeeklySeries
 
 def test_values_and_rolling_mean_by_hand() -> None:
     """.5, .6, .7, .8: mean .65 with variance sum p (1 - p) / (n - 1) / 16."""
-    found = series({1: (50, 100), 2: (60, 100), 3: (70, 100), 4: (160, 200)})
+    given = {1: (50, 100), 2: (60, 100), 3: (70, 100), 4: (160, 200)}
+    found = series(given)
     assert [week.rate.value for week in found.weeks] == [0.5, 0.6, 0.7, 0.8]
     assert [week.rate.n for week in found.weeks] == [100, 100, 100, 200]
     rolling = found.weeks[3].rolling
@@ -40,15 +38,9 @@ def test_values_and_rolling_mean_by_hand() -> None:
     variance = (0.25 + 0.24 + 0.21) / 99 + 0.16 / 199
     assert rolling.se == pytest.approx(np.sqrt(variance) / 4)
     assert rolling.half_width == pytest.approx(1.96 * np.sqrt(variance) / 4, rel=0.1)
-    assert found.weeks[2].rolling.status == (
-        "not_estimable: a rolling mean needs 4 weeks with runs, there are 3 so far"
-    )
-
-
-def test_pooled_mean_counts_a_busy_week_more() -> None:
-    found = series({1: (50, 100), 2: (60, 100), 3: (70, 100), 4: (160, 200)}, pooled=True)
-    assert found.weeks[3].rolling.value == pytest.approx(340 / 500)
-    assert found.weeks[3].rolling.method.startswith("runs of 4 weeks pooled")
+    assert "needs 4 weeks with runs, there are 3" in found.weeks[2].rolling.status
+    # Pooled, a busy week counts more.
+    assert series(given, pooled=True).weeks[3].rolling.value == pytest.approx(340 / 500)
 
 
 def test_a_week_without_runs_is_shown_and_breaks_the_rolling_mean() -> None:
@@ -73,8 +65,11 @@ def test_weeks_of_few_runs_use_t_or_have_no_interval() -> None:
 def test_runs_without_a_time_are_counted() -> None:
     counts = count_runs([0, 0, 2], by={"week": ["2026-W01", None, None]})
     assert weekly_series(counts, rng=rng()).n_without_week == 2
-    nothing = count_runs([0], by={"week": [None]})
-    assert weekly_series(nothing, rng=rng()).weeks == ()
+    assert weekly_series(count_runs([0], by={"week": [None]}), rng=rng()).weeks == ()
+    with pytest.raises(ValueError, match=r"by must be one of \[\], got 'week'"):
+        weekly_series(count_runs([0]), rng=rng())
+    with pytest.raises(ValueError, match="weeks must be ISO weeks like '2026-W07'"):
+        calendar("2026-01", "2026-W02")
 
 
 def test_the_same_tasks_every_week_make_weeks_related() -> None:
@@ -141,11 +136,3 @@ def test_false_alarm_rate_of_a_spread_that_is_seen() -> None:
     t = stats.t.ppf(0.995, 6)
     assert rate == pytest.approx(2 * stats.t.sf(t, 7), abs=0.001)
     assert false_alarm_rate(np.full(5, 0.1), rng=rng()) is None
-
-
-def test_weeks_that_are_none_are_refused() -> None:
-    with pytest.raises(ValueError, match="weeks must be ISO weeks like '2026-W07'"):
-        calendar("2026-01", "2026-W02")
-    with pytest.raises(ValueError, match=r"by must be one of \[\], got 'week'"):
-        weekly_series(count_runs([0]), rng=rng())
-    assert calendar("2026-W53", "2027-W01") == ("2026-W53", "2027-W01")

@@ -9,8 +9,6 @@ from calibration.records import SetAside
 from calibration.trace_formats import ImportSettings, Parsed, read_traces
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "importers"
-
-
 Split = Callable[..., tuple[list[Parsed], list[SetAside]]]
 
 

@@ -14,13 +14,10 @@ from calibration.records import SetAside
 from calibration.trace_formats import Item, Parsed, preview, read_traces
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "importers"
-
 NUMBERS = st.integers() | st.floats() | st.just(10**400)
-
 KEYS = st.sampled_from(
     ["role", "content", "tool_calls", "name", "function", "id", "text", "type", "reward", "error"]
 )
-
 VALUES = st.recursive(
     st.none() | st.booleans() | NUMBERS | st.text(max_size=8),
     lambda inner: (
@@ -28,9 +25,7 @@ VALUES = st.recursive(
     ),
     max_leaves=8,
 )
-
 NAMES = ["lamp-1-retail.json", "tau2.json", "records.jsonl", "transcripts.jsonl"]
-
 RELAXED = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
@@ -59,15 +54,10 @@ def read_anything(content: bytes) -> None:
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    found = [path] if path else []
-    entries: list[tuple[Any, Any]] = []
-    if isinstance(value, dict):
-        entries = list(value.items())
-    elif isinstance(value, list):
-        entries = list(enumerate(value))
-    for key, inner in entries:
-        found.extend(places(inner, (*path, key)))
-    return found
+    entries = value.items() if isinstance(value, dict) else []
+    entries = enumerate(value) if isinstance(value, list) else entries
+    inner = [place for key, of in entries for place in places(of, (*path, key))]
+    return [path, *inner] if path else inner
 
 
 def put(value: Any, path: tuple[Any, ...], new: Any) -> None:

@@ -6,35 +6,24 @@ from typing import Any
 import pytest
 
 from calibration.errors import TraceFormatError
-from calibration.trace_formats import ImportSettings, Parsed, detect, read_traces
+from calibration.trace_formats import ImportSettings, detect, read_traces
 from calibration.trace_formats.base import MAX_FIELD_BYTES, MAX_STEPS, MAX_TRACE_BYTES
 
 ROW = '{"trace_id": "a", "workflow": "w", "prompt": "p"}'
 
 
-@pytest.fixture
-def record(fixtures: Path, split: Any) -> Parsed:
-    taken, aside = split(fixtures / "records.jsonl")
-    assert (len(taken), aside) == (2, [])
-    first: Parsed = taken[0]
-    return first
-
-
-def test_every_field_of_a_record(record: Parsed) -> None:
+def test_every_field_of_a_record(fixtures: Path, split: Any) -> None:
+    (record, least), aside = split(fixtures / "records.jsonl")
     trace = record.trace
-    assert record.line == 2
+    assert (record.line, aside) == (2, [])
     assert (trace.trace_id, trace.source, trace.source_id) == ("inv-1", "records", "inv-1")
     assert (trace.workflow, trace.task_id, trace.trial) == ("invoice_check", "42", 1)
     assert trace.task_key == "records/invoice_check/42"
     assert [(a.name, a.text) for a in trace.inputs] == [("Order 77", "12 desks")]
     assert [(g.id, g.text, g.matters) for g in trace.sub_goals] == [("1", "Compare", False)]
     step = trace.steps[0]
-    assert (step.step_id, step.role, step.content, step.tool) == (
-        "a",
-        "assistant",
-        "Looking.",
-        "read",
-    )
+    shown = (step.step_id, step.role, step.content, step.tool)
+    assert shown == ("a", "assistant", "Looking.", "read")
     assert (step.arguments, step.result, step.error) == ('{"id": "é"}', "12 desks", True)
     assert (step.tokens_in, step.tokens_out, step.seconds, step.at) == (10, 2, 0.5, 1.0)
     assert trace.response == '{"match": true}'
@@ -44,35 +33,23 @@ def test_every_field_of_a_record(record: Parsed) -> None:
     assert trace.started_at == datetime(2026, 3, 29, 9, 15, tzinfo=UTC)
     assert trace.simulated is True
     assert trace.metadata == {"region": "eu", "agent": "agent-a", "shift": "night"}
-
-
-def test_a_verdict_is_cleaned_of_blanks_and_terminal_escapes(record: Parsed) -> None:
+    # Cleaned of blanks and terminal escapes.
     verdict = record.verdict
-    assert verdict is not None
     assert (verdict.judge_id, verdict.outcome) == ("judge-1", "partial_plus")
-    assert verdict.reason == "short of a total"
-    assert verdict.simulated is True
-
-
-def test_the_least_a_record_needs(fixtures: Path, split: Any) -> None:
-    trace = split(fixtures / "records.jsonl")[0][1].trace
+    assert (verdict.reason, verdict.simulated) == ("short of a total", True)
+    trace = least.trace
     assert (trace.task_id, trace.trial, trace.units) == ("inv-2", 0, 1.0)
     assert (trace.cost_usd, trace.response, trace.started_at) == (None, None, None)
-
-
-def test_times_are_read_in_the_zone_of_the_settings(fixtures: Path, split: Any) -> None:
     # 29 March 2026 is the day on which summer time begins in Berlin: UTC+2 at 9:15.
     taken, _ = split(fixtures / "records.jsonl", ImportSettings(timezone="Europe/Berlin"))
     assert taken[0].trace.started_at == datetime(2026, 3, 29, 7, 15, tzinfo=UTC)
 
 
 BAD_FIELDS = [
-    ("cost_usd", "abc", "field 'cost_usd': must be a number >= 0, got 'abc'"),
     ("cost_usd", "0.1", "field 'cost_usd': must be a number >= 0, got '0.1'"),
     ("cost_usd", -1, "field 'cost_usd': must be a number >= 0, got -1"),
     ("cost_usd", True, "field 'cost_usd': must be a number >= 0, got True"),
     ("cost_usd", float("nan"), "field 'cost_usd': must be a number >= 0, got nan"),
-    ("cost_usd", float("inf"), "field 'cost_usd': must be a number >= 0, got inf"),
     ("cost_usd", 1_000_001, "field 'cost_usd': must be at most 1,000,000, got 1000001"),
     ("cost_usd", 10**400, "field 'cost_usd': must be at most 1,000,000, got 1000"),
     ("latency_s", [], "field 'latency_s': must be a number >= 0, got a list"),
@@ -81,21 +58,16 @@ BAD_FIELDS = [
     ("trial", "one", "field 'trial': must be a number >= 0, got 'one'"),
     ("prompt", None, "field 'prompt': is missing"),
     ("prompt", "  ", "field 'prompt': must not be empty"),
-    ("prompt", {}, "field 'prompt': must be text, got an object"),
     ("trace_id", None, "field 'trace_id': is missing"),
-    ("trace_id", "", "field 'trace_id': must be 1 to 200 characters without control"),
     ("trace_id", "x" * 201, "field 'trace_id': must be 1 to 200 characters without control"),
     ("trace_id", "a\u001b[2J", "field 'trace_id': must be 1 to 200 characters without control"),
     ("trace_id", 1.5, "field 'trace_id': must be 1 to 200 characters without control"),
     ("workflow", None, "field 'workflow': is missing; add it to the file or give --workflow"),
-    ("workflow", ["w"], "field 'workflow': must be 1 to 200 characters"),
     ("started_at", 1767999600, "field 'started_at': must be an ISO 8601 time"),
-    ("started_at", "yesterday", "field 'started_at': must be an ISO 8601 time"),
     ("started_at", "0001-01-01T00:00:00+14:00", "field 'started_at': must be an ISO 8601 time"),
     ("simulated", "yes", "field 'simulated': must be true or false, got 'yes'"),
     ("metadata", [], "field 'metadata': must be an object, got a list"),
     ("inputs", {}, "field 'inputs': must be a list, got an object"),
-    ("inputs", ["x"], "field 'inputs[1]': must be an object, got 'x'"),
     ("inputs", [{"name": "n"}], "field 'inputs[1].text': is missing"),
     ("sub_goals", [{"text": ""}], "field 'sub_goals[1].text': must not be empty"),
     ("sub_goals", [{"id": 1, "text": "a"}, {"id": "1", "text": "b"}], "field 'sub_goals': id '1'"),
@@ -106,7 +78,6 @@ BAD_FIELDS = [
     ("response", "x" * (MAX_FIELD_BYTES + 1), "field 'response': has 2.0 MB; at most 2 MB"),
     ("response", "é" * (MAX_FIELD_BYTES // 2 + 1), "field 'response': has 2.0 MB; at most 2 MB"),
     ("verdict", {"judge": "j"}, "field 'verdict.outcome': must be one of complete, partial_plus"),
-    ("verdict", "good", "field 'verdict.outcome': must be one of complete, partial_plus"),
     ("verdict", 1, "field 'verdict': must be an object, got 1"),
 ]
 
@@ -121,12 +92,13 @@ def test_many_fields_below_the_limit_may_still_be_too_much(reason: Any) -> None:
     assert reason(steps=[part] * 11) == "is longer than 20 MB"
 
 
-def test_an_overlong_line_does_not_stop_the_file(write: Any, split: Any) -> None:
+def test_an_overlong_line_and_a_duplicate_do_not_stop_the_file(write: Any, split: Any) -> None:
     long = '{"trace_id": "b", "prompt": "' + "x" * (MAX_TRACE_BYTES + 10) + '"}'
     third = ROW.replace('"a"', '"c"')
-    taken, aside = split(write("a.jsonl", f"{ROW}\n{long}\n{third}\n"))
-    assert [item.line for item in aside] == [2]
-    assert [item.line for item in taken] == [1, 3]
+    taken, aside = split(write("a.jsonl", f"{ROW}\n{long}\n{ROW}\n{third}\n"))
+    assert [item.line for item in taken] == [1, 4]
+    assert [item.line for item in aside] == [2, 3]
+    assert aside[1].reason == "the same run as on line 1 (trace_id 'a')"
 
 
 BAD_LINES = [
@@ -150,21 +122,16 @@ def test_a_bad_line_is_set_aside(write: Any, split: Any, line: bytes, why: str, 
     assert [(item.line, item.reason) for item in aside] == [(3, why)]
 
 
-def test_a_first_line_that_is_broken_does_not_hide_the_format(write: Any, split: Any) -> None:
+def test_what_stands_before_the_first_record_does_not_hide_the_format(
+    write: Any, split: Any
+) -> None:
     for first in ("oops", "{", '{"trace_id": "b", "pro', '{"trace_id": "b",'):
         taken, aside = split(write("a.jsonl", f"{first}\n{ROW}\n"))
         assert (len(taken), aside[0].line) == (1, 1)
-
-
-@pytest.mark.parametrize("start", [b"\xef\xbb\xbf", b"\r\n\r\n", b"\xef\xbb\xbf\n  "])
-def test_bom_and_blank_lines_before_the_first_record(write: Any, split: Any, start: bytes) -> None:
-    assert len(split(write("a.jsonl", start + ROW.encode() + b"\r\n"))[0]) == 1
-
-
-def test_a_duplicate_id_is_set_aside(write: Any, split: Any) -> None:
-    taken, aside = split(write("a.jsonl", f"{ROW}\n{ROW}\n"))
-    assert len(taken) == 1
-    assert (aside[0].line, aside[0].reason) == (2, "the same run as on line 1 (trace_id 'a')")
+    for start in (b"\xef\xbb\xbf", b"\r\n\r\n", b"\xef\xbb\xbf\n  "):
+        assert len(split(write("a.jsonl", start + ROW.encode() + b"\r\n"))[0]) == 1
+    with pytest.raises(TraceFormatError, match="not recognised"):
+        detect(write("a.jsonl", '{"canary": "x"}\n'))
 
 
 def test_characters_that_cannot_be_stored_are_replaced(write: Any, split: Any) -> None:
@@ -177,51 +144,35 @@ def test_characters_that_cannot_be_stored_are_replaced(write: Any, split: Any) -
 
 def test_metadata_is_bounded_and_plain(write: Any, split: Any) -> None:
     row = json.loads(ROW) | {
-        "big": ["x" * 3_000] * 40,
-        "long": "y" * 10_000,
-        "nan": float("nan"),
-        "huge": 2**80,
-        "deep": [[[[[[[[[[1]]]]]]]]]],
-        "none": None,
-    }
-    metadata = split(write("a.jsonl", row))[0][0].trace.metadata
+        "big": ["x" * 3_000] * 40, "long": "y" * 10_000, "nan": float("nan"), "huge": 2**80,
+        "deep": [[[[[[[[[[1]]]]]]]]]], "none": None, "agent": "agent-b",
+    }  # fmt: skip
+    trace = split(write("a.jsonl", row))[0][0].trace
+    metadata = trace.metadata
     assert metadata["fields_not_kept"] == 1
     assert len(str(metadata["long"])) == 4_001
     assert (metadata["nan"], metadata["huge"]) == ("nan", str(2**80))
     assert "none" not in metadata
     json.dumps(metadata, allow_nan=False)
+    # The agent stands for a missing model.
+    assert (trace.model, "agent" in metadata) == ("agent-b", False)
 
 
 def test_settings_name_workflows(write: Any, split: Any) -> None:
-    path = write("a.jsonl", ROW.replace('"workflow": "w", ', ""))
-    taken, _ = split(write("b.jsonl", f"{ROW}"), ImportSettings(workflow="other"))
-    assert taken[0].trace.workflow == "other"
-    assert split(path, ImportSettings(workflow="other"))[0][0].trace.workflow == "other"
-
-
-def test_agent_stands_for_a_missing_model(write: Any, split: Any) -> None:
-    row = json.loads(ROW) | {"agent": "agent-b"}
-    trace = split(write("a.jsonl", row))[0][0].trace
-    assert (trace.model, trace.metadata) == ("agent-b", {})
+    for row in (ROW, ROW.replace('"workflow": "w", ', "")):
+        taken, _ = split(write("a.jsonl", row), ImportSettings(workflow="other"))
+        assert taken[0].trace.workflow == "other"
 
 
 def test_a_json_list_and_one_pretty_object(write: Any, split: Any) -> None:
     rows = [json.loads(ROW), json.loads(ROW) | {"trace_id": "b"}]
-    taken, _ = split(write("a.json", json.dumps(rows, indent=2)))
+    text = json.dumps(rows, indent=2)
+    taken, _ = split(write("a.json", text))
     assert [item.line for item in taken] == [2, 7]
-    taken, _ = split(write("b.json", "\n" + json.dumps(rows[0], indent=2)))
-    assert [item.line for item in taken] == [2]
-
-
-def test_a_cut_list_names_the_line(write: Any) -> None:
-    text = json.dumps([json.loads(ROW)] * 2, indent=2)
     with pytest.raises(TraceFormatError, match=r"line 7: .*not written to the end"):
         list(read_traces(write("a.json", text[:-15])))
-
-
-def test_only_a_header_is_no_run(write: Any) -> None:
-    with pytest.raises(TraceFormatError, match="not recognised"):
-        detect(write("a.jsonl", '{"canary": "x"}\n'))
+    taken, _ = split(write("b.json", "\n" + json.dumps(rows[0], indent=2)))
+    assert [item.line for item in taken] == [2]
 
 
 def test_csv(fixtures: Path, split: Any) -> None:
@@ -276,12 +227,13 @@ def test_csv_cells_that_are_not_utf8_or_json(write: Any, split: Any) -> None:
     ]
 
 
-def test_csv_with_an_open_quote_is_cut(write: Any) -> None:
-    path = write("a.csv", 'trace_id,workflow,prompt\na,w,p\nb,w,"half\n')
-    with pytest.raises(TraceFormatError, match=r"line 3: .*not written to the end"):
-        list(read_traces(path))
-
-
-def test_csv_with_a_column_twice_is_refused(write: Any) -> None:
-    with pytest.raises(TraceFormatError, match="line 1: column 'prompt' occurs twice"):
-        list(read_traces(write("a.csv", "trace_id,prompt,prompt\na,b,c\n")))
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('trace_id,workflow,prompt\na,w,p\nb,w,"half\n', "line 3: .*not written to the end"),
+        ("trace_id,prompt,prompt\na,b,c\n", "line 1: column 'prompt' occurs twice"),
+    ],
+)
+def test_a_broken_csv_is_refused(write: Any, text: str, why: str) -> None:
+    with pytest.raises(TraceFormatError, match=why):
+        list(read_traces(write("a.csv", text)))

@@ -21,7 +21,7 @@ def runs(fixtures: Path, split: Any) -> list[Parsed]:
 
 
 def test_every_field_of_a_simulation(runs: list[Parsed]) -> None:
-    trace = runs[0].trace
+    trace, verdict = runs[0].trace, runs[0].verdict
     assert (trace.source, trace.source_id, trace.trial) == ("tau2", "sim-1", 0)
     assert (trace.workflow, trace.task_key) == ("kiosk", "tau2/kiosk/[a]|b")
     assert trace.prompt == (
@@ -38,6 +38,13 @@ def test_every_field_of_a_simulation(runs: list[Parsed]) -> None:
     assert trace.started_at == datetime(2026, 1, 10, 8, tzinfo=UTC)
     assert trace.response == "We sell tickets only."
     assert trace.metadata["user_cost"] == 0.5
+    # 100 + 10 for the message with two calls, 200 + 20 for the answer; the user's 990 are not.
+    assert trace.total_tokens == 330
+    assert [s.tokens_in for s in trace.steps if s.tokens_in is not None] == [100, 200]
+    assert trace.steps[-1].seconds == 1.5
+    assert verdict is not None
+    assert (verdict.judge_id, verdict.outcome) == ("source:tau2", "complete")
+    assert verdict.reason == "reward 1; DB 1.0"
 
 
 def test_steps_keep_whose_tool_it_was(runs: list[Parsed]) -> None:
@@ -55,54 +62,30 @@ def test_steps_keep_whose_tool_it_was(runs: list[Parsed]) -> None:
     ]
 
 
-def test_tokens_are_the_agents_and_counted_once(runs: list[Parsed]) -> None:
-    trace = runs[0].trace
-    # 100 + 10 for the message with two calls, 200 + 20 for the answer; the user's 990 are not.
-    assert trace.total_tokens == 330
-    assert [s.tokens_in for s in trace.steps if s.tokens_in is not None] == [100, 200]
-    assert trace.steps[-1].seconds == 1.5
-
-
-def test_verdict_carries_the_reward_breakdown(runs: list[Parsed]) -> None:
-    verdict = runs[0].verdict
-    assert verdict is not None
-    assert (verdict.judge_id, verdict.outcome) == ("source:tau2", "complete")
-    assert verdict.reason == "reward 1; DB 1.0"
-
-
-def test_missing_cost_stays_missing_and_a_missing_task_is_noted(runs: list[Parsed]) -> None:
+def test_missing_cost_stays_missing_and_a_missing_task_is_noted(
+    runs: list[Parsed], write: Any, split: Any, raw: Any
+) -> None:
     trace = runs[1].trace
-    assert trace.cost_usd is None
-    assert trace.prompt == "Anyone there?"
+    assert (trace.cost_usd, trace.response, trace.prompt) == (None, None, "Anyone there?")
     assert trace.metadata["task_missing"] is True
     assert trace.started_at == datetime(2026, 1, 10, 7, tzinfo=UTC)
-    assert trace.response is None
-
-
-def test_zero_cost_with_tokens_is_an_unknown_price(runs: list[Parsed]) -> None:
-    trace = runs[2].trace
-    assert trace.cost_usd is None
-    assert "price was not known" in str(trace.metadata["cost_note"])
-
-
-def test_zero_cost_without_tokens_is_zero(write: Any, split: Any, raw: Any) -> None:
+    # Zero with tokens is an unknown price, and without them zero.
+    assert runs[2].trace.cost_usd is None
+    assert "price was not known" in str(runs[2].trace.metadata["cost_note"])
     raw["simulations"][1]["agent_cost"] = 0
     assert split(write("a.json", raw))[0][1].trace.cost_usd == 0.0
 
 
-def test_runs_that_the_benchmark_leaves_out_have_no_class(runs: list[Parsed]) -> None:
+def test_runs_that_the_benchmark_leaves_out_have_no_class_and_voice_is_set_aside(
+    fixtures: Path, split: Any
+) -> None:
+    path = fixtures / "tau2.json"
+    runs, (aside,) = split(path)
     verdict = runs[2].verdict
-    assert verdict is not None
     assert (verdict.outcome, verdict.proposed) == ("no_verdict", False)
     assert "infrastructure_error" in str(verdict.reason)
-
-
-def test_voice_runs_are_set_aside(fixtures: Path, split: Any) -> None:
-    path = fixtures / "tau2.json"
-    aside = split(path)[1]
-    assert len(aside) == 1
-    assert "voice" in aside[0].reason
-    assert '"id": "sim-4"' in path.read_text().splitlines()[aside[0].line - 1]
+    assert "voice" in aside.reason
+    assert '"id": "sim-4"' in path.read_text().splitlines()[aside.line - 1]
 
 
 def test_naive_times_are_read_in_the_zone_of_the_settings(fixtures: Path, split: Any) -> None:
@@ -133,21 +116,18 @@ def test_a_malformed_simulation_is_set_aside(
     assert aside[0].reason.startswith(why)
 
 
-def test_compact_files_and_any_order_of_keys(write: Any, split: Any, raw: Any) -> None:
-    turned = dict(reversed(raw.items()))
-    taken, _ = split(write("turned.json", turned))
+def test_compact_files_any_order_of_keys_and_several_results_in_one_message(
+    write: Any, split: Any, raw: Any
+) -> None:
+    taken, _ = split(write("turned.json", dict(reversed(raw.items()))))
     assert taken[0].trace.inputs[0].text == "Sell tickets only."
     assert [item.line for item in taken] == [1, 1, 1]
-
-
-def test_results_of_several_tools_in_one_message(write: Any, split: Any, raw: Any) -> None:
     messages = raw["simulations"][0]["messages"]
     messages[3:5] = [{"role": "tool", "id": "x", "tool_messages": messages[3:5]}]
-    taken, _ = split(write("a.json", raw))
-    assert len(taken[0].trace.steps) == 9
+    assert len(split(write("a.json", raw))[0][0].trace.steps) == 9
 
 
-def test_run_directory(fixtures: Path, split: Any) -> None:
+def test_run_directory(fixtures: Path, tmp_path: Path, split: Any) -> None:
     folder = fixtures / "tau2_run"
     assert detect(folder).name == "tau2"
     taken, aside = split(folder)
@@ -160,15 +140,11 @@ def test_run_directory(fixtures: Path, split: Any) -> None:
     ]
     by_index, _ = split(folder / "results.json")
     assert [item.trace for item in by_index] == [item.trace for item in taken]
-
-
-def test_index_without_a_list_of_simulations(fixtures: Path, tmp_path: Path, split: Any) -> None:
-    folder = tmp_path / "run"
-    shutil.copytree(fixtures / "tau2_run", folder)
+    shutil.copytree(folder, tmp_path / "run")
     index = json.loads((folder / "results.json").read_text())
     del index["simulation_index"]
-    (folder / "results.json").write_text(json.dumps(index))
-    assert len(split(folder / "results.json")[0]) == 1
+    (tmp_path / "run" / "results.json").write_text(json.dumps(index))
+    assert len(split(tmp_path / "run" / "results.json")[0]) == 1
 
 
 def test_a_truncated_file_names_the_line(fixtures: Path, write: Any) -> None:
@@ -177,20 +153,14 @@ def test_a_truncated_file_names_the_line(fixtures: Path, write: Any) -> None:
     line = text[: text.index('"id": "sim-2"')].rstrip().count("\n") + 1
     with pytest.raises(TraceFormatError, match=rf"cut\.json, line {line}: "):
         list(read_traces(path))
-
-
-def test_a_file_cut_before_its_runs_says_so(fixtures: Path, write: Any) -> None:
-    text = (fixtures / "tau2.json").read_text()
-    path = write("cut.json", text[: text.index('"ticket"')])
     with pytest.raises(TraceFormatError, match=r"not recognised.*not written to the end"):
-        detect(path)
+        detect(write("cut.json", text[: text.index('"ticket"')]))
 
 
-@pytest.mark.parametrize("simulations", [[], None, {}])
-def test_a_file_without_runs_is_refused(write: Any, raw: Any, simulations: Any) -> None:
-    raw["simulations"] = simulations
-    with pytest.raises(TraceFormatError, match="holds no run"):
-        list(read_traces(write("a.json", raw)))
+def test_a_file_without_runs_is_refused(write: Any, raw: Any) -> None:
+    for simulations in ([], None, {}):
+        with pytest.raises(TraceFormatError, match="holds no run"):
+            list(read_traces(write("a.json", raw | {"simulations": simulations})))
 
 
 def test_what_reviewers_see_holds_nothing_that_is_hidden(runs: list[Parsed]) -> None:

@@ -21,7 +21,7 @@ def raw(fixtures: Path) -> Any:
     return json.loads((fixtures / "lamp-1-retail.json").read_text())
 
 
-def test_every_field_of_a_run(runs: list[Parsed]) -> None:
+def test_every_field_of_a_run(fixtures: Path, runs: list[Parsed]) -> None:
     trace = runs[0].trace
     assert trace.trace_id == trace_identity("tau-bench", "lamp-1-retail/0", 0)
     assert (trace.source, trace.source_id, trace.trial) == ("tau-bench", "lamp-1-retail/0", 0)
@@ -29,19 +29,18 @@ def test_every_field_of_a_run(runs: list[Parsed]) -> None:
     assert trace.prompt == "You are Ada. You want to return the lamp."
     assert [(a.name, a.text[:8]) for a in trace.inputs] == [("Agent policy", "# Retail")]
     assert trace.response == "Your lamp is returned: 12.50 back."
-    assert trace.model == "lamp-1"
-    assert trace.started_at is None
+    assert (trace.model, trace.started_at) == ("lamp-1", None)
     assert runs[1].trace.response is None
     assert runs[3].trace.task_key == "tau-bench/retail/long label / 7"
     assert trace.success_criteria == (
         'Expected actions:\n1. return_item {"item": "lamp"}\nExpected in the answer: 12.50'
     )
-
-
-def test_user_cost_is_never_the_cost_of_the_run(runs: list[Parsed]) -> None:
+    # The cost of the user is never that of the run.
     assert [run.trace.cost_usd for run in runs] == [None] * 4
-    assert runs[0].trace.metadata["user_cost"] == 0.004
+    assert trace.metadata["user_cost"] == 0.004
     assert "user_cost" not in runs[1].trace.metadata
+    text = (fixtures / "lamp-1-retail.json").read_text().splitlines()
+    assert [run.line for run in runs] == [i for i, t in enumerate(text, 1) if t == "  {"]
 
 
 def test_one_step_a_message_and_a_call_without_the_policy(runs: list[Parsed]) -> None:
@@ -82,37 +81,16 @@ def test_a_run_that_failed_in_the_harness(runs: list[Parsed]) -> None:
     assert trace.metadata["error"] == "rate limit"
 
 
-def test_lines_are_where_runs_start(fixtures: Path, runs: list[Parsed]) -> None:
-    text = (fixtures / "lamp-1-retail.json").read_text().splitlines()
-    assert [run.line for run in runs] == [i for i, t in enumerate(text, 1) if t == "  {"]
-
-
-@pytest.mark.parametrize(
-    ("stem", "model"),
-    [
-        ("sonnet-35-new-retail", "sonnet-35-new"),
-        ("tool-calling-big-model-2-0.0_range_0--1_user-small-llm_0612", "big-model-2"),
-        ("plain", "plain"),
-    ],
-)
-def test_model_comes_from_the_file_name(
-    write: Any, split: Any, raw: Any, stem: str, model: str
-) -> None:
-    taken, _ = split(write(f"{stem}.json", raw[:1]))
-    assert taken[0].trace.model == model
-
-
-def test_domain_without_policy_comes_from_the_file_name(write: Any, split: Any, raw: Any) -> None:
-    raw[0]["traj"] = raw[0]["traj"][1:]
-    assert split(write("x-airline.json", raw[:1]))[0][0].trace.workflow == "airline"
-    assert split(write("x.json", raw[:1]))[0][0].trace.workflow == "tau-bench"
-
-
-def test_workflow_of_the_settings_wins(fixtures: Path, split: Any) -> None:
-    settings = ImportSettings(workflow="shop")
-    taken, _ = split(fixtures / "lamp-1-retail.json", settings)
-    assert {item.trace.workflow for item in taken} == {"shop"}
-    assert taken[0].trace.task_key == "tau-bench/retail/0"
+def test_model_and_domain_come_from_the_file_name(write: Any, split: Any, raw: Any) -> None:
+    dated = "tool-calling-big-model-2-0.0_range_0--1_user-small-llm_0612"
+    names = {"sonnet-35-new-retail": "sonnet-35-new", dated: "big-model-2", "plain": "plain"}
+    for stem, model in names.items():
+        assert split(write(f"{stem}.json", raw[:1]))[0][0].trace.model == model
+    raw[0]["traj"] = raw[0]["traj"][1:]  # without the policy
+    for stem, workflow in (("x-airline", "airline"), ("x", "tau-bench")):
+        assert split(write(f"{stem}.json", raw[:1]))[0][0].trace.workflow == workflow
+    taken, _ = split(write("x-retail.json", raw[:1]), ImportSettings(workflow="shop"))
+    assert (taken[0].trace.workflow, taken[0].trace.task_key) == ("shop", "tau-bench/retail/0")
 
 
 @pytest.mark.parametrize(
@@ -140,26 +118,15 @@ def test_a_malformed_run_is_set_aside_with_its_line(
     assert path.read_text().splitlines()[aside[0].line - 1] == " {"
 
 
-@pytest.mark.parametrize(
-    ("reward", "outcome"),
-    [
-        (float("nan"), "no_verdict"),
-        (float("inf"), "no_verdict"),
-        ("1", "no_verdict"),
-        ([], "no_verdict"),
-        (1.1, "no_verdict"),
-        (-1, "no_verdict"),
-        (1 - 5e-7, "complete"),  # within the tolerance of the benchmark
-        (True, "complete"),
-        (None, None),
-    ],
-)
-def test_what_a_reward_proposes(
-    write: Any, split: Any, raw: Any, reward: Any, outcome: str | None
-) -> None:
-    raw[0]["reward"] = reward
-    verdict = split(write("runs.json", raw[:1]))[0][0].verdict
-    assert (verdict and verdict.outcome) == outcome
+def test_what_a_reward_proposes(write: Any, split: Any, raw: Any) -> None:
+    proposed: list[tuple[Any, str | None]] = [
+        *((x, "no_verdict") for x in (float("nan"), float("inf"), "1", [], 1.1, -1)),
+        (1 - 5e-7, "complete"), (True, "complete"), (None, None),  # the tolerance of the benchmark
+    ]  # fmt: skip
+    for reward, outcome in proposed:
+        raw[0]["reward"] = reward
+        verdict = split(write("runs.json", raw[:1]))[0][0].verdict
+        assert (verdict and verdict.outcome) == outcome, reward
 
 
 def test_a_truncated_file_names_the_line(fixtures: Path, write: Any) -> None:

@@ -33,9 +33,11 @@ def test_every_field_of_a_transcript(runs: list[Parsed]) -> None:
     assert (trace.workflow, trace.task_key) == ("refunds", "transcript/refunds/refund-7")
     assert trace.prompt == "Refund order 51.\n[image_url]"
     assert (trace.response, trace.status) == ("Order 51 is refunded.", "completed")
-    assert (trace.cost_usd, trace.latency_s) == (0.004, 3.1)
-    assert trace.model == "maker/model-x"
+    assert (trace.cost_usd, trace.latency_s, trace.model) == (0.004, 3.1, "maker/model-x")
     assert trace.metadata["team"] == "blue"
+    trace = runs[1].trace  # with a named trial and without a workflow
+    assert (trace.trial, trace.source_id) == (3, "transcripts/8/run-3")
+    assert (trace.workflow, trace.prompt, trace.response) == ("unspecified", "Hi", None)
 
 
 def test_tool_calls_add_latency_to_the_calls_of_the_messages(runs: list[Parsed]) -> None:
@@ -51,36 +53,21 @@ def test_tool_calls_add_latency_to_the_calls_of_the_messages(runs: list[Parsed])
     assert [s.step_id for s in runs[0].trace.steps] == ["s1", "s2", "s3", "s4", "s5", "s6"]
 
 
-def test_a_named_trial_without_workflow(runs: list[Parsed]) -> None:
-    trace = runs[1].trace
-    assert (trace.trial, trace.source_id) == (3, "transcripts/8/run-3")
-    assert (trace.workflow, trace.prompt, trace.response) == ("unspecified", "Hi", None)
-
-
 @pytest.mark.parametrize(
-    ("grading", "outcome"),
+    ("outcome", "gradings"),
     [
-        ({"reward": 1}, "complete"),
-        ({"score": 0.0}, "partial_minus"),
-        ({"passed": True}, "complete"),
-        ({"passed": False}, "partial_minus"),
-        ({"outcome": "abandoned"}, "abandoned"),
-        ({"outcome": "meh"}, "no_verdict"),
-        ({"score": 0.4}, "no_verdict"),
-        (True, "complete"),
-        (0, "partial_minus"),
-        ("complete", "no_verdict"),
-        ({}, None),
-        (None, None),
+        ("complete", [{"reward": 1}, {"passed": True}, True]),
+        ("partial_minus", [{"score": 0.0}, {"passed": False}, 0]),
+        ("abandoned", [{"outcome": "abandoned"}]),
+        ("no_verdict", [{"outcome": "meh"}, {"score": 0.4}, "complete"]),
     ],
 )
-def test_grading_becomes_a_proposed_verdict(read: Any, grading: Any, outcome: str | None) -> None:
-    verdict = read(grading=grading).verdict
-    if outcome is None:
-        assert verdict is None
-    else:
+def test_grading_becomes_a_proposed_verdict(read: Any, outcome: str, gradings: list[Any]) -> None:
+    for grading in gradings:
+        verdict = read(grading=grading).verdict
         assert (verdict.judge_id, verdict.outcome) == ("source:transcript", outcome)
         assert verdict.proposed is (outcome != "no_verdict")
+    assert read(grading={}).verdict is read(grading=None).verdict is None
 
 
 def test_calls_without_ids_are_matched_by_name_in_order(read: Any) -> None:
@@ -113,12 +100,9 @@ def test_an_error_of_a_call_marks_its_result_message(read: Any) -> None:
 
 
 def test_result_may_be_the_response_and_fields_may_stand_outside(read: Any) -> None:
-    trace = read(result="Yes.", cost_usd=0.5, latency=2).trace
-    assert (trace.response, trace.cost_usd, trace.latency_s) == ("Yes.", 0.5, 2.0)
-
-
-def test_an_own_id_is_kept(read: Any) -> None:
-    assert read(trace_id="mine").trace.trace_id == "mine"
+    trace = read(trace_id="mine", result="Yes.", cost_usd=0.5, latency=2).trace
+    assert (trace.trace_id, trace.response) == ("mine", "Yes.")
+    assert (trace.cost_usd, trace.latency_s) == (0.5, 2.0)
 
 
 @pytest.mark.parametrize(
