@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
-
 WRITE = os.environ.get("ASR_SNAPSHOTS") == "write"
-
 MOST_LINES = 60
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from calibration.store import Store
+from calibration.store import Store, TraceFilter
 from tests.cli_runs import FIXTURES, Run, data, record, write, write_csv, write_runs
 
 pytestmark = pytest.mark.usefixtures("few_draws")
@@ -18,18 +18,6 @@ def label(asr: Run, tmp_path: Path, drawn: list[str], reviewer: str, n: int = 40
     done = data(asr("labels", "import", path, "--json"))
     assert (done["stored"], done["changed"], done["not_in_batch"]) == (n, [], [])
     assert data(asr("labels", "import", path, "--json"))["already_there"] == n
-
-
-def test_a_sample_depends_on_the_seed_and_not_on_the_order_of_the_file(
-    asr: Run, tmp_path: Path
-) -> None:
-    asr("import", write_runs(tmp_path / "f.jsonl", 8), "--yes")
-    reverse = write(tmp_path / "g.jsonl", *[record(f"r{k:03d}") for k in reversed(range(8))])
-    asr("import", reverse, "--yes", "--store", "other.duckdb")
-    draw = ["sample", "--n", 3, "--seed", 5, "--json"]
-    one, same, other = (data(asr(*draw, *more)) for more in ([], [], ["--store", "other.duckdb"]))
-    assert one["trace_ids"] == same["trace_ids"] == other["trace_ids"]
-    assert (one["n"], one["population"], one["inclusion_probability"]) == (3, 8, 3 / 8)
 
 
 def test_the_whole_way(asr: Run, tmp_path: Path, filled: list[str]) -> None:
@@ -48,34 +36,6 @@ def test_the_whole_way(asr: Run, tmp_path: Path, filled: list[str]) -> None:
     assert reported["asr"] == calibrated["estimates"]["post_stratified"]
     assert reported["by_workflow"]["flights"]["n"] == 40
     assert data(asr("report", "--json", "--seed", 3)) == reported
-
-
-@pytest.mark.parametrize(
-    ("n", "design", "codes"),
-    [
-        # Two classes have no reference label: inversion is refused, and so is everything else.
-        (40, "reference", {("post_stratified", "no_probability_sample"),
-                           ("inversion", "few_reference_labels")}),
-        (29, "production", {(name, "few_labels")
-                            for name in ("post_stratified", "ppi_plus_plus", "bootstrap")}),
-    ],
-)  # fmt: skip
-def test_what_the_labels_do_not_allow_has_no_headline(
-    asr: Run, tmp_path: Path, filled: list[str], n: int, design: str, codes: set[tuple[str, str]]
-) -> None:
-    label(asr, tmp_path, filled, "Ann", n=n)
-    found = data(asr("calibrate", "--design", design, "--json", code=1))
-    assert found["headline"] is None
-    assert codes <= {(r["estimator"], r["code"]) for r in found["refusals"]}
-    assert all(r["why"] and r["mend"] for r in found["refusals"])
-    if n < 30:
-        reported = data(asr("report", "--json"))
-        assert reported["calibrated"] is False
-        assert reported["judged"]["corrected"]["value"] is None
-        assert reported["asr"] == reported["judged"]["human_only"]
-
-
-# Labels and verdicts
 
 
 def test_labels_round_trip_through_files(asr: Run, tmp_path: Path, filled: list[str]) -> None:
@@ -104,23 +64,20 @@ def test_labels_round_trip_through_files(asr: Run, tmp_path: Path, filled: list[
     assert sorted(stored["sub_goals"]) == ['{"1": "done"}', "{}"]
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "why"),
-    [
+def test_marks_that_cannot_be_stored_stop_an_import(
+    asr: Run, tmp_path: Path, filled: list[str]
+) -> None:
+    for field, value, why in (
         ("confidence", "4", "must be a whole number from 1 to 3"),
         ("confidence", "high", "must be a whole number from 1 to 3"),
         ("tags", "; ".join(f"tag {k}" for k in range(9)), "at most 8 tags"),
         ("sub_goals", "3", "must be an object"),
         ("sub_goals", '{"1": "half"}', "must be one of done"),
-    ],
-)
-def test_marks_that_cannot_be_stored_stop_an_import(
-    asr: Run, tmp_path: Path, filled: list[str], field: str, value: str, why: str
-) -> None:
-    row = {"trace_id": filled[0], "reviewer": "Ann", "outcome": "complete", field: value}
-    refused = asr("labels", "import", write(tmp_path / "l.jsonl", row), code=2).stderr
-    assert f"line 1, field '{field}'" in refused
-    assert why in refused
+    ):
+        row = {"trace_id": filled[0], "reviewer": "Ann", "outcome": "complete", field: value}
+        refused = asr("labels", "import", write(tmp_path / "l.jsonl", row), code=2).stderr
+        assert f"line 1, field '{field}'" in refused
+        assert why in refused
 
 
 def test_an_export_never_writes_over_the_store(asr: Run, tmp_path: Path, filled: list[str]) -> None:
@@ -137,15 +94,10 @@ def test_verdicts_are_stored_once_or_not_at_all(
     result = asr("verdicts", file, "--judge", "j2", code=2)
     assert f"{file}, line 3, field 'outcome': 'great' is none of" in result.stderr
     assert "j2" in asr("calibrate", "--judge", "j2", code=2).stderr
-    rows = ("r000,abandoned", "r001,abandoned", "zzz,complete")
-    done = data(asr("verdicts", write_csv(file, "trace_id,outcome", *rows), "--judge", "j1",
-                    "--json"))  # fmt: skip
-    assert done == {
-        "stored": 0, "already_there": 1, "changed": ["r001"], "unknown_traces": ["zzz"],
-    }  # fmt: skip
-
-
-# Import and taxonomy
+    write_csv(file, "trace_id,outcome", "r000,abandoned", "r001,abandoned", "zzz,complete")
+    done = data(asr("verdicts", file, "--judge", "j1", "--json"))
+    assert (done["stored"], done["already_there"]) == (0, 1)
+    assert (done["changed"], done["unknown_traces"]) == (["r001"], ["zzz"])
 
 
 def test_every_format_is_imported_once(asr: Run, tmp_path: Path) -> None:
@@ -171,28 +123,12 @@ def test_a_folder_is_imported_file_by_file(asr: Run, tmp_path: Path) -> None:
     assert store.exists()
 
 
-def test_bad_rows_are_set_aside_with_file_line_and_reason(asr: Run, tmp_path: Path) -> None:
-    file = write(
-        tmp_path / "f.jsonl", record("a"), "{broken", record("b", cost_usd=-1), record("a")
-    )
-    done = data(asr("import", file, "--json"))
-    assert done["imported"] == 1
-    assert [(row["file"], row["line"]) for row in done["set_aside"]] == [
-        (str(file), line) for line in (2, 3, 4)
-    ]
-    assert "cost_usd" in done["set_aside"][1]["reason"]
-
-
-@pytest.mark.parametrize(
-    "content", [b"", b"{}", b"[1, 2]", b"a,b\n1,2\n", b"\x00\x01\x02\xff" * 99, b"PK\x03\x04"]
-)
-def test_an_unrecognised_file_stores_nothing(asr: Run, tmp_path: Path, content: bytes) -> None:
-    good = write_runs(tmp_path / "good.jsonl", 2)
-    bad = tmp_path / "bad.json"
-    bad.write_bytes(content)
-    result = asr("import", good, bad, code=2)
-    assert str(bad) in result.stderr
-    assert result.stdout == ""
+def test_an_unrecognised_file_stores_nothing(asr: Run, tmp_path: Path) -> None:
+    good, bad = write_runs(tmp_path / "good.jsonl", 2), tmp_path / "bad.json"
+    for content in (b"", b"{}", b"a,b\n1,2\n", b"\x00\x01\x02\xff" * 99, b"PK\x03\x04"):
+        bad.write_bytes(content)
+        result = asr("import", good, bad, code=2)
+        assert (str(bad) in result.stderr, result.stdout) == (True, "")
     assert not (tmp_path / "asr.duckdb").exists()
 
 
@@ -260,3 +196,21 @@ def test_a_taxonomy_is_not_changed_in_passing(asr: Run, tmp_path: Path) -> None:
     for nonsense in ("", "version = 1", "[[[", 'version = "1"\nclasses = []\n'):
         other.write_text(nonsense)
         assert "other.toml" in asr("taxonomy", other, code=2).stderr
+
+
+def test_the_list_of_traces_holds_what_a_stored_query_and_other_filters_find(
+    asr: Run, tmp_path: Path
+) -> None:
+    calls = [{"role": "tool", "tool": "pay", "result": "x", "error": True}]
+    rows = [record(f"r{k}", started_at=f"2026-01-0{k}T10:00:00Z") for k in (1, 2, 3)]
+    asr("import", write(tmp_path / "f.jsonl", rows[0] | {"steps": calls}, *rows[1:]), "--yes")
+    with Store.open(tmp_path / "asr.duckdb") as store:
+        store.save_query("Failed payments", TraceFilter(tool="pay", tool_ended="error"))
+
+    def listed(*words: str) -> list[str]:
+        return [row["trace_id"] for row in data(asr("traces", *words, "--json"))["traces"]]
+
+    assert listed("--query", "Failed payments") == ["r1"]
+    assert listed("--to", "2026-01-02") == ["r1", "r2"]
+    assert listed("--to", "2026-01-02T10:00") == ["r1"]
+    assert listed("--class", "unlabelled", "--descending") == ["r3", "r2", "r1"]

@@ -11,7 +11,6 @@ from scipy import special
 from calibration.cli import main
 from tests.cli_runs import (
     CASE_A,
-    CASE_B,
     TABLES,
     Run,
     check,
@@ -26,22 +25,6 @@ from tests.cli_runs import (
 pytestmark = pytest.mark.usefixtures("few_draws")
 
 
-def test_a_reference_set(calibrate: Run) -> None:
-    path = counted(content("a"))
-    plain = data(calibrate("--counts", path, "--pseudo-count", 0, "--json"))
-    expected = [CASE_A["theta_plain"], *CASE_A["ci95_plain_delta"]]
-    assert three(plain["estimates"]["inversion"]) == pytest.approx(expected, abs=1e-6)
-    shares = [share["value"] for share in plain["class_shares"]["inversion"].values()]
-    assert shares == pytest.approx(CASE_A["prevalence_plain_inversion"], abs=1e-6)
-    smoothed = data(calibrate("--counts", path, "--json"))
-    assert smoothed["headline"] == "inversion"
-    assert three(smoothed["estimates"]["inversion"]) == pytest.approx(
-        CASE_A["smoothed_half_delta"], abs=1e-6
-    )
-    assert smoothed["estimates"]["judge_raw"]["value"] == pytest.approx(CASE_A["naive"][0])
-    assert check(smoothed) >= 30
-
-
 def on_logit_scale(linear: list[float]) -> list[float]:
     """Return value and limits logit(v) -+ h / (v (1 - v)) of a linear interval v -+ h."""
     value, low, high = linear
@@ -49,29 +32,7 @@ def on_logit_scale(linear: list[float]) -> list[float]:
     return [value, float(special.expit(centre - reach)), float(special.expit(centre + reach))]
 
 
-def test_a_sample_of_production(calibrate: Run) -> None:
-    found = data(calibrate("--counts", counted(content("b")), "--json"))
-    assert found["headline"] == "post_stratified"
-    assert three(found["estimates"]["post_stratified"]) == pytest.approx(
-        CASE_B["poststrat_t"], abs=1e-6
-    )
-    assert three(found["estimates"]["human_only"]) == pytest.approx(
-        on_logit_scale(CASE_B["human_only_t"]), abs=1e-6
-    )
-    shares = [share["value"] for share in found["class_shares"]["post_stratified"].values()]
-    assert shares == pytest.approx(CASE_B["prevalence_poststrat"], abs=1e-6)
-    assert found["judge"]["kappa"]["value"] == pytest.approx(CASE_B["kappa"], abs=1e-6)
-    assert found["judge"]["accuracy"]["value"] == pytest.approx(CASE_B["accuracy"], abs=1e-6)
-    # About (width without the judge / width with it) squared.
-    widths = [np.ptp(found["estimates"][n]["interval"]) for n in ("human_only", "post_stratified")]
-    worth, low, high = three(found["label_worth"])
-    assert low < worth < high
-    assert worth == pytest.approx((widths[0] / widths[1]) ** 2, rel=0.05)
-    assert found["estimates_gross"] == found["estimates"]  # no costs
-    assert check(found) >= 30
-
-
-def test_two_classes(calibrate: Run) -> None:
+def test_two_classes_of_a_reference(calibrate: Run) -> None:
     """A published course: 2,056 of 2,400 pass, sensitivity 31/34, specificity 10/12."""
     fields = {
         "design": "reference", "classes": ["fail", "pass"], "credit": [0, 1],
@@ -84,20 +45,31 @@ def test_two_classes(calibrate: Run) -> None:
     assert three(recall) == pytest.approx([31 / 34, 0.7703951343719113, 0.9695340563253514])
 
 
-def test_real_agent_traces(calibrate: Run) -> None:
+def test_real_agent_traces_of_production(calibrate: Run) -> None:
     """222 of 1,106 runs of web agents labelled at random; reference values made with ppi_py."""
     fields = {
         "design": "production", "classes": ["0", "1"], "credit": [0, 1],
         "confusion": [[148, 15], [15, 44]], "production_judge_counts": [821, 285],
     }  # fmt: skip
     found = data(calibrate("--counts", counted(fields), "--json"))
-    assert three(found["estimates"]["post_stratified"]) == pytest.approx(
+    rates = found["estimates"]
+    assert three(rates["post_stratified"]) == pytest.approx(
         [0.26048329124829994, 0.21321796852372393, 0.30774861397287595], abs=1e-6
     )
-    assert three(found["estimates"]["human_only"]) == pytest.approx(
+    assert three(rates["human_only"]) == pytest.approx(
         on_logit_scale([0.26576576576576577, 0.2072054224986167, 0.3243261090329148]), abs=1e-6
     )
     assert found["judge"]["kappa"]["value"] == pytest.approx(0.6537381719871062, abs=1e-6)
+    assert found["estimates_gross"] == rates  # no costs
+
+
+def test_what_a_label_is_worth(calibrate: Run) -> None:
+    """About (width without the judge / width with it) squared."""
+    found = data(calibrate("--counts", counted(content("b")), "--json"))
+    widths = [np.ptp(found["estimates"][n]["interval"]) for n in ("human_only", "post_stratified")]
+    worth, low, high = three(found["label_worth"])
+    assert low < worth < high
+    assert worth == pytest.approx((widths[0] / widths[1]) ** 2, rel=0.05)
 
 
 def test_columns_go_by_name(calibrate: Run) -> None:
@@ -174,71 +146,53 @@ def test_the_worked_example_of_the_docs(calibrate: Run, full_draws: None) -> Non
     assert found["confusion"]["columns_verdict"][-2:] == ["no_verdict", "split"]
 
 
-# What is malformed
+# Field, what stands there instead (null: nothing), and why not; ROWS are four good ones.
+MALFORMED = """
+    design | null | is missing
+    design | "random" | must be one of production, reference
+    classes | null | is missing
+    classes | ["a"] | must be a list of 2
+    classes | "abcde" | must be a list
+    classes | ["a", "b", "c", "d", " "] | must be a list
+    classes | ["a", "b", "c", "d", "a"] | must be a list of 2 to 200
+    credit | null | is missing
+    credit | [1, 0] | must be a list of 5
+    credit | [1, 0, 0, 0, 1.5] | must be at most 1, got 1.5
+    credit | [1, 0, 0, 0, -1] | must be a number >= 0
+    credit | [1, 0, 0, 0, true] | must be a number
+    credit | [1, 0, 0, 0, null] | that of 'abandoned' is missing
+    confusion | null | is missing
+    confusion | [ROWS] | must be a list of 5, one a class of the h
+    confusion | [ROWS, [1]] | must be a list of 5, one a class of
+    confusion | [ROWS, [1, 2, 3, 4, -5]] | must be a number >= 0
+    confusion | [ROWS, [1, 2, 3, 4, 0.5]] | must be a whole
+    confusion | [ROWS, [1, 2, 3, 4, null]] | the count of
+    confusion | [ROWS, [1, 2, 3, 4, 1000000000]] | must sum to at most 10,000,000 labels
+    production_judge_counts | null | is missing
+    production_judge_counts | [1, 2, 3, 4] | must be a
+    production_judge_counts | [9e99, 1, 1, 1, 1] | must be at
+    production_judge_counts | [NaN, 1, 1, 1, 1] | must be a num
+    production_judge_counts | {"a": 1} | 'a' is no class of the judge
+    production_judge_counts | [5980, 1820, 930, 900, 6] | 'abandoned' has 6 and 7 are labelled
+    judge_classes | ["x"] | is not there
+    judge_classes | 3 | must be a list
+"""
 
 
-ROW = [1, 2, 3, 4, 5]
-BAD: list[tuple[object, str]] = [
-    ("", "is not JSON"),
-    ("{", "is not JSON"),
-    ("[1]", "must hold one JSON object"),
-    ("[" * 100_000, "nested too deeply"),
-    ('{"design": NaN}', "field 'classes' is missing"),
-    (content(design=None), "field 'design' is missing"),
-    (content(classes=None), "field 'classes' is missing"),
-    (content(credit=None), "field 'credit' is missing"),
-    (content(confusion=None), "field 'confusion' is missing"),
-    (content(production_judge_counts=None), "field 'production_judge_counts' is missing"),
-    (content(design="random"), "field 'design': must be one of production, reference"),
-    (content(design=1), "field 'design': must be one of"),
-    (content(classes=["a"]), "field 'classes': must be a list of 2"),
-    (content(classes="abcde"), "field 'classes': must be a list"),
-    (content(classes=["a", "b", "c", "d", 5]), "field 'classes': must be a list"),
-    (content(classes=["a", "b", "c", "d", " "]), "field 'classes': must be a list"),
-    (content(classes=["a", "b", "c", "d", "a"]), "field 'classes': must be a list of 2 to 200"),
-    (content(credit=[1, 0]), "field 'credit': must be a list of 5"),
-    (content(credit=[1, 0, 0, 0, 1.5]), "field 'credit': must be at most 1, got 1.5"),
-    (content(credit=[1, 0, 0, 0, -1]), "field 'credit': must be a number >= 0"),
-    (content(credit=[1, 0, 0, 0, True]), "field 'credit': must be a number"),
-    (content(credit=[1, 0, 0, 0, None]), "field 'credit': that of 'abandoned' is missing"),
-    (content(credit="1,0,0,0,0"), "field 'credit': must be a list"),
-    (content(confusion=[ROW] * 4), "field 'confusion': must be a list of 5, one a class of the h"),
-    (
-        content(confusion=[ROW] * 4 + [[1]]),
-        "field 'confusion': must be a list of 5, one a class of",
-    ),
-    (content(confusion=[ROW] * 4 + [3]), "field 'confusion': must be a list of 5"),
-    (content(confusion=[ROW] * 4 + [[1, 2, 3, 4, -5]]), "field 'confusion': must be a number >= 0"),
-    (content(confusion=[ROW] * 4 + [[1, 2, 3, 4, 0.5]]), "field 'confusion': must be a whole"),
-    (content(confusion=[ROW] * 4 + [[1, 2, 3, 4, "5"]]), "field 'confusion': must be a number"),
-    (content(confusion=[ROW] * 4 + [[1, 2, 3, 4, None]]), "field 'confusion': the count of"),
-    (content(confusion=[ROW] * 4 + [[1, 2, 3, 4, 10**9]]), "must sum to at most 10,000,000 labels"),
-    (content(production_judge_counts=[1, 2, 3, 4]), "field 'production_judge_counts': must be a"),
-    (content(production_judge_counts=[9e99] * 5), "field 'production_judge_counts': must be at"),
-    (content(production_judge_counts=[10**30] * 5), "field 'production_judge_counts': must be at"),
-    (content(production_judge_counts={"a": 1}), "'a' is no class of the judge"),
-    (
-        content(production_judge_counts=[5980, 1820, 930, 900, 6]),
-        "field 'production_judge_counts': for design 'production' it includes the labelled traces, "
-        "but 'abandoned' has 6 and 7 are labelled",
-    ),
-    (content(judge_classes=[*TABLES["classes"][:4], "x"]), "'abandoned' is not there"),
-    (content(judge_classes=[*TABLES["classes"], "x"]), "field 'confusion': must be a list of 6"),
-    (content(judge_classes=3), "field 'judge_classes': must be a list"),
-    (
-        json.dumps(content()).replace("5980", "NaN"),
-        "field 'production_judge_counts': must be a num",
-    ),
-    (json.dumps(content()).replace("5980", "Infinity"), "field 'production_judge_counts'"),
-]
-
-
-@pytest.mark.parametrize(("fields", "says"), BAD, ids=lambda v: str(v)[:60])
-def test_a_malformed_table_names_file_and_field(calibrate: Run, fields: object, says: str) -> None:
-    stderr = calibrate("--counts", counted(fields), code=2).stderr
-    assert stderr.startswith("error: tables.json: ")
-    assert says in stderr
-    assert stderr.count("\n") == 1
+def test_a_malformed_table_names_file_and_field(calibrate: Run) -> None:
+    bad: list[tuple[object, str]] = [
+        ("{", "is not JSON"), ("[1]", "must hold one JSON object"), ("[" * 100_000, "too deeply"),
+    ]  # fmt: skip
+    rows = ", ".join(["[1, 2, 3, 4, 5]"] * 4)
+    for line in MALFORMED.strip().splitlines():
+        field, value, why = (part.strip() for part in line.replace("ROWS", rows).split("|"))
+        bad.append((content(**{field: json.loads(value)}), f"field '{field}': {why}"))
+        bad[-1] = (bad[-1][0], bad[-1][1].replace("': is missing", "' is missing"))
+    for fields, says in bad:
+        stderr = calibrate("--counts", counted(fields), code=2).stderr
+        assert stderr.startswith("error: tables.json: ")
+        assert says in stderr
+        assert stderr.count("\n") == 1
 
 
 def test_a_table_that_cannot_be_read(calibrate: Run, tmp_path: Path) -> None:
@@ -246,9 +200,6 @@ def test_a_table_that_cannot_be_read(calibrate: Run, tmp_path: Path) -> None:
     assert "cannot be read" in calibrate("--counts", tmp_path, code=2).stderr
     Path("binary").write_bytes(bytes(range(256)))
     assert "is not UTF-8" in calibrate("--counts", "binary", code=2).stderr
-
-
-# What the data do not allow
 
 
 @pytest.mark.parametrize("design", ["production", "reference"])

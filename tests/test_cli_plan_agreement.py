@@ -26,9 +26,7 @@ def test_the_class_shares_are_those_of_the_batch(asr: Run, tmp_path: Path) -> No
     made = world(tmp_path / "asr.duckdb", ["complete"] * 30 + ["abandoned"] * 10)
     found = data(asr(*WIDE, "--json"))
     shares = dict(zip(found["classes"], found["class_shares"], strict=True))
-    assert {name: share for name, share in shares.items() if share} == {
-        "complete": 0.75, "abandoned": 0.25,
-    }  # fmt: skip
+    assert {n: s for n, s in shares.items() if s} == {"complete": 0.75, "abandoned": 0.25}
     assert (found["basis"], found["n_basis"]) == (made.batch_id, 40)
 
 
@@ -43,21 +41,3 @@ def test_labels_that_show_no_shares_are_refused(
     error = asr(*WIDE, code=1).stderr
     assert why in error
     assert "give --class-shares" in error
-
-
-def test_what_no_number_of_traces_gives_is_exit_1(asr: Run) -> None:
-    words = [
-        "plan-agreement",
-        "--half-width",
-        "0.0005",
-        "--alpha",
-        ".5",
-        "--class-shares",
-        ".5,.5",
-        "--json",
-    ]
-    result = asr(*words, code=1)
-    found = data(result)
-    assert found["typical"]["n"] is None
-    assert found["typical"]["n_labels"] is None
-    assert found["typical"]["status"].startswith("not_estimable: more than 100,000 items")

@@ -42,14 +42,3 @@ def test_no_public_name_is_lost_or_new() -> None:
         lines += [f"+ {name}" for name in sorted(added.elements())]
         pytest.fail("public names (ASR_SNAPSHOTS=write keeps them):\n" + "\n".join(lines), False)
     assert kept == now
-
-
-def test_methods_private_names_and_imports_are_no_public_names() -> None:
-    source = (
-        "from x import y\n"
-        "class A:\n    def b(self): ...\n"
-        "def _c(): ...\n"
-        "async def d():\n    def e(): ...\n"
-        "F = 1\n"
-    )
-    assert public_names(source) == ["A class", "d function"]

@@ -49,327 +49,255 @@ class Case:
     copied: str | None = None
 
 
-def reads(name: str, *lines: str, code: int = 0) -> Case:
-    return Case(name, lines, code)
+# Name, code if it is another than 0, and command; or the commands below it, which run one after
+# the other and of which the last has the code. Words with @ are written out.
+WORDS = {
+    "@demo": "--store demo.duckdb", "@two": "--store two.duckdb", "@own": "--store own.duckdb",
+    "@good": "gate-good.csv --gates gates-own.toml", "@shares": "--class-shares .3,.2,.2,.17,.13",
+    "@judged": "--human human.csv --verdicts judged.csv --credit pass=1,fail=0",
+}  # fmt: skip
+READS = """
+# The rate of a store
+report-demo-text: report @demo
+report-demo-json-html: report @demo --json --html report.html
+report-demo-window: report @demo --from 2026-W30 --to 2026-W33
+report-demo-workflow-work: report @demo --workflow research --work todo --compare-to none --markdown
+report-two-judge: report @two --judge judge-2 --interval bca --pooled
+report-two-unnamed =2: report @two
+report-own-text: report @own --judge judge-1 --work todo
+report-own-json: report @own --judge judge-2 --target complete=0.7 --json
+report-own-window-json: report @own --judge judge-1 --from 2025-03-10 --to 2025-04-06 --workflow \
+flights --json
+report-own-grades: report @own --judge source: --timezone Europe/Berlin
+report-own-no-judge =2: report @own --judge nobody
+report-no-store =2: report --store none.duckdb
+report-window-empty =1: report @demo --from 2031-W01 --to 2031-W02
+# The rate of files
+report-file-full: report full.csv --html page.html --json
+report-file-text: report runs.csv --stratify workflow --ceilings run-ceilings.csv
+report-file-markdown: report runs.csv --from 2025-W12 --to 2025-W13 --markdown --pooled --target \
+hallucinated=0.05
+report-file-compared: report runs.csv --compare-to after.jsonl --interval bca
+report-file-any-workflow: report runs.csv --any-workflow --taxonomy fork.toml --compare-to none \
+--json
+report-weighted: report weighted.parquet --html weighted.html --json
+report-file-columns: report renamed.csv --column trace_id=id --column workflow=kind --column \
+outcome=class --column cost_usd=price --ceiling invoices=0.9 --work todo
+report-file-strict-cost =1: report runs.csv --strict-cost
+report-file-no-column =2: report renamed.csv
+report-file-no-runs =1: report runs.csv --from 2031-01-01
+report-file-over-itself =2: report runs.csv --html runs.csv
+# Two sets of runs
+compare-text: compare runs.csv after.jsonl
+compare-json-html: compare runs.csv after.jsonl --json --html compared.html
+compare-markdown: compare runs.csv weighted.parquet --markdown --unpaired
+compare-stricter: compare after.jsonl gate-good.csv --separate-intervals --margin 2 --taxonomy-b \
+fork.toml --interval bca
+compare-one-side =2: compare runs.csv
+compare-nothing-left =1: compare runs.csv after.jsonl --from 2031-01-01
+# A report made again
+verify-file:
+    report weighted.parquet --resamples 100 --compare-to none --json > again.json
+    verify again.json
+verify-store:
+    report @own --judge judge-1 --resamples 100 --json > again.json
+    verify again.json --json @own
+verify-nothing =2: verify 1098f1357550
+# Gates
+gate-json =1: gate gate-runs.csv --gates gates.toml --json
+gate-passed-all-shapes: gate @good --junit gates.xml --summary summary.md --labels gate-labels.csv
+gate-baseline =1:
+    gate gate-runs.csv --gates gates-own.toml --write-baseline main.json
+    gate @good --baseline main.json --json --junit gates.xml
+    gate gate-runs.csv --gates gates.toml --baseline main.json
+gate-model =1: gate after.jsonl --gates gates-own.toml --model maker/model-y
+gate-no-column =2: gate renamed.csv --gates gates.toml
+gate-store-text =1: gate @demo --gates gates-store.toml
+gate-store-json =1: gate @own --judge judge-1 --gates gates-store.toml --json --junit g.xml \
+--summary s.md
+gate-broken-gates =2: gate gate-runs.csv --gates gates-broken.toml
+# A judge against humans
+calibrate-demo-text: calibrate @demo
+calibrate-forms: calibrate @own --judge judge-1 --markdown --html judge.html
+calibrate-demo-json: calibrate @demo --json
+calibrate-demo-by-workflow: calibrate @demo --by workflow --brief
+calibrate-demo-by-week-json: calibrate @demo --by week --brief --json
+calibrate-two-against: calibrate @two --judge judge-2 --against demo-judge --by workflow
+calibrate-own-text: calibrate @own --judge judge-1 --by agent --against judge-2
+calibrate-own-json: calibrate @own --judge judge-1 --by model --against judge-3 --judge-family \
+maker --json
+calibrate-own-reference: calibrate @own --judge judge-2 --design reference --confidence 0.9 \
+--pseudo-count 1
+calibrate-own-grades: calibrate @own --judge source: --brief
+calibrate-own-unnamed =2: calibrate @own
+calibrate-files-text: calibrate @judged --judge judge-1 --ceilings ceilings.csv
+calibrate-files-json: calibrate @judged --judge judge-2 --against judge-1 --by agent --ceiling .05 \
+--json
+calibrate-files-reference: calibrate @judged --judge judge-2 --design reference --against \
+judged-before.csv --by model --judge-family maker --classes pass,fail --seed 4
+calibrate-files-weighted: calibrate --human human-weighted.csv --verdicts judged-before.csv \
+--credit pass=1,fail=0 --by week --ceiling .04 --workflow refunds
+calibrate-files-unnamed =2: calibrate @judged
+calibrate-counts-text: calibrate --counts tables-production.json
+calibrate-counts-json: calibrate --counts tables-production.json --json --seed 2
+calibrate-counts-reference: calibrate --counts tables-reference.json
+calibrate-counts-refused =1: calibrate --counts tables-one-class.json
+calibrate-mixed =2: calibrate --counts tables-production.json --judge x
+# Agreement
+agreement-demo-text: agreement @demo
+agreement-demo-json: agreement @demo --json
+agreement-own-slices: agreement @own --by week --by reviewer --cluster task --interval bca \
+--resamples 200
+agreement-own-json: agreement @own --weights linear --interval gwet --json
+agreement-long-text: agreement ratings-long.csv --by week --by class --cluster ward
+agreement-long-json: agreement ratings-long.csv --by week --classes no,maybe,yes --weights \
+quadratic --json --interval percentile --resamples 200 --seed 2 --confidence .9
+agreement-wide-matrix: agreement ratings-wide.csv --format wide --classes no,maybe,yes --weights \
+matrix.csv
+agreement-ours: agreement ratings-ours.csv --weights krippendorff_ordinal
+agreement-alone =1: agreement ratings-alone.csv
+agreement-no-batch =2: agreement @demo --batch none
+# Plans
+plan-demo-text: plan @demo --n 200 --overlap .25 --judge demo-judge
+plan-demo-json: plan @demo --half-width .03 --judge demo-judge --seconds-per-label 90 \
+--hourly-rate 60 --json
+plan-own: plan @own --half-width .08 --labels-wanted 1 --judge judge-2
+plan-nothing-asked =2: plan @demo
+plan-agreement:
+    plan-agreement --half-width .3 --alpha .7 @shares --json
+    plan-agreement --half-width .3 --alpha .7 @shares --coefficient gwet_ac --raters 3 --missing .1
+plan-agreement-one-class =2: plan-agreement --half-width .3 --alpha .7
+# Traces, labels and people of a store
+traces-demo: traces @demo --workflow research --class hallucinated
+traces-demo-json: traces @demo --judge demo-judge --verdict abandoned --sort latency --descending \
+--json
+traces-own:
+    traces @own --tool lookup --tool-error --sort started
+    traces @own --tag policy --status completed --model maker/model-x --tool-ok
+    traces @own --task task-03 --json
+    traces @own --text 'trip 14' --from 2025-03-03 --to 2025-03-31 --batch production-001
+    traces @own --page 2
+traces-no-query =2: traces @demo --query mine
+traces-both =2: traces @demo --tool-ok --tool-error
+labels-export-demo: labels export @demo --output labels.csv
+labels-export-own: labels export @own
+labels-export-no-batch =2: labels export @demo --batch none
+labels-calibrated:
+    labels calibrated @own --judge judge-1 --out out.csv
+    labels calibrated @own --judge judge-2 --out out.jsonl
+    labels calibrated @own --judge judge-3 --out out.parquet
+labels-calibrated-name =2: labels calibrated @demo --out labels.txt
+people:
+    identities @demo
+    certify list @demo
+    certify list @demo --json
+taxonomy:
+    taxonomy @demo
+    taxonomy @own --json
+audit-no-batch =2: audit --batch none @own
+demo-filled =1: demo --no-serve @demo
+serve-host =2: serve @demo --host 0.0.0.0
+# The reference dataset
+reference-stats: reference stats
+reference-stats-json: reference stats --json
+reference-show:
+    reference show research-001
+    reference show research-002 --no-label
+    reference checksums
+    reference validate
+reference-show-nothing =2: reference show research-999
+reference-validate-nothing =2: reference validate --set tau2_run
+usage =2:
+    --version
+    report --seed x
+"""
+# In a folder of their own, with a copy of a store or with none.
+WRITES_INTO_OWN = """
+people-changed:
+    reviewer "Mara Lind" @own
+    reviewer "Mara Lind" --role lead --json @own
+    reviewer "Ada Root" --role admin @own
+    passphrase "Ada Root" @own
+    identities passphrase @own
+    identities @own
+    certify demand --form private @own
+    certify demand --every-batch @own
+    certify list @own
+passphrase-nobody =2: passphrase Nobody @own
+reviewer-no-name =2: reviewer " " @own
+sample:
+    sample --n 20 --seed 1 @own
+    sample --n 30 --seed 2 --labels-wanted 2 --overlap .25 --by-workflow --json @own
+    sample --n 40 --seed 3 --allocate neyman --judge judge-1 @own
+    sample --n 40 --seed 4 --allocate proportional --judge judge-2 --json @own
+    sample --n 10 --seed 5 --workflow hotels --certificate any @own
+    labels export @own
+    traces --batch production-004 --all @own
+sample-too-many =1: sample --n 9999 --seed 1 @own
+sample-judge-alone =2: sample --n 9 --seed 1 --judge judge-1 @own
+escalate-samples:
+    escalate --by samples --judge judge-1 --seed 1 --audit-half-width .1 @own
+    labels import own-labels.csv --batch production-002 --json @own
+    audit --batch production-002 @own
+    audit --batch production-002 --json @own
+escalate-others:
+    escalate --by probability --judge judge-1 --seed 1 --most 20 --json @own
+    escalate --by judges --judge judge-1 --seed 2 --most 20 --audit-half-width .1 @own
+escalate-no-samples =2: escalate --by samples --seed 1 @own
+labels-and-verdicts-brought-in =1:
+    labels import own-labels.csv @own
+    verdicts own-judge-2.csv --judge judge-2 @own
+    verdicts own-judge-3.csv --judge judge-2 --json @own
+    verdicts demo-judge-2.csv --judge other @own
+labels-import-no-class =2: labels import bad-labels.csv @own
+labels-import-elsewhere =2: labels import human.csv @own
+verdicts-no-name =2: verdicts own-judge-2.csv --judge source:x @own
+taxonomy-forked:
+    taxonomy fork.toml @own
+    taxonomy @own --json
+reference-own:
+    reference export mine
+    reference validate --set mine --own --json
+    reference add mine --name ours @own
+    reference override research-003 partial_minus --reason "Not for us." @own
+    reference show research-003 @own
+    reference practise @own
+    reference practise --form ours/practice --json @own
+    reference stats @own
+reference-override-class =2: reference override research-003 great --reason x @own
+"""
+WRITES_ANEW = """
+import-every-format:
+    import lamp-1-retail.json tau2.json tau2_run --yes
+    import records.jsonl records.csv --timezone Europe/Berlin --json
+    import transcripts.jsonl --workflow refunds --ceiling .3 --unit refund --yes
+    import traces.jsonl --mapping mapping.toml --json
+    import traces.jsonl
+    import changed-traces.jsonl --yes
+    import changed-traces.jsonl --take-changed --json
+    import broken-traces.jsonl --yes
+    traces --all
+    traces --all --json --sort workflow
+    sample --n 5 --seed 1 --json
+import-nothing-readable =1: import only-broken.jsonl --json --taxonomy fork.toml
+import-no-format =2: import gates-own.toml
+taxonomy-broken =2: taxonomy broken.toml
+demo-seed =2: demo --no-serve --seed -1
+reference-export-twice =1: reference export tau2_run
+"""
 
 
-def writes(name: str, copied: str, *lines: str, code: int = 0) -> Case:
-    return Case(name, lines, code, copied)
+def cases(table: str, copied: str | None) -> Iterator[Case]:
+    """Read a table of commands."""
+    for block in re.split(r"\n(?=\S)", re.sub(r"\n#.*", "", table).strip()):
+        head, *lines = [line.strip() for line in block.split("\n")]
+        name, _, only = head.partition(":")
+        name, _, code = name.partition(" =")
+        lines = [re.sub(r"@\w+", lambda m: WORDS[m[0]], line) for line in lines or [only.strip()]]
+        yield Case(name, tuple(lines), int(code or 0), copied)
 
 
-DEMO, TWO, OWN = "--store demo.duckdb", "--store two.duckdb", "--store own.duckdb"
-GOOD = "gate-good.csv --gates gates-own.toml"
-JUDGED = "--human human.csv --verdicts judged.csv --credit pass=1,fail=0"
-SHARES = "--class-shares .3,.2,.2,.17,.13"
-CASES = (
-    # The rate of a store
-    reads("report-demo-text", f"report {DEMO}"),
-    reads("report-demo-json-html", f"report {DEMO} --json --html report.html"),
-    reads("report-demo-window", f"report {DEMO} --from 2026-W30 --to 2026-W33"),
-    reads(
-        "report-demo-workflow-work",
-        f"report {DEMO} --workflow research --work todo --compare-to none --markdown",
-    ),
-    reads("report-two-judge", f"report {TWO} --judge judge-2 --interval bca --pooled"),
-    reads("report-two-unnamed", f"report {TWO}", code=2),
-    reads("report-own-text", f"report {OWN} --judge judge-1 --work todo"),
-    reads("report-own-json", f"report {OWN} --judge judge-2 --target complete=0.7 --json"),
-    reads(
-        "report-own-window-json",
-        f"report {OWN} --judge judge-1 --from 2025-03-10 --to 2025-04-06 --workflow flights --json",
-    ),
-    reads("report-own-grades", f"report {OWN} --judge source: --timezone Europe/Berlin"),
-    reads("report-own-no-judge", f"report {OWN} --judge nobody", code=2),
-    reads("report-no-store", "report --store none.duckdb", code=2),
-    reads("report-window-empty", f"report {DEMO} --from 2031-W01 --to 2031-W02", code=1),
-    # The rate of files
-    reads("report-file-full", "report full.csv --html page.html --json"),
-    reads("report-file-text", "report runs.csv --stratify workflow --ceilings run-ceilings.csv"),
-    reads(
-        "report-file-markdown",
-        "report runs.csv --from 2025-W12 --to 2025-W13 --markdown --pooled "
-        "--target hallucinated=0.05",
-    ),
-    reads("report-file-compared", "report runs.csv --compare-to after.jsonl --interval bca"),
-    reads(
-        "report-file-any-workflow",
-        "report runs.csv --any-workflow --taxonomy fork.toml --compare-to none --json",
-    ),
-    reads("report-weighted", "report weighted.parquet --html weighted.html --json"),
-    reads(
-        "report-file-columns",
-        "report renamed.csv --column trace_id=id --column workflow=kind --column outcome=class "
-        "--column cost_usd=price --ceiling invoices=0.9 --work todo",
-    ),
-    reads("report-file-strict-cost", "report runs.csv --strict-cost", code=1),
-    reads("report-file-no-column", "report renamed.csv", code=2),
-    reads("report-file-no-runs", "report runs.csv --from 2031-01-01", code=1),
-    reads("report-file-over-itself", "report runs.csv --html runs.csv", code=2),
-    # Two sets of runs
-    reads("compare-text", "compare runs.csv after.jsonl"),
-    reads("compare-json-html", "compare runs.csv after.jsonl --json --html compared.html"),
-    reads("compare-markdown", "compare runs.csv weighted.parquet --markdown --unpaired"),
-    reads(
-        "compare-stricter",
-        "compare after.jsonl gate-good.csv --separate-intervals --margin 2 --taxonomy-b fork.toml "
-        "--interval bca",
-    ),
-    reads("compare-one-side", "compare runs.csv", code=2),
-    reads("compare-nothing-left", "compare runs.csv after.jsonl --from 2031-01-01", code=1),
-    # A report made again
-    reads(
-        "verify-file",
-        "report weighted.parquet --resamples 100 --compare-to none --json > again.json",
-        "verify again.json",
-    ),
-    reads(
-        "verify-store",
-        f"report {OWN} --judge judge-1 --resamples 100 --json > again.json",
-        f"verify again.json --json {OWN}",
-    ),
-    reads("verify-nothing", "verify 1098f1357550", code=2),
-    # Gates
-    reads("gate-json", "gate gate-runs.csv --gates gates.toml --json", code=1),
-    reads(
-        "gate-passed-all-shapes",
-        f"gate {GOOD} --junit gates.xml --summary summary.md --labels gate-labels.csv",
-    ),
-    reads(
-        "gate-baseline",
-        "gate gate-runs.csv --gates gates-own.toml --write-baseline main.json",
-        f"gate {GOOD} --baseline main.json --json --junit gates.xml",
-        "gate gate-runs.csv --gates gates.toml --baseline main.json",
-        code=1,
-    ),
-    reads("gate-model", "gate after.jsonl --gates gates-own.toml --model maker/model-y", code=1),
-    reads("gate-no-column", "gate renamed.csv --gates gates.toml", code=2),
-    reads("gate-store-text", f"gate {DEMO} --gates gates-store.toml", code=1),
-    reads(
-        "gate-store-json",
-        f"gate {OWN} --judge judge-1 --gates gates-store.toml --json --junit g.xml --summary s.md",
-        code=1,
-    ),
-    reads("gate-broken-gates", "gate gate-runs.csv --gates gates-broken.toml", code=2),
-    # A judge against humans
-    reads("calibrate-demo-text", f"calibrate {DEMO}"),
-    reads("calibrate-forms", f"calibrate {OWN} --judge judge-1 --markdown --html judge.html"),
-    reads("calibrate-demo-json", f"calibrate {DEMO} --json"),
-    reads("calibrate-demo-by-workflow", f"calibrate {DEMO} --by workflow --brief"),
-    reads("calibrate-demo-by-week-json", f"calibrate {DEMO} --by week --brief --json"),
-    reads(
-        "calibrate-two-against",
-        f"calibrate {TWO} --judge judge-2 --against demo-judge --by workflow",
-    ),
-    reads("calibrate-own-text", f"calibrate {OWN} --judge judge-1 --by agent --against judge-2"),
-    reads(
-        "calibrate-own-json",
-        f"calibrate {OWN} --judge judge-1 --by model --against judge-3 --judge-family maker --json",
-    ),
-    reads(
-        "calibrate-own-reference",
-        f"calibrate {OWN} --judge judge-2 --design reference --confidence 0.9 --pseudo-count 1",
-    ),
-    reads("calibrate-own-grades", f"calibrate {OWN} --judge source: --brief"),
-    reads("calibrate-own-unnamed", f"calibrate {OWN}", code=2),
-    reads("calibrate-files-text", f"calibrate {JUDGED} --judge judge-1 --ceilings ceilings.csv"),
-    reads(
-        "calibrate-files-json",
-        f"calibrate {JUDGED} --judge judge-2 --against judge-1 --by agent --ceiling .05 --json",
-    ),
-    reads(
-        "calibrate-files-reference",
-        f"calibrate {JUDGED} --judge judge-2 --design reference --against judged-before.csv "
-        "--by model --judge-family maker --classes pass,fail --seed 4",
-    ),
-    reads(
-        "calibrate-files-weighted",
-        "calibrate --human human-weighted.csv --verdicts judged-before.csv --credit pass=1,fail=0 "
-        "--by week --ceiling .04 --workflow refunds",
-    ),
-    reads("calibrate-files-unnamed", f"calibrate {JUDGED}", code=2),
-    reads("calibrate-counts-text", "calibrate --counts tables-production.json"),
-    reads("calibrate-counts-json", "calibrate --counts tables-production.json --json --seed 2"),
-    reads("calibrate-counts-reference", "calibrate --counts tables-reference.json"),
-    reads("calibrate-counts-refused", "calibrate --counts tables-one-class.json", code=1),
-    reads("calibrate-mixed", "calibrate --counts tables-production.json --judge x", code=2),
-    # Agreement
-    reads("agreement-demo-text", f"agreement {DEMO}"),
-    reads("agreement-demo-json", f"agreement {DEMO} --json"),
-    reads(
-        "agreement-own-slices",
-        f"agreement {OWN} --by week --by reviewer --cluster task --interval bca --resamples 200",
-    ),
-    reads("agreement-own-json", f"agreement {OWN} --weights linear --interval gwet --json"),
-    reads("agreement-long-text", "agreement ratings-long.csv --by week --by class --cluster ward"),
-    reads(
-        "agreement-long-json",
-        "agreement ratings-long.csv --by week --classes no,maybe,yes --weights quadratic --json "
-        "--interval percentile --resamples 200 --seed 2 --confidence .9",
-    ),
-    reads(
-        "agreement-wide-matrix",
-        "agreement ratings-wide.csv --format wide --classes no,maybe,yes --weights matrix.csv",
-    ),
-    reads("agreement-ours", "agreement ratings-ours.csv --weights krippendorff_ordinal"),
-    reads("agreement-alone", "agreement ratings-alone.csv", code=1),
-    reads("agreement-no-batch", f"agreement {DEMO} --batch none", code=2),
-    # Plans
-    reads("plan-demo-text", f"plan {DEMO} --n 200 --overlap .25 --judge demo-judge"),
-    reads(
-        "plan-demo-json",
-        f"plan {DEMO} --half-width .03 --judge demo-judge --seconds-per-label 90 --hourly-rate 60 "
-        "--json",
-    ),
-    reads("plan-own", f"plan {OWN} --half-width .08 --labels-wanted 1 --judge judge-2"),
-    reads("plan-nothing-asked", f"plan {DEMO}", code=2),
-    reads(
-        "plan-agreement",
-        f"plan-agreement --half-width .3 --alpha .7 {SHARES} --json",
-        f"plan-agreement --half-width .3 --alpha .7 {SHARES} --coefficient gwet_ac --raters 3 "
-        "--missing .1",
-    ),
-    reads("plan-agreement-one-class", "plan-agreement --half-width .3 --alpha .7", code=2),
-    # Traces, labels and people of a store
-    reads("traces-demo", f"traces {DEMO} --workflow research --class hallucinated"),
-    reads(
-        "traces-demo-json",
-        f"traces {DEMO} --judge demo-judge --verdict abandoned --sort latency --descending --json",
-    ),
-    reads(
-        "traces-own",
-        f"traces {OWN} --tool lookup --tool-error --sort started",
-        f"traces {OWN} --tag policy --status completed --model maker/model-x --tool-ok",
-        f"traces {OWN} --task task-03 --json",
-        f"traces {OWN} --text 'trip 14' --from 2025-03-03 --to 2025-03-31 --batch production-001",
-        f"traces {OWN} --page 2",
-    ),
-    reads("traces-no-query", f"traces {DEMO} --query mine", code=2),
-    reads("traces-both", f"traces {DEMO} --tool-ok --tool-error", code=2),
-    reads("labels-export-demo", f"labels export {DEMO} --output labels.csv"),
-    reads("labels-export-own", f"labels export {OWN}"),
-    reads("labels-export-no-batch", f"labels export {DEMO} --batch none", code=2),
-    reads(
-        "labels-calibrated",
-        f"labels calibrated {OWN} --judge judge-1 --out out.csv",
-        f"labels calibrated {OWN} --judge judge-2 --out out.jsonl",
-        f"labels calibrated {OWN} --judge judge-3 --out out.parquet",
-    ),
-    reads("labels-calibrated-name", f"labels calibrated {DEMO} --out labels.txt", code=2),
-    reads("people", f"identities {DEMO}", f"certify list {DEMO}", f"certify list {DEMO} --json"),
-    reads("taxonomy", f"taxonomy {DEMO}", f"taxonomy {OWN} --json"),
-    # What is written into a store
-    writes(
-        "people-changed",
-        "own",
-        f'reviewer "Mara Lind" {OWN}',
-        f'reviewer "Mara Lind" --role lead --json {OWN}',
-        f'reviewer "Ada Root" --role admin {OWN}',
-        f'passphrase "Ada Root" {OWN}',
-        f"identities passphrase {OWN}",
-        f"identities {OWN}",
-        f"certify demand --form private {OWN}",
-        f"certify demand --every-batch {OWN}",
-        f"certify list {OWN}",
-    ),
-    writes("passphrase-nobody", "own", f"passphrase Nobody {OWN}", code=2),
-    writes("reviewer-no-name", "own", f'reviewer " " {OWN}', code=2),
-    writes(
-        "sample",
-        "own",
-        f"sample --n 20 --seed 1 {OWN}",
-        f"sample --n 30 --seed 2 --labels-wanted 2 --overlap .25 --by-workflow --json {OWN}",
-        f"sample --n 40 --seed 3 --allocate neyman --judge judge-1 {OWN}",
-        f"sample --n 40 --seed 4 --allocate proportional --judge judge-2 --json {OWN}",
-        f"sample --n 10 --seed 5 --workflow hotels --certificate any {OWN}",
-        f"labels export {OWN}",
-        f"traces --batch production-004 --all {OWN}",
-    ),
-    writes("sample-too-many", "own", f"sample --n 9999 --seed 1 {OWN}", code=1),
-    writes("sample-judge-alone", "own", f"sample --n 9 --seed 1 --judge judge-1 {OWN}", code=2),
-    writes(
-        "escalate-samples",
-        "own",
-        f"escalate --by samples --judge judge-1 --seed 1 --audit-half-width .1 {OWN}",
-        f"labels import own-labels.csv --batch production-002 --json {OWN}",
-        f"audit --batch production-002 {OWN}",
-        f"audit --batch production-002 --json {OWN}",
-    ),
-    writes(
-        "escalate-others",
-        "own",
-        f"escalate --by probability --judge judge-1 --seed 1 --most 20 --json {OWN}",
-        f"escalate --by judges --judge judge-1 --seed 2 --most 20 --audit-half-width .1 {OWN}",
-    ),
-    writes("escalate-no-samples", "own", f"escalate --by samples --seed 1 {OWN}", code=2),
-    reads("audit-no-batch", f"audit --batch none {OWN}", code=2),
-    writes(
-        "labels-and-verdicts-brought-in",
-        "own",
-        f"labels import own-labels.csv {OWN}",
-        f"verdicts own-judge-2.csv --judge judge-2 {OWN}",
-        f"verdicts own-judge-3.csv --judge judge-2 --json {OWN}",
-        f"verdicts demo-judge-2.csv --judge other {OWN}",
-        code=1,
-    ),
-    writes("labels-import-no-class", "own", f"labels import bad-labels.csv {OWN}", code=2),
-    writes("labels-import-elsewhere", "own", f"labels import human.csv {OWN}", code=2),
-    writes("verdicts-no-name", "own", f"verdicts own-judge-2.csv --judge source:x {OWN}", code=2),
-    writes(
-        "import-every-format",
-        "",
-        "import lamp-1-retail.json tau2.json tau2_run --yes",
-        "import records.jsonl records.csv --timezone Europe/Berlin --json",
-        "import transcripts.jsonl --workflow refunds --ceiling .3 --unit refund --yes",
-        "import traces.jsonl --mapping mapping.toml --json",
-        "import traces.jsonl",
-        "import changed-traces.jsonl --yes",
-        "import changed-traces.jsonl --take-changed --json",
-        "import broken-traces.jsonl --yes",
-        "traces --all",
-        "traces --all --json --sort workflow",
-        "sample --n 5 --seed 1 --json",
-    ),
-    writes(
-        "import-nothing-readable",
-        "",
-        "import only-broken.jsonl --json --taxonomy fork.toml",
-        code=1,
-    ),
-    writes("import-no-format", "", "import gates-own.toml", code=2),
-    writes("taxonomy-forked", "own", f"taxonomy fork.toml {OWN}", f"taxonomy {OWN} --json"),
-    writes("taxonomy-broken", "", "taxonomy broken.toml", code=2),
-    reads("demo-filled", f"demo --no-serve {DEMO}", code=1),
-    writes("demo-seed", "", "demo --no-serve --seed -1", code=2),
-    reads("serve-host", f"serve {DEMO} --host 0.0.0.0", code=2),
-    # The reference dataset
-    reads("reference-stats", "reference stats"),
-    reads("reference-stats-json", "reference stats --json"),
-    reads(
-        "reference-show",
-        "reference show research-001",
-        "reference show research-002 --no-label",
-        "reference checksums",
-        "reference validate",
-    ),
-    reads("reference-show-nothing", "reference show research-999", code=2),
-    writes(
-        "reference-own",
-        "own",
-        "reference export mine",
-        "reference validate --set mine --own --json",
-        f"reference add mine --name ours {OWN}",
-        f'reference override research-003 partial_minus --reason "Not for us." {OWN}',
-        f"reference show research-003 {OWN}",
-        f"reference practise {OWN}",
-        f"reference practise --form ours/practice --json {OWN}",
-        f"reference stats {OWN}",
-    ),
-    writes("reference-export-twice", "", "reference export tau2_run", code=1),
-    writes("reference-override-class", "own",
-           f"reference override research-003 great --reason x {OWN}", code=2),
-    reads("reference-validate-nothing", "reference validate --set tau2_run", code=2),
-    reads("usage", "--version", "report --seed x", code=2),
-)  # fmt: skip
+CASES = (*cases(READS, None), *cases(WRITES_INTO_OWN, "own"), *cases(WRITES_ANEW, ""))
 
 
 @pytest.fixture(autouse=True)
@@ -407,10 +335,13 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, built_demo: Path) -> Path
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         for line in (
-            f"import traces.jsonl --ceiling .3 --unit trip --yes {OWN}",
-            f"sample --n 110 --seed 3 {OWN}",
-            f"labels import own-labels.csv {OWN}",
-            *(f"verdicts own-judge-{k}.csv --judge judge-{k} {OWN}" for k in (1, 2, 3)),
+            "import traces.jsonl --ceiling .3 --unit trip --yes --store own.duckdb",
+            "sample --n 110 --seed 3 --store own.duckdb",
+            "labels import own-labels.csv --store own.duckdb",
+            *(
+                f"verdicts own-judge-{k}.csv --judge judge-{k} --store own.duckdb"
+                for k in (1, 2, 3)
+            ),
         ):
             done = asr(line)
             assert done.exit_code == 0, done.output
