@@ -173,8 +173,8 @@ MALFORMED = """
     production_judge_counts | [9e99, 1, 1, 1, 1] | must be at
     production_judge_counts | [NaN, 1, 1, 1, 1] | must be a num
     production_judge_counts | {"a": 1} | 'a' is no class of the judge
-    production_judge_counts | [5980, 1820, 930, 900, 6] | 'abandoned' has 6 and 7 are labelled
-    judge_classes | ["x"] | is not there
+    production_judge_counts | [5980, 1820, 930, 900, 6] | for design 'production' it includes the
+    judge_classes | ["x", "y"] | must hold all classes
     judge_classes | 3 | must be a list
 """
 
@@ -186,8 +186,8 @@ def test_a_malformed_table_names_file_and_field(calibrate: Run) -> None:
     rows = ", ".join(["[1, 2, 3, 4, 5]"] * 4)
     for line in MALFORMED.strip().splitlines():
         field, value, why = (part.strip() for part in line.replace("ROWS", rows).split("|"))
-        bad.append((content(**{field: json.loads(value)}), f"field '{field}': {why}"))
-        bad[-1] = (bad[-1][0], bad[-1][1].replace("': is missing", "' is missing"))
+        colon = "" if why == "is missing" else ":"
+        bad.append((content(**{field: json.loads(value)}), f"field '{field}'{colon} {why}"))
     for fields, says in bad:
         stderr = calibrate("--counts", counted(fields), code=2).stderr
         assert stderr.startswith("error: tables.json: ")

@@ -1,12 +1,14 @@
 """Tables of production traces for tests, and the frames that counts are compared by."""
 
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
 import pandas as pd
 
-from calibration.runs import ProductionCounts
+from calibration.runs import ProductionCounts, open_files, open_frame, production_counts
+from tests.classes import TAXONOMY
 
 WORKFLOWS = ("research", "support_triage", "code_review", "Ärztebrief ✓", "予約")
 SQL = """
@@ -38,6 +40,12 @@ def write_table(path: Path, n: int, *, many_costs: bool, tasks: int = 500) -> Pa
         connection.execute("SET TimeZone = 'UTC'")
         connection.execute(f"COPY ({sql}) TO '{path}' (FORMAT parquet)")
     return path
+
+
+def count(of: Path | str | pd.DataFrame, **given: Any) -> ProductionCounts:
+    """Count the runs of files or of a frame, by the default taxonomy unless another is given."""
+    with open_frame(of) if isinstance(of, pd.DataFrame) else open_files([of]) as source:
+        return production_counts(source, **{"taxonomy": TAXONOMY} | given)
 
 
 def assert_same_counts(one: ProductionCounts, other: ProductionCounts) -> None:

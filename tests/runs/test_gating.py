@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from calibration.errors import InputError
-from calibration.runs import ProductionCounts, open_frame, production_counts
+from calibration.runs import ProductionCounts
 from calibration.runs.results import GateQuery, GateTables
-from calibration.taxonomy import default_taxonomy
+from tests.runs.tables import count
 
 
 def world(n: int = 300) -> pd.DataFrame:
@@ -38,10 +38,7 @@ def world(n: int = 300) -> pd.DataFrame:
 
 
 def counted(frame: pd.DataFrame, **query: Any) -> ProductionCounts:
-    with open_frame(frame) as source:
-        return production_counts(
-            source, taxonomy=default_taxonomy(), named_tasks=True, gates=GateQuery(**query)
-        )
+    return count(frame, named_tasks=True, gates=GateQuery(**query))
 
 
 def tables(frame: pd.DataFrame, **query: Any) -> GateTables:
@@ -57,9 +54,17 @@ def by_task(frame: pd.DataFrame) -> Any:
     return frame.assign(task=unit).groupby(["task", "workflow"])
 
 
-def test_the_table_of_tasks_is_that_of_pandas() -> None:
-    frame = world()
-    found = tables(frame)
+@pytest.fixture(scope="module")
+def frame() -> pd.DataFrame:
+    return world()
+
+
+@pytest.fixture(scope="module")
+def found(frame: pd.DataFrame) -> GateTables:
+    return tables(frame)
+
+
+def test_the_table_of_tasks_is_that_of_pandas(frame: pd.DataFrame, found: GateTables) -> None:
     wanted = by_task(
         frame.assign(
             complete=frame["outcome"] == "complete", partial=frame["outcome"] == "partial_plus"
@@ -75,9 +80,7 @@ def test_the_table_of_tasks_is_that_of_pandas() -> None:
             assert got[name].tolist() == wanted[name].tolist()
 
 
-def test_cost_and_latency_are_those_of_pandas() -> None:
-    frame = world()
-    found = tables(frame)
+def test_cost_and_latency_are_those_of_pandas(frame: pd.DataFrame, found: GateTables) -> None:
     known = frame[frame["cost_usd"].notna()]
     known = known.assign(
         top=known["cost_usd"] * known["weight"], bottom=known["units"] * known["weight"]
@@ -105,34 +108,34 @@ def test_cost_and_latency_are_those_of_pandas() -> None:
     assert found.latency.below.top_squared == pytest.approx(float(inside @ inside))
 
 
-def test_events_count_the_runs_in_which_somebody_looked() -> None:
-    frame = world()
-    found = tables(frame)
-    for name, column, marks in (
-        ("loops", "loops", ["2", "true"]), ("data_corruption", "tags", ["slow, data_corruption"]),
-    ):  # fmt: skip
+def test_events_count_the_runs_in_which_somebody_looked(
+    frame: pd.DataFrame, found: GateTables
+) -> None:
+    marked = {"loops": ("loops", ["2", "true"])}
+    marked["data_corruption"] = ("tags", ["slow, data_corruption"])
+    for name, (column, marks) in marked.items():
         looked = frame[frame[column].notna()]
         events = found.events[name]
         assert (events.count, events.n) == (looked[column].isin(marks).sum(), len(looked))
         assert events.n_tasks == by_task(looked).ngroups
 
 
-def test_tasks_that_are_not_named_are_counted_by_kind(monkeypatch: pytest.MonkeyPatch) -> None:
-    frame = world()
-    named = tables(frame)
+def test_tasks_that_are_not_named_are_counted_by_kind(
+    monkeypatch: pytest.MonkeyPatch, frame: pd.DataFrame, found: GateTables
+) -> None:
     monkeypatch.setattr("calibration.runs.counts.MOST_NAMED", 5)
     kinds = tables(frame)
     assert not kinds.named
-    assert kinds.tasks["like"].sum() == named.n_tasks == kinds.n_tasks
+    assert kinds.tasks["like"].sum() == found.n_tasks == kinds.n_tasks
     equal = ["workflow", "tier", "n", "successes", "weight"]
     again = kinds.tasks.loc[kinds.tasks.index.repeat(kinds.tasks["like"]), equal]
     assert sorted(map(tuple, again.to_numpy().tolist())) == sorted(
-        map(tuple, named.tasks[equal].to_numpy().tolist())
+        map(tuple, found.tasks[equal].to_numpy().tolist())
     )
     for name, (n, n_known, sums) in kinds.cost.items():
         # Threads add in another order each time.
-        assert (n, n_known, sums.n) == (*named.cost[name][:2], named.cost[name][2].n)
-        assert sums.top == pytest.approx(named.cost[name][2].top)
+        assert (n, n_known, sums.n) == (*found.cost[name][:2], found.cost[name][2].n)
+        assert sums.top == pytest.approx(found.cost[name][2].top)
 
 
 def test_one_model_and_the_outcomes_asked_for() -> None:
@@ -149,19 +152,15 @@ def test_one_model_and_the_outcomes_asked_for() -> None:
     assert only.for_gates.tasks["n"].sum() == 100
 
 
-def test_rows_that_are_set_aside_are_in_no_table() -> None:
+def test_rows_that_are_set_aside_are_in_no_table_and_no_question_needs_none() -> None:
     frame = world()
     frame.loc[0, "outcome"] = "won"
     found = counted(pd.concat([frame, frame.tail(1)]))
     assert found.for_gates is not None
     assert found.n_kept == found.for_gates.tasks["n"].sum() == 299
-    frame["outcome"] = "won"
-    assert counted(frame).for_gates is None
-
-
-def test_without_the_question_nothing_is_brought_back_and_no_column_is_read() -> None:
+    assert counted(frame.assign(outcome="won")).for_gates is None
+    # Without the question nothing is brought back and no column is read.
     frame = world().assign(loops="maybe")
-    with open_frame(frame) as source:
-        assert production_counts(source, taxonomy=default_taxonomy()).for_gates is None
+    assert count(frame).for_gates is None
     with pytest.raises(InputError, match="300 rows hold neither yes, no nor a number"):
         counted(frame)

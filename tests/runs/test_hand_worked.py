@@ -2,7 +2,6 @@
 
 import csv
 import gzip
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,15 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from calibration.runs import (
-    CreditTable,
-    ProductionCounts,
-    open_files,
-    open_frame,
-    production_counts,
-)
-from calibration.taxonomy import default_taxonomy
-from tests.runs.tables import assert_same_counts
+from calibration.runs import CreditTable, ProductionCounts
+from tests.runs.tables import assert_same_counts, count
 
 COLUMNS = (
     "trace_id", "workflow", "outcome", "cost_usd", "units", "started_at", "task_id", "latency_s",
@@ -35,60 +27,44 @@ ROWS = [
     ("é", "code_review", "abandoned", 9.0, 1.0, "2027-01-01T00:00Z", "t3", 60.0, None, "timeout"),
     ("f", "code_review", "partial_plus", None, 1.0, None, "t3", 1.0, "m1", "ok"),
 ]  # fmt: skip
-HALF = CreditTable(credit=(1, 0.5, 0, 0, 0), by_workflow={"code_review": (1, 0.25, 0, 0, 0)})
+OWN = {"code_review": (1, 0.25, 0, 0, 0)}
+FURTHER = {"half": CreditTable(credit=(1, 0.5, 0, 0, 0), by_workflow=OWN)}
 
 
 def as_frame() -> pd.DataFrame:
     return pd.DataFrame(ROWS, columns=list(COLUMNS))
 
 
-def as_csv(folder: Path) -> Path:
-    as_frame().to_csv(folder / "traces.csv", index=False)
-    return folder / "traces.csv"
+KINDS = ("csv", "csv.gz", "jsonl", "ndjson.gz", "parquet", "parts")
 
 
-def as_semicolons(folder: Path) -> Path:
-    as_frame().to_csv(folder / "traces.csv.gz", index=False, sep=";")
-    return folder / "traces.csv.gz"
-
-
-def as_jsonl(folder: Path) -> Path:
-    text = as_frame().to_json(orient="records", lines=True, force_ascii=False)
-    (folder / "traces.jsonl").write_text(text, encoding="utf-8")
-    return folder / "traces.jsonl"
-
-
-def as_packed_jsonl(folder: Path) -> Path:
-    path = folder / "traces.ndjson.gz"
-    path.write_bytes(gzip.compress(as_jsonl(folder).read_bytes()))
+def written(folder: Path, kind: str) -> Path:
+    """Write the rows as one kind of file; packed CSV has semicolons."""
+    frame, path = as_frame(), folder / f"traces.{kind}"
+    if kind.startswith("csv"):
+        frame.to_csv(path, index=False, sep=";" if kind == "csv.gz" else ",")
+    elif kind == "parquet":
+        frame.to_parquet(path)
+    elif kind == "parts":
+        for k in range(3):
+            frame[2 * k : 2 * k + 2].to_parquet(folder / f"part-{k}.parquet")
+        return folder / "part-*.parquet"
+    else:
+        text = frame.to_json(orient="records", lines=True, force_ascii=False).encode()
+        path.write_bytes(gzip.compress(text) if kind.endswith("gz") else text)
     return path
 
 
-def as_parquet(folder: Path) -> Path:
-    as_frame().to_parquet(folder / "traces.parquet")
-    return folder / "traces.parquet"
+@pytest.fixture(scope="module")
+def of_frame() -> ProductionCounts:
+    return count(as_frame(), further=FURTHER)
 
 
-def as_parts(folder: Path) -> Path:
-    for k in range(3):
-        as_frame()[2 * k : 2 * k + 2].to_parquet(folder / f"part-{k}.parquet")
-    return folder / "part-*.parquet"
-
-
-FILES = (as_csv, as_semicolons, as_jsonl, as_packed_jsonl, as_parquet, as_parts)
-
-
-def count(path: Path, **given: Any) -> ProductionCounts:
-    with open_files([path]) as source:
-        return production_counts(
-            source, taxonomy=default_taxonomy(), further={"half": HALF}, **given
-        )
-
-
-@pytest.mark.parametrize("write", FILES)
-def test_cells_by_hand(write: Callable[[Path], Path], tmp_path: Path) -> None:
-    counts = count(write(tmp_path))
+@pytest.mark.parametrize("kind", KINDS)
+def test_cells_by_hand(kind: str, tmp_path: Path, of_frame: ProductionCounts) -> None:
+    counts = count(written(tmp_path, kind), further=FURTHER)
     cells = counts.cells
+    assert_same_counts(of_frame, counts)
     assert (counts.n_read, counts.n_kept, counts.set_aside) == (6, 6, ())
     assert counts.exact
     assert counts.rounding == 0
@@ -108,15 +84,8 @@ def test_cells_by_hand(write: Callable[[Path], Path], tmp_path: Path) -> None:
     assert counts.last == datetime(2027, 1, 1, tzinfo=UTC)
 
 
-@pytest.mark.parametrize("write", FILES)
-def test_every_kind_of_file_says_the_same(write: Callable[[Path], Path], tmp_path: Path) -> None:
-    with open_frame(as_frame()) as source:
-        frame = production_counts(source, taxonomy=default_taxonomy(), further={"half": HALF})
-    assert_same_counts(frame, count(write(tmp_path)))
-
-
 def test_tasks_costs_latencies_statuses_and_notes(tmp_path: Path) -> None:
-    counts = count(as_csv(tmp_path))
+    counts = count(written(tmp_path, "csv"))
     # t2 of research and t2 of code_review are two tasks.
     assert counts.n_tasks == 4
     assert counts.tasks is not None
@@ -138,27 +107,24 @@ def test_tasks_costs_latencies_statuses_and_notes(tmp_path: Path) -> None:
     notes = counts.notes
     assert (notes.naive_times, notes.no_time, notes.no_cost, notes.no_units) == (2, 1, 1, 2)
     assert (notes.no_latency, notes.bad_latency, notes.timezone) == (1, 0, "UTC")
-
-
-def test_times_without_zone_are_read_in_the_zone_that_is_named(tmp_path: Path) -> None:
-    utc = count(as_csv(tmp_path), timezone="Pacific/Auckland")
-    assert utc.notes.naive_times == 2
+    there = count(tmp_path / "traces.csv", timezone="Pacific/Auckland")
+    assert there.notes.naive_times == 2
     # Monday, 9 November, in Auckland is Sunday in UTC.
-    assert "2026-W46" not in set(utc.cells["week"].dropna())
+    assert "2026-W46" not in set(there.cells["week"].dropna())
+    counts = count(as_frame().assign(task_id=list("abcdef")))
+    assert (counts.tasks, counts.n_tasks) == (None, 6)  # tasks that do not repeat are none
+
+
+def costed(n: int, **columns: Any) -> pd.DataFrame:
+    frame = {"trace_id": [str(k) for k in range(n)], "workflow": "research", "cost_usd": 0.01}
+    return pd.DataFrame(frame | columns)
 
 
 def test_penalties_on_the_grid_keep_exact_sums(tmp_path: Path) -> None:
     costs = [2 * (1 + k / 5000) for k in range(1, 5001)]
-    frame = pd.DataFrame({
-        "trace_id": [str(k) for k in range(5000)], "workflow": "research",
-        "outcome": ["complete", "partial_plus"] * 2500, "cost_usd": costs,
-    })  # fmt: skip
+    frame = costed(5000, outcome=["complete", "partial_plus"] * 2500, cost_usd=costs)
     credits = {"third": CreditTable(credit=(1, 1 / 3, 0, 0, 0))}
-    with open_frame(frame) as source:
-        grid, exact = (
-            production_counts(source, taxonomy=default_taxonomy(), further=credits, most_exact=m)
-            for m in (100, 20_000)
-        )
+    grid, exact = (count(frame, further=credits, most_exact=m) for m in (100, 20_000))
     assert (grid.exact, exact.exact, grid.rounding) == (False, True, 1 / 1024)
     assert len(exact.cells) == 5000
     assert len(grid.cells) == 2048
@@ -171,13 +137,9 @@ def test_penalties_on_the_grid_keep_exact_sums(tmp_path: Path) -> None:
 
 
 def test_many_tasks_are_gathered_in_groups_that_divide_no_task(tmp_path: Path) -> None:
-    frame = pd.DataFrame({
-        "trace_id": [str(k) for k in range(4000)], "workflow": "research",
-        "outcome": ["complete", "abandoned"] * 2000, "cost_usd": 0.5,
-        "task_id": [f"t{k // 2}" for k in range(4000)],
-    })  # fmt: skip
-    with open_frame(frame) as source:
-        counts = production_counts(source, taxonomy=default_taxonomy(), most_tasks=40)
+    tasks = [f"t{k // 2}" for k in range(4000)]
+    frame = costed(4000, outcome=["complete", "abandoned"] * 2000, task_id=tasks)
+    counts = count(frame, most_tasks=40)
     assert counts.tasks is not None
     assert (counts.n_tasks, counts.tasks_grouped) == (2000, True)
     by_group = counts.tasks.groupby("task")["n"].agg(["sum", "nunique"])
@@ -194,13 +156,9 @@ def test_groups_of_tasks_have_the_error_of_the_tasks_themselves() -> None:
     task = np.arange(12_000) // 2
     workflow = np.where(task % 2, "research", "scheduling")
     done = rng.random(6_000) < np.where(np.arange(6_000) % 2, 0.9, 0.1)
-    frame = pd.DataFrame({
-        "trace_id": [str(k) for k in range(12_000)], "workflow": workflow,
-        "outcome": np.where(done[task], "complete", "abandoned"), "cost_usd": 0.01,
-        "task_id": [f"t{k}" for k in task],
-    })  # fmt: skip
-    with open_frame(frame) as source:
-        grouped = production_counts(source, taxonomy=default_taxonomy(), most_tasks=1_000)
+    outcome, names = np.where(done[task], "complete", "abandoned"), [f"t{k}" for k in task]
+    frame = costed(12_000, workflow=workflow, outcome=outcome, task_id=names)
+    grouped = count(frame, most_tasks=1_000)
     assert grouped.tasks_grouped
     assert grouped.tasks is not None
     totals = grouped.tasks.pivot_table(index="task", columns="outcome", values="n", aggfunc="sum")
@@ -211,14 +169,6 @@ def test_groups_of_tasks_have_the_error_of_the_tasks_themselves() -> None:
     assert error == pytest.approx(np.sqrt(share * (1 - share) / 6_000), rel=0.1)
 
 
-def test_tasks_that_do_not_repeat_are_no_tasks(tmp_path: Path) -> None:
-    frame = as_frame().assign(task_id=list("abcdef"))
-    with open_frame(frame) as source:
-        counts = production_counts(source, taxonomy=default_taxonomy())
-    assert counts.tasks is None
-    assert counts.n_tasks == 6
-
-
 def test_cells_with_line_ends_as_pythons_csv_module_writes_them(tmp_path: Path) -> None:
     path = tmp_path / "runs.csv"
     with path.open("w", newline="", encoding="utf-8") as file:
@@ -227,6 +177,5 @@ def test_cells_with_line_ends_as_pythons_csv_module_writes_them(tmp_path: Path) 
         for k in range(5):
             note = "two\nlines" if k == 3 else "one"
             writer.writerow([f"t{k}", "research", "complete", 0.5, note])
-    with open_files([str(path)]) as source:
-        counts = production_counts(source, taxonomy=default_taxonomy())
+    counts = count(path)
     assert (counts.n_read, counts.n_kept, counts.set_aside) == (5, 5, ())

@@ -87,8 +87,7 @@ def asked() -> dict[str, set[str]]:
                 source, **options, gates=GateQuery(model="m", trace_ids=("r1",)), since=at,
                 timezone="Europe/Berlin", watch=["r1"], listed={"complete": 2},
             )  # fmt: skip
-            for most in (0, 20_000):
-                production_counts(source, **options, most_exact=most, most_tasks=2)
+            production_counts(source, **options, most_exact=0, most_tasks=2)
             reading = Reading(taxonomy=taxonomy, since=at)
             list_runs(source, reading, outcomes=["complete"], first=2, until={"complete": at})
             count_named(source, reading, [("research", "r1")])

@@ -7,9 +7,10 @@ import pandas as pd
 import pytest
 
 from calibration.errors import InputError
-from calibration.runs import Example, ProductionCounts, open_files, open_frame, production_counts
+from calibration.runs import Example, ProductionCounts, open_frame, production_counts
 from calibration.runs.columns import REASONS
-from calibration.taxonomy import default_taxonomy
+from tests.classes import TAXONOMY
+from tests.runs.tables import count
 
 GOOD: dict[str, object] = {
     "trace_id": "good", "workflow": "research", "outcome": "complete", "cost_usd": "1",
@@ -42,8 +43,7 @@ BAD: dict[str, tuple[str, list[str | None], list[str | None]]] = {
 def count_jsonl(folder: Path, rows: list[dict[str, object]]) -> ProductionCounts:
     path = folder / "traces.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    with open_files([path]) as source:
-        return production_counts(source, taxonomy=default_taxonomy())
+    return count(path)
 
 
 @pytest.mark.parametrize("reason", BAD)
@@ -90,7 +90,7 @@ def test_duplicates_are_found_whatever_part_of_the_hashes_they_are_in() -> None:
     frame = pd.DataFrame({"trace_id": ids + ids[::7], "workflow": "research",
                           "outcome": "complete", "cost_usd": 1.0})  # fmt: skip
     with open_frame(frame, most_hashes=300) as source:
-        counts = production_counts(source, taxonomy=default_taxonomy())
+        counts = production_counts(source, taxonomy=TAXONOMY)
     assert counts.n_kept == 5000
     assert [(s.reason, s.n) for s in counts.set_aside] == [("identical_duplicate", 715)]
 
@@ -101,29 +101,24 @@ def test_lines_that_are_no_rows(tmp_path: Path) -> None:
         b"trace_id,workflow,outcome,cost_usd\na,research,complete,1\nb,research\n"
         b"c,research,complete,1,extra\nd,research,complete,\xff\n,,,\ne,research,complete,2\n"
     )
-    with open_files([path]) as source:
-        counts = production_counts(source, taxonomy=default_taxonomy())
-    assert [(s.reason, s.n) for s in counts.set_aside] == [
-        ("unreadable_row", 3), ("missing_trace_id", 1),
-    ]  # fmt: skip
-    assert [e.row for e in counts.set_aside[0].examples] == [3, 4, 5]
-    assert counts.set_aside[0].examples[0] == Example(file=str(path), row=3, value="b,research")
+    counts = count(path)
+    unreadable, unnamed = counts.set_aside
+    assert (unreadable.reason, unreadable.n) == ("unreadable_row", 3)
+    assert (unnamed.reason, unnamed.n) == ("missing_trace_id", 1)
+    assert [e.row for e in unreadable.examples] == [3, 4, 5]
+    assert unreadable.examples[0] == Example(file=str(path), row=3, value="b,research")
     assert (counts.n_read, counts.n_kept) == (6, 2)
-
-
-def test_json_lines_that_are_no_objects(tmp_path: Path) -> None:
+    # The same of JSON lines that are no objects.
     path = tmp_path / "traces.jsonl"
     path.write_text(json.dumps(GOOD) + '\nnot json\n[1, 2]\n{"trace_id": "b", "cost\n{}\n')
-    with open_files([path]) as source:
-        counts = production_counts(source, taxonomy=default_taxonomy())
+    counts = count(path)
     assert [(s.reason, s.n) for s in counts.set_aside] == [("unreadable_row", 4)]
     assert (counts.n_read, counts.n_kept) == (5, 1)
 
 
 def test_unknown_workflows_may_be_kept_without_a_ceiling() -> None:
     frame = pd.DataFrame([GOOD, GOOD | {"trace_id": "b", "workflow": "mine", "cost_usd": "99"}])
-    with open_frame(frame) as source:
-        counts = production_counts(source, taxonomy=default_taxonomy(), known_workflows_only=False)
+    counts = count(frame, known_workflows_only=False)
     assert counts.notes.no_ceiling == {"mine": 1}
     assert counts.cells["cost_known"].tolist() == [False, True]
     assert counts.cells["penalty"].sum() == 0
@@ -132,8 +127,7 @@ def test_unknown_workflows_may_be_kept_without_a_ceiling() -> None:
 def test_nothing_but_a_header(tmp_path: Path) -> None:
     path = tmp_path / "traces.csv"
     path.write_text("trace_id,workflow,outcome,cost_usd,started_at,task_id,status\n")
-    with open_files([path]) as source:
-        counts = production_counts(source, taxonomy=default_taxonomy())
+    counts = count(path)
     assert (counts.n_read, counts.n_kept, counts.first, len(counts.cells)) == (0, 0, None, 0)
 
 
@@ -154,24 +148,23 @@ def test_what_cannot_be_read(
     name: str, text: str, columns: dict[str, str | None], says: str, tmp_path: Path
 ) -> None:
     (tmp_path / name).write_text(text)
-    with pytest.raises(InputError, match=says), open_files([tmp_path / name]) as source:
-        production_counts(source, taxonomy=default_taxonomy(), columns=columns)
+    with pytest.raises(InputError, match=says):
+        count(tmp_path / name, columns=columns)
 
 
 def test_columns_of_the_wrong_kind() -> None:
     frame = pd.DataFrame([GOOD | {"started_at": 3}])
-    with pytest.raises(InputError, match="'started_at' holds BIGINT"), open_frame(frame) as source:
-        production_counts(source, taxonomy=default_taxonomy())
-    with pytest.raises(InputError, match="is no zone"), open_frame(frame) as source:
-        production_counts(source, taxonomy=default_taxonomy(), timezone="Mars/North")
-    with pytest.raises(InputError, match="no such file"), open_files(["/nowhere/*.csv"]):
-        pass
+    with pytest.raises(InputError, match="'started_at' holds BIGINT"):
+        count(frame)
+    with pytest.raises(InputError, match="is no zone"):
+        count(frame, timezone="Mars/North")
+    with pytest.raises(InputError, match="no such file"):
+        count("/nowhere/*.csv")
 
 
 def test_other_names_and_a_file_without_costs() -> None:
     frame = pd.DataFrame([GOOD]).rename(columns={"trace_id": "id; DROP TABLE", "outcome": 'sa"id'})
     columns = {"trace_id": "id; DROP TABLE", "outcome": 'sa"id', "cost_usd": None}
-    with open_frame(frame) as source:
-        counts = production_counts(source, taxonomy=default_taxonomy(), columns=columns)
+    counts = count(frame, columns=columns)
     assert counts.notes.no_cost == 1
     assert counts.cells["cost_known"].tolist() == [False]

@@ -8,20 +8,14 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from calibration.runs import ProductionCounts, Source, open_files, open_frame, production_counts
 from calibration.runs.results import GROUPS, SignalSums, verdict_names
-from calibration.taxonomy import default_taxonomy
 from tests.analyses.production_files import alike, write
 from tests.classes import TAXONOMY
+from tests.runs.tables import count
 
 
-def count(source: Source) -> ProductionCounts:
-    return production_counts(source, taxonomy=default_taxonomy())
-
-
-def sums_of(path: str) -> SignalSums:
-    with open_files([path]) as source:
-        found = count(source).signals
+def sums_of(of: str | pd.DataFrame) -> SignalSums:
+    found = count(of).signals
     assert found is not None
     return found
 
@@ -40,11 +34,6 @@ def eight(**columns: Sequence[object]) -> list[dict[str, Any]]:
     return rows
 
 
-def test_no_column_no_pass(tmp_path: Path) -> None:
-    with open_files([write(tmp_path / "f.csv", eight())]) as source:
-        assert count(source).signals is None
-
-
 def test_every_column_by_hand(tmp_path: Path) -> None:
     rows = eight(
         status=["ok", "ERROR: x", "Timeout", "TimeoutError", "failed", "", "done", "deadline"],
@@ -55,6 +44,7 @@ def test_every_column_by_hand(tmp_path: Path) -> None:
         feedback=["up", "\U0001f44e", "0.5", "-1", "neutral", "", "7", "fine"],
         verdict=[*["complete"] * 2, "no_verdict", "hallucinated", "", "", "great", "abandoned"],
     )  # fmt: skip
+    assert count(write(tmp_path / "f.csv", eight())).signals is None  # without a column
     found = sums_of(write(tmp_path / "f.csv", rows))
     said = totals(found)
     # Seven statuses; "TimeoutError" timed out and is no other error.
@@ -90,9 +80,7 @@ def test_typed_columns_are_read_too() -> None:
     frame["loop"] = [True, False, None, True]
     frame["escalated"] = [0, 1, 2, 0]
     frame["feedback"] = [1.0, -0.5, float("nan"), 3.0]
-    with open_frame(frame) as source:
-        found = count(source).signals
-    assert found is not None
+    found = sums_of(frame)
     assert totals(found)["loops"] == (2, 3)
     assert totals(found)["escalated"] == (2, 4)
     assert totals(found)["feedback"] == (0.5, 2)

@@ -1,13 +1,16 @@
 """Sums of costs, groups of tasks by one key at a time, and more names than have a number."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from calibration.runs import open_frame, production_counts
 from calibration.runs.cells import MOST_NAMES
-from calibration.taxonomy import default_taxonomy
 from tests.classes import OUTCOMES
+from tests.runs.tables import count
+
+ANY: dict[str, Any] = {"known_workflows_only": False}
 
 
 def runs(n: int, *, tasks: int = 0, models: int = 3) -> pd.DataFrame:
@@ -28,36 +31,25 @@ def runs(n: int, *, tasks: int = 0, models: int = 3) -> pd.DataFrame:
 
 @pytest.mark.parametrize("most_exact", [0, 20_000])
 def test_cells_carry_the_sums_of_costs_with_a_ceiling_and_without(most_exact: int) -> None:
-    frame = runs(500)
-    with open_frame(frame) as source:
-        cells = production_counts(
-            source, taxonomy=default_taxonomy(), known_workflows_only=False, most_exact=most_exact
-        ).cells
-    keys = ["workflow", "outcome"]
-    codes = frame["outcome"].map(OUTCOMES.index).astype("int8")
+    frame, keys = runs(500), ["workflow", "outcome"]
+    cells = count(frame, **ANY, most_exact=most_exact).cells
+    cost = frame["cost_usd"]
     wanted = (
-        frame.assign(outcome=codes, squared=frame["cost_usd"] ** 2)
+        frame.assign(outcome=frame["outcome"].map(OUTCOMES.index), squared=cost**2)
         .groupby(keys)
-        .agg(
-            n_costed=("cost_usd", "count"),
-            cost=("cost_usd", "sum"),
-            cost_squared=("squared", "sum"),
-        )
+        .agg({"cost_usd": ["count", "sum"], "squared": "sum"})
     )
     found = cells.groupby(keys, observed=True)[["n_costed", "cost", "cost_squared"]].sum()
     assert found.to_numpy() == pytest.approx(wanted.to_numpy())
     # Without a ceiling a cost is a cost, though there is no penalty.
     without = cells[cells["workflow"] == "elsewhere"]
     assert not without["cost_known"].any()
-    assert without["n_costed"].sum() == frame.query("workflow == 'elsewhere'")["cost_usd"].count()
+    assert without["n_costed"].sum() == cost[frame["workflow"] == "elsewhere"].count()
 
 
 def test_groups_of_tasks_are_the_same_by_every_key() -> None:
     frame = runs(3_000, tasks=900)
-    with open_frame(frame) as source:
-        counts = production_counts(
-            source, taxonomy=default_taxonomy(), known_workflows_only=False, most_tasks=50
-        )
+    counts = count(frame, **ANY, most_tasks=50)
     assert counts.tasks is not None
     assert set(counts.tasks_by) == {"week", "workflow", "model"}
     sums = ["n", "n_costed", "cost", "penalty", "score"]
@@ -73,11 +65,7 @@ def test_groups_of_tasks_are_the_same_by_every_key() -> None:
 
 def test_more_models_than_have_a_number() -> None:
     frame = runs(2_000, tasks=60, models=MOST_NAMES + 200)
-    with open_frame(frame) as source:
-        counts = production_counts(source, taxonomy=default_taxonomy(), known_workflows_only=False)
-        groups = production_counts(
-            source, taxonomy=default_taxonomy(), known_workflows_only=False, most_tasks=10
-        )
+    counts, groups = count(frame, **ANY), count(frame, **ANY, most_tasks=10)
     wanted = frame["model"].value_counts().sort_index()
     assert counts.tasks is not None
     for table in (counts.cells, counts.tasks, groups.tasks_by["model"]):

@@ -54,9 +54,9 @@ def read_anything(content: bytes) -> None:
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    entries = value.items() if isinstance(value, dict) else []
-    entries = enumerate(value) if isinstance(value, list) else entries
-    inner = [place for key, of in entries for place in places(of, (*path, key))]
+    listed = dict(enumerate(value)) if isinstance(value, list) else {}
+    entries = value if isinstance(value, dict) else listed
+    inner = [place for key, of in entries.items() for place in places(of, (*path, key))]
     return [path, *inner] if path else inner
 
 

@@ -158,7 +158,8 @@ def test_a_truncated_file_names_the_line(fixtures: Path, write: Any) -> None:
 
 
 def test_a_file_without_runs_is_refused(write: Any, raw: Any) -> None:
-    for simulations in ([], None, {}):
+    nothing: list[Any] = [[], None, {}]
+    for simulations in nothing:
         with pytest.raises(TraceFormatError, match="holds no run"):
             list(read_traces(write("a.json", raw | {"simulations": simulations})))
 

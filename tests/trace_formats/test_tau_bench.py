@@ -119,8 +119,9 @@ def test_a_malformed_run_is_set_aside_with_its_line(
 
 
 def test_what_a_reward_proposes(write: Any, split: Any, raw: Any) -> None:
+    none: list[Any] = [float("nan"), float("inf"), "1", [], 1.1, -1]
     proposed: list[tuple[Any, str | None]] = [
-        *((x, "no_verdict") for x in (float("nan"), float("inf"), "1", [], 1.1, -1)),
+        *((reward, "no_verdict") for reward in none),
         (1 - 5e-7, "complete"), (True, "complete"), (None, None),  # the tolerance of the benchmark
     ]  # fmt: skip
     for reward, outcome in proposed:
