@@ -1,5 +1,6 @@
 """Examinations in the store: served to one person, ended once, and what a certificate opens."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from calibration.store import Store, certification, labels, leases
 from calibration.store.certification import Exam
 from calibration.store.leases import CertificateDemand
 from calibration.taxonomy import default_taxonomy
-from tests.store.builders import ABANDONED, COMPLETE, Clock, Desk, make_traces, token
+from tests.store.builders import ABANDONED, COMPLETE, Clock, Desk, empty_store, make_traces, token
 
 VALID = timedelta(days=90)
 
@@ -25,7 +26,7 @@ VALID = timedelta(days=90)
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    for module in (leases, certification, certification, labels):
+    for module in (leases, certification, labels):
         monkeypatch.setattr(module, "utc_now", made)
     return made
 
@@ -35,13 +36,15 @@ def exam(desk: Desk, reviewer: str = "ann", **changes: Any) -> Exam:
     return desk.store.start_exam(reviewer_id=reviewer, **values | changes)
 
 
-def label(store: Store, batch_id: str, trace_id: str, reviewer: str = "ann") -> None:
-    store.record_label(
-        LabelDraft(
-            client_token=token(), trace_id=trace_id, reviewer_id=reviewer, batch_id=batch_id,
-            answers=COMPLETE,
-        )
+def draft(batch_id: str, trace_id: str, reviewer: str, answers: dict[str, str]) -> LabelDraft:
+    return LabelDraft(
+        client_token=token(), trace_id=trace_id, reviewer_id=reviewer, batch_id=batch_id,
+        answers=answers,
     )  # fmt: skip
+
+
+def label(store: Store, batch_id: str, trace_id: str, reviewer: str = "ann") -> None:
+    store.record_label(draft(batch_id, trace_id, reviewer, COMPLETE))
 
 
 def label_all(store: Store, batch_id: str, reviewer: str = "ann") -> None:
@@ -62,26 +65,17 @@ def record(store: Store, batch_id: str, status: str, reviewer: str = "ann") -> E
     )
 
 
-def test_an_examination_is_served_to_one_person(desk: Desk) -> None:
+def test_an_examination_is_served_to_one_person_and_seen_by_leads(desk: Desk) -> None:
     batch_id = exam(desk).batch_id
     assert len(desk.store.queue("ann", batch_id).items) == 3
     assert desk.store.has_open_items("ann", batch_id)
-    with pytest.raises(NotAllowedError, match="another reviewer only"):
-        desk.store.queue("bob", batch_id)
-    with pytest.raises(NotAllowedError, match="another reviewer only"):
-        desk.store.has_open_items("bob", batch_id)
-
-
-def test_nobody_but_leads_sees_that_others_are_examined(desk: Desk) -> None:
-    batch_id = exam(desk).batch_id
+    for call in (desk.store.queue, desk.store.has_open_items):
+        with pytest.raises(NotAllowedError, match="another reviewer only"):
+            call("bob", batch_id)
     desk.store.add_reviewer("Lea", role="lead")
-    people = {p.reviewer_id: p for p in desk.store.reviewers()}
-
-    def listed(who: str) -> bool:
-        there = desk.store.acting_as(people[who]).batches()
-        return batch_id in [b.batch_id for b in there]
-
-    assert (listed("ann"), listed("bob"), listed("lea")) == (True, False, True)
+    people = {p.reviewer_id: desk.store.acting_as(p) for p in desk.store.reviewers()}
+    listed = {who: batch_id in [b.batch_id for b in of.batches()] for who, of in people.items()}
+    assert listed == {"ann": True, "bob": False, "lea": True}
 
 
 def test_an_open_examination_is_returned_and_no_second_one_started(desk: Desk) -> None:
@@ -93,24 +87,22 @@ def test_an_open_examination_is_returned_and_no_second_one_started(desk: Desk) -
     assert (second.attempt, second.form, second.n) == (2, "exam_b", 2)
 
 
-def test_only_traces_of_the_dataset_come_into_the_store_by_an_examination(desk: Desk) -> None:
-    with pytest.raises(InputError, match="none of the reference dataset"):
-        exam(desk, traces=make_traces(9)[8:])
-    with pytest.raises(InputError, match="is not in the store"):
-        exam(desk, trace_ids=["nowhere"])
-    with pytest.raises(InputError, match="at least one trace"):
-        exam(desk, trace_ids=[])
-
-
-def test_an_examination_has_no_skips(desk: Desk) -> None:
-    batch_id = exam(desk).batch_id
-    trace = desk.store.queue("ann", batch_id).items[0].trace_id
+def test_an_examination_is_of_known_traces_without_skips_or_imports(desk: Desk) -> None:
+    for changes, why in (
+        ({"traces": make_traces(9)[8:]}, "none of the reference dataset"),
+        ({"trace_ids": ["nowhere"]}, "is not in the store"),
+        ({"trace_ids": []}, "at least one trace"),
+    ):
+        with pytest.raises(InputError, match=why):
+            exam(desk, **changes)
+    of_exam = replace(desk, batch=exam(desk).batch_id)
+    (trace, *_) = of_exam.queue()
     with pytest.raises(LabelRefusedError, match="no skips"):
-        desk.store.record_skip(
-            client_token=token(), trace_id=trace, reviewer_id="ann", batch_id=batch_id, reason="?"
-        )
+        of_exam.skip(trace)
+    with pytest.raises(InputError, match="nothing is imported"):
+        desk.store.import_labels(of_exam.batch, [])
     desk.queue()
-    desk.skip(desk.traces[0])  # elsewhere there are some
+    desk.skip(desk.traces[0])  # elsewhere there are skips
 
 
 def test_the_last_label_may_be_undone_until_the_last_trace_is_labelled(desk: Desk) -> None:
@@ -127,12 +119,6 @@ def test_the_last_label_may_be_undone_until_the_last_trace_is_labelled(desk: Des
         store.record_undo(client_token=token(), **undo)
     with pytest.raises(LabelRefusedError, match="has ended"):
         store.reopen(client_token=token(), trace_id=traces[0], reason="slip", **undo)
-
-
-def test_nothing_is_imported_into_an_examination(desk: Desk) -> None:
-    batch_id = exam(desk).batch_id
-    with pytest.raises(InputError, match="nothing is imported"):
-        desk.store.import_labels(batch_id, [])
 
 
 def test_a_result_is_recorded_once_and_only_after_the_end(desk: Desk) -> None:
@@ -177,11 +163,8 @@ def test_a_certificate_ends_with_a_new_tree(desk: Desk) -> None:
 
 def test_a_form_is_topped_up_once_and_only_when_its_result_says_so(desk: Desk) -> None:
     form = ended(desk, "top_up")
-    more: dict[str, Any] = {
-        "reviewer_id": "ann",
-        "tops_up": form.batch_id,
-        "trace_ids": desk.traces[3:],
-    }
+    more: dict[str, Any] = {"reviewer_id": "ann", "tops_up": form.batch_id}
+    more |= {"trace_ids": desk.traces[3:]}
     extra = desk.store.add_top_up(**more)
     assert (extra.attempt, extra.tops_up, extra.n) == (form.attempt, form.batch_id, 2)
     assert desk.store.add_top_up(**more).batch_id == extra.batch_id
@@ -202,16 +185,13 @@ def test_a_form_is_topped_up_once_and_only_when_its_result_says_so(desk: Desk) -
 @pytest.fixture
 def demanding(desk: Desk) -> dict[str | None, str]:
     """Return production batches by what they demand."""
-    return {
-        kind: desk.store.add_batch(
-            purpose="production", trace_ids=desk.traces, certificate=kind
-        ).batch_id
-        for kind in (None, "any", "private")
-    }
+    values: dict[str, Any] = {"purpose": "production", "trace_ids": desk.traces}
+    kinds = (None, "any", "private")
+    return {kind: desk.store.add_batch(certificate=kind, **values).batch_id for kind in kinds}
 
 
 def test_a_batch_that_demands_a_certificate_is_served_to_those_who_have_it(
-    desk: Desk, demanding: dict[str | None, str]
+    desk: Desk, demanding: dict[str | None, str], clock: Clock
 ) -> None:
     ended(desk)
     ended(desk, reviewer="bob", form="own/exam_a", private=True)
@@ -225,37 +205,25 @@ def test_a_batch_that_demands_a_certificate_is_served_to_those_who_have_it(
     with pytest.raises(UncertifiedReviewerError, match="asks for a certificate, and"):
         desk.store.queue("cy", demanding["any"])
     assert desk.store.has_open_items("cy", demanding["any"])  # and stays blind
-
-
-def test_an_expired_certificate_opens_nothing(
-    desk: Desk, demanding: dict[str | None, str], clock: Clock
-) -> None:
-    ended(desk)
-    assert desk.store.queue("ann", demanding["any"]).items
     clock.forward(days=91)
     with pytest.raises(UncertifiedReviewerError):
         desk.store.queue("ann", demanding["any"])
 
 
-def test_a_store_can_demand_a_private_form_everywhere(
+def test_a_store_can_demand_more_than_its_batches(
     desk: Desk, demanding: dict[str | None, str]
 ) -> None:
     ended(desk)
     desk.store.add_reviewer("Ada", role="admin")
-    wanted = CertificateDemand(form="private")
-    desk.store.set_certificate_demand(wanted, by="ada")
-    assert desk.store.certificate_demand() == wanted
+    private = CertificateDemand(form="private")
+    desk.store.set_certificate_demand(private, by="ada")
+    assert desk.store.certificate_demand() == private
     assert desk.store.queue("ann", demanding[None]).items
     with pytest.raises(UncertifiedReviewerError, match="private form"):
         desk.store.queue("ann", demanding["any"])
     with pytest.raises(InputError, match="any or private"):
         desk.store.set_certificate_demand(CertificateDemand(form="secret"), by="ada")
-
-
-def test_a_store_can_demand_a_certificate_for_every_production_batch(
-    desk: Desk, demanding: dict[str | None, str]
-) -> None:
-    ended(desk)
+    # A certificate for every production batch, and for no other.
     practice = desk.store.add_batch(purpose="practice", trace_ids=desk.traces).batch_id
     desk.store.set_certificate_demand(CertificateDemand(every_batch=True), by="ada")
     assert desk.store.queue("ann", demanding[None]).items
@@ -296,12 +264,7 @@ def test_the_first_label_counts_not_what_was_said_after_the_lesson(desk: Desk) -
     made = store.start_practice(reviewer_id="ann", trace_ids=desk.traces[:1])
     label_all(store, made.batch_id)
     store.record_undo(client_token=token(), reviewer_id="ann", batch_id=made.batch_id)
-    store.record_label(
-        LabelDraft(
-            client_token=token(), trace_id=desk.traces[0], reviewer_id="ann",
-            batch_id=made.batch_id, answers=ABANDONED,
-        )
-    )  # fmt: skip
+    store.record_label(draft(made.batch_id, desk.traces[0], "ann", ABANDONED))
     (given,) = store.first_labels("ann")
     assert (given.batch_id, given.outcome) == (made.batch_id, "complete")
     assert store.exam_labels("ann", made.batch_id) == {desk.traces[0]: "abandoned"}
@@ -328,7 +291,7 @@ def test_an_own_form_is_drawn_from_adjudicated_traces_that_one_has_not_seen(desk
 
 
 def test_the_class_mix_of_production_weighs_by_the_design(tmp_path: Path) -> None:
-    with Store.open(tmp_path / "s.duckdb", create=True) as store:
+    with empty_store(tmp_path / "s.duckdb") as store:
         ids = store.ingest(make_traces(40)).imported
         store.add_reviewer("Ann")
         assert store.production_mix() is None
@@ -338,12 +301,9 @@ def test_the_class_mix_of_production_weighs_by_the_design(tmp_path: Path) -> Non
             item_probabilities=[0.1] * 20 + [0.5] * 20,
         ).batch_id  # fmt: skip
         drafts = [
-            LabelDraft(
-                client_token=token(), trace_id=trace, reviewer_id="ann", batch_id=batch,
-                answers=ABANDONED if k < 20 else COMPLETE,
-            )
+            draft(batch, trace, "ann", ABANDONED if k < 20 else COMPLETE)
             for k, trace in enumerate(ids)
-        ]  # fmt: skip
+        ]
         store.import_labels(batch, drafts[:29])
         assert store.production_mix() is None
         store.import_labels(batch, drafts)
