@@ -81,16 +81,12 @@ def test_the_answers_come_after_the_blind_decision_only(bench: Bench) -> None:
     assert seen.to_numpy().tolist() == [["lea", bench.trace, "labels"]]
 
 
-def test_a_decision_of_somebody_else_is_not_ones_own(bench: Bench) -> None:
+def test_a_decision_is_blind_when_it_is_ones_own_and_labels_were_not_seen(bench: Bench) -> None:
     bench.said(COMPLETE, ABANDONED)
     bench.blind(COMPLETE, by="leo")
     assert bench.store.settlement("lea", bench.desk.batch) is None
     with pytest.raises(LabelRefusedError, match="decided blind before"):
         bench.settle(COMPLETE)
-
-
-def test_who_had_seen_the_labels_before_is_not_blind(bench: Bench) -> None:
-    bench.said(COMPLETE, ABANDONED)
     bench.store.record_exposure("lea", [bench.trace], "labels")
     shown = bench.blind(COMPLETE)
     assert shown is not None
@@ -131,20 +127,19 @@ def test_where_reviewers_differ_a_cause_is_needed(bench: Bench) -> None:
     bench.settle(COMPLETE, cause="trace_unclear")
 
 
-def test_where_they_agree_it_is_not(bench: Bench) -> None:
-    bench.said(COMPLETE, COMPLETE)
-    bench.blind(COMPLETE)
-    bench.settle(COMPLETE, cause=None)
-    assert (bench.frame()[0]["cause"], bench.frame()[0]["question"]) == (None, None)
-
-
-def test_a_class_that_nobody_gave_needs_a_rationale(bench: Bench) -> None:
+def test_where_they_agree_only_a_class_that_nobody_gave_needs_a_rationale(bench: Bench) -> None:
     bench.said(COMPLETE, COMPLETE)
     bench.blind(PARTIAL_PLUS)
     with pytest.raises(LabelRefusedError, match="no reviewer gave"):
         bench.settle(PARTIAL_PLUS, rationale="  ")
     bench.settle(PARTIAL_PLUS, rationale="A source is missing.")
     assert bench.frame()[0]["question"] == "all_subgoals"
+    other = bench.desk.traces[1]
+    bench.said(COMPLETE, COMPLETE, trace=other)
+    bench.blind(COMPLETE, other)
+    bench.settle(COMPLETE, trace_id=other, cause=None)
+    frame = bench.store.adjudication_frame(bench.desk.batch).set_index("trace_id")
+    assert frame.loc[other, ["cause", "question"]].isna().all()
 
 
 def test_who_changes_their_mind_says_why(bench: Bench) -> None:

@@ -3,37 +3,26 @@
 import pytest
 
 from calibration.store import Store
-from tests.store.builders import Desk
+from tests.store.builders import Desk, token
 
 
 def exposed(store: Store, batch: str) -> list[bool]:
     return [bool(value) for value in store.label_frame(batch)["exposed"]]
 
 
-def test_a_label_before_is_blind_and_one_after_is_not(desk: Desk) -> None:
-    first, second, _ = desk.queue()
+def test_a_label_after_what_one_was_shown_is_not_blind(desk: Desk) -> None:
+    first, second, third = desk.queue()
     desk.label(first)
     desk.store.record_exposure("ann", [first, second], "labels")
+    desk.store.record_exposure("bob", [third], "labels")
     desk.label(second)
-    assert exposed(desk.store, desk.batch) == [False, True]
-
-
-def test_a_label_given_again_after_it_is_not_blind(desk: Desk) -> None:
-    first = desk.queue()[0]
-    desk.label(first)
-    desk.store.record_exposure("ann", [first], "labels")
-    desk.undo()
-    desk.queue()
-    desk.label(first)
-    assert exposed(desk.store, desk.batch) == [True]
-
-
-def test_what_somebody_else_saw_changes_nothing(desk: Desk) -> None:
-    desk.store.add_reviewer("Bob")
-    first = desk.queue()[0]
-    desk.store.record_exposure("bob", [first], "labels")
-    desk.label(first)
-    assert exposed(desk.store, desk.batch) == [False]
+    desk.label(third)
+    assert exposed(desk.store, desk.batch) == [False, True, False]
+    reopen = {"reviewer_id": "ann", "batch_id": desk.batch, "reason": "again"}
+    desk.store.reopen(client_token=token(), trace_id=first, **reopen)
+    desk.label(first)  # given again after it
+    rows = desk.store.label_frame(desk.batch).set_index("trace_id")["exposed"]
+    assert rows[[first, second, third]].tolist() == [True, True, False]
 
 
 def test_the_first_time_counts_and_each_kind_is_kept(desk: Desk) -> None:

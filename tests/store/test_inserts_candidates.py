@@ -76,26 +76,22 @@ def test_what_was_shown_is_no_gold(world: World, what: str) -> None:
     assert served(world, "gold") <= set(world.gold[30:])
 
 
-def test_what_was_given_or_flagged_before_is_no_gold(world: World) -> None:
-    seen = world.store.add_batch(purpose="exam", trace_ids=world.gold[:30])
-    desk = replace(world.desk, batch=seen.batch_id)
-    given = desk.queue("ann", limit=30)
-    assert served(world, "gold").isdisjoint(given)
-
-
-def test_the_adjudicator_has_seen_the_trace(world: World) -> None:
-    assert served(world, "gold", "lea") == set()
-    assert served(world, "gold", "ann") == set()  # Lea has labelled the batch
-
-
-def test_a_trace_that_may_still_come_is_not_put_in(world: World) -> None:
-    world.store.add_batch(purpose="production", trace_ids=world.gold[:30], labels_wanted=3)
+def test_what_was_given_before_or_may_still_come_is_not_put_in(world: World) -> None:
+    seen = world.store.add_batch(purpose="exam", trace_ids=world.gold[:15])
+    given = replace(world.desk, batch=seen.batch_id).queue("ann", limit=15)
+    assert len(given) == 15
+    world.store.add_batch(purpose="production", trace_ids=world.gold[15:30], labels_wanted=3)
     world.store.add_batch(purpose="production", trace_ids=world.own[:30], labels_wanted=1)
     world.work()
     put_in = set(world.put_in())
     assert put_in.isdisjoint(world.gold[:30])
     assert put_in.isdisjoint(world.own[:30])
     assert put_in
+
+
+def test_the_adjudicator_has_seen_the_gold_and_a_repeat_is_an_own_label(world: World) -> None:
+    world.work("lea")
+    assert world.put_in("lea") == {}
 
 
 @pytest.mark.long
@@ -115,10 +111,6 @@ def test_repeats_are_seven_days_old(tmp_path: Path, often: None, days: float, so
     made = make_world(tmp_path / "days.duckdb", days=days)
     assert bool(served(made, "repeat")) is some
     made.store.close()
-
-
-def test_a_repeat_is_an_own_label(world: World) -> None:
-    assert served(world, "repeat", "bob") == set()
 
 
 @pytest.mark.long
