@@ -1,8 +1,9 @@
 """Keep count of the comparisons with a peer and, when asked, write them down."""
 
 import os
+from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -35,30 +36,22 @@ class Comparisons:
         self.largest = max(self.largest, difference)
 
 
-@dataclass
-class Tally:
-    """Comparisons of a session by metric."""
-
-    of: dict[str, Comparisons] = field(default_factory=dict)
-
-    def metric(self, name: str) -> Comparisons:
-        """Return the comparisons of one metric."""
-        return self.of.setdefault(name, Comparisons())
+Tally = defaultdict[str, Comparisons]
 
 
 @pytest.fixture(scope="session")
 def tally(pytestconfig: pytest.Config) -> Iterator[Tally]:
     """Return what the tests count in; `ASR_FUZZ_TABLE` says where the rows go."""
-    counted = Tally()
+    counted = Tally(Comparisons)
     yield counted
     target = os.environ.get("ASR_FUZZ_TABLE")
-    if target and counted.of:
+    if target and counted:
         seed = pytestconfig.getoption("--hypothesis-seed")
         rows = [
             f"| {datetime.now(UTC):%Y-%m-%d} | {seed} | {version('asr-calibration')} | "
             f"{version('krippendorff')} | {name} | {c.compared:,} | {c.refused:,} | "
             f"{c.largest:.1e} |\n"
-            for name, c in sorted(counted.of.items())
+            for name, c in sorted(counted.items())
         ]
         add_rows(Path(target), rows)
 

@@ -64,19 +64,15 @@ def test_a_rater_is_compared_on_the_same_items_only() -> None:
     assert found.differences[2].share == pytest.approx(0.0)
 
 
-def test_differences_of_all_raters_cancel() -> None:
-    codes = panel(np.random.default_rng(5), 60, 4, missing=0.3)
-    found = equal_margins(codes, n_classes=5)
-    for k in range(5):
-        of_class = [d.difference for d in found.differences if d.class_code == k]
-        assert sum((e.value or 0.0) * e.n for e in of_class) == pytest.approx(0.0, abs=1e-9)
-
-
 def test_the_order_of_raters_items_and_classes_does_not_matter() -> None:
     rng = np.random.default_rng(8)
     for n_items in (40, 200):  # the first with fewer directions than the rank
         codes = panel(rng, n_items, 4, missing=0.2)
-        found = equal_margins(codes, n_classes=5).test
+        both = equal_margins(codes, n_classes=5)
+        for k in range(5):  # the differences of all raters cancel
+            of_class = [d.difference for d in both.differences if d.class_code == k]
+            assert sum((e.value or 0.0) * e.n for e in of_class) == pytest.approx(0.0, abs=1e-9)
+        found = both.test
         turned = codes[rng.permutation(n_items)][:, [2, 0, 3, 1]]
         order = rng.permutation(5)
         turned = np.where(turned >= 0, order[turned], -1)
@@ -131,26 +127,20 @@ def test_few_items_that_differ_make_the_test_provisional() -> None:
     assert found.test.status.startswith(f"provisional: raters differ on {found.n_differing} items")
 
 
-@pytest.mark.parametrize(("n_raters", "n_items", "missing"), [(5, 100, 0.3), (3, 300, 0.0)])
-def test_equal_raters_are_called_different_as_often_as_said(
-    n_raters: int, n_items: int, missing: float
+@pytest.mark.parametrize(
+    ("knows", "n_items", "missing"),
+    [([0.75] * 5, 100, 0.3), ([0.75] * 3, 300, 0.0), ([0.0, 0.8, 0.8, 0.8], 150, 0.0)],
+    ids=["some missing", "all there", "of unequal reliability"],
+)
+def test_raters_of_equal_margins_are_called_different_as_often_as_said(
+    knows: list[float], n_items: int, missing: float
 ) -> None:
-    rng = np.random.default_rng([61, n_raters, n_items, round(10 * missing)])
+    rng = np.random.default_rng([61, len(knows), n_items, round(10 * missing)])
     repetitions = 500
     alarms = sum(
-        called(equal_margins(panel(rng, n_items, n_raters, missing=missing), n_classes=5))
+        called(equal_margins(rated(rng, n_items, knows, MODERATE, missing=missing), n_classes=5))
         for _ in range(repetitions)
     )
-    assert binomtest(alarms, repetitions, 0.05).pvalue > 0.001, alarms
-
-
-def test_raters_of_unequal_reliability_are_not_called_different() -> None:
-    rng = np.random.default_rng(62)
-    alarms, repetitions = 0, 500
-    for _ in range(repetitions):
-        codes = panel(rng, 150, 4, knows=0.8)
-        codes[:, 0] = rng.choice(5, size=150, p=MODERATE)
-        alarms += called(equal_margins(codes, n_classes=5))
     assert binomtest(alarms, repetitions, 0.05).pvalue > 0.001, alarms
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from calibration.agreement.annotators import leave_one_out
 from calibration.agreement.coefficients import KRIPPENDORFF_ALPHA
@@ -104,7 +105,10 @@ def test_the_change_has_a_p_value_for_all_raters_at_once() -> None:
     rng = np.random.default_rng(11)
     codes = rated(rng, 120, (0.95, 0.95, 0.95, 0.5), (1 / 3, 1 / 3, 1 / 3))
     raters = leave_one_out(codes, n_classes=3).raters
-    assert (raters[3].change.value or 0) > 0
+    value, se = raters[3].change.value or 0, raters[3].change.se or 1
+    assert value > 0
+    # The smallest of four, so four times the p-value of the two-sided t test.
+    assert raters[3].p_holm == pytest.approx(4 * 2 * stats.t.sf(value / se, 119))
     assert (raters[3].p_holm or 1) < 0.001
     p_values = [of.p_holm for of in raters]
     assert min(p for p in p_values if p is not None) == raters[3].p_holm

@@ -71,9 +71,7 @@ def test_declared_classes_that_nobody_used_are_told_from_rare_ones() -> None:
     assert (found.status, found.unused_classes, found.rare_classes) == (BY_UNUSED, (2, 3, 4), ())
     assert prevalence(codes, n_classes=2).status == "ok"
     assert found.prevalence_index == pytest.approx((0.5 - 0.2) / 0.8)
-
-
-def test_equal_shares_have_index_zero_and_no_gap() -> None:
+    # Equal shares have index zero and no gap.
     codes = np.column_stack([np.arange(50) % 5, np.arange(50) % 5])
     codes[:10, 1] = (codes[:10, 0] + 1) % 5
     found = prevalence(codes, n_classes=5)

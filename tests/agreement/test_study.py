@@ -40,6 +40,10 @@ def test_bounds_are_reached_as_often_as_the_interval_says() -> None:
     low, high = found.bootstrap.percentile.interval or (0, 0)
     assert (low >= 0.667) == (tentative >= 0.975)
     assert (high < 0.8) == (rely <= 0.025)
+    same, other = (study(ratings(120, seed=3), n_classes=4, options=Options(seed=k)).bootstrap
+                   for k in (0, 1))  # fmt: skip
+    assert same.percentile.interval == found.bootstrap.percentile.interval
+    assert other.percentile.interval != found.bootstrap.percentile.interval
 
 
 def test_groups_hold_their_own_items_alone() -> None:

@@ -78,7 +78,7 @@ def test_a_synthetic_difference_by_hand() -> None:
     assert found.flips_at == pytest.approx(0.07)
 
 
-def test_treating_the_sides_as_independent_is_about_twice_as_wide() -> None:
+def test_the_same_mix_leaves_the_production_part_and_independent_sides_would_be_wide() -> None:
     """Two agents of similar mix, 20,000 runs each, one calibration of 204 labels."""
     first = group("a", production_sums_from_counts([9800, 3300, 3500, 2000, 1400], credit=CREDIT))
     second = group("b", production_sums_from_counts([8600, 3700, 3900, 2300, 1500], credit=CREDIT))
@@ -90,9 +90,6 @@ def test_treating_the_sides_as_independent_is_about_twice_as_wide() -> None:
     )
     assert found.difference.se is not None
     assert 1.8 < alone / found.difference.se < 6
-
-
-def test_the_same_mix_twice_leaves_only_the_production_part() -> None:
     first, second = binary("a", 450, 550), binary("b", 4500, 5500)
     found = compare_groups(first, second, SHARED)
     sides = [invert(TABLE, side.production) for side in (first, second)]

@@ -26,9 +26,7 @@ def test_a_score_is_a_stretched_rate() -> None:
     other = production_sums_from_counts([300, 500], credit=[0.0, 1.0])
     turned = lee([row[::-1] for row in TABLE[::-1]], other)
     assert turned.interval == pytest.approx(rate.interval)
-
-
-def test_a_verdict_that_is_no_class_counts_against_the_run() -> None:
+    # A verdict that is no class counts against the run.
     three = production_sums_from_counts([500, 200, 100], credit=[1.0, 0.0])
     two = production_sums_from_counts([500, 300], credit=[1.0, 0.0])
     assert lee([[40, 7, 3], [6, 40, 4]], three) == lee(TABLE, two)
@@ -53,9 +51,8 @@ def test_what_it_is_not_for_is_said(
 
 
 def test_costs_are_left_to_the_inversion() -> None:
-    production = production_sums(
-        np.repeat([0, 1], 50), np.linspace(0, 0.5, 100), credit=[1.0, 0.0], n_verdicts=2
-    )
+    verdicts, costs = np.repeat([0, 1], 50), np.linspace(0, 0.5, 100)
+    production = production_sums(verdicts, costs, credit=[1.0, 0.0], n_verdicts=2)
     assert "read inversion" in lee(TABLE, production).status
     with pytest.raises(ValueError, match="shape"):
         lee(np.eye(3, dtype=int), production)

@@ -57,9 +57,7 @@ def test_quadratic_kappa_error_equals_a_jackknife() -> None:
         fewer[cell] -= 1
         left += [ordinal_agreement(fewer).kappa.value] * int(GRADES[cell])
     assert ordinal_agreement(GRADES).kappa.se == pytest.approx(jackknife_se(left), rel=0.05)
-
-
-def test_a_verdict_that_is_no_grade_is_never_within_one() -> None:
+    # A verdict that is no grade is never within one.
     found = ordinal_agreement([[4, 0, 1], [0, 4, 1]])
     assert found.within_one.value == 0.8
     assert found.kappa.n == 8

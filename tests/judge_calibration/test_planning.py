@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from calibration.judge_calibration.label_planning import (
     FEWEST_LABELS,
-    ScoreSpread,
     measured_spread,
     planned_human_only,
     planned_post_stratified,
@@ -37,9 +36,8 @@ def test_four_times_the_labels_halve_the_interval() -> None:
     many = planned_post_stratified(40_000, spread, [20_000_000, 10_000_000])
     few = planned_post_stratified(10_000, spread, [20_000_000, 10_000_000])
     assert many == pytest.approx(few / 2, rel=0.001)
-    assert planned_human_only(40_000, spread) == pytest.approx(
-        planned_human_only(10_000, spread) / 2, rel=0.001
-    )
+    alone = [planned_human_only(n, spread) for n in (40_000, 10_000)]
+    assert alone[0] == pytest.approx(alone[1] / 2, rel=0.001)
 
 
 @pytest.mark.parametrize(
@@ -91,10 +89,7 @@ def test_impossible_plans_are_refused() -> None:
 
 
 def test_a_better_judge_saves_labels() -> None:
-    spread: ScoreSpread = measured_spread(SCORES, VERDICTS, COUNTS)
+    spread = measured_spread(SCORES, VERDICTS, COUNTS)
     better = replace(spread, variances=spread.variances / 2)
-    assert (
-        planned_post_stratified(200, better, COUNTS)
-        < planned_post_stratified(200, spread, COUNTS)
-        < planned_human_only(200, spread)
-    )
+    by_judge = [planned_post_stratified(200, of, COUNTS) for of in (better, spread)]
+    assert by_judge[0] < by_judge[1] < planned_human_only(200, spread)

@@ -39,9 +39,8 @@ def test_a_judge_that_always_says_the_same_leaves_the_human_mean() -> None:
 def test_labels_beside_production_or_in_it_are_the_same_rest() -> None:
     scores, proxies = sample()
     inside = ppi_plus_plus(scores, proxies, whole(proxies))
-    beside = ppi_plus_plus(
-        scores, proxies, whole(proxies).plus(proxies, sign=-1), labels_in_production=False
-    )
+    rest = whole(proxies).plus(proxies, sign=-1)
+    beside = ppi_plus_plus(scores, proxies, rest, labels_in_production=False)
     assert inside.estimate.value == pytest.approx(beside.estimate.value)
     assert inside.estimate.interval == pytest.approx(beside.estimate.interval)
 
@@ -62,9 +61,8 @@ def test_production_that_is_all_labelled_has_nothing_to_add() -> None:
 def test_unequal_weights_with_a_useless_judge_are_the_hajek_mean() -> None:
     scores, _ = sample()
     weights = np.where(scores > 0.5, 1.0, 3.0)
-    found = ppi_plus_plus(
-        scores, np.zeros(120), ProxySums(n=900, total=0, squares=0), weights=weights
-    )
+    nothing = ProxySums(n=900, total=0, squares=0)
+    found = ppi_plus_plus(scores, np.zeros(120), nothing, weights=weights)
     alone = human_only(scores, weights=weights)
     assert found.estimate.value == pytest.approx(alone.value)
     assert found.estimate.se == pytest.approx(alone.se)
@@ -112,9 +110,8 @@ def test_proxy_sums_equal_the_traces_one_by_one() -> None:
     production = production_sums(verdicts, penalties, credit=CREDIT, n_verdicts=5)
     proxies = score_proxies(verdicts, penalties, production)
     sums = score_sums(production)
-    assert (sums.n, sums.total, sums.squares) == pytest.approx(
-        (400, proxies.sum(), proxies @ proxies)
-    )
+    by_trace = (400, proxies.sum(), proxies @ proxies)
+    assert (sums.n, sums.total, sums.squares) == pytest.approx(by_trace)
     of_class = verdicts < 3
     expected = np.maximum(0.0, np.array(CREDIT)[verdicts[of_class]] - penalties[of_class])
     assert proxies[of_class] == pytest.approx(expected)
