@@ -58,10 +58,11 @@ def texts(app: AppTest) -> str:
 
 @pytest.fixture
 def world(store_file: Path) -> NewStore:
-    """Put a small store where the app looks."""
+    """Put a small store with a lead where the app looks."""
 
-    def make(fill: Callable[[World], None], **options: Any) -> None:
+    def make(fill: Callable[[World], Any], **options: Any) -> None:
         made = make_world(store_file, **options)
+        made.store.add_reviewer("Lea", role="lead")
         fill(made)
         made.store.close()
 

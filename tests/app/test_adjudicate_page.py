@@ -1,6 +1,5 @@
 """The adjudicate page: what is open, what is settled, what the handbook learns; and its desk."""
 
-from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -12,12 +11,11 @@ from app import session
 from app.desk import adjudicating
 from app.desk.data import team_handbook
 from app.desk.events import Receipts, apply_events
-from calibration.analyses.reviewers.adjudication import adjudication_work, handbook_proposals
 from calibration.errors import NotAllowedError
 from calibration.records import Reviewer
 from calibration.store import Store
 from tests.analyses.worlds import World, make_world
-from tests.app.conftest import OpenApp, texts
+from tests.app.conftest import NewStore, OpenApp, texts
 
 _tokens = count(1)
 
@@ -26,21 +24,6 @@ VIEW = Path(__file__).parents[2] / "app" / "views" / "adjudicate" / "page.py"
 LEA = Reviewer(reviewer_id="lea", name="Lea", role="lead")
 
 C, P, A = "complete", "partial_plus", "abandoned"
-
-NewStore = Callable[..., None]
-
-
-@pytest.fixture
-def world(store_file: Path) -> NewStore:
-    """Put a small store where the app looks."""
-
-    def make(fill: Callable[[World], None] = lambda _: None) -> None:
-        made = make_world(store_file)
-        made.store.add_reviewer("Lea", role="lead")
-        fill(made)
-        made.store.close()
-
-    return make
 
 
 def differ(world: World) -> None:
@@ -70,6 +53,11 @@ def settled(due: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {"kind": "settle", "cause": "rubric_unclear", "rationale": "Why not"} | shown | more
 
 
+def settle_first(world: World) -> None:
+    differ(world)
+    settle(world, world.drawn[0], P, cause="slip")
+
+
 class BenchDesk:
     """The desk of Lea without a browser."""
 
@@ -81,6 +69,13 @@ class BenchDesk:
         return adjudicating.adjudication_data(
             self.store, LEA, self.of_batch, self.batch_id, self.receipts
         )
+
+    def decided(self) -> dict[str, Any]:
+        """Decide the first trace blind; return what the desk shows then."""
+        trace = self.data()["queue"][0]["trace_id"]
+        self.send(kind="label", trace_id=trace, answers={"output": "no"})
+        shown: dict[str, Any] = self.data()["settle"]
+        return shown
 
     def send(self, **event: Any) -> str:
         """Send an event; return why it was refused, or an empty text."""
@@ -105,85 +100,43 @@ def bench(store_file: Path) -> BenchDesk:
         adjudicator="lea", batch_id=made.batch_id, trace_ids=made.drawn[:2]
     )
     assert batch is not None
-    return BenchDesk(made.store, made.batch_id, batch.batch_id)
+    # The rights of a lead are enough for all of it.
+    return BenchDesk(made.store.acting_as(LEA), made.batch_id, batch.batch_id)
 
 
 # States of the page
 
 
-def test_agreed_traces_are_put_before_the_lead_on_request(
+def said(app: AppTest) -> str:
+    return "\n".join([texts(app), *(caption.value for caption in app.caption)])
+
+
+def test_the_head_says_nothing_of_any_one_trace_and_agreed_ones_come_on_request(
     world: NewStore, open_app: OpenApp, store_file: Path
 ) -> None:
     world(differ)
     app = open_app("adjudicate", reviewer="lea")
+    # Of eight labels 4, 1 and 3 are of a class: alpha is 1 - .5 / (38/56).
+    assert "2 open disagreements · 0 settled · alpha 0.263 [-0.861, 0.951], n = 4" in said(app)
+    assert "0.263 [-0.861, 0.951] (95% delete-one jackknife, Fisher z, n=4)" in said(app)
+    assert not app.dataframe
+    for secret in ("Ann", "Ben", "all_subgoals", "abandoned"):
+        assert secret not in said(app)
     app.button(key="adjudicate_agreed").click().run()
     assert not app.exception
-    session.close_stores()
-    with Store.open(store_file) as store:
-        (batch,) = [b for b in store.batches() if b.purpose == "adjudication"]
+    (batch,) = [b for b in session.open_store(store_file).batches() if b.purpose == "adjudication"]
     assert batch.n_items == 4
 
 
-def test_the_head_says_what_is_open_and_nothing_of_any_one_trace(
-    world: NewStore, open_app: OpenApp
-) -> None:
-    world(differ)
-    app = open_app("adjudicate", reviewer="lea")
-    said = "\n".join([texts(app), *(caption.value for caption in app.caption)])
-    # Of eight labels 4, 1 and 3 are of a class: alpha is 1 - .5 / (38/56).
-    assert "2 open disagreements · 0 settled · alpha 0.263 [-0.861, 0.951], n = 4" in said
-    assert "0.263 [-0.861, 0.951] (95% delete-one jackknife, Fisher z, n=4)" in said
-    assert not app.dataframe
-    for secret in ("Ann", "Ben", "all_subgoals", "abandoned"):
-        assert secret not in said
+def test_without_a_disagreement_the_page_says_so(world: NewStore, open_app: OpenApp) -> None:
+    world(lambda w: [w.label(who, dict.fromkeys(w.drawn[:4], C)) for who in ("Ann", "Ben")])
+    shown = said(open_app("adjudicate", reviewer="lea"))
+    assert "Reviewers agree on all 4 traces with two or more labels." in shown
+    assert "not estimable: undefined without variation: every rating names one" in shown
 
 
-@pytest.mark.parametrize(
-    ("who", "says"),
-    [
-        (("Ann",), "Nobody has labelled a trace twice"),
-        (("Ann", "Ben"), "Reviewers agree on all 4 traces with two or more labels."),
-        (("Ann", "Ben"), "not estimable: undefined without variation: every rating names one"),
-    ],
-)
-def test_without_a_disagreement_the_page_says_so(
-    world: NewStore, open_app: OpenApp, who: tuple[str, ...], says: str
-) -> None:
-    def alike(w: World) -> None:
-        for name in who:
-            w.label(name, dict.fromkeys(w.drawn[:4], C))
-
-    world(alike)
-    app = open_app("adjudicate", reviewer="lea")
-    assert says in "\n".join([texts(app), *(caption.value for caption in app.caption)])
-
-
-def test_what_is_settled_is_listed_with_where_it_comes_from(
-    world: NewStore, open_app: OpenApp
-) -> None:
-    def fill(w: World) -> None:
-        differ(w)
-        settle(w, w.drawn[0], P, cause="slip")
-
-    world(fill)
-    app = open_app("adjudicate", reviewer="lea")
-    app.session_state["adjudicate_view"] = "Settled"
-    app.run()
-    assert not app.exception
-    causes, listed = (frame.value for frame in app.dataframe)
-    assert causes.to_numpy().tolist() == [["all_subgoals", 1, 1]]
-    (row,) = listed.to_dict("records")
-    assert (row["labels"], row["consensus"]) == ("Ann: complete, Ben: partial_plus", P)
-    assert (row["decided blind"], row["cause"], row["by"]) == (P, "slip", "Lea")
-    assert "1 of 1 decided blind" in texts(app)
-
-
-def test_a_consensus_can_be_withdrawn(world: NewStore, open_app: OpenApp, store_file: Path) -> None:
-    def fill(w: World) -> None:
-        differ(w)
-        settle(w, w.drawn[0], P)
-
-    world(fill)
+def test_a_consensus_can_be_withdrawn(world: NewStore, open_app: OpenApp) -> None:
+    world(settle_first)
     app = open_app("adjudicate", reviewer="lea")
     app.session_state["adjudicate_view"] = "Settled"
     app.run()
@@ -233,18 +186,25 @@ def test_the_page_is_for_leads(world: NewStore) -> None:
     assert "You are not here as a lead." in texts(app)
 
 
+def test_an_adjudication_batch_is_on_no_other_page(world: NewStore, open_app: OpenApp) -> None:
+    world(settle_first)
+    app = open_app(reviewer="ann", plain="true")
+    assert "adjudication-" not in texts(app)
+    assert not [box for box in app.selectbox if box.label == "Batch"]
+    app = open_app("data", reviewer="lea")
+    (batches,) = [box.options for box in app.selectbox if box.label == "Batch"]
+    assert "production-001" in str(batches)
+    assert "adjudication" not in str(batches)
+
+
 # The desk
 
 
-def test_nothing_of_the_labels_is_in_the_data_before_the_blind_decision(bench: BenchDesk) -> None:
+def test_labels_come_under_letters_and_only_after_the_blind_decision(bench: BenchDesk) -> None:
     data = bench.data()
+    trace = data["queue"][0]["trace_id"]
     assert data["settle"] is None
-    assert [trace["trace_id"] for trace in data["queue"]] != []
     assert bench.store.exposure_frame().empty
-
-
-def test_then_they_come_under_letters(bench: BenchDesk) -> None:
-    trace = bench.data()["queue"][0]["trace_id"]
     assert bench.send(kind="label", trace_id=trace, answers={"output": "no"}) == ""
     due = bench.data()["settle"]
     assert (due["trace_id"], due["outcome"], due["blind"]) == (trace, A, True)
@@ -254,9 +214,8 @@ def test_then_they_come_under_letters(bench: BenchDesk) -> None:
 
 
 def test_a_settlement_sent_twice_is_stored_once_and_undone_once(bench: BenchDesk) -> None:
-    trace = bench.data()["queue"][0]["trace_id"]
-    bench.send(kind="label", trace_id=trace, answers={"output": "no"})
-    due = bench.data()["settle"]
+    due = bench.decided()
+    trace = due["trace_id"]
     for _ in range(2):
         bench.receipts.stored.clear()
         bench.again("once", **settled(due))
@@ -271,9 +230,9 @@ def test_a_settlement_sent_twice_is_stored_once_and_undone_once(bench: BenchDesk
     assert bench.data()["settle"]["trace_id"] == trace
 
 
-@pytest.mark.parametrize(
-    ("change", "why"),
-    [
+def test_what_is_incomplete_is_refused_and_the_desk_goes_on(bench: BenchDesk) -> None:
+    due = bench.decided()
+    changes: list[tuple[dict[str, Any], str]] = [
         ({"cause": None}, "needs a cause"),
         ({"cause": "mood"}, "cause must be one of"),
         ({"rationale": ""}, "no reviewer gave"),
@@ -283,16 +242,10 @@ def test_a_settlement_sent_twice_is_stored_once_and_undone_once(bench: BenchDesk
         ({"label_events": None}, "label_events must be"),
         ({"trace_id": "r999"}, "not in the store"),
         ({"trace_id": None}, "trace_id must be a text"),
-    ],
-)
-def test_what_is_incomplete_is_refused_and_the_desk_goes_on(
-    bench: BenchDesk, change: dict[str, Any], why: str
-) -> None:
-    trace = bench.data()["queue"][0]["trace_id"]
-    bench.send(kind="label", trace_id=trace, answers={"output": "no"})
-    due = bench.data()["settle"]
-    assert why in bench.send(**settled(due, **change))
-    assert bench.store.consensus_frame().empty
+    ]
+    for change, why in changes:
+        assert why in bench.send(**settled(due, **change))
+        assert bench.store.consensus_frame().empty
     assert bench.send(**settled(due)) == ""
 
 
@@ -310,51 +263,12 @@ def test_only_the_last_step_is_taken_back(bench: BenchDesk) -> None:
     assert bench.send(kind="undo", undoes=second) == ""
 
 
-def test_the_rights_of_a_lead_are_enough(bench: BenchDesk) -> None:
-    bench.store = bench.store.acting_as(LEA)
-    trace = bench.data()["queue"][0]["trace_id"]
-    assert bench.send(kind="label", trace_id=trace, answers={"output": "no"}) == ""
-    assert bench.send(**settled(bench.data()["settle"])) == ""
-    assert bench.send(kind="undo", undoes=trace) == ""
-    assert adjudication_work(bench.store, bench.of_batch, "lea").n_disputed == 2
-    assert handbook_proposals(bench.store) == ()
-
-
-def test_nobody_adjudicates_in_the_name_of_somebody_else(bench: BenchDesk) -> None:
-    trace = bench.data()["queue"][0]["trace_id"]
-    bench.send(kind="label", trace_id=trace, answers={"output": "no"})
-    due = bench.data()["settle"]
+def test_nobody_settles_in_the_name_of_somebody_else_or_in_another_batch(bench: BenchDesk) -> None:
+    due, own = bench.decided(), bench.batch_id
+    bench.batch_id = bench.of_batch
+    assert "is not for adjudication" in bench.send(kind="undo", undoes="r001")
+    bench.batch_id = own
     bench.store = bench.store.acting_as(Reviewer(reviewer_id="leo", name="Leo", role="lead"))
     assert "only in one's own name" in bench.send(**settled(due))
     with pytest.raises(NotAllowedError):
         bench.data()
-
-
-def test_the_events_of_another_batch_settle_nothing(bench: BenchDesk) -> None:
-    bench.batch_id = bench.of_batch
-    assert "is not for adjudication" in bench.send(kind="undo", undoes="r001")
-
-
-def test_an_adjudication_batch_is_not_on_the_label_page(world: NewStore, open_app: OpenApp) -> None:
-    def fill(w: World) -> None:
-        differ(w)
-        settle(w, w.drawn[0], P)
-
-    world(fill)
-    app = open_app(reviewer="ann", plain="true")
-    assert "adjudication-" not in texts(app)
-    assert not [box for box in app.selectbox if box.label == "Batch"]
-
-
-def test_nobody_filters_traces_by_what_waits_for_adjudication(
-    world: NewStore, open_app: OpenApp
-) -> None:
-    def fill(w: World) -> None:
-        differ(w)
-        settle(w, w.drawn[0], P)
-
-    world(fill)
-    app = open_app("data", reviewer="lea")
-    (batches,) = [box.options for box in app.selectbox if box.label == "Batch"]
-    assert "production-001" in str(batches)
-    assert "adjudication" not in str(batches)

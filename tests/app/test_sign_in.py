@@ -132,48 +132,35 @@ def sign(name: str = "Ada", passphrase: str = GOOD, **more: str) -> Answer:
 
 # Without a session
 
+PAGES = (
+    ("/", ""), ("/agreement", "?next=%2Fagreement"), ("/passphrase", "?next=%2Fpassphrase"),
+    ("//evil.test", "?next=%2F%2Fevil.test"),
+)  # fmt: skip
 
-@pytest.mark.parametrize(
-    ("path", "to"),
-    [
-        ("/", "/sign-in"),
-        ("/agreement", "/sign-in?next=%2Fagreement"),
-        ("//evil.test", "/sign-in?next=%2F%2Fevil.test"),
-        ("/passphrase", "/sign-in?next=%2Fpassphrase"),
-    ],
-)
-def test_a_page_leads_to_the_form(team: Store, path: str, to: str) -> None:
-    answer = ask("GET", path)
-    assert (answer.status, answer.headers["location"]) == (303, to)
-    assert answer.headers["cache-control"] == "no-store"
-    assert SECRET not in answer.body
+PARTS = (
+    "/_stcore/health", "/_stcore/host-config", "/_stcore/metrics", "/_stcore/stream",
+    "/_stcore/agent/openapi.json", "/_stcore/bidi-components/x", "/media/abc.csv",
+    "/component/x/index.html", "/app/static/x",
+)  # fmt: skip
 
 
-def test_parts_of_the_app_are_refused(team: Store) -> None:
-    parts = (
-        "/_stcore/health", "/_stcore/host-config", "/_stcore/metrics", "/_stcore/stream",
-        "/_stcore/agent/openapi.json", "/_stcore/bidi-components/x", "/media/abc.csv",
-        "/component/x/index.html", "/app/static/x",
-    )  # fmt: skip
-    for path in parts:
+def test_strangers_are_led_to_the_form_and_get_no_part_of_the_app(team: Store) -> None:
+    for path, following in PAGES:
+        answer = ask("GET", path)
+        assert (answer.status, answer.headers["location"]) == (303, f"/sign-in{following}")
+        assert answer.headers["cache-control"] == "no-store"
+        assert SECRET not in answer.body
+    for path in PARTS:
         for cookie in ("", "no-such-token"):
             answer = ask("GET", path, cookie=cookie)
             assert (path, answer.status, SECRET in answer.body) == (path, 403, False)
-
-
-def test_nothing_is_taken_from_strangers(team: Store) -> None:
     for path in ("/_stcore/upload_file/a/b", "/_stcore/agent/interact", "/", "/x"):
         for method in ("POST", "PUT", "DELETE"):
             assert (path, ask(method, path, b"x" * 100).status) == (path, 403)
-
-
-def test_no_connection_is_opened_to_strangers(team: Store) -> None:
     for path in ("/_stcore/stream", "/static/x", "/sign-in", "/healthz"):
         answer = ask("GET", path, kind="websocket")
         assert (path, answer.status, answer.body) == (path, 403, "")
-
-
-def test_the_static_files_and_the_health_route_stay_open(team: Store) -> None:
+    # The static files and the health route stay open.
     for path in ("/static/js/index.js", "/favicon.png", "/healthz"):
         assert ask("GET", path, client="192.0.2.7", host="asr.example").status == 200
     assert ask("POST", "/static/js/index.js").status == 403
@@ -199,30 +186,30 @@ def test_whoever_knows_the_passphrase_is_let_in_until_they_sign_out(team: Store)
     assert ask("GET", "/media/abc.csv", cookie=token).status == 403
 
 
-@pytest.mark.parametrize("scheme", ["http", "https"])
-def test_the_cookie_is_for_this_server_and_no_script(team: Store, scheme: str) -> None:
-    set_cookie = sign(scheme=scheme).headers["set-cookie"].lower()
-    flags = {part.strip() for part in set_cookie.split(";")[1:]}
-    assert {"httponly", "samesite=strict", "path=/", "max-age=604800"} <= flags
-    assert ("secure" in flags) is (scheme == "https")
+def test_the_cookie_is_for_this_server_and_no_script(team: Store) -> None:
+    for scheme in ("http", "https"):
+        set_cookie = sign(scheme=scheme).headers["set-cookie"].lower()
+        flags = {part.strip() for part in set_cookie.split(";")[1:]}
+        assert {"httponly", "samesite=strict", "path=/", "max-age=604800"} <= flags
+        assert ("secure" in flags) is (scheme == "https")
 
 
 def test_a_wrong_passphrase_gives_no_cookie_and_the_same_words_for_nobody(team: Store) -> None:
-    wrong, nobody = sign(passphrase=OTHER), sign(name="Zoe")
+    before, wrong, nobody = ask("GET", "/sign-in"), sign(passphrase=OTHER), sign(name="Zoe")
     assert wrong.status == nobody.status == 403
     assert "set-cookie" not in wrong.headers
     assert wrong.body.replace('value="Ada"', "") == nobody.body.replace('value="Zoe"', "")
     assert 'role="alert"' in wrong.body
     assert GOOD not in wrong.body
     assert OTHER not in wrong.body
-
-
-def test_after_a_wrong_passphrase_one_goes_on_typing_and_knows_whom_to_ask(team: Store) -> None:
-    before, after = ask("GET", "/sign-in").body, sign(passphrase="not this one").body
-    for body, name in ((before, "name"), (after, "passphrase")):
+    # One goes on typing, and knows whom to ask.
+    for body, name in ((before.body, "name"), (wrong.body, "passphrase")):
         (focused,) = re.findall(r'<input id="(\w+)"[^>]* autofocus', body)
         assert focused == name
         assert "An admin makes a new one on the People page." in body
+    hostile = sign(name='"><script>alert(1)</script>').body
+    assert "<script" not in hostile
+    assert "&lt;script&gt;" in hostile
 
 
 def test_after_five_the_form_says_how_long_to_wait(team: Store) -> None:
@@ -234,59 +221,45 @@ def test_after_five_the_form_says_how_long_to_wait(team: Store) -> None:
     assert sign(client="192.0.2.7").status == 303
 
 
-def test_what_was_typed_comes_back_as_text(team: Store) -> None:
-    answer = sign(name='"><script>alert(1)</script>')
-    assert "<script" not in answer.body
-    assert "&lt;script&gt;" in answer.body
+def test_signing_in_leads_nowhere_else(team: Store) -> None:
+    for to in ("//evil.test", "https://evil.test", "/\\evil.test", "/sign-in", ""):
+        answer = ask("POST", "/sign-in", {"name": "Ada", "passphrase": GOOD, "next": to})
+        assert (to, answer.headers["location"]) == (to, "/")
 
 
-@pytest.mark.parametrize("to", ["//evil.test", "https://evil.test", "/\\evil.test", "/sign-in", ""])
-def test_signing_in_leads_nowhere_else(team: Store, to: str) -> None:
-    answer = ask("POST", "/sign-in", {"name": "Ada", "passphrase": GOOD, "next": to})
-    assert answer.headers["location"] == "/"
-
-
-@pytest.mark.parametrize(
-    "origin", [None, "null", "http://evil.test", "http://localhost:9999", "http://localhost"]
-)
 @pytest.mark.parametrize("path", ["/sign-in", "/sign-out", "/passphrase"])
-def test_a_form_of_another_page_is_not_taken(team: Store, path: str, origin: str | None) -> None:
+def test_a_form_of_another_page_is_not_taken(team: Store, path: str) -> None:
     token = sign().cookie
     form = {"name": "Ada", "passphrase": GOOD, "new": OTHER, "again": OTHER}
-    answer = ask("POST", path, form, origin=origin, cookie=token)
-    assert (answer.status, "set-cookie" in answer.headers) == (403, False)
-    assert team.person_of_session(token) is not None
+    origins = (None, "null", "http://evil.test", "http://localhost:9999", "http://localhost")
+    for origin in origins:
+        answer = ask("POST", path, form, origin=origin, cookie=token)
+        assert (origin, answer.status, "set-cookie" in answer.headers) == (origin, 403, False)
+        assert team.person_of_session(token) is not None
 
 
-@pytest.mark.parametrize(
-    ("sent", "kind"),
-    [
-        (b"name=" + b"a" * 9_000, "application/x-www-form-urlencoded"),
-        (b'{"name": "Ada"}', "application/json"),
-        (b"a=1&" * 50, "application/x-www-form-urlencoded"),
-        (b"\xff\xfe%ff=", "application/x-www-form-urlencoded"),
-    ],
-)
-def test_what_is_no_form_lets_nobody_in(team: Store, sent: bytes, kind: str) -> None:
-    answer = ask("POST", "/sign-in", sent, content_type=kind)
-    assert answer.status in (403, 413)
-    assert "set-cookie" not in answer.headers
+def test_what_is_no_form_lets_nobody_in(team: Store) -> None:
+    fields = "application/x-www-form-urlencoded"
+    for sent, kind in (
+        (b"name=" + b"a" * 9_000, fields), (b'{"name": "Ada"}', "application/json"),
+        (b"a=1&" * 50, fields), (b"\xff\xfe%ff=", fields),
+    ):  # fmt: skip
+        answer = ask("POST", "/sign-in", sent, content_type=kind)
+        assert answer.status in (403, 413)
+        assert "set-cookie" not in answer.headers
 
 
-def test_the_forms_can_be_filled_in_by_browsers_and_readers(team: Store) -> None:
-    body = ask("GET", "/sign-in").body
+def test_the_form_can_be_filled_in_by_browsers_and_readers(team: Store) -> None:
+    answer = ask("GET", "/sign-in")
     for needed in (
         '<label for="name">Name</label>', 'autocomplete="username"', 'lang="en"',
         '<label for="passphrase">Passphrase</label>', 'autocomplete="current-password"',
         'name="viewport"', "<title>Sign in - ASR calibration</title>",
     ):  # fmt: skip
-        assert needed in body
-    assert "<script" not in body
-    assert "style=" not in body
-
-
-def test_the_headers_stand_on_the_form_too(team: Store) -> None:
-    headers = ask("GET", "/sign-in").headers
+        assert needed in answer.body
+    assert "<script" not in answer.body
+    assert "style=" not in answer.body
+    headers = answer.headers
     assert headers["content-security-policy"] == asgi.CONTENT_SECURITY_POLICY
     assert headers["referrer-policy"] == "same-origin"  # or the origin of a form would be null
     assert headers["cache-control"] == "no-store"
@@ -328,98 +301,75 @@ def test_the_first_visitor_of_this_machine_becomes_the_admin_and_no_second(serve
     assert [p.name for p in served.reviewers()] == ["Ada"]
 
 
-@pytest.mark.parametrize(
-    "visit",
-    [
-        {"client": "192.0.2.7"},
-        {"client": None},
-        {"host": "asr.example", "origin": "http://asr.example"},
-        {"x_forwarded_for": "127.0.0.1"},
-        {"via": "1.1 proxy"},
-    ],
-)
-def test_nobody_else_becomes_the_first_admin(served: Store, visit: dict[str, Any]) -> None:
-    assert "Nobody can sign in yet" in ask("GET", "/sign-in", **visit).body
-    answer = ask("POST", "/sign-in", FIRST, **visit)
-    assert (answer.status, "set-cookie" in answer.headers) == (403, False)
+def test_nobody_else_becomes_the_first_admin(served: Store) -> None:
+    visits: tuple[dict[str, Any], ...] = (
+        {"client": "192.0.2.7"}, {"client": None}, {"x_forwarded_for": "127.0.0.1"},
+        {"host": "asr.example", "origin": "http://asr.example"}, {"via": "1.1 proxy"},
+    )  # fmt: skip
+    for visit in visits:
+        assert "Nobody can sign in yet" in ask("GET", "/sign-in", **visit).body
+        answer = ask("POST", "/sign-in", FIRST, **visit)
+        assert (visit, answer.status, "set-cookie" in answer.headers) == (visit, 403, False)
     assert served.reviewers() == []
 
 
 # Open identities
 
-Visit = dict[str, Any]
 
-ELSEWHERE: list[Visit] = [
-    {"client": "192.0.2.7"},
-    {"client": None},
-    {"client": "192.0.2.7", "host": "192.0.2.1:8501"},
-    {"host": "evil.test:8501"},
-    {"host": "localhost.evil.test"},
-    {"host": ""},
-]
-
-
-@pytest.mark.parametrize("visit", ELSEWHERE)
-def test_where_identities_are_open_only_this_machine_is_let_in(served: Store, visit: Visit) -> None:
+def test_where_identities_are_open_only_this_machine_is_let_in(served: Store) -> None:
     served.set_identities("open")
-    for path in ("/", "/_stcore/health", "/static/x", "/sign-in", "/media/x"):
-        answer = ask("GET", path, **visit)
-        assert (path, answer.status, SECRET in answer.body) == (path, 403, False)
-    assert ask("GET", "/_stcore/stream", kind="websocket", **visit).status == 403
+    elsewhere: tuple[dict[str, Any], ...] = (
+        {"client": "192.0.2.7"}, {"client": None}, {"host": "evil.test:8501"}, {"host": ""},
+        {"client": "192.0.2.7", "host": "192.0.2.1:8501"}, {"host": "localhost.evil.test"},
+    )  # fmt: skip
+    for visit in elsewhere:
+        for path in ("/", "/_stcore/health", "/static/x", "/sign-in", "/media/x"):
+            answer = ask("GET", path, **visit)
+            assert (visit, answer.status, SECRET in answer.body) == (visit, 403, False)
+        assert ask("GET", "/_stcore/stream", kind="websocket", **visit).status == 403
+    for host in ("localhost:8501", "127.0.0.1:8501", "[::1]:8501", "LOCALHOST"):
+        here = {"host": host, "client": "::ffff:127.0.0.1" if host == "LOCALHOST" else "127.0.0.1"}
+        assert ask("GET", "/", **here).body == SECRET
+        assert ask("GET", "/_stcore/stream", kind="websocket", **here).status == 101
+        assert ask("GET", "/sign-in", **here).headers["location"] == "/"
 
 
-@pytest.mark.parametrize("host", ["localhost:8501", "127.0.0.1:8501", "[::1]:8501", "LOCALHOST"])
-def test_this_machine_is_let_in_by_its_own_names(served: Store, host: str) -> None:
-    client = "::ffff:127.0.0.1" if host == "LOCALHOST" else "127.0.0.1"
-    served.set_identities("open")
-    assert ask("GET", "/", host=host, client=client).body == SECRET
-    assert ask("GET", "/_stcore/stream", kind="websocket", host=host, client=client).status == 101
-    assert ask("GET", "/sign-in", host=host, client=client).headers["location"] == "/"
-
-
-@pytest.mark.parametrize("there", [False, True])
-def test_before_there_is_a_store_only_this_machine_is_let_in(store_file: Path, there: bool) -> None:
-    if there:
+def test_before_there_is_a_store_only_this_machine_is_let_in(store_file: Path) -> None:
+    for _ in range(2):
+        assert ask("GET", "/").body == SECRET
+        assert ask("GET", "/", client="192.0.2.7").status == 403
         store_file.write_text("no store")
-    assert ask("GET", "/").body == SECRET
-    assert ask("GET", "/", client="192.0.2.7").status == 403
 
 
 # Where the server listens
 
-OPEN_ADDRESSES = [None, "", "0.0.0.0", "::", "192.0.2.7", "asr.example", "unix:///tmp/asr"]
 
-
-@pytest.mark.parametrize("address", OPEN_ADDRESSES)
-def test_the_server_does_not_listen_beyond_this_machine_without_sign_in(
-    served: Store, address: str | None
-) -> None:
-    for store in (None, served):
-        with pytest.raises(NotAllowedError, match="sign-in is not configured: first"):
-            asgi.refuse_strangers(address, store)
+def test_the_server_does_not_listen_beyond_this_machine_without_sign_in(served: Store) -> None:
+    beyond = (None, "", "0.0.0.0", "::", "192.0.2.7", "asr.example", "unix:///tmp/asr")
+    for address in beyond:
+        for store in (None, served):
+            with pytest.raises(NotAllowedError, match="sign-in is not configured: first"):
+                asgi.refuse_strangers(address, store)
     served.add_reviewer("Ada", role="admin")
     served.set_passphrase("ada", GOOD)
-    asgi.refuse_strangers(address, served)
+    for address in beyond:
+        asgi.refuse_strangers(address, served)
+    config = (Path(asgi.__file__).parent / ".streamlit" / "config.toml").read_text()
+    assert 'address = "127.0.0.1"' in config
 
 
 def test_the_lifespan_refuses_and_lets_the_store_go(
     served: Store, store_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    async def run() -> None:
+        async with asgi.lifespan(asgi.app):
+            pass
+
     def start(address: str | None) -> None:
         monkeypatch.setattr("streamlit.get_option", lambda _name: address)
-
-        async def run() -> None:
-            async with asgi.lifespan(asgi.app):
-                pass
-
         asyncio.run(run())
 
     start("127.0.0.1")
     with pytest.raises(NotAllowedError):
         start(None)
     Store.open(store_file).close()
-
-
-def test_the_address_is_this_machine_unless_somebody_says_otherwise() -> None:
-    config = (Path(asgi.__file__).parent / ".streamlit" / "config.toml").read_text()
-    assert 'address = "127.0.0.1"' in config
