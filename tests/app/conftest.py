@@ -1,5 +1,6 @@
 """The app on a small store of its own."""
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,37 @@ def shown(app: AppTest) -> AppTest:
 
 def texts(app: AppTest) -> str:
     return "\n".join(e.value for e in [*app.header, *app.subheader, *app.text, *app.code])
+
+
+def cell(row: int, column: str) -> dict[str, dict[str, list[object]]]:
+    return {"selection": {"rows": [], "columns": [], "cells": [(row, column)]}}
+
+
+def choose(app: AppTest, table: str, row: int, column: str) -> AppTest:
+    """Choose a cell of a table, as the browser reports it."""
+    app.session_state[table] = cell(row, column)
+    return shown(app.run())
+
+
+def table(app: AppTest, column: str) -> list[object]:
+    """Return the cells of a column of the one table that has it."""
+    (found,) = [frame.value for frame in app.dataframe if column in frame.value.columns]
+    return list(found[column])
+
+
+def chip(app: AppTest, page: str) -> str | None:
+    """Return what the list of a page is narrowed to."""
+    if not [b for b in app.button if b.key == f"{page}_show_all"]:
+        return None
+    return next(t.value for t in app.text if re.match(r"[\d,]+ traces? ", t.value))
+
+
+def figures(app: AppTest) -> dict[str, str]:
+    return {metric.label: metric.value for metric in app.metric}
+
+
+def press(app: AppTest, key: str) -> AppTest:
+    return shown(app.button(key=key).click().run())
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from calibration.analyses.agreement.analysis import AgreementAnalysis, analyse_a
 from calibration.reporting import csv_exports
 from calibration.store import Store, database
 from tests.analyses.worlds import World
-from tests.app.conftest import NewStore, OpenApp, texts
+from tests.app.conftest import NewStore, OpenApp, chip, choose, table, texts
 from tests.stores import copy_store
 
 MIX = ("complete", "partial_plus", "partial_minus", "hallucinated", "abandoned")
@@ -31,16 +31,8 @@ def demo(built_demo: Path, store_file: Path) -> AgreementAnalysis:
         return analyse_agreement(store)
 
 
-def cell(row: int, column: str) -> dict[str, dict[str, list[object]]]:
-    return {"selection": {"rows": [], "columns": [], "cells": [(row, column)]}}
-
-
 def click(app: AppTest, table: str, row: int, column: str) -> AppTest:
-    """Choose a cell of a table, as the browser reports it."""
-    app.session_state[f"agreement_{table}"] = cell(row, column)
-    app.run()
-    assert not app.exception
-    return app
+    return choose(app, f"agreement_{table}", row, column)
 
 
 def listed(app: AppTest) -> list[str]:
@@ -49,31 +41,26 @@ def listed(app: AppTest) -> list[str]:
     return list(shown["trace"])
 
 
-def table(app: AppTest, column: str) -> list[object]:
-    """Return the cells of a column of the one table that has it."""
-    (found,) = [frame.value for frame in app.dataframe if column in frame.value.columns]
-    return list(found[column])
-
-
-def chip(app: AppTest) -> str | None:
-    """Return what the list is narrowed to."""
-    found = [b for b in app.button if b.key == "agreement_show_all"]
-    return None if not found else next(t.value for t in app.text if t.value[:1].isdigit())
-
-
-def test_two_reviewers_are_put_side_by_side(demo: AgreementAnalysis, open_app: OpenApp) -> None:
-    app = open_app("agreement")
-    click(app, "pairs", 2, "alpha")
+def test_a_recommendation_and_a_click_lead_to_traces_and_the_last_click_counts(
+    demo: AgreementAnalysis, open_app: OpenApp
+) -> None:
+    app = click(open_app("agreement"), "pairs", 2, "alpha")
     assert "Rows: Ben (simulated). Columns: Cleo (simulated)." in texts(app)
     app.selectbox(key="agreement_pair").set_value(1).run()
     assert "Rows: Ada (simulated). Columns: Cleo (simulated)." in texts(app)
-
-
-def test_a_recommendation_leads_to_its_traces(demo: AgreementAnalysis, open_app: OpenApp) -> None:
-    app = open_app("agreement")
     app.button(key="agreement_step_traces_2").click().run()
-    assert not app.exception
     assert listed(app) == list(traces.confused(demo, 0, 2).trace_ids)
+    click(app, "questions", 0, "alpha")
+    click(app, "confusions", 1, "traces")
+    assert listed(app) == list(traces.confused(demo, 0, 1).trace_ids)
+    assert not app.session_state["agreement_questions"]["selection"]["cells"]
+    app.run()
+    assert listed(app) == list(traces.confused(demo, 0, 1).trace_ids)
+    none: dict[str, list[object]] = {"rows": [], "columns": [], "cells": []}
+    app.session_state["agreement_confusions"] = {"selection": none}
+    app.run()
+    assert not app.exception
+    assert chip(app, "agreement") is None
 
 
 @pytest.mark.long
@@ -91,53 +78,33 @@ def test_how_many_traces_it_takes_is_worked_out_when_asked(
 # What a click lists
 
 
+CLICKS: list[tuple[str, int, str, Callable[[AgreementAnalysis], traces.TraceSet]]] = [
+    ("questions", 2, "disagreement born here", lambda r: traces.parting_at(r, "all_subgoals")),
+    ("questions", 3, "two labels come here", lambda r: traces.reaching(r, "material_error")),
+    ("classes", 4, "specific agreement", lambda r: traces.contested(r, 4)),
+    ("classes", 4, "share of labels", lambda r: traces.with_class(r, 4)),
+    ("confusions", 0, "lift", lambda r: traces.confused(r, 0, 2)),
+    ("reviewers", 1, "labels", lambda r: traces.labelled_by(r, 1, "Ben (simulated)")),
+    ("reviewers", 1, "change", lambda r: traces.apart_from_others(r, 1, "Ben (simulated)")),
+    ("settled", 2, "AC1", lambda r: traces.apart_from_settled(r, 2, "Cleo (simulated)")),
+    ("two_way_0_1", 0, "complete",
+     lambda r: traces.in_cell(r, (0, 1), (0, 0), ("Ada (simulated)", "Ben (simulated)"))),
+]  # fmt: skip
+
+
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("name", "row", "column", "behind"),
-    [
-        ("questions", 2, "disagreement born here", lambda r: traces.parting_at(r, "all_subgoals")),
-        ("questions", 3, "two labels come here", lambda r: traces.reaching(r, "material_error")),
-        ("classes", 4, "specific agreement", lambda r: traces.contested(r, 4)),
-        ("classes", 4, "share of labels", lambda r: traces.with_class(r, 4)),
-        ("confusions", 0, "lift", lambda r: traces.confused(r, 0, 2)),
-        ("reviewers", 1, "labels", lambda r: traces.labelled_by(r, 1, "Ben (simulated)")),
-        ("reviewers", 1, "change", lambda r: traces.apart_from_others(r, 1, "Ben (simulated)")),
-        ("settled", 2, "AC1", lambda r: traces.apart_from_settled(r, 2, "Cleo (simulated)")),
-        ("two_way_0_1", 0, "complete",
-         lambda r: traces.in_cell(r, (0, 1), (0, 0), ("Ada (simulated)", "Ben (simulated)"))),
-    ],
-)  # fmt: skip
 def test_a_click_lists_the_traces_behind_a_number(
-    demo: AgreementAnalysis,
-    open_app: OpenApp,
-    name: str,
-    row: int,
-    column: str,
-    behind: Callable[[AgreementAnalysis], traces.TraceSet],
-) -> None:
-    expected = behind(demo)
-    app = click(open_app("agreement"), name, row, column)
-    assert listed(app) == list(expected.trace_ids)
-    assert chip(app) == f"{len(expected.trace_ids)} traces {expected.what}"
-    app.button(key="agreement_show_all").click().run()
-    assert chip(app) is None
-    assert listed(app) == [of.trace_id for of in demo.disputed]
-
-
-def test_the_last_click_counts_and_clears_the_one_before(
     demo: AgreementAnalysis, open_app: OpenApp
 ) -> None:
-    app = click(open_app("agreement"), "questions", 0, "alpha")
-    click(app, "confusions", 1, "traces")
-    assert listed(app) == list(traces.confused(demo, 0, 1).trace_ids)
-    assert not app.session_state["agreement_questions"]["selection"]["cells"]
-    app.run()
-    assert listed(app) == list(traces.confused(demo, 0, 1).trace_ids)
-    app.session_state["agreement_confusions"] = {
-        "selection": {"rows": [], "columns": [], "cells": []}
-    }
-    app.run()
-    assert chip(app) is None
+    app = open_app("agreement")
+    for name, row, column, behind in CLICKS:
+        expected = behind(demo)
+        click(app, name, row, column)
+        assert listed(app) == list(expected.trace_ids)
+        assert chip(app, "agreement") == f"{len(expected.trace_ids)} traces {expected.what}"
+        app.button(key="agreement_show_all").click().run()
+        assert chip(app, "agreement") is None
+        assert listed(app) == [of.trace_id for of in demo.disputed]
 
 
 def test_a_trace_opens_with_everybodys_labels(demo: AgreementAnalysis, open_app: OpenApp) -> None:
@@ -167,17 +134,16 @@ def test_labels_that_come_in_are_counted_and_drop_the_choice(
 
     world(fill, n=12, n_drawn=6)
     app = click(open_app("agreement"), "questions", 0, "alpha")
-    assert chip(app) is not None
+    assert chip(app, "agreement") is not None
     before = {metric.label: metric.value for metric in app.metric}
     store = session.open_store(store_file)
-    World(store=store, batch_id=store.batches()[0].batch_id, drawn=()).label(
-        "Cem", dict.fromkeys(store.batch_items("production-001")["trace_id"], "complete")
-    )
+    drawn = store.batch_items("production-001")["trace_id"]
+    World(store, "production-001", ()).label("Cem", dict.fromkeys(drawn, "complete"))
     app.run()
     assert not app.exception
     after = {metric.label: metric.value for metric in app.metric}
     assert before["Krippendorff's alpha"] != after["Krippendorff's alpha"]
-    assert chip(app) is None
+    assert chip(app, "agreement") is None
 
 
 def test_weeks_are_compared_once_there_are_two(
@@ -200,34 +166,31 @@ def test_weeks_are_compared_once_there_are_two(
     assert len(app.get("vega_lite_chart")) == 3
     click(app, "weeks", 0, "alpha")
     assert len(listed(app)) == 10
-    assert chip(app) == f"10 traces with two labels, the last in {weeks[0]}"
+    assert chip(app, "agreement") == f"10 traces with two labels, the last in {weeks[0]}"
 
 
 # Empty states
 
 
-@pytest.mark.parametrize(
-    ("labels", "said"),
-    [
-        ({}, ["Nobody has labelled it yet.", "Have two reviewers label the batch"]),
-        ({"Ann": "yyyyyy"}, ["Only Ann has labelled, 6 traces", "Have a second reviewer"]),
-        ({"Ann": "yyy", "Ben": "---yyy"}, ["none of them has two labels", "already have a label"]),
-    ],
-)
 def test_before_there_is_anything_to_compare_the_page_says_what_to_do(
-    world: NewStore, open_app: OpenApp, labels: dict[str, str], said: list[str]
+    world: NewStore, store_file: Path, open_app: OpenApp
 ) -> None:
-    def fill(made: World) -> None:
-        for name, marks in labels.items():
-            drawn = zip(made.drawn, marks, strict=False)
-            made.label(name, {t: "complete" for t, mark in drawn if mark == "y"})
-
-    world(fill)
-    app = open_app("agreement")
-    assert "Nothing to compare yet" in texts(app)
-    for part in said:
-        assert part in texts(app)
-    assert not app.metric
+    world(lambda _: None)
+    stages: list[tuple[str, slice, list[str]]] = [
+        ("", slice(0), ["Nobody has labelled it yet.", "Have two reviewers label the batch"]),
+        ("Ann", slice(3), ["Only Ann has labelled, 3 traces", "Have a second reviewer"]),
+        ("Ben", slice(3, 6), ["none of them has two labels", "already have a label"]),
+    ]
+    for who, place, said in stages:
+        if who:
+            store = session.open_store(store_file)
+            drawn = tuple(store.batch_items("production-001")["trace_id"])
+            World(store, "production-001", drawn).label(who, dict.fromkeys(drawn[place], MIX[0]))
+        app = open_app("agreement")
+        assert "Nothing to compare yet" in texts(app)
+        for part in said:
+            assert part in texts(app)
+        assert not app.metric
 
 
 @pytest.mark.parametrize("classes", [MIX, ("complete",)])

@@ -14,19 +14,15 @@ from app.session import open_store
 from app.views.success_rate import data, work
 from app.views.success_rate.data import Asked, Found
 from calibration.cli import main
-from calibration.reporting.document import Table
 from calibration.store import Store
-from tests.analyses.worlds import World, ids, make_world
-from tests.app.conftest import OpenApp, texts
-from tests.app.test_agreement_page import cell
+from tests.analyses.worlds import ids, make_world
+from tests.app.conftest import OpenApp, choose, figures, texts
 
 N = 60
 
 MIX = ("complete", "complete", "partial_plus", "partial_minus", "hallucinated", "abandoned")
 
 DAYS = (datetime(2026, 9, 29, 10, tzinfo=UTC), datetime(2026, 10, 6, 10, tzinfo=UTC))
-
-HEADLINE = "Agent success rate, corrected for judge error"
 
 HOSTILE = "**b** [x](http://e.example) <i>"
 
@@ -51,14 +47,10 @@ def filled(store_file: Path) -> MakeStore:
             made.label("Ann", {name: truth[name] for name in made.drawn})
         if judge:
             made.judge(truth)
-        add_people(made)
+        made.store.add_reviewer("Lea", role="lead")
         made.store.close()
 
     return make
-
-
-def add_people(made: World) -> None:
-    made.store.add_reviewer("Lea", role="lead")
 
 
 def found_in(path: Path, **asked: Any) -> Found:
@@ -75,45 +67,31 @@ def found_in(path: Path, **asked: Any) -> Found:
         )  # fmt: skip
 
 
-def metrics(app: AppTest) -> dict[str, str]:
-    return {metric.label: metric.value for metric in app.metric}
-
-
 def listed(app: AppTest) -> list[str]:
     (shown,) = [frame.value for frame in app.dataframe if "trace" in frame.value.columns]
     return list(shown["trace"])
 
 
-def test_all_that_the_report_says_is_on_the_page(
-    filled: MakeStore, open_app: OpenApp, store_file: Path
+def test_a_name_is_never_markup_and_an_impossible_window_says_what_to_do(
+    filled: MakeStore, open_app: OpenApp
 ) -> None:
-    filled()
-    found = found_in(store_file)
-    app = open_app("asr")
-    frames = [frame.value for frame in app.dataframe]
-    blocks = [block for section in found.document.sections for block in section.blocks]
-    for table in [block for block in blocks if isinstance(block, Table)]:
-        if table.rows and "trace" not in table.head:
-            assert any(list(frame.columns) == list(table.head) for frame in frames), table.title
-    (rates,) = [f for f in frames if "judge-raw, net of cost" in set(f.iloc[:, 0])]
-    assert set(rates["rate"]) >= {
-        "corrected, net of cost", "human-only, net of cost", "two-source bootstrap, a check",
-    }  # fmt: skip
-
-
-def test_a_name_from_the_data_is_never_markup(filled: MakeStore, open_app: OpenApp) -> None:
     filled()
     app = open_app("asr")
     for element in [*app.markdown, *app.caption]:
         assert "e.example" not in element.value
     assert any(HOSTILE in set(f.value.iloc[:, 0]) for f in app.dataframe)
+    app.segmented_control(key="asr_window").set_value("From - to").run()
+    app.date_input(key="asr_from").set_value(datetime(2026, 10, 8, tzinfo=UTC).date()).run()
+    assert not app.exception
+    assert "is not before" in texts(app)
+    assert not app.metric
 
 
 @pytest.mark.long
 def test_the_window_and_the_workflow_narrow_it(filled: MakeStore, open_app: OpenApp) -> None:
     filled()
     app = open_app("asr")
-    before = metrics(app)
+    before = figures(app)
     app.segmented_control(key="asr_window").set_value("Last week").run()
     assert not app.exception
     assert "The mean score of the 30 production traces (2026-W41)" in texts(app)
@@ -122,20 +100,10 @@ def test_the_window_and_the_workflow_narrow_it(filled: MakeStore, open_app: Open
     app.date_input(key="asr_to").set_value(DAYS[0].date()).run()
     assert "(2026-09-29 to 2026-09-29)" in texts(app) or "(2026-09-29)" in texts(app)
     app.segmented_control(key="asr_window").set_value("All").run()
-    assert metrics(app) == before
+    assert figures(app) == before
     app.selectbox(key="asr_workflow").set_value("hotels").run()
     assert "of workflow hotels" in texts(app)
     assert not app.exception
-
-
-def test_an_impossible_window_says_what_to_do(filled: MakeStore, open_app: OpenApp) -> None:
-    filled()
-    app = open_app("asr")
-    app.segmented_control(key="asr_window").set_value("From - to").run()
-    app.date_input(key="asr_from").set_value(datetime(2026, 10, 8, tzinfo=UTC).date()).run()
-    assert not app.exception
-    assert "is not before" in texts(app)
-    assert not app.metric
 
 
 @pytest.mark.long
@@ -151,9 +119,7 @@ def test_a_work_list_opens_its_traces(
     app.segmented_control(key="asr_class").set_value("hallucinated").run()
     expected = [item.trace_id for item in found.made.work["hallucinated"]]
     assert listed(app) == expected
-    app.session_state["asr_trace"] = cell(1, "trace")
-    app.run()
-    assert not app.exception
+    choose(app, "asr_trace", 1, "trace")
     assert f"{expected[1]} (2 of {len(expected)})" in texts(app)
     assert "Ann: hallucinated" in texts(app)
     # Whoever sees these labels could repeat them: that is written down.
@@ -192,20 +158,14 @@ def test_the_files_are_those_of_the_command_line(filled: MakeStore, store_file: 
     )
 
 
-def test_without_verdicts_the_rate_is_that_of_the_labels(
+def test_without_verdicts_and_times_the_rate_is_that_of_the_labels(
     filled: MakeStore, open_app: OpenApp
 ) -> None:
-    filled(judge=False)
+    filled(judge=False, started_at=None)
     app = open_app("asr")
-    assert "Agent success rate, human labels only, not calibrated" in metrics(app)
+    assert "Agent success rate, human labels only, not calibrated" in figures(app)
     assert "asr verdicts FILE --judge NAME" in texts(app)
-
-
-def test_without_times_there_are_no_weeks(filled: MakeStore, open_app: OpenApp) -> None:
-    filled(started_at=None)
-    app = open_app("asr")
     assert "No trace says when it was started" in texts(app)
-    assert HEADLINE in metrics(app)
 
 
 @pytest.mark.long
@@ -213,37 +173,33 @@ def test_new_labels_are_seen_at_once(
     filled: MakeStore, open_app: OpenApp, store_file: Path
 ) -> None:
     filled()
-    before = metrics(open_app("asr"))
+    before = figures(open_app("asr"))
     store = open_store(store_file)
     labelled = store.batch_items("production-001")["trace_id"].iloc[0]
     store.adjudicate(
         trace_id=labelled, answers=store.taxonomy().answers_for("abandoned"), adjudicator="lea"
     )
-    assert metrics(open_app("asr")) != before
+    assert figures(open_app("asr")) != before
 
 
 def test_weeks_that_stand_out_and_classes_that_moved_are_said_in_words(
     store_file: Path, open_app: OpenApp
 ) -> None:
     # Eight weeks of 10 runs, 7 or 8 complete; in the last one none is.
-    weeks, n = 8, 80
+    def of_week(week: int, place: int) -> str:
+        return "complete" if week < 7 and place < 7 + week % 2 else "hallucinated"
+
     traces = {
-        name: {"started_at": DAYS[0] + timedelta(weeks=k // 10)} for k, name in enumerate(ids(n))
+        name: {"started_at": DAYS[0] + timedelta(weeks=k // 10)} for k, name in enumerate(ids(80))
     }
-    made = make_world(store_file, n=n, n_drawn=n, traces=traces)
-    made.label("Ann", {name: _of_week(k // 10, k % 10, weeks) for k, name in enumerate(ids(n))})
+    made = make_world(store_file, n=80, n_drawn=80, traces=traces)
+    made.label("Ann", {name: of_week(k // 10, k % 10) for k, name in enumerate(ids(80))})
     made.store.close()
     app = open_app("asr")
-    assert "Ring and the word anomaly: outside what the weeks before lead one to expect" in texts(
-        app
-    )
+    said = "Ring and the word anomaly: outside what the weeks before lead one to expect"
+    assert said in texts(app)
     (changes,) = [f.value for f in app.dataframe if "adjusted p" in f.value.columns]
     moved = changes[changes["flag"] == "moved"]
     assert set(moved["class"]) == {"complete", "hallucinated"}
     weekly = next(f.value for f in app.dataframe if "expected" in f.value.columns)
     assert list(weekly["flag"]) == ["-"] * 7 + ["anomaly"]
-
-
-def _of_week(week: int, place: int, weeks: int) -> str:
-    good = 0 if week == weeks - 1 else 7 + week % 2
-    return "complete" if place < good else "hallucinated"

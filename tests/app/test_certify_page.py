@@ -13,7 +13,7 @@ from calibration.store import Store
 from calibration.store.leases import CertificateDemand
 from reference_dataset.loader import load_reference
 from tests.analyses.examinees import ME, Examinee, set_clock
-from tests.app.conftest import OpenApp
+from tests.app.conftest import OpenApp, press
 
 
 @pytest.fixture
@@ -40,33 +40,32 @@ def keys(app: AppTest) -> set[str]:
     return {str(b.key) for b in app.button}
 
 
-def test_the_examination_opens_on_the_label_page(anna: Examinee, open_app: OpenApp) -> None:
+def test_practice_and_then_the_examination_open_and_are_gone_on_with(
+    anna: Examinee, open_app: OpenApp
+) -> None:
+    press(open_app("certify", reviewer=ME), "certificate_practise")
+    assert len(anna.store.practice_rounds(ME)) == 1
     app = open_app("certify", reviewer=ME)
-    app.button(key="certificate_exam").click().run()
-    assert not app.exception
+    assert "A practice round is open: 0 of 12 labelled." in words(app)
+    assert app.button(key="certificate_practise").label == "Go on practising"
+    press(app, "certificate_exam")
     (exam,) = anna.store.exams_of(ME)
     assert app.session_state["label_batch"] == exam.batch_id
     app = open_app("certify", reviewer=ME)
     assert title(app) == "Your examination is open"
     assert "0 of 70 traces labelled" in words(app)
     assert "certificate_practise" not in keys(app)
-    app.button(key="certificate_exam").click().run()
+    press(app, "certificate_exam")
     assert len(anna.store.exams_of(ME)) == 1
 
 
-def test_a_practice_round_is_started_and_gone_on_with(anna: Examinee, open_app: OpenApp) -> None:
-    app = open_app("certify", reviewer=ME)
-    app.button(key="certificate_practise").click().run()
-    assert not app.exception
-    assert len(anna.store.practice_rounds(ME)) == 1
-    app = open_app("certify", reviewer=ME)
-    assert "A practice round is open: 0 of 12 labelled." in words(app)
-    assert app.button(key="certificate_practise").label == "Go on practising"
-
-
-def test_passed_on_a_public_form(anna: Examinee, open_app: OpenApp) -> None:
+def test_passed_on_a_public_form_and_ended_later(anna: Examinee, open_app: OpenApp) -> None:
     exam = anna.start()
+    assert not open_app(reviewer=ME, plain="true").get("page_link")
+    assert "No batch to label" in words(open_app("label", reviewer="lea", batch=exam.batch_id))
     anna.label(exam.batch_id, lambda i: "complete" if i == "research-001" else anna.due(i))
+    (link,) = open_app(reviewer=ME, plain="true").get("page_link")
+    assert link.proto.label == "See your result on the Certificate page"
     app = open_app("certify", reviewer=ME)  # which settles it
     assert title(app) == "You are certified"
     shown = words(app)
@@ -75,9 +74,17 @@ def test_passed_on_a_public_form(anna: Examinee, open_app: OpenApp) -> None:
     assert "You can renew it from 18 March 2026 on." in shown
     assert "certificate_exam" not in keys(app)
     assert "Leniency" in shown
+    anna.later(days=91)
+    app = open_app("certify", reviewer=ME)
+    assert title(app) == "Your certificate has ended"
+    assert "certificate_exam" in keys(app)
+    row = of_anna(open_app("certify", reviewer="lea"))
+    assert (row["certificate"], row["next"]) == ("ended 01 Apr 2026", "an examination")
 
 
-def test_failed_says_what_next_and_when(anna: Examinee, open_app: OpenApp) -> None:
+def test_failed_says_what_next_and_shows_the_canonical_reasons_on_request(
+    anna: Examinee, open_app: OpenApp
+) -> None:
     anna.fail()
     app = open_app("certify", reviewer=ME)
     assert title(app) == "You did not pass yet"
@@ -86,13 +93,6 @@ def test_failed_says_what_next_and_when(anna: Examinee, open_app: OpenApp) -> No
     assert "From 02 January 2026, 12:00 UTC on." in shown
     assert "0.70 is asked for" in shown
     assert "certificate_exam" not in keys(app)
-
-
-def test_a_confused_trace_opens_with_the_canonical_reasons(
-    anna: Examinee, open_app: OpenApp
-) -> None:
-    anna.fail()
-    app = open_app("certify", reviewer=ME)
     assert "canonical" not in set(anna.store.exposure_frame()["what"])
     app.selectbox(key="certificate_trace").select_index(0).run()
     assert not app.exception
@@ -115,14 +115,6 @@ def test_further_traces_are_open_and_nothing_is_told_of_the_form(
     assert "certificate_exam" in keys(app)
 
 
-def test_a_certificate_that_has_ended(anna: Examinee, open_app: OpenApp) -> None:
-    anna.sit(anna.start())
-    anna.later(days=91)
-    app = open_app("certify", reviewer=ME)
-    assert title(app) == "Your certificate has ended"
-    assert "certificate_exam" in keys(app)
-
-
 def test_a_private_form_that_is_demanded_and_not_there(anna: Examinee, open_app: OpenApp) -> None:
     anna.store.set_certificate_demand(CertificateDemand(form="private"), by="lea")
     app = open_app("certify", reviewer=ME)
@@ -139,14 +131,14 @@ def test_a_public_certificate_where_a_private_one_is_demanded(
     app = open_app("certify", reviewer=ME)
     assert title(app) == "Your certificate is not enough here"
     assert "Next: 24 hours must pass between two attempts" in words(app)
-    (row,) = others(open_app("certify", reviewer="lea"), "Anna")
+    row = of_anna(open_app("certify", reviewer="lea"))
     assert row["certificate"] == "until 01 Apr 2026, public form: not enough here"
 
 
-def others(app: AppTest, name: str) -> list[dict[str, object]]:
+def of_anna(app: AppTest) -> dict[str, object]:
     table = next(d.value for d in app.dataframe if "next" in d.value)
-    found = table[table["reviewer"] == name].to_dict("records")
-    return [{str(column): value for column, value in row.items()} for row in found]
+    (row,) = table[table["reviewer"] == "Anna"].to_dict("records")
+    return {str(column): value for column, value in row.items()}
 
 
 def use_up(anna: Examinee) -> None:
@@ -156,32 +148,31 @@ def use_up(anna: Examinee) -> None:
         anna.practise()
 
 
-def test_a_lead_sees_others_and_allows_an_attempt(anna: Examinee, open_app: OpenApp) -> None:
-    use_up(anna)
-    app = open_app("certify", reviewer="lea")
-    assert "Anna has used up both attempts and waits for a lead" in words(app)
-    assert "Anna could not start yet: a further attempt needs 40 adjudicated" in words(app)
-    (row,) = others(app, "Anna")
-    assert (row["attempts"], row["next"]) == (2, "waits for a lead")
-    app.button(key="certificate_allow_it").click().run()
-    assert "needs a reason" in words(app)
-    app.text_input(key="certificate_reason").input("She was ill.")
-    app.button(key="certificate_allow_it").click().run()
-    assert not app.exception
-    assert len(anna.store.attempts_allowed(ME)) == 1
-    assert "Anna is allowed another attempt." in words(app)
-
-
-def test_a_reason_for_one_is_not_kept_for_the_next(anna: Examinee, open_app: OpenApp) -> None:
+def test_a_lead_allows_an_attempt_which_waits_for_enough_traces(
+    anna: Examinee, open_app: OpenApp
+) -> None:
     anna.store.add_reviewer("Ben")
     use_up(anna)
     use_up(replace(anna, who="ben"))
     app = open_app("certify", reviewer="lea")
     assert "2 people have used up both attempts" in words(app)
+    assert "Anna could not start yet: a further attempt needs 40 adjudicated" in words(app)
+    row = of_anna(app)
+    assert (row["attempts"], row["next"]) == (2, "waits for a lead")
+    press(app, "certificate_allow_it")
+    assert "needs a reason" in words(app)
     app.text_input(key="certificate_reason").input("She was ill.")
-    app.button(key="certificate_allow_it").click().run()
+    press(app, "certificate_allow_it")
+    assert len(anna.store.attempts_allowed(ME)) == 1
+    assert "Anna is allowed another attempt." in words(app)
+    assert "Ben has used up both attempts and waits for a lead" in words(app)
+    # A reason for one is not kept for the next.
     assert app.selectbox(key="certificate_who").value == "ben"
     assert app.text_input(key="certificate_reason").value == ""
+    assert of_anna(app)["next"] == "allowed; too few adjudicated traces"
+    app = open_app("certify", reviewer=ME)
+    assert "A lead has allowed you another attempt.\nA further attempt needs 40" in words(app)
+    assert "certificate_exam" not in keys(app)
 
 
 def test_who_is_certified_can_be_examined_again(anna: Examinee, open_app: OpenApp) -> None:
@@ -193,8 +184,7 @@ def test_who_is_certified_can_be_examined_again(anna: Examinee, open_app: OpenAp
     assert who == "Anna (certified: would be examined again)"
     assert "could not start yet" not in words(app)
     app.text_input(key="certificate_reason").input("Fell on silent gold.")
-    app.button(key="certificate_allow_it").click().run()
-    assert not app.exception
+    press(app, "certificate_allow_it")
     shown = words(open_app("certify", reviewer=ME))
     assert "A lead lets you be examined again" in shown
     assert "Next: 24 hours must pass between two attempts" in shown
@@ -203,25 +193,6 @@ def test_who_is_certified_can_be_examined_again(anna: Examinee, open_app: OpenAp
     app = open_app("certify", reviewer=ME)
     assert title(app) == "You are certified"
     assert "certificate_exam" in keys(app)
-
-
-def test_an_attempt_that_is_allowed_waits_for_enough_traces(
-    anna: Examinee, open_app: OpenApp
-) -> None:
-    use_up(anna)
-    anna.store.allow_attempt(client_token="1", reviewer_id=ME, by="lea", reason="once more")
-    app = open_app("certify", reviewer=ME)
-    assert "A lead has allowed you another attempt.\nA further attempt needs 40" in words(app)
-    assert "certificate_exam" not in keys(app)
-    (row,) = others(open_app("certify", reviewer="lea"), "Anna")
-    assert row["next"] == "allowed; too few adjudicated traces"
-
-
-def test_others_are_told_of_an_ended_certificate(anna: Examinee, open_app: OpenApp) -> None:
-    anna.sit(anna.start())
-    anna.later(days=91)
-    (row,) = others(open_app("certify", reviewer="lea"), "Anna")
-    assert (row["certificate"], row["next"]) == ("ended 01 Apr 2026", "an examination")
 
 
 def test_the_label_page_says_what_to_do_without_a_certificate(
@@ -234,21 +205,3 @@ def test_the_label_page_says_what_to_do_without_a_certificate(
         app = open_app(reviewer=ME, **query)
         assert "This batch asks for a certificate" in words(app)
         assert "take the examination on the Certificate page" in words(app)
-
-
-def test_after_the_last_trace_the_label_page_leads_to_the_result(
-    anna: Examinee, open_app: OpenApp
-) -> None:
-    exam = anna.start()
-    assert not open_app(reviewer=ME, plain="true").get("page_link")
-    anna.label(exam.batch_id, anna.due)
-    (link,) = open_app(reviewer=ME, plain="true").get("page_link")
-    assert link.proto.label == "See your result on the Certificate page"
-
-
-def test_nobody_is_shown_the_examination_of_somebody_else(
-    anna: Examinee, open_app: OpenApp
-) -> None:
-    exam = anna.start()
-    app = open_app("label", reviewer="lea", batch=exam.batch_id)
-    assert "No batch to label" in words(app)

@@ -9,7 +9,7 @@ from app import session
 from calibration.analyses.sampling.draw import traces_csv
 from calibration.records import LabelDraft, Verdict
 from calibration.store import Store, TraceFilter
-from tests.app.conftest import OpenApp, go_to, texts
+from tests.app.conftest import OpenApp, figures, go_to, press, texts
 from tests.store.builders import make_trace
 from tests.store.test_selection import calls
 
@@ -43,10 +43,6 @@ def filled(store_file: Path) -> Path:
     return store_file
 
 
-def data_page(open_app: OpenApp, **query: str) -> AppTest:
-    return open_app("data", **query)
-
-
 def shown(app: AppTest) -> list[str]:
     return list(app.dataframe[0].value["trace"]) if app.dataframe else []
 
@@ -55,48 +51,36 @@ def ids(*numbers: int) -> list[str]:
     return [make_trace(k).trace_id for k in numbers]
 
 
-def everything(app: AppTest) -> str:
-    """Return all that the page sends, as text."""
-    return "\n".join(str(element) for element in app.main) + "\n".join(
-        frame.value.to_csv() for frame in app.dataframe
-    )
-
-
 # The list
 
 
-def test_failed_trials_of_one_task_that_called_a_tool(filled: Path, open_app: OpenApp) -> None:
-    app = data_page(open_app, reviewer="lea")
+def test_traces_are_found_by_filters_that_are_saved_and_picked_again(
+    filled: Path, open_app: OpenApp
+) -> None:
+    app = open_app("data", reviewer="lea")
     assert shown(app) == ids(0, 1, 2, 3, 9)
     app.text_input(key="data_task_key").input("shop/7")
     app.multiselect(key="data_statuses").select("failed")
     app.selectbox(key="data_tool").select("pay")
     app.selectbox(key="data_tool_ended").select("error").run()
-    assert not app.exception
     assert shown(app) == ids(0, 2)
     assert "2 traces" in texts(app)
-
-
-def test_a_saved_query_is_picked_again(filled: Path, open_app: OpenApp) -> None:
-    app = data_page(open_app, reviewer="lea")
-    app.selectbox(key="data_tool_ended").select("error")
     app.text_input(key="data_save_as").input("Failed calls")
-    app.button(key="data_save").click().run()
+    press(app, "data_save")
     assert "Saved as Failed calls." in texts(app)
-    again = data_page(open_app, reviewer="lea")
+    again = open_app("data", reviewer="lea")
     again.selectbox(key="data_pick").select("Failed calls").run()
-    assert not again.exception
     assert shown(again) == ids(0, 2)
-    again.button(key="data_forget").click().run()
+    press(again, "data_forget")
     assert again.selectbox(key="data_pick").options == []
-    again.button(key="data_save").click().run()
+    press(again, "data_save")
     assert "name of a query" in texts(again)
 
 
 def test_many_traces_are_paged_and_sorted(store_file: Path, open_app: OpenApp) -> None:
     with Store.open(store_file, create=True) as store:
         store.ingest([make_trace(k, latency_s=float(k)) for k in range(230)])
-    app = data_page(open_app)
+    app = open_app("data")
     assert len(shown(app)) == 100
     app.number_input(key="data_page").set_value(3).run()
     assert shown(app) == ids(*range(200, 230))
@@ -110,21 +94,18 @@ def test_many_traces_are_paged_and_sorted(store_file: Path, open_app: OpenApp) -
     assert shown(app)[0] == ids(229)[0]
 
 
-# Who may see what
-
-
 # Batches
 
 
 def test_a_batch_is_made_once_and_says_how_it_was_chosen(filled: Path, open_app: OpenApp) -> None:
-    app = data_page(open_app, reviewer="lea")
+    app = open_app("data", reviewer="lea")
     app.selectbox(key="data_tool").select("pay").run()
     assert "the ASR page refuses it" in "".join(c.value for c in app.caption)
     app.number_input(key="data_n").set_value(3)
     app.number_input(key="data_seed").set_value(5)
     app.number_input(key="data_wanted").set_value(1)
     for _ in range(2):
-        app.button(key="data_batch").click().run()
+        press(app, "data_batch")
         assert "production-001: 3 traces, ready on the Label page." in texts(app)
     shown_asr = texts(go_to(app, "asr"))
     assert "no random sample of production" in shown_asr or "no labels" in shown_asr
@@ -144,13 +125,7 @@ def read(app: AppTest, *files: tuple[str, bytes]) -> AppTest:
         [(name, content, "text/plain") for name, content in files]
     )
     app.run()
-    app.button(key="import_read").click().run()
-    assert not app.exception
-    return app
-
-
-def metrics(app: AppTest) -> dict[str, str]:
-    return {metric.label: metric.value for metric in app.metric}
+    return press(app, "import_read")
 
 
 def stored(path: Path) -> int:
@@ -158,12 +133,12 @@ def stored(path: Path) -> int:
 
 
 def test_files_are_seen_named_and_imported(filled: Path, open_app: OpenApp) -> None:
-    app = data_page(open_app, reviewer="lea")
+    app = open_app("data", reviewer="lea")
     rows = [record(f"r{k}", cost_usd=0.1) for k in range(3)]
     bad = record("bad", cost_usd="=1+1")
     read(app, ("a.jsonl", lines(*rows, bad)), ("b.jsonl", lines(record("h1", workflow="sleep"))))
-    assert metrics(app)["Traces"] == "4"
-    assert metrics(app)["Costs known"] == "3"
+    assert figures(app)["Traces"] == "4"
+    assert figures(app)["Costs known"] == "3"
     files = next(f.value for f in app.dataframe if "format" in f.value)
     assert files["file"].tolist() == ["a.jsonl", "b.jsonl"]
     assert files["set aside"].tolist() == [1, 0]
@@ -173,21 +148,20 @@ def test_files_are_seen_named_and_imported(filled: Path, open_app: OpenApp) -> N
     app.text_input(key="import_name_1_sleep").input("nights")
     app.number_input(key="import_ceiling_1_sleep").set_value(0.25)
     app.text_input(key="import_unit_1_sleep").input("night")
-    app.button(key="import_store").click().run()
-    assert not app.exception
-    assert metrics(app)["Imported"] == "4"
-    assert metrics(app)["Set aside"] == "1"
+    press(app, "import_store")
+    assert figures(app)["Imported"] == "4"
+    assert figures(app)["Set aside"] == "1"
     assert stored(filled) == 9
     nights = session.open_store(filled).workflows()["nights"]
     assert (nights.ceiling_usd, nights.unit) == (0.25, "night")
     read(app, ("a.jsonl", lines(record("r0", prompt="Another task"), record("r1", cost_usd=0.1))))
-    app.button(key="import_store").click().run()
-    counts = metrics(app)
+    press(app, "import_store")
+    counts = figures(app)
     assert (counts["Imported"], counts["Already there"], counts["Changed"]) == ("0", "1", "1")
 
 
 def test_what_is_no_trace_file_says_why_and_stores_nothing(filled: Path, open_app: OpenApp) -> None:
-    app = data_page(open_app, reviewer="lea")
+    app = open_app("data", reviewer="lea")
     read(app, ("good.jsonl", lines(record("r1"))), ("bad.json", b"PK\x03\x04zip"))
     assert "Nothing was read" in texts(app)
     assert "bad.json: format not recognised: it is a zip archive" in texts(app)
@@ -196,28 +170,28 @@ def test_what_is_no_trace_file_says_why_and_stores_nothing(filled: Path, open_ap
     assert stored(filled) == 5
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "why"),
-    [
-        ("import_zone", "Mars/Olympus", "timezone must be an IANA name"),
-        ("import_path", "/no/such/file", "there is no such file"),
-    ],
-)
-def test_settings_that_cannot_be_are_refused(
-    filled: Path, open_app: OpenApp, field: str, value: str, why: str
+def test_settings_that_cannot_be_are_refused_and_others_have_to_be_read_again(
+    filled: Path, open_app: OpenApp
 ) -> None:
-    app = data_page(open_app, reviewer="lea")
-    app.text_input(key=field).input(value)
-    read(app, ("good.jsonl", lines(record("r1"))))
-    assert why in texts(app)
-
-
-def test_other_settings_have_to_be_read_again(filled: Path, open_app: OpenApp) -> None:
-    app = data_page(open_app, reviewer="lea")
-    read(app, ("good.jsonl", lines(record("r1"))))
-    app.text_input(key="import_zone").input("Europe/Berlin").run()
+    app = open_app("data", reviewer="lea")
+    app.text_input(key="import_path").input("/no/such/file")
+    read(app, ("a.jsonl", lines(record("r1"), record("r2", workflow="trains"))))
+    assert "there is no such file" in texts(app)
+    app.text_input(key="import_path").input("")
+    app.text_input(key="import_zone").input("Mars/Olympus")
+    press(app, "import_read")
+    assert "timezone must be an IANA name" in texts(app)
+    app.text_input(key="import_zone").input("Europe/Berlin")
+    press(app, "import_read")
+    app.text_input(key="import_zone").input("UTC").run()
     assert "read them again" in texts(app)
     assert not any(button.key == "import_store" for button in app.button)
+    press(app, "import_read")
+    app.text_input(key="import_name_1_trains").input("flights")
+    app.number_input(key="import_ceiling_1_trains").set_value(2.0)
+    press(app, "import_store")
+    assert "Nothing was imported: workflow 'flights' has two ceilings" in texts(app)
+    assert stored(filled) == 5
 
 
 def test_a_path_on_the_server_fills_an_empty_store(
@@ -226,23 +200,13 @@ def test_a_path_on_the_server_fills_an_empty_store(
     Store.open(store_file, create=True).close()
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / "x.jsonl").write_bytes(lines(*(record(f"r{k}") for k in range(3))))
-    app = data_page(open_app)
+    app = open_app("data")
     assert "There are no traces yet" in texts(app)
     app.text_input(key="import_path").input(str(tmp_path / "runs")).run()
-    app.button(key="import_read").click().run()
-    app.button(key="import_store").click().run()
-    assert metrics(app)["Imported"] == "3"
+    press(app, "import_read")
+    press(app, "import_store")
+    assert figures(app)["Imported"] == "3"
     assert "3 traces" in texts(app)
-
-
-def test_two_ceilings_for_one_workflow_are_refused(filled: Path, open_app: OpenApp) -> None:
-    app = data_page(open_app, reviewer="lea")
-    read(app, ("a.jsonl", lines(record("r1"), record("r2", workflow="trains"))))
-    app.text_input(key="import_name_1_trains").input("flights")
-    app.number_input(key="import_ceiling_1_trains").set_value(2.0)
-    app.button(key="import_store").click().run()
-    assert "Nothing was imported: workflow 'flights' has two ceilings" in texts(app)
-    assert stored(filled) == 5
 
 
 def test_classes_and_verdicts_that_a_lead_is_shown_are_written_down(
@@ -255,16 +219,13 @@ def test_classes_and_verdicts_that_a_lead_is_shown_are_written_down(
         store.queue("rea", batch.batch_id)
         store.record_label(
             LabelDraft(
-                client_token="one",
-                trace_id=labelled,
-                reviewer_id="rea",
-                batch_id=batch.batch_id,
-                answers={"output": "no"},
+                client_token="one", trace_id=labelled, reviewer_id="rea",
+                batch_id=batch.batch_id, answers={"output": "no"},
             )
-        )
+        )  # fmt: skip
         store.add_verdicts([Verdict(judge_id="j", trace_id=judged, outcome="complete")])
-    data_page(open_app)  # nobody has said who they are
-    data_page(open_app, reviewer="lea")
+    open_app("data")  # nobody has said who they are
+    open_app("data", reviewer="lea")
     store = session.open_store(filled)
     seen = store.exposure_frame()[["reviewer_id", "trace_id", "what"]].to_numpy().tolist()
     assert seen == [["lea", labelled, "labels"]]

@@ -1,35 +1,110 @@
-"""The judge page: its four questions, and what a click lists."""
+"""The judge page: its questions, what a click lists, its batches and files, and who sees what."""
 
+import csv
+import io
+import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import session
-from app.views.judge import data
-from app.views.judge.data import Found
+from app.views.judge import data, listing, steps
+from app.views.judge.data import Asked, Found
 from calibration.analyses.agreement.traces import TraceSet
 from calibration.analyses.demo import JUDGE
 from calibration.analyses.judge import diagnostics as traces
-from calibration.records import LabelDraft, Verdict
+from calibration.records import Evidence, LabelDraft, Verdict
+from calibration.reporting import csv_exports
 from calibration.store import Store
+from calibration.store.batches import SELECTION
 from tests.analyses.worlds import World, ids
-from tests.app.conftest import NewStore, OpenApp, texts
-from tests.app.judge_pages import chip, click, demo, judged, listed
-from tests.app.test_agreement_page import table
+from tests.app.conftest import NewStore, OpenApp, chip, choose, figures, press, table, texts
+from tests.stores import copy_store
 
-__all__ = ["demo"]
+MIX = ("complete", "partial_plus", "partial_minus", "hallucinated", "abandoned")
 
 
-def test_the_rate_of_parts_can_be_by_week(demo: Found, open_app: OpenApp) -> None:
-    app = open_app("judge")
+@pytest.fixture
+def demo(built_demo: Path, store_file: Path) -> Found:
+    copy_store(built_demo, store_file)
+    with Store.open(store_file) as store:
+        store.add_reviewer("Lea", role="lead")
+        store.add_reviewer("Rea")
+        return found_in(store, JUDGE)
+
+
+def found_in(store: Store, judge_id: str) -> Found:
+    asked = Asked(
+        path=str(store.path), batch_id="production-001", judge_id=judge_id, design="production",
+        state=(*store.result_state(), store.taxonomy().fingerprint, "here"),
+    )  # fmt: skip
+    return data.analysed(asked, store)
+
+
+def judged(made: World) -> None:
+    """Twenty labelled by two who agree; the judge misses all partial_plus and says why."""
+    truth = {t: MIX[k % 5] for k, t in enumerate(made.drawn)}
+    made.label("Ann", truth)
+    made.label("Ben", truth)
+    said = dict.fromkeys(ids(24), "complete") | truth
+    made.store.add_verdicts(
+        [
+            Verdict(
+                judge_id="judge-1",
+                trace_id=trace_id,
+                outcome="complete" if outcome == "partial_plus" else outcome,
+                reason=f"=1+1 looks {outcome}",
+                evidence=(Evidence(step_id="response", quote=f"Booked {trace_id}"),),
+            )
+            for trace_id, outcome in said.items()
+        ]
+    )
+
+
+def click(app: AppTest, name: str, row: int, column: str) -> AppTest:
+    return choose(app, f"judge_{name}", row, column)
+
+
+def listed(app: AppTest) -> list[str]:
+    return [str(trace) for trace in moving(app)["trace"]]
+
+
+def moving(app: AppTest) -> pd.DataFrame:
+    """Return the list of traces."""
+    (shown,) = [frame.value for frame in app.dataframe if "moves" in frame.value.columns]
+    return shown
+
+
+def test_a_second_judge_is_compared_on_the_same_traces_and_the_rate_can_be_by_week(
+    demo: Found, open_app: OpenApp
+) -> None:
     with Store.open(session.store_path()) as store:
         groups = data.grouped(demo.asked, "week", store)
-    app.segmented_control(key="judge_by").set_value("week").run()
+        rows = list(csv.DictReader(io.StringIO(steps.labels(store, demo))))
+        verdicts = store.verdict_frame(JUDGE)
+        store.add_verdicts(
+            [
+                Verdict(judge_id="older", trace_id=t, outcome="complete", simulated=True)
+                for t in verdicts["trace_id"]
+            ]
+        )
+    # The calibrated labels are of every trace.
+    assert len(rows) == 2_000
+    assert float(rows[0]["complete"]) > 0
+    app = open_app("judge")
+    app.segmented_control(key="judge_by").set_value("week")
+    app.selectbox(key="judge_other").set_value("older").run()
     assert not app.exception
     assert table(app, "week") == [of.name for of in groups.groups]
     assert table(app, "from") == ["common error rates"] * 8
+    assert table(app, "before")[0] == "100.0 %"
+    said = texts(app)
+    assert "On 2,000 traces with a verdict of both they agree on" in said
+    assert "Against the humans, on 300 labelled traces:" in said
 
 
 @pytest.mark.long
@@ -43,63 +118,24 @@ def test_what_would_make_it_better(demo: Found, open_app: OpenApp) -> None:
     assert "labelled traces with the judge; " in texts(app)
 
 
-def test_two_judges_are_compared_on_the_same_traces(demo: Found, open_app: OpenApp) -> None:
-    with Store.open(session.store_path()) as store:
-        verdicts = store.verdict_frame(JUDGE)
-        store.add_verdicts(
-            [
-                Verdict(judge_id="older", trace_id=t, outcome="complete", simulated=True)
-                for t in verdicts["trace_id"]
-            ]
-        )
-    app = open_app("judge")
-    assert "Compare with" in [box.label for box in app.selectbox]
-    app.selectbox(key="judge_other").set_value("older").run()
-    assert not app.exception
-    assert table(app, "before")[0] == "100.0 %"
-    said = texts(app)
-    assert "On 2,000 traces with a verdict of both they agree on" in said
-    assert "Against the humans, on 300 labelled traces:" in said
-
-
 # What a click lists
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("name", "row", "column", "behind"),
-    [
-        ("two_way", 3, "complete", lambda t: traces.in_cell(t, "hallucinated", "complete")),
-        ("two_way", 0, "complete", lambda t: traces.in_cell(t, "complete", "complete")),
-        ("classes", 3, "recall", lambda t: traces.missed(t, "hallucinated")),
-        ("classes", 0, "precision", lambda t: traces.wrongly(t, "complete")),
-        ("classes", 4, "labels", lambda t: traces.of_class(t, "abandoned")),
-        ("classes", 4, "verdicts", lambda t: traces.with_verdict(t, "abandoned")),
-        ("questions", 1, "accuracy", lambda t: traces.parting_at(t, "fabrication")),
-        ("leniency_workflow", 0, "labels", lambda t: traces.in_group(t, "workflow", "code_review")),
-        ("groups_workflow", 1, "gross", lambda t: traces.in_group(t, "workflow", "research")),
-    ],
-)
-def test_a_click_lists_the_traces_behind_a_number(
-    demo: Found,
-    open_app: OpenApp,
-    name: str,
-    row: int,
-    column: str,
-    behind: Callable[[traces.JudgedTraces], TraceSet],
-) -> None:
-    expected = behind(demo.traces)
-    assert expected.trace_ids
-    app = click(open_app("judge"), name, row, column)
-    assert listed(app) == list(expected.trace_ids)
-    assert chip(app) == f"{len(expected.trace_ids)} traces {expected.what}"
-    app.button(key="judge_show_all").click().run()
-    assert chip(app) is None
-    assert len(listed(app)) == 54
+CLICKS: list[tuple[str, int, str, Callable[[traces.JudgedTraces], TraceSet]]] = [
+    ("two_way", 3, "complete", lambda t: traces.in_cell(t, "hallucinated", "complete")),
+    ("two_way", 0, "complete", lambda t: traces.in_cell(t, "complete", "complete")),
+    ("classes", 3, "recall", lambda t: traces.missed(t, "hallucinated")),
+    ("classes", 0, "precision", lambda t: traces.wrongly(t, "complete")),
+    ("classes", 4, "labels", lambda t: traces.of_class(t, "abandoned")),
+    ("classes", 4, "verdicts", lambda t: traces.with_verdict(t, "abandoned")),
+    ("questions", 1, "accuracy", lambda t: traces.parting_at(t, "fabrication")),
+    ("leniency_workflow", 0, "labels", lambda t: traces.in_group(t, "workflow", "code_review")),
+    ("groups_workflow", 1, "gross", lambda t: traces.in_group(t, "workflow", "research")),
+]
 
 
 @pytest.mark.long
-def test_a_click_works_nothing_out_again(
+def test_a_click_lists_the_traces_behind_a_number_and_works_nothing_out_again(
     demo: Found, open_app: OpenApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = open_app("judge")
@@ -109,8 +145,15 @@ def test_a_click_works_nothing_out_again(
 
     for name in ("analyse_judge", "diagnose_judge", "judged_traces", "analyse_groups"):
         monkeypatch.setattr(data, name, never)
-    click(app, "two_way", 0, "partial_plus")
-    click(app, "questions", 0, "accuracy")
+    for name, row, column, behind in CLICKS:
+        expected = behind(demo.traces)
+        assert expected.trace_ids
+        click(app, name, row, column)
+        assert listed(app) == list(expected.trace_ids)
+        assert chip(app, "judge") == f"{len(expected.trace_ids)} traces {expected.what}"
+        press(app, "judge_show_all")
+        assert chip(app, "judge") is None
+        assert len(listed(app)) == 54
 
 
 def test_a_trace_opens_with_the_reasons_of_both(world: NewStore, open_app: OpenApp) -> None:
@@ -130,7 +173,7 @@ def test_a_trace_opens_with_the_reasons_of_both(world: NewStore, open_app: OpenA
 
     world(fill, n=24, n_drawn=20)
     app = open_app("judge")
-    row = listed(app).index(next(t for t in listed(app) if "Cem" in said_of(app, t)))
+    (row,) = (k for k, who in enumerate(moving(app)["humans say"]) if "Cem" in who)
     click(app, "trace", row, "moves")
     said = texts(app)
     assert "judge-1: complete" in said
@@ -140,22 +183,14 @@ def test_a_trace_opens_with_the_reasons_of_both(world: NewStore, open_app: OpenA
     assert "Rationale: one seat is missing" in said
 
 
-def said_of(app: AppTest, trace_id: str) -> str:
-    (shown,) = [frame.value for frame in app.dataframe if "moves" in frame.value.columns]
-    return str(shown.loc[shown["trace"] == trace_id, "humans say"].iloc[0])
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("change", ["label", "verdict"])
 def test_what_comes_in_is_counted_and_drops_the_choice(
     world: NewStore, store_file: Path, open_app: OpenApp, change: str
 ) -> None:
-    def fill(made: World) -> None:
-        judged(made)
-
-    world(fill, n=40, n_drawn=20)
+    world(judged, n=40, n_drawn=20)
     app = click(open_app("judge"), "classes", 1, "recall")
-    assert chip(app) is not None
+    assert chip(app, "judge") is not None
     before = table(app, "recall") + table(app, "gross") + [texts(app)]
     store = session.open_store(store_file)
     made = World(store=store, batch_id="production-001", drawn=())
@@ -167,4 +202,156 @@ def test_what_comes_in_is_counted_and_drops_the_choice(
     app.run()
     assert not app.exception
     assert table(app, "recall") + table(app, "gross") + [texts(app)] != before
-    assert chip(app) is None
+    assert chip(app, "judge") is None
+
+
+# Batches
+
+
+@pytest.mark.long
+def test_batches_are_drawn_once_or_it_is_said_why_not_and_the_page_stays(
+    demo: Found, store_file: Path, open_app: OpenApp
+) -> None:
+    app = open_app("judge", reviewer="lea")
+    app.number_input(key="judge_allocated_n").set_value(3)
+    press(app, "judge_allocated_submit")
+    assert "3 traces are too few for" in texts(app)
+    assert "is made" not in texts(app)
+    app.number_input(key="judge_allocated_n").set_value(80)
+    for _ in range(2):
+        press(app, "judge_allocated_submit")
+    store = session.open_store(store_file)
+    made = [b for b in store.batches() if b.batch_id != "production-001" and b.n_items == 80]
+    (batch,) = made
+    assert (batch.design["judge"], batch.design["allocation"]) == (JUDGE, "neyman")
+    said = texts(app)
+    assert f"{batch.batch_id} is made; reviewers find it on the Label page." in said
+    assert f"{batch.batch_id}: 80 of 2000 traces, drawn with probabilities from" in said
+    assert app.selectbox(key="batch of Judge").value == "production-001"
+    assert "For the rate: yes" in said
+    assert "complete x code_review" in said
+    app.number_input(key="judge_escalated_most").set_value(30)
+    press(app, "judge_escalated_submit")
+    said = texts(app)
+    newest = store.batches()[0].batch_id
+    assert newest != batch.batch_id
+    assert f"{newest} is made; reviewers find it on the Label page." in said
+    assert "escalated" in said
+    assert f"asr audit --batch {newest}" in said
+
+
+# Empty states
+
+
+def test_a_simulated_judge_is_not_held_to_real_labels(world: NewStore, open_app: OpenApp) -> None:
+    def fill(made: World) -> None:
+        made.label("Ann", dict.fromkeys(made.drawn, "complete"))
+        made.judge(dict.fromkeys(ids(12), "complete"), simulated=True)
+
+    world(fill)
+    assert "must be both simulated or both real" in texts(open_app("judge"))
+
+
+def test_a_refused_rate_leaves_everything_else_that_can_be_known(
+    world: NewStore, open_app: OpenApp
+) -> None:
+    def fill(made: World) -> None:
+        made.label("Ann", dict.fromkeys(made.drawn, "abandoned"))
+        made.judge(dict.fromkeys(ids(24), "complete") | dict.fromkeys(made.drawn[:15], "abandoned"))
+
+    world(fill, n=24, n_drawn=20)
+    app = open_app("judge")
+    said = texts(app)
+    assert "For the rate: no, because 20 labels, fewer than 30." in said
+    assert "Refused: post_stratified, ppi_plus_plus" in said
+    assert figures(app)["Corrected rate"] == "refused"
+    assert "The share of no class can be given" in said
+    # Recall of the failures: 15 of 20.
+    assert str(table(app, "recall")[4]).startswith("0.750 [")
+    assert len(listed(app)) == 5
+    assert "1. Label more traces drawn at random from production." in said
+    buttons: list[Any] = list(app.get("download_button"))
+    assert "Calibrated labels as CSV" not in [button.label for button in buttons]
+
+
+def test_chosen_traces_show_what_the_judge_does_on_them_and_no_rate(
+    world: NewStore, open_app: OpenApp
+) -> None:
+    def fill(made: World) -> None:
+        picked = ids(24)[:20]
+        batch = made.store.add_batch(
+            purpose="production", trace_ids=picked, design={"kind": SELECTION}, labels_wanted=1
+        )
+        chosen = World(store=made.store, batch_id=batch.batch_id, drawn=tuple(picked))
+        chosen.label("Ann", dict.fromkeys(picked, "abandoned"))
+        made.judge(dict.fromkeys(ids(24), "complete") | dict.fromkeys(picked[:15], "abandoned"))
+
+    world(fill, n=24, n_drawn=20)
+    # The batch that has labels is shown, and not the one that was drawn and has none.
+    app = open_app("judge")
+    said = texts(app)
+    assert "For the rate: no, because the labelled traces were chosen and not drawn" in said
+    assert "20 labelled traces (chosen, not drawn)" in said
+    assert str(table(app, "recall")[4]).startswith("0.750 [")
+    assert not app.segmented_control
+    assert len(listed(app)) == 5
+
+
+# What can be taken away
+
+
+def test_the_files_parse_guard_formulas_and_write_down_who_takes_them(
+    world: NewStore, store_file: Path
+) -> None:
+    world(judged, n=24, n_drawn=20)
+    with Store.open(store_file) as store:
+        store.add_reviewer("Lea", role="lead")
+        found = found_in(store, "judge-1")
+        data = json.loads(steps.written(store, found, "lea", steps.as_json))
+        assert data["judge_id"] == "judge-1"
+        assert data["confusion"]["counts"][1][0] == 4
+        seen = store.exposure_frame()
+        assert set(seen["what"]) == {"labels", "verdicts"}
+        chosen = traces.differing(found.traces)
+        rows = list(csv.DictReader(io.StringIO(csv_exports.judge_traces_csv(found.traces, chosen))))
+        assert [row["trace_id"] for row in rows] == list(chosen.trace_ids)
+        assert {row["judge_reason"] for row in rows} == {"'=1+1 looks partial_plus"}
+        assert rows[0]["class of ann"] == "partial_plus"
+        assert listing._csv(store, found, chosen, None) == csv_exports.judge_traces_csv(
+            found.traces, chosen
+        )
+
+
+# Who may see what
+
+
+@pytest.mark.long
+def test_what_a_person_is_shown_is_written_down_and_no_more(
+    demo: Found, store_file: Path, open_app: OpenApp
+) -> None:
+    open_app("judge")
+    open_app("judge", reviewer="lea")
+    store = session.open_store(store_file)
+    seen = store.exposure_frame()
+    assert set(seen["reviewer_id"]) == {"lea"}
+    assert set(seen["what"]) == {"labels", "verdicts"}
+    assert set(seen["trace_id"]) == {of.trace_id for of in demo.diagnosed.disagreements}
+
+
+def test_what_judge_and_traces_say_is_shown_as_it_is(world: NewStore, open_app: OpenApp) -> None:
+    evil = "![x](http://evil.test/x.png) **trace**"
+
+    def fill(made: World) -> None:
+        made.label("Ann", dict.fromkeys(made.drawn, "complete"))
+        made.store.add_verdicts(
+            [
+                Verdict(judge_id=evil, trace_id=t, outcome="abandoned", reason=evil)
+                for t in made.drawn
+            ]
+        )
+
+    world(fill, traces={t: {"workflow": evil, "model": evil} for t in ids(12)})
+    app = click(open_app("judge"), "trace", 0, "trace")
+    assert f"{evil}: abandoned" in texts(app)
+    for element in [*app.markdown, *app.caption]:
+        assert "![x](http://evil" not in element.value

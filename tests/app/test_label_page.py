@@ -6,13 +6,8 @@ from streamlit.testing.v1 import AppTest
 from app import session
 from calibration.analyses.sampling.draw import SamplingDesign, draw_batch
 from calibration.store import Store
-from tests.app.conftest import OpenApp, texts
+from tests.app.conftest import OpenApp, press, texts
 from tests.browser.samples import build_store
-
-
-def press(app: AppTest, key: str) -> None:
-    app.button(key=key).click().run()
-    assert not app.exception
 
 
 def current_labels(store_file: Path) -> list[tuple[str, str, str | None]]:
@@ -37,31 +32,21 @@ def test_a_store_that_is_no_store_is_explained(store_file: Path, open_app: OpenA
     assert "cannot be opened" in texts(open_app())
 
 
-def test_a_new_name_becomes_a_reviewer(store_file: Path, open_app: OpenApp) -> None:
-    build_store(store_file, 2)
-    app = open_app()
-    app.text_input(key="label_new_name").input("Zoë B.")
-    press(app, "person_new")
-    assert app.query_params["reviewer"] == "zoe-b"
-    assert app.sidebar.text[0].value == "Zoë B."
-
-
-def test_an_empty_name_is_refused_with_a_reason(store_file: Path, open_app: OpenApp) -> None:
+def test_one_comes_in_under_a_new_or_an_existing_name_and_never_without(
+    store_file: Path, open_app: OpenApp
+) -> None:
     build_store(store_file, 2)
     app = open_app()
     press(app, "person_new")
     assert "reviewer name must have" in texts(app)
-
-
-def test_a_reviewer_goes_on_under_an_existing_name(store_file: Path, open_app: OpenApp) -> None:
-    build_store(store_file, 2)
-    with Store.open(store_file) as store:
-        store.add_reviewer("Anna")
-    app = open_app()
-    press(app, "person_anna")
-    assert app.query_params["reviewer"] == "anna"
+    app.text_input(key="label_new_name").input("Zoë B.")
+    press(app, "person_new")
+    assert app.query_params["reviewer"] == "zoe-b"
+    assert app.sidebar.text[0].value == "Zoë B."
     press(app, "switch")
     assert "Who is labelling?" in texts(app)
+    press(app, "person_zoe-b")
+    assert app.query_params["reviewer"] == "zoe-b"
 
 
 def test_the_batch_can_be_chosen_when_there_are_several(
@@ -80,6 +65,8 @@ def test_the_batch_can_be_chosen_when_there_are_several(
 
 
 def test_the_plain_view_labels_undoes_and_skips(plain: AppTest, store_file: Path) -> None:
+    assert plain.button(key="answer_yes").proto.shortcut.lower() == "y"
+    assert plain.button(key="answer_no").proto.shortcut.lower() == "n"
     for answer in ("yes", "no", "yes"):
         press(plain, f"answer_{answer}")
     assert "customer 1 " in texts(plain)
@@ -105,8 +92,3 @@ def test_a_fabrication_needs_a_quote_that_stands_in_the_trace(plain: AppTest) ->
     plain.text_input(key="plain_quote_t-000").input("arrives on Tuesday").run()
     press(plain, "answer_yes")
     assert "customer 1 " in texts(plain)
-
-
-def test_answers_have_shortcuts(plain: AppTest) -> None:
-    assert plain.button(key="answer_yes").proto.shortcut.lower() == "y"
-    assert plain.button(key="answer_no").proto.shortcut.lower() == "n"

@@ -40,54 +40,44 @@ def test_an_outbox_sent_twice_is_stored_once(store: Store) -> None:
     assert store.acknowledged("anna", BATCH, ["a", "b", "c"]) == {"a", "b"}
 
 
-def test_a_refused_event_does_not_stop_the_next_one(store: Store) -> None:
-    receipts = Receipts()
-    events = [label("a", "t-unknown"), label("b", "t-000")]
-    apply_events(store, "anna", BATCH, events, receipts)
-    assert list(receipts.refused) == ["a"]
-    assert n_labels(store) == 1
-
-
-def test_an_undo_of_a_refused_label_takes_no_older_one_back(store: Store) -> None:
+def test_a_refused_event_stops_no_other_and_its_undo_takes_no_older_one_back(store: Store) -> None:
     receipts = Receipts()
     undo = {"token": "u", "kind": "undo", "trace_id": "t-002", "undoes": "t-001"}
     events = [
+        label("z", "t-unknown"),
         label("a", "t-000"),
         label("b", "t-001", answers={"output": "yes", "fabrication": "yes"}),
         undo,
     ]
     apply_events(store, "anna", BATCH, events, receipts)
-    assert sorted(receipts.refused) == ["b", "u"]
+    assert sorted(receipts.refused) == ["b", "u", "z"]
     assert store.last_label("anna", BATCH) == ("t-000", "complete")
 
 
-@pytest.mark.parametrize(
-    "event",
-    [
+def test_a_malformed_event_is_refused_and_changes_nothing_and_junk_is_ignored(
+    store: Store,
+) -> None:
+    of_trace = {"token": "x", "trace_id": "t-000"}
+    draft = of_trace | {"kind": "draft", "answers": {}}
+    malformed: list[dict[str, object]] = [
         {"token": "x", "kind": "label"},
-        {"token": "x", "kind": "label", "trace_id": 3, "answers": {}},
-        {"token": "x", "kind": "label", "trace_id": "t-000", "answers": {"output": "maybe"}},
-        {"token": "x", "kind": "label", "trace_id": "t-000", "answers": {}, "evidence": 3},
-        {"token": "x", "kind": "skip", "trace_id": "t-000"},
-        {"token": "x", "kind": "undo", "trace_id": "t-000", "undoes": "t-000"},
+        of_trace | {"kind": "label", "trace_id": 3, "answers": {}},
+        of_trace | {"kind": "label", "answers": {"output": "maybe"}},
+        of_trace | {"kind": "label", "answers": {}, "evidence": 3},
+        of_trace | {"kind": "skip"},
+        of_trace | {"kind": "undo", "undoes": "t-000"},
         {"token": "x", "kind": "undo", "undoes": "t-000", "reason": "nothing there"},
         {"token": "x", "kind": "flag", "trace_id": "t-unknown", "flagged": True},
-        {"token": "x", "kind": "draft", "trace_id": "t-000", "answers": {}, "confidence": "2"},
-        {"token": "x", "kind": "draft", "trace_id": "t-000", "answers": {}, "tags": [3]},
-        {"token": "x", "kind": "draft", "trace_id": "t-000", "answers": {}, "sub_goals": [3]},
+        draft | {"confidence": "2"},
+        draft | {"tags": [3]},
+        draft | {"sub_goals": [3]},
         {"token": "x", "kind": "other"},
-    ],
-)
-def test_a_malformed_event_is_refused_and_changes_nothing(
-    store: Store, event: dict[str, object]
-) -> None:
-    receipts = Receipts()
-    apply_events(store, "anna", BATCH, [event], receipts)
-    assert list(receipts.refused) == ["x"]
-    assert n_labels(store) == 0
-
-
-def test_junk_in_place_of_events_is_ignored(store: Store) -> None:
+    ]
+    for event in malformed:
+        receipts = Receipts()
+        apply_events(store, "anna", BATCH, [event], receipts)
+        assert (event, list(receipts.refused)) == (event, ["x"])
+        assert n_labels(store) == 0
     receipts = Receipts()
     apply_events(store, "anna", BATCH, [None, 3, {"kind": "label"}, {"token": 4}], receipts)
     assert receipts == Receipts()
@@ -143,13 +133,9 @@ def test_a_reopened_label_comes_back_as_a_draft(store: Store) -> None:
     assert data["drafts"]["t-000"]["confidence"] == 1
 
 
-def test_the_page_gets_no_credit_and_no_model_name(store: Store) -> None:
+def test_the_page_gets_no_credit_and_no_model_name_and_long_texts_cut(store: Store) -> None:
     (anna,) = store.reviewers()
     text = str(desk_data(store, anna, BATCH, Receipts()))
-    assert "hidden-model" not in text
-    assert "credit" not in text
-    assert "synthetic" not in text
-
-
-def test_a_long_text_is_cut_and_says_so() -> None:
+    for hidden in ("hidden-model", "credit", "synthetic"):
+        assert hidden not in text
     assert bounded("x" * 150_000) == {"text": "x" * 100_000, "more": 50_000}

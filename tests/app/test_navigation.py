@@ -11,7 +11,7 @@ from tests.app.conftest import OpenApp, go_to, texts
 from tests.browser.samples import build_store
 from tests.stores import hashing_quickly
 
-LEADS = ["overview", "agreement", "judge", "asr", "data", "start"]
+LEADS = ["overview", "agreement", "judge", "asr", "data", "start", "adjudicate", "reviewers"]
 
 GOOD = "correct horse battery"
 
@@ -71,19 +71,14 @@ def test_a_lead_has_the_pages_with_results(
     assert "This page is for admins." in texts(go_to(app, "people"))
 
 
-@pytest.mark.parametrize(
-    ("name", "says"),
-    [
-        ("agreement", "Nobody has labelled it yet."),
-        ("asr", "has no labels yet"),
-        ("judge", "No judge has given a verdict yet"),
+def test_without_labels_the_page_says_so(team: Path, open_app: OpenApp) -> None:
+    for name, says in (
+        ("asr", "has no labels yet"), ("judge", "No judge has given a verdict yet"),
         ("reviewers", "Nobody has labelled a production batch yet."),
-    ],
-)
-def test_without_labels_the_page_says_so(
-    team: Path, open_app: OpenApp, name: str, says: str
-) -> None:
-    assert says in texts(open_app(name, reviewer="lea"))
+        ("adjudicate", "Nobody has labelled a trace twice"),
+    ):  # fmt: skip
+        app = open_app(name, reviewer="lea")
+        assert says in "\n".join([texts(app), *(caption.value for caption in app.caption)])
 
 
 def test_nobody_is_shown_anything_before_they_sign_in(
@@ -97,11 +92,13 @@ def test_nobody_is_shown_anything_before_they_sign_in(
         assert not [*app.metric, *app.button, *app.sidebar.text]
 
 
-def test_an_address_names_nobody_else_where_people_sign_in(
+def test_nobody_is_or_adds_somebody_else_where_people_sign_in(
     team: Path, open_app: OpenApp, signed_in: SignIn
 ) -> None:
     signed_in("Rea")
     app = open_app(reviewer="ada", plain="true")
+    assert not [w for w in app.text_input if w.key == "label_new_name"]
+    assert not [b for b in app.button if b.key == "switch"]
     assert "Rea (reviewer)" in [t.value for t in app.sidebar.text]
     app.session_state[session.REVIEWER_KEY] = "ada"
     app.run()
@@ -109,15 +106,6 @@ def test_an_address_names_nobody_else_where_people_sign_in(
     app.button(key="answer_no").click().run()
     store = session.open_store(team)
     assert set(store.label_frame("production-001")["reviewer_id"]) == {"rea"}
-
-
-def test_nobody_adds_themselves_where_people_sign_in(
-    team: Path, open_app: OpenApp, signed_in: SignIn
-) -> None:
-    signed_in("Rea")
-    app = open_app()
-    assert not [w for w in app.text_input if w.key == "label_new_name"]
-    assert not [b for b in app.button if b.key == "switch"]
 
 
 def test_a_click_in_a_tab_whose_session_has_ended_does_nothing(

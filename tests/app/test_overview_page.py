@@ -1,11 +1,10 @@
 from pathlib import Path
 
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from app import session
 from calibration.store import Store
-from tests.app.conftest import OpenApp, texts
+from tests.app.conftest import OpenApp, figures, press, texts
 from tests.browser.samples import build_store, sample_trace
 from tests.stores import copy_store
 
@@ -25,38 +24,17 @@ def team(store_file: Path) -> Path:
         store.add_reviewer("Lea ![x](http://evil.test/a.png)", role="lead")
         store.queue("anna", batch, limit=3)
         store.record_skip(
-            client_token="skip",
-            trace_id="t-000",
-            reviewer_id="anna",
-            batch_id=batch,
+            client_token="skip", trace_id="t-000", reviewer_id="anna", batch_id=batch,
             reason="cannot read ![it](http://evil.test/b.png)",
-        )
+        )  # fmt: skip
+        store.record_flag(
+            client_token="flag", trace_id="t-001", reviewer_id="anna", batch_id=batch,
+            flagged=True, reason="look ![here](http://evil.test/c.png)",
+        )  # fmt: skip
     return store_file
 
 
-def flag(path: Path) -> None:
-    with Store.open(path) as store:
-        batch = store.batches()[0].batch_id
-        store.record_flag(
-            client_token="flag",
-            trace_id="t-001",
-            reviewer_id="anna",
-            batch_id=batch,
-            flagged=True,
-            reason="look ![here](http://evil.test/c.png)",
-        )
-
-
-def test_a_lead_sees_what_was_flagged(team: Path, open_app: OpenApp) -> None:
-    flag(team)
-    assert "Flagged (1)" in [h.value for h in open_app("overview", reviewer=LEAD).subheader]
-
-
 LEAD = "lea-x-http-evil-test-a-png"
-
-
-def figures(app: AppTest) -> dict[str, str]:
-    return {metric.label: metric.value for metric in app.metric}
 
 
 def test_without_a_batch_the_page_says_what_to_do_and_plans_one(
@@ -73,24 +51,23 @@ def test_without_a_batch_the_page_says_what_to_do_and_plans_one(
     assert figures(app)["Corrected rate"] == "no judge"
 
 
-def test_a_lead_sees_the_overview_first_and_others_the_desk(team: Path, open_app: OpenApp) -> None:
-    lead = open_app(reviewer=LEAD)
-    assert lead.header[0].value == "Overview"
-    assert figures(lead)["Labels left"] == "16"
-    assert not any(h.value == "Overview" for h in open_app(reviewer="anna").header)
-
-
-def test_a_lead_hands_over_what_somebody_away_holds(team: Path, open_app: OpenApp) -> None:
+def test_a_lead_sees_the_overview_first_and_hands_over_what_somebody_away_holds(
+    team: Path, open_app: OpenApp
+) -> None:
     app = open_app(reviewer=LEAD)
-    assert "Held right now (2)" in texts(app)
-    assert "Anna: t-001, t-002, until" in texts(app)
-    app.button("hand_over_anna").click().run()
-    assert not app.exception
+    assert app.header[0].value == "Overview"
+    assert figures(app)["Labels left"] == "16"
+    for said in ("Flagged (1)", "Held right now (2)", "Anna: t-001, t-002, until"):
+        assert said in texts(app)
+    for element in [*app.markdown, *app.caption]:
+        assert "evil.test" not in element.value
+    press(app, "hand_over_anna")
     assert "Held right now (0)" in texts(app)
     assert "What Anna held is free for the others now." in texts(app)
     assert app.dataframe[0].value["reason"].tolist() == [
         "cannot read ![it](http://evil.test/b.png)"
     ]
+    assert not any(h.value == "Overview" for h in open_app(reviewer="anna").header)
 
 
 def test_nobody_but_a_lead_can_hand_over(team: Path, open_app: OpenApp) -> None:
@@ -123,8 +100,7 @@ def test_a_lead_draws_what_was_planned_once(team: Path, open_app: OpenApp) -> No
     app.number_input("plan_overlap").set_value(50)
     app.button("plan_submit").click().run()
     for _ in range(2):
-        app.button("draw").click().run()
-        assert not app.exception
+        press(app, "draw")
         assert "production-002 is drawn" in texts(app)
     session.close_stores()
     with Store.open(team) as store:

@@ -2,46 +2,31 @@
 
 from pathlib import Path
 
-from streamlit.testing.v1 import AppTest
-
 from app import session
 from calibration.store import Store
-from tests.app.conftest import OpenApp, texts
+from tests.app.conftest import OpenApp, press, texts
 from tests.browser.samples import sample_trace
 
 
-def press(app: AppTest, key: str) -> AppTest:
-    app.button(key=key).click().run()
-    assert not app.exception
-    return app
-
-
-def test_without_a_store_the_app_opens_on_the_first_screen(
+def test_without_a_store_every_screen_can_be_skipped_and_names_its_command(
     store_file: Path, open_app: OpenApp
 ) -> None:
     app = open_app()
     assert "There is no store yet" in texts(app)
-    assert not store_file.exists()
-    press(app, "start_make")
-    assert "The store is made." in texts(app)
-    assert session.open_store(store_file).workflows()["research"].ceiling_usd == 2.0
-
-
-def test_every_screen_can_be_skipped_and_names_its_command(
-    store_file: Path, open_app: OpenApp
-) -> None:
-    app = open_app()
     commands = []
     for _ in range(4):
         commands += [code.value for code in app.code]
         press(app, "start_next")
-    commands += [code.value for code in app.code]
-    said = "\n".join(commands)
+    said = "\n".join([*commands, *(code.value for code in app.code)])
     for words in ("asr import", "asr reviewer", "asr sample --n 40 --seed 1"):
         assert words in said
-    assert not store_file.exists()
     press(app, "start_back")
     assert "Make the store first" in texts(app)
+    assert not store_file.exists()
+    press(app := open_app(), "start_make")
+    assert "The store is made." in texts(app)
+    assert session.open_store(store_file).workflows()["research"].ceiling_usd == 2.0
+    assert "no traces to draw from yet" in texts(open_app("start", step="5"))
 
 
 def test_a_step_that_is_none_is_the_first(store_file: Path, open_app: OpenApp) -> None:
@@ -85,10 +70,3 @@ def test_the_first_batch_is_drawn_as_the_command_would(store_file: Path, open_ap
     (batch,) = session.open_store(store_file).batches()
     assert (batch.n_items, batch.design["seed"], batch.design["population"]) == (5, 7, 12)
     assert f"Batch {batch.batch_id}: 5 traces" in texts(app)
-
-
-def test_a_batch_before_any_trace_says_what_comes_first(
-    store_file: Path, open_app: OpenApp
-) -> None:
-    Store.open(store_file, create=True).close()
-    assert "no traces to draw from yet" in texts(open_app("start", step="5"))
