@@ -11,8 +11,9 @@ from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
 from app import session
-from calibration.store import sign_in
+from calibration.store import Store, sign_in
 from tests.analyses.worlds import World, make_world
+from tests.stores import copy_store
 
 MAIN = Path(__file__).parents[2] / "app" / "main.py"
 
@@ -29,6 +30,16 @@ def store_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few_draws: None)
     yield path
     session.close_stores()
     st.cache_resource.clear()
+
+
+@pytest.fixture
+def demo_store(built_demo: Path, store_file: Path) -> Path:
+    """Put the demo with a lead and a reviewer where the app looks."""
+    copy_store(built_demo, store_file)
+    with Store.open(store_file) as store:
+        store.add_reviewer("Lea", role="lead")
+        store.add_reviewer("Rea")
+    return store_file
 
 
 @pytest.fixture

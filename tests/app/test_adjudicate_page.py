@@ -111,7 +111,7 @@ def said(app: AppTest) -> str:
     return "\n".join([texts(app), *(caption.value for caption in app.caption)])
 
 
-def test_the_head_says_nothing_of_any_one_trace_and_agreed_ones_come_on_request(
+def test_the_head_tells_of_no_one_trace(
     world: NewStore, open_app: OpenApp, store_file: Path
 ) -> None:
     world(differ)
@@ -148,7 +148,7 @@ def test_a_consensus_can_be_withdrawn(world: NewStore, open_app: OpenApp) -> Non
     assert "Nothing has been adjudicated in this batch yet." in texts(app)
 
 
-def test_a_proposal_is_edited_and_accepted(
+def test_a_proposal_is_edited_then_taken(
     world: NewStore, open_app: OpenApp, store_file: Path
 ) -> None:
     def fill(w: World) -> None:

@@ -18,16 +18,13 @@ from calibration.reporting import csv_exports
 from calibration.store import Store, database
 from tests.analyses.worlds import World
 from tests.app.conftest import NewStore, OpenApp, chip, choose, table, texts
-from tests.stores import copy_store
 
 MIX = ("complete", "partial_plus", "partial_minus", "hallucinated", "abandoned")
 
 
 @pytest.fixture
-def demo(built_demo: Path, store_file: Path) -> AgreementAnalysis:
-    copy_store(built_demo, store_file)
-    with Store.open(store_file) as store:
-        store.add_reviewer("Lea", role="lead")
+def demo(demo_store: Path) -> AgreementAnalysis:
+    with Store.open(demo_store) as store:
         return analyse_agreement(store)
 
 
@@ -41,9 +38,7 @@ def listed(app: AppTest) -> list[str]:
     return list(shown["trace"])
 
 
-def test_a_recommendation_and_a_click_lead_to_traces_and_the_last_click_counts(
-    demo: AgreementAnalysis, open_app: OpenApp
-) -> None:
+def test_the_last_click_counts(demo: AgreementAnalysis, open_app: OpenApp) -> None:
     app = click(open_app("agreement"), "pairs", 2, "alpha")
     assert "Rows: Ben (simulated). Columns: Cleo (simulated)." in texts(app)
     app.selectbox(key="agreement_pair").set_value(1).run()
@@ -64,9 +59,7 @@ def test_a_recommendation_and_a_click_lead_to_traces_and_the_last_click_counts(
 
 
 @pytest.mark.long
-def test_how_many_traces_it_takes_is_worked_out_when_asked(
-    demo: AgreementAnalysis, open_app: OpenApp
-) -> None:
+def test_how_many_traces_it_takes_on_request(demo: AgreementAnalysis, open_app: OpenApp) -> None:
     app = open_app("agreement")
     app.button(key="agreement_how_many").click().run(timeout=60)
     assert not app.exception
@@ -93,9 +86,7 @@ CLICKS: list[tuple[str, int, str, Callable[[AgreementAnalysis], traces.TraceSet]
 
 
 @pytest.mark.long
-def test_a_click_lists_the_traces_behind_a_number(
-    demo: AgreementAnalysis, open_app: OpenApp
-) -> None:
+def test_a_click_lists_traces_behind_it(demo: AgreementAnalysis, open_app: OpenApp) -> None:
     app = open_app("agreement")
     for name, row, column, behind in CLICKS:
         expected = behind(demo)
@@ -125,9 +116,7 @@ def test_a_trace_opens_with_everybodys_labels(demo: AgreementAnalysis, open_app:
     assert "What was said of it" not in "".join(m.value for m in app.markdown)
 
 
-def test_labels_that_come_in_are_counted_and_drop_the_choice(
-    world: NewStore, store_file: Path, open_app: OpenApp
-) -> None:
+def test_new_labels_drop_the_choice(world: NewStore, store_file: Path, open_app: OpenApp) -> None:
     def fill(made: World) -> None:
         for name, said in (("Ann", MIX), ("Ben", ("complete", *MIX[:4]))):
             made.label(name, dict(zip(made.drawn, said, strict=False)))
@@ -146,7 +135,7 @@ def test_labels_that_come_in_are_counted_and_drop_the_choice(
     assert chip(app, "agreement") is None
 
 
-def test_weeks_are_compared_once_there_are_two(
+def test_two_weeks_compared(
     world: NewStore, open_app: OpenApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fill(made: World) -> None:
@@ -172,9 +161,7 @@ def test_weeks_are_compared_once_there_are_two(
 # Empty states
 
 
-def test_before_there_is_anything_to_compare_the_page_says_what_to_do(
-    world: NewStore, store_file: Path, open_app: OpenApp
-) -> None:
+def test_nothing_to_compare_yet(world: NewStore, store_file: Path, open_app: OpenApp) -> None:
     world(lambda _: None)
     stages: list[tuple[str, slice, list[str]]] = [
         ("", slice(0), ["Nobody has labelled it yet.", "Have two reviewers label the batch"]),
@@ -194,7 +181,7 @@ def test_before_there_is_anything_to_compare_the_page_says_what_to_do(
 
 
 @pytest.mark.parametrize("classes", [MIX, ("complete",)])
-def test_without_a_disagreement_the_page_says_so_and_stands(
+def test_without_a_disagreement(
     world: NewStore, open_app: OpenApp, classes: tuple[str, ...]
 ) -> None:
     def fill(made: World) -> None:
@@ -215,9 +202,7 @@ def test_without_a_disagreement_the_page_says_so_and_stands(
 # What can be taken away
 
 
-def test_the_files_parse_and_who_takes_them_is_written_down(
-    demo: AgreementAnalysis, store_file: Path
-) -> None:
+def test_files_parse_and_are_noted(demo: AgreementAnalysis, store_file: Path) -> None:
     with Store.open(store_file) as store:
         written = steps.written(store, demo, "lea", steps.as_json)
         assert json.loads(written)["next_steps"]
@@ -231,7 +216,7 @@ def test_the_files_parse_and_who_takes_them_is_written_down(
 # Who may see what
 
 
-def test_labels_that_a_person_is_shown_are_written_down_and_no_others(
+def test_what_is_shown_is_noted(
     demo: AgreementAnalysis, store_file: Path, open_app: OpenApp
 ) -> None:
     open_app("agreement")

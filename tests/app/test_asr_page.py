@@ -72,9 +72,7 @@ def listed(app: AppTest) -> list[str]:
     return list(shown["trace"])
 
 
-def test_a_name_is_never_markup_and_an_impossible_window_says_what_to_do(
-    filled: MakeStore, open_app: OpenApp
-) -> None:
+def test_names_are_text_and_windows_can_be_wrong(filled: MakeStore, open_app: OpenApp) -> None:
     filled()
     app = open_app("asr")
     for element in [*app.markdown, *app.caption]:
@@ -107,9 +105,7 @@ def test_the_window_and_the_workflow_narrow_it(filled: MakeStore, open_app: Open
 
 
 @pytest.mark.long
-def test_a_work_list_opens_its_traces(
-    filled: MakeStore, open_app: OpenApp, store_file: Path
-) -> None:
+def test_a_work_list_opens_traces(filled: MakeStore, open_app: OpenApp, store_file: Path) -> None:
     filled()
     found = found_in(store_file)
     app = open_app("asr", reviewer="lea")
@@ -158,9 +154,7 @@ def test_the_files_are_those_of_the_command_line(filled: MakeStore, store_file: 
     )
 
 
-def test_without_verdicts_and_times_the_rate_is_that_of_the_labels(
-    filled: MakeStore, open_app: OpenApp
-) -> None:
+def test_without_verdicts_and_times_labels_count(filled: MakeStore, open_app: OpenApp) -> None:
     filled(judge=False, started_at=None)
     app = open_app("asr")
     assert "Agent success rate, human labels only, not calibrated" in figures(app)
@@ -169,9 +163,7 @@ def test_without_verdicts_and_times_the_rate_is_that_of_the_labels(
 
 
 @pytest.mark.long
-def test_new_labels_are_seen_at_once(
-    filled: MakeStore, open_app: OpenApp, store_file: Path
-) -> None:
+def test_new_labels_show_at_once(filled: MakeStore, open_app: OpenApp, store_file: Path) -> None:
     filled()
     before = figures(open_app("asr"))
     store = open_store(store_file)
@@ -182,9 +174,7 @@ def test_new_labels_are_seen_at_once(
     assert figures(open_app("asr")) != before
 
 
-def test_weeks_that_stand_out_and_classes_that_moved_are_said_in_words(
-    store_file: Path, open_app: OpenApp
-) -> None:
+def test_odd_weeks_and_moved_classes_have_words(store_file: Path, open_app: OpenApp) -> None:
     # Eight weeks of 10 runs, 7 or 8 complete; in the last one none is.
     def of_week(week: int, place: int) -> str:
         return "complete" if week < 7 and place < 7 + week % 2 else "hallucinated"

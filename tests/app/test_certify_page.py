@@ -40,9 +40,7 @@ def keys(app: AppTest) -> set[str]:
     return {str(b.key) for b in app.button}
 
 
-def test_practice_and_then_the_examination_open_and_are_gone_on_with(
-    anna: Examinee, open_app: OpenApp
-) -> None:
+def test_practice_then_examination_are_gone_on_with(anna: Examinee, open_app: OpenApp) -> None:
     press(open_app("certify", reviewer=ME), "certificate_practise")
     assert len(anna.store.practice_rounds(ME)) == 1
     app = open_app("certify", reviewer=ME)
@@ -82,9 +80,7 @@ def test_passed_on_a_public_form_and_ended_later(anna: Examinee, open_app: OpenA
     assert (row["certificate"], row["next"]) == ("ended 01 Apr 2026", "an examination")
 
 
-def test_failed_says_what_next_and_shows_the_canonical_reasons_on_request(
-    anna: Examinee, open_app: OpenApp
-) -> None:
+def test_failed_says_what_next_and_why_on_request(anna: Examinee, open_app: OpenApp) -> None:
     anna.fail()
     app = open_app("certify", reviewer=ME)
     assert title(app) == "You did not pass yet"
@@ -100,9 +96,7 @@ def test_failed_says_what_next_and_shows_the_canonical_reasons_on_request(
     assert anna.by.dataset.labels[seen].rationale in words(app)
 
 
-def test_further_traces_are_open_and_nothing_is_told_of_the_form(
-    anna: Examinee, open_app: OpenApp
-) -> None:
+def test_further_traces_tell_nothing_of_the_form(anna: Examinee, open_app: OpenApp) -> None:
     exam = anna.start()
     anna.sit(exam, anna.wrong(exam, "abandoned", "partial_plus", 3))
     app = open_app("certify", reviewer=ME)
@@ -123,9 +117,7 @@ def test_a_private_form_that_is_demanded_and_not_there(anna: Examinee, open_app:
     assert "certificate_exam" not in keys(app)
 
 
-def test_a_public_certificate_where_a_private_one_is_demanded(
-    anna: Examinee, open_app: OpenApp
-) -> None:
+def test_a_public_one_where_a_private_is_demanded(anna: Examinee, open_app: OpenApp) -> None:
     anna.sit(anna.start())
     anna.store.set_certificate_demand(CertificateDemand(form="private"), by="lea")
     app = open_app("certify", reviewer=ME)
@@ -148,9 +140,7 @@ def use_up(anna: Examinee) -> None:
         anna.practise()
 
 
-def test_a_lead_allows_an_attempt_which_waits_for_enough_traces(
-    anna: Examinee, open_app: OpenApp
-) -> None:
+def test_an_allowed_attempt_waits_for_enough_traces(anna: Examinee, open_app: OpenApp) -> None:
     anna.store.add_reviewer("Ben")
     use_up(anna)
     use_up(replace(anna, who="ben"))
@@ -195,9 +185,7 @@ def test_who_is_certified_can_be_examined_again(anna: Examinee, open_app: OpenAp
     assert "certificate_exam" in keys(app)
 
 
-def test_the_label_page_says_what_to_do_without_a_certificate(
-    anna: Examinee, open_app: OpenApp
-) -> None:
+def test_the_label_page_asks_for_the_certificate(anna: Examinee, open_app: OpenApp) -> None:
     some = next(iter(anna.by.dataset.traces.values()))
     ids = anna.store.ingest([replace(some, trace_id="own", source_id="own")]).imported
     anna.store.add_batch(purpose="production", trace_ids=ids, certificate="any")

@@ -54,9 +54,7 @@ def ids(*numbers: int) -> list[str]:
 # The list
 
 
-def test_traces_are_found_by_filters_that_are_saved_and_picked_again(
-    filled: Path, open_app: OpenApp
-) -> None:
+def test_filters_find_traces_and_are_saved_for_later(filled: Path, open_app: OpenApp) -> None:
     app = open_app("data", reviewer="lea")
     assert shown(app) == ids(0, 1, 2, 3, 9)
     app.text_input(key="data_task_key").input("shop/7")
@@ -170,9 +168,7 @@ def test_what_is_no_trace_file_says_why_and_stores_nothing(filled: Path, open_ap
     assert stored(filled) == 5
 
 
-def test_settings_that_cannot_be_are_refused_and_others_have_to_be_read_again(
-    filled: Path, open_app: OpenApp
-) -> None:
+def test_bad_settings_are_refused_and_new_ones_read_again(filled: Path, open_app: OpenApp) -> None:
     app = open_app("data", reviewer="lea")
     app.text_input(key="import_path").input("/no/such/file")
     read(app, ("a.jsonl", lines(record("r1"), record("r2", workflow="trains"))))
@@ -209,9 +205,7 @@ def test_a_path_on_the_server_fills_an_empty_store(
     assert "3 traces" in texts(app)
 
 
-def test_classes_and_verdicts_that_a_lead_is_shown_are_written_down(
-    filled: Path, open_app: OpenApp
-) -> None:
+def test_classes_and_verdicts_shown_to_a_lead_are_noted(filled: Path, open_app: OpenApp) -> None:
     """Listed on the page, or taken out as a file: what was seen is known, and by whom."""
     labelled, judged, other = ids(0, 1, 2)
     with Store.open(filled) as store:

@@ -23,17 +23,13 @@ from calibration.store import Store
 from calibration.store.batches import SELECTION
 from tests.analyses.worlds import World, ids
 from tests.app.conftest import NewStore, OpenApp, chip, choose, figures, press, table, texts
-from tests.stores import copy_store
 
 MIX = ("complete", "partial_plus", "partial_minus", "hallucinated", "abandoned")
 
 
 @pytest.fixture
-def demo(built_demo: Path, store_file: Path) -> Found:
-    copy_store(built_demo, store_file)
-    with Store.open(store_file) as store:
-        store.add_reviewer("Lea", role="lead")
-        store.add_reviewer("Rea")
+def demo(demo_store: Path) -> Found:
+    with Store.open(demo_store) as store:
         return found_in(store, JUDGE)
 
 
@@ -54,15 +50,13 @@ def judged(made: World) -> None:
     made.store.add_verdicts(
         [
             Verdict(
-                judge_id="judge-1",
-                trace_id=trace_id,
+                judge_id="judge-1", trace_id=trace_id, reason=f"=1+1 looks {outcome}",
                 outcome="complete" if outcome == "partial_plus" else outcome,
-                reason=f"=1+1 looks {outcome}",
                 evidence=(Evidence(step_id="response", quote=f"Booked {trace_id}"),),
             )
             for trace_id, outcome in said.items()
         ]
-    )
+    )  # fmt: skip
 
 
 def click(app: AppTest, name: str, row: int, column: str) -> AppTest:
@@ -79,19 +73,12 @@ def moving(app: AppTest) -> pd.DataFrame:
     return shown
 
 
-def test_a_second_judge_is_compared_on_the_same_traces_and_the_rate_can_be_by_week(
-    demo: Found, open_app: OpenApp
-) -> None:
+def test_a_second_judge_is_compared_and_weeks_can_be(demo: Found, open_app: OpenApp) -> None:
     with Store.open(session.store_path()) as store:
         groups = data.grouped(demo.asked, "week", store)
         rows = list(csv.DictReader(io.StringIO(steps.labels(store, demo))))
-        verdicts = store.verdict_frame(JUDGE)
-        store.add_verdicts(
-            [
-                Verdict(judge_id="older", trace_id=t, outcome="complete", simulated=True)
-                for t in verdicts["trace_id"]
-            ]
-        )
+        all_complete = dict.fromkeys(store.verdict_frame(JUDGE)["trace_id"], "complete")
+        World(store, "production-001", ()).judge(all_complete, "older", simulated=True)
     # The calibrated labels are of every trace.
     assert len(rows) == 2_000
     assert float(rows[0]["complete"]) > 0
@@ -161,15 +148,11 @@ def test_a_trace_opens_with_the_reasons_of_both(world: NewStore, open_app: OpenA
         judged(made)
         person = made.store.add_reviewer("Cem").reviewer_id
         answers = made.store.taxonomy().answers_for("partial_plus")
-        made.store.import_labels(
-            made.batch_id,
-            [
-                LabelDraft(
-                    client_token="cem", trace_id=made.drawn[1], reviewer_id=person,
-                    batch_id=made.batch_id, answers=answers, rationale="one seat is missing",
-                )
-            ],
+        draft = LabelDraft(
+            client_token="cem", trace_id=made.drawn[1], reviewer_id=person,
+            batch_id=made.batch_id, answers=answers, rationale="one seat is missing",
         )  # fmt: skip
+        made.store.import_labels(made.batch_id, [draft])
 
     world(fill, n=24, n_drawn=20)
     app = open_app("judge")
@@ -185,7 +168,7 @@ def test_a_trace_opens_with_the_reasons_of_both(world: NewStore, open_app: OpenA
 
 @pytest.mark.long
 @pytest.mark.parametrize("change", ["label", "verdict"])
-def test_what_comes_in_is_counted_and_drops_the_choice(
+def test_new_data_drop_the_choice(
     world: NewStore, store_file: Path, open_app: OpenApp, change: str
 ) -> None:
     world(judged, n=40, n_drawn=20)
@@ -209,7 +192,7 @@ def test_what_comes_in_is_counted_and_drops_the_choice(
 
 
 @pytest.mark.long
-def test_batches_are_drawn_once_or_it_is_said_why_not_and_the_page_stays(
+def test_batches_are_drawn_once_or_refused(
     demo: Found, store_file: Path, open_app: OpenApp
 ) -> None:
     app = open_app("judge", reviewer="lea")
@@ -252,9 +235,7 @@ def test_a_simulated_judge_is_not_held_to_real_labels(world: NewStore, open_app:
     assert "must be both simulated or both real" in texts(open_app("judge"))
 
 
-def test_a_refused_rate_leaves_everything_else_that_can_be_known(
-    world: NewStore, open_app: OpenApp
-) -> None:
+def test_a_refused_rate_leaves_what_can_be_known(world: NewStore, open_app: OpenApp) -> None:
     def fill(made: World) -> None:
         made.label("Ann", dict.fromkeys(made.drawn, "abandoned"))
         made.judge(dict.fromkeys(ids(24), "complete") | dict.fromkeys(made.drawn[:15], "abandoned"))
@@ -274,9 +255,7 @@ def test_a_refused_rate_leaves_everything_else_that_can_be_known(
     assert "Calibrated labels as CSV" not in [button.label for button in buttons]
 
 
-def test_chosen_traces_show_what_the_judge_does_on_them_and_no_rate(
-    world: NewStore, open_app: OpenApp
-) -> None:
+def test_chosen_traces_show_recall_and_no_rate(world: NewStore, open_app: OpenApp) -> None:
     def fill(made: World) -> None:
         picked = ids(24)[:20]
         batch = made.store.add_batch(
@@ -300,9 +279,7 @@ def test_chosen_traces_show_what_the_judge_does_on_them_and_no_rate(
 # What can be taken away
 
 
-def test_the_files_parse_guard_formulas_and_write_down_who_takes_them(
-    world: NewStore, store_file: Path
-) -> None:
+def test_the_files_parse_guard_formulas_and_are_noted(world: NewStore, store_file: Path) -> None:
     world(judged, n=24, n_drawn=20)
     with Store.open(store_file) as store:
         store.add_reviewer("Lea", role="lead")
@@ -326,7 +303,7 @@ def test_the_files_parse_guard_formulas_and_write_down_who_takes_them(
 
 
 @pytest.mark.long
-def test_what_a_person_is_shown_is_written_down_and_no_more(
+def test_what_is_shown_is_noted_and_no_more(
     demo: Found, store_file: Path, open_app: OpenApp
 ) -> None:
     open_app("judge")
@@ -343,12 +320,8 @@ def test_what_judge_and_traces_say_is_shown_as_it_is(world: NewStore, open_app: 
 
     def fill(made: World) -> None:
         made.label("Ann", dict.fromkeys(made.drawn, "complete"))
-        made.store.add_verdicts(
-            [
-                Verdict(judge_id=evil, trace_id=t, outcome="abandoned", reason=evil)
-                for t in made.drawn
-            ]
-        )
+        said = {"judge_id": evil, "outcome": "abandoned", "reason": evil}
+        made.store.add_verdicts([Verdict(trace_id=t, **said) for t in made.drawn])
 
     world(fill, traces={t: {"workflow": evil, "model": evil} for t in ids(12)})
     app = click(open_app("judge"), "trace", 0, "trace")

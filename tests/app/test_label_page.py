@@ -32,9 +32,7 @@ def test_a_store_that_is_no_store_is_explained(store_file: Path, open_app: OpenA
     assert "cannot be opened" in texts(open_app())
 
 
-def test_one_comes_in_under_a_new_or_an_existing_name_and_never_without(
-    store_file: Path, open_app: OpenApp
-) -> None:
+def test_one_comes_in_under_a_new_or_a_known_name(store_file: Path, open_app: OpenApp) -> None:
     build_store(store_file, 2)
     app = open_app()
     press(app, "person_new")
@@ -49,9 +47,7 @@ def test_one_comes_in_under_a_new_or_an_existing_name_and_never_without(
     assert app.query_params["reviewer"] == "zoe-b"
 
 
-def test_the_batch_can_be_chosen_when_there_are_several(
-    store_file: Path, open_app: OpenApp
-) -> None:
+def test_the_batch_can_be_chosen_of_several(store_file: Path, open_app: OpenApp) -> None:
     build_store(store_file, 3)
     with Store.open(store_file) as store:
         store.add_reviewer("Anna")

@@ -54,9 +54,7 @@ def test_a_refused_event_stops_no_other_and_its_undo_takes_no_older_one_back(sto
     assert store.last_label("anna", BATCH) == ("t-000", "complete")
 
 
-def test_a_malformed_event_is_refused_and_changes_nothing_and_junk_is_ignored(
-    store: Store,
-) -> None:
+def test_a_malformed_event_is_refused_and_changes_nothing_and_junk_is_ignored(store: Store) -> None:
     of_trace = {"token": "x", "trace_id": "t-000"}
     draft = of_trace | {"kind": "draft", "answers": {}}
     malformed: list[dict[str, object]] = [
@@ -116,21 +114,6 @@ def test_a_reviewer_gets_back_only_their_own_work(store: Store) -> None:
     assert (data["flags"], data["tags"], data["pace_s"]) == ({"t-000": "see"}, ["late"], None)
     assert "ODD" not in str(data)
     assert desk_data(store, anna, BATCH, Receipts())["own_labels"] is None
-
-
-def test_a_reopened_label_comes_back_as_a_draft(store: Store) -> None:
-    receipts = Receipts()
-    events = [
-        label("a", "t-000", confidence=1),
-        {"token": "u", "kind": "undo", "trace_id": "", "undoes": "t-000", "reason": "misread"},
-    ]
-    apply_events(store, "anna", BATCH, events, receipts)
-    apply_events(store, "anna", BATCH, events, receipts)
-    (anna,) = store.reviewers()
-    data = desk_data(store, anna, BATCH, receipts)
-    assert data["queue"][0]["trace_id"] == "t-000"
-    assert data["drafts"]["t-000"]["answers"] == COMPLETE
-    assert data["drafts"]["t-000"]["confidence"] == 1
 
 
 def test_the_page_gets_no_credit_and_no_model_name_and_long_texts_cut(store: Store) -> None:

@@ -60,9 +60,7 @@ def test_a_reviewer_has_the_label_page_only(
 
 
 @pytest.mark.long
-def test_a_lead_has_the_pages_with_results(
-    team: Path, open_app: OpenApp, signed_in: SignIn
-) -> None:
+def test_a_lead_has_pages_with_results(team: Path, open_app: OpenApp, signed_in: SignIn) -> None:
     signed_in("Lea")
     app = open_app()
     assert "Overview" in texts(app)
@@ -92,9 +90,7 @@ def test_nobody_is_shown_anything_before_they_sign_in(
         assert not [*app.metric, *app.button, *app.sidebar.text]
 
 
-def test_nobody_is_or_adds_somebody_else_where_people_sign_in(
-    team: Path, open_app: OpenApp, signed_in: SignIn
-) -> None:
+def test_nobody_is_or_adds_somebody_else(team: Path, open_app: OpenApp, signed_in: SignIn) -> None:
     signed_in("Rea")
     app = open_app(reviewer="ada", plain="true")
     assert not [w for w in app.text_input if w.key == "label_new_name"]
@@ -108,7 +104,7 @@ def test_nobody_is_or_adds_somebody_else_where_people_sign_in(
     assert set(store.label_frame("production-001")["reviewer_id"]) == {"rea"}
 
 
-def test_a_click_in_a_tab_whose_session_has_ended_does_nothing(
+def test_a_click_after_the_session_is_nothing(
     team: Path, open_app: OpenApp, signed_in: SignIn
 ) -> None:
     token = signed_in("Rea")
@@ -118,9 +114,7 @@ def test_a_click_in_a_tab_whose_session_has_ended_does_nothing(
     assert session.open_store(team).label_frame("production-001").empty
 
 
-def test_what_a_tab_held_is_gone_when_somebody_else_signs_in(
-    team: Path, open_app: OpenApp, signed_in: SignIn
-) -> None:
+def test_another_sign_in_clears_the_tab(team: Path, open_app: OpenApp, signed_in: SignIn) -> None:
     signed_in("Lea")
     app = open_app()
     app.session_state["kept"] = "of Lea"
@@ -130,9 +124,7 @@ def test_what_a_tab_held_is_gone_when_somebody_else_signs_in(
     assert "Rea (reviewer)" in [t.value for t in app.sidebar.text]
 
 
-def test_where_identities_are_open_one_picks_and_looks_around(
-    team: Path, open_app: OpenApp, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_open_identities(team: Path, open_app: OpenApp, monkeypatch: pytest.MonkeyPatch) -> None:
     app = open_app()
     assert "Who is labelling?" in texts(app)
     assert "This page is for" not in texts(go_to(app, "agreement"))

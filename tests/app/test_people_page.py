@@ -31,9 +31,7 @@ def choose(app: AppTest, who: str) -> AppTest:
     return app
 
 
-def test_somebody_is_added_with_a_role_and_a_bad_name_is_refused(
-    people: AppTest, store: Store
-) -> None:
+def test_people_are_added_and_a_bad_name_is_refused(people: AppTest, store: Store) -> None:
     people.text_input(key="people_name").input("Lea ![x](http://evil.test/x.png)")
     people.selectbox(key="people_role").select("lead")
     press(people, "people_add_now")
@@ -58,9 +56,7 @@ def test_a_passphrase_is_made_up_and_stays_until_it_is_noted(people: AppTest, st
     assert made not in texts(people)
 
 
-def test_a_typed_passphrase_is_set_or_refused_and_never_shown(
-    people: AppTest, store: Store
-) -> None:
+def test_a_typed_passphrase_is_set_or_refused_unseen(people: AppTest, store: Store) -> None:
     for typed, said in (("short", "12 to 200 characters, got 5"), (GOOD, "has a new passphrase")):
         choose(people, "rea").text_input(key="people_typed_passphrase_rea").input(typed)
         press(people, "people_set_rea")

@@ -13,25 +13,15 @@ from app.desk.events import Receipts, apply_events
 from app.views.certificate import data
 from calibration.analyses.reviewers.examinations import Examiner
 from calibration.records import Reviewer
-from calibration.store import Store, queue
+from calibration.store import queue
 from reference_dataset.loader import load_reference
 from tests.analyses.examinees import Examinee, set_clock
 from tests.analyses.worlds import make_world as make_small
 from tests.app.conftest import OpenApp, texts
 from tests.store.builders import COMPLETE
 from tests.store.inserts import World, make_world
-from tests.stores import copy_store
 
 VIEW = Path(__file__).parents[2] / "app" / "views" / "reviewers" / "page.py"
-
-
-@pytest.fixture
-def demo(built_demo: Path, store_file: Path) -> Path:
-    copy_store(built_demo, store_file)
-    with Store.open(store_file) as store:
-        store.add_reviewer("Lea", role="lead")
-        store.add_reviewer("Ann")
-    return store_file
 
 
 def test_a_lead_sees_how_each_one_agrees_and_what_certificate_they_have(
@@ -69,19 +59,17 @@ def test_a_lead_sees_how_each_one_agrees_and_what_certificate_they_have(
 
 
 @pytest.mark.long
-def test_what_a_lead_was_shown_of_missed_checks_is_written_down(
-    demo: Path, open_app: OpenApp
-) -> None:
+def test_missed_checks_that_a_lead_was_shown_are_noted(demo_store: Path, open_app: OpenApp) -> None:
     app = open_app("reviewers", reviewer="lea")
     shown = set(app.dataframe[1].value["trace"])
-    frame = session.open_store(demo).exposure_frame()
+    frame = session.open_store(demo_store).exposure_frame()
     mine = frame[frame["reviewer_id"] == "lea"]
     assert shown <= set(mine["trace_id"])
 
 
-def test_a_reviewer_sees_nothing_of_it(demo: Path) -> None:
+def test_a_reviewer_sees_nothing_of_it(demo_store: Path) -> None:
     app = AppTest.from_file(VIEW, default_timeout=20)
-    app.query_params["reviewer"] = "ann"
+    app.query_params["reviewer"] = "rea"
     app.run()
     assert not app.dataframe
     assert "Cleo" not in texts(app)

@@ -8,9 +8,7 @@ from tests.app.conftest import OpenApp, press, texts
 from tests.browser.samples import sample_trace
 
 
-def test_without_a_store_every_screen_can_be_skipped_and_names_its_command(
-    store_file: Path, open_app: OpenApp
-) -> None:
+def test_every_screen_can_be_skipped_and_has_a_command(store_file: Path, open_app: OpenApp) -> None:
     app = open_app()
     assert "There is no store yet" in texts(app)
     commands = []
@@ -35,9 +33,7 @@ def test_a_step_that_is_none_is_the_first(store_file: Path, open_app: OpenApp) -
         assert app.subheader[0].value in ("Store and ceilings", "First batch")
 
 
-def test_people_are_added_with_their_role_and_a_bad_name_is_refused(
-    store_file: Path, open_app: OpenApp
-) -> None:
+def test_people_are_added_unless_the_name_is_bad(store_file: Path, open_app: OpenApp) -> None:
     Store.open(store_file, create=True).close()
     app = open_app("start", step="3")
     app.text_input(key="start_name").input("Mara Lind")

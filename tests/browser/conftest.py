@@ -24,14 +24,9 @@ NOT_RUN = "NOT RUN: browser (no chromium)"
 # Patience for a machine that does other things as well; nothing here tests how fast it is.
 expect.set_options(timeout=20_000)
 
-CHROMIUM_ARGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
+CHROMIUM_ARGS = """
+--no-sandbox --disable-gpu --disable-background-networking --disable-component-update
+--disable-sync --no-first-run""".split()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

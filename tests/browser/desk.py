@@ -1,10 +1,15 @@
-"""The Label page as a reviewer at the keyboard uses it, with a note of what was shown."""
+"""The Label page as a reviewer at the keyboard uses it, and what was sent, shown and stored."""
 
+import json
+import subprocess
+import sys
 import time
 from dataclasses import dataclass, field
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
-from playwright.sync_api import Locator, Page
+from playwright.sync_api import Locator, Page, Response, WebSocket
 
 KEYS = {
     "complete": "yny",
@@ -17,6 +22,69 @@ KEYS = {
 QUOTE = "arrives on Tuesday"
 
 QUIET_S = 0.23
+
+# Run by a process of its own: the server must have let the file go.
+READ_BACK = """
+import json, sys, duckdb
+from calibration.store import Store
+with Store.open(sys.argv[1]) as store:
+    frame = store.label_frame(sys.argv[2])
+found = {"current": [[r.trace_id, r.reviewer_id, r.kind, r.outcome] for r in frame.itertuples()]}
+with duckdb.connect(sys.argv[1], read_only=True) as con:
+    found |= {name: con.execute(f"SELECT {sql} ORDER BY seq").fetchall() for name, sql in {
+        "events": "kind, trace_id FROM label_event",
+        "labels": "trace_id, outcome, confidence, tags, sub_goals, rationale FROM label_current "
+                  "WHERE kind = 'label'",
+        "undos": "trace_id, reason FROM label_event WHERE kind = 'undo'",
+        "flags": "kind, trace_id, reason FROM flag_event",
+        "seconds": "seconds_active FROM label_event WHERE kind = 'label'",
+    }.items()}
+print(json.dumps(found, default=lambda v: None))
+"""
+
+
+def read_back(store: Path, batch: str = "production-001") -> dict[str, list[list[Any]]]:
+    done = subprocess.run(
+        [sys.executable, "-c", READ_BACK, str(store), batch],
+        capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
+    found: dict[str, list[list[Any]]] = json.loads(done.stdout)
+    return found
+
+
+def labels(stored: dict[str, list[list[Any]]]) -> dict[str, str]:
+    found = [(trace, outcome) for trace, _, kind, outcome in stored["current"] if kind == "label"]
+    assert len(found) == len(dict(found))
+    return dict(found)
+
+
+class Traffic:
+    """Every frame and every body that reaches a page, but for scripts and fonts."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.frames: list[bytes] = []
+        self._bodies: list[bytes] = []
+        self._answers: list[Response] = []
+        page.on("websocket", self._listen)
+        page.on("response", lambda answer: self._answers.append(answer))
+
+    def _listen(self, socket: WebSocket) -> None:
+        socket.on("framereceived", self._keep)
+
+    def _keep(self, data: str | bytes) -> None:
+        self.frames.append(data.encode() if isinstance(data, str) else data)
+
+    def heard(self) -> str:
+        """Return it as one text.
+
+        A browser forgets bodies when it goes on to another page: call it before that.
+        """
+        self.page.wait_for_load_state("networkidle")
+        wanted = [a for a in self._answers if not 300 <= a.status < 400]
+        self._answers.clear()
+        self._bodies += [a.body() for a in wanted if not a.url.endswith((".js", ".woff2"))]
+        return b"\n".join([*self.frames, *self._bodies]).decode("utf-8", "replace")
 
 
 @dataclass
@@ -44,19 +112,29 @@ class Desk:
     def painted(self) -> list[str]:
         return self.get("painted").split()
 
-    def wait_painted(self, before: str, timeout: float = 30_000) -> str:
-        """Wait until a trace other than `before` is painted and takes keys; return its id."""
+    def wait(self, condition: str, arg: str = "", timeout: float = 30_000) -> None:
+        """Wait until the data `d` of the desk meet a condition, in which `arg` may be used."""
         self.page.wait_for_function(
-            """(before) => {
+            f"""(arg) => {{
               const host = document.querySelector('[data-testid=stBidiComponentIsolated]');
-              const desk = host?.shadowRoot?.querySelector('.desk');
-              return desk && desk.dataset.ready === 'true' && desk.dataset.trace !== before;
-            }""",
-            arg=before,
+              const d = host?.shadowRoot?.querySelector('.desk')?.dataset;
+              return d && ({condition});
+            }}""",
+            arg=arg,
             timeout=timeout,
         )
+
+    def wait_painted(self, before: str, timeout: float = 30_000) -> str:
+        """Wait until a trace other than `before` is painted and takes keys; return its id."""
+        self.wait("d.ready === 'true' && d.trace !== arg", before, timeout)
         time.sleep(QUIET_S)
         return self.get("trace")
+
+    def wait_next(self, before: str, timeout: float = 60_000) -> None:
+        """Wait until another trace is painted, or there is none left."""
+        ends = "d.trace !== arg && (d.ready === 'true' || d.state === 'finished')"
+        self.wait(ends, before, timeout)
+        time.sleep(QUIET_S)
 
     def press(self, keys: str, gap: float = 0.1) -> None:
         for key in keys:
@@ -89,20 +167,8 @@ class Desk:
             self.page.keyboard.type(QUOTE)
             self.page.keyboard.press("Enter")
         self.shown[trace] = outcome
-        self.page.wait_for_function(
-            """(before) => {
-              const host = document.querySelector('[data-testid=stBidiComponentIsolated]');
-              const desk = host.shadowRoot.querySelector('.desk');
-              return desk.dataset.trace !== before
-                && (desk.dataset.ready === 'true' || desk.dataset.state === 'finished');
-            }""",
-            arg=trace,
-        )
-        time.sleep(QUIET_S)
+        self.wait_next(trace)
         return trace
 
     def wait_saved(self) -> None:
-        self.page.wait_for_function(
-            """() => document.querySelector('[data-testid=stBidiComponentIsolated]')
-              ?.shadowRoot?.querySelector('.desk')?.dataset.unsaved === '0'"""
-        )
+        self.wait("d.unsaved === '0'")

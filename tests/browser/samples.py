@@ -1,7 +1,9 @@
 """Small synthetic traces, and a store filled with them."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from calibration.records import Attachment, Step, SubGoal, Trace
 from calibration.store import Store
@@ -23,10 +25,10 @@ def sample_trace(number: int, *, steps: int = 6, text: str = "") -> Trace:
                     step_id=f"s{i}",
                     role="tool",
                     tool="get_order_details",
-                    arguments=f'{{"order_id": "W{1000 + number}", "part": {i}}}',
-                    result=f'{{"status": "shipped", "note": "{text}"}}' + "\n" + SENTENCE * (4 * i),
                     error=i == 4,
                     at=1.7 * i,
+                    arguments=f'{{"order_id": "W{1000 + number}", "part": {i}}}',
+                    result=f'{{"status": "shipped", "note": "{text}"}}' + "\n" + SENTENCE * (4 * i),
                 )
             )
         else:
@@ -34,13 +36,9 @@ def sample_trace(number: int, *, steps: int = 6, text: str = "") -> Trace:
                 Step(step_id=f"s{i}", role="assistant", content=SENTENCE * 3 + text, at=1.7 * i)
             )
     return Trace(
-        trace_id=f"t-{number:03d}",
-        source="synthetic",
-        source_id=f"run-{number}",
-        workflow="support_triage",
-        task_id=f"task-{number}",
-        task_key=f"synthetic/{number}",
-        trial=0,
+        trace_id=f"t-{number:03d}", source="synthetic", source_id=f"run-{number}",
+        workflow="support_triage", task_id=f"task-{number}", task_key=f"synthetic/{number}",
+        trial=0, status="completed", model="hidden-model", latency_s=12.5 + number,
         prompt=f"Help customer {number} with order W{1000 + number}. {SENTENCE * 2}{text}",
         inputs=(Attachment(name="policy.md", text=("# Refunds\n" + SENTENCE * 12) + text),),
         sub_goals=(
@@ -50,10 +48,7 @@ def sample_trace(number: int, *, steps: int = 6, text: str = "") -> Trace:
         ),
         steps=tuple(transcript),
         response=f"Your order W{1000 + number} has shipped and arrives on Tuesday. {text}",
-        status="completed",
-        model="hidden-model",
-        latency_s=12.5 + number,
-    )
+    )  # fmt: skip
 
 
 def even(trace: Trace, characters: int = 1_500) -> Trace:
@@ -70,15 +65,16 @@ def build_store(
 ) -> str:
     """Create a store with one batch of `n_traces` and return the id of the batch."""
     traces = [sample_trace(i, steps=steps, text=text) for i in range(n_traces)]
-    if evenly:
-        traces = [even(trace) for trace in traces]
+    return store_of(path, [even(trace) for trace in traces] if evenly else traces)
+
+
+def store_of(path: Path, traces: Sequence[Trace], people: Sequence[str] = (), **batch: Any) -> str:
+    """Create a store with one batch of these traces and return the id of the batch."""
+    n = len(traces)
+    drawn = {"n": n, "population": n, "last_seq": n}
+    every = {"purpose": "production", "inclusion_probability": 1.0, "design": drawn}
     with Store.open(path, create=True) as store:
         store.ingest(traces)
-        batch = store.add_batch(
-            purpose="production",
-            trace_ids=[t.trace_id for t in traces],
-            labels_wanted=2,
-            inclusion_probability=1.0,
-            design={"n": n_traces, "population": n_traces, "last_seq": n_traces},
-        )
-    return batch.batch_id
+        for name in people:
+            store.add_reviewer(name)
+        return store.add_batch(trace_ids=[t.trace_id for t in traces], **(every | batch)).batch_id

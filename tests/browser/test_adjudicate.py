@@ -2,16 +2,16 @@
 
 import re
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Locator, Page, Response, WebSocket, expect
+from playwright.sync_api import Locator, Page, expect
 
 from calibration.records import Evidence, LabelDraft, Trace
 from calibration.store import Store
 from tests.browser.conftest import Server
-from tests.browser.desk import KEYS, QUIET_S, QUOTE, Desk
+from tests.browser.desk import KEYS, QUIET_S, QUOTE, Desk, Traffic
 
 pytestmark = pytest.mark.browser
 
@@ -80,27 +80,14 @@ def build(path: Path) -> str:
 class Bench(Desk):
     """The desk of an adjudicator, and everything the server sent to it."""
 
-    frames: list[bytes] = field(default_factory=list)
-    answers: list[Response] = field(default_factory=list)
+    def __post_init__(self) -> None:
+        self.traffic = Traffic(self.page)
 
     def open(self, name: str = "lea") -> None:
-        self.page.on("websocket", self._listen)
-        self.page.on("response", self._body)
         self.page.goto(f"{self.url}/adjudicate?reviewer={name}")
 
-    def _listen(self, socket: WebSocket) -> None:
-        socket.on("framereceived", self._keep)
-
-    def _body(self, answer: Response) -> None:
-        self.answers.append(answer)
-
-    def _keep(self, data: str | bytes) -> None:
-        self.frames.append(data.encode() if isinstance(data, str) else data)
-
     def heard(self) -> str:
-        bodies = [a for a in self.answers if a.ok and not a.url.endswith((".js", ".woff2"))]
-        found = [answer.body() for answer in bodies]
-        return b"\n".join([*self.frames, *found]).decode("utf-8", "replace")
+        return self.traffic.heard()
 
     def decide(self, outcome: str) -> None:
         """Give the answers that lead to a class, and wait for what the reviewers said."""
@@ -116,47 +103,29 @@ class Bench(Desk):
         time.sleep(QUIET_S)
 
     def wait_state(self, state: str) -> None:
-        self.page.wait_for_function(
-            """(state) => {
-              const host = document.querySelector('[data-testid=stBidiComponentIsolated]');
-              const desk = host?.shadowRoot?.querySelector('.desk');
-              return desk?.dataset.state === state && desk.dataset.unsaved === '0';
-            }""",
-            arg=state,
-        )
+        self.wait("d.state === arg && d.unsaved === '0'", state)
         time.sleep(QUIET_S)
 
-    @property
-    def panel(self) -> str:
-        return self.page.locator(".panel").inner_text()
-
 
 @pytest.fixture
-def batch(server: Server) -> str:
-    batch_id = build(server.store)
+def bench(page: Page, server: Server) -> Bench:
+    build(server.store)
     server.start()
-    return batch_id
-
-
-@pytest.fixture
-def bench(page: Page, server: Server, batch: str) -> Bench:
     opened = Bench(page, server.url)
     opened.open()
     opened.wait_painted("")
     return opened
 
 
-def settled(server: Server, batch: str) -> dict[str, dict[str, object]]:
+def settled(server: Server) -> dict[str, dict[str, object]]:
     server.stop()
     with Store.open(server.store) as store:
-        rows = store.adjudication_frame(batch).to_dict("records")
+        rows = store.adjudication_frame("production-001").to_dict("records")
     return {str(row["trace_id"]): {str(k): v for k, v in row.items()} for row in rows}
 
 
 @pytest.mark.long
-def test_a_disagreement_born_at_each_question_is_settled_by_keyboard(
-    bench: Bench, server: Server, batch: str
-) -> None:
+def test_disagreements_at_each_question_are_settled_by_keys(bench: Bench, server: Server) -> None:
     waiting = {trace_id(question): question for question in BORN}
     before = ""
     for number in range(4):
@@ -175,7 +144,7 @@ def test_a_disagreement_born_at_each_question_is_settled_by_keyboard(
         assert re.search(r'"given"\s*:', sent) is not None  # what was looked for above
         expect(bench.page.locator(".parting .crumbs li")).to_have_count(3)
         asked = bench.page.locator(".parting .asked").inner_text()
-        with_marks = bench.panel
+        with_marks = bench.page.locator(".panel").inner_text()
         assert f"Xflag{question}x" in with_marks
         assert asked in with_marks
         bench.press(f"{number + 1}", gap=0.2)
@@ -191,7 +160,7 @@ def test_a_disagreement_born_at_each_question_is_settled_by_keyboard(
     assert bench.get("trace") == before
     bench.page.keyboard.press("Enter")
     bench.wait_state("finished")
-    found = settled(server, batch)
+    found = settled(server)
     assert len(found) == 4
     for question, said in BORN.items():
         row = found[trace_id(question)]
@@ -233,7 +202,7 @@ def on_top(found: Locator) -> bool:
 
 
 @pytest.mark.long
-def test_who_changes_their_mind_writes_why(bench: Bench, server: Server, batch: str) -> None:
+def test_who_changes_their_mind_writes_why(bench: Bench, server: Server) -> None:
     trace = bench.get("trace")
     bench.decide("complete")
     bench.press("2", gap=0.2)
@@ -247,31 +216,24 @@ def test_who_changes_their_mind_writes_why(bench: Bench, server: Server, batch: 
     bench.page.keyboard.press("Enter")
     bench.wait_painted(trace)
     bench.wait_saved()
-    row = settled(server, batch)[trace]
+    row = settled(server)[trace]
     assert (row["blind_outcome"], row["outcome"]) == ("complete", "abandoned")
     assert (row["cause"], row["rationale"]) == ("rubric_unclear", "It only says sorry")
 
 
 @pytest.mark.long
-def test_a_reload_comes_back_to_the_trace_that_is_being_settled(bench: Bench) -> None:
-    trace = bench.get("trace")
-    bench.decide("complete")
-    bench.press("4", gap=0.2)
-    bench.page.reload()
-    bench.wait_settle()
-    assert bench.get("trace") == trace
-    expect(bench.page.locator(".causes .chosen")).to_contain_text("Real judgement")
-
-
-@pytest.mark.long
-def test_a_skip_leaves_the_trace_open_and_is_taken_back(bench: Bench) -> None:
+def test_a_skip_and_a_reload_come_back_to_the_trace(bench: Bench) -> None:
     trace = bench.get("trace")
     bench.press("s", gap=0.2)
     bench.press("1")
     bench.wait_painted(trace)
     bench.wait_saved()
     bench.press("u")
-    deadline = time.monotonic() + 20
-    while bench.get("trace") != trace and time.monotonic() < deadline:
-        time.sleep(0.1)
+    bench.wait("d.trace === arg && d.ready === 'true'", trace)
+    time.sleep(QUIET_S)
+    bench.decide("complete")
+    bench.press("4", gap=0.2)
+    bench.page.reload()
+    bench.wait_settle()
     assert bench.get("trace") == trace
+    expect(bench.page.locator(".causes .chosen")).to_contain_text("Real judgement")

@@ -49,9 +49,7 @@ def click_cell(page: Page, table: Locator, across: int, row: int) -> None:
 
 
 @pytest.mark.long
-def test_from_a_number_to_its_traces_and_one_of_them(
-    server: Server, page: Page, result: AgreementAnalysis
-) -> None:
+def test_from_a_number_to_its_traces(server: Server, page: Page, result: AgreementAnalysis) -> None:
     expected = confused(result, 0, 2).trace_ids
     server.start()
     page.goto(f"{server.url}/agreement?reviewer=lea")

@@ -34,7 +34,7 @@ def expected(server: Server, built_demo: Path) -> StoreReport:
 
 
 @pytest.mark.long
-def test_narrowed_taken_away_and_a_trace_opened(
+def test_narrowed_saved_and_a_trace_opened(
     server: Server, page: Page, expected: StoreReport
 ) -> None:
     server.start()

@@ -8,19 +8,18 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, Response, WebSocket
+from playwright.sync_api import Page
 
 from calibration.analyses.imports import read_files, store_files
 from calibration.records import LabelDraft, Verdict
 from calibration.store import Store
 from calibration.trace_formats import ImportSettings
 from tests.browser.conftest import Server
-from tests.browser.desk import Desk
+from tests.browser.desk import Desk, Traffic
 
 pytestmark = pytest.mark.browser
 
@@ -36,17 +35,12 @@ SEEN = "what the reviewer reads"
 
 def tau_bench() -> Any:
     task = {
-        "user_id": f"{HIDDEN}-user",
+        "user_id": f"{HIDDEN}-user", "outputs": [f"{HIDDEN}-output"],
         "actions": [{"name": f"{HIDDEN}_action", "kwargs": {"item": HIDDEN}}],
         "instruction": f"Return the lamp: {SEEN} (tau-bench)",
-        "outputs": [f"{HIDDEN}-output"],
-    }
-    info = {
-        "task": task,
-        "source": f"{HIDDEN}-source",
-        "user_cost": COST,
-        "reward_info": {"reward": 0.0, "info": {"r_actions": 0.0, "gt_data_hash": HIDDEN}},
-    }
+    }  # fmt: skip
+    reward = {"reward": 0.0, "info": {"r_actions": 0.0, "gt_data_hash": HIDDEN}}
+    info = {"task": task, "source": f"{HIDDEN}-source", "user_cost": COST, "reward_info": reward}
     traj = [
         {"role": "system", "content": "# Retail agent policy\n\nReturns are free."},
         {"role": "user", "content": "I want to return the lamp."},
@@ -56,63 +50,43 @@ def tau_bench() -> Any:
 
 
 def tau2() -> Any:
+    time = "2019-08-07T06:05:43"
     task = {
         "id": "snack",
         "description": {"purpose": f"{HIDDEN}-purpose", "notes": f"{HIDDEN}-notes"},
         "user_scenario": {"persona": f"{HIDDEN}-persona", "instructions": f"Buy: {SEEN} (tau2)"},
         "evaluation_criteria": {
             "actions": [{"name": f"{HIDDEN}_refuse", "arguments": {"why": HIDDEN}}],
-            "communicate_info": [HIDDEN],
-            "nl_assertions": [f"{HIDDEN}-assertion"],
+            "communicate_info": [HIDDEN], "nl_assertions": [f"{HIDDEN}-assertion"],
             "reward_basis": ["DB"],
         },
-    }
+    }  # fmt: skip
     said = [
-        {
-            "role": "assistant",
-            "content": "Hello.",
-            "cost": COST,
-            "timestamp": "2019-08-07T06:05:43",
-        },
+        {"role": "assistant", "content": "Hello.", "cost": COST, "timestamp": time},
         {"role": "user", "content": "A snack.", "cost": COST},
         {"role": "assistant", "content": "No snacks here.", "usage": {"prompt_tokens": 5}},
     ]
     simulation = {
-        "id": f"{HIDDEN}-simulation",
-        "task_id": "snack",
-        "start_time": "2019-08-07T06:05:43.000000",
-        "end_time": "2019-08-07T06:05:53.000000",
-        "duration": 9.0,
-        "termination_reason": "user_stop",
-        "agent_cost": COST,
-        "user_cost": COST,
-        "reward_info": {"reward": 0.0, "reward_breakdown": {HIDDEN: 0.0}},
-        "messages": said,
-        "trial": 0,
-        "seed": 5,
-    }
+        "id": f"{HIDDEN}-simulation", "task_id": "snack", "trial": 0, "seed": 5, "duration": 9.0,
+        "start_time": f"{time}.000000", "end_time": "2019-08-07T06:05:53.000000",
+        "termination_reason": "user_stop", "agent_cost": COST, "user_cost": COST,
+        "reward_info": {"reward": 0.0, "reward_breakdown": {HIDDEN: 0.0}}, "messages": said,
+    }  # fmt: skip
     agent = {"implementation": f"{HIDDEN}-agent", "llm": f"{HIDDEN}-model", "llm_args": {HIDDEN: 0}}
+    info = {
+        "git_commit": f"{HIDDEN}-commit", "agent_info": agent,
+        "environment_info": {"domain_name": "kiosk", "policy": "Sell tickets only."},
+    }  # fmt: skip
     return {
-        "timestamp": "2019-08-07T06:05:43.000000",
-        "info": {
-            "git_commit": f"{HIDDEN}-commit",
-            "agent_info": agent,
-            "environment_info": {"domain_name": "kiosk", "policy": "Sell tickets only."},
-        },
-        "tasks": [task],
-        "simulations": [simulation],
-    }
+        "timestamp": f"{time}.000000", "info": info, "tasks": [task], "simulations": [simulation],
+    }  # fmt: skip
 
 
 HIDDEN_OF_RECORD = {
-    "task_id": f"{HIDDEN}-task",
-    "trial": TRIAL,
-    "model": f"{HIDDEN}-model",
-    "agent_version": f"{HIDDEN}-version",
-    "cost_usd": COST,
-    "started_at": "2019-08-07T06:05:43",
+    "task_id": f"{HIDDEN}-task", "trial": TRIAL, "model": f"{HIDDEN}-model", "cost_usd": COST,
+    "agent_version": f"{HIDDEN}-version", "started_at": "2019-08-07T06:05:43",
     "success_criteria": f"{HIDDEN}-criteria",
-}
+}  # fmt: skip
 
 
 def record(trace_id: str) -> dict[str, Any]:
@@ -126,19 +100,16 @@ def record(trace_id: str) -> dict[str, Any]:
 
 
 def transcript() -> dict[str, Any]:
+    messages = [
+        {"role": "user", "content": f"Refund: {SEEN} (transcript)"},
+        {"role": "assistant", "content": "Done."},
+    ]
     return {
-        "task_id": f"{HIDDEN}-task",
-        "trial_id": f"{HIDDEN}-trial",
-        "workflow": "refunds",
-        "model": f"{HIDDEN}-model",
-        "messages": [
-            {"role": "user", "content": f"Refund: {SEEN} (transcript)"},
-            {"role": "assistant", "content": "Done."},
-        ],
+        "task_id": f"{HIDDEN}-task", "trial_id": f"{HIDDEN}-trial", "workflow": "refunds",
+        "model": f"{HIDDEN}-model", "messages": messages, "team": f"{HIDDEN}-team",
         "grading": {"reward": 1, "reason": f"{HIDDEN}-reason"},
         "result": {"output": "Refunded.", "status": "completed", "cost_usd": COST},
-        "team": f"{HIDDEN}-team",
-    }
+    }  # fmt: skip
 
 
 def write_files(folder: Path) -> list[Path]:
@@ -176,14 +147,11 @@ def build(path: Path, folder: Path) -> int:
         for trace_id in ids:
             store.record_label(
                 LabelDraft(
-                    client_token=f"{HIDDEN}-{trace_id}",
-                    trace_id=trace_id,
-                    reviewer_id=other.reviewer_id,
-                    batch_id=batch.batch_id,
-                    answers={"output": "no"},
-                    rationale=f"{HIDDEN}-rationale",
+                    client_token=f"{HIDDEN}-{trace_id}", trace_id=trace_id,
+                    reviewer_id=other.reviewer_id, batch_id=batch.batch_id,
+                    answers={"output": "no"}, rationale=f"{HIDDEN}-rationale",
                 )
-            )
+            )  # fmt: skip
             store.adjudicate(
                 trace_id=trace_id, answers={"output": "no"}, adjudicator=HIDDEN, rationale=HIDDEN
             )
@@ -194,38 +162,6 @@ def build(path: Path, folder: Path) -> int:
             ]
         )
     return len(ids)
-
-
-def listen(page: Page) -> Callable[[], str]:
-    """Keep every body and every frame that reaches the page; return them as one text.
-
-    A browser forgets bodies when it goes on to another page: call it before that.
-    """
-    frames: list[bytes] = []
-    bodies: list[bytes] = []
-    answers: list[Response] = []
-
-    def on_socket(socket: WebSocket) -> None:
-        socket.on("framereceived", lambda data: frames.append(_bytes(data)))
-
-    def on_response(answer: Response) -> None:
-        answers.append(answer)
-
-    page.on("websocket", on_socket)
-    page.on("response", on_response)
-
-    def everything() -> str:
-        page.wait_for_load_state("networkidle")
-        wanted = [a for a in answers if not 300 <= a.status < 400]
-        answers.clear()
-        bodies.extend(a.body() for a in wanted if not a.url.endswith((".js", ".woff2")))
-        return b"\n".join([*frames, *bodies]).decode("utf-8", "replace")
-
-    return everything
-
-
-def _bytes(data: str | bytes) -> bytes:
-    return data.encode() if isinstance(data, str) else data
 
 
 def seen_of_every_format(text: str) -> list[str]:
@@ -244,17 +180,17 @@ def found_signs(text: str, *more: str) -> list[str]:
 def test_nothing_hidden_goes_over_the_wire(server: Server, page: Page, tmp_path: Path) -> None:
     n = build(server.store, tmp_path)
     server.start()
-    heard = listen(page)
+    traffic = Traffic(page)
     desk = Desk(page, server.url)
     desk.open("Anna B.")
     for _ in range(n):
         desk.label("complete")
     # Who has finished is shown no results either.
     for name in ("agreement", "asr"):
-        heard()
+        traffic.heard()
         page.goto(f"{server.url}/{name}?reviewer=anna-b")
         page.get_by_text("This page is for leads.").wait_for()
-    text = heard()
+    text = traffic.heard()
     assert seen_of_every_format(text) == []
     assert found_signs(text) == []
 
@@ -280,71 +216,64 @@ def team(path: Path) -> None:
             )  # fmt: skip
 
 
-def enter(page: Page, url: str, name: str, heard: Callable[[], str]) -> None:
+def enter(page: Page, url: str, name: str, traffic: Traffic) -> None:
     page.goto(url)
-    heard()
+    traffic.heard()
     page.get_by_label("Name").fill(name)
     page.get_by_label("Passphrase").fill(GOOD)
     page.get_by_role("button", name="Sign in").click()
 
 
-@pytest.mark.long
-def test_a_visitor_receives_nothing_of_the_store(
-    server: Server, page: Page, tmp_path: Path
-) -> None:
+@pytest.fixture
+def traffic(server: Server, page: Page, tmp_path: Path) -> Traffic:
+    """Let people sign in on the store of every format, and listen."""
     build(server.store, tmp_path)
     team(server.store)
     server.identities = None
     server.start()
-    heard = listen(page)
+    return Traffic(page)
+
+
+@pytest.mark.long
+def test_a_visitor_receives_nothing_of_it(server: Server, page: Page, traffic: Traffic) -> None:
     for name in ("", *PAGES, "_stcore/host-config", "media/x", "_stcore/agent/openapi.json"):
-        heard()
+        traffic.heard()
         page.goto(f"{server.url}/{name}?reviewer=adelheid")
     page.get_by_label("Name").or_(page.get_by_text("Sign in first.")).first.wait_for()
-    text = heard()
+    text = traffic.heard()
     assert found_signs(text, SEEN, "Leandra", "Colleague", "production-001") == []
     assert page.context.cookies() == []
 
 
 @pytest.mark.long
-def test_a_signed_in_reviewer_receives_nothing_of_others(
-    server: Server, page: Page, tmp_path: Path
+def test_a_reviewer_receives_nothing_of_others(
+    server: Server, page: Page, traffic: Traffic
 ) -> None:
-    n = build(server.store, tmp_path)
-    team(server.store)
-    server.identities = None
-    server.start()
-    heard = listen(page)
-    enter(page, server.url, "Rea", heard)
+    enter(page, server.url, "Rea", traffic)
     desk = Desk(page, server.url)
     desk.wait_painted("")
-    for _ in range(n):
+    while desk.get("state") != "finished":
         desk.label("complete")
     for name in PAGES:
-        heard()
+        traffic.heard()
         page.goto(f"{server.url}/{name}?reviewer=adelheid")
         page.get_by_text("This page is for ").wait_for()
-    text = heard()
+    text = traffic.heard()
     assert seen_of_every_format(text) == []
     assert found_signs(text, "Colleague", "Leandra", "Adelheid", "$argon2") == []
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["Leandra", "Adelheid"])
-def test_no_role_receives_a_secret(server: Server, page: Page, tmp_path: Path, name: str) -> None:
-    build(server.store, tmp_path)
-    team(server.store)
-    server.identities = None
-    server.start()
-    heard = listen(page)
-    enter(page, server.url, name, heard)
+def test_no_role_receives_a_secret(server: Server, page: Page, traffic: Traffic, name: str) -> None:
+    enter(page, server.url, name, traffic)
     page.get_by_role("heading", name="Overview").wait_for()
     for address in ("agreement", "data", "people"):
-        heard()
+        traffic.heard()
         page.goto(f"{server.url}/{address}")
         page.get_by_test_id("stHeading").first.wait_for()
         page.wait_for_timeout(1_500)
-    text = heard()
+    text = traffic.heard()
     (cookie,) = (c for c in page.context.cookies() if c["name"] == "asr_session")
     assert [s for s in ("$argon2", GOOD, cookie["value"]) if s in text] == []
     # What leads are shown of others is in the traffic, so the search above would find it too.

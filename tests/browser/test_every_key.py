@@ -1,6 +1,7 @@
 """Every key that the key list of the desk names, and each does what the list says."""
 
 import json
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -59,12 +60,22 @@ def answers(desk: Desk) -> None:
 
 @key("⇧1 … ⇧9")
 def back_to_a_question(desk: Desk) -> None:
+    crumbs = desk.page.locator(".crumbs.path li")
     desk.press("ynn", gap=0.15)
     at_question(desk, "material_error")
+    expect(crumbs).to_have_count(3)
+    expect(crumbs.nth(2)).to_be_in_viewport()
+    desk.page.locator(".panel").evaluate("panel => panel.scrollTo(0, 9999)")
+    expect(crumbs.nth(0)).to_be_in_viewport()
     desk.page.keyboard.press("Shift+Digit2")
     at_question(desk, "fabrication")
     desk.page.keyboard.press("Shift+Digit1")
     at_question(desk, "output")
+    time.sleep(0.1)
+    desk.press("y")
+    crumbs.nth(0).locator("button").click()
+    at_question(desk, "output")
+    expect(desk.page.locator(".crumbs.path")).to_be_hidden()
 
 
 @key("1", "2", "3")
@@ -198,10 +209,17 @@ def long_texts(desk: Desk) -> None:
     page = desk.page
     page.keyboard.press("Home")
     desk.press("jj")
-    button = page.locator("section[data-step=s2] button:visible", has_text="Show all")
-    expect(button).to_have_count(1)
-    page.keyboard.press("Enter")
-    expect(button).to_have_count(0)
+    step = page.locator("section[data-step=s2]")
+    button = step.locator("button:visible", has_text="Show all")
+    for _ in range(2):
+        expect(button).to_have_text("Show all: 212 lines, 5.6 kB")
+        expect(step).not_to_contain_text("row 212 of")
+        page.keyboard.press("Enter")
+        expect(button).to_have_count(0)
+        expect(step).to_contain_text("row 212 of")
+        page.keyboard.press("Enter")
+    button.click()
+    expect(step).to_contain_text("row 212 of")
     page.keyboard.press("Enter")
     expect(button).to_have_count(1)
 

@@ -1,46 +1,14 @@
-import json
-import subprocess
-import sys
 import time
 from itertools import cycle
-from pathlib import Path
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Server
-from tests.browser.desk import KEYS, Desk
+from tests.browser.desk import KEYS, Desk, labels, read_back
 from tests.browser.samples import build_store
 
 pytestmark = pytest.mark.browser
-
-
-# Run by a process of its own: the server must have let the file go.
-READ_BACK = """
-import json, sys, duckdb
-from calibration.store import Store
-with Store.open(sys.argv[1]) as store:
-    frame = store.label_frame(sys.argv[2])
-current = [[r.trace_id, r.reviewer_id, r.kind, r.outcome] for r in frame.itertuples()]
-with duckdb.connect(sys.argv[1], read_only=True) as con:
-    events = con.execute("SELECT kind, trace_id FROM label_event ORDER BY seq").fetchall()
-print(json.dumps({"current": current, "events": events}, default=lambda v: None))
-"""
-
-
-def read_back(store: Path, batch: str) -> dict[str, list[list[str]]]:
-    done = subprocess.run(
-        [sys.executable, "-c", READ_BACK, str(store), batch],
-        capture_output=True, text=True, check=True, timeout=60,
-    )  # fmt: skip
-    found: dict[str, list[list[str]]] = json.loads(done.stdout)
-    return found
-
-
-def labels(stored: dict[str, list[list[str]]]) -> dict[str, str]:
-    found = [(trace, outcome) for trace, _, kind, outcome in stored["current"] if kind == "label"]
-    assert len(found) == len(dict(found))
-    return dict(found)
 
 
 @pytest.mark.long
@@ -56,11 +24,7 @@ def test_thirty_traces_by_keyboard_are_thirty_labels(server: Server, page: Page)
     # Undo: the last trace comes back at once, and its second answer counts.
     last = list(desk.shown)[-1]
     desk.press("u")
-    page.wait_for_function(
-        "(id) => document.querySelector('[data-testid=stBidiComponentIsolated]')"
-        ".shadowRoot.querySelector('.desk').dataset.trace === id",
-        arg=last,
-    )
+    desk.wait("d.trace === arg", last)
     assert desk.wait_painted("") == last
     assert desk.label("partial_plus") == last
 
@@ -174,17 +138,3 @@ def test_hostile_trace_text_stays_text(server: Server, page: Page) -> None:
     outside = [url for url in requests if not url.startswith((server.url, "blob:", "data:"))]
     assert outside == []
     assert page.evaluate("window.pwned") is None
-
-
-@pytest.mark.long
-def test_two_reviewers_do_not_see_each_other(server: Server, context: BrowserContext) -> None:
-    build_store(server.store, 3)
-    server.start()
-    first = Desk(context.new_page(), server.url)
-    first.open("Anna")
-    first.label("abandoned")
-    first.wait_saved()
-    second = Desk(context.new_page(), server.url)
-    second.open("Ben")
-    assert second.get("trace") == next(iter(first.shown))
-    expect(second.page.locator(".last")).to_have_text("Nothing labelled yet")

@@ -1,43 +1,15 @@
-"""Confidence, tags, sub-goals, flags, the crumbs and one's own labels, by keyboard."""
+"""Confidence, tags, sub-goals, flags and one's own labels, by keyboard."""
 
 import json
-import subprocess
-import sys
-import time
-from pathlib import Path
-from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Server
-from tests.browser.desk import Desk
+from tests.browser.desk import Desk, read_back
 from tests.browser.samples import build_store
 
 pytestmark = pytest.mark.browser
-
-
-# Run by a process of its own: the server must have let the file go.
-READ_BACK = """
-import json, sys, duckdb
-with duckdb.connect(sys.argv[1], read_only=True) as con:
-    print(json.dumps({name: con.execute(sql).fetchall() for name, sql in {
-        "labels": "SELECT trace_id, outcome, confidence, tags, sub_goals, rationale "
-                  "FROM label_current WHERE kind = 'label' ORDER BY seq",
-        "undos": "SELECT trace_id, reason FROM label_event WHERE kind = 'undo' ORDER BY seq",
-        "flags": "SELECT kind, trace_id, reason FROM flag_event ORDER BY seq",
-        "seconds": "SELECT seconds_active FROM label_event WHERE kind = 'label' ORDER BY seq",
-    }.items()}))
-"""
-
-
-def read_back(store: Path) -> dict[str, list[list[Any]]]:
-    done = subprocess.run(
-        [sys.executable, "-c", READ_BACK, str(store)],
-        capture_output=True, text=True, check=True, timeout=60,
-    )  # fmt: skip
-    found: dict[str, list[list[Any]]] = json.loads(done.stdout)
-    return found
 
 
 @pytest.fixture
@@ -77,9 +49,7 @@ def expect_marked(page: Page) -> None:
 
 
 @pytest.mark.long
-def test_marks_survive_a_killed_server_and_a_new_tab(
-    desk: Desk, server: Server, page: Page
-) -> None:
+def test_marks_survive_a_killed_server_and_tab(desk: Desk, server: Server, page: Page) -> None:
     here = desk.get("trace")
     desk.press("y")
     mark(desk)
@@ -124,9 +94,7 @@ def test_marks_survive_a_killed_server_and_a_new_tab(
 
 
 @pytest.mark.long
-def test_a_flag_comes_before_or_after_the_label_and_is_taken_off_again(
-    desk: Desk, server: Server, page: Page
-) -> None:
+def test_a_flag_comes_at_any_time_and_is_taken_off(desk: Desk, server: Server, page: Page) -> None:
     first = desk.get("trace")
     desk.press("f")
     page.keyboard.type("tool broken, y n s")
@@ -158,9 +126,7 @@ def test_a_flag_comes_before_or_after_the_label_and_is_taken_off_again(
 
 
 @pytest.mark.long
-def test_a_label_is_reopened_from_the_list_with_a_reason(
-    desk: Desk, server: Server, page: Page
-) -> None:
+def test_a_label_is_reopened_from_the_list_and_why(desk: Desk, server: Server, page: Page) -> None:
     first = desk.get("trace")
     mark(desk)
     desk.label("partial_plus")
@@ -195,25 +161,6 @@ def test_a_label_is_reopened_from_the_list_with_a_reason(
     assert [label[:3] for label in stored["labels"]] == [
         [second, "complete", None], [first, "partial_minus", 3],
     ]  # fmt: skip
-
-
-@pytest.mark.long
-def test_the_crumbs_lead_back_by_key_and_by_click(desk: Desk, page: Page) -> None:
-    crumbs = page.locator(".crumbs.path li")
-    question = page.locator(".question-box")
-    desk.press("ynn")
-    expect(crumbs).to_have_count(3)
-    expect(crumbs.nth(2)).to_be_in_viewport()
-    page.locator(".panel").evaluate("panel => panel.scrollTo(0, 9999)")
-    expect(crumbs.nth(0)).to_be_in_viewport()
-    page.keyboard.press("Shift+Digit2")
-    expect(question).to_have_attribute("data-node", "fabrication")
-    expect(crumbs).to_have_count(1)
-    time.sleep(0.1)
-    desk.press("n")
-    crumbs.nth(0).locator("button").click()
-    expect(question).to_have_attribute("data-node", "output")
-    expect(page.locator(".crumbs.path")).to_be_hidden()
 
 
 @pytest.mark.long

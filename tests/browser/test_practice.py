@@ -2,18 +2,20 @@
 
 import re
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
-from playwright.sync_api import Page, WebSocket, WebSocketRoute, expect
+from playwright.sync_api import Page, WebSocketRoute, expect
 
+from calibration.records import Trace
 from calibration.store import Store
 from reference_dataset.loader import ReferenceSet, load_reference
 from reference_dataset.records import CanonicalLabel
 from tests.browser.conftest import Server
-from tests.browser.desk import KEYS, QUIET_S, Desk
-from tests.browser.samples import sample_trace
-from tests.browser.test_label_page import labels, read_back
+from tests.browser.desk import KEYS, QUIET_S, Desk, Traffic, labels, read_back
+from tests.browser.samples import sample_trace, store_of
 
 pytestmark = pytest.mark.browser
 
@@ -27,23 +29,18 @@ TITLES = {
 }
 
 
-def practice_store(path: Path, trace_ids: list[str]) -> str:
-    """Create a store with a practice batch of these reference traces and nothing else."""
-    dataset = load_reference()
-    with Store.open(path, create=True) as store:
-        store.ingest([dataset.traces[trace_id] for trace_id in trace_ids])
-        batch = store.add_batch(
-            purpose="practice", trace_ids=trace_ids, labels_wanted=1000, design={}
-        )
-    return batch.batch_id
+def practice_store(path: Path, traces: Sequence[Trace]) -> str:
+    """Create a store with a practice batch of these traces and nothing else."""
+    batch: dict[str, Any] = {"labels_wanted": 1000, "design": {}, "inclusion_probability": None}
+    return store_of(path, traces, purpose="practice", **batch)
 
 
-def three(dataset: ReferenceSet) -> list[str]:
+def three(dataset: ReferenceSet) -> list[Trace]:
     """Return a hallucinated, a complete and a partial trace."""
-    wanted = ("hallucinated", "complete", "partial_minus")
+    known = dataset.labels.items()
     return [
-        next(i for i, label in dataset.labels.items() if label.outcome == outcome)
-        for outcome in wanted
+        dataset.traces[next(i for i, label in known if label.outcome == outcome)]
+        for outcome in ("hallucinated", "complete", "partial_minus")
     ]
 
 
@@ -52,24 +49,10 @@ def needles(label: CanonicalLabel) -> list[bytes]:
     return [run.encode() for run in re.findall(r"[A-Za-z0-9 ,.]{24,}", label.rationale)]
 
 
-class Traffic:
-    """Everything that the server sends to one page."""
-
-    def __init__(self, page: Page) -> None:
-        self.frames: list[bytes] = []
-        page.on("websocket", self._listen)
-        self.page = page
-
-    def _listen(self, socket: WebSocket) -> None:
-        socket.on("framereceived", self._keep)
-
-    def _keep(self, payload: bytes | str) -> None:
-        self.frames.append(payload.encode() if isinstance(payload, str) else payload)
-
-    def tells(self, label: CanonicalLabel) -> bool:
-        found = needles(label)
-        assert found, label.trace_id
-        return any(needle in frame for needle in found for frame in self.frames)
+def tells(traffic: Traffic, label: CanonicalLabel) -> bool:
+    found = needles(label)
+    assert found, label.trace_id
+    return any(needle in frame for needle in found for frame in traffic.frames)
 
 
 class Practice(Desk):
@@ -132,13 +115,13 @@ def test_practice_by_keyboard(server: Server, page: Page) -> None:
     desk.press(KEYS[wrong][:-1])
     time.sleep(0.5)  # the draft is saved
     assert len(traffic.frames) > 5
-    assert not any(traffic.tells(label) for label in dataset.labels.values())
+    assert not any(tells(traffic, label) for label in dataset.labels.values())
     assert desk.marks() == []
     desk.press(KEYS[wrong][-1])
     desk.wait_lesson()
     check_lesson(desk, canonical, wrong)
-    assert traffic.tells(canonical)
-    assert [i for i in dataset.labels if traffic.tells(dataset.labels[i])] == [first]
+    assert tells(traffic, canonical)
+    assert [i for i in dataset.labels if tells(traffic, dataset.labels[i])] == [first]
 
     # Y, N, S and U do nothing here; H opens the handbook, in which Enter does not go on.
     desk.press("ynsu")
@@ -178,7 +161,7 @@ def test_practice_by_keyboard(server: Server, page: Page) -> None:
     check_lesson(desk, dataset.labels[second], "abandoned")
     page.keyboard.press("Enter")
     third = desk.wait_painted(second)
-    assert not traffic.tells(dataset.labels[third])
+    assert not tells(traffic, dataset.labels[third])
 
     # H during a question speaks of that question and labels nothing.
     desk.press("yh")
@@ -248,13 +231,8 @@ def test_no_lesson_before_the_label_is_stored(server: Server, page: Page) -> Non
 def test_a_trace_without_a_lesson_does_not_hold_the_desk(server: Server, page: Page) -> None:
     """A practice batch may hold traces that the dataset does not know."""
     dataset = load_reference()
-    own = [i for i in three(dataset) if dataset.labels[i].outcome != "hallucinated"]
-    with Store.open(server.store, create=True) as store:
-        traces = [sample_trace(1), dataset.traces[own[0]]]
-        store.ingest(traces)
-        store.add_batch(
-            purpose="practice", trace_ids=[t.trace_id for t in traces], labels_wanted=9, design={}
-        )
+    traces = [sample_trace(1), three(dataset)[1]]
+    practice_store(server.store, traces)
     server.start()
     desk = Practice(page, server.url)
     desk.open()
@@ -264,19 +242,13 @@ def test_a_trace_without_a_lesson_does_not_hold_the_desk(server: Server, page: P
         if trace in dataset.labels:
             desk.wait_lesson()
             page.keyboard.press("Enter")
-        page.wait_for_function(
-            """(before) => document.querySelector('[data-testid=stBidiComponentIsolated]')
-              .shadowRoot.querySelector('.desk').dataset.trace !== before""",
-            arg=trace,
-        )
-        time.sleep(2 * QUIET_S)
+        desk.wait_next(trace)
+        time.sleep(QUIET_S)
     expect(page.get_by_text("All done")).to_be_visible()
 
 
 @pytest.mark.long
-def test_a_practice_label_is_flagged_and_reopened_from_its_lesson(
-    server: Server, page: Page
-) -> None:
+def test_a_practice_label_is_flagged_and_opened_again(server: Server, page: Page) -> None:
     practice_store(server.store, three(load_reference()))
     server.start()
     desk = Practice(page, server.url)
@@ -293,12 +265,7 @@ def test_a_practice_label_is_flagged_and_reopened_from_its_lesson(
     page.keyboard.press("Enter")
     page.keyboard.type("I see it now")
     page.keyboard.press("Enter")
-    page.wait_for_function(
-        "(id) => { const d = document.querySelector('[data-testid=stBidiComponentIsolated]')"
-        ".shadowRoot.querySelector('.desk').dataset;"
-        " return d.trace === id && d.state === 'answer' && d.ready === 'true' }",
-        arg=first,
-    )
+    desk.wait("d.trace === arg && d.state === 'answer' && d.ready === 'true'", first)
     time.sleep(QUIET_S)
     expect(page.locator(".answer.no")).to_contain_text("before")
     expect(page.locator(".flag-note")).to_have_text("Flagged for the lead")

@@ -4,9 +4,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Server
-from tests.browser.desk import QUOTE, Desk
+from tests.browser.desk import QUOTE, Desk, labels, read_back
 from tests.browser.samples import build_store
-from tests.browser.test_label_page import labels, read_back
 
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 
@@ -42,9 +41,7 @@ def test_an_idle_page_saves_again_after_the_server_was_restarted(
     assert len(stored["events"]) == len(desk.shown)
 
 
-def test_a_page_is_not_reloaded_under_words_that_are_being_typed(
-    server: Server, page: Page
-) -> None:
+def test_no_page_is_reloaded_under_words_being_typed(server: Server, page: Page) -> None:
     batch = build_store(server.store, 4)
     server.start()
     desk = Desk(page, server.url)

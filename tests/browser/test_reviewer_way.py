@@ -1,6 +1,5 @@
 """The whole way of a new reviewer: sign in, practise, fail, practise, pass, label; by keyboard."""
 
-import time
 from pathlib import Path
 
 import duckdb
@@ -10,22 +9,11 @@ from playwright.sync_api import Page, expect
 from calibration.store import Store
 from reference_dataset.loader import ReferenceSet, load_reference
 from tests.browser.conftest import Server
+from tests.browser.desk import Traffic
 from tests.browser.test_blind_traffic import build, enter, found_signs, team
-from tests.browser.test_practice import Practice, Traffic
+from tests.browser.test_practice import Practice, tells
 
 pytestmark = [pytest.mark.browser, pytest.mark.long]
-
-
-def certified_batch(path: Path) -> str:
-    """Add a batch for the certified, of traces that others have labelled, judged and settled."""
-    with Store.open(path) as store:
-        batch = store.add_batch(
-            purpose="production",
-            trace_ids=list(store.trace_frame()["trace_id"]),
-            labels_wanted=2,
-            certificate="any",
-        )
-    return batch.batch_id
 
 
 class Way(Practice):
@@ -79,19 +67,6 @@ class Way(Practice):
         self.wait_saved()
         return done
 
-    def wait_next(self, before: str) -> None:
-        self.page.wait_for_function(
-            """(before) => {
-              const host = document.querySelector('[data-testid=stBidiComponentIsolated]');
-              const desk = host?.shadowRoot?.querySelector('.desk');
-              return desk && desk.dataset.trace !== before
-                && (desk.dataset.ready === 'true' || desk.dataset.state === 'finished');
-            }""",
-            arg=before,
-            timeout=60_000,
-        )
-        time.sleep(0.23)
-
     def says(self, text: str) -> None:
         expect(self.page.get_by_text(text).first).to_be_visible(timeout=60_000)
 
@@ -106,11 +81,14 @@ def a_day_later(store: Path) -> None:
 def test_from_sign_in_to_a_certified_batch(server: Server, page: Page, tmp_path: Path) -> None:
     build(server.store, tmp_path)
     team(server.store)
-    batch = certified_batch(server.store)
+    with Store.open(server.store) as store:
+        # For the certified, of traces that others have labelled, judged and settled.
+        ids = list(store.trace_frame()["trace_id"])
+        batch = store.add_batch(purpose="production", trace_ids=ids, certificate="any").batch_id
     server.identities = None
     server.start()
     traffic = Traffic(page)
-    enter(page, server.url, "Rea", lambda: "")
+    enter(page, server.url, "Rea", traffic)
     way = Way(page, server.url)
     way.dataset = load_reference()
     way.says("This batch asks for a certificate")
@@ -122,7 +100,7 @@ def test_from_sign_in_to_a_certified_batch(server: Server, page: Page, tmp_path:
     exam = way.examine(well=False)
     # All answers are given, and nothing canonical of any of them has been on the wire.
     assert len(exam) == 70
-    assert [i for i in exam if traffic.tells(way.dataset.labels[i])] == []
+    assert [i for i in exam if tells(traffic, way.dataset.labels[i])] == []
     way.certificate()
     way.says("You did not pass yet")
     way.says("24 hours must pass between two attempts, and a practice round must be finished.")
@@ -141,7 +119,7 @@ def test_from_sign_in_to_a_certified_batch(server: Server, page: Page, tmp_path:
     way.certificate("Start the examination")
     again = way.examine(well=True)
     assert not set(exam) & set(again)
-    assert [i for i in again if traffic.tells(way.dataset.labels[i])] == []
+    assert [i for i in again if tells(traffic, way.dataset.labels[i])] == []
     way.certificate()
     way.says("You are certified")
     way.says("It was earned on a public form")

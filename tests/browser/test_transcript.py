@@ -4,17 +4,14 @@ import json
 import re
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from calibration.records import Step, Trace
-from calibration.store import Store
 from tests.browser.conftest import Server
-from tests.browser.desk import Desk
-from tests.browser.samples import sample_trace
-from tests.browser.test_label_page import read_back
+from tests.browser.desk import Desk, read_back
+from tests.browser.samples import sample_trace, store_of
 
 pytestmark = pytest.mark.browser
 
@@ -47,21 +44,8 @@ def long_trace() -> Trace:
     return replace(sample_trace(0), steps=tuple(steps), latency_s=83.0, cost_usd=0.7512)
 
 
-def store_with(path: Path, *traces: Trace) -> str:
-    with Store.open(path, create=True) as store:
-        store.ingest(list(traces))
-        batch = store.add_batch(
-            purpose="production",
-            trace_ids=[t.trace_id for t in traces],
-            labels_wanted=2,
-            inclusion_probability=1.0,
-            design={"n": len(traces), "population": len(traces), "last_seq": len(traces)},
-        )
-    return batch.batch_id
-
-
 def opened(server: Server, page: Page, *traces: Trace) -> Desk:
-    store_with(server.store, *traces)
+    store_of(server.store, traces)
     server.start()
     desk = Desk(page, server.url)
     desk.open()
@@ -100,12 +84,6 @@ def test_figures_minimap_and_errors_of_two_hundred_steps(server: Server, page: P
     marks.nth(119).click()
     expect(page.locator("[data-step=s120] header")).to_be_in_viewport()
     assert here(page) == "120"
-    for keys, step in (("x", "150"), ("x", "60"), ("Shift+X", "150"), ("Shift+X", "60")):
-        page.keyboard.press(keys)
-        assert here(page) == step
-        expect(page.locator(f"[data-step=s{step}] header")).to_be_in_viewport()
-    page.keyboard.press("End")
-    expect(page.locator(".response")).to_be_in_viewport()
     page.keyboard.press("Home")
     time.sleep(0.4)
     page.locator(".trace").hover()
@@ -132,21 +110,6 @@ def test_steps_are_painted_when_they_are_needed(server: Server, page: Page) -> N
     page.locator("#quote").fill("the Zebra needle")
     expect(page.locator("#quote-found")).to_have_text("Found in step s190.")
     assert page.locator("[data-step=s190].unpainted").count() == 1
-
-
-@pytest.mark.long
-def test_a_long_result_says_its_size_and_opens(server: Server, page: Page) -> None:
-    opened(server, page, long_trace())
-    step = page.locator("[data-step=s10]")
-    page.locator(".tick").nth(9).click()
-    expect(step.locator(".expand:visible")).to_have_text("Show all: 212 lines, 5.6 kB")
-    expect(step).not_to_contain_text("row 212 of")
-    page.keyboard.press("Enter")
-    expect(step).to_contain_text("row 212 of")
-    page.keyboard.press("Enter")
-    expect(step).not_to_contain_text("row 212 of")
-    step.locator(".expand:visible").click()
-    expect(step).to_contain_text("row 212 of")
 
 
 @pytest.mark.long
@@ -190,11 +153,7 @@ def test_search_opens_what_it_finds(server: Server, page: Page, with_highlights:
 
 @pytest.mark.long
 def test_a_quote_from_indented_json_is_literal(server: Server, page: Page) -> None:
-    trace = long_trace()
-    batch = store_with(server.store, trace)
-    server.start()
-    desk = Desk(page, server.url)
-    desk.open()
+    desk = opened(server, page, long_trace())
     page.locator(".tick").nth(11).click()
     body = page.locator("[data-step=s12] .code").last
     assert body.inner_text() == (
@@ -215,7 +174,7 @@ def test_a_quote_from_indented_json_is_literal(server: Server, page: Page) -> No
     expect(page.get_by_text("All done")).to_be_visible()
     desk.wait_saved()
     server.stop()
-    assert [row[3] for row in read_back(server.store, batch)["current"]] == ["hallucinated"]
+    assert [row[3] for row in read_back(server.store)["current"]] == ["hallucinated"]
 
 
 @pytest.mark.long

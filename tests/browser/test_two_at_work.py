@@ -3,13 +3,12 @@
 from itertools import cycle
 
 import pytest
-from playwright.sync_api import BrowserContext
+from playwright.sync_api import BrowserContext, expect
 
 from calibration.store import Store
 from tests.browser.conftest import Server
-from tests.browser.desk import Desk
+from tests.browser.desk import Desk, read_back
 from tests.browser.samples import build_store
-from tests.browser.test_label_page import read_back
 
 pytestmark = pytest.mark.browser
 
@@ -18,14 +17,13 @@ N = 40
 
 
 @pytest.mark.long
-def test_two_reviewers_label_forty_traces_by_keyboard(
-    server: Server, context: BrowserContext
-) -> None:
+def test_two_reviewers_label_forty_traces_by_key(server: Server, context: BrowserContext) -> None:
     batch = build_store(server.store, N)
     server.start()
     desks = {name: Desk(context.new_page(), server.url) for name in ("Anna", "Ben")}
     for name, desk in desks.items():
         desk.open(name)
+        expect(desk.page.locator(".last")).to_have_text("Nothing labelled yet")
     # Short ways down the tree, other ones for each: what one says must not reach the other.
     ways = {"Anna": cycle(["abandoned", "complete"]), "Ben": cycle(["complete", "complete"])}
     for _ in range(N):

@@ -12,7 +12,7 @@ import duckdb
 from calibration.store import Store
 from calibration.store.traces import parts_directory
 from tests.browser.conftest import Server
-from tests.browser.samples import even, sample_trace
+from tests.browser.samples import even, sample_trace, store_of
 from tests.load.reviewers import Reviewer, team
 
 
@@ -22,7 +22,6 @@ class Held:
 
     tokens: dict[str, tuple[str, str]]
     events: int
-    current: int
     drafts: dict[tuple[str, str], dict[str, str]]
 
 
@@ -44,13 +43,10 @@ def build_team_store(
 ) -> tuple[str, list[str]]:
     """Create a store with people and one batch; return the batch and the reviewers."""
     traces = [even(sample_trace(k, steps=steps)) for k in range(n_traces)]
-    with Store.open(path, create=True) as store:
-        store.ingest(traces)
-        people = [store.add_reviewer(f"Reviewer {k}").reviewer_id for k in range(n_people)]
-        batch = store.add_batch(
-            purpose="production", trace_ids=[t.trace_id for t in traces], labels_wanted=2
-        )
-    return batch.batch_id, people
+    names = [f"Reviewer {k}" for k in range(n_people)]
+    batch = store_of(path, traces, names, inclusion_probability=None, design=None)
+    with Store.open(path) as store:
+        return batch, [person.reviewer_id for person in store.reviewers()]
 
 
 def look(path: Path) -> Held:
@@ -61,12 +57,10 @@ def look(path: Path) -> Held:
         labels = connection.execute(
             "SELECT client_token, reviewer_id, trace_id FROM label_event WHERE kind = 'label'"
         ).fetchall()
-        current = connection.execute("SELECT count(*) FROM label_current").fetchall()
         drafts = connection.execute("SELECT reviewer_id, trace_id, body FROM draft").fetchall()
     return Held(
         tokens={token: (by, trace) for token, by, trace in labels},
         events=len(labels),
-        current=current[0][0],
         drafts={(by, trace): json.loads(body)["answers"] for by, trace, body in drafts},
     )
 

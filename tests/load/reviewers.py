@@ -71,12 +71,9 @@ class Reviewer:
     async def _session(self, until: asyncio.Event) -> None:
         address = f"ws://127.0.0.1:{self.port}/_stcore/stream"
         async with connect(
-            address,
-            subprotocols=[Subprotocol("streamlit")],
-            max_size=None,
-            compression=None,
+            address, subprotocols=[Subprotocol("streamlit")], max_size=None, compression=None,
             open_timeout=5,
-        ) as socket:
+        ) as socket:  # fmt: skip
             self.connections += 1
             self._held, self._place = set(), {}
             hello = BackMsg()
@@ -115,9 +112,8 @@ class Reviewer:
 
     def _put(self, kind: str, trace_id: str, answers: dict[str, str]) -> None:
         token = str(uuid4())
-        self._outbox.append(
-            {"token": token, "kind": kind, "trace_id": trace_id, "answers": answers}
-        )
+        event = {"token": token, "kind": kind, "trace_id": trace_id, "answers": answers}
+        self._outbox.append(event)
         self._sent[token] = time.monotonic()
 
     async def _deliver(self, socket: ClientConnection) -> None:
@@ -153,9 +149,8 @@ class Reviewer:
                     self._place["page"] = message.new_session.page_script_hash
                 elif kind == "delta" and message.delta.new_element.HasField("bidi_component"):
                     component = message.delta.new_element.bidi_component
-                    self._place |= {
-                        "component": component.id, "fragment": message.delta.fragment_id,
-                    }  # fmt: skip
+                    self._place["component"] = component.id
+                    self._place["fragment"] = message.delta.fragment_id
                     self._data = json.loads(component.mixed.json or component.json)
                     self._held |= {t["trace_id"] for t in self._data["queue"]}
                     return
