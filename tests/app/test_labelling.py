@@ -116,6 +116,18 @@ def test_a_reviewer_gets_back_only_their_own_work(store: Store) -> None:
     assert desk_data(store, anna, BATCH, Receipts())["own_labels"] is None
 
 
+def test_a_reopened_label_comes_back_as_a_draft(store: Store) -> None:
+    receipts = Receipts()
+    undo = {"token": "u", "kind": "undo", "trace_id": "", "undoes": "t-000", "reason": "misread"}
+    for _ in range(2):
+        apply_events(store, "anna", BATCH, [label("a", "t-000", confidence=1), undo], receipts)
+    (anna,) = store.reviewers()
+    data = desk_data(store, anna, BATCH, receipts)
+    assert data["queue"][0]["trace_id"] == "t-000"
+    held = data["drafts"]["t-000"]
+    assert (held["answers"], held["confidence"]) == (COMPLETE, 1)
+
+
 def test_the_page_gets_no_credit_and_no_model_name_and_long_texts_cut(store: Store) -> None:
     (anna,) = store.reviewers()
     text = str(desk_data(store, anna, BATCH, Receipts()))

@@ -94,6 +94,9 @@ def test_figures_minimap_and_errors_of_two_hundred_steps(server: Server, page: P
     )
     expect(marks.first).to_be_in_viewport()
     assert desk.get("state") == "answer"
+    marks.nth(9).click()
+    page.locator("[data-step=s10] .expand:visible").click()
+    expect(page.locator("[data-step=s10]")).to_contain_text("row 212 of")
 
 
 @pytest.mark.long
