@@ -154,12 +154,18 @@ def test_the_files_are_those_of_the_command_line(filled: MakeStore, store_file: 
     )
 
 
-def test_without_verdicts_and_times_labels_count(filled: MakeStore, open_app: OpenApp) -> None:
-    filled(judge=False, started_at=None)
+def test_without_verdicts_labels_count(filled: MakeStore, open_app: OpenApp) -> None:
+    filled(judge=False)
     app = open_app("asr")
     assert "Agent success rate, human labels only, not calibrated" in figures(app)
     assert "asr verdicts FILE --judge NAME" in texts(app)
+
+
+def test_without_times_there_are_no_weeks(filled: MakeStore, open_app: OpenApp) -> None:
+    filled(started_at=None)
+    app = open_app("asr")
     assert "No trace says when it was started" in texts(app)
+    assert "Agent success rate, corrected for judge error" in figures(app)
 
 
 @pytest.mark.long
