@@ -1,9 +1,7 @@
 """Files, rows of a trace and rows of a label that break one rule each."""
 
 import json
-import operator
 import re
-from functools import reduce
 from typing import Any
 
 from reference_dataset.loader import LABELS
@@ -80,7 +78,9 @@ def carry_out(changes: str, row: Row) -> None:
     for change in changes.split(" & "):
         path, sign, value = [*re.split(r" (=|\+=|#|~) ?", change, maxsplit=1), "", ""][:3]
         *way, last = (int(part) if part.isdigit() else part for part in path.split("/"))
-        holder: Any = reduce(operator.getitem, way, row)
+        holder: Any = row
+        for part in way:
+            holder = holder[part]
         match sign:
             case "~":
                 holder[last] = holder[last].swapcase()
