@@ -77,8 +77,9 @@ def test_a_snapshot_answers_as_the_store_did(held: Store) -> None:
 
 
 def test_without_a_good_snapshot_there_is_nothing_to_read(held: Store) -> None:
-    with pytest.raises(StoreLockedError, match="the app holds it"):
-        open_snapshot(held.path, LOCKED)
+    for call in (lambda: open_snapshot(held.path, LOCKED), lambda: remote(held)):
+        with pytest.raises(StoreLockedError, match="the app holds it"):
+            call()
     snapshot_path(held.path).write_text("cut off", encoding="utf-8")
     with pytest.raises(StoreError, match="snapshot cannot be opened"):
         open_snapshot(held.path, LOCKED)
@@ -153,11 +154,13 @@ def test_what_the_store_refuses_is_refused_in_its_own_words(held: Store, keeper:
     far = remote(held)
     with pytest.raises(InputError, match="reviewer name"):
         far.add_reviewer("!!!")
+    with pytest.raises(InputError, match="none"):
+        far.add_batch(purpose="production", trace_ids=["none"])
     changed = default_taxonomy().to_dict() | {"workflows": {"x": {"ceiling_usd": 1.0}}}
     with pytest.raises(TaxonomyError, match="is taken by another"):
         far.set_taxonomy(taxonomy_from_dict(changed, where="here"))
     kept = (inbox(held.path) / "refused").iterdir()
-    assert [path.suffix for path in kept] == [".parquet"] * 2
+    assert [path.suffix for path in kept] == [".parquet"] * 3
 
 
 def test_a_draw_that_is_taken_in_twice_is_stored_once(held: Store) -> None:
