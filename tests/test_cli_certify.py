@@ -1,13 +1,17 @@
 """`asr certify`, and batches that ask for a certificate."""
 
+import json
 from pathlib import Path
 
 import pytest
 from click.testing import Result
 
+from calibration.analyses.reviewers.examinations import Examiner
 from calibration.errors import UncertifiedReviewerError
 from calibration.store import Store
 from calibration.store.leases import CertificateDemand
+from reference_dataset.loader import load_reference
+from tests.analyses.examinees import Examinee, set_clock
 from tests.cli_runs import Run
 from tests.store.builders import make_traces
 
@@ -27,6 +31,19 @@ def asr(asr: Run, path: Path) -> Run:
         return asr(*arguments, "--store", path, code=code)
 
     return called
+
+
+def test_certificates_are_listed(asr: Run, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Store.open(path) as store:
+        by = Examiner(dataset=load_reference(), private=frozenset())
+        anna = Examinee(store, by, set_clock(monkeypatch))
+        anna.sit(anna.start())
+    assert (
+        "Anna: public form exam_a, tree 1.0, 2026-01-01 to 2026-04-01"
+        in asr("certify", "list").stdout
+    )
+    (row,) = json.loads(asr("certify", "list", "--json").stdout)
+    assert (row["reviewer_id"], row["private"]) == ("anna", False)
 
 
 def test_a_store_asks_for_certificates_until_it_is_told_otherwise(asr: Run, path: Path) -> None:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from calibration import taxonomy as taxonomies
@@ -51,6 +52,7 @@ finally:
 """
 
 
+@cache
 def modules() -> dict[str, Path]:
     """Return every module by its name; packages under their own name."""
     found = {}
@@ -59,6 +61,11 @@ def modules() -> dict[str, Path]:
             name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
             found[name.removesuffix(".__init__")] = path
     return found
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def is_package(path: Path) -> bool:
@@ -71,7 +78,7 @@ def importers(found: dict[str, Path]) -> dict[str, set[str]]:
     for name, path in found.items():
         if is_package(path):
             continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.ImportFrom) and node.module:
                 for alias in node.names:
                     for imported in (node.module, f"{node.module}.{alias.name}"):
@@ -100,7 +107,7 @@ def test_a_class_name_has_one_meaning() -> None:
         node.name
         for name, path in modules().items()
         if name.startswith("calibration")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(tree_of(path))
         if isinstance(node, ast.ClassDef)
     )
     assert [name for name, n in names.items() if n > 1] == []
@@ -128,7 +135,7 @@ def test_only_the_taxonomy_knows_its_classes_and_questions() -> None:
     for name, path in modules().items():
         if name.startswith("reference_dataset") or name == "calibration.taxonomy":
             continue
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = tree_of(path)
         for line, text in constants(tree):
             # Also as a part of a key, such as "share:NAME".
             if known.intersection({text, *text.split(":")}):

@@ -177,7 +177,8 @@ def of(tops: list[float], bottoms: list[float], **more: Any) -> Estimate:
 def test_ratios_by_hand() -> None:
     # (2 x 1 + 1 x 0 + 1 x 3) / (2 x 1 + 1 x 2 + 1 x 4)
     found = of([1, 0, 3], [1, 2, 4], weights=np.array([2.0, 1.0, 1.0]))
-    assert (found.value, found.interval) == (pytest.approx(5 / 8), None)
+    assert found.value == pytest.approx(5 / 8)
+    assert found.interval is None
     assert found.status.startswith("not_estimable: no interval from 3 runs")
     # Rows of a cluster that repeat each other add nothing.
     tops = [float(k % 3 == 0) for k in range(60)]
