@@ -320,7 +320,7 @@ def test_what_judge_and_traces_say_is_shown_as_it_is(world: NewStore, open_app: 
 
     def fill(made: World) -> None:
         made.label("Ann", dict.fromkeys(made.drawn, "complete"))
-        said = {"judge_id": evil, "outcome": "abandoned", "reason": evil}
+        said: dict[str, Any] = {"judge_id": evil, "outcome": "abandoned", "reason": evil}
         made.store.add_verdicts([Verdict(trace_id=t, **said) for t in made.drawn])
 
     world(fill, traces={t: {"workflow": evil, "model": evil} for t in ids(12)})

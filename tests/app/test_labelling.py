@@ -55,7 +55,7 @@ def test_a_refused_event_stops_no_other_and_its_undo_takes_no_older_one_back(sto
 
 
 def test_a_malformed_event_is_refused_and_changes_nothing_and_junk_is_ignored(store: Store) -> None:
-    of_trace = {"token": "x", "trace_id": "t-000"}
+    of_trace: dict[str, object] = {"token": "x", "trace_id": "t-000"}
     draft = of_trace | {"kind": "draft", "answers": {}}
     malformed: list[dict[str, object]] = [
         {"token": "x", "kind": "label"},

@@ -326,7 +326,8 @@ def test_where_identities_are_open_only_this_machine_is_let_in(served: Store) ->
             assert (visit, answer.status, SECRET in answer.body) == (visit, 403, False)
         assert ask("GET", "/_stcore/stream", kind="websocket", **visit).status == 403
     for host in ("localhost:8501", "127.0.0.1:8501", "[::1]:8501", "LOCALHOST"):
-        here = {"host": host, "client": "::ffff:127.0.0.1" if host == "LOCALHOST" else "127.0.0.1"}
+        client = "::ffff:127.0.0.1" if host == "LOCALHOST" else "127.0.0.1"
+        here: dict[str, Any] = {"host": host, "client": client}
         assert ask("GET", "/", **here).body == SECRET
         assert ask("GET", "/_stcore/stream", kind="websocket", **here).status == 101
         assert ask("GET", "/sign-in", **here).headers["location"] == "/"

@@ -72,7 +72,7 @@ def store_of(path: Path, traces: Sequence[Trace], people: Sequence[str] = (), **
     """Create a store with one batch of these traces and return the id of the batch."""
     n = len(traces)
     drawn = {"n": n, "population": n, "last_seq": n}
-    every = {"purpose": "production", "inclusion_probability": 1.0, "design": drawn}
+    every: dict[str, Any] = {"purpose": "production", "inclusion_probability": 1.0, "design": drawn}
     with Store.open(path, create=True) as store:
         store.ingest(traces)
         for name in people:
