@@ -251,8 +251,8 @@ def calibrate(
     were labelled and none is complete: the corrected rate is .8 x 15/20.
 
     >>> import pandas as pd
-    >>> said = ["complete"] * 80 + ["abandoned"] * 20
-    >>> verdicts = pd.DataFrame({"trace_id": [f"t{i}" for i in range(100)], "outcome": said})
+    >>> outcomes = ["complete"] * 80 + ["abandoned"] * 20
+    >>> verdicts = pd.DataFrame({"trace_id": [f"t{i}" for i in range(100)], "outcome": outcomes})
     >>> human = ["complete"] * 15 + ["abandoned"] * 25
     >>> at = [*range(20), *range(80, 100)]
     >>> labels = pd.DataFrame({"trace_id": [f"t{i}" for i in at], "outcome": human})

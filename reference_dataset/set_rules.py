@@ -222,31 +222,31 @@ def every_disagreement_is_settled(rows: Rows) -> Iterator[tuple[Row | str, str]]
     A label that was changed is now what the reading said; one that was kept belongs to a
     trace that is shown as a boundary case.
     """
-    said = {row.data["trace_id"]: row.data["outcome"] for row in rows.readings}
+    second = {row.data["trace_id"]: row.data["outcome"] for row in rows.readings}
     settled = {row.data["trace_id"]: row for row in rows.settlements}
     for trace_id, label in sorted(rows.label_of.items()):
         row = settled.get(trace_id)
-        if trace_id not in said:
+        if trace_id not in second:
             continue
         if row is None:
-            if said[trace_id] != label["outcome"]:
+            if second[trace_id] != label["outcome"]:
                 yield (
                     "settlements.jsonl",
                     f"{trace_id} is {label['outcome']}, the second reading said "
-                    f"{said[trace_id]}, and nothing was decided",
+                    f"{second[trace_id]}, and nothing was decided",
                 )
             continue
         before, decision = row.data["before"], row.data["decision"]
         if decision == "label_changed":
-            if not before != label["outcome"] == said[trace_id]:
-                yield row, f"{trace_id}: its label was not changed to what the reading said"
+            if not before != label["outcome"] == second[trace_id]:
+                yield row, f"{trace_id}: its label was not changed to what the second reading said"
         elif before != label["outcome"]:
             yield row, f"{trace_id} was {before} and is {label['outcome']}: its label was changed"
-        elif decision == "kept" and before == said[trace_id]:
-            yield row, f"{trace_id}: nothing to keep, the reading said the same"
+        elif decision == "kept" and before == second[trace_id]:
+            yield row, f"{trace_id}: nothing to keep, the second reading said the same"
         elif decision == "kept" and label["difficulty"] != "boundary":
             yield row, f"{trace_id}: kept against a reading, so its difficulty is boundary"
-    for trace_id in sorted(set(settled) - set(said)):
+    for trace_id in sorted(set(settled) - set(second)):
         yield settled[trace_id], f"{trace_id} was not read again"
 
 

@@ -60,7 +60,7 @@ def document(title: str, *parts: str) -> str:
     )
 
 
-def said(text: str) -> str:
+def notice(text: str) -> str:
     """Return a paragraph."""
     return f"<p>{escape(text)}</p>"
 

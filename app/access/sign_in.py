@@ -158,14 +158,14 @@ def _form(store: Store, request: Request, to: str, trouble: str = "", name: str 
     if not _may_be_first(request):
         return _page(
             "Nobody can sign in yet",
-            html.said("Whoever runs this server makes the first admin, on its machine:"),
+            html.notice("Whoever runs this server makes the first admin, on its machine:"),
             html.command(session.command('reviewer "NAME" --role admin')),
             html.command(session.command('passphrase "NAME"')),
             status=403,
         )
     return _page(
         "Make the first admin",
-        html.said(
+        html.notice(
             "Nobody can sign in to this store yet. The first admin adds the others, on the People "
             "page. For a demo in which everybody picks a name:"
         ),
@@ -184,7 +184,7 @@ def _change_form(name: str, trouble: str = "") -> Response:
     )
     return _page(
         "Change your passphrase",
-        html.said(f"{name}, wherever you have signed in you will have to sign in again."),
+        html.notice(f"{name}, wherever you have signed in you will have to sign in again."),
         html.form(PASSPHRASE, "Change it", fields, kept={}, trouble=trouble),
         html.link("Back without changing it", "/"),
         status=422 if trouble else 200,
@@ -208,7 +208,7 @@ async def _sent(request: Request) -> Fields | Response:
     if not origin or urlsplit(origin).netloc != request.headers.get("host"):
         return _page(
             "Not from here",
-            html.said("This form was not sent by a page of this server. Open it anew:"),
+            html.notice("This form was not sent by a page of this server. Open it anew:"),
             html.link("Sign in", SIGN_IN),
             status=403,
         )
@@ -216,7 +216,7 @@ async def _sent(request: Request) -> Fields | Response:
     async for chunk in request.stream():
         body += chunk
         if len(body) > MOST_BYTES:
-            return _page("Too long", html.said("Nobody's name is that long."), status=413)
+            return _page("Too long", html.notice("Nobody's name is that long."), status=413)
     kind = request.headers.get("content-type", "").partition(";")[0].strip()
     if kind != "application/x-www-form-urlencoded":
         return {}

@@ -98,8 +98,8 @@ def _desk(reviewer: Reviewer, batch: Batch) -> None:
 def _certificate_first(error: UncertifiedReviewerError) -> None:
     with st.container(key="page"):
         st.header("This batch asks for a certificate", anchor=False)
-        said = str(error)
-        st.text(f"{said[0].upper()}{said[1:]}.")
+        message = str(error)
+        st.text(f"{message[0].upper()}{message[1:]}.")
         st.page_link("views/certificate/page.py", label="Go to the Certificate page")
 
 

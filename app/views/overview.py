@@ -242,8 +242,8 @@ def _draw(store: Store, plan: Plan, seed: int, evenly: bool) -> None:
             on_click=_draw_now,
             args=(store, plan, seed, evenly),
         )
-    if said := st.session_state.pop(DRAWN, ""):
-        st.text(said)
+    if message := st.session_state.pop(DRAWN, ""):
+        st.text(message)
     words = f"sample --n {plan.n} --seed {seed} --labels-wanted {plan.labels_wanted}"
     if plan.labels_wanted > 1 and plan.overlap < 1:
         words += f" --overlap {plan.overlap:g}"

@@ -14,10 +14,10 @@ from calibration.store import Access, Store, generated_passphrase
 
 FEW, ON_A_BUTTON = 15, 28
 
-SAID, REFUSED, MADE = "people_said", "people_refused", "people_made"
+MESSAGE, REFUSED, MADE = "people_message", "people_refused", "people_made"
 
 MAY = {
-    "reviewer": "labels, and sees nothing of what others said",
+    "reviewer": "labels, and sees nothing of what others say",
     "lead": "sees every result, draws batches, decides disagreements",
     "admin": "also adds people, roles and passphrases",
 }
@@ -37,15 +37,15 @@ HOW = {
 def _attempt(act: Callable[[], str]) -> None:
     """Do what a button asks for; say what became of it on the next run."""
     try:
-        st.session_state[SAID] = act()
+        st.session_state[MESSAGE] = act()
     except CalibrationError as error:
         st.session_state[REFUSED] = str(error)
 
 
 def _outcome() -> None:
-    for key in (REFUSED, SAID):
-        if said := st.session_state.pop(key, ""):
-            st.text(said)
+    for key in (REFUSED, MESSAGE):
+        if message := st.session_state.pop(key, ""):
+            st.text(message)
     if made := st.session_state.get(MADE):
         name, passphrase = made
         with st.container(border=True):

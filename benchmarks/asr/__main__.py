@@ -125,9 +125,9 @@ def peers_part(folder: Path, n: int, repeats: int, drawn: int, seed: int) -> str
             done = peer(name, path, seed, few[name])
             found.append(json.loads(done.output) | {"memory": done.memory})
             values.add(round(found[-1]["value"], 9))
-    said = json.loads(ours[0].output)["asr"]["value"]
-    if max(abs(said - value) for value in values) > SAME:
-        raise RuntimeError(f"{values} there, {said} here")
+    rate = json.loads(ours[0].output)["asr"]["value"]
+    if max(abs(rate - value) for value in values) > SAME:
+        raise RuntimeError(f"{values} there, {rate} here")
     path.unlink()
     shortest = min(run.wall for run in ours)
     rows: list[list[object]] = []

@@ -38,7 +38,7 @@ class Load:
     lost: int
     doubled: int
     refused: int
-    said: str
+    output: str
 
 
 def write_import(path: Path, megabytes: float, rng: Random) -> int:
@@ -93,14 +93,14 @@ async def _work(
         *COMMAND, "import", str(file), "--store", str(server.store), "--yes",
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
-    said, _ = await process.communicate()
+    output, _ = await process.communicate()
     done = time.monotonic()
     until.set()
     await asyncio.wait_for(asyncio.gather(*work), timeout=120)
     watcher.cancel()
     if process.returncode:
-        raise RuntimeError(said.decode())
-    return spans, (began, imported), (imported, done), said.decode()
+        raise RuntimeError(output.decode())
+    return spans, (began, imported), (imported, done), output.decode()
 
 
 def _overlaps(taken: Taken, span: Span) -> bool:
@@ -123,7 +123,7 @@ def load(
     people = team(server.port, names, batch, think_s=think_s, seed=seed)
     server.start()
     try:
-        spans, calm, importing, said = asyncio.run(_work(server, people, seconds, file))
+        spans, calm, importing, output = asyncio.run(_work(server, people, seconds, file))
     finally:
         server.stop()
     held = look(server.store)
@@ -148,5 +148,5 @@ def load(
         lost=len(missing),
         doubled=doubled(held),
         refused=sum(len(p.refused) for p in people),
-        said=said.strip(),
+        output=output.strip(),
     )

@@ -210,10 +210,10 @@ def take_proposals(browser: Browser, folder: Path, take: Take, take_state: TakeS
         ("hallucinated", "complete", "rubric_unclear"): 3,
         ("abandoned", "complete", "slip"): 2,
     }
-    due = [said for said, n in mixed.items() for _ in range(n)]
+    due = [classes for classes, n in mixed.items() for _ in range(n)]
     for place, name in enumerate(("Ann", "Ben")):
         given = zip(world.drawn, due, strict=False)
-        world.label(name, {trace_id: said[place] for trace_id, said in given})
+        world.label(name, {trace_id: classes[place] for trace_id, classes in given})
     for trace_id, (_, final, cause) in zip(world.drawn, due, strict=False):
         settle_as_lea(world, trace_id, final, cause=cause)
     decided = [

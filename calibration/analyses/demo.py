@@ -14,7 +14,7 @@ from calibration.analyses.evidence.from_store import trace_penalties
 from calibration.analyses.reviewers.examinations import add_practice
 from calibration.analyses.sampling.draw import SamplingDesign, draw_batch
 from calibration.analyses.success_rate.from_store import report_on_store
-from calibration.analyses.success_rate.report import ProductionReport, ReportOptions
+from calibration.analyses.success_rate.report import ReportOptions, SuccessRateReport
 from calibration.errors import CalibrationError, InputError
 from calibration.records import LabelDraft, Trace, Verdict
 from calibration.store import Store, import_token
@@ -58,7 +58,7 @@ COST_FACTOR = (1.0, 1.1, 1.2, 1.1, 1.6)
 class Demo:
     """The demonstration: the report on its sample, and the true rate."""
 
-    report: ProductionReport
+    report: SuccessRateReport
     truth: float
     seed: int
 
@@ -162,8 +162,8 @@ def _label_sample(
     drafts = []
     for trace_id in store.batch_items(batch.batch_id)["trace_id"]:
         pair = rng.choice(len(people), size=2, replace=False).tolist()
-        said = [_human_class(true_class[trace_id], REVIEWER_ACCURACY[p], q, rng) for p in pair]
-        for person, outcome in zip(pair, said, strict=True):
+        outcomes = [_human_class(true_class[trace_id], REVIEWER_ACCURACY[p], q, rng) for p in pair]
+        for person, outcome in zip(pair, outcomes, strict=True):
             reviewer_id = people[person].reviewer_id
             name = names[outcome]
             drafts.append(
@@ -178,7 +178,7 @@ def _label_sample(
                     seconds_active=round(float(rng.lognormal(4.4, 0.5)), 1),
                 )
             )
-        if said[0] != said[1]:
+        if outcomes[0] != outcomes[1]:
             store.adjudicate(
                 trace_id=trace_id,
                 answers=taxonomy.answers_for(names[true_class[trace_id]]),

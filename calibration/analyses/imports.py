@@ -144,8 +144,8 @@ def store_files(
     for name in read.preview.workflows:
         # Values missing in the settings remain as stored.
         old = known.get(name)
-        said = settings if old is None else _with_defaults(settings, old)
-        store.set_workflow(said.workflow_record(name))
+        complete = settings if old is None else _with_defaults(settings, old)
+        store.set_workflow(complete.workflow_record(name))
     done = store.ingest([item.trace for item in read.parsed], take_changed=take_changed)
     stored = store.add_verdicts(list(_grades(read, done)))
     origin = {item.trace.trace_id: item for item in read.parsed}

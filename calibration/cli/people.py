@@ -55,11 +55,11 @@ def passphrase(name: str, generate: bool, path: Path) -> None:
         chosen = generated_passphrase() if generate else _asked(person)
         store.set_passphrase(person.reviewer_id, chosen)
         asked_for = store.identities() == "passphrase"
-    said = [f"{person.name} ({person.role}) has a new passphrase; sessions they had have ended"]
-    said += [chosen] if generate else []
+    lines = [f"{person.name} ({person.role}) has a new passphrase; sessions they had have ended"]
+    lines += [chosen] if generate else []
     if not asked_for:
-        said.append("identities are open here, so nobody is asked: `asr identities passphrase`")
-    print_lines(said)
+        lines.append("identities are open here, so nobody is asked: `asr identities passphrase`")
+    print_lines(lines)
 
 
 def _known(store: Store, name: str) -> Reviewer:

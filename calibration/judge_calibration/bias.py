@@ -178,8 +178,8 @@ def _fit(gaps: FloatArray, constants: FloatArray, size: FloatArray) -> _Fit | No
 def _without_traces(fit: _Fit) -> float:
     """Return the HC3 variance; a trace that alone determines a constant does not enter."""
     rest = 1 - np.einsum("ij,jk,ik->i", fit.design, fit.bread, fit.design, optimize=True)
-    said = rest > NO_LEVERAGE
-    adjusted = np.where(said, fit.residuals, 0.0) / np.where(said, rest, 1.0)
+    usable = rest > NO_LEVERAGE
+    adjusted = np.where(usable, fit.residuals, 0.0) / np.where(usable, rest, 1.0)
     return float(((fit.free * adjusted) ** 2).sum() / float(fit.free @ fit.free) ** 2)
 
 

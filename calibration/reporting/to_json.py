@@ -70,9 +70,9 @@ from calibration.analyses.success_rate.report import (
     CostPanel,
     Latency,
     Origin,
-    ProductionReport,
     RateGroup,
     Signal,
+    SuccessRateReport,
     VerdictMix,
     VerdictWeek,
     WorkList,
@@ -428,7 +428,7 @@ NAMES: dict[type, Callable[[Any], Names]] = {
     JudgeCalibration: lambda of: {"classes": of.classes, "verdicts": of.verdict_names},
     JudgeDiagnostics: lambda of: {"verdicts": of.verdict_names},
     AgentSuccessRate: lambda of: {"classes": of.classes},
-    ProductionReport: lambda of: {"classes": [c.outcome for c in of.classes]},
+    SuccessRateReport: lambda of: {"classes": [c.outcome for c in of.classes]},
     ProductionComparison: lambda of: {"classes": [c.outcome for c in of.found.class_changes]},
 }
 
@@ -592,7 +592,7 @@ SHAPES: dict[type, tuple[Entry, ...]] = {
     ),
     GroupComparison: ("*difference sides flip_chance flips_at",),
     # Success rates
-    ProductionReport: (
+    SuccessRateReport: (
         ("format", lambda of: "asr-report/1", Literal["asr-report/1"]),
         "calibrated kind target n n_tasks window.first=first window.last=last asr asr_gross "
         "asr_literal asr_without_abandoned pass_rate mean_effective_penalty identity "
@@ -687,5 +687,5 @@ ROOTS: dict[str, tuple[type, str]] = {
     "gates": (GateAnalysis, "asr gate --json"),
     "plan": (Plan, "asr plan --json"),
     "plan_agreement": (PlannedAgreement, "asr plan-agreement --json"),
-    "report": (ProductionReport, "asr report --json"),
+    "report": (SuccessRateReport, "asr report --json"),
 }

@@ -85,7 +85,7 @@ def given(
     """Return the rows of a source under our own names, each column read by its type.
 
     A column of numbers adds ``_unreadable`` and ``_endless``; times are ``at`` with ``naive`` and
-    ``time_unreadable``; columns quoted when bad add ``said_``. Missing columns are null. Of the
+    ``time_unreadable``; columns quoted when bad add ``given_``. Missing columns are null. Of the
     columns of gates the `further` ones are read.
     """
     reads = _Reads(source, used, zone)
@@ -103,7 +103,7 @@ def given(
         columns |= reads.number(ours, f"{ours}_read", ours)
     columns |= reads.happened("loop") | reads.happened("escalated") | reads.feedback()
     columns |= {name: reads.any_text(name if name in further else "") for name in OF_GATES}
-    columns |= {f"said_{ours}": reads.column(ours) or _NO_TEXT for ours in _SHOWN}
+    columns |= {f"given_{ours}": reads.column(ours) or _NO_TEXT for ours in _SHOWN}
     nothing = [f"{quoted(name)} IS NULL" for name in sorted(set(used.values()))]
     columns |= {
         "nothing": " AND ".join(nothing) if source.null_is_unreadable else "FALSE",
@@ -140,7 +140,7 @@ class _Reads:
     def any_text(self, ours: str) -> str:
         """Read a column of any type as text; lists are written out."""
         column = self.column(ours)
-        return _NO_TEXT if column is None else f"said_of(CAST({column} AS VARCHAR))"
+        return _NO_TEXT if column is None else f"text_of(CAST({column} AS VARCHAR))"
 
     def number(
         self, ours: str, name: str, marks: str, *, absent: str = _NO_NUMBER
@@ -170,11 +170,11 @@ class _Reads:
             if self.zone != "UTC":
                 at = f"localised({at}, $zone)"
         elif kind == "text":
-            said = self.text(ours)
+            text = self.text(ours)
             local = self.zone != "UTC"
-            at = f"moment_in_zone({said}, $zone)" if local else f"moment_of_text({said})"
-            naive = f"{at} IS NOT NULL AND NOT has_zone(time_of_text({said}))"
-            unreadable = f"{said} IS NOT NULL AND {at} IS NULL"
+            at = f"moment_in_zone({text}, $zone)" if local else f"moment_of_text({text})"
+            naive = f"{at} IS NOT NULL AND NOT has_zone(time_of_text({text}))"
+            unreadable = f"{text} IS NOT NULL AND {at} IS NULL"
         else:
             raise self.refused(ours, "; times are needed, such as 2026-11-02T09:30:00Z")
         return {"at": at, "naive": naive, "time_unreadable": unreadable}
@@ -185,9 +185,9 @@ class _Reads:
         if column is not None and kind == "truth":
             return {f"{ours}_truth": column} | _number(f"{ours}_read", ours, _NO_NUMBER)
         if column is not None and kind == "text":
-            said = self.text(ours)
-            rest = f"CASE WHEN truth_of_word({said}) IS NULL THEN {said} END"
-            truth = {f"{ours}_truth": f"truth_of_word({said})"}
+            text = self.text(ours)
+            rest = f"CASE WHEN truth_of_word({text}) IS NULL THEN {text} END"
+            truth = {f"{ours}_truth": f"truth_of_word({text})"}
             return truth | _number_of_text(f"{ours}_read", ours, rest)
         truth = {f"{ours}_truth": "CAST(NULL AS BOOLEAN)"}
         return truth | self.number(ours, f"{ours}_read", ours)
@@ -200,9 +200,9 @@ class _Reads:
             worth = f"CAST(CASE WHEN {column} THEN 1 WHEN NOT {column} THEN -1 END AS DOUBLE)"
             return {"feedback_worth": worth} | _number(ours, ours, _NO_NUMBER)
         if column is not None and kind == "text":
-            said = self.text(ours)
-            rest = f"CASE WHEN worth_of_word({said}) IS NULL THEN {said} END"
-            return {"feedback_worth": f"worth_of_word({said})"} | _number_of_text(ours, ours, rest)
+            text = self.text(ours)
+            rest = f"CASE WHEN worth_of_word({text}) IS NULL THEN {text} END"
+            return {"feedback_worth": f"worth_of_word({text})"} | _number_of_text(ours, ours, rest)
         return {"feedback_worth": _NO_NUMBER} | self.number(ours, ours, ours)
 
 
@@ -210,11 +210,11 @@ def _number(name: str, marks: str, value: str, *, endless: str = "FALSE") -> dic
     return {name: value, f"{marks}_unreadable": "FALSE", f"{marks}_endless": endless}
 
 
-def _number_of_text(name: str, marks: str, said: str) -> dict[str, str]:
+def _number_of_text(name: str, marks: str, text: str) -> dict[str, str]:
     return {
-        name: f"number_of_text({said})",
-        f"{marks}_unreadable": f"no_number({said})",
-        f"{marks}_endless": f"endless_text({said})",
+        name: f"number_of_text({text})",
+        f"{marks}_unreadable": f"no_number({text})",
+        f"{marks}_endless": f"endless_text({text})",
     }
 
 

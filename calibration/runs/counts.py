@@ -76,7 +76,7 @@ _CORRUPTED = r"""(^|[,;|\["'])\s*data_corruption\s*($|[,;|\]"'])"""
 
 EVENTS = ("loops", "data_corruption")
 
-SAID = ("tier", "category", "model")
+TEXTS = ("tier", "category", "model")
 
 
 EXAMPLES = 5
@@ -162,7 +162,7 @@ def _signal_table(found: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
     return table.sort_values(["week", "unit"], ignore_index=True)
 
 
-_EVENTS, _SAID = [{"event": name} for name in EVENTS], [{"said": name} for name in SAID]
+_EVENTS, _TEXTS = [{"event": name} for name in EVENTS], [{"text": name} for name in TEXTS]
 
 
 def gate_tables(
@@ -176,13 +176,13 @@ def gate_tables(
         _trials_once(rows, engine)
     tasks = engine.keep(
         query(
-            "gate_tasks" if repeated else "gate_single_tasks", rows=rows, said=_SAID,
+            "gate_tasks" if repeated else "gate_single_tasks", rows=rows, text=_TEXTS,
             events=_EVENTS, success=taxonomy.success,
             partial=[{"partial_class": name} for name in taxonomy.acceptable[1:]],
         ),
         "gate_tasks",
     )  # fmt: skip
-    found = engine.run(query("gate_facts", tasks=tasks, said=_SAID, events=_EVENTS))
+    found = engine.run(query("gate_facts", tasks=tasks, text=_TEXTS, events=_EVENTS))
     facts = found.iloc[0].fillna(0).astype("int64").to_dict()
     for name in ("tier", "category"):
         if facts[f"differing_{name}"]:
@@ -237,7 +237,7 @@ def _trials_once(rows: Relation, engine: Engine) -> None:
 
 def _differing(tasks: Relation, engine: Engine, name: str) -> tuple[str, str, str]:
     """Return the first task whose traces contradict each other, and two of the values."""
-    unit, one, other = engine.run(query("differing", tasks=tasks, said=name)).iloc[0].tolist()
+    unit, one, other = engine.run(query("differing", tasks=tasks, text=name)).iloc[0].tolist()
     return unit[1:].split(APART)[-1], one, other
 
 
@@ -296,7 +296,7 @@ def rows_set_aside(
     """Return the number of rows with each reason, in the order of the reasons."""
     examples = _examples(query("set_aside", rows=rows), source, _firsts(rows, source))
     return [
-        _said(REASONS[code - 1], counts[code], examples[code], taxonomy)
+        _rows_with(REASONS[code - 1], counts[code], examples[code], taxonomy)
         for code in sorted(counts)
         if code
     ]
@@ -304,7 +304,7 @@ def rows_set_aside(
 
 def duplicates_set_aside(found: Deduplicated, source: Source, rows: Relation) -> list[SetAsideRows]:
     """Count the rows dropped because another row has their trace_id."""
-    said = []
+    set_aside = []
     firsts = _firsts(rows, source)
     for reason, gone in (
         ("identical_duplicate", found.identical), ("conflicting_duplicate", found.conflicting),
@@ -314,8 +314,10 @@ def duplicates_set_aside(found: Deduplicated, source: Source, rows: Relation) ->
         if n:
             examples = _examples(gone, source, firsts)[0]
             # One of the identical rows of a trace is kept.
-            said.append(_said(reason, n - traces * (reason == "identical_duplicate"), examples))
-    return said
+            set_aside.append(
+                _rows_with(reason, n - traces * (reason == "identical_duplicate"), examples)
+            )
+    return set_aside
 
 
 def unreadable_lines(source: Source) -> list[SetAsideRows]:
@@ -329,10 +331,10 @@ def unreadable_lines(source: Source) -> list[SetAsideRows]:
         Example(file=str(file), row=int(line), value=str(text)[:SHOWN])
         for file, line, text in lines.head(EXAMPLES).to_numpy().tolist()
     )
-    return [_said("unreadable_row", len(lines), examples)]
+    return [_rows_with("unreadable_row", len(lines), examples)]
 
 
-def _said(
+def _rows_with(
     reason: str, n: int, examples: tuple[Example, ...], taxonomy: Taxonomy | None = None
 ) -> SetAsideRows:
     classes = ", ".join(taxonomy.names if taxonomy else ())
@@ -578,12 +580,12 @@ def _notes(
     zone: str,
 ) -> Notes:
     counted = np.bincount(cells.workflow.codes, weights=cells.sums["n"])
-    said = {name: int(facts[name]) for name in FACTS if name != "n"}
+    named = {name: int(facts[name]) for name in FACTS if name != "n"}
     # A missing column is no note on single traces.
     if "task_id" not in used:
-        said["no_task"] = 0
+        named["no_task"] = 0
     return Notes(
-        **said,
+        **named,
         timezone=zone,
         no_ceiling={
             name: int(n)

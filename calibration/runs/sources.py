@@ -298,11 +298,11 @@ def _parts(dsn: str) -> Mapping[str, Any]:
 
 
 def _redacted(error: Exception, parts: Mapping[str, Any]) -> str:
-    said = " ".join(str(error).split())
+    message = " ".join(str(error).split())
     for secret in (str(parts[key]) for key in SECRET if parts.get(key)):
         for form in (secret, quote(secret, safe="")):
-            said = said.replace(form, "***")
-    return said[:300]
+            message = message.replace(form, "***")
+    return message[:300]
 
 
 @contextmanager

@@ -247,7 +247,7 @@ def read_verdicts(source: Source, *, judge: str | None = None) -> VerdictFile:
     return VerdictFile(
         path=path,
         rows=rows,
-        again={t: tuple(said[k] for k in sorted(said)) for t, said in again.items()},
+        again={t: tuple(samples[k] for k in sorted(samples)) for t, samples in again.items()},
         judge=judge,
     )
 

@@ -142,10 +142,10 @@ def cell_whole(row: Row, name: str, *, maximum: int, minimum: int = 0) -> int | 
 
 def cell_flag(row: Row, name: str) -> bool:
     """Return a yes or no of a row; an empty field is no."""
-    said = cell_text(row.get(name)).casefold()
-    if said not in (*YES, *NO):
+    text = cell_text(row.get(name)).casefold()
+    if text not in (*YES, *NO):
         raise wrong(name, f"must be one of {', '.join(YES + NO[1:])}", row.get(name))
-    return said in YES
+    return text in YES
 
 
 def cell_moment(row: Row, name: str) -> datetime | None:
@@ -171,10 +171,10 @@ def cell_evidence(row: Row) -> tuple[Evidence, ...]:
         return (Evidence(step_id=step, quote=quote),) if quote else ()
     found = []
     for item in given if isinstance(given, list) else [given]:
-        step_id, said = (part(item, name) for name in ("step_id", "quote"))
-        if not (isinstance(step_id, str) and isinstance(said, str) and said):
+        step_id, words = (part(item, name) for name in ("step_id", "quote"))
+        if not (isinstance(step_id, str) and isinstance(words, str) and words):
             raise wrong("evidence", "must be a list of objects with step_id and quote", item)
-        found.append(Evidence(step_id=step_id, quote=said))
+        found.append(Evidence(step_id=step_id, quote=words))
     if len(found) > MAX_QUOTES:
         raise FieldError(
             f"field 'evidence': must hold at most {MAX_QUOTES} quotes, got {len(found)}"

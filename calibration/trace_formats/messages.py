@@ -79,12 +79,12 @@ def read_messages(
     for message in flat:
         drafts.extend(_drafts(message, known, clock or Clock(), is_error))
     steps = tuple(replace(d.step, step_id=f"s{i}") for i, d in enumerate(drafts, start=1))
-    said = [s for s in steps if s.role == "assistant" and s.content and s.content.strip()]
+    replies = [s for s in steps if s.role == "assistant" and s.content and s.content.strip()]
     asked = [s for s in steps if s.role == "user" and s.content and s.tool is None]
     return Transcript(
         steps=steps,
         call_ids=tuple(d.call_id for d in drafts),
-        response=said[-1].content if said else None,
+        response=replies[-1].content if replies else None,
         first_user=asked[0].content if asked else None,
         tokens=_agent_tokens(flat),
     )

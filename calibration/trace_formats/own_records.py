@@ -347,8 +347,8 @@ def _with_calls(spoken: Transcript, calls: list[object]) -> tuple[Step, ...]:
             result=step.result if answered is None else None,
             error=step.error if answered is None else False,
         )
-    said = [i for i, s in enumerate(steps) if s.content and s.role == "assistant"]
-    last = said[-1] if said else len(steps)
+    replies = [i for i, s in enumerate(steps) if s.content and s.role == "assistant"]
+    last = replies[-1] if replies else len(steps)
     merged = [*steps[:last], *extra, *steps[last:]]
     return tuple(replace(step, step_id=f"s{i}") for i, step in enumerate(merged, start=1))
 

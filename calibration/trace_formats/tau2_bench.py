@@ -187,9 +187,9 @@ def _prompt(task: object, first_user: str | None, task_id: str) -> str:
     if isinstance(instructions, str):
         sections.append(instructions.strip())
     for key, title in _SCENARIO:
-        said = content_text(part(instructions, key))
-        if said and said.strip():
-            sections.append(f"{title}\n{said.strip()}")
+        text = content_text(part(instructions, key))
+        if text and text.strip():
+            sections.append(f"{title}\n{text.strip()}")
     ticket = content_text(part(task, "ticket"))
     if ticket and ticket.strip():
         sections.append(f"Ticket\n{ticket.strip()}")

@@ -8,7 +8,7 @@ import pytest
 from calibration.analyses.agreement.analysis import analyse_agreement
 from calibration.analyses.judge.calibration import analyse_judge
 from calibration.analyses.success_rate.from_store import report_on_store
-from calibration.analyses.success_rate.report import ProductionReport, ReportOptions
+from calibration.analyses.success_rate.report import ReportOptions, SuccessRateReport
 from calibration.records import Workflow
 from calibration.reporting import to_json
 from calibration.taxonomy import load_taxonomy
@@ -30,7 +30,7 @@ def filled(new_world: NewWorld, order: list[str] | None = None) -> World:
     return world
 
 
-def report(world: World) -> ProductionReport:
+def report(world: World) -> SuccessRateReport:
     return report_on_store(world.store, options=ReportOptions(n_resamples=100))
 
 

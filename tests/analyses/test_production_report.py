@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from calibration.analyses.success_rate.from_runs import report_on_files, write_work_lists
-from calibration.analyses.success_rate.report import ProductionReport, ReportOptions
+from calibration.analyses.success_rate.report import ReportOptions, SuccessRateReport
 from calibration.errors import CalibrationError, InputError
 from calibration.taxonomy import Taxonomy, default_taxonomy
 from reference_dataset.loader import load_reference
 from tests.analyses.production_files import HOSTILE, MIXED10, alike, fork, runs, write
 
 
-def report(path: str, taxonomy: Taxonomy | None = None, **options: Any) -> ProductionReport:
+def report(path: str, taxonomy: Taxonomy | None = None, **options: Any) -> SuccessRateReport:
     options = {"n_resamples": 200} | options
     return report_on_files([path], options=ReportOptions(**options), taxonomy=taxonomy)
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from calibration.analyses.success_rate.from_runs import report_on_files
-from calibration.analyses.success_rate.report import ProductionReport, ReportOptions, Signal
+from calibration.analyses.success_rate.report import ReportOptions, Signal, SuccessRateReport
 from calibration.reporting.document import text_lines
 from calibration.reporting.sections import success_rate
 from calibration.statistics.intervals import exact_limits
@@ -17,7 +17,7 @@ from tests.analyses.production_files import alike, write
 WEEKS = ("2026-09-28T10:00:00Z", "2026-10-05T10:00:00Z")
 
 
-def report(path: str, **options: Any) -> ProductionReport:
+def report(path: str, **options: Any) -> SuccessRateReport:
     return report_on_files([path], options=ReportOptions(n_resamples=100, **options))
 
 
@@ -36,7 +36,7 @@ def two_weeks(tmp_path: Path) -> str:
     return write(tmp_path / "f.csv", rows)
 
 
-def by_key(found: ProductionReport) -> dict[str, Signal]:
+def by_key(found: SuccessRateReport) -> dict[str, Signal]:
     return {s.key: s for s in found.signals}
 
 

@@ -20,7 +20,7 @@ from calibration.analyses.success_rate.from_store import (
     warnings,
     without_models,
 )
-from calibration.analyses.success_rate.report import ProductionReport, ReportOptions
+from calibration.analyses.success_rate.report import ReportOptions, SuccessRateReport
 from calibration.errors import CalibrationError, InputError
 from calibration.records import REFERENCE_SOURCE, Evidence, LabelDraft
 from calibration.reporting import to_json
@@ -41,7 +41,7 @@ DAYS = (datetime(2026, 9, 29, 10, tzinfo=UTC), datetime(2026, 10, 6, 10, tzinfo=
 _tokens = count(1)
 
 
-def report(world: World, **asked: Any) -> ProductionReport:
+def report(world: World, **asked: Any) -> SuccessRateReport:
     """Return a report that satisfies the published schema and can be printed."""
     found = report_on_store(world.store, ReportOptions(**({"n_resamples": 200} | asked)))
     jsonschema.Draft202012Validator(to_json.schema()).validate(to_json.data(found))

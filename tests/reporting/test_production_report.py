@@ -11,7 +11,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from calibration.analyses.success_rate.from_runs import report_on_files
-from calibration.analyses.success_rate.report import ProductionReport, ReportOptions
+from calibration.analyses.success_rate.report import ReportOptions, SuccessRateReport
 from calibration.reporting import to_json
 from calibration.reporting.document import Name, escaped, markdown, text_lines
 from calibration.reporting.render_html import POLICY, html, nice_scale
@@ -20,12 +20,12 @@ from calibration.text import shown
 from tests.analyses.production_files import HOSTILE, MIXED10, alike, runs, write
 
 
-def report(path: str, **options: Any) -> ProductionReport:
+def report(path: str, **options: Any) -> SuccessRateReport:
     return report_on_files([path], options=ReportOptions(**({"n_resamples": 100} | options)))
 
 
 @pytest.fixture(scope="module")
-def hostile(tmp_path_factory: pytest.TempPathFactory) -> ProductionReport:
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> SuccessRateReport:
     """Every name that a file brings is an attack: traces, workflows, models, tags, classes."""
     rows = alike("a", {"complete": 40, "abandoned": 40, "partial_minus": 20})
     for k, row in enumerate(rows):
@@ -58,7 +58,7 @@ class Page(HTMLParser):
         self.text.append(data)
 
 
-def test_the_page_has_no_tag_of_a_name(hostile: ProductionReport) -> None:
+def test_the_page_has_no_tag_of_a_name(hostile: SuccessRateReport) -> None:
     page = html(success_rate.document(hostile))
     found = Page(page)
     assert found.tags <= {
@@ -79,7 +79,7 @@ def test_the_page_has_no_tag_of_a_name(hostile: ProductionReport) -> None:
     assert "x" * 601 not in page
 
 
-def test_markdown_obeys_no_name(hostile: ProductionReport) -> None:
+def test_markdown_obeys_no_name(hostile: SuccessRateReport) -> None:
     text = markdown(success_rate.document(hostile))
     made = MarkdownIt("commonmark").enable("table").render(text)
     found = Page(made)
@@ -93,13 +93,13 @@ def test_markdown_obeys_no_name(hostile: ProductionReport) -> None:
     assert len(heads) > 1
 
 
-def test_the_terminal_is_not_steered(hostile: ProductionReport) -> None:
+def test_the_terminal_is_not_steered(hostile: SuccessRateReport) -> None:
     for line in text_lines(success_rate.document(hostile)):
         assert not re.search("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]", line)
         assert len(line) < 1_500
 
 
-def test_hostile_names_satisfy_the_schema(hostile: ProductionReport) -> None:
+def test_hostile_names_satisfy_the_schema(hostile: SuccessRateReport) -> None:
     data = json.loads(json.dumps(to_json.data(hostile), allow_nan=False))
     jsonschema.Draft202012Validator(to_json.schema()).validate(data)
     # Programs get names as they are.

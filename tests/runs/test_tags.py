@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from calibration.analyses.success_rate.from_runs import report_on_files
-from calibration.analyses.success_rate.report import ProductionReport, ReportOptions
+from calibration.analyses.success_rate.report import ReportOptions, SuccessRateReport
 from calibration.errors import InputError
 from calibration.reporting import to_json
 from calibration.reporting.document import markdown, text_lines
@@ -24,11 +24,11 @@ from tests.analyses.production_files import alike, write
 from tests.runs.test_engines import load
 
 
-def report(path: str, **options: Any) -> ProductionReport:
+def report(path: str, **options: Any) -> SuccessRateReport:
     return report_on_files([path], options=ReportOptions(n_resamples=100, **options))
 
 
-def by_tag(found: ProductionReport) -> dict[str | None, tuple[int, float | None]]:
+def by_tag(found: SuccessRateReport) -> dict[str | None, tuple[int, float | None]]:
     return {g.name: (g.n, g.asr.value) for g in found.by_tag}
 
 

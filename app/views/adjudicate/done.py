@@ -52,13 +52,13 @@ def _counts(work: AdjudicationWork) -> None:
     own = [of for of in work.settled if not of.elsewhere]
     changed = sum(of.changed for of in own)
     blind = sum(of.blind for of in own)
-    said = [f"{len(work.settled):,} settled"]
+    counts = [f"{len(work.settled):,} settled"]
     if own:
-        said.append(f"{blind:,} of {len(own):,} decided blind")
-        said.append(f"{changed:,} decided otherwise once the answers were shown")
+        counts.append(f"{blind:,} of {len(own):,} decided blind")
+        counts.append(f"{changed:,} decided otherwise once the answers were shown")
     if work.n_reopened:
-        said.append(f"{work.n_reopened:,} reopened: labels have changed, they stay until decided")
-    st.text(". ".join(said) + ".")
+        counts.append(f"{work.n_reopened:,} reopened: labels have changed, they stay until decided")
+    st.text(". ".join(counts) + ".")
     counted = work.by_cause()
     if counted.empty:
         return
@@ -96,8 +96,8 @@ def _table(work: AdjudicationWork, names: Mapping[str, str]) -> Settled | None:
 
 
 def _labels(of: Settled, names: Mapping[str, str]) -> str:
-    said = [f"{names.get(who, who)}: {outcome}" for who, outcome in of.labels]
-    return ", ".join(said) or "not known"
+    labels = [f"{names.get(who, who)}: {outcome}" for who, outcome in of.labels]
+    return ", ".join(labels) or "not known"
 
 
 def _blind(of: Settled) -> str:

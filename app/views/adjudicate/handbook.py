@@ -115,7 +115,7 @@ def _accepted(store: Store, accepted: list[Proposal]) -> None:
     order = [node.id for node in taxonomy.nodes]
     lines = []
     for question in order:
-        said = [of.text for of in accepted if of.question == question]
-        if said:
-            lines += [f"{taxonomy.node(question).question}", *(f"- {text}" for text in said), ""]
+        texts = [of.text for of in accepted if of.question == question]
+        if texts:
+            lines += [f"{taxonomy.node(question).question}", *(f"- {text}" for text in texts), ""]
     st.code("\n".join(lines).strip(), language=None, wrap_lines=True)

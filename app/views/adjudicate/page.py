@@ -50,13 +50,13 @@ def _page() -> None:
                 "Batch", batches, index=next(labelled, 0), key="adjudicate_batch",
                 label_visibility="collapsed", width=220,
             )  # fmt: skip
-        said = st.container(width="stretch")
+        bar = st.container(width="stretch")
     try:
         work = adjudication_work(store, batch_id, lead.reviewer_id)
     except CalibrationError as error:
         st.text(str(error))
         return
-    with said, st.container(horizontal=True, vertical_alignment="center"):
+    with bar, st.container(horizontal=True, vertical_alignment="center"):
         st.caption(summary(work), width="stretch")
         if work.n_shared:
             _alpha(work)

@@ -185,7 +185,7 @@ def _examination(
             lambda: stands.exam or start_exam(store, by, reviewer.reviewer_id, now=data.now()),
         )
     else:
-        st.text("Not now: what comes first is said above.")
+        st.text("Not now: what comes first is above.")
 
 
 def _go(label: str, key: str, start: Callable[[], Exam | PracticeRound]) -> None:
@@ -195,8 +195,8 @@ def _go(label: str, key: str, start: Callable[[], Exam | PracticeRound]) -> None
     try:
         batch_id = start().batch_id
     except CalibrationError as error:
-        said = str(error)
-        st.text(f"{said[0].upper()}{said[1:]}.")
+        message = str(error)
+        st.text(f"{message[0].upper()}{message[1:]}.")
         return
     st.session_state[BATCH] = batch_id
     st.switch_page("views/label.py", query_params={"batch": batch_id})

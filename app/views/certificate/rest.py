@@ -27,7 +27,9 @@ TOO_FEW = "allowed; too few adjudicated traces"
 
 WHOLE, TWICE = "one examination", "within two attempts"
 
-WHO, REASON, TOKEN, SAID = (f"certificate_{name}" for name in ("who", "reason", "token", "said"))
+WHO, REASON, TOKEN, MESSAGE = (
+    f"certificate_{name}" for name in ("who", "reason", "token", "message")
+)
 
 
 def chance(points: tuple[OperatingPoint, ...]) -> None:
@@ -57,8 +59,8 @@ def chance(points: tuple[OperatingPoint, ...]) -> None:
         )
         .properties(height=300)
     )  # fmt: skip
-    said = "; ".join(f"{p.accuracy:.0%} right: {p.whole:.0%}" for p in points)
-    st.altair_chart(chart, width="stretch", alt=f"Chance to pass one examination: {said}")
+    chances = "; ".join(f"{p.accuracy:.0%} right: {p.whole:.0%}" for p in points)
+    st.altair_chart(chart, width="stretch", alt=f"Chance to pass one examination: {chances}")
     with st.expander("The numbers as a table"):
         st.dataframe(
             pd.DataFrame(
@@ -131,8 +133,8 @@ def for_leads(store: Store, by: Examiner, lead: Reviewer, everybody: Others) -> 
         ),
         hide_index=True, alt="Certificates of all reviewers",
     )  # fmt: skip
-    if said := st.session_state.pop(SAID, ""):
-        st.text(said)
+    if message := st.session_state.pop(MESSAGE, ""):
+        st.text(message)
     stuck = _stuck(everybody, lead)
     certified = [
         (r, s)
@@ -208,9 +210,9 @@ def _allow(store: Store, lead: Reviewer, who: str, name: str) -> None:
     try:
         store.allow_attempt(client_token=token, reviewer_id=who, by=lead.reviewer_id, reason=reason)
     except CalibrationError as error:
-        state[SAID] = f"Not allowed yet: {error}."
+        state[MESSAGE] = f"Not allowed yet: {error}."
     else:
-        state[SAID] = f"{name} is allowed another attempt. Their Certificate page says so."
+        state[MESSAGE] = f"{name} is allowed another attempt. Their Certificate page says so."
         _others.clear()
         # The reason is about this one person.
         state[REASON] = ""

@@ -121,9 +121,9 @@ def _on_disk(uploads: list[Any], path: str) -> Iterator[tuple[list[Path], Path]]
         yield paths, folder
 
 
-def _here(said: str, folder: Path) -> str:
+def _here(message: str, folder: Path) -> str:
     """Name an upload as the person does, without the place where it lay."""
-    parts = said.split(f"{folder}/")
+    parts = message.split(f"{folder}/")
     return parts[0] + "".join(part.partition("/")[2] for part in parts[1:])
 
 
@@ -177,8 +177,8 @@ def _preview(read: FilesRead, lines: tuple[str, ...]) -> None:
         hide_index=True, alt="Each file with the format it was recognised as",
     )  # fmt: skip
     for line in lines:
-        name, _, said = line.partition(" ")
-        if name in ("Complete", "Missing", "First") and said.strip():
+        name, _, text = line.partition(" ")
+        if name in ("Complete", "Missing", "First") and text.strip():
             st.text(line)
     _set_aside(read.set_aside, "preview")
 
@@ -245,14 +245,14 @@ def _mapping(store: Store, found: list[str], everything: str) -> dict[str, Workf
 def _settings(
     asked: tuple[Any, ...], rules: dict[str, WorkflowRule], taxonomy: Taxonomy
 ) -> ImportSettings:
-    said: dict[str, WorkflowRule] = {}
+    by_name: dict[str, WorkflowRule] = {}
     for rule in rules.values():
         name = rule.name or ""
-        other = said.setdefault(name, rule)
+        other = by_name.setdefault(name, rule)
         if (other.ceiling_usd, other.unit) != (rule.ceiling_usd, rule.unit):
             raise InputError(f"workflow {name!r} has two ceilings or units; give it one")
     return ImportSettings(
-        timezone=asked[2] or None, workflow=asked[3] or None, workflows=rules, taxonomy=taxonomy
+        timezone=asked[2] or None, workflow=asked[3] or None, workflows=by_name, taxonomy=taxonomy
     )
 
 

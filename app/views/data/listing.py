@@ -24,7 +24,7 @@ KEY = "data_"
 
 ENDED = {"error": "a call ended in an error", "ok": "every call ended well"}
 
-PICK, SAVE_AS, SAID, MADE = "data_pick", "data_save_as", "data_said", "data_made"
+PICK, SAVE_AS, MESSAGE, MADE = "data_pick", "data_save_as", "data_message", "data_made"
 
 MANY = ("workflows", "statuses", "classes", "tags", "verdicts", "models")
 
@@ -169,8 +169,8 @@ def _saved_queries(store: Store) -> None:
         width="stretch", help="Take the chosen query off the list",
     )  # fmt: skip
     clear.button("Clear", key="data_clear", on_click=_fill, args=(TraceFilter(),), width="stretch")
-    if said := st.session_state.pop(SAID, ""):
-        st.text(said)
+    if message := st.session_state.pop(MESSAGE, ""):
+        st.text(message)
 
 
 def _pick(saved: dict[str, TraceFilter]) -> None:
@@ -183,10 +183,10 @@ def _save(store: Store) -> None:
     name = st.session_state[SAVE_AS]
     try:
         chosen = _chosen()
-        st.session_state[SAID] = f"Saved as {' '.join(name.split())}."
+        st.session_state[MESSAGE] = f"Saved as {' '.join(name.split())}."
         store.save_query(name, chosen)
     except CalibrationError as error:
-        st.session_state[SAID] = str(error)
+        st.session_state[MESSAGE] = str(error)
 
 
 def _forget(store: Store) -> None:
@@ -249,7 +249,7 @@ def _use(store: Store, chosen: TraceFilter, n: int) -> None:
 def _batch(store: Store, chosen: TraceFilter, n: int) -> None:
     st.subheader("Make a batch of these", anchor=False)
     state = st.session_state
-    state.setdefault(MADE, {"said": ""})
+    state.setdefault(MADE, {"message": ""})
     state[KEY + "n"] = min(state.get(KEY + "n", 40), n)
     size, seed, wanted, press = st.columns([3, 3, 3, 3], vertical_alignment="bottom")
     size.number_input(
@@ -269,8 +269,8 @@ def _batch(store: Store, chosen: TraceFilter, n: int) -> None:
             "Traces chosen by filters say nothing about the rate of production. Their batch is for "
             "labelling and agreement; the ASR page refuses it."
         )
-    if said := state[MADE]["said"]:
-        st.text(said)
+    if message := state[MADE]["message"]:
+        st.text(message)
 
 
 def _make(store: Store, chosen: TraceFilter, found: int) -> None:
@@ -285,6 +285,6 @@ def _make(store: Store, chosen: TraceFilter, found: int) -> None:
             store, chosen, SamplingDesign(seed=seed, labels_wanted=wanted, token=token), n=n
         )
     except CalibrationError as error:
-        made["said"] = str(error)
+        made["message"] = str(error)
     else:
-        made["said"] = f"{batch.batch_id}: {batch.n_items:,} traces, ready on the Label page."
+        made["message"] = f"{batch.batch_id}: {batch.n_items:,} traces, ready on the Label page."

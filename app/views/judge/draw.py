@@ -44,7 +44,7 @@ def allocation(store: Store, found: Found, step: Recommendation) -> None:
             "Draw this batch", key=_key(ALLOCATED, "submit"),
             on_click=_make, args=(store, found, ALLOCATED, partial(_allocated, store, found)),
         )  # fmt: skip
-    _said(ALLOCATED)
+    _outcome_of(ALLOCATED)
 
 
 def escalation(store: Store, found: Found, step: Recommendation) -> None:
@@ -68,7 +68,7 @@ def escalation(store: Store, found: Found, step: Recommendation) -> None:
             "Make this batch", key=_key(ESCALATED, "submit"),
             on_click=_make, args=(store, found, ESCALATED, partial(_escalated, store, found)),
         )  # fmt: skip
-    _said(ESCALATED)
+    _outcome_of(ESCALATED)
 
 
 def _key(kind: str, name: str) -> str:
@@ -111,23 +111,23 @@ def _make(store: Store, found: Found, kind: str, make: Callable[[], Batch]) -> N
     try:
         batch = make()
     except CalibrationError as error:
-        state[_key(kind, "said")] = (str(error), "", "")
+        state[_key(kind, "message")] = (str(error), "", "")
         return
     # The new batch has no labels yet: the page stays with the one it is about.
     state["batch of Judge"] = found.asked.batch_id
     lines = text_lines(drawn(drawn_batch(store, batch)))
     after = f"audit --batch {batch.batch_id}" if kind == ESCALATED else ""
-    said = f"{batch.batch_id} is made; reviewers find it on the Label page."
-    state[_key(kind, "said")] = (said, "\n".join(lines), after)
+    message = f"{batch.batch_id} is made; reviewers find it on the Label page."
+    state[_key(kind, "message")] = (message, "\n".join(lines), after)
 
 
-def _said(kind: str) -> None:
+def _outcome_of(kind: str) -> None:
     """Say what became of the last batch that was asked for."""
-    said, lines, after = st.session_state.get(_key(kind, "said"), ("", "", ""))
-    if not said:
+    message, lines, after = st.session_state.get(_key(kind, "message"), ("", "", ""))
+    if not message:
         return
     with st.container(key=_key(kind, "done")):
-        st.text(said)
+        st.text(message)
         if lines:
             st.code(lines, language=None)
         if after:

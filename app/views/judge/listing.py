@@ -91,7 +91,7 @@ def _table(
 
 def _row(trace_id: str, of: ReviewedTrace | None, names: Mapping[str, str]) -> dict[str, object]:
     differs = of if of is not None and of.differs else None
-    said = [] if of is None else [
+    classes = [] if of is None else [
         f"{names.get(label.reviewer, label.reviewer)}: {label.rationale}"
         for label in of.labels if label.rationale
     ]  # fmt: skip
@@ -101,7 +101,7 @@ def _row(trace_id: str, of: ReviewedTrace | None, names: Mapping[str, str]) -> d
         "human": None if of is None else csv_exports.human_side(of),
         "judge": None if of is None else of.verdict,
         "parts at": None if differs is None else differs.question,
-        "humans say": one_line(" / ".join(said), most=REASON),
+        "humans say": one_line(" / ".join(classes), most=REASON),
         "judge says": None if of is None else one_line(of.reason or "", most=REASON),
         "adjudicated": None if of is None else "yes" if of.adjudicated else "",
         "workflow": None if of is None else of.workflow,

@@ -58,8 +58,8 @@ def _ceiling(found: Found) -> None:
     ceiling = found.diagnosed.ceiling
     n = next(iter(ceiling.values())).panel.n
     st.markdown("#### What humans reach among themselves comes first")
-    said = beside_humans(ceiling["krippendorff_alpha"])
-    st.text(f"On {n:,} traces with two or more labels {said}.")
+    verdict = beside_humans(ceiling["krippendorff_alpha"])
+    st.text(f"On {n:,} traces with two or more labels {verdict}.")
     rows = []
     for name, beside in ceiling.items():
         rows.append((f"{COEFFICIENTS[name]}, {PANEL}", beside.panel))

@@ -30,8 +30,8 @@ def _no_verdicts() -> None:
 
 def _nothing_yet(error: CalibrationError) -> None:
     st.subheader("Nothing to compare the judge with yet", anchor=False)
-    said = str(error)
-    st.text(f"{said[0].upper()}{said[1:]}.")
+    message = str(error)
+    st.text(f"{message[0].upper()}{message[1:]}.")
     with st.container(horizontal=True):
         st.page_link("views/label.py", label="Go to the Label page")
         st.page_link("views/overview.py", label="Go to the Overview, to draw a batch")

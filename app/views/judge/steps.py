@@ -60,13 +60,13 @@ def _how_many(store: Store, found: Found, half_width: float) -> None:
     if plan is None or plan.needed is None:
         st.text("Nothing tells how many labels that takes.")
         return
-    said = [
+    lines = [
         f"{'no number of labels gives it' if n is None else f'{n:,} labelled traces'} {how}"
         for n, how in ((plan.needed.with_judge, "with the judge"),
                        (plan.needed.without_judge, "without it"))
     ]  # fmt: skip
     have = found.result.calibration.n_labels
-    st.text(f"\u00b1{wanted:g}: {'; '.join(said)}. There are {have:,}.")
+    st.text(f"\u00b1{wanted:g}: {'; '.join(lines)}. There are {have:,}.")
 
 
 def export(store: Store, found: Found) -> None:

@@ -138,9 +138,9 @@ def _both(pair: GroupPair) -> str:
 
 
 def _explained(named: list[tuple[str, Estimate]]) -> None:
-    said = [line.removeprefix("+ ") for line in notes(e for e in named if e[1].ok)]
-    if said:
-        st.text("\n".join(said))
+    reasons = [line.removeprefix("+ ") for line in notes(e for e in named if e[1].ok)]
+    if reasons:
+        st.text("\n".join(reasons))
 
 
 def _short(name: str) -> str:

@@ -26,11 +26,11 @@ def show(store: Store, found: tuple[ReviewerChecks, ...], beside: dict[str, Esti
 def _about_agreement(found: tuple[ReviewerChecks, ...], beside: dict[str, Estimate]) -> None:
     """Say by which method, and why some have none."""
     known = [(of.name, beside[of.reviewer_id]) for of in found if of.reviewer_id in beside]
-    said = [line.removeprefix("+ ") for line in notes(known)]
+    lines = [line.removeprefix("+ ") for line in notes(known)]
     if without := [of.name for of in found if of.reviewer_id not in beside]:
-        said.append(f"{', '.join(without)}: {NO_PART}")
-    if said:
-        st.text("Agreement with the others\n" + "\n".join(said))
+        lines.append(f"{', '.join(without)}: {NO_PART}")
+    if lines:
+        st.text("Agreement with the others\n" + "\n".join(lines))
     method = next((value.method for _, value in known if value.interval is not None), "")
     st.caption(
         "Agrees with others: on each trace shared with others, the share of them who gave the same "
@@ -45,7 +45,7 @@ def _certificates(store: Store, found: tuple[ReviewerChecks, ...]) -> list[str]:
     """Say in a few words what certificate each one has, and whether they are being examined."""
     now, tree = data.now(), store.taxonomy().version
     newest = {held.reviewer_id: held for held in store.certificates()}  # oldest first
-    said = []
+    lines = []
     for of in found:
         held = newest.get(of.reviewer_id)
         words = "none"
@@ -55,8 +55,8 @@ def _certificates(store: Store, found: tuple[ReviewerChecks, ...]) -> list[str]:
             words = f"{'until' if held.expires_at > now else 'ended'} {held.expires_at:%d %b %Y}"
         if any(e.status is None for e in exams_under_this_tree(store, of.reviewer_id)):
             words = "being examined" if held is None else f"{words}; being examined"
-        said.append(words)
-    return said
+        lines.append(words)
+    return lines
 
 
 def _table(

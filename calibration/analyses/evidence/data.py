@@ -319,7 +319,7 @@ class CalibrationData:
             frames["production"] = pd.DataFrame({"n": self.counts})
             cells = self.human.argmax(axis=1) * len(self.verdict_names) + self.verdicts
             frames["confusion"] = pd.DataFrame({"n": np.bincount(cells)})
-        said = {
+        settings = {
             "kind": kind,
             "classes": self.classes,
             "credit": self.credit.tolist(),
@@ -327,7 +327,7 @@ class CalibrationData:
             "skipped": sorted(self.skipped_ids),
             **settings,
         }
-        return fingerprint(taxonomy=self.taxonomy.fingerprint, settings=said, **frames)
+        return fingerprint(taxonomy=self.taxonomy.fingerprint, settings=settings, **frames)
 
     def human_frame(self) -> pd.DataFrame:
         """Return class shares, weight and task of each labelled trace."""

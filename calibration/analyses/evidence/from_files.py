@@ -297,13 +297,13 @@ def _repeats(verdicts: VerdictFile, names: Sequence[str]) -> NDArray[np.int64] |
     """Return first and repeated verdicts of the traces that the judge was asked about again."""
     if not verdicts.again:
         return None
-    said = [
+    columns = [
         [outcome_code(verdicts, names, one) for one in (row.outcome or NO_VERDICT, *more)]
         for row in verdicts.rows.values()
         if (more := verdicts.again.get(row.trace_id))
     ]
-    most = max(map(len, said), default=1)
-    rows = [[*one, *[MISSING] * (most - len(one))] for one in said]
+    most = max(map(len, columns), default=1)
+    rows = [[*one, *[MISSING] * (most - len(one))] for one in columns]
     return np.array(rows, dtype=np.int64).reshape(len(rows), most)
 
 

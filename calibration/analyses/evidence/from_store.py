@@ -187,8 +187,8 @@ def with_verdicts(
 def with_context(store: Store, data: CalibrationData) -> CalibrationData:
     """Return the data with reasons, quotes, grades, repeats of the judge, and response lengths."""
     samples = store.verdict_samples(data.provenance.judge_id)
-    said = samples.drop_duplicates("trace_id").set_index("trace_id")
-    first = said[said["sample"] == 0]
+    verdicts = samples.drop_duplicates("trace_id").set_index("trace_id")
+    first = verdicts[verdicts["sample"] == 0]
     ids = data.labelled["trace_id"]
     texts = {t.trace_id: t.response or "" for t in store.for_review(ids.tolist())}
     grades = ids.map(first["grade"]).fillna(0).to_numpy(dtype=np.int64)
@@ -202,8 +202,8 @@ def with_context(store: Store, data: CalibrationData) -> CalibrationData:
         data,
         labelled=data.labelled.assign(
             response_chars=[float(len(texts[trace_id])) for trace_id in ids],
-            reason=ids.map(said["reason"]),
-            evidence=ids.map(said["evidence"]),
+            reason=ids.map(verdicts["reason"]),
+            evidence=ids.map(verdicts["evidence"]),
             changed=ids.isin(changed.index[changed]),
         ),
         grades=grades if grades.any() else None,
@@ -343,8 +343,8 @@ def labelled_trace(
     found = store.for_review([trace_id])
     if not found:
         raise InputError(f"no trace {trace_id!r}")
-    said = store.label_frame(batch_id, trace_id)
-    said = said.astype(object).where(said.notna(), None)
+    labels = store.label_frame(batch_id, trace_id)
+    labels = labels.astype(object).where(labels.notna(), None)
     consensus = store.consensus_frame()
     settled = consensus.loc[consensus["trace_id"] == trace_id, "outcome"].tolist()
     reviewed = ReviewedTrace(
@@ -363,7 +363,7 @@ def labelled_trace(
                 reason=row["reason"],
                 blind=not row["exposed"],
             )
-            for row in said.to_dict("records")
+            for row in labels.to_dict("records")
         ),
     )
     return found[0], reviewed

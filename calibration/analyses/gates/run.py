@@ -792,7 +792,7 @@ def _corrupted(loaded: CalibrationData) -> dict[str, Events]:
     tags = loaded.labels["tags"].map(_tags)
     if not tags.map(bool).any():
         return {}
-    marked = set(loaded.labels.loc[tags.map(lambda said: CORRUPTED in said), "trace_id"])
+    marked = set(loaded.labels.loc[tags.map(lambda of_label: CORRUPTED in of_label), "trace_id"])
     return {
         CORRUPTED: Events(
             count=int(loaded.labelled["trace_id"].isin(marked).sum()),

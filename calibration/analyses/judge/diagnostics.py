@@ -329,12 +329,12 @@ def _leniency_by(
     found = []
     for name, mean in means.items():
         of = credit_gaps(data, sample, groups == name)
-        said = float(np.average(of.verdict_credit, weights=of.weights))
+        verdict_credit = float(np.average(of.verdict_credit, weights=of.weights))
         found.append(
             Leniency(
                 group=name,
-                verdict_credit=said,
-                human_credit=said - (mean.estimate.value or 0.0),
+                verdict_credit=verdict_credit,
+                human_credit=verdict_credit - (mean.estimate.value or 0.0),
                 gap=mean,
                 p_holm=adjusted.get(name),
             )

@@ -275,8 +275,10 @@ def _on_both(store: Store, before: str, after: str, names: Sequence[str]) -> pd.
     frame = store.production_traces()[["trace_id", "task_key", "simulated"]]
     for name, judge in (("before", before), ("after", after)):
         verdicts = store.verdict_frame(judge)
-        said = pd.DataFrame({"trace_id": verdicts["trace_id"], name: verdicts["outcome"].map(code)})
-        frame = frame.merge(said, on="trace_id")
+        outcomes = pd.DataFrame(
+            {"trace_id": verdicts["trace_id"], name: verdicts["outcome"].map(code)}
+        )
+        frame = frame.merge(outcomes, on="trace_id")
     if frame.empty:
         raise CalibrationError(
             f"judges {before!r} and {after!r} have no trace in common; let both judge the same ones"

@@ -19,10 +19,10 @@ from calibration.analyses.success_rate.report import (
     Latency,
     Origin,
     OutcomeShare,
-    ProductionReport,
     RateGroup,
     ReportOptions,
     Signal,
+    SuccessRateReport,
     VerdictMix,
     VerdictWeek,
     WorkItem,
@@ -346,7 +346,7 @@ def assemble(
     target: str,
     origin: Origin,
     corrected: tuple[Estimate, Estimate, tuple[Estimate, ...]] | None = None,
-) -> ProductionReport:
+) -> SuccessRateReport:
     """Return the report on loaded runs; the loader adds the parts that only it knows.
 
     `corrected` is the rate with and without cost and the class shares, corrected for judge error;
@@ -360,7 +360,7 @@ def assemble(
         by_model = pool.submit(lambda: tuple(model_groups(loaded)))
     weeks = sorted(counts.cells["week"].dropna().astype(str).unique())
     asr, gross, shares = corrected or (rate.asr, rate.asr_gross, rate.class_shares)
-    return ProductionReport(
+    return SuccessRateReport(
         calibrated=corrected is not None,
         kind=kind,
         target=target,

@@ -31,10 +31,10 @@ from calibration.analyses.success_rate.report import (
     SHOWN_RUNS,
     LeftOutRows,
     Origin,
-    ProductionReport,
     RateGroup,
     ReportOptions,
     SourceFile,
+    SuccessRateReport,
     WorkList,
     origin_of,
     other_tables,
@@ -361,7 +361,7 @@ def report_on_files(
     options: ReportOptions | None = None,
     taxonomy: Taxonomy | None = None,
     taxonomy_path: Path | None = None,
-) -> ProductionReport:
+) -> SuccessRateReport:
     """Report the Agent Success Rate of the runs in production files, or another place.
 
     Not calibrated: the outcomes are taken as given. `taxonomy` None is that of the package;

@@ -50,9 +50,9 @@ from calibration.analyses.success_rate.report import (
     LeftOutRows,
     Origin,
     Passes,
-    ProductionReport,
     RateGroup,
     ReportOptions,
+    SuccessRateReport,
     WorkItem,
     WorkList,
     origin_of,
@@ -421,7 +421,7 @@ MISSING = {
 class StoreReport:
     """A report, which has the first runs to review, and all runs to review."""
 
-    report: ProductionReport
+    report: SuccessRateReport
     work: Work
     rates: StoreRates
 
@@ -431,7 +431,7 @@ class StoreReport:
         return self.rates.loaded
 
 
-def report_on_store(store: Store, options: ReportOptions | None = None) -> ProductionReport:
+def report_on_store(store: Store, options: ReportOptions | None = None) -> SuccessRateReport:
     """Report on the traces that a batch was drawn from, as `report_with_work`."""
     return report_with_work(store, options).report
 

@@ -242,7 +242,7 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProductionReport:
+class SuccessRateReport:
     """Everything the report says about one set of runs.
 
     Parameters
@@ -580,7 +580,7 @@ def _json_of(path: Path, *, strict: bool = True) -> dict[str, Any]:
     return {}
 
 
-def verify_report(saved: SavedReport, now: ProductionReport) -> Verification:
+def verify_report(saved: SavedReport, now: SuccessRateReport) -> Verification:
     """Compare a saved report with its repetition."""
     before, after = str(saved.data["fingerprint"]), now.origin.fingerprint
     differences = tuple(_differences(saved.data, now))
@@ -589,7 +589,7 @@ def verify_report(saved: SavedReport, now: ProductionReport) -> Verification:
     return Verification(path=saved.path, saved=before, recomputed=after, differences=differences)
 
 
-def _differences(saved: Mapping[str, Any], now: ProductionReport) -> Iterator[str]:
+def _differences(saved: Mapping[str, Any], now: SuccessRateReport) -> Iterator[str]:
     origin, version = saved["origin"], now.origin.package_version
     if origin.get("version") != version:
         yield f"version: {origin.get('version')!s:.40} then, {version} now"

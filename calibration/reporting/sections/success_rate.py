@@ -9,9 +9,9 @@ from calibration.analyses.success_rate.report import (
     CostPanel,
     Origin,
     Passes,
-    ProductionReport,
     RateGroup,
     Signal,
+    SuccessRateReport,
     VerdictMix,
     VerdictWeek,
     WorkItem,
@@ -263,7 +263,7 @@ def asr_change(before: Estimate, after: Estimate, asr: Difference) -> str:
     return words + "."
 
 
-def signal_blocks(report: ProductionReport) -> Iterator[Block]:
+def signal_blocks(report: SuccessRateReport) -> Iterator[Block]:
     """Yield the rates, the percentiles, the verdicts, and the missing signals."""
     recorded = [s for s in report.signals if s.recorded]
     rates = [s for s in recorded if s.unit in ("share", "score")]
@@ -368,7 +368,7 @@ def _mix_row(week: VerdictWeek, names: Sequence[str]) -> Row:
     )
 
 
-def _missing(report: ProductionReport) -> Iterator[Block]:
+def _missing(report: SuccessRateReport) -> Iterator[Block]:
     by_status: dict[str, list[str]] = {}
     named = [(s.name, s.over_all.status) for s in report.signals if not s.recorded]
     if report.verdict_mix is not None and not report.verdict_mix.weeks:
@@ -402,7 +402,7 @@ def _short(result: Estimate, unit: str) -> str:
     return "-" if result.value is None else text(result.value) + sign
 
 
-def missing_cost(report: ProductionReport) -> Iterator[Block]:
+def missing_cost(report: SuccessRateReport) -> Iterator[Block]:
     """Yield the possible effect of missing costs on the rate."""
     cost = report.cost
     missing = cost.n - cost.n_known
@@ -417,7 +417,7 @@ def missing_cost(report: ProductionReport) -> Iterator[Block]:
         )
 
 
-def cost(report: ProductionReport) -> Iterator[Block]:
+def cost(report: SuccessRateReport) -> Iterator[Block]:
     """Yield the cost panel."""
     whole = report.cost
     yield Words(
@@ -480,7 +480,7 @@ def _spread(panel: CostPanel) -> Mark | None:
     return Mark(value=p90, low=p50, high=p99, target=1.0)
 
 
-def work(report: ProductionReport) -> Iterator[Block]:
+def work(report: SuccessRateReport) -> Iterator[Block]:
     """Yield the runs to review, by class."""
     lists = report.work_lists
     if not lists:
@@ -537,7 +537,7 @@ def _success(cost: Estimate) -> str:
     return money(cost) if cost.value is not None else cost.status
 
 
-def group_blocks(report: ProductionReport) -> Iterator[Block]:
+def group_blocks(report: SuccessRateReport) -> Iterator[Block]:
     """Yield one table per breakdown of the runs."""
     for of, groups in (
         ("workflow", report.by_workflow),
@@ -579,7 +579,7 @@ def _group_table(of: str, groups: Sequence[RateGroup], basis: str) -> Iterator[B
         yield small(f"{len(groups) - MOST_GROUPS} more {of}s stand in the JSON report.")
 
 
-def left_out(report: ProductionReport) -> Iterator[Block]:
+def left_out(report: SuccessRateReport) -> Iterator[Block]:
     """Yield the rows set aside with their reasons, and the notes."""
     if report.set_aside:
         total = sum(row.n for row in report.set_aside)
@@ -604,7 +604,7 @@ def left_out(report: ProductionReport) -> Iterator[Block]:
         yield Listing(items=tuple(Name(note) for note in report.notes))
 
 
-def made(report: ProductionReport) -> Iterator[Block]:
+def made(report: SuccessRateReport) -> Iterator[Block]:
     """Yield sampling, judge, taxonomy, seed, version and fingerprint."""
     origin = report.origin
     span = "" if report.first is None else f", {report.first} to {report.last}"
@@ -696,7 +696,7 @@ def _telling(points: Sequence[PassAtK]) -> Sequence[PassAtK]:
     return points if any(point.n_tasks for point in points) else points[:1]
 
 
-def document(report: ProductionReport) -> Document:
+def document(report: SuccessRateReport) -> Document:
     """Return the report as a document."""
     parts: list[tuple[str, Iterable[Block]]] = [
         ("The rate", _rates(report)),
@@ -731,7 +731,7 @@ def document(report: ProductionReport) -> Document:
     )
 
 
-def _beside(report: ProductionReport) -> Iterator[tuple[str, str]]:
+def _beside(report: SuccessRateReport) -> Iterator[tuple[str, str]]:
     yield "pass rate", share(report.pass_rate)
     yield "gross of cost", rate(report.asr_gross)
     if report.change is not None:
@@ -769,7 +769,7 @@ def headline(
     )
 
 
-def _rates(report: ProductionReport) -> Iterator[Block]:
+def _rates(report: SuccessRateReport) -> Iterator[Block]:
     for warning in report.warnings:
         yield Words(text=warning, kind="warning")
     named: list[tuple[str, Estimate | None]] = [
@@ -827,7 +827,7 @@ def rate_table(
     )
 
 
-def _outcomes(report: ProductionReport) -> Iterator[Block]:
+def _outcomes(report: SuccessRateReport) -> Iterator[Block]:
     marks = [mark(c.share, target=c.target) for c in report.classes]
     yield table_of(
         "Share of the runs by outcome",
@@ -918,7 +918,7 @@ def _week_row(week: Week) -> Row:
     )
 
 
-def _sensitivity(report: ProductionReport) -> Iterator[Block]:
+def _sensitivity(report: SuccessRateReport) -> Iterator[Block]:
     if not report.sensitivity:
         yield Words(text="No other weights were asked for.")
         return

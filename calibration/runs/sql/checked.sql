@@ -10,15 +10,15 @@ SELECT
   CAST("reason" AS TINYINT) AS "reason",
   -- Written out inside of the cases: few rows need it, and a time takes long to write.
   CASE "reason"
-    WHEN $unknown_workflow THEN left(CAST("said_workflow" AS VARCHAR), $shown)
-    WHEN $unknown_class THEN left(CAST("said_outcome" AS VARCHAR), $shown)
-    WHEN $unreadable_cost THEN left(CAST("said_cost_usd" AS VARCHAR), $shown)
-    WHEN $not_finite_cost THEN left(CAST("said_cost_usd" AS VARCHAR), $shown)
-    WHEN $negative_cost THEN left(CAST("said_cost_usd" AS VARCHAR), $shown)
-    WHEN $absurd_cost THEN left(CAST("said_cost_usd" AS VARCHAR), $shown)
-    WHEN $bad_units THEN left(CAST("said_units" AS VARCHAR), $shown)
-    WHEN $bad_weight THEN left(CAST("said_weight" AS VARCHAR), $shown)
-    WHEN $unreadable_time THEN left(CAST("said_started_at" AS VARCHAR), $shown)
+    WHEN $unknown_workflow THEN left(CAST("given_workflow" AS VARCHAR), $shown)
+    WHEN $unknown_class THEN left(CAST("given_outcome" AS VARCHAR), $shown)
+    WHEN $unreadable_cost THEN left(CAST("given_cost_usd" AS VARCHAR), $shown)
+    WHEN $not_finite_cost THEN left(CAST("given_cost_usd" AS VARCHAR), $shown)
+    WHEN $negative_cost THEN left(CAST("given_cost_usd" AS VARCHAR), $shown)
+    WHEN $absurd_cost THEN left(CAST("given_cost_usd" AS VARCHAR), $shown)
+    WHEN $bad_units THEN left(CAST("given_units" AS VARCHAR), $shown)
+    WHEN $bad_weight THEN left(CAST("given_weight" AS VARCHAR), $shown)
+    WHEN $unreadable_time THEN left(CAST("given_started_at" AS VARCHAR), $shown)
   END AS "value",
   "row", "file",
   "tier", "category", "loops", "data_corruption", "tags",

@@ -1,6 +1,6 @@
--- The first task whose runs differ in what they say of it, and two things said.
-SELECT "unit", "@said" AS "one", "last_@said" AS "other"
+-- The first task whose runs differ in a text column, and two of its values.
+SELECT "unit", "@text" AS "one", "last_@text" AS "other"
 FROM "tasks"
-WHERE "@said" <> "last_@said"
+WHERE "@text" <> "last_@text"
 ORDER BY "workflow", "unit"
 LIMIT 1

@@ -1,4 +1,4 @@
--- Rows by reason, and what has to be said of those that count, in one pass.
+-- Rows by reason, and the facts about those that count, in one pass.
 SELECT
   "reason",
   count(*) AS "n",

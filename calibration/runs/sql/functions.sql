@@ -1,7 +1,7 @@
 -- Functions of the statements in this folder. Texts are matched before they are cast: PostgreSQL has
 -- no cast that gives nothing where a text is no number.
 
-CREATE OR REPLACE TEMP MACRO said_of(given) AS nullif(given, '');
+CREATE OR REPLACE TEMP MACRO text_of(given) AS nullif(given, '');
 
 CREATE OR REPLACE TEMP MACRO ones_of(given) AS CASE WHEN given THEN 1 ELSE 0 END;
 

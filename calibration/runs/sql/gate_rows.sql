@@ -11,5 +11,5 @@ SELECT
     mark_of("data_corruption"),
     CASE WHEN "tags" IS NOT NULL THEN ones_of(regexp_matches(lower("tags"), $corrupted)) END
   ) AS "marked_data_corruption",
-  mark_of("data_corruption") AS "said_data_corruption"
+  mark_of("data_corruption") AS "given_data_corruption"
 FROM "rows"

@@ -4,8 +4,8 @@ SELECT
   "unit",
   "weight",
   1 AS "n",
-  "@said", -- each said
-  "@said" AS "last_@said", -- each said
+  "@text", -- each text
+  "@text" AS "last_@text", -- each text
   ones_of("outcome" = $success) AS "successes",
   CASE
     WHEN FALSE THEN 0

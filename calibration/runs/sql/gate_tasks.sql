@@ -4,8 +4,8 @@ SELECT
   "unit",
   avg("weight") AS "weight",
   count(*) AS "n",
-  min("@said") AS "@said", -- each said
-  max("@said") AS "last_@said", -- each said
+  min("@text") AS "@text", -- each text
+  max("@text") AS "last_@text", -- each text
   sum(ones_of("outcome" = $success)) AS "successes",
   sum(CASE
     WHEN FALSE THEN 0

@@ -42,7 +42,7 @@ FROM (
       "trace_id" AS "name" -- unless tasks
       CASE WHEN "task" IS NULL THEN 'r' || "trace_id" ELSE 't' || "task" END AS "name" -- if tasks
     FROM "rows"
-  ) AS "said"
+  ) AS "runs"
 ) AS "signals"
 GROUP BY
   "week",
