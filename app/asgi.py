@@ -33,7 +33,6 @@ CONTENT_SECURITY_POLICY = "; ".join(
     )
 )
 
-
 HEADERS = (
     (b"content-security-policy", CONTENT_SECURITY_POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),

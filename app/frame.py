@@ -10,7 +10,6 @@ from calibration.store import Store
 
 SIMULATED = "Simulated data: people, labels and verdicts here are invented by the demo."
 
-
 _STYLE = """<style>
 [data-testid="stMainBlockContainer"] {
   padding: 3.9rem 1.5rem 1.25rem; max-width: none;

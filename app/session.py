@@ -24,7 +24,6 @@ COOKIE = "asr_session"
 # Where identities are open and nobody has picked one, the demo is there to be looked at.
 NOBODY = Reviewer(reviewer_id="", name="", role="lead")
 
-
 _opened: dict[Path, tuple[Store, Keeper]] = {}
 
 _opened_lock = threading.Lock()

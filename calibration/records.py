@@ -20,7 +20,6 @@ GRADES = (1, 2, 3, 4, 5)
 
 REFERENCE_SOURCE = "reference"
 
-
 CONFIDENCES = (1, 2, 3)
 
 MAX_TAGS = 8

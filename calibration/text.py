@@ -4,7 +4,6 @@ import re
 
 MOST_CHARACTERS = 200
 
-
 # Control characters, line and paragraph separators, and direction marks.
 _STEERING = re.compile(
     "[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"

@@ -161,3 +161,13 @@ def test_a_report_on_a_store_touches_few_modules(built_demo: Path, tmp_path: Pat
     )
     touched = json.loads(done.stderr.splitlines()[-1])
     assert len(touched) <= MOST_TOUCHED, "\n".join(touched)
+
+
+def test_each_package_names_its_modules_in_its_docstring() -> None:
+    missing = []
+    for path in (ROOT / "calibration").rglob("__init__.py"):
+        about = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+        named = {file.stem for file in path.parent.glob("*.py")} - {"__init__"}
+        if path.parent.name != "calibration":
+            missing += [f"{path.parent}: {name}" for name in named if f"`{name}`" not in about]
+    assert not missing

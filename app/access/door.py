@@ -27,7 +27,6 @@ PARTS = ("/_stcore/", "/media/", "/component/", "/app/static/")
 
 FORWARDING = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
 
-
 Entry = Literal["in", "sign in", "refuse", "only here"]
 
 

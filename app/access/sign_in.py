@@ -28,7 +28,6 @@ DIFFERENT = "The two passphrases are not the same."
 
 LOST = "No passphrase, or forgotten? An admin makes a new one on the People page."
 
-
 Fields: TypeAlias = dict[str, str]
 
 

@@ -23,7 +23,6 @@ BLUE, ORANGE, GREY = "#4a8abf", "#d0743f", "#7d8590"
 # Of parts of a whole, in order; apart from each other for the colour-blind too.
 PARTS = ("#4a8abf", "#8fc1e3", "#d0743f", "#8a5fa8", "#7d8590")
 
-
 LONGEST = 44
 
 LETTERS = 12

@@ -17,7 +17,6 @@ from calibration.statistics.estimate import Estimate
 
 NOTHING: dict[str, Any] = {"selection": {"rows": [], "columns": [], "cells": []}}
 
-
 Behind = Callable[[int, str], TraceSet | None]
 
 

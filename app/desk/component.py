@@ -15,7 +15,6 @@ from app.desk.events import Apply, Receipts, apply_events
 
 KEY = "desk"
 
-
 _SCRIPTS = (
     "watch.js",
     "state.js",

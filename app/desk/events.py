@@ -16,7 +16,6 @@ from calibration.taxonomy import ANSWERS, Node, Taxonomy
 
 Apply = Callable[[Store, str, str, Mapping[str, Any]], None]
 
-
 SKIP_REASONS = (
     "Task or trace unclear",
     "Trace is broken or cut off",

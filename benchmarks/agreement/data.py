@@ -11,7 +11,6 @@ PREVALENCE = (0.30, 0.20, 0.20, 0.17, 0.13)
 
 KNOWN = 0.75
 
-
 Codes = NDArray[np.int64]
 
 

@@ -19,7 +19,6 @@ from tests.browser.samples import build_store
 
 PAGE = Path(__file__).with_name("fragment_page.py")
 
-
 # Installed before any script of the page, so that the key is timed before anybody handles it.
 # What is shown is looked at in every frame; once it is new, the first task after the frame
 # that shows it ends the measurement: by then that frame has been handed over for painting.

@@ -66,11 +66,9 @@ LEAST_DIFFERING = 10
 # Smaller variance of item scores, relative to the largest, is rounding.
 RANK_TOLERANCE = 1e-9
 
-
 SHARED_NOTHING = "this rater shared no item with another: give some of the same items to both"
 
 UNCHANGED = "no interval: no item changes alpha by this rater; rate more items"
-
 
 NO_KEY_OF_CLASS = "no item of this class in the key that the rater rated: add some"
 

@@ -12,12 +12,10 @@ from calibration.statistics.estimate import OK, FloatArray, IntArray
 # Lower bound of a probability: its logarithm stays finite.
 SMALLEST = 1e-300
 
-
 # A smaller relative change of a sum is rounding.
 ROUNDING = 1e-13
 
 FEWEST_RATINGS = 3
-
 
 NO_RATINGS = "not_estimable: no ratings; have three or more reviewers label the same items"
 

@@ -63,12 +63,9 @@ TOO_MANY_UNDEFINED = (
     "no interval: one class alone is left in {share:.0%} of the resamples; rate more items"
 )
 
-
 DIFFERENCE = "difference on the same items, delete-one jackknife, t"
 
-
 GWET = "Gwet's t interval"
-
 
 ORDINAL = "krippendorff_ordinal"
 

@@ -11,7 +11,6 @@ from calibration.statistics.intervals import METHOD
 
 MISSING = -1
 
-
 WEIGHTS = (
     "identity", "linear", "quadratic", "ordinal", "radical", "ratio", "circular", "bipolar",
 )  # fmt: skip

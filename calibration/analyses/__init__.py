@@ -1,1 +1,7 @@
-"""Analyses, one module per question; only here do the stages meet."""
+"""Analyses, one module per question; only here do the stages meet.
+
+`evidence` loads labels and verdicts from a store or from files. From it come `agreement`, `judge`,
+`success_rate` and `gates`; `sampling` plans and draws batches, `reviewers` examines and
+adjudicates. `imports` brings files in, `demo` simulates a store, `reference_traces` recognises the
+reference set.
+"""

@@ -37,7 +37,6 @@ REVIEWER_ACCURACY = (0.97, 0.95, 0.93)
 # Second labels of each reviewer; from the given one, the last reviewer is less careful.
 N_REPEATS, DRIFTS_AT, DRIFTED_ACCURACY = 130, 60, 0.62
 
-
 # Rows: true class; columns: verdict. Like real judges, it is lenient: it passes wrong and
 # invented answers as complete far more often than it fails good ones.
 JUDGE_RATES = np.array(

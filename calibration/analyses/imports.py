@@ -31,7 +31,6 @@ REFERENCE = (
 
 TELL_EVERY = 500
 
-
 LABEL_COLUMNS = (
     "trace_id", "reviewer", "outcome", "rationale", "evidence_step", "evidence_quote",
     "confidence", "tags", "sub_goals",

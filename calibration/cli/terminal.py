@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 EXISTING = click.Path(path_type=Path)
 
-
 Command = Callable[..., Any]
 
 

@@ -1,1 +1,1 @@
-"""Gates: thresholds from a file, measurements, and the gates that hold."""
+"""Gates: thresholds in a `gate_file`, and `evaluate` to hold measurements to them."""

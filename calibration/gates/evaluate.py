@@ -10,13 +10,10 @@ from calibration.statistics.intervals import Events
 
 PASSED, FAILED = 0, 1
 
-
 # A value equal to its threshold up to rounding meets it.
 ROUNDING = 1e-9
 
-
 ONE_SIDED = 0.95
-
 
 NOT_RECORDED = {
     "loops": "no column 'loops': record the runs that repeat a call three times",
@@ -28,7 +25,6 @@ NOT_RECORDED = {
     "latency_p95": "no latency was recorded",
     "cost": "no cost was recorded",
 }
-
 
 Status = Literal["pass", "fail", "skipped", "not_estimable"]
 

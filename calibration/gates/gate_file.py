@@ -13,7 +13,6 @@ MAX_TIER = 60
 
 MAX_SET_ASIDE = 0.05
 
-
 TOP = (
     "defaults", "interval_aware", "allow_skipped", "confidence_level", "partial_plus_passes",
     "max_set_aside", "ceilings", "gates",
@@ -24,7 +23,6 @@ OF_EVERY_GATE = ("level", "allow_skipped", "interval_aware")
 MAX_BYTES = 1_000_000
 
 MAX_USD = 1_000_000
-
 
 Level = Literal["must", "should"]
 
@@ -108,7 +106,6 @@ METRICS: Mapping[str, Mapping[str, Key]] = {
         "minimum_coverage": Key(default=0.90, low=0, high=1),
     },
 }
-
 
 DEFAULTS: Mapping[str, tuple[Level, Mapping[str, float]]] = {
     "pass_at_1[core]": ("must", {"threshold": 0.80}),

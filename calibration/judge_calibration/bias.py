@@ -37,9 +37,7 @@ NO_LEVERAGE = 1e-9
 
 NO_NOISE = 1e-14
 
-
 YES, NO, NOT_ASKED = 1, 0, -1
-
 
 NOTHING = "no labelled traces with a grade of the judge: label some"
 

@@ -67,7 +67,6 @@ from calibration.statistics.means import human_only
 
 NO_LABELLED_COSTS = "the labelled traces have no costs: give them, or read the gross rate"
 
-
 __all__ = [
     "ESTIMATORS",
     "HEADLINE",
@@ -79,7 +78,6 @@ __all__ = [
     "calibrate",
     "calibrate_tables",
 ]
-
 
 METHOD = "inversion less post-stratification"
 

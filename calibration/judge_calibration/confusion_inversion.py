@@ -49,7 +49,6 @@ NO_LABELS_OF_CLASS = "no reference trace of this class: label some"
 
 MOST_SINGULAR = 0.01
 
-
 LEE_METHOD = "Rogan-Gladen, interval of Lee et al."
 
 POSTERIOR_METHOD = "confusion matrix inverted, posterior"

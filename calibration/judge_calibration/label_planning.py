@@ -37,7 +37,6 @@ WORST_VARIANCE = 0.25
 # With fewer labels a spread is too uncertain to plan on.
 FEWEST_LABELS = 10
 
-
 # Fewest traces of a stratum: one has no variance, none no estimate.
 FLOOR = 2
 
@@ -47,7 +46,6 @@ DEFENCE = 0.25
 
 # Weight, in labels, of the variance in the wider group of a stratum.
 PSEUDO_LABELS = 5.0
-
 
 METHOD = "share of audited traces, Wilson"
 

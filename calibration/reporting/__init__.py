@@ -1,1 +1,5 @@
-"""Results as terminal text and JSON."""
+"""Results for people and programs.
+
+`document` turns a result into text and Markdown, `render_html` into a page, `to_json` into JSON
+with its schema, `csv_exports` into tables. `sections` make the document of each kind of result.
+"""

@@ -21,12 +21,10 @@ from calibration.tables.rows import Row, as_csv
 
 ESTIMATE = ("value", "lower", "upper", "confidence_level", "n", "method", "status")
 
-
 COLUMNS = (
     "trace_id", "workflow", "agent", "verdict", "human", "adjudicated", "question",
     "credit_difference", "moves", "judge_reason", "judge_evidence",
 )  # fmt: skip
-
 
 FORMATS = (".csv", ".parquet", ".jsonl")
 

@@ -34,12 +34,10 @@ ROW_HEIGHT, MIDDLE = 22, 11
 
 MOST_TICKS = 5
 
-
 POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
     "base-uri 'none'; form-action 'none'"
 )
-
 
 LONGEST_NUMBER = 26
 

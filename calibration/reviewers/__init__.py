@@ -1,1 +1,1 @@
-"""Certification, practice and quality control of reviewers."""
+"""Rules for reviewers: `certification`, and the `quality` of their labels over time."""

@@ -12,7 +12,6 @@ from calibration.taxonomy import Taxonomy
 
 PASSED, TOP_UP, FAILED = "passed", "top_up", "failed"
 
-
 START, GO_ON, WAIT, PRACTISE, LEAD, CERTIFIED = (
     "start", "go_on", "wait", "practise", "lead", "certified",
 )  # fmt: skip

@@ -32,7 +32,6 @@ LABELLED = ("week", "workflow", "model", "stratum")
 
 SUMS = ("n", "n_costed", "units", "cost", "cost_squared", "penalty")
 
-
 # Bins are 1/128 of a factor e wide, with their smallest and largest value: a bin of one or two
 # distinct values is exact.
 BINS = 128.0
@@ -43,12 +42,10 @@ PERCENTILES = ("p50", "p90", "p95", "p99")
 
 COST_COLUMNS = ("n_held", "share_over_ceiling", "cost_per_unit", "cost_per_success")
 
-
 # Above `MOST_TASKS` tasks, this number of random groups of tasks is resampled.
 MOST_TASKS, MOST_GROUPS = 20_000, 5_000
 
 BY = ("week", "workflow", "model")
-
 
 Codes = NDArray[np.int64]
 

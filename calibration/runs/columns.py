@@ -23,7 +23,6 @@ OF_GATES = ("tier", "category", "loops", "data_corruption", "tags")
 # Separator in joined names: workflow and task, run and tag.
 APART = "\x1f"
 
-
 _TEXTS = (
     "trace_id", "workflow", "outcome", "stratum", "model", "task_id", "trial", "status", "verdict",
 )  # fmt: skip
@@ -32,13 +31,11 @@ _SHOWN = ("workflow", "outcome", "cost_usd", "units", "weight", "started_at")
 
 _NO_TEXT, _NO_NUMBER = "CAST(NULL AS VARCHAR)", "CAST(NULL AS DOUBLE)"
 
-
 MAX_USD = 1e6
 
 MAX_UNITS = MAX_WEIGHT = 1e9
 
 SHOWN = 80
-
 
 KNOWN = (*REQUIRED, *OPTIONAL)
 

@@ -78,9 +78,7 @@ EVENTS = ("loops", "data_corruption")
 
 TEXTS = ("tier", "category", "model")
 
-
 EXAMPLES = 5
-
 
 SCORE = "score"
 
@@ -597,7 +595,6 @@ def _notes(
 
 
 LISTED = ("outcome", "trace_id", "workflow", "model", "task", "week", "at", "cost", "latency")
-
 
 MOST_TAGS = 50
 

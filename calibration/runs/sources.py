@@ -32,7 +32,6 @@ DEFAULT_MEMORY = "50%"
 # Hashes (8 bytes each) in memory in the search for duplicates.
 MOST_HASHES = 32_000_000
 
-
 PARTITIONS = "spark.sql.shuffle.partitions"
 
 # Parts of an address that may be printed and kept; none holds a password.
@@ -49,12 +48,10 @@ UNREADABLE = (
     "~/.pgpass or the service file"
 )
 
-
 READ = (
     "trace_id", "workflow", "cost_usd", "units", "started_at", "latency_s", "model", "status",
     "tool_calls", "tool_errors", "loop", "escalated", "feedback",
 )  # fmt: skip
-
 
 TRACES = StoredTable('"traces"')
 

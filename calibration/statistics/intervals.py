@@ -17,13 +17,10 @@ MINIMUM_UNITS = 5
 # Counts that are drawn at once, so that a million units do not fill the memory.
 CELLS = 4_000_000
 
-
 # A variance this small is rounding error of sums, not variation between traces.
 NO_VARIANCE = 1e-20
 
-
 NO_VARIATION = "no variation seen"
-
 
 METHOD = "delete-one jackknife, Fisher z"
 
@@ -39,10 +36,8 @@ BELOW_THE_SCALE = (
 
 NO_ITEM_VARIATION = "no variation between items seen"
 
-
 # A spread this small is rounding error of sums, not variation between items.
 NO_SPREAD = 1e-10
-
 
 WILSON = "Wilson"
 

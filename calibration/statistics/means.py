@@ -39,7 +39,6 @@ MEAN, BY_TASK, ALIKE = "mean, t", "mean, cluster-linearised t", "mean, exact bou
 
 HUMAN = "human labels only"
 
-
 # A variance below this share of its terms is rounding error of the sums.
 ROUNDING = 1e-12
 

@@ -1,4 +1,9 @@
-"""The DuckDB store: the only place with SQL on labels."""
+"""The DuckDB store: the only place with SQL on labels.
+
+`database` is the file with its lock and migrations; `people`, `sign_in` and `certification` say who
+may do what; `traces`, `trace_search` and `batches` hold what is labelled; `queue` and `leases` give
+it out; `labels` and `adjudication` are the events. `store` is all of it as other modules use it.
+"""
 
 from calibration.store.adjudication import Settlement
 from calibration.store.batches import Batch

@@ -35,11 +35,9 @@ REOPENED = (
     "[]::UUID[]), FALSE)"
 )
 
-
 DECISIONS = ("accepted", "declined")
 
 MAX_TEXT = 600
-
 
 _COLUMNS = (
     "event_id::VARCHAR AS event_id, kind, taxonomy_version, batch_id, adjudicator, blind_outcome, "

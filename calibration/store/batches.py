@@ -25,7 +25,6 @@ SUFFIX = "-inserted"
 # Batches other than companions.
 NO_COMPANION = "json_extract(design, '$.inserts_of') IS NULL"
 
-
 # The kind of a design that is no random sample.
 SELECTION = "traces chosen by filters"
 

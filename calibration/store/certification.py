@@ -28,9 +28,7 @@ FROM exam e JOIN items i USING (batch_id) LEFT JOIN labelled l USING (batch_id)
 WHERE e.reviewer_id = ? ORDER BY e.seq
 """
 
-
 MIX_NEEDS = 30
-
 
 MAX_REASON = 2_000
 

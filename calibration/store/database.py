@@ -23,9 +23,7 @@ from calibration.errors import InputError, LabelRefusedError, StoreError, StoreL
 # Messages of DuckDB on Unix and on Windows when another process has the file open.
 _LOCKED = ("Could not set lock", "being used by another process")
 
-
 Cursor = duckdb.DuckDBPyConnection
-
 
 # Files stay readable by DuckDB 1.5, and a Python variable never replaces a missing table.
 # Many people send short statements: handing each out to several threads takes longer than it
@@ -36,10 +34,8 @@ CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "threads": 1,
 }
 
-
 # Only the process that has the store reads these tables.
 SECRET = frozenset({"credential", "session", "sign_in"})
-
 
 # One lock a file, not an object: DuckDB lets one process open a file twice.
 _write_locks: dict[Path, threading.Lock] = {}

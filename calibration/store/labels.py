@@ -47,9 +47,7 @@ MAX_TEXT = 4_000
 
 MAX_QUOTES = 20
 
-
 MAX_SUB_GOALS, MAX_ID = 200, 200
-
 
 MAX_REASON = 300
 
@@ -64,7 +62,6 @@ _COLUMNS = (
     "NOT EXISTS (SELECT 1 FROM exposure e WHERE e.reviewer_id = l.reviewer_id "
     "AND e.trace_id = l.trace_id AND e.seq < l.seq) AS blind"
 )
-
 
 FIRST_WORDS = 120
 

@@ -70,7 +70,6 @@ REVIEWER, LEAD, ADMIN = ROLES
 
 RANK = {role: rank for rank, role in enumerate(ROLES)}
 
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 

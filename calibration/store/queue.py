@@ -135,9 +135,7 @@ _JUDGED_BY = """
   UNION ALL SELECT trace_id FROM flag_event WHERE reviewer_id = $reviewer
 """
 
-
 SECRET = "insert_secret"
-
 
 # The expected class of an item: the own label of the batch, else the consensus.
 _AGAINST = """

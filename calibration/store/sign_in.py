@@ -42,7 +42,6 @@ FEWEST_CHARACTERS = 5
 
 LEGIBLE = "abcdefghjkmnpqrstuvwxyz23456789"
 
-
 OPEN, PASSPHRASE = IDENTITIES = ("open", "passphrase")
 
 # Nobody becomes the first admin from elsewhere.

@@ -53,9 +53,7 @@ YIELDING = 19
 
 REPLY, REQUEST, SERVER = ".reply.json", ".parquet", "server"
 
-
 EVERY, SNAPSHOT_EVERY = 1.0, 5.0
-
 
 # The calls of the store that may be handed over. Of a passphrase only the hash is written down,
 # of traces only the index: their text lies in the parts already.

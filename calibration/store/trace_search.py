@@ -22,7 +22,6 @@ DISPUTED, UNLABELLED = "disputed", "unlabelled"
 
 FOR_LEADS = ("classes", "tags", "judge", "verdicts", "models")
 
-
 MAX_OPTIONS = 500
 
 TASK_CHARS = 160
@@ -42,7 +41,6 @@ LEFT JOIN (
   SELECT trace_id, min(outcome) AS outcome FROM verdict
   WHERE sample = 0 AND (judge_id = ? OR (? = ? AND starts_with(judge_id, ?))) GROUP BY trace_id
 ) AS judged ON judged.trace_id = t.trace_id"""
-
 
 MAX_NAME = 80
 

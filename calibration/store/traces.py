@@ -43,13 +43,11 @@ ROW_GROUP = 64
 
 REVIEW_FIELDS = ("prompt", "inputs", "sub_goals", "steps", "response")
 
-
 # Equal calls in a row that are a loop.
 LOOP = 3
 
 # Names come from untrusted files: cut here, whole in the transcript.
 MAX_NAME = 200
-
 
 _FEEDBACK = """
 SELECT trace_id, hidden::JSON ->> '$.metadata.escalated' AS escalated,

@@ -52,15 +52,12 @@ from calibration.success_rate.runs import RunCounts
 
 BEFORE, AFTER = "before:", "after:"
 
-
 POWER = 0.80
-
 
 MOVED, LEVEL = 0.02, 0.05
 
 # Two points exactly, up to rounding of shares, is not more than two.
 EXACTLY = 1e-9
-
 
 # The margin of the default gate, as a fraction.
 MARGIN = 0.05

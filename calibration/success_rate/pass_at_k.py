@@ -36,7 +36,6 @@ MIXTURE = 2000
 
 SHRUNK = "shrunk towards the other tasks"
 
-
 # Below this many tasks the bootstrap sees too few kinds of task, unlike the hierarchical model.
 ADVISE_BAYESIAN = 30
 

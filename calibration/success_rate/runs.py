@@ -98,7 +98,6 @@ OTHER_SCORE = "score_"
 
 BY = ("week", "workflow", "model")
 
-
 # Keys up to this number are counted in an array, larger ones are sorted.
 DENSE = 8_000_000
 

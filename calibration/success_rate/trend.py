@@ -53,10 +53,8 @@ from calibration.weeks import calendar
 
 WINDOW, FEWEST, ANOMALY_LEVEL = 8, 6, 0.99
 
-
 # Most task totals over all weeks; above it tasks are grouped at random.
 MOST_TOTALS = 1_000_000
-
 
 ROLLING = 4
 

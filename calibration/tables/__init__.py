@@ -1,1 +1,1 @@
-"""Readers of labels, verdicts and rows from CSV, JSONL and Parquet files."""
+"""Tables in CSV, JSONL and Parquet: `rows` with their line, and typed `labels` and verdicts."""

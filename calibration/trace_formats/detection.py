@@ -33,7 +33,6 @@ _BINARY = {
     b"\xfe\xff": "UTF-16 text (save it as UTF-8)",
 }
 
-
 PROMPT_CHARS = 300
 
 OPTIONAL_FIELDS = (
@@ -50,7 +49,6 @@ OPTIONAL_FIELDS = (
     "total_tokens",
     "success_criteria",
 )
-
 
 FORMATS: tuple[Importer, ...] = (TAU_BENCH, TAU2, RECORDS)
 

@@ -24,7 +24,6 @@ MAX_SECONDS = 1e9
 
 MAX_COUNT = 1_000_000_000_000
 
-
 TOLERANCE = 1e-6  # tau-bench's own test for a reward of 1
 
 

@@ -61,7 +61,6 @@ FIELDS = (
     "verdict",
 )
 
-
 TRANSCRIPT_SOURCE = "transcript"
 
 NO_WORKFLOW = "unspecified"

@@ -21,7 +21,6 @@ from calibration.agreement.dawid_skene import (
 
 PRIORS = [MAXIMUM_LIKELIHOOD, WEAK_PRIOR, DirichletPrior(diagonal=4.0, off_diagonal=0.1)]
 
-
 # Two ratings of the first rater on some items, none of the second on others, a row thrice.
 # A row an item, a word a rater, a digit a class.
 ROWS = """

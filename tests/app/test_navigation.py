@@ -15,7 +15,6 @@ LEADS = ["overview", "agreement", "judge", "asr", "data", "start", "adjudicate",
 
 GOOD = "correct horse battery"
 
-
 SignIn = Callable[[str], str]
 
 

@@ -16,7 +16,6 @@ from tests.stores import copy_store
 
 pytestmark = pytest.mark.browser
 
-
 # The first page of a server is slow on a busy machine.
 SLOW_MS = 60_000
 

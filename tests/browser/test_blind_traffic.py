@@ -23,7 +23,6 @@ from tests.browser.desk import Desk, Traffic
 
 pytestmark = pytest.mark.browser
 
-
 HIDDEN = "XHIDDENX"
 
 COST = 0.7654321

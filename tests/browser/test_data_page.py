@@ -13,7 +13,6 @@ from tests.browser.conftest import Server
 
 pytestmark = pytest.mark.browser
 
-
 # The first page of a server is slow on a busy machine.
 SLOW_MS = 30_000
 

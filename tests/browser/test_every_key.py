@@ -17,7 +17,6 @@ from tests.browser.test_transcript import LINES, here, opened
 
 pytestmark = pytest.mark.browser
 
-
 Check = Callable[[Desk], None]
 
 CHECKS: dict[str, Check] = {}

@@ -19,7 +19,6 @@ from tests.browser.samples import sample_trace, store_of
 
 pytestmark = pytest.mark.browser
 
-
 TITLES = {
     "complete": "Completed",
     "partial_plus": "Partial-correct",

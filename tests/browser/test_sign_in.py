@@ -13,7 +13,6 @@ from tests.browser.test_accessibility import violations
 
 pytestmark = pytest.mark.browser
 
-
 GOOD, OTHER = "correct horse battery", "another good phrase"
 
 

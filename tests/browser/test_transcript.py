@@ -15,7 +15,6 @@ from tests.browser.samples import sample_trace, store_of
 
 pytestmark = pytest.mark.browser
 
-
 DIFF = "diff --git a/x b/x\n@@ -1,3 +1,3 @@\n kept\n-old line\n+new line\n last\n- no diff line"
 
 # Spaced unlike any formatter would, with a number that a parser would round.

@@ -12,7 +12,6 @@ from tests.browser.samples import build_store
 
 pytestmark = pytest.mark.browser
 
-
 N = 40
 
 

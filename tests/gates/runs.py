@@ -10,7 +10,6 @@ from click.testing import Result
 
 Run = Callable[..., Result]
 
-
 HOSTILE = "a|b <img src=x> `x` [y](http://evil) @all www.evil.example\x1b[2J\n# h"
 
 

@@ -8,7 +8,6 @@ from calibration.judge_calibration.bias import slope_within_class
 
 Array = NDArray[np.float64]
 
-
 # Twenty traces of three classes, and the values of statsmodels 0.15.0 for them:
 #   m = sm.OLS(gap, np.column_stack([np.eye(3)[cls], size])).fit(cov_type="HC3", use_t=True)
 #   m.params[-1], m.bse[-1], m.pvalues[-1], m.conf_int()[-1]

@@ -30,7 +30,6 @@ from tests.runs.tables import assert_same_counts, write_table
 N = int(os.environ.get("ASR_ENGINE_ROWS", "1000000"))
 FORK = CreditTable(credit=(1, 0.3, 0.1, 0, 0), by_workflow={"予約": (0.9, 0.5, 0, 0, 0)})
 
-
 # As texts and as numbers, some of them no value.
 SIGNALS: dict[str, tuple[str | float, ...]] = {
     "status": ("ok", "Time-out", "ERROR", "", "timeout"), "tool_calls": (0.0, 1.0, 2.0, 3.0, 4.0),

@@ -24,7 +24,6 @@ PARTIAL_PLUS = {
 
 HALLUCINATED = {"output": "yes", "fabrication": "yes"}
 
-
 _numbers = count(1)
 
 

@@ -1,1 +1,4 @@
-"""Labels and verdicts as calibration data, from a store or from files."""
+"""Labels and verdicts as calibration data.
+
+`data` is what every analysis takes; `from_store` and `from_files` load it.
+"""

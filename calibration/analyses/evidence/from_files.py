@@ -43,7 +43,6 @@ NO_ROW = "the trace has no row in the verdict file"
 
 LABEL_COLUMNS = ("trace_id", "reviewer_id", "outcome", "code", "rationale", "evidence")
 
-
 # Fields of a JSON file of counted tables.
 REQUIRED = ("design", "classes", "credit", "confusion", "production_judge_counts")
 

@@ -40,7 +40,6 @@ OTHER_CEILINGS = (
     "baseline again"
 )
 
-
 PART = "for_comparison"
 
 FORMAT = "asr-gate-baseline/1"

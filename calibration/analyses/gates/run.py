@@ -79,16 +79,13 @@ NO_RUN = "labels of traces that are not among the runs"
 
 EXAMPLES = 5
 
-
 MEAN_OVER_TASKS = "mean over tasks"
-
 
 GIVEN = "outcomes as given, not calibrated"
 
 HARMLESS = "identical_duplicate"
 
 PASS_PART = 20
-
 
 CORRUPTED = "data_corruption"
 

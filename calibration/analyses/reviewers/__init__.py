@@ -1,1 +1,1 @@
-"""Examinations, practice, drift and adjudication."""
+"""Reviewers: `progress`, `examinations` with `exam_report`, `drift` and `adjudication`."""

@@ -22,7 +22,6 @@ from calibration.taxonomy import Taxonomy
 
 NO_QUESTION = "no question"
 
-
 AT_LEAST = 3
 
 OPEN, ACCEPTED = "open", "accepted"

@@ -42,7 +42,6 @@ NO_MIX = (
     "the class mix of production is not known: a production batch with 30 labelled traces gives it"
 )
 
-
 ACCURACIES = (0.75, 0.78, 0.80, 0.82, 0.84, 0.86, 0.88, 0.90, 0.92, 0.95, 0.97)
 
 

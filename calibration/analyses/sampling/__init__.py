@@ -1,1 +1,1 @@
-"""Drawing and planning batches."""
+"""Batches: `planning` their size, `draw` at random, `stratified` or by `escalation` of doubt."""

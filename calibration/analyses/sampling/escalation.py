@@ -32,12 +32,10 @@ WORDS = {
 
 FEWEST_JUDGES = 3
 
-
 ESCALATED, ACCEPTED = 0, 1
 
 # With fewer labels the audit is sized for the worst case.
 FEWEST_EARLIER = 10
-
 
 Signal = Literal["samples", "probability", "judges"]
 

@@ -1,1 +1,5 @@
-"""The success-rate report, its comparison and verification."""
+"""The success-rate report.
+
+`from_store` and `from_runs` load it, `assembly` puts it together from either, `report` is its type
+with options and verification; `comparison` sets two sets of runs side by side.
+"""

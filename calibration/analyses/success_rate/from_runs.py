@@ -294,13 +294,11 @@ GIVEN = "outcomes taken as given, not calibrated"
 
 NO_JUDGE = "none: the outcomes of the file are taken as given"
 
-
 COLUMNS = (
     "trace_id", "workflow", "week", "started_at", "model", "task_id", "cost_usd", "latency_s",
 )  # fmt: skip
 
 OURS = {"at": "started_at", "task": "task_id", "cost": "cost_usd", "latency": "latency_s"}
-
 
 # Groups by tag, and how many rarer tags are left out.
 Tags = tuple[tuple[RateGroup, ...], int]

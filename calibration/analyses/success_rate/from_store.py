@@ -342,7 +342,6 @@ COLUMNS = (
     "reasons", "evidence",
 )  # fmt: skip
 
-
 Work = Mapping[str, tuple[WorkItem, ...]]
 
 

@@ -27,7 +27,6 @@ PREVIOUS = "previous"
 # Settings that are locations; they do not change a report.
 PLACES = ("files", "postgres", "table", "spark", "taxonomy")
 
-
 SHOWN_RUNS = 20
 
 DEFAULT_WEIGHTS = "default_weights"

@@ -1,1 +1,1 @@
-"""What each report says, in which order."""
+"""A result as a document: `success_rate`, `agreement`, `judge`, `gates`, `plans`, `reference`."""

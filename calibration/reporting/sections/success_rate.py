@@ -47,12 +47,10 @@ if TYPE_CHECKING:
 
 FEWEST_DIGITS, MOST_DIGITS = 3, 5
 
-
 FLAGS = (
     "Flagged when a share moved by more than 2 pp and a test that keeps the runs of a task "
     "together holds at .05 after Benjamini-Hochberg over the five classes."
 )
-
 
 SHOWN_WEEKS = 8
 
@@ -65,7 +63,6 @@ SHIFT = (
     "over the weeks. A shift says that runs or judge have changed, not which of them."
 )
 
-
 MOST_IN_TEXT = 3
 
 # Drawn multiples of the ceiling; larger ones are drawn at the end.
@@ -74,22 +71,17 @@ LEAST_TIMES, MOST_TIMES = 2, 20
 # A cell holds 200 characters, and evidence must not be cut off for a long reason.
 MOST_WHY, MOST_QUOTED = 110, 80
 
-
 MOST_GROUPS = 50
-
 
 # Settings with their own line.
 OWN_LINE = ("files", "postgres", "table", "spark", "seed", "resamples", "confidence_level")
-
 
 ABOUT = (
     "pass@k: at least one of k trials of a task is complete; pass^k: all k are. Means over tasks, "
     "each the same; tasks with fewer than k labelled trials are left out and counted."
 )
 
-
 MOST_POINTS = 40
-
 
 TITLE = "Agent Success Rate report"
 
