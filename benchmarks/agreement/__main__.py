@@ -22,12 +22,12 @@ PAGE = Path(__file__).parents[2] / "docs" / "benchmarks" / "agreement.md"
 HEAD = """# Agreement, measured
 
 `make bench-agreement` measures and adds a section here, newest first. Times are in milliseconds
-and depend on the machine and on what else it does: compare the ratios, of the medians and of the
+and depend on the machine and its load: compare the ratios, of the medians and of the
 shortest times, which are measured in one run, ours and the peers' in turns. A time is from the
-ratings in memory to the number; making what a call takes (a table of floats, a data frame, a list
-of triples) is not timed. Ours is with the interval, and so is irrCAC's; the other peers give the
-value alone. Values must equal the peer's to 1e-9, or the run stops. What is measured and how is
-said in `benchmarks/agreement/`.
+ratings in memory to the number; preparing the input of a call (a table of floats, a data frame, a
+list of triples) is not timed. Ours is with the interval, and so is irrCAC's; the other peers give the
+value alone. Values must equal the peer's to 1e-9, or the run stops. `benchmarks/agreement/`
+holds the code.
 """
 
 SAME = 1e-9

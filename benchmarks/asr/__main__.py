@@ -20,8 +20,8 @@ HEAD = """# The report on production files, measured
 
 `make bench-asr` measures and adds a section here, newest first. A time is that of the whole
 command `asr report FILE --json`, from the start of Python to the printed report: all tables with
-their intervals, 1,000 resamples. Wall time depends on what else the machine does; the time on
-processors, user and system, does so less. What is measured and how is said in `benchmarks/asr/`.
+their intervals, 1,000 resamples. Wall time depends on the load of the machine; processor
+time (user and system) depends on it less. `benchmarks/asr/` holds the code.
 """
 
 RESAMPLES = 1_000

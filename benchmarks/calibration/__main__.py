@@ -28,11 +28,11 @@ PEER = "ppi-python==0.2.3"
 HEAD = """# Calibration, measured
 
 `make bench-calibration` measures and adds a section here, newest first. Times are in milliseconds
-and depend on the machine and on what else it does: compare the ratios, which are measured in one
+and depend on the machine and its load: compare the ratios, which are measured in one
 run. Ours is from the verdicts and penalties in memory to the estimates, net and gross, with
 intervals and class shares; ppi_py is given the proxies ready-made, and one target. Limits must
 equal ppi_py's to 1e-9 and the spread of the plain bootstrap ours within a quarter, or the run
-stops. What is measured and how is said in `benchmarks/calibration/`.
+stops. `benchmarks/calibration/` holds the code.
 """
 
 RESAMPLES = 2_000

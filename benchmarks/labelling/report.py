@@ -9,8 +9,8 @@ import numpy as np
 HEAD = """# The labelling desk, measured
 
 `make bench` measures and adds a section here, newest first. Times are in milliseconds and depend
-on the machine: compare the ratios, which are measured in one run. What is measured and how is said
-in `benchmarks/labelling/`.
+on the machine: compare the ratios, which are measured in one run. `benchmarks/labelling/` holds the
+code.
 """
 
 
