@@ -25,8 +25,8 @@ HEAD = """# Agreement, measured
 and depend on the machine and its load: compare the ratios, of the medians and of the
 shortest times, which are measured in one run, ours and the peers' in turns. A time is from the
 ratings in memory to the number; preparing the input of a call (a table of floats, a data frame, a
-list of triples) is not timed. Ours is with the interval, and so is irrCAC's; the other peers give the
-value alone. Values must equal the peer's to 1e-9, or the run stops. `benchmarks/agreement/`
+list of triples) is not timed. Ours is with the interval, and so is irrCAC's; the other peers give
+the value alone. Values must equal the peer's to 1e-9, or the run stops. `benchmarks/agreement/`
 holds the code.
 """
 
