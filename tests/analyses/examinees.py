@@ -19,17 +19,7 @@ ME = "anna"
 
 def set_clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    for module in (
-        leases,
-        certification,
-        batches,
-        certification,
-        labels,
-        labels,
-        labels,
-        leases,
-        queue,
-    ):
+    for module in (leases, certification, batches, labels, queue):
         monkeypatch.setattr(module, "utc_now", made)
     return made
 

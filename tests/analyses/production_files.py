@@ -10,16 +10,8 @@ from calibration.taxonomy import Taxonomy, default_taxonomy
 
 # The fixture of the methodology: ASR .49 with the floor for each run, .28 as printed.
 MIXED10 = (
-    ("complete", 1.0),
-    ("complete", 1.0),
-    ("complete", 1.0),
-    ("complete", 1.0),
-    ("complete", 3.0),
-    ("complete", 10.0),
-    ("partial_plus", 1.0),
-    ("partial_plus", 3.0),
-    ("hallucinated", 5.0),
-    ("abandoned", 8.0),
+    *[("complete", cost) for cost in (1.0, 1.0, 1.0, 1.0, 3.0, 10.0)],
+    *[("partial_plus", 1.0), ("partial_plus", 3.0), ("hallucinated", 5.0), ("abandoned", 8.0)],
 )
 
 HOSTILE = (

@@ -1,6 +1,8 @@
 """Agreement of a batch: which traces count, where they part, who, and what to settle first."""
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,17 +10,16 @@ import pytest
 from calibration.agreement.study import Options
 from calibration.analyses.agreement.analysis import (
     AgreementAnalysis,
+    agreement_with_others,
     analyse_agreement,
-    credit_weights,
 )
 from calibration.analyses.reference_traces import published_set
 from calibration.analyses.reviewers.examinations import add_practice
 from calibration.analyses.sampling.draw import SamplingDesign, draw_batch
 from calibration.errors import InputError
 from calibration.store import labels
-from calibration.taxonomy import default_taxonomy
 from tests.analyses.conftest import NewWorld
-from tests.analyses.worlds import World, ids
+from tests.analyses.worlds import World, ids, known, make_world
 
 CLASSES = ["complete", "partial_plus", "partial_minus", "hallucinated", "abandoned"]
 
@@ -35,19 +36,15 @@ def test_disputed_traces_say_where_and_what_they_cost(new_world: NewWorld) -> No
         Ann=["complete", "complete", "partial_plus", "abandoned", *CLASSES[:4]],
         Ben=["complete", "partial_plus", "partial_minus", "complete", *CLASSES[:4]],
     )
-    world_order = {d.trace_id: d for d in result.disputed}
-    assert {d.question for d in result.disputed} == {"output", "all_subgoals", "material_error"}
-    assert all(
-        d.cost and d.cost > 0 and d.entropy > 0 and not d.adjudicated for d in result.disputed
-    )
-    assert len(world_order) == 3
-    shares = {name: node.share for name, node in result.study.nodes.items()}
-    assert [shares[name].observed.value for name in ("output", "all_subgoals")] == [
-        pytest.approx(1 / 3), pytest.approx(1 / 3),
-    ]  # fmt: skip
-    assert shares["fabrication"].observed.value == 0
+    asked = sorted(d.question or "" for d in result.disputed)
+    assert asked == ["all_subgoals", "material_error", "output"]
+    assert all(d.cost and d.cost > 0 and not d.adjudicated for d in result.disputed)
+    shares = {name: node.share.observed.value for name, node in result.study.nodes.items()}
+    assert shares["output"] == shares["all_subgoals"] == pytest.approx(1 / 3)
+    assert shares["fabrication"] == 0
     entropies = [d.entropy for d in result.disputed]
     assert entropies == sorted(entropies, reverse=True)
+    assert entropies[-1] > 0
 
 
 def test_what_is_settled_comes_last_and_reviewers_meet_it(new_world: NewWorld) -> None:
@@ -63,10 +60,8 @@ def test_what_is_settled_comes_last_and_reviewers_meet_it(new_world: NewWorld) -
     after = analyse_agreement(world.store)
     assert [d.adjudicated for d in after.disputed] == [False, True]
     assert after.disputed[1].trace_id == first.trace_id
-    ann, ben = after.profiles
-    assert ann.consensus is not None
-    assert ben.consensus is not None
-    assert (ann.consensus.accuracy.value, ben.consensus.accuracy.value) == (1.0, 0.0)
+    settled = [known(of.consensus).accuracy.value for of in after.profiles]
+    assert settled == [1.0, 0.0]
     assert after.study.alpha == before.study.alpha
 
 
@@ -88,7 +83,7 @@ def test_a_second_label_that_nobody_planned_is_left_out_and_counted(new_world: N
     assert not late.disputed
 
 
-def test_weeks_are_those_of_the_last_label(
+def test_a_week_is_that_of_the_last_label(
     new_world: NewWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = new_world(n=20, n_drawn=8)
@@ -115,38 +110,27 @@ def test_runs_of_one_task_are_one_cluster(new_world: NewWorld) -> None:
         name: {"task_key": f"test/{k // 3}", "trial": k % 3} for k, name in enumerate(ids(12))
     }
     world = new_world(n=12, n_drawn=12, traces=traces)
-    world.label("Ann", {name: CLASSES[k // 3] for k, name in enumerate(ids(12))})
-    differing = {name: CLASSES[k // 3] for k, name in enumerate(ids(12))}
-    world.label("Ben", differing | dict.fromkeys(ids(3), "abandoned"))
+    classes = {name: CLASSES[k // 3] for k, name in enumerate(ids(12))}
+    world.label("Ann", classes)
+    world.label("Ben", classes | dict.fromkeys(ids(3), "abandoned"))
     result = analyse_agreement(world.store)
-    assert result.by_task is not None
-    assert result.by_task.value == pytest.approx(result.study.alpha.value)
-    assert result.by_task.n == 4
-    assert (result.by_task.half_width or 0) > (result.study.alpha.half_width or 1)
+    alpha = known(result.by_task)
+    assert (alpha.value, alpha.n) == (pytest.approx(result.study.alpha.value), 4)
+    assert (alpha.half_width or 0) > (result.study.alpha.half_width or 1)
     by_task = analyse_agreement(world.store, cluster="task")
-    assert by_task.study.alpha == by_task.by_task
+    assert by_task.study.alpha == by_task.by_task == alpha
     assert by_task.fingerprint != result.fingerprint
     with pytest.raises(InputError, match="cluster must be one of trace, task"):
         analyse_agreement(world.store, cluster="week")
 
 
 def test_near_misses_are_told_from_far_ones(new_world: NewWorld) -> None:
-    near = labelled(
-        new_world(n=20, n_drawn=10), Ann=CLASSES * 2, Ben=[*CLASSES, "partial_plus", *CLASSES[1:]]
-    )
-    far = labelled(
-        new_world(n=20, n_drawn=10), Ann=CLASSES * 2, Ben=[*CLASSES, "abandoned", *CLASSES[1:]]
+    near, far = (
+        labelled(new_world(n=20, n_drawn=10), Ann=CLASSES * 2, Ben=[*CLASSES, odd, *CLASSES[1:]])
+        for odd in ("partial_plus", "abandoned")
     )
     assert near.study.alpha.value == pytest.approx(far.study.alpha.value, abs=0.01)
     assert (near.near_misses.value or 0) > (far.near_misses.value or 0)
-
-
-def test_credit_orders_the_classes() -> None:
-    weights = credit_weights(default_taxonomy())
-    complete, plus, minus, hallucinated, abandoned = range(5)
-    assert weights[complete, plus] > weights[complete, minus]
-    assert weights[complete, minus] == weights[complete, hallucinated]
-    assert weights[minus, hallucinated] == weights[hallucinated, abandoned]
 
 
 def test_practice_is_held_against_the_canonical_labels(new_world: NewWorld) -> None:
@@ -161,10 +145,8 @@ def test_practice_is_held_against_the_canonical_labels(new_world: NewWorld) -> N
     practice.label("Ann", right)
     practice.label("Ben", wrong)
     ann, ben = analyse_agreement(world.store, world.batch_id).profiles
-    assert ann.canonical is not None
-    assert ben.canonical is not None
-    assert (ann.canonical.n, ann.canonical.accuracy.value) == (6, 1.0)
-    assert ben.canonical.accuracy.value == 0.0
+    assert (known(ann.canonical).n, known(ann.canonical).accuracy.value) == (6, 1.0)
+    assert known(ben.canonical).accuracy.value == 0.0
     assert ann.beside.agreement_with_others.value == 1.0
 
 
@@ -179,3 +161,53 @@ def test_options_reach_the_study_and_the_fingerprint(new_world: NewWorld) -> Non
     assert "percentile" in two.study.alpha.method
     again = analyse_agreement(world.store, options=Options(interval="percentile"))
     assert again.study.coefficients == two.study.coefficients
+
+
+# How each reviewer agrees with the others over all production batches, worked by hand
+
+
+C, A = "complete", "abandoned"
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    made = make_world(tmp_path / "s.duckdb", n=12, n_drawn=6)
+    yield made
+    made.store.close()
+
+
+def test_it_is_the_share_of_the_others_who_say_the_same(world: World) -> None:
+    one, two, three, *_ = world.drawn
+    world.label("Ann", {one: C, two: C, three: C})
+    world.label("Ben", {one: C, two: A, three: C})
+    world.label("Cy", {one: A, two: C})
+    found = agreement_with_others(world.store)
+    # Ann: one 1/2, two 1/2, three 1. Ben: 1/2, 0, 1. Cy: 0, 1/2.
+    assert found["ann"].value == pytest.approx(2 / 3)
+    assert found["ben"].value == pytest.approx(1 / 2)
+    assert found["cy"].value == pytest.approx(1 / 4)
+    assert [found[who].n for who in ("ann", "ben", "cy")] == [3, 3, 2]
+
+
+def test_batches_count_together_and_a_trace_once(world: World) -> None:
+    more = world.store.add_batch(
+        purpose="production", trace_ids=[world.drawn[0], "r000"], labels_wanted=2
+    )
+    again = World(world.store, more.batch_id, (world.drawn[0], "r000"))
+    for who in ("Ann", "Ben"):
+        world.label(who, {world.drawn[0]: C, world.drawn[1]: C})
+    again.label("Ann", {world.drawn[0]: A, "r000": A})
+    again.label("Ben", {world.drawn[0]: C, "r000": C})
+    found = agreement_with_others(world.store)["ann"]
+    n = len({world.drawn[0], world.drawn[1], "r000"})
+    assert found.value == pytest.approx(2 / 3)
+    assert found.n == n
+
+
+def test_the_demo_and_people_are_not_mixed(world: World) -> None:
+    assert agreement_with_others(world.store) == {}
+    world.label("Ann", {world.drawn[0]: C})
+    world.label("Bot", {world.drawn[0]: C}, simulated=True)
+    found = agreement_with_others(world.store)
+    assert "shared no item" in found["ann"].status
+    assert "shared no item" in found["bot"].status

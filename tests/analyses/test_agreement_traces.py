@@ -4,7 +4,7 @@ import pytest
 
 from calibration.analyses.agreement import traces
 from calibration.analyses.agreement.analysis import AgreementAnalysis, analyse_agreement
-from tests.analyses.conftest import NewWorld
+from tests.analyses.worlds import make_world
 
 NAMES = ("Ann", "Ben", "Cem")
 
@@ -21,15 +21,16 @@ SAID = (
 )
 
 
-@pytest.fixture
-def result(new_world: NewWorld) -> AgreementAnalysis:
-    world = new_world(n=12, n_drawn=len(SAID))
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> AgreementAnalysis:
+    world = make_world(tmp_path_factory.mktemp("said") / "s.duckdb", n=12, n_drawn=len(SAID))
     for k, name in enumerate(NAMES):
         said = {t: row[k] for t, row in zip(world.drawn, SAID, strict=True) if row[k]}
         world.label(name, said)
     world.settle(world.drawn[1], "complete")
     world.settle(world.drawn[4], "partial_plus")
-    return analyse_agreement(world.store)
+    with world.store:
+        return analyse_agreement(world.store)
 
 
 def rows(result: AgreementAnalysis, found: traces.TraceSet) -> list[int]:
@@ -37,9 +38,7 @@ def rows(result: AgreementAnalysis, found: traces.TraceSet) -> list[int]:
     return sorted(result.trace_ids.index(t) for t in found.trace_ids)
 
 
-def test_the_traces_of_each_question_are_as_many_as_the_study_counts(
-    result: AgreementAnalysis,
-) -> None:
+def test_traces_of_each_question_are_as_many_as_the_study_counts(result: AgreementAnalysis) -> None:
     for question, node in result.study.nodes.items():
         parting = traces.parting_at(result, question)
         assert len(parting.trace_ids) == node.share.n_items
@@ -49,34 +48,29 @@ def test_the_traces_of_each_question_are_as_many_as_the_study_counts(
     assert rows(result, traces.reaching(result, "material_error")) == [5, 7]
 
 
-def test_the_traces_of_each_class_and_confused_pair_are_as_many_as_the_study_counts(
-    result: AgreementAnalysis,
-) -> None:
+def test_traces_of_classes_pairs_and_weeks_are_those_counted(result: AgreementAnalysis) -> None:
     assert result.study.confusions
     for c in result.study.confusions:
         assert len(traces.confused(result, c.first, c.second).trace_ids) == c.share.n_items
     assert rows(result, traces.contested(result, 0)) == [1, 2, 3]
     assert rows(result, traces.confused(result, 0, 4)) == [3]
+    for week, group in result.study.groups.items():
+        assert len(traces.in_week(result, week).trace_ids) == group.n_items
+    assert not traces.in_week(result, "1999-W01").trace_ids
 
 
-def test_the_traces_of_each_reviewer_are_as_many_as_the_study_counts(
-    result: AgreementAnalysis,
-) -> None:
-    for k, of in enumerate(result.profiles):
-        name = NAMES[k]
+def test_traces_of_each_reviewer_are_as_many_as_the_study_counts(result: AgreementAnalysis) -> None:
+    for k, (name, of) in enumerate(zip(NAMES, result.profiles, strict=True)):
         assert len(traces.labelled_by(result, k, name).trace_ids) == of.n_labels
-        consensus = of.consensus
-        settled = traces.settled_with(result, k, name)
-        assert len(settled.trace_ids) == (0 if consensus is None else consensus.n)
+        settled = traces.settled_with(result, k, name).trace_ids
+        assert len(settled) == (0 if of.consensus is None else of.consensus.n)
     assert rows(result, traces.apart_from_others(result, 2, "Cem")) == [1, 3, 5]
     assert rows(result, traces.apart_from_settled(result, 0, "Ann")) == [4]
     assert rows(result, traces.using_apart(result, 1, 0, "Ben")) == [1, 2, 3]
     assert rows(result, traces.using_apart(result, 0, 1, "Ann")) == [1, 3, 5]
 
 
-def test_the_cells_of_a_two_way_table_split_the_traces_that_a_pair_shares(
-    result: AgreementAnalysis,
-) -> None:
+def test_cells_of_a_two_way_table_split_what_a_pair_shares(result: AgreementAnalysis) -> None:
     for pair in result.study.pairs:
         who = (pair.first, pair.second)
         names = (NAMES[pair.first], NAMES[pair.second])
@@ -92,15 +86,7 @@ def test_the_cells_of_a_two_way_table_split_the_traces_that_a_pair_shares(
     assert rows(result, traces.apart_in_pair(result, 0, 2, ("Ann", "Cem"))) == [3, 5]
 
 
-def test_the_traces_of_a_week_are_as_many_as_the_study_counts(result: AgreementAnalysis) -> None:
-    for week, group in result.study.groups.items():
-        assert len(traces.in_week(result, week).trace_ids) == group.n_items
-    assert not traces.in_week(result, "1999-W01").trace_ids
-
-
-def test_disputed_traces_come_first_and_as_they_are_to_be_adjudicated(
-    result: AgreementAnalysis,
-) -> None:
+def test_disputed_traces_come_first_in_the_order_of_adjudication(result: AgreementAnalysis) -> None:
     order = [of.trace_id for of in result.disputed]
     assert list(traces.disputed_traces(result).trace_ids) == order
     assert rows(result, traces.disputed_traces(result)) == [1, 2, 3, 5]

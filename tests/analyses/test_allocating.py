@@ -9,36 +9,29 @@ from scipy import stats
 from calibration.analyses.agreement.analysis import analyse_agreement
 from calibration.analyses.evidence.from_store import load_batch
 from calibration.analyses.judge.calibration import analyse_judge
+from calibration.analyses.judge.diagnostics import WEIGHED, diagnose_judge
+from calibration.analyses.judge.drift import compare_judges
+from calibration.analyses.judge.groups import analyse_groups
 from calibration.analyses.sampling.draw import SamplingDesign, draw_within
 from calibration.analyses.sampling.planning import plan_batch
 from calibration.analyses.sampling.stratified import draw_allocated, verdict_strata
 from calibration.analyses.success_rate.from_store import rates_of_store
 from calibration.analyses.success_rate.report import ReportOptions
 from calibration.errors import CalibrationError, InputError
-from calibration.reporting import to_json
 from calibration.reporting.document import text_lines
 from calibration.reporting.sections import agreement as reporting
 from calibration.store import Batch
 from tests.analyses.conftest import NewWorld
-from tests.analyses.worlds import World, ids
+from tests.analyses.worlds import World, ids, known
 from tests.classes import TAXONOMY
 
 N = 400
+C, A = "complete", "abandoned"
 
 # Of 400 traces 300 have the verdict complete, of which 15 failed, and 100 hallucinated, of which
 # 50 succeeded: 335 successes.
-VERDICT = dict(zip(ids(N), ["complete"] * 300 + ["hallucinated"] * 100, strict=True))
-
-TRUTH = dict(
-    zip(
-        ids(N),
-        ["complete"] * 285 + ["abandoned"] * 15 + ["complete"] * 50 + ["abandoned"] * 50,
-        strict=True,
-    )
-)
-
-RATE = 335 / 400
-
+VERDICT = dict(zip(ids(N), [C] * 300 + ["hallucinated"] * 100, strict=True))
+TRUTH = dict(zip(ids(N), [C] * 285 + [A] * 15 + [C] * 50 + [A] * 50, strict=True))
 HOTELS = {name: {"workflow": "hotels"} for name in ids(N)[::4]}
 
 
@@ -51,13 +44,15 @@ def judged(new_world: NewWorld) -> World:
     return world
 
 
-def of(world: World, batch: Batch) -> World:
-    drawn = tuple(world.store.batch_items(batch.batch_id)["trace_id"])
-    return World(store=world.store, batch_id=batch.batch_id, drawn=drawn)
+def drawn(judged: World, allocation: str = "neyman", seed: int = 3) -> tuple[Batch, World]:
+    design = SamplingDesign(seed=seed)
+    batch = draw_allocated(judged.store, design, n=80, allocation=allocation)
+    items = judged.store.batch_items(batch.batch_id)["trace_id"]
+    return batch, World(store=judged.store, batch_id=batch.batch_id, drawn=tuple(items))
 
 
 def test_the_design_and_the_probability_of_each_trace_are_recorded(judged: World) -> None:
-    batch = draw_allocated(judged.store, SamplingDesign(seed=3), n=80, allocation="neyman")
+    batch, _ = drawn(judged)
     items = judged.store.batch_items(batch.batch_id)
     assert len(items) == items["trace_id"].nunique() == 80
     design = batch.design
@@ -77,18 +72,19 @@ def test_the_design_and_the_probability_of_each_trace_are_recorded(judged: World
 
 
 def test_a_proportional_draw_gives_every_stratum_its_share(judged: World) -> None:
-    batch = draw_allocated(judged.store, SamplingDesign(seed=3), n=80, allocation="proportional")
+    batch, _ = drawn(judged, "proportional")
     assert [s["n"] for s in batch.design["strata"]] == [45, 15, 15, 5]
     assert load_batch(judged.store, batch.batch_id).weights is None
-    again = draw_allocated(
-        judged.store, SamplingDesign(seed=3, once=True), n=80, allocation="proportional"
+    one, same = (
+        draw_allocated(
+            judged.store, SamplingDesign(seed=3, once=True), n=80, allocation="proportional"
+        )
+        for _ in range(2)
     )
-    same = draw_allocated(
-        judged.store, SamplingDesign(seed=3, once=True), n=80, allocation="proportional"
-    )
-    assert again == same
-    assert again.batch_id != batch.batch_id
-    assert of(judged, again).drawn == of(judged, batch).drawn
+    assert one == same
+    assert one.batch_id != batch.batch_id
+    items = [list(judged.store.batch_items(b.batch_id)["trace_id"]) for b in (one, batch)]
+    assert items[0] == items[1]
 
 
 def test_every_trace_of_a_stratum_is_drawn_equally_often_and_in_every_place() -> None:
@@ -103,51 +99,8 @@ def test_every_trace_of_a_stratum_is_drawn_equally_often_and_in_every_place() ->
             assert stats.binomtest(found, repeats, chance).pvalue > 0.001 / 60
 
 
-@pytest.mark.long
-def test_the_unweighted_mean_of_a_neyman_batch_is_off_and_the_weighted_ones_are_not(
-    judged: World,
-) -> None:
-    found: dict[str, list[float]] = {"plain": [], "human_only": [], "corrected": [], "share": []}
-    covered = {"human_only": 0, "corrected": 0}
-    repeats = 8
-    for seed in range(repeats):
-        batch = draw_allocated(
-            judged.store,
-            SamplingDesign(seed=seed),
-            n=100,
-            allocation="neyman",
-            basis_batch=judged.batch_id,
-        )
-        world = of(judged, batch)
-        world.label("Ann", {name: TRUTH[name] for name in world.drawn})
-        result = rates_of_store(
-            judged.store,
-            ReportOptions(batch_id=batch.batch_id, judge_id="judge-1", n_resamples=200),
-        )
-        plain = [TRUTH[name] == "complete" for name in world.drawn]
-        found["plain"].append(sum(plain) / len(plain))
-        found["share"].append(result.human.class_shares[4].value or 0)
-        for name, estimate in (
-            ("human_only", result.human.asr),
-            ("corrected", result.corrected),
-        ):
-            assert estimate.value is not None
-            assert estimate.interval is not None
-            found[name].append(estimate.value)
-            covered[name] += estimate.interval[0] <= RATE <= estimate.interval[1]
-        judge = analyse_judge(judged.store, batch.batch_id).calibration
-        assert judge.estimates["human_only"].net.value == pytest.approx(found["human_only"][-1])
-    assert np.mean(found["plain"]) < RATE - 0.06
-    for name, truth in (("human_only", RATE), ("corrected", RATE), ("share", 1 - RATE)):
-        error = np.std(found[name]) / np.sqrt(repeats)
-        assert abs(np.mean(found[name]) - truth) < 4 * error, name
-    # Coverage is simulated in tests/simulation/test_coverage_unequal_draws.py.
-    assert min(covered.values()) >= 6
-
-
 def test_weights_are_those_of_the_labelled_traces(judged: World) -> None:
-    batch = draw_allocated(judged.store, SamplingDesign(seed=3), n=80, allocation="neyman")
-    world = of(judged, batch)
+    batch, world = drawn(judged)
     world.label("Ann", {name: TRUTH[name] for name in world.drawn[:10]})
     loaded = load_batch(judged.store, batch.batch_id)
     assert loaded.weights == pytest.approx(1 / loaded.labelled["inclusion_probability"])
@@ -155,6 +108,19 @@ def test_weights_are_those_of_the_labelled_traces(judged: World) -> None:
     world.label("Ann", {name: TRUTH[name] for name in world.drawn[10:]})
     plan = plan_batch(judged.store, n=100, batch_id=batch.batch_id)
     assert plan.human_only == pytest.approx(stats.t.ppf(0.975, 99) * 0.0369, rel=0.15)
+    # So do the rates. Coverage is simulated in tests/simulation/test_coverage_unequal_draws.py.
+    items = judged.store.batch_items(batch.batch_id).set_index("trace_id")
+    weights = (1 / items.loc[list(world.drawn), "inclusion_probability"]).to_numpy()
+    succeeded = np.array([TRUTH[name] == C for name in world.drawn])
+    by_hand = pytest.approx(weights @ succeeded / weights.sum())
+    options = ReportOptions(batch_id=batch.batch_id, n_resamples=100)
+    rates = rates_of_store(judged.store, options)
+    assert rates.human.asr.value == by_hand
+    assert rates.human.class_shares[4].value == pytest.approx(1 - (rates.human.asr.value or 0))
+    judge = analyse_judge(judged.store, batch.batch_id).calibration
+    assert judge.estimates["human_only"].net.value == by_hand
+    assert succeeded.mean() < (rates.human.asr.value or 0) - 0.05
+    assert rates.corrected.value == pytest.approx(335 / N, abs=0.08)
 
 
 def few(world: World, **changes: Any) -> Batch:
@@ -174,38 +140,26 @@ def test_what_cannot_be_drawn_is_refused(judged: World, new_world: NewWorld) -> 
     empty = new_world(n=60)
     with pytest.raises(CalibrationError, match="the store holds no verdicts"):
         few(empty, n=20)
-    empty.judge(dict.fromkeys(ids(60), "complete"))
+    empty.judge(dict.fromkeys(ids(60)[:50], C))
     with pytest.raises(CalibrationError, match=r"0 labelled traces .* `--allocate proportional`"):
         few(empty, n=20)
-    assert few(empty, n=20, allocation="proportional").n_items == 20
-
-
-def test_traces_without_a_verdict_are_a_stratum_of_their_own(new_world: NewWorld) -> None:
-    world = new_world(n=60)
-    world.judge(dict.fromkeys(ids(60)[:50], "complete"))
-    batch = few(world, n=30, allocation="proportional")
-    assert [(s["verdict"], s["n"]) for s in batch.design["strata"]] == [
-        ("complete", 25),
-        ("no_verdict", 5),
-    ]
+    # Traces without a verdict are a stratum of their own.
+    batch = few(empty, n=30, allocation="proportional")
+    strata = [(s["verdict"], s["n"]) for s in batch.design["strata"]]
+    assert strata == [("complete", 25), ("no_verdict", 5)]
 
 
 def test_workflows_too_small_to_stand_alone_stand_together() -> None:
     workflow = np.array(["a"] * 50 + ["b"] * 3 + ["c"] * 2 + ["d"] * 45)
     verdict = np.array([0] * 55 + [3] * 45)
     strata = verdict_strata(verdict, workflow, TAXONOMY, n=20)
-    assert strata.names == (
-        ("complete", "a"),
-        ("complete", "other workflows"),
-        ("hallucinated", "d"),
-    )
+    assert strata.names == ((C, "a"), (C, "other workflows"), ("hallucinated", "d"))
     assert strata.counts.tolist() == [50, 5, 45]
     assert strata.parent.tolist() == [0, 0, 1]
 
 
 def test_agreement_is_given_for_the_batch_and_weighted_to_production(judged: World) -> None:
-    batch = draw_allocated(judged.store, SamplingDesign(seed=3), n=80, allocation="neyman")
-    world = of(judged, batch)
+    batch, world = drawn(judged)
     # The two reviewers differ on every second trace that the judge calls hallucinated.
     doubtful = [name for name in world.drawn if VERDICT[name] == "hallucinated"]
     other = dict.fromkeys(doubtful[::2], "partial_plus")
@@ -213,16 +167,95 @@ def test_agreement_is_given_for_the_batch_and_weighted_to_production(judged: Wor
     world.label("Ben", {name: TRUTH[name] for name in world.drawn} | other)
     result = analyse_agreement(judged.store, batch.batch_id)
     of_batch = result.study.coefficients["percent_agreement"].value
-    weighted = result.weighted["percent_agreement"]
+    weighted = result.weighted["percent_agreement"].value
     assert of_batch == pytest.approx(1 - len(other) / 80)
     # A quarter of production has that verdict, and the draw is denser there.
-    assert weighted.value == pytest.approx(1 - 0.25 * len(other) / len(doubtful), abs=0.03)
-    assert weighted.value is not None
-    assert of_batch is not None
-    assert weighted.value > of_batch + 0.05
+    assert weighted == pytest.approx(1 - 0.25 * len(other) / len(doubtful), abs=0.03)
+    assert (weighted or 0) > (of_batch or 1) + 0.05
     assert result.weighted["krippendorff_alpha"].interval is not None
     assert any("weighted to production" in line for line in text_lines(reporting.agreement(result)))
-    assert to_json.data(result)["weighted_to_production"]["gwet_ac"]["value"]
-    plain = draw_allocated(judged.store, SamplingDesign(seed=4), n=80, allocation="proportional")
-    of(judged, plain).label("Ann", {name: TRUTH[name] for name in of(judged, plain).drawn})
+    plain, world = drawn(judged, "proportional", seed=4)
+    world.label("Ann", {name: TRUTH[name] for name in world.drawn})
     assert analyse_agreement(judged.store, plain.batch_id).weighted == {}
+
+
+# Diagnostics of such a batch speak about production, not the batch.
+
+
+# The judge passes 300 of 400 traces, of which 15 failed; of the 100 others 50 succeeded.
+GAP = {t: float(VERDICT[t] == "complete") - float(TRUTH[t] == "complete") for t in VERDICT}
+LENIENCY = (15 - 50) / N
+
+
+@pytest.fixture
+def world(new_world: NewWorld) -> World:
+    """Label a batch that holds the uncertain verdict far more often than production does."""
+    traces = {name: {"model": "one" if k % 2 else "two"} for k, name in enumerate(ids(N))}
+    made = new_world(n=N, n_drawn=80, traces=traces)
+    made.judge(VERDICT)
+    made.label("Ann", {name: TRUTH[name] for name in made.drawn})
+    batch = draw_allocated(made.store, SamplingDesign(seed=2), n=120, allocation="neyman")
+    drawn = tuple(made.store.batch_items(batch.batch_id)["trace_id"])
+    found = World(store=made.store, batch_id=batch.batch_id, drawn=drawn)
+    found.label("Ann", {name: TRUTH[name] for name in drawn})
+    return found
+
+
+def weights(world: World) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    items = world.store.batch_items(world.batch_id).set_index("trace_id")
+    drawn = items.loc[list(world.drawn), "inclusion_probability"]
+    return np.asarray(1 / drawn.to_numpy(dtype=np.float64))
+
+
+def test_leniency_is_that_of_production(world: World) -> None:
+    found = diagnose_judge(world.store, world.batch_id)
+    gaps = np.array([GAP[name] for name in world.drawn])
+    weight = weights(world)
+    by_hand = float(weight @ gaps / weight.sum())
+    assert found.leniency.estimate.value == pytest.approx(by_hand)
+    assert abs(by_hand - LENIENCY) < 0.02
+    # The plain mean over the batch is more than twice as far down.
+    assert gaps.mean() < 2 * LENIENCY
+    assert found.notes == (WEIGHED,)
+    (of_one,) = (row for row in found.leniency_by["agent"] if row.group == "one")
+    one = np.array([int(name[1:]) % 2 == 1 for name in world.drawn])
+    expected = pytest.approx(weight[one] @ gaps[one] / weight[one].sum())
+    assert of_one.gap.estimate.value == expected
+    assert of_one.verdict_credit - of_one.human_credit == expected
+
+
+@pytest.mark.long
+def test_questions_count_as_the_calibration_does(world: World) -> None:
+    found = diagnose_judge(world.store, world.batch_id)
+    table = analyse_judge(world.store, world.batch_id).calibration.confusion.table
+    weight = weights(world)
+    assert table.sum() == pytest.approx(weight.sum() ** 2 / (weight**2).sum())
+    (both, only_human), (only_judge, neither) = found.nodes["output"].table
+    # Complete and hallucinated are output, abandoned is none.
+    assert both == pytest.approx(table[:4].sum())
+    assert only_judge == pytest.approx(table[4].sum())
+    assert only_human == neither == 0
+
+
+def test_disagreements_weigh_what_they_stand_for(world: World) -> None:
+    found = diagnose_judge(world.store, world.batch_id).disagreements
+    # 15 passed that failed, 50 failed that passed, and 50 hallucinated that were abandoned.
+    assert sum(d.weight for d in found) == pytest.approx(115 / N, abs=0.03)
+    assert sum(d.moves or 0.0 for d in found) == pytest.approx(65 / N, abs=0.03)
+    assert len(found) / len(world.drawn) > 115 / N + 0.1
+
+
+def test_groups_and_drift_are_weighed(world: World) -> None:
+    groups = {g.name: g for g in analyse_groups(world.store, world.batch_id, by="model").groups}
+    share = sum(TRUTH[name] == "complete" for name in ids(N)[1::2]) / (N / 2)
+    one = groups["one"]
+    assert one.net.kind == "direct"
+    assert one.net.estimate.value == pytest.approx(share, abs=0.05)
+    assert one.leniency.estimate.value == pytest.approx(LENIENCY, abs=0.04)
+    world.judge(dict.fromkeys(ids(N), "complete"), "always")
+    drift = compare_judges(world.store, "judge-1", "always", batch_id=world.batch_id)
+    humans = known(drift.against_humans)
+    assert humans.accuracy_before.estimate.value == pytest.approx(285 / N, abs=0.03)
+    assert humans.accuracy_after.estimate.value == pytest.approx(335 / N, abs=0.03)
+    right = np.array([TRUTH[name] == "complete" for name in world.drawn])
+    assert abs(right.mean() - 335 / N) > 0.08

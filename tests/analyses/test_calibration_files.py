@@ -1,110 +1,137 @@
-"""Calibration on files and tables: what is read, what is refused, and that both agree."""
+"""Calibration on files and tables: what their loaders read, and what is refused."""
 
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from calibration.analyses.evidence.data import nonresponse_weights
-from calibration.analyses.evidence.from_files import Ceilings
+from calibration.analyses.evidence.from_files import Ceilings, load_tables
 from calibration.analyses.judge.calibration import (
+    CalibrationOptions,
+    JudgeCalibration,
+    calibrate_judge,
     judge_alpha,
 )
 from calibration.errors import CalibrationError, InputError
 from calibration.judge_calibration.samples import (
+    Design,
     LabelledSample,
     confusion_from_table,
     judge_quality,
 )
-from calibration.tables.labels import read_ceilings
-from tests.analyses.calibration_inputs import (
-    COUNTS,
-    TWO,
-    Write,
-    calibrated,
-    of_two,
-    rows,
-    spread,
-    two_files,
-    write,
-)
+from calibration.tables.labels import Source, read_ceilings
+from tests.analyses.worlds import known
 from tests.classes import CREDIT, OUTCOMES
 
-__all__ = ["write"]
+TWO = {"pass": 1.0, "fail": 0.0}
+COUNTS = [[24, 6], [2, 18]]
+Write = Callable[[str, str], Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def written(name: str, text: str) -> Path:
+        path = tmp_path / name
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return written
+
+
+def rows(head: str, *lines: str) -> str:
+    return "\n".join([head, *lines]) + "\n"
+
+
+def spread(
+    table: Sequence[Sequence[int]], classes: Sequence[str], verdicts: Sequence[str]
+) -> list[tuple[str, str, str]]:
+    """Return trace, human class and verdict of every labelled trace of a table."""
+    cells = [
+        (classes[j], verdicts[k])
+        for j, row in enumerate(table)
+        for k, n in enumerate(row)
+        for _ in range(n)
+    ]
+    return [(f"t{n}", *cell) for n, cell in enumerate(cells)]
+
+
+def calibrated(
+    human: Source, verdicts: Source, design: Design = "production", **options: Any
+) -> JudgeCalibration:
+    data = load_tables(human, verdicts, design=design, **options)
+    return calibrate_judge(data, CalibrationOptions(design=design))
+
+
+def of_lines(
+    write: Write, labels: Sequence[str], said: Sequence[str], design: Design = "production",
+    more: tuple[str, str] = ("", ""), **options: Any,
+) -> JudgeCalibration:  # fmt: skip
+    """Calibrate on lines of trace and outcome, and of the further columns of either file."""
+    human = write("human.csv", rows("trace_id,outcome" + more[0], *labels))
+    verdicts = write("verdicts.csv", rows("trace_id,outcome" + more[1], *said))
+    return calibrated(human, verdicts, design, **({"classes": list(TWO), "credit": TWO} | options))
+
+
+def of_table(
+    write: Write, table: Sequence[Sequence[int]], others: Mapping[str, int],
+    column: tuple[str, Sequence[object]] | None = None, **options: Any,
+) -> JudgeCalibration:  # fmt: skip
+    """Calibrate on a table of labelled traces; `others` counts unlabelled ones by verdict."""
+    labelled = spread(table, ["pass", "fail"], ["pass", "fail"])
+    name, values = column or ("note", [""] * len(labelled))
+    labels = [f"{t},{human},{v}" for (t, human, _), v in zip(labelled, values, strict=True)]
+    said = [f"{trace},{verdict}" for trace, _, verdict in labelled]
+    said += [f"u-{verdict}-{k},{verdict}" for verdict, n in others.items() for k in range(n)]
+    return of_lines(write, labels, said, more=(f",{name}", ""), **options)
+
+
+of_two = partial(of_table, table=COUNTS, others={"pass": 474, "fail": 476})
 
 
 def test_json_lines_parquet_and_frames_say_what_the_csv_says(write: Write, tmp_path: Path) -> None:
     expected = of_two(write)
     frames = [pd.read_csv(tmp_path / f"{name}.csv") for name in ("human", "verdicts")]
+    # The order of rows changes nothing.
+    given: list[list[Any]] = [frames, [frame[::-1] for frame in frames]]
     for suffix in ("jsonl", "parquet"):
-        paths = [tmp_path / f"{name}.{suffix}" for name in ("human", "verdicts")]
-        for path, frame in zip(paths, frames, strict=True):
-            if suffix == "parquet":
-                frame.to_parquet(path)
-            else:
-                frame.to_json(path, orient="records", lines=True)
-        found = calibrated(paths[0], paths[1], classes=["pass", "fail"], credit=TWO)
-        assert found.calibration.estimates == expected.calibration.estimates
+        given.append([tmp_path / f"{name}.{suffix}" for name in ("human", "verdicts")])
+    for path, frame in zip(given[2], frames, strict=True):
+        frame.to_json(path, orient="records", lines=True)
+    for path, frame in zip(given[3], frames, strict=True):
+        frame.to_parquet(path)
+    for human, verdicts in given:
+        found = calibrated(human, verdicts, classes=["pass", "fail"], credit=TWO)
         assert found.fingerprint == expected.fingerprint
-    of_frames = calibrated(frames[0], frames[1], classes=["pass", "fail"], credit=TWO)
-    assert of_frames.calibration.estimates == expected.calibration.estimates
-    assert of_frames.fingerprint == expected.fingerprint
-
-
-def test_the_order_of_rows_changes_nothing(write: Write, tmp_path: Path) -> None:
-    expected = of_two(write)
-    for name in ("human", "verdicts"):
-        path = tmp_path / f"{name}.csv"
-        head, *lines = path.read_text().splitlines()
-        path.write_text(rows(head, *reversed(lines)))
-    found = calibrated(
-        tmp_path / "human.csv", tmp_path / "verdicts.csv", classes=["pass", "fail"], credit=TWO
-    )
-    assert found.fingerprint == expected.fingerprint
-    assert found.calibration.estimates["post_stratified"].net.value == pytest.approx(
-        expected.calibration.estimates["post_stratified"].net.value, abs=1e-12
-    )
-
-
-def test_reference_labels_are_not_counted_as_production(write: Write) -> None:
-    # The judge passes 474 of 950; sensitivity is .8 and specificity .9.
-    labelled = spread([[24, 6], [2, 18]], ["pass", "fail"], ["pass", "fail"])
-    files = two_files(write, labelled, {"pass": 474, "fail": 476})
-    result = calibrated(*files, "reference", pseudo_count=0, classes=["pass", "fail"], credit=TWO)
-    assert result.calibration.n_production == 950
-    assert result.calibration.headline == "inversion"
-    expected = (474 / 950 + 0.9 - 1) / (0.8 + 0.9 - 1)
-    assert result.calibration.estimates["inversion"].net.value == pytest.approx(expected)
+        for name, estimate in expected.calibration.estimates.items():
+            value = found.calibration.estimates[name].net.value
+            assert value == pytest.approx(estimate.net.value, abs=1e-12)
 
 
 # The human side
 
 
-def test_several_reviewers_count_by_their_mean_and_a_settled_trace_by_its_class(
-    write: Write,
-) -> None:
-    said = [f"t{k},pass" for k in range(40)]
+def test_reviewers_count_by_their_mean_and_a_settled_trace_by_its_class(write: Write) -> None:
     labels = []
     for k in range(40):
         labels += [f"t{k},{'pass' if k % 2 else 'fail'},ann,", f"t{k},pass,bob,"]
     labels += ["t0,fail,lead,yes", "t2,pass,lead,1"]
-    result = calibrated(
-        write("h.csv", rows("trace_id,outcome,reviewer,adjudicated", *labels)),
-        write("v.csv", rows("trace_id,outcome", *said)),
-        classes=["pass", "fail"], credit=TWO,
-    )  # fmt: skip
+    said = [f"t{k},pass" for k in range(40)]
+    result = of_lines(write, labels, said, more=(",reviewer,adjudicated", ""))
     # 20 agree on pass, t0 settled fail, t2 settled pass, 18 stay one half.
     net = result.calibration.estimates["human_only"].net
     assert net.value == pytest.approx((20 + 0 + 1 + 18 / 2) / 40)
     assert net.status == "provisional: 18 open disagreements"
-    side = result.human
-    assert side is not None
+    side = known(result.human)
     assert (side.n_labels, side.n_shared, side.n_adjudicated, side.n_open) == (80, 40, 2, 18)
     assert result.calibration.confusion.table.tolist() == [[30.0, 0.0], [10.0, 0.0]]
     # Without ann all but the settled t0 pass, without bob every second one and t2.
-    assert result.without_reviewer["ann"] == pytest.approx(39 / 40)
-    assert result.without_reviewer["bob"] == pytest.approx(21 / 40)
+    without = [result.without_reviewer[who] for who in ("ann", "bob")]
+    assert without == pytest.approx([39 / 40, 21 / 40])
     assert len(result.disagreements) == 19
 
 
@@ -112,80 +139,62 @@ def test_weights_are_inverse_probabilities(write: Write) -> None:
     # Failing traces were drawn three times as often: weight 1 against 3.
     labelled = spread(COUNTS, ["pass", "fail"], ["pass", "fail"])
     weights = [3 if human == "pass" else 1 for _, human, _ in labelled]
-    result = of_two(write, columns={"weight": weights})
-    estimates = result.calibration.estimates
-    assert estimates["human_only"].net.value == pytest.approx(90 / 110)
+    found = of_two(write, column=("weight", weights)).calibration
+    assert found.estimates["human_only"].net.value == pytest.approx(90 / 110)
     # Passes given verdict pass: 72 of 74; given fail: 18 of 36. Verdicts are 500 each of 1,000.
-    assert estimates["post_stratified"].net.value == pytest.approx((72 / 74 + 18 / 36) / 2)
-    assert result.calibration.judge.accuracy.value == pytest.approx((72 + 18) / 110)
+    expected = (72 / 74 + 18 / 36) / 2
+    assert found.estimates["post_stratified"].net.value == pytest.approx(expected)
+    assert found.judge.accuracy.value == pytest.approx((72 + 18) / 110)
     # The same to weigh each trace alike, whatever the number.
-    alike = of_two(write, columns={"weight": [7.5] * 50})
-    plain = of_two(write)
+    alike, plain = of_two(write, column=("weight", [7.5] * 50)), of_two(write)
     assert alike.alpha.value == pytest.approx(plain.alpha.value, abs=1e-12)
     assert alike.alpha.interval == pytest.approx(plain.alpha.interval, abs=1e-12)
 
 
 def test_clusters_widen_the_interval_and_move_no_value(write: Write) -> None:
     plain = of_two(write)
-    clusters = of_two(write, columns={"cluster": [f"c{k // 5}" for k in range(50)]})
-    one_each = of_two(write, columns={"cluster": range(50)})
+    clusters = of_two(write, column=("cluster", [f"c{k // 5}" for k in range(50)]))
+    one_each = of_two(write, column=("cluster", range(50)))
     for name in ("post_stratified", "human_only"):
         alone, kept = (r.calibration.estimates[name].net for r in (plain, clusters))
         assert kept.value == pytest.approx(alone.value)
         assert "cluster" in kept.method
-        assert kept.half_width is not None
-        assert alone.half_width is not None
-        assert kept.half_width > alone.half_width
+        assert known(kept.half_width) > known(alone.half_width)
         assert one_each.calibration.estimates[name].net == alone
     assert clusters.alpha.value == pytest.approx(plain.alpha.value)
     assert (clusters.alpha.n, plain.alpha.n) == (10, 50)
-    assert any("no cluster" in note for note in plain.notes)
-    assert not any("no cluster" in note for note in clusters.notes)
+    said = [any("no cluster" in note for note in result.notes) for result in (plain, clusters)]
+    assert said == [True, False]
 
 
 def test_skipped_traces_are_stood_for_and_counted(write: Write) -> None:
     # Verdict pass, workflow a: 20 of 20 labelled, all pass; b: 5 of 20 labelled, all fail.
     said, labels = [], []
     for k in range(60):
-        workflow = "a" if k < 20 else "b"
-        said.append(f"t{k},{'pass' if k < 40 else 'fail'},{workflow}")
-        outcome = "pass" if k < 20 else "fail" if k < 25 or k >= 40 else ""
-        labels.append(f"t{k},{outcome}")
-    result = calibrated(
-        write("h.csv", rows("trace_id,outcome", *labels)),
-        write("v.csv", rows("trace_id,outcome,workflow", *said)),
-        credit=TWO,
-    )
+        said.append(f"t{k},{'pass' if k < 40 else 'fail'},{'a' if k < 20 else 'b'}")
+        labels.append(f"t{k},{'pass' if k < 20 else 'fail' if k < 25 or k >= 40 else ''}")
+    result = of_lines(write, labels, said, more=("", ",workflow"))
     assert result.skipped == 15
-    assert result.human is not None
-    assert result.human.skipped_by_verdict == {"pass": 15}
+    assert known(result.human).skipped_by_verdict == {"pass": 15}
     net = result.calibration.estimates["post_stratified"].net
     assert net.value == pytest.approx(20 / 60)  # not 20/25 of the 40 with verdict pass
-    share = 15 / 60
-    assert result.if_skipped == pytest.approx((0.75 * 20 / 60, 0.75 * 20 / 60 + share))
+    assert result.if_skipped == pytest.approx((0.75 * 20 / 60, 0.75 * 20 / 60 + 15 / 60))
 
 
 def test_a_skipped_trace_is_stood_for_by_its_own_weight(write: Write) -> None:
     labels = [f"t{k},{'pass' if k < 20 else 'fail'},1" for k in range(40)] + ["t40,,4"]
     said = [f"t{k},pass,{'a' if k < 20 else 'b'}" for k in range(41)]
-    result = calibrated(
-        write("h.csv", rows("trace_id,outcome,weight", *labels)),
-        write("v.csv", rows("trace_id,outcome,workflow", *said)),
-        credit=TWO,
-    )
+    result = of_lines(write, labels, said, more=(",weight", ",workflow"))
     # The 20 that fail carry 24.
     assert result.calibration.estimates["human_only"].net.value == pytest.approx(20 / 44)
 
 
 def test_a_cell_without_labels_is_stood_for_by_its_verdict() -> None:
-    weights = nonresponse_weights(
-        [0, 0, 0, 1, 1], ["a", "a", "b", "a", "c"], np.array([True, True, False, True, True])
-    )
-    assert weights is not None
-    assert weights.tolist() == [1.5, 1.5, 1.0, 1.0]
+    workflows, kept = ["a", "a", "b", "a", "c"], np.array([True, True, False, True, True])
+    weights = nonresponse_weights([0, 0, 0, 1, 1], workflows, kept)
+    assert known(weights).tolist() == [1.5, 1.5, 1.0, 1.0]
     nobody = nonresponse_weights([0, 1], ["a", "a"], np.array([True, False]))
-    assert nobody is not None
-    assert nobody.tolist() == [1.0]
+    assert known(nobody).tolist() == [1.0]
 
 
 # Verdicts that are no class, costs, what is left out
@@ -194,29 +203,24 @@ def test_a_cell_without_labels_is_stood_for_by_its_verdict() -> None:
 def test_what_is_no_verdict_is_a_verdict_of_its_own(write: Write) -> None:
     said = ["pass"] * 30 + ["fail"] * 20 + [""] * 6 + ["no_verdict"] * 2 + ["split"] * 4
     labels = [f"t{k},{'pass' if k % 3 else 'fail'}" for k in range(62)]
-    result = calibrated(
-        write("h.csv", rows("trace_id,outcome", *labels)),
-        write("v.csv", rows("trace_id,outcome", *(f"t{k},{v}" for k, v in enumerate(said)))),
-        classes=["pass", "fail"], credit=TWO,
-    )  # fmt: skip
+    result = of_lines(write, labels, [f"t{k},{v}" for k, v in enumerate(said)])
     assert result.verdict_names == ("pass", "fail", "no_verdict", "split")
     assert result.calibration.confusion.table.sum(axis=0).tolist() == [30, 20, 8, 4]
     assert result.calibration.n_production == 62
 
 
 def test_cost_is_held_to_the_ceiling_of_its_workflow(write: Write) -> None:
-    said = [
-        f"t{k},{'pass' if k % 2 else 'fail'},{'ab'[k % 4 > 1]},.3,{1 + k % 2}" for k in range(80)
-    ]
-    labels = [f"t{k},{'pass' if k % 2 else 'fail'}" for k in range(40)]
-    files = (
-        write("h.csv", rows("trace_id,outcome", *labels)),
-        write("v.csv", rows("trace_id,outcome,workflow,cost_usd,units", *said)),
-    )
+    classes = ["pass" if k % 2 else "fail" for k in range(80)]
+    said = [f"t{k},{c},{'ab'[k % 4 > 1]},.3,{1 + k % 2}" for k, c in enumerate(classes)]
+    labels = [f"t{k},{c}" for k, c in enumerate(classes[:40])]
     of_file = read_ceilings(write("c.csv", rows("workflow,ceiling_usd", "a,0.1", "z,1")))
-    result = calibrated(
-        *files, classes=["pass", "fail"], credit=TWO, ceilings=Ceilings(by_workflow=of_file)
-    )
+    columns = ("", ",workflow,cost_usd,units")
+    result, for_all, without = (
+        of_lines(write, labels, said, more=columns, ceilings=ceilings)
+        for ceilings in (
+            Ceilings(by_workflow=of_file), Ceilings(by_workflow={}, otherwise=0.1), Ceilings()
+        )
+    )  # fmt: skip
     # Passing traces have two units: 0.1 over 0.2 is half of it, in workflow a; b has no ceiling.
     net = result.calibration.estimates["post_stratified"]
     assert net.net.value == pytest.approx((0.5 + 1.0) / 2 / 2)
@@ -225,58 +229,39 @@ def test_cost_is_held_to_the_ceiling_of_its_workflow(write: Write) -> None:
         "40 of 80 traces have no ceiling and carry no penalty",
         "ceilings of workflows without a trace: z",
     )
-    for_all = calibrated(
-        *files, classes=["pass", "fail"], credit=TWO,
-        ceilings=Ceilings(by_workflow={}, otherwise=0.1),
-    )  # fmt: skip
     assert for_all.calibration.estimates["post_stratified"].net.value == pytest.approx(0.25)
-    without = calibrated(*files, classes=["pass", "fail"], credit=TWO)
     assert "nothing is penalised" in without.notes[0]
 
 
 def test_workflows_of_the_taxonomy_keep_its_ceilings(write: Write) -> None:
     # support_triage has a ceiling of 0.10: a run of 0.15 loses half; an unknown workflow nothing.
     said = [f"t{k},complete,{('support_triage', 'other')[k % 2]},.15" for k in range(80)]
-    files = (
-        write("h.csv", rows("trace_id,outcome", *(f"t{k},complete" for k in range(40)))),
-        write("v.csv", rows("trace_id,outcome,workflow,cost_usd", *said)),
-    )
-    raw = calibrated(*files).calibration.estimates["judge_raw"]
-    assert raw.net.value == pytest.approx(0.75)
-    assert raw.gross.value == pytest.approx(1.0)
+    labels = [f"t{k},complete" for k in range(40)]
+    own: dict[str, Any] = {"classes": None, "credit": None, "more": ("", ",workflow,cost_usd")}
+    raw = of_lines(write, labels, said, **own).calibration.estimates["judge_raw"]
+    assert (raw.net.value, raw.gross.value) == (pytest.approx(0.75), pytest.approx(1.0))
     for given in (Ceilings(otherwise=0.15), Ceilings(by_workflow={"support_triage": 0.15})):
-        raw = calibrated(*files, ceilings=given).calibration.estimates["judge_raw"]
-        assert raw.net.value == pytest.approx(1.0)
+        found = of_lines(write, labels, said, ceilings=given, **own).calibration
+        assert found.estimates["judge_raw"].net.value == pytest.approx(1.0)
 
 
 def test_labels_without_a_verdict_are_set_aside_with_line_and_reason(write: Write) -> None:
     labels = [f"t{k},{'pass' if k % 2 else 'fail'}" for k in range(42)]
-    result = calibrated(
-        write("h.csv", rows("trace_id,outcome", *labels)),
-        write("v.csv", rows("trace_id,outcome", *(f"t{k},pass" for k in range(40)))),
-        credit=TWO,
-    )
+    result = of_lines(write, labels, [f"t{k},pass" for k in range(40)])
     assert [row.line for row in result.set_aside] == [42, 43]
     assert {row.reason for row in result.set_aside} == {"the trace has no row in the verdict file"}
     assert result.calibration.n_labels == 40
     with pytest.raises(CalibrationError, match="must be the same in both"):
-        calibrated(
-            write("h.csv", rows("trace_id,outcome", "x,pass", "y,fail")),
-            write("v.csv", rows("trace_id,outcome", "t0,pass", "t1,fail")),
-            credit=TWO,
-        )
+        of_lines(write, ["x,pass", "y,fail"], ["t0,pass", "t1,fail"])
 
 
 def test_classes_are_ours_or_those_that_occur(write: Write) -> None:
-    verdicts = write("v.csv", rows("trace_id,outcome", "a,2", "b,10", "c,split"))
-    human = write("h.csv", rows("trace_id,outcome", "a,10", "b,2"))
+    files: Any = (write, ["a,10", "b,2"], ["a,2", "b,10", "c,split"])
     credit = {"2": 0.0, "10": 1.0}
-    assert calibrated(human, verdicts, credit=credit).classes == ("2", "10")
+    assert of_lines(*files, classes=None, credit=credit).classes == ("2", "10")
     with pytest.raises(InputError, match=r"--credit 2=...,10=..."):
-        calibrated(human, verdicts)
-    ours = write("h.csv", rows("trace_id,outcome", "a,complete"))
-    said = write("v.csv", rows("trace_id,outcome", "a,abandoned"))
-    found = calibrated(ours, said)
+        of_lines(*files, classes=None, credit=None)
+    found = of_lines(write, ["a,complete"], ["a,abandoned"], classes=None, credit=None)
     assert (found.classes, tuple(found.credit.values())) == (OUTCOMES, CREDIT)
 
 
@@ -302,3 +287,119 @@ def test_alpha_counts_a_verdict_that_is_no_class_as_one_nobody_else_uses() -> No
     sample = LabelledSample(human=np.eye(2)[[0, 1, 1]], verdicts=np.array([0, 1, 2]))
     # Ratings by class 2, 3, 1 of 6: 1 - (1/3) / ((36 - 4 - 9 - 1) / (6 x 5))
     assert judge_alpha(sample, n_verdicts=3).value == pytest.approx(1 - (1 / 3) / (22 / 30))
+
+
+# Refusals
+
+
+def test_labels_of_one_class_allow_its_recall_and_no_rate() -> None:
+    """As in AgentRx: rewards for every run, human annotations of the failed ones only."""
+    fixtures = Path(__file__).parents[1] / "fixtures"
+    human, said = (fixtures / f"failures_only_{name}.csv" for name in ("labels", "verdicts"))
+    for design in ("production", "reference"):
+        result = calibrated(human, said, design, credit={"success": 1.0, "failure": 0.0})
+        calibration = result.calibration
+        assert calibration.headline is None
+        for name, e in calibration.estimates.items():
+            assert (e.net.value is None) == (name != "judge_raw"), name
+            if name != "judge_raw":
+                codes = {n.code for n in calibration.refusals if n.estimator == name}
+                assert "one_class_only" in codes
+                assert ("not_a_sample" in codes) == (design == "production")
+        failure, success = calibration.judge.per_class
+        assert failure.recall.value == 1
+        # Wilson: 12 / (12 + 1.96^2)
+        assert failure.recall.interval == pytest.approx((12 / (12 + 1.959964**2), 1.0), abs=1e-6)
+        assert failure.precision.value is success.recall.value is None
+        assert calibration.judge.accuracy.value is None
+        assert [w.code for w in calibration.warnings] == ["chosen_by_verdict"]
+        assert len(result.set_aside) == 2
+
+
+def test_a_verdict_that_a_random_sample_would_hold_refuses_the_rate(write: Write) -> None:
+    # 3 of 103: .971^40 = .31, as chance would have it.
+    refused, fine = (
+        of_table(write, [[30, 0], [10, 0]], {"pass": 60, "fail": n}).calibration for n in (40, 3)
+    )
+    assert "not_a_sample" in {n.code for n in refused.refusals}
+    assert fine.headline == "post_stratified"
+
+
+@pytest.mark.parametrize(
+    ("column", "code"), [("workflow", "other_workflows"), ("judge", "other_judge")]
+)
+def test_a_reference_of_something_else_is_refused(write: Write, column: str, code: str) -> None:
+    labelled = spread(COUNTS, ["pass", "fail"], ["pass", "fail"])
+    labels = [f"{trace},{human}" for trace, human, _ in labelled]
+    said = [f"{trace},{verdict},old" for trace, _, verdict in labelled]
+    said += [f"u{k},{'pass' if k % 2 else 'fail'},{'new' if k < 60 else 'old'}" for k in range(100)]
+    found = of_lines(write, labels, said, "reference", more=("", f",{column}")).calibration
+    assert found.headline is None
+    (why,) = {n.why for n in found.refusals if n.code == code}
+    assert "new (60.0 %)" in why
+    sampled = of_lines(write, labels, said, "production", more=("", f",{column}"))
+    assert sampled.calibration.headline == "post_stratified"
+
+
+def test_another_period_is_a_warning(write: Write) -> None:
+    labelled = spread(COUNTS, ["pass", "fail"], ["pass", "fail"])
+    labels = [f"{trace},{human}" for trace, human, _ in labelled]
+    said = [f"{t},{v},2026-03-0{1 + k % 9}" for k, (t, _, v) in enumerate(labelled)]
+    said += [f"u{k},{'pass' if k % 2 else 'fail'},2026-04-01T10:00:00Z" for k in range(99)]
+    found = of_lines(write, labels, said, "reference", more=("", ",started_at")).calibration
+    assert (found.headline, found.n_production) == ("inversion", 99)
+    (warning,) = [w for w in found.warnings if w.code == "other_period"]
+    assert "99 of 99" in warning.why
+    assert "2026-03-01 to 2026-03-09" in warning.why
+
+
+@pytest.mark.parametrize(
+    ("of", "more", "lines", "says"),
+    [
+        ("labels", "", "t0,", "holds no labels"),
+        ("labels", "", "t0,maybe", "line 2, field 'outcome': 'maybe' is none of pass, fail"),
+        ("labels", "", "t0,no_verdict", "'no_verdict' is none of"),
+        ("labels", ",weight", "t0,pass,1 t1,pass,", "line 3, field 'weight': is missing and"),
+        ("labels", ",weight", "t0,pass,1 t0,pass,2", "line 3, field 'weight': is 2.0 and"),
+        ("labels", ",cluster", "t0,pass,a t0,pass,b", "line 3, field 'cluster': is 'b'"),
+        ("labels", ",reviewer", "t0,pass,a t0,fail,a", "a second label of 'a', after line 2"),
+        ("labels", ",adjudicated", "t0,pass,yes t0,fail,yes", "was adjudicated 'pass' in line 2"),
+        ("verdicts", "", "", "holds no verdicts"),
+        ("verdicts", "", "t0,pass t0,pass", "line 3, field 'trace_id': 't0' has a verdict in"),
+        ("verdicts", "", "t0,great", "line 2, field 'outcome': 'great' is none of pass, fail"),
+        ("verdicts", ",cost_usd", "t0,pass,-1", "line 2, field 'cost_usd': must be a number"),
+    ],
+)
+def test_labels_and_verdicts_that_are_none_are_refused(
+    write: Write, of: str, more: str, lines: str, says: str
+) -> None:
+    good = write("good.csv", rows("trace_id,outcome", "t0,pass", "t1,fail"))
+    bad = write("bad.csv", rows("trace_id,outcome" + more, *lines.split()))
+    human, verdicts = (bad, good) if of == "labels" else (good, bad)
+    with pytest.raises(InputError) as refused:
+        calibrated(human, verdicts, classes=["pass", "fail"], credit=TWO)
+    assert says in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"classes": ["pass"]}, "two classes or more"),
+        ({"classes": ["pass", "pass"]}, "each once"),
+        ({"credit": {"pass": 1.0}}, "that of 'fail' is missing"),
+        ({"credit": TWO | {"x": 1.0}}, "'x' is none of pass, fail"),
+    ],
+)
+def test_classes_and_credit_must_fit(write: Write, options: dict[str, Any], says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        of_two(write, **options)
+
+
+def test_ceilings_must_be_amounts(write: Write) -> None:
+    for lines, says in (
+        (["a,0"], "line 2, field 'ceiling_usd': must be a number > 0"),
+        (["a,1", "a,2"], "line 3, field 'workflow': 'a' occurs twice"),
+    ):
+        with pytest.raises(InputError) as refused:
+            read_ceilings(write("c.csv", rows("workflow,ceiling_usd", *lines)))
+        assert says in str(refused.value)

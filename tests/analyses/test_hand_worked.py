@@ -1,6 +1,7 @@
 """Numbers that can be worked out on paper, from the store to the report."""
 
 import math
+from typing import Any
 
 import pytest
 from scipy import stats
@@ -10,7 +11,7 @@ from calibration.analyses.evidence.from_store import known_costs, trace_penaltie
 from calibration.analyses.judge.calibration import analyse_judge
 from calibration.analyses.success_rate.from_store import rates_of_store, report_on_store
 from tests.analyses.conftest import NewWorld
-from tests.analyses.worlds import drawn_ids, ids
+from tests.analyses.worlds import World, drawn_ids, ids, known
 
 N, N_DRAWN = 60, 30
 
@@ -38,12 +39,8 @@ def test_the_corrected_rate_is_the_one_worked_out_by_hand(new_world: NewWorld) -
     human |= dict.fromkeys(drawn[22:], "partial_minus")
     costs: dict[str, float | None] = dict.fromkeys(ids(N), 0.5)
     costs |= dict.fromkeys(drawn[10:15], 1.5) | dict.fromkeys(drawn[22:], 3.0) | {drawn[20]: None}
-    world = new_world(
-        n=N,
-        n_drawn=N_DRAWN,
-        ceiling=1.0,
-        traces={name: {"cost_usd": cost} for name, cost in costs.items()},
-    )
+    traces = {name: {"cost_usd": cost} for name, cost in costs.items()}
+    world = new_world(n=N, n_drawn=N_DRAWN, ceiling=1.0, traces=traces)
     assert list(world.drawn) == drawn
     world.label("Ann", human)
     world.judge(said)
@@ -52,9 +49,8 @@ def test_the_corrected_rate_is_the_one_worked_out_by_hand(new_world: NewWorld) -
     assert result.corrected.value == pytest.approx(0.48875, abs=1e-12)
     assert result.corrected_gross.value == pytest.approx(0.5825, abs=1e-12)
     assert result.human.asr.value == pytest.approx(13.3 / 30, abs=1e-12)
-    assert result.raw is not None
-    assert result.raw.interval is None
-    assert result.raw.value == pytest.approx(42.5 / 60, abs=1e-12)
+    assert known(result.raw).interval is None
+    assert known(result.raw).value == pytest.approx(42.5 / 60, abs=1e-12)
     assert result.headline is result.corrected
     assert result.calibrated
     shares = [share.value for share in result.class_shares]
@@ -86,8 +82,7 @@ def test_the_corrected_rate_is_the_one_worked_out_by_hand(new_world: NewWorld) -
     cost = report.cost
     assert (cost.n, cost.n_known) == (60, 59)
     assert cost.mean == pytest.approx((46 * 0.5 + 5 * 1.5 + 8 * 3) / 59)
-    assert cost.share_above_ceiling is not None
-    assert cost.share_above_ceiling.value == pytest.approx(13 / 59)
+    assert known(cost.share_above_ceiling).value == pytest.approx(13 / 59)
     # Labelled: 10 and 5 complete at 0.5 and 1.5, 5 + 1 others at 0.5, 8 at 3, one not known.
     assert cost.per_success.value == pytest.approx((16 * 0.5 + 5 * 1.5 + 8 * 3) / 15)
     assert result.human.cost_coverage == pytest.approx(29 / 30)
@@ -103,8 +98,7 @@ def test_leaving_out_a_reviewer_keeps_what_is_adjudicated(new_world: NewWorld) -
         "Ben", {t: "partial_minus" if t in world.drawn[:8] else "complete" for t in world.drawn}
     )
     result = analyse_judge(world.store)
-    headline = result.calibration.headline_estimate
-    assert headline is not None
+    headline = known(result.calibration.headline_estimate)
     assert headline.net.value == pytest.approx(0.875)
     assert headline.net.status == "provisional: 8 open disagreements"
     assert result.without_reviewer == pytest.approx({"ann": 0.75, "ben": 1.0})
@@ -116,27 +110,13 @@ def test_leaving_out_a_reviewer_keeps_what_is_adjudicated(new_world: NewWorld) -
     assert settled.disagreements[0].classes == {"ann": "complete", "ben": "partial_minus"}
 
 
-def test_leaving_out_a_reviewer_who_labelled_alone_leaves_their_traces_out(
-    new_world: NewWorld,
-) -> None:
+def test_without_a_reviewer_who_labelled_alone_their_traces_are_out(new_world: NewWorld) -> None:
     world = new_world(n=70, n_drawn=60)
     world.judge(dict.fromkeys(ids(70), "complete"))
     world.label("Ann", dict.fromkeys(world.drawn[:30], "complete"))
     world.label("Ben", dict.fromkeys(world.drawn[30:], "partial_plus"))
     result = analyse_judge(world.store)
     assert result.without_reviewer == pytest.approx({"ann": 0.4, "ben": 1.0})
-
-
-def test_skips_beyond_three_percent_give_a_range(new_world: NewWorld) -> None:
-    # 38 labelled, half of them complete, 2 skipped: 38/40 x .5 = .475, and 2/40 more at best.
-    world = new_world(n=40, n_drawn=40)
-    world.judge(dict.fromkeys(ids(40), "complete"))
-    for trace_id in world.drawn[38:]:
-        world.skip("Ann", trace_id)
-    world.label("Ann", dict.fromkeys(world.drawn[:19], "complete"))
-    world.label("Ann", dict.fromkeys(world.drawn[19:38], "abandoned"))
-    result = analyse_judge(world.store)
-    assert result.if_skipped == pytest.approx((0.475, 0.525))
 
 
 def test_agreement_of_two_reviewers(new_world: NewWorld) -> None:
@@ -162,12 +142,49 @@ def test_without_a_ceiling_nothing_is_penalised_and_it_is_counted(new_world: New
     world.label("Ann", dict.fromkeys(world.drawn, "complete"))
     cost = report_on_store(world.store).cost
     assert (cost.n, cost.n_known, cost.n_without_ceiling) == (12, 12, 11)
-    assert cost.share_above_ceiling is not None
-    assert cost.share_above_ceiling.n == 1  # the one run that is held to a ceiling
-    assert cost.share_above_ceiling.value == 0.0
-
-
-def test_units_raise_the_ceiling(new_world: NewWorld) -> None:
+    share = known(cost.share_above_ceiling)
+    assert (share.value, share.n) == (0.0, 1)  # of the one run that is held to a ceiling
+    # Units raise the ceiling.
     world = new_world(ceiling=0.1, traces={"r000": {"cost_usd": 5.0, "units": 50.0}})
     frame = world.store.trace_frame().query("trace_id == 'r000'")
     assert trace_penalties(frame).tolist() == [0.0]
+
+
+# The judge of a store: skipped traces, the human side, alpha
+
+
+def judged_world(new_world: NewWorld, **options: Any) -> World:
+    world = new_world(n=60, n_drawn=40, **options)
+    world.judge({t: "complete" if k % 3 else "abandoned" for k, t in enumerate(ids(60))})
+    return world
+
+
+def test_skipped_traces_are_stood_for_by_verdict_and_workflow(new_world: NewWorld) -> None:
+    # Every trace of workflow a succeeds and every one of b fails; six of b are skipped.
+    traces = {t: {"workflow": "ab"[k % 2]} for k, t in enumerate(ids(60))}
+    world = new_world(n=60, n_drawn=40, traces=traces)
+    world.judge(dict.fromkeys(ids(60), "complete"))
+    b = [t for t in world.drawn if int(t[1:]) % 2]
+    world.label("Ann", {t: "complete" if t not in b else "abandoned" for t in world.drawn
+                        if t not in b[:6]})  # fmt: skip
+    for trace_id in b[:6]:
+        world.skip("Ann", trace_id)
+    found = analyse_judge(world.store)
+    assert found.skipped == 6
+    value = found.calibration.estimates["post_stratified"].net.value
+    assert value == pytest.approx(1 - len(b) / 40)  # as if all of b were labelled
+    # The shares of the 40 that are labelled, and 6 / 40 more at best.
+    low, high = known(found.if_skipped)
+    assert low == pytest.approx((40 - 6) / 40 * (value or 0))
+    assert high == pytest.approx(low + 6 / 40)
+
+
+def test_alpha_and_options_reach_the_judge(new_world: NewWorld) -> None:
+    world = judged_world(new_world)
+    world.label("Ann", {t: "complete" if int(t[1:]) % 3 else "abandoned" for t in world.drawn})
+    found = analyse_judge(world.store, seed=4, confidence_level=0.9, pseudo_count=0)
+    assert found.alpha.value == 1
+    assert known(found.alpha.interval)[0] < 1
+    assert found.seed == 4
+    assert {e.net.confidence_level for e in found.calibration.estimates.values()} == {0.9}
+    assert found.fingerprint != analyse_judge(world.store, seed=5).fingerprint

@@ -21,7 +21,6 @@ from tests.analyses.conftest import NewWorld
 from tests.analyses.worlds import World, ids
 
 SETTINGS = ImportSettings()
-
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "importers"
 
 
@@ -58,9 +57,16 @@ def test_a_grade_goes_with_the_content_it_rates(tmp_path: Path) -> None:
 
 
 def test_another_grade_for_the_same_content_is_told_and_not_taken(tmp_path: Path) -> None:
+    one, two = tmp_path / "1.jsonl", tmp_path / "2.jsonl"
+    one.write_text(record("a", verdict="complete"), encoding="utf-8")
+    two.write_text(record("a", prompt="q", verdict="abandoned"), encoding="utf-8")
     with Store.open(tmp_path / "s.duckdb", create=True) as store:
+        # Of two versions in one import the first is stored with its grade.
+        report = store_files(store, read_files([one, two], SETTINGS), SETTINGS)
+        assert (report.imported, report.changed) == (1, 1)
+        assert report.set_aside[0].file == str(two)
+        assert grades(store) == {"a": "complete"}
         file = tmp_path / "f.jsonl"
-        bring(store, file, record("a", verdict="complete"))
         report = bring(store, file, record("x") + record("a", verdict="abandoned"))
         assert (report.already_there, report.imported) == (1, 1)
         (aside,) = report.set_aside
@@ -69,32 +75,17 @@ def test_another_grade_for_the_same_content_is_told_and_not_taken(tmp_path: Path
         assert grades(store) == {"a": "complete"}
 
 
-def test_of_two_versions_in_one_import_the_first_is_stored_with_its_grade(tmp_path: Path) -> None:
-    one, two = tmp_path / "1.jsonl", tmp_path / "2.jsonl"
-    one.write_text(record("a", verdict="complete"), encoding="utf-8")
-    two.write_text(record("a", prompt="q", verdict="abandoned"), encoding="utf-8")
-    with Store.open(tmp_path / "s.duckdb", create=True) as store:
-        report = store_files(store, read_files([one, two], SETTINGS), SETTINGS)
-        assert (report.imported, report.changed) == (1, 1)
-        assert report.set_aside[0].file == str(two)
-        assert grades(store) == {"a": "complete"}
-
-
 def test_settings_that_are_not_given_stay_as_they_are_stored(tmp_path: Path) -> None:
     with Store.open(tmp_path / "s.duckdb", create=True) as store:
-        file = tmp_path / "f.jsonl"
-        triage = ImportSettings(workflow="support_triage", ceiling_usd=0.2)
-        bring(store, file, record("a"), settings=triage)
-        assert store.workflows()["support_triage"] == Workflow(
-            name="support_triage", ceiling_usd=0.2, unit="ticket"
-        )
-        bring(store, file, record("b"), settings=ImportSettings(workflow="support_triage"))
-        assert store.workflows()["support_triage"].ceiling_usd == 0.2
-        only_unit = ImportSettings(workflow="support_triage", unit="mail")
-        bring(store, file, record("c"), settings=only_unit)
-        assert store.workflows()["support_triage"] == Workflow(
-            name="support_triage", ceiling_usd=0.2, unit="mail"
-        )
+        for trace_id, given, ceiling, unit in (
+            ("a", {"ceiling_usd": 0.2}, 0.2, "ticket"),
+            ("b", {}, 0.2, "ticket"),
+            ("c", {"unit": "mail"}, 0.2, "mail"),
+        ):
+            settings = ImportSettings(workflow="support_triage", **given)
+            bring(store, tmp_path / "f.jsonl", record(trace_id), settings=settings)
+            stored = Workflow(name="support_triage", ceiling_usd=ceiling, unit=unit)
+            assert store.workflows()["support_triage"] == stored
 
 
 LABELS = "trace_id,reviewer,outcome,rationale,evidence_step,evidence_quote\n"
@@ -106,14 +97,8 @@ def bring_labels(world: World, path: Path, content: str) -> Any:
 
 
 def test_labels_survive_a_round_trip(new_world: NewWorld, tmp_path: Path) -> None:
-    texts = [
-        '=HYPERLINK("http://x","y")',
-        "'=1",
-        'two\r\nlines, "quoted"',
-        " blank ",
-        "nan",
-        "\u2028x",
-    ]
+    lines = 'two\r\nlines, "quoted"'
+    texts = ['=HYPERLINK("http://x","y")', "'=1", lines, " blank ", "nan", "\u2028x"]
     rows = [
         {"trace_id": t, "reviewer": "Zoë B.", "outcome": "hallucinated", "rationale": text,
          "evidence_step": "s1", "evidence_quote": text}
@@ -142,32 +127,6 @@ def test_labels_survive_a_round_trip(new_world: NewWorld, tmp_path: Path) -> Non
     assert (len(again.imported), len(again.already_there)) == (0, 6)
 
 
-def test_a_label_without_a_rationale_is_exported_empty(new_world: NewWorld) -> None:
-    world = new_world()
-    world.label("Ann", {world.drawn[0]: "complete"})
-    (row,) = stored_label_rows(world.store, world.batch_id)
-    assert (row["rationale"], row["evidence_step"], row["evidence_quote"]) == ("", "", "")
-
-
-BAD_LABELS = {
-    "r000,Cleo,done,,,": "line 3, field 'outcome': 'done' is none of",
-    "r000,  ,complete,,,": "line 3: field 'reviewer' is missing",
-    "r000,!!!,complete,,,": "line 3, field 'reviewer': must have 1 to 80 letters",
-    f"r000,{'x' * 81},complete,,,": "line 3, field 'reviewer'",
-    "r000,Cleo,no_verdict,,,": "field 'outcome'",
-}
-
-
-def test_a_bad_label_stores_nothing_of_the_file(new_world: NewWorld, tmp_path: Path) -> None:
-    world = new_world()
-    for row, message in BAD_LABELS.items():
-        content = f"{LABELS}{world.drawn[0]},Ann,complete,,,\n{row}\n"
-        with pytest.raises(InputError, match=message):
-            bring_labels(world, tmp_path / "f.csv", content)
-    assert world.store.label_frame(world.batch_id).empty
-    assert world.store.reviewers() == []
-
-
 def test_labels_of_other_traces_are_counted(new_world: NewWorld, tmp_path: Path) -> None:
     world = new_world()
     other = next(t for t in ids(12) if t not in world.drawn)
@@ -178,15 +137,24 @@ def test_labels_of_other_traces_are_counted(new_world: NewWorld, tmp_path: Path)
         bring_labels(world, tmp_path / "f.csv", f"{LABELS}{other},Ann,complete,,,\n")
 
 
-def test_a_label_that_differs_from_the_stored_one_is_kept_out(
-    new_world: NewWorld, tmp_path: Path
-) -> None:
-    world = new_world()
-    first = world.drawn[0]
-    world.label("Ann", {first: "complete"})
-    done = bring_labels(world, tmp_path / "f.csv", f"{LABELS}{first},Ann,abandoned,,,\n")
-    assert (done.imported, done.changed) == ((), ((first, "ann"),))
-    assert world.store.label_frame(world.batch_id)["outcome"].tolist() == ["complete"]
+def test_files_are_told_one_by_one_with_their_format(tmp_path: Path) -> None:
+    own = tmp_path / "own.jsonl"
+    own.write_text("".join(record(f"r{k}") for k in range(600)) + '{"trace_id": 5}', "utf-8")
+    told: list[tuple[int, int]] = []
+    read = read_files([FIXTURES / "tau2.json", own], SETTINGS, told=lambda *t: told.append(t))
+    first, second = read.files
+    assert (first.path.name, "tau2" in first.format.lower()) == ("tau2.json", True)
+    assert (second.traces, second.set_aside) == (600, 1)
+    assert first.traces + second.traces == read.preview.n_traces
+    assert told == sorted(told)
+    assert (1, 500) in told
+    assert told[-1] == (2, len(read.parsed) + len(read.set_aside))
+
+
+def test_what_was_set_aside_is_no_formula_in_a_spreadsheet() -> None:
+    aside = (("=x.csv", 3, "@why"), ("a", None, "b"))
+    rows = [SetAside(file=file, line=line, reason=reason) for file, line, reason in aside]
+    assert set_aside_csv(rows) == "file,line,reason\r\n'=x.csv,3,'@why\r\na,,b\r\n"
 
 
 def verdicts(world: World, path: Path, content: str, judge_id: str = "j") -> Any:
@@ -194,76 +162,35 @@ def verdicts(world: World, path: Path, content: str, judge_id: str = "j") -> Any
     return import_verdicts(world.store, path, judge_id=judge_id)
 
 
-def test_verdicts_are_stored_once_and_never_overwritten(
-    new_world: NewWorld, tmp_path: Path
-) -> None:
-    world, path = new_world(), tmp_path / "v.csv"
-    content = "trace_id,outcome,reason\nr000,complete,ok\nr001,no_verdict,\nr999,abandoned,\n"
-    done = verdicts(world, path, content)
-    assert (len(done.imported), done.unknown) == (2, ("r999",))
-    done = verdicts(world, path, content.replace("r000,complete", "r000,abandoned"))
-    assert (done.imported, len(done.already_there), done.changed) == ((), 1, ("r000",))
-    assert world.store.verdict_frame("j")["outcome"].tolist() == ["complete", "no_verdict"]
-
-
-BAD_VERDICTS = [
-    ("trace_id,outcome\nr000,complete\nr001,done\n", "line 3, field 'outcome': 'done'"),
-    ("trace_id,outcome,sample\nr000,complete,x\n", "line 2, field 'sample': must be a whole"),
-    ("trace_id,outcome,sample\nr000,complete,-1\n", "line 2, field 'sample'"),
-    ("trace_id,outcome,sample\nr000,complete,99999999999\n", "line 2, field 'sample'"),
-    ('{"trace_id": "r000", "outcome": "complete", "sample": 1.5}', "field 'sample'"),
-    ('{"trace_id": "r000", "outcome": "complete", "sample": true}', "field 'sample'"),
-    ('{"trace_id": "r000", "outcome": ["complete"]}', "field 'outcome'"),
-    (
-        '{"trace_id": "r000", "outcome": "complete", "reason": 3}',
-        "field 'reason': must be text",
-    ),
-]
-
-
-def test_a_bad_verdict_stores_nothing_of_the_file(new_world: NewWorld, tmp_path: Path) -> None:
+def test_files_with_a_slip_store_nothing(new_world: NewWorld, tmp_path: Path) -> None:
     world = new_world()
-    for content, message in BAD_VERDICTS:
+    for row, message in {
+        "r000,Cleo,done,,,": "line 3, field 'outcome': 'done' is none of",
+        "r000,  ,complete,,,": "line 3: field 'reviewer' is missing",
+        "r000,!!!,complete,,,": "line 3, field 'reviewer': must have 1 to 80 letters",
+        "r000,Cleo,no_verdict,,,": "field 'outcome'",
+    }.items():
+        content = f"{LABELS}{world.drawn[0]},Ann,complete,,,\n{row}\n"
         with pytest.raises(InputError, match=message):
+            bring_labels(world, tmp_path / "f.csv", content)
+    good = '{"trace_id": "r000", "outcome": "complete", '
+    for content, message in (
+        ("trace_id,outcome\nr000,complete\nr001,done\n", "line 3, field 'outcome': 'done'"),
+        ("trace_id,outcome,sample\nr000,complete,-1\n", "line 2, field 'sample': must be a whole"),
+        ("trace_id,outcome,sample\nr000,complete,99999999999\n", "line 2, field 'sample'"),
+        (good + '"sample": true}', "field 'sample'"),
+        ('{"trace_id": "r000", "outcome": ["complete"]}', "field 'outcome'"),
+        (good + '"reason": 3}', "field 'reason': must be text"),
+        ("trace_id,outcome\nx,complete\n", "none of its 1 verdicts is for a trace"),
+    ):
+        with pytest.raises(CalibrationError, match=message):
             verdicts(world, tmp_path / "v", content)
-    assert world.store.judge_frame().empty
-
-
-def test_a_verdict_file_of_another_store_is_refused(new_world: NewWorld, tmp_path: Path) -> None:
-    with pytest.raises(CalibrationError, match="none of its 1 verdicts is for a trace"):
-        verdicts(new_world(), tmp_path / "v.csv", "trace_id,outcome\nx,complete\n")
-
-
-def test_a_judge_cannot_pass_for_the_grades_of_the_files(
-    new_world: NewWorld, tmp_path: Path
-) -> None:
-    world, content = new_world(), "trace_id,outcome\nr000,complete\n"
-    for name in ("", "  ", "source:mine"):
+    # A judge cannot pass for the grades of the files.
+    for name in ("", "source:mine"):
         with pytest.raises(InputError, match="must be a name that does not begin with 'source:'"):
-            verdicts(world, tmp_path / "v.csv", content, name)
-
-
-def test_files_are_told_one_by_one_with_their_format(tmp_path: Path) -> None:
-    own = tmp_path / "own.jsonl"
-    rows = [{"trace_id": f"r{k}", "workflow": "w", "prompt": "Do it"} for k in range(1200)]
-    own.write_text("\n".join([*map(json.dumps, rows), '{"trace_id": 5}']), encoding="utf-8")
-    told: list[tuple[int, int]] = []
-    read = read_files(
-        [FIXTURES / "tau2.json", own], ImportSettings(), told=lambda *t: told.append(t)
-    )
-    first, second = read.files
-    assert first.path.name == "tau2.json"
-    assert "tau2" in first.format.lower()
-    assert (second.traces, second.set_aside) == (1200, 1)
-    assert first.traces + second.traces == read.preview.n_traces
-    assert told == sorted(told)
-    assert {(1, 500), (1, 1000)} <= set(told)
-    assert told[-1] == (2, len(read.parsed) + len(read.set_aside))
-
-
-def test_what_was_set_aside_is_no_formula_in_a_spreadsheet() -> None:
-    rows = [
-        SetAside(file="=x.csv", line=3, reason="@why"),
-        SetAside(file="a", line=None, reason="b"),
-    ]
-    assert set_aside_csv(rows) == "file,line,reason\r\n'=x.csv,3,'@why\r\na,,b\r\n"
+            verdicts(world, tmp_path / "v.csv", good, name)
+    assert world.store.label_frame(world.batch_id).empty
+    assert world.store.reviewers() == []
+    assert world.store.judge_frame().empty
+    done = verdicts(world, tmp_path / "v", "trace_id,outcome\nr000,complete\nr999,abandoned\n")
+    assert (done.imported, done.unknown) == (("r000",), ("r999",))

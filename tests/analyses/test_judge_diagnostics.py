@@ -5,22 +5,18 @@ from typing import Any
 import pytest
 
 from calibration.analyses.judge.diagnostics import diagnose_judge
-from calibration.errors import CalibrationError
 from calibration.records import Evidence, LabelDraft, Step, Verdict
 from tests.analyses.conftest import NewWorld
-from tests.analyses.worlds import World, drawn_ids, ids
+from tests.analyses.worlds import World, drawn_ids, ids, known
+from tests.classes import OUTCOMES
 
-C, P, M, H, A = "complete", "partial_plus", "partial_minus", "hallucinated", "abandoned"
+C, P, M, H, A = OUTCOMES
 
 
 def again(world: World, sample: int, said: dict[str, str]) -> None:
     """Let the judge say something of traces it was asked about before."""
-    world.store.add_verdicts(
-        [
-            Verdict(judge_id="judge-1", trace_id=name, outcome=outcome, sample=sample)
-            for name, outcome in said.items()
-        ]
-    )
+    asked: dict[str, Any] = {"judge_id": "judge-1", "sample": sample}
+    world.store.add_verdicts([Verdict(trace_id=t, outcome=c, **asked) for t, c in said.items()])
 
 
 def steps(n: int) -> tuple[Step, ...]:
@@ -80,30 +76,21 @@ def test_questions_and_errors_by_question(world: World) -> None:
 
 def test_disagreements_come_with_both_reasons_what_moves_most_first(new_world: NewWorld) -> None:
     made = new_world(n=10, n_drawn=5)
-    ann = made.store.add_reviewer("Ann")
-    outcomes = [C, P, M, C, H]
-    taxonomy = made.store.taxonomy()
-    made.store.import_labels(
-        made.batch_id,
-        [
-            LabelDraft(
-                client_token=f"d{k}", trace_id=name, reviewer_id=ann.reviewer_id,
-                batch_id=made.batch_id, answers=taxonomy.answers_for(outcome),
-                rationale=f"because {k}", evidence=(Evidence(step_id="response", quote="Booked"),),
-            )
-            for k, (name, outcome) in enumerate(zip(made.drawn, outcomes, strict=True))
-        ],
-    )  # fmt: skip
-    quote = Evidence(step_id="response", quote="judge's quote")
+    ann, said = made.store.add_reviewer("Ann").reviewer_id, made.store.taxonomy().answers_for
+    booked, quote = (Evidence(step_id="response", quote=q) for q in ("Booked", "judge's quote"))
+    drafts = [
+        LabelDraft(
+            client_token=f"d{k}", trace_id=name, reviewer_id=ann, batch_id=made.batch_id,
+            answers=said((C, P, M, C, H)[k]), rationale=f"because {k}", evidence=(booked,),
+        )
+        for k, name in enumerate(made.drawn)
+    ]  # fmt: skip
+    made.store.import_labels(made.batch_id, drafts)
+    judged = dict.fromkeys(ids(10), C) | {made.drawn[3]: P, made.drawn[4]: M}
     made.store.add_verdicts(
-        [
-            Verdict(
-                judge_id="judge-1", trace_id=name, reason=f"judged {name}", evidence=(quote,),
-                outcome=dict(zip(made.drawn, [C, C, C, P, M], strict=True)).get(name, C),
-            )
-            for name in ids(10)
-        ]
-    )  # fmt: skip
+        Verdict(judge_id="judge-1", trace_id=t, outcome=c, reason=f"judged {t}", evidence=(quote,))
+        for t, c in judged.items()
+    )
     found = diagnose_judge(made.store).disagreements
     # complete: 8 of 10 in production, 3 labelled: weight .8 / 3. Trace 2 moves 1 x that, trace 1
     # .6 x that; partial_plus: .1 / 1 x .6; hallucinated for partial_minus: nothing.
@@ -111,10 +98,8 @@ def test_disagreements_come_with_both_reasons_what_moves_most_first(new_world: N
     assert [d.moves for d in found] == pytest.approx([0.8 / 3, 0.6 * 0.8 / 3, 0.06, 0.0])
     assert [d.credit_difference for d in found] == pytest.approx([1.0, 0.6, -0.6, 0.0])
     top = found[0]
-    assert top.labels[0].rationale == "because 2"
-    assert top.labels[0].evidence == (Evidence(step_id="response", quote="Booked"),)
-    assert top.reason == f"judged {made.drawn[2]}"
-    assert top.evidence == (quote,)
+    assert (top.labels[0].rationale, top.reason) == ("because 2", f"judged {made.drawn[2]}")
+    assert (top.labels[0].evidence[0].quote, top.evidence) == ("Booked", (quote,))
     assert top.human == {M: 1.0}
     assert [d.question for d in found] == ["all_subgoals"] * 3 + ["fabrication"]
 
@@ -158,15 +143,8 @@ def test_slopes_follow_the_size_of_the_trace(new_world: NewWorld) -> None:
     expected = (14 / 15 / 4) * failed / (failed + passed)
     steep = found.slopes["steps"]
     assert steep.estimate.value == pytest.approx(expected)
-    assert steep.p_value is not None
-    assert steep.p_value < 1e-6
+    assert known(steep.p_value) < 1e-6
     assert "does not vary" in found.slopes["response"].estimate.status
-
-
-def test_self_preference_needs_the_family_of_the_judge(world: World) -> None:
-    assert "name it" in diagnose_judge(world.store).own_family.estimate.status
-    few = diagnose_judge(world.store, judge_family="gpt").own_family.estimate
-    assert few.status.startswith("not_estimable: 6 labelled traces more than constants")
 
 
 def test_self_preference_by_hand(new_world: NewWorld) -> None:
@@ -177,8 +155,8 @@ def test_self_preference_by_hand(new_world: NewWorld) -> None:
     made.judge({n: C if k % 2 and k < 20 else M for k, n in enumerate(drawn)})
     found = diagnose_judge(made.store, judge_family="gpt").own_family
     assert found.estimate.value == pytest.approx(10 / 20)
-    assert found.p_value is not None
-    assert found.p_value < 1e-3
+    assert known(found.p_value) < 1e-3
+    assert "name it" in diagnose_judge(made.store).own_family.estimate.status
 
 
 def test_flips_between_samples(world: World) -> None:
@@ -195,17 +173,9 @@ def test_flips_between_samples(world: World) -> None:
 
 def test_the_fingerprint_follows_what_the_figures_are_made_of(world: World) -> None:
     before = diagnose_judge(world.store).fingerprint
-    assert diagnose_judge(world.store).fingerprint == before
     assert diagnose_judge(world.store, judge_family="gpt").fingerprint != before
     again(world, 1, {world.drawn[0]: C})
     assert diagnose_judge(world.store).fingerprint != before
-
-
-def test_without_labels_it_says_what_to_do(new_world: NewWorld) -> None:
-    made = new_world()
-    made.judge(dict.fromkeys(ids(12), C))
-    with pytest.raises(CalibrationError, match="has no labels yet"):
-        diagnose_judge(made.store)
 
 
 def test_one_label_and_no_verdict_at_all_on_it(new_world: NewWorld) -> None:

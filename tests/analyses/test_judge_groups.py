@@ -1,5 +1,6 @@
 """The corrected rate by group: direct where labels allow, else synthetic."""
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -15,20 +16,21 @@ from calibration.judge_calibration.confusion_inversion import invert
 from calibration.judge_calibration.samples import confusion_from_table, production_sums_from_counts
 from calibration.taxonomy import default_taxonomy
 from tests.analyses.conftest import NewWorld
-from tests.analyses.worlds import World, drawn_ids, ids
+from tests.analyses.worlds import World, drawn_ids, ids, make_world
 from tests.classes import OUTCOMES
 
 C, P, M, H, A = OUTCOMES
-
 N, N_DRAWN = 420, 210
-
 START = datetime(2026, 1, 5, 12)  # noqa: DTZ001  a Monday; the store keeps UTC without zone
 
 
-@pytest.fixture
-def world(new_world: NewWorld) -> World:
-    """Return a store of three agents, with verdicts."""
-    return three_agents(new_world)
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """Return a store of three agents, with verdicts, to be read only."""
+    folder = tmp_path_factory.mktemp("agents")
+    made = three_agents(lambda **options: make_world(folder / "s.duckdb", **options))
+    with made.store:
+        yield made
 
 
 def three_agents(new_world: NewWorld, *, judged: bool = True) -> World:
@@ -88,21 +90,15 @@ def test_pairs_are_marked_and_come_with_the_leniency(world: World) -> None:
     assert kinds == {
         ("big", "mid"): "direct", ("big", "small"): "synthetic", ("mid", "small"): "synthetic",
     }  # fmt: skip
+    gaps = {row.name: row.leniency.estimate.value or 0 for row in found.groups}
     for pair in found.pairs:
-        assert pair.net.may_gate == (pair.net.kind == "direct")
-        assert (pair.net.flip_chance is None) == (pair.net.kind == "direct")
         # Without ceilings nothing costs: net is gross.
         assert pair.net.difference.value == pytest.approx(pair.gross.difference.value)
-        gaps = {row.name: row.leniency.estimate.value or 0 for row in found.groups}
-        assert pair.leniency_difference.value == pytest.approx(
-            gaps[pair.net.first] - gaps[pair.net.second]
-        )
+        gap = gaps[pair.net.first] - gaps[pair.net.second]
+        assert pair.leniency_difference.value == pytest.approx(gap)
     assert found.rates.n_groups == 3
-    assert found.rates.p_value is not None
-    assert found.rates.p_value > 0.01
-
-
-def test_a_reference_set_makes_every_group_synthetic(world: World) -> None:
+    assert (found.rates.p_value or 0) > 0.01
+    # A reference set makes every group synthetic.
     found = analyse_groups(world.store, by="model", design="reference")
     assert {row.net.kind for row in found.groups} == {"synthetic"}
     assert sum(row.net.n_production for row in found.groups) == N - N_DRAWN
@@ -152,13 +148,6 @@ def test_what_a_trace_does_not_say_is_unknown(new_world: NewWorld) -> None:
     assert set(group_names(frame, "week")) == {"unknown"}
 
 
-def test_the_same_seed_gives_the_same_result(world: World) -> None:
-    first, second = (analyse_groups(world.store, by="agent", seed=3) for _ in range(2))
-    assert first.fingerprint == second.fingerprint
-    assert first.rates == second.rates
-    assert analyse_groups(world.store, by="agent", seed=4).fingerprint != first.fingerprint
-
-
 @pytest.mark.parametrize("judged", [True, False])
 def test_the_rate_of_a_workflow_is_one_number(new_world: NewWorld, judged: bool) -> None:
     """On the Judge page, in the groups of a report, and in a report on the workflow alone."""
@@ -166,14 +155,14 @@ def test_the_rate_of_a_workflow_is_one_number(new_world: NewWorld, judged: bool)
     report = report_on_store(world.store, ReportOptions(n_resamples=100))
     groups = {group.name: group for group in report.by_workflow}
     assert groups.keys() == {"of big", "of mid", "of small"}
-    for name, group in groups.items():
-        alone = report_on_store(world.store, ReportOptions(workflow=name, n_resamples=100))
-        assert (alone.asr, alone.asr_gross) == (group.asr, group.asr_gross)
-        assert alone.pass_rate == group.pass_rate
-        assert [(g.name, g.asr) for g in alone.by_workflow] == [(name, group.asr)]
-        # All of its runs are of one model.
-        assert [g.asr for g in alone.by_model] == [group.asr]
-        assert alone.sensitivity[0].asr == group.asr
+    group = groups["of mid"]
+    alone = report_on_store(world.store, ReportOptions(workflow="of mid", n_resamples=100))
+    assert (alone.asr, alone.asr_gross) == (group.asr, group.asr_gross)
+    assert alone.pass_rate == group.pass_rate
+    assert [(g.name, g.asr) for g in alone.by_workflow] == [("of mid", group.asr)]
+    # All of its runs are of one model.
+    assert [g.asr for g in alone.by_model] == [group.asr]
+    assert alone.sensitivity[0].asr == group.asr
     if judged:
         page = {row.name: row for row in analyse_groups(world.store, by="workflow").groups}
         assert {n: (g.asr, g.asr_gross) for n, g in groups.items()} == {

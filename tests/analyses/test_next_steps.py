@@ -9,9 +9,8 @@ from calibration.analyses.agreement.analysis import AgreementAnalysis, analyse_a
 from calibration.analyses.agreement.recommendations import Recommendation, next_steps
 from calibration.analyses.agreement.traces import parting_at
 from calibration.cli import main
-from calibration.statistics.estimate import Estimate
 from tests.analyses.conftest import NewWorld
-from tests.analyses.worlds import World
+from tests.analyses.worlds import World, known
 
 MIX = ("complete", "partial_plus", "partial_minus", "hallucinated", "abandoned")
 
@@ -29,20 +28,21 @@ def of_kind(steps: Sequence[Recommendation], kind: str) -> Recommendation:
     return step
 
 
-def with_alpha(result: AgreementAnalysis, value: float, low: float, high: float) -> Estimate:
-    """Return alpha as it would be, put into the study of a result."""
-    return replace(
-        result.study.alpha,
-        value=value, interval=(low, high), status="ok",
-    )  # fmt: skip
-
-
 def step_at(result: AgreementAnalysis, value: float, low: float, high: float) -> Recommendation:
-    coefficients = result.study.coefficients | {
-        "krippendorff_alpha": with_alpha(result, value, low, high)
-    }
-    changed = replace(result, study=replace(result.study, coefficients=coefficients))
-    return next_steps(changed)[-1]
+    """Return the last step if alpha were so."""
+    alpha = replace(result.study.alpha, value=value, interval=(low, high), status="ok")
+    coefficients = result.study.coefficients | {"krippendorff_alpha": alpha}
+    return next_steps(replace(result, study=replace(result.study, coefficients=coefficients)))[-1]
+
+
+@pytest.fixture
+def nearly_agreed(new_world: NewWorld) -> World:
+    """Return 20 traces that two label, of which they differ on the first."""
+    world = new_world(n=24, n_drawn=20)
+    ann = [MIX[k % 5] for k in range(20)]
+    said(world, "Ann", ann)
+    said(world, "Ben", ["partial_plus", *ann[1:]])
+    return world
 
 
 @pytest.mark.parametrize(
@@ -79,39 +79,23 @@ def test_the_steps_name_the_traces_the_question_and_the_classes(new_world: NewWo
     steps = next_steps(result)
     assert kinds(steps)[:3] == ["settle", "question", "classes"]
 
-    settle = steps[0]
-    assert settle.traces is not None
-    assert len(settle.traces.trace_ids) == 5
-    assert world.drawn[0] not in settle.traces.trace_ids
-    assert f"the 5 disputed traces, starting with {settle.traces.trace_ids[0]}." in settle.what
+    settle, question, classes, *_ = steps
+    left = known(settle.traces).trace_ids
+    assert len(left) == 5
+    assert world.drawn[0] not in left
+    assert f"the 5 disputed traces, starting with {left[0]}." in settle.what
 
-    question = steps[1]
     assert question.traces == parting_at(result, "all_subgoals")
     assert "Are all sub-goals satisfied and the spec met?" in question.what
     assert "67 %" in question.why  # four of six: on one they part at the first question
     assert "on 4 traces" in question.why
 
-    classes = steps[2]
-    assert classes.traces is not None
-    assert sorted(classes.traces.trace_ids) == sorted(world.drawn[k] for k in (0, 5, 10, 15))
+    assert sorted(known(classes.traces).trace_ids) == sorted(world.drawn[k] for k in (0, 5, 10, 15))
     assert "complete and partial_plus" in classes.what
-    assert classes.traces.trace_ids[0] in classes.what
+    assert known(classes.traces).trace_ids[0] in classes.what
 
 
-def test_one_disputed_trace_is_no_reason_to_mend_a_rule(new_world: NewWorld) -> None:
-    world = new_world(n=24, n_drawn=20)
-    ann = [MIX[k % 5] for k in range(20)]
-    said(world, "Ann", ann)
-    said(world, "Ben", ["partial_plus", *ann[1:]])
-    steps = next_steps(analyse_agreement(world.store))
-    assert f"Settle the one disputed trace, {world.drawn[0]}." in steps[0].what
-    assert kinds(steps)[1:] != ["question", "classes"]
-    assert {"question", "classes"} & set(kinds(steps)) == set()
-
-
-def test_a_reviewer_who_uses_a_class_otherwise_is_named_with_the_figures(
-    new_world: NewWorld,
-) -> None:
+def test_a_reviewer_who_uses_a_class_otherwise_is_named_with_figures(new_world: NewWorld) -> None:
     world = new_world(n=60, n_drawn=60)
     truth = [MIX[k % 5] for k in range(60)]
     said(world, "Ann", truth)
@@ -122,21 +106,22 @@ def test_a_reviewer_who_uses_a_class_otherwise_is_named_with_the_figures(
     assert "together with Cem Y." in step.what
     assert "20.0 pp [" in step.why
     assert "Holm p = " in step.why
-    assert step.traces is not None
-    assert sorted(step.traces.trace_ids) == sorted(
+    assert sorted(known(step.traces).trace_ids) == sorted(
         t for t, c in zip(world.drawn, truth, strict=True) if c == "complete"
     )
 
 
-def test_the_last_step_follows_from_where_alpha_and_its_lower_limit_lie(
-    new_world: NewWorld,
-) -> None:
-    world = new_world(n=24, n_drawn=20)
-    ann = [MIX[k % 5] for k in range(20)]
-    said(world, "Ann", ann)
-    said(world, "Ben", ["complete", *ann[1:]])
+def test_the_last_step_follows_from_alpha_and_its_lower_limit(nearly_agreed: World) -> None:
+    world = nearly_agreed
     result = analyse_agreement(world.store)
+    steps = next_steps(result)
+    assert f"Settle the one disputed trace, {world.drawn[0]}." in steps[0].what
+    # One disputed trace is no reason to mend a rule.
+    assert {"question", "classes"} & set(kinds(steps)) == set()
     assert step_at(result, 0.9, 0.82, 0.95).kind == "use"
+    chosen = step_at(replace(result, is_sample=False), 0.9, 0.82, 0.95)
+    assert "chosen" in chosen.what
+    assert chosen.command is None
     assert step_at(result, 0.5, 0.3, 0.7).kind == "relabel"
     assert "tentative" in step_at(result, 0.75, 0.70, 0.79).what
     narrow = step_at(result, 0.802, 0.75, 0.85)
@@ -151,26 +136,10 @@ def test_the_last_step_follows_from_where_alpha_and_its_lower_limit_lie(
     assert "to .667." in step_at(result, 0.75, 0.6, 0.85).what
 
 
-def test_the_commands_of_the_steps_exist(new_world: NewWorld) -> None:
-    world = new_world(n=24, n_drawn=20)
-    ann = [MIX[k % 5] for k in range(20)]
-    said(world, "Ann", ann)
-    said(world, "Ben", ["complete", *ann[1:]])
-    result = analyse_agreement(world.store)
+def test_the_commands_of_the_steps_exist(nearly_agreed: World) -> None:
+    result = analyse_agreement(nearly_agreed.store)
+    nearly_agreed.store.close()
     for step in (step_at(result, 0.83, 0.77, 0.88), step_at(result, 0.9, 0.82, 0.95)):
-        assert step.command is not None
-        path = str(world.store.path)
-        world.store.close()
-        done = CliRunner().invoke(main, [*shlex.split(step.command), "--store", path])
+        words = [*shlex.split(known(step.command)), "--store", str(nearly_agreed.store.path)]
+        done = CliRunner().invoke(main, words)
         assert done.exit_code == 0, done.output
-
-
-def test_traces_that_were_chosen_are_not_passed_on_to_the_rate(new_world: NewWorld) -> None:
-    world = new_world(n=24, n_drawn=20)
-    ann = [MIX[k % 5] for k in range(20)]
-    said(world, "Ann", ann)
-    said(world, "Ben", ["complete", *ann[1:]])
-    chosen = replace(analyse_agreement(world.store), is_sample=False)
-    step = step_at(chosen, 0.9, 0.82, 0.95)
-    assert "chosen" in step.what
-    assert step.command is None

@@ -1,6 +1,6 @@
 """The canonical label comes after one's own, and only then."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
 
@@ -13,8 +13,6 @@ from calibration.errors import InputError
 from calibration.records import LabelDraft, Trace
 from calibration.store import Store
 from reference_dataset.loader import ReferenceSet, load_reference
-
-Answers = Callable[..., None]
 
 ME, OTHER = "anna", "ben"
 
@@ -41,15 +39,11 @@ def batch_of(store: Store, traces: list[Trace], purpose: str) -> str:
 def label(store: Store, batch: str, outcome: str, reviewer: str = ME) -> str:
     """Label the next trace of a reviewer; return its id."""
     trace = store.queue(reviewer, batch, limit=1).items[0]
-    store.record_label(
-        LabelDraft(
-            client_token=str(uuid4()),
-            trace_id=trace.trace_id,
-            reviewer_id=reviewer,
-            batch_id=batch,
-            answers=store.taxonomy().answers_for(outcome),
-        )
-    )
+    draft = LabelDraft(
+        client_token=str(uuid4()), trace_id=trace.trace_id, reviewer_id=reviewer, batch_id=batch,
+        answers=store.taxonomy().answers_for(outcome),
+    )  # fmt: skip
+    store.record_label(draft)
     return trace.trace_id
 
 
@@ -71,16 +65,8 @@ def test_the_lesson_follows_the_label(store: Store, dataset: ReferenceSet) -> No
         "output": "yes", "fabrication": "no", "all_subgoals": "no", "material_error": "no",
     }  # fmt: skip
     assert see(store, dataset, batch, OTHER) is None, "another reviewer has labelled nothing"
-    second = label(store, batch, "complete")
-    assert see(store, dataset, batch) == second
-
-
-def test_no_lesson_after_a_skip_or_for_what_was_taken_back(
-    store: Store, dataset: ReferenceSet
-) -> None:
-    traces = [t for t in dataset.traces.values() if t.workflow == "research"][:3]
-    batch = batch_of(store, traces, "practice")
-    first = label(store, batch, "complete")
+    assert see(store, ReferenceSet(traces={}, labels={}, forms={}), batch) is None
+    # None after a skip, or for what was taken back.
     skipped = store.queue(ME, batch, limit=1).items[0].trace_id
     store.record_skip(
         client_token="skip", trace_id=skipped, reviewer_id=ME, batch_id=batch, reason="Other: x"
@@ -92,21 +78,12 @@ def test_no_lesson_after_a_skip_or_for_what_was_taken_back(
     assert see(store, dataset, batch) is None
 
 
-@pytest.mark.parametrize("purpose", ["production", "exam", "repeat"])
-def test_no_lesson_outside_practice(store: Store, dataset: ReferenceSet, purpose: str) -> None:
-    batch = batch_of(store, list(dataset.traces.values())[:2], purpose)
-    label(store, batch, "complete")
-    assert see(store, dataset, batch) is None
+def test_no_lesson_outside_practice(store: Store, dataset: ReferenceSet) -> None:
+    for purpose in ("production", "exam", "repeat"):
+        batch = batch_of(store, list(dataset.traces.values())[:2], purpose)
+        label(store, batch, "complete")
+        assert see(store, dataset, batch) is None
     assert see(store, dataset, "practice-999") is None
-
-
-def test_no_lesson_for_a_trace_without_a_canonical_label(
-    store: Store, dataset: ReferenceSet
-) -> None:
-    batch = batch_of(store, list(dataset.traces.values())[:2], "practice")
-    nothing = ReferenceSet(traces={}, labels={}, forms={})
-    label(store, batch, "complete")
-    assert see(store, nothing, batch) is None
 
 
 def test_nothing_canonical_is_in_the_queue(store: Store, dataset: ReferenceSet) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from calibration.errors import InputError
@@ -27,9 +27,7 @@ from calibration.tables.rows import (
 from calibration.trace_formats.fields import FieldError
 
 FIELDS = ("trace_id", "outcome")
-
 NUMBER = partial(cell_number, name="f", maximum=100, above_zero=True)
-
 WHOLE = partial(cell_whole, name="f", minimum=1, maximum=5)
 
 
@@ -39,18 +37,17 @@ def rows(path: Path, content: str | bytes) -> list[tuple[int, dict[str, Any]]]:
 
 
 @given(st.text())
+@example("'=1")
+@example("''=1")
+@example("\t=1")
+@example("\r")
 def test_what_is_guarded_comes_back_and_no_guarded_cell_is_a_formula(text: str) -> None:
     assert unguard(guard(text)) == text
     assert guard(text)[:1] not in ("=", "+", "-", "@", "\t", "\r")
 
 
-@pytest.mark.parametrize("text", ["=1", "'=1", "''=1", "-", "@x", "+1", "\t=1", "\r", "'", "it's"])
-def test_the_guard_on_its_edges(text: str) -> None:
-    assert unguard(guard(text)) == text
-
-
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))))
-def test_any_text_survives_a_csv_file(
+def test_any_text_survives_a_csv(
     tmp_path_factory: pytest.TempPathFactory, texts: list[str]
 ) -> None:
     path = tmp_path_factory.mktemp("csv") / "file.csv"
@@ -69,12 +66,6 @@ def test_line_numbers_are_those_where_a_row_begins(tmp_path: Path) -> None:
     assert found[0][1]["reason"] == "two\r\nlines"
 
 
-@pytest.mark.parametrize("delimiter", [";", "\t"])
-def test_other_delimiters_are_read(tmp_path: Path, delimiter: str) -> None:
-    text = f"trace_id{delimiter}outcome\na{delimiter}complete\n"
-    assert rows(tmp_path / "f.csv", text) == [(2, {"trace_id": "a", "outcome": "complete"})]
-
-
 def test_json_lines_may_hold_separators_that_are_no_line_ends(tmp_path: Path) -> None:
     text = '{"trace_id": "a", "outcome": "x", "reason": "one\u2028two\x85three"}\n\n'
     ((line, row),) = rows(tmp_path / "f.jsonl", text)
@@ -85,17 +76,13 @@ def test_json_lines_may_hold_separators_that_are_no_line_ends(tmp_path: Path) ->
     ("content", "message"),
     [
         ("", "the file is empty; it needs the fields trace_id, outcome"),
-        ("  \n", "the file is empty"),
         (b"\xff\xfe", "is not UTF-8"),
         ("a,b\n1,2\n", "line 1: must be a header with the columns trace_id, outcome"),
-        ("[1]", "line 1: must be a header"),
         ("trace_id,verdict\na,b\n", "line 1: column 'outcome' is missing"),
         ("trace_id,outcome,outcome\n", "line 1: column 'outcome' occurs twice"),
         ("trace_id,outcome\na,b,c\n", "line 2: has 3 cells, the header has 2"),
-        ("trace_id,outcome\na\n", "line 2: has 1 cells"),
         ('trace_id,outcome\na,"b\n', "line 2: is not CSV"),
         ("trace_id,outcome\na,b\n ,c\n", "line 3: field 'trace_id' is missing"),
-        ('{"trace_id": "a"}', "line 1: field 'outcome' is missing"),
         ('{"trace_id": "a", "outcome": null}', "field 'outcome' is missing"),
         ('{"trace_id": "a"\n', "line 1: is not JSON"),
         ('{"trace_id": "a", "outcome": "b"}\n[]\n', "line 2: must be an object"),
@@ -103,9 +90,7 @@ def test_json_lines_may_hold_separators_that_are_no_line_ends(tmp_path: Path) ->
         ('{"a": ' + "1" * 5000 + "}", "too many digits"),
     ],
 )
-def test_what_is_wrong_is_named_with_its_line(
-    tmp_path: Path, content: str | bytes, message: str
-) -> None:
+def test_a_slip_is_named_with_its_line(tmp_path: Path, content: str | bytes, message: str) -> None:
     with pytest.raises(InputError, match=message):
         rows(tmp_path / "f", content)
 
@@ -124,23 +109,21 @@ def test_lone_surrogates_and_null_become_readable(tmp_path: Path) -> None:
     assert row["trace_id"] == "a\ufffd"
 
 
-def test_a_cell_may_be_long(tmp_path: Path) -> None:
-    ((_, row),) = rows(tmp_path / "f.csv", "trace_id,outcome\na," + "x" * 300_000 + "\n")
-    assert len(row["outcome"]) == 300_000
+def test_other_delimiters_and_long_cells_are_read(tmp_path: Path) -> None:
+    for mark in (";", "\t"):
+        ((_, row),) = rows(tmp_path / "f.csv", f"trace_id{mark}outcome\na{mark}{'x' * 300_000}\n")
+        assert row == {"trace_id": "a", "outcome": "x" * 300_000}
 
 
 @pytest.mark.parametrize(
     ("check", "value", "says"),
     [
         (NUMBER, "x", "must be a number, got 'x'"),
-        (NUMBER, "nan", "must be a number > 0"),
         (NUMBER, 0, "must be a number > 0"),
-        (NUMBER, "inf", "must be a number > 0"),
         (NUMBER, 101, "must be at most 100"),
         (NUMBER, True, "must be a number > 0"),
         (WHOLE, "2.5", "must be a whole number from 1 to 5, got '2.5'"),
         (WHOLE, 0, "must be a whole number from 1 to 5"),
-        (WHOLE, "six", "must be a whole number from 1 to 5"),
         (lambda row: cell_flag(row, "f"), "y?", "must be one of true, yes, 1, false, no, 0"),
         (lambda row: cell_moment(row, "f"), "monday", "must be an ISO 8601 time"),
         (lambda row: cell_words(row, "f"), 5, "must be text, got 5"),

@@ -1,3 +1,5 @@
+"""Random draws and their design, and the splits of what is labelled."""
+
 from collections import Counter
 from typing import Any
 
@@ -7,12 +9,22 @@ from scipy import stats
 
 from calibration.analyses.agreement.analysis import analyse_agreement
 from calibration.analyses.judge.calibration import analyse_judge
+from calibration.analyses.reference_traces import published_set
+from calibration.analyses.reviewers.examinations import add_practice
 from calibration.analyses.sampling import draw
-from calibration.analyses.sampling.draw import SamplingDesign, draw_batch, draw_ids
+from calibration.analyses.sampling.draw import (
+    SHARES,
+    SPLITS,
+    SamplingDesign,
+    draw_batch,
+    draw_ids,
+    labelled_splits,
+    split_of_task,
+)
 from calibration.analyses.success_rate.from_store import rates_of_store
 from calibration.analyses.success_rate.report import ReportOptions
 from calibration.errors import CalibrationError, InputError
-from calibration.records import Trace
+from calibration.store import Store
 from tests.analyses.conftest import NewWorld
 from tests.analyses.worlds import World, drawn_ids, ids, make_trace
 
@@ -37,19 +49,18 @@ def test_every_trace_is_drawn_equally_often_in_every_place() -> None:
 
 
 def test_the_draw_depends_on_the_traces_and_not_on_their_order(new_world: NewWorld) -> None:
-    one = new_world(seed=7)
-    other = new_world(seed=7, order=ids(12)[::-1])
-    assert one.drawn == other.drawn == tuple(drawn_ids(12, 6, seed=7))
-    assert new_world(seed=8).drawn != one.drawn
-
-
-def test_the_design_is_recorded(new_world: NewWorld) -> None:
-    world = new_world()
-    (batch,) = world.store.batches()
-    assert batch.design["kind"] == "simple random sample"
-    assert (batch.design["n"], batch.design["population"], batch.design["seed"]) == (6, 12, 1)
-    items = world.store.batch_items(world.batch_id)
+    turned = new_world(seed=7, order=ids(12)[::-1])
+    assert turned.drawn == tuple(drawn_ids(12, 6, seed=7)) != tuple(drawn_ids(12, 6, seed=8))
+    (batch,) = turned.store.batches()
+    assert (batch.design["n"], batch.design["population"], batch.design["seed"]) == (6, 12, 7)
+    items = turned.store.batch_items(turned.batch_id)
     assert items["inclusion_probability"].tolist() == [0.5] * 6
+    # Later traces are no part of the population, which is in order of id.
+    turned.store.ingest([make_trace("z1")])
+    assert batch.population(turned.store.trace_frame())["trace_id"].tolist() == ids(12)
+    names, workflows = np.array(ids(9)), np.array(["a", "b", "c"] * 3)
+    even = draw.draw_evenly(names[::-1], workflows[::-1], n=4, seed=3)
+    assert even == draw.draw_evenly(names, workflows, n=4, seed=3)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +69,6 @@ def test_the_design_is_recorded(new_world: NewWorld) -> None:
         (0, {}, "n must be at least 1, got 0"),
         (2, {"seed": -1}, "seed must be 0 or more"),
         (13, {}, "13 traces were asked for and there are 12"),
-        (2, {"overlap": -0.1}, r"overlap must be a share in \[0, 1\]"),
         (2, {"overlap": float("nan")}, r"overlap must be a share in \[0, 1\]"),
         (2, {"labels_wanted": 0}, "labels wanted must be at least 1"),
     ],
@@ -76,20 +86,11 @@ def test_a_workflow_draws_from_its_traces_only(new_world: NewWorld) -> None:
     batch = draw_batch(world.store, SamplingDesign(seed=1, workflow="hotels"), n=5)
     assert sorted(world.store.batch_items(batch.batch_id)["trace_id"]) == ids(12)[:5]
     assert batch.design["population"] == 5
+    even = draw_batch(world.store, SamplingDesign(seed=2), n=6, by_workflow=True)
+    assert even.design["population_by_workflow"] == {"flights": 7, "hotels": 5}
+    assert set(world.store.batch_items(even.batch_id)["inclusion_probability"]) == {0.5}
     with pytest.raises(InputError, match=r"no trace has the workflow 'taxis'.*hotels"):
         draw_batch(world.store, SamplingDesign(seed=1, workflow="taxis"), n=1)
-
-
-def later(n: int, **changes: object) -> list[Trace]:
-    return [make_trace(f"z{k}", **changes) for k in range(n)]
-
-
-def test_later_traces_are_no_part_of_the_population(new_world: NewWorld) -> None:
-    world = new_world(order=ids(12)[::-1])
-    world.store.ingest(later(3))
-    (batch,) = world.store.batches()
-    # In order of id, whatever the order of import.
-    assert batch.population(world.store.trace_frame())["trace_id"].tolist() == ids(12)
 
 
 def test_a_population_that_lost_traces_is_refused(new_world: NewWorld) -> None:
@@ -100,10 +101,6 @@ def test_a_population_that_lost_traces_is_refused(new_world: NewWorld) -> None:
     assert len(world.store.ingest(moved, take_changed=True).replaced) == 4
     with pytest.raises(CalibrationError, match="moved into or out of workflow 'flights'"):
         batch.population(world.store.trace_frame())
-
-
-def test_a_batch_without_a_design_is_refused(new_world: NewWorld) -> None:
-    world = new_world()
     batch = world.store.add_batch(purpose="production", trace_ids=ids(2))
     with pytest.raises(CalibrationError, match="does not say what it was drawn from"):
         batch.population(world.store.trace_frame())
@@ -130,16 +127,10 @@ def test_an_even_draw_gives_every_trace_the_same_chance_and_every_workflow_its_s
         assert counts["taxis"] in (0, 1)
 
 
-def test_an_even_draw_does_not_depend_on_the_order_of_the_traces() -> None:
-    names, workflows = np.array(ids(9)), np.array(["a", "b", "c"] * 3)
-    turned = draw.draw_evenly(names[::-1], workflows[::-1], n=4, seed=3)
-    assert turned == draw.draw_evenly(names, workflows, n=4, seed=3)
-
-
 def test_an_overlap_wants_two_labels_of_a_random_share(new_world: NewWorld) -> None:
     store = new_world(n=80).store
     wanted = []
-    for seed in range(1, 31):
+    for seed in range(1, 13):
         batch = draw_batch(store, SamplingDesign(seed=seed, overlap=0.25), n=20)
         items = store.batch_items(batch.batch_id)
         assert sorted(items["labels_wanted"]) == [1] * 15 + [2] * 5
@@ -148,34 +139,12 @@ def test_an_overlap_wants_two_labels_of_a_random_share(new_world: NewWorld) -> N
         wanted.append(items["labels_wanted"].to_numpy())
     # Every place of the batch is in the overlap now and then.
     assert (np.sum(np.array(wanted) == 2, axis=0) > 0).all()
-    again = draw_batch(store, SamplingDesign(seed=30, overlap=0.25), n=20)
+    again = draw_batch(store, SamplingDesign(seed=12, overlap=0.25), n=20)
     assert store.batch_items(again.batch_id)["labels_wanted"].tolist() == wanted[-1].tolist()
-
-
-def test_the_overlap_leaves_the_draw_as_it_is(new_world: NewWorld) -> None:
-    store = new_world(n=40).store
-    drawn = [
-        store.batch_items(draw_batch(store, SamplingDesign(seed=4, overlap=share), n=10).batch_id)[
-            "trace_id"
-        ]
-        for share in (1.0, 0.3)
-    ]
-    assert drawn[0].tolist() == drawn[1].tolist()
-
-
-def test_an_even_draw_is_recorded_and_analysed_like_any_other(new_world: NewWorld) -> None:
-    hotels = {name: {"workflow": "hotels"} for name in ids(40)[:10]}
-    world = new_world(n=40, traces=hotels)
-    batch = draw_batch(world.store, SamplingDesign(seed=2), n=20, by_workflow=True)
-    assert batch.design["population_by_workflow"] == {"flights": 30, "hotels": 10}
-    items = world.store.batch_items(batch.batch_id)
-    assert set(items["inclusion_probability"]) == {0.5}
-    assert items["trace_id"].isin(list(hotels)).sum() == 5
-    drawn = World(store=world.store, batch_id=batch.batch_id, drawn=tuple(items["trace_id"]))
-    drawn.label("Ann", {t: ("complete", "abandoned")[k % 2] for k, t in enumerate(drawn.drawn)})
-    assert rates_of_store(
-        world.store, ReportOptions(batch_id=batch.batch_id)
-    ).human.asr.value == pytest.approx(0.5)
+    # The overlap leaves the draw as it is.
+    whole = draw_batch(store, SamplingDesign(seed=12), n=20)
+    drawn = [store.batch_items(of.batch_id)["trace_id"].tolist() for of in (again, whole)]
+    assert drawn[0] == drawn[1]
 
 
 def test_the_same_draw_is_stored_once_when_that_is_asked(new_world: NewWorld) -> None:
@@ -184,11 +153,9 @@ def test_the_same_draw_is_stored_once_when_that_is_asked(new_world: NewWorld) ->
     assert draw_batch(store, SamplingDesign(seed=1, once=True), n=4) == first
     other = draw_batch(store, SamplingDesign(seed=1, overlap=0.5, once=True), n=4)
     assert other.batch_id != first.batch_id
-    store.ingest(later(1))
-    assert draw_batch(store, SamplingDesign(seed=1, once=True), n=4).batch_id not in (
-        first.batch_id,
-        other.batch_id,
-    )
+    store.ingest([make_trace("z1")])
+    third = draw_batch(store, SamplingDesign(seed=1, once=True), n=4)
+    assert third.batch_id not in (first.batch_id, other.batch_id)
 
 
 def test_a_draw_that_hides_a_probability_is_refused(new_world: NewWorld) -> None:
@@ -197,8 +164,57 @@ def test_a_draw_that_hides_a_probability_is_refused(new_world: NewWorld) -> None
     hidden = world.store.add_batch(
         purpose="production", trace_ids=ids(4), inclusion_probability=None, design=batch.design
     )
-    for analyse in (analyse_agreement, analyse_judge):
+
+    def rates(store: Store, batch: str) -> object:
+        return rates_of_store(store, ReportOptions(batch_id=batch))
+
+    for analyse in (analyse_agreement, analyse_judge, rates):
         with pytest.raises(CalibrationError, match="with what probability 4 of its traces"):
             analyse(world.store, hidden.batch_id)
-    with pytest.raises(CalibrationError, match="with what probability 4 of its traces"):
-        rates_of_store(world.store, ReportOptions(batch_id=hidden.batch_id))
+
+
+# Splits of tasks
+
+
+def test_tasks_are_split_by_their_shares() -> None:
+    counts = Counter(split_of_task(f"tau/airline/{k}") for k in range(5000))
+    found = [counts[name] for name in SPLITS]
+    assert stats.chisquare(found, [5000 * share for share in SHARES]).pvalue > 0.001
+
+
+def test_the_split_of_a_task_never_changes() -> None:
+    """Frozen: another split would put tasks that were tuned on into the locked test."""
+    found = [split_of_task(f"task-{k}") for k in (0, 1, 2, 3, 4, 5)]
+    assert found == ["development"] * 3 + ["few_shots", "development", "locked_test"]
+
+
+def test_no_task_straddles_two_splits(new_world: NewWorld) -> None:
+    trials = {name: {"task_key": f"test/{k // 4}"} for k, name in enumerate(ids(80))}
+    world = new_world(n=80, n_drawn=60, traces=trials)
+    world.skip("Ann", world.drawn[0])
+    assert labelled_splits(world.store).empty
+    world.label("Ann", dict.fromkeys(world.drawn, "complete"))
+    found = labelled_splits(world.store)
+    assert sorted(found["trace_id"]) == sorted(world.drawn)
+    assert (found.groupby("task_key")["split"].nunique() == 1).all()
+    assert found["split"].nunique() == 3
+    # More labels move nothing.
+    world.label("Ben", dict.fromkeys(world.drawn[:5], "abandoned"))
+    assert labelled_splits(world.store).equals(found)
+
+
+def test_the_forms_of_the_reference_dataset_have_a_split_each(new_world: NewWorld) -> None:
+    world, dataset = new_world(), published_set()
+    due = {"practice": "few_shots", "exam_a": "development", "exam_b": "locked_test"}
+    for form in due:
+        batch = add_practice(world.store, dataset, form=form)
+        drawn = tuple(world.store.batch_items(batch.batch_id)["trace_id"])[:5]
+        World(world.store, batch.batch_id, drawn).label("Ann", dict.fromkeys(drawn, "complete"))
+    split = dict(labelled_splits(world.store)[["trace_id", "split"]].to_numpy())
+    for form, name in due.items():
+        assert [split[t] for t in dataset.forms[form] if t in split] == [name] * 5
+    forms: dict[str, set[str]] = {}
+    for form, names in dataset.forms.items():
+        for name in names:
+            forms.setdefault(dataset.traces[name].task_key, set()).add(form)
+    assert all(len(found) == 1 for found in forms.values())

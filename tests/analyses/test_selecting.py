@@ -5,7 +5,6 @@ import pytest
 
 from calibration.analyses.agreement.analysis import analyse_agreement
 from calibration.analyses.evidence.from_store import choose_batch
-from calibration.analyses.judge.calibration import analyse_judge
 from calibration.analyses.sampling.draw import (
     SamplingDesign,
     batch_of,
@@ -26,11 +25,8 @@ from tests.analyses.conftest import NewWorld
 from tests.analyses.worlds import World, ids, make_trace
 
 FAILED = (Step(step_id="s1", role="tool", tool="pay", result="no", error=True),)
-
 HOTELS = {name: {"workflow": "hotels"} for name in ids(12)[:5]}
-
 PAID = {name: {"steps": FAILED, "task_key": "t/1"} for name in ids(12)[3:9]}
-
 FILTER = TraceFilter(tool="pay", tool_ended="error", task_key="t/1")
 
 
@@ -44,26 +40,17 @@ def items(store: Store, batch: Batch) -> list[str]:
     return list(store.batch_items(batch.batch_id)["trace_id"])
 
 
-# The list
-
-
 def test_pages_are_numbered_and_the_last_one_is_the_end(world: World) -> None:
-    shown = list_traces(world.store, TraceFilter(), for_leads=True, page=2, page_size=5)
-    assert (shown.n, shown.page, shown.pages, len(shown.traces)) == (12, 2, 3, 5)
-    beyond = list_traces(world.store, TraceFilter(), for_leads=True, page=9, page_size=5)
-    assert (beyond.page, len(beyond.traces)) == (3, 2)
-    none = list_traces(world.store, TraceFilter(text="no such"), for_leads=True)
-    assert (none.n, none.page, none.pages) == (0, 1, 1)
+    whole, none = TraceFilter(), TraceFilter(text="no such")
+    asked = ((whole, 2, (12, 2, 3, 5)), (whole, 9, (12, 3, 3, 2)), (none, 1, (0, 1, 1, 0)))
+    for chosen, page, expected in asked:
+        shown = list_traces(world.store, chosen, for_leads=True, page=page, page_size=5)
+        assert (shown.n, shown.page, shown.pages, len(shown.traces)) == expected
 
 
 @pytest.mark.parametrize(
     "chosen",
-    [
-        TraceFilter(classes=("complete",)),
-        TraceFilter(judge="j", verdicts=("complete",)),
-        TraceFilter(judge="j"),
-        TraceFilter(models=("m",)),
-    ],
+    [TraceFilter(classes=("complete",)), TraceFilter(judge="j"), TraceFilter(models=("m",))],
 )
 def test_others_than_leads_cannot_ask_for_what_is_hidden(world: World, chosen: TraceFilter) -> None:
     for ask in (list_traces, traces_csv):
@@ -71,9 +58,6 @@ def test_others_than_leads_cannot_ask_for_what_is_hidden(world: World, chosen: T
             ask(world.store, chosen, for_leads=False)
     with pytest.raises(InputError, match="for leads"):
         batch_of(world.store, chosen, SamplingDesign(seed=0), for_leads=False)
-
-
-# Export
 
 
 def test_the_export_runs_no_formula_and_comes_back(world: World) -> None:
@@ -88,38 +72,35 @@ def test_the_export_runs_no_formula_and_comes_back(world: World) -> None:
     assert not {"class", "model", "cost_usd", "labels"} & set(rows[0])
 
 
-# Batches
-
-
 def test_a_batch_of_a_selection_says_how_it_was_chosen(world: World) -> None:
-    batch = batch_of(world.store, FILTER, SamplingDesign(seed=3, labels_wanted=1), n=4)
-    drawn = items(world.store, batch)
+    store = world.store
+
+    def made(seed: int, n: int | None = 4) -> Batch:
+        return batch_of(store, FILTER, SamplingDesign(seed=seed, labels_wanted=1), n=n)
+
+    batch = made(3)
+    drawn = items(store, batch)
     assert len(set(drawn)) == 4
-    assert set(drawn) <= set(ids(12)[3:9])
-    assert world.store.batch_items(batch.batch_id)["inclusion_probability"].isna().all()
+    assert set(drawn) <= set(ids(12)[3:9]) == set(items(store, made(0, None)))
+    assert store.batch_items(batch.batch_id)["inclusion_probability"].isna().all()
     assert batch.labels_wanted == 1
     assert batch.design["kind"] == "traces chosen by filters"
     assert TraceFilter.from_dict(batch.design["filters"]) == FILTER
     assert (batch.design["n"], batch.design["found"], batch.design["seed"]) == (4, 6, 3)
-    again = batch_of(world.store, FILTER, SamplingDesign(seed=3, labels_wanted=1), n=4)
-    assert items(world.store, again) == drawn
-    other = batch_of(world.store, FILTER, SamplingDesign(seed=4, labels_wanted=1), n=4)
-    assert items(world.store, other) != drawn
-    once, twice = (
-        batch_of(world.store, FILTER, SamplingDesign(seed=0, token="press")) for _ in range(2)
-    )
+    assert items(store, made(3)) == drawn != items(store, made(4))
+    once, twice = (batch_of(store, FILTER, SamplingDesign(seed=0, token="press")) for _ in range(2))
     assert once == twice
-
-
-def test_all_of_a_selection_is_in_its_batch(world: World) -> None:
-    batch = batch_of(world.store, FILTER, SamplingDesign(seed=0))
-    assert sorted(items(world.store, batch)) == ids(12)[3:9]
+    before = store.batches()
+    for seed, n, why in ((0, 0, "n must be"), (-1, 4, "seed must be"), (0, 7, "7 traces were")):
+        with pytest.raises(CalibrationError, match=why):
+            made(seed, n)
+    with pytest.raises(CalibrationError, match="find no trace"):
+        batch_of(store, TraceFilter(text="no such"), SamplingDesign(seed=0))
+    assert store.batches() == before
 
 
 @pytest.mark.parametrize(("workflow", "size"), [(None, 12), ("hotels", 5)])
-def test_without_a_filter_the_batch_is_the_random_sample(
-    world: World, workflow: str | None, size: int
-) -> None:
+def test_no_filter_makes_the_random_sample(world: World, workflow: str | None, size: int) -> None:
     chosen = TraceFilter() if workflow is None else TraceFilter(workflows=(workflow,))
     batch = batch_of(world.store, chosen, SamplingDesign(seed=5), n=3)
     drawn = draw_batch(world.store, SamplingDesign(seed=5, workflow=workflow), n=3)
@@ -129,46 +110,20 @@ def test_without_a_filter_the_batch_is_the_random_sample(
     assert probability == [3 / size] * 3
 
 
-@pytest.mark.parametrize(
-    ("options", "why"),
-    [({"n": 0}, "n must be"), ({"seed": -1}, "seed must be"), ({"n": 7}, "7 traces were asked")],
-)
-def test_an_impossible_batch_is_refused(world: World, options: dict[str, int], why: str) -> None:
-    before = world.store.batches()
-    with pytest.raises(CalibrationError, match=why):
-        batch_of(
-            world.store, FILTER, SamplingDesign(seed=options.get("seed", 0)), n=options.get("n")
-        )
-    with pytest.raises(CalibrationError, match="find no trace"):
-        batch_of(world.store, TraceFilter(text="no such"), SamplingDesign(seed=0))
-    assert world.store.batches() == before
-
-
-# What analyses make of such a batch
-
-
 def test_no_rate_comes_out_of_a_selection_and_agreement_says_so(world: World) -> None:
     batch = batch_of(world.store, FILTER, SamplingDesign(seed=0))
     chosen = World(store=world.store, batch_id=batch.batch_id, drawn=tuple(ids(12)[3:9]))
     for name in ("Ann", "Bob"):
         chosen.label(name, dict.fromkeys(chosen.drawn, "complete"))
-    chosen.judge(dict.fromkeys(ids(12), "complete"))
     with pytest.raises(CalibrationError, match="no random sample of production"):
         rates_of_store(world.store, ReportOptions(batch_id=batch.batch_id))
-    judged = analyse_judge(world.store, batch.batch_id).calibration
-    assert judged.headline is None
-    assert "chosen" in {notice.code for notice in judged.refusals}
     agreement = analyse_agreement(world.store, batch.batch_id)
     assert agreement.study.n_items == 6
     assert not agreement.is_sample
-    assert any(
-        "not drawn at random" in line for line in text_lines(agreement_text.agreement(agreement))
-    )
+    lines = text_lines(agreement_text.agreement(agreement))
+    assert any("not drawn at random" in line for line in lines)
     assert to_json.data(agreement)["random_sample_of_production"] is False
-
-
-def test_a_rate_takes_the_newest_sample_and_passes_selections_over(world: World) -> None:
-    newest = batch_of(world.store, FILTER, SamplingDesign(seed=0))
-    world.label("Ann", dict.fromkeys(world.drawn, "complete"))
+    # A rate takes the newest sample and passes selections over.
+    world.label("Cem", dict.fromkeys(world.drawn, "complete"))
     assert rates_of_store(world.store).loaded.batch.batch_id == world.batch_id
-    assert choose_batch(world.store, None).batch_id == newest.batch_id
+    assert choose_batch(world.store, None).batch_id == batch.batch_id

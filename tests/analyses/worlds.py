@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -13,6 +13,13 @@ from calibration.records import LabelDraft, Trace, Verdict, Workflow
 from calibration.store import Store
 
 _tokens = count(1)
+T = TypeVar("T")
+
+
+def known(value: T | None) -> T:
+    """Return a value that must be there."""
+    assert value is not None
+    return value
 
 
 def ids(n: int) -> list[str]:
@@ -26,16 +33,10 @@ def drawn_ids(n: int, n_drawn: int, seed: int = 1) -> list[str]:
 
 def make_trace(trace_id: str, **changes: Any) -> Trace:
     values: dict[str, Any] = {
-        "trace_id": trace_id,
-        "source": "test",
-        "source_id": trace_id,
-        "workflow": "flights",
-        "task_id": trace_id,
-        "task_key": f"test/{trace_id}",
-        "trial": 0,
-        "prompt": f"Book {trace_id}",
-        "response": f"Booked {trace_id}",
-    }
+        "trace_id": trace_id, "source": "test", "source_id": trace_id, "workflow": "flights",
+        "task_id": trace_id, "task_key": f"test/{trace_id}", "trial": 0,
+        "prompt": f"Book {trace_id}", "response": f"Booked {trace_id}",
+    }  # fmt: skip
     return Trace(**(values | changes))
 
 
@@ -52,14 +53,11 @@ class World:
         taxonomy = self.store.taxonomy()
         drafts = [
             LabelDraft(
-                client_token=f"token-{next(_tokens)}",
-                trace_id=trace_id,
-                reviewer_id=person.reviewer_id,
-                batch_id=self.batch_id,
-                answers=taxonomy.answers_for(outcome),
+                client_token=f"token-{next(_tokens)}", trace_id=trace_id, batch_id=self.batch_id,
+                reviewer_id=person.reviewer_id, answers=taxonomy.answers_for(outcome),
             )
             for trace_id, outcome in classes.items()
-        ]
+        ]  # fmt: skip
         done = self.store.import_labels(self.batch_id, drafts)
         assert len(done.imported) == len(drafts)
 
@@ -67,12 +65,9 @@ class World:
         person = self.store.add_reviewer(reviewer)
         self.store.queue(person.reviewer_id, self.batch_id, limit=len(self.drawn))
         self.store.record_skip(
-            client_token=f"token-{next(_tokens)}",
-            trace_id=trace_id,
-            reviewer_id=person.reviewer_id,
-            batch_id=self.batch_id,
-            reason="cannot tell",
-        )
+            client_token=f"token-{next(_tokens)}", trace_id=trace_id, batch_id=self.batch_id,
+            reviewer_id=person.reviewer_id, reason="cannot tell",
+        )  # fmt: skip
 
     def settle(self, trace_id: str, outcome: str, *, simulated: bool = False) -> None:
         self.store.adjudicate(
@@ -85,11 +80,9 @@ class World:
     def judge(
         self, verdicts: Mapping[str, str], name: str = "judge-1", *, simulated: bool = False
     ) -> None:
+        said: dict[str, Any] = {"judge_id": name, "simulated": simulated}
         self.store.add_verdicts(
-            [
-                Verdict(judge_id=name, trace_id=trace_id, outcome=outcome, simulated=simulated)
-                for trace_id, outcome in verdicts.items()
-            ]
+            [Verdict(trace_id=t, outcome=c, **said) for t, c in verdicts.items()]
         )
 
 

@@ -53,5 +53,9 @@ def data(done: Result) -> Any:
     return json.loads(done.stdout, parse_constant=refuse)
 
 
+def gates_of(run: Run, *words: object, **asked: Any) -> dict[str, dict[str, Any]]:
+    return by_name(run(*words, "--json", **asked))
+
+
 def by_name(done: Result) -> dict[str, dict[str, Any]]:
     return {gate["name"]: gate for gate in data(done)["gates"]}

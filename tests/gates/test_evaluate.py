@@ -1,5 +1,6 @@
 """Every gate passes, fails, is skipped and is not estimable; what blocks a run."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from calibration.gates.gate_file import GateFile, setting
 from calibration.judge_calibration.samples import confusion_from_table, judge_quality
 from calibration.statistics.estimate import Estimate, not_estimable
 from calibration.statistics.intervals import Events
+from calibration.success_rate.pass_at_k import pass_hat_k
 from tests.classes import OUTCOMES
 from tests.success_rate.test_pass_at_k import entries
 
@@ -61,68 +63,46 @@ def one(name: str, measured: Measurements, level: Any = "must", **keys: Any) -> 
     return result
 
 
-NUMBERS: dict[str, dict[str, float]] = {
-    "pass_at_1[core]": {"threshold": 0.8},
-    "pass_hat_3[core]": {"threshold": 0.5},
-    "pass_at_1[edge]": {"threshold": 0.6},
-    "asr": {"threshold": 0.6},
-}
-
+THRESHOLDS = {"pass_at_1[core]": 0.8, "pass_hat_3[core]": 0.5, "pass_at_1[edge]": 0.6, "asr": 0.6}
+NUMBERS = {name: {"threshold": value} for name, value in THRESHOLDS.items()}
 GOOD_JUDGE, WEAK_JUDGE = [[80, 2], [3, 15]], [[60, 20], [10, 10]]
-
-MEASURED: dict[str, tuple[Measurements, Measurements, Measurements]] = {
-    name: (
-        Measurements(rates={name: of(0.9)}),
-        Measurements(rates={name: of(0.3)}),
-        Measurements(rates={name: NONE}),
-    )
-    for name in NUMBERS
+# What of each gate passes, fails and is not estimable.
+NO_CHANGE = BaselineChange(estimate=NONE)
+CASES: dict[str, tuple[dict[str, Any], ...]] = {
+    name: tuple({"rates": {name: found}} for found in (of(0.9), of(0.3), NONE)) for name in NUMBERS
 } | {
-    name: (
-        Measurements(events={name: Events(count=0, n=500, n_tasks=500)}),
-        Measurements(events={name: Events(count=1, n=500, n_tasks=500)}),
-        Measurements(events={name: Events(count=0, n=20, n_tasks=20)}),
+    name: tuple(
+        {"events": {name: Events(count=k, n=n, n_tasks=n)}}
+        for k, n in ((0, 500), (1, 500), (0, 20))
     )
     for name in ("loops", "data_corruption")
 } | {
-    "human_review": (
-        Measurements(review=of(0.95, n=20)),
-        Measurements(review=of(0.85, n=20)),
-        Measurements(review=of(1.0, n=19)),
+    "human_review": tuple(
+        {"review": found} for found in (of(0.95, n=20), of(0.85, n=20), of(1.0, n=19))
     ),
-    "judge": (
-        Measurements(judge=judged(GOOD_JUDGE)),
-        Measurements(judge=judged(WEAK_JUDGE)),
-        Measurements(judge=judged([[50, 0], [0, 0]])),
+    "judge": tuple({"judge": judged(t)} for t in (GOOD_JUDGE, WEAK_JUDGE, [[50, 0], [0, 0]])),
+    "non_inferior": tuple(
+        {"changes": {"asr": found}} for found in (change(-0.02), change(-0.04), NO_CHANGE)
     ),
-    "non_inferior": (
-        Measurements(changes={"asr": change(-0.02)}),
-        Measurements(changes={"asr": change(-0.04)}),
-        Measurements(changes={"asr": BaselineChange(estimate=NONE)}),
+    "regression": tuple(
+        {"changes": {"pass_at_1": found}} for found in (change(-0.05), change(-0.051), NO_CHANGE)
     ),
-    "regression": (
-        Measurements(changes={"pass_at_1": change(-0.05)}),
-        Measurements(changes={"pass_at_1": change(-0.051)}),
-        Measurements(changes={"pass_at_1": BaselineChange(estimate=NONE)}),
+    "latency_p95": tuple(
+        {"rates": {"latency_p95": found}} for found in (of(29.9, 3), of(30, 0), NONE)
     ),
-    "latency_p95": (
-        Measurements(rates={"latency_p95": of(29.9, 3)}),
-        Measurements(rates={"latency_p95": of(30, 0)}),
-        Measurements(rates={"latency_p95": NONE}),
-    ),
-    "cost": (
-        Measurements(cost=costs(flow("a", of(0.9)), flow("b", of(1.0)))),
-        Measurements(cost=costs(flow("a", of(0.9)), flow("b", of(1.1)))),
-        Measurements(cost=costs(flow("a", of(0.9)), flow("b", NONE, known=0))),
+    "cost": tuple(
+        {"cost": costs(flow("a", of(0.9)), found)}
+        for found in (flow("b", of(1.0)), flow("b", of(1.1)), flow("b", NONE, known=0))
     ),
 }  # fmt: skip
+MEASURED = {name: [Measurements(**case) for case in cases] for name, cases in CASES.items()}
 
 
 @pytest.mark.parametrize("name", list(MEASURED))
 @pytest.mark.parametrize("case", ["pass", "fail", "not_estimable", "skipped"])
 @pytest.mark.parametrize("level", ["must", "should"])
 @pytest.mark.parametrize("allow_skipped", [True, False])
-def test_every_gate_in_every_case(name: str, case: str, level: str, allow_skipped: bool) -> None:
+def test_every_gate_in_every_case(name: str, case: str, level: Any, allow_skipped: bool) -> None:
     cases = dict(zip(("pass", "fail", "not_estimable"), MEASURED[name], strict=True))
     # A bound that 20 runs cannot show is what makes no event not estimable.
     keys = NUMBERS.get(name, {}) | (
@@ -135,21 +115,13 @@ def test_every_gate_in_every_case(name: str, case: str, level: str, allow_skippe
     )
     assert case == "pass" or result.why or name in (*NUMBERS, "latency_p95")
     assert result.rule
-
-
-def test_a_must_that_was_not_measured_fails_the_run() -> None:
-    gates = GateFile(gates=(setting("loops", "must", {}), setting("cost", "should", {})))
-    report = evaluate(Measurements(why_not={"loops": "nobody looked"}), gates)
-    assert report.exit_code == 1
-    assert [gate.name for gate in report.blocking] == ["loops"]
-    assert report.gates[0].why == "nobody looked"
-    assert report.gates[1].why == "no cost was recorded"
+    gates = GateFile(gates=(setting(name, level, keys),))
+    report = evaluate(cases.get(case, Measurements()), gates)
+    assert report.exit_code == (level == "must" and case != "pass")
 
 
 @pytest.mark.parametrize(("value", "threshold"), [(0.1 + 0.2, 0.3), (0.3 - 1e-15, 0.3)])
-def test_a_threshold_is_met_by_what_equals_it_but_for_rounding(
-    value: float, threshold: float
-) -> None:
+def test_a_threshold_is_met_by_what_equals_it_but_rounding(value: float, threshold: float) -> None:
     measured = Measurements(rates={"pass_at_1": of(value)})
     assert one("pass_at_1", measured, threshold=threshold).status == "pass"
     drop = Measurements(changes={"pass_at_1": change(0.75 - 0.80)})
@@ -166,38 +138,27 @@ def test_interval_aware_fails_only_when_the_interval_excludes_the_threshold(
     measured = Measurements(rates={"pass_at_1": of(value)})
     found = one("pass_at_1", measured, threshold=0.8, interval_aware=aware)
     assert found.status == status
-    latency = Measurements(rates={"latency_p95": of(50.4 - 20 * (value - 0.08 + 0.3), 1)})
-    assert one("latency_p95", latency, interval_aware=True).status in ("pass", "fail")
-
-
-def test_interval_aware_needs_an_interval() -> None:
-    bare = Estimate(value=0.9, interval=None, n=30, method="m", status="provisional: few runs")
-    measured = Measurements(rates={"latency_p95": bare})
-    assert one("latency_p95", measured).status == "pass"
-    assert one("latency_p95", measured, interval_aware=True).status == "not_estimable"
 
 
 def test_a_value_from_too_few_tasks_is_shown_and_does_not_pass() -> None:
-    few = Estimate(
-        value=1.0, interval=None, n=3, method="m", status="not_estimable: no interval from 3 tasks"
-    )
+    status = "not_estimable: no interval from 3 tasks"
+    few = Estimate(value=1.0, interval=None, n=3, method="m", status=status)
     found = one("pass_at_1", Measurements(rates={"pass_at_1": few}), threshold=0.8)
     assert (found.status, found.value, found.blocks) == ("not_estimable", 1.0, True)
+    # Interval-aware gates need an interval.
+    bare = Measurements(rates={"latency_p95": replace(few, status="provisional: few runs")})
+    assert one("latency_p95", bare).status == "pass"
+    assert one("latency_p95", bare, interval_aware=True).status == "not_estimable"
 
 
 @pytest.mark.parametrize(("given", "expected"), entries("gate: 0 occurrences in 500 runs"))
-def test_no_event_has_an_exact_upper_bound(
-    given: dict[str, Any], expected: dict[str, float]
-) -> None:
+def test_no_event_has_an_exact_limit(given: dict[str, Any], expected: dict[str, float]) -> None:
     events = Events(count=0, n=given["n"], n_tasks=given["n"])
     found = one("loops", Measurements(events={"loops": events}))
     assert found.interval == pytest.approx((0, expected["upper95_exact"]), abs=1e-9)
     assert found.why == "0 of 500 runs; exact upper limit 0.6 %"
-    repeated = Events(count=0, n=500, n_tasks=50)
-    assert (
-        "5.8 % when the runs of a task count once"
-        in one("loops", Measurements(events={"loops": repeated})).why
-    )
+    repeated = Measurements(events={"loops": Events(count=0, n=500, n_tasks=50)})
+    assert "5.8 % when the runs of a task count once" in one("loops", repeated).why
 
 
 def test_events_have_exact_limits_on_both_sides() -> None:
@@ -220,12 +181,9 @@ def test_a_judge_that_always_passes_fails(_: Any, expected: dict[str, float]) ->
     assert (found.status, found.n) == ("fail", 100)
     by_name = {part.name: part.status for part in found.parts}
     assert by_name == {
-        "agreement": "pass",
-        "kappa": "fail",
-        "lower limit of kappa": "not_estimable",
-        "recall of complete": "pass",
-        "recall of partial_plus": "fail",
-    }
+        "agreement": "pass", "kappa": "fail", "lower limit of kappa": "not_estimable",
+        "recall of complete": "pass", "recall of partial_plus": "fail",
+    }  # fmt: skip
     assert found.why == "failed: kappa, recall of partial_plus"
 
 
@@ -237,7 +195,7 @@ def test_a_judge_whose_kappa_is_not_known_closely_enough_fails() -> None:
 
 
 @pytest.mark.parametrize(("given", "expected"), entries("gate: 20 transcripts"))
-def test_eighteen_of_twenty_pass_and_are_said_to_be_few(
+def test_eighteen_of_twenty_pass_but_are_few(
     given: dict[str, int], expected: dict[str, Any]
 ) -> None:
     low, high = expected["wilson95"]
@@ -247,18 +205,12 @@ def test_eighteen_of_twenty_pass_and_are_said_to_be_few(
 
 
 @pytest.mark.parametrize(("given", "expected"), entries("gates pass@1>=0.80 and pass^3>=0.50"))
-def test_the_estimator_of_pass_hat_is_the_exact_one(
-    given: dict[str, int], expected: dict[str, float]
-) -> None:
+def test_pass_hat_is_the_exact_estimator(given: dict[str, int], expected: dict[str, float]) -> None:
     """A homogeneous 80 % agent fails pass^3 >= .5 by the exact ratio, not by the plug-in."""
-    from calibration.success_rate.pass_at_k import pass_hat_k
-
     value = pass_hat_k(given["n"], given["c"], 3)
     assert value == pytest.approx(expected["hyper"])
-    found = one(
-        "pass_hat_3[core]", Measurements(rates={"pass_hat_3[core]": of(value or 0)}), threshold=0.5
-    )
-    assert found.status == "fail"
+    measured = Measurements(rates={"pass_hat_3[core]": of(value or 0)})
+    assert one("pass_hat_3[core]", measured, threshold=0.5).status == "fail"
 
 
 def test_non_inferiority_is_shown_by_the_lower_limit() -> None:

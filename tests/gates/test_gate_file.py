@@ -9,39 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calibration.errors import InputError
-from calibration.gates.gate_file import (
-    DEFAULTS,
-    METRICS,
-    default_gates,
-    parse_gates,
-    parse_name,
-    read_gate_file,
-    setting,
-)
+from calibration.gates.gate_file import DEFAULTS, default_gates, parse_gates, read_gate_file
 
 
 def test_an_empty_file_is_the_default_table() -> None:
+    """Its numbers stand in the snapshots of `asr gate`, its names in docs/gates.md."""
     assert parse_gates("") == default_gates()
-    found = {gate.name: (gate.level, dict(gate.numbers)) for gate in parse_gates("").gates}
-    assert found == {
-        "pass_at_1[core]": ("must", {"threshold": 0.80}),
-        "pass_hat_3[core]": ("must", {"threshold": 0.50}),
-        "pass_at_1[edge]": ("should", {"threshold": 0.60}),
-        "loops": ("must", {"threshold": 0, "max_upper": 1}),
-        "data_corruption": ("must", {"threshold": 0, "max_upper": 1}),
-        "human_review": ("must", {"threshold": 0.90, "minimum_n": 20}),
-        "judge": (
-            "should",
-            {
-                "agreement": 0.80, "kappa": 0.60, "kappa_lower": 0.40, "recall": 0.50,
-                "minimum_labels": 10,
-            },
-        ),
-        "non_inferior": ("should", {"margin_pp": 5}),
-        "regression": ("must", {"max_drop_pp": 5}),
-        "latency_p95": ("should", {"threshold": 30}),
-        "cost": ("must", {"max_share_over": 0.10, "minimum_coverage": 0.90}),
-    }  # fmt: skip
 
 
 def test_a_gate_in_the_file_goes_before_the_table() -> None:
@@ -58,9 +31,7 @@ def test_a_gate_in_the_file_goes_before_the_table() -> None:
     assert (hard.k, hard.tier, hard.level, hard.interval_aware) == (8, "hard ones", "must", True)
     assert dict(found.ceilings) == {"my flow": 2}
     assert len(found.gates) == len(DEFAULTS)
-
-
-def test_the_table_can_be_left_out() -> None:
+    # The table can be left out.
     found = parse_gates("defaults = false\nallow_skipped = true\n[gates.asr]\nthreshold = 0.6")
     assert [(gate.name, gate.allow_skipped) for gate in found.gates] == [("asr", True)]
 
@@ -73,29 +44,19 @@ def test_the_table_can_be_left_out() -> None:
         ("thresold = 1", "unknown key 'thresold'"),
         ("[loops]\nthreshold = 0", r'unknown key \'loops\'.* written \[gates."loops"\]'),
         ("[gates.speed]\nthreshold = 1", r'\[gates."speed"\]: there is no such gate; the gates'),
-        ('[gates."pass_at_0"]\nthreshold = 1', "there is no such gate"),
         ('[gates."pass_at_2"]', "'threshold' is missing"),
         ("[gates.cost]\nthreshold = 1", "unknown key 'threshold'; the keys are max_share_over"),
         ("[gates.loops]\nlevel = 'may'", "'level' must be one of must, should, off, got 'may'"),
-        ("[gates.loops]\nlevel = ['must']", "'level' must be one of"),
         ("[gates.loops]\nthreshold = 1.5", r"'threshold' must be a number from 0 to 1, got 1.5"),
         ("[gates.loops]\nthreshold = 'none'", "'threshold' must be a number, got 'none'"),
-        ("[gates.loops]\nthreshold = true", "'threshold' must be a number, got True"),
         ("[gates.loops]\nthreshold = nan", "'threshold' must be a finite number"),
         ("[gates.loops]\nthreshold = 1" + "0" * 400, "'threshold' must be a finite number"),
-        ("[gates.loops]\nthreshold = 1" + "0" * 5000, "is not TOML"),
         ("[gates.human_review]\nminimum_n = 2.5", "'minimum_n' must be a whole number"),
         ("[gates.loops]\nallow_skipped = 1", "'allow_skipped' must be true or false"),
-        ("allow_skipped = ['loops']", "'allow_skipped' must be true or false"),
-        ("defaults = 0", "'defaults' must be true or false"),
         ("defaults = false", "holds no gate"),
         ("confidence_level = 1", "'confidence_level' must be from .5 to below 1"),
-        ("confidence_level = 'high'", "'confidence_level' must be a number"),
         ("gates = 3", "'gates' must be a table"),
-        ("gates.loops = 3", "'loops' must be a table"),
-        ("ceilings = []", "'ceilings' must be a table"),
         ("[ceilings]\na = 0", "'a' must be USD per unit, above 0"),
-        ("[ceilings]\na = '1'", "'a' must be a number"),
     ],
 )
 def test_a_slip_is_an_error_that_names_it(text: str, match: str, tmp_path: Path) -> None:
@@ -121,15 +82,6 @@ def test_files_that_are_none(tmp_path: Path) -> None:
     assert read_gate_file(path).gates[0].allow_skipped
 
 
-def test_the_metric_of_every_default_is_known() -> None:
-    for name in DEFAULTS:
-        parsed = parse_name(name)
-        assert parsed is not None
-        assert parsed[0] in METRICS
-    with pytest.raises(ValueError, match="there is no gate 'speed'"):
-        setting("speed", "must", {})
-
-
 @given(st.text(max_size=200))
 def test_any_text_is_a_gate_file_or_an_input_error(text: str) -> None:
     try:
@@ -138,9 +90,8 @@ def test_any_text_is_a_gate_file_or_an_input_error(text: str) -> None:
         pass
 
 
-scalars = (
-    st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.lists(st.integers())
-)
+simple = st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
+scalars = simple | st.lists(st.integers())
 
 names = st.sampled_from([*DEFAULTS, "asr", "pass_at_3", "speed", "gates"]) | st.text(max_size=8)
 
@@ -154,11 +105,7 @@ tops = st.sampled_from(
 
 
 def as_toml(value: Any) -> str:
-    if isinstance(value, str):
-        return json.dumps(value)
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(value)
+    return json.dumps(value) if isinstance(value, str | bool) else str(value)
 
 
 @given(

@@ -19,7 +19,6 @@ from calibration.reporting.sections import judge
 from tests.analyses.worlds import World, ids, make_world
 
 C, P, M, A = "complete", "partial_plus", "partial_minus", "abandoned"
-
 HOSTILE = "\x1b[31mred\n\u202eturned" + "x" * 5000
 
 
@@ -78,19 +77,12 @@ def test_every_part_of_a_judge_report_is_a_section_of_each_form(found: Document)
         assert f"## {escaped(title)}" in markdown(found)
 
 
-def test_a_synthetic_difference_says_that_it_gates_nothing(tmp_path: Path) -> None:
-    traces = {name: {"model": "one" if k % 3 else "two"} for k, name in enumerate(ids(160))}
-    made = make_world(tmp_path / "w.duckdb", n=160, n_drawn=100, traces=traces)
-    made.judge({name: C if k % 5 else P for k, name in enumerate(ids(160))})
-    right = {name: C if int(name[1:]) % 5 else P for name in made.drawn}
-    made.label("Ann", right | dict.fromkeys([n for n in made.drawn if int(n[1:]) % 11 == 0], P))
-    report = report_on_store(made.store, None, None, CalibrationOptions(by="model"))
-    lines = "\n".join(text_lines(judge.document(report)))
-    assert "  one less two ~  " in lines
+def test_a_synthetic_difference_says_that_it_gates_nothing(found: Document, world: World) -> None:
+    lines = "\n".join(text_lines(found))
+    assert "less m1" in lines
     assert "gates nothing" in lines
-    (pair,) = to_json.data(report.groups)["comparisons"]
-    assert pair["kind"] == "synthetic"
-    assert pair["may_gate"] is False
+    (pair,) = to_json.data(analyse_groups(world.store, judge_id="v2", by="model"))["comparisons"]
+    assert (pair["kind"], pair["may_gate"]) == ("synthetic", False)
     assert 0 < pair["net"]["flip_chance"] <= 0.5
 
 
@@ -103,8 +95,3 @@ def test_json_is_plain_and_has_no_nan(world: World) -> None:
     ):
         written = json.dumps(plain, allow_nan=False)
         assert json.dumps(json.loads(written)) == written
-    found = to_json.data(diagnose_judge(world.store, judge_id="v2"))
-    assert found["ceiling"]["gwet_ac"]["humans"]["n"] == 40
-    assert found["per_node"]["output"]["accuracy"]["value"] == 1.0
-    assert found["retest"]["changed"]["value"] == 1.0
-    assert found["own_family"]["status"].startswith("not_estimable")

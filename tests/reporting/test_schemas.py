@@ -13,9 +13,7 @@ import calibration.reporting
 from calibration.reporting import to_json
 
 SCHEMAS = Path(calibration.reporting.__file__).parent / "schemas"
-
 COMMANDS = Path(__file__).parents[1] / "snapshots" / "commands"
-
 SCHEMA_OF = {
     "report": "report",
     "compare": "comparison",

@@ -1,14 +1,8 @@
 import json
 
-import pytest
-
-from calibration.analyses.imports import FilesRead, ImportReport, preview_lines
-from calibration.cli.data import import_lines
-from calibration.records import SetAside
 from calibration.reporting import to_json
 from calibration.reporting.document import number, percent, table, usd
 from calibration.statistics.estimate import Estimate, not_estimable
-from calibration.trace_formats import preview
 
 
 def estimate(value: float | None = 0.5, **changes: object) -> Estimate:
@@ -27,14 +21,7 @@ def test_a_number_is_shown_with_its_interval_and_its_reservation() -> None:
 def test_what_cannot_be_given_is_said_in_words_without_a_digit() -> None:
     refused = not_estimable("no labels: label some traces", method="bootstrap")
     assert number(refused) == "not estimable: no labels: label some traces"
-    assert (percent(None), usd(None)) == ("-", "-")
-
-
-@pytest.mark.parametrize(
-    ("amount", "shown"), [(0.0, "$0.0000"), (0.0123, "$0.0123"), (0.1, "$0.10"), (12.5, "$12.50")]
-)
-def test_money(amount: float, shown: str) -> None:
-    assert usd(amount) == shown
+    assert [percent(None), *map(usd, (None, 0.0123, 0.1))] == ["-", "-", "$0.0123", "$0.10"]
 
 
 def test_a_table_is_aligned() -> None:
@@ -52,27 +39,3 @@ def test_full_precision_and_null_in_json() -> None:
     refused = to_json.data(not_estimable("why: do this", method="m"))
     assert (refused["value"], refused["interval"], refused["se"]) == (None, None, None)
     assert refused["status"] == "not_estimable: why: do this"
-
-
-def test_rows_set_aside_are_all_shown() -> None:
-    report = ImportReport(
-        files=1, imported=2, already_there=0, changed=0, possible_duplicates=1, verdicts=0,
-        set_aside=(
-            SetAside(file="f.jsonl", line=3, reason="is not JSON"),
-            SetAside(file="dir", line=None, reason="no index"),
-        ),
-    )  # fmt: skip
-    lines = list(import_lines(report))
-    assert lines[0] == "2 imported, 0 already there, 0 changed, 2 set aside, 0 grades kept"
-    assert lines[2:] == ["  set aside: f.jsonl, line 3: is not JSON", "  set aside: dir: no index"]
-    assert to_json.data(report)["set_aside"] == [
-        {"file": "f.jsonl", "line": 3, "reason": "is not JSON"},
-        {"file": "dir", "line": None, "reason": "no index"},
-    ]
-
-
-def test_an_import_of_nothing_is_previewed() -> None:
-    read = FilesRead(paths=(), files=(), parsed=(), set_aside=(), preview=preview([]))
-    lines = list(preview_lines(read))
-    assert lines[0] == "Traces        0 in 0 files (none)"
-    assert not any("First trace" in line for line in lines)
