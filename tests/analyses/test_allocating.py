@@ -44,7 +44,7 @@ def judged(new_world: NewWorld) -> World:
     return world
 
 
-def drawn(judged: World, allocation: str = "neyman", seed: int = 3) -> tuple[Batch, World]:
+def drawn(judged: World, allocation: Any = "neyman", seed: int = 3) -> tuple[Batch, World]:
     design = SamplingDesign(seed=seed)
     batch = draw_allocated(judged.store, design, n=80, allocation=allocation)
     items = judged.store.batch_items(batch.batch_id)["trace_id"]

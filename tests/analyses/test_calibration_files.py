@@ -239,7 +239,7 @@ def test_workflows_of_the_taxonomy_keep_its_ceilings(write: Write) -> None:
     labels = [f"t{k},complete" for k in range(40)]
     own: dict[str, Any] = {"classes": None, "credit": None, "more": ("", ",workflow,cost_usd")}
     raw = of_lines(write, labels, said, **own).calibration.estimates["judge_raw"]
-    assert (raw.net.value, raw.gross.value) == (pytest.approx(0.75), pytest.approx(1.0))
+    assert [raw.net.value, raw.gross.value] == pytest.approx([0.75, 1.0])
     for given in (Ceilings(otherwise=0.15), Ceilings(by_workflow={"support_triage": 0.15})):
         found = of_lines(write, labels, said, ceilings=given, **own).calibration
         assert found.estimates["judge_raw"].net.value == pytest.approx(1.0)
@@ -364,6 +364,7 @@ def test_another_period_is_a_warning(write: Write) -> None:
         ("labels", ",cluster", "t0,pass,a t0,pass,b", "line 3, field 'cluster': is 'b'"),
         ("labels", ",reviewer", "t0,pass,a t0,fail,a", "a second label of 'a', after line 2"),
         ("labels", ",adjudicated", "t0,pass,yes t0,fail,yes", "was adjudicated 'pass' in line 2"),
+        ("labels", "trace_id,label", "t0,pass", "line 2: field 'outcome' is missing"),
         ("verdicts", "", "", "holds no verdicts"),
         ("verdicts", "", "t0,pass t0,pass", "line 3, field 'trace_id': 't0' has a verdict in"),
         ("verdicts", "", "t0,great", "line 2, field 'outcome': 'great' is none of pass, fail"),
@@ -374,7 +375,8 @@ def test_labels_and_verdicts_that_are_none_are_refused(
     write: Write, of: str, more: str, lines: str, says: str
 ) -> None:
     good = write("good.csv", rows("trace_id,outcome", "t0,pass", "t1,fail"))
-    bad = write("bad.csv", rows("trace_id,outcome" + more, *lines.split()))
+    head = more if "trace_id" in more else "trace_id,outcome" + more
+    bad = write("bad.csv", rows(head, *lines.split()))
     human, verdicts = (bad, good) if of == "labels" else (good, bad)
     with pytest.raises(InputError) as refused:
         calibrated(human, verdicts, classes=["pass", "fail"], credit=TWO)

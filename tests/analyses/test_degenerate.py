@@ -92,10 +92,10 @@ def test_no_labels_and_one(new_world: NewWorld) -> None:
     world.judge(dict.fromkeys(ids(12), C), name="judge-2", simulated=True)
     with pytest.raises(InputError, match=r"name one with --judge: \['judge-1', 'judge-2'\]"):
         rates_of_store(world.store)
-    for analyse in (lambda s: rates_of_store(s, ReportOptions(judge_id="judge-2")),
-                    lambda s: analyse_judge(s, judge_id="judge-2")):  # fmt: skip
-        with pytest.raises(MixedDataError, match="both simulated or both real"):
-            analyse(world.store)
+    with pytest.raises(MixedDataError, match="both simulated or both real"):
+        rates_of_store(world.store, ReportOptions(judge_id="judge-2"))
+    with pytest.raises(MixedDataError, match="both simulated or both real"):
+        analyse_judge(world.store, judge_id="judge-2")
 
 
 @pytest.mark.parametrize("outcomes", [(C,), (A,), OUTCOMES], ids=["all-1", "all-0", "mixed"])
@@ -124,7 +124,7 @@ def test_no_verdict_at_all_and_none_that_is_a_class(new_world: NewWorld) -> None
     world = halves(new_world)
     world.label("Ben", {world.drawn[0]: C})
     result, judged = check_shown(world)
-    assert judged is result.judge_id is None
+    assert (judged, result.judge_id) == (None, None)
     assert "holds no verdicts" in result.corrected.status
     assert result.headline.status == "provisional: 1 open disagreements"
     with pytest.raises(CalibrationError, match="asr verdicts FILE --judge NAME"):

@@ -87,9 +87,9 @@ def test_disagreements_come_with_both_reasons_what_moves_most_first(new_world: N
     ]  # fmt: skip
     made.store.import_labels(made.batch_id, drafts)
     judged = dict.fromkeys(ids(10), C) | {made.drawn[3]: P, made.drawn[4]: M}
+    every: dict[str, Any] = {"judge_id": "judge-1", "evidence": (quote,)}
     made.store.add_verdicts(
-        Verdict(judge_id="judge-1", trace_id=t, outcome=c, reason=f"judged {t}", evidence=(quote,))
-        for t, c in judged.items()
+        [Verdict(trace_id=t, outcome=c, reason=f"judged {t}", **every) for t, c in judged.items()]
     )
     found = diagnose_judge(made.store).disagreements
     # complete: 8 of 10 in production, 3 labelled: weight .8 / 3. Trace 2 moves 1 x that, trace 1

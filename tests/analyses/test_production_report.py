@@ -78,8 +78,11 @@ def test_what_a_week_or_a_window_is_compared_with(tmp_path: Path, mixed: str) ->
     assert (found.n, found.asr.value) == (100, 0.9)
     assert known(found.change).before.value == pytest.approx(0.6)
     assert known(found.change).later == "2026-W41"
+    week = known(report(path, since="2026-10-01", until="2026-10-07").change)
+    assert (week.later, week.before.value) == ("2026-10-01 to 2026-10-07", 0.6)
     file = known(report(path, compare_to=mixed).change)
-    assert (file.before.value, file.earlier) == (pytest.approx(0.49), mixed)
+    assert file.before.value == pytest.approx(0.49)
+    assert file.earlier == mixed
     days = report(path, since="2026-09-28", until="2026-10-04", compare_to=None)
     assert (days.n, days.change) == (100, None)
     with pytest.raises(CalibrationError, match="no run is left"):
@@ -90,6 +93,7 @@ def test_what_a_week_or_a_window_is_compared_with(tmp_path: Path, mixed: str) ->
     ("options", "why"),
     [
         ({"since": "soon"}, "--from: 'soon' is no day"),
+        ({"since": "2026-W60"}, "--from: '2026-W60' is no day"),
         ({"since": "2026-10-02", "until": "2026-10-01"}, "is not before"),
         ({"since": "2026-10-02", "compare_to": "previous"}, "needs --to with --from"),
         ({"timezone": "Mars/Base"}, "is no zone"),

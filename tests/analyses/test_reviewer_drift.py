@@ -16,7 +16,7 @@ from calibration.analyses.success_rate.report import ReportOptions
 from calibration.errors import InputError
 from calibration.records import LabelDraft, Verdict
 from calibration.reporting import to_json
-from calibration.store import Store, TraceFilter
+from calibration.store import Store, TraceFilter, queue
 from calibration.store.database import utc_now
 from tests.analyses.worlds import drawn_ids, ids, make_trace
 from tests.store.inserts import label_all, settle
@@ -66,6 +66,38 @@ def numbers(store: Store, old: str, new: str) -> dict[str, Any]:
         "list": store.trace_list(TraceFilter(), for_leads=True).to_csv(),
         "tags": store.count_traces(TraceFilter(tags=("seen",))),
     }
+
+
+def work(store: Store, batch: str, reviewer: str) -> None:
+    """Label a whole batch at the desk; an insert is given the class that is never right."""
+    taxonomy, number = store.taxonomy(), 0
+    while items := store.queue(reviewer, batch).items:
+        trace = items[0].trace_id
+        outcome = CLASSES[int(trace[1:]) % 3] if trace in NEW else "abandoned"
+        number += 1
+        store.record_label(
+            LabelDraft(
+                client_token=f"{reviewer} {number}", trace_id=trace, reviewer_id=reviewer,
+                batch_id=batch, answers=taxonomy.answers_for(outcome), tags=("seen",),
+            )
+        )  # fmt: skip
+
+
+@pytest.mark.long
+def test_no_number_differs_with_and_without_inserts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+    for rate in (0.0, 0.3):
+        monkeypatch.setattr(queue, "GOLD_RATE", rate)
+        monkeypatch.setattr(queue, "REPEAT_RATE", 0.0)
+        store, old, new = make_store(tmp_path / f"{rate}.duckdb")
+        for who in ("ann", "ben"):
+            work(store, new, who)
+        assert (len(store.hidden_item_frame()) > 0) is (rate > 0)
+        found.append(numbers(store, old, new))
+        store.close()
+    assert found[0] == found[1]
 
 
 @pytest.fixture
@@ -129,3 +161,9 @@ def test_who_drifts_comes_first_and_is_examined_again(built_demo: Path, tmp_path
         assert not any(of.recertify for of in again)
         (cleo,) = (of for of in again if of.reviewer_id == first.reviewer_id)
         assert (cleo.certificate_until, cleo.repeats.drift.n) == (begun[1], 0)
+
+
+def test_nobody_has_labelled(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "empty.duckdb", create=True) as store:
+        store.add_reviewer("Ann")
+        assert reviewer_checks(store) == ()

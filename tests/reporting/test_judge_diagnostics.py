@@ -77,12 +77,19 @@ def test_every_part_of_a_judge_report_is_a_section_of_each_form(found: Document)
         assert f"## {escaped(title)}" in markdown(found)
 
 
-def test_a_synthetic_difference_says_that_it_gates_nothing(found: Document, world: World) -> None:
-    lines = "\n".join(text_lines(found))
-    assert "less m1" in lines
+def test_a_synthetic_difference_says_that_it_gates_nothing(tmp_path: Path) -> None:
+    traces = {name: {"model": "one" if k % 3 else "two"} for k, name in enumerate(ids(160))}
+    made = make_world(tmp_path / "w.duckdb", n=160, n_drawn=100, traces=traces)
+    made.judge({name: C if k % 5 else P for k, name in enumerate(ids(160))})
+    right = {name: C if int(name[1:]) % 5 else P for name in made.drawn}
+    made.label("Ann", right | dict.fromkeys([n for n in made.drawn if int(n[1:]) % 11 == 0], P))
+    report = report_on_store(made.store, None, None, CalibrationOptions(by="model"))
+    lines = "\n".join(text_lines(judge.document(report)))
+    assert "  one less two ~  " in lines
     assert "gates nothing" in lines
-    (pair,) = to_json.data(analyse_groups(world.store, judge_id="v2", by="model"))["comparisons"]
-    assert (pair["kind"], pair["may_gate"]) == ("synthetic", False)
+    (pair,) = to_json.data(report.groups)["comparisons"]
+    assert pair["kind"] == "synthetic"
+    assert pair["may_gate"] is False
     assert 0 < pair["net"]["flip_chance"] <= 0.5
 
 
