@@ -19,9 +19,9 @@ from calibration.analyses.success_rate.assembly import (
 from calibration.analyses.success_rate.from_runs import report_on_files
 from calibration.analyses.success_rate.from_store import MISSING, listed_amounts
 from calibration.analyses.success_rate.report import (
-    ProductionReport,
     ReportOptions,
     Signal,
+    SuccessRateReport,
     VerdictMix,
 )
 from calibration.records import Step, Trace, Verdict
@@ -155,7 +155,7 @@ def test_answers_to_calls_in_one_turn_are_no_loop_and_calls_without_arguments_ar
 WEEKS = ("2026-09-28T10:00:00Z", "2026-10-05T10:00:00Z")
 
 
-def report(path: str, **options: Any) -> ProductionReport:
+def report(path: str, **options: Any) -> SuccessRateReport:
     return report_on_files([path], options=ReportOptions(n_resamples=100, **options))
 
 
@@ -174,7 +174,7 @@ def two_weeks(tmp_path: Path) -> str:
     return write(tmp_path / "f.csv", rows)
 
 
-def by_key(found: ProductionReport) -> dict[str, Signal]:
+def by_key(found: SuccessRateReport) -> dict[str, Signal]:
     return {s.key: s for s in found.signals}
 
 

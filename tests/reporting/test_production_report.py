@@ -11,7 +11,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from calibration.analyses.success_rate.from_runs import report_on_files
-from calibration.analyses.success_rate.report import SuccessRateReport, ReportOptions
+from calibration.analyses.success_rate.report import ReportOptions, SuccessRateReport
 from calibration.reporting import to_json
 from calibration.reporting.document import Name, escaped, markdown, text_lines
 from calibration.reporting.render_html import POLICY, html, nice_scale
