@@ -126,6 +126,16 @@ class Desk:
             client_token=client_token or token(), reviewer_id=reviewer, batch_id=self.batch
         )
 
+    def reopen(self, trace_id: str, reviewer: str = "ann", **changes: str) -> None:
+        values = {"client_token": token(), "reason": "I misread the policy"} | changes
+        self.store.reopen(trace_id=trace_id, reviewer_id=reviewer, batch_id=self.batch, **values)
+
+    def flag(self, trace_id: str, reviewer: str = "ann", **changes: Any) -> None:
+        values = {"client_token": token(), "flagged": True} | changes
+        self.store.record_flag(
+            trace_id=trace_id, reviewer_id=reviewer, batch_id=self.batch, **values
+        )
+
     def labelled(self, reviewer: str | None = None) -> dict[tuple[str, str], str]:
         """Return the current decisions: the class of a label, ``skip`` for a skip."""
         rows = query(

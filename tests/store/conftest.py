@@ -4,7 +4,11 @@ from pathlib import Path
 import pytest
 
 from calibration.store import Store, leases, queue
+from tests.store.benches import bench
 from tests.store.builders import Clock, Desk, empty_store, make_desk
+from tests.store.inserts import first_world, often, world
+
+__all__ = ["bench", "first_world", "often", "world"]
 
 
 @pytest.fixture

@@ -117,11 +117,6 @@ def world(first_world: World, tmp_path: Path, often: None) -> Iterator[World]:
         yield replace(first_world, store=store, desk=desk)
 
 
-def served(world: World, kind: str, reviewer: str = "ann") -> set[str]:
-    world.work(reviewer)
-    return {trace for trace, of in world.put_in(reviewer).items() if of == kind}
-
-
 def first_insert(world: World) -> str:
     """Label up to the first insert and return it."""
     while (given := world.desk.queue()[0]) not in world.put_in():

@@ -3,10 +3,8 @@
 import pytest
 
 from calibration.errors import InputError, LabelRefusedError
-from tests.store.benches import Bench, bench
+from tests.store.benches import Bench
 from tests.store.builders import ABANDONED, COMPLETE, PARTIAL_PLUS, query, token
-
-__all__ = ["bench"]
 
 PARTIAL_MINUS = PARTIAL_PLUS | {"material_error": "yes"}
 

@@ -3,10 +3,8 @@
 import pytest
 
 from calibration.errors import InputError
-from tests.store.benches import Bench, bench
+from tests.store.benches import Bench
 from tests.store.builders import COMPLETE
-
-__all__ = ["bench"]
 
 
 def test_traces_are_served_in_the_order_asked_for(bench: Bench) -> None:

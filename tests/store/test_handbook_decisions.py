@@ -5,10 +5,8 @@ from typing import Any
 import pytest
 
 from calibration.errors import InputError, LabelRefusedError
-from tests.store.benches import Bench, bench
+from tests.store.benches import Bench
 from tests.store.builders import query, token
-
-__all__ = ["bench"]
 
 
 def decide(bench: Bench, **more: Any) -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,45 +11,40 @@ from calibration.store import Store
 from calibration.store.database import utc_now
 from tests.store.builders import ABANDONED, Clock, token
 from tests.store.inserts import (
+    N_GOLD,
     N_NEW,
     World,
     age,
     first_insert,
-    first_world,
     label_all,
     make_world,
-    often,
     settle,
-    world,
 )
-
-__all__ = ["first_world", "often", "world"]
 
 
 @pytest.mark.long
-def test_progress_does_not_move_when_an_insert_is_served(world: World) -> None:
+@pytest.mark.parametrize("settled", [N_GOLD, 7])
+def test_progress_does_not_move_when_an_insert_is_served(
+    tmp_path: Path, often: None, settled: int
+) -> None:
+    world = make_world(tmp_path / "s.duckdb", settled=settled)
+    store, batch = world.store, world.desk.batch
     totals, done = set(), 0
-    while True:
-        queue = world.store.queue("ann", world.desk.batch)
+    while (queue := store.queue("ann", batch)).items:
         totals.add(queue.total)
         assert (queue.done, queue.skipped) == (done, 0)
-        if not queue.items:
-            break
         world.desk.label(queue.items[0].trace_id)
         done += 1
     assert totals == {done} == {N_NEW + len(world.put_in())}
-    assert queue.state == "finished"
-
-
-@pytest.mark.long
-def test_a_small_pool_does_not_move_progress_either(tmp_path: Path, often: None) -> None:
-    made = make_world(tmp_path / "few.duckdb", settled=7)
-    totals = set()
-    while (queue := made.store.queue("ann", made.desk.batch)).items:
-        totals.add(queue.total)
-        made.desk.label(queue.items[0].trace_id)
-    assert len(totals) == 1
-    made.store.close()
+    assert (queue.state, queue.total, queue.done) == ("finished", done, done)
+    # An insert that is left keeps the batch open.
+    assert not store.has_open_items("ann", batch)
+    (last, *_) = [t.trace_id for t, _ in store.own_labels("ann", batch)
+                  if t.trace_id in world.put_in()]  # fmt: skip
+    world.desk.reopen(last)
+    assert store.has_open_items("ann", batch)
+    assert world.desk.queue() == [last]
+    store.close()
 
 
 @pytest.mark.long
@@ -98,80 +94,45 @@ def test_a_pause_longer_than_the_lease_keeps_the_order(
     made.store.close()
 
 
-def test_two_browsers_are_shown_the_same(world: World) -> None:
-    for _ in range(30):
-        first, second = world.desk.queue(), world.desk.queue()
-        assert first == second
-        world.desk.label(first[0])
-        with pytest.raises(LabelRefusedError, match="already carries"):
-            world.desk.label(first[0])
-
-
 def test_a_second_reviewer_is_not_disturbed(world: World) -> None:
     """What is put in for one is neither held nor counted for another."""
-    turns, order = {"ann": 0, "bob": 0}, []
-    while any(turn < 1000 for turn in turns.values()):
-        for who in turns:
-            given = world.desk.queue(who)
-            if not given:
-                turns[who] = 1000
-                continue
-            order.append(given[0])
-            world.desk.label(given[0], who)
-            turns[who] += 1
+    at_work = ["ann", "bob"]
+    while at_work:
+        for who in tuple(at_work):
+            if given := world.desk.queue(who):
+                world.desk.label(given[0], who)
+            else:
+                at_work.remove(who)
     labelled = {trace for trace, _ in world.desk.labelled()}
     assert labelled == set(world.new)
     assert set(world.put_in("ann")) & set(world.put_in("bob")) <= set(world.gold)
 
 
 def test_every_call_of_the_desk_takes_an_insert_for_a_trace_of_the_batch(world: World) -> None:
-    trace, batch, store = first_insert(world), world.desk.batch, world.store
-    world.desk.save(trace, answers={"output": "no"})
-    assert world.desk.drafts() == [world.desk.draft(trace, answers={"output": "no"})]
-    flag = token()
+    trace, batch, store, desk = first_insert(world), world.desk.batch, world.store, world.desk
+    desk.save(trace, answers={"output": "no"})
+    assert desk.drafts() == [desk.draft(trace, answers={"output": "no"})]
+    flag, sent, again, undo = (token() for _ in range(4))
     for _ in range(2):
-        store.record_flag(
-            client_token=flag, trace_id=trace, reviewer_id="ann", batch_id=batch, flagged=True,
-            reason="odd",
-        )  # fmt: skip
+        desk.flag(trace, client_token=flag, reason="odd")
     assert store.own_flags("ann", batch, [trace]) == {trace: "odd"}
-    sent = token()
-    receipts = [
-        world.desk.label(trace, answers=ABANDONED, client_token=sent, tags=("new tag",))
-        for _ in range(2)
-    ]
-    assert [receipt.duplicate for receipt in receipts] == [False, True]
+    more: dict[str, Any] = {"answers": ABANDONED, "client_token": sent, "tags": ("new tag",)}
+    assert [desk.label(trace, **more).duplicate for _ in range(2)] == [False, True]
+    with pytest.raises(LabelRefusedError, match="already carries"):
+        desk.label(trace)
     assert store.acknowledged("ann", batch, [flag, sent]) == {flag, sent}
     assert store.own_labels("ann", batch)[0][0].trace_id == trace
     assert store.queue("ann", batch).tags == ["new tag"]
     assert store.last_label("ann", batch) == (trace, "abandoned")
-    again = token()
     for _ in range(2):
-        store.reopen(
-            client_token=again, trace_id=trace, reviewer_id="ann", batch_id=batch, reason="wrong"
-        )
+        desk.reopen(trace, client_token=again)
     queue = store.queue("ann", batch)
     assert queue.items[0].trace_id == trace
     assert queue.drafts[trace].answers == ABANDONED
-    world.desk.skip(trace)
+    desk.skip(trace)
     assert store.queue("ann", batch).skipped == 1
-    undo = token()
-    assert [world.desk.undo(client_token=undo) for _ in range(2)] == [trace, trace]
+    assert [desk.undo(client_token=undo) for _ in range(2)] == [trace, trace]
     assert store.has_open_items("ann", batch)
-
-
-@pytest.mark.long
-def test_an_insert_that_is_left_keeps_the_batch_open(world: World) -> None:
-    world.work()
-    assert not world.store.has_open_items("ann", world.desk.batch)
-    last = next(t for t, _ in reversed(world.store.own_labels("ann", world.desk.batch))
-                if t.trace_id in world.put_in())  # fmt: skip
-    world.store.reopen(
-        client_token=token(), trace_id=last.trace_id, reviewer_id="ann",
-        batch_id=world.desk.batch, reason="again",
-    )  # fmt: skip
-    assert world.store.has_open_items("ann", world.desk.batch)
-    assert world.desk.queue() == [last.trace_id]
 
 
 def test_the_companion_cannot_be_named(world: World) -> None:
@@ -192,13 +153,6 @@ def test_the_companion_cannot_be_named(world: World) -> None:
     assert world.store.last_label("ann", hidden) is None
     with pytest.raises(LabelRefusedError, match="was not given"):
         world.desk.save(trace, batch_id=hidden)
-
-
-@pytest.mark.long
-def test_the_next_batch_is_numbered_as_if_there_were_no_inserts(world: World) -> None:
-    world.work()
-    more = world.store.add_batch(purpose="production", trace_ids=world.new[:3])
-    assert more.batch_id == "production-004"
 
 
 # A repeat in the batch of its first label.
@@ -235,10 +189,7 @@ def test_who_takes_the_first_label_back_gives_it_again_and_is_not_asked_twice(
 ) -> None:
     trace = long_batch(world)
     before = world.store.queue("ann", world.desk.batch).total
-    world.store.reopen(
-        client_token=token(), trace_id=trace, reviewer_id="ann", batch_id=world.desk.batch,
-        reason="I was wrong",
-    )  # fmt: skip
+    world.desk.reopen(trace)
     queue = world.store.queue("ann", world.desk.batch)
     assert queue.items[0].trace_id == trace
     assert [t.trace_id for t in queue.items].count(trace) == 1

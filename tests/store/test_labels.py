@@ -59,7 +59,7 @@ def test_a_second_label_of_one_reviewer_is_refused(desk: Desk, first: str) -> No
     for call in (desk.label, desk.skip):
         with pytest.raises(LabelRefusedError, match="already carries your label or skip; undo it"):
             call(first)
-    assert desk.labelled() == {(first, "ann"): "complete"}
+    assert desk.events() == [("label", first, "ann")]
 
 
 def test_a_token_never_stands_for_two_things(shared_desk: Desk) -> None:
@@ -82,7 +82,7 @@ def test_a_trace_that_was_not_given_is_refused(desk: Desk) -> None:
     desk.queue("ann", limit=1)
     first, *_, last = desk.traces
     for trace, by in [(last, "ann"), (first, "bob"), ("t-none", "ann"), (first, "nobody")]:
-        for call in (desk.label, desk.skip, desk.save):
+        for call in (desk.label, desk.skip, desk.save, desk.flag):
             message = f"trace '{trace}' was not given to '{by}'"
             with pytest.raises(LabelRefusedError, match=message):
                 call(trace, by)

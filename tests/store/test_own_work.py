@@ -19,7 +19,6 @@ from tests.store.builders import (
     make_desk,
     make_trace,
     query,
-    token,
 )
 
 GOALS = (SubGoal(id="1", text="Find it"), SubGoal(id="2", text="Say it", matters=False))
@@ -32,21 +31,6 @@ def goals_desk(store: Store) -> Desk:
         store.add_reviewer(name)
     batch = store.add_batch(purpose="practice", trace_ids=traces, labels_wanted=9)
     return Desk(store=store, batch=batch.batch_id, traces=traces)
-
-
-def reopen(desk: Desk, trace: str, reviewer: str = "ann", **changes: str) -> None:
-    values = {"client_token": token(), "reason": "I misread the policy"} | changes
-    desk.store.reopen(trace_id=trace, reviewer_id=reviewer, batch_id=desk.batch, **values)
-
-
-def flag(desk: Desk, trace: str, reviewer: str = "ann", **changes: object) -> None:
-    values: dict[str, object] = {"client_token": token(), "flagged": True} | changes
-    desk.store.record_flag(
-        trace_id=trace,
-        reviewer_id=reviewer,
-        batch_id=desk.batch,
-        **values,  # type: ignore[arg-type]
-    )
 
 
 def test_a_label_keeps_confidence_tags_and_sub_goals(goals_desk: Desk) -> None:
@@ -104,31 +88,21 @@ def test_a_draft_comes_back_whole_and_bounded(goals_desk: Desk) -> None:
 def test_a_reopened_label_comes_first_with_what_it_held(goals_desk: Desk) -> None:
     desk = goals_desk
     first, second, third = desk.queue()
-    desk.label(
-        first, answers=HALLUCINATED, rationale="It made that up.", confidence=1, tags=("late",),
-        evidence=(Evidence(step_id="s2", quote="found it"),), sub_goals={"1": "done"},
-    )  # fmt: skip
+    said: dict[str, Any] = {
+        "answers": HALLUCINATED, "rationale": "It made that up.", "confidence": 1,
+        "tags": ("late",), "evidence": (Evidence(step_id="s2", quote="found it"),),
+        "sub_goals": {"1": "done"},
+    }  # fmt: skip
+    desk.label(first, **said)
     desk.label(second)
-    reopen(desk, first)
-    queue = desk.store.queue("ann", desk.batch)
-    assert [t.trace_id for t in queue.items] == [first, third]
-    assert desk.drafts() == [
-        desk.draft(
-            first, answers=HALLUCINATED, rationale="It made that up.", confidence=1,
-            tags=("late",), evidence=(Evidence(step_id="s2", quote="found it"),),
-            sub_goals={"1": "done"},
-        )
-    ]  # fmt: skip
+    desk.reopen(first)
+    assert desk.queue() == [first, third]
+    assert desk.drafts() == [desk.draft(first, **said)]
     assert desk.labelled() == {(second, "ann"): "complete"}
-    ((kind, reason, superseded),) = query(
-        desk.store, "SELECT kind, reason, supersedes FROM label_event ORDER BY seq DESC LIMIT 1"
+    label, _, undo = query(
+        desk.store, "SELECT event_id, kind, reason, supersedes FROM label_event ORDER BY seq"
     )
-    ((of_first,),) = query(
-        desk.store,
-        "SELECT event_id FROM label_event WHERE kind = 'label' AND trace_id = ?",
-        [first],
-    )
-    assert (kind, reason, superseded) == ("undo", "I misread the policy", of_first)
+    assert undo[1:] == ("undo", "I misread the policy", label[0])
     desk.label(first, answers=ABANDONED)
     assert desk.labelled()[first, "ann"] == "abandoned"
     assert query(desk.store, "SELECT * FROM draft") == []
@@ -136,22 +110,24 @@ def test_a_reopened_label_comes_first_with_what_it_held(goals_desk: Desk) -> Non
 
 def test_a_label_is_reopened_once_and_only_ones_own(shared_desk: Desk) -> None:
     desk = shared_desk
-    (first, *_) = desk.queue("ann")
+    first, second, *_ = desk.queue("ann")
     desk.queue("bob")
     desk.label(first, "bob")
-    for changes, why in (
-        ({}, "carries no label of yours"),
-        ({"reviewer": "bob", "reason": "  "}, "needs a reason"),
+    desk.skip(second, "ann")
+    for trace, who, reason, why in (
+        (first, "ann", "slip", "carries no label of yours"),
+        (second, "ann", "slip", "carries no label of yours"),
+        (first, "bob", "  ", "needs a reason"),
     ):
         with pytest.raises(LabelRefusedError, match=why):
-            reopen(desk, first, **changes)
-    assert desk.labelled() == {(first, "bob"): "complete"}
+            desk.reopen(trace, who, reason=reason)
+    assert desk.labelled("bob") == {(first, "bob"): "complete"}
     for _ in range(2):
-        reopen(desk, first, "bob", client_token="again")
-    assert desk.labelled() == {}
+        desk.reopen(first, "bob", client_token="again")
+    assert desk.labelled("bob") == {}
     desk.label(first, "bob")
-    reopen(desk, first, "bob", client_token="again")
-    assert desk.labelled() == {(first, "bob"): "complete"}
+    desk.reopen(first, "bob", client_token="again")
+    assert desk.labelled("bob") == {(first, "bob"): "complete"}
 
 
 def test_a_label_reopened_after_its_lease_is_not_given_to_others(desk: Desk, clock: Clock) -> None:
@@ -159,57 +135,36 @@ def test_a_label_reopened_after_its_lease_is_not_given_to_others(desk: Desk, clo
     desk.label(first, "ann")
     clock.forward(hours=2)
     desk.queue("ann", limit=1)
-    reopen(desk, first)
+    desk.reopen(first)
     assert first not in desk.queue("bob", limit=5)
     assert desk.queue("ann", limit=1) == [first]
-
-
-def test_a_skip_cannot_be_reopened(desk: Desk) -> None:
-    (first, *_) = desk.queue()
-    desk.skip(first)
-    with pytest.raises(LabelRefusedError, match="carries no label of yours"):
-        reopen(desk, first)
 
 
 def test_a_flag_stands_beside_labels_until_it_is_lowered(shared_desk: Desk) -> None:
     desk = shared_desk
     first, second, *_ = desk.queue("ann")
     desk.queue("bob")
-    flag(desk, first, reason=" broken tool ")
-    flag(desk, second)
+    desk.flag(first, reason=" broken tool ", client_token="f")
+    desk.flag(second)
     assert desk.queue("ann")[0] == first  # a flag decides nothing
     desk.label(first, "ann")
-    flag(desk, first, "bob", reason="x" * 999)
+    desk.flag(first, "bob", reason="x" * 999)
     frame = desk.store.flag_frame(desk.batch)
     assert list(zip(frame["trace_id"], frame["reviewer_id"], strict=True)) == [
         (first, "ann"), (second, "ann"), (first, "bob"),
     ]  # fmt: skip
     assert frame["reason"].iloc[0] == "broken tool"
     assert len(frame["reason"].iloc[2]) == 300
-    flag(desk, first, flagged=False)
+    desk.flag(first, flagged=False)
+    desk.flag(first, client_token="f")  # sent again: stored once
     assert desk.store.own_flags("ann", desk.batch, [first, second]) == {second: ""}
     assert desk.store.own_flags("bob", desk.batch, [second]) == {}
     assert len(query(desk.store, "SELECT * FROM flag_event")) == 4
     assert [kind for kind, *_ in desk.events()] == ["label"]
-
-
-def test_a_flag_sent_again_is_stored_once(shared_desk: Desk) -> None:
-    desk = shared_desk
-    (first, *_) = desk.queue("ann")
-    flag(desk, first, client_token="f")
-    flag(desk, first, flagged=False)
-    flag(desk, first, client_token="f")
-    assert desk.store.own_flags("ann", desk.batch, [first]) == {}
     assert desk.store.acknowledged("ann", desk.batch, ["f", "none"]) == {"f"}
     assert desk.store.acknowledged("bob", desk.batch, ["f"]) == set()
-    desk.queue("bob")
     with pytest.raises(LabelRefusedError, match="already stands for something else"):
-        flag(desk, first, "bob", client_token="f")
-
-
-def test_a_trace_that_was_not_given_cannot_be_flagged(desk: Desk) -> None:
-    with pytest.raises(LabelRefusedError, match="was not given to 'ann'"):
-        flag(desk, desk.traces[0])
+        desk.flag(first, "bob", client_token="f")
 
 
 def test_the_list_of_labels_is_ones_own_newest_first(shared_desk: Desk) -> None:

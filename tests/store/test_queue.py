@@ -10,37 +10,7 @@ from calibration.records import Workflow
 from calibration.store import Store, labels
 from calibration.store.database import Cursor, Database
 from calibration.store.leases import CertificateDemand
-from tests.store.builders import ABANDONED, Clock, Desk, make_trace, make_traces, query
-
-
-def test_traces_are_served_in_the_order_of_the_batch(store: Store) -> None:
-    traces = store.ingest(make_traces(5)).imported
-    store.add_reviewer("Ann")
-    order = [traces[k] for k in (3, 0, 4, 1, 2)]
-    batch = store.add_batch(purpose="practice", trace_ids=order, labels_wanted=1)
-    desk = Desk(store=store, batch=batch.batch_id, traces=tuple(order))
-    served = []
-    while left := desk.queue():
-        served.append(left[0])
-        desk.label(left[0])
-    assert served == order
-    assert desk.state() == "finished"
-
-
-def test_the_position_is_where_the_labels_end_and_no_count_of_calls(desk: Desk) -> None:
-    for limit in (1, 2, 5, 50):
-        assert desk.queue(limit=limit) == list(desk.traces[:limit])
-    with pytest.raises(ValueError, match="limit must be at least 1"):
-        desk.queue(limit=0)
-    desk.label(desk.traces[0])
-    assert desk.queue() == desk.queue() == list(desk.traces[1:4])
-
-
-def test_what_one_reviewer_holds_is_not_given_to_another(desk: Desk) -> None:
-    assert desk.queue("ann", limit=2) == list(desk.traces[:2])
-    assert desk.queue("bob", limit=2) == list(desk.traces[2:4])
-    desk.label(desk.traces[0], "ann")
-    assert desk.queue("ann", limit=2) == [desk.traces[1], desk.traces[4]]
+from tests.store.builders import ABANDONED, Clock, Desk, query
 
 
 def test_a_reviewer_comes_first_to_what_they_already_hold(shared_desk: Desk, clock: Clock) -> None:
@@ -53,38 +23,6 @@ def test_a_reviewer_comes_first_to_what_they_already_hold(shared_desk: Desk, clo
     assert desk.queue("cy", limit=1) == [desk.traces[1]]  # renewed; the others run out
     clock.forward(minutes=2)
     assert desk.queue("cy", limit=3) == [desk.traces[1], desk.traces[0], desk.traces[2]]
-
-
-def test_what_others_hold_is_waited_for_and_comes_back_when_it_expires(
-    desk: Desk, clock: Clock
-) -> None:
-    assert desk.queue("ann", limit=5) == list(desk.traces)
-    queue = desk.store.queue("bob", desk.batch)
-    assert (queue.state, queue.items, queue.total) == ("waiting", (), 5)
-    clock.forward(minutes=15, seconds=1)
-    assert desk.queue("bob", limit=5) == list(desk.traces)
-    assert desk.state("ann") == "waiting"
-
-
-def test_a_label_after_the_lease_expired_is_accepted_as_an_extra(desk: Desk, clock: Clock) -> None:
-    (trace,) = desk.queue("ann", limit=1)
-    clock.forward(hours=2)
-    assert desk.queue("bob", limit=1) == [trace]
-    desk.label(trace, "bob")
-    desk.label(trace, "ann", answers=ABANDONED)
-    assert desk.labelled() == {(trace, "bob"): "complete", (trace, "ann"): "abandoned"}
-    assert trace not in desk.queue("ann", limit=5)
-    assert desk.store.queue("ann", desk.batch).done == 1
-
-
-def test_an_undone_trace_comes_first(desk: Desk) -> None:
-    for trace in desk.traces[:3]:
-        desk.queue()
-        desk.label(trace)
-    assert desk.undo() == desk.traces[2]
-    assert desk.undo() == desk.traces[1]
-    desk.queue()
-    assert desk.queue()[:3] == [desk.traces[1], desk.traces[2], desk.traces[3]]
 
 
 def test_an_undone_trace_that_another_took_meanwhile_is_not_given_back(
@@ -164,6 +102,8 @@ def test_an_unknown_reviewer_or_batch_is_given_nothing(desk: Desk) -> None:
     ):  # fmt: skip
         with pytest.raises(InputError, match=f"{named} is not in the store"):
             desk.store.queue(who, batch)
+    with pytest.raises(ValueError, match="limit must be at least 1"):
+        desk.queue(limit=0)
     assert query(desk.store, "SELECT * FROM lease") == []
 
 
@@ -220,7 +160,6 @@ def test_the_queue_shows_the_workflow_without_its_ceiling(desk: Desk) -> None:
     (first, *_) = desk.store.queue("ann", desk.batch).items
     assert first.workflow == "research"
     assert "12.3456" not in repr(first)
-    assert make_trace(0).trace_id == first.trace_id
 
 
 class Counted:
