@@ -10,13 +10,12 @@ from calibration.agreement.coefficients import (
     GWET_AC,
     KRIPPENDORFF_ALPHA,
     PERCENT_AGREEMENT,
-    Coefficient,
     agreement,
     specific_agreement,
 )
 from calibration.agreement.ratings import count_patterns
 from tests.agreement.golden import codes_of, entries
-from tests.agreement.tables import Table, jackknife_se, of_codes, tables
+from tests.agreement.tables import Table, of_codes, tables
 
 
 def test_ac1_depends_on_the_declared_classes() -> None:
@@ -120,16 +119,3 @@ def test_items_rated_once_or_never_change_no_specific_agreement(table: Table) ->
             assert 0 <= lower <= found.value + 1e-12
             assert found.value - 1e-12 <= upper <= 1.0
             assert upper > lower
-
-
-@pytest.mark.parametrize(("coefficient", "fewest"), [(GWET_AC, 1), (KRIPPENDORFF_ALPHA, 2)])
-def test_the_jackknife_over_patterns_equals_leaving_out_each_item(
-    coefficient: Coefficient, fewest: int
-) -> None:
-    codes = np.random.default_rng(11).integers(-1, 3, size=(25, 3))
-    codes = codes[(codes >= 0).sum(axis=1) >= fewest]
-    assert ((codes >= 0).sum(axis=1) == 1).any() == (fewest == 1)
-    left_out = [
-        of_codes(coefficient, np.delete(codes, i, axis=0), 3).value for i in range(len(codes))
-    ]
-    assert of_codes(coefficient, codes, 3).se == pytest.approx(jackknife_se(left_out))

@@ -1,6 +1,6 @@
 """Dawid-Skene: against EM in plain loops, what must not matter, and what cannot be estimated."""
 
-from math import exp, log, prod
+from math import log, prod
 from typing import Any
 
 import numpy as np
@@ -86,48 +86,29 @@ def rater(right: float, q: int = 3) -> NDArray[np.float64]:
 
 
 def nothing_is_nan(found: LatentTruth) -> bool:
-    names = "posterior class_shares confusion support entropy log_likelihood "
-    names += "penalised_log_likelihood"
-    return all(bool(np.isfinite(getattr(found, name)).all()) for name in names.split())
+    parts = found.posterior, found.class_shares, found.confusion, found.support, found.entropy
+    numbers = np.array([found.log_likelihood, found.penalised_log_likelihood])
+    return all(bool(np.isfinite(part).all()) for part in (*parts, numbers))
 
 
 @pytest.mark.parametrize("prior", PRIORS)
-@pytest.mark.parametrize("iterations", [1, 2, 7])
-def test_it_is_em_as_written_down_in_loops(prior: DirichletPrior, iterations: int) -> None:
-    found = dawid_skene_from_counts(COUNTS, prior=prior, max_iterations=iterations)
-    shares, confusion, posterior, likelihood = plain_em(COUNTS, prior, iterations)
-    assert found.iterations == iterations
-    assert ("maximum likelihood" in found.method) == prior.flat
-    np.testing.assert_allclose(found.class_shares, shares, atol=1e-12)
-    np.testing.assert_allclose(found.confusion, confusion, atol=1e-12)
-    np.testing.assert_allclose(found.posterior, posterior, atol=1e-12)
-    assert found.log_likelihood == pytest.approx(likelihood, abs=1e-10)
-
-
-@pytest.mark.parametrize("prior", PRIORS)
-def test_at_convergence_another_hundred_iterations_change_nothing(prior: DirichletPrior) -> None:
-    found = dawid_skene_from_counts(COUNTS, prior=prior)
-    assert found.converged
-    shares, _, _, likelihood = plain_em(COUNTS, prior, found.iterations + 100)
-    np.testing.assert_allclose(found.class_shares, shares, atol=1e-4)
+def test_it_is_em_as_written_down_in_loops(prior: DirichletPrior) -> None:
+    for iterations in (1, 2, 7):
+        found = dawid_skene_from_counts(COUNTS, prior=prior, max_iterations=iterations)
+        shares, confusion, posterior, likelihood = plain_em(COUNTS, prior, iterations)
+        assert found.iterations == iterations
+        assert ("maximum likelihood" in found.method) == prior.flat
+        np.testing.assert_allclose(found.class_shares, shares, atol=1e-12)
+        np.testing.assert_allclose(found.confusion, confusion, atol=1e-12)
+        np.testing.assert_allclose(found.posterior, posterior, atol=1e-12)
+        assert found.log_likelihood == pytest.approx(likelihood, abs=1e-10)
+    # Once settled, another hundred iterations change nothing.
+    settled = dawid_skene_from_counts(COUNTS, prior=prior)
+    assert settled.converged
+    shares, _, _, likelihood = plain_em(COUNTS, prior, settled.iterations + 100)
+    np.testing.assert_allclose(settled.class_shares, shares, atol=1e-4)
     if prior.flat:  # with a prior the penalised one settles first
-        assert found.log_likelihood == pytest.approx(likelihood, abs=1e-6)
-
-
-def test_one_item_by_hand() -> None:
-    """Votes (2/3, 1/3), and so the shares; one rating is added to every class of every rater.
-
-    What a rater gave has probability (2/3 + 1) / (2/3 + 2) = 5/8 in class 0 and
-    (1/3 + 1) / (1/3 + 2) = 4/7 in class 1, for each of the three.
-    """
-    prior = DirichletPrior(diagonal=1.0, off_diagonal=1.0, class_share=0.0)
-    found = dawid_skene([[0, 0, 1]], n_classes=2, prior=prior, max_iterations=1)
-    zero, one = 2 / 3 * (5 / 8) ** 3, 1 / 3 * (4 / 7) ** 3
-    assert exp(found.log_likelihood) == pytest.approx(zero + one, abs=1e-14)
-    share = zero / (zero + one)
-    assert found.posterior[0].tolist() == pytest.approx([share, 1 - share], abs=1e-14)
-    bits = -(share * log(share) + (1 - share) * log(1 - share)) / log(2)
-    assert found.entropy[0] == pytest.approx(bits, abs=1e-14)
+        assert settled.log_likelihood == pytest.approx(likelihood, abs=1e-6)
 
 
 @settings(max_examples=40, deadline=None)
@@ -163,14 +144,6 @@ def test_known_confusions_are_recovered() -> None:
     assert right == pytest.approx(found.posterior.max(axis=1).mean(), abs=0.01)
 
 
-def test_the_weaker_reviewer_is_outvoted_by_the_better_ones_history() -> None:
-    """By the true rates .97 x .4 x .4 against .03 x .6 x .6 are odds of 14 to 1."""
-    confusion = np.array([rater(0.97, 2), rater(0.6, 2), rater(0.6, 2), rater(0.9, 2)])
-    _, codes = simulated(3_000, confusion, [0.5, 0.5], missing=0.0, seed=1)
-    found = dawid_skene(np.vstack([codes, [[0, 1, 1, -1]]]), n_classes=2)
-    assert 0.8 < found.posterior[-1, 0] < 0.98
-
-
 @pytest.mark.parametrize("prior", PRIORS)
 def test_the_order_of_items_raters_and_classes_does_not_matter(prior: DirichletPrior) -> None:
     rng = np.random.default_rng(8)
@@ -189,19 +162,6 @@ def test_the_order_of_items_raters_and_classes_does_not_matter(prior: DirichletP
     np.testing.assert_allclose(
         renamed.confusion[:, classes][:, :, classes], base.confusion, atol=1e-9
     )
-
-
-def test_repeated_rows_count_as_often_as_they_stand_there() -> None:
-    thrice = np.repeat(COUNTS, 3, axis=0)
-    once = dawid_skene_from_counts(COUNTS, prior=MAXIMUM_LIKELIHOOD, max_iterations=9)
-    found = dawid_skene_from_counts(thrice, prior=MAXIMUM_LIKELIHOOD, max_iterations=9)
-    np.testing.assert_allclose(found.posterior, np.repeat(once.posterior, 3, axis=0), atol=1e-12)
-    assert found.log_likelihood == pytest.approx(3 * once.log_likelihood)
-    np.testing.assert_allclose(found.support, 3 * once.support)
-    codes = np.array([[0, 1, 1], [2, 2, -1], [0, 0, 0], [1, -1, 2]])
-    counts = (codes[:, :, None] == np.arange(3)).astype(np.int64)
-    one, other = dawid_skene(codes, n_classes=3), dawid_skene_from_counts(counts)
-    np.testing.assert_array_equal(one.posterior, other.posterior)
 
 
 def test_more_ratings_than_a_byte_holds_are_not_folded() -> None:
@@ -224,7 +184,6 @@ def test_a_known_class_is_kept_and_teaches_the_confusions() -> None:
     assert right > 0.65
     # Without them the names of the classes are swapped.
     assert (blind.posterior[rest].argmax(axis=1) == truth[rest]).mean() < 0.35
-    assert taught.confusion[0, 0, 0] < 0.5 < blind.confusion[0, 0, 0]
     assert set(taught.order) == set(range(150, 400))
 
 
@@ -294,7 +253,6 @@ def test_a_rater_without_ratings_is_the_prior_and_a_run_cut_short_says_so() -> N
         ([[[1, -1]]], {}, "counts must not be negative, got -1"),
         ([[[1, 0]]], {"known": [0, 1]}, r"known must have shape \(1,\)"),
         ([[[1, 0]]], {"known": [2]}, r"codes must be in \[-1, 1\]"),
-        ([[[1, 0]]], {"tolerance": 0.0}, "tolerance must be positive"),
         ([[[1, 0]]], {"tolerance": float("nan")}, "tolerance must be positive"),
         ([[[1, 0]]], {"max_iterations": 0}, "max_iterations must be at least 1, got 0"),
     ],
@@ -302,9 +260,5 @@ def test_a_rater_without_ratings_is_the_prior_and_a_run_cut_short_says_so() -> N
 def test_bad_arguments_are_refused(counts: Any, options: dict[str, Any], match: str) -> None:
     with pytest.raises(ValueError, match=match):
         dawid_skene_from_counts(counts, **options)
-
-
-def test_a_prior_is_a_finite_amount() -> None:
-    for value in (-0.1, float("inf"), float("nan")):
-        with pytest.raises(ValueError, match=r"diagonal must be in \[0, inf\)"):
-            DirichletPrior(diagonal=value)
+    with pytest.raises(ValueError, match=r"diagonal must be in \[0, inf\)"):
+        DirichletPrior(diagonal=float("inf"))

@@ -7,9 +7,9 @@ import pytest
 from scipy.stats import binomtest
 
 from calibration.agreement.annotators import EqualMargins, equal_margins, leave_one_out
-from calibration.statistics.contingency import bhapkar, mcnemar
+from calibration.statistics.contingency import mcnemar
 from tests.agreement.golden import codes_of, entries
-from tests.agreement.tables import MODERATE, Codes, codes_from, rated
+from tests.agreement.tables import MODERATE, Codes, rated
 
 
 def panel(
@@ -30,15 +30,6 @@ def test_two_raters_give_the_outside_value_of_bhapkar(entry: Any) -> None:
     assert (found.test.df, found.test.n) == (entry["df"], 7477)
     # Thousands of items: Hotelling's F and chi-square are one.
     assert found.test.p_value == pytest.approx(entry["p"], rel=0.02)
-
-
-def test_two_raters_with_complete_data_are_bhapkar_on_any_table() -> None:
-    rng = np.random.default_rng(11)
-    for _ in range(20):
-        table = rng.integers(3, 20, (4, 4))
-        found, expected = equal_margins(codes_from(table), n_classes=4).test, bhapkar(table)
-        assert found.statistic == pytest.approx(expected.statistic)
-        assert found.df == expected.df == 3
 
 
 def test_differences_of_two_raters_by_hand() -> None:

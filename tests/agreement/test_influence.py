@@ -12,11 +12,10 @@ from calibration.agreement.coefficients import (
     cohen_kappa,
     estimate,
     light_kappa,
-    sums_of,
 )
 from calibration.agreement.disagreement import class_pairs, disagreement_shares
-from calibration.agreement.inference import change, costly_items, difference
-from calibration.agreement.ratings import count_patterns, parting_questions, weight_matrix
+from calibration.agreement.inference import change, costly_items
+from calibration.agreement.ratings import count_patterns, parting_questions
 from calibration.statistics.intervals import NO_ITEM_VARIATION
 from tests.agreement.golden import classes_of, codes_of, entries
 from tests.agreement.tables import jackknife_se, of_codes
@@ -37,18 +36,6 @@ def test_what_an_item_costs_is_the_coefficient_without_it() -> None:
     assert not any(agreeing[item.item] for item in ranked)
     for nothing in ([[0, 0], [0, 0]], [[0, -1]], [[0, 0], [1, 1]]):
         assert costly_items(KRIPPENDORFF_ALPHA, nothing, n_classes=2) == ()
-
-
-def test_a_difference_of_coefficients_is_less_sure_than_neither() -> None:
-    patterns = count_patterns(ratings(100, seed=4), n_classes=4)
-    found = difference(
-        sums_of(KRIPPENDORFF_ALPHA, patterns, weights=weight_matrix("linear", 4)),
-        sums_of(KRIPPENDORFF_ALPHA, patterns),
-    )
-    weighted = estimate(KRIPPENDORFF_ALPHA, patterns, weights=weight_matrix("linear", 4))
-    plain = estimate(KRIPPENDORFF_ALPHA, patterns)
-    assert found.value == pytest.approx(weighted.value - plain.value)  # type: ignore[operator]
-    assert found.se < plain.se  # type: ignore[operator]
 
 
 def test_a_change_on_the_same_items_beats_two_separate_samples() -> None:

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from calibration.agreement.annotators import outsider_beside_panel
-from calibration.agreement.coefficients import GWET_AC, KRIPPENDORFF_ALPHA, PERCENT_AGREEMENT
-from tests.agreement.tables import of_codes, rated
+from tests.agreement.tables import rated
 
 
 def test_by_hand() -> None:
@@ -25,20 +24,6 @@ def test_by_hand() -> None:
     assert found["krippendorff_alpha"].outsider.value == pytest.approx(1 - 0.5 / (72 / 132))
     # AC1: shares of the classes .5 each, so chance is .5.
     assert found["gwet_ac"].outsider.value == pytest.approx(0.0)
-
-
-def test_with_one_member_a_pair_each_it_is_the_coefficient_of_two_raters() -> None:
-    """Both members say the same, so every pair with the outsider is that of one of them."""
-    rng = np.random.default_rng(4)
-    member = rng.choice(4, 60)
-    outsider = np.where(rng.random(60) < 0.7, member, rng.choice(4, 60))
-    found = outsider_beside_panel(np.column_stack([member, member]), outsider, n_classes=4)
-    for coefficient in (PERCENT_AGREEMENT, KRIPPENDORFF_ALPHA, GWET_AC):
-        beside = found[coefficient.name]
-        witness = of_codes(coefficient, np.column_stack([member, outsider]), 4)
-        assert beside.outsider.value == pytest.approx(witness.value)
-        assert beside.outsider.se == pytest.approx(witness.se)
-        assert (beside.panel.value, beside.within) == (1.0, False)
 
 
 def test_an_outsider_like_a_member_lies_within() -> None:

@@ -66,10 +66,6 @@ def test_the_probabilities_are_those_of_the_model() -> None:
     for row, probability in zip(patterns, probabilities, strict=True):
         sd = np.sqrt(probability / 200_000)
         assert abs(share.get(tuple(row), 0.0) - probability) < 4.5 * sd
-    # Both name the class by knowing it, or by chance: sqrt(alpha)^2 and the rest.
-    pairs, of_pair = _pattern_probabilities(np.array(FIVE), 0.6, 2, 0.0)
-    agreeing = 0.6 + 0.4 * float(np.square(FIVE).sum())
-    assert of_pair[pairs.max(axis=1) == 2].sum() == pytest.approx(agreeing)
 
 
 def test_what_is_found_meets_the_target_and_says_how_surely() -> None:
@@ -88,14 +84,6 @@ def test_what_is_found_meets_the_target_and_says_how_surely() -> None:
     assert (plan(half_width=0.05).typical.n or 0) / typical == pytest.approx(4, rel=0.08)
 
 
-def test_missing_labels_and_rare_classes_take_more_items() -> None:
-    base = plan(half_width=0.15).typical.n or 0
-    assert (plan(half_width=0.15, missing=0.3).typical.n or 0) > 1.3 * base
-    assert (plan((0.9, 0.1), half_width=0.15).typical.n or 0) > 1.5 * base
-    # Classes that nobody uses change nothing for alpha.
-    assert plan((*FIVE, 0.0), half_width=0.15).typical.n == base
-
-
 def test_ends_of_the_scale_are_planned() -> None:
     """At alpha 1 nobody differs: the exact bound 1 - .025^(1/n) over 2 x expected disagreement."""
     always = plan(alpha=1.0)
@@ -112,8 +100,6 @@ def test_beyond_the_bound_is_said_not_guessed() -> None:
     for part in (found.typical, found.assured):
         assert (part.n, part.half_width, part.half_width_interval) == (None, None, None)
         assert part.status.startswith(f"not_estimable: more than {MOST_ITEMS:,} items")
-    rare = plan((0.999, 0.001), repetitions=100)
-    assert rare.typical.n is None or rare.typical.n > 10_000
 
 
 NO_SHARES: tuple[Any, ...] = ((1.5, -0.5), (np.nan, 1.0), [[0.5, 0.5]])
@@ -123,10 +109,8 @@ NO_SHARES: tuple[Any, ...] = ((1.5, -0.5), (np.nan, 1.0), [[0.5, 0.5]])
     ("changes", "match"),
     [
         ({"alpha": 1.2}, r"alpha must be in \[0, 1\], got 1.2"),
-        ({"alpha": np.nan}, "alpha must be"),
         ({"n_raters": 1}, "n_raters must be at least 2, got 1"),
         ({"half_width": 0.0}, r"half_width must be in \(0, 1\), got 0.0"),
-        ({"half_width": np.nan}, "half_width must be"),
         ({"missing": 1.0}, r"missing must be in \[0, 1\), got 1.0"),
         ({"confidence_level": 1.0}, r"confidence_level must be in \(0, 1\)"),
         ({"repetitions": 50}, "repetitions must be at least 100, got 50"),
