@@ -42,14 +42,6 @@ def test_the_jackknife_is_what_leaving_each_trace_out_gives() -> None:
         assert found.multiplier.se == pytest.approx(found.multiplier.value * jackknife_se(values))
 
 
-def test_a_table_of_millions_is_counted_by_kind_of_trace() -> None:
-    few = effective_gain(SCORES, VERDICTS, strata=TWO).multiplier
-    many = effective_gain(np.repeat(SCORES, 2_000), np.repeat(VERDICTS, 2_000), strata=TWO)
-    assert few.se is not None
-    assert many.multiplier.value == pytest.approx(few.value, rel=0.03)
-    assert many.multiplier.se == pytest.approx(few.se / 2_000**0.5, rel=0.06)
-
-
 def test_a_judge_that_tells_nothing_is_worth_nothing() -> None:
     rng = np.random.default_rng(4)
     values = [

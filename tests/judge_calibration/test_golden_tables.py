@@ -91,10 +91,3 @@ def test_estimates_of_a_sample_of_production() -> None:
     assert result.estimates["inversion"].net.value is None
     assert [n.code for n in result.warnings] == ["class_few_labels"]
     assert result.class_shares["post_stratified"][4].interval is None
-
-
-def test_judge_as_it_is_has_no_interval() -> None:
-    for result, case in ((case_a(0.5), CASE_A), (case_b(), CASE_B)):
-        estimate = result.estimates["judge_raw"].net
-        assert estimate.value == pytest.approx(case["naive"][0], abs=1e-12)
-        assert estimate.interval is None

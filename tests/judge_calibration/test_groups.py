@@ -9,7 +9,6 @@ from scipy import stats
 
 from calibration.judge_calibration.confusion_inversion import invert
 from calibration.judge_calibration.groups import (
-    GroupComparison,
     LabelledGroup,
     SharedCalibration,
     compare_groups,
@@ -78,18 +77,7 @@ def test_a_synthetic_difference_by_hand() -> None:
     assert found.flips_at == pytest.approx(0.07)
 
 
-def test_the_same_mix_leaves_the_production_part_and_independent_sides_would_be_wide() -> None:
-    """Two agents of similar mix, 20,000 runs each, one calibration of 204 labels."""
-    first = group("a", production_sums_from_counts([9800, 3300, 3500, 2000, 1400], credit=CREDIT))
-    second = group("b", production_sums_from_counts([8600, 3700, 3900, 2300, 1500], credit=CREDIT))
-    found = compare_groups(first, second, FIVE_SHARED)
-    sides = [invert(FIVE, side.production) for side in (first, second)]
-    alone = np.sqrt(sum(s.variance_reference + s.variance_production for s in sides))
-    assert found.difference.value == pytest.approx(
-        (sides[0].unclipped or 0) - (sides[1].unclipped or 0)
-    )
-    assert found.difference.se is not None
-    assert 1.8 < alone / found.difference.se < 6
+def test_the_same_mix_leaves_the_production_part() -> None:
     first, second = binary("a", 450, 550), binary("b", 4500, 5500)
     found = compare_groups(first, second, SHARED)
     sides = [invert(TABLE, side.production) for side in (first, second)]
@@ -172,20 +160,6 @@ def test_one_side_without_labels_makes_both_synthetic() -> None:
     first, second = (side.value or 0 for side in found.sides)
     assert first == pytest.approx(own.value)
     assert found.difference.value == pytest.approx(first - second)
-
-
-def test_turning_the_comparison_around_turns_the_sign() -> None:
-    def numbers(found: GroupComparison) -> tuple[float, float, float]:
-        assert found.difference.interval is not None
-        return (found.difference.value or 0, *found.difference.interval)
-
-    for one, other in (
-        (binary("a", 450, 550), binary("b", 380, 620)),
-        (labelled("a", 27, 3, (600, 400)), labelled("b", 20, 2, (500, 500))),
-    ):
-        value, lower, upper = numbers(compare_groups(one, other, SHARED))
-        turned = numbers(compare_groups(other, one, SHARED))
-        assert turned == pytest.approx((-value, -upper, -lower))
 
 
 def test_a_judge_that_is_too_weak_gives_no_synthetic_figure() -> None:

@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -86,10 +84,3 @@ def test_impossible_plans_are_refused() -> None:
     for counts in ([10, 10, 10], [0, 0]):
         with pytest.raises(ValueError, match="production_counts must hold traces for 2 verdicts"):
             planned_post_stratified(9, worst_spread(2), counts)
-
-
-def test_a_better_judge_saves_labels() -> None:
-    spread = measured_spread(SCORES, VERDICTS, COUNTS)
-    better = replace(spread, variances=spread.variances / 2)
-    by_judge = [planned_post_stratified(200, of, COUNTS) for of in (better, spread)]
-    assert by_judge[0] < by_judge[1] < planned_human_only(200, spread)

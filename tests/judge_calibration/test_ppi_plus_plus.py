@@ -27,24 +27,6 @@ def whole(proxies: np.ndarray, n: int = 5000) -> ProxySums:
     return ProxySums(n=n, total=0.58 * n, squares=0.55 * n).plus(proxies)
 
 
-def test_a_judge_that_always_says_the_same_leaves_the_human_mean() -> None:
-    scores, _ = sample()
-    constant = np.full(120, 0.7)
-    found = ppi_plus_plus(scores, constant, ProxySums(n=900, total=630, squares=441))
-    assert found.tuning == 0
-    assert found.estimate.value == pytest.approx(scores.mean())
-    assert found.estimate.se == pytest.approx(scores.std() / np.sqrt(120))
-
-
-def test_labels_beside_production_or_in_it_are_the_same_rest() -> None:
-    scores, proxies = sample()
-    inside = ppi_plus_plus(scores, proxies, whole(proxies))
-    rest = whole(proxies).plus(proxies, sign=-1)
-    beside = ppi_plus_plus(scores, proxies, rest, labels_in_production=False)
-    assert inside.estimate.value == pytest.approx(beside.estimate.value)
-    assert inside.estimate.interval == pytest.approx(beside.estimate.interval)
-
-
 def test_production_that_is_all_labelled_has_nothing_to_add() -> None:
     scores, proxies = sample()
     found = ppi_plus_plus(scores, proxies, ProxySums(n=0, total=0, squares=0).plus(proxies))

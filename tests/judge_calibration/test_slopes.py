@@ -46,35 +46,11 @@ def test_hc3_and_cr3_are_the_sum_of_squared_changes_when_traces_or_tasks_are_lef
         assert ("CR3" in found.method) == (tasks is not None)
 
 
-def test_a_task_each_is_no_clusters() -> None:
-    one_each = slope_within_class(GAP, HUMAN, SIZE, clusters=np.arange(20))
-    assert one_each == slope_within_class(GAP, HUMAN, SIZE)
-
-
-def test_length_that_only_goes_with_the_class_gives_no_slope() -> None:
-    """Long traces are worse, and the judge is right on all of them but for noise of its own."""
-    rng = np.random.default_rng(5)
-    human = np.repeat([0, 1], 200)
-    size = human * 3 + rng.normal(size=400)
-    gap = rng.choice([-0.6, 0, 0.6], 400)
-    inside = slope_within_class(gap, np.eye(2)[human], size)
-    assert inside.estimate.interval is not None
-    assert inside.estimate.interval[0] < 0 < inside.estimate.interval[1]
-    # A judge that gives credit for length within the class is found.
-    lenient = np.clip(gap + 0.2 * (size - human * 3), -1, 1)
-    assert slope_within_class(lenient, np.eye(2)[human], size).p_value == pytest.approx(0, abs=1e-6)
-
-
-def test_shifting_the_size_or_the_gap_of_a_class_changes_nothing() -> None:
+def test_one_trace_of_a_class_says_nothing() -> None:
     plain = slope_within_class(GAP, HUMAN, SIZE).estimate
-    moved = slope_within_class(GAP - 0.5 * (CLASS == 1), HUMAN, SIZE + 10).estimate
-    assert moved.value == pytest.approx(plain.value)
-    assert moved.se == pytest.approx(plain.se)
-    # One trace of a class says nothing.
     human = np.eye(4)[np.append(CLASS, 3)]
     more = slope_within_class(np.append(GAP, 1.0), human, np.append(SIZE, 9.0)).estimate
-    assert more.value == pytest.approx(plain.value)
-    assert more.se == pytest.approx(plain.se)
+    assert (more.value, more.se) == pytest.approx((plain.value, plain.se))
 
 
 def test_what_cannot_be_estimated_says_why() -> None:
@@ -98,8 +74,7 @@ def test_a_weight_is_as_many_traces_to_the_slope() -> None:
     row = np.repeat(np.arange(20), times)
     repeated = slope_within_class(GAP[row], human[row], SIZE[row], clusters=row).estimate
     # A trace there three times is one task of three: left out as a whole it is the same jackknife.
-    assert weighted.value == pytest.approx(repeated.value)
-    assert weighted.se == pytest.approx(repeated.se)
+    assert (weighted.value, weighted.se) == pytest.approx((repeated.value, repeated.se))
     # Equal weights change nothing.
     one = slope_within_class(GAP, HUMAN, SIZE).estimate
     other = slope_within_class(GAP, HUMAN, SIZE, weights=np.full(20, 7.0)).estimate

@@ -14,7 +14,6 @@ from calibration.statistics.means import (
     ratio_of_totals,
     square_sums,
 )
-from calibration.success_rate.resampling import ratio_estimates
 
 NOTHING = "no traces: label some"
 
@@ -24,8 +23,7 @@ def test_it_is_the_one_sample_t_test() -> None:
     found = mean_against_zero(values, nothing=NOTHING)
     witness = stats.ttest_1samp(values, 0.0)
     assert found.p_value == pytest.approx(witness.pvalue)
-    limits = witness.confidence_interval()
-    assert found.estimate.interval == pytest.approx((limits.low, limits.high))
+    assert found.estimate.interval == pytest.approx(tuple(witness.confidence_interval()))
 
 
 def test_repeated_tasks_are_the_unit() -> None:
@@ -109,22 +107,11 @@ def test_the_mean_of_single_runs_has_the_variance_of_a_mean() -> None:
     assert (found.value, found.n, found.status) == (4.0, 6, "ok")
 
 
-def test_the_error_is_that_of_the_units_one_by_one() -> None:
-    rng = np.random.default_rng(4)
-    bottoms = rng.integers(1, 5, 60).astype(float)
-    tops = bottoms * rng.uniform(0, 1, 60)
-    (one_by_one,) = ratio_estimates(tops[:, None], bottoms[:, None], rng=rng)
-    found = ratio_of_totals(square_sums(tops, bottoms))
-    assert found.value == pytest.approx(one_by_one.value)
-    assert found.se == pytest.approx(one_by_one.se, rel=0.02)
-
-
 def test_equal_costs_bound_no_other_cost() -> None:
     found = ratio_of_totals(square_sums(np.full(1000, 0.1), np.ones(1000)))
-    assert found.value == pytest.approx(0.1)
-    assert (found.interval, found.status) == (None, "no variation seen")
-    free = ratio_of_totals(square_sums(np.zeros(10), np.ones(10)))
-    assert (free.value, free.interval) == (0.0, None)
+    assert (found.value, found.interval) == (pytest.approx(0.1), None)
+    assert found.status == "no variation seen"
+    assert ratio_of_totals(square_sums(np.zeros(10), np.ones(10))).interval is None
 
 
 def test_few_units_and_none() -> None:
@@ -139,8 +126,8 @@ def test_few_units_and_none() -> None:
 def test_the_limits_are_those_of_the_rank() -> None:
     """Clopper-Pearson of 95 in 100 is [.887, .984]: the 89th and the 99th of 100."""
     found = quantile_estimate(np.arange(1.0, 101.0), 0.95)
-    assert (found.value, found.interval, found.n) == (95.0, (89.0, 99.0), 100)
-    assert found.status == "ok"
+    assert (found.value, found.interval) == (95.0, (89.0, 99.0))
+    assert (found.n, found.status) == (100, "ok")
 
 
 def test_few_runs_have_a_value_and_no_upper_limit() -> None:

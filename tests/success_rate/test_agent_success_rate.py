@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from calibration.success_rate.runs import cost_penalties, scores
+from calibration.success_rate.runs import scores
 from tests.classes import CREDIT
 from tests.success_rate.rates import rate
 
@@ -79,21 +79,10 @@ def test_strata_take_the_variance_between_them_out() -> None:
     inside = rate(outcomes, strata=np.repeat([0, 1], 50)).asr
     across = rate(outcomes).asr
     assert inside.se == pytest.approx(np.sqrt(2 * 0.25 * 0.16 / 49))
-    assert inside.half_width is not None
-    assert across.half_width is not None
-    assert inside.half_width < 0.9 * across.half_width
+    assert (inside.half_width or 1) < 0.9 * (across.half_width or 0)
     flat = rate([0] * 50 + [2] * 50, strata=np.repeat([0, 1], 50)).asr
     assert flat.status == "no variation seen"
     assert flat.half_width == pytest.approx((1 - 0.025 ** (1 / 100)) / 2)
-
-
-def test_many_distinct_costs_are_grouped_without_moving_the_interval() -> None:
-    rng = np.random.default_rng(12)
-    outcomes, costs = rng.integers(0, 3, 60_000), rng.gamma(4, 1, 60_000)
-    result = rate(outcomes, costs=costs, ceilings=2.0, n_resamples=200)
-    by_hand = scores(outcomes, cost_penalties(costs, 2.0), credit=CREDIT)
-    assert result.asr.value == pytest.approx(by_hand.mean(), abs=1e-12)
-    assert result.asr.half_width == pytest.approx(1.96 * by_hand.std() / np.sqrt(60_000), rel=0.15)
 
 
 @pytest.mark.parametrize(

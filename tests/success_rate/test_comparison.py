@@ -8,7 +8,6 @@ from scipy import stats
 
 from calibration.success_rate.comparison import (
     Comparison,
-    class_changes,
     compare_runs,
     difference_between,
     difference_of,
@@ -16,7 +15,7 @@ from calibration.success_rate.comparison import (
 )
 from calibration.success_rate.resampling import resample
 from calibration.success_rate.runs import RunCounts
-from tests.classes import OUTCOMES, count_runs
+from tests.classes import count_runs
 from tests.success_rate.rates import rng, runs
 
 
@@ -33,25 +32,6 @@ def test_difference_by_hand() -> None:
     assert found.minimum_detectable == pytest.approx(2.80159 * se, rel=1e-5)
 
 
-@pytest.mark.parametrize(("interval", "method"), [("percentile", "percentile"), ("bca", "BCa")])
-def test_scipy_agrees_on_the_difference(interval: Any, method: Any) -> None:
-    source = rng(5)
-    one, other = (source.choice(5, n, p=[0.6, 0.2, 0.1, 0.05, 0.05]) for n in (40, 60))
-    ours = compare(count_runs(one), count_runs(other), n_resamples=20_000, interval=interval).asr
-    credit = np.array([1, 0.4, 0, 0, 0])
-
-    def gain(before: Any, after: Any, axis: int = -1) -> Any:
-        return after.mean(axis=axis) - before.mean(axis=axis)
-
-    theirs = stats.bootstrap(
-        (credit[one], credit[other]), gain, n_resamples=20_000, method=method, rng=rng(2)
-    ).confidence_interval
-    assert ours.estimate.interval is not None
-    assert ours.estimate.interval == pytest.approx(
-        (theirs.low, theirs.high), abs=0.08 * (ours.estimate.se or 0)
-    )
-
-
 def test_p_value_is_the_level_at_which_the_interval_reaches_zero() -> None:
     before, after = runs(60, 0, 40), runs(72, 0, 28)
     for interval in ("percentile", "bca"):
@@ -60,9 +40,7 @@ def test_p_value_is_the_level_at_which_the_interval_reaches_zero() -> None:
         assert p is not None
         inside = compare(before, after, confidence_level=1 - p - 0.02, **options).asr.estimate
         outside = compare(before, after, confidence_level=1 - p + 0.02, **options).asr.estimate
-        assert inside.interval is not None
-        assert outside.interval is not None
-        assert outside.interval[0] < 0 < inside.interval[0]
+        assert (outside.interval or (0, 0))[0] < 0 < (inside.interval or (0, 0))[0]
     z = 0.12 / np.sqrt((0.6 * 0.4 + 0.72 * 0.28) / 99)
     assert p == pytest.approx(2 * stats.norm.sf(z), abs=0.02)
 
@@ -168,16 +146,6 @@ def test_class_test_is_the_pooled_two_proportion_test() -> None:
     assert found[3].p_value == 1.0
 
 
-def test_trials_of_one_task_are_no_independent_evidence() -> None:
-    """The same counts from 50 tasks of 4 equal runs: a flag for runs, none for tasks."""
-    before, after = np.repeat([0, 2], [160, 40]), np.repeat([0, 2], [132, 68])
-    tasks = np.repeat(np.arange(50), 4)
-    alone = compare(count_runs(before), count_runs(after))
-    whole = compare(count_runs(before, clusters=tasks), count_runs(after, clusters=tasks))
-    assert alone.class_changes[0].flagged
-    assert not whole.class_changes[0].flagged
-
-
 def test_design_strata_stay_apart_in_a_comparison() -> None:
     strata = np.repeat(["x", "y"], 50)
     one = count_runs([0] * 45 + [2] * 5 + [0] * 5 + [2] * 45, strata=strata)
@@ -186,9 +154,6 @@ def test_design_strata_stay_apart_in_a_comparison() -> None:
     found = difference_of(resample(joint.units, rng=rng()), "score")
     parts = [0.9 * 0.1, 0.1 * 0.9, 0.96 * 0.04, 0.16 * 0.84]
     assert found.estimate.se == pytest.approx(np.sqrt(sum(parts) / 49) / 2)
-    assert class_changes(resample(joint.units, rng=rng()), OUTCOMES)[0].p_value == pytest.approx(
-        2 * stats.norm.sf(0.06 / (np.sqrt(sum(parts) / 49) / 2)), rel=0.05
-    )
 
 
 @pytest.mark.parametrize(

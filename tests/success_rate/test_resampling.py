@@ -1,4 +1,4 @@
-"""Resamples against scipy's bootstrap, exact variances, and what must not change them."""
+"""Resamples against scipy's bootstrap, and what must not change them."""
 
 from typing import Any
 
@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from scipy import stats
 
 from calibration.statistics.estimate import Estimate
@@ -18,39 +17,12 @@ from calibration.success_rate.resampling import (
     ratio_estimates,
     resample,
     task_units,
-    units_of,
 )
 from calibration.success_rate.runs import RunCounts
 from tests.classes import count_runs
-from tests.success_rate.rates import rate as rate_of
 from tests.success_rate.rates import rng
 
 MANY = 20_000
-
-
-def skewed(n: int = 40) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Mostly complete runs, a few dear or failed: a skewed score."""
-    source = rng(7)
-    return source.choice(5, n, p=[0.8, 0.08, 0.04, 0.04, 0.04]), source.gamma(2, 0.6, n)
-
-
-def limits(estimate: Estimate) -> tuple[float, float]:
-    assert estimate.interval is not None
-    return estimate.interval
-
-
-@pytest.mark.parametrize("interval", ["percentile", "bca"])
-def test_scipy_agrees_on_independent_runs(interval: Interval) -> None:
-    outcomes, costs = skewed()
-    counts = count_runs(outcomes, costs=costs, ceilings=1.5)
-    ours = rate_of_counts(counts, rng=rng(), n_resamples=MANY, interval=interval).asr
-    method: Any = {"percentile": "percentile", "bca": "BCa"}[interval]
-    theirs = stats.bootstrap(
-        (counts.score,), np.mean, n_resamples=MANY, method=method, rng=rng(2)
-    ).confidence_interval
-    # A limit at the 2.5 % quantile is known to 2.7 sqrt(2 / 20,000) of a standard error.
-    assert ours.se is not None
-    assert limits(ours) == pytest.approx((theirs.low, theirs.high), abs=0.08 * ours.se)
 
 
 @pytest.mark.parametrize("interval", ["percentile", "bca"])
@@ -76,33 +48,8 @@ def test_scipy_agrees_on_whole_tasks(interval: Interval) -> None:
         confidence_level=1 - 2 * stats.norm.cdf(np.sqrt(30 / 29) * stats.t.ppf(0.025, 29)),
         method=method, rng=rng(2),
     ).confidence_interval  # fmt: skip
-    assert ours.se is not None
-    assert limits(ours) == pytest.approx((theirs.low, theirs.high), abs=0.08 * ours.se)
-
-
-def test_bca_moves_towards_the_long_tail() -> None:
-    outcomes, costs = skewed()
-    plain, corrected = (
-        rate_of(outcomes, costs=costs, ceilings=1.5, n_resamples=MANY, interval=interval).asr
-        for interval in ("percentile", "bca")
-    )
-    assert limits(corrected)[0] < limits(plain)[0]
-    assert limits(corrected)[1] < limits(plain)[1]
-
-
-def test_multinomial_and_indexed_draws_have_the_exact_variance() -> None:
-    """60 of 100 complete: .24 / 100, whether the runs are two cells or a hundred tasks."""
-    outcomes = np.repeat([0, 2], [60, 40])
-    cells = units_of(count_runs(outcomes), rng=rng())
-    single = task_units(count_runs(outcomes, clusters=np.arange(100)))[0]
-    assert cells.multiplicity.tolist() == [60, 40]
-    assert single.multiplicity.tolist() == [1] * 100
-    for units in (cells, single):
-        found = resample(units, rng=rng(3), n_resamples=MANY)
-        # The variance of 20,000 draws is known to sqrt(2 / 20,000) = 1 %.
-        draws = found.ratio_draws("score", "runs")
-        assert draws is not None
-        assert draws.var() == pytest.approx(0.0024, rel=0.04)
+    # A limit at the 2.5 % quantile is known to 2.7 sqrt(2 / 20,000) of a standard error.
+    assert ours.interval == pytest.approx((theirs.low, theirs.high), abs=0.08 * (ours.se or 0))
 
 
 def test_random_groups_keep_the_variance() -> None:
