@@ -56,14 +56,14 @@ def ordinal(table: Table, _: Matrix | None = None) -> Estimate:
     return of_counts(KRIPPENDORFF_ORDINAL, table, None)
 
 
-def same(first: Estimate, second: Estimate, *, limits: bool = True) -> None:
+def same(first: Estimate, second: Estimate) -> None:
     """Assert that two estimates differ by rounding only."""
     assert (first.value is None) == (second.value is None)
     if first.value is None or second.value is None:
         assert first.status == second.status
         return
     assert first.value == pytest.approx(second.value, abs=1e-9)
-    if first.value <= -1 + 1e-9 or not limits:  # rounding decides whether there is an interval
+    if first.value <= -1 + 1e-9:  # rounding decides whether there is an interval
         return
     assert (first.status, first.method, first.n) == (second.status, second.method, second.n)
     assert (first.se is None) == (second.se is None)
